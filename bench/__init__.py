@@ -1,1 +1,1 @@
-"""Apache Kafka and Barnabas measured in turns, by the same clients, on one machine."""
+"""Apache Kafka and Barnabas measured alternately, with the same clients, on one machine."""

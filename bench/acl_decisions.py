@@ -1,4 +1,4 @@
-"""How long a decision of the authorizer takes among 10,000 ACLs: ``python -m bench.acl_decisions``."""
+"""Duration of an authorization decision with 10,000 ACLs: ``python -m bench.acl_decisions``."""
 
 import time
 from itertools import cycle, islice
@@ -13,7 +13,7 @@ HOST = "10.0.0.1"
 
 
 def bindings() -> list[AclBinding]:
-    """Half on topics by name, a quarter on prefixes, a quarter denying."""
+    """Return half ACLs on topics by name, a quarter on prefixes, a quarter denials."""
     made = []
     for number in range(ACLS_COUNT):
         prefixed, denies = number % 4 == 1, number % 4 == 3
@@ -32,9 +32,9 @@ def bindings() -> list[AclBinding]:
 
 
 def measure(authorizer: StandardAuthorizer, names_count: int) -> float:
-    """Microseconds for a decision, with questions about so many topics in turn."""
-    asked = [(f"User:user{n % 100}", f"team{n % 500}.topic{n}") for n in range(names_count)]
-    questions = list(islice(cycle(asked), QUESTIONS_COUNT))
+    """Return microseconds per decision, with requests on this many topics in turn."""
+    names = [(f"User:user{n % 100}", f"team{n % 500}.topic{n}") for n in range(names_count)]
+    questions = list(islice(cycle(names), QUESTIONS_COUNT))
     started_s = time.process_time()
     for principal, name in questions:
         authorizer.allows(principal, HOST, AclOperation.READ, ResourceType.TOPIC, name)
@@ -42,7 +42,7 @@ def measure(authorizer: StandardAuthorizer, names_count: int) -> float:
 
 
 def measure_all() -> dict[str, float]:
-    """Microseconds for a decision, by how new the question is."""
+    """Return microseconds per decision, by the kind of request."""
     authorizer = StandardAuthorizer(
         {acl_key(each): each for each in bindings()}, ["User:admin"], allow_if_no_acl=False, since_ms=0
     )

@@ -1,4 +1,4 @@
-"""Records a second on one core that the columns of records are read at: ``python -m bench.compaction_kernel``."""
+"""Records per second on one core when decoding records to columns: ``python -m bench.compaction_kernel``."""
 
 import time
 from collections.abc import Callable, Sequence
@@ -17,7 +17,7 @@ ROUNDS_COUNT = 7
 
 
 def buffer_of(records_per_batch: int, value_bytes: int) -> bytes:
-    """So many records as producers would batch them."""
+    """Encode records in batches as producers do."""
     records = [
         Record(0, 1_700_000_000_000 + number, b"key-%012d" % number, b"v" * value_bytes)
         for number in range(RECORDS_COUNT)
@@ -27,7 +27,7 @@ def buffer_of(records_per_batch: int, value_bytes: int) -> bytes:
 
 
 def records_per_s(read: Callable[[], object]) -> float:
-    """The best of some rounds, in processor time."""
+    """Return the best of some rounds, in CPU time."""
     times_s = []
     for _ in range(ROUNDS_COUNT):
         started_s = time.process_time()
@@ -37,7 +37,7 @@ def records_per_s(read: Callable[[], object]) -> float:
 
 
 def measure(records_per_batch: int, value_bytes: int) -> list[float]:
-    """Records a second: as objects, as columns in plain Python, as columns by numpy and by numba."""
+    """Return records per second: as objects, as columns in plain Python, with numpy and with numba."""
     data = buffer_of(records_per_batch, value_bytes)
     bodies = [
         Body(header, position + BATCH_HEADER_BYTES, position + header.size_bytes)
@@ -53,7 +53,7 @@ def measure(records_per_batch: int, value_bytes: int) -> list[float]:
 
 
 def table() -> str:
-    """The measurements as a table in Markdown."""
+    """Format the measurements as a Markdown table."""
     lines = [
         "| records | objects | columns | by numpy | by numba | columns / objects | numpy / columns | numba / numpy |",
         "|---|---|---|---|---|---|---|---|",

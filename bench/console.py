@@ -1,7 +1,7 @@
-"""How long pages of the console take at 10,000 topics: ``python -m bench.console [--document]``.
+"""Response times of console pages with 10,000 topics: ``python -m bench.console [--document]``.
 
-A broker and a console, each a process of its own, as people start them; one visitor, who asks for one page after the
-other over one connection of HTTP. The time is from the request to the last byte of the page.
+A broker and a console run in processes of their own; one client requests one page after the other over one HTTP
+connection. The time is from the request to the last byte of the page.
 """
 
 import argparse
@@ -46,20 +46,20 @@ PAGES = {
 
 @dataclass(frozen=True)
 class Timing:
-    """What the requests of one page took, in ms, and how much it is."""
+    """Response times of one page in ms, and its size."""
 
     page: str
     times_ms: Sequence[float]
     size_bytes: int
 
     def percentile(self, percent: int) -> float:
-        """The time within which so many of a hundred requests were answered."""
+        """Return the time within which this percentage of the requests was answered."""
         ordered = sorted(self.times_ms)
         return ordered[min(len(ordered) - 1, len(ordered) * percent // 100)]
 
 
 def fill(bootstrap: str, topics_count: int, groups_count: int) -> None:
-    """Topics of one partition, and groups that have committed for ten of them each."""
+    """Create topics of one partition, and groups that have committed offsets for ten of them each."""
     names = [f"orders-{number:05d}" for number in range(topics_count)]
     with BlockingClient(bootstrap) as client:
         for begin in range(0, topics_count, _BATCH):
@@ -72,7 +72,7 @@ def fill(bootstrap: str, topics_count: int, groups_count: int) -> None:
 
 @contextlib.contextmanager
 def serving(bootstrap: str) -> Iterator[str]:
-    """`barnabas console` as a process; gives its address once it answers."""
+    """Run `barnabas console`; return its address once it responds."""
     listen = f"127.0.0.1:{free_ports(1)[0]}"
     command = [str(candidate.COMMAND), "console", "--bootstrap", bootstrap, "--listen", listen]
     process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
@@ -93,7 +93,7 @@ def serving(bootstrap: str) -> Iterator[str]:
 
 
 def measure(address: str, requests_count: int) -> list[Timing]:
-    """Ask for each page so many times."""
+    """Request each page this many times."""
     timings = []
     with httpx.Client(base_url=address, timeout=60) as visitor:
         for page, path in PAGES.items():
@@ -111,7 +111,7 @@ def measure(address: str, requests_count: int) -> list[Timing]:
 
 
 def table(timings: Sequence[Timing]) -> str:
-    """The measurements as a table in Markdown."""
+    """Format the measurements as a Markdown table."""
     lines = ["| page | median, ms | p95, ms | slowest, ms | KiB |", "|---|---|---|---|---|"]
     for each in timings:
         times = " | ".join(f"{each.percentile(percent):.1f}" for percent in (50, 95, 100))
@@ -124,7 +124,7 @@ def section(
     groups_count: int = GROUPS_COUNT,
     requests_count: int = REQUESTS_COUNT,
 ) -> str:
-    """Start everything, measure, and tell of it as docs/benchmarks.md does."""
+    """Start everything, measure, and return the section for docs/benchmarks.md."""
     with tempfile.TemporaryDirectory(prefix="bench-console-") as home:
         broker = candidate.start(Path(home))
         try:
@@ -143,11 +143,11 @@ audit up to the last event that was read).
 """
 
 
-def with_section(document: str, told: str) -> str:
-    """The document with this section in place of the one it had, or at its end."""
+def with_section(document: str, text: str) -> str:
+    """Return the document with this section in place of the previous one, or at its end."""
     before, heading, rest = document.partition(f"{HEADING}\n")
     _, further, after = rest.partition("\n## ") if heading else ("", "", "")
-    return f"{before.rstrip()}\n\n{told.rstrip()}\n{further}{after}"
+    return f"{before.rstrip()}\n\n{text.rstrip()}\n{further}{after}"
 
 
 def main() -> int:
@@ -159,10 +159,10 @@ def main() -> int:
         "--document", action="store_true", help=f"write the section {HEADING!r} of docs/{DOCUMENT.name}"
     )
     options = parser.parse_args()
-    told = section(options.topics, options.groups, options.requests)
-    print(told)
+    text = section(options.topics, options.groups, options.requests)
+    print(text)
     if options.document:
-        DOCUMENT.write_text(with_section(DOCUMENT.read_text(encoding="utf-8"), told), encoding="utf-8")
+        DOCUMENT.write_text(with_section(DOCUMENT.read_text(encoding="utf-8"), text), encoding="utf-8")
     return 0
 
 

@@ -16,7 +16,7 @@ JVM_OPTIONS = ["-Xmx512M", "-server", "-XX:+UseG1GC"]  # as Kafka's script start
 
 @functools.cache
 def build(name: str) -> Path:
-    """Build the load generator of that name once; gives its path."""
+    """Build the load generator of that name once; return its path."""
     CACHE.mkdir(exist_ok=True)
     subprocess.run(["go", "build", "-o", CACHE / name, "."], cwd=HERE / name, check=True)
     return CACHE / name
@@ -27,19 +27,19 @@ class LoadFailed(Exception):
 
 
 def raw(command: str, bootstrap: str, **options: str | float) -> dict[str, float]:
-    """Run the raw load generator and give what it measured; ``value_bytes`` stands for -value-bytes.
+    """Run the raw load generator and return its measurements; ``value_bytes`` stands for -value-bytes.
 
     Raises:
-        LoadFailed: the broker refused a request or closed a connection.
+        LoadFailed: the broker returned an error or closed a connection.
     """
     return _generate("loadgen", command, bootstrap, options)
 
 
 def group(command: str, bootstrap: str, **options: str | float) -> dict[str, float]:
-    """Run consumers in groups, or a transactional producer, and give what was measured of them.
+    """Run consumers in groups, or a transactional producer, and return the measurements.
 
     Raises:
-        LoadFailed: a group did not settle, or could not read; a transaction was not committed.
+        LoadFailed: a group did not become stable, or could not read; a transaction was not committed.
     """
     return _generate("groupload", command, bootstrap, options)
 
@@ -60,7 +60,7 @@ def administer(bootstrap: str, *arguments: str) -> None:
     """Run an administrative command of Barnabas.
 
     Raises:
-        LoadFailed: the broker refused; the message is the command's own.
+        LoadFailed: the broker returned an error; the message is the command's own.
     """
     command = [candidate.COMMAND, *arguments, "--bootstrap", bootstrap]
     done = subprocess.run(command, capture_output=True, text=True, timeout=TIMEOUT_S, check=False)
@@ -69,7 +69,7 @@ def administer(bootstrap: str, *arguments: str) -> None:
 
 
 def produce_with_java(bootstrap: str, topic: str, count: int, size_bytes: int, *properties: str) -> None:
-    """Send records as fast as the Java producer can, in batches of 64 KiB, with its defaults otherwise."""
+    """Produce records at the Java producer's maximum rate, in batches of 64 KiB, with its defaults otherwise."""
     command = reference.java(
         *JVM_OPTIONS,
         reference.TOOLS["kafka-producer-perf-test"],

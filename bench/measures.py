@@ -1,4 +1,4 @@
-"""The measures: each is a function of a running broker and the size of the load."""
+"""Measurements: each is a function of a running broker and the size of the load."""
 
 import functools
 import time
@@ -12,7 +12,7 @@ from bench.process import anonymous_bytes, cpu_s
 from bench.warm_memory import warm_memory
 
 MIB = 1 << 20
-SETTLE_S = 3.0
+REBALANCE_WAIT_S = 3.0
 
 
 @dataclass(frozen=True)
@@ -38,7 +38,7 @@ QUICK = Size(50_000, 1.0, 0.1, 10, 5, 5, 20, 10, 5, 10_000, 100)
 
 @dataclass(frozen=True)
 class Metric:
-    """One line of the result: what it is, in which unit, and the ratio Barnabas / Kafka to reach, if one is set."""
+    """One row of the result: name, unit, and the target ratio Barnabas / Kafka, if there is one."""
 
     text: str
     unit: str
@@ -46,7 +46,7 @@ class Metric:
     more_is_better: bool = False
 
     def is_reached(self, ratio: float) -> bool | None:
-        """True when ``ratio`` is at least as good as the target; None when there is none."""
+        """Return whether ``ratio`` reaches the target; None without a target."""
         if self.target is None:
             return None
         return ratio >= self.target if self.more_is_better else ratio <= self.target
@@ -57,25 +57,25 @@ Measured = Mapping[str, float]
 
 @dataclass(frozen=True)
 class Measure:
-    """A measure and the metrics it gives, by name."""
+    """A measurement and its metrics, by name."""
 
     name: str
     run: Callable[[Broker, Size], Measured]
     metrics: Mapping[str, Metric]
     prepare: Callable[[Broker, Size], object] = lambda _broker, _size: None
     fresh_broker_each_round: bool = False
-    #: settings by contestant, for what only one of them is to do
+    #: settings of one contestant only
     settings: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
-    #: Barnabas without the settings, or with those of `plain`, takes Kafka's place: what they cost is measured
+    #: Barnabas without the settings, or with those of `plain`, takes Kafka's place: their cost is measured
     against_itself: bool = False
 
 
-#: Partitions that the Java producer spreads its batches over.
+#: Partitions over which the Java producer distributes its batches.
 PRODUCED_PARTITIONS_COUNT = 6
 
 
 def produce_cpu(broker: Broker, size: Size, record_bytes: int, *properties: str) -> Measured:
-    """Broker CPU for each record that the Java producer sends, microseconds."""
+    """Return broker CPU per record of the Java producer, in microseconds."""
     count = size.records if record_bytes < 1024 else size.records // 4
     load.raw("create", broker.bootstrap, topic="produce", count=1, partitions=PRODUCED_PARTITIONS_COUNT)
     before_s = cpu_s(broker.pid)
@@ -87,39 +87,39 @@ def produce_cpu(broker: Broker, size: Size, record_bytes: int, *properties: str)
 
 
 def prepare_topic(broker: Broker, _size: Size, topic: str) -> None:
-    """A topic (its name followed by -0) whose partitions the connections share."""
+    """Create a topic (its name followed by -0) whose partitions the connections share."""
     load.raw("create", broker.bootstrap, topic=topic, count=1, partitions=8)
-    time.sleep(SETTLE_S)
+    time.sleep(REBALANCE_WAIT_S)
 
 
 def latency(broker: Broker, size: Size) -> Measured:
-    """Latency of one-record Produce requests with acks=all, one each 200 us, over ten connections."""
+    """Return the latency of one-record Produce requests with acks=all, one every 200 us, over ten connections."""
     flags = {"connections": 10, "rate": 5_000, "seconds": size.seconds}
     done = load.raw("latency", broker.bootstrap, topic="latency-0", **flags)
     return {"p50": done["p50_us"] / 1e3, "p99": done["p99_us"] / 1e3}
 
 
 def prepare_fetch(broker: Broker, size: Size) -> None:
-    """A topic of 1 KiB records, one GiB of them in full size, written by the Java producer."""
+    """Create a topic of 1 KiB records, one GiB in full size, written by the Java producer."""
     load.raw("create", broker.bootstrap, topic="fetch", count=1)
     load.produce_with_java(broker.bootstrap, "fetch-0", size.records // 2, 1024)
 
 
 def fetch_cpu(broker: Broker, size: Size) -> Measured:
-    """Broker CPU for each GiB that a raw consumer fetches from the page cache, seconds."""
+    """Return broker CPU per GiB that a raw consumer fetches from the page cache, in seconds."""
     before_s = cpu_s(broker.pid)
     done = load.raw("fetch", broker.bootstrap, topic="fetch-0", gib=size.gib_fetched)
     return {"cpu": (cpu_s(broker.pid) - before_s) / done["gib"]}
 
 
 def cold_start(broker: Broker, _size: Size) -> Measured:
-    """From the spawn of the process to its first Metadata answer, seconds."""
+    """Return the time from the spawn of the process to its first Metadata response, in seconds."""
     return {"time": broker.start_s}
 
 
 def memory(broker: Broker, size: Size) -> Measured:
-    """Anonymous memory after the start, and after producing and fetching, MiB."""
-    time.sleep(SETTLE_S)
+    """Return anonymous memory after the start, and after producing and fetching, in MiB."""
+    time.sleep(REBALANCE_WAIT_S)
     idle_bytes = anonymous_bytes(broker.pid)
     prepare_fetch(broker, size)
     load.raw("fetch", broker.bootstrap, topic="fetch-0", gib=size.gib_fetched)
@@ -127,48 +127,48 @@ def memory(broker: Broker, size: Size) -> Measured:
 
 
 def create_rate(broker: Broker, size: Size) -> Measured:
-    """CreateTopics requests answered in a second, one after the other."""
+    """Return CreateTopics requests per second, one after the other."""
     done = load.raw("create", broker.bootstrap, topic="create", count=size.topics_created)
     load.raw("delete", broker.bootstrap, topic="create", count=size.topics_created)
     return {"rate": done["creates_per_s"]}
 
 
 def create_time(broker: Broker, size: Size) -> Measured:
-    """Time of a CreateTopics request for one topic, milliseconds."""
+    """Return the time of a CreateTopics request for one topic, in milliseconds."""
     return {"time": 1e3 / create_rate(broker, size)["rate"]}
 
 
 def prepare_metadata(broker: Broker, size: Size) -> None:
-    """As many topics of 100 partitions as the size says."""
+    """Create topics of 100 partitions."""
     load.raw("create", broker.bootstrap, topic="wide", count=size.metadata_topics, partitions=100)
-    time.sleep(SETTLE_S)
+    time.sleep(REBALANCE_WAIT_S)
 
 
 def metadata_time(broker: Broker, size: Size) -> Measured:
-    """Time of a Metadata request for all topics, milliseconds."""
+    """Return the time of a Metadata request for all topics, in milliseconds."""
     return {"time": load.raw("metadata", broker.bootstrap, count=size.metadata_requests)["median_us"] / 1e3}
 
 
 def prepare_described(broker: Broker, size: Size) -> None:
-    """As many topics of one partition as are to be described at once."""
+    """Create topics of one partition to be described at once."""
     load.raw("create", broker.bootstrap, topic="described", count=size.described_topics)
-    time.sleep(SETTLE_S)
+    time.sleep(REBALANCE_WAIT_S)
 
 
 def describe_time(broker: Broker, size: Size) -> Measured:
-    """Time of a DescribeConfigs request for all configs of many topics, milliseconds."""
-    asked = {"topics": size.described_topics, "count": size.metadata_requests}
-    return {"time": load.raw("describe", broker.bootstrap, topic="described", **asked)["median_us"] / 1e3}
+    """Return the time of a DescribeConfigs request for all configs of many topics, in milliseconds."""
+    resources = {"topics": size.described_topics, "count": size.metadata_requests}
+    return {"time": load.raw("describe", broker.bootstrap, topic="described", **resources)["median_us"] / 1e3}
 
 
 def alter_rate(broker: Broker, size: Size) -> Measured:
-    """IncrementalAlterConfigs requests answered in a second, one after the other."""
+    """Return IncrementalAlterConfigs requests per second, one after the other."""
     done = load.raw("alter", broker.bootstrap, topic="altered-0", count=size.configs_altered)
     return {"rate": done["alters_per_s"]}
 
 
 def commit_rate(broker: Broker, size: Size) -> Measured:
-    """OffsetCommit requests of one partition answered in a second: of ten groups at once, and of fifty that wait."""
+    """Return OffsetCommit requests of one partition per second: of ten groups at once, and of fifty."""
     flags = {"partitions": 8, "seconds": size.seconds}
     with warm_memory():
         ahead = load.raw("commit", broker.bootstrap, topic="committed-0", connections=10, depth=16, **flags)
@@ -176,7 +176,7 @@ def commit_rate(broker: Broker, size: Size) -> Measured:
     return {"rate": ahead["commits_per_s"], "waiting": waiting["commits_per_s"]}
 
 
-#: What consumers send between their records, and how it is called in the table.
+#: Requests that consumers send between fetches, and their names in the table.
 EVERYDAY = {
     "heartbeat": "Heartbeat of a classic member",
     "list-offsets": "ListOffsets, the end of six partitions",
@@ -185,9 +185,9 @@ EVERYDAY = {
 
 
 def prepare_everyday(broker: Broker, size: Size) -> None:
-    """A topic of six partitions with some records in each."""
+    """Create a topic of six partitions with some records in each."""
     load.raw("create", broker.bootstrap, topic="everyday", count=1, partitions=6)
-    time.sleep(SETTLE_S)
+    time.sleep(REBALANCE_WAIT_S)
     load.raw(
         "mixture",
         broker.bootstrap,
@@ -199,7 +199,7 @@ def prepare_everyday(broker: Broker, size: Size) -> None:
 
 
 def everyday(broker: Broker, size: Size) -> Measured:
-    """Broker CPU for each request, microseconds, one in flight on each of 50 connections."""
+    """Return broker CPU per request in microseconds, one in flight on each of 50 connections."""
     measured: dict[str, float] = {}
     for kind in EVERYDAY:
         before_s = cpu_s(broker.pid)
@@ -219,7 +219,7 @@ def _everyday_metrics() -> dict[str, Metric]:
     return metrics
 
 
-#: Partitions for which each group commits an offset, of those that are to be loaded.
+#: Number of partitions for which each group commits an offset.
 LOADED_PARTITIONS_COUNT = 100
 
 
@@ -228,64 +228,66 @@ def _loaded(size: Size) -> dict[str, int]:
 
 
 def prepare_offsets(broker: Broker, size: Size) -> None:
-    """Committed offsets of many groups."""
+    """Commit offsets of many groups."""
     load.raw("create", broker.bootstrap, topic="loaded", count=1, partitions=LOADED_PARTITIONS_COUNT)
-    time.sleep(SETTLE_S)
+    time.sleep(REBALANCE_WAIT_S)
     load.raw("offsets", broker.bootstrap, topic="loaded-0", depth=16, **_loaded(size))
 
 
 def load_time(broker: Broker, size: Size) -> Measured:
-    """From the spawn of the process to the first answer with the offsets of all groups, seconds."""
+    """Return the time from the spawn of the process to the first response with the offsets of all groups, in
+    seconds.
+    """
     broker.restart()
     waited_s = load.raw("loaded", broker.bootstrap, topic="loaded-0", **_loaded(size))["waited_s"]
     return {"time": broker.start_s + waited_s}
 
 
-#: High enough never to throttle: what is measured is the keeping of accounts.
+#: High enough never to throttle: the cost of accounting is measured.
 GENEROUS_QUOTAS = ("producer_byte_rate=1000000000000", "request_percentage=10000")
 GUARDED_OPERATIONS = ("create", "write", "describe", "delete")
 
 
 def prepare_group(broker: Broker, size: Size) -> None:
-    """A topic that a group shares, and a first group that has shared it: a JVM is slow at what it has never done."""
+    """Create a topic that a group shares, and let a first group share it to warm up the JVM."""
     load.raw("create", broker.bootstrap, topic="shared", count=1, partitions=2 * size.group_members)
-    settle_time(broker, size)
+    rebalance_time(broker, size)
 
 
-def settle_time(broker: Broker, size: Size) -> Measured:
-    """From the start of one more member until a group of many has shared all partitions anew, milliseconds."""
+def rebalance_time(broker: Broker, size: Size) -> Measured:
+    """Return the time from the start of one more member until a large group is stable again, in milliseconds."""
     flags = {"members": size.group_members, "partitions": 2 * size.group_members}
     done = load.group("settle", broker.bootstrap, topic="shared-0", **flags)
     return {"time": done["settle_s"] * 1e3}
 
 
 def group_throughput(broker: Broker, size: Size) -> Measured:
-    """Records that a consumer in a group reads in a second, as a share of what it reads with assigned partitions."""
+    """Return records per second of a consumer in a group, relative to one with assigned partitions."""
     flags = {"partitions": 1, "records": size.records // 2, "rounds": 5}
     done = load.group("consume", broker.bootstrap, topic="fetch-0", **flags)
     return {"share": done["grouped_per_s"] / done["assigned_per_s"]}
 
 
 def transaction_rate(broker: Broker, size: Size) -> Measured:
-    """Transactions of ten records that one producer commits in a second, one after the other."""
+    """Return transactions of ten records that one producer commits per second, one after the other."""
     done = load.group("transact", broker.bootstrap, topic="transactions-0", seconds=size.seconds)
     return {"rate": done["transactions_per_s"]}
 
 
 def prepare_guarded(broker: Broker, size: Size) -> None:
-    """Where there is an authorizer, ACLs and quotas under which all that is measured may still be done."""
+    """If there is an authorizer, create ACLs and quotas that allow the measured requests."""
     operations = [part for operation in GUARDED_OPERATIONS for part in ("--operation", operation)]
     try:
         load.administer(broker.bootstrap, "acls", "add", "--principal", "*", *operations, "--topic", "*")
     except load.LoadFailed:
-        pass  # SECURITY_DISABLED: this is the side that does without
+        pass  # SECURITY_DISABLED: this is the side without an authorizer
     else:
         load.administer(broker.bootstrap, "quotas", "set", "user", *GENEROUS_QUOTAS)
     prepare_topic(broker, size, "requests")
 
 
 def guarded_cpu(broker: Broker, size: Size) -> Measured:
-    """Broker CPU for each record of the Java producer, and for each one-record request, microseconds."""
+    """Return broker CPU per record of the Java producer, and per one-record request, in microseconds."""
     measured = produce_cpu(broker, size, 1024, "acks=all")
     before_s = cpu_s(broker.pid)
     flags = {"connections": 10, "depth": 16, "seconds": size.seconds, "partitions": 8}
@@ -295,23 +297,23 @@ def guarded_cpu(broker: Broker, size: Size) -> Measured:
 
 
 def prepare_plan(broker: Broker, size: Size) -> None:
-    """The topics that are declared."""
+    """Create the declared topics."""
     planning.create(broker.bootstrap, size.topics_planned)
 
 
 def plan(broker: Broker, size: Size) -> Measured:
-    """`barnabas plan` over many topics: seconds, and MiB at the most."""
+    """Return the time in seconds and peak memory in MiB of `barnabas plan` over many topics."""
     return planning.plans(broker.bootstrap, size.topics_planned)
 
 
 def prepare_mixture(broker: Broker, _size: Size) -> None:
-    """The topics that the mixture writes to."""
+    """Create the topics that the mixture writes to."""
     mixture.prepare(broker.bootstrap)
-    time.sleep(SETTLE_S)
+    time.sleep(REBALANCE_WAIT_S)
 
 
 def requests(broker: Broker, size: Size) -> Measured:
-    """One-record Produce requests in all shapes."""
+    """Measure one-record Produce requests in all shapes."""
     return mixture.measure(broker.bootstrap, broker.pid, size.seconds / 2)
 
 
@@ -404,7 +406,7 @@ MEASURES = (
     ),
     Measure(
         "group-settle",
-        settle_time,
+        rebalance_time,
         {"time": Metric("a group of 100 members on 200 partitions settles after one joins", "ms", 1.0)},
         prepare_group,
     ),

@@ -1,4 +1,4 @@
-"""One-record Produce requests in the shapes that real clients send, each measured by itself and all together."""
+"""One-record Produce requests in the shapes that real clients send, measured individually and together."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -10,7 +10,7 @@ from bench.warm_memory import warm_memory
 
 @dataclass(frozen=True)
 class Shape:
-    """What the clients of one part send; values have 20 B to 4 KiB, small ones more often."""
+    """The requests of one client; values have 20 B to 4 KiB, small ones more often."""
 
     name: str
     partitions: int
@@ -22,7 +22,7 @@ class Shape:
 
     @property
     def text(self) -> str:
-        """The shape in words."""
+        """Describe the shape."""
         connections = "1 connection" if self.connections == 1 else f"{self.connections} connections"
         versions = "all versions" if "," in self.versions else f"v{self.versions}"
         keys = "1 partition" if self.partitions == 1 else f"keys over {self.partitions} partitions"
@@ -46,7 +46,7 @@ SHAPES = (
 
 
 def measure(bootstrap: str, pid: int, seconds: float) -> Mapping[str, float]:
-    """Broker CPU for each request, microseconds, and requests a second: of each shape, and of as many of each.
+    """Return broker CPU per request in microseconds, and requests per second: of each shape, and of all together.
 
     The topics are `mixture-1-0`, `mixture-6-0` and so on, by their number of partitions.
     """

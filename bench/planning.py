@@ -1,6 +1,6 @@
-"""How long a plan over many topics of one partition each takes, and how much memory: `make bench ARGS='--only plan'`.
+"""Time and memory of a plan over many topics of one partition each: `make bench ARGS='--only plan'`.
 
-The plan is made by `barnabas` for either broker, and each has the topics from one `barnabas apply`.
+`barnabas` makes the plan for either broker, and each has the topics from one `barnabas apply`.
 """
 
 import tempfile
@@ -9,16 +9,16 @@ from collections.abc import Mapping
 from bench.used import Used, used_by
 from interop import candidate
 
-#: Exit codes of `barnabas plan`: nothing to do, changes.
+#: Exit codes of `barnabas plan`: no changes, changes.
 SAME, DIFFERENT = 0, 2
 
 
 class PlanFailed(Exception):
-    """The command ended with another exit code than was to be expected."""
+    """The command ended with an unexpected exit code."""
 
 
 def declaration(topics_count: int, retention_ms: int) -> str:
-    """A file with as many topics of one partition, each with two settings."""
+    """Return a file that declares topics of one partition, each with two settings."""
     topics = (
         f"  planned-{number}:\n    partitions: 1\n    configs:\n"
         f"      retention.ms: {retention_ms}\n      cleanup.policy: delete\n"
@@ -28,7 +28,7 @@ def declaration(topics_count: int, retention_ms: int) -> str:
 
 
 def create(bootstrap: str, topics_count: int) -> None:
-    """Bring the declared topics about."""
+    """Create the declared topics."""
     with tempfile.NamedTemporaryFile("w", suffix=".yaml") as file:
         file.write(declaration(topics_count, 86_400_000))
         file.flush()
@@ -36,7 +36,7 @@ def create(bootstrap: str, topics_count: int) -> None:
 
 
 def plans(bootstrap: str, topics_count: int) -> Mapping[str, float]:
-    """Seconds and MiB of a plan that finds nothing to do, and of one that finds a change in each topic."""
+    """Return seconds and MiB of a plan without changes, and of one with a change in each topic."""
     measured = {}
     for name, retention_ms, exit_code in (("same", 86_400_000, SAME), ("changed", 90_000_000, DIFFERENT)):
         with tempfile.NamedTemporaryFile("w", suffix=".yaml") as file:

@@ -1,4 +1,4 @@
-"""The policy under which topics are created when its cost is measured."""
+"""The policy whose cost is measured when topics are created."""
 
 import re
 
@@ -10,7 +10,7 @@ TIMES_MS = {"retention.ms": 7 * 24 * 3_600_000, "segment.ms": 24 * 3_600_000}
 
 
 class ThoroughPolicy(CreateTopicPolicy):
-    """Looks at all that a request has, as policies in production do, and lets it pass."""
+    """Reads every field of a request, as policies in production do, and allows it."""
 
     def validate(self, request: CreateTopicPolicy.RequestMetadata) -> None:
         if not NAME.fullmatch(request.topic):

@@ -1,4 +1,4 @@
-"""What a broker's process has used, as Linux tells it."""
+"""CPU time and memory of a broker's process, from Linux."""
 
 import os
 from collections.abc import Iterator, Mapping
@@ -8,12 +8,12 @@ CLOCK_TICKS_PER_S = os.sysconf("SC_CLK_TCK")
 
 
 def cpu_s(pid: int) -> float:
-    """User and system time of a process so far, all its threads together (proc(5), stat fields 14, 15)."""
+    """Return user and system time of a process so far, of all threads (proc(5), stat fields 14, 15)."""
     return parse_cpu_ticks(Path(f"/proc/{pid}/stat").read_text()) / CLOCK_TICKS_PER_S
 
 
 def family_cpu_s(root: int) -> float:
-    """What a process and all that descend from it have used so far, as far as they live."""
+    """Return the CPU time of a process and its living descendants so far."""
     parents: dict[int, int] = {}
     ticks: dict[int, int] = {}
     for path in Path("/proc").glob("[0-9]*/stat"):
@@ -34,13 +34,13 @@ def _line(pid: int, parents: Mapping[int, int]) -> Iterator[int]:
 
 
 def parse_cpu_ticks(stat: str) -> int:
-    """The two fields behind the command's name, which may itself hold spaces and parentheses."""
+    """Parse the two fields after the command's name, which may itself contain spaces and parentheses."""
     fields = stat.rpartition(")")[2].split()
     return int(fields[11]) + int(fields[12])
 
 
 def anonymous_bytes(pid: int) -> int:
-    """Memory of a process that no file backs (proc(5), smaps_rollup)."""
+    """Return memory of a process that is not backed by files (proc(5), smaps_rollup)."""
     return parse_anonymous_bytes(Path(f"/proc/{pid}/smaps_rollup").read_text())
 
 

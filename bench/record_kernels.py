@@ -1,6 +1,6 @@
-"""What one core makes of records and Arrow columns: ``python -m bench.record_kernels``.
+"""Throughput of one core between records and Arrow columns: ``python -m bench.record_kernels``.
 
-Each figure is the best of some rounds in processor time, beside what the machine copies in memory meanwhile.
+Each figure is the best of some rounds in CPU time, beside the machine's rate of copying memory.
 """
 
 import random
@@ -46,7 +46,7 @@ def json_event(rng: random.Random, number: int) -> tuple[bytes, bytes]:
 
 
 def text(size_bytes: int) -> Callable[[random.Random, int], tuple[bytes, bytes]]:
-    """Values that compress about as logs do: words of a small vocabulary."""
+    """Return values that compress about like logs: words of a small vocabulary."""
     words = [random.Random(seed).randbytes(6).hex().encode()[: 4 + seed % 8] for seed in range(4_000)]
 
     def record(rng: random.Random, number: int) -> tuple[bytes, bytes]:
@@ -68,7 +68,7 @@ SHAPES = (
 
 
 def columns_of(shape: Shape) -> list[Columns]:
-    """Rows of that shape in groups, `BUFFER_BYTES` in all."""
+    """Return rows of that shape in groups, `BUFFER_BYTES` in all."""
     rng = random.Random(shape.name)
     groups, number, total_bytes = [], 0, 0
     while total_bytes < BUFFER_BYTES:
@@ -95,7 +95,7 @@ def encode(groups: Iterable[Columns], batching: Batching) -> Iterator[bytes | by
 
 
 def best_s(work: Callable[[], object]) -> float:
-    """Processor time of the best of some rounds, after one that warms everything up."""
+    """Return the CPU time of the best of some rounds, after a warm-up."""
     times_s = []
     for _ in range(1 + ROUNDS_COUNT):
         started_s = time.process_time()
@@ -110,7 +110,7 @@ def drain(parts: Iterable[object]) -> None:
 
 
 def copy_bytes_per_s() -> float:
-    """How fast this machine copies memory, in the pieces that are decoded together."""
+    """Return how fast this machine copies memory, in slices that are decoded together."""
     source = np.ones(GROUP_BYTES, np.uint8)
     target = np.ones(GROUP_BYTES, np.uint8)
     count = BUFFER_BYTES // GROUP_BYTES
@@ -118,7 +118,7 @@ def copy_bytes_per_s() -> float:
 
 
 def measure(shape: Shape, codec: Compression, groups: list[Columns]) -> str:
-    """A row of the table."""
+    """Return a row of the table."""
     records_count = sum(len(group.timestamps_ms) for group in groups)
     plain_bytes = sum(len(batch) for batch in encode(groups, Batching(BATCH_BYTES)))
     batching = Batching(BATCH_BYTES, codec)
@@ -141,7 +141,7 @@ def measure(shape: Shape, codec: Compression, groups: list[Columns]) -> str:
 
 
 def table() -> str:
-    """The measurements as a table in Markdown."""
+    """Format the measurements as a Markdown table."""
     lines = [
         f"A copy in memory, {GROUP_BYTES // 1024**2} MiB at a time: {copy_bytes_per_s() / 1e6:,.0f} MB/s.",
         "",

@@ -1,4 +1,4 @@
-"""Medians, ratios, and the table that people read."""
+"""Medians, ratios, and the tables."""
 
 import os
 import platform
@@ -14,21 +14,21 @@ ACL_DECISION_US_MAX = 2.0
 
 @dataclass(frozen=True)
 class Result:
-    """What the rounds gave for one metric, the baseline's and Barnabas's values in the order of the rounds."""
+    """Results of the rounds for one metric: the baseline's and Barnabas's values, in order."""
 
     metric: Metric
-    baseline: Sequence[float]  #: Kafka's, or Barnabas's as it is without what is measured
+    baseline: Sequence[float]  #: Kafka's, or those of Barnabas without the measured settings
     barnabas: Sequence[float]
     against_itself: bool = False
 
     @property
     def ratio(self) -> float:
-        """Barnabas's median over the baseline's."""
+        """Return Barnabas's median divided by the baseline's."""
         return statistics.median(self.barnabas) / statistics.median(self.baseline)
 
 
 def tables(results: Sequence[Result]) -> str:
-    """The results as Markdown tables: against Kafka, and against Barnabas without what is measured."""
+    """Format the results as Markdown tables: compared with Kafka, and with Barnabas without the measured settings."""
     against_kafka = [result for result in results if not result.against_itself]
     against_itself = [result for result in results if result.against_itself]
     parts = []
@@ -40,7 +40,7 @@ def tables(results: Sequence[Result]) -> str:
 
 
 def table(results: Sequence[Result], baseline: str, barnabas: str, ratio: str) -> str:
-    """Medians, ranges, the ratio and the target, under the names of the columns."""
+    """Format medians, ranges, the ratio and the target, under the names of the columns."""
     lines = [
         f"| measure | unit | {baseline} | {barnabas} | {ratio} | target | reached |",
         "|---|---|---|---|---|---|---|",
@@ -60,7 +60,7 @@ def _line(result: Result) -> str:
 
 
 def spread(values: Sequence[float]) -> str:
-    """The median, with the lowest and the highest."""
+    """Format the median, with the lowest and the highest value."""
     if len(values) == 1:
         return _number(values[0])
     return f"{_number(statistics.median(values))} ({_number(min(values))}-{_number(max(values))})"
@@ -78,7 +78,7 @@ def document(
     compaction_kernel: str,
     validation: str,
 ) -> str:
-    """docs/benchmarks.md: how it was measured, where, and the tables."""
+    """Return docs/benchmarks.md: method, machine, and the tables."""
     decisions = "\n".join(
         f"| {kind} | {time_us:.2f} | {ACL_DECISION_US_MAX:g} | {'yes' if time_us < ACL_DECISION_US_MAX else 'no'} |"
         for kind, time_us in acl_decision_us.items()
@@ -124,7 +124,7 @@ decompression and the compiled walk over the records.
 
 
 def machine() -> dict[str, str]:
-    """What the numbers depend on: processor, cores, kernel, Python."""
+    """Describe the machine: processor, cores, kernel, Python."""
     return {
         "processor": f"{_processor()}, {os.cpu_count()} cores",
         "kernel": f"{platform.system()} {platform.release()}",

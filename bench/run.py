@@ -1,4 +1,4 @@
-"""Measure Apache Kafka and Barnabas in turns: ``python bench/run.py [--quick] [--only NAME] [--rounds N]``."""
+"""Measure Apache Kafka and Barnabas alternately: ``python bench/run.py [--quick] [--only NAME] [--rounds N]``."""
 
 import argparse
 import contextlib
@@ -26,7 +26,7 @@ DOCUMENT = ROOT / "docs" / "benchmarks.md"
 
 @dataclass
 class Contestant:
-    """One side of the comparison and what its rounds have given."""
+    """One side of the comparison and the results of its rounds."""
 
     label: str
     start: Callable[[Path, Mapping[str, str]], Broker]
@@ -36,7 +36,7 @@ class Contestant:
 
     @contextlib.contextmanager
     def running(self) -> Iterator[Broker]:
-        """A broker of this kind on an empty directory."""
+        """Run a broker of this kind on an empty directory."""
         home = Path(tempfile.mkdtemp(prefix=f"bench-{self.label}-"))
         try:
             broker = self.start(home, self.settings)
@@ -49,7 +49,7 @@ class Contestant:
 
 
 def compare(measure: Measure, contestants: Sequence[Contestant], size: Size, rounds: int) -> list[Result]:
-    """Warm up, then let the contestants take turns; gives the results of the measure's metrics."""
+    """Warm up, then let the contestants alternate; return the results of the measurement's metrics."""
     with contextlib.ExitStack() as stack:
         if not measure.fresh_broker_each_round:
             for contestant in contestants:
@@ -73,7 +73,7 @@ def compare(measure: Measure, contestants: Sequence[Contestant], size: Size, rou
 
 
 def contestants_of(measure: Measure, against: str) -> Sequence[Contestant]:
-    """Kafka, or Barnabas without the measure's settings, and who is held against it."""
+    """Return Kafka, or Barnabas without the measured settings, and its opponent."""
     settings = measure.settings.get(against, {})
     if measure.against_itself:
         plain = Contestant("plain", START[against], measure.settings.get("plain", {}))
@@ -83,12 +83,12 @@ def contestants_of(measure: Measure, against: str) -> Sequence[Contestant]:
 
 
 def turns(contestants: Sequence[Contestant], number: int) -> Sequence[Contestant]:
-    """Who goes first alternates, so that neither always finds the machine as the other left it."""
+    """Alternate who goes first, so that neither always finds the machine as the other left it."""
     return contestants if number % 2 == 0 else contestants[::-1]
 
 
 def once(measure: Measure, contestant: Contestant, size: Size) -> Measured:
-    """One round of one contestant."""
+    """Run one round of one contestant."""
     if contestant.broker is not None:
         return measure.run(contestant.broker, size)
     with contestant.running() as broker:
@@ -97,7 +97,7 @@ def once(measure: Measure, contestant: Contestant, size: Size) -> Measured:
 
 
 def show(measure: Measure, contestant: Contestant, what: str, measured: Measured) -> None:
-    """One line of progress."""
+    """Print one line of progress."""
     values = "  ".join(
         f"{name} {value:,.3f} {measure.metrics[name].unit}" for name, value in measured.items()
     )

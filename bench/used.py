@@ -1,7 +1,7 @@
-"""What a command uses, told by a small process that runs nothing else: `python -m bench.used COMMAND ARGUMENT ...`.
+"""Resources of a command, measured by a small process: `python -m bench.used COMMAND ARGUMENT ...`.
 
-Linux counts as the peak of a process what its parent had when it was started, up to exec: a harness with a hundred MiB
-of its own would measure those.
+Until exec Linux counts the parent's memory in a process's peak: a harness with a hundred MiB of its own would measure
+those.
 """
 
 import json
@@ -15,7 +15,7 @@ MIB_IN_KIB = 1024
 
 
 class Used(NamedTuple):
-    """How a command ended, its wall time, and the peak of its resident memory."""
+    """Exit code of a command, its wall time, and the peak of its resident memory."""
 
     exit_code: int
     time_s: float
@@ -23,7 +23,7 @@ class Used(NamedTuple):
 
 
 def used_by(command: list[str]) -> Used:
-    """Run a command, whose output goes nowhere; errors are shown."""
+    """Run a command and discard its output; errors are shown."""
     measuring = [sys.executable, "-m", "bench.used", *command]
     told = subprocess.run(measuring, stdout=subprocess.PIPE, check=True).stdout
     return Used(*json.loads(told))

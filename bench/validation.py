@@ -1,4 +1,4 @@
-"""What it costs to check the records of produced batches: ``python -m bench.validation``."""
+"""Cost of validating the records of produced batches: ``python -m bench.validation``."""
 
 import time
 from collections.abc import Callable
@@ -26,14 +26,14 @@ BATCH_BYTES = 64 * 1024
 NOW_MS = 1_700_000_000_000
 INT64_MAX = (1 << 63) - 1
 ROUNDS_COUNT = 7
-#: Of processor time, that a round takes at least.
+#: Minimum CPU time of a round.
 ROUND_S = 0.05
 CONFIG = LogConfig()
 WORDS = [f"word{number * number % 9973}" for number in range(1000)]
 
 
 class Shape(NamedTuple):
-    """The records that fill a batch."""
+    """The records of a batch."""
 
     name: str
     value_bytes: int
@@ -66,7 +66,7 @@ SHAPES = [
 
 
 def interpreted() -> ModuleType:
-    """The walk as plain Python, as it runs where nothing was compiled."""
+    """Return the walk as plain Python, as it runs without a compiled module."""
     path = Path(installed.__file__).with_name("walk.py")
     loader = SourceFileLoader("walk_interpreted", str(path))
     spec = spec_from_loader(loader.name, loader)
@@ -77,7 +77,7 @@ def interpreted() -> ModuleType:
 
 
 def measure(work: Callable[[], object], records_count: int) -> float:
-    """Microseconds of processor time for a record: the best round."""
+    """Return microseconds of CPU time per record in the best round."""
     times_count, elapsed_s = 1, 0.0
     while elapsed_s < ROUND_S:
         times_count *= 2
@@ -94,7 +94,7 @@ def _elapsed_s(work: Callable[[], object], times_count: int) -> float:
 
 
 def walking(module: ModuleType, body: bytes, header: BatchHeader) -> Callable[[], object]:
-    """One walk through the records."""
+    """Return a function that walks the records once."""
     limits = (header.base_timestamp, -INT64_MAX, INT64_MAX, False, RECORD_HEADERS_COUNT_MAX)
     return lambda: module.walk(body, 0, 0, header.records_count, *limits)
 
@@ -116,7 +116,7 @@ def row(shape: Shape, plain: ModuleType) -> str:
 
 
 def table() -> str:
-    """Microseconds for a record, as Markdown."""
+    """Format microseconds per record as Markdown."""
     assert installed.COMPILED, "the package was built without a C compiler"
     head = "| records | in a batch | unpacked | walked, compiled | walked, plain Python | the whole check |"
     plain = interpreted()

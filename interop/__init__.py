@@ -1,1 +1,1 @@
-"""Real Kafka clients, and the real Kafka broker, that Barnabas is held against."""
+"""Real Kafka clients and the real Kafka broker for comparison with Barnabas."""

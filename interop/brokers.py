@@ -1,4 +1,4 @@
-"""A broker as a child process, whichever broker it is, and the probe that tells when it answers."""
+"""A broker of either kind as a child process, and the probe that waits until it responds."""
 
 import signal
 import socket
@@ -13,42 +13,42 @@ START_TIMEOUT_S = 60.0
 STOP_TIMEOUT_S = 30.0
 PROBE_INTERVAL_S = 0.01
 
-#: Metadata (key 3) version 1 with an empty topic list: the brokers alone.
+#: Metadata (key 3) version 1 with an empty topic list: brokers only.
 _METADATA_BROKERS_ONLY = struct.pack(">hhih5si", 3, 1, 7, 5, b"probe", 0)
 
 
 class BrokerDidNotStart(Exception):
-    """The process ended, or did not answer in time; the message quotes its last output."""
+    """The process ended, or did not respond in time; the message quotes its last output."""
 
 
 @dataclass
 class Broker:
-    """A running broker: where it listens, which process it is, where its data lies."""
+    """A running broker: its address, process, and data directory."""
 
     kind: str
     process: subprocess.Popen[bytes]
     bootstrap: str
     data_dir: Path
     log_path: Path
-    start_s: float = 0.0  #: process spawn to first Metadata answer
-    node_id: int = -1  #: as Metadata gave it
-    environment: Mapping[str, str] | None = None  #: of the process; None for ours
+    start_s: float = 0.0  #: from the spawn of the process to the first Metadata response
+    node_id: int = -1  #: from the Metadata response
+    environment: Mapping[str, str] | None = None  #: environment of the process; None for ours
 
     @property
     def pid(self) -> int:
-        """The process id, for /proc."""
+        """Return the process id, for /proc."""
         return self.process.pid
 
     def stop(self) -> int:
-        """Ask the process to stop and wait; kill it when it does not. Gives its exit status."""
+        """Stop the process and wait; kill it after a timeout. Return its exit status."""
         return self._end(signal.SIGTERM)
 
     def kill(self) -> int:
-        """End the process as a power cut would (SIGKILL)."""
+        """End the process like a power failure (SIGKILL)."""
         return self._end(signal.SIGKILL)
 
     def restart(self) -> None:
-        """Stop the broker and start it again on its data, as it was started; ``start_s`` is the second start's.
+        """Stop the broker and restart it on its data in the same way; ``start_s`` is that of the second start.
 
         Raises:
             BrokerDidNotStart: as `launch`.
@@ -80,7 +80,7 @@ def launch(
     """Start ``command`` with its output in ``log_path``; return once it answers Metadata.
 
     Raises:
-        BrokerDidNotStart: the process ended or did not answer within START_TIMEOUT_S.
+        BrokerDidNotStart: the process ended or did not respond within START_TIMEOUT_S.
     """
     started_s = time.perf_counter()
     with log_path.open("ab") as log:
@@ -113,7 +113,7 @@ def _did_not_start(broker: Broker, what: str) -> BrokerDidNotStart:
 
 
 def first_broker(bootstrap: str) -> int | None:
-    """The id of the first broker in a Metadata answer of ``host:port``; None while it gives none."""
+    """Return the id of the first broker in a Metadata response of ``host:port``; None without a response."""
     host, _, port = bootstrap.rpartition(":")
     try:
         with socket.create_connection((host, int(port)), timeout=5) as connection:
@@ -136,15 +136,15 @@ def _read(connection: socket.socket, size_bytes: int) -> bytes:
     return received
 
 
-#: Those that were given away, until this process ends.
+#: Reserved ports, until this process ends.
 _HELD: list[socket.socket] = []
 
 
 def free_ports(count: int) -> list[int]:
-    """Loopback ports, all different, that nobody else is given as long as this process lives.
+    """Return different loopback ports that are reserved as long as this process lives.
 
-    Each is held by a socket that is bound and does not listen. So the kernel picks it for nobody, be it to listen on or
-    to connect from; while servers, which all set SO_REUSEADDR, listen there when they are told to, again and again.
+    Each is held by a socket that is bound and does not listen. So the kernel assigns it to no other process, neither to
+    listen on nor to connect from; but servers, which all set SO_REUSEADDR, can listen there repeatedly.
     """
     sockets = [socket.socket() for _ in range(count)]
     _HELD.extend(sockets)

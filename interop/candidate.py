@@ -1,4 +1,4 @@
-"""Barnabas as its users start it: ``barnabas serve`` as a child process."""
+"""Barnabas as users start it: ``barnabas serve`` as a child process."""
 
 import contextlib
 import os
@@ -12,7 +12,7 @@ from interop.brokers import Broker, free_ports, launch
 COMMAND = Path(sys.executable).with_name("barnabas")
 
 
-#: Keeps Python from compiling modules for the next start. Installed packages are compiled, and so is this one here.
+#: Keeps Python from compiling modules at each start. Installed packages are compiled, and so is this one.
 NOT_COMPILED = "PYTHONDONTWRITEBYTECODE"
 
 
@@ -22,9 +22,9 @@ def start(
     port: int | None = None,
     listeners: Sequence[str] = (),
 ) -> Broker:
-    """Start Barnabas on ``home/data``; returns once it answers. Its log is in ``home/barnabas.log``.
+    """Start Barnabas on ``home/data``; return once it responds. Its log is in ``home/barnabas.log``.
 
-    ``listeners`` are more of them, as NAME://HOST:PORT.
+    ``listeners`` are additional ones, as NAME://HOST:PORT.
     """
     data_dir = home / "data"
     data_dir.mkdir(parents=True, exist_ok=True)
@@ -39,7 +39,7 @@ def start(
 
 @contextlib.contextmanager
 def barnabas(properties: Mapping[str, str] | None = None, port: int | None = None) -> Iterator[Broker]:
-    """One Barnabas on a free port (or ``port``) in a directory that is removed afterwards."""
+    """Run Barnabas on a free port (or ``port``) in a directory that is removed afterwards."""
     with tempfile.TemporaryDirectory(prefix="barnabas-") as home:
         broker = start(Path(home), properties, port)
         try:

@@ -1,4 +1,4 @@
-"""The clients under test: how each is started, what it can do, and what its users see when a call fails."""
+"""The clients under test: how each is started, its operations, and its errors."""
 
 import json
 import os
@@ -18,7 +18,7 @@ ANSWER_TIMEOUT_S = 45.0
 
 CODECS = ("none", "gzip", "snappy", "lz4", "zstd")
 
-#: The broker errors that every client's users can meet, in the order of the tables below.
+#: The broker errors that every client's users can get, in the order of the tables below.
 ERRORS = (
     "topic exists",
     "invalid topic",
@@ -32,7 +32,7 @@ ERRORS = (
 
 
 class ClientError(Exception):
-    """What the client raised: ``name`` as its users see it, and its message."""
+    """An exception of the client: ``name`` as its users see it, and its message."""
 
     def __init__(self, name: str, message: str) -> None:
         super().__init__(f"{name}: {message}")
@@ -42,27 +42,27 @@ class ClientError(Exception):
 
 @dataclass(frozen=True)
 class Kind:
-    """One client library: how to start its program and what sets it apart from the others."""
+    """One client library: how to start its program, and its differences from the others."""
 
     name: str
     command: Callable[[], Sequence[str]]
     errors: Mapping[str, str]
-    cannot: frozenset[str] = frozenset()  #: operations that the library has no call for
-    tells_the_brokers_message: bool = True
+    cannot: frozenset[str] = frozenset()  #: operations that the library does not have
+    has_the_brokers_message: bool = True
     creates_topics_by_producing: bool = True
     creates_topics_by_describing: bool = False
-    tells_empty_from_null: bool = True
-    #: how its members can be assigned; none where it cannot join a group
+    distinguishes_empty_from_null: bool = True
+    #: its assignors; none if it cannot join a group
     strategies: tuple[str, ...] = ()
-    logs_in: bool = False  #: its program logs in as it is told
+    logs_in: bool = False  #: whether its program supports a login
 
     def can(self, *operations: str) -> bool:
-        """True when the library has a call for every one of ``operations``."""
+        """Return whether the library has every one of ``operations``."""
         return self.cannot.isdisjoint(operations)
 
 
 class Client:
-    """A running client program; ``do`` sends it a command and waits for the answer."""
+    """A running client program; ``do`` sends it a command and waits for the response."""
 
     def __init__(self, kind: Kind, bootstrap: str, log: Path, login: Sequence[str] = ()) -> None:
         """``login`` is a SASL mechanism, a user and a password."""
@@ -80,11 +80,11 @@ class Client:
             )
 
     def do(self, operation: str, **arguments: Any) -> Any:
-        """The result of one operation (interop/README.md lists them).
+        """Return the result of one operation (interop/README.md lists them).
 
         Raises:
             ClientError: the client library failed the call.
-            TimeoutError: no answer came within ANSWER_TIMEOUT_S.
+            TimeoutError: no response came within ANSWER_TIMEOUT_S.
         """
         assert self._process.stdin is not None
         self._process.stdin.write(json.dumps({"do": operation, **arguments}) + "\n")
@@ -107,7 +107,7 @@ class Client:
         return line
 
     def close(self) -> None:
-        """End the program: its input ends, and it follows."""
+        """Close the program's input, which ends it."""
         assert self._process.stdin is not None
         assert self._process.stdout is not None
         self._process.stdin.close()
@@ -146,7 +146,7 @@ _PYTHON_ERRORS = _errors(
     "OffsetOutOfRangeError",
     "ElectionNotNeededError",
 )
-#: What is done to quotas, replicas, and to the whole of a cluster.
+#: Operations on quotas, replicas, and the whole cluster.
 _QUOTAS = frozenset({"alter_quota", "quotas"})
 _REPLICAS = frozenset({"reassign", "reassignments", "log_dirs"})
 _CLUSTER = frozenset(
@@ -174,7 +174,7 @@ KINDS = {
                 "unknown topic": "Broker: Unknown topic or partition",
             },
             cannot=_ADMINISTRATION | _CLUSTER | {"replace_topic_configs", "transact"},
-            tells_the_brokers_message=False,
+            has_the_brokers_message=False,
             creates_topics_by_describing=True,
         ),
         Kind(
@@ -241,7 +241,7 @@ KINDS = {
                 "ELECTION_NOT_NEEDED",
             ),
             cannot=frozenset({"config_resources"}),
-            tells_the_brokers_message=False,
+            has_the_brokers_message=False,
             creates_topics_by_producing=False,
             logs_in=True,
             strategies=("range", "cooperative-sticky"),
@@ -268,7 +268,7 @@ KINDS = {
             ),
             cannot=_CLUSTER | {"delete_records", "idempotence", "transact"},
             creates_topics_by_producing=False,
-            tells_empty_from_null=False,
+            distinguishes_empty_from_null=False,
             strategies=("",),
         ),
         Kind(
@@ -285,7 +285,7 @@ KINDS = {
                 "ELECTION_NOT_NEEDED",
             ),
             cannot=_CLUSTER | {"consume"},
-            tells_the_brokers_message=False,
+            has_the_brokers_message=False,
             logs_in=True,
             strategies=("",),
         ),
@@ -294,12 +294,12 @@ KINDS = {
 
 
 def kinds_that(*operations: str) -> list[str]:
-    """The names of the clients that have a call for every one of ``operations``."""
+    """Return the names of the clients that have every one of ``operations``."""
     return [kind.name for kind in KINDS.values() if kind.can(*operations)]
 
 
 class Clients:
-    """The client programs for one broker, each started when it is first asked for."""
+    """The client programs for one broker, each started on first use."""
 
     def __init__(self, bootstrap: str, log_dir: Path) -> None:
         self._bootstrap = bootstrap

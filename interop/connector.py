@@ -1,4 +1,4 @@
-"""Spark's own Kafka connector: fetched by Maven, and what a session needs to have it."""
+"""Spark's own Kafka connector, fetched by Maven, and the settings of a session with it."""
 
 from pathlib import Path
 
@@ -10,10 +10,10 @@ JARS = HERE / ".cache" / "spark-connector"
 
 
 def fetch() -> Path:
-    """Bring the connector's jars into the cache; gives their directory."""
+    """Fetch the connector's jars into the cache; return their directory."""
     return maven.jars(POM, JARS)
 
 
 def settings() -> dict[str, str]:
-    """What gives a session the format "kafka"."""
+    """Return the settings of a session with the format "kafka"."""
     return {"spark.jars": ",".join(str(jar) for jar in sorted(fetch().glob("*.jar")))}

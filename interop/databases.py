@@ -22,15 +22,15 @@ START_TIMEOUT_S = 60.0
 STOP_TIMEOUT_S = 30.0
 PROBE_INTERVAL_S = 0.05
 
-#: Where Debian puts what is not on the PATH: PostgreSQL's programs, in a directory for each version.
+#: Where Debian installs PostgreSQL's programs, outside of PATH, in a directory for each version.
 DEBIAN = Path("/usr/lib/postgresql")
-#: Debian's, each with a program by which to see that it is there.
+#: Debian's packages, each with a program that shows whether it is installed.
 PACKAGES = {"postgresql": "initdb", "mariadb-server": "mariadbd"}
 USER, PASSWORD = "shopkeeper", "open sesame"
 
 
 class Server(NamedTuple):
-    """A running server: the URL of its database, and whose it is."""
+    """A running server: the URL of its database, and the user."""
 
     url: str
     user: str
@@ -38,24 +38,24 @@ class Server(NamedTuple):
 
 
 def fetch() -> Path:
-    """Bring the drivers' jars into the cache; gives their directory."""
+    """Fetch the drivers' jars into the cache; return their directory."""
     return maven.jars(POM, JARS)
 
 
 def drivers() -> str:
-    """The drivers' jars, as `spark.jars` takes them."""
+    """Return the drivers' jars in the form of `spark.jars`."""
     return ",".join(sorted(str(jar) for jar in fetch().glob("*.jar")))
 
 
 def program(name: str) -> str | None:
-    """A server's program; of several versions the newest. None where it is not installed."""
+    """Return a server's program, of the newest version; None if it is not installed."""
     there = sorted(DEBIAN.glob(f"*/bin/{name}"), key=lambda path: float(path.parts[-3]))
     return shutil.which(name) or (str(there[-1]) if there else None)
 
 
 @contextlib.contextmanager
 def postgresql() -> Iterator[Server]:
-    """PostgreSQL with an empty database, on a free port of loopback.
+    """Run PostgreSQL with an empty database on a free loopback port.
 
     Raises:
         RuntimeError: it did not start; the message quotes its output.
@@ -66,7 +66,7 @@ def postgresql() -> Iterator[Server]:
         login = [f"--username={USER}", f"--pwfile={home.path}/password", "--auth=scram-sha-256"]
         home.run("initdb", "-D", home.data, *login, "--no-sync", "--encoding=UTF8")
         settings = ["-k", home.path, "-c", "listen_addresses=127.0.0.1", "-c", "fsync=off"]
-        # SIGINT is its "fast" shutdown: whoever is connected is not waited for
+        # SIGINT is its "fast" shutdown, which does not wait for clients
         server = home.serving(signal.SIGINT, "postgres", "-D", home.data, "-p", str(port), *settings)
         with server as process:
             home.wait(process, "pg_isready", "-q", "-h", "127.0.0.1", "-p", str(port))
@@ -75,7 +75,7 @@ def postgresql() -> Iterator[Server]:
 
 @contextlib.contextmanager
 def mariadb() -> Iterator[Server]:
-    """MariaDB with an empty database `shop`, on a free port of loopback.
+    """Run MariaDB with an empty database `shop` on a free loopback port.
 
     Raises:
         RuntimeError: it did not start; the message quotes its output.
@@ -100,7 +100,7 @@ def mariadb() -> Iterator[Server]:
 
 
 class _Home(NamedTuple):
-    """A server's directory, and as whom it runs: servers refuse root."""
+    """A server's directory, and its user: servers do not run as root."""
 
     path: Path
     owner: Mapping[str, str | int]
@@ -142,19 +142,19 @@ class _Home(NamedTuple):
                 process.wait()
 
     def wait(self, process: subprocess.Popen[bytes], name: str, *arguments: str | Path) -> None:
-        """Until the server says by that program that it answers."""
+        """Wait until that program reports that the server responds."""
         end_s = time.monotonic() + START_TIMEOUT_S
         asking = [_installed(name), *arguments]
         while subprocess.run(asking, capture_output=True, check=False).returncode:
             if process.poll() is not None or time.monotonic() > end_s:
-                said = (self.path / "log").read_text(errors="replace")
-                raise RuntimeError(f"{process.args[0]} does not answer:\n{said}")
+                output = (self.path / "log").read_text(errors="replace")
+                raise RuntimeError(f"{process.args[0]} does not answer:\n{output}")
             time.sleep(PROBE_INTERVAL_S)
 
 
 @contextlib.contextmanager
 def _home(user: str) -> Iterator[_Home]:
-    """A new directory, of that user if this is root."""
+    """Create a directory, owned by that user if this is root."""
     owner = {"user": user, "group": pwd.getpwnam(user).pw_gid} if os.geteuid() == 0 else {}
     with tempfile.TemporaryDirectory(prefix=f"{user}-") as path:
         if owner:

@@ -1,4 +1,4 @@
-"""Install all that the interop suite needs, from each client's own registry: ``python -m interop.install``."""
+"""Install everything that the interop suite needs, from each client's own registry: ``python -m interop.install``."""
 
 import functools
 import os
@@ -14,7 +14,7 @@ from interop.kafka_tests import harness
 
 HERE = Path(__file__).resolve().parent
 
-#: Programs that must be there already, and the Debian package that brings each.
+#: Programs that must be installed, and the Debian package of each.
 PROGRAMS = {
     "javac": "openjdk-17-jdk-headless",
     "java": "openjdk-17-jre-headless",
@@ -26,14 +26,14 @@ PROGRAMS = {
 
 
 def missing_programs() -> list[str]:
-    """What is not on this machine, each with the package that brings it."""
+    """Return the missing programs, each with its package."""
     return [
         f"{program}: install {package}" for program, package in PROGRAMS.items() if not shutil.which(program)
     ]
 
 
 def install_debian_package(name: str) -> None:
-    """A Debian package with a program of its name, through apt-get as root or by sudo.
+    """Install a Debian package with a program of its name, with apt-get as root or with sudo.
 
     Raises:
         subprocess.CalledProcessError: apt-get failed.
@@ -47,7 +47,7 @@ def install_debian_package(name: str) -> None:
 
 
 def install_databases() -> None:
-    """The servers of PostgreSQL and MariaDB, and JDBC drivers with Maven."""
+    """Install the servers of PostgreSQL and MariaDB, and fetch JDBC drivers with Maven."""
     for package, program in databases.PACKAGES.items():
         if databases.program(program) is None:
             install_debian_package(package)
@@ -55,35 +55,35 @@ def install_databases() -> None:
 
 
 def install_python_clients() -> None:
-    """confluent-kafka, kafka-python and aiokafka with pip, into this interpreter's environment."""
+    """Install confluent-kafka, kafka-python and aiokafka with pip into this interpreter's environment."""
     requirements = str(HERE / "requirements.txt")
     _run([sys.executable, "-m", "pip", "install", "-q", "--disable-pip-version-check", "-r", requirements])
 
 
 def fetch_kafka() -> None:
-    """Apache Kafka's broker and tools with Maven."""
+    """Fetch Apache Kafka's broker and tools with Maven."""
     reference.fetch()
 
 
 def fetch_spark_connector() -> None:
-    """Spark's Kafka connector with Maven; Spark itself comes with the tests' own packages."""
+    """Fetch Spark's Kafka connector with Maven; Spark itself is among the tests' own packages."""
     connector.fetch()
 
 
 def build_java_client() -> None:
-    """The program of the Java clients with Maven."""
+    """Build the program of the Java clients with Maven."""
     _run(["mvn", "-q", "-B", "-f", str(HERE / "java" / "pom.xml"), "compile"])
 
 
 def build_go_clients() -> None:
-    """The programs of franz-go, sarama and kafka-go with Go."""
+    """Build the programs of franz-go, sarama and kafka-go with Go."""
     binaries = HERE / ".cache" / "bin"
     binaries.mkdir(parents=True, exist_ok=True)
     _run(["go", "build", "-o", f"{binaries}/", "./..."], HERE / "go")
 
 
 def install_node_packages() -> None:
-    """KafkaJS, its codecs and axe-core with npm, unless what is installed is newer than the lock file."""
+    """Install KafkaJS, its codecs and axe-core with npm, unless the installation is newer than the lock file."""
     installed = HERE / "node" / "node_modules" / ".package-lock.json"
     lock = HERE / "node" / "package-lock.json"
     if not installed.exists() or installed.stat().st_mtime < lock.stat().st_mtime:
@@ -105,7 +105,7 @@ STEPS: Sequence[tuple[str, Callable[[], None]]] = (
 
 
 def main() -> int:
-    """Run every step; a step that fails is named at the end and makes the exit status 1."""
+    """Run every step; report failed steps at the end, with exit status 1."""
     failures = missing_programs()
     if not failures:
         failures = [failure for name, step in STEPS if (failure := _attempt(name, step))]
@@ -127,7 +127,7 @@ def _attempt(name: str, step: Callable[[], None]) -> str | None:
 
 
 def _run(command: Sequence[str], directory: Path = HERE) -> None:
-    # what these programs print goes to stderr, so that the steps stay readable
+    # the output of these programs goes to stderr, so that the steps stay readable
     subprocess.run(command, cwd=directory, check=True, stdin=subprocess.DEVNULL, stdout=sys.stderr)
 
 

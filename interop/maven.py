@@ -1,4 +1,4 @@
-"""Jars, as Maven brings them."""
+"""Fetching jars with Maven."""
 
 import hashlib
 import shutil
@@ -7,16 +7,16 @@ from pathlib import Path
 
 
 def jars(pom: Path, directory: Path) -> Path:
-    """Bring the jars that a pom names into a directory (once per version of the pom); gives it.
+    """Fetch the jars that a pom names into a directory (once per version of the pom); return it.
 
     Raises:
-        subprocess.CalledProcessError: Maven failed, and has said why.
+        subprocess.CalledProcessError: Maven failed, and has printed why.
     """
     stamp = directory / ".complete"
-    wanted = hashlib.sha256(pom.read_bytes()).hexdigest()
-    if not (stamp.exists() and stamp.read_text() == wanted):
+    pom_digest = hashlib.sha256(pom.read_bytes()).hexdigest()
+    if not (stamp.exists() and stamp.read_text() == pom_digest):
         shutil.rmtree(directory, ignore_errors=True)
         copy = ["dependency:copy-dependencies", "-DincludeScope=runtime", f"-DoutputDirectory={directory}"]
         subprocess.run(["mvn", "-q", "-B", "-f", pom, *copy], check=True, stdin=subprocess.DEVNULL)
-        stamp.write_text(wanted)
+        stamp.write_text(pom_digest)
     return directory

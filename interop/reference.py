@@ -26,16 +26,16 @@ POM = HERE / "reference" / "pom.xml"
 JARS = CACHE / f"kafka-{KAFKA_VERSION}"
 TOOL_TIMEOUT_S = 180.0
 
-#: What Kafka's kafka-server-start script gives the JVM.
+#: The JVM options of Kafka's kafka-server-start script.
 SERVER_JVM_OPTIONS = [
     *["-Xms1G", "-Xmx1G", "-server", "-XX:+UseG1GC", "-XX:MaxGCPauseMillis=20"],
     *["-XX:InitiatingHeapOccupancyPercent=35", "-XX:+ExplicitGCInvokesConcurrent", "-XX:MaxInlineLevel=15"],
     "-Djava.awt.headless=true",
 ]
-#: The tools run beside a broker on few cores: a small heap and no second compiler start them sooner.
+#: The tools run beside a broker on few cores: they start faster with a small heap and no second compiler.
 TOOL_JVM_OPTIONS = ["-Xmx512M", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"]
 
-#: Kafka's config/server.properties, but for the directories and ports.
+#: Kafka's config/server.properties, except directories and ports.
 SERVER_PROPERTIES = {
     "process.roles": "broker,controller",
     "node.id": "1",
@@ -59,10 +59,10 @@ SERVER_PROPERTIES = {
     "log.retention.check.interval.ms": "300000",
 }
 
-#: For a broker that is killed and comes back: it may when its last session is over, after 9 s by default.
+#: For a broker that is killed and restarted: it may register when its last session has expired, after 9 s by default.
 SHORT_SESSION = {"broker.session.timeout.ms": "3000", "broker.heartbeat.interval.ms": "300"}
 
-#: The class behind each of Kafka's scripts.
+#: The class of each of Kafka's scripts.
 TOOLS = {
     "kafka-acls": "org.apache.kafka.tools.AclCommand",
     "kafka-broker-api-versions": "org.apache.kafka.tools.BrokerApiVersionsCommand",
@@ -92,14 +92,14 @@ TOOLS = {
 
 
 def fetch() -> Path:
-    """Bring Kafka's jars into the cache (once per version of the pom); gives their directory."""
+    """Fetch Kafka's jars into the cache (once per version of the pom); return their directory."""
     return maven.jars(POM, JARS)
 
 
 def java(
     *arguments: str | Path, log4j: str = "tools-log4j2.properties", classes: Path | None = None
 ) -> list[str]:
-    """The command line of a JVM with Kafka on its class path, behind ``classes`` when given."""
+    """Return the command line of a JVM with Kafka on its class path, after ``classes`` if given."""
     config = HERE / "reference" / log4j
     class_path = f"{classes}:{fetch()}/*" if classes else f"{fetch()}/*"
     return ["java", f"-Dlog4j2.configurationFile={config}", "-cp", class_path, *map(str, arguments)]
@@ -112,7 +112,7 @@ def tool(
     standard_input: str = "",
     classes: Path | None = None,
 ) -> subprocess.CompletedProcess[str]:
-    """Run one of Kafka's command-line tools, named as its script is; gives its output as text.
+    """Run one of Kafka's command-line tools, by the name of its script; return its output as text.
 
     Raises:
         KeyError: no such tool in TOOLS.
@@ -136,9 +136,9 @@ def start(
     classes: Path | None = None,
     listeners: Sequence[str] = (),
 ) -> Broker:
-    """Start Kafka on ``home/data``, formatted when it is new, with ``classes`` on its class path when given.
+    """Start Kafka on ``home/data``, formatted if it is new, with ``classes`` on its class path if given.
 
-    Returns once it answers. ``listeners`` are more of them, as NAME://HOST:PORT.
+    Returns once it responds. ``listeners`` are additional ones, as NAME://HOST:PORT.
     Its settings are in ``home/server.properties``, its log in ``home/kafka.log``.
     """
     data_dir = home / "data"
@@ -156,7 +156,7 @@ def start(
 
 
 def _cluster_id() -> str:
-    """As `kafka-storage random-uuid` gives them, without the second that this takes; none begins with a dash."""
+    """Return an id like `kafka-storage random-uuid`, which takes a second; none begins with a dash."""
     return base64.urlsafe_b64encode(b"\0" + os.urandom(15)).decode().rstrip("=")
 
 
@@ -175,7 +175,7 @@ def _settings(
 def kafka(
     properties: Mapping[str, str] | None = None, port: int | None = None, classes: Path | None = None
 ) -> Iterator[Broker]:
-    """One Apache Kafka on a free port (or ``port``) in a directory that is removed afterwards."""
+    """Run Apache Kafka on a free port (or ``port``) in a directory that is removed afterwards."""
     with tempfile.TemporaryDirectory(prefix="kafka-") as home:
         broker = start(Path(home), properties, port, classes)
         try:
@@ -185,7 +185,7 @@ def kafka(
 
 
 def main() -> int:
-    """The command line; see the module's docstring."""
+    """Run the command line; see the module's docstring."""
     options = _arguments()
     if options.command == "fetch":
         print(fetch())

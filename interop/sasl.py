@@ -1,4 +1,4 @@
-"""A listener on which clients log in, beside the open one; the same settings for both brokers."""
+"""A SASL listener beside the open one; the same settings for both brokers."""
 
 from interop.brokers import free_ports
 
@@ -9,7 +9,7 @@ _PLAIN_MODULE = "org.apache.kafka.common.security.plain.PlainLoginModule"
 _SCRAM_MODULE = "org.apache.kafka.common.security.scram.ScramLoginModule"
 _PREFIX = f"listener.name.{LISTENER.lower()}."
 
-#: The users of PLAIN and their passwords.
+#: The PLAIN users and their passwords.
 PLAIN_USERS = {"admin": "admin-secret", "alice": "alice-secret", "bob": "bob-secret"}
 
 SETTINGS = {
@@ -24,12 +24,12 @@ SETTINGS = {
 
 
 def free_address() -> str:
-    """Where the listener may be: host and port."""
+    """Return host and port for the listener."""
     return f"127.0.0.1:{free_ports(1)[0]}"
 
 
 def client_properties(mechanism: str, user: str, password: str) -> dict[str, str]:
-    """What Kafka's own clients are told."""
+    """Return the properties of Kafka's own clients."""
     module = _PLAIN_MODULE if mechanism == "PLAIN" else _SCRAM_MODULE
     return {
         "security.protocol": "SASL_PLAINTEXT",

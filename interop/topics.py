@@ -1,4 +1,4 @@
-"""Topics for a test: made through one client, waited for until the broker shows them."""
+"""Topics for a test: created through one client, and awaited until the broker shows them."""
 
 import time
 from collections.abc import Callable
@@ -17,7 +17,7 @@ def make_topic(helper: Client, name: str, partitions: int = 1, **configs: str) -
 
 
 def eventually(condition: Callable[[], object]) -> None:
-    """Wait until ``condition`` holds: brokers show a change soon after they have accepted it."""
+    """Wait until ``condition`` holds: brokers show a change shortly after they have accepted it."""
     deadline_s = time.monotonic() + VISIBLE_TIMEOUT_S
     while not condition():
         assert time.monotonic() < deadline_s, "the change did not become visible"

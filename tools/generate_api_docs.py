@@ -34,21 +34,21 @@ traceback.
 
 
 class ApiText(NamedTuple):
-    """What a handler's module says in its docstring."""
+    """The content of a handler module's docstring."""
 
     name: str
     api_key: int
     first: int
     last: int
     summary: str
-    notes: list[str]  #: what each version added, and other remarks
+    notes: list[str]  #: additions of each version, and other notes
     errors: str
 
 
 def text_of(spec: ApiSpec) -> ApiText:
     """Parse the docstring of a handler's module.
 
-    :raises ValueError: When it does not begin with `Name (key), vA-vB: what it does.`
+    :raises ValueError: If it does not begin with `Name (key), vA-vB: what it does.`
     """
     module = sys.modules[spec.handle.__module__]
     document = inspect.getdoc(module) or ""
@@ -67,13 +67,13 @@ def text_of(spec: ApiSpec) -> ApiText:
 
 
 def _paragraphs(text: str) -> list[str]:
-    """Paragraphs without their line breaks; a break before a version's note counts as its two spaces."""
+    """Return paragraphs without their line breaks; a break before a version's note counts as its two spaces."""
     text = re.sub(r"\n(?=v\d+: )", "  ", text.strip())
     return [paragraph.replace("\n", " ") for paragraph in text.split("\n\n") if paragraph]
 
 
 def render() -> str:
-    """The whole page."""
+    """Return the whole page."""
     texts = [text_of(spec) for spec in build(barnabas.api).values()]
     rows = ["| Key | API | Versions | What it does |", "| --- | --- | --- | --- |"]
     rows += [

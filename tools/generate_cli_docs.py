@@ -1,4 +1,4 @@
-"""Writes docs/cli.md from the commands, their catalogue, and the APIs that a broker serves.
+"""Generate docs/cli.md from the commands, their catalogue, and the APIs that a broker serves.
 
 Run it after a change to a command: `python tools/generate_cli_docs.py`.
 """
@@ -18,7 +18,7 @@ from barnabas.client.core.framing import api_name
 
 DOCUMENT = Path(__file__).resolve().parent.parent / "docs" / "cli.md"
 
-#: Whom the other APIs are for.
+#: The users of the other APIs.
 _OTHERS = {
     "what consumers do": ("JoinGroup", "Heartbeat", "SyncGroup", "ConsumerGroupHeartbeat"),
     "what producers do": ("AddPartitionsToTxn", "AddOffsetsToTxn", "EndTxn", "TxnOffsetCommit"),
@@ -85,7 +85,7 @@ second, or as many ms as `BARNABAS_COMPLETION_TIMEOUT_MS` says. It goes into `~/
 
 
 def commands() -> Iterator[tuple[str, str, Any]]:
-    """(panel, name, command) of every command, in the order of the help."""
+    """Return (panel, name, command) of every command, in the order of the help."""
     root: Any = typer.main.get_command(app)
     for name in root.list_commands(None):
         outer = root.commands[name]
@@ -95,7 +95,7 @@ def commands() -> Iterator[tuple[str, str, Any]]:
 
 
 def render() -> str:
-    """The whole page."""
+    """Return the whole page."""
     return _INTRODUCTION + _apis() + _commands()
 
 
@@ -104,9 +104,9 @@ def _apis() -> str:
     for name, entry in ENTRIES.items():
         for api in entry.apis:
             users[api].append(f"`{name}`")
-    for whom, apis in _OTHERS.items():
+    for users, apis in _OTHERS.items():
         for api in apis:
-            users[api].append(whom)
+            users[api].append(users)
     rows = [
         "## APIs",
         "Every [API that a broker serves](apis.md), and the commands that are there for it.",
@@ -116,7 +116,7 @@ def _apis() -> str:
     for key, spec in build(barnabas.api).items():
         name = api_name(spec.request)
         if name not in users:
-            message = f"no command uses {name}: say in the catalogue which does, or whom it is for"
+            message = f"no command uses {name}: name its command or its users in the catalogue"
             raise ValueError(message)
         rows.append(f"| {key} | {name} | {', '.join(users[name])} |")
     return "\n".join(rows) + "\n"

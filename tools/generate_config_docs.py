@@ -79,7 +79,7 @@ keys marked *internal*.
 
 
 def render() -> str:
-    """The whole page."""
+    """Return the whole page."""
     parts = [_INTRODUCTION, "## Brokers\n"]
     for title, keys in _BROKER_SECTIONS:
         parts.append(f"### {title}\n\n{_table(keys, with_mode=True)}")

@@ -28,7 +28,7 @@ COUNT = {"type": "integer", "minimum": 1}
 
 
 def record(properties: Mapping[str, Any], required: Iterable[str] = (), **more: Any) -> Schema:
-    """A mapping with these keys and no others."""
+    """Describe a mapping with exactly these keys."""
     return {
         "type": "object",
         "properties": dict(properties),
@@ -39,12 +39,12 @@ def record(properties: Mapping[str, Any], required: Iterable[str] = (), **more: 
 
 
 def by_name(each: Schema, **more: Any) -> Schema:
-    """A mapping from names to things that are alike."""
+    """Describe a mapping from names to items of one schema."""
     return {"type": "object", "additionalProperties": each, **more}
 
 
 def configs(keys: Iterable[ConfigKey]) -> Schema:
-    """Values by key; keys that are not known may be those of another Kafka."""
+    """Describe values by key; unknown keys may be those of another Kafka."""
     known = {
         key.name: {"anyOf": [VALUE, SECRET], "description": key.description} for key in keys if key.listed
     }
@@ -56,7 +56,7 @@ def configs(keys: Iterable[ConfigKey]) -> Schema:
 
 
 def acl() -> Schema:
-    """One entry of `acls`."""
+    """Describe one entry of `acls`."""
     return record(
         {
             "resource_type": {"enum": list(reading.RESOURCE_TYPES)},
@@ -73,7 +73,7 @@ def acl() -> Schema:
 
 
 def quota() -> Schema:
-    """One entry of `quotas`."""
+    """Describe one entry of `quotas`."""
     name = {"type": ["string", "number", "null"]}
     of_user = record({"user": name, "client-id": name}, minProperties=1)
     keys = [key.name for key in (*CLIENT_QUOTA_KEYS.values(), *ADDRESS_QUOTA_KEYS.values())]
@@ -84,19 +84,19 @@ def quota() -> Schema:
 
 
 def credential() -> Schema:
-    """How a user logs in by one mechanism."""
+    """Describe a user's credential for one mechanism."""
     bounds = {"minimum": reading.ITERATIONS_MIN, "maximum": reading.ITERATIONS_MAX}
     return record({"iterations": {"type": "integer", **bounds}, "password": SECRET})
 
 
 def broker() -> Schema:
-    """One broker, or all."""
+    """Describe one broker, or all."""
     dynamic = [key for key in BROKER_KEYS.values() if key.mode is not UpdateMode.READ_ONLY]
     return record({"configs": configs(dynamic), "expect": by_name(VALUE)})
 
 
 def schema() -> Schema:
-    """All that can be declared."""
+    """Return the whole schema."""
     mechanisms = record(dict.fromkeys(MECHANISMS_BY_TITLE, credential()), minProperties=1)
     topic = record(
         {"partitions": COUNT, "replication_factor": COUNT, "configs": configs(TOPIC_KEYS.values())},
@@ -134,7 +134,7 @@ def schema() -> Schema:
 
 
 def render() -> str:
-    """The document's text."""
+    """Return the document's text."""
     return json.dumps(schema(), indent=1, ensure_ascii=False) + "\n"
 
 

@@ -1,1 +1,1 @@
-"""Spark with the format `barnabas` against Spark with its own Kafka connector."""
+"""Spark with the format `barnabas` compared with Spark's own Kafka connector."""

@@ -1,4 +1,4 @@
-"""What is timed: each a function of the format alone, so that both sides run the same."""
+"""Measured queries: each a function of the format alone, so that both sides run the same."""
 
 import shutil
 import statistics
@@ -18,9 +18,9 @@ from bench.spark.topics import Shape, rows
 THEIRS = "kafka"
 OURS = "barnabas"
 MICRO_BATCH_ROWS = 20_000
-MICRO_BATCH_ROWS_MIN = 18_000  #: each partition gets its share, rounded; the last micro-batch is a rest
+MICRO_BATCH_ROWS_MIN = 18_000  #: each partition gets its share, rounded; the last micro-batch has the rest
 QUERY_ENDS_WITHIN_S = 600
-#: The first micro-batches of a query compile what the later ones run.
+#: The first micro-batches of a query compile what later ones run.
 MICRO_BATCHES_UNMEASURED = 2
 
 Timed = Callable[[str], float]  #: the seconds that a format takes
@@ -28,7 +28,7 @@ Timed = Callable[[str], float]  #: the seconds that a format takes
 
 @dataclass
 class Ground:
-    """Where everything happens."""
+    """The session, the broker and the directories of a benchmark."""
 
     session: SparkSession
     bootstrap: str
@@ -37,51 +37,49 @@ class Ground:
     numbers: Iterator[int] = field(default_factory=count)
 
     def source(self, name: str, topic: str) -> DataFrame:
-        """A topic as a batch."""
+        """Read a topic as a batch."""
         reader = self.session.read.format(name).option("kafka.bootstrap.servers", self.bootstrap)
         return reader.option("subscribe", topic).load()
 
     def make_topic(self, name: str, partitions: int, configs: Mapping[str, str] | None = None) -> str:
-        """A topic that keeps what it is given, unless `configs` say otherwise; gives its name."""
+        """Create a topic without retention, unless `configs` override that; return its name."""
         with BlockingClient(self.bootstrap) as client:
             new = NewTopic(name, partitions, configs=configs or {})
             raise_errors(client.admin.create_topics([new]).values())
         return name
 
     def delete_topic(self, name: str) -> None:
-        """It is not needed any more."""
         with BlockingClient(self.bootstrap) as client:
             raise_errors(client.admin.delete_topics([name]).values())
 
     def new_directory(self) -> Path:
-        """A path where nothing is yet."""
+        """Return a path that does not exist yet."""
         return self.scratch / f"out-{next(self.numbers)}"
 
 
 def timed(work: Callable[[], object]) -> float:
-    """Seconds on the clock."""
+    """Return the wall time in seconds."""
     started_s = time.perf_counter()
     work()
     return time.perf_counter() - started_s
 
 
 def count_rows(ground: Ground, topic: str) -> Timed:
-    """How many rows."""
     return lambda name: timed(ground.source(name, topic).count)
 
 
 def sum_of_lengths(ground: Ground, topic: str) -> Timed:
-    """A column is looked at."""
+    """Read one column."""
     return lambda name: timed(ground.source(name, topic).selectExpr("sum(length(value))").collect)
 
 
 def noop(ground: Ground, topic: str) -> Timed:
-    """Every column of every row is made, and thrown away."""
+    """Create every column of every row, and discard them."""
     return lambda name: timed(ground.source(name, topic).write.format("noop").mode("overwrite").save)
 
 
 def parquet(ground: Ground, topic: str) -> Timed:
-    """Rows as they are into files."""
+    """Write the rows to files unchanged."""
 
     def run(name: str) -> float:
         directory = ground.new_directory()
@@ -93,7 +91,7 @@ def parquet(ground: Ground, topic: str) -> Timed:
 
 
 def micro_batch(ground: Ground, topic: str) -> Timed:
-    """The median duration of a micro-batch into Parquet."""
+    """Return the median duration of a micro-batch into Parquet."""
 
     def run(name: str) -> float:
         directory = ground.new_directory()
@@ -127,7 +125,7 @@ def micro_batch(ground: Ground, topic: str) -> Timed:
 
 
 def write(ground: Ground, shape: Shape, partitions: int) -> Timed:
-    """Rows into a topic: ours exactly once, theirs at least once, as it has no transactions."""
+    """Write rows to a topic: ours exactly once, theirs at least once, because it has no transactions."""
 
     def run(name: str) -> float:
         topic = ground.make_topic(f"written-{next(ground.numbers)}", partitions)

@@ -1,4 +1,4 @@
-"""docs/benchmarks-spark.md: how it was measured, where, and the tables."""
+"""docs/benchmarks-spark.md: method, machine, and the tables."""
 
 import statistics
 from collections.abc import Mapping, Sequence
@@ -13,7 +13,7 @@ GROWTH_HEAD = """| partitions | MB | connector | barnabas | barnabas MB/s | barn
 
 @dataclass(frozen=True)
 class Outcome:
-    """What a query took on either side, round by round: on the clock, and of all processors."""
+    """Times of a query on both sides by round: wall time, and CPU time of all processes."""
 
     clock: Result
     processors: Result
@@ -21,7 +21,7 @@ class Outcome:
 
 @dataclass(frozen=True)
 class Growth:
-    """One size of a topic, and what reading it took."""
+    """One size of a topic, and the time of reading it."""
 
     partitions: int
     size_mb: int
@@ -30,7 +30,7 @@ class Growth:
 
 @dataclass(frozen=True)
 class Runs:
-    """How often a query runs on either side."""
+    """Number of runs of a query on each side."""
 
     unmeasured: int
     unmeasured_growth: int  #: those of the table of growth, whose query is one of the others
@@ -45,7 +45,6 @@ def document(
     machine: Mapping[str, str],
     kernels: str,
 ) -> str:
-    """The whole document."""
     where = "\n".join(f"- {name}: {value}" for name, value in machine.items())
     lines = "\n".join(_line(each) for each in outcomes)
     grown = "\n".join(growth_line(each) for each in growth)
@@ -93,7 +92,7 @@ The speed of decoding records to Arrow columns and encoding Arrow columns to rec
 
 
 def with_growth(text: str, growth: Growth) -> str:
-    """The document with one line more at the end of its table of growth; instead of the one for that size, if any."""
+    """Return the document with one more row in its table of growth, which replaces any row of that size."""
     before, head, behind = text.partition(GROWTH_HEAD + "\n")
     assert head, "the document has no table of growth"
     rows, gap, rest = behind.partition("\n\n")

@@ -26,30 +26,30 @@ CLEANER_BACKOFF_MS = 100
 PARTITIONS = 4
 REKEYED_PARTITIONS = 8
 VALUE_BYTES = 1024
-#: How often each key has been written.
+#: Number of writes of each key.
 VALUES_OF_A_KEY = 5
 CLEANED_WITHIN_S = 600
 _POLL_S = 0.05
-#: The broker's cleaner leaves such a topic alone.
+#: Configs with which the broker's cleaner skips a topic.
 _COMPACTED = {
     "cleanup.policy": "compact",
     "min.cleanable.dirty.ratio": "1.0",
-    "segment.bytes": "4194304",  # what lies in the segment that is written to is not cleaned
+    "segment.bytes": "4194304",  # the active segment is not cleaned
 }
 _NEW = "-new"
 
 
 @dataclass(frozen=True)
 class Rewriting:
-    """A topic of so many megabytes that was rewritten."""
+    """A topic of this many megabytes that was rewritten."""
 
     text: str
     size_mb: int
     taken_s: float
 
 
-def rewritings(ground: Ground, size_mb: int, tell: Callable[[str], None]) -> list[Rewriting]:
-    """Compaction both ways, each of a topic of its own, and rekeying."""
+def rewritings(ground: Ground, size_mb: int, report: Callable[[str], None]) -> list[Rewriting]:
+    """Measure compaction by broker and job, each on a topic of its own, and rekeying."""
     keys_count = size_mb * MB // VALUE_BYTES // VALUES_OF_A_KEY
     shape = plain("rewritten", VALUE_BYTES, keys_count * VALUES_OF_A_KEY)
     shape = replace(shape, key=f"concat('key-', id % {keys_count})")
@@ -57,14 +57,14 @@ def rewritings(ground: Ground, size_mb: int, tell: Callable[[str], None]) -> lis
     done = []
     for step in _steps(ground):
         topic = f"rewritten-{len(done)}"
-        tell(f"writing {size_mb:,} MB to be {step.text}")
+        report(f"writing {size_mb:,} MB to be {step.text}")
         ground.make_topic(topic, PARTITIONS, step.configs)
         fill(ground.session, ground.bootstrap, topic, shape)
         taken_s = timed(partial(step.rewrite, topic))
         _check(ground, topic + step.suffix, keys_count)
         for name in {topic, topic + step.suffix}:
             ground.delete_topic(name)
-        tell(f"{size_mb:,} MB {step.text}: {taken_s:.1f} s")
+        report(f"{size_mb:,} MB {step.text}: {taken_s:.1f} s")
         done.append(Rewriting(step.text, size_mb, taken_s))
     return done
 
@@ -73,7 +73,7 @@ class _Step(NamedTuple):
     text: str
     configs: Mapping[str, str]
     rewrite: Callable[[str], object]
-    suffix: str = ""  #: of the topic that it writes, where that is another one
+    suffix: str = ""  #: of the topic that it writes, if that is another one
 
 
 def _steps(ground: Ground) -> Iterator[_Step]:
@@ -110,11 +110,11 @@ def _compact(ground: Ground, topic: str) -> None:
 
 def _rekey(ground: Ground, topic: str) -> None:
     with tempfile.TemporaryDirectory(prefix="bench-rekey-") as state:
-        wanted = RekeyRequest(topic, topic + _NEW, partitions=REKEYED_PARTITIONS)
-        rekey(ground.session, {"kafka.bootstrap.servers": ground.bootstrap}, wanted, Path(state) / "state")
+        expected = RekeyRequest(topic, topic + _NEW, partitions=REKEYED_PARTITIONS)
+        rekey(ground.session, {"kafka.bootstrap.servers": ground.bootstrap}, expected, Path(state) / "state")
 
 
 def _check(ground: Ground, topic: str, keys_count: int) -> None:
-    """No key has been lost."""
+    """Check that no key has been lost."""
     [row] = ground.source(OURS, topic).agg(f.countDistinct("key")).collect()
     assert row[0] == keys_count, f"{row[0]} of {keys_count} keys are in {topic}"

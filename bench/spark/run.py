@@ -1,6 +1,7 @@
-"""Time queries with both connectors in turns: ``python -m bench.spark.run [--quick] [--rounds N] [--only NAME]``.
+"""Measure queries with both connectors alternately: ``python -m bench.spark.run [--quick] [--rounds N] [--only
+NAME]``.
 
-All takes about half an hour on two cores, and 6 GB of disk; ``--only large`` ten more, and 12 GB.
+Everything takes about half an hour on two cores, and 6 GB of disk; ``--only large`` ten more minutes, and 12 GB.
 """
 
 import argparse
@@ -37,7 +38,7 @@ from pyspark_barnabas.runtime.session import spark_session
 
 DOCUMENT = Path(__file__).resolve().parents[2] / "docs" / "benchmarks-spark.md"
 READ_TARGET = 0.5
-SCAN_TARGET = 0.4  #: of what asks for no more than rows
+SCAN_TARGET = 0.4  #: of queries that only count rows
 LATENCY_TARGET = 1.2
 WRITE_TARGET = 0.8
 PARTITIONS = 2
@@ -49,11 +50,11 @@ LARGE = (4, 10_000)
 GROWTH_VALUE_BYTES = 1024
 REWRITTEN_MB = 1_000
 WARM_UP_ROUNDS = 2
-#: Java's compilers work beside the first runs of a query, on the same two cores, which weighs most on the quicker side:
-#: of Parquet they take half a second of processor in the first runs, a fifth in the tenth and a tenth from the
+#: Java's compilers run beside the first runs of a query, on the same two cores, which weighs most on the faster side:
+#: for Parquet they take half a second of CPU time in the first runs, a fifth in the tenth and a tenth from the
 #: twentieth on.
 UNMEASURED_RUNS = 20
-#: What growing topics are asked has run as a query of its own before.
+#: The query of growing topics has already run as a query of its own.
 UNMEASURED_GROWTH_RUNS = 10
 STARTED_S = time.monotonic()
 
@@ -71,7 +72,7 @@ SETTINGS = {
 
 @dataclass
 class Race:
-    """One query, and what it took on either side, in seconds, round by round."""
+    """One query, and its times on both sides in seconds, by round."""
 
     metric: Metric
     timed: Timed
@@ -79,7 +80,7 @@ class Race:
     processors_s: dict[str, list[float]] = field(default_factory=lambda: {THEIRS: [], OURS: []})
 
     def run(self, rounds: int, unmeasured: int = UNMEASURED_RUNS) -> Outcome:
-        """Warm both up, then let them take turns at going first."""
+        """Warm both up, then let them alternate."""
         for _ in range(unmeasured):
             for name in (THEIRS, OURS):
                 self.timed(name)
@@ -93,21 +94,21 @@ class Race:
             f"{name} {' '.join(f'{each:.2f}' for each in clock_s)}" for name, clock_s in self.clock_s.items()
         )
         ratios = f"{outcome.clock.ratio:.2f}, of processors {outcome.processors.ratio:.2f}"
-        tell(f"{self.metric.text}: {taken}; ratio {ratios}")
+        print_progress(f"{self.metric.text}: {taken}; ratio {ratios}")
         return outcome
 
     def _result(self, taken_s: dict[str, list[float]]) -> Result:
         return Result(self.metric, taken_s[THEIRS], taken_s[OURS])
 
 
-def tell(what: str) -> None:
-    """Progress, for who waits."""
+def print_progress(what: str) -> None:
+    """Print progress."""
     print(f"{time.monotonic() - STARTED_S:5.0f} s  {what}", flush=True)
 
 
 @contextmanager
 def running_ground(more: Mapping[str, str]) -> Iterator[Ground]:
-    """A broker, and a session that has both formats."""
+    """Run a broker, and a session with both formats."""
     home = Path(tempfile.mkdtemp(prefix="bench-spark-"))
     try:
         broker = candidate.start(home)
@@ -126,8 +127,8 @@ def running_ground(more: Mapping[str, str]) -> Iterator[Ground]:
 
 
 def filled(ground: Ground, shape: Shape, partitions: int = PARTITIONS) -> str:
-    """A new topic of that shape, which is on the disk before anything is timed."""
-    tell(f"writing {shape.text} to {partitions} partitions")
+    """Create and fill a topic of that shape, and flush it before anything is measured."""
+    print_progress(f"writing {shape.text} to {partitions} partitions")
     topic = ground.make_topic(shape.name, partitions)
     fill(ground.session, ground.bootstrap, topic, shape)
     os.sync()
@@ -135,7 +136,7 @@ def filled(ground: Ground, shape: Shape, partitions: int = PARTITIONS) -> str:
 
 
 def warm_up(ground: Ground) -> None:
-    """What Spark compiles for its first queries is compiled for neither side's account."""
+    """Compile what Spark compiles for its first queries on neither side's account."""
     topic = filled(ground, plain("warm-up", 100, 100_000))
     for _ in range(WARM_UP_ROUNDS):
         for query in (count_rows, sum_of_lengths, noop, parquet):
@@ -144,7 +145,7 @@ def warm_up(ground: Ground) -> None:
 
 
 def races_of(ground: Ground, shape: Shape) -> Iterator[Race]:
-    """The queries on one kind of records."""
+    """Return the queries on one kind of records."""
     topic = filled(ground, shape)
     yield Race(Metric(f"count, {shape.text}", "s", SCAN_TARGET), count_rows(ground, topic))
     yield Race(Metric(f"sum of lengths, {shape.text}", "s", READ_TARGET), sum_of_lengths(ground, topic))
@@ -153,7 +154,7 @@ def races_of(ground: Ground, shape: Shape) -> Iterator[Race]:
 
 
 def other_races(ground: Ground, scale: float) -> Iterator[Race]:
-    """What is not a batch that is read."""
+    """Return the measurements other than batch reads."""
     small = plain("micro", 100, max(int(400_000 * scale), 100_000))
     topic = filled(ground, small)
     yield Race(
@@ -167,13 +168,13 @@ def other_races(ground: Ground, scale: float) -> Iterator[Race]:
 
 
 def sizes(scale: float) -> list[tuple[int, int]]:
-    """Partitions and megabytes of the topics that grow."""
+    """Return partitions and megabytes of the topics of growing sizes."""
     first_mb, *more_mb = GROWTH_MB if scale == 1 else GROWTH_MB_QUICK
     return [(partitions, first_mb) for partitions in GROWTH_PARTITIONS] + [(4, each) for each in more_mb]
 
 
 def grown(ground: Ground, partitions: int, size_mb: int, rounds: int) -> Growth:
-    """The noop query on a topic of that size, which is deleted afterwards."""
+    """Measure the noop query on a topic of that size, which is deleted afterwards."""
     text = f"{size_mb:,} MB in records of 1 KiB"
     shape = plain(f"growth-{partitions}-{size_mb}", GROWTH_VALUE_BYTES, size_mb * MB // GROWTH_VALUE_BYTES)
     topic = filled(ground, shape, partitions)
@@ -186,7 +187,7 @@ def grown(ground: Ground, partitions: int, size_mb: int, rounds: int) -> Growth:
 
 
 def measure(options: argparse.Namespace) -> tuple[list[Outcome], list[Growth], list[Rewriting]]:
-    """All that was asked for."""
+    """Measure the selected queries."""
     scale = 0.1 if options.quick else 1.0
     outcomes: list[Outcome] = []
     growth: list[Growth] = []
@@ -204,12 +205,12 @@ def measure(options: argparse.Namespace) -> tuple[list[Outcome], list[Growth], l
         if options.only == "large":
             growth.append(grown(ground, *LARGE, options.rounds))
         if options.only in (None, "rewriting"):
-            rewritten += rewritings(ground, int(REWRITTEN_MB * scale), tell)
+            rewritten += rewritings(ground, int(REWRITTEN_MB * scale), print_progress)
     return outcomes, growth, rewritten
 
 
 def main() -> None:
-    """Run what was asked for, and write the document when that was everything."""
+    """Measure, and write the document when everything was measured."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument(
         "--quick", action="store_true", help="a tenth of the rows, little growth, no document"
@@ -233,10 +234,10 @@ def main() -> None:
     elif options.quick or options.only:
         print(document(outcomes, growth, rewritten, runs, where, ""))
     else:
-        tell("decoding and encoding")
+        print_progress("decoding and encoding")
         text = document(outcomes, growth, rewritten, runs, where, record_kernels.table())
         DOCUMENT.write_text(text, encoding="utf-8")
-    tell("done")
+    print_progress("done")
 
 
 if __name__ == "__main__":

@@ -1,10 +1,10 @@
-"""Topics to be read, written by Spark's own Kafka connector, whose producer is Kafka's."""
+"""Topics to read, written by Spark's own Kafka connector, whose producer is Kafka's."""
 
 from dataclasses import dataclass
 
 from pyspark.sql import DataFrame, SparkSession
 
-#: Words of a small vocabulary, so that values compress about as events do.
+#: Words of a small vocabulary, so that values compress about like events.
 _WORDS = "array('search','basket','product','home','checkout','returns','wish list','account')"
 _JSON = (
     "to_json(named_struct('event_id', id, 'user', concat('user-', id % 100000), "
@@ -20,27 +20,27 @@ class Shape:
 
     name: str
     text: str
-    value: str  #: the SQL of a value, out of `id`
+    value: str  #: the SQL of a value, computed from `id`
     rows_count: int
     compression: str = "none"
     key: str = "concat('key-', id)"  #: likewise
 
 
 def plain(name: str, value_bytes: int, rows_count: int) -> Shape:
-    """Values of a length, which do not compress."""
+    """Return values of a fixed length that do not compress."""
     text = f"{rows_count:,} records of {value_bytes:,} B"
     value = f"binary(left(repeat(sha2(string(id), 512), {value_bytes // 128 + 1}), {value_bytes}))"
     return Shape(name, text, value, rows_count)
 
 
 def cheap(name: str, value_bytes: int, rows_count: int) -> Shape:
-    """Values of a length that take hardly any time to make: for what times the writing."""
+    """Return values of a fixed length that are cheap to generate, for measurements of writing."""
     text = f"{rows_count:,} records of {value_bytes:,} B"
     return Shape(name, text, f"lpad(string(id), {value_bytes}, 'written by Spark ')", rows_count)
 
 
 def shapes(scale: float) -> list[Shape]:
-    """What queries are run on: `scale` 1 is the whole size."""
+    """Return the record kinds of the queries; `scale` 1 is the full size."""
     json_count = int(1_000_000 * scale)
     return [
         plain("100-bytes", 100, int(2_000_000 * scale)),
@@ -50,13 +50,13 @@ def shapes(scale: float) -> list[Shape]:
 
 
 def rows(session: SparkSession, shape: Shape) -> DataFrame:
-    """Keys and values to be written."""
+    """Return keys and values to write."""
     source = session.range(0, shape.rows_count, 1, 2)
     return source.selectExpr(f"binary({shape.key}) key", f"binary({shape.value}) value")
 
 
 def fill(session: SparkSession, bootstrap: str, topic: str, shape: Shape) -> None:
-    """Write a topic whose partitions are there already."""
+    """Write to a topic whose partitions exist."""
     (
         rows(session, shape)
         .write.format("kafka")

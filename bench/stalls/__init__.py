@@ -1,1 +1,1 @@
-"""The most expensive requests that a client can send, and how long they hold up others."""
+"""The most expensive requests that a client can send, and how long they delay others."""

@@ -1,4 +1,4 @@
-"""Requests that are small and cost much, tried by hand: what unpacks to megabytes, what has to be searched."""
+"""Small expensive requests, written manually: data that decompresses to megabytes, and searches."""
 
 import struct
 from collections.abc import Sequence
@@ -18,7 +18,7 @@ from bench.stalls.forms import APIS, frame_of
 
 MIB = 1 << 20
 
-#: Metrics of nothing but empty messages, at the depths at which there are lists.
+#: Metrics that consist of empty messages, at the depths that have lists.
 METRICS = {
     "resources": b"\x0a\x00" * (3 * MIB),
     "unknown fields": b"\x7a\x00" * (3 * MIB),
@@ -29,7 +29,7 @@ RECORDS_COUNT = 100_000
 
 
 def pushes(count: int) -> list[PushTelemetryRequest]:
-    """Pushes of different clients, each about a hundred bytes that unpack to megabytes."""
+    """Build pushes of different clients, each about a hundred bytes that decompress to megabytes."""
     packed = [compress(Compression.ZSTD, metrics) for metrics in METRICS.values()]
     return [_push(number, packed[number % len(packed)]) for number in range(count)]
 
@@ -45,7 +45,7 @@ def _push(number: int, packed: bytes) -> PushTelemetryRequest:
 
 
 def lying_batches(topic_id: bytes, count: int) -> list[ProduceRequest]:
-    """Batches of many records whose headers claim a timestamp that no record has."""
+    """Build batches of many records whose headers claim a timestamp that no record has."""
     records = [Record(0, 1_000, None, b"") for _ in range(RECORDS_COUNT)]
     batch = encode_batch(records, compression=Compression.ZSTD)
     header = read_header(batch)
@@ -55,7 +55,7 @@ def lying_batches(topic_id: bytes, count: int) -> list[ProduceRequest]:
 
 
 def headers_bomb(topic_id: bytes, headers_count: int = 1_000_000) -> ProduceRequest:
-    """One record with millions of record headers, which zstd packs into kilobytes."""
+    """Build one record with millions of record headers, which zstd compresses to kilobytes."""
     record = b"\x00\x00\x00\x01\x01" + _varint(headers_count) + b"\x00\x01" * headers_count
     body = compress(Compression.ZSTD, _varint(len(record)) + record)
     batch = encode_batch([Record(0, 1_000, None, b"")], compression=Compression.ZSTD)
@@ -81,13 +81,13 @@ def _produce(topic_id: bytes, batch: bytes) -> ProduceRequest:
 
 
 def lookups(topic: str, timestamp_ms: int) -> ListOffsetsRequest:
-    """A search by time in one partition."""
-    asked = [ListOffsetsPartition(partition_index=0, timestamp=timestamp_ms)]
-    return ListOffsetsRequest(replica_id=-1, topics=[ListOffsetsTopic(name=topic, partitions=asked)])
+    """Build a search by time in one partition."""
+    metrics = [ListOffsetsPartition(partition_index=0, timestamp=timestamp_ms)]
+    return ListOffsetsRequest(replica_id=-1, topics=[ListOffsetsTopic(name=topic, partitions=metrics)])
 
 
 def bombs(topic: str, topic_id: bytes, broker_id: int) -> dict[str, Sequence[Message]]:
-    """Requests by what they try; those of one name are sent together."""
+    """Return requests by name; those of one name are sent together."""
     brokers = [DescribeConfigsResource(resource_type=4, resource_name=str(broker_id))] * 10_000
     described = DescribeConfigsRequest(resources=brokers, include_synonyms=True, include_documentation=True)
     return {
@@ -119,7 +119,7 @@ def _pattern(regex: str) -> ConsumerGroupHeartbeatRequest:
 
 
 def joined_frames(requests: Sequence[Message]) -> bytes:
-    """Requests one behind the other, each in its frame, as one write has them."""
+    """Concatenate requests, each in its frame, as one write."""
     out = bytearray()
     for number, request in enumerate(requests):
         spec = APIS[request.API_KEY]

@@ -1,4 +1,4 @@
-"""A socket that sends frames and waits for their answers."""
+"""A socket that sends frames and waits for their responses."""
 
 import socket
 from contextlib import suppress
@@ -9,7 +9,7 @@ TIMEOUT_S = 120.0
 
 
 class FrameClient:
-    """Sends one frame and waits for its answer; what it sends, the caller has made."""
+    """Sends a frame that the caller has encoded, and waits for its response."""
 
     def __init__(self, bootstrap: str, timeout_s: float = TIMEOUT_S) -> None:
         host, _, port = bootstrap.rpartition(":")
@@ -21,12 +21,12 @@ class FrameClient:
         self.send_all(len(frame).to_bytes(4, "big") + frame)
 
     def send_all(self, data: bytes) -> None:
-        """Send bytes as they are; a broker that closes meanwhile is noticed when its answer is read."""
+        """Send bytes unchanged; a broker that closes meanwhile is noticed when its response is read."""
         with suppress(ConnectionError):
             self.socket.sendall(data)
 
     def receive(self) -> int | None:
-        """The size of the next answer, which is thrown away; None when the connection closes, or none comes."""
+        """Return the size of the next response, which is discarded; None if the connection closes or none arrives."""
         try:
             head = self._read(4)
             left = size = int.from_bytes(head, "big")
@@ -37,11 +37,11 @@ class FrameClient:
         return size
 
     def receive_bytes(self) -> bytes:
-        """The next answer without its size."""
+        """Return the next response without its size."""
         return self._read(int.from_bytes(self._read(4), "big"))
 
     def ask(self, frame: bytes) -> int | None:
-        """Send a frame; the size of its answer, None when the connection is closed instead."""
+        """Send a frame; return the size of its response, None if the connection is closed instead."""
         self.send(frame)
         return self.receive()
 

@@ -1,6 +1,7 @@
-"""Expensive forms of every API, generated from its declaration: as many elements as are read, equal or different.
+"""Expensive forms of every API, generated from its schema: arrays with as many elements as allowed, equal or
+different.
 
-For each array of a request, at any depth, there is one form in which that array is as long as may be.
+For each array of a request, at any depth, there is one form in which that array is as long as possible.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -16,13 +17,13 @@ from barnabas.wire.schema import Field, Message, Struct
 
 APIS = registry.build(barnabas.api)
 
-#: Of all arrays together; the broker reads 100,000.
+#: Limit for all arrays together; the broker reads 100,000.
 ELEMENTS_COUNT = 90_000
 
-#: The broker reads 8 MiB of what has no records.
+#: Limit for requests without records; the broker reads 8 MiB.
 REQUEST_BYTES = 7 << 20
 
-#: An answer may not come, or end the connection: what is asked there is tried by hand in `bombs`.
+#: APIs without a response, or that end the connection; `bombs` has requests for them.
 LEFT_OUT = ("Produce", "SaslHandshake", "SaslAuthenticate", "PushTelemetry")
 
 #: Values with which elements are valid, by field.
@@ -44,10 +45,10 @@ VALUES: Mapping[str, Any] = {
     "validate_only": False, "committed_metadata": "", "voter_directory_id": bytes(range(16)),
 }  # fmt: skip
 
-#: Numbers that tell elements apart.
+#: Numbers that distinguish elements.
 INDEXES = ("partition_index", "partition", "index")
 
-#: How the strings and ids of the long array are made, by the number of the element.
+#: Strings and ids of the long array, by the index of the element.
 Naming = Callable[[int], str]
 
 
@@ -57,15 +58,15 @@ class Form:
 
     spec: ApiSpec
     name: str
-    make: Callable[[], Message]  #: which takes up to a second
+    make: Callable[[], Message]  #: whether it takes up to a second
 
     def frame(self, correlation_id: int) -> bytes:
-        """Header and body, without the size."""
+        """Encode header and body, without the size."""
         return frame_of(self.spec, self.make(), self.spec.versions.last, correlation_id)
 
 
 def frame_of(spec: ApiSpec, request: Message, version: int, correlation_id: int) -> bytes:
-    """Header and body of a request, without the size."""
+    """Encode header and body of a request, without the size."""
     out = bytearray(spec.api_key.to_bytes(2, "big") + version.to_bytes(2, "big"))
     out += correlation_id.to_bytes(4, "big") + b"\x00\x06stalls"
     if spec.is_flexible(version):
@@ -74,7 +75,7 @@ def frame_of(spec: ApiSpec, request: Message, version: int, correlation_id: int)
 
 
 def namings(topics_count: int) -> dict[str, Naming]:
-    """How elements are named: all alike, after topics that there are or are not, as long as may be."""
+    """Return naming schemes of elements: all equal, existing or missing topics, as long as possible."""
     return {
         "same": lambda _: "topic-0",
         "topics": lambda number: f"topic-{number % topics_count}",
@@ -86,7 +87,7 @@ def namings(topics_count: int) -> dict[str, Naming]:
 def forms(
     namings: Mapping[str, Naming], topic_ids: list[bytes], elements_count: int = ELEMENTS_COUNT
 ) -> Iterator[Form]:
-    """Every generated form, API by API."""
+    """Generate every form, by API."""
     for spec in APIS.values():
         if spec.name in LEFT_OUT:
             continue
@@ -110,7 +111,7 @@ def _array_paths(struct: type[Struct], version: int, at: tuple[str, ...] = ()) -
 
 
 class _Maker:
-    """Makes a request whose array at `path` is long, and all its others have one element."""
+    """Builds a request whose array at `path` is long, and all its others have one element."""
 
     def __init__(
         self,
@@ -127,13 +128,13 @@ class _Maker:
         self._topic_ids = topic_ids
 
     def message(self, kind: type[Message]) -> Message:
-        """The whole request."""
+        """Build the whole request."""
         made = self.struct(kind, 0)
         assert isinstance(made, Message)
         return made
 
     def struct(self, kind: type[Struct], number: int, at: tuple[str, ...] = ()) -> Struct:
-        """A struct that is element `number` of the long array, or lies in one."""
+        """Build a struct that is element `number` of the long array, or within one."""
         values = {
             field.name: self._value(kind, field, number, (*at, field.name))
             for field in kind.FIELDS
@@ -175,7 +176,7 @@ class _Maker:
         return number % 30_000 if is_index else 0
 
     def _id(self, name: str, number: int) -> bytes:
-        """The id of a topic that there is, where names are of such topics."""
+        """Return the id of an existing topic if names are those of such topics."""
         if name.startswith("topic-"):
             return self._topic_ids[number % len(self._topic_ids)]
         return name.encode().rjust(16, b"\0")[-16:]

@@ -1,7 +1,7 @@
 """How long the most expensive requests of each API hold Barnabas's event loop, in CPU time of its thread.
 
-The broker runs in this process, and other processes on the machine do not count. Fails when a request holds the loop
-for more than 50 ms; the least of three tries counts, since code may be compiled meanwhile.
+The broker runs in this process, and other processes on the machine do not count. Fails if a request holds the loop for
+more than 50 ms; the least of three attempts counts, because code may be compiled meanwhile.
 """
 
 import argparse
@@ -24,7 +24,7 @@ SWITCH_INTERVAL_S = 0.001
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Run the soak; 1 when a request held the loop for too long."""
+    """Run the soak test; return 1 if a request held the loop for too long."""
     parser = argparse.ArgumentParser(prog="bench.stalls.holds", description=__doc__)
     parser.add_argument(
         "--topics", type=int, default=10_000, help="how many topics the broker has (default: 10000)"
@@ -45,7 +45,7 @@ def main(arguments: Sequence[str]) -> int:
 
 
 def _worst(broker: MeasuredBroker, options: argparse.Namespace) -> dict[str, tuple[Hold, str]]:
-    """The longest hold of each API, and the form that made it."""
+    """Return the longest hold of each API, and the form that caused it."""
     worst: dict[str, tuple[Hold, str]] = {}
     ids = {name: topic.topic_id for name, topic in broker.server.node.image.topics.items()}
     for api, name, data, answers_count in written(options, ids, 1):

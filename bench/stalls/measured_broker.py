@@ -1,4 +1,4 @@
-"""A broker in this process whose event loop measures itself, with as much state as is wanted."""
+"""A broker in this process whose event loop measures itself, with a configurable amount of state."""
 
 from contextlib import ExitStack
 from pathlib import Path
@@ -17,7 +17,7 @@ from bench.stalls.client import FrameClient
 from bench.stalls.forms import APIS, frame_of
 from bench.stalls.measured_loop import Hold, MeasuredLoop
 
-#: The client may do everything, and ACLs are asked for all the same.
+#: The client is a superuser, and its requests are authorized all the same.
 SETTINGS = {
     "listeners": "PLAINTEXT://127.0.0.1:0",
     "node.id": "1",
@@ -29,7 +29,7 @@ AT_ONCE_COUNT = 100
 
 
 def state(topics_count: int) -> list[Message]:
-    """Requests that make topics `topic-NUMBER`, and an ACL for each."""
+    """Build requests that create topics `topic-NUMBER`, and an ACL for each."""
     requests: list[Message] = []
     for start in range(0, topics_count, AT_ONCE_COUNT):
         names = [f"topic-{number}" for number in range(start, min(start + AT_ONCE_COUNT, topics_count))]
@@ -69,13 +69,13 @@ class MeasuredBroker:
         self._thread.stop()
 
     def ask(self, request: Message) -> int | None:
-        """The size of the answer to a request."""
+        """Return the size of the response to a request."""
         spec = APIS[request.API_KEY]
         with FrameClient(self.bootstrap) as client:
             return client.ask(frame_of(spec, request, spec.versions.last, 1))
 
     def hold_of(self, data: bytes, answers_count: int = 1) -> Hold:
-        """Send frames with their sizes in one write; how long the loop was held until they were answered."""
+        """Send frames with their sizes in one write; return how long the loop was held until they were answered."""
         self.ask(ApiVersionsRequest())
         self.take_longest()
         with FrameClient(self.bootstrap) as client:
@@ -87,5 +87,5 @@ class MeasuredBroker:
         return self.take_longest()
 
     def take_longest(self) -> Hold:
-        """How long the loop was held since the last call."""
+        """Return how long the loop was held since the last call."""
         return self._loop.take_longest()

@@ -1,4 +1,4 @@
-"""An event loop that knows how long it was held, in CPU time of its thread: other processes do not count."""
+"""An event loop that measures how long it is held, in CPU time of its thread: other processes do not count."""
 
 import asyncio
 import time
@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 
 class Hold(NamedTuple):
-    """One stretch in which the loop served nobody else."""
+    """A stretch in which the loop ran no other callback."""
 
     cpu_ms: float
     callback: str  #: the callback that took most of it
@@ -28,7 +28,7 @@ class MeasuredLoop(asyncio.SelectorEventLoop):
         self._longest_ns = max(self._longest_ns, time.thread_time_ns() - started_ns)
 
     def measure_callbacks(self) -> None:
-        """Name the longest callback, too. It holds for every loop of the process."""
+        """Record the longest callback as well. This applies to every loop of the process."""
         run = asyncio.Handle._run  # noqa: SLF001  # a callback is run nowhere else
 
         def measured(handle: asyncio.Handle) -> None:
@@ -41,7 +41,7 @@ class MeasuredLoop(asyncio.SelectorEventLoop):
         asyncio.Handle._run = measured  # type: ignore[method-assign]  # noqa: SLF001
 
     def take_longest(self) -> Hold:
-        """The longest hold since the last call."""
+        """Return the longest hold since the last call."""
         hold = Hold(self._longest_ns / 1e6, f"{self._callback_ns / 1e6:.1f} ms {self._callback}")
         self._longest_ns = self._callback_ns = 0
         self._callback = None

@@ -1,4 +1,6 @@
-"""A second client, in a process of its own: asks a little every millisecond and knows the longest wait."""
+"""A second client in a process of its own, which sends small requests every millisecond and records the longest
+wait.
+"""
 
 import multiprocessing
 import time
@@ -41,7 +43,9 @@ def _frames() -> list[bytes]:
 
 
 def _ask_on(bootstrap: str, parent: Connection) -> None:
-    """Ask until the parent hangs up; each time it asks, tell it the longest wait since, in ms."""
+    """Send requests until the parent closes its end; report the longest wait in ms since the last report when
+    asked.
+    """
     frames, longest_s = _frames(), 0.0
     with FrameClient(bootstrap) as client:
         while True:
@@ -58,7 +62,7 @@ def _ask_on(bootstrap: str, parent: Connection) -> None:
 
 
 class Probe:
-    """Asks from the beginning of the block to its end."""
+    """Runs while its block runs."""
 
     def __init__(self, bootstrap: str) -> None:
         context = multiprocessing.get_context("spawn")
@@ -73,12 +77,12 @@ class Probe:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        with suppress(BrokenPipeError):  # it has lost its connection
+        with suppress(BrokenPipeError):  # the process has lost its connection
             self._here.send(None)
         self._process.join()
 
     def take_longest_ms(self) -> float:
-        """The longest wait for an answer since the last call."""
+        """Return the longest wait for a response since the last call."""
         self._here.send("longest")
         longest_ms: float = self._here.recv()
         return longest_ms

@@ -1,7 +1,7 @@
 """How long the most expensive requests of each API delay another client, on Barnabas and on Apache Kafka.
 
-Fails when a request delays it by more than 50 ms beyond what it waits while nobody else asks. A request that does so is
-repeated, and the least of three delays counts: the machine has other things to do, too.
+Fails if a request delays it by more than 50 ms beyond its wait on an idle broker. Such a request is repeated, and the
+least of three delays counts, because the machine is shared.
 """
 
 import argparse
@@ -26,14 +26,14 @@ TRIES_COUNT = 3
 IDLE_S = 5.0
 ANSWER_TIMEOUT_S = 60.0
 
-#: They end what the others need.
+#: APIs that end state which others need.
 LAST = ("DeleteAcls", "DeleteTopics", "PurgeTopics")
 
 START = {"barnabas": candidate.barnabas, "kafka": reference.kafka}
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Run the soak; 1 when another client was delayed for too long."""
+    """Run the soak test; return 1 if another client was delayed for too long."""
     options = _options().parse_args(arguments)
     kept = ("authorizer.class.name", "super.users")
     settings = {key: SETTINGS[key] for key in kept} if options.broker == "barnabas" else {}
@@ -61,7 +61,7 @@ def _options() -> argparse.ArgumentParser:
 
 
 def _prepare(bootstrap: str, topics_count: int) -> dict[str, bytes]:
-    """Make the state; the ids of all topics."""
+    """Create the state; return the ids of all topics."""
     made = CreatableTopic(name=TOPIC, num_partitions=1, replication_factor=1)
     bombed = CreatableTopic(name="bombed", num_partitions=1, replication_factor=1)
     for request in (CreateTopicsRequest(topics=[made, bombed], timeout_ms=60_000), *state(topics_count)):
@@ -82,7 +82,7 @@ def _frame(request: Message) -> bytes:
 def written(
     options: argparse.Namespace, ids: dict[str, bytes], broker_id: int
 ) -> Iterator[tuple[str, str, bytes, int]]:
-    """(API, form, bytes to be written, how many answers come) of all that is tried."""
+    """Return (API, form, bytes to write, number of responses) of everything that is tried."""
     of_state = [topic_id for name, topic_id in ids.items() if name.startswith("topic-")]
     named = namings(options.topics)
     found = list(forms({name: named[name] for name in options.naming or named}, of_state, options.elements))
@@ -101,7 +101,7 @@ def written(
 def _worst(
     bootstrap: str, probe: Probe, written: Iterator[tuple[str, str, bytes, int]], idle_ms: float
 ) -> dict[str, tuple[float, str]]:
-    """The longest delay of each API, and the form that made it."""
+    """Return the longest delay of each API, and the form that caused it."""
     worst: dict[str, tuple[float, str]] = {}
     for api, name, data, answers_count in written:
         try:

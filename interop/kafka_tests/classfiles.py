@@ -1,4 +1,4 @@
-"""What a compiled Java class says of itself: its name, its superclass and the names that it mentions."""
+"""The name, the superclass and the strings of a compiled Java class."""
 
 import struct
 from dataclasses import dataclass
@@ -6,7 +6,7 @@ from dataclasses import dataclass
 _ABSTRACT = 0x0400
 _INTERFACE = 0x0200
 _UTF8, _CLASS = 1, 7
-#: Bytes after the tag of a constant pool entry (JVM specification, 4.4); a Utf8 carries its own length.
+#: Bytes after the tag of a constant pool entry (JVM specification, 4.4); a Utf8 has its own length.
 _SIZES_BYTES = {
     3: 4,
     4: 4,
@@ -30,18 +30,18 @@ _LONG, _DOUBLE = 5, 6
 
 @dataclass(frozen=True, slots=True)
 class ClassFile:
-    """Names are those of Java source (``kafka.server.BaseRequestTest``), texts are the constant pool's."""
+    """Names are in the form of Java source (``kafka.server.BaseRequestTest``), texts are the constant pool's."""
 
     name: str
     superclass: str
-    abstract: bool  #: an interface is, too
+    abstract: bool  #: also True for an interface
     texts: frozenset[str]
 
 
 def parse(content: bytes) -> ClassFile:
-    """Return what the class file says.
+    """Parse a class file.
 
-    :raises ValueError: the content is no class file.
+    :raises ValueError: the content is not a class file.
     """
     if content[:4] != b"\xca\xfe\xba\xbe":
         raise ValueError(
@@ -58,7 +58,7 @@ def parse(content: bytes) -> ClassFile:
 
 
 def _constants(content: bytes) -> tuple[dict[int, str], dict[int, int], int]:
-    """Return the texts by index, the text's index of each class by index, and where the constants end."""
+    """Return the texts by index, the text's index of each class by index, and the end of the constants."""
     (count,) = struct.unpack_from(">H", content, 8)
     texts: dict[int, str] = {}
     classes: dict[int, int] = {}

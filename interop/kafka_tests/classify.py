@@ -1,4 +1,4 @@
-"""What became of a test: passed, failed for a listed reason or an unknown one, or not applicable to Barnabas."""
+"""Classification of a test: passed, failed for a listed reason or an unknown one, or not applicable to Barnabas."""
 
 import re
 import tomllib
@@ -13,7 +13,7 @@ KNOWN = Path(__file__).with_name("known.toml")
 
 Outcome = Literal["passed", "listed", "failed", "not applicable", "not counted"]
 
-#: Kinds of tests that do not apply, in the order of the report, each with what it means.
+#: Kinds of tests that do not apply, in the order of the report, each with its meaning.
 KINDS = {
     "several brokers": "the test needs more than one broker: replicas, leader changes, brokers that stop",
     "share or streams groups": "share groups (KIP-932) and streams groups (KIP-1071), which Barnabas does not have",
@@ -28,7 +28,7 @@ KINDS = {
     "delegation tokens": "delegation tokens",
     "assumption": "the test itself says that it does not apply",
 }
-#: In a failure of a test that asked for several brokers and got one.
+#: In the failure of a test that requested several brokers and got one.
 _MISSING_BROKERS = re.compile(
     r"INVALID_REPLICATION_FACTOR|InvalidReplicationFactor|[Rr]eplication factor|includes broker \d|not registered|"
     r"InvalidReplicaAssignment|INVALID_REPLICA_ASSIGNMENT|Timed out waiting for a node assignment"
@@ -39,20 +39,20 @@ _OTHER_GROUPS = re.compile(r"(share|streams) group protocol|(Share|Streams)Group
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """Tests that were looked into, and what was found."""
+    """Tests that were investigated, and the reason of their failure."""
 
     tests: re.Pattern[str]  #: matches class.method, or class.method and the display name after a space
     kind: str  #: of KINDS, or "" for a difference of Barnabas
     reason: str
 
     def matches(self, result: Result) -> bool:
-        """Return whether the rule is about this test."""
+        """Return whether the rule applies to this test."""
         return any(self.tests.fullmatch(each) for each in (result.key, f"{result.key} {result.name}"))
 
 
 @dataclass(frozen=True, slots=True)
-class Judgement:
-    """Where a test counts in the report."""
+class Classification:
+    """The class of a test in the report."""
 
     outcome: Outcome
     kind: str = ""
@@ -60,7 +60,7 @@ class Judgement:
 
 
 def rules(path: Path = KNOWN) -> list[Rule]:
-    """Return what known.toml lists.
+    """Return the rules in known.toml.
 
     :raises ValueError: a kind is not one of KINDS.
     """
@@ -73,42 +73,42 @@ def rules(path: Path = KNOWN) -> list[Rule]:
     return listed
 
 
-def judge(result: Result, known: Sequence[Rule]) -> Judgement:
-    """Return where a result counts.
+def classify(result: Result, known: Sequence[Rule]) -> Classification:
+    """Return the classification of a result.
 
-    A test that passes counts as passed, whatever is listed of it; one that asked for no broker does not count.
+    A test that passes counts as passed, even if it is listed; one that requested no broker does not count.
     """
     if result.status == "SUCCESSFUL":
-        return Judgement("passed" if result.test and result.brokers else "not counted")
+        return Classification("passed" if result.test and result.brokers else "not counted")
     if result.status == "SKIPPED":
-        return Judgement("not counted", reason="disabled by Kafka")
+        return Classification("not counted", reason="disabled by Kafka")
     kinds = [text.partition(": ") for text in result.not_applicable]
     if any(kind == "duplicate" for kind, _, _ in kinds):
-        return Judgement("not counted", reason="the other node type")
+        return Classification("not counted", reason="the other node type")
     if kinds:
-        return Judgement("not applicable", kinds[0][0], kinds[0][2])
+        return Classification("not applicable", kinds[0][0], kinds[0][2])
     if result.status == "ABORTED":
-        return Judgement("not applicable", "assumption", result.message)
-    return _judge_failure(result, known)
+        return Classification("not applicable", "assumption", result.message)
+    return _classify_failure(result, known)
 
 
-def _judge_failure(result: Result, known: Sequence[Rule]) -> Judgement:
+def _classify_failure(result: Result, known: Sequence[Rule]) -> Classification:
     for rule in known:
         if rule.matches(result):
-            return Judgement("not applicable" if rule.kind else "listed", rule.kind, rule.reason)
+            return Classification("not applicable" if rule.kind else "listed", rule.kind, rule.reason)
     if result.brokers > 1 and _MISSING_BROKERS.search(result.message):
-        return Judgement("not applicable", "several brokers", "one broker cannot hold the replicas")
+        return Classification("not applicable", "several brokers", "one broker cannot hold the replicas")
     if _JVM.search(result.message):
-        return Judgement("not applicable", "internals of the JVM", "a metric of the JVM")
+        return Classification("not applicable", "internals of the JVM", "a metric of the JVM")
     if _OTHER_GROUPS.search(result.message):
-        return Judgement(
+        return Classification(
             "not applicable", "share or streams groups", "the test uses a share or streams group"
         )
-    return Judgement("failed")
+    return Classification("failed")
 
 
 def stale(known: Sequence[Rule], results: Iterable[Result]) -> list[Rule]:
-    """Return the rules that are about tests of these, all of which pass."""
+    """Return the rules that match some of these tests, all of which pass."""
     everything = list(results)
     about = {
         rule: [each.status == "SUCCESSFUL" for each in everything if rule.matches(each)] for rule in known

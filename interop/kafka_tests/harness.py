@@ -1,4 +1,4 @@
-"""Kafka's test jars with the harness of ours before them: built once, then a JVM for each class."""
+"""Kafka's test jars with our harness before them: built once, then a JVM for each class."""
 
 import shutil
 import subprocess
@@ -16,16 +16,16 @@ HERE = Path(__file__).resolve().parent
 JAVA = HERE / "java"
 BUILD = HERE / "build"
 JARS = BUILD / "jars"
-#: The stand-ins for classes of Kafka's, and the program that runs tests.
+#: The replacements for classes of Kafka's, and the program that runs tests.
 HARNESS_JAR = BUILD / "harness.jar"
 #: That program alone, for Kafka's own harness.
 RUNNER_JAR = BUILD / "runner.jar"
-#: Classes as a JVM keeps them, so that the next one starts sooner.
+#: Archive of loaded classes, so that the next JVM starts faster.
 ARCHIVE = BUILD / "classes.jsa"
 ARCHIVED_CLASS = "kafka.server.HeartbeatRequestTest"
 PROGRAM = Path(sys.executable).with_name("barnabas")
 
-#: A small heap, one compiler and one collector start a JVM soonest.
+#: A JVM starts fastest with a small heap, one compiler and one collector.
 JVM_OPTIONS = ["-Xmx1g", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"]
 ARCHIVE_OPTIONS = ["-XX:+UnlockDiagnosticVMOptions", "-XX:+AllowArchivingWithJavaAgent"]
 SHARED = [*ARCHIVE_OPTIONS, f"-XX:SharedArchiveFile={ARCHIVE}"]
@@ -35,9 +35,9 @@ STOP_S = 30.0
 
 
 def build() -> None:
-    """Fetch Kafka's jars and compile the harness, unless both are there and newer than their sources.
+    """Fetch Kafka's jars and compile the harness, unless both exist and are newer than their sources.
 
-    :raises subprocess.CalledProcessError: Maven or the compiler failed, and has said why.
+    :raises subprocess.CalledProcessError: Maven or the compiler failed, and has printed why.
     """
     fetch()
     sources = [HERE / "pom.xml", *(path for path in JAVA.rglob("*") if path.is_file())]
@@ -71,16 +71,16 @@ def _inside(directory: Path, *names: str) -> list[str]:
 
 
 def _archive() -> None:
-    """Run a class and keep what the JVM has loaded by then."""
+    """Run a class and archive what the JVM has loaded by then."""
     with tempfile.TemporaryDirectory() as name:
         harness = Harness("barnabas", Path(name))
         harness.run(ARCHIVED_CLASS, options=[*ARCHIVE_OPTIONS, f"-XX:ArchiveClassesAtExit={ARCHIVE}"])
 
 
 def fetch() -> None:
-    """Fetch Kafka and its test jars with Maven, unless they are there.
+    """Fetch Kafka and its test jars with Maven, unless they exist.
 
-    :raises subprocess.CalledProcessError: Maven failed, and has said why.
+    :raises subprocess.CalledProcessError: Maven failed, and has printed why.
     """
     maven.jars(HERE / "pom.xml", JARS)
 
@@ -92,7 +92,7 @@ def broker_classes() -> list[str]:
 
 @dataclass(frozen=True, slots=True)
 class Harness:
-    """Which broker the tests start, and where their results are kept."""
+    """The kind of broker that the tests start, and the directory of their results."""
 
     broker: str  #: barnabas or kafka
     directory: Path
@@ -102,12 +102,12 @@ class Harness:
         return self.directory / f"{class_name}.jsonl"
 
     def results(self, class_name: str) -> ClassRun:
-        """Return what is known of a class."""
+        """Return the results of a class so far."""
         path = self.results_path(class_name)
         return read(path.read_text(encoding="utf-8").splitlines()) if path.exists() else ClassRun()
 
     def run(self, class_name: str, limit_s: float = CLASS_S, options: Sequence[str] = ()) -> ClassRun:
-        """Run those tests of a class that are not done, and return the results of all."""
+        """Run the incomplete tests of a class, and return the results of all."""
         (self.directory / "output").mkdir(parents=True, exist_ok=True)
         done = self.directory / "output" / f"{class_name}.done"
         done.write_text("\n".join(self.results(class_name).done), encoding="utf-8")
@@ -146,7 +146,7 @@ class Harness:
 
 
 def _stop(process: subprocess.Popen[bytes]) -> None:
-    """Stop a JVM as SIGTERM does, so that it takes its brokers along."""
+    """Stop a JVM like SIGTERM, so that it stops its brokers."""
     process.terminate()
     try:
         process.wait(STOP_S)

@@ -1,12 +1,12 @@
-"""docs/kafka-tests.md: the report card of Kafka's own tests."""
+"""docs/kafka-tests.md: the report of Kafka's own tests."""
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 
-from interop.kafka_tests.classify import KINDS, Judgement
+from interop.kafka_tests.classify import KINDS, Classification
 from interop.kafka_tests.results import Result
 
-Judged = Mapping[str, Sequence[tuple[Result, Judgement]]]
+Classified = Mapping[str, Sequence[tuple[Result, Classification]]]
 
 _HEAD = """\
 # Apache Kafka's own tests
@@ -35,9 +35,9 @@ requests. This page is generated from the results. [differences.md](differences.
 """
 
 
-def count(judgements: Iterable[Judgement]) -> Counter[str]:
-    """Return how many tests have each outcome."""
-    return Counter(each.outcome for each in judgements if each.outcome != "not counted")
+def count(classifications: Iterable[Classification]) -> Counter[str]:
+    """Return the number of tests in each class."""
+    return Counter(each.outcome for each in classifications if each.outcome != "not counted")
 
 
 def summary(counts: Mapping[str, int]) -> str:
@@ -45,9 +45,15 @@ def summary(counts: Mapping[str, int]) -> str:
     return ", ".join(f"{number} {outcome}" for outcome, number in sorted(counts.items())) or "no tests"
 
 
-def document(judged: Judged, known_classes: Collection[str], complete: Collection[str]) -> str:
+def document(classified: Classified, known_classes: Collection[str], complete: Collection[str]) -> str:
     """Return the whole report."""
-    parts = [_HEAD, _totals(judged), _classes(judged, complete), _failures(judged), _kinds(judged)]
+    parts = [
+        _HEAD,
+        _totals(classified),
+        _classes(classified, complete),
+        _failures(classified),
+        _kinds(classified),
+    ]
     return "\n".join([*parts, *_missing(set(known_classes) - set(complete))])
 
 
@@ -62,57 +68,62 @@ def _short(class_name: str) -> str:
     return class_name.rpartition(".")[2]
 
 
-def _all(judged: Judged) -> list[tuple[Result, Judgement]]:
-    return [each for tests in judged.values() for each in tests if each[1].outcome != "not counted"]
+def _all(classified: Classified) -> list[tuple[Result, Classification]]:
+    return [each for tests in classified.values() for each in tests if each[1].outcome != "not counted"]
 
 
-def _totals(judged: Judged) -> str:
-    everything = _all(judged)
-    counts = count(judgement for _, judgement in everything)
+def _totals(classified: Classified) -> str:
+    everything = _all(classified)
+    counts = count(classification for _, classification in everything)
     applicable = sum(counts.values()) - counts["not applicable"]
     share = 100 * counts["passed"] / applicable if applicable else 0.0
     return (
         "## Totals\n"
-        f"{len(everything):,} tests in {len(judged)} classes; {counts['not applicable']:,} do not apply to Barnabas. "
+        f"{len(everything):,} tests in {len(classified)} classes; "
+        f"{counts['not applicable']:,} do not apply to Barnabas. "
         f"Of the {applicable:,} that do, {counts['passed']:,} pass ({share:.1f} %), {counts['listed']} fail for a "
         f"reason listed below, {counts['failed']} for an unknown reason.\n"
     )
 
 
-def _classes(judged: Judged, complete: Collection[str]) -> str:
+def _classes(classified: Classified, complete: Collection[str]) -> str:
     lines = [
         "## Classes\n",
         "| class | tests | passed | of these, with several brokers | failed | not applicable |",
         "|---|---|---|---|---|---|",
     ]
-    names = Counter(_short(name) for name in judged)
-    for name, tests in sorted(judged.items(), key=lambda each: (_short(each[0]), each[0])):
+    names = Counter(_short(name) for name in classified)
+    for name, tests in sorted(classified.items(), key=lambda each: (_short(each[0]), each[0])):
         counted = [each for each in tests if each[1].outcome != "not counted"]
         label = _short(name) if names[_short(name)] == 1 else name
         short = label + ("" if name in complete else " (not complete)")
         lines.append(f"| {' | '.join([short, str(len(counted)), *_cells(counted)])} |")
-    lines.append(f"| {' | '.join(['**all**', str(len(_all(judged))), *_cells(_all(judged))])} |")
+    lines.append(f"| {' | '.join(['**all**', str(len(_all(classified))), *_cells(_all(classified))])} |")
     return "\n".join(lines) + "\n"
 
 
-def _cells(tests: Sequence[tuple[Result, Judgement]]) -> list[str]:
-    counts = count(judgement for _, judgement in tests)
-    collapsed = sum(1 for result, judgement in tests if judgement.outcome == "passed" and result.brokers > 1)
-    kinds = Counter(judgement.kind for _, judgement in tests if judgement.outcome == "not applicable")
+def _cells(tests: Sequence[tuple[Result, Classification]]) -> list[str]:
+    counts = count(classification for _, classification in tests)
+    collapsed = sum(
+        1 for result, classification in tests if classification.outcome == "passed" and result.brokers > 1
+    )
+    kinds = Counter(
+        classification.kind for _, classification in tests if classification.outcome == "not applicable"
+    )
     reasons = ", ".join(f"{number} {kind}" for kind, number in kinds.most_common())
     failed = counts["listed"] + counts["failed"]
     return [str(counts["passed"] or ""), str(collapsed or ""), str(failed or ""), reasons]
 
 
-def _failures(judged: Judged) -> str:
+def _failures(classified: Classified) -> str:
     by_reason: dict[str, dict[str, int]] = {}
     unknown: list[str] = []
-    for result, judgement in _all(judged):
+    for result, classification in _all(classified):
         short = f"{_short(result.class_name)}.{result.method}"
-        if judgement.outcome == "listed":
-            tests = by_reason.setdefault(judgement.reason, {})
+        if classification.outcome == "listed":
+            tests = by_reason.setdefault(classification.reason, {})
             tests[short] = tests.get(short, 0) + 1
-        elif judgement.outcome == "failed":
+        elif classification.outcome == "failed":
             unknown.append(f"- {short}: `{_one_line(result.message)}`\n")
     lines = ["## Failures\n", "| reason | tests |\n", "|---|---|\n"]
     for reason, tests in by_reason.items():
@@ -130,8 +141,8 @@ def _one_line(message: str) -> str:
     return text if len(text) <= 200 else text[:200] + "…"
 
 
-def _kinds(judged: Judged) -> str:
-    counts = Counter(j.kind for _, j in _all(judged) if j.outcome == "not applicable")
+def _kinds(classified: Classified) -> str:
+    counts = Counter(j.kind for _, j in _all(classified) if j.outcome == "not applicable")
     lines = ["## Not applicable\n", "| kind | tests | meaning |\n", "|---|---|---|\n"]
     lines += [f"| {kind} | {counts[kind]} | {meaning} |\n" for kind, meaning in KINDS.items() if counts[kind]]
     return "".join(lines)

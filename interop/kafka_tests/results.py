@@ -1,4 +1,4 @@
-"""What the Java runner wrote of one class, read back."""
+"""The Java runner's results of one class."""
 
 import json
 from collections.abc import Iterable, Mapping
@@ -8,25 +8,25 @@ from typing import Any
 #: The last line of a class whose tests have all ended.
 CLASS_ENDED = "CLASS_ENDED"
 STARTED = "STARTED"
-#: The time for the run was over; the test that was under way runs again.
+#: The time limit of the run was reached; the interrupted test runs again.
 INTERRUPTED = "INTERRUPTED"
-#: Of a test that was begun this often and never ended.
+#: Status of a test that was started this often and never ended.
 NEVER_ENDED = "NEVER_ENDED"
 _BEGUN_MAX = 2
 
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """One test of Kafka's, as it ended last."""
+    """The last result of one of Kafka's tests."""
 
     class_name: str
     method: str
     name: str  #: as JUnit displays it, with the parameters
     id: str
     status: str  #: SUCCESSFUL, FAILED, ABORTED, SKIPPED or NEVER_ENDED
-    test: bool = True  #: False for what fails outside a test, in a class's own set-up
+    test: bool = True  #: False for a failure outside of a test, in a class's own set-up
     ms: int = 0
-    brokers: int = 0  #: that the test asked for
+    brokers: int = 0  #: number of brokers that the test requested
     not_applicable: tuple[str, ...] = ()  #: "kind: what", in the order of the calls
     message: str = ""
     trace: str = ""
@@ -40,7 +40,7 @@ class Result:
 
 @dataclass(slots=True)
 class ClassRun:
-    """The results of a class by test id, and whether it is done."""
+    """The results of a class by test id, and whether it is complete."""
 
     results: dict[str, Result] = field(default_factory=dict)
     complete: bool = False
@@ -52,7 +52,7 @@ class ClassRun:
 
 
 def read(lines: Iterable[str]) -> ClassRun:
-    """Return what the lines of one class's file say; a line that was cut off counts for nothing."""
+    """Parse the lines of one class's file; a truncated line is ignored."""
     run = ClassRun()
     begun: dict[str, int] = {}
     for text in lines:

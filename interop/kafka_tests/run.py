@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 
 from interop.kafka_tests import report
-from interop.kafka_tests.classify import Rule, judge, rules, stale
+from interop.kafka_tests.classify import Rule, classify, rules, stale
 from interop.kafka_tests.harness import BUILD, CLASS_S, HERE, Harness, broker_classes, build, fetch
 
 REPORT = HERE.parents[1] / "docs" / "kafka-tests.md"
@@ -22,7 +22,7 @@ DIRECTORIES = {"barnabas": BUILD / "results", "kafka": BUILD / "results-kafka"}
 def run_classes(
     harness: Harness, names: Sequence[str], budget_s: float, known: Sequence[Rule], jobs_count: int = 1
 ) -> None:
-    """Run the classes that are not complete, in order and that many at a time, until the budget is spent."""
+    """Run the incomplete classes, in order and with this concurrency, until the time budget is spent."""
     end_s = time.monotonic() + budget_s
     missing = [name for name in names if not harness.results(name).complete]
 
@@ -31,7 +31,7 @@ def run_classes(
         if started_s >= end_s:
             return
         run = harness.run(name, min(end_s - started_s, CLASS_S))
-        counts = report.count([judge(each, known) for each in run.results.values()])
+        counts = report.count([classify(each, known) for each in run.results.values()])
         state = "" if run.complete else " (not complete)"
         print(f"{time.monotonic() - started_s:6.1f} s  {name}: {report.summary(counts)}{state}", flush=True)
 
@@ -42,19 +42,19 @@ def run_classes(
 
 
 def write_report(harness: Harness, names: Sequence[str], known: Sequence[Rule]) -> None:
-    """Write the report of all that has been run, these classes or others."""
+    """Write the report of everything that has been run, now or before."""
     runs = {name: harness.results(name) for name in names if harness.results_path(name).exists()}
-    judged = {
-        name: [(each, judge(each, known)) for each in run.results.values()] for name, run in runs.items()
+    classified = {
+        name: [(each, classify(each, known)) for each in run.results.values()] for name, run in runs.items()
     }
     complete = {name for name, run in runs.items() if run.complete}
-    REPORT.write_text(report.document(judged, names, complete), encoding="utf-8")
+    REPORT.write_text(report.document(classified, names, complete), encoding="utf-8")
 
 
 def print_failures(harness: Harness, names: Sequence[str], known: Sequence[Rule]) -> int:
-    """Print the failures that are not listed, and return how many there are; print what is listed and passes, too."""
+    """Print unlisted failures, and return their number; also print listed tests that pass."""
     results = [each for name in names for each in harness.results(name).results.values()]
-    failed = [each for each in results if judge(each, known).outcome == "failed"]
+    failed = [each for each in results if classify(each, known).outcome == "failed"]
     for each in failed:
         print(f"FAILED {each.key} {each.name}\n    {each.message[:300]}\n    {each.log}")
     for rule in stale(known, results) if harness.broker == "barnabas" else ():

@@ -1,4 +1,4 @@
-"""The classes of Kafka's test jars that start a broker, found by what their class files say."""
+"""The classes of Kafka's test jars that start a broker, found by their class files."""
 
 import zipfile
 from collections.abc import Iterable, Iterator, Mapping
@@ -25,7 +25,7 @@ TEST_KIT = "org/apache/kafka/common/test/KafkaClusterTestKit"
 
 
 def class_files(jars: Iterable[Path]) -> Iterator[ClassFile]:
-    """Yield each class of the jars; nested ones too."""
+    """Yield each class of the jars, including nested ones."""
     for jar in jars:
         with zipfile.ZipFile(jar) as archive:
             for name in archive.namelist():

@@ -1,1 +1,1 @@
-"""One small program for each Python client (and kcat), all speaking JSON lines."""
+"""One small program for each Python client (and kcat), all with a JSON-lines interface."""

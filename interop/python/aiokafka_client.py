@@ -43,7 +43,7 @@ def blocking(coroutine: Coroutine) -> Coroutine:
 
 
 def with_admin(coroutine: Coroutine) -> Coroutine:
-    """Make ``coroutine`` an operation that is given a started admin client first."""
+    """Make ``coroutine`` an operation that receives a started admin client."""
 
     @wraps(coroutine)
     async def run(**arguments: Any) -> object:
@@ -174,7 +174,7 @@ def _record(message: Any) -> Record:
 
 
 class Member:
-    """A consumer that joins a group, in an event loop of its thread's own."""
+    """A consumer that joins a group, in its own thread's event loop."""
 
     def __init__(self, topic: str, group: str) -> None:
         self._runner = asyncio.Runner()
@@ -193,16 +193,15 @@ class Member:
         return consumer
 
     def read(self) -> list[str]:
-        """Values that have come."""
+        """Return the received values."""
         polled = self._runner.run(self._consumer.getmany(timeout_ms=50))
         return [decode(message.value) or "" for messages in polled.values() for message in messages]
 
     def owned(self) -> list[int]:
-        """Partitions that are assigned."""
+        """Return the assigned partitions."""
         return [each.partition for each in self._consumer.assignment()]
 
     def close(self) -> None:
-        """Commit and leave."""
         self._runner.run(self._consumer.stop())
         self._runner.close()
 

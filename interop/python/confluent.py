@@ -148,8 +148,8 @@ def consume(topic: str, partition: int, count: int, timestamp: int | None = None
 def _start(consumer: Consumer, topic: str, partition: int, timestamp: int | None) -> TopicPartition:
     if timestamp is None:
         return TopicPartition(topic, partition, OFFSET_BEGINNING)
-    wanted = TopicPartition(topic, partition, timestamp)
-    return consumer.offsets_for_times([wanted], timeout=PATIENCE_S)[0]
+    remaining = TopicPartition(topic, partition, timestamp)
+    return consumer.offsets_for_times([remaining], timeout=PATIENCE_S)[0]
 
 
 def _read(consumer: Consumer, count: int) -> list[Record]:
@@ -196,7 +196,7 @@ def delete_records(topic: str, partition: int, before: int) -> object:
 
 
 class Member:
-    """A consumer that joins a group, by either protocol."""
+    """A consumer that joins a group, in either protocol."""
 
     def __init__(
         self,
@@ -220,7 +220,7 @@ class Member:
         self.assignments += 1
 
     def read(self) -> list[str]:
-        """Values that have come."""
+        """Return the received values."""
         message = self._consumer.poll(0.05)
         if message is None:
             return []
@@ -229,11 +229,10 @@ class Member:
         return [decode(message.value()) or ""]
 
     def owned(self) -> list[int]:
-        """Partitions that are assigned."""
+        """Return the assigned partitions."""
         return [each.partition for each in self._consumer.assignment()]
 
     def close(self) -> None:
-        """Commit and leave."""
         self._consumer.close()
 
 
@@ -241,7 +240,7 @@ membership.offer(Member)
 
 
 def name_of(error: Exception) -> str:
-    """librdkafka's name for the error, as ``KafkaError.name()`` gives it."""
+    """Return librdkafka's name for the error, as ``KafkaError.name()`` does."""
     return error.args[0].name() if isinstance(error, KafkaException) else type(error).__name__
 
 

@@ -1,4 +1,4 @@
-"""What confluent-kafka's admin client does to configs, ACLs, SCRAM credentials and leaders."""
+"""Operations of confluent-kafka's admin client on configs, ACLs, SCRAM credentials and leaders."""
 # mypy: disable-error-code="attr-defined, no-untyped-call"
 
 from typing import Any
@@ -27,7 +27,7 @@ MECHANISM = ScramMechanism.SCRAM_SHA_256
 
 
 def offer(admin: AdminClient) -> None:
-    """Serve the operations with this client."""
+    """Register the operations of this client."""
 
     @operation
     def alter_topic_config(topic: str, key: str, value: str | None) -> None:
@@ -76,7 +76,7 @@ def offer(admin: AdminClient) -> None:
 
 
 def only(futures: dict[Any, Any]) -> Any:
-    """The result of the only one."""
+    """Return the result of the only future."""
     (future,) = futures.values()
     return future.result(PATIENCE_S)
 

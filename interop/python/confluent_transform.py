@@ -1,7 +1,7 @@
-"""Reads, transforms and writes in transactions until it is killed, with confluent-kafka.
+"""Read, transform and write in transactions until killed, with confluent-kafka.
 
-``python -m interop.python.confluent_transform HOST:PORT INPUT OUTPUT GROUP``. Whatever goes wrong, it begins anew with
-the same transactional id: that ends what it has left open.
+``python -m interop.python.confluent_transform HOST:PORT INPUT OUTPUT GROUP``. After any error it starts again with the
+same transactional id, which ends the open transaction.
 """
 
 import itertools
@@ -36,7 +36,7 @@ def producer(bootstrap: str, group: str) -> Producer:
             "bootstrap.servers": bootstrap,
             "transactional.id": group,
             "transaction.timeout.ms": 10_000,
-            # The brokers that are known stay known while none is up. librdkafka would forget them else, but wait for
+            # The known brokers stay known while none is running. librdkafka would forget them otherwise, but wait for
             # the group coordinator among them, and send_offsets_to_transaction would never come back, whatever its
             # timeout (librdkafka issues 5511 and 5456; so it does with Apache Kafka).
             "metadata.recovery.strategy": "none",
@@ -45,7 +45,7 @@ def producer(bootstrap: str, group: str) -> Producer:
 
 
 def transform(reading: Consumer, writing: Producer, output: str, messages: list[Message], name: str) -> None:
-    """One transaction: an output for each input, and how far the inputs are read."""
+    """Run one transaction: an output for each input, and the inputs' offsets."""
     offsets: dict[tuple[str, int], int] = {}
     writing.begin_transaction()
     for message in messages:
@@ -58,7 +58,7 @@ def transform(reading: Consumer, writing: Producer, output: str, messages: list[
 
 
 def run(bootstrap: str, inputs: str, output: str, group: str) -> None:
-    """From the beginning of this incarnation to its first error."""
+    """Run from the start of this incarnation to its first error."""
     reading, writing = consumer(bootstrap, group), producer(bootstrap, group)
     incarnation: Any = uuid.uuid4().hex[:8]
     try:

@@ -144,16 +144,15 @@ class Member:
         )
 
     def read(self) -> list[str]:
-        """Values that have come."""
+        """Return the received values."""
         polled = self._consumer.poll(timeout_ms=50)
         return [decode(message.value) or "" for messages in polled.values() for message in messages]
 
     def owned(self) -> list[int]:
-        """Partitions that are assigned."""
+        """Return the assigned partitions."""
         return [each.partition for each in self._consumer.assignment()]
 
     def close(self) -> None:
-        """Commit and leave."""
         self._consumer.close()
 
 

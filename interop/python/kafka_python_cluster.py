@@ -1,4 +1,4 @@
-"""What kafka-python's admin client does to configs, ACLs, SCRAM credentials, leaders and replicas."""
+"""Operations of kafka-python's admin client on configs, ACLs, SCRAM credentials, leaders and replicas."""
 # mypy: disable-error-code="import-untyped"
 
 from typing import Any
@@ -27,11 +27,11 @@ PREFERRED = 0
 
 
 class CredentialError(Exception):
-    """kafka-python gives the broker's message without its code."""
+    """kafka-python returns the broker's message without its code."""
 
 
 def offer(admin: KafkaAdminClient) -> None:
-    """Serve the operations with this client."""
+    """Register the operations of this client."""
     _offer_configs_and_acls(admin)
     _offer_credentials(admin)
     _offer_leaders_and_replicas(admin)
@@ -122,7 +122,7 @@ def _alter(admin: KafkaAdminClient, alteration: Any) -> None:
 
 
 def _as_error(text: str) -> Exception:
-    """The error that kafka-python has written as a text: "[Error 40] InvalidConfigurationError: ..."."""
+    """Parse the error that kafka-python formats as text: "[Error 40] InvalidConfigurationError: ..."."""
     code = int(text.removeprefix("[Error ").partition("]")[0])
     error: Exception = for_code(code)(text)
     return error

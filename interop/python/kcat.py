@@ -14,11 +14,11 @@ KEY_END = "\x1f"
 
 
 class KcatError(Exception):
-    """kcat ended with a status other than 0; the message is what it printed."""
+    """kcat ended with a status other than 0; the message is its output."""
 
 
 def kcat(*arguments: str) -> str:
-    """Run kcat and give its output.
+    """Run kcat and return its output.
 
     Raises:
         KcatError: it failed.
@@ -58,12 +58,12 @@ def produce(topic: str, partition: int, records: list[Record], codec: str, idemp
             *["-P", "-t", topic, "-p", str(partition), "-z", codec],
             *["-X", f"enable.idempotence={str(idempotent).lower()}"],
         )
-    end = _offset(topic, partition, -1)  # kcat prints no offsets; nobody else writes to the topic
+    end = _offset(topic, partition, -1)  # kcat prints no offsets; no other client writes to the topic
     return list(range(end - len(records), end))
 
 
 def _produce_one(record: Record, *arguments: str) -> None:
-    """One run of kcat for each record: its headers, and what an empty part means, hold for a whole run."""
+    """Run kcat once per record: its headers, and the meaning of an empty field, apply to a whole run."""
     key_options = [] if record.key is None else ["-K", KEY_END]
     null_options = ["-Z"] if record.value is None else []
     headers = [part for name, value in record.headers for part in ("-H", f"{name}={value}")]
@@ -107,7 +107,7 @@ def _offset(topic: str, partition: int, timestamp: int) -> int:
 
 
 def name_of(error: Exception) -> str:
-    """The reason that kcat prints: librdkafka's text for the broker's error."""
+    """Return the reason that kcat prints: librdkafka's text for the broker's error."""
     return str(error).strip().splitlines()[-1] if str(error) else type(error).__name__
 
 

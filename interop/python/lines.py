@@ -1,8 +1,8 @@
-"""The form every client program has: a JSON command on each input line, its answer on an output line.
+"""The interface of every client program: a JSON command on each input line, its response on an output line.
 
-A command is ``{"do": NAME, ...arguments}``; an answer is ``{"ok": RESULT}`` or, when the client raised,
-``{"error": NAME, "message": TEXT}`` with the error's name as that client's users see it. interop/README.md
-lists the commands and their results.
+A command is ``{"do": NAME, ...arguments}``; a response is ``{"ok": RESULT}`` or, when the client raised an exception,
+``{"error": NAME, "message": TEXT}`` with the error's name as that client's users see it. interop/README.md lists the
+commands and their results.
 """
 
 import json
@@ -12,10 +12,10 @@ from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-#: How long a client waits for what it was promised: records, a delivery, an answer.
+#: Time limit of a client for records, a delivery or a response.
 PATIENCE_S = 20.0
 
-#: By which SASL mechanism, as whom and with which password the client logs in; empty where nobody asks.
+#: SASL mechanism, user and password of the client; empty without SASL.
 LOGIN = tuple(
     os.environ[name]
     for name in ("INTEROP_MECHANISM", "INTEROP_USER", "INTEROP_PASSWORD")
@@ -28,7 +28,7 @@ _operations: dict[str, Operation] = {}
 
 @dataclass
 class Record:
-    """A record as the commands carry it: text or null key and value, headers in order."""
+    """A record in a command: text or null key and value, headers in order."""
 
     key: str | None
     value: str | None
@@ -38,26 +38,26 @@ class Record:
 
 
 class TimedOut(Exception):
-    """The client did not give what was promised within PATIENCE_S."""
+    """The client did not return the expected data within PATIENCE_S."""
 
 
 def encode(text: str | None) -> bytes | None:
-    """Text as the bytes on the wire; null stays null."""
+    """Encode text as bytes on the wire; null stays null."""
     return None if text is None else text.encode()
 
 
 def decode(data: bytes | str | None) -> str | None:
-    """Bytes from the wire as text; null stays null."""
+    """Decode bytes from the wire as text; null stays null."""
     return data.decode() if isinstance(data, bytes) else data
 
 
 def encode_headers(record: Record) -> list[tuple[str, bytes | None]]:
-    """A record's headers as the Python clients take them."""
+    """Encode a record's headers in the form of the Python clients."""
     return [(name, encode(value)) for name, value in record.headers]
 
 
 def operation(function: Operation) -> Operation:
-    """Make ``function`` the answer to the command of its name."""
+    """Register ``function`` as the command of its name."""
     _operations[function.__name__] = function
     return function
 
@@ -85,5 +85,5 @@ def _plain(result: object) -> object:
 
 
 def class_name(error: Exception) -> str:
-    """An error's name when the client has a class for each error."""
+    """Return the error's class name, for clients with a class for each error."""
     return type(error).__name__

@@ -1,4 +1,4 @@
-"""A member of a group beside the commands: it reads in a thread of its own until it leaves."""
+"""A group member beside the commands: it reads in a thread of its own until it leaves."""
 
 import threading
 from collections.abc import Callable
@@ -8,20 +8,20 @@ from interop.python.lines import PATIENCE_S, operation
 
 
 class GroupConsumer(Protocol):
-    """What a library's consumer is asked for, always by the same thread."""
+    """The interface of a library's consumer, always called by the same thread."""
 
     def read(self) -> list[str]:
-        """The values that have come within a moment; commits are the library's business."""
+        """Return the values that have arrived within a moment; the library commits."""
 
     def owned(self) -> list[int]:
-        """The partitions that it has been assigned."""
+        """Return the assigned partitions."""
 
     def close(self) -> None:
-        """Commit what has been read, and leave the group."""
+        """Commit, and leave the group."""
 
 
 class Member:
-    """One consumer, which joins when it is made."""
+    """One consumer, which joins when it is created."""
 
     def __init__(self, connect: Callable[[], GroupConsumer]) -> None:
         self.partitions: list[int] = []
@@ -43,8 +43,8 @@ class Member:
         except Exception as error:
             self.error = error
 
-    def tell(self) -> object:
-        """What it has, or what went wrong."""
+    def report(self) -> object:
+        """Return its partitions and values, or its error."""
         if self.error is not None:
             raise self.error
         return {"partitions": self.partitions, "values": self.values, "assignments": self.assignments}
@@ -53,11 +53,11 @@ class Member:
         """Wait until it has left."""
         self._leaving.set()
         self._thread.join(PATIENCE_S)
-        self.tell()
+        self.report()
 
 
 def offer(connect: Callable[..., GroupConsumer]) -> None:
-    """Offer the operations of a member; `connect` takes what `join_group` is given, and subscribes."""
+    """Register the operations of a member; `connect` takes the arguments of `join_group`, and subscribes."""
     members: list[Member] = []
 
     @operation
@@ -66,7 +66,7 @@ def offer(connect: Callable[..., GroupConsumer]) -> None:
 
     @operation
     def membership() -> object:
-        return members[-1].tell()
+        return members[-1].report()
 
     @operation
     def leave_group() -> None:

@@ -1,4 +1,4 @@
-"""Record batches as a producer might send them, sound or with a flaw."""
+"""Record batches as a producer might send them, valid or with one flaw."""
 
 import struct
 from collections.abc import Callable
@@ -25,7 +25,7 @@ HOUR_MS = 3_600_000
 
 
 def _header(**changes: Callable[[BatchHeader], int]) -> Callable[[bytearray], bytes]:
-    """A flaw in the header's fields, under a CRC that is right."""
+    """Return a flaw in the header's fields; the CRC is made valid."""
 
     def spoil(batch: bytearray) -> bytes:
         header = read_header(batch)
@@ -50,7 +50,7 @@ def _spoiled_body(batch: bytearray) -> bytes:
 
 
 def _shorter_body(batch: bytearray) -> bytes:
-    """The last record lacks its last byte; length and CRC fit what is there."""
+    """Cut off the last byte of the last record; length and CRC are made valid."""
     shorter = batch[:-1]
     struct.pack_into(">i", shorter, 8, len(shorter) - 12)
     seal(shorter, 0)
@@ -58,13 +58,13 @@ def _shorter_body(batch: bytearray) -> bytes:
 
 
 def _old_message(magic: int) -> bytes:
-    """A message of the formats before record batches (CRC left zero)."""
+    """Return a message of a format before record batches (CRC zero)."""
     body = bytes([0, 0, 0, 0, magic, 0]) + (bytes(8) if magic else b"") + b"\xff\xff\xff\xff\x00\x00\x00\x01v"
     return struct.pack(">qi", 0, len(body)) + body
 
 
 def _records(change: Callable[[bytearray], bytes]) -> Callable[[bytearray], bytes]:
-    """A flaw in the records before they are packed."""
+    """Return a flaw in the records before compression."""
 
     def spoil(batch: bytearray) -> bytes:
         header = read_header(batch)
@@ -75,7 +75,9 @@ def _records(change: Callable[[bytearray], bytes]) -> Callable[[bytearray], byte
 
 
 def _byte(position: int, change: Callable[[int], int]) -> Callable[[bytearray], bytes]:
-    """A flaw in one byte of the records: 0 length, 1 attributes, 2 and 3 deltas, 4 the length of a short key."""
+    """Return a flaw in one byte of the records: 0 length, 1 attributes, 2 and 3 deltas, 4 the length of a short
+    key.
+    """
 
     def spoil(body: bytearray) -> bytes:
         body[position] = change(body[position])
@@ -85,7 +87,7 @@ def _byte(position: int, change: Callable[[int], int]) -> Callable[[bytearray], 
 
 
 def _last_field(field: bytes) -> Callable[[bytearray], bytes]:
-    """A flaw in the headers of the first record, under a length that is right."""
+    """Return a flaw in the headers of the first record, whose length is made valid."""
 
     def spoil(body: bytearray) -> bytes:
         size_bytes = body[0] // 2
@@ -99,7 +101,7 @@ def _last_field(field: bytes) -> Callable[[bytearray], bytes]:
 
 
 def _packed(change: Callable[[Compression, bytes], bytes]) -> Callable[[bytearray], bytes]:
-    """A flaw in how the records are packed, under a length and a CRC that are right."""
+    """Return a flaw in the compressed records; length and CRC are made valid."""
 
     def spoil(batch: bytearray) -> bytes:
         header = read_header(batch)
@@ -116,7 +118,7 @@ def _in_two(codec: Compression, body: bytes) -> bytes:
     return compress(codec, body[:half]) + compress(codec, body[half:])
 
 
-#: What can be wrong with a batch, by name.
+#: Flaws of a batch, by name.
 FLAWS: dict[str, Callable[[bytearray], bytes]] = {
     "wrong crc": _crc,
     "magic 0": lambda batch: _old_message(0),
@@ -187,7 +189,7 @@ FLAWS: dict[str, Callable[[bytearray], bytes]] = {
     "header that is cut off": _last_field(b"\x02\x02k\x08v"),
 }
 
-#: What can be wrong with the bytes that a codec has made.
+#: Flaws of compressed bytes.
 PACKED_FLAWS: dict[str, Callable[[bytearray], bytes]] = {
     "packed in two": _packed(_in_two),
     "packed bytes missing": _packed(lambda codec, body: compress(codec, body)[:-5]),
@@ -197,13 +199,13 @@ PACKED_FLAWS: dict[str, Callable[[bytearray], bytes]] = {
 }
 
 
-#: Flaws by which a batch fails its whole request in Apache Kafka.
+#: Flaws for which Apache Kafka fails the whole request.
 UNREADABLE = {
     "magic 3", "magic -1", "length of a header", "length too small", "length zero", "length negative", "codec 5",
     "codec 7",
 }  # fmt: skip
 
-#: Flaws that Apache Kafka passes over, in uncompressed or in compressed records: not every consumer can read these.
+#: Flaws that Apache Kafka ignores, in uncompressed or in compressed records; not every consumer can read the result.
 TAKEN = {
     "offset delta 5", "negative offset delta", "number of 33 bits", "record too long", "record too short",
     "negative record length", "packed bytes behind", "packed in two",
@@ -212,15 +214,15 @@ TAKEN = {
 
 @dataclass(frozen=True)
 class Batch:
-    """One record batch; its producer id and sequence depend on the broker that gets it."""
+    """One record batch; its producer id and sequence depend on the broker that receives it."""
 
     #: (timestamp, key, value) of each record
     records: tuple[tuple[int | Now, bytes | None, bytes | None], ...] = ((1000, b"k", b"v"),)
     compression: Compression = Compression.NONE
-    producer: int | None = None  #: number of the producer id in this world
+    producer: int | None = None  #: index of the producer id in this world
     epoch: int = 0
-    sequence: int = 0  #: relative to what the producer should send next
-    restarts: bool = False  #: the sequence counts from 0 again
+    sequence: int = 0  #: relative to the producer's next sequence
+    restarts: bool = False  #: whether the sequence starts again at 0
     flaw: str | None = None
 
     def resolve(self, identities: Identities) -> Any:

@@ -22,7 +22,7 @@ from interop import candidate, reference
 
 START_TIMEOUT_S = 30.0
 
-#: GetTelemetrySubscriptions and PushTelemetry: Kafka answers them, but tells nobody unless a plugin listens.
+#: GetTelemetrySubscriptions and PushTelemetry: Kafka answers them, but advertises them only with a plugin.
 UNADVERTISED = frozenset({71, 72})
 
 SETTINGS = {
@@ -34,16 +34,16 @@ SETTINGS = {
     "transaction.state.log.num.partitions": "1",
     "share.coordinator.state.topic.num.partitions": "1",
     "group.consumer.assignment.interval.ms": "0",
-    # members that a test leaves behind stay as they are, while another test lists groups
+    # members that a test leaves behind do not expire while another test lists groups
     "group.consumer.session.timeout.ms": "3600000",
     "group.consumer.max.session.timeout.ms": "3600000",
 }
-#: What the reference sets for itself and Barnabas would otherwise not have.
+#: Settings of the reference that Barnabas does not have by default.
 SHARED = {
     key: value
     for key, value in reference.SERVER_PROPERTIES.items()
     if key not in ("process.roles", "controller.listener.names", "listener.security.protocol.map")
-} | {"barnabas.audit.enable": "false"}  # whose topic the reference does not have
+} | {"barnabas.audit.enable": "false"}  # the reference does not have its topic
 
 
 @contextmanager
@@ -54,7 +54,7 @@ def pair_of_brokers(
     with_coordinators: bool = True,
     end: Callable[[Broker], int] = Broker.stop,
 ) -> Iterator[Pair]:
-    """Both brokers, running in directories below `home`; with the topics of coordinators, or before those are made."""
+    """Run both brokers in directories below `home`, after or before the topics of coordinators are created."""
     with ExitStack() as stack:
         kafka = reference.start(home / "kafka", dict(settings) | log_dirs(home / "kafka"))
         stack.callback(end, kafka)
@@ -73,18 +73,18 @@ def pair_of_brokers(
 
 
 def log_dirs(home: Path) -> dict[str, str]:
-    """Two log directories, of which the second is cordoned: both brokers put everything into the first."""
+    """Return two log directories, of which the second is cordoned: both brokers put everything into the first."""
     data, more = home / "data", home / "more"
     return {"log.dirs": f"{data},{more}", "cordoned.log.dirs": str(more)}
 
 
 def wait_for_producer_ids(side: Side) -> None:
-    """Kafka has none for a moment after its start."""
+    """Wait until Kafka has producer ids, which it lacks for a moment after its start."""
     wait_for(side, InitProducerIdRequest(None, transaction_timeout_ms=60_000), InitProducerIdResponse, 4)
 
 
 def wait_for_coordinators(side: Side) -> None:
-    """Their topics are made when they are asked for."""
+    """Create the topics of coordinators by requesting coordinators."""
     for key_type in (0, 1):
         wait_for(side, FindCoordinatorRequest("any", key_type), FindCoordinatorResponse, 2)
 
@@ -100,26 +100,26 @@ def wait_for(
     version: int,
     is_ready: Callable[[Any], bool] = has_no_error,
 ) -> None:
-    """Ask until the answer is ready: has no error, where nothing else is said."""
+    """Repeat a request until the response is ready: by default, until it has no error."""
     deadline_s = time.monotonic() + START_TIMEOUT_S
     while not is_ready(side.exchange(request, response, version).body):
         assert time.monotonic() < deadline_s, f"{side.name} is not ready for {request}"
         time.sleep(0.05)
 
 
-#: What Apache Kafka serves on the listeners of its controllers alone: UpdateRaftVoter.
+#: UpdateRaftVoter, which Apache Kafka serves on controller listeners only.
 OF_CONTROLLERS = frozenset({82})
 
 
 def served_by_both(kafka: Side) -> dict[int, registry.ApiSpec]:
-    """What Barnabas serves, in the versions that Kafka says it serves too."""
+    """Return the APIs of Barnabas in the versions that Kafka advertises, too."""
     answer = kafka.exchange(ApiVersionsRequest(), ApiVersionsResponse, 0).body
     assert isinstance(answer, ApiVersionsResponse)
     kafkas = {each.api_key: each for each in answer.api_keys}
     specs = {}
     for api_key, spec in registry.build(api).items():
         if api_key not in kafkas:
-            continue  # ApiVersions is compared, too
+            continue  # ApiVersions is compared as well
         first = max(spec.versions.first, kafkas[api_key].min_version)
         last = min(spec.versions.last, kafkas[api_key].max_version)
         specs[api_key] = replace(spec, versions=Versions(first, last))

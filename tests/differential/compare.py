@@ -1,4 +1,4 @@
-"""Two answers field by field, without what must differ between two brokers."""
+"""Compare two responses field by field, without the fields that must differ between two brokers."""
 
 import re
 import struct
@@ -13,10 +13,10 @@ from barnabas.wire.schema import Field, Message, Struct
 from differential.identities import Identities
 from differential.sides import Answer
 
-#: Times this near to now are the broker's own; the tests send none such.
+#: Times this close to now are the broker's own; the tests send none such.
 NEAR_MS = 600_000
 
-#: Texts that each broker words for itself.
+#: Texts whose wording is up to the broker.
 TEXTS = {"error_message", "batch_index_error_message", "documentation"}
 TIMESTAMPS = {
     *["log_append_time_ms", "timestamp", "last_timestamp"],
@@ -26,7 +26,7 @@ SIZES = {"total_bytes", "usable_bytes", "partition_size"}
 TOPIC_NAMES = {"name", "topic", "topic_name", "resource_name", "group_id"}
 MEMBER_IDS = {"member_id", "leader"}
 
-#: What each broker counts, or calls, as it likes.
+#: Counts and names that are up to the broker.
 OWN = {
     "ApiVersionsResponse.finalized_features_epoch",
     "DescribeQuorumResponse.topics.partitions.leader_epoch",
@@ -35,7 +35,7 @@ OWN = {
     "DescribeQuorumResponse.topics.partitions.current_voters.replica_directory_id",
 }
 
-#: Arrays in whose order Kafka has no system -> the fields that tell their elements apart.
+#: Arrays that Kafka returns in no particular order -> the fields that identify their elements.
 KEYED: dict[str, tuple[str, ...]] = {
     "AddPartitionsToTxnResponse.results_by_topic_v3_and_below": ("name",),
     "AddPartitionsToTxnResponse.results_by_topic_v3_and_below.results_by_partition": ("partition_index",),
@@ -94,7 +94,7 @@ KEYED: dict[str, tuple[str, ...]] = {
     "WriteTxnMarkersResponse.markers.topics": ("name",),
     "WriteTxnMarkersResponse.markers.topics.partitions": ("partition_index",),
 }
-#: Arrays that only group: Kafka answers a topic once that is named twice, and leaves out one without partitions.
+#: Arrays that only group: Kafka merges a topic that is named twice, and omits one without partitions.
 GROUPS: dict[str, tuple[str, ...]] = {
     "OffsetCommitResponse.topics": ("name", "topic_id"),
     "AlterReplicaLogDirsResponse.results": ("topic_name",),
@@ -104,12 +104,12 @@ GROUPS: dict[str, tuple[str, ...]] = {
     "ListOffsetsResponse.topics": ("name",),
     "ProduceResponse.responses": ("name", "topic_id"),
 }
-#: Arrays of plain values in whose order Kafka has no system.
+#: Arrays of plain values that Kafka returns in no particular order.
 UNORDERED = {"ConsumerGroupDescribeResponse.groups.members.subscribed_topic_names"}
 
 
 class Difference(NamedTuple):
-    """One field in which the answers differ; `path` has no indexes, `at` has them."""
+    """One field in which the responses differ; `path` has no indexes, `at` has them."""
 
     api: str
     version: int
@@ -131,7 +131,7 @@ def compare(
     kafka_names: Identities,
     barnabas_names: Identities,
 ) -> list[Difference]:
-    """Every field that differs."""
+    """Return every field that differs."""
     if kafka.outcome != barnabas.outcome:
         return [Difference(api, version, "outcome", "outcome", _outcome(kafka), _outcome(barnabas))]
     if kafka.body is None or barnabas.body is None:
@@ -146,7 +146,7 @@ def compare(
 
 
 def _is_in_both(at: str, left: dict[str, Any], right: dict[str, Any]) -> bool:
-    """Whether the elements around a field are in both answers: one that is missing differs once, as a whole."""
+    """Whether the elements around a field are in both responses: a missing element is one difference as a whole."""
     around = [at[: match.end()] for match in re.finditer(r"\]", at)]
     return all((each in left) == (each in right) for each in around if each != at)
 
@@ -158,18 +158,18 @@ def _outcome(answer: Answer) -> str:
 
 
 def brief(value: Any) -> str:
-    """A message without the fields that say nothing."""
+    """Format a message without fields that have their defaults."""
     if isinstance(value, list):
         return "[" + ", ".join(map(brief, value)) + "]"
     if not isinstance(value, Struct):
         return repr(value)
     plain_one = type(value)()
-    told = [
+    fields = [
         f"{field.name}={brief(getattr(value, field.name))}"
         for field in value.FIELDS
         if getattr(value, field.name) != getattr(plain_one, field.name)
     ]
-    return f"{type(value).__name__}({', '.join(told)})"
+    return f"{type(value).__name__}({', '.join(fields)})"
 
 
 class _Missing:
@@ -186,7 +186,7 @@ def without_indexes(at: str) -> str:
 
 
 def flatten(body: Message, version: int, names: Identities) -> dict[str, Any]:
-    """Each leaf of a message by its path, made plain."""
+    """Return each leaf of a message by its path, normalized."""
     leaves: dict[str, Any] = {}
     _flatten(body, version, names, "", type(body).__name__, leaves)
     return leaves
@@ -232,7 +232,7 @@ def _flatten_array(
 
 def _label(element: Struct, key: tuple[str, ...], names: Identities) -> str:
     parts = [plain(name, getattr(element, name), names) for name in key]
-    if parts == [None]:  # a topic that is known by its id alone
+    if parts == [None]:  # a topic that only its id identifies
         parts = [plain("topic_id", element.__getattribute__("topic_id"), names)]
     return " ".join(map(str, parts))
 
@@ -255,10 +255,10 @@ def _leaf(
 
 
 def plain(name: str, value: Any, names: Identities) -> Any:
-    """A value as both brokers should give it."""
+    """Normalize a value, so that it is equal for both brokers."""
     if name in TEXTS:
         return "a text" if value else value
-    if name == "entity":  # of quotas; its parts come in any order
+    if name == "entity":  # an entity of a quota; its parts are unordered
         return " and ".join(sorted(f"{part.entity_type} {part.entity_name!r}" for part in value))
     if name in TIMESTAMPS:
         return near_now(value)
@@ -282,12 +282,12 @@ def plain(name: str, value: Any, names: Identities) -> Any:
 
 
 def near_now(timestamp_ms: int) -> int | str:
-    """Times that the broker has set are as good as equal."""
+    """Normalize times that the broker has set."""
     return "now" if abs(timestamp_ms - int(time.time() * 1000)) < NEAR_MS else timestamp_ms
 
 
 def plain_records(data: bytes, names: Identities) -> dict[str, Any]:
-    """What a fetched slice holds: its whole batches and how much of the next it has."""
+    """Summarize a fetched slice: its complete batches and the size of the rest."""
     leaves: dict[str, Any] = {"": len(data) if not data else "some bytes"}
     position = 0
     try:
@@ -296,7 +296,7 @@ def plain_records(data: bytes, names: Identities) -> dict[str, Any]:
             for name, value in header._asdict().items():
                 leaves[f"{at}.{name}"] = _plain_header_field(name, value, names)
             leaves[f"{at}.crc"] = crc_matches(data, position, header)
-            if header.compression:  # compressors of the same format pack differently
+            if header.compression:  # different compressors of one format produce different bytes
                 del leaves[f"{at}.batch_length"]
             leaves[f"{at}.records"] = [
                 (record.offset, near_now(record.timestamp_ms), *record[2:])

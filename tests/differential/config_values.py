@@ -1,4 +1,4 @@
-"""Requests that alter configs: resources of every kind, keys and values good and bad."""
+"""Requests that alter configs: resources of every kind, valid and invalid keys and values."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -21,7 +21,7 @@ from differential.symbols import Name
 TOPIC, BROKER, BROKER_LOGGER, CLIENT_METRICS, GROUP = 2, 4, 8, 16, 32
 SET, DELETE, APPEND, SUBTRACT = range(4)
 
-#: Every key, by the type of what bears it.
+#: Every key, by the type of its config resource.
 KEYS = {
     TOPIC: TOPIC_KEYS,
     BROKER: {**BROKER_KEYS, **BROKER_QUOTA_KEYS},
@@ -41,17 +41,17 @@ _TEXTS = ("", "x", "gzip", "SSL", "a:b")
 
 
 def values_of(key: ConfigKey) -> Iterator[str]:
-    """What is tried for a key: its default, good, bad and boundary values of its type."""
+    """Return test values of a key: its default, valid, invalid and boundary values of its type."""
     default = format_value(key.default)
     tried = _TRIED.get(key.type, _TEXTS)
     if key.mode is UpdateMode.READ_ONLY:
-        tried = tried[:1]  # whatever the value, it may not be changed
+        tried = tried[:1]  # read-only, whatever the value
     yield from tried
     if default is not None and default not in tried:
         yield default
 
 
-#: What histories set: (type, name, keys with their values). Brokers are shared by all worlds, so these are validated.
+#: Config changes in histories: (type, name, keys with their values). All worlds share the brokers, which validate only.
 _RESOURCES: list[tuple[int, Any]] = [
     *[(TOPIC, Name(name)) for name in ("a", "a", "b", "stamped", "missing")],
     *[(GROUP, Name(name)) for name in ("g", "h")],
@@ -95,11 +95,11 @@ _OTHERS = [("retention.ms", "1")]
 
 
 def alterations(request: type[Message]) -> SearchStrategy[Message]:
-    """Requests of AlterConfigs or IncrementalAlterConfigs."""
+    """Generate AlterConfigs or IncrementalAlterConfigs requests."""
     replaces = request is whole.AlterConfigsRequest
     resource = st.sampled_from(_RESOURCES).flatmap(lambda named: _resource(*named, replaces=replaces))
     resources = st.lists(resource, max_size=3)
-    if replaces:  # what Kafka makes of a resource that comes twice is on the list
+    if replaces:  # Kafka's behaviour for a duplicate resource is a listed difference
         resources = resources.map(_once)
     built: SearchStrategy[Message] = st.builds(request, resources=resources, validate_only=st.booleans())
     return built.map(_harmless)
@@ -127,7 +127,7 @@ def _once(resources: list[Any]) -> list[Any]:
 
 
 def _harmless(request: Any) -> Any:
-    """Brokers and loggers serve all worlds: what is wanted of them is validated only."""
+    """Make changes of brokers and loggers validate-only, because all worlds share them."""
     if any(resource.resource_type in (BROKER, BROKER_LOGGER) for resource in request.resources):
         request.validate_only = True
     return request

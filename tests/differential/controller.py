@@ -1,6 +1,7 @@
-"""Apache Kafka's controller with brokers that are only said to be there, so that partitions can be moved among them.
+"""Apache Kafka's controller with brokers that exist only as registrations, so that partitions can be moved among
+them.
 
-They register and report in-sync replicas as brokers do, by APIs that only controllers serve and that kio writes.
+They register and report in-sync replicas as brokers do, by APIs that only controllers serve and that kio encodes.
 """
 
 import io
@@ -42,19 +43,19 @@ from barnabas.wire.schema import Message
 from differential.sides import Side
 from interop import reference
 
-#: The brokers that are said to be there; broker 1 is.
+#: The brokers that are only registered; broker 1 is real.
 BROKERS = (2, 3, 4, 5)
 
-#: Nobody is fenced, and nobody falls out of sync, for want of words.
+#: Brokers are not fenced for missing heartbeats, and replicas do not leave the ISR for missing fetches.
 SETTINGS = {"broker.session.timeout.ms": "600000", "replica.lag.time.max.ms": "600000"}
 
 _HEADER = struct.Struct(">hhihB")
 _SAFE_DOWNGRADE = 2
-_SETTLE_TIMEOUT_S = 30.0
+_VISIBLE_TIMEOUT_S = 30.0
 
 
 class Controller:
-    """One Apache Kafka, asked as a client and as its brokers."""
+    """One Apache Kafka, used as a client and as its brokers."""
 
     def __init__(self, bootstrap: str) -> None:
         self.side = Side("kafka", bootstrap)
@@ -78,7 +79,7 @@ class Controller:
         return self.side.exchange(request, response, version).body
 
     def _register(self, broker_id: int) -> int:
-        """Register a broker that supports what the cluster uses, and let it be up; its epoch."""
+        """Register a broker that supports the cluster's features, and unfence it; return its epoch."""
         versions = self.ask(ApiVersionsRequest("differential", "1"), ApiVersionsResponse, 4)
         request = broker_registration.BrokerRegistrationRequest(
             broker_id=broker_id,
@@ -107,13 +108,13 @@ class Controller:
             want_fence=False,
             want_shut_down=False,
         )
-        deadline_s = time.monotonic() + _SETTLE_TIMEOUT_S
+        deadline_s = time.monotonic() + _VISIBLE_TIMEOUT_S
         while self._as_broker(beat, BrokerHeartbeatResponse).is_fenced:
             assert time.monotonic() < deadline_s, f"broker {broker_id} stays fenced"
         return int(registered.broker_epoch)
 
     def report(self, topic_id: bytes, state: PartitionRegistration, isr: list[int]) -> str:
-        """Report who is in sync, as the leader of partition 0; the name of the error that is answered."""
+        """Report the ISR as the leader of partition 0; return the name of the response's error."""
         members = tuple(
             alter_partition.BrokerState(broker_id=each, broker_epoch=self._epochs[each]) for each in isr
         )
@@ -133,7 +134,7 @@ class Controller:
         code = str(response.topics[0].partitions[0].error_code.name).upper()
         return (
             "NONE" if code == "NEW_LEADER_ELECTED" else code
-        )  # the report counts, but its sender leads no more
+        )  # the report counts, but its sender is no longer the leader
 
     def _as_broker(self, request: Any, response: Any) -> Any:
         buffer = io.BytesIO()
@@ -146,19 +147,21 @@ class Controller:
         value, _ = entity_reader(response)(answer, 5)
         return value
 
-    def settled(self, name: str, wanted: PartitionRegistration) -> PartitionRegistration:
-        """The state of a topic's partition 0, once the broker shows `wanted`, or when it never does."""
-        deadline_s = time.monotonic() + _SETTLE_TIMEOUT_S
-        while (found := self._state(name, wanted.partition_epoch)) != wanted:
+    def await_state(self, name: str, expected: PartitionRegistration) -> PartitionRegistration:
+        """Return the state of a topic's partition 0 once the broker shows `expected`, or the last state at the
+        timeout.
+        """
+        deadline_s = time.monotonic() + _VISIBLE_TIMEOUT_S
+        while (found := self._state(name, expected.partition_epoch)) != expected:
             if time.monotonic() > deadline_s:
                 return found
             time.sleep(0.002)
         return found
 
     def _state(self, name: str, partition_epoch: int) -> PartitionRegistration:
-        """The state as far as clients see it: the partition epoch is believed."""
-        asked = MetadataRequest([MetadataRequestTopic(name=name)], allow_auto_topic_creation=False)
-        [topic] = self.ask(asked, MetadataResponse, 12).topics
+        """Return the state as far as clients see it; the partition epoch is taken as given."""
+        pending = MetadataRequest([MetadataRequestTopic(name=name)], allow_auto_topic_creation=False)
+        [topic] = self.ask(pending, MetadataResponse, 12).topics
         if topic.error_code:
             return PartitionRegistration(-1, -1, ())
         [partition] = topic.partitions
@@ -178,7 +181,7 @@ class Controller:
 
 @contextmanager
 def controller(home: Path) -> Iterator[Controller]:
-    """A controller that believes in BROKERS."""
+    """Run a controller with BROKERS registered."""
     kafka = reference.start(home, SETTINGS)
     try:
         made = Controller(kafka.bootstrap)

@@ -1,4 +1,4 @@
-"""Looks for differences and counts them by kind, without stopping at the first: `python -m differential.hunt`.
+"""Search for differences and count them by kind, without stopping at the first: `python -m differential.hunt`.
 
 Run it in tests/; the options say how many histories, for how long, and of which APIs.
 """
@@ -20,7 +20,7 @@ from differential.compare import Difference, brief
 from differential.sequences import Step, beginning, histories
 from differential.world import Pair
 
-#: Differences after which the brokers are not in the same state any more.
+#: Differences after which the brokers are no longer in the same state.
 CONSEQUENTIAL = ("outcome", "error_code", "offset", "topics afterwards")
 
 Kind = tuple[str, str, str, str]
@@ -28,7 +28,7 @@ Kind = tuple[str, str, str, str]
 
 @dataclass
 class Found:
-    """Differences by kind, for each kind where it was first seen, and in how many histories they were looked for."""
+    """Differences by kind, where each kind was first seen, and the number of histories searched."""
 
     kinds: Counter[Kind] = field(default_factory=Counter)
     first: dict[Kind, str] = field(default_factory=dict)
@@ -36,7 +36,7 @@ class Found:
 
 
 def hunt(pair: Pair, count: int, seconds: float, only: set[str], seed_number: int) -> Found:
-    """Look in `count` histories, or in as many as there is time for."""
+    """Search `count` histories, or as many as fit into the time."""
     found = Found()
     end_s = time.monotonic() + seconds
     specs = [spec for spec in pair.apis.values() if not only or spec.name in only]

@@ -1,4 +1,4 @@
-"""What one broker calls the things that both brokers have: topic ids, producer ids, fetch sessions, names."""
+"""One broker's identifiers for things that both brokers have: topic ids, producer ids, fetch sessions, names."""
 
 import re
 from collections import defaultdict
@@ -14,32 +14,32 @@ from barnabas.wire.messages.metadata import MetadataResponse
 from barnabas.wire.messages.produce import ProduceRequest, ProduceResponse
 from barnabas.wire.schema import Message
 
-#: Stands for an id that the broker cannot know.
+#: Stands for an id that the broker does not know.
 UNKNOWN_TOPIC_ID = bytes.fromhex("00112233445546778899aabbccddeeff")
 UNKNOWN_PRODUCER_ID = 999_999_999
 UNKNOWN_SESSION_ID = 123_456
 UNKNOWN_MEMBER_ID = "nobody"
 
-Place = tuple[str, int]  #: topic name without the world's prefix, partition index
+TopicIndex = tuple[str, int]  #: topic name without the world's prefix, partition index
 
 
 @dataclass
 class Identities:
-    """One broker's side of a world. Both sides learn the same things in the same order."""
+    """One broker's side of a world. Both sides learn identifiers of the same things in the same order."""
 
     prefix: str
-    home: Path = Path("/")  #: where the broker's log directories are
+    home: Path = Path("/")  #: path of the broker's log directories
     topic_ids: dict[str, list[bytes]] = field(default_factory=lambda: defaultdict(list))
     producer_ids: list[int] = field(default_factory=list)
     member_ids: list[str] = field(default_factory=list)  #: of members of groups
-    #: session id -> the epoch that its next fetch should carry, in the order of their making
+    #: session id -> the epoch of its next fetch, in order of creation
     sessions: dict[int, int] = field(default_factory=dict)
-    #: where a record batch that is being resolved will go
-    tp: Place = ("", 0)
-    #: the sequence that a producer should send next
-    next_sequences: dict[tuple[Place, int], int] = field(default_factory=dict)
-    #: what a produce request that is under way would make of the sequences
-    pending: dict[tuple[Place, int], int] = field(default_factory=dict)
+    #: partition of a record batch that is being resolved
+    tp: TopicIndex = ("", 0)
+    #: the producer's next sequence
+    next_sequences: dict[tuple[TopicIndex, int], int] = field(default_factory=dict)
+    #: the sequences after a produce request in progress
+    pending: dict[tuple[TopicIndex, int], int] = field(default_factory=dict)
 
     def topic_id(self, name: str, generation: int) -> bytes:
         known = self.topic_ids.get(name, [])
@@ -52,12 +52,12 @@ class Identities:
         return self.member_ids[number] if number < len(self.member_ids) else UNKNOWN_MEMBER_ID
 
     def session(self, number: int) -> tuple[int, int]:
-        """Id and next epoch of the session that is `number` back from the newest."""
+        """Return id and next epoch of the session `number` back from the newest."""
         known = list(self.sessions.items())
         return known[-1 - number] if number < len(known) else (UNKNOWN_SESSION_ID, 1)
 
     def plain_topic_id(self, topic_id: bytes) -> str:
-        """The id as both sides would write it."""
+        """Return a name for the id that is equal on both sides."""
         if topic_id == ZERO_UUID:
             return "none"
         for name, known in self.topic_ids.items():
@@ -81,15 +81,15 @@ class Identities:
         return session_id
 
     def plain_log_dir(self, path: str) -> str:
-        """A log directory's path without what is the broker's own."""
+        """Return a log directory's path without the broker's own prefix."""
         return path.removeprefix(str(self.home))
 
     def plain_name(self, name: str | None) -> str | None:
-        """A topic's name without the world's prefix."""
+        """Return a topic's name without the world's prefix."""
         return None if name is None else re.sub(f"^{self.prefix}", "", name)
 
     def learn(self, request: Message, response: Message) -> None:
-        """Remember what an answer has named."""
+        """Remember the identifiers in a response."""
         if isinstance(response, CreateTopicsResponse | MetadataResponse):
             for topic in response.topics:
                 self._learn_topic(topic.name, topic.topic_id)

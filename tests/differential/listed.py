@@ -1,6 +1,6 @@
-"""The differences that are meant: the only ones that the tests let pass, each with its reason.
+"""The intended differences: the only ones that the tests accept, each with its reason.
 
-The table in docs/differences.md is made of this one: `python -m differential.listed` (in tests/) writes it.
+The table in docs/differences.md is generated from this one: `python -m differential.listed` (in tests/) writes it.
 """
 
 from collections.abc import Callable
@@ -72,7 +72,7 @@ def _describe(resource_type: int, name: str) -> tuple[Step, ...]:
     return ((request, 4),)
 
 
-#: Keys of which each broker has its own value.
+#: Keys whose value is up to the broker.
 _OWN = (
     "[advertised.listeners]", "[controller.", "[listener.security.protocol.map]", "[listeners]", "[log.dir",
     "[process.roles]", "[metadata.log.dir]", "[cordoned.log.dirs]",
@@ -101,7 +101,7 @@ def _with_acks(acks: int, step: Step) -> ProduceRequest:
 
 
 def _together(*steps: Step) -> Step:
-    """One Produce request of several."""
+    """Build one Produce request from several."""
     requests = [request for request, _ in steps if isinstance(request, ProduceRequest)]
     data = [topic for request in requests for topic in request.topic_data]
     return ProduceRequest(acks=-1, timeout_ms=10_000, topic_data=data), 9
@@ -131,7 +131,7 @@ def _fetch(version: int, **fields: Any) -> tuple[Step, ...]:
     return (*beginning(), (FetchRequest(topics=topics, **fields), version))
 
 
-#: Kafka sets this key for the whole cluster when it turns KIP-966 on.
+#: Kafka sets this key for the whole cluster when it enables KIP-966.
 _MIN_ISR = "[min.insync.replicas]"
 _CREATE = create(topic("listed"))
 _ELR = (
@@ -339,18 +339,18 @@ LISTED = (
 
 
 def reason_for(difference: Difference) -> str | None:
-    """Why this difference is meant; None when it is not."""
+    """Return the reason for this difference; None if it is not intended."""
     return next((entry.reason for entry in LISTED if entry.allows(difference)), None)
 
 
 def table() -> str:
-    """The list as Markdown."""
+    """Format the list as Markdown."""
     rows = [f"| {each.api} | `{each.path}` | {each.condition} | {each.reason} |\n" for each in LISTED]
     return "| API | Field | When | Why |\n|---|---|---|---|\n" + "".join(rows)
 
 
 def page_with_table(page: str) -> str:
-    """The page with its table made anew."""
+    """Return the page with its table replaced."""
     before, _, rest = page.partition(BEGIN)
     _, _, after = rest.partition(END)
     return before + BEGIN + table() + END + after

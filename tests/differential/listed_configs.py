@@ -1,4 +1,4 @@
-"""The differences that are meant in the APIs on configs."""
+"""The intended differences in the APIs on configs."""
 
 from collections.abc import Callable
 from typing import Any

@@ -1,4 +1,4 @@
-"""The differences that are meant in elections, reassignments, features, the quorum, and in what times out."""
+"""The intended differences in elections, reassignments, features, the quorum, and timeouts."""
 
 from typing import Any
 
@@ -55,11 +55,11 @@ def _is_new_voter(difference: Difference) -> bool:
 
 
 def adding(listener: str) -> Step:
-    """A voter to add, which nobody answers for."""
+    """Build a request that adds a voter which does not run."""
     return AddRaftVoterRequest(None, 1000, 7, _VOTER, [Listener(listener, "127.0.0.1", 9)]), 1
 
 
-#: Requests without time: (API, where the texts are, request, version)
+#: Requests with timeout 0: (API, path of the texts, request, version)
 WITHOUT_TIME: tuple[tuple[str, str, Step], ...] = (
     ("CreateTopics", "topics", (CreateTopicsRequest([topic("b")], timeout_ms=0), 7)),
     ("DeleteTopics", "responses", (DeleteTopicsRequest(topic_names=[_A], timeout_ms=0), 5)),

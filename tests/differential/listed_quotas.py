@@ -1,4 +1,4 @@
-"""The differences that are meant in quotas."""
+"""The intended differences in quotas."""
 
 import math
 

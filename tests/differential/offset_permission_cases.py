@@ -1,4 +1,4 @@
-"""Who may commit, fetch and delete whose offsets: the requests of which both brokers must refuse the same."""
+"""Requests about committed offsets that both brokers must reject for the same principals."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""A request for every API, of resources that are mine and of others."""
+"""A request for every API, on resources named "mine" and on others."""
 
 from typing import Any
 
@@ -116,7 +116,7 @@ def _produce(acks: int = -1, transactional_id: str | None = None, by_id: bool = 
                     )
                 ],
             )
-            for name in (NAMES[:3] if by_id else NAMES)  # what is missing has no id
+            for name in (NAMES[:3] if by_id else NAMES)  # a missing topic has no id
         ],
     )
 
@@ -149,7 +149,9 @@ def _metadata(by_id: bool = False, **fields: Any) -> MetadataRequest:
 
 
 def _resources() -> list[tuple[int, Any]]:
-    """(config resource type, name): topics, broker 1, the default of all brokers, its loggers, groups, metrics."""
+    """Return (config resource type, name): topics, broker 1, the default of all brokers, its loggers, groups,
+    client metrics.
+    """
     topics = [(2, _name(name)) for name in NAMES]
     return [
         *topics,
@@ -163,7 +165,7 @@ def _resources() -> list[tuple[int, Any]]:
 
 
 def _alterable() -> list[tuple[int, Any, str, str]]:
-    """(config resource type, name, key, value) of changes that are valid."""
+    """Return (config resource type, name, key, value) of valid changes."""
     topics = [(2, _name(name), "retention.ms", "3600000") for name in NAMES]
     others = [
         (4, "1", "log.cleaner.threads", "1"),

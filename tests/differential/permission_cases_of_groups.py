@@ -1,4 +1,4 @@
-"""What is asked about groups of which only one is mine."""
+"""Requests about groups of which only one is "mine"."""
 
 from typing import Any, NamedTuple
 
@@ -16,16 +16,16 @@ from differential.symbols import Name
 
 
 class Case(NamedTuple):
-    """A request, and the version at which it is sent."""
+    """A request and its version."""
 
     request: Message
     version: int
-    #: what is asked for differs between the brokers, or changes things: only who is refused is compared
+    #: the response differs between brokers or changes state, so only authorization errors are compared
     refusals_only: bool = False
 
 
 def _heartbeat(group: str, *topics: str, **fields: Any) -> ConsumerGroupHeartbeatRequest:
-    """A member joins, or joins again."""
+    """Build a heartbeat with which a member joins, or joins again."""
     names: list[Any] = [Name(name) for name in topics]
     return ConsumerGroupHeartbeatRequest(
         group_id=group,
@@ -37,7 +37,7 @@ def _heartbeat(group: str, *topics: str, **fields: Any) -> ConsumerGroupHeartbea
     )
 
 
-#: The member of each consumer group. Sessions end soon: it joins again before it matters.
+#: The member of each consumer group. Sessions expire soon; the member joins again before a test needs it.
 MEMBER = "member"
 JOINING = [(_heartbeat("mine-consumers", "mine"), 1), (_heartbeat("mine-mixed", "mine", "other"), 1)]
 

@@ -1,4 +1,4 @@
-"""What is asked about transactional ids of which only some are mine, and what they are at first."""
+"""Requests about transactional ids of which only some are "mine", and their initial states."""
 
 import time
 from typing import Any
@@ -30,14 +30,14 @@ from differential.world import World
 from support.transactions import ending, marker
 
 TIMEOUT_MS = 600_000
-#: Transactional ids, in the order in which they get their producer ids. Those of the first two have a transaction open.
+#: Transactional ids in the order of their producer ids. The first two have an open transaction.
 IDS = ("mine-open", "other-open", "mine-done")
 MINE, OTHERS, DONE = range(3)
 TOPICS = ("mine-t", "other-t")
 
 
 def begin_transactions(world: World) -> None:
-    """Topics, and transactions in them: two are open, one is committed."""
+    """Create topics and transactions in them: two are open, one is committed."""
     assert world.exchange(*create(*map(topic, TOPICS))) == []
     for transactional_id in IDS:
         _initialize(world, transactional_id)
@@ -115,7 +115,7 @@ def _pledging(number: int, group: str) -> TxnOffsetCommitRequest:
 
 
 def _producing(number: int, *topics: str, by_id: bool = False, **batch: Any) -> ProduceRequest:
-    """Batches that go on where the producer is: those who may not write do not move it on."""
+    """Build a Produce request with the producer's next sequences, which unauthorized producers do not advance."""
     records: Any = Batch(producer=number, flaw="transactional", **batch)
     names: list[Any] = ["" if by_id else Name(name) for name in topics]
     ids: list[Any] = [TopicId(name) if by_id else bytes(16) for name in topics]

@@ -1,6 +1,6 @@
-"""Who may do what, tried on both brokers: principals with one permission each.
+"""Principals with one permission each, whose requests both brokers must authorize alike.
 
-A principal is everybody who comes from one address of this machine: ACLs know hosts, so nobody needs to log in.
+A principal is an address of this machine: ACLs can name hosts, so no login is needed.
 """
 
 from typing import NamedTuple
@@ -18,23 +18,23 @@ from barnabas.wire.acls import (
 )
 from barnabas.wire.messages.create_acls import CreateAclsRequest
 
-ADMIN_HOST = "127.0.0.1"  #: where the reference's own broker and controller come from, too
+ADMIN_HOST = "127.0.0.1"  #: the address of the reference's own broker and controller, too
 ANONYMOUS = "User:ANONYMOUS"
 
 SETTINGS = {
     "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
-    "allow.everyone.if.no.acl.found": "true",  # so that the first ACLs can be made
+    "allow.everyone.if.no.acl.found": "true",  # so that the first ACLs can be created
 }
 
 _Op = AclOperation
 _Type = ResourceType
 
-#: What a principal's permission is for; everything else of that type is not its business.
+#: The resources of a principal's permission, by type.
 MINE = "mine"
 
 
 class Grant(NamedTuple):
-    """An ACL on what is called "mine"."""
+    """An ACL on the resources called "mine"."""
 
     operation: AclOperation
     resource_type: ResourceType
@@ -42,7 +42,7 @@ class Grant(NamedTuple):
     everywhere: bool = False  #: on every topic of the test
 
     def binding(self, host: str, prefix: str) -> AclBinding:
-        """The ACL, in a world whose topics have the prefix."""
+        """Return the ACL, in a world whose topics have the prefix."""
         name, pattern_type = MINE, PatternType.PREFIXED
         if self.resource_type is _Type.TOPIC:
             name = prefix + MINE
@@ -63,7 +63,7 @@ def _single_grants() -> dict[str, tuple[Grant, ...]]:
     }
 
 
-#: Each principal: what it may do, by a name.
+#: Each principal's grants, by a name.
 PRINCIPALS: dict[str, tuple[Grant, ...]] = {
     "nothing": (),
     **_single_grants(),
@@ -120,7 +120,7 @@ HOSTS = {name: f"127.0.1.{number}" for number, name in enumerate(PRINCIPALS, 1)}
 
 
 def acls(prefix: str) -> CreateAclsRequest:
-    """Everything for the administrator, and for each principal what it may do."""
+    """Return all permissions of the administrator, and each principal's grants."""
     admin = [
         AclBinding(
             resource_type,
@@ -137,5 +137,5 @@ def acls(prefix: str) -> CreateAclsRequest:
     return CreateAclsRequest(creations=[acl_creation(binding) for binding in (*admin, *granted)])
 
 
-#: A filter's numbers that match every ACL.
+#: The numbers of a filter that matches every ACL.
 ANY_ACL = {"resource_type_filter": 1, "pattern_type_filter": 1, "operation": 1, "permission_type": 1}

@@ -1,4 +1,4 @@
-"""Both brokers with a listener on which clients log in, and conversations with them, step by step."""
+"""Both brokers with a SASL listener, and conversations with them, step by step."""
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
@@ -10,13 +10,13 @@ from differential.brokers import SETTINGS, SHARED
 from interop import candidate, reference, sasl
 from support.wire import Wire
 
-#: Said in place of bytes that are different every time.
+#: Stands for bytes that are different each time.
 RANDOM = b"(random)"
 
 
 @dataclass(frozen=True)
 class SaslPair:
-    """Ports by the broker's name: of the listener with logins, and of the open one."""
+    """Ports by the broker's name: of the SASL listener, and of the one without login."""
 
     clients: dict[str, int]
     plaintext: dict[str, int]
@@ -24,7 +24,7 @@ class SaslPair:
 
 @contextmanager
 def sasl_pair(home: Path, **more: str) -> Iterator[SaslPair]:
-    """Both brokers with logins, running below `home`; `more` are settings, with underscores for dots."""
+    """Run both brokers with SASL below `home`; `more` are settings, with underscores for dots."""
     settings = SETTINGS | sasl.SETTINGS | {key.replace("_", "."): value for key, value in more.items()}
     clients, plaintext = {}, {}
     with ExitStack() as stack:
@@ -52,12 +52,12 @@ class Say:
     token: bytes
 
 
-#: What to do next, or how that follows from the token that came last.
+#: The next step, or a function that derives it from the last token.
 Step = Ask | Say | Callable[[bytes], Ask | Say]
 
 
 def conversation(port: int, steps: Sequence[Step], mask: Callable[[bytes], bytes] = bytes) -> list[object]:
-    """What came back for each step, until the broker closed. `mask` makes tokens comparable."""
+    """Return the response to each step, until the broker closes the connection. `mask` makes tokens comparable."""
     answers: list[object] = []
     token = b""
     with Wire(port) as wire:
@@ -71,19 +71,19 @@ def conversation(port: int, steps: Sequence[Step], mask: Callable[[bytes], bytes
                 else:
                     response = wire.ask(now.request, now.version)
                     token = bytes(getattr(response, "auth_bytes", token))
-                    answers.append(told(response, now.version, mask))
+                    answers.append(responses(response, now.version, mask))
             except EOFError:
                 answers.append("closed")
                 break
     return answers
 
 
-def told(response: Struct, version: int, mask: Callable[[bytes], bytes]) -> dict[str, object]:
+def responses(response: Struct, version: int, mask: Callable[[bytes], bytes]) -> dict[str, object]:
     """The fields of a response that tell how a login went; other responses tell their error alone."""
-    wanted = {"error_code", "error_message", "mechanisms", "session_lifetime_ms", "auth_bytes"}
+    step_request = {"error_code", "error_message", "mechanisms", "session_lifetime_ms", "auth_bytes"}
     fields: dict[str, object] = {"response": type(response).__name__}
     for field in response.FIELDS:
-        if field.name in wanted and version in field.versions:
+        if field.name in step_request and version in field.versions:
             value = getattr(response, field.name)
             fields[field.name] = mask(bytes(value)) if field.name == "auth_bytes" else value
     if "mechanisms" in fields:

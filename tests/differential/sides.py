@@ -1,4 +1,6 @@
-"""One broker and a raw connection to it: a request goes out, an answer, the end, or nothing comes back."""
+"""One broker and a raw connection to it: a request is sent; a response, the end of the connection, or nothing comes
+back.
+"""
 
 import itertools
 import socket
@@ -19,27 +21,27 @@ _HEADER = struct.Struct(">hhih")
 
 @dataclass(frozen=True)
 class Answer:
-    """What came of a request."""
+    """The result of a request."""
 
-    outcome: str  #: "answered", "closed", "nothing" (as acks=0 wants it) or "timed out"
+    outcome: str  #: "answered", "closed", "nothing" (expected with acks=0) or "timed out"
     body: Message | None = None
 
 
 @dataclass
 class Side:
-    """One of the two brokers. Its connection is made anew when the broker has closed it."""
+    """One of the two brokers. Its connection is reopened after the broker has closed it."""
 
     name: str
     bootstrap: str
-    source: str = ""  #: the address to come from, where it matters
-    home: Path = Path("/")  #: where its log directories are
+    source: str = ""  #: the source address, where it matters
+    home: Path = Path("/")  #: path of its log directories
     _connection: socket.socket | None = None
     _correlation_ids: "itertools.count[int]" = field(default_factory=lambda: itertools.count(1))
 
     def exchange(self, request: Message, response: type[Message], version: int) -> Answer:
-        """Send `request` and decode what comes back.
+        """Send `request` and decode the response.
 
-        With acks=0 nothing should: whether the connection lives on is asked by a second request.
+        With acks=0 none is expected: a second request finds out whether the connection is still open.
         """
         correlation_id = next(self._correlation_ids)
         wants_no_answer = isinstance(request, ProduceRequest) and request.acks == 0
@@ -55,7 +57,7 @@ class Side:
             return Answer("timed out")
 
     def exchange_bytes(self, sent: bytes) -> bytes | str:
-        """Send bytes on a connection of their own; the frame that comes back, or what came instead."""
+        """Send bytes on a new connection; return the response frame, or how the connection ended."""
         self.disconnect()
         try:
             self.send(sent)
@@ -86,7 +88,7 @@ class Side:
             raise ConnectionClosed from error
 
     def receive(self) -> bytes:
-        """The next frame, without its size."""
+        """Return the next frame, without its size."""
         (size_bytes,) = struct.unpack(">i", self._read(4))
         return self._read(size_bytes)
 
@@ -115,7 +117,7 @@ class ConnectionClosed(Exception):
 
 
 def frame(request: Message, version: int, correlation_id: int) -> bytes:
-    """Size, header and body of a request."""
+    """Encode a request with size, header and body."""
     header = _HEADER.pack(request.API_KEY, version, correlation_id, len(CLIENT_ID)) + CLIENT_ID
     if version in request.FLEXIBLE:
         header += b"\x00"
@@ -124,7 +126,7 @@ def frame(request: Message, version: int, correlation_id: int) -> bytes:
 
 
 def parse_answer(data: bytes, response: type[Message], version: int, correlation_id: int) -> Message:
-    """The answer's body; every byte of it must belong to the message."""
+    """Decode the response's body, which must use every byte."""
     assert struct.unpack_from(">i", data)[0] == correlation_id, (response, data)
     position = 4
     if version in response.FLEXIBLE and response is not ApiVersionsResponse:

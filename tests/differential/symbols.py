@@ -1,4 +1,4 @@
-"""Values of a request that each broker knows by another name; they are resolved when the request is sent."""
+"""Symbols for values of a request that differ between brokers; they are resolved when the request is sent."""
 
 import time
 from dataclasses import dataclass
@@ -8,13 +8,13 @@ from barnabas.wire.messages.produce import PartitionProduceData, TopicProduceDat
 from barnabas.wire.schema import Struct
 from differential.identities import Identities
 
-#: One moment for the whole run, so that both brokers are sent the same times.
+#: One time for the whole run, so that both brokers receive the same timestamps.
 RUN_MS = int(time.time() * 1000)
 
 
 @runtime_checkable
 class Symbol(Protocol):
-    """Something that one broker's identities turn into a value."""
+    """A placeholder that is resolved with one broker's identities."""
 
     def resolve(self, identities: Identities) -> Any: ...
 
@@ -42,7 +42,7 @@ class TopicId:
 
 @dataclass(frozen=True)
 class Producer:
-    """The producer id that InitProducerId gave as the `number`th in this world."""
+    """The producer id of the `number`th InitProducerId in this world."""
 
     number: int
 
@@ -52,7 +52,7 @@ class Producer:
 
 @dataclass(frozen=True)
 class Member:
-    """The id that JoinGroup gave as the `number`th in this world."""
+    """The member id of the `number`th JoinGroup in this world."""
 
     number: int
 
@@ -72,7 +72,7 @@ class Session:
 
 @dataclass(frozen=True)
 class SessionEpoch:
-    """The epoch that the session expects, and a step beside it."""
+    """The epoch that the session expects, plus an offset."""
 
     number: int = 0
     delta: int = 0
@@ -83,7 +83,7 @@ class SessionEpoch:
 
 @dataclass(frozen=True)
 class LogDir:
-    """The path of a log directory, or of something beside it: `data` is in use, `more` is cordoned."""
+    """The path of a log directory, or of another directory beside it: `data` is in use, `more` is cordoned."""
 
     name: str
 
@@ -102,7 +102,7 @@ class Now:
 
 
 def resolve(value: Any, identities: Identities) -> Any:
-    """The same message with one broker's own values in the place of symbols."""
+    """Return the message with symbols replaced by one broker's values."""
     if isinstance(value, TopicProduceData):
         given = value.name or value.topic_id
         identities.tp = (getattr(given, "name", str(given)), 0)

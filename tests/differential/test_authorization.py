@@ -1,4 +1,4 @@
-"""Every request of every principal is answered as Apache Kafka answers it, permission by permission."""
+"""Every request of every principal gets Apache Kafka's response, permission by permission."""
 
 import tempfile
 from collections.abc import Iterator
@@ -39,7 +39,7 @@ def pair() -> Iterator[Pair]:
 
 @pytest.fixture(scope="module")
 def world(pair: Pair) -> Iterator[World]:
-    """Topics of mine and of others, and what each principal may do to them."""
+    """Create topics, and the ACLs of each principal."""
     with pair.world() as fresh:
         request = acls(fresh.kafka_names.prefix)
         assert fresh.exchange(request, 3) == []
@@ -56,20 +56,20 @@ ALL_CASES = CASES | OFFSET_CASES | CONSUMER_GROUP_CASES | TRANSACTION_CASES
 
 
 def wait_for_acls(pair: Pair, request: CreateAclsRequest) -> None:
-    """Kafka's broker follows its controller a little later."""
-    wanted = DescribeAclsRequest(
+    """Wait until Kafka's broker has the ACLs, a little after its controller."""
+    expected = DescribeAclsRequest(
         **ANY_ACL, resource_name_filter=None, principal_filter=None, host_filter=None
     )
     for side in (pair.kafka, pair.barnabas):
         count = 0
         while count < len(set(map(brief, request.creations))):
-            answer = side.exchange(wanted, DescribeAclsResponse, 3).body
+            answer = side.exchange(expected, DescribeAclsResponse, 3).body
             assert isinstance(answer, DescribeAclsResponse)
             count = sum(len(resource.acls) for resource in answer.resources)
 
 
-def begin_anew(world: World) -> None:
-    """The topics that are to be deleted have no past: how often a request has made them both brokers count alone."""
+def recreate_topics(world: World) -> None:
+    """Reset the topics that are to be deleted: both brokers count only requests since their creation."""
     world.exchange(DeleteTopicsRequest(topic_names=TO_DELETE, timeout_ms=10_000), 5)
     for _, names in world.sides():
         for each in TO_DELETE:
@@ -77,7 +77,7 @@ def begin_anew(world: World) -> None:
 
 
 def exchange_as(world: World, principal: str, case: Case) -> list[Difference]:
-    """The request comes from the principal's address, to both brokers; every difference."""
+    """Send the request from the principal's address to both brokers; return every difference."""
     request, version, refusals_only = case
     spec = world.pair.apis[request.API_KEY]
     answers: list[Answer] = []
@@ -94,17 +94,17 @@ def exchange_as(world: World, principal: str, case: Case) -> list[Difference]:
     differences = [each for each in differences if not is_about_words(each)]
     if isinstance(request, CHANGES_TOPICS):
         world.names_in(request)
-        differences += world.settle(spec.name, version)
+        differences += world.await_topics(spec.name, version)
     return differences
 
 
 def is_about_words(difference: Difference) -> bool:
-    """Kafka refuses most things without a word, Barnabas says what is needed."""
+    """Whether only texts differ: Kafka mostly sends none, Barnabas names the missing permission."""
     return difference.path.endswith("error_message") and bool(difference.barnabas)
 
 
 def refusals(answer: Answer) -> list[str]:
-    """Every error code in an answer that says that something is not allowed, in order of their names."""
+    """Return every authorization error code in a response, sorted by name."""
     codes = [answer.outcome] if answer.body is None else list(error_codes(answer.body))
     return sorted(code for code in codes if code.endswith("AUTHORIZATION_FAILED"))
 
@@ -128,7 +128,7 @@ def test_each_principal_gets_kafkas_answer(world: World, name: str) -> None:
     case = ALL_CASES[name]
     differences = []
     if name.startswith("DeleteTopics"):
-        begin_anew(world)
+        recreate_topics(world)
     for principal in PRINCIPALS:
         if name.startswith("DeleteTopics"):
             world.exchange(*create(topic("mine-d"), topic("other-d")))

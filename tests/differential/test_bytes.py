@@ -1,4 +1,4 @@
-"""What no well-behaved client sends: frames cut short, changed, too long, of unknown APIs, in pieces, many at once."""
+"""Bytes that no correct client sends: truncated, changed or oversized frames, unknown APIs, fragments, pipelining."""
 
 import random
 import struct
@@ -24,16 +24,16 @@ from differential.values import messages
 from differential.world import Pair
 
 APIS = {key: spec for key, spec in registry.build(api).items() if is_kafka_api(key)}
-#: Without client telemetry, which nothing consumes here.
+#: Without client telemetry, which nothing receives here.
 ADVERTISED_APIS = {key for key in APIS if key not in (71, 72)}
 
-#: APIs that change nothing, so that any bytes may be tried on them. (Metadata may create topics.)
+#: Read-only APIs, on which any bytes may be tried. (Metadata may create topics.)
 READING = (1, 2, 10, 18, 23, 32, 46, 55, 60, 61, 75)
 
-#: What Barnabas answers, before it closes, to what it does not serve; Kafka only closes.
+#: Barnabas sends this error before it closes the connection for an unknown API or version; Kafka only closes.
 UNSUPPORTED = struct.pack(">h", ErrorCode.UNSUPPORTED_VERSION)
 
-#: Bodies of each API and version that are tried.
+#: Number of bodies tried for each API and version.
 SAMPLES = 5
 
 Outcome = str
@@ -49,7 +49,7 @@ def framed(body: bytes) -> bytes:
 
 
 def outcome(side: Side, sent: bytes) -> Outcome:
-    """Whether a connection's first bytes are answered."""
+    """Whether a new connection's first bytes get a response."""
     answer = side.exchange_bytes(sent)
     return answer if isinstance(answer, str) else "answered"
 
@@ -59,7 +59,7 @@ def outcomes(pair: Pair, sent: bytes) -> tuple[Outcome, Outcome]:
 
 
 def samples(spec: ApiSpec, version: int) -> Iterator[bytes]:
-    """Bodies of one API and version, always the same."""
+    """Return bodies of one API and version, always the same."""
     drawn: list[Message] = []
 
     @settings(
@@ -83,7 +83,7 @@ def tags_of(spec: ApiSpec, version: int) -> bytes:
 
 
 def spoil(body: bytes, rng: random.Random) -> bytes:
-    """The body with a few bytes changed."""
+    """Return the body with a few bytes changed."""
     changed = bytearray(body)
     for _ in range(rng.randint(1, 3) if body else 0):
         changed[rng.randrange(len(changed))] = rng.choice((0, 1, 2, 0x7F, 0x80, 0xFF))
@@ -91,7 +91,7 @@ def spoil(body: bytes, rng: random.Random) -> bytes:
 
 
 def has_no_text(spec: ApiSpec, version: int, body: bytes) -> bool:
-    """Whether a text in the body is not UTF-8: see the last test."""
+    """Whether a string in the body is not UTF-8: see the last test."""
     try:
         decode(spec.request, version, body)
     except DecodeError as malformed:
@@ -100,7 +100,7 @@ def has_no_text(spec: ApiSpec, version: int, body: bytes) -> bool:
 
 
 @pytest.mark.parametrize("api_key", READING, ids=lambda key: APIS[key].name)
-def test_a_request_cut_short_closes_the_connection(pair: Pair, api_key: int) -> None:
+def test_a_truncated_request_closes_the_connection(pair: Pair, api_key: int) -> None:
     spec = pair.apis[api_key]
     for version in (spec.versions.first, spec.versions.last):
         for body in samples(spec, version):
@@ -111,7 +111,7 @@ def test_a_request_cut_short_closes_the_connection(pair: Pair, api_key: int) -> 
 
 
 @pytest.mark.parametrize("api_key", READING, ids=lambda key: APIS[key].name)
-def test_changed_bytes_are_answered_or_refused_alike(pair: Pair, api_key: int) -> None:
+def test_a_corrupted_request_is_answered_or_rejected_as_in_kafka(pair: Pair, api_key: int) -> None:
     spec = pair.apis[api_key]
     rng = random.Random(api_key)
     for _ in range(max(2, EXAMPLES // 10)):
@@ -124,7 +124,7 @@ def test_changed_bytes_are_answered_or_refused_alike(pair: Pair, api_key: int) -
 
 
 @pytest.mark.parametrize("api_key", READING, ids=lambda key: APIS[key].name)
-def test_bytes_behind_a_request_are_met_alike(pair: Pair, api_key: int) -> None:
+def test_bytes_after_a_request_are_treated_as_in_kafka(pair: Pair, api_key: int) -> None:
     spec = pair.apis[api_key]
     for version in (spec.versions.first, spec.versions.last):
         for body in samples(spec, version):
@@ -134,20 +134,20 @@ def test_bytes_behind_a_request_are_met_alike(pair: Pair, api_key: int) -> None:
 
 
 @pytest.mark.parametrize("size_bytes", [-1, -(2**31), 2**31 - 1, 104_857_601])
-def test_a_frame_of_an_impossible_size_closes_the_connection(pair: Pair, size_bytes: int) -> None:
+def test_a_frame_with_an_invalid_size_closes_the_connection(pair: Pair, size_bytes: int) -> None:
     assert outcomes(pair, struct.pack(">i", size_bytes)) == ("closed", "closed")
 
 
 @pytest.mark.parametrize(
     "body", [b"", b"\0", b"\0\x12", b"\0\x12\0\0\0\0", header(18, 0)[:8], b"\0\x12\0\0\0\0\0\7\0\5ab"]
 )
-def test_a_frame_without_a_whole_header_closes_the_connection(pair: Pair, body: bytes) -> None:
+def test_a_frame_with_an_incomplete_header_closes_the_connection(pair: Pair, body: bytes) -> None:
     assert outcomes(pair, framed(body)) == ("closed", "closed")
 
 
 @pytest.mark.parametrize("client_id", [None, b"", b"x" * 1000, "é".encode()])
 @pytest.mark.parametrize("version", [0, 9], ids=["header 1", "header 2"])
-def test_any_client_id_is_met_alike(pair: Pair, client_id: bytes | None, version: int) -> None:
+def test_any_client_id_is_treated_as_in_kafka(pair: Pair, client_id: bytes | None, version: int) -> None:
     tags = b"\0" if version == 9 else b""
     body = bytes(encode(MetadataRequest(topics=[]), version))
     kafka, barnabas = outcomes(pair, framed(header(3, version, client_id, tags) + body))
@@ -165,7 +165,7 @@ def test_any_client_id_is_met_alike(pair: Pair, client_id: bytes | None, version
         b"\2\x05\0\x05\0",
     ],
 )
-def test_tagged_fields_that_nobody_knows_are_met_alike(pair: Pair, tags: bytes) -> None:
+def test_unknown_tagged_fields_are_treated_as_in_kafka(pair: Pair, tags: bytes) -> None:
     body = bytes(encode(MetadataRequest(topics=[]), 9))
     in_header = outcomes(pair, framed(header(3, 9, tags=tags) + body))
     in_body = outcomes(pair, framed(header(3, 9, tags=b"\0") + body[:-1] + tags))
@@ -174,15 +174,13 @@ def test_tagged_fields_that_nobody_knows_are_met_alike(pair: Pair, tags: bytes) 
 
 
 @pytest.mark.parametrize("api_key", [-1, 4, 7, 93, 999, 32_767])
-def test_an_unknown_api_is_refused_and_the_connection_closed(pair: Pair, api_key: int) -> None:
+def test_an_unknown_api_closes_the_connection(pair: Pair, api_key: int) -> None:
     _check_refused(pair, api_key, 0)
 
 
 @pytest.mark.parametrize("api_key", [key for key in APIS if key != ApiVersionsRequest.API_KEY])
 @pytest.mark.parametrize("beside", [-1, 1], ids=["below", "above"])
-def test_an_unknown_version_is_refused_and_the_connection_closed(
-    pair: Pair, api_key: int, beside: int
-) -> None:
+def test_an_unknown_version_closes_the_connection(pair: Pair, api_key: int, beside: int) -> None:
     first, last = APIS[api_key].versions
     _check_refused(pair, api_key, first - 1 if beside < 0 else last + 1)
 
@@ -211,7 +209,7 @@ def test_an_unknown_version_of_api_versions_is_answered_with_the_table(pair: Pai
 @pytest.mark.parametrize(
     "pieces", [lambda data: [data[n : n + 1] for n in range(len(data))], lambda data: [data]]
 )
-def test_requests_in_any_pieces_are_answered_in_their_order(
+def test_fragmented_requests_are_answered_in_order(
     pair: Pair, pieces: Callable[[bytes], list[bytes]]
 ) -> None:
     sent = b"".join(frame(MetadataRequest(topics=[]), 9, number) for number in range(1, 20))
@@ -233,5 +231,5 @@ def test_requests_in_any_pieces_are_answered_in_their_order(
     ],
     ids=["a client id that is not UTF-8", "a name that is not UTF-8", "a negative count of tagged fields"],
 )
-def test_kafka_reads_over_what_barnabas_calls_malformed(pair: Pair, sent: bytes) -> None:
+def test_kafka_accepts_bytes_that_barnabas_rejects_as_malformed(pair: Pair, sent: bytes) -> None:
     assert outcomes(pair, framed(sent)) == ("answered", "closed")

@@ -1,4 +1,4 @@
-"""Every value of every config is accepted or refused as Kafka does, and altered configs show as Kafka shows them."""
+"""Every value of every config is accepted or rejected as in Kafka, and altered configs are described as in Kafka."""
 
 from typing import Any
 
@@ -48,7 +48,7 @@ def replace(kind: int, name: str, **configs: str) -> AlterConfigsRequest:
 
 
 def check(world: World, *requests: Message) -> None:
-    """Send each request at its newest version; the answers, and what is altered, must be equal."""
+    """Send each request at its newest version; the responses and the altered configs must be equal."""
     for request in requests:
         version = world.pair.apis[request.API_KEY].versions.last
         differences = world.exchange(request, version)
@@ -58,7 +58,9 @@ def check(world: World, *requests: Message) -> None:
 @pytest.mark.parametrize(
     ("kind", "name"), [(TOPIC, T), (BROKER, "1"), (BROKER, ""), (GROUP, G), (CLIENT_METRICS, M)]
 )
-def test_every_value_of_every_key_is_taken_or_refused_alike(world: World, kind: int, name: str) -> None:
+def test_every_value_of_every_key_is_accepted_or_rejected_as_in_kafka(
+    world: World, kind: int, name: str
+) -> None:
     world.compare(*create(topic("t")))
     found = []
     for key in KEYS[kind].values():
@@ -69,7 +71,7 @@ def test_every_value_of_every_key_is_taken_or_refused_alike(world: World, kind: 
     assert not found, "\n".join(found)
 
 
-def test_topic_configs_live_as_in_kafka(world: World) -> None:
+def test_topic_configs_change_as_in_kafka(world: World) -> None:
     check(
         world,
         create(topic("t", retention_ms="5"))[0],
@@ -92,7 +94,7 @@ def test_topic_configs_live_as_in_kafka(world: World) -> None:
     )
 
 
-def test_broker_configs_live_as_in_kafka(world: World) -> None:
+def test_broker_configs_change_as_in_kafka(world: World) -> None:
     watched = DescribeConfigsRequest([DescribeConfigsResource(TOPIC, T), DescribeConfigsResource(GROUP, G)])
     watched.include_synonyms = True
     keys = ("log.retention.ms", "log.cleanup.policy", "my.own.key", "message.max.bytes", "num.io.threads")
@@ -129,7 +131,7 @@ def test_broker_configs_live_as_in_kafka(world: World) -> None:
 
 
 @pytest.mark.parametrize("name", ["plaintext", "other", "PLAINTEXT"])
-def test_listeners_have_their_own_values_as_in_kafka(world: World, name: str) -> None:
+def test_listener_configs_change_as_in_kafka(world: World, name: str) -> None:
     keys = [
         ("ssl.client.auth", "required"),
         ("ssl.keystore.password", "secret"),
@@ -151,7 +153,7 @@ def test_listeners_have_their_own_values_as_in_kafka(world: World, name: str) ->
     )
 
 
-def test_group_and_client_metrics_configs_live_as_in_kafka(world: World) -> None:
+def test_group_and_client_metrics_configs_change_as_in_kafka(world: World) -> None:
     listing = ListConfigResourcesRequest([GROUP, CLIENT_METRICS])
     check(
         world,
@@ -169,14 +171,16 @@ def test_group_and_client_metrics_configs_live_as_in_kafka(world: World) -> None
 
 
 @pytest.mark.parametrize("level", ["DEBUG", "debug", "FATAL", "OFF", "WARNING", "", None])
-def test_levels_of_the_root_logger_are_taken_or_refused_alike(world: World, level: str | None) -> None:
+def test_levels_of_the_root_logger_are_accepted_or_rejected_as_in_kafka(
+    world: World, level: str | None
+) -> None:
     for operation in (SET, DELETE, APPEND):
         request = edit(BROKER_LOGGER, "1", ("root", operation, level))
         request.validate_only = True
         check(world, request)
 
 
-def test_the_level_of_the_root_logger_shows_alike(world: World) -> None:
+def test_the_level_of_the_root_logger_is_described_as_in_kafka(world: World) -> None:
     shown = DescribeConfigsRequest([DescribeConfigsResource(BROKER_LOGGER, "1", ["root"])])
     try:
         check(world, edit(BROKER_LOGGER, "1", ("root", SET, "ERROR")), shown)
@@ -203,7 +207,7 @@ def test_the_level_of_the_root_logger_shows_alike(world: World) -> None:
         edit(77, "", ("a", SET, "b"), ("a", SET, "b")),
     ],
 )
-def test_of_two_errors_the_one_that_kafka_tells_is_told(
+def test_of_two_errors_the_same_one_is_returned_as_in_kafka(
     world: World, request_: IncrementalAlterConfigsRequest
 ) -> None:
     request_.validate_only = True

@@ -1,4 +1,4 @@
-"""Members of consumer groups go through the same epochs and get the same partitions on both brokers."""
+"""Members of consumer groups get the same epochs and partitions from both brokers."""
 
 import itertools
 from typing import Any, NamedTuple
@@ -38,7 +38,7 @@ A, B, C = TOPICS
 
 _numbers = itertools.count(1)
 
-#: As long as classic members may have: nobody is put out while tests run.
+#: The largest session timeout for classic members: none expires while tests run.
 SESSION_TIMEOUT_MS = 1_800_000
 REBALANCE_TIMEOUT_MS = 1_800_000
 
@@ -51,8 +51,8 @@ class Join(NamedTuple):
 
 class Beat(NamedTuple):
     who: str
-    tells_owned: bool = False
-    epoch_by: int = 0  #: how far its epoch is off
+    reports_owned: bool = False
+    epoch_by: int = 0  #: offset from its real epoch
     fields: dict[str, Any] = {}  # noqa: RUF012
 
 
@@ -62,7 +62,7 @@ class Leave(NamedTuple):
 
 
 class ClassicJoin(NamedTuple):
-    """JoinGroup; says what the member has."""
+    """A JoinGroup request that reports the member's partitions."""
 
     who: str
     topics: tuple[str, ...] = (A,)
@@ -85,7 +85,7 @@ Step = Join | Beat | Leave | ClassicJoin | ClassicSync | ClassicBeat | ClassicLe
 
 
 class Coordinated:
-    """One group on one of the brokers, and its members as clients know themselves. Static ones begin with `s`."""
+    """One group on one of the brokers, and its members' own states. Names of static members begin with `s`."""
 
     def __init__(self, side: Side, group_id: str, names: dict[bytes, str], assignor: str) -> None:
         self.side, self.group_id, self.names, self.assignor = side, group_id, names, assignor
@@ -100,11 +100,11 @@ class Coordinated:
         return body
 
     def do(self, step: Step) -> object:
-        told = getattr(self, f"_{type(step).__name__.lower()}")(step)
-        return told, self.described()
+        response = getattr(self, f"_{type(step).__name__.lower()}")(step)
+        return response, self.described()
 
     def _join(self, step: Join) -> object:
-        told = {
+        request_fields = {
             "rebalance_timeout_ms": REBALANCE_TIMEOUT_MS,
             "subscribed_topic_names": list(step.topics),
             "server_assignor": self.assignor,
@@ -112,22 +112,22 @@ class Coordinated:
             **step.fields,
         }
         self.owned[step.who] = []
-        return self._send(step.who, 0, told)
+        return self._send(step.who, 0, request_fields)
 
     def _beat(self, step: Beat) -> object:
-        told: dict[str, Any] = dict(step.fields)
-        if step.tells_owned:
-            told["topic_partitions"] = [
+        request_fields: dict[str, Any] = dict(step.fields)
+        if step.reports_owned:
+            request_fields["topic_partitions"] = [
                 TopicPartitions(topic_id=self.ids[name], partitions=list(indexes))
                 for name, indexes in self.owned.get(step.who, [])
             ]
-        return self._send(step.who, self.epochs.get(step.who, 1) + step.epoch_by, told)
+        return self._send(step.who, self.epochs.get(step.who, 1) + step.epoch_by, request_fields)
 
     def _leave(self, step: Leave) -> object:
         self.owned[step.who] = []
         return self._send(step.who, step.epoch, {})
 
-    def _send(self, who: str, epoch: int, told: dict[str, Any]) -> object:
+    def _send(self, who: str, epoch: int, request_fields: dict[str, Any]) -> object:
         instance_id = who.rstrip("'") if who.startswith("s") else None
         request = ConsumerGroupHeartbeatRequest(
             **{
@@ -135,7 +135,7 @@ class Coordinated:
                 "member_id": who,
                 "member_epoch": epoch,
                 "instance_id": instance_id,
-                **told,
+                **request_fields,
             }
         )
         answer = self.ask(request, ConsumerGroupHeartbeatResponse, 1)
@@ -147,11 +147,13 @@ class Coordinated:
             self.owned[who] = assigned
         return answer.member_id, answer.member_epoch, answer.heartbeat_interval_ms, assigned
 
-    # Members of the classic protocol: each broker gives them ids of its own, their instance ids put them in order.
+    # Members of the classic protocol: each broker assigns member ids; instance ids determine their order.
 
     def _classicjoin(self, step: ClassicJoin) -> object:
         owned = [SubscribedPartitions(name, list(indexes)) for name, indexes in self.owned.get(step.who, [])]
-        told = write(ConsumerProtocolSubscription(topics=list(step.topics), owned_partitions=owned), 1)
+        subscription = write(
+            ConsumerProtocolSubscription(topics=list(step.topics), owned_partitions=owned), 1
+        )
         request = JoinGroupRequest(
             group_id=self.group_id,
             session_timeout_ms=SESSION_TIMEOUT_MS,
@@ -159,7 +161,7 @@ class Coordinated:
             member_id=self.classic_ids.get(step.who, ""),
             group_instance_id=step.who,
             protocol_type="consumer",
-            protocols=[JoinGroupRequestProtocol(name="range", metadata=told)],
+            protocols=[JoinGroupRequestProtocol(name="range", metadata=subscription)],
         )
         answer = self.ask(request, JoinGroupResponse, 9)
         if not answer.error_code:
@@ -234,8 +236,8 @@ class Coordinated:
 
 
 def topic_names(side: Side) -> dict[bytes, str]:
-    asked = [MetadataRequestTopic(name=name) for name in TOPICS]
-    answer = side.exchange(MetadataRequest(topics=asked), MetadataResponse, 12).body
+    requested_topics = [MetadataRequestTopic(name=name) for name in TOPICS]
+    answer = side.exchange(MetadataRequest(topics=requested_topics), MetadataResponse, 12).body
     assert isinstance(answer, MetadataResponse)
     return {topic.topic_id: topic.name or "" for topic in answer.topics}
 
@@ -253,7 +255,9 @@ class Both(NamedTuple):
 
 
 def is_given_all_topics(answer: ConsumerGroupHeartbeatResponse | None) -> bool:
-    """Kafka's coordinator hears of a topic a moment after it has been created."""
+    """Whether the response has partitions of all topics, which Kafka's coordinator sees a moment after their
+    creation.
+    """
     return (
         answer is not None
         and answer.assignment is not None
@@ -412,12 +416,12 @@ HISTORIES: dict[str, list[Step]] = {
 
 
 @pytest.mark.parametrize("name", HISTORIES)
-def test_a_history_goes_the_same_way(both: Both, name: str) -> None:
+def test_a_history_has_the_same_responses_as_in_kafka(both: Both, name: str) -> None:
     check(both, HISTORIES[name])
 
 
 members = st.sampled_from(["m1", "m2", "m3", "s1", "s1'"])
-#: Kafka may give nothing to anybody, for an epoch, when a member joins that subscribes to nothing.
+#: For one epoch Kafka may assign nothing to any member when a member without subscriptions joins.
 topics = st.lists(st.sampled_from([A, B, C]), unique=True, min_size=1, max_size=3).map(tuple)
 resubscriptions = st.builds(lambda names: {"subscribed_topic_names": list(names)}, topics)
 steps = st.one_of(
@@ -437,13 +441,13 @@ steps = st.one_of(
     phases=[Phase.generate, Phase.shrink],
 )
 @given(st.lists(steps, min_size=4, max_size=16))
-def test_any_history_goes_the_same_way(both: Both, steps: list[Step]) -> None:
+def test_random_histories_have_the_same_responses_as_in_kafka(both: Both, steps: list[Step]) -> None:
     check(both, [Join("m1"), *steps])
 
 
 @pytest.mark.parametrize("joining", [[(A,), (A,), (A,)], [(A, B), (B, C), (A, B, C)], [(A,), (B,), (A, B)]])
-def test_uniform_assignments_are_as_balanced(both: Both, joining: list[tuple[str, ...]]) -> None:
-    """Which partitions go where is for each to say; how many go where is not."""
+def test_uniform_assignments_are_as_balanced_as_in_kafka(both: Both, joining: list[tuple[str, ...]]) -> None:
+    """Each broker may choose the partitions; only their numbers must be equal."""
     found = []
     for group in both.groups("uniform"):
         whos = [f"m{at}" for at in range(len(joining))]
@@ -457,8 +461,8 @@ def test_uniform_assignments_are_as_balanced(both: Both, joining: list[tuple[str
     assert found[0] == found[1]
 
 
-def test_a_subscription_by_expression_gets_the_same_topics_in_the_end(both: Both) -> None:
-    """Kafka looks for topics in the background, Barnabas at once: what is told first may differ."""
+def test_a_regex_subscription_eventually_gets_the_same_topics_as_in_kafka(both: Both) -> None:
+    """Kafka resolves topics in the background, Barnabas at once, so first responses may differ."""
     found = []
     for group in both.groups():
         regex = {"subscribed_topic_names": None, "subscribed_topic_regex": "group-[ab]"}
@@ -470,7 +474,7 @@ def test_a_subscription_by_expression_gets_the_same_topics_in_the_end(both: Both
     assert found[0] == found[1]
 
 
-def test_groups_are_listed_alike(both: Both) -> None:
+def test_groups_are_listed_as_in_kafka(both: Both) -> None:
     found = []
     for group in both.groups():
         group.do(Join("m1"))

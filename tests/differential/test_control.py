@@ -1,4 +1,4 @@
-"""What has no time is not begun, what changes voters, features and replicas is checked alike."""
+"""Requests with timeout 0 are not started; changes of voters, features and replicas are validated as in Kafka."""
 
 from typing import Any
 
@@ -41,7 +41,9 @@ def in_all_versions(world: World, request: Message) -> None:
 @pytest.mark.parametrize(
     "step", [step for _, _, step in WITHOUT_TIME], ids=[api for api, _, _ in WITHOUT_TIME]
 )
-def test_what_has_no_time_is_answered_so_and_not_begun(world: World, step: Step, timeout_ms: int) -> None:
+def test_requests_with_timeout_0_fail_without_being_started(
+    world: World, step: Step, timeout_ms: int
+) -> None:
     request: Any = step[0]
     request.timeout_ms = timeout_ms
     there = MetadataRequest([MetadataRequestTopic(name=name) for name in (A, Name("b"))])  # type: ignore[arg-type]
@@ -80,5 +82,5 @@ def test_features(world: World, upgrade_type: int, level: int) -> None:
 
 
 @pytest.mark.parametrize("listener", ["CONTROLLER", "PLAINTEXT"])
-def test_a_voter_that_is_not_there_yet(world: World, listener: str) -> None:
+def test_an_unknown_voter(world: World, listener: str) -> None:
     check(world, adding(listener))

@@ -1,4 +1,4 @@
-"""The life of a classic group: every request that fits a state of it, and those that do not, are answered alike."""
+"""The life of a classic group: requests that are valid or invalid in each state get the same responses as in Kafka."""
 
 import time
 from collections.abc import Iterator
@@ -35,7 +35,7 @@ TOLD = write(ConsumerProtocolSubscription(topics=["a"]), 1)
 NEWEST_JOIN = 9
 REBALANCE_TIMEOUT_S = 30.0
 SHOWN_TIMEOUT_S = 5.0
-OLD_VERSION = 3  #: of JoinGroup, in which new members join at once
+OLD_VERSION = 3  #: the version of JoinGroup in which new members join at once
 
 
 def join(member: Any = "", instance: str | None = None, *protocols: str, **fields: Any) -> JoinGroupRequest:
@@ -64,7 +64,7 @@ def leave(*identities: tuple[Any, str | None], group: Any = G) -> LeaveGroupRequ
 
 
 class Client:
-    """A client with connections of its own to both brokers."""
+    """A client with its own connections to both brokers."""
 
     def __init__(self, world: World) -> None:
         pair = copy(world.pair)
@@ -73,7 +73,7 @@ class Client:
         self.world = replace(world, pair=pair)
 
     def send(self, request: Message, version: int | None = None) -> None:
-        """Send to both; their answers must not differ."""
+        """Send to both; their responses must not differ."""
         versions = self.world.pair.apis[request.API_KEY].versions
         differences = self.world.exchange(request, versions.last if version is None else version)
         assert not differences, "\n".join([*map(str, differences), brief(request)])
@@ -84,7 +84,7 @@ class Client:
             self.send(request, version)
 
     def look(self) -> None:
-        """Everything that anybody may ask about groups, once Kafka shows a new one: it answers before."""
+        """Send all read requests about groups, once Kafka shows a new group, which takes it a moment."""
         deadline_s = time.monotonic() + SHOWN_TIMEOUT_S
         while self.world.exchange(DescribeGroupsRequest([G]), 5) and time.monotonic() < deadline_s:
             pass
@@ -104,7 +104,7 @@ class Client:
 
 @contextmanager
 def clients(world: World) -> Iterator[tuple[Client, Client]]:
-    """Two clients."""
+    """Return two clients."""
     both = Client(world), Client(world)
     try:
         yield both
@@ -113,7 +113,7 @@ def clients(world: World) -> Iterator[tuple[Client, Client]]:
             client.close()
 
 
-def test_where_there_is_no_group_there_are_no_members(world: World) -> None:
+def test_requests_to_a_group_that_does_not_exist(world: World) -> None:
     with clients(world) as (client, _):
         client.look()
         client.send_in_all_versions(join(NOBODY))
@@ -127,7 +127,7 @@ def test_where_there_is_no_group_there_are_no_members(world: World) -> None:
 
 
 @pytest.mark.parametrize("version", range(10))
-def test_what_cannot_join(world: World, version: int) -> None:
+def test_invalid_join_requests(world: World, version: int) -> None:
     with clients(world) as (client, _):
         for fields in (
             {"session_timeout_ms": 5_999},
@@ -154,14 +154,14 @@ def test_the_life_of_a_group_of_one(world: World, version: int) -> None:
             client.send(join(A), version)
         client.look()
         wrong_in_any_state(client, 1)
-        client.send(join(A), version)  # the same once more
+        client.send(join(A), version)  # the same again
         client.send(sync(A, 1, (A, b"work"), (NOBODY, b"more")))
         client.look()
         wrong_in_any_state(client, 1)
         client.send_in_all_versions(sync(A, 1, (A, b"other")))
         client.send_in_all_versions(heartbeat(A, 1))
         client.send(DeleteGroupsRequest([G]))
-        client.send(join(A), version)  # the leader wants another generation
+        client.send(join(A), version)  # the leader sends another generation
         client.send_in_all_versions(sync(A, 1))
         client.send(sync(A, 2))  # without an assignment for itself
         client.look()
@@ -175,7 +175,7 @@ def test_the_life_of_a_group_of_one(world: World, version: int) -> None:
 
 
 def wrong_in_any_state(client: Client, generation: int) -> None:
-    """What no member of this generation sends."""
+    """Return requests that are invalid for a member of this generation."""
     for request in (
         sync(A, generation + 1),
         sync(NOBODY, generation),
@@ -204,7 +204,7 @@ def wrong_in_any_state(client: Client, generation: int) -> None:
 
 
 def join_beside(a: Client, b: Client, generation: int, request: JoinGroupRequest, version: int) -> None:
-    """B's request makes all join: it is answered when A, which hears of it by its heartbeats, has joined, too."""
+    """Send B's JoinGroup; it completes when A, whose heartbeats report the rebalance, has joined again."""
     spec = a.world.pair.apis[JoinGroupRequest.API_KEY]
     answers = []
     for (side, names), (other_side, _) in zip(a.world.sides(), b.world.sides(), strict=True):
@@ -214,9 +214,9 @@ def join_beside(a: Client, b: Client, generation: int, request: JoinGroupRequest
             wait_for_rebalance(side, resolve(heartbeat(A, generation), names))
             second = resolve(join(A), names)
             mine, its = side.exchange(second, spec.response, NEWEST_JOIN), waiting.result()
-        for asked, answer in ((first, its), (second, mine)):
+        for sent, answer in ((first, its), (second, mine)):
             assert answer.body is not None, answer
-            names.learn(asked, answer.body)
+            names.learn(sent, answer.body)
         answers.append((its, mine))
     (kafka_b, kafka_a), (barnabas_b, barnabas_a) = answers
     world = a.world
@@ -229,7 +229,7 @@ def join_beside(a: Client, b: Client, generation: int, request: JoinGroupRequest
 
 
 def wait_for_rebalance(side: Side, request: Message) -> None:
-    """Send heartbeats until the answer is that the group rebalances."""
+    """Send heartbeats until the response is REBALANCE_IN_PROGRESS."""
     deadline_s = time.monotonic() + REBALANCE_TIMEOUT_S
     while True:
         answer = side.exchange(request, HeartbeatResponse, 4).body
@@ -241,7 +241,7 @@ def wait_for_rebalance(side: Side, request: Message) -> None:
 
 
 def lead_alone(client: Client) -> None:
-    """A is the only member of generation 1."""
+    """Make A the only member of generation 1."""
     client.send(join())
     client.send(join(A))
     client.send(sync(A, 1, (A, b"all")))
@@ -256,7 +256,7 @@ def test_a_dynamic_member_joins_and_leaves(world: World, version: int) -> None:
         a.send(sync(A, 2, (A, b"one"), (B, b"two")))
         b.send(sync(B, 2))
         a.look()
-        b.send(join(B), NEWEST_JOIN)  # a follower is told the generation once more
+        b.send(join(B), NEWEST_JOIN)  # a follower receives the generation again
         for request in (heartbeat(B, 2), heartbeat(B, 1), sync(B, 1), join(B, "one"), leave((B, "one"))):
             b.send(request)
         b.send(leave((B, None)))
@@ -277,7 +277,7 @@ def test_a_static_member_is_replaced_and_removed(world: World, version: int) -> 
         join_beside(a, b, 1, join("", "one"), version)
         a.send(sync(A, 2, (A, b"one"), (B, b"two")))
         b.send(sync(B, 2, group_instance_id="one"))
-        b.send(join("", "one"), version)  # it comes back under another id
+        b.send(join("", "one"), version)  # it returns with a new member id
         a.look()
         for request in (
             heartbeat(B, 2, group_instance_id="one"),
@@ -301,16 +301,18 @@ def test_a_static_member_is_replaced_and_removed(world: World, version: int) -> 
 
 
 @pytest.mark.parametrize("version", [5, 8, 9])
-def test_a_static_leader_comes_back(world: World, version: int) -> None:
+def test_a_static_leader_returns(world: World, version: int) -> None:
     with clients(world) as (a, _):
         a.send(join("", "one"), version)
-        a.send(join("", "one"), version)  # before it has assigned: all join anew
+        a.send(join("", "one"), version)  # before it has sent assignments: all members join again
         a.send(sync(A, 1, (A, b"work"), group_instance_id="one"))
         a.send(sync(B, 2, (B, b"work"), group_instance_id="one"))
         a.send(join("", "one"), version)
         a.send(sync(C, 2, (C, b"other"), group_instance_id="one"))
         a.look()
-        a.send(join("", "one", "sticky"), version)  # the group's protocol changes, and so all join anew
+        a.send(
+            join("", "one", "sticky"), version
+        )  # the group's protocol changes, and so all members join again
         a.look()
 
 
@@ -318,7 +320,7 @@ def test_a_static_leader_comes_back(world: World, version: int) -> None:
     ("firsts", "seconds"),
     [(("range", "sticky"), ("sticky",)), (("range", "sticky"), ("nope", "range")), (("range",), ("range",))],
 )
-def test_members_vote(world: World, firsts: tuple[str, ...], seconds: tuple[str, ...]) -> None:
+def test_members_vote_for_a_protocol(world: World, firsts: tuple[str, ...], seconds: tuple[str, ...]) -> None:
     with clients(world) as (a, b):
         lead_alone(a)
         a.send(join(A, None, *firsts))

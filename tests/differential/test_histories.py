@@ -1,4 +1,4 @@
-"""Any history of requests gets the same answers from both brokers, but for the listed differences."""
+"""Any history of requests gets the same responses from both brokers, except for the listed differences."""
 
 from collections.abc import Iterable
 
@@ -24,7 +24,9 @@ APIS = {
 
 
 def budget(examples: int) -> settings:
-    """The fixed budget is always the same requests, so that it fails only for a change in the code."""
+    """Limit the number of examples; with the default budget all runs send the same requests, and only code changes
+    can fail.
+    """
     return settings(
         max_examples=examples,
         derandomize=IS_FIXED,
@@ -43,7 +45,7 @@ def check(world: World, steps: Iterable[Step]) -> None:
 
 @settings(budget(EXAMPLES))
 @given(data=st.data())
-def test_any_history_is_answered_as_kafka_answers_it(pair: Pair, data: st.DataObject) -> None:
+def test_any_history_has_the_same_responses_as_in_kafka(pair: Pair, data: st.DataObject) -> None:
     steps = data.draw(histories(list(pair.apis.values())))
     with pair.world() as world:
         check(world, beginning() + steps)
@@ -52,7 +54,7 @@ def test_any_history_is_answered_as_kafka_answers_it(pair: Pair, data: st.DataOb
 @pytest.mark.parametrize("api_key", APIS, ids=[spec.name for spec in APIS.values()])
 @settings(budget(max(3, EXAMPLES // 10)))
 @given(data=st.data())
-def test_every_version_of_an_api_is_answered_as_kafka_answers_it(
+def test_every_version_of_an_api_has_the_same_responses_as_in_kafka(
     pair: Pair, api_key: int, data: st.DataObject
 ) -> None:
     spec = pair.apis[api_key]

@@ -1,4 +1,4 @@
-"""The listed differences are all still there, and docs/differences.md says the same as the list."""
+"""The listed differences still exist, and docs/differences.md is generated from the list."""
 
 from pathlib import Path
 
@@ -10,8 +10,8 @@ from differential.brokers import pair_of_brokers
 from differential.listed import LISTED, PAGE, Listed
 from differential.world import World
 
-#: A difference that is meant does not go away, however long one waits.
-SETTLE_S = 1.0
+#: An intended difference does not go away with time.
+VISIBLE_TIMEOUT_S = 1.0
 
 
 def named(entry: Listed) -> str:
@@ -22,21 +22,21 @@ def check(world: World, entry: Listed) -> None:
     *before, (request, version) = entry.example
     for earlier, earlier_version in before:
         world.compare(earlier, earlier_version)
-    differences = world.compare(request, version, SETTLE_S)
+    differences = world.compare(request, version, VISIBLE_TIMEOUT_S)
     assert any(entry.allows(each) for each in differences), f"take it off the list; met: {differences}"
 
 
 @pytest.mark.parametrize("entry", [entry for entry in LISTED if not entry.is_costly], ids=named)
-def test_a_listed_difference_is_still_there(world: World, entry: Listed) -> None:
+def test_a_listed_difference_still_exists(world: World, entry: Listed) -> None:
     check(world, entry)
 
 
 @pytest.mark.parametrize("entry", [entry for entry in LISTED if entry.is_costly], ids=named)
-def test_a_listed_difference_that_costs_a_broker_is_still_there(tmp_path: Path, entry: Listed) -> None:
+def test_a_listed_difference_that_stops_a_broker_still_exists(tmp_path: Path, entry: Listed) -> None:
     with pair_of_brokers(tmp_path, end=Broker.kill) as pair:
         check(pair.new_world(), entry)
 
 
-def test_the_page_has_the_table_of_the_list() -> None:
+def test_the_page_has_the_current_table() -> None:
     page = PAGE.read_text()
     assert page == listed.page_with_table(page), "python -m differential.listed (in tests/) makes it anew"

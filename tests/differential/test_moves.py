@@ -31,7 +31,7 @@ from barnabas.wire.messages.create_topics import (
 from barnabas.wire.messages.elect_leaders import ElectLeadersRequest, ElectLeadersResponse, TopicPartitions
 from differential.budget import EXAMPLES, IS_FIXED
 from differential.controller import BROKERS, Controller, controller
-from support.images import by_hand, cluster, replayed
+from support.images import cluster, manually_assigned, replayed
 
 TOPIC = "moved"
 
@@ -63,7 +63,7 @@ class Both:
 
     def __init__(self, kafka: Controller, name: str, replicas: tuple[int, ...]) -> None:
         self.kafka, self.name = kafka, name
-        self.image = cluster(5, by_hand(name, replicas))
+        self.image = cluster(5, manually_assigned(name, replicas))
         topic = CreatableTopic(name, -1, -1, [CreatableReplicaAssignment(0, list(replicas))])
         [made] = kafka.ask(CreateTopicsRequest([topic], 10_000), CreateTopicsResponse, 7).topics
         assert not made.error_code, made
@@ -75,15 +75,15 @@ class Both:
         return self.image.partition(self.image.topics[self.name], 0)
 
     def check(self) -> None:
-        assert self.kafka.settled(self.name, self.state) == self.state
+        assert self.kafka.await_state(self.name, self.state) == self.state
 
     def do(self, step: Step) -> None:
         before = self.state
-        told, ours = self._tell(step), self._decide(step)
-        assert told == ours, (step, before)
+        error, ours = self._apply_to_kafka(step), self._decide(step)
+        assert error == ours, (step, before)
         self.check()
 
-    def _tell(self, step: Step) -> str:
+    def _apply_to_kafka(self, step: Step) -> str:
         if isinstance(step, Report):
             return self.kafka.report(self.topic_id, self.state, list(self._in_sync(step)))
         if isinstance(step, Elect):
@@ -97,7 +97,7 @@ class Both:
         return ErrorCode(answer.partitions[0].error_code).name
 
     def _in_sync(self, step: Report) -> tuple[int, ...]:
-        """Replicas only, and the leader always."""
+        """Return the reported ISR: replicas only, including the leader."""
         return tuple(each for each in self.state.replicas if each in step.isr or each == self.state.leader)
 
     def _decide(self, step: Step) -> str:
@@ -118,7 +118,7 @@ class Both:
 
 
 def is_alike(state: PartitionRegistration, step: Step) -> bool:
-    """Whether both mean the same by it: of targets that replace others see docs/differences.md."""
+    """Whether both brokers interpret the step alike: see docs/differences.md for targets that replace others."""
     if not isinstance(step, Reassign) or step.replicas is None or not state.is_reassigning:
         return True
     coming, going = set(step.replicas) - set(state.replicas), set(state.replicas) - set(step.replicas)
@@ -142,7 +142,7 @@ numbers = iter(range(1_000_000))
     suppress_health_check=list(HealthCheck),
 )
 @given(replicas=REPLICAS, steps=st.lists(STEPS, max_size=8))
-def test_any_history_of_a_partition_is_as_kafka_has_it(
+def test_any_history_of_a_partition_is_the_same_as_in_kafka(
     kafka: Controller, replicas: tuple[int, ...], steps: list[Step]
 ) -> None:
     both = Both(kafka, f"{TOPIC}-{next(numbers)}", replicas)
@@ -151,7 +151,7 @@ def test_any_history_of_a_partition_is_as_kafka_has_it(
             both.do(step)
 
 
-def test_a_move_from_beginning_to_end(kafka: Controller) -> None:
+def test_a_reassignment_from_start_to_completion(kafka: Controller) -> None:
     both = Both(kafka, f"{TOPIC}-{next(numbers)}", (2, 3))
     steps = [Reassign((4, 5)), Report((2, 3, 4)), Elect(Election.PREFERRED), Report(BROKERS), Reassign(None)]
     for step in steps:
@@ -163,13 +163,13 @@ def test_a_move_from_beginning_to_end(kafka: Controller) -> None:
     ("targets", "adding", "removing"),
     [([(2, 3, 4), (2, 3)], (4,), (4,)), ([(2, 3, 4), (2, 3, 4, 5)], (5,), ())],
 )
-def test_a_target_that_replaces_another_one_differs_as_is_documented(
+def test_a_target_that_replaces_another_differs_as_documented(
     kafka: Controller, targets: list[tuple[int, ...]], adding: tuple[int, ...], removing: tuple[int, ...]
 ) -> None:
     both = Both(kafka, f"{TOPIC}-{next(numbers)}", (2, 3))
     first, second = map(Reassign, targets)
     both.do(first)
-    wanted = replace(both.state, replicas=max(targets, key=len), adding=adding, removing=removing)
-    assert both._tell(second) == both._decide(second) == "NONE"
-    assert kafka.settled(both.name, wanted) == wanted
+    expected = replace(both.state, replicas=max(targets, key=len), adding=adding, removing=removing)
+    assert both._apply_to_kafka(second) == both._decide(second) == "NONE"
+    assert kafka.await_state(both.name, expected) == expected
     assert (both.state.adding, both.state.removing) != (adding, removing)

@@ -1,4 +1,4 @@
-"""What groups and transactions are told before the topics of coordinators are made: by asking for a coordinator."""
+"""Responses to groups and transactions before FindCoordinator has created the topics of coordinators."""
 
 import tempfile
 from collections.abc import Iterator
@@ -110,7 +110,7 @@ REQUESTS: dict[str, Message] = {
         "x", -1, 10_000, [TopicProduceData(A, A_ID, [PartitionProduceData(0, BATCH)])]
     ),
 }
-#: Where a request cannot be put into every version.
+#: Fields that cannot be set in every version.
 FIRST_VERSIONS = {"OffsetFetch of all topics": 2}
 
 
@@ -126,7 +126,9 @@ def world() -> Iterator[World]:
 
 
 @pytest.mark.parametrize("name", REQUESTS)
-def test_who_has_not_asked_for_a_coordinator_is_told_what_kafka_tells(world: World, name: str) -> None:
+def test_requests_before_find_coordinator_have_the_same_responses_as_in_kafka(
+    world: World, name: str
+) -> None:
     request = REQUESTS[name]
     versions = world.pair.apis[request.API_KEY].versions
     for version in range(FIRST_VERSIONS.get(name, versions.first), versions.last + 1):

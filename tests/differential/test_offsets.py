@@ -1,4 +1,4 @@
-"""Committed offsets: what is committed, fetched and deleted, by whom and in which version, is answered alike."""
+"""Committed offsets: commits, fetches and deletions of any client and version get the same responses as in Kafka."""
 
 import time
 from collections.abc import Iterator
@@ -63,8 +63,8 @@ def commit(offsets: Offsets, group: Any = G, **fields: Any) -> OffsetCommitReque
 def fetch(
     indexes: dict[str, list[int]] | None, *groups: Any, stable: bool = False, **fields: Any
 ) -> OffsetFetchRequest:
-    """For every version at once: one group before v8, all of them from then on."""
-    asked = (
+    """Build requests for every version: one group before v8, several since."""
+    requested = (
         None
         if indexes is None
         else [OffsetFetchRequestTopic(Name(name), each) for name, each in indexes.items()]
@@ -78,7 +78,7 @@ def fetch(
         ]
     )
     several = [OffsetFetchRequestGroup(group, topics=named, **fields) for group in groups or (G,)]
-    return OffsetFetchRequest((groups or (G,))[0], asked, several, stable)
+    return OffsetFetchRequest((groups or (G,))[0], requested, several, stable)
 
 
 def delete(indexes: dict[str, list[int]], group: Any = G) -> OffsetDeleteRequest:
@@ -104,7 +104,7 @@ def commit_in_transaction(
 
 @pytest.fixture
 def client(world: World) -> Iterator[Client]:
-    """A client of a world with topics `a` and `b` of two partitions."""
+    """Return a client of a world with topics `a` and `b` of two partitions."""
     with clients(world) as (one, _):
         request, version = create(topic("a", 2), topic("b", 2))
         one.send(request, version)
@@ -112,14 +112,14 @@ def client(world: World) -> Iterator[Client]:
 
 
 def look(client: Client) -> None:
-    """All that can be seen of offsets."""
+    """Send all read requests about offsets."""
     client.send_in_all_versions(fetch({"a": [0, 1, 2, -1], "b": [0], "missing": [0]}, G, GONE))
     client.send_in_all_versions(fetch(None, G, GONE), 2)
     client.send_in_all_versions(fetch({}))
     client.send_in_all_versions(fetch({"a": [0, 1]}, stable=True), 7)
 
 
-def test_where_nothing_was_committed(client: Client) -> None:
+def test_fetches_without_committed_offsets(client: Client) -> None:
     look(client)
     client.send_in_all_versions(commit({"a": [(0, 5, "")]}, generation_id_or_member_epoch=0), 1)
     client.send_in_all_versions(
@@ -191,17 +191,17 @@ def test_members_commit_in_their_generation(client: Client, version: int) -> Non
     def try_all() -> None:
         for generation in (-2, -1, 0, 1, 2):
             for member in ("", A, NOBODY):
-                asked = {"generation_id_or_member_epoch": generation, "member_id": member}
-                client.send(commit(offsets, **asked), version)
+                identity = {"generation_id_or_member_epoch": generation, "member_id": member}
+                client.send(commit(offsets, **identity), version)
                 if version >= 7:
-                    client.send(commit(offsets, **asked, group_instance_id="one"), version)
+                    client.send(commit(offsets, **identity, group_instance_id="one"), version)
         look(client)
         client.send(delete({"a": [0], "b": [0]}))
         client.send_in_all_versions(fetch({"a": [0]}, member_id=A, member_epoch=1), 9)
 
     client.send(join())
     client.send(join(A))
-    try_all()  # while the leader has not assigned
+    try_all()  # before the leader has sent assignments
     client.send(sync(A, 1, (A, b"all")))
     try_all()
     client.send(leave((A, None)))
@@ -220,7 +220,7 @@ def test_groups_of_other_protocols_keep_their_offsets(client: Client) -> None:
 
 
 def wait_until_alike(client: Client, request: OffsetFetchRequest) -> None:
-    """Kafka follows the ends of transactions and topics when it can."""
+    """Wait until Kafka shows the ends of transactions and the deletion of topics."""
     deadline_s = time.monotonic() + VISIBLE_TIMEOUT_S
     while client.world.exchange(request, 9) and time.monotonic() < deadline_s:
         time.sleep(0.01)
@@ -232,7 +232,7 @@ def test_offsets_of_transactions(client: Client, version: int, committed: bool) 
     client.send(commit({"a": [(0, 1, "before")]}), 9)
     client.send(InitProducerIdRequest(TX, 60_000), 5)
     if version < 5:
-        client.send(commit_in_transaction({"a": [(0, 5, "")]}), version)  # nobody has added the group
+        client.send(commit_in_transaction({"a": [(0, 5, "")]}), version)  # before AddOffsetsToTxn
         client.send(AddOffsetsToTxnRequest(TX, Producer(0), 0, G), 3)  # type: ignore[arg-type]
     client.send(
         commit_in_transaction({"a": [(0, 5, "note"), (1, 6, None)], "missing": [(0, 7, "")]}), version
@@ -251,7 +251,7 @@ def test_offsets_of_transactions(client: Client, version: int, committed: bool) 
     look(client)
 
 
-def test_what_is_deleted_while_a_transaction_is_open(client: Client) -> None:
+def test_deletions_while_a_transaction_is_open(client: Client) -> None:
     client.send(InitProducerIdRequest(TX, 60_000), 5)
     client.send(AddOffsetsToTxnRequest(TX, Producer(0), 0, G), 3)  # type: ignore[arg-type]
     client.send(commit_in_transaction({"a": [(0, 5, ""), (1, 6, "")]}), 3)

@@ -1,4 +1,4 @@
-"""What clients of earlier times, and those that wait for topics, are answered."""
+"""Responses to clients of old versions, and to those that wait for topics."""
 
 from typing import Any
 
@@ -23,7 +23,7 @@ def asking(*names: Any) -> MetadataRequest:
 
 
 @pytest.mark.parametrize("version", [0, 3, 4, 9, 12, 13])
-def test_a_topic_that_a_metadata_request_creates_is_in_the_next_answer(world: World, version: int) -> None:
+def test_a_topic_that_a_metadata_request_creates_is_in_the_next_response(world: World, version: int) -> None:
     assert world.exchange(*create(topic("c.d"))) == []
     for _ in range(2):
         assert world.exchange(asking(MADE, COLLIDING, "no name"), version) == []

@@ -1,4 +1,4 @@
-"""ACLs at random, on users who log in: both brokers must decide alike."""
+"""Random ACLs on users who log in: both brokers must authorize alike."""
 
 import random
 import tempfile
@@ -29,7 +29,7 @@ TOPICS = ("a", "ab", "abc", "b")
 USERS = ("alice", "bob")
 FOLLOW_TIMEOUT_S = 10.0
 
-#: Everything of the topics that are tried; who asks comes in by the open listener, whose user may do everything.
+#: All operations on the tested topics; the requests come through the listener without login, whose user is a superuser.
 ALL_ACLS = {**ANY_ACL, "resource_name_filter": None, "principal_filter": None, "host_filter": None}
 
 OPERATIONS = (
@@ -58,13 +58,15 @@ def pair() -> Iterator[SaslPair]:
                 made = wire.ask(CreateTopicsRequest(topics=topics, timeout_ms=10_000), 7)
                 assert not any(topic.error_code for topic in made.topics)
                 producer = InitProducerIdRequest(None, transaction_timeout_ms=60_000)
-                while wire.ask(producer, 4).error_code:  # Kafka has no producer ids for a moment
+                while wire.ask(
+                    producer, 4
+                ).error_code:  # Kafka has no producer ids for a moment after its start
                     time.sleep(0.05)
         yield running
 
 
 def some_acls(rng: random.Random) -> list[AclBinding]:
-    """A few ACLs on a few names, so that they meet."""
+    """Return a few ACLs on a few names, so that they overlap."""
     return [
         AclBinding(
             ResourceType.TOPIC,
@@ -79,19 +81,19 @@ def some_acls(rng: random.Random) -> list[AclBinding]:
     ]
 
 
-def have(wire: Wire, bindings: Sequence[AclBinding]) -> None:
-    """Let these be the ACLs, and wait until the broker goes by them."""
+def replace_acls(wire: Wire, bindings: Sequence[AclBinding]) -> None:
+    """Replace all ACLs, and wait until the broker applies them."""
     wire.ask(DeleteAclsRequest(filters=[DeleteAclsFilter(**ALL_ACLS)]), 3)
     made = wire.ask(CreateAclsRequest(creations=[acl_creation(binding) for binding in bindings]), 3)
     assert not any(result.error_code for result in made.results)
     deadline_s = time.monotonic() + FOLLOW_TIMEOUT_S
-    while told(wire) != set(bindings):
+    while described_acls(wire) != set(bindings):
         assert time.monotonic() < deadline_s, bindings
         time.sleep(0.002)
 
 
-def told(wire: Wire) -> set[tuple[object, ...]]:
-    """The ACLs that the broker tells of."""
+def described_acls(wire: Wire) -> set[tuple[object, ...]]:
+    """Return the broker's ACLs."""
     return {
         (
             resource.resource_type,
@@ -108,7 +110,7 @@ def told(wire: Wire) -> set[tuple[object, ...]]:
 
 
 def decisions(port: int, user: str) -> dict[str, object]:
-    """What the broker lets a user do: error and operations for each topic, and whether it may write to any."""
+    """Return a user's permissions: error and operations of each topic, and whether any topic is writable."""
     with Wire(port) as wire:
         assert log_in(wire, SaslLogin("PLAIN", user, PLAIN_USERS[user])).error_code == ErrorCode.NONE
         request = MetadataRequest(
@@ -129,11 +131,11 @@ def decisions(port: int, user: str) -> dict[str, object]:
 
 
 @pytest.mark.parametrize("seed", range(ROUNDS))
-def test_both_brokers_let_a_user_do_the_same(pair: SaslPair, seed: int) -> None:
+def test_both_brokers_authorize_the_same_operations(pair: SaslPair, seed: int) -> None:
     bindings = some_acls(random.Random(seed))
     for port in pair.plaintext.values():
         with Wire(port) as wire:
-            have(wire, bindings)
+            replace_acls(wire, bindings)
     for user in USERS:
         kafka, barnabas = (decisions(pair.clients[name], user) for name in ("kafka", "barnabas"))
         kafka["all"] = [name for name in kafka["all"] if not name.startswith("__")]  # type: ignore[attr-defined]

@@ -1,4 +1,4 @@
-"""Changes to partitions beyond a quota are refused, or waited for, as by Kafka."""
+"""Partition changes beyond a quota are rejected or throttled as by Kafka."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -21,16 +21,16 @@ from differential.world import World
 
 A: Any = Name("a")
 
-#: Changes a second: hardly any comes back during a test. The bucket holds eleven seconds of them.
+#: Changes per second, so low that the bucket hardly refills during a test. It holds eleven seconds of them.
 RATE = 1e-3
 
-#: (error codes, whether the client must wait)
+#: (error codes, whether the client is throttled)
 Outcome = tuple[list[int], bool]
 
 
 @pytest.fixture
 def limited(world: World) -> Iterator[World]:
-    """Both brokers with a full bucket, whatever was taken from it before."""
+    """Return both brokers with a full bucket."""
     alter(world, OpData("controller_mutation_rate", 1e9))
     outcome(world, creation("fills"), 7)
     alter(world, OpData("controller_mutation_rate", RATE))
@@ -44,7 +44,9 @@ def alter(world: World, operation: OpData) -> None:
 
 
 def outcome(world: World, request: Message, version: int) -> Outcome:
-    """What both brokers answer; each gets it on a connection of its own, as who must wait is not heard."""
+    """Return both brokers' responses; each request has a connection of its own, since throttled connections are
+    muted.
+    """
     world.names_in(request)
     spec = world.pair.apis[request.API_KEY]
     found: list[Outcome] = []
@@ -54,7 +56,7 @@ def outcome(world: World, request: Message, version: int) -> Outcome:
         side.disconnect()
         results = getattr(body, "topics", None) or getattr(body, "results", None) or body.responses
         found.append(([each.error_code for each in results], body.throttle_time_ms > 0))
-    assert world.settle(spec.name, version) == []
+    assert world.await_topics(spec.name, version) == []
     assert found[0] == found[1], found
     return found[0]
 
@@ -68,14 +70,14 @@ def creation(name: str, partitions: int = 1, *, validate_only: bool = False) -> 
     return request
 
 
-def test_creations_are_refused_by_the_versions_that_know_how(limited: World) -> None:
+def test_creations_beyond_the_quota_fail_in_versions_that_have_the_error(limited: World) -> None:
     assert outcome(limited, creation("a", 20), 7) == DONE
     assert outcome(limited, creation("b"), 7) == REFUSED
     assert outcome(limited, creation("b"), 6) == REFUSED
     assert outcome(limited, creation("b"), 5) == DONE_BUT_WAIT
 
 
-def test_growing_and_deleting_are_refused_alike(limited: World) -> None:
+def test_adding_partitions_and_deleting_topics_beyond_the_quota_fail_as_in_kafka(limited: World) -> None:
     assert outcome(limited, creation("a", 20), 7) == DONE
     grow = CreatePartitionsRequest([CreatePartitionsTopic(A, 21, None)], 10_000)
     assert outcome(limited, grow, 3) == REFUSED
@@ -88,11 +90,11 @@ def test_growing_and_deleting_are_refused_alike(limited: World) -> None:
 
 
 @pytest.mark.parametrize("version", [4, 7])
-def test_validating_counts_as_doing_it(limited: World, version: int) -> None:
+def test_validate_only_requests_count_against_the_quota(limited: World, version: int) -> None:
     assert outcome(limited, creation("a", 20, validate_only=True), version)[0] == [0]
     assert outcome(limited, creation("b"), 7) == REFUSED
 
 
-def test_what_is_refused_for_another_reason_counts_nothing(limited: World) -> None:
+def test_invalid_requests_do_not_count_against_the_quota(limited: World) -> None:
     assert outcome(limited, creation("a", 20), 7) == DONE
     assert outcome(limited, creation("a", 20), 7)[0] == [36]

@@ -1,4 +1,4 @@
-"""Logins, step by step: the same conversation with Apache Kafka and with Barnabas."""
+"""Authentication, step by step: the same conversation with Apache Kafka and with Barnabas."""
 
 import tempfile
 import time
@@ -45,7 +45,7 @@ def pair() -> Iterator[SaslPair]:
 
 @pytest.fixture(scope="module")
 def renewing() -> Iterator[SaslPair]:
-    """Brokers that want a login to be renewed."""
+    """Run brokers with connections.max.reauth.ms."""
     more = {"connections_max_reauth_ms": str(LIFETIME_MS)}
     with (
         tempfile.TemporaryDirectory(prefix="differential-sasl-") as home,
@@ -152,18 +152,18 @@ CONVERSATIONS: dict[str, Sequence[Step]] = {
 def both(
     ports: dict[str, int], steps: Callable[[], Sequence[Step]], mask: Callable[[bytes], bytes] = bytes
 ) -> None:
-    """Hold the same conversation with both; `steps` makes it anew for each."""
+    """Hold the same conversation with both; `steps` builds it for each."""
     found = {name: conversation(port, steps(), mask) for name, port in ports.items()}
     assert found["barnabas"] == found["kafka"]
 
 
 @pytest.mark.parametrize("name", CONVERSATIONS)
-def test_conversations_go_the_same_way(pair: SaslPair, name: str) -> None:
+def test_conversations_are_the_same_as_in_kafka(pair: SaslPair, name: str) -> None:
     both(pair.clients, lambda: CONVERSATIONS[name])
 
 
 @pytest.mark.parametrize("name", ["handshake", "token", "token v0"])
-def test_where_nobody_logs_in_a_login_is_refused_the_same_way(pair: SaslPair, name: str) -> None:
+def test_authentication_on_a_listener_without_sasl_fails_as_in_kafka(pair: SaslPair, name: str) -> None:
     step = {"handshake": handshake(), "token": authenticate(ALICE), "token v0": authenticate(ALICE, 0)}[name]
     both(pair.plaintext, lambda: [step, CLUSTER, handshake(version=0), CLUSTER])
 
@@ -186,7 +186,7 @@ def scram_steps(mechanism: str, user: str, password: str, *, bare: bool = False)
 
 
 def shape(token: bytes) -> bytes:
-    """A token without what is different every time."""
+    """Return a token without the parts that are different each time."""
     if token.startswith(b"v="):
         return RANDOM
     _, _, rest = token.partition(b",")
@@ -195,13 +195,13 @@ def shape(token: bytes) -> bytes:
 
 @pytest.mark.parametrize("bare", [False, True])
 @pytest.mark.parametrize("mechanism", ["SCRAM-SHA-256", "SCRAM-SHA-512"])
-def test_scram_logins_go_the_same_way(pair: SaslPair, mechanism: str, bare: bool) -> None:
+def test_scram_exchanges_are_the_same_as_in_kafka(pair: SaslPair, mechanism: str, bare: bool) -> None:
     both(pair.clients, lambda: scram_steps(mechanism, "carol", "carol-secret", bare=bare), shape)
     both(pair.clients, lambda: scram_steps(mechanism, "carol", "wrong", bare=bare), shape)
 
 
-def test_an_unknown_scram_user_is_told_the_same_in_the_end(pair: SaslPair) -> None:
-    """Kafka says it at the first message; Barnabas, on purpose, at the proof."""
+def test_an_unknown_scram_user_finally_gets_the_same_error_as_in_kafka(pair: SaslPair) -> None:
+    """Kafka fails the first message; Barnabas, on purpose, the proof."""
     last = []
     for port in pair.clients.values():
         answers = conversation(port, scram_steps("SCRAM-SHA-256", "nobody", "x"), shape)
@@ -249,11 +249,11 @@ ALTERATIONS: dict[str, AlterUserScramCredentialsRequest] = {
 DESCRIPTIONS: list[list[str] | None] = [None, [], ["a"], ["a", "a"], ["nobody", "b", "b", "d"], [""]]
 
 
-#: Within which Kafka's broker shows what its controller has committed.
+#: Time for Kafka's broker to show its controller's changes.
 VISIBLE_S = 10.0
 
 
-def test_credentials_are_altered_and_described_the_same_way(pair: SaslPair) -> None:
+def test_credentials_are_altered_and_described_as_in_kafka(pair: SaslPair) -> None:
     with Wire(pair.plaintext["kafka"]) as kafka, Wire(pair.plaintext["barnabas"]) as barnabas:
         for name, request in ALTERATIONS.items():
             assert altered(barnabas, request) == altered(kafka, request), name
@@ -270,11 +270,11 @@ def altered(wire: Wire, request: AlterUserScramCredentialsRequest) -> list[tuple
 
 
 def described(wire: Wire) -> list[tuple[object, ...]]:
-    """The answers to all of `DESCRIPTIONS`."""
-    told: list[tuple[object, ...]] = []
+    """Return the responses to all of `DESCRIPTIONS`."""
+    responses: list[tuple[object, ...]] = []
     for users in DESCRIPTIONS:
-        asked = None if users is None else [UserName(name=user) for user in users]
-        response = wire.ask(DescribeUserScramCredentialsRequest(users=asked), 0)
+        requests = None if users is None else [UserName(name=user) for user in users]
+        response = wire.ask(DescribeUserScramCredentialsRequest(users=requests), 0)
         results = [
             (
                 each.user,
@@ -284,16 +284,16 @@ def described(wire: Wire) -> list[tuple[object, ...]]:
             )
             for each in response.results
         ]
-        told.append((users, response.error_code, sorted(results)))
-    return told
+        responses.append((users, response.error_code, sorted(results)))
+    return responses
 
 
-# Sessions that end
+# Session lifetimes
 
 RENEWALS: dict[str, Sequence[Step]] = {
     "renewed": [handshake(), authenticate(ALICE), CLUSTER, handshake(), authenticate(ALICE), CLUSTER],
     "by bare tokens": [handshake(), authenticate(ALICE), handshake(version=0), Say(ALICE), CLUSTER],
-    "v0 is not told": [handshake(), authenticate(ALICE, 0), CLUSTER],
+    "v0 without an error message": [handshake(), authenticate(ALICE, 0), CLUSTER],
     "too soon": [handshake(), authenticate(ALICE), handshake(), authenticate(ALICE), handshake(), CLUSTER],
     "other user": [handshake(), authenticate(ALICE), handshake(), authenticate(BOB)],
     "other mechanism": [handshake(), authenticate(ALICE), handshake("SCRAM-SHA-256"), authenticate(ALICE)],
@@ -306,5 +306,5 @@ RENEWALS: dict[str, Sequence[Step]] = {
 
 
 @pytest.mark.parametrize("name", RENEWALS)
-def test_renewals_go_the_same_way(renewing: SaslPair, name: str) -> None:
+def test_reauthentication_is_the_same_as_in_kafka(renewing: SaslPair, name: str) -> None:
     both(renewing.clients, lambda: RENEWALS[name])

@@ -1,4 +1,4 @@
-"""Client metrics: Kafka answers these APIs too, though without a receiver it does not advertise them."""
+"""Client metrics: Kafka answers these APIs even though it does not advertise them without a receiver."""
 
 import itertools
 import time
@@ -23,7 +23,7 @@ from barnabas.wire.messages.incremental_alter_configs import (
 from barnabas.wire.messages.push_telemetry import PushTelemetryRequest
 from barnabas.wire.schema import Message
 from differential.brokers import UNADVERTISED
-from differential.world import SETTLE_INTERVAL_S, SETTLE_TIMEOUT_S, Pair, World
+from differential.world import VISIBLE_INTERVAL_S, VISIBLE_TIMEOUT_S, Pair, World
 
 CLIENT_METRICS = 16
 METRIC = "org.apache.kafka.producer."
@@ -34,13 +34,13 @@ ids = (number.to_bytes(16, "big") for number in itertools.count(1 << 64))
 
 @pytest.fixture
 def with_subscription(pair: Pair) -> Iterator[World]:
-    """Both brokers with one subscription that matches all clients."""
+    """Create one subscription on both brokers that matches all clients."""
     served = registry.build(api)
     both = replace(pair, apis=pair.apis | {key: served[key] for key in UNADVERTISED})
     with both.world() as world:
         subscribe(world, "metrics", METRIC)
         subscribe(world, "interval.ms", str(INTERVAL_MS))
-        settle(world)
+        wait_for_subscription(world)
         yield world
 
 
@@ -50,9 +50,9 @@ def subscribe(world: World, key: str, value: str) -> None:
     same(world, IncrementalAlterConfigsRequest([resource]), 1)
 
 
-def settle(world: World) -> None:
-    """Wait until both know the subscription: Kafka's broker learns it from its controller."""
-    deadline_s = time.monotonic() + SETTLE_TIMEOUT_S
+def wait_for_subscription(world: World) -> None:
+    """Wait until both have the subscription: Kafka's broker receives it from its controller."""
+    deadline_s = time.monotonic() + VISIBLE_TIMEOUT_S
     for side, _ in world.sides():
         while True:
             request = GetTelemetrySubscriptionsRequest(next(ids))
@@ -61,7 +61,7 @@ def settle(world: World) -> None:
             if found.push_interval_ms == INTERVAL_MS:
                 break
             assert time.monotonic() < deadline_s, side.name
-            time.sleep(SETTLE_INTERVAL_S)
+            time.sleep(VISIBLE_INTERVAL_S)
 
 
 def same(world: World, request: Message, version: int = 0) -> None:
@@ -77,7 +77,7 @@ def push(instance_id: bytes, **fields: object) -> PushTelemetryRequest:
     return request
 
 
-def test_a_client_asks_and_pushes_once(with_subscription: World) -> None:
+def test_a_client_gets_its_subscription_and_pushes_once(with_subscription: World) -> None:
     client = next(ids)
     for request in (
         GetTelemetrySubscriptionsRequest(client),
@@ -105,7 +105,7 @@ def test_a_client_asks_and_pushes_once(with_subscription: World) -> None:
     ],
     ids=lambda wrong: " ".join(wrong),
 )
-def test_a_push_that_is_wrong_is_refused_alike_and_so_is_what_follows(
+def test_an_invalid_push_and_later_pushes_fail_as_in_kafka(
     with_subscription: World, wrong: dict[str, object]
 ) -> None:
     client = next(ids)
@@ -115,7 +115,7 @@ def test_a_push_that_is_wrong_is_refused_alike_and_so_is_what_follows(
     same(with_subscription, GetTelemetrySubscriptionsRequest(client))
 
 
-def test_who_pushes_without_having_asked_is_known_by_its_id(with_subscription: World) -> None:
+def test_a_push_without_a_subscription_request_creates_the_client_instance(with_subscription: World) -> None:
     client = next(ids)
     same(with_subscription, push(client))
     same(with_subscription, GetTelemetrySubscriptionsRequest(client))

@@ -1,4 +1,4 @@
-"""Transactional ids go through the same states on both brokers, whatever is asked, one request after the other."""
+"""Transactional ids go through the same states on both brokers, for any sequence of requests."""
 
 import itertools
 import time
@@ -35,18 +35,16 @@ from differential.sides import Side
 from differential.world import Pair
 
 TOPIC = "of-transactions"
-SETTLE_TIMEOUT_S = 30.0
-SETTLE_INTERVAL_S = 0.002
+POLL_TIMEOUT_S = 30.0
+POLL_INTERVAL_S = 0.002
 NOBODY = (-1, -1)
 
 _numbers = itertools.count(1)
 
 
 class Init(NamedTuple):
-    who: (
-        int | None
-    )  #: the producer that it says it is, counted from the last one that was given; None for a new one
-    epoch_by: int = 0  #: how far its epoch is off
+    who: int | None  #: the producer that it claims to be, counted back from the last one; None for a new one
+    epoch_by: int = 0  #: offset from its real epoch
     timeout_ms: int = 60_000
     version: int = 5
 
@@ -77,7 +75,7 @@ Step = Init | Add | AddOffsets | End
 
 
 class Coordinated:
-    """One transactional id on one of the brokers. Producer ids are told by the order in which they came."""
+    """One transactional id on one of the brokers. Producer ids are numbered in the order of their assignment."""
 
     def __init__(self, side: Side, transactional_id: str) -> None:
         self.side, self.transactional_id = side, transactional_id
@@ -89,7 +87,7 @@ class Coordinated:
         assert body is not None, request
         return body
 
-    def take(self, producer_id: int, epoch: int) -> tuple[int, int]:
+    def assign(self, producer_id: int, epoch: int) -> tuple[int, int]:
         return self.order.setdefault(producer_id, len(self.order) - 1), epoch
 
     def who(self, step: Any) -> tuple[int, int]:
@@ -99,25 +97,25 @@ class Coordinated:
         return producer_id, max(epoch + step.epoch_by, -1)
 
     def do(self, step: Step) -> object:
-        told = getattr(self, f"_{type(step).__name__.lower()}")(step)
-        return told, self.settled()
+        response = getattr(self, f"_{type(step).__name__.lower()}")(step)
+        return response, self.completed_state()
 
-    def settled(self) -> object:
-        """What the coordinator says when it has told all partitions."""
-        deadline_s = time.monotonic() + SETTLE_TIMEOUT_S
+    def completed_state(self) -> object:
+        """Return the coordinator's state after it has written all markers."""
+        deadline_s = time.monotonic() + POLL_TIMEOUT_S
         while True:
             request = DescribeTransactionsRequest(transactional_ids=[self.transactional_id])
             [state] = self.ask(request, DescribeTransactionsResponse, 0).transaction_states
             if not state.transaction_state.startswith("Prepare"):
                 break
             assert time.monotonic() < deadline_s, state
-            time.sleep(SETTLE_INTERVAL_S)
+            time.sleep(POLL_INTERVAL_S)
         return (
             ErrorCode(state.error_code).name,
             state.transaction_state,
             state.transaction_timeout_ms,
             state.transaction_start_time_ms > 0,
-            self.take(state.producer_id, state.producer_epoch) if not state.error_code else None,
+            self.assign(state.producer_id, state.producer_epoch) if not state.error_code else None,
             sorted((topic.topic, sorted(topic.partitions)) for topic in state.topics),
         )
 
@@ -129,7 +127,7 @@ class Coordinated:
     def _given(self, answer: Any) -> object:
         if not answer.error_code and answer.producer_id >= 0:
             self.given.append((answer.producer_id, answer.producer_epoch))
-        return ErrorCode(answer.error_code).name, self.take(answer.producer_id, answer.producer_epoch)
+        return ErrorCode(answer.error_code).name, self.assign(answer.producer_id, answer.producer_epoch)
 
     def _add(self, step: Add) -> object:
         producer_id, epoch = self.who(step)
@@ -217,8 +215,8 @@ HISTORIES: dict[str, list[Step]] = {
         AddOffsets(BEFORE),
         AddOffsets(BEFORE, version=1),
     ],
-    "asked again": [Init(None), Init(LAST), Init(BEFORE), Init(BEFORE), Init(LAST, 1), Init(LAST, -2)],
-    "fenced, and asked again as who was fenced": [*BEGUN, Init(LAST), Init(LAST), Init(BEFORE)],
+    "repeated": [Init(None), Init(LAST), Init(BEFORE), Init(BEFORE), Init(LAST, 1), Init(LAST, -2)],
+    "fenced, and repeated by the fenced producer": [*BEGUN, Init(LAST), Init(LAST), Init(BEFORE)],
     "both protocols": [*BEGUN, End(LAST, True, version=4), Add(LAST, (0,)), End(LAST, True), End(LAST, True)],
     "offsets": [Init(None), AddOffsets(LAST), AddOffsets(LAST), AddOffsets(LAST, 1), End(LAST, True)],
     "partitions that are not there": [Init(None), Add(LAST, (0, 7)), Add(LAST, (0,), topic="gone")],
@@ -237,7 +235,7 @@ HISTORIES: dict[str, list[Step]] = {
 
 
 @pytest.mark.parametrize("name", HISTORIES)
-def test_a_history_goes_the_same_way(both: Pair, name: str) -> None:
+def test_a_history_has_the_same_responses_as_in_kafka(both: Pair, name: str) -> None:
     check(both, HISTORIES[name])
 
 
@@ -260,7 +258,7 @@ steps = st.one_of(
     phases=[Phase.generate, Phase.shrink],
 )
 @given(st.lists(steps, min_size=3, max_size=12))
-def test_any_history_goes_the_same_way(both: Pair, steps: list[Step]) -> None:
+def test_random_histories_have_the_same_responses_as_in_kafka(both: Pair, steps: list[Step]) -> None:
     check(both, [Init(None), *steps])
 
 
@@ -279,7 +277,7 @@ def test_any_history_goes_the_same_way(both: Pair, steps: list[Step]) -> None:
         ({"transactional_id_pattern": "(?!x)"}, 2),
     ],
 )
-def test_the_same_transactional_ids_are_listed(both: Pair, filters: dict[str, Any], version: int) -> None:
+def test_transactional_ids_are_listed_as_in_kafka(both: Pair, filters: dict[str, Any], version: int) -> None:
     found = []
     for side in (both.kafka, both.barnabas):
         for name, step in [("listed-a", Init(None)), ("listed-b", Init(None))]:

@@ -1,6 +1,6 @@
-"""Transactions in the log: the same records and ends, written by hand, are read alike from both brokers.
+"""Transactions in the log: the same records and markers, written directly, read the same from both brokers.
 
-Both are told not to ask coordinators: what those do has tests of its own.
+Transaction verification is disabled on both; coordinators have tests of their own.
 """
 
 import tempfile
@@ -38,8 +38,8 @@ A, TINY = ("a", 0), ("tiny", 0)
 
 
 @pytest.fixture(scope="module")
-def unasked() -> Iterator[Pair]:
-    """Brokers that let transactions begin unasked."""
+def without_verification() -> Iterator[Pair]:
+    """Run brokers without transaction verification."""
     with (
         tempfile.TemporaryDirectory(prefix="differential-") as home,
         pair_of_brokers(Path(home), UNASKED) as running,
@@ -48,8 +48,8 @@ def unasked() -> Iterator[Pair]:
 
 
 @pytest.fixture
-def world(unasked: Pair) -> Iterator[World]:
-    with unasked.world() as fresh:
+def world(without_verification: Pair) -> Iterator[World]:
+    with without_verification.world() as fresh:
         yield fresh
 
 
@@ -115,11 +115,11 @@ HISTORIES: dict[str, list[Step]] = {
 
 
 @pytest.mark.parametrize("name", HISTORIES)
-def test_a_history_is_read_as_from_kafka(world: World, name: str) -> None:
+def test_a_history_reads_as_from_kafka(world: World, name: str) -> None:
     check(world, beginning() + HISTORIES[name] + ending())
 
 
-def test_a_limit_is_kept_as_kafka_keeps_it(world: World) -> None:
+def test_limits_apply_as_in_kafka(world: World) -> None:
     filled = [write(A, of_transaction(0, count=2)) for _ in range(4)]
     check(world, [*beginning(), *filled, end(0, A, commit=False), describe(A)])
     check(world, [read(A, offset, max_bytes=size) for offset in range(9) for size in (0, 1, 100, 250, 1000)])
@@ -127,14 +127,16 @@ def test_a_limit_is_kept_as_kafka_keeps_it(world: World) -> None:
 
 @settings(budget(max(20, EXAMPLES // 4)))
 @given(data=st.data())
-def test_any_history_of_transactions_is_read_as_from_kafka(unasked: Pair, data: st.DataObject) -> None:
+def test_random_histories_of_transactions_read_as_from_kafka(
+    without_verification: Pair, data: st.DataObject
+) -> None:
     steps = data.draw(histories())
-    with unasked.world() as world:
+    with without_verification.world() as world:
         check(world, beginning() + steps + ending())
 
 
 def test_a_log_that_starts_within_an_open_transaction(world: World) -> None:
-    """Its last stable offset is that of the batch in which it starts: nobody can read there any more."""
+    """Its last stable offset is in the batch in which it starts; read_committed consumers cannot read any further."""
     deleted = [write(A, of_transaction(0, count=2)), write(A, of_transaction(1, count=2)), delete(A, 1)]
     reads = [
         *(read(A, offset, committed=committed) for offset in (*range(7),) for committed in (True, False))

@@ -1,4 +1,4 @@
-"""Errors that Apache Kafka's tools print are in Kafka's words, letter by letter: scripts compare them."""
+"""Errors that Apache Kafka's tools print have Kafka's exact text, because scripts compare them."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -44,7 +44,7 @@ def upsert(user: str = "u", mechanism: int = 1, iterations: int = 4096) -> Step:
     return AlterUserScramCredentialsRequest(upsertions=[upsertion]), 0
 
 
-def forget(*users: str, mechanism: int = 1) -> Step:
+def remove_credentials(*users: str, mechanism: int = 1) -> Step:
     deletions = [ScramCredentialDeletion(user, mechanism) for user in users]
     return AlterUserScramCredentialsRequest(deletions=deletions), 0
 
@@ -113,15 +113,15 @@ CASES: dict[str, Step] = {
     "AlterUserScramCredentials, too many iterations": upsert(iterations=16_385),
     "AlterUserScramCredentials, unknown mechanism": upsert(mechanism=0),
     "AlterUserScramCredentials, no user": upsert(user=""),
-    "AlterUserScramCredentials, unknown user": forget("nobody"),
-    "AlterUserScramCredentials, twice": forget("nobody", "nobody"),
+    "AlterUserScramCredentials, unknown user": remove_credentials("nobody"),
+    "AlterUserScramCredentials, twice": remove_credentials("nobody", "nobody"),
     "DescribeUserScramCredentials, unknown": describe_users("nobody"),
     "DescribeUserScramCredentials, twice": describe_users("nobody", "nobody"),
 }
 
 
 def texts(struct: Struct) -> Iterator[tuple[str, str | None]]:
-    """Every text for people in an answer, and the field that it is in."""
+    """Return every error message in a response, and its field."""
     for field in struct.FIELDS:
         value = getattr(struct, field.name)
         if field.name in TEXTS:
@@ -131,8 +131,8 @@ def texts(struct: Struct) -> Iterator[tuple[str, str | None]]:
                 yield from texts(each)
 
 
-def said(world: World, request: Message, version: int) -> list[list[tuple[str, str | None]]]:
-    """What each broker says, Kafka first."""
+def error_messages(world: World, request: Message, version: int) -> list[list[tuple[str, str | None]]]:
+    """Return each broker's messages, Kafka's first."""
     found = []
     for side, names in world.sides():
         response = world.pair.apis[request.API_KEY].response
@@ -142,12 +142,12 @@ def said(world: World, request: Message, version: int) -> list[list[tuple[str, s
     return found
 
 
-def test_records_with_invalid_timestamps_are_refused_in_kafkas_words(world: World) -> None:
-    """The text of each record tells the broker's time, which is its own; the others are the same."""
+def test_invalid_timestamps_have_kafkas_error_messages(world: World) -> None:
+    """The message of each record contains the broker's time; the other messages are equal."""
     bounded = topic("a", message_timestamp_after_max_ms="1000", message_timestamp_before_max_ms="1000")
     assert world.exchange(*create(bounded)) == []
     [step] = produce("a", Batch())
-    found = [dict(reversed(each)) for each in said(world, step[0], 9)]
+    found = [dict(reversed(each)) for each in error_messages(world, step[0], 9)]
     kafka, barnabas = (each["error_message"] for each in found)
     assert kafka == barnabas == "One or more records have been rejected due to invalid timestamp"
     kafka, barnabas = ((each["batch_index_error_message"] or "").partition("[")[0] for each in found)
@@ -155,8 +155,8 @@ def test_records_with_invalid_timestamps_are_refused_in_kafkas_words(world: Worl
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_an_error_has_kafkas_words(world: World, name: str) -> None:
+def test_errors_have_kafkas_messages(world: World, name: str) -> None:
     assert world.exchange(*create(topic("a"))) == []
-    kafka, barnabas = said(world, *CASES[name])
+    kafka, barnabas = error_messages(world, *CASES[name])
     assert any(text for _, text in kafka)
     assert barnabas == kafka

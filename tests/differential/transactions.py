@@ -1,4 +1,4 @@
-"""Histories of transactions that have no coordinator: their records, their ends, and how both are read."""
+"""Histories of transactions without a coordinator: their records, their markers, and reads of both."""
 
 from typing import Any
 
@@ -23,7 +23,7 @@ from differential.batches import Batch
 from differential.sequences import Step, create, new_producer, topic
 from differential.symbols import Name, Producer
 
-#: Some of everything: several partitions, small segments with dense and with sparse indexes, the broker's time.
+#: Topics of different kinds: several partitions, small segments with dense and sparse indexes, LogAppendTime.
 TOPICS = ("a", "tiny", "dense", "stamped")
 PARTITIONS = [*[("a", 0), ("tiny", 0), ("dense", 0)] * 3, ("a", 1), ("stamped", 0)]
 PRODUCERS_COUNT = 3
@@ -34,7 +34,7 @@ EVERY_TIME = (-1, -2, -3, 0, 1500, 3000)
 
 
 def beginning() -> list[Step]:
-    """The topics, and the producers."""
+    """Create the topics and the producers."""
     return [
         create(
             topic("a", 2),
@@ -56,7 +56,7 @@ def write(tp: tuple[str, int], batch: Batch, transactional_id: str | None = "tx"
 
 
 def of_transaction(producer: int, **fields: Any) -> Batch:
-    """A batch of a producer's transaction."""
+    """Build a batch of a producer's transaction."""
     return Batch(RECORDS[: fields.pop("count", 1)], producer=producer, flaw="transactional", **fields)
 
 
@@ -69,7 +69,7 @@ def end(
     transaction_version: int = 0,
     version: int = 2,
 ) -> Step:
-    """One marker in each place."""
+    """Write one marker in each partition."""
     symbol: Any = Producer(producer) if producer >= 0 else producer
     names: list[Any] = [Name(name) for name, _ in partitions]
     marker = WritableTxnMarker(
@@ -110,8 +110,8 @@ def read(
 def find(tp: tuple[str, int], timestamp: int, *, committed: bool = True, version: int = 7) -> Step:
     name, index = tp
     symbol: Any = Name(name)
-    asked = ListOffsetsPartition(partition_index=index, timestamp=timestamp)
-    topics = [ListOffsetsTopic(name=symbol, partitions=[asked])]
+    committed_reads = ListOffsetsPartition(partition_index=index, timestamp=timestamp)
+    topics = [ListOffsetsTopic(name=symbol, partitions=[committed_reads])]
     return ListOffsetsRequest(replica_id=-1, isolation_level=int(committed), topics=topics), version
 
 
@@ -133,7 +133,7 @@ def delete(tp: tuple[str, int], offset: int) -> Step:
 
 
 def ending() -> list[Step]:
-    """Everything that there is, as every reader sees it."""
+    """Read everything, at every isolation level."""
     partitions = sorted(set(PARTITIONS))
     reads = [read(tp, offset, committed=c) for tp in partitions for offset in range(6) for c in (True, False)]
     finds = [find(tp, stamp, committed=c) for tp in partitions for stamp in EVERY_TIME for c in (True, False)]
@@ -141,7 +141,7 @@ def ending() -> list[Step]:
 
 
 def steps() -> SearchStrategy[Step]:
-    """One thing that may happen."""
+    """Generate one step."""
     tp, producer = st.sampled_from(PARTITIONS), st.integers(0, PRODUCERS_COUNT - 1)
     epoch = st.sampled_from([0, 0, 0, 0, 1])
     transactional = st.builds(
@@ -183,5 +183,5 @@ def steps() -> SearchStrategy[Step]:
 
 
 def histories() -> SearchStrategy[list[Step]]:
-    """What may happen, one after the other."""
+    """Generate sequences of steps."""
     return st.lists(steps(), min_size=1, max_size=STEPS_MAX)

@@ -1,4 +1,4 @@
-"""What the fields of requests may hold: for each field good, bad and boundary values, drawn by hypothesis."""
+"""Values of the fields of requests: valid, invalid and boundary values for each field, drawn by hypothesis."""
 
 from collections.abc import Callable, Sequence
 from functools import cache
@@ -43,7 +43,7 @@ from differential.symbols import LogDir, Name, Now, Producer, Session, SessionEp
 INT32_MAX, INT64_MAX = 2**31 - 1, 2**63 - 1
 INT32_MIN, INT64_MIN = -(2**31), -(2**63)
 
-#: The topics of a world; the first ones are there from the start.
+#: The topics of a world; the first ones exist from the start.
 NAMES = ("a", "b", "stamped", "compacted", "c.d", "c_d", "new")
 INVALID_NAMES = ("", ".", "..", "no spaces", "é", "x" * 250)
 TOPIC_NAMES = [Name(name) for name in NAMES for _ in range(3)] + [Name("missing"), *INVALID_NAMES]
@@ -53,20 +53,30 @@ OFFSETS = [0, 0, 1, 2, 3, 4, 5, 7, 10, -1, -2, INT64_MAX, INT64_MIN]
 EPOCHS = [-1, -1, -1, 0, 0, 1, -2, INT32_MAX]
 TIMES = [-1, -2, -3, -4, -5, -6, -7, 0, 999, 1000, 1001, 2000, 5000, INT64_MAX, Now(2 * HOUR_MS)]
 REPLICAS = [-1, -1, -1, -1, -2]
-LIMITS_BYTES = [1 << 20, 1 << 20, 1 << 20, 0, 1, 60, 100, 200, INT32_MAX]  # negative ones: see the list
+LIMITS_BYTES = [
+    1 << 20,
+    1 << 20,
+    1 << 20,
+    0,
+    1,
+    60,
+    100,
+    200,
+    INT32_MAX,
+]  # negative ones are a listed difference
 
 ACL_RESOURCES = [2, 2, 2, 3, 4, 5, 6, 7, 1, 0, 127, -1]
 ACL_NAMES = [*TOPIC_NAMES, "*", "kafka-cluster", None]
 ACL_PATTERNS = [3, 3, 4, 2, 1, 0, -1]
 SCRAM_MECHANISMS = [1, 1, 2, 2, 0, 3, -1]
 
-#: Groups of all worlds: nobody ever becomes a member of one.
+#: Groups shared by all worlds; none ever has a member.
 GROUP_IDS = ["group", "group", "other", ""]
 
-#: Transactional ids that nobody ever gets: what becomes of one has a test of its own.
+#: Transactional ids that never exist; existing ones have tests of their own.
 TRANSACTIONAL_IDS = ["nobody", "nobody", "noone", ""]
 
-#: Field name -> its values, in every message that does not say otherwise below.
+#: Field name -> its values, in every message without an exception below.
 POOLS: dict[str, Sequence[Any]] = {
     "name": TOPIC_NAMES,
     "topic": TOPIC_NAMES,
@@ -158,10 +168,10 @@ POOLS: dict[str, Sequence[Any]] = {
     "coordinator_epoch": [0, 0, 1, -1, INT32_MAX],
     "transaction_version": [0, 0, 1, 2, 3],
     "producer_epoch": [-1, -1, -1, 0, 1, -2, 32_767],
-    "feature": ["metadata.version", "metadata.version", "nope", ""],  # the others: see the list
+    "feature": ["metadata.version", "metadata.version", "nope", ""],  # the others are a listed difference
     "max_version_level": [30, 30, 31, 29, 7, 6, 0, -1],
     "upgrade_type": [1, 2, 3, 0, 4, -1],
-    "broker_id": [2, 5, -1, INT32_MAX],  # Kafka would forget itself
+    "broker_id": [2, 5, -1, INT32_MAX],  # Kafka would unregister itself
     "voter_id": [1, 1, 2, -1],
     "voter_directory_id": [UNKNOWN_TOPIC_ID, UNKNOWN_TOPIC_ID, ZERO_UUID],
     "resource_type_filter": ACL_RESOURCES,
@@ -180,7 +190,7 @@ POOLS: dict[str, Sequence[Any]] = {
     "auth_bytes": [b"", b"\0user\0secret"],
 }
 
-#: Fields that mean something else in one struct than in the others.
+#: Fields that have another meaning in one struct than in the others.
 OWN_POOLS: dict[type[Struct], dict[str, Sequence[Any]]] = {
     AddPartitionsToTxnTransaction: {"transactional_id": TRANSACTIONAL_IDS},
     ListTransactionsRequest: {
@@ -214,13 +224,13 @@ CONFIGS = [
     ("remote.storage.enable", "true"), ("local.retention.ms", "-3"), ("flush.messages", "0"),
 ]  # fmt: skip
 
-#: Names and partitions of which one is that of the cluster's metadata.
+#: Names and partitions that include the cluster's metadata topic.
 METADATA_LOGS = (
     ["__cluster_metadata", "__cluster_metadata", "missing", ""],
     [[PartitionData(0)], [PartitionData(0), PartitionData(1)], [PartitionData(1)], []],
 )
 
-#: No quota here is one that the tests themselves would meet.
+#: Quotas so large that the tests do not exceed them.
 QUOTAS = [
     ("producer_byte_rate", 1e9), ("producer_byte_rate", 2e9), ("producer_byte_rate", 1e9 + 0.5),
     ("producer_byte_rate", 0.0), ("producer_byte_rate", 1e19), ("producer_byte_rate", 9.223372036854775807e18),
@@ -244,11 +254,11 @@ STAMPS = [
     Now(-2 * HOUR_MS),
     Now(2 * HOUR_MS),
     INT64_MAX - 10,
-]  # deltas fit, too
+]  # offsets relative to these are valid, too
 
 
 def batches() -> SearchStrategy[Batch]:
-    """Mostly sound batches, of a producer in half of the cases."""
+    """Generate mostly valid batches, half of them idempotent."""
     keys = st.sampled_from([b"k", b"", None])
     values = st.sampled_from([b"v", b"", None, b"x" * 100])
     records = st.lists(st.tuples(st.sampled_from(STAMPS), keys, values), min_size=1, max_size=3).map(tuple)
@@ -266,7 +276,7 @@ def batches() -> SearchStrategy[Batch]:
 
 @cache
 def messages(spec: ApiSpec, version: int) -> SearchStrategy[Message]:
-    """Requests of one API and version."""
+    """Generate requests of one API and version."""
     if spec.request in (AlterConfigsRequest, IncrementalAlterConfigsRequest):
         return alterations(spec.request)
     built: SearchStrategy[Message] = structs(spec.request, version)
@@ -291,7 +301,7 @@ def messages(spec: ApiSpec, version: int) -> SearchStrategy[Message]:
     return built
 
 
-#: Session and epoch go together; most fetches are full ones.
+#: Session id and epoch belong together; most fetches are full ones.
 SESSIONS: list[tuple[Any, Any]] = [
     (0, -1), (0, -1), (0, -1), (0, 0), (0, 0), (Session(), SessionEpoch()), (Session(), SessionEpoch()),
     (Session(1), SessionEpoch(1)), (Session(), SessionEpoch(0, 1)), (Session(), SessionEpoch(0, -1)),
@@ -301,13 +311,13 @@ SESSIONS: list[tuple[Any, Any]] = [
 
 def _in_session(request: FetchRequest, session: tuple[Any, Any]) -> FetchRequest:
     request.session_id, request.session_epoch = session
-    if request.topics and not request.topics[0].topic:  # by ids; the zero id is on the list
+    if request.topics and not request.topics[0].topic:  # by id; the zero id is a listed difference
         request.topics = [topic for topic in request.topics if topic.topic_id != ZERO_UUID]
     return request
 
 
 def _without_collision(request: Message) -> Message:
-    """The request without the second of two names that collide: what becomes of it is on the list."""
+    """Remove the second of two names that collide, which is a listed difference."""
     topics = getattr(request, "topics", None) or []
     names = {repr(topic.name) for topic in topics}
     if repr(Name("c.d")) in names:
@@ -316,7 +326,7 @@ def _without_collision(request: Message) -> Message:
 
 
 def _without_waiting(request: Message, version: int) -> Message:
-    """The request without protocols where it would make a member, for whom later ones would have to wait."""
+    """Remove the protocols from a request that would create a member, for which later requests would wait."""
     assert isinstance(request, JoinGroupRequest)
     if version < 4 or request.group_instance_id is not None:
         request.protocols = []
@@ -324,7 +334,7 @@ def _without_waiting(request: Message, version: int) -> Message:
 
 
 def _without_subscription(request: Message) -> Message:
-    """The request without what it subscribes to where it would make a member."""
+    """Remove the subscription from a request that would create a member."""
     assert isinstance(request, ConsumerGroupHeartbeatRequest)
     if request.member_epoch == 0:
         request.subscribed_topic_names = request.subscribed_topic_regex = None
@@ -332,20 +342,22 @@ def _without_subscription(request: Message) -> Message:
 
 
 def _names_topics(request: Message) -> bool:
-    """All topics at once are not drawn, as Kafka's internal ones would count for the limit; "" is on the list."""
+    """Whether the request names topics: all topics at once would count Kafka's internal ones; "" is a listed
+    difference.
+    """
     assert isinstance(request, DescribeTopicPartitionsRequest)
     return bool(request.topics) and all(topic.name for topic in request.topics)
 
 
 def _has_transactions(request: Message) -> bool:
-    """Kafka never answers when there are none, and answers once for two with one id."""
+    """Whether the request has transactions: Kafka does not respond without any, and merges duplicate ids."""
     assert isinstance(request, AddPartitionsToTxnRequest)
     ids = [transaction.transactional_id for transaction in request.transactions]
     return bool(ids) and len(ids) == len(set(ids))
 
 
 def _without_twin_ends(request: Message) -> Message:
-    """The request with each partition once in each marker: what becomes of two is on the list."""
+    """Remove duplicate partitions in a marker, which are a listed difference."""
     assert isinstance(request, WriteTxnMarkersRequest)
     for marker in request.markers:
         marker.topics = list({repr(topic.name): topic for topic in marker.topics}.values())
@@ -355,9 +367,9 @@ def _without_twin_ends(request: Message) -> Message:
 
 
 def _without_twins(request: Message) -> Message:
-    """The request with each partition once: what Kafka and Barnabas make of two is on the list.
+    """Remove duplicate partitions, which are a listed difference.
 
-    A batch that Kafka cannot read at all goes alone, because there it fails its neighbours, too.
+    A batch that Kafka cannot parse is sent alone, because Kafka would fail its neighbours, too.
     """
     assert isinstance(request, ProduceRequest)
     seen = set()
@@ -376,11 +388,11 @@ def _without_twins(request: Message) -> Message:
 
 
 def structs(owner: type[Struct], version: int) -> SearchStrategy[Any]:
-    """Instances of a struct with the fields of a version."""
+    """Generate instances of a struct with the fields of a version."""
     if owner is CreatableTopicConfig:
         return st.sampled_from(CONFIGS).map(lambda pair: CreatableTopicConfig(*pair))
     if owner is Listener:
-        return st.just(Listener("CONTROLLER", "127.0.0.1", 9))  # a host without an address ends Kafka
+        return st.just(Listener("CONTROLLER", "127.0.0.1", 9))  # a host that does not resolve stops Kafka
     if owner is TopicData:
         right = st.just(TopicData("__cluster_metadata", [PartitionData(0)]))
         return st.one_of(right, st.builds(TopicData, *map(st.sampled_from, METADATA_LOGS)))
@@ -402,7 +414,7 @@ def structs(owner: type[Struct], version: int) -> SearchStrategy[Any]:
 
 
 def values(field: Field, version: int) -> SearchStrategy[Any]:
-    """What one field may hold."""
+    """Generate values of one field."""
     single: SearchStrategy[Any]
     if field.struct is not None:
         single = structs(field.struct, version)
@@ -413,7 +425,7 @@ def values(field: Field, version: int) -> SearchStrategy[Any]:
     else:
         single = st.sampled_from(POOLS[field.name])
     drawn = st.lists(single, max_size=3) if field.is_array else single
-    if version not in field.nullable or field.kind == "records":  # null records: see the list
+    if version not in field.nullable or field.kind == "records":  # null records are a listed difference
         return drawn.map(_without_none(field))
     return st.one_of(st.none(), drawn, drawn, drawn)
 

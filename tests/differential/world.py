@@ -1,4 +1,4 @@
-"""Both brokers, seen as one: each request goes to both, and what differs comes back."""
+"""Both brokers as one: each request goes to both, and the differences are returned."""
 
 import itertools
 import time
@@ -39,14 +39,14 @@ from differential.compare import Difference, compare
 from differential.identities import Identities
 from differential.sides import Answer, Side
 
-#: Apache Kafka answers when its controller has decided; its broker follows a little later.
-SETTLE_TIMEOUT_S = 30.0
-SETTLE_INTERVAL_S = 0.002
+#: Apache Kafka responds when its controller has decided; its broker applies the change a little later.
+VISIBLE_TIMEOUT_S = 30.0
+VISIBLE_INTERVAL_S = 0.002
 
-#: Topic name -> how many partitions it has.
+#: Topic name -> its number of partitions.
 Topics = dict[str, int]
 
-#: Types of resources whose configs are kept.
+#: Types of resources that keep configs.
 TOPIC = 2
 CONFIGURED = (TOPIC, 4, 16, 32)
 
@@ -65,13 +65,13 @@ class Pair:
     _numbers: "itertools.count[int]" = field(default_factory=lambda: itertools.count(1))
 
     def new_world(self) -> "World":
-        """Fresh topic names and ids."""
+        """Return fresh topic names and ids."""
         prefix = f"w{next(self._numbers)}-"
         return World(self, *(Identities(prefix, side.home) for side in (self.kafka, self.barnabas)))
 
     @contextmanager
     def world(self) -> Iterator["World"]:
-        """A new world; its topics are gone from both brokers afterwards."""
+        """Run a new world; its topics are deleted from both brokers afterwards."""
         world = self.new_world()
         try:
             yield world
@@ -81,7 +81,7 @@ class Pair:
 
 @dataclass
 class World:
-    """The topics, producers and sessions of one test, as each broker knows them."""
+    """The topics, producers and sessions of one test, as each broker identifies them."""
 
     pair: Pair
     kafka_names: Identities
@@ -91,14 +91,16 @@ class World:
     configured: list[tuple[int, Any]] = field(default_factory=list)
 
     def exchange(self, request: Message, version: int) -> list[Difference]:
-        """Send the request to both and give back where the answers, or the topics, differ.
+        """Send the request to both; return the differences between responses and between topics.
 
-        What `listed` allows is left out.
+        Those that `listed` allows are left out.
         """
         return [each for each in self.compare(request, version) if listed.reason_for(each) is None]
 
-    def compare(self, request: Message, version: int, settle_s: float = SETTLE_TIMEOUT_S) -> list[Difference]:
-        """Send the request to both; every difference, allowed or not, of which some may go within `settle_s`."""
+    def compare(
+        self, request: Message, version: int, timeout_s: float = VISIBLE_TIMEOUT_S
+    ) -> list[Difference]:
+        """Send the request to both; return every difference, allowed or not, that remains after `timeout_s`."""
         spec = self.pair.apis[request.API_KEY]
         answers: list[Answer] = []
         for side, names in self.sides():
@@ -113,15 +115,15 @@ class World:
         )
         differences = [difference._replace(request=request) for difference in differences]
         if isinstance(request, CHANGES_CONFIGS) and not request.validate_only:
-            differences += self.settle_configs(request, settle_s)
+            differences += self.await_configs(request, timeout_s)
         if isinstance(request, CHANGES_TOPICS) and self.names_in(request):
-            differences += self.settle(spec.name, version, settle_s)
+            differences += self.await_topics(spec.name, version, timeout_s)
         if isinstance(request, AlterClientQuotasRequest):
-            differences += self.settle_quotas(settle_s)
+            differences += self.await_quotas(timeout_s)
         return differences
 
     def names_in(self, request: Message) -> bool:
-        """Remember the topics that a request names; whether there are any."""
+        """Remember the topics that a request names; return whether there are any."""
         topics = getattr(request, "topics", None) or []
         names = [topic.name for topic in topics] + list(getattr(request, "topic_names", []))
         ids = [getattr(topic, "topic_id", b"") for topic in topics]
@@ -130,8 +132,8 @@ class World:
         self.touched |= found
         return bool(found)
 
-    def settle_configs(self, request: AnyAlteration, settle_s: float) -> list[Difference]:
-        """Wait until Kafka's broker describes what was altered as Barnabas does."""
+    def await_configs(self, request: AnyAlteration, timeout_s: float) -> list[Difference]:
+        """Wait until Kafka's broker describes altered configs as Barnabas does."""
         named = {(each.resource_type, repr(each.resource_name)): each for each in request.resources}
         resources = [
             DescribeConfigsResource(each.resource_type, each.resource_name)
@@ -139,30 +141,30 @@ class World:
             if each.resource_type in CONFIGURED
         ]
         self.configured += [(each.resource_type, each.resource_name) for each in resources]
-        deadline_s = time.monotonic() + settle_s
+        deadline_s = time.monotonic() + timeout_s
         while True:
             described = DescribeConfigsRequest(resources, include_synonyms=True)
             differences = self.exchange(described, 4)
             if not differences or time.monotonic() > deadline_s:
                 return differences
-            time.sleep(SETTLE_INTERVAL_S)
+            time.sleep(VISIBLE_INTERVAL_S)
 
     def sides(self) -> list[tuple[Side, Identities]]:
         return [(self.pair.kafka, self.kafka_names), (self.pair.barnabas, self.barnabas_names)]
 
-    def settle(self, api: str, version: int, settle_s: float = SETTLE_TIMEOUT_S) -> list[Difference]:
-        """Wait until Kafka shows the topics that Barnabas has, and has them ready."""
-        wanted = self.topics(self.pair.barnabas, self.barnabas_names)
-        deadline_s = time.monotonic() + settle_s
-        while (found := self._ready(wanted)) != wanted:
+    def await_topics(self, api: str, version: int, timeout_s: float = VISIBLE_TIMEOUT_S) -> list[Difference]:
+        """Wait until Kafka shows Barnabas's topics as ready."""
+        expected = self.topics(self.pair.barnabas, self.barnabas_names)
+        deadline_s = time.monotonic() + timeout_s
+        while (found := self._ready(expected)) != expected:
             if time.monotonic() > deadline_s:
-                return [Difference(api, version, "topics afterwards", "topics afterwards", found, wanted)]
-            time.sleep(SETTLE_INTERVAL_S)
+                return [Difference(api, version, "topics afterwards", "topics afterwards", found, expected)]
+            time.sleep(VISIBLE_INTERVAL_S)
         return []
 
-    def settle_quotas(self, settle_s: float) -> list[Difference]:
-        """Wait until Kafka shows the quotas that Barnabas has; how they differ if it never does."""
-        deadline_s = time.monotonic() + settle_s
+    def await_quotas(self, timeout_s: float) -> list[Difference]:
+        """Wait until Kafka shows Barnabas's quotas; return the differences at the timeout."""
+        deadline_s = time.monotonic() + timeout_s
         while True:
             request = DescribeClientQuotasRequest()
             left, right = (
@@ -173,30 +175,30 @@ class World:
             )
             if not differences or time.monotonic() > deadline_s:
                 return differences
-            time.sleep(SETTLE_INTERVAL_S)
+            time.sleep(VISIBLE_INTERVAL_S)
 
-    def _ready(self, wanted: Topics) -> Topics | None:
+    def _ready(self, expected: Topics) -> Topics | None:
         found = self.topics(self.pair.kafka, self.kafka_names)
-        if found != wanted:
+        if found != expected:
             return found
         request = ListOffsetsRequest(replica_id=-1)
         for name in sorted(self.touched):
-            indexes = range(wanted.get(name, 1))
+            indexes = range(expected.get(name, 1))
             partitions = [ListOffsetsPartition(partition_index=index, timestamp=-2) for index in indexes]
             topic = ListOffsetsTopic(name=self.kafka_names.prefix + name, partitions=partitions)
             request.topics.append(topic)
         answer = self.pair.kafka.exchange(request, ListOffsetsResponse, 3).body
         assert isinstance(answer, ListOffsetsResponse)
         for topic_answer in answer.topics:
-            there = self.kafka_names.plain_name(topic_answer.name) in wanted
+            there = self.kafka_names.plain_name(topic_answer.name) in expected
             if any((partition.error_code == 0) != there for partition in topic_answer.partitions):
                 return None
         return found
 
     def topics(self, side: Side, names: Identities) -> Topics:
-        """Which of the touched topics there are; their ids are learned."""
-        asked = [MetadataRequestTopic(name=names.prefix + name) for name in sorted(self.touched)]
-        request = MetadataRequest(topics=asked, allow_auto_topic_creation=False)
+        """Return the existing topics among those that were named; learn their ids."""
+        named_topics = [MetadataRequestTopic(name=names.prefix + name) for name in sorted(self.touched)]
+        request = MetadataRequest(topics=named_topics, allow_auto_topic_creation=False)
         answer = side.exchange(request, MetadataResponse, 12).body
         assert isinstance(answer, MetadataResponse)
         names.learn(request, answer)
@@ -207,16 +209,16 @@ class World:
         }
 
     def clean_up(self) -> None:
-        """Delete what is left on both sides."""
+        """Delete the remaining resources on both sides."""
         self._clean_up_configs()
         for side, names in self.sides():
             left = [names.prefix + name for name in self.topics(side, names)]
             request = DeleteTopicsRequest(topic_names=left, timeout_ms=10_000)
             side.exchange(request, DeleteTopicsResponse, 5)
-        self.settle("DeleteTopics", 5)
+        self.await_topics("DeleteTopics", 5)
 
     def _clean_up_configs(self) -> None:
-        """Take away the configs of what is no topic: those go with it."""
+        """Remove the configs of resources other than topics, whose configs are deleted with them."""
         left = {(kind, repr(name)): (kind, name) for kind, name in self.configured if kind != TOPIC and name}
         if left:
             resources = [AlterConfigsResource(kind, name, []) for kind, name in left.values()]

@@ -1,4 +1,4 @@
-"""The broker under test (INTEROP_TARGET: barnabas, kafka or both) and the clients that speak to it."""
+"""The broker under test (INTEROP_TARGET: barnabas, kafka or both) and its clients."""
 
 import os
 import sys
@@ -19,10 +19,10 @@ SETTINGS = {"group.initial.rebalance.delay.ms": "300"}
 
 
 def targets() -> list[str]:
-    wanted = os.environ.get("INTEROP_TARGET", "barnabas")
-    chosen = list(RUNNING) if wanted == "both" else [wanted]
+    requested = os.environ.get("INTEROP_TARGET", "barnabas")
+    chosen = list(RUNNING) if requested == "both" else [requested]
     if not set(chosen) <= set(RUNNING):
-        message = f"INTEROP_TARGET is {wanted!r}; it can be barnabas, kafka or both"
+        message = f"INTEROP_TARGET is {requested!r}; it can be barnabas, kafka or both"
         raise pytest.UsageError(message)
     return chosen
 
@@ -52,7 +52,7 @@ def client(every_client: Clients, request: pytest.FixtureRequest) -> Client:
 
 @pytest.fixture(scope="session")
 def helper(every_client: Clients) -> Client:
-    """The client that does for a test what the client under test cannot do."""
+    """The client that does what the client under test cannot."""
     return every_client["confluent-kafka"]
 
 
@@ -63,11 +63,11 @@ def names() -> Iterator[str]:
 
 @pytest.fixture
 def absent(names: Iterator[str]) -> str:
-    """The name of a topic that does not exist."""
+    """Return the name of a topic that does not exist."""
     return next(names)
 
 
 @pytest.fixture
 def topic(helper: Client, names: Iterator[str]) -> str:
-    """A new topic with one partition."""
+    """Create a topic with one partition."""
     return make_topic(helper, next(names))

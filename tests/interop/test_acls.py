@@ -1,4 +1,4 @@
-"""kafka-acls: permissions given, listed and taken, and what they mean for a client of Kafka's own."""
+"""kafka-acls: permissions added, listed and removed, and their effect on a Kafka client."""
 
 from collections.abc import Iterator
 

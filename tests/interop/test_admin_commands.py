@@ -1,4 +1,4 @@
-"""Commands for the rarer administrative APIs, on Barnabas and Apache Kafka alike: what they print, and exit codes."""
+"""Commands for rare administrative APIs on Barnabas and Apache Kafka: output and exit codes."""
 
 import json
 from collections.abc import Callable, Iterator
@@ -19,7 +19,7 @@ STRANGER = ("77", "AAECAwQFBgcICQoLDA0ODw")
 
 @pytest.fixture
 def call(broker: Broker) -> Callable[..., Result]:
-    """Runs a command with --json."""
+    """Return a function that runs a command with --json."""
 
     def invoke(*arguments: str) -> Result:
         return CliRunner().invoke(app, [*arguments, "--json"], env={"BARNABAS_BOOTSTRAP": broker.bootstrap})
@@ -29,7 +29,7 @@ def call(broker: Broker) -> Callable[..., Result]:
 
 @pytest.fixture
 def run(call: Callable[..., Result]) -> Run:
-    """The same for commands that succeed; gives what they print."""
+    """Return the same for commands that must succeed; it returns their output."""
 
     def invoke(*arguments: str) -> Any:
         result = call(*arguments)
@@ -41,7 +41,7 @@ def run(call: Callable[..., Result]) -> Run:
 
 @pytest.fixture
 def topic(broker: Broker, names: Iterator[str]) -> str:
-    """A topic with two partitions and as many records, of the times 1000, 1001 ..., in the first."""
+    """Create a topic with two partitions and as many records, with timestamps 1000, 1001 ..., in the first."""
     name = next(names)
     admin = AdminClient({"bootstrap.servers": broker.bootstrap})
     admin.create_topics([NewTopic(name, 2, 1)])[name].result()
@@ -52,7 +52,7 @@ def topic(broker: Broker, names: Iterator[str]) -> str:
     return name
 
 
-def test_offsets_are_listed_by_their_meaning(run: Run, topic: str) -> None:
+def test_offsets_are_listed_by_spec(run: Run, topic: str) -> None:
     first, second = run("records", "offsets", topic, "--time", "1005")
     assert first == {
         "topic": topic,
@@ -66,7 +66,7 @@ def test_offsets_are_listed_by_their_meaning(run: Run, topic: str) -> None:
     assert (second["latest"], second["newest"], second["at_time"]) == (0, None, None)
 
 
-def test_where_an_epoch_ended_is_told(run: Run, topic: str) -> None:
+def test_the_end_of_an_epoch_is_printed(run: Run, topic: str) -> None:
     [first] = run("records", "epoch-ends", f"{topic}:0", "--epoch", "0")
     assert (first["leader_epoch"], first["end_offset"]) == (0, RECORDS_COUNT)
 
@@ -82,7 +82,7 @@ def test_partitions_are_described(run: Run, broker: Broker, topic: str) -> None:
     assert run("topics", "partitions", topic, "--unhealthy") == []
 
 
-def test_configs_are_replaced_as_a_whole(run: Run, topic: str) -> None:
+def test_all_configs_are_replaced(run: Run, topic: str) -> None:
     run("configs", "set", "topic", topic, "retention.ms=1000", "cleanup.policy+=compact")
     run("configs", "set", "topic", topic, "cleanup.policy-=delete")
     run("configs", "replace", "topic", topic, "segment.bytes=2000000")
@@ -109,7 +109,7 @@ def test_the_level_of_a_logger_and_the_configs_of_groups_and_metrics_are_set(
     run("configs", "delete", "logger", str(broker.node_id), name)
 
 
-def test_a_static_member_that_does_not_come_back_is_removed(
+def test_an_absent_static_member_is_removed(
     run: Run, call: Callable[..., Result], broker: Broker, topic: str
 ) -> None:
     group = f"group-of-{topic}"
@@ -143,17 +143,17 @@ def test_a_transaction_is_terminated(run: Run, broker: Broker, topic: str) -> No
     assert run("transactions", "terminate", topic)["was"] == "Ongoing"
     assert run("transactions", "describe", topic)["state"] in ("Empty", "CompleteAbort")
     [tp, _] = run("records", "offsets", topic, "--committed")
-    assert tp["latest"] == RECORDS_COUNT + 2  # the record that does not count, and the marker
+    assert tp["latest"] == RECORDS_COUNT + 2  # the aborted record and the marker
 
 
-def test_brokers_and_what_they_serve_are_listed(run: Run, broker: Broker) -> None:
+def test_brokers_and_their_apis_are_listed(run: Run, broker: Broker) -> None:
     [only] = run("brokers", "list", "--fenced")
     assert (only["broker"], only["fenced"]) == (broker.node_id, False)
     versions = {each["api"]: (each["first"], each["last"]) for each in run("brokers", "api-versions")}
     assert versions["CreateTopics"] == (2, 7)
 
 
-def test_what_was_begun_is_waited_for(run: Run, broker: Broker, topic: str) -> None:
+def test_started_changes_are_awaited(run: Run, broker: Broker, topic: str) -> None:
     moved = run("reassignments", "start", f"{topic}={broker.node_id}", "--wait", "30")
     assert [each["error"] for each in moved] == [None, None]
     [directory] = {each["directory"] for each in run("log-dirs", "describe", topic)}
@@ -184,19 +184,19 @@ def test_what_was_begun_is_waited_for(run: Run, broker: Broker, topic: str) -> N
         (("quorum", "remove-voter", *STRANGER), "VOTER_NOT_FOUND"),
     ],
 )
-def test_what_is_not_there_is_exit_code_3(
+def test_a_missing_resource_is_exit_code_3(
     call: Callable[..., Result], command: tuple[str, ...], error: str
 ) -> None:
     result = call(*command)
     assert (result.exit_code, json.loads(result.stderr)["error"]) == (3, error), result.output
 
 
-#: Apache Kafka tries to reach a new voter; Barnabas's quorum is fixed.
+#: Apache Kafka connects to a new voter; Barnabas's quorum is static.
 NO_VOTER = {"REQUEST_TIMED_OUT", "UNSUPPORTED_VERSION", "VOTER_NOT_FOUND"}
 
 
 @pytest.mark.parametrize("command", ["add-voter", "update-voter"])
-def test_who_cannot_vote_is_not_made_a_voter(call: Callable[..., Result], command: str) -> None:
+def test_an_unreachable_voter_is_not_added(call: Callable[..., Result], command: str) -> None:
     result = call("quorum", command, *STRANGER, "CONTROLLER=127.0.0.1:1")
     assert result.exit_code in (1, 3), result.output
     assert json.loads(result.stderr)["error"] in NO_VOTER

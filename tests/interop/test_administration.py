@@ -1,4 +1,4 @@
-"""Every client's administrative calls, and what its users see when the broker refuses one."""
+"""Every client's administrative calls, and its errors when the broker rejects one."""
 
 from typing import Any
 
@@ -9,7 +9,7 @@ from interop.topics import eventually, make_topic
 
 
 def refused(client: Client, error: str, operation: str, **arguments: Any) -> str:
-    """Check that the client's users see ``error``; gives the message that comes with it."""
+    """Check that the client's users get ``error``; return its message."""
     with pytest.raises(ClientError) as caught:
         client.do(operation, **arguments)
     assert caught.value.name == client.kind.errors[error]
@@ -72,32 +72,34 @@ def test_deletes_a_topic(client: Client, topic: str) -> None:
 @pytest.mark.parametrize("client", kinds_that("create_topic"), indirect=True)
 def test_a_topic_that_exists_is_not_created_again(client: Client, topic: str) -> None:
     message = refused(client, "topic exists", "create_topic", topic=topic, partitions=1, configs={})
-    if client.kind.tells_the_brokers_message:
+    if client.kind.has_the_brokers_message:
         assert topic in message
 
 
 @pytest.mark.parametrize("client", kinds_that("create_topic"), indirect=True)
 @pytest.mark.parametrize("name", ["not a name", "a/b", "..", "a" * 250])
-def test_a_bad_topic_name_is_refused(client: Client, name: str) -> None:
+def test_an_invalid_topic_name_is_rejected(client: Client, name: str) -> None:
     refused(client, "invalid topic", "create_topic", topic=name, partitions=1, configs={})
 
 
 @pytest.mark.parametrize("client", kinds_that("create_topic"), indirect=True)
-def test_a_topic_without_partitions_is_refused(client: Client, absent: str) -> None:
+def test_a_topic_without_partitions_is_rejected(client: Client, absent: str) -> None:
     refused(client, "invalid partitions", "create_topic", topic=absent, partitions=0, configs={})
 
 
 @pytest.mark.parametrize("client", kinds_that("create_topic"), indirect=True)
 @pytest.mark.parametrize("configs", [{"retention.ms": "soon"}, {"no.such.config": "1"}])
-def test_a_bad_config_is_refused_by_its_name(client: Client, absent: str, configs: dict[str, str]) -> None:
+def test_an_invalid_config_is_rejected_by_its_name(
+    client: Client, absent: str, configs: dict[str, str]
+) -> None:
     message = refused(client, "invalid config", "create_topic", topic=absent, partitions=1, configs=configs)
-    if client.kind.tells_the_brokers_message:
+    if client.kind.has_the_brokers_message:
         assert next(iter(configs)) in message
 
 
 @pytest.mark.parametrize("client", kinds_that("create_partitions"), indirect=True)
 @pytest.mark.parametrize("count", [1, 2])
-def test_partitions_are_never_taken_away(client: Client, helper: Client, absent: str, count: int) -> None:
+def test_partitions_are_never_removed(client: Client, helper: Client, absent: str, count: int) -> None:
     topic = make_topic(helper, absent, partitions=2)
     refused(client, "invalid partitions", "create_partitions", topic=topic, count=count)
 
@@ -120,20 +122,20 @@ def test_records_beyond_the_end_cannot_be_deleted(client: Client, topic: str) ->
 @pytest.mark.parametrize(
     "client", [kind.name for kind in KINDS.values() if not kind.creates_topics_by_describing], indirect=True
 )
-def test_an_unknown_topic_is_told_as_unknown(client: Client, absent: str) -> None:
+def test_an_unknown_topic_is_reported(client: Client, absent: str) -> None:
     refused(client, "unknown topic", "metadata", topic=absent)
 
 
 @pytest.mark.parametrize(
     "client", [kind.name for kind in KINDS.values() if kind.creates_topics_by_describing], indirect=True
 )
-def test_a_client_that_asks_for_it_creates_the_topic_it_describes(client: Client, absent: str) -> None:
+def test_a_client_that_requests_it_creates_the_topic_it_describes(client: Client, absent: str) -> None:
     def described() -> object:
         try:
             return client.do("metadata", topic=absent)["topics"]
         except ClientError as error:
             return error.name
 
-    # a broker may say once that the topic is unknown, while it creates it
+    # a broker may once return that the topic is unknown while it creates it
     assert described() in ({absent: [0]}, client.kind.errors["unknown topic"])
     eventually(lambda: described() == {absent: [0]})

@@ -1,4 +1,4 @@
-"""The benchmark harness: what it reads from Linux, how it takes turns, what it prints; one quick measure for real."""
+"""The benchmark harness: measurements from Linux, alternation, output; one quick real measurement."""
 
 import mmap
 import os
@@ -23,7 +23,7 @@ SLOWER = Metric("time of a thing", "ms", 0.5)
 FASTER = Metric("things done", "/s", 3.0, more_is_better=True)
 
 
-def test_cpu_time_is_read_behind_a_name_with_parentheses() -> None:
+def test_cpu_time_is_parsed_after_a_name_with_parentheses() -> None:
     stat = "42 (a (bad) name) S 1 42 42 0 -1 4194304 100 0 0 0 17 25 3 4 20 0 9 0 100 200 300"
     assert parse_cpu_ticks(stat) == 17 + 25
 
@@ -35,14 +35,14 @@ def test_cpu_time_of_a_process_grows_as_it_works() -> None:
     assert cpu_s(os.getpid()) > before_s
 
 
-def test_anonymous_memory_is_read_in_bytes() -> None:
+def test_anonymous_memory_is_parsed_in_bytes() -> None:
     assert parse_anonymous_bytes("Rss:  900 kB\nAnonymous:    12 kB\nLazyFree:  0 kB\n") == 12_288
     assert anonymous_bytes(os.getpid()) > 1 << 20
     with pytest.raises(ValueError, match="no Anonymous line"):
         parse_anonymous_bytes("Rss:  900 kB\n")
 
 
-def test_what_a_command_uses_is_its_own() -> None:
+def test_a_commands_use_is_its_own() -> None:
     own = bytearray(b"1") * (256 << 20)
     assert used_by(["true"]).memory_mib < len(own) >> 21
     failed = used_by(
@@ -53,12 +53,12 @@ def test_what_a_command_uses_is_its_own() -> None:
     assert failed.time_s > 0.1, "it slept so long"
 
 
-def test_touched_memory_is_given_up_as_others_use_some() -> None:
+def test_touched_memory_is_released_as_others_use_some() -> None:
     pool_bytes = 2 * AHEAD_BYTES
     used: list[bytearray] = []
 
     def is_given_up_as_more_is_used(pool: int) -> bool:
-        """What others on the machine give back meanwhile is used up, too."""
+        """Memory that other processes release meanwhile is used up as well."""
         used.append(bytearray(AHEAD_BYTES))
         used[-1][:: mmap.PAGESIZE] = b"1" * (AHEAD_BYTES // mmap.PAGESIZE)
         return os.fstat(pool).st_size == 0
@@ -67,7 +67,7 @@ def test_touched_memory_is_given_up_as_others_use_some() -> None:
         until(lambda: is_given_up_as_more_is_used(pool))
 
 
-def test_the_ratio_is_of_the_medians() -> None:
+def test_the_ratio_is_that_of_the_medians() -> None:
     assert Result(SLOWER, baseline=[1.0, 100.0, 4.0], barnabas=[2.0, 1.0, 50.0]).ratio == 0.5
 
 
@@ -75,18 +75,18 @@ def test_the_ratio_is_of_the_medians() -> None:
     ("metric", "ratio", "reached"),
     [(SLOWER, 0.5, True), (SLOWER, 0.51, False), (FASTER, 3.0, True), (FASTER, 2.9, False)],
 )
-def test_a_target_is_a_bound_in_the_metrics_direction(metric: Metric, ratio: float, reached: bool) -> None:
+def test_a_target_is_a_limit_in_the_metrics_direction(metric: Metric, ratio: float, reached: bool) -> None:
     assert metric.is_reached(ratio) is reached
 
 
-def test_the_table_shows_medians_ranges_ratio_and_target() -> None:
+def test_the_table_has_medians_ranges_ratio_and_target() -> None:
     printed = tables([Result(SLOWER, [4.0, 2.0, 3.0], [1.5, 1.0, 2.0])])
     assert printed.splitlines()[-1] == (
         "| time of a thing | ms | 3 (2-4) | 1.5 (1-2) | **0.50** | ≤ 0.5 | yes |"
     )
 
 
-def test_the_document_says_how_many_rounds_and_where() -> None:
+def test_the_document_has_the_number_of_rounds_and_the_machine() -> None:
     text = document(
         [Result(FASTER, [1_000.0], [5_000.0])],
         5,
@@ -101,7 +101,7 @@ def test_the_document_says_how_many_rounds_and_where() -> None:
     assert "| things done | /s | 1,000 | 5,000 | **5.00** | ≥ 3 | yes |" in text
 
 
-def test_the_order_of_turns_alternates() -> None:
+def test_the_order_of_brokers_alternates() -> None:
     first, second = contestants(lambda home, _settings: pytest.fail(f"started on {home}"))
     assert turns([first, second], 0) == [first, second]
     assert turns([first, second], 1) == [second, first]
@@ -112,7 +112,7 @@ def contestants(start: Callable[[Path, Mapping[str, str]], Broker]) -> list[Cont
 
 
 class FakeBroker:
-    """Counts what is done to it."""
+    """Counts calls."""
 
     def __init__(self, home: Path) -> None:
         self.home = home
@@ -123,7 +123,7 @@ class FakeBroker:
 
 
 @pytest.mark.parametrize(("fresh", "started"), [(False, 2), (True, 6)])
-def test_brokers_live_for_a_measure_or_for_a_round(fresh: bool, started: int) -> None:
+def test_brokers_run_for_a_measurement_or_for_a_round(fresh: bool, started: int) -> None:
     brokers: list[FakeBroker] = []
 
     def start(home: Path, _settings: Mapping[str, str]) -> FakeBroker:
@@ -144,7 +144,7 @@ def test_brokers_live_for_a_measure_or_for_a_round(fresh: bool, started: int) ->
 
 @pytest.fixture(scope="module")
 def loaded(target: str) -> Iterator[Broker]:
-    """A broker of its own: the load would be in the way of other tests."""
+    """Run a broker of its own, because the load would disturb other tests."""
     with RUNNING[target]() as running:
         yield running
 
@@ -158,6 +158,6 @@ def test_a_raw_load_measures_a_broker(loaded: Broker, name: str) -> None:
     assert all(value > 0 for value in measured.values())
 
 
-def test_a_raw_load_tells_a_refusal(loaded: Broker) -> None:
+def test_a_raw_load_reports_an_error(loaded: Broker) -> None:
     with pytest.raises(load.LoadFailed, match="Produce answered error 3"):
         load.raw("produce", loaded.bootstrap, topic="no-such-topic", seconds=0.1)

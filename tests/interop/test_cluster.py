@@ -1,4 +1,4 @@
-"""Every client's calls on configs, ACLs, quotas, credentials, leaders and replicas, as a super user of a cluster."""
+"""Every client's calls on configs, ACLs, quotas, credentials, leaders and replicas, as a superuser."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -9,7 +9,7 @@ from interop.clients import Client, ClientError, Clients, kinds_that
 from interop.targets import RUNNING
 from interop.topics import eventually, make_topic
 
-#: Kafka's own authorizer, for whom everybody who comes is a super user.
+#: Kafka's own authorizer, with every client as a superuser.
 SETTINGS = {
     "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
     "super.users": "User:ANONYMOUS",
@@ -18,7 +18,7 @@ SETTINGS = {
 
 @pytest.fixture(scope="module")
 def broker(target: str) -> Iterator[Broker]:
-    """A broker that has ACLs."""
+    """Run a broker with an authorizer."""
     with RUNNING[target](SETTINGS) as running:
         yield running
 
@@ -42,7 +42,7 @@ def refused(client: Client, error: str, operation: str, **arguments: Any) -> Non
 
 
 @pytest.mark.parametrize("client", kinds_that("alter_topic_config"), indirect=True)
-def test_a_topic_s_config_is_set_and_taken_back(client: Client, topic: str) -> None:
+def test_a_topics_config_is_set_and_deleted(client: Client, topic: str) -> None:
     def shown() -> object:
         return client.do("topic_configs", topic=topic)["retention.ms"]
 
@@ -53,12 +53,12 @@ def test_a_topic_s_config_is_set_and_taken_back(client: Client, topic: str) -> N
 
 
 @pytest.mark.parametrize("client", kinds_that("alter_topic_config"), indirect=True)
-def test_a_bad_value_of_a_config_is_refused(client: Client, topic: str) -> None:
+def test_an_invalid_config_value_is_rejected(client: Client, topic: str) -> None:
     refused(client, "invalid config", "alter_topic_config", topic=topic, key="retention.ms", value="soon")
 
 
 @pytest.mark.parametrize("client", kinds_that("replace_topic_configs"), indirect=True)
-def test_a_topic_s_configs_are_replaced_by_clients_that_know_no_increments(
+def test_a_topics_configs_are_replaced_by_clients_without_incremental_changes(
     client: Client, helper: Client, absent: str
 ) -> None:
     topic = make_topic(helper, absent, segment_bytes="2000000", retention_ms="1000000")
@@ -72,7 +72,7 @@ def test_a_topic_s_configs_are_replaced_by_clients_that_know_no_increments(
 
 
 @pytest.mark.parametrize("client", kinds_that("create_acl"), indirect=True)
-def test_acls_are_made_listed_and_deleted(client: Client, absent: str) -> None:
+def test_acls_are_created_listed_and_deleted(client: Client, absent: str) -> None:
     assert client.do("acls", topic=absent) == []
     for principal in ("User:alice", "User:bob", "User:alice"):
         client.do("create_acl", topic=absent, principal=principal)
@@ -82,7 +82,7 @@ def test_acls_are_made_listed_and_deleted(client: Client, absent: str) -> None:
 
 
 @pytest.mark.parametrize("client", kinds_that("alter_quota"), indirect=True)
-def test_quotas_are_set_described_and_taken_back(client: Client, absent: str) -> None:
+def test_quotas_are_set_described_and_removed(client: Client, absent: str) -> None:
     client.do("alter_quota", user=absent, key="producer_byte_rate", limit=1e6)
     client.do("alter_quota", user=absent, key="consumer_byte_rate", limit=2e6)
     limits = {"producer_byte_rate": 1e6, "consumer_byte_rate": 2e6}
@@ -92,7 +92,7 @@ def test_quotas_are_set_described_and_taken_back(client: Client, absent: str) ->
 
 
 @pytest.mark.parametrize("client", kinds_that("alter_scram"), indirect=True)
-def test_scram_credentials_are_made_described_and_deleted(client: Client, absent: str) -> None:
+def test_scram_credentials_are_created_described_and_deleted(client: Client, absent: str) -> None:
     for iterations in (4096, 8192):
         client.do("alter_scram", user=absent, iterations=iterations)
     eventually(lambda: client.do("scram", user=absent) == {"SCRAM-SHA-256": 8192})
@@ -102,7 +102,7 @@ def test_scram_credentials_are_made_described_and_deleted(client: Client, absent
 
 
 @pytest.mark.parametrize("client", kinds_that("elect_leader"), indirect=True)
-def test_a_leader_that_is_the_preferred_one_need_not_be_elected(client: Client, topic: str) -> None:
+def test_a_preferred_leader_needs_no_election(client: Client, topic: str) -> None:
     refused(client, "election not needed", "elect_leader", topic=topic, partition=0)
 
 
@@ -112,7 +112,7 @@ def test_an_unknown_topic_has_no_leader_to_elect(client: Client, absent: str) ->
 
 
 @pytest.mark.parametrize("client", kinds_that("reassign"), indirect=True)
-def test_a_reassignment_to_where_the_replicas_are_is_over_at_once(
+def test_a_reassignment_to_the_present_replicas_completes_immediately(
     client: Client, broker: Broker, topic: str
 ) -> None:
     client.do("reassign", topic=topic, partition=0, replicas=[broker.node_id])
@@ -120,7 +120,7 @@ def test_a_reassignment_to_where_the_replicas_are_is_over_at_once(
 
 
 @pytest.mark.parametrize("client", kinds_that("reassign"), indirect=True)
-def test_a_reassignment_to_a_broker_that_is_not_there_is_refused(client: Client, topic: str) -> None:
+def test_a_reassignment_to_an_unknown_broker_is_rejected(client: Client, topic: str) -> None:
     with pytest.raises(ClientError):
         client.do("reassign", topic=topic, partition=0, replicas=[77])
     assert client.do("reassignments", topic=topic) == []

@@ -1,4 +1,4 @@
-"""Apache Kafka is started on logs that Barnabas has written and compacted, those of coordinators among them."""
+"""Apache Kafka starts on logs that Barnabas has written and compacted, including those of coordinators."""
 
 import shutil
 from collections.abc import Iterator
@@ -31,14 +31,14 @@ SETTINGS = {
 }
 CLEANS = {"log.cleaner.backoff.ms": "20", "log.cleaner.min.cleanable.ratio": "0.01"}
 CLEANS_NOT = {"log.cleaner.backoff.ms": "3600000", "log.cleaner.min.cleanable.ratio": "1.0"}
-#: What a partition's directory says of the cluster that it is in.
+#: Names of files in a partition's directory that identify the cluster.
 OF_THE_CLUSTER = "partition.metadata"
 ROUNDS_COUNT = 60
 WAIT_S = 30
 
 
 def fill(broker: Broker) -> None:
-    """Keys that come again and go, in and out of transactions; a group that commits, by itself and in transactions."""
+    """Write keys and tombstones in and out of transactions; a group commits offsets itself and in transactions."""
     admin = AdminClient({"bootstrap.servers": broker.bootstrap})
     admin.create_topics([NewTopic("compacted", PARTITIONS_COUNT, 1, config=CONFIGS)])["compacted"].result()
     plain = Producer({"bootstrap.servers": broker.bootstrap, "enable.idempotence": True})
@@ -60,7 +60,7 @@ def fill(broker: Broker) -> None:
         tp = TopicPartition("compacted", index, number)
         transactional.send_offsets_to_transaction([tp], reader.consumer_group_metadata())
         if number == ROUNDS_COUNT - 1:
-            transactional.flush()  # and stays open
+            transactional.flush()  # which stays open
         elif number % 4 == 0:
             transactional.abort_transaction(WAIT_S)
         else:
@@ -70,7 +70,7 @@ def fill(broker: Broker) -> None:
 
 
 def wait_until_clean(data_dir: Path) -> None:
-    """Every partition of which something can be compacted has been, up to its last segment."""
+    """Wait until every partition with compactable segments is clean up to its active segment."""
     checkpoint = data_dir / "cleaner-offset-checkpoint"
 
     def is_clean() -> bool:
@@ -81,7 +81,7 @@ def wait_until_clean(data_dir: Path) -> None:
 
 
 def _end(data_dir: Path, tp: ids.TopicPartition) -> str:
-    """How the checkpoint tells that all but the last segment is clean; nothing when there is but one."""
+    """Return the checkpoint line of a fully cleaned log; empty if it has only one segment."""
     segments = sorted((data_dir / f"{tp.topic}-{tp.partition}").glob("*.log"))
     return f"{tp.topic} {tp.partition} {int(segments[-1].stem)}" if len(segments) > 1 else ""
 
@@ -94,8 +94,8 @@ def records(broker: Broker, tp: ids.TopicPartition, isolation: Isolation) -> lis
         return [(each.offset, each.timestamp_ms, each.key, each.value) for each in reader]
 
 
-def told(broker: Broker) -> dict[str, Any]:
-    """All that a broker serves: every record, what is committed, and how the transaction is."""
+def contents(broker: Broker) -> dict[str, Any]:
+    """Return every record, the committed offsets, and the transaction's state."""
     found: dict[str, Any] = {}
     for tp in PARTITIONS:
         for isolation in Isolation:
@@ -110,12 +110,12 @@ def told(broker: Broker) -> dict[str, Any]:
 
 @pytest.fixture(scope="module")
 def ours(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, Any]]:
-    """A log directory of Barnabas, compacted, and what it has told of it."""
+    """Return a compacted log directory of Barnabas, and its records."""
     broker = candidate.start(tmp_path_factory.mktemp("barnabas"), SETTINGS | CLEANS)
     try:
         fill(broker)
         wait_until_clean(broker.data_dir)
-        found = told(broker)
+        found = contents(broker)
     finally:
         broker.stop()
     return broker.data_dir, found
@@ -125,7 +125,7 @@ def ours(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, Any]
 def kafka(
     ours: tuple[Path, dict[str, Any]], tmp_path: Path, request: pytest.FixtureRequest
 ) -> Iterator[Broker]:
-    """Apache Kafka with the same topics, whose logs have been replaced by ours; it checks them when it was killed."""
+    """Start Apache Kafka with the same topics on our logs, which it recovers after a kill."""
     broker = reference.start(tmp_path, SETTINGS | CLEANS_NOT | reference.SHORT_SESSION)
     try:
         admin = AdminClient({"bootstrap.servers": broker.bootstrap})
@@ -159,13 +159,15 @@ def replace_logs(ours: Path, kafkas: Path, *, with_checkpoints: bool) -> None:
         shutil.copy(path, kafkas)
 
 
-def test_apache_kafka_serves_what_we_have_compacted(ours: tuple[Path, dict[str, Any]], kafka: Broker) -> None:
+def test_apache_kafka_serves_logs_that_barnabas_has_compacted(
+    ours: tuple[Path, dict[str, Any]], kafka: Broker
+) -> None:
     _, expected = ours
-    for topic in TOPICS:  # of each at least one record a round has been written
+    for topic in TOPICS:  # at least one record of each was written per round
         left = sum(len(expected[f"{tp} READ_UNCOMMITTED"]) for tp in PARTITIONS if tp.topic == topic)
         assert 0 < left < ROUNDS_COUNT, topic
     assert expected["offsets"]
     assert expected["transaction"][0] == "Ongoing"
-    assert told(kafka) == expected
+    assert contents(kafka) == expected
     producer = Producer({"bootstrap.servers": kafka.bootstrap, "transactional.id": "t"})
-    producer.init_transactions(WAIT_S)  # ends what its predecessor has begun
+    producer.init_transactions(WAIT_S)  # completes its predecessor's transaction

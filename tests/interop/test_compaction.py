@@ -1,4 +1,4 @@
-"""Apache Kafka and Barnabas compact the same records to the same batches, and Kafka's tools read what is left."""
+"""Apache Kafka and Barnabas compact the same records to the same batches, and Kafka's tools can read them."""
 
 import random
 import re
@@ -34,7 +34,7 @@ SETTINGS = {
     "auto.create.topics.enable": "false",
     "transaction.partition.verification.enable": "false",
 }
-#: Segments are rolled by the time of their records.
+#: Segments roll by the timestamps of their records.
 CONFIGS = {
     "cleanup.policy": "compact",
     "segment.ms": "1000",
@@ -46,12 +46,12 @@ BEGAN_MS = 1_700_000_000_000
 SEGMENTS_COUNT, EVENTS_COUNT, ROUNDS_COUNT = 6, 40, 4
 
 
-#: A header, and of each record offset, timestamp, key and value.
+#: A header, and offset, timestamp, key and value of each record.
 Batch: TypeAlias = tuple[BatchHeader, list[tuple[int, int, bytes | None, bytes | None]]]
 
 
 class Cleaned:
-    """A topic on one broker, compacted when told to."""
+    """A topic on one broker, compacted on demand."""
 
     def __init__(self, broker: Broker, topic: str, configs: dict[str, str]) -> None:
         self.topic = topic
@@ -69,7 +69,7 @@ class Cleaned:
         return sorted((self.data_dir / f"{self.topic}-0").glob(f"*{suffix}"))
 
     def append(self, batch: bytes) -> None:
-        """Produce a batch; one of a transaction as producers do that have added the partition to it."""
+        """Produce a batch; a transactional one as a producer does after adding the partition."""
         request = produce_request(self.topic, self.wire.topic_id(self.topic), batch)
         is_transactional = read_header(batch).is_transactional
         request.transactional_id = "any" if is_transactional else None
@@ -77,7 +77,7 @@ class Cleaned:
         assert answer.responses[0].partition_responses[0].error_code == 0, answer
 
     def end(self, producer_id: int, commit: bool) -> None:
-        """Write a transaction's marker, as its coordinator would."""
+        """Write a transaction's marker, as its coordinator does."""
         topic = WritableTxnMarkerTopic(name=self.topic, partition_indexes=[0])
         marker = WritableTxnMarker(
             producer_id=producer_id,
@@ -96,7 +96,7 @@ class Cleaned:
         assert set(outcomes.values()) == {None}
 
     def clean(self) -> None:
-        """Let the cleaner come by once."""
+        """Run the cleaner once."""
         line = f"{self.topic} 0 {int(self.files()[-1].stem)}"
         self._set_ratio("0.0")
         checkpoint = self.data_dir / "cleaner-offset-checkpoint"
@@ -104,11 +104,11 @@ class Cleaned:
         self._set_ratio("1.0")
 
     def content(self) -> list[tuple[str, list[Batch]]]:
-        """Every batch of every segment, as far as the two must agree: when a tombstone may go is the cleaner's time."""
+        """Return every batch of every segment, except delete horizons, which depend on the cleaner's time."""
         return [(path.stem, _batches(path.read_bytes())) for path in self.files()]
 
     def aborted(self) -> list[tuple[str, bytes]]:
-        """Every index of aborted transactions that says something."""
+        """Return every non-empty index of aborted transactions."""
         return [(path.stem, path.read_bytes()) for path in self.files(".txnindex") if path.stat().st_size]
 
 
@@ -130,7 +130,7 @@ def _header(header: BatchHeader) -> BatchHeader:
 
 
 def _without_marker_times(content: list[tuple[str, list[Batch]]]) -> list[object]:
-    """Markers have the time at which the broker wrote them."""
+    """Remove the times of markers, which the broker sets."""
     return [
         (name, header._replace(max_timestamp=0), [record[:1] + record[2:] for record in records])
         if header.is_control
@@ -147,7 +147,7 @@ def brokers() -> Iterator[dict[str, Broker]]:
 
 
 def history(seed: int) -> Iterator[list[bytes]]:
-    """Rounds of batches: keys that come again, tombstones, all codecs, producers with sequences."""
+    """Generate rounds of batches: repeated keys, tombstones, all codecs, idempotent producers."""
     rng = random.Random(seed)
     sequences = dict.fromkeys((1_000, 1_001), 0)
     now_ms = BEGAN_MS
@@ -185,7 +185,7 @@ def _produced(
 
 
 def transactions(seed: int) -> Iterator[list[bytes | tuple[int, bool]]]:
-    """Rounds of batches in and out of transactions, and of what ends these: a producer, and whether it commits."""
+    """Generate rounds of batches in and out of transactions, and of their ends: a producer, and whether it commits."""
     rng = random.Random(seed)
     sequences = dict.fromkeys(range(2_000, 2_004), 0)
     ongoing: set[int] = set()

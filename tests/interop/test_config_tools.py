@@ -1,4 +1,4 @@
-"""kafka-configs: every kind of resource whose configs can be altered."""
+"""kafka-configs on every resource type with configs."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -9,7 +9,7 @@ from interop.reference import tool
 
 
 class Configs:
-    """kafka-configs for one entity."""
+    """Runs kafka-configs for one entity."""
 
     def __init__(self, broker: Broker, *entity: str) -> None:
         self._broker = broker
@@ -33,7 +33,7 @@ class Configs:
         return self._run("--alter", *arguments, check=False)
 
     def described(self, *arguments: str) -> dict[str, str]:
-        """What --describe prints of each key: value, flags and synonyms."""
+        """Return --describe's output for each key: value, flags and synonyms."""
         lines = [line.strip() for line in self._run("--describe", *arguments).splitlines()]
         entries = (line.partition("=") for line in lines if "sensitive=" in line or " synonyms=" in line)
         return {key: rest for key, _, rest in entries}
@@ -60,14 +60,14 @@ def test_topics_are_altered_and_described(topic_configs: Configs) -> None:
     )
 
 
-def test_configs_come_from_a_file_too(topic_configs: Configs, tmp_path: Path) -> None:
+def test_configs_can_be_read_from_a_file(topic_configs: Configs, tmp_path: Path) -> None:
     path = tmp_path / "configs.properties"
     path.write_text("max.message.bytes=2000000\nsegment.bytes=10485760\n")
     topic_configs.add_file(path)
     assert set(topic_configs.described()) == {"max.message.bytes", "segment.bytes"}
 
 
-def test_what_is_wrong_with_a_value_is_told(topic_configs: Configs) -> None:
+def test_an_invalid_value_is_reported(topic_configs: Configs) -> None:
     assert "retention.ms" in topic_configs.refused("--add-config", "retention.ms=soon")
     assert "no.such.key" in topic_configs.refused("--add-config", "no.such.key=1")
     assert topic_configs.described() == {}
@@ -79,7 +79,7 @@ ALTERED = ("log.retention.ms", "message.max.bytes", "listener.name.other.ssl.key
 
 @pytest.fixture(scope="module")
 def broker_configs(broker: Broker) -> Iterator[tuple[Configs, Configs]]:
-    """The configs of this broker, and those of all brokers."""
+    """Return the configs of this broker, and the defaults of all brokers."""
     own = Configs(broker, "--entity-type", "brokers", "--entity-name", str(broker.node_id))
     every = Configs(broker, "--entity-type", "brokers", "--entity-default")
     yield own, every
@@ -87,7 +87,7 @@ def broker_configs(broker: Broker) -> Iterator[tuple[Configs, Configs]]:
     every.delete(*ALTERED)
 
 
-def test_a_broker_s_own_value_stands_before_that_of_all_brokers(
+def test_a_brokers_own_value_overrides_the_default_of_all_brokers(
     broker_configs: tuple[Configs, Configs],
 ) -> None:
     own, every = broker_configs
@@ -103,7 +103,7 @@ def test_a_broker_s_own_value_stands_before_that_of_all_brokers(
     assert own.described("--all")["log.retention.ms"].startswith("7200000 ")
 
 
-def test_what_holds_for_the_broker_holds_for_its_topics(
+def test_a_broker_config_applies_to_its_topics(
     broker_configs: tuple[Configs, Configs], topic_configs: Configs
 ) -> None:
     broker_configs[1].add("message.max.bytes=777777")
@@ -113,7 +113,7 @@ def test_what_holds_for_the_broker_holds_for_its_topics(
     )
 
 
-def test_what_cannot_be_altered_while_the_broker_runs_is_refused(
+def test_a_read_only_config_cannot_be_altered(
     broker_configs: tuple[Configs, Configs],
 ) -> None:
     assert "log.dirs" in broker_configs[0].refused("--add-config", "log.dirs=/elsewhere")
@@ -126,7 +126,7 @@ def test_passwords_are_never_shown(broker_configs: tuple[Configs, Configs]) -> N
     assert described["listener.name.other.ssl.key.password"].startswith("null sensitive=true")
 
 
-def test_levels_of_loggers_are_set_and_taken_back(broker: Broker) -> None:
+def test_logger_levels_are_set_and_deleted(broker: Broker) -> None:
     loggers = Configs(broker, "--entity-type", "broker-loggers", "--entity-name", str(broker.node_id))
     before = loggers.described()["root"]
     loggers.add("root=ERROR")
@@ -136,7 +136,7 @@ def test_levels_of_loggers_are_set_and_taken_back(broker: Broker) -> None:
     assert "LOUD" in loggers.refused("--add-config", "root=LOUD")
 
 
-def test_groups_and_client_metrics_have_configs_of_their_own(broker: Broker) -> None:
+def test_groups_and_client_metrics_have_their_own_configs(broker: Broker) -> None:
     group = Configs(broker, "--entity-type", "groups", "--entity-name", "billing")
     assert "Completed updating config" in group.add("consumer.session.timeout.ms=50000")
     assert group.described()["consumer.session.timeout.ms"].startswith("50000 ")

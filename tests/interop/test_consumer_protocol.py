@@ -1,4 +1,4 @@
-"""Groups of the consumer protocol (KIP-848): real members, and the tools that show them."""
+"""Groups of the consumer protocol (KIP-848): real members, and Kafka's tools."""
 
 import time
 from collections.abc import Callable, Iterator
@@ -18,7 +18,7 @@ RECORDS_COUNT = 20
 
 @pytest.fixture
 def topic(broker: Broker, names: Iterator[str]) -> str:
-    """Four partitions with five records each."""
+    """Create four partitions with five records each."""
     name = f"{next(names)}-shared"
     admin = AdminClient({"bootstrap.servers": broker.bootstrap})
     admin.create_topics([NewTopic(name, PARTITIONS, 1)])[name].result()
@@ -30,7 +30,7 @@ def topic(broker: Broker, names: Iterator[str]) -> str:
 
 
 class Members:
-    """Consumers that are polled in turns, and what each has read."""
+    """Consumers that are polled in turns, and the records of each."""
 
     def __init__(self, broker: Broker, group_id: str) -> None:
         self.broker, self.group_id = broker, group_id
@@ -71,7 +71,7 @@ class Members:
         }
 
     def share_evenly(self) -> bool:
-        """Whether every partition has one member, and none has two more than another."""
+        """Whether every partition has one member, and the members' counts differ by at most one."""
         shares = list(self.assigned().values())
         total = [index for share in shares for index in share]
         sizes = sorted(map(len, shares))
@@ -114,7 +114,7 @@ def test_members_choose_the_assignor(members: Members, topic: str, assignor: str
     members.poll_until(members.share_evenly)
 
 
-def test_a_static_member_comes_back_to_what_it_had(members: Members, topic: str) -> None:
+def test_a_static_member_returns_to_its_partitions(members: Members, topic: str) -> None:
     for name in ("one", "two"):
         members.join(name, topic, group_instance_id=name)
     members.poll_until(members.share_evenly)
@@ -125,12 +125,12 @@ def test_a_static_member_comes_back_to_what_it_had(members: Members, topic: str)
     assert members.assigned()["one"] == before
 
 
-def test_topics_are_subscribed_to_by_expression(members: Members, topic: str) -> None:
+def test_topics_are_subscribed_by_regex(members: Members, topic: str) -> None:
     members.join("one", f"^{topic[:-1]}.")
     members.poll_until(lambda: members.assigned()["one"] == set(range(PARTITIONS)))
 
 
-def test_members_change_over_from_the_classic_protocol_while_the_others_work(
+def test_members_migrate_from_the_classic_protocol_while_others_keep_reading(
     broker: Broker, members: Members, topic: str
 ) -> None:
     members.join("old", topic, "classic", partition_assignment_strategy="range")
@@ -147,17 +147,17 @@ def test_members_change_over_from_the_classic_protocol_while_the_others_work(
 
 
 def console_consumer(broker: Broker, group_id: str, topic: str, **properties: str) -> list[str]:
-    """What Kafka's console consumer reads."""
+    """Return the records that Kafka's console consumer reads."""
     given = {"group.protocol": "consumer"} | {
         key.replace("_", "."): value for key, value in properties.items()
     }
     arguments: list[Any] = ["--bootstrap-server", broker.bootstrap, "--topic", topic, "--group", group_id]
     for key, value in given.items():
         arguments += ["--command-property", f"{key}={value}"]
-    told = reference.tool(
+    result = reference.tool(
         "kafka-console-consumer", *arguments, "--from-beginning", "--max-messages", str(RECORDS_COUNT)
     )
-    return sorted(told.stdout.split(), key=int)
+    return sorted(result.stdout.split(), key=int)
 
 
 @pytest.mark.parametrize("properties", [{}, {"group_remote_assignor": "range"}, {"group_instance_id": "i"}])
@@ -185,11 +185,11 @@ def test_tools_show_the_group_and_its_members(broker: Broker, members: Members, 
     assert f"{topic}:0,1,2,3" in shown
 
 
-def test_a_member_that_is_closed_has_committed(broker: Broker, members: Members, topic: str) -> None:
+def test_a_closed_member_has_committed(broker: Broker, members: Members, topic: str) -> None:
     members.join("one", topic)
     members.poll_until(lambda: len(members.all_values()) == RECORDS_COUNT)
     members.leave("one")
     reader = Consumer({"bootstrap.servers": broker.bootstrap, "group.id": members.group_id})
-    wanted = [TopicPartition(topic, index) for index in range(PARTITIONS)]
-    assert [each.offset for each in reader.committed(wanted, 10)] == [5] * PARTITIONS
+    expected = [TopicPartition(topic, index) for index in range(PARTITIONS)]
+    assert [each.offset for each in reader.committed(expected, 10)] == [5] * PARTITIONS
     reader.close()

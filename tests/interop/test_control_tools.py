@@ -10,14 +10,14 @@ from interop.reference import tool
 
 
 class Run:
-    """Runs a tool against the broker under test; gives all that it printed, whether it failed or not."""
+    """Runs a tool against the broker under test; returns its output, whether it failed or not."""
 
     def __init__(self, broker: Broker) -> None:
         self.broker = broker
 
     def __call__(self, name: str, *arguments: str | Path, fails: bool | None = False) -> str:
         server = ("--bootstrap-server", self.broker.bootstrap)
-        behind = name == "kafka-cluster"  # its options stand behind its commands
+        behind = name == "kafka-cluster"  # its options follow its commands
         done = tool(name, *(arguments + server if behind else server + arguments), check=False)
         printed = done.stdout + done.stderr
         assert fails is None or (done.returncode != 0) == fails, printed
@@ -35,7 +35,7 @@ def json_file(path: Path, value: Any) -> Path:
 
 
 def moves(path: Path, *targets: tuple[str, int, list[int]]) -> Path:
-    """A plan as kafka-reassign-partitions reads it."""
+    """Write a plan in the format of kafka-reassign-partitions."""
     partitions = [
         {"topic": name, "partition": index, "replicas": replicas} for name, index, replicas in targets
     ]
@@ -45,7 +45,7 @@ def moves(path: Path, *targets: tuple[str, int, list[int]]) -> Path:
 # kafka-leader-election
 
 
-def test_a_partition_that_has_its_preferred_leader_needs_no_election(run: Run, topic: str) -> None:
+def test_a_partition_with_its_preferred_leader_needs_no_election(run: Run, topic: str) -> None:
     partition = ("--topic", topic, "--partition", "0")
     assert "Valid replica already elected" in run(
         "kafka-leader-election", "--election-type", "PREFERRED", *partition
@@ -55,14 +55,12 @@ def test_a_partition_that_has_its_preferred_leader_needs_no_election(run: Run, t
     )
 
 
-def test_elections_for_all_partitions_find_nothing_to_do(run: Run, topic: str) -> None:
+def test_elections_for_all_partitions_are_not_needed(run: Run, topic: str) -> None:
     printed = run("kafka-leader-election", "--election-type", "PREFERRED", "--all-topic-partitions")
     assert "rror" not in printed
 
 
-def test_an_election_for_unknown_partitions_fails_for_them_alone(
-    run: Run, topic: str, tmp_path: Path
-) -> None:
+def test_an_election_for_unknown_partitions_fails_only_for_them(run: Run, topic: str, tmp_path: Path) -> None:
     partitions = [{"topic": topic, "partition": index} for index in (0, 7)]
     path = json_file(tmp_path / "elections.json", {"partitions": partitions})
     printed = run(
@@ -89,7 +87,7 @@ def test_a_reassignment_is_planned_executed_verified_and_listed(run: Run, topic:
     assert "No partition reassignments found." in run("kafka-reassign-partitions", "--list")
 
 
-def test_a_throttle_is_set_with_a_reassignment_and_taken_off_when_it_is_verified(
+def test_a_throttle_is_set_with_a_reassignment_and_removed_by_verify(
     run: Run, topic: str, tmp_path: Path
 ) -> None:
     path = moves(tmp_path / "moves.json", (topic, 0, [run.broker.node_id]))
@@ -100,7 +98,7 @@ def test_a_throttle_is_set_with_a_reassignment_and_taken_off_when_it_is_verified
     assert "Clearing topic-level throttles" in verified
 
 
-def test_a_reassignment_that_is_not_under_way_cannot_be_cancelled(
+def test_a_reassignment_that_is_not_in_progress_cannot_be_cancelled(
     run: Run, topic: str, tmp_path: Path
 ) -> None:
     path = moves(tmp_path / "moves.json", (topic, 0, [run.broker.node_id]))
@@ -108,7 +106,7 @@ def test_a_reassignment_that_is_not_under_way_cannot_be_cancelled(
     assert "None of the specified partition reassignments are active." in cancelled
 
 
-def test_a_broker_that_is_not_there_gets_no_replicas(run: Run, topic: str, tmp_path: Path) -> None:
+def test_an_unknown_broker_gets_no_replicas(run: Run, topic: str, tmp_path: Path) -> None:
     path = moves(tmp_path / "moves.json", (topic, 0, [77]))
     printed = run("kafka-reassign-partitions", "--reassignment-json-file", path, "--execute", fails=True)
     assert "77" in printed
@@ -119,22 +117,22 @@ def test_a_broker_that_is_not_there_gets_no_replicas(run: Run, topic: str, tmp_p
 
 def test_the_quorum_is_described(run: Run) -> None:
     status = run("kafka-metadata-quorum", "describe", "--status")
-    told = dict(line.split(":", 1) for line in status.splitlines() if ":" in line)
+    output = dict(line.split(":", 1) for line in status.splitlines() if ":" in line)
     own = run.broker.node_id
-    assert int(told["LeaderId"]) == own
-    assert int(told["HighWatermark"]) > 0
-    assert f'"id": {own}' in told["CurrentVoters"]
-    assert told["CurrentObservers"].strip() == "[]"
+    assert int(output["LeaderId"]) == own
+    assert int(output["HighWatermark"]) > 0
+    assert f'"id": {own}' in output["CurrentVoters"]
+    assert output["CurrentObservers"].strip() == "[]"
 
 
-def test_the_voters_are_described_with_what_they_have(run: Run) -> None:
+def test_the_voters_are_described_with_their_state(run: Run) -> None:
     lines = run("kafka-metadata-quorum", "describe", "--replication").splitlines()
     header, row = (line.split() for line in lines if line.strip() and "WARN" not in line)
     assert header[:4] == ["NodeId", "DirectoryId", "LogEndOffset", "Lag"]
     assert (row[0], row[3], row[-1]) == (str(run.broker.node_id), "0", "Leader")
 
 
-def test_a_voter_that_there_is_not_cannot_be_removed(run: Run) -> None:
+def test_an_unknown_voter_cannot_be_removed(run: Run) -> None:
     stranger = ("--controller-id", "77", "--controller-directory-id", "AAECAwQFBgcICQoLDA0ODw")
     printed = run("kafka-metadata-quorum", "remove-controller", *stranger, fails=True)
     assert "VoterNotFoundException" in printed
@@ -150,19 +148,19 @@ def test_features_are_described(run: Run) -> None:
     assert "SupportedMinVersion: 3.3-IV3" in line
 
 
-def test_a_feature_at_its_level_is_upgraded_to_the_same(run: Run) -> None:
+def test_a_feature_at_its_level_can_be_upgraded_to_the_same(run: Run) -> None:
     printed = run("kafka-features", "upgrade", "--feature", "metadata.version=30")
     assert "metadata.version was upgraded to 30." in printed
 
 
-def test_a_feature_that_cannot_be_at_a_level_is_left(run: Run) -> None:
+def test_an_invalid_feature_level_changes_nothing(run: Run) -> None:
     printed = run("kafka-features", "downgrade", "--feature", "metadata.version=29", fails=True)
     assert "Could not downgrade metadata.version to 29" in printed
     printed = run("kafka-features", "upgrade", "--feature", "nope=1", fails=True)
     assert "nope" in printed
 
 
-def test_a_broker_that_was_never_there_cannot_be_unregistered(run: Run) -> None:
+def test_an_unknown_broker_cannot_be_unregistered(run: Run) -> None:
     printed = run("kafka-cluster", "unregister", "--id", "77", fails=None)
     assert "77" in printed
     assert "regist" in printed

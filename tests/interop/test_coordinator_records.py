@@ -1,4 +1,4 @@
-"""Records of the coordinators' topics are read and written back unchanged by Apache Kafka's own classes."""
+"""Apache Kafka's own classes decode and encode the coordinators' records without change."""
 
 import random
 import subprocess
@@ -10,11 +10,11 @@ from interop import reference
 from support.random_structs import random_struct
 
 SOURCE = Path(reference.__file__).parent / "reference" / "coordinators" / "Records.java"
-RECORDS_COUNT = 40  # of each kind and version
+RECORDS_COUNT = 40  # of each type and version
 
 
 def lines(rng: random.Random) -> list[str]:
-    """Every kind in every version, and tombstones."""
+    """Return every record type in every version, and tombstones."""
     written = []
     for name, topic in (("group", GROUP_RECORDS), ("transaction", TRANSACTION_RECORDS)):
         for key_kind, value_kind in topic.kinds:
@@ -26,7 +26,7 @@ def lines(rng: random.Random) -> list[str]:
     return written
 
 
-def test_every_record_is_written_back_unchanged(tmp_path: Path) -> None:
+def test_every_record_is_encoded_unchanged(tmp_path: Path) -> None:
     subprocess.run(["javac", "-cp", f"{reference.fetch()}/*", "-d", tmp_path, SOURCE], check=True)
     sent = lines(random.Random(848))
     command = reference.java(*reference.TOOL_JVM_OPTIONS, "Records", classes=tmp_path)

@@ -1,4 +1,4 @@
-"""What Apache Kafka writes to its coordinators' topics is read, and written alike, record by record."""
+"""Barnabas decodes and encodes what Apache Kafka writes to its coordinators' topics, record by record."""
 
 import shutil
 import time
@@ -34,12 +34,12 @@ SETTINGS = {
     "transaction.state.log.num.partitions": "5",
     "group.initial.rebalance.delay.ms": "300",
 }
-PLACE = ids.TopicPartition("t", 0)
+TP = ids.TopicPartition("t", 0)
 
 
 @pytest.fixture(scope="module")
 def data_dir(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The data of an Apache Kafka that has had groups of both protocols, and transactions."""
+    """Return the data of an Apache Kafka with groups of both protocols, and transactions."""
     kafka = reference.start(tmp_path_factory.mktemp("kafka"), SETTINGS)
     try:
         admin = AdminClient({"bootstrap.servers": kafka.bootstrap})
@@ -66,7 +66,7 @@ def member(kafka: Broker, protocol: str, group: str, instance: str) -> Consumer:
 
 
 def read(kafka: Broker, protocol: str, group: str, topics: list[str]) -> None:
-    """Two static members share a topic, and one of them commits."""
+    """Let two static members share a topic, and one of them commit."""
     members = [member(kafka, protocol, group, instance) for instance in ("one", "two")]
     for each in members:
         each.subscribe(topics)
@@ -83,7 +83,7 @@ def read(kafka: Broker, protocol: str, group: str, topics: list[str]) -> None:
 
 
 def write_in_transactions(kafka: Broker) -> None:
-    """One that is committed, with offsets, one that is aborted, and one that stays open."""
+    """Write a committed transaction with offsets, an aborted one, and one that stays open."""
     settings = {"bootstrap.servers": kafka.bootstrap, "transactional.id": "a transactional id"}
     producer = Producer(settings)
     producer.init_transactions(WAIT_S)
@@ -100,7 +100,7 @@ def write_in_transactions(kafka: Broker) -> None:
 
 
 def records(data_dir: Path, topic: str) -> Iterator[tuple[bytes, bytes | None]]:
-    """Key and value of every record in a topic's files, markers left out."""
+    """Return key and value of every record in a topic's files, without markers."""
     for path in sorted(data_dir.glob(f"{topic}-*/*.log")):
         data = path.read_bytes()
         for start, header in iterate_headers(data):
@@ -110,7 +110,7 @@ def records(data_dir: Path, topic: str) -> Iterator[tuple[bytes, bytes | None]]:
 
 
 def kinds(data_dir: Path, topic: str, records_of: Serde) -> set[str]:
-    """The kinds of record in a topic, each of which must be written by us as it was found; "-" marks tombstones."""
+    """Return the record types in a topic, each of which must be encoded unchanged; "-" marks tombstones."""
     found = set()
     for key, value in records(data_dir, topic):
         record: Any = records_of.decode(key, value)
@@ -120,7 +120,7 @@ def kinds(data_dir: Path, topic: str, records_of: Serde) -> set[str]:
     return found
 
 
-def test_every_record_on_groups_is_understood(data_dir: Path) -> None:
+def test_every_group_record_is_decoded(data_dir: Path) -> None:
     found = kinds(data_dir, "__consumer_offsets", GROUP_RECORDS)
     assert {
         "OffsetCommit",
@@ -134,13 +134,13 @@ def test_every_record_on_groups_is_understood(data_dir: Path) -> None:
     } <= found, found
 
 
-def test_every_record_on_transactions_is_understood(data_dir: Path) -> None:
+def test_every_transaction_record_is_decoded(data_dir: Path) -> None:
     assert kinds(data_dir, "__transaction_state", TRANSACTION_RECORDS) == {"TransactionLog"}
 
 
 @pytest.fixture(scope="module")
 def barnabas(data_dir: Path) -> Iterator[Broker]:
-    """Barnabas on what Kafka left behind."""
+    """Start Barnabas on Kafka's data."""
     for path in data_dir.glob("*cluster_metadata*"):
         shutil.rmtree(path)
     broker = candidate.start(data_dir.parent, SETTINGS)
@@ -148,7 +148,7 @@ def barnabas(data_dir: Path) -> Iterator[Broker]:
     broker.stop()
 
 
-def test_barnabas_goes_on_with_the_groups_of_kafka(barnabas: Broker) -> None:
+def test_barnabas_continues_kafkas_groups(barnabas: Broker) -> None:
     with BlockingClient(barnabas.bootstrap) as client:
         types = {group.group_id: group.type for group in client.groups.list()}
         assert types == {
@@ -167,7 +167,7 @@ def test_barnabas_goes_on_with_the_groups_of_kafka(barnabas: Broker) -> None:
     read(barnabas, "consumer", "a-group-of-consumers", ["^t.*"])
 
 
-def test_barnabas_goes_on_with_the_producers_of_kafka(data_dir: Path, barnabas: Broker) -> None:
+def test_barnabas_continues_kafkas_producers(data_dir: Path, barnabas: Broker) -> None:
     found = [TRANSACTION_RECORDS.decode(*each) for each in records(data_dir, "__transaction_state")]
     values = [each.value for each in found if isinstance(each, CoordinatorRecord)]
     known = [value.producer_id for value in values if isinstance(value, TransactionLogValue)]
@@ -176,7 +176,5 @@ def test_barnabas_goes_on_with_the_producers_of_kafka(data_dir: Path, barnabas: 
         left = client.transactions.describe("a transactional id")
         assert (left.state, left.producer_id) == ("Ongoing", known[-1])
         write_in_transactions(barnabas)
-        with client.consumer(
-            {PLACE: EARLIEST}, stop_at_end=True, isolation=Isolation.READ_COMMITTED
-        ) as reader:
+        with client.consumer({TP: EARLIEST}, stop_at_end=True, isolation=Isolation.READ_COMMITTED) as reader:
             assert [record.value for record in reader] == [b"v", b"v"]

@@ -1,4 +1,4 @@
-"""Every client's records come back as they went in, to every other client."""
+"""Records of every client are read back unchanged by every other client."""
 
 import time
 from collections.abc import Iterator
@@ -8,7 +8,7 @@ import pytest
 from interop.clients import CODECS, KINDS, Client, ClientError, Clients, kinds_that
 from interop.topics import eventually, make_topic
 
-#: Recent, for a broker deletes what is older than its retention time and refuses what is from the future.
+#: Recent, because a broker deletes older records than its retention and rejects future timestamps.
 START_MS = (int(time.time()) - 3_600) * 1_000
 RECORDS: list[dict[str, Any]] = [
     {"key": "plain", "value": "a value"},
@@ -35,8 +35,8 @@ def content(records: list[dict[str, Any]]) -> list[tuple[str | None, str | None,
 
 
 def expected(client: Client, records: list[dict[str, Any]]) -> object:
-    """The content of ``records`` as far as the client can tell it."""
-    if client.kind.tells_empty_from_null:
+    """Return the content of ``records`` as far as the client can represent it."""
+    if client.kind.distinguishes_empty_from_null:
         return content(records)
     return [(key or None, value or None, headers) for key, value, headers in content(records)]
 
@@ -75,7 +75,7 @@ def test_reads_what_any_client_wrote_with_any_codec(client: Client, producer: st
 
 @pytest.mark.parametrize("client", kinds_that("produce"), indirect=True)
 @pytest.mark.parametrize("codec", CODECS)
-def test_produce_tells_the_offsets(client: Client, codec: str, topic: str) -> None:
+def test_produce_returns_the_offsets(client: Client, codec: str, topic: str) -> None:
     assert produce(client, topic, codec) == list(range(len(RECORDS)))
     assert produce(client, topic, codec) == list(range(len(RECORDS), 2 * len(RECORDS)))
 
@@ -90,7 +90,7 @@ def test_idempotent_produce_writes_each_record_once(client: Client, topic: str, 
 
 
 @pytest.mark.parametrize("client", [name for name in kinds_that("produce") if name != "kcat"], indirect=True)
-def test_the_timestamp_of_the_producer_is_kept(client: Client, topic: str, helper: Client) -> None:
+def test_the_producers_timestamp_is_stored(client: Client, topic: str, helper: Client) -> None:
     produce(client, topic)
     read = helper.do("consume", topic=topic, partition=0, count=len(RECORDS))
     assert [record["timestamp"] for record in read] == [record["timestamp"] for record in RECORDS]
@@ -130,7 +130,7 @@ def timed_topic(helper: Client, names: Iterator[str]) -> str:
 
 
 @pytest.mark.parametrize("client", kinds_that("produce"), indirect=True)
-def test_a_message_too_large_is_refused(client: Client, helper: Client, absent: str) -> None:
+def test_a_message_that_is_too_large_is_rejected(client: Client, helper: Client, absent: str) -> None:
     topic = make_topic(helper, absent, max_message_bytes="1000")
     with pytest.raises(ClientError) as refused:
         produce(client, topic)
@@ -150,7 +150,7 @@ def test_a_producer_creates_its_topic(client: Client, absent: str, helper: Clien
 @pytest.mark.parametrize(
     "client", [kind.name for kind in KINDS.values() if not kind.creates_topics_by_producing], indirect=True
 )
-def test_a_producer_that_creates_no_topics_is_told_that_it_is_unknown(client: Client, absent: str) -> None:
+def test_a_producer_without_topic_creation_gets_unknown_topic(client: Client, absent: str) -> None:
     with pytest.raises(ClientError) as refused:
         produce(client, absent)
     assert refused.value.name == client.kind.errors["unknown topic"]

@@ -1,4 +1,4 @@
-"""Declared states on Apache Kafka as on Barnabas: nothing of it knows which one it speaks to."""
+"""Declared states on Apache Kafka as on Barnabas, with the same code."""
 
 import asyncio
 from collections.abc import Iterator
@@ -21,7 +21,7 @@ from barnabas.declared.parser import read_state
 from barnabas.declared.plan import PlanRequest, make_plan
 from barnabas.declared.renderer import to_tree, to_yaml
 from barnabas.declared.state import PRUNABLE, DeclaredState, DeclaredTopic
-from support.declared import SECRETS, SECURED, CutShort, applied, enriched, grown
+from support.declared import SECRETS, SECURED, LostConnection, applied, enriched, grown
 from support.declared_states import states
 
 MANY = settings(max_examples=6, deadline=None, phases=(Phase.explicit, Phase.generate))
@@ -63,7 +63,7 @@ def test_the_plan_after_an_export_is_empty(secured: Broker, tmp_path: Path) -> N
     }
 
 
-def test_what_would_be_refused_is_told(secured: Broker) -> None:
+def test_impossible_changes_are_reported(secured: Broker) -> None:
     declared = DeclaredState(
         topics={
             "refused": DeclaredTopic(1, 1, {"retention.ms": "soon"}),
@@ -82,12 +82,15 @@ def test_what_would_be_refused_is_told(secured: Broker) -> None:
 
 @MANY
 @given(states(), st.integers(1, 8), st.booleans())
-def test_any_state_comes_about_when_it_is_cut_short_and_applied_again(
-    secured: Broker, declared: DeclaredState, at: int, is_heard: bool
+def test_any_state_is_reached_when_an_interrupted_apply_is_repeated(
+    secured: Broker, declared: DeclaredState, at: int, is_delivered: bool
 ) -> None:
     async def work() -> None:
         bootstrap = secured.bootstrap
-        async with ClusterClient(bootstrap) as cluster, CutShort(bootstrap, at, is_heard=is_heard) as cut:
+        async with (
+            ClusterClient(bootstrap) as cluster,
+            LostConnection(bootstrap, at, is_delivered=is_delivered) as cut,
+        ):
             admin = Admin(cluster)
             request = await grown(admin, declared)
             await applied(Admin(cut), request)

@@ -1,4 +1,6 @@
-"""`barnabas export`, `plan`, `apply` and `drift` on Apache Kafka: what they find, how they end, what a kill leaves."""
+"""`barnabas export`, `plan`, `apply` and `drift` on Apache Kafka: results, exit codes, and continuation after a
+kill.
+"""
 
 import json
 import signal
@@ -23,8 +25,8 @@ from barnabas.wire.schema import Message
 from interop import candidate, reference
 from support.declared import SECURED, another_state, enriched
 from support.drifts import PRUNED, SINGLE_CHANGES, ResourceKey, drifted
+from support.holding_proxy import HoldingProxy
 from support.process import clean_environment
-from support.turnpikes import Turnpike
 from support.waiting import until
 
 Run = Callable[..., Result]
@@ -37,10 +39,10 @@ NOTHING_TO_DO = "No changes: the cluster has the declared state.\n"
 
 
 class Ports(NamedTuple):
-    """Of Kafka, of the way to it on which requests can be held up, and where that leads."""
+    """Ports of Kafka, of the proxy that can hold requests, and of the proxy's target."""
 
     direct: int
-    turnpike: int
+    proxy: int
     behind: int
 
 
@@ -51,10 +53,10 @@ def ports() -> Ports:
 
 @pytest.fixture(scope="module")
 def kafka(ports: Ports, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """Where to find a Kafka with something of everything."""
+    """Return the address of a sample Kafka."""
     settings = {
         **SETTINGS,
-        "advertised.listeners": f"PLAINTEXT://127.0.0.1:{ports.direct},TURNPIKE://127.0.0.1:{ports.turnpike}",
+        "advertised.listeners": f"PLAINTEXT://127.0.0.1:{ports.direct},TURNPIKE://127.0.0.1:{ports.proxy}",
     }
     behind = f"TURNPIKE://127.0.0.1:{ports.behind}"
     broker = reference.start(tmp_path_factory.mktemp("kafka"), settings, ports.direct, listeners=[behind])
@@ -66,14 +68,14 @@ def kafka(ports: Ports, tmp_path_factory: pytest.TempPathFactory) -> Iterator[st
 
 
 @pytest.fixture(scope="module")
-def turnpike(kafka: str, ports: Ports) -> Iterator[Turnpike]:
-    with Turnpike(ports.turnpike, ports.behind) as turnpike:
-        yield turnpike
+def proxy(kafka: str, ports: Ports) -> Iterator[HoldingProxy]:
+    with HoldingProxy(ports.proxy, ports.behind) as proxy:
+        yield proxy
 
 
 @pytest.fixture(scope="module")
 def run(kafka: str) -> Run:
-    """Commands in this process, as a start costs more than most of them do."""
+    """Return a function that runs commands in this process, because starting one costs more than most commands."""
 
     def invoke(*command: str | Path) -> Result:
         environment = {"BARNABAS_BOOTSTRAP": kafka, "COLUMNS": "200", **WORDS}
@@ -84,20 +86,20 @@ def run(kafka: str) -> Run:
 
 @pytest.fixture(scope="module")
 def file(run: Run, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """What the cluster has set, declared to be all."""
+    """Export the cluster as an exhaustive state."""
     file = tmp_path_factory.mktemp("declared") / "cluster.yaml"
     file.write_text(PRUNED + run("export").stdout)
     return file
 
 
-def put_right(run: Run, file: Path) -> None:
+def revert_drift(run: Run, file: Path) -> None:
     done = run("apply", file, "--yes", "--allow-destroy")
     assert done.exit_code == 0, done.output
     assert drifted(run("drift", file, "--json")) == {}
 
 
 @pytest.mark.parametrize(("command", "key", "values"), SINGLE_CHANGES)
-def test_every_single_change_is_found_and_put_right(
+def test_every_single_change_is_found_and_reverted(
     run: Run, file: Path, command: str, key: ResourceKey, values: tuple[Any, Any]
 ) -> None:
     done = run(*command.split())
@@ -108,19 +110,19 @@ def test_every_single_change_is_found_and_put_right(
         return found.get(key) == values and {name for name, _ in found} == {key[0]}
 
     until(is_all_that_is_found)
-    put_right(run, file)
+    revert_drift(run, file)
 
 
-def test_partitions_that_were_added_are_found(run: Run, file: Path) -> None:
+def test_added_partitions_are_found(run: Run, file: Path) -> None:
     run("topics", "add-partitions", "plain", "--total", "3")
     until(lambda: drifted(run("drift", file, "--json")) == {("topic/plain", "partitions"): (2, 3)})
     assert "the number of partitions cannot be reduced" in run("plan", file).stdout
     run("topics", "delete", "plain")
     until(lambda: drifted(run("drift", file, "--json")).get(("topic/plain", "partitions")) == (2, None))
-    put_right(run, file)
+    revert_drift(run, file)
 
 
-def test_what_a_broker_was_started_with_can_be_declared(run: Run, tmp_path: Path) -> None:
+def test_settings_of_a_brokers_start_can_be_declared(run: Run, tmp_path: Path) -> None:
     expected = tmp_path / "expected.yaml"
     expected.write_text(
         "brokers: {1: {expect: {num.io.threads: 9, num.partitions: 1, message.max.bytes: 1048588,"
@@ -134,7 +136,7 @@ def test_what_a_broker_was_started_with_can_be_declared(run: Run, tmp_path: Path
 
 @contextmanager
 def another_kafka() -> Iterator[str]:
-    """One that was started with other settings, and has the same set."""
+    """Run a Kafka that was started with other settings, and has the same dynamic ones."""
     with reference.kafka({**SETTINGS, "num.io.threads": "3"}) as other:
         enriched(other.bootstrap)
         yield other.bootstrap
@@ -159,11 +161,11 @@ def test_two_clusters_are_compared(run: Run, another: Callable[[], Any]) -> None
         until(lambda: drifted(run("drift", "--against", other, "--json", "-s", "topics")) == topics)
 
 
-# As processes of their own
+# As processes
 
 
 def barnabas(bootstrap: str, *command: str | Path) -> subprocess.Popen[str]:
-    """The command as it is installed; nobody is at its terminal."""
+    """Start the installed command without a terminal."""
     return subprocess.Popen(
         [candidate.COMMAND, *command],
         env=clean_environment({"BARNABAS_BOOTSTRAP": bootstrap, "COLUMNS": "200", **WORDS}),
@@ -175,7 +177,7 @@ def barnabas(bootstrap: str, *command: str | Path) -> subprocess.Popen[str]:
 
 
 def ended(process: subprocess.Popen[str]) -> tuple[int, str, str]:
-    """Exit code, what it printed, and what it complained of."""
+    """Return exit code, stdout and stderr."""
     printed, complaint = process.communicate(timeout=60)
     return process.returncode, printed, complaint
 
@@ -207,8 +209,8 @@ def test_each_command_ends_with_its_exit_code(kafka: str, tmp_path: Path) -> Non
     assert (code, [each["outcome"] for each in json.loads(done)]) == (1, ["left"])
 
 
-def test_who_watches_is_told_what_comes_and_goes(run: Run, kafka: str, file: Path) -> None:
-    put_right(run, file)
+def test_watching_reports_new_and_resolved_drift(run: Run, kafka: str, file: Path) -> None:
+    revert_drift(run, file)
     run("configs", "set", "topic", "orders", "retention.ms=7")
     watching = barnabas(kafka, "drift", file, "--watch", "--interval", "0.1")
     assert watching.stdout
@@ -222,37 +224,37 @@ def test_who_watches_is_told_what_comes_and_goes(run: Run, kafka: str, file: Pat
     assert (third["event"], third["key"]) == ("drift", "acl User:eve ALLOW READ from *")
     watching.send_signal(signal.SIGTERM)
     assert ended(watching) == (2, "", "")
-    put_right(run, file)
+    revert_drift(run, file)
 
 
 @pytest.mark.parametrize(
-    ("request_type", "number", "is_heard"),
+    ("request_type", "number", "is_forwarded"),
     [
         (AlterUserScramCredentialsRequest, 1, False),
         (CreateAclsRequest, 1, True),
-        (CreateTopicsRequest, 2, True),  # the first is a trial, for the plan
+        (CreateTopicsRequest, 2, True),  # the first is a validation, for the plan
         (DeleteAclsRequest, 1, False),
         (DeleteTopicsRequest, 1, False),
     ],
 )
-def test_an_apply_that_is_killed_goes_on_in_the_next(
-    turnpike: Turnpike,
+def test_the_next_apply_completes_a_killed_one(
+    proxy: HoldingProxy,
     run: Run,
     file: Path,
     tmp_path: Path,
     request_type: type[Message],
     number: int,
-    is_heard: bool,
+    is_forwarded: bool,
 ) -> None:
-    put_right(run, file)
-    wanted = tmp_path / "another.yaml"
-    wanted.write_text(another_state(orders_partitions=3))
-    hold = turnpike.hold(request_type.API_KEY, number, is_heard=is_heard)
-    applying = barnabas(turnpike.bootstrap, "apply", wanted, "--yes", "--allow-destroy")
+    revert_drift(run, file)
+    state = tmp_path / "another.yaml"
+    state.write_text(another_state(orders_partitions=3))
+    hold = proxy.hold(request_type.API_KEY, number, is_forwarded=is_forwarded)
+    applying = barnabas(proxy.bootstrap, "apply", state, "--yes", "--allow-destroy")
     hold.wait()
     applying.kill()
     assert ended(applying)[0] == -signal.SIGKILL
-    assert run("plan", wanted).exit_code == 2, "it was half-way"
-    done = run("apply", wanted, "--yes", "--allow-destroy")
+    assert run("plan", state).exit_code == 2, "it was half-way"
+    done = run("apply", state, "--yes", "--allow-destroy")
     assert done.exit_code == 0, done.output
-    assert run("plan", wanted).stdout == NOTHING_TO_DO
+    assert run("plan", state).stdout == NOTHING_TO_DO

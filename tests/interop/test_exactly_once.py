@@ -1,4 +1,4 @@
-"""Exactly once under fire: applications transform in transactions while the broker is killed at random moments.
+"""Exactly-once delivery: applications transform in transactions while the broker is killed at random moments.
 
 EOS_SECONDS is how long: `make soak-eos` takes three minutes each.
 """
@@ -22,11 +22,11 @@ from interop import candidate, reference
 SECONDS = int(os.environ.get("EOS_SECONDS", "20"))
 INPUTS_PER_SECOND = 200
 PARTITIONS_COUNT = 3
-#: After the last kill: the session of the member that was killed times out, and its transaction is taken over.
+#: After the last kill: the killed member's session times out, and its transaction is taken over.
 WAIT_S = 60
 COMMAND = Path(sys.executable).with_name("barnabas")
-#: Each start of a broker begins the sessions of its groups' members anew: they must be shorter than most of the pauses
-#: between two kills, or one who has gone is never missed.
+#: Each restart of a broker restarts the sessions of its groups' members: they must be shorter than most of the pauses
+#: between two kills, or a dead member never expires.
 PROPERTIES = {
     "group.initial.rebalance.delay.ms": "0",
     "group.min.session.timeout.ms": "1000",
@@ -48,7 +48,7 @@ APPLICATIONS: dict[str, Sequence[str | Path]] = {
 
 @contextmanager
 def running(command: Sequence[str | Path], log: Path) -> Iterator[subprocess.Popen[bytes]]:
-    """A program, until the block ends."""
+    """Run a program until the block ends."""
     with log.open("ab") as output:
         process = subprocess.Popen(
             [str(part) for part in command], cwd=HERE.parent, stdout=output, stderr=output
@@ -60,8 +60,8 @@ def running(command: Sequence[str | Path], log: Path) -> Iterator[subprocess.Pop
         process.wait()
 
 
-class Fire:
-    """A broker that is killed and started again, on the same port and the same data."""
+class KillTest:
+    """A broker that is killed and restarted on the same port and data."""
 
     def __init__(self, home: Path, seed: int) -> None:
         self.home, self.rng = home, random.Random(seed)
@@ -72,7 +72,7 @@ class Fire:
     def start(self) -> Broker:
         return candidate.start(self.home, PROPERTIES, self.port)
 
-    def burn(self, seconds: float) -> None:
+    def run(self, seconds: float) -> None:
         """Kill it at random moments until the time is over."""
         end_s = time.monotonic() + seconds
         while time.monotonic() < end_s:
@@ -84,17 +84,17 @@ class Fire:
 
 
 @pytest.fixture
-def fire(tmp_path: Path) -> Iterator[Fire]:
-    burning = Fire(tmp_path, seed=SECONDS)
-    yield burning
-    burning.broker.stop()
+def kill_test(tmp_path: Path) -> Iterator[KillTest]:
+    killing = KillTest(tmp_path, seed=SECONDS)
+    yield killing
+    killing.broker.stop()
 
 
 @pytest.mark.parametrize("application", APPLICATIONS)
 def test_each_input_has_exactly_one_output_whenever_the_broker_is_killed(
-    fire: Fire, application: str, tmp_path: Path
+    kill_test: KillTest, application: str, tmp_path: Path
 ) -> None:
-    bootstrap = fire.broker.bootstrap
+    bootstrap = kill_test.broker.bootstrap
     admin = AdminClient({"bootstrap.servers": bootstrap})
     for made in admin.create_topics([NewTopic(name, PARTITIONS_COUNT) for name in ("in", "out")]).values():
         made.result()
@@ -106,10 +106,10 @@ def test_each_input_has_exactly_one_output_whenever_the_broker_is_killed(
         running([*sending, "--bootstrap", bootstrap], tmp_path / "inputs.log") as producing,
         running(app, tmp_path / "application.log"),
     ):
-        fire.burn(SECONDS)
+        kill_test.run(SECONDS)
         assert producing.wait(WAIT_S) == 0, (tmp_path / "inputs.log").read_text()[-2000:]
         checking = [*eos, "check", "in", "out", "--wait", str(WAIT_S), "--bootstrap", bootstrap]
         checked = subprocess.run([str(part) for part in checking], capture_output=True, text=True)
-    assert fire.kills_count > 0
-    told = (tmp_path / "application.log").read_text(errors="replace")[-3000:]
-    assert checked.returncode == 0, checked.stdout + checked.stderr + told
+    assert kill_test.kills_count > 0
+    output = (tmp_path / "application.log").read_text(errors="replace")[-3000:]
+    assert checked.returncode == 0, checked.stdout + checked.stderr + output

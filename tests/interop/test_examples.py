@@ -1,4 +1,4 @@
-"""The examples that need a cluster do what they say."""
+"""The examples that need a cluster work as described."""
 
 import subprocess
 import sys
@@ -10,7 +10,7 @@ from support.documents import ROOT
 MILLION_EVENTS_S = 240
 
 
-def test_a_million_events_come_back_as_they_went(broker: Broker) -> None:
+def test_a_million_events_round_trip(broker: Broker) -> None:
     example = ROOT / "examples" / "million_events.py"
     command = [sys.executable, str(example), "--bootstrap", broker.bootstrap, "--partitions", "3"]
     done = subprocess.run(command, capture_output=True, text=True, timeout=MILLION_EVENTS_S, check=False)

@@ -19,7 +19,7 @@ KNOWN_FILES = re.compile(
 
 @dataclass
 class Written:
-    """The data directory of a broker that was stopped after every codec had filled some segments."""
+    """The data directory of a broker that was stopped after it had filled some segments with every codec."""
 
     data_dir: Path
 
@@ -53,7 +53,7 @@ def dump(files: list[Path], *options: str) -> str:
 
 
 @pytest.mark.parametrize("codec", CODECS)
-def test_every_log_segment_reads_record_by_record(written: Written, codec: str) -> None:
+def test_every_log_segment_is_readable_record_by_record(written: Written, codec: str) -> None:
     segments = written.files(".log", codec)
     assert len(segments) >= 3
     printed = dump(segments, "--deep-iteration")
@@ -64,14 +64,14 @@ def test_every_log_segment_reads_record_by_record(written: Written, codec: str) 
     assert "invalid bytes" not in printed
 
 
-def test_every_index_is_sane(written: Written) -> None:
+def test_every_index_is_valid(written: Written) -> None:
     indexes = written.files(".index") + written.files(".timeindex")
     assert len(indexes) >= 2 * 3 * len(CODECS)
     printed = dump(indexes, "--index-sanity-check")
     assert printed.count("passed sanity check") == len(indexes)
 
 
-def test_every_index_entry_points_at_its_batch(written: Written) -> None:
+def test_every_index_entry_points_to_its_batch(written: Written) -> None:
     indexes = written.files(".index") + written.files(".timeindex")
     printed = dump(indexes, "--verify-index-only").lower()
     assert printed.count("dumping ") == len(indexes)
@@ -84,7 +84,7 @@ def test_full_segments_have_index_entries(written: Written) -> None:
         assert len(re.findall(r"offset: \d+", dump([index]))) > 10
 
 
-def test_every_producer_snapshot_names_its_producer(written: Written) -> None:
+def test_every_producer_snapshot_has_its_producer(written: Written) -> None:
     snapshots = written.files(".snapshot")
     assert len(snapshots) >= len(CODECS)
     printed = dump(snapshots)

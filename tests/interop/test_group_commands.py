@@ -1,4 +1,4 @@
-"""`barnabas groups`, `transactions` and `verify-eos` against real members, producers and applications."""
+"""`barnabas groups`, `transactions` and `verify-eos` with real members, producers and applications."""
 
 import json
 import threading
@@ -21,7 +21,7 @@ RECORDS_COUNT = 10
 
 @pytest.fixture
 def run(broker: Broker) -> Run:
-    """Runs a command with --json; gives what it prints, or its error's name."""
+    """Return a function that runs a command with --json; it returns the output, or the name of the error."""
 
     def invoke(*arguments: str) -> Any:
         result = CliRunner().invoke(
@@ -34,7 +34,7 @@ def run(broker: Broker) -> Run:
 
 @pytest.fixture
 def topics(broker: Broker, names: Iterator[str]) -> Callable[[int], str]:
-    """Makes a topic with two partitions and as many records in each."""
+    """Return a function that creates a topic with two partitions and as many records in each."""
     admin = AdminClient({"bootstrap.servers": broker.bootstrap})
     producer = Producer({"bootstrap.servers": broker.bootstrap})
 
@@ -64,7 +64,7 @@ def consumer(broker: Broker, group: str, protocol: str = "classic", **options: A
 
 
 def read(member: Consumer, count: int) -> list[Any]:
-    """That many records."""
+    """Return that many records."""
     records: list[Any] = []
     deadline_s = time.monotonic() + WAIT_S
     while len(records) < count:
@@ -77,13 +77,13 @@ def read(member: Consumer, count: int) -> list[Any]:
 
 
 def committed(run: Run, group: str) -> dict[int, tuple[int, int]]:
-    """Partition -> (committed offset, lag)."""
+    """Return partition -> (committed offset, lag)."""
     found = run("groups", "offsets", group)
     return {each["partition"]: (each["committed"], each["lag"]) for each in found}
 
 
 @pytest.mark.parametrize("protocol", ["classic", "consumer"])
-def test_a_group_is_seen_while_it_reads_and_set_back_when_it_is_gone(
+def test_an_active_group_is_described_and_reset_after_it_stopped(
     broker: Broker, run: Run, topics: Callable[[], str], protocol: str
 ) -> None:
     topic = topics()
@@ -122,9 +122,7 @@ def test_a_group_is_seen_while_it_reads_and_set_back_when_it_is_gone(
     assert run("groups", "delete", group) == "GROUP_ID_NOT_FOUND"
 
 
-def test_offsets_are_committed_for_a_group_that_never_was(
-    broker: Broker, run: Run, topics: Callable[[], str]
-) -> None:
+def test_offsets_are_committed_for_a_new_group(broker: Broker, run: Run, topics: Callable[[], str]) -> None:
     topic = topics()
     group = f"group-of-{topic}"
     assert run("groups", "offsets", group) == "GROUP_ID_NOT_FOUND"
@@ -144,9 +142,7 @@ def transactional(broker: Broker, transactional_id: str) -> Producer:
     return producer
 
 
-def test_a_transaction_is_seen_while_it_is_open(
-    broker: Broker, run: Run, topics: Callable[[int], str]
-) -> None:
+def test_an_open_transaction_is_described(broker: Broker, run: Run, topics: Callable[[int], str]) -> None:
     topic = topics(0)
     name = f"tx-of-{topic}"
     producer = transactional(broker, name)
@@ -171,7 +167,7 @@ def test_a_transaction_is_seen_while_it_is_open(
 
 
 class Copier:
-    """An application that copies numbered inputs, five to a transaction, until it is told to stop."""
+    """An application that copies numbered inputs, five to a transaction, until it is stopped."""
 
     def __init__(self, broker: Broker, source: str, target: str, *, aborts: bool = False) -> None:
         self._target, self._aborts = target, aborts
@@ -211,7 +207,7 @@ class Copier:
 
 
 @pytest.mark.parametrize("aborts", [False, True])
-def test_an_application_that_copies_in_transactions_does_so_exactly_once(
+def test_a_transactional_copy_is_exactly_once(
     broker: Broker, run: Run, topics: Callable[[int], str], aborts: bool
 ) -> None:
     source, target = topics(0), topics(0)
@@ -224,20 +220,20 @@ def test_an_application_that_copies_in_transactions_does_so_exactly_once(
 
 
 class Careless:
-    """Applications that copy without transactions, and are killed once between the output and the commit."""
+    """Applications that copy without transactions, and are killed once between output and commit."""
 
     def __init__(self, broker: Broker, source: str, target: str) -> None:
         self._broker, self._source, self._target = broker, source, target
         self._producer = Producer({"bootstrap.servers": broker.bootstrap})
 
     def run(self, count: int, *, commit_first: bool) -> None:
-        """Copy half of the inputs, be killed, and begin again."""
+        """Copy half of the inputs, be killed, and restart."""
         self._copy(count // 2, count // 2 - 5, commit_first=commit_first)
         self._copy(count, count, commit_first=commit_first)
         self._producer.flush()
 
     def _copy(self, up_to: int, survives: int, *, commit_first: bool) -> None:
-        """What is read beyond `survives` is written without a commit, or committed without being written."""
+        """Records beyond `survives` are written without a commit, or committed without being written."""
         reader = consumer(self._broker, f"careless-with-{self._source}")
         reader.subscribe([self._source])
         committed = reader.committed([TopicPartition(self._source, each) for each in (0, 1)], WAIT_S)
@@ -251,7 +247,7 @@ class Careless:
 
 
 @pytest.mark.parametrize(("commit_first", "fault"), [(False, "duplicated"), (True, "lost")])
-def test_an_application_without_transactions_is_found_out(
+def test_faults_of_a_copy_without_transactions_are_found(
     broker: Broker, run: Run, topics: Callable[[int], str], commit_first: bool, fault: str
 ) -> None:
     source, target = topics(0), topics(0)

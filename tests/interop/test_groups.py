@@ -18,7 +18,7 @@ CASES = [(kind.name, strategy) for kind in KINDS.values() for strategy in kind.s
 
 @contextmanager
 def members(name: str, broker: Broker, log_dir: Path) -> Iterator[tuple[Client, Client]]:
-    """Two programs of the same client."""
+    """Start two programs of the same client."""
     first, second = (Client(KINDS[name], broker.bootstrap, log_dir / f"{number}.log") for number in (1, 2))
     try:
         yield first, second
@@ -37,7 +37,7 @@ def values(*each: Client) -> set[str]:
 
 
 def produce(helper: Client, topic: str, *numbers: int) -> set[str]:
-    """Write a value for each number, in turns to all partitions."""
+    """Write a value for each number, alternating between all partitions."""
     for partition in ALL:
         records = [{"key": None, "value": str(number)} for number in numbers if number % 4 == partition]
         arguments: dict[str, Any] = {"records": records, "codec": "none", "idempotent": False}
@@ -46,7 +46,7 @@ def produce(helper: Client, topic: str, *numbers: int) -> set[str]:
 
 
 @pytest.mark.parametrize(("name", "strategy"), CASES, ids=[f"{name} {how}".strip() for name, how in CASES])
-def test_members_share_the_work_and_take_over(
+def test_members_share_the_partitions_and_take_over(
     name: str, strategy: str, broker: Broker, helper: Client, absent: str, tmp_path: Path
 ) -> None:
     topic = make_topic(helper, absent, PARTITIONS_COUNT)
@@ -72,18 +72,18 @@ def test_members_share_the_work_and_take_over(
         one.do("leave_group")
 
 
-#: What users of each library see of a static member that another one has replaced.
+#: The error in each library when another static member has taken the instance id.
 FENCED = {"java": "FencedInstanceIdException", "confluent-kafka": "_FATAL"}
 
 
 def assignments_count(member: Client) -> int:
-    """How often it was told what it has."""
+    """Return the number of assignments that the member has received."""
     count: int = member.do("membership")["assignments"]
     return count
 
 
 @pytest.mark.parametrize("name", FENCED)
-def test_a_static_member_of_a_classic_group_comes_back_without_a_rebalance_and_fences_who_has_its_name(
+def test_a_static_classic_member_returns_without_a_rebalance_and_fences_duplicates(
     name: str, broker: Broker, helper: Client, absent: str, tmp_path: Path
 ) -> None:
     topic = make_topic(helper, absent, PARTITIONS_COUNT)
@@ -92,7 +92,7 @@ def test_a_static_member_of_a_classic_group_comes_back_without_a_rebalance_and_f
         one.do("join_group", **joining, instance="first")
         two.do("join_group", **joining, instance="second")
         eventually(lambda: len(owned(one)) == len(owned(two)) == PARTITIONS_COUNT // 2)
-        firsts, seconds, told_count = owned(one), owned(two), assignments_count(two)
+        firsts, seconds, seen_count = owned(one), owned(two), assignments_count(two)
         one.do("leave_group")
         one.do("join_group", **joining, instance="first")
         eventually(lambda: owned(one) == firsts)
@@ -103,8 +103,8 @@ def test_a_static_member_of_a_classic_group_comes_back_without_a_rebalance_and_f
         eventually(lambda: error_of(one) == FENCED[name])
         after = produce(helper, topic, *range(40, 80))
         eventually(lambda: values(two, three) >= after)
-        assert (owned(two), assignments_count(two)) == (seconds, told_count)
-        three.do("leave_group")  # for longer than its session takes
+        assert (owned(two), assignments_count(two)) == (seconds, seen_count)
+        three.do("leave_group")  # for longer than its session timeout
         eventually(lambda: owned(two) == ALL)
         two.do("leave_group")
 

@@ -1,4 +1,4 @@
-"""What only the Java Admin client asks: the cluster, its features and quorum, producers, log directories."""
+"""Requests that only the Java Admin client sends: cluster, features, quorum, producers, log directories."""
 
 import pytest
 from interop.brokers import Broker
@@ -22,7 +22,7 @@ def error_of(java: Client, operation: str, **arguments: object) -> str:
     return caught.value.name
 
 
-def test_it_describes_the_cluster_and_what_may_be_done_to_it(java: Client, broker: Broker) -> None:
+def test_the_cluster_is_described_with_authorized_operations(java: Client, broker: Broker) -> None:
     described = java.do("cluster")
     assert described["controller"] == broker.node_id
     assert described["fenced"] == 0
@@ -31,46 +31,48 @@ def test_it_describes_the_cluster_and_what_may_be_done_to_it(java: Client, broke
     assert described["operations"] == ["ALTER", "ALTER_CONFIGS", *every_operation]
 
 
-def test_it_describes_the_features_and_is_refused_those_that_there_are_not(java: Client) -> None:
+def test_features_are_described_and_unknown_ones_rejected(java: Client) -> None:
     assert java.do("features")["supported"]["metadata.version"] == [7, 30]
     for feature, level in (("no.such.version", 1), ("metadata.version", 999)):
         error = error_of(java, "try_feature", key=feature, count=level)
         assert error == "InvalidUpdateVersionException"
 
 
-def test_it_describes_the_quorum(java: Client, broker: Broker) -> None:
+def test_the_quorum_is_described(java: Client, broker: Broker) -> None:
     me = broker.node_id
     assert java.do("quorum") == {"leader": me, "voters": [me], "observers": 0}
 
 
-def test_it_cannot_change_the_voters_of_a_quorum_that_is_fixed(java: Client, target: str) -> None:
-    """Kafka first looks for the voter that is to be added, and finds nobody."""
+def test_voters_of_a_static_quorum_cannot_be_changed(java: Client, target: str) -> None:
+    """Kafka first connects to the new voter, and fails."""
     added = {"kafka": "TimeoutException", "barnabas": "UnsupportedVersionException"}
     assert error_of(java, "add_voter", broker=77) == added[target]
     assert error_of(java, "remove_voter", broker=77) == "VoterNotFoundException"
 
 
-def test_it_cannot_unregister_a_broker_that_there_is_not(java: Client) -> None:
+def test_an_unknown_broker_cannot_be_unregistered(java: Client) -> None:
     assert error_of(java, "unregister_broker", broker=77) == "BrokerIdNotRegisteredException"
 
 
-def test_it_lists_the_resources_that_have_configs(java: Client, broker: Broker, topic: str) -> None:
+def test_resources_with_configs_are_listed(java: Client, broker: Broker, topic: str) -> None:
     resources = java.do("config_resources")
     assert topic in resources["TOPIC"]
     assert resources["BROKER"] == resources["BROKER_LOGGER"] == [str(broker.node_id)]
 
 
-def test_it_describes_a_topic_by_its_id(java: Client, topic: str) -> None:
+def test_a_topic_is_described_by_its_id(java: Client, topic: str) -> None:
     assert java.do("topic_by_id", topic=topic) == topic
 
 
-def test_it_sees_the_producers_of_a_partition_and_its_largest_timestamp(java: Client, topic: str) -> None:
+def test_the_producers_of_a_partition_and_its_maximum_timestamp_are_returned(
+    java: Client, topic: str
+) -> None:
     java.do("produce", topic=topic, partition=0, records=RECORDS, codec="none", idempotent=True)
     assert java.do("producers", topic=topic, partition=0) == [2]
     assert java.do("max_timestamp", topic=topic, partition=0) == [1, 30]
 
 
-def test_it_sees_in_which_directory_a_replica_lies(
+def test_a_replicas_log_directory_is_returned(
     java: Client, helper: Client, broker: Broker, absent: str
 ) -> None:
     make_topic(helper, absent)
@@ -81,9 +83,7 @@ def test_it_sees_in_which_directory_a_replica_lies(
     eventually(lambda: directory() == str(broker.data_dir))
 
 
-def test_it_moves_a_replica_to_a_directory_that_the_broker_has_and_to_no_other(
-    java: Client, broker: Broker, topic: str
-) -> None:
+def test_a_replica_moves_only_to_an_existing_directory(java: Client, broker: Broker, topic: str) -> None:
     replica = {"topic": topic, "partition": 0, "broker": broker.node_id}
     java.do("move_replica", value=str(broker.data_dir), **replica)
     assert error_of(java, "move_replica", value="/no/such/directory", **replica) == "LogDirNotFoundException"

@@ -1,4 +1,4 @@
-"""What the Java Admin client asks of coordinators: groups, their offsets and members, and transactions."""
+"""Requests of the Java Admin client to coordinators: groups, their offsets and members, and transactions."""
 
 from collections.abc import Iterator
 
@@ -32,7 +32,7 @@ def error_of(java: Client, operation: str, **arguments: object) -> str:
 @pytest.mark.parametrize(
     ("protocol", "kind", "assignor"), [("classic", "Classic", "range"), ("consumer", "Consumer", "uniform")]
 )
-def test_it_sees_a_group_while_it_reads_and_deletes_it_when_it_is_empty(
+def test_an_active_group_is_described_and_deleted_when_it_is_empty(
     java: Client, broker: Broker, topic: str, group: str, protocol: str, kind: str, assignor: str
 ) -> None:
     java.do("join_group", topic=topic, group=group, protocol=protocol)
@@ -48,7 +48,7 @@ def test_it_sees_a_group_while_it_reads_and_deletes_it_when_it_is_empty(
     assert error_of(java, "consumer_group", group=group) == "GroupIdNotFoundException"
 
 
-def test_it_describes_a_classic_group_and_removes_its_members(java: Client, topic: str, group: str) -> None:
+def test_a_classic_group_is_described_and_its_members_removed(java: Client, topic: str, group: str) -> None:
     java.do("join_group", topic=topic, group=group, protocol="classic")
     eventually(lambda: java.do("membership")["partitions"] == [0])
     described = java.do("classic_group", group=group)
@@ -59,7 +59,7 @@ def test_it_describes_a_classic_group_and_removes_its_members(java: Client, topi
     java.do("leave_group")
 
 
-def test_it_commits_reads_and_forgets_the_offsets_of_a_group(java: Client, topic: str, group: str) -> None:
+def test_offsets_of_a_group_are_committed_fetched_and_deleted(java: Client, topic: str, group: str) -> None:
     tp = {"group": group, "topic": topic, "partition": 0}
     java.do("commit", before=0, **tp)
     assert java.do("committed", group=group) == {f"{topic}-0": 0}
@@ -67,7 +67,7 @@ def test_it_commits_reads_and_forgets_the_offsets_of_a_group(java: Client, topic
     assert java.do("committed", group=group) == {}
 
 
-def test_it_sees_a_transaction_and_fences_its_producer(
+def test_a_transaction_is_described_and_its_producer_fenced(
     java: Client, broker: Broker, topic: str, transactional_id: str
 ) -> None:
     mine = {"transactional_id": transactional_id}
@@ -80,7 +80,7 @@ def test_it_sees_a_transaction_and_fences_its_producer(
     assert error_of(java, "end_transaction", **mine) == "ProducerFencedException"
 
 
-def test_it_terminates_a_transaction(java: Client, topic: str, transactional_id: str) -> None:
+def test_a_transaction_is_terminated(java: Client, topic: str, transactional_id: str) -> None:
     mine = {"transactional_id": transactional_id}
     java.do("begin_transaction", topic=topic, partition=0, value="open", **mine)
     java.do("terminate", **mine)
@@ -88,6 +88,6 @@ def test_it_terminates_a_transaction(java: Client, topic: str, transactional_id:
     assert error_of(java, "end_transaction", **mine) == "ProducerFencedException"
 
 
-def test_it_aborts_a_transaction_in_one_partition(java: Client, topic: str, transactional_id: str) -> None:
+def test_a_transaction_is_aborted_in_one_partition(java: Client, topic: str, transactional_id: str) -> None:
     java.do("begin_transaction", topic=topic, partition=0, value="hangs", transactional_id=transactional_id)
     assert [java.do("abort", topic=topic, partition=0) for _ in range(2)] == [1, 0]

@@ -1,7 +1,7 @@
-"""Apache Kafka's own integration tests: a selection that says much in little time. `make kafka-tests` runs all."""
+"""A representative, quick selection of Apache Kafka's own integration tests. `make kafka-tests` runs all."""
 
 import pytest
-from interop.kafka_tests.classify import judge, rules
+from interop.kafka_tests.classify import classify, rules
 from interop.kafka_tests.harness import Harness, broker_classes, build
 from interop.kafka_tests.results import Result
 
@@ -31,16 +31,16 @@ def named(result: Result) -> str:
 
 
 @pytest.mark.parametrize("class_name", CLASSES)
-def test_a_class_of_kafka_s_fails_only_where_it_is_listed(harness: Harness, class_name: str) -> None:
+def test_a_class_of_kafkas_tests_fails_only_as_listed(harness: Harness, class_name: str) -> None:
     known = rules()
     run = harness.run(class_name)
-    outcomes = [(each, judge(each, known).outcome) for each in run.results.values()]
+    outcomes = [(each, classify(each, known).outcome) for each in run.results.values()]
     assert [named(each) for each, outcome in outcomes if outcome == "failed"] == []
     assert run.complete
     assert "passed" in {outcome for _, outcome in outcomes}
 
 
-def test_the_test_jars_hold_classes_of_all_three_kinds() -> None:
+def test_the_test_jars_have_classes_of_all_three_kinds() -> None:
     build()
     found = broker_classes()
     assert {

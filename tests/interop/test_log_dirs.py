@@ -1,4 +1,4 @@
-"""Kafka's tools move replicas between our log directories, and Kafka goes on with what we have moved."""
+"""Kafka's tools move replicas between our log directories, and Kafka continues with replicas that we have moved."""
 
 import json
 from collections.abc import Iterator
@@ -29,7 +29,7 @@ def settings(home: Path) -> dict[str, str]:
 
 @pytest.fixture
 def running(target: str, tmp_path: Path) -> Iterator[Broker]:
-    """The broker under test with two log directories, `data` and `more`."""
+    """Run the broker under test with two log directories, `data` and `more`."""
     broker = START[target](tmp_path, settings(tmp_path))
     yield broker
     broker.stop()
@@ -47,7 +47,7 @@ def values(bootstrap: str) -> list[int]:
 
 
 def where(bootstrap: str) -> dict[str, bool]:
-    """The last part of a directory's path -> whether the replica there is a future one."""
+    """Return the last component of a directory's path -> whether its replica is a future one."""
     with BlockingClient(bootstrap) as client:
         found = client.admin.describe_log_dirs(1, [T0])
     return {Path(each.path).name: each.replicas[T0].is_future for each in found if T0 in each.replicas}
@@ -64,9 +64,11 @@ def the_other(directory: str) -> str:
 
 
 def throttle(bootstrap: str, bytes_per_second: str) -> None:
-    wish = {Resource(ResourceKind.BROKER, ""): [AlterConfigOp(THROTTLE, OpType.SET, bytes_per_second)]}
+    move_request = {
+        Resource(ResourceKind.BROKER, ""): [AlterConfigOp(THROTTLE, OpType.SET, bytes_per_second)]
+    }
     with BlockingClient(bootstrap) as client:
-        assert list(client.admin.alter_configs(wish).values()) == [None]
+        assert list(client.admin.alter_configs(move_request).values()) == [None]
 
 
 def move(bootstrap: str, directory: Path) -> None:
@@ -74,13 +76,13 @@ def move(bootstrap: str, directory: Path) -> None:
         assert client.admin.alter_replica_log_dirs(1, {T0: str(directory)}) == {T0: None}
 
 
-def test_kafkas_tools_move_a_replica_and_see_where_it_is(running: Broker, tmp_path: Path) -> None:
+def test_kafkas_tools_move_a_replica_and_show_its_directory(running: Broker, tmp_path: Path) -> None:
     make_topic(running.bootstrap)
     produce(running.bootstrap, *range(100))
     [start] = where(running.bootstrap)
-    wanted = {"topic": "t", "partition": 0, "replicas": [1], "log_dirs": [str(tmp_path / the_other(start))]}
+    moved = {"topic": "t", "partition": 0, "replicas": [1], "log_dirs": [str(tmp_path / the_other(start))]}
     plan = tmp_path / "plan.json"
-    plan.write_text(json.dumps({"version": 1, "partitions": [wanted]}))
+    plan.write_text(json.dumps({"version": 1, "partitions": [moved]}))
     address = ("--bootstrap-server", running.bootstrap)
     tool("kafka-reassign-partitions", *address, "--reassignment-json-file", plan, "--execute")
     until(lambda: where(running.bootstrap) == {the_other(start): False})
@@ -97,7 +99,7 @@ def test_kafkas_tools_move_a_replica_and_see_where_it_is(running: Broker, tmp_pa
 
 
 @pytest.mark.parametrize("finished", [True, False])
-def test_kafka_goes_on_with_a_replica_that_barnabas_moves(tmp_path: Path, finished: bool) -> None:
+def test_kafka_continues_with_a_replica_that_barnabas_moves(tmp_path: Path, finished: bool) -> None:
     kafka = reference.start(tmp_path, settings(tmp_path))
     try:
         make_topic(kafka.bootstrap)

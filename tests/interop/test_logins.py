@@ -1,4 +1,4 @@
-"""Real clients and Kafka's tools log in: by PLAIN and both kinds of SCRAM, and with a wrong password."""
+"""Real clients and Kafka's tools log in with PLAIN and both kinds of SCRAM, and with a wrong password."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -16,7 +16,7 @@ LOGGING_IN = [kind.name for kind in KINDS.values() if kind.logs_in]
 
 @pytest.fixture(scope="module")
 def address(target: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """Of the listener on which clients log in; `admin` has made the users of SCRAM with Kafka's own tool."""
+    """Return the address of the SASL listener; `admin` has created the SCRAM users with Kafka's own tool."""
     home, address = tmp_path_factory.mktemp("logins"), sasl.free_address()
     broker = START[target](home, sasl.SETTINGS, listeners=[f"{sasl.LISTENER}://{address}"])
     try:
@@ -32,7 +32,7 @@ def address(target: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[s
 
 
 def properties(home: Path, mechanism: str, user: str, password: str | None = None) -> Path:
-    """A file for --command-config."""
+    """Write a file for --command-config."""
     given = sasl.client_properties(mechanism, user, password or f"{user}-secret")
     path = home / f"{user}.properties"
     path.write_text("".join(f"{key}={value}\n" for key, value in given.items()))
@@ -65,7 +65,7 @@ def test_a_client_logs_in_and_works(address: str, tmp_path: Path, name: str, mec
 
 @pytest.mark.parametrize("name", ["java", "franz-go", "kafkajs"])
 @pytest.mark.parametrize("mechanism", USERS)
-def test_a_client_with_a_wrong_password_sees_why(
+def test_a_client_with_a_wrong_password_gets_the_reason(
     address: str, tmp_path: Path, name: str, mechanism: str
 ) -> None:
     client = Client(KINDS[name], address, tmp_path / "client.log", (mechanism, USERS[mechanism], "wrong"))
@@ -85,7 +85,7 @@ def test_kafka_topics_logs_in_with_a_command_config(address: str, tmp_path: Path
     assert topic in run("kafka-topics", address, config, "--list").split()
 
 
-def test_kafka_topics_says_that_the_login_failed(address: str, tmp_path: Path) -> None:
+def test_kafka_topics_reports_that_the_login_failed(address: str, tmp_path: Path) -> None:
     config = properties(tmp_path, "SCRAM-SHA-256", "carol", "wrong")
     done = tool(
         "kafka-topics", "--bootstrap-server", address, "--command-config", config, "--list", check=False

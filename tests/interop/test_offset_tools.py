@@ -1,4 +1,4 @@
-"""Kafka's tools on committed offsets: told, moved, deleted, and printed from the topic that they are kept in."""
+"""Kafka's tools on committed offsets: described, reset, deleted, and printed from their topic."""
 
 import json
 import time
@@ -24,7 +24,7 @@ class Groups:
         return done.stdout + done.stderr
 
     def offset(self, group: str, topic: str) -> tuple[int, int]:
-        """What is committed for the topic's only partition, and the lag."""
+        """Return the committed offset of the topic's only partition, and the lag."""
         rows = [line.split() for line in self("--describe", "--group", group, "--offsets").splitlines()]
         [row] = [row for row in rows if row[:3] == [group, topic, "0"]]
         return int(row[3]), int(row[5])
@@ -37,7 +37,7 @@ def groups(broker: Broker) -> Groups:
 
 @pytest.fixture
 def group(broker: Broker, topic: str) -> str:
-    """A group that has committed offset 4 of a topic with ten records, and has no members."""
+    """Create a group without members that has committed offset 4 of a topic with ten records."""
     producer = Producer({"bootstrap.servers": broker.bootstrap})
     for number in range(RECORDS_COUNT):
         producer.produce(topic, str(number), partition=0)
@@ -68,27 +68,27 @@ def test_a_group_is_listed_and_described(groups: Groups, group: str, topic: str)
     ],
 )
 def test_offsets_are_reset(groups: Groups, group: str, topic: str, where: list[str], offset: int) -> None:
-    asked = ["--reset-offsets", "--group", group, "--topic", topic, *where]
-    groups(*asked, "--dry-run")
+    arguments = ["--reset-offsets", "--group", group, "--topic", topic, *where]
+    groups(*arguments, "--dry-run")
     assert groups.offset(group, topic) == (4, 6)
-    groups(*asked, "--execute")
+    groups(*arguments, "--execute")
     assert groups.offset(group, topic) == (offset, RECORDS_COUNT - offset)
 
 
 def test_offsets_and_groups_are_deleted(groups: Groups, group: str, topic: str) -> None:
-    told = groups("--delete-offsets", "--group", group, "--topic", topic)
-    assert "Successful" in told, told
+    output = groups("--delete-offsets", "--group", group, "--topic", topic)
+    assert "Successful" in output, output
     rows = [line.split()[:2] for line in groups("--describe", "--group", group, "--offsets").splitlines()]
     assert [group, topic] not in rows
-    told = groups("--delete", "--group", group)
-    assert "was successful" in told, told
+    output = groups("--delete", "--group", group)
+    assert "was successful" in output, output
     assert group not in groups("--list").splitlines()
 
 
-def test_a_group_without_a_topic_s_offset_begins_where_it_is_told(
+def test_a_group_without_an_offset_starts_at_the_offset_set_by_the_tool(
     broker: Broker, groups: Groups, group: str, topic: str
 ) -> None:
-    """A consumer goes on from what the tool has set."""
+    """A consumer continues at the tool's offset."""
     groups("--reset-offsets", "--group", group, "--topic", topic, "--to-offset", "8", "--execute")
     settings = {"bootstrap.servers": broker.bootstrap, "group.id": group, "auto.offset.reset": "earliest"}
     consumer = Consumer(settings)
@@ -121,6 +121,6 @@ def test_kafkas_formatter_prints_committed_offsets(broker: Broker, group: str, t
     assert key == {"group": group, "topic": topic, "partition": 0}
     assert value["version"] == 4
     data = value["data"]
-    text = data["metadata"].rstrip("\0")  # confluent-kafka sends C's end of a string along
+    text = data["metadata"].rstrip("\0")  # confluent-kafka sends C's end of string along
     assert (data["offset"], data["leaderEpoch"], text) == (4, -1, "by hand")
     assert abs(data["commitTimestamp"] / 1_000 - time.time()) < 600

@@ -1,4 +1,6 @@
-"""The same policies in Java on Apache Kafka and in Python on Barnabas are told the same and answer the same."""
+"""The same policies in Java on Apache Kafka and in Python on Barnabas get the same arguments and have the same
+results.
+"""
 
 import subprocess
 from collections.abc import Iterator
@@ -95,8 +97,8 @@ def sides(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sides]:
         yield Sides(of_kafka, of_barnabas)
 
 
-def told(error_code: int, message: str | None) -> tuple[ErrorCode, str | None]:
-    """A policy's own words; other messages are each broker's own."""
+def policy_message(error_code: int, message: str | None) -> tuple[ErrorCode, str | None]:
+    """Return a policy's own message; other messages differ between brokers."""
     return ErrorCode(error_code), message if error_code == ErrorCode.POLICY_VIOLATION else None
 
 
@@ -123,13 +125,15 @@ def told(error_code: int, message: str | None) -> tuple[ErrorCode, str | None]:
         ),
     ],
 )
-def test_a_new_topic(
+def test_creation_of_a_topic(
     sides: Sides, topics: list[CreatableTopic], codes: list[ErrorCode], version: int, validate_only: bool
 ) -> None:
     answers = []
     for wire in sides:
         results = create(wire, *topics, version=version, validate_only=validate_only)
-        answers.append({name: told(each.error_code, each.error_message) for name, each in results.items()})
+        answers.append(
+            {name: policy_message(each.error_code, each.error_message) for name, each in results.items()}
+        )
     assert answers[1] == answers[0]
     assert [answers[1][topic.name][0] for topic in topics] == codes
 
@@ -155,7 +159,7 @@ Edits = list[tuple[str, int, str | None]]
         (BROKER, "1", [("log.cleaner.threads", SET, "1"), ("log.retention.ms", DELETE, None)]),
     ],
 )
-def test_configs_altered_one_by_one(
+def test_incrementally_altered_configs(
     sides: Sides, kind: int, name: str, edits: Edits, validate_only: bool
 ) -> None:
     request = incremental_alter_configs.IncrementalAlterConfigsRequest(
@@ -174,8 +178,8 @@ def test_configs_altered_one_by_one(
         validate_only=validate_only,
     )
     [by_kafka, by_barnabas] = [wire.ask(request).responses for wire in sides]
-    assert [told(each.error_code, each.error_message) for each in by_barnabas] == [
-        told(each.error_code, each.error_message) for each in by_kafka
+    assert [policy_message(each.error_code, each.error_message) for each in by_barnabas] == [
+        policy_message(each.error_code, each.error_message) for each in by_kafka
     ]
 
 
@@ -188,7 +192,7 @@ def test_configs_altered_one_by_one(
         (BROKER, "1", {"log.cleaner.threads": "1", "log.retention.ms": "5"}),
     ],
 )
-def test_configs_replaced(sides: Sides, kind: int, name: str, configs: dict[str, str]) -> None:
+def test_replaced_configs(sides: Sides, kind: int, name: str, configs: dict[str, str]) -> None:
     request = alter_configs.AlterConfigsRequest(
         resources=[
             alter_configs.AlterConfigsResource(
@@ -202,12 +206,12 @@ def test_configs_replaced(sides: Sides, kind: int, name: str, configs: dict[str,
         validate_only=True,
     )
     [by_kafka, by_barnabas] = [wire.ask(request).responses for wire in sides]
-    assert [told(each.error_code, each.error_message) for each in by_barnabas] == [
-        told(each.error_code, each.error_message) for each in by_kafka
+    assert [policy_message(each.error_code, each.error_message) for each in by_barnabas] == [
+        policy_message(each.error_code, each.error_message) for each in by_kafka
     ]
 
 
-def test_kafka_s_own_tools_show_what_a_policy_says(tmp_path: Path) -> None:
+def test_kafkas_tools_show_a_policys_message(tmp_path: Path) -> None:
     with (
         policy_module(tmp_path, NAMING) as module,
         EmbeddedBroker({KEYS[0]: module.named("Naming")}) as barnabas,

@@ -1,4 +1,4 @@
-"""Waits by our formulas are those by Apache Kafka's own classes, millisecond by millisecond."""
+"""Throttle times of our formulas equal those of Apache Kafka's own classes, millisecond by millisecond."""
 
 import random
 import subprocess
@@ -33,7 +33,7 @@ def bucket(windows: Windows, limit: float, now_ms: int) -> Record:
 
 @pytest.fixture(scope="module")
 def kafkas(tmp_path_factory: pytest.TempPathFactory) -> Callable[[list[str]], list[int]]:
-    """What Kafka's classes answer to the lines of a script."""
+    """Return a function that runs a script with Kafka's classes."""
     classes = tmp_path_factory.mktemp("classes")
     subprocess.run(["javac", "-cp", f"{reference.fetch()}/*", "-d", classes, SOURCE], check=True)
 
@@ -46,7 +46,7 @@ def kafkas(tmp_path_factory: pytest.TempPathFactory) -> Callable[[list[str]], li
 
 
 @pytest.mark.parametrize("kind", [rate, bucket], ids=["rate", "bucket"])
-def test_every_wait_is_kafkas(
+def test_every_throttle_time_equals_kafkas(
     kafkas: Callable[[list[str]], list[int]], kind: Callable[[Windows, float, int], Record]
 ) -> None:
     rng = random.Random(599)

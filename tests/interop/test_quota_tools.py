@@ -1,4 +1,4 @@
-"""kafka-configs for quotas, kafka-client-metrics, and a Java producer that tells how it is."""
+"""kafka-configs for quotas, kafka-client-metrics, and a Java producer that pushes metrics."""
 
 import contextlib
 import subprocess
@@ -11,7 +11,7 @@ from interop.brokers import Broker, free_ports
 from interop.reference import java, tool
 from interop.targets import RUNNING
 
-#: A client asks for its subscription when it starts, and pushes an interval later.
+#: A client requests its subscription when it starts, and pushes one interval later.
 PUSHED_TIMEOUT_S = 60.0
 INTERVAL_MS = 500
 
@@ -33,7 +33,7 @@ def run(broker: Broker) -> Tools:
 
 
 @pytest.mark.parametrize(
-    ("entity", "setting", "told"),
+    ("entity", "setting", "output"),
     [
         (
             ("--entity-type", "users", "--entity-name", "alice"),
@@ -67,18 +67,18 @@ def run(broker: Broker) -> Tools:
     ids=["user", "user and default client", "client", "address"],
 )
 def test_kafka_configs_sets_describes_and_deletes_quotas(
-    run: Tools, entity: tuple[str, ...], setting: str, told: str
+    run: Tools, entity: tuple[str, ...], setting: str, output: str
 ) -> None:
     assert "Completed updating" in run("kafka-configs", "--alter", *entity, "--add-config", setting)
     deadline_s = time.monotonic() + 10
-    while told not in (found := run("kafka-configs", "--describe", *entity)):
+    while output not in (found := run("kafka-configs", "--describe", *entity)):
         assert time.monotonic() < deadline_s, found
     run("kafka-configs", "--alter", *entity, "--delete-config", setting.partition("=")[0])
-    while told in (found := run("kafka-configs", "--describe", *entity)):
+    while output in (found := run("kafka-configs", "--describe", *entity)):
         assert time.monotonic() < deadline_s + 20, found
 
 
-def test_kafka_configs_says_which_quota_is_bad(run: Tools) -> None:
+def test_kafka_configs_reports_the_invalid_quota(run: Tools) -> None:
     entity = ("--entity-type", "users", "--entity-name", "alice")
     printed = run("kafka-configs", "--alter", *entity, "--add-config", "producer_byte_rate=0", check=False)
     assert "producer_byte_rate" in printed
@@ -104,7 +104,7 @@ def test_kafka_client_metrics_manages_subscriptions(run: Tools) -> None:
 
 @contextlib.contextmanager
 def perf_producer(bootstrap: str, topic: str) -> Iterator[None]:
-    """Kafka's own producer, at a hundred records a second until the block ends."""
+    """Run Kafka's own producer with a hundred records per second until the block ends."""
     command = java(
         "org.apache.kafka.tools.ProducerPerformance",
         *["--topic", topic, "--num-records", "1000000", "--record-size", "100", "--throughput", "100"],
@@ -117,15 +117,15 @@ def perf_producer(bootstrap: str, topic: str) -> Iterator[None]:
             process.kill()
 
 
-def test_what_a_java_producer_pushes_is_in_the_brokers_metrics() -> None:
+def test_metrics_pushed_by_a_java_producer_are_in_the_brokers_metrics() -> None:
     [port] = free_ports(1)
     with RUNNING["barnabas"]({"barnabas.metrics.listener": f"127.0.0.1:{port}"}) as broker:
         run = Tools(broker.bootstrap)
         arguments = ["--metrics", "*", "--interval", str(INTERVAL_MS)]
         run("kafka-client-metrics", "--alter", "--name", "all", *arguments)
-        run("kafka-topics", "--create", "--topic", "told")
+        run("kafka-topics", "--create", "--topic", "output")
         deadline_s = time.monotonic() + PUSHED_TIMEOUT_S
-        with perf_producer(broker.bootstrap, "told"):
+        with perf_producer(broker.bootstrap, "output"):
             while not (lines := _sums(port)):
                 assert time.monotonic() < deadline_s
                 time.sleep(INTERVAL_MS / 1000)
@@ -134,8 +134,8 @@ def test_what_a_java_producer_pushes_is_in_the_brokers_metrics() -> None:
 
 
 def _sums(port: int) -> list[str]:
-    """What the producer has counted of the records that it sent."""
+    """Return the producer's counters of sent records."""
     with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=10) as answer:
         lines = answer.read().decode().splitlines()
-    wanted = 'metric="org.apache.kafka.producer.record.send.total"'
-    return [line for line in lines if line.startswith("barnabas_client_sum_total{") and wanted in line]
+    expected = 'metric="org.apache.kafka.producer.record.send.total"'
+    return [line for line in lines if line.startswith("barnabas_client_sum_total{") and expected in line]

@@ -1,4 +1,4 @@
-"""The README's commands that need more than pip: kcat, and installing as a newcomer does."""
+"""The README's commands that need more than pip: kcat, and a fresh installation."""
 
 import os
 import shutil
@@ -19,7 +19,7 @@ INSTALL_TIMEOUT_S = 180
 
 @pytest.fixture(scope="module")
 def checkout(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The project's files as a fresh clone has them."""
+    """Copy the project's files like a fresh clone."""
     clone = tmp_path_factory.mktemp("clone")
     listed = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, text=True, check=True)
     for name in filter(None, listed.stdout.split("\0")):
@@ -31,7 +31,7 @@ def checkout(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @contextmanager
 def serving(command: list[str], directory: Path, **environment: str) -> Iterator[None]:
-    """Run a command that ends in a broker, until the block ends."""
+    """Run a command that starts a broker, until the block ends."""
     process = subprocess.Popen(
         command,
         cwd=directory,
@@ -57,7 +57,7 @@ def serving(command: list[str], directory: Path, **environment: str) -> Iterator
         process.stdout.close()
 
 
-def test_kcat_gets_back_what_it_produced(broker: Broker, tmp_path: Path) -> None:
+def test_kcat_reads_what_it_produced(broker: Broker, tmp_path: Path) -> None:
     commands = block_with(README, "sh", "kcat").replace(ADDRESS, broker.bootstrap)
     done = subprocess.run(
         ["sh", "-eu", "-c", commands], cwd=tmp_path, capture_output=True, text=True, check=False, timeout=60

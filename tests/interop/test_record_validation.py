@@ -1,4 +1,4 @@
-"""Produced batches, right or wrong: what Barnabas says of them, and Apache Kafka's broker and consumer."""
+"""Valid and invalid batches: Barnabas compared with Apache Kafka's broker and consumer."""
 
 import os
 import subprocess
@@ -24,10 +24,10 @@ EXAMPLES_COUNT = int(os.environ.get("RECORD_EXAMPLES", "500"))
 SOURCE = Path(reference.__file__).parent / "reference" / "records" / "Batches.java"
 INVALID = "invalid"
 
-#: Whose distance from the clock wraps around in Apache Kafka (docs/differences.md).
+#: Timestamps whose difference to the clock overflows in Apache Kafka (docs/differences.md).
 TAKEN_BY_KAFKA_MS = NOW_MS - 2**63
 
-#: What a consumer of Apache Kafka's reads and Barnabas refuses (docs/differences.md).
+#: Data that Apache Kafka's consumer reads and Barnabas rejects (docs/differences.md).
 REFUSED_MORE = (
     "a number of more than 32 bits",
     "a number of more than 64 bits",
@@ -38,7 +38,7 @@ REFUSED_MORE = (
 
 @contextmanager
 def kafka(classes: Path) -> Iterator[subprocess.Popen[str]]:
-    """Apache Kafka's classes, which answer line by line."""
+    """Run Apache Kafka's classes, which answer line by line."""
     subprocess.run(["javac", "-cp", f"{reference.fetch()}/*", "-d", classes, SOURCE], check=True)
     command = reference.java(*reference.TOOL_JVM_OPTIONS, "Batches", str(NOW_MS), classes=classes)
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
@@ -47,8 +47,8 @@ def kafka(classes: Path) -> Iterator[subprocess.Popen[str]]:
         process.stdin.close()
 
 
-def said(batch: memoryview, config: LogConfig) -> str:
-    """What Barnabas says, in the words of `Batches.java`."""
+def result_of(batch: memoryview, config: LogConfig) -> str:
+    """Return Barnabas's result in the format of `Batches.java`."""
     try:
         validated = validate(memoryview(bytearray(batch)), config, NOW_MS)
     except InvalidRecords as error:
@@ -77,7 +77,7 @@ def _hex(field: bytes | None) -> str:
     return "-" if field is None else field.hex()
 
 
-def test_kafka_takes_and_reads_what_we_take_and_reads_little_that_we_refuse(tmp_path: Path) -> None:
+def test_kafka_accepts_and_reads_what_barnabas_accepts_and_little_that_it_rejects(tmp_path: Path) -> None:
     with kafka(tmp_path) as theirs:
         assert theirs.stdin
         assert theirs.stdout
@@ -89,7 +89,7 @@ def test_kafka_takes_and_reads_what_we_take_and_reads_little_that_we_refuse(tmp_
             batch = body.batch(codec)
             print(str(is_compacted).lower(), batch.hex(), file=theirs.stdin, flush=True)
             broker, read = theirs.stdout.readline().rstrip("\n").split(" ")
-            ours = said(batch, config)
+            ours = result_of(batch, config)
             records, why = _read(body)
             if records is None:
                 assert ours == INVALID

@@ -25,7 +25,7 @@ class Run:
         return tool(name, "--bootstrap-server", self._bootstrap, *arguments).stdout
 
     def failing(self, name: str, *arguments: str | Path) -> str:
-        """Everything that a run printed which must fail."""
+        """Return the complete output of a run that must fail."""
         done = tool(name, "--bootstrap-server", self._bootstrap, *arguments, check=False)
         assert done.returncode != 0
         return done.stdout + done.stderr
@@ -55,16 +55,16 @@ def test_kafka_topics_creates_describes_alters_lists_and_deletes(run: Run, absen
     assert absent not in run("kafka-topics", "--list").splitlines()
 
 
-def test_kafka_topics_says_that_a_topic_exists(run: Run, topic: str) -> None:
+def test_kafka_topics_reports_that_a_topic_exists(run: Run, topic: str) -> None:
     assert "TopicExistsException" in run.failing("kafka-topics", "--create", "--topic", topic)
     assert run("kafka-topics", "--create", "--if-not-exists", "--topic", topic) == ""
 
 
-def test_kafka_topics_says_that_a_topic_is_unknown(run: Run, absent: str) -> None:
+def test_kafka_topics_reports_that_a_topic_is_unknown(run: Run, absent: str) -> None:
     assert absent in run.failing("kafka-topics", "--describe", "--topic", absent)
 
 
-def test_kafka_topics_says_which_config_is_bad(run: Run, absent: str) -> None:
+def test_kafka_topics_reports_the_invalid_config(run: Run, absent: str) -> None:
     printed = run.failing("kafka-topics", "--create", "--topic", absent, "--config", "retention.ms=soon")
     assert "retention.ms" in printed
 
@@ -80,9 +80,9 @@ def test_kafka_delete_records_moves_the_low_watermark(
     run: Run, topic: str, helper: Client, tmp_path: Path
 ) -> None:
     fill(helper, topic)
-    wanted = {"version": 1, "partitions": [{"topic": topic, "partition": 0, "offset": 7}]}
+    expected = {"version": 1, "partitions": [{"topic": topic, "partition": 0, "offset": 7}]}
     offsets = tmp_path / "offsets.json"
-    offsets.write_text(json.dumps(wanted))
+    offsets.write_text(json.dumps(expected))
     assert "low_watermark: 7" in run("kafka-delete-records", "--offset-json-file", offsets)
     assert helper.do("offsets", topic=topic, partition=0) == {"earliest": 7, "latest": 10}
 
@@ -135,7 +135,7 @@ def test_the_console_consumer_reads_what_the_console_producer_wrote(
     assert read.splitlines() == ["first", "second"]
 
 
-def test_the_console_consumer_reads_on_where_its_group_has_stopped(
+def test_the_console_consumer_continues_where_its_group_has_stopped(
     broker: Broker, run: Run, topic: str
 ) -> None:
     for value in ("first", "second"):

@@ -1,6 +1,6 @@
-"""Transactions on disk: Kafka and Barnabas write the same files, and each goes on with what the other wrote.
+"""Transactions on disk: Kafka and Barnabas write the same files, and each continues with the other's.
 
-The same transactions are written by hand to both, which are told not to ask coordinators for them.
+The same transactions are written directly to both, with transaction verification disabled.
 """
 
 import random
@@ -29,7 +29,7 @@ from support.wire import Wire
 
 TOPIC = "tx"
 SETTINGS = {"node.id": "1", "transaction.partition.verification.enable": "false"}
-#: Several segments, and an index dense enough to bound what is told of aborted transactions.
+#: Several segments, and an index dense enough to limit the aborted transactions in a fetch.
 CONFIGS = {"segment.ms": str(2**62), "internal.segment.bytes": "2500", "index.interval.bytes": "300"}
 PRODUCERS = (9001, 9002, 9003)
 STEPS_COUNT = 80
@@ -52,7 +52,7 @@ def create(wire: Wire) -> None:
 
 
 def write(wire: Wire) -> None:
-    """Transactions of three producers in turns; some end, those of the first two stay open."""
+    """Write transactions of three producers alternately; some end, those of the first two stay open."""
     rng = random.Random(98)
     sequences = dict.fromkeys(PRODUCERS, 0)
     for _ in range(STEPS_COUNT):
@@ -84,8 +84,8 @@ def read(wire: Wire, offset: int, *, committed: bool) -> tuple[Any, ...]:
     )
 
 
-def told(wire: Wire) -> dict[str, Any]:
-    """All that readers and tools are told of the transactions."""
+def responses(wire: Wire) -> dict[str, Any]:
+    """Return all fetches and descriptions of the transactions."""
     end = wire.list_offset(TOPIC, -1, version=7).offset
     request = DescribeProducersRequest(topics=[TopicRequest(name=TOPIC, partition_indexes=[0])])
     producers = wire.ask(request, 0).topics[0].partitions[0].active_producers
@@ -109,9 +109,9 @@ def told(wire: Wire) -> dict[str, Any]:
 
 @dataclass
 class Written:
-    """What a broker told of the transactions, and its directories after a kill and after an orderly stop."""
+    """A broker's responses about the transactions, and its directories after a kill and after a clean stop."""
 
-    told: dict[str, Any]
+    responses: dict[str, Any]
     killed: Path
     stopped: Path
 
@@ -132,21 +132,21 @@ def run(start: Callable[[Path], Broker], home: Path) -> Written:
         with connect(broker) as wire:
             create(wire)
             write(wire)
-            seen = told(wire)
+            seen = responses(wire)
     finally:
         broker.kill()
     shutil.copytree(stopped, killed)
     broker = start(stopped)
     try:
         with connect(broker) as wire:
-            assert told(wire) == seen
+            assert responses(wire) == seen
     finally:
         broker.stop()
     return Written(seen, killed, stopped)
 
 
 def dump(files: list[Path]) -> dict[str, list[str]]:
-    """What DumpLogSegments prints of each file, without what must differ; producers come in any order."""
+    """Return DumpLogSegments' output for each file, without fields that must differ; producers are unordered."""
     printed = tool("kafka-dump-log", "--files", ",".join(map(str, files))).stdout
     lines: dict[str, list[str]] = {}
     for line in printed.splitlines():
@@ -158,14 +158,14 @@ def dump(files: list[Path]) -> dict[str, list[str]]:
     return {name: sorted(each) if name.endswith(".snapshot") else each for name, each in lines.items()}
 
 
-def test_both_tell_the_same(written: dict[str, Written]) -> None:
-    assert written["barnabas"].told == written["kafka"].told
-    committed = written["kafka"].told["committed"]
+def test_both_brokers_return_the_same(written: dict[str, Written]) -> None:
+    assert written["barnabas"].responses == written["kafka"].responses
+    committed = written["kafka"].responses["committed"]
     assert len({str(aborted) for _, _, aborted, _ in committed}) > 5, "too little was aborted to compare"
 
 
 @pytest.mark.parametrize("suffix", [".txnindex", ".log", ".snapshot"])
-def test_kafkas_tool_prints_the_same_of_the_files_of_both(written: dict[str, Written], suffix: str) -> None:
+def test_kafkas_tool_prints_the_same_for_the_files_of_both(written: dict[str, Written], suffix: str) -> None:
     files = {name: each.files(suffix) for name, each in written.items()}
     names = {name: [path.name for path in paths if path.stat().st_size] for name, paths in files.items()}
     assert names["barnabas"] == names["kafka"]
@@ -175,7 +175,7 @@ def test_kafkas_tool_prints_the_same_of_the_files_of_both(written: dict[str, Wri
     assert "producerId: 9001" in str(lines["kafka"])
 
 
-def test_indexes_of_transactions_are_kafkas_byte_for_byte(written: dict[str, Written]) -> None:
+def test_transaction_indexes_equal_kafkas_byte_for_byte(written: dict[str, Written]) -> None:
     found = {
         name: {path.name: path.read_bytes() for path in each.files(".txnindex") if path.stat().st_size}
         for name, each in written.items()
@@ -184,7 +184,7 @@ def test_indexes_of_transactions_are_kafkas_byte_for_byte(written: dict[str, Wri
 
 
 @pytest.mark.parametrize("end", ["killed", "stopped"])
-def test_barnabas_goes_on_with_the_transactions_that_kafka_wrote(
+def test_barnabas_continues_kafkas_transactions(
     written: dict[str, Written], end: str, tmp_path: Path
 ) -> None:
     kafkas = written["kafka"]
@@ -192,12 +192,12 @@ def test_barnabas_goes_on_with_the_transactions_that_kafka_wrote(
     for path in (tmp_path / "data").glob("*cluster_metadata*"):
         shutil.rmtree(path)
     with running(START["barnabas"](tmp_path)) as wire:
-        assert told(wire) == kafkas.told
-        goes_on_writing(wire, kafkas.told)
+        assert responses(wire) == kafkas.responses
+        goes_on_writing(wire, kafkas.responses)
 
 
 @pytest.mark.parametrize("end", ["killed", "stopped"])
-def test_kafka_goes_on_with_the_transactions_that_barnabas_wrote(
+def test_kafka_continues_barnabass_transactions(
     written: dict[str, Written], end: str, tmp_path: Path
 ) -> None:
     ours = written["barnabas"]
@@ -210,13 +210,13 @@ def test_kafka_goes_on_with_the_transactions_that_barnabas_wrote(
         if path.name != "partition.metadata":
             shutil.copy(path, replica)
     with running(START["kafka"](tmp_path)) as wire:
-        assert told(wire) == ours.told
-        goes_on_writing(wire, ours.told)
+        assert responses(wire) == ours.responses
+        goes_on_writing(wire, ours.responses)
 
 
 @contextmanager
 def running(broker: Broker) -> Iterator[Wire]:
-    """A connection to a broker, which is stopped afterwards."""
+    """Connect to a broker, which is stopped afterwards."""
     try:
         with connect(broker) as wire:
             yield wire
@@ -225,7 +225,7 @@ def running(broker: Broker) -> Iterator[Wire]:
 
 
 def goes_on_writing(wire: Wire, before: dict[str, Any]) -> None:
-    """The open transactions can be ended, and only once is each sequence taken."""
+    """Check that the open transactions can be ended, and that each sequence is accepted only once."""
     still_open = [(each[0], each[2]) for each in before["producers"] if each[-1] >= 0]
     for producer, sequence in still_open:
         answer = wire.ask(producing(TOPIC, transactional(producer, sequence + 2, b"gap")), 9)

@@ -1,4 +1,4 @@
-"""Transactional producers, and what Kafka's tools tell of transactions and of the transaction log."""
+"""Transactional producers, and Kafka's tools on transactions and the transaction log."""
 
 import json
 import re
@@ -36,7 +36,7 @@ def write(producer: Producer, topic: str, *values: str) -> None:
 
 
 def values(broker: Broker, topic: str, isolation: str, count: int) -> list[str]:
-    """The first values of the topic's partition, as far as this isolation level shows them."""
+    """Return the first values of the topic's partition at this isolation level."""
     consumer = Consumer(
         {
             "bootstrap.servers": broker.bootstrap,
@@ -64,7 +64,7 @@ def transactional_id(names: Iterator[str]) -> str:
 
 @pytest.fixture
 def transactions(broker: Broker) -> Callable[..., str]:
-    """Runs kafka-transactions."""
+    """Return a function that runs kafka-transactions."""
 
     def run(*arguments: str) -> str:
         return tool("kafka-transactions", "--bootstrap-server", broker.bootstrap, *arguments).stdout
@@ -72,7 +72,7 @@ def transactions(broker: Broker) -> Callable[..., str]:
     return run
 
 
-def test_what_is_aborted_is_seen_by_readers_of_the_uncommitted_alone(
+def test_aborted_records_are_visible_to_read_uncommitted_only(
     broker: Broker, topic: str, transactional_id: str
 ) -> None:
     producer = transactional(broker, transactional_id)
@@ -92,7 +92,7 @@ def test_what_is_aborted_is_seen_by_readers_of_the_uncommitted_alone(
     assert values(broker, topic, "read_committed", 7) == [*committed, "open"]
 
 
-def test_a_zombie_is_fenced_and_what_it_left_open_is_aborted(
+def test_a_zombie_is_fenced_and_its_open_transaction_aborted(
     broker: Broker, topic: str, transactional_id: str
 ) -> None:
     zombie = transactional(broker, transactional_id)
@@ -163,7 +163,7 @@ def test_kafka_transactions_lists_and_describes(
     assert ended.split()[-1] == "None"
 
 
-def test_kafka_transactions_aborts_what_hangs(
+def test_kafka_transactions_aborts_a_hanging_transaction(
     broker: Broker, topic: str, transactional_id: str, transactions: Callable[..., str]
 ) -> None:
     producer = transactional(broker, transactional_id)
@@ -200,7 +200,7 @@ def test_kafkas_formatter_prints_the_transaction_log(
 
 
 def documents(text: str) -> Iterator[Any]:
-    """What stands behind each other without anything between."""
+    """Split consecutive JSON documents without separators."""
     decoder, position = json.JSONDecoder(), 0
     while position < len(text.rstrip()):
         document, position = decoder.raw_decode(text, position)

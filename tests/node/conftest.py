@@ -10,6 +10,6 @@ from support.wire import Wire
 
 @pytest.fixture
 def wire(kafka: EmbeddedBroker) -> Iterator[Wire]:
-    """A socket to the broker of `kafka`."""
+    """Open a socket to the broker of `kafka`."""
     with Wire(kafka.port) as wire:
         yield wire

@@ -1,4 +1,4 @@
-"""ACLs on a real broker: principals that log in, permissions given and taken by `barnabas acls`."""
+"""ACLs on a real broker: principals that log in; permissions added and removed with `barnabas acls`."""
 
 import json
 from collections.abc import Callable, Iterator
@@ -17,7 +17,7 @@ from barnabas.wire.acls import AclBinding, AclFilter, AclOperation, AclPermissio
 from barnabas.wire.errors import ErrorCode, KafkaError
 from support.sasl import ALICE, SASL_SETTINGS
 
-#: The administrator comes in by the open listener.
+#: The administrator uses the listener without login.
 SETTINGS = {
     **SASL_SETTINGS,
     "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
@@ -34,7 +34,7 @@ def address_of(kafka: EmbeddedBroker, listener: str) -> str:
 
 @pytest.fixture
 def run(kafka: EmbeddedBroker) -> Run:
-    """Runs the command line as the administrator."""
+    """Return a function that runs the command line as the administrator."""
 
     def invoke(*command: str) -> Result:
         environment = {"BARNABAS_BOOTSTRAP": address_of(kafka, "PLAINTEXT"), "COLUMNS": "200"}
@@ -76,7 +76,7 @@ def refused(call: Callable[[], object]) -> ErrorCode:
     return caught.value.code
 
 
-def test_a_permission_counts_from_the_answer_on_and_until_it_is_taken(
+def test_an_acl_applies_from_the_response_until_it_is_removed(
     run: Run, admin: BlockingClient, alice: BlockingClient
 ) -> None:
     assert run("topics", "create", "orders").exit_code == 0
@@ -102,7 +102,9 @@ def test_a_permission_counts_from_the_answer_on_and_until_it_is_taken(
     assert [record.value for record in admin.consumer(starts, stop_at_end=True)] == [b"2", b"3", b"4"]
 
 
-def test_what_may_not_be_seen_is_not_told_from_what_is_not_there(run: Run, alice: BlockingClient) -> None:
+def test_a_topic_without_describe_permission_looks_like_a_missing_one(
+    run: Run, alice: BlockingClient
+) -> None:
     assert run("topics", "create", "orders").exit_code == 0
     for name in ("orders", "missing"):
         [found] = alice.admin.describe_topics([name]).values()
@@ -111,7 +113,7 @@ def test_what_may_not_be_seen_is_not_told_from_what_is_not_there(run: Run, alice
     assert alice.admin.describe_topics() == {}
 
 
-def test_acls_are_listed_by_what_applies_to_a_name(run: Run) -> None:
+def test_acls_are_listed_by_the_resource_name_that_they_match(run: Run) -> None:
     run("acls", "add", "-p", "alice", "-p", "Group:x", "-o", "read", "-o", "write", "-t", "ord", "--prefixed")
     run("acls", "add", "-p", "*", "-o", "describe", "-t", "*", "--host", "10.0.0.1", "--deny")
     run("acls", "add", "-p", "bob", "-o", "cluster-action", "--cluster", "--prefixed")
@@ -129,7 +131,7 @@ def test_acls_are_listed_by_what_applies_to_a_name(run: Run) -> None:
     assert "User:bob" in run("acls", "list").stdout
 
 
-def test_acls_that_nobody_has_needed_are_listed(run: Run, alice: BlockingClient) -> None:
+def test_unused_acls_are_listed(run: Run, alice: BlockingClient) -> None:
     assert run("topics", "create", "orders").exit_code == 0
     run("acls", "add", *ORDERS, "--operation", "write", "--operation", "read")
     produce(alice, b"1")
@@ -148,13 +150,13 @@ def test_acls_that_nobody_has_needed_are_listed(run: Run, alice: BlockingClient)
         ("remove",),
     ],
 )
-def test_half_an_acl_is_wrong_use(run: Run, command: tuple[str, ...]) -> None:
+def test_an_incomplete_acl_is_a_usage_error(run: Run, command: tuple[str, ...]) -> None:
     result = run("acls", *command)
     assert result.exit_code == 2
     assert "error:" in result.stderr
 
 
-def test_the_client_makes_finds_and_removes_acls(admin: BlockingClient, alice: BlockingClient) -> None:
+def test_the_client_creates_describes_and_deletes_acls(admin: BlockingClient, alice: BlockingClient) -> None:
     binding = AclBinding(
         ResourceType.GROUP, "g", PatternType.LITERAL, "User:bob", "*", AclOperation.READ, AclPermission.ALLOW
     )
@@ -170,7 +172,7 @@ def test_the_client_makes_finds_and_removes_acls(admin: BlockingClient, alice: B
     assert admin.admin.delete_acls([AclFilter(), AclFilter(principal="User:nobody")]) == [{binding: None}, {}]
 
 
-def test_an_acl_that_a_policy_keeps_is_told_beside_those_that_go(tmp_path: Path) -> None:
+def test_an_acl_that_a_policy_protects_is_reported_beside_deleted_ones(tmp_path: Path) -> None:
     rules = tmp_path / "rules.yaml"
     rules.write_text("mode: enforce\n")
     with EmbeddedBroker({**SETTINGS, "barnabas.policy.file": str(rules)}) as kafka:
@@ -190,7 +192,7 @@ def test_an_acl_that_a_policy_keeps_is_told_beside_those_that_go(tmp_path: Path)
 
 
 @pytest.mark.kafka_settings({"authorizer.class.name": "", "super.users": ""})
-def test_without_an_authorizer_the_command_says_what_to_do(run: Run) -> None:
+def test_without_an_authorizer_the_command_has_a_hint(run: Run) -> None:
     result = run("acls", "list")
     assert result.exit_code == 1
     assert "authorizer.class.name" in result.stderr

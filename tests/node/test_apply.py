@@ -1,4 +1,4 @@
-"""Applying declared states to a broker: what is declared comes about, at once or after an interruption."""
+"""Apply declared states to a broker, in one run or after interruptions."""
 
 import asyncio
 import json
@@ -23,7 +23,7 @@ from barnabas.declared.plan import make_plan
 from barnabas.declared.state import DeclaredState
 from barnabas.testing import EmbeddedBroker
 from barnabas.wire.errors import ErrorCode
-from support.declared import SECURED, CutShort, another_state, applied, enriched, grown
+from support.declared import SECURED, LostConnection, another_state, applied, enriched, grown
 from support.declared_states import states
 from support.documents import ROOT, block_with, code_blocks
 from support.process import clean_environment
@@ -33,7 +33,7 @@ DECLARED = ROOT / "docs" / "declared.md"
 
 Run = Callable[..., Result]
 COMMAND = [sys.executable, "-c", "from barnabas.cli.main import main; main()"]
-#: What fails depends on what was there before: there is nothing to shrink.
+#: The failing changes depend on the earlier state: nothing exists that could shrink.
 MANY = settings(max_examples=12, deadline=None, phases=(Phase.explicit, Phase.generate))
 
 pytestmark = pytest.mark.kafka_settings(SECURED)
@@ -56,7 +56,7 @@ def shared() -> Iterator[EmbeddedBroker]:
 
 @MANY
 @given(states())
-def test_any_state_comes_about_in_one_apply(shared: EmbeddedBroker, declared: DeclaredState) -> None:
+def test_one_apply_reaches_any_declared_state(shared: EmbeddedBroker, declared: DeclaredState) -> None:
     async def work() -> None:
         async with ClusterClient(shared.bootstrap) as cluster:
             admin = Admin(cluster)
@@ -75,13 +75,13 @@ def test_any_state_comes_about_in_one_apply(shared: EmbeddedBroker, declared: De
 
 @MANY
 @given(states(), st.integers(1, 8), st.booleans())
-def test_what_is_cut_short_comes_about_in_the_next_apply(
-    shared: EmbeddedBroker, declared: DeclaredState, at: int, is_heard: bool
+def test_the_next_apply_completes_an_interrupted_one(
+    shared: EmbeddedBroker, declared: DeclaredState, at: int, is_delivered: bool
 ) -> None:
     async def work() -> None:
         async with (
             ClusterClient(shared.bootstrap) as cluster,
-            CutShort(shared.bootstrap, at, is_heard=is_heard) as cut,
+            LostConnection(shared.bootstrap, at, is_delivered=is_delivered) as cut,
         ):
             admin = Admin(cluster)
             request = await grown(admin, declared)
@@ -113,7 +113,7 @@ def apply_process(kafka: EmbeddedBroker, file: Path) -> subprocess.Popen[bytes]:
 @pytest.mark.parametrize(
     "api", ["AlterUserScramCredentials", "CreateAcls", "DeleteAcls", "DeleteTopics", "DescribeConfigs"]
 )
-def test_an_apply_that_is_killed_at_a_request_goes_on_there(
+def test_an_apply_that_is_killed_at_a_request_continues_there(
     kafka: EmbeddedBroker, run: Run, file: Path, api: str
 ) -> None:
     enriched(kafka.bootstrap)
@@ -129,7 +129,7 @@ def test_an_apply_that_is_killed_at_a_request_goes_on_there(
     assert set(kafka.topics()) == {"orders", "fresh"}
 
 
-def test_an_apply_that_is_killed_again_and_again_ends(kafka: EmbeddedBroker, run: Run, file: Path) -> None:
+def test_an_apply_that_is_killed_repeatedly_completes(kafka: EmbeddedBroker, run: Run, file: Path) -> None:
     topics = "".join(f"  t{index}: {{partitions: 100}}\n" for index in range(12))
     file.write_text(f"topics:\n{topics}")
     for count in (1, 6):
@@ -142,10 +142,10 @@ def test_an_apply_that_is_killed_again_and_again_ends(kafka: EmbeddedBroker, run
     assert run("plan", file).exit_code == 0
 
 
-# As a person types it
+# The command line
 
 
-def test_what_is_applied_is_shown_and_done(kafka: EmbeddedBroker, run: Run, file: Path) -> None:
+def test_apply_prints_and_executes_changes(kafka: EmbeddedBroker, run: Run, file: Path) -> None:
     enriched(kafka.bootstrap)
     file.write_text(RICH)
     done = run("apply", file, "--yes", "--allow-destroy")
@@ -157,7 +157,7 @@ def test_what_is_applied_is_shown_and_done(kafka: EmbeddedBroker, run: Run, file
     assert "a word" not in done.output
 
 
-def test_who_is_asked_sees_the_plan(run: Run, file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_confirmation_shows_the_plan(run: Run, file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     file.write_text("topics: {orders: {partitions: 3}}\n")
     monkeypatch.setattr("barnabas.cli.work.apply._is_terminal", lambda: True)
     refused = run("apply", file, "--json")
@@ -166,21 +166,21 @@ def test_who_is_asked_sees_the_plan(run: Run, file: Path, monkeypatch: pytest.Mo
     assert refused.stderr.index("2 to create") < refused.stderr.index("Apply?")
 
 
-def test_nothing_is_destroyed_without_consent(kafka: EmbeddedBroker, run: Run, file: Path) -> None:
+def test_nothing_is_deleted_without_allow_destroy(kafka: EmbeddedBroker, run: Run, file: Path) -> None:
     enriched(kafka.bootstrap)
     file.write_text(RICH)
     refused = run("apply", file, "--yes")
     assert refused.exit_code == 1
     assert "changes are destructive" in refused.output
     assert "--allow-destroy" in refused.output
-    asked = run("apply", file, "--allow-destroy")
-    assert asked.exit_code == 2
-    assert "--yes" in asked.output
+    unconfirmed = run("apply", file, "--allow-destroy")
+    assert unconfirmed.exit_code == 2
+    assert "--yes" in unconfirmed.output
     assert "fresh" not in kafka.topics()
 
 
 @pytest.mark.kafka_settings({"super.users": "", "allow.everyone.if.no.acl.found": "true"})
-def test_nobody_locks_himself_out_by_chance(kafka: EmbeddedBroker, run: Run, file: Path) -> None:
+def test_removing_the_own_permissions_needs_confirmation(kafka: EmbeddedBroker, run: Run, file: Path) -> None:
     file.write_text("acls: [{principal: 'User:alice', resource_type: cluster, operations: [alter]}]\n")
     refused = run("apply", file, "--yes", "--allow-destroy")
     assert refused.exit_code == 1
@@ -191,7 +191,7 @@ def test_nobody_locks_himself_out_by_chance(kafka: EmbeddedBroker, run: Run, fil
     assert run("acls", "list").exit_code == 4
 
 
-def test_what_fails_does_not_stop_its_neighbours(kafka: EmbeddedBroker, run: Run, file: Path) -> None:
+def test_a_failed_change_does_not_stop_others(kafka: EmbeddedBroker, run: Run, file: Path) -> None:
     enriched(kafka.bootstrap)
     file.write_text("""
 topics:
@@ -213,14 +213,14 @@ groups: {billing: {configs: {consumer.session.timeout.ms: 47000}}}
     assert "5 of 8 changes were not applied" in done.stderr
 
 
-def test_what_is_put_off_is_tried_again(kafka: EmbeddedBroker, run: Run, file: Path) -> None:
+def test_a_throttled_change_is_retried(kafka: EmbeddedBroker, run: Run, file: Path) -> None:
     file.write_text("acls: [{principal: 'User:alice', resource_type: cluster, operations: [describe]}]\n")
     fault = kafka.fail_next("CreateAcls", ErrorCode.THROTTLING_QUOTA_EXCEEDED, times=2)
     assert run("apply", file, "--yes").exit_code == 0
     assert fault.struck_count == 2
 
 
-def test_a_new_password_is_that_of_the_file(kafka: EmbeddedBroker, run: Run, file: Path) -> None:
+def test_a_password_is_read_from_the_file(kafka: EmbeddedBroker, run: Run, file: Path) -> None:
     enriched(kafka.bootstrap)
     (file.parent / "word").write_text("another\n")
     file.write_text("users: {alice: {SCRAM-SHA-256: {iterations: 8192, password: {file: word}}}}\n")
@@ -228,10 +228,10 @@ def test_a_new_password_is_that_of_the_file(kafka: EmbeddedBroker, run: Run, fil
     assert (done.exit_code, done.stdout.splitlines()[-1]) == (0, "1 done")
 
 
-# The documents
+# Documents
 
 
-def test_the_documented_state_comes_about(kafka: EmbeddedBroker, file: Path) -> None:
+def test_the_documented_state_can_be_applied(kafka: EmbeddedBroker, file: Path) -> None:
     [text] = code_blocks(ROOT / "docs" / "declared.md", "yaml")
     file.write_text(text)
     environment = {"BARNABAS_BOOTSTRAP": kafka.bootstrap, "PASSWORD_ALICE": "a word"}

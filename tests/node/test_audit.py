@@ -1,4 +1,4 @@
-"""What is published of the audit, by a broker that serves, is restarted, and is killed."""
+"""Publication of the audit by a broker that runs, restarts, and is killed."""
 
 import sqlite3
 import urllib.request
@@ -24,7 +24,7 @@ def set_retention(kafka: EmbeddedBroker, value: int) -> None:
     raise_errors(kafka.client.admin.alter_configs({Resource(ResourceKind.TOPIC, "orders"): edits}).values())
 
 
-def test_a_change_is_published_with_who_made_it(kafka: EmbeddedBroker) -> None:
+def test_a_change_is_published_with_its_principal(kafka: EmbeddedBroker) -> None:
     kafka.create_topic("orders", partitions=2)
     published(kafka, "topic/orders", "partitions", 2)
     [event] = [each for each in events(kafka) if each.key == "partitions" and each.resource == "topic/orders"]
@@ -33,7 +33,7 @@ def test_a_change_is_published_with_who_made_it(kafka: EmbeddedBroker) -> None:
     assert event.policy is None
 
 
-def test_events_have_the_revisions_of_their_changes_in_order(kafka: EmbeddedBroker) -> None:
+def test_events_are_ordered_by_the_revisions_of_their_changes(kafka: EmbeddedBroker) -> None:
     kafka.create_topic("orders")
     kafka.delete_topic("orders")
     published(kafka, "topic/orders", "partitions", None)
@@ -48,14 +48,14 @@ def stored_records(kafka: EmbeddedBroker) -> int:
     return int(count)
 
 
-def test_what_is_published_leaves_the_store(kafka: EmbeddedBroker) -> None:
+def test_published_audit_records_are_removed_from_the_store(kafka: EmbeddedBroker) -> None:
     kafka.create_topic("orders")
     published(kafka, "topic/orders", "partitions", 1)
     until(lambda: stored_records(kafka) == 0)
 
 
 @pytest.mark.parametrize("kill", [False, True])
-def test_each_change_is_published_once_whenever_the_broker_ends(kafka: EmbeddedBroker, kill: bool) -> None:
+def test_each_change_is_published_once_whenever_the_broker_stops(kafka: EmbeddedBroker, kill: bool) -> None:
     kafka.create_topic("orders")
     for round_number in range(10):
         set_retention(kafka, round_number)
@@ -65,7 +65,7 @@ def test_each_change_is_published_once_whenever_the_broker_ends(kafka: EmbeddedB
     assert found == [(None, "0"), *((str(number), str(number + 1)) for number in range(9))]
 
 
-def test_nobody_else_writes_to_the_topic_and_it_is_internal(kafka: EmbeddedBroker) -> None:
+def test_the_audit_topic_is_internal_and_read_only_for_clients(kafka: EmbeddedBroker) -> None:
     kafka.create_topic("orders")
     published(kafka, "topic/orders", "partitions", 1)
     with pytest.raises(Exception, match="INVALID_TOPIC_EXCEPTION"):
@@ -73,19 +73,19 @@ def test_nobody_else_writes_to_the_topic_and_it_is_internal(kafka: EmbeddedBroke
     assert AUDIT_TOPIC not in kafka.topics()
 
 
-def test_without_the_audit_there_is_no_topic() -> None:
+def test_without_the_audit_the_topic_is_not_created() -> None:
     with EmbeddedBroker(settings={"barnabas.audit.enable": "false"}) as kafka:
         kafka.create_topic("orders")
         kafka.restart()
         assert list(kafka.client.admin.describe_topics()) == ["orders"]
 
 
-def test_what_is_no_event_is_told_as_such() -> None:
+def test_a_record_that_is_not_an_event_is_reported() -> None:
     with pytest.raises(ValueError, match="not an audit event"):
         AuditEvent.from_json(b"{}")
 
 
-def test_what_is_refused_is_published_once_in_a_minute(tmp_path: Path) -> None:
+def test_an_authorization_error_is_published_once_a_minute(tmp_path: Path) -> None:
     rules = tmp_path / "rules.yml"
     rules.write_text("topics:\n  - prefix: orders\n    protected: true\n")
     with EmbeddedBroker(settings={**AUDITED, "barnabas.policy.file": str(rules)}) as kafka:
@@ -101,7 +101,7 @@ def test_what_is_refused_is_published_once_in_a_minute(tmp_path: Path) -> None:
     assert (event.policy, passed) == ("refused", {"passed"})
 
 
-def test_what_a_policy_only_warns_of_is_published_beside_the_change(tmp_path: Path) -> None:
+def test_a_policy_warning_is_published_with_the_change(tmp_path: Path) -> None:
     rules = tmp_path / "rules.yml"
     rules.write_text("mode: warn\ntopics:\n  - prefix: orders\n    partitions: {max: 1}\n")
     with EmbeddedBroker(settings={**AUDITED, "barnabas.policy.file": str(rules)}) as kafka:
@@ -114,7 +114,7 @@ def test_what_a_policy_only_warns_of_is_published_beside_the_change(tmp_path: Pa
     assert "orders" in (event.message or "")
 
 
-def test_metrics_tell_how_much_is_published_and_how_much_waits() -> None:
+def test_metrics_count_published_and_pending_events() -> None:
     with EmbeddedBroker({**AUDITED, "barnabas.metrics.listener": "127.0.0.1:0"}) as kafka:
         kafka.create_topic("orders")
         published(kafka, "topic/orders", "partitions", 1)

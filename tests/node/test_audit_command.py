@@ -31,7 +31,7 @@ def run(kafka: EmbeddedBroker) -> Run:
 
 @pytest.fixture
 def changed(kafka: EmbeddedBroker, run: Run) -> Run:
-    """A topic whose retention was set twice, and another topic."""
+    """Set a topic's retention twice, and create another topic; return the runner."""
     run("topics", "create", "orders")
     run("topics", "create", "clicks")
     for value in ("1000", "2000"):
@@ -41,12 +41,12 @@ def changed(kafka: EmbeddedBroker, run: Run) -> Run:
 
 
 def revisions(run: Run) -> list[int]:
-    """Those of the settings of the retention."""
+    """Return the revisions of the changes of the retention."""
     events = json.loads(run("history", "topic/orders", "--json").stdout)
     return [each["revision"] for each in events if each["key"] == "retention.ms"]
 
 
-def test_the_audit_is_a_table_of_what_is_asked_for(changed: Run) -> None:
+def test_the_audit_is_printed_as_a_filtered_table(changed: Run) -> None:
     header, *lines = changed(
         "audit", "--resource", "topic/ord*", "--api", "IncrementalAlterConfigs"
     ).output.splitlines()
@@ -67,7 +67,7 @@ def test_the_audit_is_a_table_of_what_is_asked_for(changed: Run) -> None:
     ]
 
 
-def test_programs_get_a_line_of_json_for_each_event(changed: Run) -> None:
+def test_json_output_has_one_line_for_each_event(changed: Run) -> None:
     lines = changed(
         "audit", "--json", "--principal", "User:ANONYMOUS", "--since", "1h ago"
     ).stdout.splitlines()
@@ -76,7 +76,7 @@ def test_programs_get_a_line_of_json_for_each_event(changed: Run) -> None:
     assert changed("audit", "--json", "--outcome", "refused").stdout == ""
 
 
-def test_the_history_shows_what_a_resource_was_like(changed: Run) -> None:
+def test_the_history_shows_earlier_states_of_a_resource(changed: Run) -> None:
     first, second = revisions(changed)
     at_first = json.loads(changed("history", "topic/orders", "--at", str(first), "--json").stdout)
     assert (at_first["retention.ms"], at_first["partitions"]) == ("1000", 1)
@@ -85,13 +85,13 @@ def test_the_history_shows_what_a_resource_was_like(changed: Run) -> None:
     assert [line.split() for line in lines[1:]] == [["retention.ms", "1000", "2000"]]
 
 
-def test_of_what_the_audit_does_not_know_there_is_no_history(changed: Run) -> None:
-    told = changed("history", "topic/nope")
-    assert told.exit_code == 3
-    assert "no audit events of topic/nope" in told.output
+def test_a_resource_without_audit_events_has_no_history(changed: Run) -> None:
+    result = changed("history", "topic/nope")
+    assert result.exit_code == 3
+    assert "no audit events of topic/nope" in result.output
 
 
-def test_where_nothing_has_changed_the_audit_is_empty(run: Run) -> None:
+def test_without_changes_the_audit_is_empty(run: Run) -> None:
     assert run("audit", "--json").stdout == ""
     assert run("audit").exit_code == 0
 
@@ -100,13 +100,13 @@ def test_where_nothing_has_changed_the_audit_is_empty(run: Run) -> None:
     ("command", "words"),
     [(("--outcome", "bad"), "changed, refused, warned"), (("--since", "x"), "invalid time")],
 )
-def test_what_cannot_be_meant_is_wrong_use(run: Run, command: tuple[str, ...], words: str) -> None:
-    told = run("audit", *command)
-    assert told.exit_code == 2
-    assert words in told.output
+def test_invalid_arguments_are_usage_errors(run: Run, command: tuple[str, ...], words: str) -> None:
+    result = run("audit", *command)
+    assert result.exit_code == 2
+    assert words in result.output
 
 
-def test_the_audit_is_followed_from_before_its_first_event(kafka: EmbeddedBroker) -> None:
+def test_follow_starts_before_the_first_event(kafka: EmbeddedBroker) -> None:
     command = [
         sys.executable,
         "-c",
@@ -121,13 +121,13 @@ def test_the_audit_is_followed_from_before_its_first_event(kafka: EmbeddedBroker
     ) as follower:
         try:
             assert follower.stdout is not None
-            until(lambda: _has_asked(kafka))
+            until(lambda: has_requested_topic(kafka))
             kafka.create_topic("orders")
             assert json.loads(follower.stdout.readline())["resource"] == "topic/orders"
         finally:
             follower.kill()
 
 
-def _has_asked(kafka: EmbeddedBroker) -> bool:
-    """Whether the broker has been asked for the topic that there is not yet: after the brokers, at least."""
+def has_requested_topic(kafka: EmbeddedBroker) -> bool:
+    """Whether the broker has received a metadata request for the topic that does not exist yet."""
     return sum(kafka.server.statistics.apis[MetadataRequest.API_KEY].buckets) > 1

@@ -1,4 +1,4 @@
-"""Whatever changes the cluster is in the audit: every API that does, each change once, as it was and as it is."""
+"""Every API that changes the cluster is audited: each change once, with the value before and after."""
 
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
@@ -57,14 +57,14 @@ from barnabas.wire.messages.update_features import FeatureUpdateKey, UpdateFeatu
 from barnabas.wire.schema import Message
 from support.audit import AUDITED, events
 from support.batches import batch
-from support.control import SECOND, add_broker, take_leader
+from support.control import SECOND, add_broker, remove_leader
 from support.log_dirs import move
 from support.restored_logs import write_restored_log
 from support.transactions import BEFORE_IMPLICIT, ending, marker, producing, transactional
 from support.waiting import until
 from support.wire import Wire
 
-#: What changes nothing of the cluster but what clients keep in it: records, offsets, members, transactions.
+#: APIs that change only clients' data in the cluster: records, offsets, members, transactions.
 OF_CLIENTS = frozenset(
     {
         *("Produce", "OffsetCommit", "InitProducerId", "AddPartitionsToTxn", "AddOffsetsToTxn", "EndTxn"),
@@ -73,14 +73,14 @@ OF_CLIENTS = frozenset(
     }
 )
 READING = ("Describe", "List", "Get")
-#: More that is read; Metadata and FindCoordinator create topics by the way, which is told as theirs.
+#: More APIs that read; topics created by Metadata and FindCoordinator are audited under those names.
 ALSO_READING = frozenset(
     {
         *("ApiVersions", "ConsumerGroupDescribe", "Fetch", "FindCoordinator", "Metadata", "OffsetFetch"),
         "OffsetForLeaderEpoch",
     }
 )
-#: What one broker, whose quorum is its own, never does.
+#: APIs without effect on a single broker, whose quorum has one voter.
 ALWAYS_REFUSED = frozenset({"AddRaftVoter", "RemoveRaftVoter"})
 
 APIS = registry.build(barnabas.api)
@@ -100,7 +100,7 @@ class World(NamedTuple):
         return self.kafka.server.node.broker_id
 
     def tp(self, topic: str) -> Path:
-        """The directory in which a topic's first partition is not."""
+        """Return the directory that does not have a topic's first partition."""
         return next(
             path
             for path in (self.directory / "a", self.directory / "b")
@@ -113,7 +113,7 @@ class World(NamedTuple):
 
 
 class Step(NamedTuple):
-    """A request, what must have been done before it, and what the audit tells of it."""
+    """A request, its preparation, and the expected audit events."""
 
     request: Callable[[World], Message]
     changes: Callable[[World], list[Change]]
@@ -147,7 +147,7 @@ def begin_transaction(world: World) -> None:
 
 
 def rolled_back(world: World, resource: str) -> Message:
-    """Back to before the resource's first change."""
+    """Roll back to before the resource's first change."""
 
     def revisions() -> list[int]:
         return [each.revision for each in events(world.kafka) if each.resource == resource]
@@ -289,7 +289,7 @@ STEPS = [
     Step(
         lambda _: ElectLeadersRequest(0, [TopicPartitions("orders", [0])]),
         lambda world: [("topic/orders", "partition 0 leader", -1, world.own)],
-        lambda world: take_leader(world.kafka, "orders"),
+        lambda world: remove_leader(world.kafka, "orders"),
     ),
     Step(
         lambda _: UnregisterBrokerRequest(SECOND),
@@ -345,8 +345,8 @@ def running(directory: Path) -> Iterator[World]:
         yield World(stack.enter_context(EmbeddedBroker({**AUDITED, **settings})), directory)
 
 
-def told(world: World) -> list[tuple[str, Change]]:
-    """(API, change) of each change that the audit has, but of internal topics, which are made by the way."""
+def audited_changes(world: World) -> list[tuple[str, Change]]:
+    """Return (API, change) of every audited change, without automatically created internal topics."""
     return [
         (each.api, (each.resource, each.key or "", each.before, each.after))
         for each in events(world.kafka)
@@ -355,9 +355,7 @@ def told(world: World) -> list[tuple[str, Change]]:
 
 
 @pytest.mark.parametrize("interrupted", ["never", "restarted", "killed"])
-def test_each_change_by_each_api_is_told_once_as_it_was_and_as_it_is(
-    tmp_path: Path, interrupted: str
-) -> None:
+def test_each_change_by_each_api_is_audited_once_with_both_values(tmp_path: Path, interrupted: str) -> None:
     expected: list[tuple[str, Change]] = []
     with running(tmp_path) as world:
         for step in STEPS:
@@ -367,14 +365,14 @@ def test_each_change_by_each_api_is_told_once_as_it_was_and_as_it_is(
             expected += [(APIS[request.API_KEY].name, change) for change in step.changes(world)]
             if interrupted != "never":
                 world.kafka.restart(kill=interrupted == "killed")
-        until(lambda: told(world)[-1:] == expected[-1:])
-        assert told(world) == expected
+        until(lambda: audited_changes(world)[-1:] == expected[-1:])
+        assert audited_changes(world) == expected
     assert {api.name for api in APIS.values() if api.audit is not None} - {
         api for api, _ in expected
     } == ALWAYS_REFUSED
 
 
-def test_every_api_is_known_to_change_something_or_not() -> None:
+def test_every_api_is_classified_as_changing_or_reading() -> None:
     changing = {api.name for api in APIS.values() if api.audit is not None}
     reading = {each.name for each in APIS.values() if each.name.startswith(READING)} | ALSO_READING
     assert changing | reading | OF_CLIENTS == {each.name for each in APIS.values()}

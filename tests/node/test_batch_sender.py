@@ -1,4 +1,4 @@
-"""Encoded batches are stored once and in order, whatever the broker answers meanwhile."""
+"""Encoded batches are stored once and in order, for any sequence of broker responses."""
 
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
@@ -18,7 +18,7 @@ from barnabas.wire.records.compression import Compression
 from barnabas.wire.records.record import Record, decode_all, encode_batch
 from support.loop import on_loop
 
-NOBODY = Identity(-1, -1)
+NO_IDENTITY = Identity(-1, -1)
 
 
 @pytest.fixture(scope="module")
@@ -41,13 +41,13 @@ async def sending(broker: EmbeddedBroker, **options: Any) -> AsyncIterator[tuple
         yield sender, await idempotent_identity(cluster)
 
 
-def batch(first: int, count: int, identity: Identity = NOBODY, size: int = 1) -> bytearray:
-    """Records with their numbers, whose sequences are the same."""
+def batch(first: int, count: int, identity: Identity = NO_IDENTITY, size: int = 1) -> bytearray:
+    """Encode records whose values equal their sequences."""
     return encode_batch(
         [Record(0, 1_000, None, f"{number}".rjust(size).encode()) for number in range(first, first + count)],
         producer_id=identity.producer_id,
         producer_epoch=identity.producer_epoch,
-        base_sequence=first if identity is not NOBODY else -1,
+        base_sequence=first if identity is not NO_IDENTITY else -1,
     )
 
 
@@ -68,7 +68,7 @@ def test_batches_of_a_partition_keep_their_order(broker: EmbeddedBroker, topic: 
 
 
 @pytest.mark.parametrize("code", [ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.NOT_ENOUGH_REPLICAS])
-def test_a_batch_is_sent_again_where_that_may_help(
+def test_a_batch_is_retried_after_a_retriable_error(
     broker: EmbeddedBroker, topic: str, code: ErrorCode
 ) -> None:
     @on_loop
@@ -82,7 +82,7 @@ def test_a_batch_is_sent_again_where_that_may_help(
     assert numbers(broker, topic) == list(range(30))
 
 
-def test_a_batch_whose_answer_was_lost_is_stored_once(broker: EmbeddedBroker, topic: str) -> None:
+def test_a_batch_whose_response_was_lost_is_stored_once(broker: EmbeddedBroker, topic: str) -> None:
     @on_loop
     async def scenario() -> None:
         async with sending(broker) as (sender, identity):
@@ -94,7 +94,7 @@ def test_a_batch_whose_answer_was_lost_is_stored_once(broker: EmbeddedBroker, to
     assert numbers(broker, topic) == list(range(30))
 
 
-def test_a_failure_for_good_is_told_by_everything_that_follows(broker: EmbeddedBroker, topic: str) -> None:
+def test_a_fatal_error_fails_all_later_batches(broker: EmbeddedBroker, topic: str) -> None:
     @on_loop
     async def scenario() -> None:
         async with sending(broker) as (sender, identity):
@@ -110,7 +110,7 @@ def test_a_failure_for_good_is_told_by_everything_that_follows(broker: EmbeddedB
     scenario()
 
 
-def test_what_never_succeeds_is_given_up(broker: EmbeddedBroker, topic: str) -> None:
+def test_a_batch_fails_at_the_delivery_timeout(broker: EmbeddedBroker, topic: str) -> None:
     @on_loop
     async def scenario() -> None:
         async with sending(broker, delivery_timeout_ms=200) as (sender, identity):
@@ -123,7 +123,7 @@ def test_what_never_succeeds_is_given_up(broker: EmbeddedBroker, topic: str) -> 
     scenario()
 
 
-def test_a_batch_that_is_too_large_is_split_until_it_passes(broker: EmbeddedBroker, topic: str) -> None:
+def test_a_batch_that_is_too_large_is_split_until_it_fits(broker: EmbeddedBroker, topic: str) -> None:
     broker.create_topic(f"{topic}-small", 1, {"max.message.bytes": "300"})
 
     @on_loop
@@ -140,7 +140,7 @@ def test_a_batch_that_is_too_large_is_split_until_it_passes(broker: EmbeddedBrok
     assert numbers(broker, f"{topic}-small") == list(range(200))
 
 
-def test_putting_waits_for_room(broker: EmbeddedBroker, topic: str) -> None:
+def test_append_waits_for_buffer_memory(broker: EmbeddedBroker, topic: str) -> None:
     @on_loop
     async def scenario() -> None:
         async with sending(broker, buffer_size_bytes=1) as (sender, identity):
@@ -152,7 +152,7 @@ def test_putting_waits_for_room(broker: EmbeddedBroker, topic: str) -> None:
     assert numbers(broker, topic) == list(range(100))
 
 
-def test_without_acknowledgement_nothing_is_waited_for(broker: EmbeddedBroker, topic: str) -> None:
+def test_without_acknowledgements_sends_do_not_wait(broker: EmbeddedBroker, topic: str) -> None:
     @on_loop
     async def scenario() -> None:
         async with sending(broker, acks=0) as (sender, _):
@@ -163,7 +163,7 @@ def test_without_acknowledgement_nothing_is_waited_for(broker: EmbeddedBroker, t
     scenario()
 
 
-def test_the_halves_of_a_batch_share_its_sequence() -> None:
+def test_a_split_batch_keeps_its_sequences() -> None:
     whole = encode_batch(
         [Record(0, number, b"k", b"v", (("h", None),)) for number in range(5)],
         compression=Compression.ZSTD,

@@ -1,4 +1,4 @@
-"""What a broker process logs: from its start to its end, and in JSON without exception."""
+"""Log output of a broker process from start to stop, in text and in JSON."""
 
 import json
 import subprocess
@@ -19,7 +19,7 @@ def lines(text: str) -> list[dict[str, Any]]:
     return [json.loads(line) for line in text.splitlines()]
 
 
-def test_start_and_end_are_logged_with_who_the_broker_is(tmp_path: Path) -> None:
+def test_start_and_stop_are_logged_with_the_broker_id(tmp_path: Path) -> None:
     with BrokerProcess(tmp_path, "--set", "node.id=7") as broker:
         assert broker.terminate() == 0
     log = broker.stderr
@@ -35,7 +35,7 @@ def test_start_and_end_are_logged_with_who_the_broker_is(tmp_path: Path) -> None
     assert "took_ms=" in stopped
 
 
-def test_recovery_after_a_crash_says_what_it_did(tmp_path: Path) -> None:
+def test_recovery_after_a_crash_is_logged(tmp_path: Path) -> None:
     with BrokerProcess(tmp_path) as broker, Wire(broker.port) as wire:
         create(wire, new_topic("t"))
         wire.produce("t", batch(b"x"))
@@ -51,7 +51,7 @@ def test_recovery_after_a_crash_says_what_it_did(tmp_path: Path) -> None:
 
 
 def test_with_the_json_format_every_line_is_json(tmp_path: Path) -> None:
-    """Standard output, too: containers' logs hold both."""
+    """Standard output is included, because container logs hold both."""
     program = (
         "import sys, threading, warnings\n"
         "from barnabas.server import main\n"
@@ -104,7 +104,7 @@ def test_errors_before_the_start_are_json_too(tmp_path: Path, arguments: tuple[s
     assert arguments[1].partition("=")[2] in line["why"]
 
 
-def test_the_format_may_come_from_the_file(tmp_path: Path) -> None:
+def test_the_format_can_be_set_in_the_file(tmp_path: Path) -> None:
     (tmp_path / "server.properties").write_text("barnabas.log.format=json\nnum.partitions=many\n")
     ended = run_serve("--config", str(tmp_path / "server.properties"))
     [line] = lines(ended.stderr)

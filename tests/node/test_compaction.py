@@ -1,4 +1,4 @@
-"""Compaction in a broker that is in use: while it is written to, killed, restarted."""
+"""Compaction in a broker that receives writes, is killed, and restarts."""
 
 import random
 import time
@@ -17,7 +17,7 @@ from support.wire import Wire
 
 CONFIGS = {
     "cleanup.policy": "compact",
-    "internal.segment.bytes": "60000",  # more than what a producer may have in flight
+    "internal.segment.bytes": "60000",  # more than a producer may have in flight
     "min.cleanable.dirty.ratio": "0.01",
     "file.delete.delay.ms": "0",
 }
@@ -26,7 +26,7 @@ PRODUCERS_COUNT, ROUNDS_COUNT, LOAD_S = 3, 12, 0.4
 
 
 def read(bootstrap: str) -> dict[tuple[str, int], list[tuple[int, int]]]:
-    """(key, partition) -> offsets and numbers in the order of the log."""
+    """Return (key, partition) -> offsets and numbers in log order."""
     found: dict[tuple[str, int], list[tuple[int, int]]] = defaultdict(list)
     partitions = {TopicPartition("t", index): EARLIEST for index in range(PARTITIONS_COUNT)}
     with BlockingClient(bootstrap) as client, client.consumer(partitions, stop_at_end=True) as consumer:
@@ -37,12 +37,12 @@ def read(bootstrap: str) -> dict[tuple[str, int], list[tuple[int, int]]]:
 
 
 def cleaned_partitions_count(directory: Path) -> int:
-    """How many partitions have been compacted to the end of a pass; records go earlier, segment by segment."""
+    """Return the number of partitions whose pass is complete; segments are replaced before that, one by one."""
     checkpoint = directory / "cleaner-offset-checkpoint"
     return int(checkpoint.read_text().splitlines()[1]) if checkpoint.exists() else 0
 
 
-def test_the_last_value_of_each_key_survives_kills_while_the_cleaner_is_at_work(tmp_path: Path) -> None:
+def test_the_last_value_of_each_key_survives_kills_during_compaction(tmp_path: Path) -> None:
     rng = random.Random(5)
     broker = BrokerProcess(tmp_path / "data", *EAGER)
     with Wire(broker.port) as wire:
@@ -73,7 +73,7 @@ def test_the_last_value_of_each_key_survives_kills_while_the_cleaner_is_at_work(
     assert "cannot compact a log" not in broker.stderr
 
 
-def test_a_topic_is_compacted_once_it_says_so_and_readers_see_what_is_left() -> None:
+def test_a_topic_is_compacted_after_its_policy_changes_and_consumers_read_the_rest() -> None:
     with EmbeddedBroker({"log.cleaner.backoff.ms": "5"}) as kafka:
         kafka.create_topic("t", configs={**CONFIGS, "internal.segment.bytes": "1000"})
         for number in range(60):
@@ -84,7 +84,7 @@ def test_a_topic_is_compacted_once_it_says_so_and_readers_see_what_is_left() -> 
         assert kafka.server.parts.cleaner.statistics()["uncleanable"] == {}
 
 
-def test_nothing_is_compacted_where_the_cleaner_is_off() -> None:
+def test_nothing_is_compacted_when_the_cleaner_is_disabled() -> None:
     with EmbeddedBroker({"log.cleaner.backoff.ms": "5", "log.cleaner.enable": "false"}) as kafka:
         kafka.create_topic("t", configs={**CONFIGS, "internal.segment.bytes": "1000"})
         for number in range(60):
@@ -93,7 +93,7 @@ def test_nothing_is_compacted_where_the_cleaner_is_off() -> None:
         assert len(kafka.records("t")) == 60
 
 
-def test_what_was_replaced_goes_from_the_disk(tmp_path: Path) -> None:
+def test_replaced_segments_are_deleted_from_disk(tmp_path: Path) -> None:
     with EmbeddedBroker({"log.cleaner.backoff.ms": "5", "log.dirs": str(tmp_path)}) as kafka:
         kafka.create_topic("t", configs={**CONFIGS, "internal.segment.bytes": "1000"})
         for number in range(60):

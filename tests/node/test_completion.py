@@ -1,4 +1,4 @@
-"""Completion as shells ask for it: the protocol, and bash itself."""
+"""Shell completion: the protocol, and bash itself."""
 
 import os
 import shutil
@@ -14,8 +14,8 @@ from barnabas.cli.live import TIMEOUT_MS, TIMEOUT_VARIABLE, call_with_timeout, t
 from barnabas.testing import EmbeddedBroker
 
 COMMAND_LINE = "from barnabas.cli.main import main; main()"
-NOBODY = {"BARNABAS_BOOTSTRAP": "127.0.0.1:1"}
-#: A busy machine takes long to start a client.
+UNREACHABLE = {"BARNABAS_BOOTSTRAP": "127.0.0.1:1"}
+#: A generous limit, because a busy machine starts clients slowly.
 PATIENT = {TIMEOUT_VARIABLE: "30000"}
 
 
@@ -30,12 +30,12 @@ def there() -> Iterator[EmbeddedBroker]:
 
 
 def ask(line: str, environment: Mapping[str, str]) -> subprocess.CompletedProcess[str]:
-    """What a shell gets for a line whose last word is not finished."""
+    """Return the completions of a line whose last word is incomplete."""
     words = line.split(" ")
-    told = {"COMP_WORDS": line, "COMP_CWORD": str(len(words) - 1), "_BARNABAS_COMPLETE": "complete_bash"}
+    variables = {"COMP_WORDS": line, "COMP_CWORD": str(len(words) - 1), "_BARNABAS_COMPLETE": "complete_bash"}
     return subprocess.run(
         [sys.executable, "-c", COMMAND_LINE],
-        env=os.environ | PATIENT | environment | told,
+        env=os.environ | PATIENT | environment | variables,
         capture_output=True,
         text=True,
         check=False,
@@ -66,8 +66,8 @@ def test_names_of_the_cluster_are_completed(there: EmbeddedBroker, line: str, ex
     assert answer.stderr == ""
 
 
-def test_the_broker_that_the_line_names_is_asked(there: EmbeddedBroker) -> None:
-    answer = ask(f"barnabas topics describe -b {there.bootstrap} cl", NOBODY)
+def test_the_broker_on_the_line_is_used(there: EmbeddedBroker) -> None:
+    answer = ask(f"barnabas topics describe -b {there.bootstrap} cl", UNREACHABLE)
     assert answer.stdout.split() == ["clicks"]
 
 
@@ -79,14 +79,12 @@ def test_the_broker_that_the_line_names_is_asked(there: EmbeddedBroker) -> None:
         ("barnabas topics delete --if", ["--if-exists"]),
     ],
 )
-def test_without_a_broker_what_is_known_anyway_is_completed_in_silence(
-    line: str, expected: list[str]
-) -> None:
-    answer = ask(line, NOBODY)
+def test_without_a_broker_static_words_are_completed_silently(line: str, expected: list[str]) -> None:
+    answer = ask(line, UNREACHABLE)
     assert (answer.stdout.split(), answer.stderr) == (expected, "")
 
 
-def test_who_does_not_answer_is_not_waited_for() -> None:
+def test_a_broker_that_does_not_respond_is_not_awaited() -> None:
     with EmbeddedBroker() as kafka:
         kafka.delay_next("Metadata", 60_000, times=9)
         assert call_with_timeout(kafka.bootstrap, lambda admin: admin.describe_topics()) is None
@@ -94,7 +92,7 @@ def test_who_does_not_answer_is_not_waited_for() -> None:
 
 
 @pytest.mark.parametrize(("given", "expected"), [("2000", 2000), ("soon", TIMEOUT_MS), ("", TIMEOUT_MS)])
-def test_how_long_a_cluster_is_waited_for_can_be_said(
+def test_the_timeout_for_the_cluster_can_be_set(
     monkeypatch: pytest.MonkeyPatch, given: str, expected: int
 ) -> None:
     monkeypatch.setenv(TIMEOUT_VARIABLE, given)
@@ -102,7 +100,7 @@ def test_how_long_a_cluster_is_waited_for_can_be_said(
 
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
-def test_the_script_of_a_shell_asks_the_command(shell: str) -> None:
+def test_the_shell_script_calls_the_command(shell: str) -> None:
     printed = subprocess.run(
         [sys.executable, "-c", COMMAND_LINE, "completion", shell], capture_output=True, text=True, check=True
     ).stdout
@@ -124,7 +122,7 @@ def test_the_script_of_a_shell_asks_the_command(shell: str) -> None:
 def test_bash_completes(
     there: EmbeddedBroker, tmp_path: Path, words: list[str], cursor: int, expected: list[str]
 ) -> None:
-    """Bash parts words at colons, and so is told only what comes behind them."""
+    """Bash splits words at colons, and completes only the part after them."""
     command = tmp_path / "barnabas"
     command.write_text(f'#!/bin/sh\nexec "{sys.executable}" -c "{COMMAND_LINE}" "$@"\n')
     command.chmod(0o755)

@@ -1,4 +1,4 @@
-"""`barnabas configs` against a broker, as a person types it."""
+"""`barnabas configs` against a broker."""
 
 import json
 from collections.abc import Callable
@@ -26,7 +26,7 @@ def rows(result: Result) -> list[list[str]]:
     return [line.split() for line in result.stdout.splitlines()[1:]]
 
 
-def test_values_of_a_topic_are_set_added_to_taken_from_and_deleted(kafka: EmbeddedBroker, run: Run) -> None:
+def test_topic_configs_are_set_appended_subtracted_and_deleted(kafka: EmbeddedBroker, run: Run) -> None:
     kafka.create_topic("t")
     assert rows(run("get", "topic", "t")) == []
     done = run("set", "topic", "t", "retention.ms=5", "cleanup.policy+=compact")
@@ -42,7 +42,7 @@ def test_values_of_a_topic_are_set_added_to_taken_from_and_deleted(kafka: Embedd
     assert len(rows(run("get", "topic", "t", "--all"))) > 30
 
 
-def test_every_kind_has_its_values(kafka: EmbeddedBroker, run: Run) -> None:
+def test_every_resource_type_has_configs(kafka: EmbeddedBroker, run: Run) -> None:
     own = str(kafka.server.node.broker_id)
     for kind, name, setting in [
         ("broker", own, "log.retention.ms=1"),
@@ -69,7 +69,7 @@ def test_secrets_come_from_a_file_and_are_not_shown(kafka: EmbeddedBroker, run: 
     assert "do not tell" not in run("get", "broker", own, "--all", "--json").stdout
 
 
-def test_programs_get_json(kafka: EmbeddedBroker, run: Run) -> None:
+def test_output_as_json(kafka: EmbeddedBroker, run: Run) -> None:
     kafka.create_topic("t", configs={"max.message.bytes": "5"})
     shown = json.loads(run("get", "topic", "t", "--json").stdout)
     assert (shown["kind"], shown["name"]) == ("topic", "t")
@@ -111,7 +111,7 @@ def test_validating_changes_nothing(kafka: EmbeddedBroker, run: Run) -> None:
         (("get", "shoe", "t"), 2, "client-metrics"),
     ],
 )
-def test_what_cannot_be_done_says_why(
+def test_failures_are_explained(
     kafka: EmbeddedBroker, run: Run, arguments: tuple[str, ...], exit_code: int, part: str
 ) -> None:
     kafka.create_topic("t")

@@ -1,4 +1,4 @@
-"""Every field of every administrative answer says what it should, in every version that has it."""
+"""Every field of every administrative response has the right value, in every version that has it."""
 
 from collections.abc import Callable
 from typing import Any
@@ -37,7 +37,7 @@ from barnabas.wire.schema import Message
 from support.acls import EVERY_ACL, allow
 from support.admin import more_partitions, new_topic
 from support.batches import batch
-from support.control import SECOND, add_broker, take_leader
+from support.control import SECOND, add_broker, remove_leader
 from support.fields import entry, paths_of, values_of
 from support.nodes import APIS
 from support.wire import Wire
@@ -54,12 +54,12 @@ TOPIC, LONG = 2, 5
 DYNAMIC_TOPIC, DEFAULT = 1, 5
 UNTHROTTLED = {"throttle_time_ms": [0]}
 
-#: Path -> the values that are right, or what they must hold.
+#: Path -> the expected values, or a predicate over them.
 Expected = dict[str, Any]
 
 
 class Text:
-    """A message that speaks of something."""
+    """Equal to any message that contains a part."""
 
     def __init__(self, part: str) -> None:
         self.part = part
@@ -231,7 +231,7 @@ def delete_acls(kafka: EmbeddedBroker, wire: Wire) -> tuple[Message, Expected]:
 
 def elect_leaders(kafka: EmbeddedBroker, wire: Wire) -> tuple[Message, Expected]:
     kafka.create_topic("t", partitions=2)
-    take_leader(kafka, "t")
+    remove_leader(kafka, "t")
     inner = "replica_election_results.partition_result"
     return ElectLeadersRequest(0, [TopicPartitions("t", [0, 5])]), UNTHROTTLED | {
         "error_code": [0],
@@ -326,7 +326,7 @@ SCENARIOS = {
         (describe_cluster, 60),
     )
 }
-#: Version 0 of what tells of ACLs has literal patterns alone: it has a test of its own.
+#: Version 0 of the APIs on ACLs supports literal patterns only, and has a test of its own.
 FIRST_VERSIONS = {"describe_acls": 1, "delete_acls": 1}
 CASES = [
     (name, version)
@@ -336,7 +336,7 @@ CASES = [
 
 
 @pytest.mark.parametrize(("name", "version"), CASES)
-def test_every_field_of_an_answer_says_what_it_should(
+def test_every_field_of_a_response_has_the_right_value(
     kafka: EmbeddedBroker, wire: Wire, name: str, version: int
 ) -> None:
     scenario, _ = SCENARIOS[name]
@@ -351,14 +351,14 @@ def test_every_field_of_an_answer_says_what_it_should(
 
 
 @pytest.mark.parametrize("name", SCENARIOS)
-def test_no_field_of_a_served_answer_goes_unchecked(kafka: EmbeddedBroker, wire: Wire, name: str) -> None:
+def test_every_field_of_a_served_response_is_checked(kafka: EmbeddedBroker, wire: Wire, name: str) -> None:
     scenario, key = SCENARIOS[name]
     _, expected = scenario(kafka, wire)
     spec = APIS[key]
     assert set(expected) == set(paths_of(spec.response))
 
 
-def test_version_0_of_the_apis_on_acls_knows_literal_patterns_alone(
+def test_version_0_of_the_apis_on_acls_supports_literal_patterns_only(
     kafka: EmbeddedBroker, wire: Wire
 ) -> None:
     two_acls(wire)
@@ -372,8 +372,8 @@ def test_version_0_of_the_apis_on_acls_knows_literal_patterns_alone(
     assert [(each.resource_name, each.pattern_type) for each in left] == [("g-", PatternType.PREFIXED)]
 
 
-def test_version_0_of_describe_configs_tells_what_is_a_default(kafka: EmbeddedBroker, wire: Wire) -> None:
+def test_version_0_of_describe_configs_marks_defaults(kafka: EmbeddedBroker, wire: Wire) -> None:
     kafka.create_topic("t", configs={"segment.bytes": "3000000"})
-    asked = DescribeConfigsResource(TOPIC, "t", ["segment.bytes", "retention.ms"])
-    configs = wire.ask(DescribeConfigsRequest([asked]), 0).results[0].configs
+    resource = DescribeConfigsResource(TOPIC, "t", ["segment.bytes", "retention.ms"])
+    configs = wire.ask(DescribeConfigsRequest([resource]), 0).results[0].configs
     assert {each.name: each.is_default for each in configs} == {"segment.bytes": False, "retention.ms": True}

@@ -1,4 +1,4 @@
-"""Every number of an enumeration that the administrative protocol carries is met as Kafka means it."""
+"""Every number of an enumeration in the administrative protocol has Kafka's meaning."""
 
 from typing import Any
 
@@ -19,7 +19,7 @@ from barnabas.wire.messages.incremental_alter_configs import (
     IncrementalAlterConfigsRequest,
 )
 from support.acls import EVERY_ACL, allow
-from support.control import take_leader
+from support.control import remove_leader
 from support.wire import Wire
 
 pytestmark = pytest.mark.kafka_settings(
@@ -40,7 +40,7 @@ def alter(wire: Wire, kind: int, name: str, key: str, value: str | None, operati
 
 
 def described(wire: Wire, kind: int, name: str, key: str, **fields: bool) -> Any:
-    """The one entry of a key."""
+    """Return the only entry of a key."""
     request = DescribeConfigsRequest([DescribeConfigsResource(kind, name, [key])], **fields)
     [result] = wire.ask(request).results
     assert result.error_code == ErrorCode.NONE, result
@@ -73,14 +73,14 @@ def test_configs_of_every_resource_type_are_altered_and_described(
 
 
 @pytest.mark.parametrize("kind", [0, 1, 3, 64, 127])
-def test_a_config_resource_type_that_does_not_exist_is_refused(wire: Wire, kind: int) -> None:
+def test_an_unknown_config_resource_type_is_rejected(wire: Wire, kind: int) -> None:
     request = DescribeConfigsRequest([DescribeConfigsResource(kind, "x", None)])
     assert {each.error_code for each in wire.ask(request).results} == {ErrorCode.INVALID_REQUEST}
     assert alter(wire, kind, "x", "retention.ms", "1") is ErrorCode.INVALID_REQUEST
 
 
-def test_every_config_source_is_told_of_a_value_that_comes_from_it(kafka: EmbeddedBroker, wire: Wire) -> None:
-    """0 (UNKNOWN) is a client's word for numbers that it does not know; a broker never says it."""
+def test_every_config_source_is_returned_for_a_value_from_it(kafka: EmbeddedBroker, wire: Wire) -> None:
+    """0 (UNKNOWN) is what clients call numbers that they do not know; brokers do not send it."""
     kafka.create_topic("t")
     own = str(kafka.server.node.broker_id)
     assert alter(wire, 2, "t", "retention.ms", "5") is ErrorCode.NONE
@@ -113,7 +113,7 @@ def test_every_config_source_is_told_of_a_value_that_comes_from_it(kafka: Embedd
         (SUBTRACT, "compact", ""),
     ],
 )
-def test_every_config_operation_does_its_own(
+def test_every_config_operation_has_its_effect(
     kafka: EmbeddedBroker, wire: Wire, operation: int, value: str | None, after: str
 ) -> None:
     kafka.create_topic("t", configs={"cleanup.policy": "compact"})
@@ -122,9 +122,7 @@ def test_every_config_operation_does_its_own(
 
 
 @pytest.mark.parametrize("operation", [-1, 4, 127])
-def test_a_config_operation_that_does_not_exist_is_refused(
-    kafka: EmbeddedBroker, wire: Wire, operation: int
-) -> None:
+def test_an_unknown_config_operation_is_rejected(kafka: EmbeddedBroker, wire: Wire, operation: int) -> None:
     kafka.create_topic("t")
     assert alter(wire, 2, "t", "retention.ms", "5", operation) is ErrorCode.INVALID_REQUEST
     assert described(wire, 2, "t", "retention.ms").config_source != 1
@@ -139,7 +137,7 @@ def made(wire: Wire, acl: AclCreation) -> ErrorCode:
 
 
 def acls(wire: Wire, **fields: object) -> list[tuple[int, str, int, int, int]]:
-    """(resource type, name, pattern type, operation, permission type) of what a filter means."""
+    """Return (resource type, name, pattern type, operation, permission type) of the ACLs that match a filter."""
     response = wire.ask(DescribeAclsRequest(**{**EVERY_ACL, **fields}))
     assert response.error_code == ErrorCode.NONE
     return [
@@ -155,7 +153,7 @@ REAL_PERMISSIONS = [AclPermission.DENY, AclPermission.ALLOW]
 
 
 @pytest.mark.parametrize("kind", REAL_TYPES)
-def test_acls_are_made_and_found_by_every_resource_type(wire: Wire, kind: ResourceType) -> None:
+def test_acls_are_created_and_found_by_every_resource_type(wire: Wire, kind: ResourceType) -> None:
     name = CLUSTER_NAME if kind is ResourceType.CLUSTER else "x"
     neighbour = ResourceType.GROUP if kind is ResourceType.TOPIC else ResourceType.TOPIC
     assert made(wire, acl_creation(allow(AclOperation.DESCRIBE, kind, name))) is ErrorCode.NONE
@@ -165,7 +163,7 @@ def test_acls_are_made_and_found_by_every_resource_type(wire: Wire, kind: Resour
 
 
 @pytest.mark.parametrize("operation", REAL_OPERATIONS)
-def test_acls_are_made_and_found_by_every_operation(wire: Wire, operation: AclOperation) -> None:
+def test_acls_are_created_and_found_by_every_operation(wire: Wire, operation: AclOperation) -> None:
     neighbour = AclOperation.WRITE if operation is AclOperation.READ else AclOperation.READ
     assert made(wire, acl_creation(allow(operation))) is ErrorCode.NONE
     assert made(wire, acl_creation(allow(neighbour))) is ErrorCode.NONE
@@ -174,7 +172,7 @@ def test_acls_are_made_and_found_by_every_operation(wire: Wire, operation: AclOp
 
 
 @pytest.mark.parametrize("permission", REAL_PERMISSIONS)
-def test_acls_are_made_and_found_by_each_permission(wire: Wire, permission: AclPermission) -> None:
+def test_acls_are_created_and_found_by_each_permission_type(wire: Wire, permission: AclPermission) -> None:
     for each in REAL_PERMISSIONS:
         assert made(wire, acl_creation(allow(AclOperation.READ, permission=each))) is ErrorCode.NONE
     assert acls(wire, permission_type=permission) == [(2, "t", 3, 3, permission)]
@@ -190,7 +188,7 @@ def test_acls_are_made_and_found_by_each_permission(wire: Wire, permission: AclP
         (PatternType.PREFIXED, set()),
     ],
 )
-def test_a_filter_by_name_finds_what_its_pattern_type_says(
+def test_a_filter_by_name_matches_by_its_pattern_type(
     wire: Wire, pattern_type: PatternType, found: set[tuple[str, int]]
 ) -> None:
     for name, kind in (("ab", 3), ("a", 4), ("*", 3), ("b", 3)):
@@ -201,7 +199,7 @@ def test_a_filter_by_name_finds_what_its_pattern_type_says(
 
 
 @pytest.mark.parametrize("field", ["resource_type", "resource_pattern_type", "operation", "permission_type"])
-def test_any_and_unknown_are_for_filters_alone(kafka: EmbeddedBroker, wire: Wire, field: str) -> None:
+def test_any_and_unknown_are_valid_in_filters_only(kafka: EmbeddedBroker, wire: Wire, field: str) -> None:
     acl = acl_creation(allow(AclOperation.READ))
     setattr(acl, field, 1)
     assert made(wire, acl) is ErrorCode.INVALID_REQUEST
@@ -213,7 +211,7 @@ def test_any_and_unknown_are_for_filters_alone(kafka: EmbeddedBroker, wire: Wire
     assert acls(wire) == []
 
 
-def test_match_is_for_filters_alone(wire: Wire) -> None:
+def test_match_is_valid_in_filters_only(wire: Wire) -> None:
     acl = allow(AclOperation.READ, pattern_type=PatternType.MATCH)
     assert made(wire, acl_creation(acl)) is ErrorCode.INVALID_REQUEST
     assert acls(wire) == []
@@ -223,11 +221,11 @@ def test_match_is_for_filters_alone(wire: Wire) -> None:
 
 
 @pytest.mark.parametrize(("kind", "needless"), [(0, "preferred"), (1, "leader")])
-def test_each_election_type_gives_a_leader_where_there_is_none_and_says_where_none_is_needed(
+def test_each_election_type_elects_missing_leaders_and_reports_elections_not_needed(
     kafka: EmbeddedBroker, wire: Wire, kind: int, needless: str
 ) -> None:
     kafka.create_topic("t", partitions=2)
-    take_leader(kafka, "t", 1)
+    remove_leader(kafka, "t", 1)
     [result] = wire.ask(ElectLeadersRequest(kind, [TopicPartitions("t", [0, 1])])).replica_election_results
     codes = {each.partition_id: each.error_code for each in result.partition_result}
     assert codes == {0: ErrorCode.ELECTION_NOT_NEEDED, 1: ErrorCode.NONE}
@@ -236,5 +234,5 @@ def test_each_election_type_gives_a_leader_where_there_is_none_and_says_where_no
 
 
 @pytest.mark.parametrize("kind", [-1, 2, 127])
-def test_an_election_type_that_does_not_exist_is_refused(wire: Wire, kind: int) -> None:
+def test_an_unknown_election_type_is_rejected(wire: Wire, kind: int) -> None:
     assert wire.ask(ElectLeadersRequest(kind, None)).error_code == ErrorCode.INVALID_REQUEST

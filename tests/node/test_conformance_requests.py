@@ -1,4 +1,4 @@
-"""Every field of every administrative request is heeded: what is told or done depends on it."""
+"""Every field of every administrative request has an effect on the response or the cluster."""
 
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -35,7 +35,7 @@ from barnabas.wire.messages.incremental_alter_configs import (
 from barnabas.wire.schema import Message
 from support.acls import EVERY_ACL, allow
 from support.admin import create, delete, described, grow, more_partitions, new_topic
-from support.control import SECOND, add_broker, take_leader
+from support.control import SECOND, add_broker, remove_leader
 from support.fields import paths_of
 from support.nodes import APIS
 from support.wire import Wire
@@ -50,7 +50,7 @@ pytestmark = pytest.mark.kafka_settings(
 TOPIC, CLIENT_METRICS = 2, 16
 NO_TIME = ErrorCode.REQUEST_TIMED_OUT
 
-#: Path of a field -> what was seen because of it, and what should be.
+#: Path of a field -> what was observed because of it, and what is expected.
 Heeded = dict[str, tuple[object, object]]
 
 
@@ -175,7 +175,7 @@ def incremental_alter_configs(kafka: EmbeddedBroker, wire: Wire) -> Heeded:
         resource = AlterConfigsResource(kind, name, [AlterableConfig(key, operation, value)])
         return error_names(wire.ask(IncrementalAlterConfigsRequest([resource], **fields)).responses)
 
-    told = [
+    results = [
         ask(TOPIC, "t", "retention.ms", 0, "5"),
         ask(TOPIC, "t", "cleanup.policy", 2, "delete"),
         ask(TOPIC, "t", "retention.bytes", 0, "7", validate_only=True),
@@ -186,7 +186,7 @@ def incremental_alter_configs(kafka: EmbeddedBroker, wire: Wire) -> Heeded:
         "resources": (wire.ask(IncrementalAlterConfigsRequest([])).responses, []),
         "resources.resource_type": (of_another_type, ["INVALID_REQUEST"]),
         "resources.resource_name": (ask(TOPIC, "u", "retention.ms", 0, "5"), ["UNKNOWN_TOPIC_OR_PARTITION"]),
-        "resources.configs": (told, [["NONE"]] * 3),
+        "resources.configs": (results, [["NONE"]] * 3),
         "resources.configs.name": (topic_config(wire, "t", "retention.ms"), "5"),
         "resources.configs.config_operation": (policies, {"compact", "delete"}),
         "resources.configs.value": (topic_config(wire, "t", "retention.ms"), "5"),
@@ -201,7 +201,7 @@ def alter_configs(kafka: EmbeddedBroker, wire: Wire) -> Heeded:
         resource = Replaced(kind, name, [Replacement(key, value)])
         return error_names(wire.ask(AlterConfigsRequest([resource], **fields)).responses)
 
-    told = [
+    results = [
         ask(TOPIC, "t", "retention.ms", "5"),
         ask(TOPIC, "t", "retention.bytes", "7", validate_only=True),
     ]
@@ -209,7 +209,10 @@ def alter_configs(kafka: EmbeddedBroker, wire: Wire) -> Heeded:
         "resources": (wire.ask(AlterConfigsRequest([])).responses, []),
         "resources.resource_type": (ask(CLIENT_METRICS, "t", "retention.ms", "5"), ["INVALID_REQUEST"]),
         "resources.resource_name": (ask(TOPIC, "u", "retention.ms", "5"), ["UNKNOWN_TOPIC_OR_PARTITION"]),
-        "resources.configs": ((told, topic_config(wire, "t", "cleanup.policy")), ([["NONE"]] * 2, "delete")),
+        "resources.configs": (
+            (results, topic_config(wire, "t", "cleanup.policy")),
+            ([["NONE"]] * 2, "delete"),
+        ),
         "resources.configs.name": (topic_config(wire, "t", "retention.ms"), "5"),
         "resources.configs.value": (topic_config(wire, "t", "retention.ms"), "5"),
         "validate_only": (topic_config(wire, "t", "retention.bytes"), "-1"),
@@ -225,7 +228,7 @@ ACLS = [
     allow(AclOperation.READ, permission=AclPermission.DENY),
 ]
 
-#: Field of a filter -> its value, and which of ACLS it then means.
+#: Field of a filter -> its value, and which of ACLS it matches.
 FILTERS: dict[str, tuple[object, list[int]]] = {
     "resource_type_filter": (ResourceType.GROUP, [1]),
     "resource_name_filter": ("p", [2]),
@@ -267,7 +270,7 @@ def describe_acls(kafka: EmbeddedBroker, wire: Wire) -> Heeded:
 
 def create_acls(kafka: EmbeddedBroker, wire: Wire) -> Heeded:
     """Each of ACLS differs from the first in one field, or in three."""
-    told = make_acls(wire)
+    creations = make_acls(wire)
     seen = described_acls(wire)
     differing = {
         "resource_type": 1,
@@ -278,7 +281,7 @@ def create_acls(kafka: EmbeddedBroker, wire: Wire) -> Heeded:
         "operation": 1,
         "permission_type": 5,
     }
-    return {"creations": ((told, len(seen)), (["NONE"] * 6, 6))} | {
+    return {"creations": ((creations, len(seen)), (["NONE"] * 6, 6))} | {
         f"creations.{field}": (tuple(ACLS[at]) in seen, True) for field, at in differing.items()
     }
 
@@ -297,10 +300,10 @@ def elect_leaders(kafka: EmbeddedBroker, wire: Wire) -> Heeded:
     kafka.create_topic("t", partitions=2)
 
     def ask(kind: int, **fields: int) -> dict[str, list[tuple[int, str]]]:
-        take_leader(kafka, "t", 1)
-        asked = None if "everywhere" in fields else [TopicPartitions("t", [1])]
+        remove_leader(kafka, "t", 1)
+        partitions = None if "everywhere" in fields else [TopicPartitions("t", [1])]
         fields.pop("everywhere", None)
-        response = wire.ask(ElectLeadersRequest(kind, asked, **fields))
+        response = wire.ask(ElectLeadersRequest(kind, partitions, **fields))
         return {
             each.topic: [(one.partition_id, ErrorCode(one.error_code).name) for one in each.partition_result]
             for each in response.replica_election_results
@@ -365,11 +368,11 @@ def describe_cluster(kafka: EmbeddedBroker, wire: Wire) -> Heeded:
     def ask(**fields: Any) -> Any:
         return wire.ask(DescribeClusterRequest(**fields))
 
-    without, told = ask(), ask(include_cluster_authorized_operations=True)
+    without, with_operations = ask(), ask(include_cluster_authorized_operations=True)
     fenced = ask(include_fenced_brokers=True).brokers
     return {
         "include_cluster_authorized_operations": (
-            (without.cluster_authorized_operations, told.cluster_authorized_operations > 0),
+            (without.cluster_authorized_operations, with_operations.cluster_authorized_operations > 0),
             (-(2**31), True),
         ),
         "endpoint_type": (
@@ -404,7 +407,7 @@ SCENARIOS: dict[str, tuple[Callable[[EmbeddedBroker, Wire], Heeded], int]] = {
 
 
 class OldClient(Wire):
-    """A client that speaks one API at a given version, and the others as they are now."""
+    """A client that uses one API at a given version, and the others at their newest."""
 
     def __init__(self, port: int, key: int, version: int) -> None:
         super().__init__(port)
@@ -415,8 +418,8 @@ class OldClient(Wire):
         return super().ask(request, self._version if of_old else version)
 
 
-#: DeleteTopics takes ids from v6 on; before it the names stand in another field, which its scenario asks with v5.
-#: Version 0 of the APIs on ACLs has literal patterns alone, and a test of its own.
+#: DeleteTopics has ids since v6; older versions have another field for names, which its scenario sends with v5.
+#: Version 0 of the APIs on ACLs supports literal patterns only, and has a test of its own.
 FIRST_VERSIONS = {"delete_topics": 6, "describe_acls": 1, "create_acls": 1, "delete_acls": 1}
 CASES = [
     (name, version)
@@ -426,7 +429,7 @@ CASES = [
 
 
 @pytest.mark.parametrize(("name", "version"), CASES)
-def test_every_field_of_a_request_is_heeded(kafka: EmbeddedBroker, name: str, version: int) -> None:
+def test_every_field_of_a_request_has_an_effect(kafka: EmbeddedBroker, name: str, version: int) -> None:
     scenario, key = SCENARIOS[name]
     request = APIS[key].request
     with OldClient(kafka.port, key, version) as wire:

@@ -1,4 +1,4 @@
-"""Every version that is advertised is served, and every other one is refused."""
+"""Every advertised version is served, and every other one is rejected."""
 
 import struct
 
@@ -16,10 +16,10 @@ from support.wire import Wire
 
 PRODUCE = 0
 
-#: APIs whose first versions Apache Kafka 4 gave up: key -> the versions that are gone.
+#: APIs whose first versions Apache Kafka 4 removed: key -> the removed versions.
 REMOVED = {key: range(spec.versions.first) for key, spec in KAFKA_APIS.items() if spec.versions.first}
 
-#: Requests with nothing in them, where the defaults want no answer or mean nothing.
+#: Minimal requests, where the defaults are invalid or have no response.
 BARE = {ProduceRequest: ProduceRequest(acks=1), DescribeAclsRequest: DescribeAclsRequest(**EVERY_ACL)}
 
 
@@ -28,26 +28,25 @@ def bare(request: type[Message]) -> Message:
 
 
 @pytest.mark.parametrize("key", KAFKA_APIS)
-def test_a_request_of_every_version_has_an_answer_that_decodes(kafka: EmbeddedBroker, key: int) -> None:
+def test_every_version_of_a_request_has_a_response_that_decodes(kafka: EmbeddedBroker, key: int) -> None:
     spec = KAFKA_APIS[key]
     for version in range(spec.versions.first, spec.versions.last + 1):
         with Wire(kafka.port) as fresh:
             assert isinstance(fresh.ask(bare(spec.request), version), spec.response)
 
 
-def test_what_is_advertised_is_what_is_served(wire: Wire) -> None:
-    """But for Produce, which librdkafka wants to see from version 0 on, as Apache Kafka 4 shows it.
-
-    And but for client telemetry, which nothing consumes here.
+def test_advertised_versions_are_served_versions(wire: Wire) -> None:
+    """Exceptions are Produce, advertised from version 0 for librdkafka as in Apache Kafka 4, and client telemetry,
+    which nothing receives here.
     """
     request = ApiVersionsRequest(client_software_name="test", client_software_version="1")
-    told = {each.api_key: (each.min_version, each.max_version) for each in wire.ask(request).api_keys}
+    advertised = {each.api_key: (each.min_version, each.max_version) for each in wire.ask(request).api_keys}
     served = {key: tuple(spec.versions) for key, spec in ADVERTISED_APIS.items()}
-    assert told == served | {PRODUCE: (0, served[PRODUCE][1])}
+    assert advertised == served | {PRODUCE: (0, served[PRODUCE][1])}
 
 
 @pytest.mark.parametrize(("key", "version"), [(key, version) for key in REMOVED for version in REMOVED[key]])
-def test_a_version_that_apache_kafka_4_gave_up_is_refused(wire: Wire, key: int, version: int) -> None:
+def test_a_version_that_apache_kafka_4_removed_is_rejected(wire: Wire, key: int, version: int) -> None:
     wire.send_frame(struct.pack(">hhih", key, version, 7, -1) + b"\0" * 20)
     assert wire.receive_frame() == struct.pack(">iih", 6, 7, ErrorCode.UNSUPPORTED_VERSION)
     assert wire.is_closed()

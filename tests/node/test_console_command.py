@@ -1,4 +1,4 @@
-"""`barnabas console` as a process of its own."""
+"""`barnabas console` in a process of its own."""
 
 import re
 import signal
@@ -15,12 +15,12 @@ COMMAND = [sys.executable, "-c", "from barnabas.cli.main import main; main()", "
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-def test_it_says_where_it_is_and_ends_when_it_is_told(kafka: EmbeddedBroker, number: signal.Signals) -> None:
+def test_it_prints_its_url_and_stops_on_sigterm(kafka: EmbeddedBroker, number: signal.Signals) -> None:
     command = [*COMMAND, "--bootstrap", kafka.bootstrap, "--listen", "127.0.0.1:0"]
     with subprocess.Popen(command, env=clean_environment(), stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout
-        told = re.search(rf"The console of {kafka.bootstrap}: (http://\S+)", process.stdout.readline())
-        assert told
-        assert "Overview" in httpx.get(told[1]).text
+        printed = re.search(rf"The console of {kafka.bootstrap}: (http://\S+)", process.stdout.readline())
+        assert printed
+        assert "Overview" in httpx.get(printed[1]).text
         process.send_signal(number)
         assert process.wait(START_TIMEOUT_S) == 0

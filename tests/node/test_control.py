@@ -21,13 +21,13 @@ from barnabas.wire.messages.unregister_broker import UnregisterBrokerRequest
 from barnabas.wire.messages.update_features import FeatureUpdateKey, UpdateFeaturesRequest
 from support.admin import described, grow, more_partitions
 from support.batches import batch
-from support.control import SECOND, add_broker, take_leader
+from support.control import SECOND, add_broker, remove_leader
 from support.wire import Wire
 
 
 @pytest.fixture
 def own(kafka: EmbeddedBroker) -> int:
-    """The id of the broker, which knows of another one that is nowhere, and has a topic of two partitions."""
+    """Return the broker's id; create a topic of two partitions and register a second broker that does not exist."""
     kafka.create_topic("t", partitions=2)
     add_broker(kafka)
     return kafka.server.node.broker_id
@@ -56,7 +56,7 @@ def elect(wire: Wire, *indexes: int) -> list[str]:
     return [ErrorCode(each.error_code).name for each in response.replica_election_results[0].partition_result]
 
 
-def test_a_partition_that_moves_is_served_while_it_does(kafka: EmbeddedBroker, own: int, wire: Wire) -> None:
+def test_a_partition_is_served_during_its_reassignment(kafka: EmbeddedBroker, own: int, wire: Wire) -> None:
     assert move(wire, (0, [SECOND])) == ["NONE"]
     assert moving(wire) == {0: ([SECOND], [own])}
     assert wire.produce("t", batch(b"x")).error_code == ErrorCode.NONE
@@ -65,7 +65,7 @@ def test_a_partition_that_moves_is_served_while_it_does(kafka: EmbeddedBroker, o
     assert partition.offline_replicas == []
 
 
-def test_a_move_outlives_a_restart_and_can_be_called_off_after_it(kafka: EmbeddedBroker, own: int) -> None:
+def test_a_reassignment_survives_a_restart_and_can_be_cancelled(kafka: EmbeddedBroker, own: int) -> None:
     with Wire(kafka.port) as wire:
         move(wire, (0, [SECOND, own]), (1, [SECOND]))
     kafka.restart(kill=True)
@@ -77,7 +77,9 @@ def test_a_move_outlives_a_restart_and_can_be_called_off_after_it(kafka: Embedde
         assert wire.produce("t", batch(b"x"), partition=1).error_code == ErrorCode.NONE
 
 
-def test_a_topic_that_moves_can_be_deleted_and_made_anew(kafka: EmbeddedBroker, own: int, wire: Wire) -> None:
+def test_a_topic_can_be_deleted_and_recreated_during_a_reassignment(
+    kafka: EmbeddedBroker, own: int, wire: Wire
+) -> None:
     move(wire, (0, [SECOND]), (1, [SECOND]))
     kafka.delete_topic("t")
     assert moving(wire) == {}
@@ -88,7 +90,7 @@ def test_a_topic_that_moves_can_be_deleted_and_made_anew(kafka: EmbeddedBroker, 
     )
 
 
-def test_a_topic_that_moves_can_grow(kafka: EmbeddedBroker, own: int, wire: Wire) -> None:
+def test_partitions_can_be_added_during_a_reassignment(kafka: EmbeddedBroker, own: int, wire: Wire) -> None:
     move(wire, (0, [SECOND, own]))
     assert grow(wire, more_partitions("t", 3))["t"].error_code == ErrorCode.NONE
     by_index = {each.partition_index: each for each in described(wire, "t").partitions}
@@ -96,11 +98,11 @@ def test_a_topic_that_moves_can_grow(kafka: EmbeddedBroker, own: int, wire: Wire
     assert moving(wire) == {0: ([SECOND], [])}
 
 
-def test_an_elected_leader_takes_records_and_its_epoch_outlives_a_restart(
+def test_an_elected_leader_accepts_records_and_its_epoch_survives_a_restart(
     kafka: EmbeddedBroker, wire: Wire
 ) -> None:
     kafka.create_topic("t")
-    take_leader(kafka, "t")
+    remove_leader(kafka, "t")
     assert wire.produce("t", batch(b"x")).error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER
     assert elect(wire, 0, 1) == ["NONE", "UNKNOWN_TOPIC_OR_PARTITION"]
     assert wire.produce("t", batch(b"x")).error_code == ErrorCode.NONE
@@ -111,21 +113,21 @@ def test_an_elected_leader_takes_records_and_its_epoch_outlives_a_restart(
         assert elect(after, 0) == ["ELECTION_NOT_NEEDED"]
 
 
-def test_of_many_who_elect_the_same_leader_at_once_one_does(kafka: EmbeddedBroker) -> None:
+def test_one_of_many_concurrent_elections_succeeds(kafka: EmbeddedBroker) -> None:
     kafka.create_topic("t")
-    take_leader(kafka, "t")
+    remove_leader(kafka, "t")
 
     def once(_: int) -> str:
         with Wire(kafka.port) as wire:
             return elect(wire, 0)[0]
 
     with ThreadPoolExecutor(8) as threads:
-        told = list(threads.map(once, range(8)))
-    assert sorted(told) == [*["ELECTION_NOT_NEEDED"] * 7, "NONE"]
+        error_names = list(threads.map(once, range(8)))
+    assert sorted(error_names) == [*["ELECTION_NOT_NEEDED"] * 7, "NONE"]
     assert kafka.server.node.replicas.partition("t", 0).leader_epoch == 1
 
 
-def test_the_quorum_has_the_directory_of_the_disk(kafka: EmbeddedBroker, wire: Wire) -> None:
+def test_the_quorum_has_the_directory_id_on_disk(kafka: EmbeddedBroker, wire: Wire) -> None:
     response = wire.ask(DescribeQuorumRequest([TopicData("__cluster_metadata", [PartitionData(0)])]))
     [voter] = response.topics[0].partitions[0].current_voters
     meta = read_meta_properties(kafka.directory)
@@ -140,7 +142,7 @@ def features(wire: Wire) -> dict[str, int]:
     return {each.name: each.max_version_level for each in response.finalized_features}
 
 
-def test_features_are_there_from_the_start_and_stay(kafka: EmbeddedBroker, wire: Wire) -> None:
+def test_features_are_finalized_from_the_start_and_stay(kafka: EmbeddedBroker, wire: Wire) -> None:
     before = features(wire)
     assert before["metadata.version"] == 30
     response = wire.ask(
@@ -154,9 +156,7 @@ def test_features_are_there_from_the_start_and_stay(kafka: EmbeddedBroker, wire:
     assert kafka.server.node.image.finalized_features.revision("metadata.version") == revision
 
 
-def test_a_broker_that_is_gone_can_be_forgotten_and_one_that_is_up_cannot(
-    kafka: EmbeddedBroker, wire: Wire
-) -> None:
+def test_a_dead_broker_can_be_unregistered_and_a_live_one_cannot(kafka: EmbeddedBroker, wire: Wire) -> None:
     add_broker(kafka, fenced=True)
     own = kafka.server.node.broker_id
     codes = [wire.ask(UnregisterBrokerRequest(broker_id)).error_code for broker_id in (SECOND, SECOND, own)]

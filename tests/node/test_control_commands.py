@@ -1,4 +1,4 @@
-"""`barnabas elections`, `reassignments`, `features`, `quorum` against a broker, as a person types them."""
+"""`barnabas elections`, `reassignments`, `features`, `quorum` against a broker."""
 
 import json
 from collections.abc import Callable
@@ -9,7 +9,7 @@ from typer.testing import CliRunner, Result
 from barnabas.base.ids import uuid_to_text
 from barnabas.cli.main import app
 from barnabas.testing import EmbeddedBroker
-from support.control import SECOND, add_broker, take_leader
+from support.control import SECOND, add_broker, remove_leader
 
 Run = Callable[..., Result]
 
@@ -40,25 +40,25 @@ def rows(result: Result) -> list[list[str]]:
         "elections t:99999999999",
     ],
 )
-def test_a_number_that_no_request_can_carry_is_wrong_use(run: Run, command: str) -> None:
+def test_a_number_out_of_range_is_a_usage_error(run: Run, command: str) -> None:
     refused = run(*command.split())
     assert refused.exit_code == 2
     assert "a number is too large for its field in the Kafka protocol" in refused.output
 
 
-def test_elections_are_held_where_they_are_needed(kafka: EmbeddedBroker, run: Run) -> None:
+def test_elections_are_held_where_needed(kafka: EmbeddedBroker, run: Run) -> None:
     kafka.create_topic("t", partitions=2)
     assert done(run("elections")) == ""
-    take_leader(kafka, "t", 1)
+    remove_leader(kafka, "t", 1)
     assert done(run("elections", "t")) == "t-0: not needed\nt-1: elected\n"
-    take_leader(kafka, "t", 1)
+    remove_leader(kafka, "t", 1)
     assert json.loads(done(run("elections", "--unclean", "--json"))) == [
         {"topic": "t", "partition": 1, "error": None, "message": None}
     ]
     assert kafka.server.node.replicas.partition("t", 1).is_leader
 
 
-def test_an_election_for_what_is_not_there_is_not_found(kafka: EmbeddedBroker, run: Run) -> None:
+def test_an_election_for_a_missing_partition_is_not_found(kafka: EmbeddedBroker, run: Run) -> None:
     kafka.create_topic("t")
     for tp in ("t:7", "gone", "gone:0"):
         result = run("elections", tp)
@@ -67,7 +67,7 @@ def test_an_election_for_what_is_not_there_is_not_found(kafka: EmbeddedBroker, r
     assert run("elections", "t:first").exit_code == 2
 
 
-def test_a_partition_is_moved_seen_moving_and_called_back(kafka: EmbeddedBroker, run: Run) -> None:
+def test_a_reassignment_is_started_listed_and_cancelled(kafka: EmbeddedBroker, run: Run) -> None:
     own = kafka.server.node.broker_id
     kafka.create_topic("t", partitions=2)
     add_broker(kafka)
@@ -93,7 +93,7 @@ def test_a_partition_is_moved_seen_moving_and_called_back(kafka: EmbeddedBroker,
         ("t:zero=1", 2, "the partition must be a number"),
     ],
 )
-def test_a_target_that_cannot_be_is_refused(
+def test_an_invalid_target_is_rejected(
     kafka: EmbeddedBroker, run: Run, target: str, exit_code: int, word: str
 ) -> None:
     kafka.create_topic("t")
@@ -132,7 +132,9 @@ def test_features_are_listed_and_set(run: Run) -> None:
         (["metadata.version=new"], 2, "the level must be a number"),
     ],
 )
-def test_a_level_that_cannot_be_is_refused(run: Run, arguments: list[str], exit_code: int, word: str) -> None:
+def test_an_invalid_feature_level_is_rejected(
+    run: Run, arguments: list[str], exit_code: int, word: str
+) -> None:
     result = run("features", "set", *arguments)
     assert result.exit_code == exit_code
     assert word in result.stderr
@@ -144,7 +146,7 @@ def test_the_quorum_is_shown(kafka: EmbeddedBroker, run: Run) -> None:
     assert first == f"leader {node.broker_id}, epoch 1, high watermark {node.image.revision}"
     assert others[1].split()[:2] == [str(node.broker_id), "voter"]
     assert kafka.bootstrap in others[1]
-    told = json.loads(done(run("quorum", "describe", "--json")))
-    [voter] = told["nodes"]
+    quorum = json.loads(done(run("quorum", "describe", "--json")))
+    [voter] = quorum["nodes"]
     directory_id = node.image.brokers[str(node.broker_id)].log_dirs[0]
-    assert (told["leader_id"], voter["directory_id"]) == (node.broker_id, uuid_to_text(directory_id))
+    assert (quorum["leader_id"], voter["directory_id"]) == (node.broker_id, uuid_to_text(directory_id))

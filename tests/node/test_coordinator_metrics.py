@@ -1,4 +1,4 @@
-"""What real clients do with groups and transactions shows in the broker's metrics."""
+"""Groups and transactions of real clients in the broker's metrics."""
 
 import re
 import urllib.request
@@ -16,7 +16,7 @@ TIMEOUT_S = 20
 
 
 def scraped(kafka: EmbeddedBroker) -> dict[str, float]:
-    """What coordinators tell: name and labels without the prefix -> value."""
+    """Return the coordinators' metrics: name and labels without the prefix -> value."""
     with urllib.request.urlopen(f"http://127.0.0.1:{kafka.server.metrics_port}/metrics", timeout=10) as page:
         text: str = page.read().decode()
     found = re.findall(r"^barnabas_((?:coordinator|group|offset|transaction)\S*) (\S+)$", text, re.MULTILINE)
@@ -44,39 +44,39 @@ def reached(kafka: EmbeddedBroker, holds: Callable[[dict[str, float]], bool]) ->
     return scraped(kafka)
 
 
-def test_before_anybody_has_come_there_is_nothing(kafka: EmbeddedBroker) -> None:
-    told = scraped(kafka)
-    assert told['coordinator_partitions{coordinator="group",state="active"}'] == 0
-    assert told['groups{protocol="classic",state="PreparingRebalance"}'] == 0
-    assert told['groups{protocol="consumer",state="Reconciling"}'] == 0
-    assert told['transactional_ids{state="PrepareAbort"}'] == 0
-    assert set(told.values()) == {0.0}
+def test_metrics_are_zero_before_the_first_member(kafka: EmbeddedBroker) -> None:
+    values = scraped(kafka)
+    assert values['coordinator_partitions{coordinator="group",state="active"}'] == 0
+    assert values['groups{protocol="classic",state="PreparingRebalance"}'] == 0
+    assert values['groups{protocol="consumer",state="Reconciling"}'] == 0
+    assert values['transactional_ids{state="PrepareAbort"}'] == 0
+    assert set(values.values()) == {0.0}
 
 
 @pytest.mark.parametrize("protocol", ["classic", "consumer"])
-def test_a_group_its_member_its_rebalance_and_its_commits(kafka: EmbeddedBroker, protocol: str) -> None:
+def test_metrics_of_a_group_its_member_rebalance_and_commits(kafka: EmbeddedBroker, protocol: str) -> None:
     fill(kafka)
     consumer = reading(kafka, "g", protocol)
     assert consumer.poll(TIMEOUT_S) is not None
     consumer.commit(offsets=[TopicPartition("t", 0, 1)], asynchronous=False)
-    told = reached(kafka, lambda told: told[f'groups{{protocol="{protocol}",state="Stable"}}'] == 1)
-    assert told[f'group_members{{protocol="{protocol}"}}'] == 1
-    assert told[f'group_rebalances_total{{protocol="{protocol}"}}'] >= 1
-    assert (told["group_offsets"], told["offset_commits_total"]) == (1, 1)
-    assert told['coordinator_partitions{coordinator="group",state="active"}'] > 0
-    assert told['coordinator_loads_total{coordinator="group"}'] > 0
-    assert told['coordinator_records_total{coordinator="group"}'] >= 2
-    assert told['coordinator_timers{coordinator="group"}'] >= 1
+    values = reached(kafka, lambda values: values[f'groups{{protocol="{protocol}",state="Stable"}}'] == 1)
+    assert values[f'group_members{{protocol="{protocol}"}}'] == 1
+    assert values[f'group_rebalances_total{{protocol="{protocol}"}}'] >= 1
+    assert (values["group_offsets"], values["offset_commits_total"]) == (1, 1)
+    assert values['coordinator_partitions{coordinator="group",state="active"}'] > 0
+    assert values['coordinator_loads_total{coordinator="group"}'] > 0
+    assert values['coordinator_records_total{coordinator="group"}'] >= 2
+    assert values['coordinator_timers{coordinator="group"}'] >= 1
     consumer.close()
-    told = reached(kafka, lambda told: told[f'groups{{protocol="{protocol}",state="Empty"}}'] == 1)
-    assert told[f'group_members{{protocol="{protocol}"}}'] == 0
+    values = reached(kafka, lambda values: values[f'groups{{protocol="{protocol}",state="Empty"}}'] == 1)
+    assert values[f'group_members{{protocol="{protocol}"}}'] == 0
     kafka.client.groups.delete(["g"])
-    told = scraped(kafka)
-    assert (told[f'groups{{protocol="{protocol}",state="Empty"}}'], told["group_offsets"]) == (0, 0)
-    assert told["offset_deletions_total"] == 0
+    values = scraped(kafka)
+    assert (values[f'groups{{protocol="{protocol}",state="Empty"}}'], values["group_offsets"]) == (0, 0)
+    assert values["offset_deletions_total"] == 0
 
 
-def test_a_transaction_and_what_it_will_commit(kafka: EmbeddedBroker) -> None:
+def test_metrics_of_a_transaction_and_its_pending_offsets(kafka: EmbeddedBroker) -> None:
     fill(kafka)
     consumer = reading(kafka, "g", "classic")
     assert consumer.poll(TIMEOUT_S) is not None
@@ -87,13 +87,13 @@ def test_a_transaction_and_what_it_will_commit(kafka: EmbeddedBroker) -> None:
     producer.send_offsets_to_transaction(
         [TopicPartition("t", 0, 1)], consumer.consumer_group_metadata(), TIMEOUT_S
     )
-    told = scraped(kafka)
-    assert told['transactional_ids{state="Ongoing"}'] == 1
-    assert (told["group_offsets"], told["group_pending_offsets"]) == (0, 1)
+    values = scraped(kafka)
+    assert values['transactional_ids{state="Ongoing"}'] == 1
+    assert (values["group_offsets"], values["group_pending_offsets"]) == (0, 1)
     producer.commit_transaction(TIMEOUT_S)
-    told = reached(kafka, lambda told: told['transactional_ids{state="CompleteCommit"}'] == 1)
-    assert (told["group_offsets"], told["group_pending_offsets"]) == (1, 0)
-    assert (told["transactions_ending"], told["transaction_markers_waiting"]) == (0, 0)
+    values = reached(kafka, lambda values: values['transactional_ids{state="CompleteCommit"}'] == 1)
+    assert (values["group_offsets"], values["group_pending_offsets"]) == (1, 0)
+    assert (values["transactions_ending"], values["transaction_markers_waiting"]) == (0, 0)
     consumer.close()
 
 
@@ -111,7 +111,7 @@ def test_a_transaction_that_is_open_for_too_long(kafka: EmbeddedBroker) -> None:
     producer.begin_transaction()
     producer.produce("t", b"y")
     producer.flush(TIMEOUT_S)
-    told = reached(kafka, lambda told: told['transactional_ids{state="CompleteAbort"}'] == 1)
-    assert told["transactions_timed_out_total"] == 1
+    values = reached(kafka, lambda values: values['transactional_ids{state="CompleteAbort"}'] == 1)
+    assert values["transactions_timed_out_total"] == 1
     with pytest.raises(KafkaException):
         producer.commit_transaction(TIMEOUT_S)

@@ -1,4 +1,4 @@
-"""Killed under load, again and again: nothing acknowledged is lost, nothing is there twice, order is kept."""
+"""A broker killed under load, repeatedly: no acknowledged record is lost, duplicated or reordered."""
 
 import random
 import time
@@ -12,7 +12,7 @@ from support.process import BrokerProcess
 from support.wire import Wire
 
 PRODUCERS_COUNT = 3
-LOAD_S = 0.3  #: how long a round lasts at most from its first acknowledgement on
+LOAD_S = 0.3  #: the longest duration of a round after its first acknowledgement
 
 
 @pytest.mark.parametrize(
@@ -24,7 +24,7 @@ LOAD_S = 0.3  #: how long a round lasts at most from its first acknowledgement o
     ],
     ids=["killed", "killed-with-flush", "stopped"],
 )
-def test_nothing_acknowledged_is_lost_nothing_is_twice_and_order_is_kept(
+def test_acknowledged_records_are_neither_lost_nor_duplicated_nor_reordered(
     tmp_path: Path, stop: str, rounds_count: int, settings: list[str]
 ) -> None:
     rng = random.Random(11)

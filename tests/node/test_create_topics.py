@@ -1,4 +1,4 @@
-"""CreateTopics: every error of its table, each topic for itself."""
+"""CreateTopics: every error of its table, independently for each topic."""
 
 import re
 import threading
@@ -53,7 +53,7 @@ def there(kafka: EmbeddedBroker, wire: Wire) -> Wire:
 
 @pytest.mark.parametrize("validate_only", [False, True])
 @pytest.mark.parametrize("case", REFUSED)
-def test_a_topic_that_cannot_be_is_refused_with_the_reason_and_its_neighbour_is_not(
+def test_an_invalid_topic_is_rejected_with_the_reason_and_others_are_created(
     kafka: EmbeddedBroker, there: Wire, case: str, validate_only: bool
 ) -> None:
     topic, code, message = REFUSED[case]
@@ -66,14 +66,14 @@ def test_a_topic_that_cannot_be_is_refused_with_the_reason_and_its_neighbour_is_
     assert kafka.topics() == before | ({} if validate_only else {"good": 1})
 
 
-def test_a_name_asked_for_twice_is_refused_once(kafka: EmbeddedBroker, wire: Wire) -> None:
+def test_a_duplicate_name_has_one_error(kafka: EmbeddedBroker, wire: Wire) -> None:
     results = create(wire, new_topic("twice", 1), new_topic("twice", 2), GOOD)
     assert set(results) == {"twice", "good"}
     assert results["twice"].error_code == ErrorCode.INVALID_REQUEST
     assert kafka.topics() == {"good": 1}
 
 
-def test_two_colliding_names_in_one_request_make_one_topic(kafka: EmbeddedBroker, wire: Wire) -> None:
+def test_of_two_colliding_names_in_one_request_one_is_created(kafka: EmbeddedBroker, wire: Wire) -> None:
     results = create(wire, new_topic("x.y"), new_topic("x_y"))
     codes = [results[name].error_code for name in ("x.y", "x_y")]
     assert codes == [ErrorCode.NONE, ErrorCode.INVALID_TOPIC_EXCEPTION]
@@ -81,13 +81,13 @@ def test_two_colliding_names_in_one_request_make_one_topic(kafka: EmbeddedBroker
 
 
 @pytest.mark.kafka_settings({"num.partitions": "3"})
-def test_minus_1_stands_for_the_broker_s_defaults(kafka: EmbeddedBroker, wire: Wire) -> None:
+def test_minus_1_means_the_brokers_defaults(kafka: EmbeddedBroker, wire: Wire) -> None:
     result = create(wire, new_topic("t"))["t"]
     assert (result.num_partitions, result.replication_factor) == (3, 1)
     assert kafka.topics() == {"t": 3}
 
 
-def test_the_answer_has_id_partitions_and_configs_with_their_sources(wire: Wire) -> None:
+def test_the_response_has_id_partitions_and_configs_with_their_sources(wire: Wire) -> None:
     result = create(wire, new_topic("t", 2, configs={"retention.ms": "5000"}))["t"]
     assert result.topic_id == wire.topic_id("t") != ZERO_UUID
     configs = {config.name: config for config in result.configs or []}
@@ -97,7 +97,7 @@ def test_the_answer_has_id_partitions_and_configs_with_their_sources(wire: Wire)
 
 
 @pytest.mark.parametrize("version", range(2, 8))
-def test_every_version_makes_topics_and_tells_what_it_can(wire: Wire, version: int) -> None:
+def test_every_version_creates_topics_and_returns_its_fields(wire: Wire, version: int) -> None:
     results = create(wire, new_topic("t", 2, 1), new_topic("?"), version=version)
     assert results["t"].error_code == ErrorCode.NONE
     assert results["?"].error_code == ErrorCode.INVALID_TOPIC_EXCEPTION
@@ -106,18 +106,18 @@ def test_every_version_makes_topics_and_tells_what_it_can(wire: Wire, version: i
     assert (results["t"].topic_id == ZERO_UUID) == (version < 7)
 
 
-def test_a_name_may_have_249_characters_and_all_that_are_legal(wire: Wire) -> None:
+def test_a_name_may_have_249_characters_including_all_valid_ones(wire: Wire) -> None:
     names = ["x" * 249, "A-Z.a_z-09"]
     assert {result.error_code for result in create(wire, *map(new_topic, names)).values()} == {ErrorCode.NONE}
 
 
-def test_validate_only_answers_as_if_it_were_made(kafka: EmbeddedBroker, wire: Wire) -> None:
+def test_validate_only_responds_as_for_a_creation(kafka: EmbeddedBroker, wire: Wire) -> None:
     result = create(wire, new_topic("t", 2, configs={"retention.ms": "1"}), validate_only=True)["t"]
     assert (result.error_code, result.num_partitions) == (ErrorCode.NONE, 2)
     assert kafka.topics() == {}
 
 
-def test_a_topic_can_be_assigned_by_hand(wire: Wire) -> None:
+def test_replicas_can_be_assigned_manually(wire: Wire) -> None:
     broker_id = broker_id_of(wire)
     result = create(wire, new_topic("t", assignments={1: [broker_id], 0: [broker_id]}))["t"]
     assert (result.error_code, result.num_partitions, result.replication_factor) == (ErrorCode.NONE, 2, 1)
@@ -128,19 +128,19 @@ def broker_id_of(wire: Wire) -> int:
     return describe(wire).brokers[0].node_id
 
 
-def test_a_request_for_more_than_10_000_partitions_is_refused_as_a_whole(wire: Wire) -> None:
+def test_a_request_for_more_than_10_000_partitions_is_rejected_as_a_whole(wire: Wire) -> None:
     for count, code in ((1, ErrorCode.NONE), (2, ErrorCode.POLICY_VIOLATION)):
         results = create(wire, new_topic("a", 9_999), new_topic("b", count), validate_only=True)
         assert [results[name].error_code for name in "ab"] == [code, code]
 
 
-def test_an_answered_topic_takes_records_at_once(wire: Wire) -> None:
+def test_a_created_topic_accepts_records_immediately(wire: Wire) -> None:
     for number in range(20):
         create(wire, new_topic(f"t{number}"))
         assert wire.produce(f"t{number}", batch(b"x")).error_code == ErrorCode.NONE
 
 
-def test_of_many_who_make_the_same_topic_at_once_one_succeeds(kafka: EmbeddedBroker) -> None:
+def test_one_of_many_concurrent_creations_of_a_topic_succeeds(kafka: EmbeddedBroker) -> None:
     codes: list[int] = []
 
     def make(topic: CreatableTopic) -> None:

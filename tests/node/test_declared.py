@@ -1,4 +1,4 @@
-"""`barnabas export` and `plan` against a broker, as a person types them."""
+"""`barnabas export` and `plan` against a broker."""
 
 import json
 from collections.abc import Callable
@@ -52,7 +52,7 @@ def test_the_plan_after_an_export_is_empty(kafka: EmbeddedBroker, run: Run, file
     assert json.loads(run("export", "--json").stdout)["topics"]["orders"]["partitions"] == 3
 
 
-def test_brokers_of_which_nothing_is_set_are_not_written(run: Run, file: Path) -> None:
+def test_brokers_without_dynamic_configs_are_not_exported(run: Run, file: Path) -> None:
     assert run("export").stdout == "{}\n"
     file.write_text("brokers:\n  1: {}\n  2: {expect: {num.io.threads: 8}}  # mine\n")
     brought = run("export", "--into", file)
@@ -66,7 +66,7 @@ def test_brokers_of_which_nothing_is_set_are_not_written(run: Run, file: Path) -
     }
 
 
-def test_the_plan_tells_each_key_before_and_after(kafka: EmbeddedBroker, run: Run, file: Path) -> None:
+def test_the_plan_shows_each_key_before_and_after(kafka: EmbeddedBroker, run: Run, file: Path) -> None:
     enriched(kafka.bootstrap)
     own = kafka.server.node.broker_id
     file.write_text(f"""
@@ -110,7 +110,7 @@ brokers:
     assert "6 to create, 5 to alter, 1 to delete, 1 to expect" in table
 
 
-def test_what_is_destroyed_is_marked(kafka: EmbeddedBroker, run: Run, file: Path) -> None:
+def test_deletions_are_marked(kafka: EmbeddedBroker, run: Run, file: Path) -> None:
     enriched(kafka.bootstrap)
     for _ in range(3):
         kafka.produce("orders", b"x" * 100, b"key", timestamp_ms=1)
@@ -140,7 +140,7 @@ users: {}
     assert "note: topic/clicks retention.ms: deletes no record that exists now" in printed
 
 
-def test_what_would_be_refused_is_told_with_the_brokers_words(
+def test_impossible_changes_are_reported_with_the_brokers_message(
     kafka: EmbeddedBroker, run: Run, file: Path
 ) -> None:
     enriched(kafka.bootstrap)
@@ -154,19 +154,19 @@ quotas: [{entity: {user: alice}, values: {no_such_quota: 1}}]
 brokers: {77: {configs: {log.cleaner.threads: 3}}}
 """)
     found = json.loads(run("plan", file, "--json").stdout)["changes"]
-    told = {(each["resource"], each["key"]): each["diagnostics"][-1] for each in found}
-    assert {each["level"] for each in told.values()} == {"impossible"}
-    assert "INVALID_TOPIC_EXCEPTION" in told["topic/no good", "partitions"]["text"]
-    assert "the number of partitions cannot be reduced" in told["topic/orders", "partitions"]["text"]
-    assert "barnabas reassignments" in told["topic/orders", "replication_factor"]["text"]
-    assert "INVALID_CONFIG" in told["topic/orders", "retention.ms"]["text"]
-    assert "no.such.key" in told["topic/clicks", "no.such.key"]["text"]
-    assert "NOT_SET_ANYWHERE" in told["user/carol", "SCRAM-SHA-256"]["text"]
-    assert "no_such_quota" in told["quota/user=alice", "no_such_quota"]["text"]
-    assert "77" in told["broker/77", "log.cleaner.threads"]["text"]
+    diagnostics = {(each["resource"], each["key"]): each["diagnostics"][-1] for each in found}
+    assert {each["level"] for each in diagnostics.values()} == {"impossible"}
+    assert "INVALID_TOPIC_EXCEPTION" in diagnostics["topic/no good", "partitions"]["text"]
+    assert "the number of partitions cannot be reduced" in diagnostics["topic/orders", "partitions"]["text"]
+    assert "barnabas reassignments" in diagnostics["topic/orders", "replication_factor"]["text"]
+    assert "INVALID_CONFIG" in diagnostics["topic/orders", "retention.ms"]["text"]
+    assert "no.such.key" in diagnostics["topic/clicks", "no.such.key"]["text"]
+    assert "NOT_SET_ANYWHERE" in diagnostics["user/carol", "SCRAM-SHA-256"]["text"]
+    assert "no_such_quota" in diagnostics["quota/user=alice", "no_such_quota"]["text"]
+    assert "77" in diagnostics["broker/77", "log.cleaner.threads"]["text"]
 
 
-def test_a_cluster_that_has_just_done_it_is_looked_at_again(
+def test_the_live_state_is_read_again_when_it_changed_meanwhile(
     kafka: EmbeddedBroker, run: Run, file: Path
 ) -> None:
     kafka.create_topic("orders", partitions=3)
@@ -180,7 +180,7 @@ def test_a_cluster_that_has_just_done_it_is_looked_at_again(
 
 
 @pytest.mark.kafka_settings({"super.users": "", "allow.everyone.if.no.acl.found": "true"})
-def test_who_locks_himself_out_is_warned(kafka: EmbeddedBroker, run: Run, file: Path) -> None:
+def test_removing_the_own_permissions_is_a_warning(kafka: EmbeddedBroker, run: Run, file: Path) -> None:
     file.write_text("""
 acls: [{principal: User:alice, resource_type: cluster, operations: [describe]}]
 """)
@@ -194,7 +194,7 @@ acls: [{principal: User:alice, resource_type: cluster, operations: [describe]}]
     assert found["destructive"]
 
 
-def test_a_part_can_be_chosen(kafka: EmbeddedBroker, run: Run, file: Path) -> None:
+def test_a_plan_can_be_limited_to_some_resources(kafka: EmbeddedBroker, run: Run, file: Path) -> None:
     enriched(kafka.bootstrap)
     tree = json.loads(
         run("export", "--include", "topic/o*", "-i", "user/*", "-x", "user/bob", "--json").stdout
@@ -210,7 +210,7 @@ def test_a_part_can_be_chosen(kafka: EmbeddedBroker, run: Run, file: Path) -> No
     }
 
 
-def test_passwords_are_set_anew_when_somebody_says_so(kafka: EmbeddedBroker, run: Run, file: Path) -> None:
+def test_passwords_are_set_again_on_request(kafka: EmbeddedBroker, run: Run, file: Path) -> None:
     enriched(kafka.bootstrap)
     (file.parent / "secret").write_text("new-secret\n")
     file.write_text("users: {alice: {SCRAM-SHA-256: {password: {file: secret}}}}\n")
@@ -220,7 +220,7 @@ def test_passwords_are_set_anew_when_somebody_says_so(kafka: EmbeddedBroker, run
     assert "new-secret" not in planned.output
 
 
-def test_no_secret_is_told_by_who_refuses_it(run: Run, file: Path) -> None:
+def test_error_messages_contain_no_secret(run: Run, file: Path) -> None:
     (file.parent / "secret").write_text("hunter2\n")
     file.write_text("""
 topics: {orders: {configs: {retention.ms: {file: secret}}}}
@@ -244,9 +244,7 @@ client_metrics: {lag: {configs: {match: {file: secret}}}}
         ("--renew-password=alise", "--renew-password alise: no matching user is declared"),
     ],
 )
-def test_a_choice_of_nothing_is_not_taken_for_nothing_to_do(
-    run: Run, file: Path, option: str, says: str
-) -> None:
+def test_a_filter_without_matches_is_an_error(run: Run, file: Path, option: str, says: str) -> None:
     file.write_text("topics: {orders: {partitions: 1}}\n")
     chosen = run("plan", file, option)
     assert chosen.exit_code == 1
@@ -255,7 +253,7 @@ def test_a_choice_of_nothing_is_not_taken_for_nothing_to_do(
     assert run("plan", file, "--include", "*/orders", "-x", "group/*").exit_code == 2
 
 
-def test_what_a_partition_does_not_tell_is_not_taken_for_nothing(
+def test_a_partition_without_visible_trash_limits_is_reported(
     kafka: EmbeddedBroker, run: Run, file: Path
 ) -> None:
     enriched(kafka.bootstrap)
@@ -266,7 +264,7 @@ def test_what_a_partition_does_not_tell_is_not_taken_for_nothing(
     assert "does not report its sizes and offsets" in change["diagnostics"][0]["text"]
 
 
-def test_failures_are_told_from_differences(run: Run, file: Path) -> None:
+def test_failures_and_differences_have_different_exit_codes(run: Run, file: Path) -> None:
     assert run("plan", file).exit_code == 3
     file.write_text("topics: {orders: {partitions: none}}\n")
     failed = run("plan", file)
@@ -276,9 +274,7 @@ def test_failures_are_told_from_differences(run: Run, file: Path) -> None:
     assert run("plan", file, "--bootstrap", "127.0.0.1:1").exit_code == 5
 
 
-def test_a_file_is_brought_up_to_date_and_keeps_its_comments(
-    kafka: EmbeddedBroker, run: Run, file: Path
-) -> None:
+def test_a_file_is_updated_and_keeps_its_comments(kafka: EmbeddedBroker, run: Run, file: Path) -> None:
     enriched(kafka.bootstrap)
     file.write_text("""\
 # The shop's cluster.
@@ -321,9 +317,7 @@ quotas:
     assert file.read_text() == text
 
 
-def test_a_file_brought_up_to_date_stays_the_file_that_it_is(
-    kafka: EmbeddedBroker, run: Run, file: Path
-) -> None:
+def test_an_updated_file_keeps_its_mode_and_links(kafka: EmbeddedBroker, run: Run, file: Path) -> None:
     enriched(kafka.bootstrap)
     real = file.with_name("real.yaml")
     real.write_bytes(b"# mine\r\ntopics:\r\n  plain: {partitions: 1}   # few\r\n")

@@ -23,7 +23,7 @@ def there(kafka: EmbeddedBroker, wire: Wire) -> Wire:
     return wire
 
 
-def test_a_topic_goes_by_name_or_by_id(kafka: EmbeddedBroker, there: Wire) -> None:
+def test_a_topic_is_deleted_by_name_or_by_id(kafka: EmbeddedBroker, there: Wire) -> None:
     id_of_b = there.topic_id("b")
     by_name, by_id = delete(there, "a", id_of_b)
     assert (by_name.name, by_name.error_code) == ("a", ErrorCode.NONE)
@@ -32,7 +32,7 @@ def test_a_topic_goes_by_name_or_by_id(kafka: EmbeddedBroker, there: Wire) -> No
 
 
 @pytest.mark.parametrize("version", range(1, 7))
-def test_every_version_deletes_and_tells_what_it_can(
+def test_every_version_deletes_and_returns_its_fields(
     kafka: EmbeddedBroker, there: Wire, version: int
 ) -> None:
     gone, missing = delete(there, "a", "nope", version=version)
@@ -43,7 +43,7 @@ def test_every_version_deletes_and_tells_what_it_can(
 
 
 @pytest.mark.parametrize(
-    ("asked", "code", "message"),
+    ("requested", "code", "message"),
     [
         ("nope", ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, "'nope'"),
         (UNKNOWN_ID, ErrorCode.UNKNOWN_TOPIC_ID, "AAECAwQFBgcICQoLDA0ODw"),
@@ -51,10 +51,10 @@ def test_every_version_deletes_and_tells_what_it_can(
         (DeleteTopicState(name="a", topic_id=UNKNOWN_ID), ErrorCode.INVALID_REQUEST, "Both"),
     ],
 )
-def test_what_cannot_be_deleted_is_told_and_its_neighbour_goes(
-    kafka: EmbeddedBroker, there: Wire, asked: str, code: ErrorCode, message: str
+def test_a_failed_deletion_is_reported_and_others_succeed(
+    kafka: EmbeddedBroker, there: Wire, requested: str, code: ErrorCode, message: str
 ) -> None:
-    results = delete(there, asked, "b")
+    results = delete(there, requested, "b")
     codes = {result.name: ErrorCode(result.error_code) for result in results}
     assert codes.pop("b") is ErrorCode.NONE
     assert list(codes.values()) == [code]
@@ -66,9 +66,7 @@ def test_what_cannot_be_deleted_is_told_and_its_neighbour_goes(
 @pytest.mark.parametrize(
     ("version", "code"), [(2, ErrorCode.INVALID_REQUEST), (6, ErrorCode.TOPIC_DELETION_DISABLED)]
 )
-def test_deletion_can_be_switched_off(
-    kafka: EmbeddedBroker, there: Wire, version: int, code: ErrorCode
-) -> None:
+def test_deletion_can_be_disabled(kafka: EmbeddedBroker, there: Wire, version: int, code: ErrorCode) -> None:
     assert delete(there, "a", version=version)[0].error_code == code
     assert kafka.topics() == {"a": 2, "b": 2}
 
@@ -86,7 +84,7 @@ def test_deletion_is_asynchronous_on_disk(kafka: EmbeddedBroker, there: Wire) ->
     assert list(kafka.directory.glob("a-*")) == []
 
 
-def test_a_topic_made_anew_starts_empty_under_another_id(kafka: EmbeddedBroker, there: Wire) -> None:
+def test_a_recreated_topic_is_empty_and_has_another_id(kafka: EmbeddedBroker, there: Wire) -> None:
     old_id = there.topic_id("a")
     there.produce("a", batch(b"old"))
     for _ in range(3):
@@ -102,7 +100,9 @@ def test_a_topic_made_anew_starts_empty_under_another_id(kafka: EmbeddedBroker, 
 
 
 @pytest.mark.parametrize("version", range(4))
-def test_a_topic_grows_and_keeps_what_it_has(kafka: EmbeddedBroker, there: Wire, version: int) -> None:
+def test_a_topic_with_more_partitions_keeps_its_records(
+    kafka: EmbeddedBroker, there: Wire, version: int
+) -> None:
     there.produce("a", batch(b"x"))
     assert grow(there, more_partitions("a", 5), version=version)["a"].error_code == ErrorCode.NONE
     assert kafka.topics() == {"a": 5, "b": 2}
@@ -112,7 +112,7 @@ def test_a_topic_grows_and_keeps_what_it_has(kafka: EmbeddedBroker, there: Wire,
 
 @pytest.mark.parametrize("validate_only", [False, True])
 @pytest.mark.parametrize(
-    ("asked", "code", "message"),
+    ("requested", "code", "message"),
     [
         (more_partitions("nope", 5), ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, "nope"),
         (more_partitions("a", 2), ErrorCode.INVALID_PARTITIONS, "2"),
@@ -125,10 +125,10 @@ def test_a_topic_grows_and_keeps_what_it_has(kafka: EmbeddedBroker, there: Wire,
         (more_partitions("a", 3, [[1, 1]]), ErrorCode.INVALID_REPLICA_ASSIGNMENT, "twice"),
     ],
 )
-def test_what_cannot_grow_is_told_and_its_neighbour_grows(
-    kafka: EmbeddedBroker, there: Wire, asked: object, code: ErrorCode, message: str, validate_only: bool
+def test_a_failed_partition_increase_is_reported_and_others_succeed(
+    kafka: EmbeddedBroker, there: Wire, requested: object, code: ErrorCode, message: str, validate_only: bool
 ) -> None:
-    results = grow(there, asked, more_partitions("b", 3), validate_only=validate_only)
+    results = grow(there, requested, more_partitions("b", 3), validate_only=validate_only)
     assert results.pop("b").error_code == ErrorCode.NONE
     [refused] = results.values()
     assert ErrorCode(refused.error_code) is code
@@ -136,21 +136,19 @@ def test_what_cannot_grow_is_told_and_its_neighbour_grows(
     assert kafka.topics() == {"a": 2, "b": 2 if validate_only else 3}
 
 
-def test_a_topic_asked_to_grow_twice_is_refused(kafka: EmbeddedBroker, there: Wire) -> None:
+def test_a_duplicate_topic_is_rejected(kafka: EmbeddedBroker, there: Wire) -> None:
     results = grow(there, more_partitions("a", 3), more_partitions("a", 4))
     assert results["a"].error_code == ErrorCode.INVALID_REQUEST
     assert kafka.topics()["a"] == 2
 
 
-def test_new_partitions_can_be_assigned_by_hand(kafka: EmbeddedBroker, there: Wire) -> None:
+def test_new_partitions_can_be_assigned_manually(kafka: EmbeddedBroker, there: Wire) -> None:
     broker_id = kafka.server.node.broker_id
     assert grow(there, more_partitions("a", 3, [[broker_id]]))["a"].error_code == ErrorCode.NONE
     assert described(there, "a").partitions[2].replica_nodes == [broker_id]
 
 
-def test_keys_may_go_elsewhere_once_a_topic_has_grown_and_what_is_there_stays(
-    kafka: EmbeddedBroker, there: Wire
-) -> None:
+def test_keys_may_move_to_new_partitions_and_stored_records_stay(kafka: EmbeddedBroker, there: Wire) -> None:
     keys = [str(number) for number in range(50)]
     for key in keys:
         kafka.produce("a", "before", key=key)

@@ -1,4 +1,4 @@
-"""A process that is killed between a deletion's commit and its end leaves nothing behind for good."""
+"""A process that is killed during a deletion leaves no files behind after its restart."""
 
 import json
 import shutil
@@ -13,13 +13,13 @@ from support.batches import batch, values_of
 from support.process import BrokerProcess
 from support.wire import Wire
 
-#: Deleted topics are gone at once, and no other topics are made.
+#: Without trash, and without other topics.
 PLAIN = ("--set", "barnabas.trash.retention.ms=0", "--set", "barnabas.audit.enable=false")
 
 
 @pytest.fixture
 def interrupted(tmp_path: Path) -> Path:
-    """Data as a kill leaves it after the commit of a deletion and before any directory is renamed."""
+    """Return data as a kill leaves it after a deletion is committed and before any directory is renamed."""
     data = tmp_path / "data"
     with BrokerProcess(data, *PLAIN) as broker, Wire(broker.port) as wire:
         for name in ("kept", "doomed"):
@@ -37,14 +37,14 @@ def interrupted(tmp_path: Path) -> Path:
 
 
 def rename_logs(data: Path, count: int) -> None:
-    """As far as the process came before the kill."""
+    """Rename `count` logs, as the process did before the kill."""
     for partition in range(count):
         (data / f"doomed-{partition}").rename(data / f"doomed-{partition}.{'0' * 32}-delete")
 
 
 @pytest.mark.parametrize("renamed_count", range(4))
 def test_the_next_start_finishes_the_deletion(interrupted: Path, renamed_count: int) -> None:
-    restore_the_memory_of_the_deletion(interrupted)
+    restore_deletion_record(interrupted)
     rename_logs(interrupted, renamed_count)
     with BrokerProcess(interrupted, *PLAIN) as broker, Wire(broker.port) as wire:
         assert [topic.name for topic in describe(wire, everything=True).topics] == ["kept"]
@@ -59,8 +59,8 @@ def test_the_next_start_finishes_the_deletion(interrupted: Path, renamed_count: 
         assert leftovers == ["doomed-0"]
 
 
-def restore_the_memory_of_the_deletion(data: Path) -> None:
-    """Put the store back to where the deletion is committed and not yet forgotten."""
+def restore_deletion_record(data: Path) -> None:
+    """Reset the store to where the deletion is committed and not yet expired."""
     topic_id = read_topic_id(data / "doomed-0")
     with sqlite3.connect(data / "metadata.sqlite") as database:
         (revision,) = database.execute("SELECT last FROM revision").fetchone()

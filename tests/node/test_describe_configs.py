@@ -39,7 +39,7 @@ def there(kafka: EmbeddedBroker, wire: Wire) -> Wire:
 
 
 @pytest.mark.kafka_settings({"log.segment.bytes": "2000000"})
-def test_each_value_comes_with_its_true_source(there: Wire) -> None:
+def test_each_value_has_its_source(there: Wire) -> None:
     found = configs(ask(there, TOPIC, "t"))
     assert (found["retention.ms"].value, found["retention.ms"].config_source) == ("5000", DYNAMIC_TOPIC)
     assert (found["segment.bytes"].value, found["segment.bytes"].config_source) == ("2000000", STATIC_BROKER)
@@ -48,7 +48,7 @@ def test_each_value_comes_with_its_true_source(there: Wire) -> None:
 
 
 @pytest.mark.kafka_settings({"log.segment.bytes": "2000000"})
-def test_synonyms_lead_from_the_topic_to_the_default(kafka: EmbeddedBroker, there: Wire) -> None:
+def test_synonyms_are_ordered_from_topic_to_default(kafka: EmbeddedBroker, there: Wire) -> None:
     kafka.create_topic("own", configs={"segment.bytes": "3000000"})
     found = configs(ask(there, TOPIC, "own", include_synonyms=True))
     assert [(each.name, each.value, each.source) for each in found["segment.bytes"].synonyms] == [
@@ -59,7 +59,7 @@ def test_synonyms_lead_from_the_topic_to_the_default(kafka: EmbeddedBroker, ther
     assert configs(ask(there, TOPIC, "own"))["segment.bytes"].synonyms == []
 
 
-def test_only_the_keys_asked_for_are_told(there: Wire) -> None:
+def test_only_requested_keys_are_returned(there: Wire) -> None:
     assert sorted(configs(ask(there, TOPIC, "t", "retention.ms", "segment.ms"))) == [
         "retention.ms",
         "segment.ms",
@@ -68,7 +68,7 @@ def test_only_the_keys_asked_for_are_told(there: Wire) -> None:
 
 
 @pytest.mark.parametrize("version", range(1, 5))
-def test_every_version_tells_what_it_can(there: Wire, version: int) -> None:
+def test_every_version_returns_its_fields(there: Wire, version: int) -> None:
     found = configs(
         ask(there, TOPIC, "t", version=version, include_synonyms=True, include_documentation=True)
     )
@@ -79,7 +79,7 @@ def test_every_version_tells_what_it_can(there: Wire, version: int) -> None:
     assert bool(retention.documentation) == (version >= 3)
 
 
-def test_a_broker_describes_itself_and_nobody_else(kafka: EmbeddedBroker, there: Wire) -> None:
+def test_a_broker_describes_only_itself(kafka: EmbeddedBroker, there: Wire) -> None:
     own = kafka.server.node.broker_id
     found = configs(ask(there, BROKER, str(own)))
     assert found["log.dirs"].value == str(kafka.directory)
@@ -101,7 +101,7 @@ def test_a_broker_describes_itself_and_nobody_else(kafka: EmbeddedBroker, there:
         (BROKER, "12345", ErrorCode.INVALID_REQUEST),
     ],
 )
-def test_what_cannot_be_described_is_told_and_its_neighbour_is_described(
+def test_a_failed_resource_is_reported_and_others_are_described(
     there: Wire, kind: int, name: str, code: ErrorCode
 ) -> None:
     resources = [

@@ -1,4 +1,4 @@
-"""`barnabas drift` against a broker: every change that somebody makes by hand is found, and put right by `apply`."""
+"""`barnabas drift` against a broker: every manual change is found, and `apply` reverts it."""
 
 import json
 import signal
@@ -39,7 +39,7 @@ def run(kafka: EmbeddedBroker) -> Run:
 
 @pytest.fixture
 def file(kafka: EmbeddedBroker, run: Run, tmp_path: Path) -> Path:
-    """What a rich cluster has set, declared to be all."""
+    """Export a sample cluster as an exhaustive state."""
     enriched(kafka.bootstrap)
     file = tmp_path / "cluster.yaml"
     file.write_text(PRUNED + run("export").stdout)
@@ -47,7 +47,7 @@ def file(kafka: EmbeddedBroker, run: Run, tmp_path: Path) -> Path:
 
 
 @pytest.mark.parametrize(("command", "key", "values"), SINGLE_CHANGES)
-def test_every_single_change_is_found_and_put_right(
+def test_every_single_change_is_found_and_reverted(
     run: Run, file: Path, command: str, key: ResourceKey, values: tuple[Any, Any]
 ) -> None:
     assert drifted(run("drift", file, "--json")) == {}
@@ -61,7 +61,7 @@ def test_every_single_change_is_found_and_put_right(
     assert drifted(run("drift", file, "--json")) == {}
 
 
-def test_what_a_broker_was_started_with_can_be_declared(run: Run, file: Path) -> None:
+def test_settings_of_a_brokers_start_can_be_declared(run: Run, file: Path) -> None:
     file.write_text(
         "brokers: {1: {expect: {num.io.threads: 9, compression.type: producer, log.cleaner.threads: 2}}}\n"
     )
@@ -71,7 +71,7 @@ def test_what_a_broker_was_started_with_can_be_declared(run: Run, file: Path) ->
     assert printed.stdout.splitlines()[1].split() == ["broker/1", "num.io.threads", "9", "8"]
 
 
-def test_who_watches_and_never_saw_anything_is_told_why(kafka: EmbeddedBroker, file: Path) -> None:
+def test_watching_an_unreachable_cluster_fails_with_the_reason(kafka: EmbeddedBroker, file: Path) -> None:
     environment = clean_environment({"BARNABAS_BOOTSTRAP": kafka.bootstrap})
     file.write_text("brokers: {1: {expect: {num.io.threads: 9}}}\n")
     command = [*COMMAND, "drift", str(file), "--watch", "--interval", "0.1"]
@@ -101,7 +101,7 @@ def test_two_clusters_are_compared(kafka: EmbeddedBroker, run: Run, file: Path) 
     assert run("drift", file, "--against", kafka.bootstrap).exit_code == 1
 
 
-def test_who_watches_is_told_what_comes_and_goes(kafka: EmbeddedBroker, run: Run, file: Path) -> None:
+def test_watching_reports_new_and_resolved_drift(kafka: EmbeddedBroker, run: Run, file: Path) -> None:
     environment = clean_environment({"BARNABAS_BOOTSTRAP": kafka.bootstrap})
     command = [*COMMAND, "drift", str(file), "--watch", "--interval", "0.1"]
     run("configs", "set", "topic", "orders", "retention.ms=7")

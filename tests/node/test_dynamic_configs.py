@@ -1,4 +1,4 @@
-"""What is set for a broker while it runs holds at once: one case for each key that acts."""
+"""Dynamic broker configs take effect immediately: one case for each key with an effect."""
 
 import socket
 from pathlib import Path
@@ -19,7 +19,7 @@ from support.waiting import until
 
 EVERY_BROKER = Resource(ResourceKind.BROKER, "")
 
-#: broker key -> (a value, what then holds in the log of a topic without configs of its own)
+#: broker key -> (a value, the resulting config of the log of a topic without own configs)
 IN_LOGS: dict[str, tuple[str, str, object]] = {
     "log.segment.bytes": ("2000000", "segment_bytes", 2_000_000),
     "log.roll.ms": ("7", "segment_ms", 7),
@@ -49,7 +49,7 @@ IN_LOGS: dict[str, tuple[str, str, object]] = {
 }
 
 
-#: broker key -> (a value, what then holds for the log cleaner)
+#: broker key -> (a value, the resulting config of the log cleaner)
 IN_THE_CLEANER: dict[str, tuple[str, str, object]] = {
     "log.cleaner.threads": ("2", "threads_count", 2),
     "log.cleaner.backoff.ms": ("30", "backoff_ms", 30),
@@ -61,7 +61,7 @@ IN_THE_CLEANER: dict[str, tuple[str, str, object]] = {
 
 
 def own(kafka: EmbeddedBroker) -> Resource:
-    """The broker's own resource."""
+    """Return the broker's own resource."""
     return Resource(ResourceKind.BROKER, str(kafka.server.node.broker_id))
 
 
@@ -78,7 +78,7 @@ def log_config(kafka: EmbeddedBroker, topic: str) -> Any:
     return kafka.server.node.replicas.partition(topic, 0).log.config
 
 
-def test_a_value_holds_in_every_log_at_once_and_goes_as_it_came(kafka: EmbeddedBroker) -> None:
+def test_a_value_applies_to_every_log_until_it_is_deleted(kafka: EmbeddedBroker) -> None:
     kafka.create_topic("plain")
     kafka.create_topic("own", configs={"retention.ms": "77"})
     before = log_config(kafka, "plain")
@@ -91,13 +91,13 @@ def test_a_value_holds_in_every_log_at_once_and_goes_as_it_came(kafka: EmbeddedB
     assert log_config(kafka, "own").retention_ms == 77
 
 
-def test_a_value_holds_for_the_log_cleaner_at_once(kafka: EmbeddedBroker) -> None:
+def test_a_value_applies_to_the_log_cleaner_immediately(kafka: EmbeddedBroker) -> None:
     for key, (value, field, expected) in IN_THE_CLEANER.items():
         alter(kafka, EVERY_BROKER, key, value)
         assert getattr(kafka.server.parts.cleaner.settings, field) == expected, key
 
 
-def test_a_brokers_own_value_comes_before_that_of_every_broker(kafka: EmbeddedBroker) -> None:
+def test_a_brokers_own_value_overrides_the_default_of_all_brokers(kafka: EmbeddedBroker) -> None:
     kafka.create_topic("t")
     alter(kafka, EVERY_BROKER, "log.retention.ms", "1")
     alter(kafka, own(kafka), "log.retention.ms", "2")
@@ -106,7 +106,7 @@ def test_a_brokers_own_value_comes_before_that_of_every_broker(kafka: EmbeddedBr
     assert log_config(kafka, "t").retention_ms == 1
 
 
-def test_values_hold_for_topics_made_later_and_after_a_restart(kafka: EmbeddedBroker) -> None:
+def test_values_apply_to_new_topics_and_after_a_restart(kafka: EmbeddedBroker) -> None:
     alter(kafka, EVERY_BROKER, "log.retention.ms", "1")
     kafka.create_topic("later")
     assert log_config(kafka, "later").retention_ms == 1
@@ -115,7 +115,7 @@ def test_values_hold_for_topics_made_later_and_after_a_restart(kafka: EmbeddedBr
     assert kafka.server.node.config.integer("log.retention.ms") == 1
 
 
-def test_a_producer_is_held_to_the_new_largest_batch(kafka: EmbeddedBroker) -> None:
+def test_the_new_maximum_batch_size_applies_to_producers(kafka: EmbeddedBroker) -> None:
     kafka.create_topic("t")
     kafka.produce("t", b"x" * 1000)
     alter(kafka, EVERY_BROKER, "message.max.bytes", "500")
@@ -124,7 +124,7 @@ def test_a_producer_is_held_to_the_new_largest_batch(kafka: EmbeddedBroker) -> N
     assert refused.value.code is ErrorCode.MESSAGE_TOO_LARGE
 
 
-def test_a_record_is_on_the_disk_before_its_answer_once_that_is_wanted(kafka: EmbeddedBroker) -> None:
+def test_with_flush_messages_a_record_is_on_disk_before_its_response(kafka: EmbeddedBroker) -> None:
     kafka.create_topic("t")
     flusher = kafka.server.node.flusher
     alter(kafka, EVERY_BROKER, "log.flush.interval.messages", "1")
@@ -134,7 +134,7 @@ def test_a_record_is_on_the_disk_before_its_answer_once_that_is_wanted(kafka: Em
 
 
 def is_closed(connection: socket.socket) -> bool:
-    """Whether the other end closes within the time that the socket has."""
+    """Whether the other end closes within the socket's timeout."""
     try:
         return connection.recv(1) == b""
     except TimeoutError:
@@ -157,7 +157,7 @@ def connect(kafka: EmbeddedBroker) -> socket.socket:
         ("listener.name.plaintext.max.connections", "1", "9"),
     ],
 )
-def test_bounds_of_connections_hold_for_the_next_one(
+def test_connection_limits_apply_to_the_next_connection(
     kafka: EmbeddedBroker, key: str, bound: str, free: str | None
 ) -> None:
     alter(kafka, EVERY_BROKER, key, bound)
@@ -169,13 +169,13 @@ def test_bounds_of_connections_hold_for_the_next_one(
         assert not is_closed(taken)
 
 
-def test_recovery_has_the_threads_that_were_set_before_the_start(kafka: EmbeddedBroker) -> None:
+def test_recovery_uses_the_threads_that_were_set_before_the_start(kafka: EmbeddedBroker) -> None:
     alter(kafka, EVERY_BROKER, "num.recovery.threads.per.data.dir", "4")
     kafka.restart()
     assert kafka.server.node.config.integer("num.recovery.threads.per.data.dir") == 4
 
 
-def test_new_logs_keep_out_of_a_cordoned_directory(tmp_path: Path) -> None:
+def test_new_logs_avoid_a_cordoned_directory(tmp_path: Path) -> None:
     directories = [tmp_path / "a", tmp_path / "b"]
     with EmbeddedBroker({"log.dirs": ",".join(map(str, directories))}) as kafka:
         alter(kafka, own(kafka), "cordoned.log.dirs", str(directories[0]))
@@ -187,18 +187,18 @@ def test_new_logs_keep_out_of_a_cordoned_directory(tmp_path: Path) -> None:
         assert list(directories[0].glob("u-*"))
 
 
-def test_a_move_between_directories_is_as_fast_as_it_may_be_now(tmp_path: Path) -> None:
+def test_a_new_throttle_applies_to_a_running_move(tmp_path: Path) -> None:
     directories = [tmp_path / "a", tmp_path / "b"]
     with EmbeddedBroker({"log.dirs": ",".join(map(str, directories))}) as kafka:
         kafka.create_topic("t")
         kafka.produce("t", b"x" * 500_000)
         alter(kafka, EVERY_BROKER, "replica.alter.log.dirs.io.max.bytes.per.second", "1")
         [there] = [directory for directory in directories if (directory / "t-0").exists()]
-        [wanted] = [directory for directory in directories if directory != there]
+        [target] = [directory for directory in directories if directory != there]
         partitions = AlterReplicaLogDirTopic("t", [0])
-        request = AlterReplicaLogDirsRequest([AlterReplicaLogDir(str(wanted), [partitions])])
+        request = AlterReplicaLogDirsRequest([AlterReplicaLogDir(str(target), [partitions])])
         [topic] = kafka.client.admin.send(request).results
         assert [partition.error_code for partition in topic.partitions] == [ErrorCode.NONE]
         assert (there / "t-0").exists()  # at this rate for five days
         alter(kafka, EVERY_BROKER, "replica.alter.log.dirs.io.max.bytes.per.second", None)
-        until(lambda: (wanted / "t-0").exists())
+        until(lambda: (target / "t-0").exists())

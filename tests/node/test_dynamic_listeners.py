@@ -1,4 +1,4 @@
-"""Listeners, and how clients log in on them, change while the broker runs."""
+"""Listeners and their authentication change while the broker runs."""
 
 import socket
 import time
@@ -20,7 +20,7 @@ STATIC = {"listener.security.protocol.map": PROTOCOLS}
 
 
 def alter(kafka: EmbeddedBroker, **values: str | None) -> None:
-    """Set values of the broker, or delete them; `_` stands for a dot."""
+    """Set or delete configs of the broker; `_` stands for a dot."""
     resource = Resource(ResourceKind.BROKER, str(kafka.server.node.broker_id))
     edits = [
         AlterConfigOp(key.replace("_", "."), OpType.DELETE if value is None else OpType.SET, value)
@@ -32,7 +32,7 @@ def alter(kafka: EmbeddedBroker, **values: str | None) -> None:
 
 
 def port_of(kafka: EmbeddedBroker, listener: str) -> int:
-    """The port of a listener, once it serves: it does when the cluster knows of it."""
+    """Return the port of a listener, which serves once the cluster knows it."""
     port = next(port for name, _, port in kafka.server.addresses if name == listener)
     deadline_s = time.monotonic() + 10
     while True:
@@ -46,12 +46,12 @@ def port_of(kafka: EmbeddedBroker, listener: str) -> int:
 
 
 def listeners(kafka: EmbeddedBroker) -> str:
-    """The static listeners, as they are now: with the port that the fixture found."""
+    """Return the static listeners with the ports of the fixture."""
     return kafka.server.node.dynamic_config.static.originals["listeners"]
 
 
 @pytest.mark.kafka_settings(STATIC)
-def test_a_listener_opens_and_closes_again_with_its_connections(kafka: EmbeddedBroker) -> None:
+def test_a_listener_opens_and_closes_with_its_connections(kafka: EmbeddedBroker) -> None:
     kafka.create_topic("t")
     alter(kafka, listeners=f"{listeners(kafka)},EXTRA://127.0.0.1:0")
     extra = f"127.0.0.1:{port_of(kafka, 'EXTRA')}"
@@ -67,7 +67,7 @@ def test_a_listener_opens_and_closes_again_with_its_connections(kafka: EmbeddedB
 
 
 @pytest.mark.kafka_settings(STATIC)
-def test_the_listener_of_the_brokers_themselves_stays(kafka: EmbeddedBroker) -> None:
+def test_the_inter_broker_listener_cannot_be_removed(kafka: EmbeddedBroker) -> None:
     with pytest.raises(KafkaError, match="PLAINTEXT") as refused:
         alter(kafka, listeners="EXTRA://127.0.0.1:0")
     assert refused.value.code is ErrorCode.INVALID_REQUEST
@@ -76,11 +76,11 @@ def test_the_listener_of_the_brokers_themselves_stays(kafka: EmbeddedBroker) -> 
 
 
 @pytest.mark.kafka_settings(STATIC)
-def test_an_address_that_cannot_be_had_keeps_no_broker_from_serving(kafka: EmbeddedBroker) -> None:
+def test_a_broker_serves_although_an_address_cannot_be_bound(kafka: EmbeddedBroker) -> None:
     with socket.create_server(("127.0.0.1", 0)) as other:
         taken = other.getsockname()[1]
-        wanted = f"{listeners(kafka)},EXTRA://127.0.0.1:{taken},OTHER://127.0.0.1:0"
-        alter(kafka, listeners=wanted)
+        changed = f"{listeners(kafka)},EXTRA://127.0.0.1:{taken},OTHER://127.0.0.1:0"
+        alter(kafka, listeners=changed)
         assert [name for name, _, _ in kafka.server.addresses] == ["PLAINTEXT", "OTHER"]
         kafka.create_topic("still-serving")
         kafka.restart()
@@ -90,14 +90,14 @@ def test_an_address_that_cannot_be_had_keeps_no_broker_from_serving(kafka: Embed
 
 
 def mechanisms(kafka: EmbeddedBroker) -> list[str]:
-    """What a fresh connection to LOGIN is offered."""
+    """Return the mechanisms offered to a new connection to LOGIN."""
     with Wire(port_of(kafka, "LOGIN")) as wire:
         found: list[str] = wire.ask(SaslHandshakeRequest("none"), 1).mechanisms
         return found
 
 
 @pytest.mark.kafka_settings({**STATIC, "sasl.enabled.mechanisms": "PLAIN"})
-def test_mechanisms_hold_for_the_next_connection(kafka: EmbeddedBroker) -> None:
+def test_mechanisms_apply_to_the_next_connection(kafka: EmbeddedBroker) -> None:
     alter(kafka, listeners=f"{listeners(kafka)},LOGIN://127.0.0.1:0")
     assert mechanisms(kafka) == ["PLAIN"]
     alter(kafka, listener_name_login_sasl_enabled_mechanisms="SCRAM-SHA-256,PLAIN")
@@ -107,7 +107,7 @@ def test_mechanisms_hold_for_the_next_connection(kafka: EmbeddedBroker) -> None:
 
 
 def logs_in(kafka: EmbeddedBroker, user: str, password: str) -> bool:
-    """Whether a fresh connection to LOGIN can log in by PLAIN."""
+    """Whether PLAIN succeeds on a new connection to LOGIN."""
     with Wire(port_of(kafka, "LOGIN")) as wire:
         assert wire.ask(SaslHandshakeRequest("PLAIN"), 1).error_code == ErrorCode.NONE
         token = f"\0{user}\0{password}".encode()
@@ -115,7 +115,7 @@ def logs_in(kafka: EmbeddedBroker, user: str, password: str) -> bool:
 
 
 @pytest.mark.kafka_settings({**STATIC, "sasl.enabled.mechanisms": "PLAIN"})
-def test_users_of_plain_are_those_that_are_set_now(kafka: EmbeddedBroker) -> None:
+def test_changed_plain_users_apply_immediately(kafka: EmbeddedBroker) -> None:
     module = "org.apache.kafka.common.security.plain.PlainLoginModule required"
     alter(kafka, listeners=f"{listeners(kafka)},LOGIN://127.0.0.1:0")
     assert not logs_in(kafka, "alice", "secret")

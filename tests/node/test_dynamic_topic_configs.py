@@ -1,4 +1,4 @@
-"""What is set for a topic, or asked of clients, while the broker runs holds at once: a case for each key that acts."""
+"""Dynamic configs of topics and client metrics take effect immediately: a case for each key with an effect."""
 
 import pytest
 
@@ -12,7 +12,7 @@ from barnabas.wire.messages.get_telemetry_subscriptions import (
     GetTelemetrySubscriptionsResponse,
 )
 
-#: topic key -> (a value, what then holds in the topic's log)
+#: topic key -> (a value, the resulting config of the topic's log)
 IN_LOGS: dict[str, tuple[str, str, object]] = {
     "cleanup.policy": ("compact,delete", "cleanup_policy", frozenset({"compact", "delete"})),
     "compression.gzip.level": ("5", "compression_gzip_level", 5),
@@ -49,7 +49,7 @@ def alter(kafka: EmbeddedBroker, resource: Resource, key: str, value: str | None
     assert error is None, (key, error)
 
 
-def test_a_value_of_a_topic_holds_in_its_logs_at_once_and_goes_as_it_came(kafka: EmbeddedBroker) -> None:
+def test_a_topics_value_applies_to_its_logs_until_it_is_deleted(kafka: EmbeddedBroker) -> None:
     for name in ("t", "other"):
         kafka.create_topic(name, partitions=2)
     partitions = {(each.topic, each.index): each for each in kafka.server.node.replicas}
@@ -65,13 +65,13 @@ def test_a_value_of_a_topic_holds_in_its_logs_at_once_and_goes_as_it_came(kafka:
         assert partitions["t", 0].log.config == before, key
 
 
-def test_every_key_of_topics_that_acts_in_logs_has_a_case() -> None:
+def test_every_topic_key_with_an_effect_on_logs_has_a_case() -> None:
     acting = {name for name, key in TOPIC_KEYS.items() if key.effect.name == "HONOURED"}
     assert acting == set(IN_LOGS)
 
 
 def subscription(kafka: EmbeddedBroker, client_id: str) -> GetTelemetrySubscriptionsResponse:
-    """What a client of that name that asks for the first time is asked for."""
+    """Return the subscription of a new client instance with that client id."""
     with BlockingClient(kafka.bootstrap, client_id=client_id) as client:
         answer: GetTelemetrySubscriptionsResponse = client.admin.send(GetTelemetrySubscriptionsRequest())
         return answer
@@ -85,11 +85,11 @@ def subscription(kafka: EmbeddedBroker, client_id: str) -> GetTelemetrySubscript
         ("match", "client_id=other", "requested_metrics", ["c.d"], []),
     ],
 )
-def test_what_clients_are_asked_for_follows_the_subscription(
+def test_client_subscriptions_follow_the_configs(
     kafka: EmbeddedBroker, key: str, value: str, field: str, before: object, after: object
 ) -> None:
-    wanted = Resource(ResourceKind.CLIENT_METRICS, "m")
-    alter(kafka, wanted, "metrics", "c.d")
+    metrics_resource = Resource(ResourceKind.CLIENT_METRICS, "m")
+    alter(kafka, metrics_resource, "metrics", "c.d")
     assert getattr(subscription(kafka, "me"), field) == before
-    alter(kafka, wanted, key, value)
+    alter(kafka, metrics_resource, key, value)
     assert getattr(subscription(kafka, "me"), field) == after

@@ -1,4 +1,6 @@
-"""Every command against a broker: with what is not there, without permission, with what it says that it needs."""
+"""Every command against a broker: with missing resources, without permission, and with exactly the permissions it
+documents.
+"""
 
 import json
 import shlex
@@ -32,7 +34,7 @@ VOTER = "3 AAECAwQFBgcICQoLDA0ODw"
 
 
 class Case(NamedTuple):
-    """What follows a command: once with what is there, once with what is not (None: it takes no names)."""
+    """Arguments of a command: with existing resources, and with missing ones (None: it takes no names)."""
 
     there: str
     missing: str | None
@@ -110,14 +112,14 @@ CASES = {
 
 
 class World(NamedTuple):
-    """A broker with some of everything, and who asks it."""
+    """A broker with some of everything, and the commands' principals."""
 
     kafka: EmbeddedBroker
     alice: str
     partitions: dict[str, str]
 
     def run(self, command: str, arguments: str, *, as_alice: bool = False) -> Result:
-        """The command as the administrator, or as Alice, who may do nothing but what she was given."""
+        """Run the command as the administrator, or as Alice, who has only permitted operations."""
         listener = "CLIENTS" if as_alice else "PLAINTEXT"
         address = next(
             f"{host}:{port}" for name, host, port in self.kafka.server.addresses if name == listener
@@ -127,7 +129,7 @@ class World(NamedTuple):
         return CliRunner().invoke(app, words, env={"BARNABAS_BOOTSTRAP": address, "COLUMNS": "200", **login})
 
     def make(self) -> None:
-        """See to it that what cases name is there."""
+        """Create the resources that cases name."""
         for topic in {"orders", "doomed", "open"} - self.kafka.topics().keys():
             self.kafka.create_topic(topic, partitions=2)
         groups = self.kafka.client.groups
@@ -141,7 +143,7 @@ class World(NamedTuple):
             self.run("topics delete", topic)
 
     def permit(self, needs: tuple[str, ...]) -> None:
-        """Give Alice these permissions and no others."""
+        """Replace Alice's permissions."""
         self.run("acls remove", "--principal alice")
         for operation, kind in (need.split() for need in needs):
             on = "--cluster" if kind == "cluster" else f"--{kind} '*'"
@@ -169,7 +171,7 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
 
 @pytest.fixture(scope="module")
 def transaction(world: World) -> Iterator[None]:
-    """A transaction that stays open."""
+    """Begin a transaction that stays open."""
     address = next(
         f"{host}:{port}" for name, host, port in world.kafka.server.addresses if name == "PLAINTEXT"
     )
@@ -183,8 +185,8 @@ def transaction(world: World) -> Iterator[None]:
 
 
 @pytest.fixture
-def asked(monkeypatch: pytest.MonkeyPatch) -> set[str]:
-    """The APIs that commands have called."""
+def called_apis(monkeypatch: pytest.MonkeyPatch) -> set[str]:
+    """Collect the APIs that commands call."""
     names: set[str] = set()
     transmit = BrokerConnection._transmit
 
@@ -197,7 +199,7 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> set[str]:
 
 
 def commands() -> set[str]:
-    """Every command that asks brokers for something and ends, but for jobs on Spark."""
+    """Return every command that calls brokers and ends, except jobs on Spark."""
     found = set()
     for name, command in typer.main.get_command(app).commands.items():  # type: ignore[attr-defined]
         for inner_name, inner in getattr(command, "commands", {"": command}).items():
@@ -206,12 +208,12 @@ def commands() -> set[str]:
     return found
 
 
-def test_every_command_that_speaks_to_brokers_is_tried() -> None:
+def test_every_command_that_calls_brokers_has_a_case() -> None:
     assert sorted(commands() - CASES.keys()) == []
 
 
 @pytest.mark.parametrize("command", [name for name, case in CASES.items() if case.missing is not None])
-def test_what_is_not_there_is_exit_code_3(world: World, command: str) -> None:
+def test_a_missing_resource_is_exit_code_3(world: World, command: str) -> None:
     result = world.run(command, CASES[command].missing or "")
     assert result.exit_code == NOT_FOUND, result.output
     assert "error: " in result.stderr
@@ -219,8 +221,8 @@ def test_what_is_not_there_is_exit_code_3(world: World, command: str) -> None:
 
 @pytest.mark.usefixtures("transaction")
 @pytest.mark.parametrize("command", CASES)
-def test_a_command_needs_the_permissions_and_calls_the_apis_that_it_names(
-    world: World, asked: set[str], command: str
+def test_a_command_needs_the_permissions_and_calls_the_apis_that_it_documents(
+    world: World, called_apis: set[str], command: str
 ) -> None:
     entry, case = ENTRIES[command], CASES[command]
     world.make()
@@ -231,13 +233,13 @@ def test_a_command_needs_the_permissions_and_calls_the_apis_that_it_names(
         refused.stderr
     )
     world.permit(entry.needs)
-    asked.clear()
+    called_apis.clear()
     allowed = world.run(command, case.there, as_alice=True)
     assert allowed.exit_code not in (WRONG_USE, REFUSED, UNREACHABLE), allowed.output
-    assert set(entry.apis) <= asked
+    assert set(entry.apis) <= called_apis
 
 
-def test_a_policy_refuses_with_its_own_words(tmp_path: Path) -> None:
+def test_a_policy_violation_has_the_policys_message(tmp_path: Path) -> None:
     rules = tmp_path / "rules.yaml"
     rules.write_text("mode: enforce\ntopics:\n  - prefix: tmp\n    partitions: {max: 1}\n")
     with EmbeddedBroker({"barnabas.policy.file": str(rules)}) as kafka:
@@ -257,7 +259,7 @@ def test_a_policy_refuses_with_its_own_words(tmp_path: Path) -> None:
         ("groups describe biling", "billing"),
     ],
 )
-def test_a_name_that_resembles_another_is_asked_about(world: World, command: str, name: str) -> None:
+def test_an_unknown_name_suggests_a_similar_one(world: World, command: str, name: str) -> None:
     world.make()
     result = world.run(command, "")
     assert result.exit_code == NOT_FOUND

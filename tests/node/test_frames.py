@@ -1,4 +1,4 @@
-"""Random and damaged frames of every API: none holds the event loop for long, and memory stays bounded."""
+"""Random and damaged frames of every API do not hold the event loop for long, and memory stays bounded."""
 
 import os
 import time
@@ -12,7 +12,7 @@ from support.fuzz import Fuzzed, RandomRequests
 #: `make soak-frames` sends a million.
 FRAMES_COUNT = int(os.environ.get("SOAK_FRAMES", "5000"))
 
-#: Frames after which the broker knows all that it can know of them.
+#: Frames after which the broker has all state that the requests can create.
 WARM_COUNT = 2_000
 
 HOLD_MS_MAX = 50.0
@@ -24,7 +24,7 @@ def resident_bytes() -> int:
     return pages * os.sysconf("SC_PAGE_SIZE")
 
 
-def test_random_frames_hold_nobody_up_and_leave_nothing_behind(tmp_path: Path) -> None:
+def test_random_frames_delay_no_client_and_leak_nothing(tmp_path: Path) -> None:
     with MeasuredBroker(tmp_path, topics_count=20) as broker:
         topics = [CreatableTopic(name=name, num_partitions=2, replication_factor=1) for name in ("a", "b")]
         broker.ask(CreateTopicsRequest(topics=topics, timeout_ms=10_000))

@@ -1,4 +1,4 @@
-"""Ports for brokers that are started, killed and started again."""
+"""Free ports for brokers that are started, killed and restarted."""
 
 import socket
 from contextlib import ExitStack
@@ -10,7 +10,7 @@ COUNT = 150
 
 
 def listening(port: int) -> socket.socket:
-    """As servers do."""
+    """Listen on a port as servers do."""
     server = socket.socket()
     server.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     server.bind(("127.0.0.1", port))
@@ -18,7 +18,7 @@ def listening(port: int) -> socket.socket:
     return server
 
 
-def test_nobody_is_given_a_port_that_is_held_and_servers_come_and_go_there() -> None:
+def test_a_reserved_port_is_given_out_once_and_can_be_bound_repeatedly() -> None:
     ports = free_ports(COUNT)
     assert len(set(ports)) == COUNT
     for _ in range(2):

@@ -1,4 +1,4 @@
-"""Requests of every API and what lives long leave no cycles behind: those would stay for a day."""
+"""Requests of every API and long-lived objects leave no reference cycles, which would stay in memory for a day."""
 
 import gc
 from collections.abc import Iterator
@@ -16,7 +16,7 @@ from support.waiting import until
 TOPICS_COUNT = 20
 ELEMENTS_COUNT = 500
 
-#: asyncio's own transports, which uvloop does not use, are in cycles: so many objects of the connections of one form.
+#: asyncio's own transports, unlike uvloop's, are in cycles: the number of objects for the connections of one form.
 CONNECTIONS_GARBAGE_COUNT = 50
 
 
@@ -35,7 +35,7 @@ def _not_collected_meanwhile() -> Iterator[None]:
 
 
 @pytest.mark.parametrize("api", NAMES)
-def test_no_large_request_leaves_cycles_behind(broker: MeasuredBroker, api: str) -> None:
+def test_large_requests_leave_no_cycles(broker: MeasuredBroker, api: str) -> None:
     topics = broker.server.node.image.topics
     ids = [topic.topic_id for name, topic in topics.items() if name.startswith("topic-")] or [bytes(16)]
     named = {key: naming for key, naming in namings(TOPICS_COUNT).items() if key in ("topics", "unknown")}
@@ -46,7 +46,7 @@ def test_no_large_request_leaves_cycles_behind(broker: MeasuredBroker, api: str)
             assert gc.collect() <= CONNECTIONS_GARBAGE_COUNT, form.name
 
 
-def test_a_deleted_topic_is_freed_at_once(tmp_path: Path) -> None:
+def test_a_deleted_topic_is_freed_immediately(tmp_path: Path) -> None:
     with MeasuredBroker(tmp_path, 0) as broker:
         for request in state(TOPICS_COUNT):
             broker.ask(request)

@@ -1,4 +1,4 @@
-"""Groups on a node: what is in the log is there after a restart, and time passes."""
+"""Groups on a node: restarts and timeouts."""
 
 import asyncio
 from pathlib import Path
@@ -14,7 +14,7 @@ from support.nodes import running_node
 
 
 @on_loop
-async def test_members_and_their_work_survive_a_restart(tmp_path: Path) -> None:
+async def test_members_and_assignments_survive_a_restart(tmp_path: Path) -> None:
     store = MemoryStore()
     async with running_node(tmp_path, store, **AT_ONCE) as node:
         await find_coordinator(node)
@@ -45,7 +45,7 @@ async def test_a_deleted_group_stays_deleted(tmp_path: Path) -> None:
 
 
 @in_virtual_time
-async def test_a_client_that_hangs_up_while_it_waits_is_not_waited_for_longer_than_its_session(
+async def test_a_member_that_disconnects_while_joining_expires_with_its_session(
     tmp_path: Path,
 ) -> None:
     async with running_node(tmp_path, **AT_ONCE) as node:

@@ -1,4 +1,4 @@
-"""`barnabas groups` and `barnabas transactions` against a broker, as a person types them."""
+"""`barnabas groups` and `barnabas transactions` against a broker."""
 
 import json
 from collections.abc import Callable, Iterator
@@ -31,7 +31,7 @@ def broker(tmp_path: Path) -> Iterator[EmbeddedBroker]:
 
 @pytest.fixture
 def run(broker: EmbeddedBroker) -> Run:
-    """Runs a command with --json; gives what it prints, or its error's name."""
+    """Return a function that runs a command with --json, and returns its output or the name of its error."""
 
     def invoke(*arguments: str) -> Any:
         result = CliRunner().invoke(app, [*arguments, "--json"], env={"BARNABAS_BOOTSTRAP": broker.bootstrap})
@@ -41,7 +41,7 @@ def run(broker: EmbeddedBroker) -> Run:
 
 
 def member(broker: EmbeddedBroker, protocol: str) -> Consumer:
-    """A member of "readers" that has its partitions."""
+    """Start a member of "readers" with partitions."""
     settings = {
         "bootstrap.servers": broker.bootstrap,
         "group.id": "readers",
@@ -60,14 +60,14 @@ def member(broker: EmbeddedBroker, protocol: str) -> Consumer:
 
 
 def committed(run: Run) -> dict[int, tuple[int | None, int | None]]:
-    """Partition -> (committed offset, lag)."""
+    """Return partition -> (committed offset, lag)."""
     return {
         each["partition"]: (each["committed"], each["lag"]) for each in run("groups", "offsets", "readers")
     }
 
 
 @pytest.mark.parametrize("protocol", ["classic", "consumer"])
-def test_a_group_is_seen_set_back_and_deleted(broker: EmbeddedBroker, run: Run, protocol: str) -> None:
+def test_a_group_is_listed_reset_and_deleted(broker: EmbeddedBroker, run: Run, protocol: str) -> None:
     consumer = member(broker, protocol)
     assert committed(run) == {0: (None, None), 1: (None, None)}
     consumer.commit(offsets=[TopicPartition("t", 0, 2), TopicPartition("t", 1, 5)], asynchronous=False)
@@ -89,7 +89,7 @@ def test_a_group_is_seen_set_back_and_deleted(broker: EmbeddedBroker, run: Run, 
     assert run("groups", "describe", "readers") == "GROUP_ID_NOT_FOUND"
 
 
-def test_a_transaction_is_seen_and_aborted(broker: EmbeddedBroker, run: Run) -> None:
+def test_a_transaction_is_listed_and_aborted(broker: EmbeddedBroker, run: Run) -> None:
     producer = Producer({"bootstrap.servers": broker.bootstrap, "transactional.id": "tx"})
     producer.init_transactions(WAIT_S)
     producer.begin_transaction()

@@ -1,4 +1,4 @@
-"""Idempotent producers: each record once and in order, whatever is sent twice (KIP-98)."""
+"""Idempotent producers: each record is stored once and in order, whatever is sent twice (KIP-98)."""
 
 import pytest
 from confluent_kafka import Producer
@@ -31,9 +31,7 @@ def producer_id(kafka: EmbeddedBroker, wire: Wire) -> int:
     return new_producer(wire)
 
 
-def test_a_batch_sent_again_is_answered_with_its_first_offset_and_not_appended(
-    wire: Wire, producer_id: int
-) -> None:
+def test_a_duplicate_batch_gets_its_first_offset_and_is_not_appended(wire: Wire, producer_id: int) -> None:
     batches = [(0, b"a", b"b"), (2, b"c"), (3, b"d"), (4, b"e"), (5, b"f")]
     first = [send(wire, producer_id, *each).base_offset for each in batches]
     again = [send(wire, producer_id, *each) for each in batches]
@@ -43,9 +41,7 @@ def test_a_batch_sent_again_is_answered_with_its_first_offset_and_not_appended(
     assert values_of(wire.fetch("t").records) == [b"a", b"b", b"c", b"d", b"e", b"f"]
 
 
-def test_a_batch_older_than_those_remembered_is_out_of_order_and_not_appended(
-    wire: Wire, producer_id: int
-) -> None:
+def test_a_duplicate_of_an_old_batch_is_out_of_order_and_not_appended(wire: Wire, producer_id: int) -> None:
     for sequence in range(6):
         send(wire, producer_id, sequence, b"x")
     assert send(wire, producer_id, 0, b"x").error_code == ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
@@ -53,7 +49,7 @@ def test_a_batch_older_than_those_remembered_is_out_of_order_and_not_appended(
 
 
 @pytest.mark.parametrize("sequence", [2, 5, 1_000_000])
-def test_a_gap_is_out_of_order(wire: Wire, producer_id: int, sequence: int) -> None:
+def test_a_sequence_gap_is_out_of_order(wire: Wire, producer_id: int, sequence: int) -> None:
     send(wire, producer_id, 0, b"a")
     answer = send(wire, producer_id, sequence, b"b")
     assert answer.error_code == ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
@@ -61,7 +57,7 @@ def test_a_gap_is_out_of_order(wire: Wire, producer_id: int, sequence: int) -> N
     assert send(wire, producer_id, 1, b"b").base_offset == 1
 
 
-def test_an_older_epoch_is_fenced_and_a_newer_starts_again(wire: Wire, producer_id: int) -> None:
+def test_an_older_epoch_is_fenced_and_a_newer_one_starts_at_0(wire: Wire, producer_id: int) -> None:
     send(wire, producer_id, 0, b"a")
     assert send(wire, producer_id, 1, b"b", epoch=1).error_code == ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
     assert send(wire, producer_id, 0, b"b", epoch=1).base_offset == 1
@@ -71,20 +67,22 @@ def test_an_older_epoch_is_fenced_and_a_newer_starts_again(wire: Wire, producer_
 
 def test_sequences_wrap_to_0(wire: Wire, producer_id: int) -> None:
     last = 2**31 - 1
-    assert send(wire, producer_id, last, b"a").error_code == ErrorCode.NONE  # an unknown producer's first
+    assert (
+        send(wire, producer_id, last, b"a").error_code == ErrorCode.NONE
+    )  # the first batch of an unknown producer
     assert send(wire, producer_id, 0, b"b").base_offset == 1
     assert send(wire, producer_id, 0, b"b").base_offset == 1
 
 
 @pytest.mark.parametrize("kill", [False, True])
-def test_all_of_it_survives_a_restart(
+def test_producer_state_survives_a_restart(
     kafka: EmbeddedBroker, wire: Wire, producer_id: int, kill: bool
 ) -> None:
     for sequence in range(3):
         send(wire, producer_id, sequence, b"x")
     kafka.restart(kill=kill)
     with Wire(kafka.port) as after:
-        # Snapshots have a producer's last batch alone, as Apache Kafka's; a log that is recovered tells of more.
+        # As in Apache Kafka, snapshots have a producer's last batch only; recovery of a log finds more.
         known = range(3) if kill else [2]
         assert [send(after, producer_id, sequence, b"x").base_offset for sequence in known] == list(known)
         assert send(after, producer_id, 4, b"x").error_code == ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
@@ -94,7 +92,7 @@ def test_all_of_it_survives_a_restart(
 
 
 @pytest.mark.parametrize("kill", [False, True])
-def test_no_producer_id_is_given_twice(kafka: EmbeddedBroker, wire: Wire, kill: bool) -> None:
+def test_producer_ids_are_unique(kafka: EmbeddedBroker, wire: Wire, kill: bool) -> None:
     before = {new_producer(wire) for _ in range(50)}
     kafka.restart(kill=kill)
     with Wire(kafka.port) as after:
@@ -111,7 +109,7 @@ def test_producers_are_described(wire: Wire, producer_id: int) -> None:
     assert missing.error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
 
 
-def test_what_is_no_idempotent_producer_is_refused_an_id(wire: Wire) -> None:
+def test_an_invalid_init_producer_id_is_rejected(wire: Wire) -> None:
     def ask(**fields: object) -> ErrorCode:
         return ErrorCode(wire.ask(InitProducerIdRequest(**fields)).error_code)
 
@@ -120,7 +118,7 @@ def test_what_is_no_idempotent_producer_is_refused_an_id(wire: Wire) -> None:
     assert ask(transactional_id="mine", transaction_timeout_ms=1) is ErrorCode.NOT_COORDINATOR
 
 
-def test_confluent_kafka_writes_each_record_once_while_answers_are_lost(kafka: EmbeddedBroker) -> None:
+def test_confluent_kafka_writes_each_record_once_when_responses_are_lost(kafka: EmbeddedBroker) -> None:
     kafka.create_topic("t")
     settings = {"enable.idempotence": True, "linger.ms": 0, "batch.num.messages": 10, "log_level": 0}
     producer = Producer({"bootstrap.servers": kafka.bootstrap, "retry.backoff.ms": 1, **settings})

@@ -1,4 +1,4 @@
-"""Replicas that move between log directories under load while their broker is killed: every record stays, once."""
+"""Replicas that move between log directories while their broker is killed under load: every record is kept, once."""
 
 import random
 import time
@@ -17,14 +17,14 @@ from support.process import BrokerProcess
 from support.wire import Wire
 
 KILLS_COUNT = 5
-#: So that a move takes longer than the five rounds.
+#: A size with which a move takes longer than the five rounds.
 SLOWLY_BYTES_PER_SECOND, VALUE_BYTES = "100000", 500
 THROTTLE = "replica.alter.log.dirs.io.max.bytes.per.second"
 EVERYTHING = DescribeLogDirsRequest(topics=None)
 
 
 def directories_of(broker: BrokerProcess) -> dict[tuple[str, int], list[str]]:
-    """Where the replicas of the topic are."""
+    """Return the directories of the topic's replicas."""
     with Wire(broker.port) as wire:
         return {name: where for name, where in partitions(wire.ask(EVERYTHING)).items() if name[0] == "t"}
 
@@ -36,7 +36,7 @@ def move_all(broker: BrokerProcess, directory: Path) -> None:
 
 
 def throttle(broker: BrokerProcess, bytes_per_second: str | None) -> None:
-    """Bound moves, or let them go as quickly as they can."""
+    """Limit moves, or remove the limit."""
     operation = OpType.DELETE if bytes_per_second is None else OpType.SET
     alterations = {Resource(ResourceKind.BROKER, ""): [AlterConfigOp(THROTTLE, operation, bytes_per_second)]}
     with BlockingClient(broker.bootstrap) as client:
@@ -55,9 +55,7 @@ def await_moves(broker: BrokerProcess, to: str) -> None:
     "flush", [[], ["--set", "log.flush.interval.messages=1"]], ids=["page-cache", "flushed"]
 )
 @pytest.mark.parametrize("slowly", [True, False], ids=["on-the-way", "around-the-end"])
-def test_a_kill_during_a_move_loses_nothing_and_the_move_goes_on(
-    tmp_path: Path, slowly: bool, flush: list[str]
-) -> None:
+def test_a_move_continues_after_a_kill_without_loss(tmp_path: Path, slowly: bool, flush: list[str]) -> None:
     rng = random.Random(7)
     settings = ["--set", f"log.dirs={tmp_path / 'a'},{tmp_path / 'b'}", *flush]
     small_segments = new_topic("t", PARTITIONS_COUNT, configs={"segment.bytes": str(1 << 20)})

@@ -1,4 +1,4 @@
-"""Log directories of a broker that serves: what lies where, and replicas that move while they are used."""
+"""Log directories of a running broker: their replicas, and moves under load."""
 
 import threading
 from collections.abc import Callable, Iterator
@@ -17,14 +17,14 @@ from support.waiting import until
 from support.wire import Wire
 
 WAIT_S = 30
-QUEUED_COUNT_MAX = 100  #: records that are sent ahead of their acknowledgements
+QUEUED_COUNT_MAX = 100  #: records in flight before their acknowledgements
 EVERYTHING = DescribeLogDirsRequest(topics=None)
 THROTTLE = "replica.alter.log.dirs.io.max.bytes.per.second"
 
 
 @pytest.fixture
 def broker(tmp_path: Path) -> Iterator[EmbeddedBroker]:
-    """A broker with the log directories a and b."""
+    """Run a broker with the log directories a and b."""
     with EmbeddedBroker({"log.dirs": f"{tmp_path / 'a'},{tmp_path / 'b'}"}) as running:
         yield running
 
@@ -45,7 +45,7 @@ def is_at(wire: Wire, *expected: str) -> Callable[[], bool]:
 
 
 def alter(broker: EmbeddedBroker, name: str, key: str, value: str | None) -> None:
-    """Set a value of a broker, or of all brokers, or delete it."""
+    """Set or delete a config of a broker or of all brokers."""
     operation = OpType.DELETE if value is None else OpType.SET
     resource = Resource(ResourceKind.BROKER, name)
     outcomes = broker.client.admin.alter_configs({resource: [AlterConfigOp(key, operation, value)]})
@@ -53,14 +53,14 @@ def alter(broker: EmbeddedBroker, name: str, key: str, value: str | None) -> Non
 
 
 class Traffic:
-    """One producer that writes numbers and one consumer that reads them, until told to stop."""
+    """One producer that writes numbers and one consumer that reads them, until stopped."""
 
     def __init__(self, bootstrap: str) -> None:
         self.read: list[int] = []
         self.acknowledged: list[int] = []
         self.errors: list[KafkaError] = []
         self._stopped = threading.Event()
-        self._written = threading.Event()  #: everything that was sent is acknowledged, or never will be
+        self._written = threading.Event()  #: set once no record is in flight
         settings = {"bootstrap.servers": bootstrap, "log_level": 0}
         self._producer = Producer({**settings, "enable.idempotence": True, "linger.ms": 1})
         self._consumer = Consumer({**settings, "group.id": "unused", "enable.auto.commit": False})
@@ -104,7 +104,7 @@ class Traffic:
 
 
 @pytest.mark.parametrize("flush", ["9223372036854775807", "1"])
-def test_a_replica_moves_back_and_forth_under_those_who_write_and_read_it(
+def test_a_replica_moves_back_and_forth_under_load(
     broker: EmbeddedBroker, asking: Wire, tmp_path: Path, flush: str
 ) -> None:
     broker.create_topic("t", configs={"flush.messages": flush})
@@ -121,7 +121,7 @@ def test_a_replica_moves_back_and_forth_under_those_who_write_and_read_it(
     assert traffic.read == traffic.acknowledged
 
 
-def test_a_move_is_held_back_by_a_bound_that_can_be_changed_while_it_runs(
+def test_a_moves_throttle_can_be_changed_while_it_runs(
     broker: EmbeddedBroker, asking: Wire, tmp_path: Path
 ) -> None:
     broker.create_topic("t")
@@ -139,9 +139,7 @@ def test_a_move_is_held_back_by_a_bound_that_can_be_changed_while_it_runs(
     assert len(broker.records("t")) == 200
 
 
-def test_a_move_goes_on_where_it_was_after_the_broker_was_stopped_or_killed(
-    broker: EmbeddedBroker, asking: Wire, tmp_path: Path
-) -> None:
+def test_a_move_continues_after_a_stop_or_kill(broker: EmbeddedBroker, asking: Wire, tmp_path: Path) -> None:
     broker.create_topic("t")
     for number in range(300):
         broker.produce("t", b"%d" % number + b"x" * 1000)
@@ -163,7 +161,7 @@ def test_a_move_goes_on_where_it_was_after_the_broker_was_stopped_or_killed(
     assert values == [b"%d" % number + b"x" * 1000 for number in range(300)]
 
 
-def test_a_directory_is_cordoned_and_freed_while_the_broker_runs(
+def test_a_directory_is_cordoned_and_uncordoned_while_the_broker_runs(
     broker: EmbeddedBroker, asking: Wire, tmp_path: Path
 ) -> None:
     own = str(broker.server.node.broker_id)

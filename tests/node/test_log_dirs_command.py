@@ -1,4 +1,4 @@
-"""`barnabas log-dirs` against a broker, as a person types it."""
+"""`barnabas log-dirs` against a broker."""
 
 import json
 import time
@@ -39,7 +39,7 @@ def done(result: Result) -> str:
 
 
 def replicas(run: Run, *partitions: str) -> dict[str, list[tuple[str, int]]]:
-    """The last part of a directory's path -> what lies there."""
+    """Return the last component of a directory's path -> its replicas."""
     found = json.loads(done(run("describe", "--json", *partitions)))
     return {
         Path(each["directory"]).name: [(item["topic"], item["partition"]) for item in each["replicas"]]
@@ -47,9 +47,7 @@ def replicas(run: Run, *partitions: str) -> dict[str, list[tuple[str, int]]]:
     }
 
 
-def test_directories_and_what_lies_in_them_are_shown(
-    broker: EmbeddedBroker, run: Run, tmp_path: Path
-) -> None:
+def test_directories_and_replicas_are_listed(broker: EmbeddedBroker, run: Run, tmp_path: Path) -> None:
     own = str(broker.server.node.broker_id)
     lines = [line.split() for line in done(run("describe")).splitlines()]
     assert [line[:3] for line in lines[1:3]] == [[own, str(tmp_path / name), "online"] for name in "ab"]
@@ -71,7 +69,7 @@ def test_a_replica_is_moved(broker: EmbeddedBroker, run: Run, tmp_path: Path) ->
     assert [record.value for record in broker.records("t")] == [b"one"]
 
 
-def test_what_cannot_be_moved_says_why(broker: EmbeddedBroker, run: Run, tmp_path: Path) -> None:
+def test_failed_moves_are_explained(broker: EmbeddedBroker, run: Run, tmp_path: Path) -> None:
     result = run("move", "/nowhere", "t:0")
     assert result.exit_code == 3
     assert "t-0 cannot be moved to /nowhere" in result.stderr

@@ -1,4 +1,4 @@
-"""ImportSegments: logs that jobs write, and brokers import while they serve."""
+"""ImportSegments: running brokers import logs that jobs have written."""
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -16,7 +16,7 @@ from support.restored_logs import TIME_MS, write_restored_log
 
 NODE_ID = 1
 TP = TopicPartition("orders", 0)
-#: The head was deleted, and compaction has left gaps.
+#: Offsets after record deletion and compaction.
 OFFSETS = (100, 101, 107, 5_000_000_000)
 
 
@@ -67,7 +67,7 @@ def test_an_imported_log_keeps_its_offsets_timestamps_and_gaps_after_a_kill_too(
     assert broker.records(TP.topic)[-1].offset == OFFSETS[-1] + 1
 
 
-def test_a_log_that_has_had_records_is_not_replaced(broker: EmbeddedBroker) -> None:
+def test_a_log_that_has_had_records_cannot_be_replaced(broker: EmbeddedBroker) -> None:
     broker.produce(TP.topic, "there", partition=0)
     directory = write_log(broker)
     error = import_segments(broker)
@@ -107,7 +107,7 @@ def test_files_of_another_topic_or_of_another_kind_are_rejected(broker: Embedded
     assert bounds(broker) == (0, 0)
 
 
-def test_without_files_an_import_is_refused_and_unfinished_files_go_with_their_topic(
+def test_an_import_without_files_is_rejected_and_unfinished_files_are_deleted_with_the_topic(
     broker: EmbeddedBroker,
 ) -> None:
     error = import_segments(broker)

@@ -1,12 +1,11 @@
-"""Records that nobody could read are refused when they are produced, and cost neither memory nor others' time."""
+"""Records that no consumer could read are rejected when they are produced, at little cost in memory and time."""
 
 import struct
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from confluent_kafka import Consumer
-from confluent_kafka import TopicPartition as Place
+from confluent_kafka import Consumer, TopicPartition
 
 from barnabas.testing import EmbeddedBroker
 from barnabas.wire.errors import ErrorCode
@@ -30,7 +29,7 @@ def broker(tmp_path: Path) -> Iterator[BrokerProcess]:
 
 @pytest.mark.parametrize("codec", PACKING)
 @pytest.mark.parametrize("flaw", ["garbage", "broken", "count"])
-def test_a_consumer_reads_on_where_malformed_records_were_refused(
+def test_a_consumer_continues_where_malformed_records_were_rejected(
     kafka: EmbeddedBroker, wire: Wire, codec: Compression, flaw: str
 ) -> None:
     kafka.create_topic("t")
@@ -47,12 +46,12 @@ def test_a_consumer_reads_on_where_malformed_records_were_refused(
     assert values_of(wire.fetch("t").records) == [b"before", b"after"]
 
 
-def test_librdkafka_meets_nothing_of_what_was_refused(kafka: EmbeddedBroker, wire: Wire) -> None:
+def test_librdkafka_reads_nothing_of_rejected_records(kafka: EmbeddedBroker, wire: Wire) -> None:
     kafka.create_topic("t")
     wire.produce("t", batch_of(Compression.NONE, b"garbage"))
     wire.produce("t", batch(b"after"))
     consumer = Consumer({"bootstrap.servers": kafka.bootstrap, "group.id": "g"})
-    consumer.assign([Place("t", 0, 0)])
+    consumer.assign([TopicPartition("t", 0, 0)])
     message = consumer.poll(10)
     assert message is not None
     assert (message.error(), message.value()) == (None, b"after")
@@ -68,7 +67,7 @@ def test_a_header_with_a_wrong_largest_timestamp_is_corrected(kafka: EmbeddedBro
     assert read_header(bytes(wire.fetch("t").records or b"")).max_timestamp == NOW_MS
 
 
-def test_a_few_kilobytes_that_unpack_to_a_hundred_million_headers_cost_no_memory(
+def test_a_decompression_bomb_of_headers_costs_little_memory(
     broker: BrokerProcess,
 ) -> None:
     bomb = batch_of(Compression.ZSTD, record_with_headers(100_000_000))
@@ -94,7 +93,7 @@ def peak_bytes(broker: BrokerProcess) -> int:
 
 
 @pytest.mark.parametrize("codec", PACKING)
-def test_a_large_compressed_batch_goes_through_a_thread_and_is_kept(
+def test_a_large_compressed_batch_is_validated_in_a_thread_and_stored(
     kafka: EmbeddedBroker, wire: Wire, codec: Compression
 ) -> None:
     kafka.create_topic("t")

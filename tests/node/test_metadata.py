@@ -1,4 +1,4 @@
-"""Metadata: auto-creation by setting and flag, null against empty, ids and names."""
+"""Metadata: auto-creation by config and flag, null against empty, ids and names."""
 
 import pytest
 
@@ -20,7 +20,7 @@ VERSIONS = range(14)
 
 
 @pytest.mark.parametrize("version", VERSIONS)
-def test_a_topic_that_is_there_is_described(kafka: EmbeddedBroker, wire: Wire, version: int) -> None:
+def test_an_existing_topic_is_described(kafka: EmbeddedBroker, wire: Wire, version: int) -> None:
     kafka.create_topic("t", partitions=3)
     response = describe(wire, "t", version=version)
     [broker] = response.brokers
@@ -40,10 +40,10 @@ def test_a_topic_that_is_there_is_described(kafka: EmbeddedBroker, wire: Wire, v
 @pytest.mark.parametrize("enabled", ["true", "false"])
 @pytest.mark.parametrize("flag", [True, False])
 @pytest.mark.parametrize("version", VERSIONS)
-def test_a_missing_topic_is_made_when_setting_and_flag_allow_it(
+def test_a_missing_topic_is_created_when_config_and_flag_allow_it(
     enabled: str, flag: bool, version: int
 ) -> None:
-    """Before v4 there is no flag: it counts as set."""
+    """Before v4 requests have no flag; it counts as set."""
     with (
         EmbeddedBroker({"auto.create.topics.enable": enabled, "num.partitions": "2"}) as kafka,
         Wire(kafka.port) as wire,
@@ -59,7 +59,7 @@ def test_a_missing_topic_is_made_when_setting_and_flag_allow_it(
 
 @pytest.mark.parametrize("name", ["", ".", "..", "a b", "x" * 250, "größe"])
 @pytest.mark.parametrize("flag", [True, False])
-def test_a_name_that_cannot_be_is_told_and_nothing_is_made(
+def test_an_invalid_name_is_reported_and_not_created(
     kafka: EmbeddedBroker, wire: Wire, name: str, flag: bool
 ) -> None:
     good, bad = describe(wire, "good", name, auto_create=flag).topics
@@ -68,7 +68,7 @@ def test_a_name_that_cannot_be_is_told_and_nothing_is_made(
     assert kafka.topics() == ({"good": 1} if flag else {})
 
 
-def test_a_name_that_collides_is_not_made(kafka: EmbeddedBroker, wire: Wire) -> None:
+def test_a_colliding_name_is_not_created(kafka: EmbeddedBroker, wire: Wire) -> None:
     kafka.create_topic("a.b")
     for _ in range(2):
         [topic] = describe(wire, "a_b", auto_create=True).topics
@@ -78,7 +78,7 @@ def test_a_name_that_collides_is_not_made(kafka: EmbeddedBroker, wire: Wire) -> 
 
 @pytest.mark.parametrize("version", VERSIONS)
 def test_null_means_all_topics_and_empty_means_none(kafka: EmbeddedBroker, wire: Wire, version: int) -> None:
-    """In v0, which cannot say null, empty means all."""
+    """In v0, which has no null, empty means all."""
     for name in ("a", "b"):
         kafka.create_topic(name)
     empty = describe(wire, version=version)
@@ -89,17 +89,17 @@ def test_null_means_all_topics_and_empty_means_none(kafka: EmbeddedBroker, wire:
         assert sorted(topic.name or "" for topic in everything.topics) == ["a", "b"]
 
 
-def test_a_deleted_topic_is_seen_to_be_gone_by_a_request_that_may_create_it(
+def test_a_deleted_topic_is_not_recreated_by_clients_that_await_its_deletion(
     kafka: EmbeddedBroker, wire: Wire
 ) -> None:
-    """Clients wait for a deletion like this, with the flag set."""
+    """Clients poll for a deletion like this, with the flag set."""
     kafka.create_topic("t")
     kafka.delete_topic("t")
     [topic] = describe(wire, "t", auto_create=True).topics
     assert topic.error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
 
 
-def test_the_answer_on_all_topics_is_never_an_old_one(kafka: EmbeddedBroker, wire: Wire) -> None:
+def test_the_response_with_all_topics_is_never_stale(kafka: EmbeddedBroker, wire: Wire) -> None:
     for number in range(5):
         kafka.create_topic(f"t{number}")
         assert len(describe(wire, everything=True).topics) == number + 1
@@ -108,7 +108,7 @@ def test_the_answer_on_all_topics_is_never_an_old_one(kafka: EmbeddedBroker, wir
 
 
 @pytest.mark.parametrize("version", [12, 13])
-def test_topics_go_by_id_too(kafka: EmbeddedBroker, wire: Wire, version: int) -> None:
+def test_topics_are_described_by_id(kafka: EmbeddedBroker, wire: Wire, version: int) -> None:
     kafka.create_topic("t")
     topic_id = wire.topic_id("t")
     found, missing = describe(wire, topic_id, UNKNOWN_ID, version=version).topics
@@ -117,19 +117,19 @@ def test_topics_go_by_id_too(kafka: EmbeddedBroker, wire: Wire, version: int) ->
     assert missing.error_code == ErrorCode.UNKNOWN_TOPIC_ID
 
 
-def test_an_unknown_id_is_never_made_into_a_topic(kafka: EmbeddedBroker, wire: Wire) -> None:
+def test_an_unknown_id_creates_no_topic(kafka: EmbeddedBroker, wire: Wire) -> None:
     describe(wire, UNKNOWN_ID, auto_create=True)
     assert kafka.topics() == {}
 
 
 @pytest.mark.parametrize("version", [10, 11])
-def test_ids_before_version_12_are_refused(kafka: EmbeddedBroker, wire: Wire, version: int) -> None:
+def test_ids_before_version_12_are_rejected(kafka: EmbeddedBroker, wire: Wire, version: int) -> None:
     kafka.create_topic("t")
     request = MetadataRequest(topics=[MetadataRequestTopic(name="t", topic_id=UNKNOWN_ID)])
     assert wire.ask(request, version).topics[0].error_code == ErrorCode.INVALID_REQUEST
 
 
-def test_authorized_operations_are_told_when_asked_for(kafka: EmbeddedBroker, wire: Wire) -> None:
+def test_authorized_operations_are_returned_on_request(kafka: EmbeddedBroker, wire: Wire) -> None:
     kafka.create_topic("t")
     request = MetadataRequest(topics=[MetadataRequestTopic(name="t")])
     assert wire.ask(request, 10).topics[0].topic_authorized_operations == -(2**31)
@@ -166,7 +166,7 @@ def test_partitions_are_described_page_by_page(kafka: EmbeddedBroker, wire: Wire
     assert seen == [(name, index) for name in ("a", "b", "c") for index in range(3)]
 
 
-def test_a_described_topic_is_gone_when_it_is_deleted(kafka: EmbeddedBroker, wire: Wire) -> None:
+def test_a_described_topic_is_unknown_after_its_deletion(kafka: EmbeddedBroker, wire: Wire) -> None:
     kafka.create_topic("t")
     kafka.delete_topic("t")
     assert described(wire, "t").error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION

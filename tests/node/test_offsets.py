@@ -27,7 +27,7 @@ TIMES_MS = [10, 30, 20, 40, 40, 35, 50]
 
 @pytest.fixture
 def filled(kafka: EmbeddedBroker, wire: Wire) -> Wire:
-    """t-0: seven records in three batches of different codecs, at TIMES_MS after NOW_MS."""
+    """Fill t-0 with seven records in three batches of different codecs, at TIMES_MS after NOW_MS."""
     kafka.create_topic("t")
     slices = (
         (slice(0, 3), Compression.NONE),
@@ -51,7 +51,7 @@ def filled(kafka: EmbeddedBroker, wire: Wire) -> Wire:
         (PENDING_UPLOAD, -1, -1, 11),
     ],
 )
-def test_markers_give_their_offsets_from_their_version_on(
+def test_special_timestamps_return_their_offsets_since_their_version(
     filled: Wire, marker: int, offset: int, timestamp: int, first_version: int
 ) -> None:
     for version in range(1, 12):
@@ -66,13 +66,13 @@ def test_markers_give_their_offsets_from_their_version_on(
     ("time_ms", "offset"),
     [(0, 0), (10, 0), (11, 1), (25, 1), (30, 1), (31, 3), (36, 3), (40, 3), (41, 6), (50, 6), (51, -1)],
 )
-def test_a_time_gives_the_first_record_at_or_after_it(filled: Wire, time_ms: int, offset: int) -> None:
+def test_a_timestamp_returns_the_first_record_at_or_after_it(filled: Wire, time_ms: int, offset: int) -> None:
     found = filled.list_offset("t", NOW_MS + time_ms)
     assert found.offset == offset
     assert found.timestamp == (NOW_MS + TIMES_MS[offset] if offset >= 0 else -1)
 
 
-def test_times_are_found_after_a_restart_too(kafka: EmbeddedBroker, filled: Wire) -> None:
+def test_timestamps_are_found_after_a_restart(kafka: EmbeddedBroker, filled: Wire) -> None:
     for kill in (False, True):
         kafka.restart(kill=kill)
         with Wire(kafka.port) as wire:
@@ -80,7 +80,7 @@ def test_times_are_found_after_a_restart_too(kafka: EmbeddedBroker, filled: Wire
             assert wire.list_offset("t", MAX_TIMESTAMP).offset == 6
 
 
-def test_times_are_found_across_many_segments(kafka: EmbeddedBroker, wire: Wire) -> None:
+def test_timestamps_are_found_across_many_segments(kafka: EmbeddedBroker, wire: Wire) -> None:
     kafka.create_topic("t", configs={"internal.segment.bytes": "2000", "index.interval.bytes": "100"})
     for number in range(100):
         wire.produce("t", batch(b"x" * 200, timestamp_ms=NOW_MS + 10 * number))
@@ -89,16 +89,14 @@ def test_times_are_found_across_many_segments(kafka: EmbeddedBroker, wire: Wire)
         assert wire.list_offset("t", NOW_MS + 10 * number - 5).offset == number
 
 
-def test_an_unknown_partition_or_epoch_is_refused(filled: Wire) -> None:
+def test_an_unknown_partition_or_epoch_is_an_error(filled: Wire) -> None:
     assert filled.list_offset("t", LATEST, partition=1).error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
     assert filled.list_offset("nope", LATEST).error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
     newer = filled.list_offset("t", LATEST, current_leader_epoch=3)
     assert newer.error_code == ErrorCode.UNKNOWN_LEADER_EPOCH
 
 
-def test_a_partition_asked_for_twice_is_refused_and_its_neighbour_is_not(
-    kafka: EmbeddedBroker, filled: Wire
-) -> None:
+def test_a_duplicate_partition_is_an_error_and_others_are_not(kafka: EmbeddedBroker, filled: Wire) -> None:
     kafka.create_topic("other")
     partitions = [ListOffsetsPartition(timestamp=LATEST), ListOffsetsPartition(timestamp=EARLIEST)]
     request = ListOffsetsRequest(replica_id=-1)
@@ -115,14 +113,14 @@ def test_a_partition_asked_for_twice_is_refused_and_its_neighbour_is_not(
 
 
 def delete(wire: Wire, offset: int, topic: str = "t", partition: int = 0) -> DeleteRecordsPartitionResult:
-    asked = DeleteRecordsPartition(partition_index=partition, offset=offset)
-    request = DeleteRecordsRequest(topics=[DeleteRecordsTopic(name=topic, partitions=[asked])])
+    requested = DeleteRecordsPartition(partition_index=partition, offset=offset)
+    request = DeleteRecordsRequest(topics=[DeleteRecordsTopic(name=topic, partitions=[requested])])
     result: DeleteRecordsPartitionResult = wire.ask(request).topics[0].partitions[0]
     return result
 
 
 @pytest.mark.parametrize(("offset", "start"), [(0, 0), (2, 2), (7, 7), (-1, 7)])
-def test_what_is_deleted_is_out_of_range_from_then_on(filled: Wire, offset: int, start: int) -> None:
+def test_deleted_records_are_out_of_range(filled: Wire, offset: int, start: int) -> None:
     result = delete(filled, offset)
     assert (result.error_code, result.low_watermark) == (ErrorCode.NONE, start)
     assert filled.list_offset("t", EARLIEST).offset == start
@@ -131,24 +129,24 @@ def test_what_is_deleted_is_out_of_range_from_then_on(filled: Wire, offset: int,
         assert filled.fetch("t", start - 1).error_code == ErrorCode.OFFSET_OUT_OF_RANGE
 
 
-def test_the_largest_timestamp_is_that_of_a_deleted_record_too_as_in_kafka(filled: Wire) -> None:
+def test_the_maximum_timestamp_includes_deleted_records_as_in_kafka(filled: Wire) -> None:
     delete(filled, 7)
     found = filled.list_offset("t", MAX_TIMESTAMP)
     assert (found.offset, found.timestamp) == (6, NOW_MS + 50)
 
 
 @pytest.mark.parametrize("offset", [8, -2])
-def test_what_is_not_there_cannot_be_deleted(filled: Wire, offset: int) -> None:
+def test_records_beyond_the_high_watermark_cannot_be_deleted(filled: Wire, offset: int) -> None:
     assert delete(filled, offset).error_code == ErrorCode.OFFSET_OUT_OF_RANGE
     assert filled.list_offset("t", EARLIEST).offset == 0
 
 
-def test_deleting_less_than_is_deleted_changes_nothing(filled: Wire) -> None:
+def test_deleting_before_the_log_start_changes_nothing(filled: Wire) -> None:
     delete(filled, 5)
     assert delete(filled, 2).low_watermark == 5
 
 
-def test_records_of_what_is_not_here_or_only_compacted_cannot_be_deleted(
+def test_records_of_unknown_or_compacted_topics_cannot_be_deleted(
     kafka: EmbeddedBroker, filled: Wire
 ) -> None:
     kafka.create_topic("compacted", configs={"cleanup.policy": "compact"})
@@ -167,7 +165,7 @@ def test_deleted_records_stay_deleted_after_a_restart(
     kafka.restart(kill=kill)
     with Wire(kafka.port) as wire:
         start = wire.list_offset("t", EARLIEST).offset
-        # A kill may forget what no checkpoint has: what was deleted is then seen again, nothing else is lost.
+        # A kill may lose deletions that are not in a checkpoint: those records are visible again, nothing else is lost.
         assert start == 6 or (kill and start == 0)
         assert values_of(wire.fetch("t", start).records)[-1] == b"x"
 
@@ -176,13 +174,15 @@ def test_deleted_records_stay_deleted_after_a_restart(
 
 
 def end_of_epoch(wire: Wire, epoch: int, current: int = -1, partition: int = 0) -> tuple[int, int, int]:
-    asked = OffsetForLeaderPartition(partition=partition, current_leader_epoch=current, leader_epoch=epoch)
-    request = OffsetForLeaderEpochRequest(topics=[OffsetForLeaderTopic(topic="t", partitions=[asked])])
+    requested = OffsetForLeaderPartition(
+        partition=partition, current_leader_epoch=current, leader_epoch=epoch
+    )
+    request = OffsetForLeaderEpochRequest(topics=[OffsetForLeaderTopic(topic="t", partitions=[requested])])
     answer = wire.ask(request).topics[0].partitions[0]
     return answer.error_code, answer.leader_epoch, answer.end_offset
 
 
-def test_the_current_epoch_ends_where_the_log_ends(filled: Wire) -> None:
+def test_the_current_epoch_ends_at_the_log_end(filled: Wire) -> None:
     assert end_of_epoch(filled, 0) == (ErrorCode.NONE, 0, 7)
     assert end_of_epoch(filled, 5) == (ErrorCode.NONE, -1, -1)
     assert end_of_epoch(filled, 0, current=2) == (ErrorCode.UNKNOWN_LEADER_EPOCH, -1, -1)

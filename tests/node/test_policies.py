@@ -1,4 +1,4 @@
-"""Policies in a running broker, over real sockets, and in a process that is told to reload them."""
+"""Policies in a running broker, over real sockets, and in a process that reloads them on SIGHUP."""
 
 import os
 import pty
@@ -49,7 +49,7 @@ def naming(tmp_path: Path) -> Iterator[PolicyModule]:
         yield module
 
 
-def test_a_topic_that_the_policy_refuses_is_not_created_however_it_is_asked_for(naming: PolicyModule) -> None:
+def test_a_topic_that_violates_the_policy_is_created_by_no_api(naming: PolicyModule) -> None:
     with EmbeddedBroker({CREATE_TOPIC: naming.named("Naming")}) as kafka, Wire(kafka.port) as wire:
         results = create(wire, new_topic("t"), new_topic("team.t"))
         assert results["t"].error_code == ErrorCode.POLICY_VIOLATION
@@ -64,7 +64,7 @@ def test_a_topic_that_the_policy_refuses_is_not_created_however_it_is_asked_for(
     assert naming.calls[-1] == ("close",)
 
 
-def test_others_are_served_while_a_policy_thinks(tmp_path: Path) -> None:
+def test_other_clients_are_served_while_a_policy_runs(tmp_path: Path) -> None:
     with policy_module(tmp_path, SLOW) as module:
         settings = {CREATE_TOPIC: module.named("Sleeps"), "barnabas.policy.timeout.ms": "700"}
         with EmbeddedBroker(settings) as kafka, Wire(kafka.port) as wire, Wire(kafka.port) as other:
@@ -98,13 +98,13 @@ def error_code(broker: BrokerProcess, topic: str) -> int:
 
 
 def await_line(broker: BrokerProcess, words: str) -> None:
-    """Wait until the broker has written a line of its log."""
+    """Wait until the broker has logged a line with these words."""
     while not any(words in line for line in broker.errors):
         assert broker.process.poll() is None, broker.stderr
         time.sleep(0.01)
 
 
-def test_sighup_reloads_the_code_and_keeps_the_old_when_it_cannot(tmp_path: Path) -> None:
+def test_sighup_reloads_the_code_or_keeps_the_old_code_on_failure(tmp_path: Path) -> None:
     module = PolicyModule(tmp_path)
     module.write(NAMING)
     with served(tmp_path, module.named("Naming")) as broker:
@@ -125,7 +125,7 @@ def test_sighup_reloads_the_code_and_keeps_the_old_when_it_cannot(tmp_path: Path
         assert broker.terminate() == 0
 
 
-def test_a_policy_that_cannot_be_loaded_ends_the_start_with_2(tmp_path: Path) -> None:
+def test_a_policy_that_cannot_be_loaded_is_exit_code_2(tmp_path: Path) -> None:
     where = ("--data", str(tmp_path), "--listen", "127.0.0.1:0")
     ended = run_serve(*where, "--set", f"{CREATE_TOPIC}=not_there:Naming")
     assert ended.returncode == 2
@@ -135,7 +135,7 @@ def test_a_policy_that_cannot_be_loaded_ends_the_start_with_2(tmp_path: Path) ->
     assert "Traceback" not in ended.stderr
 
 
-def test_a_broker_whose_terminal_is_closed_stops(tmp_path: Path) -> None:
+def test_a_broker_stops_when_its_terminal_is_closed(tmp_path: Path) -> None:
     master, slave = pty.openpty()
     with BrokerProcess(tmp_path, stdin=slave) as broker:
         os.close(slave)
@@ -159,7 +159,7 @@ def rules(tmp_path: Path) -> Path:
     return path
 
 
-def test_a_protected_topic_is_neither_deleted_nor_grown_and_its_neighbours_are(rules: Path) -> None:
+def test_a_protected_topic_cannot_be_deleted_or_grown_and_others_can(rules: Path) -> None:
     with EmbeddedBroker({"barnabas.policy.file": str(rules)}) as kafka, Wire(kafka.port) as wire:
         create(wire, new_topic("pay"), new_topic("t"))
         grown = grow(wire, more_partitions("pay", 2), more_partitions("t", 4), more_partitions("t2", 2))
@@ -168,8 +168,8 @@ def test_a_protected_topic_is_neither_deleted_nor_grown_and_its_neighbours_are(r
         assert grown["t"].error_code == ErrorCode.POLICY_VIOLATION
         assert grown["t2"].error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
         assert grow(wire, more_partitions("t", 3))["t"].error_code == ErrorCode.NONE
-        for asked in ("pay", wire.topic_id("pay")):
-            [protected, gone] = delete(wire, asked, "t9")
+        for topic in ("pay", wire.topic_id("pay")):
+            [protected, gone] = delete(wire, topic, "t9")
             assert protected.error_code == ErrorCode.POLICY_VIOLATION
             assert "'pay' is protected" in (protected.error_message or "")
             assert gone.error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
@@ -178,7 +178,7 @@ def test_a_protected_topic_is_neither_deleted_nor_grown_and_its_neighbours_are(r
         assert kafka.topics() == {"pay": 1}
 
 
-def test_rules_that_are_wrong_end_the_start_with_2(rules: Path, tmp_path: Path) -> None:
+def test_invalid_rules_are_exit_code_2(rules: Path, tmp_path: Path) -> None:
     rules.write_text("topics:\n  - partitions: {maximum: 3}\n")
     where = ("--data", str(tmp_path / "data"), "--listen", "127.0.0.1:0")
     ended = run_serve(*where, "--set", f"barnabas.policy.file={rules}")
@@ -189,9 +189,7 @@ def test_rules_that_are_wrong_end_the_start_with_2(rules: Path, tmp_path: Path) 
     )
 
 
-def test_sighup_reads_the_rules_again_and_keeps_the_old_when_they_are_wrong(
-    rules: Path, tmp_path: Path
-) -> None:
+def test_sighup_reloads_the_rules_or_keeps_the_old_rules_on_failure(rules: Path, tmp_path: Path) -> None:
     setting = f"barnabas.policy.file={rules}"
     with BrokerProcess(tmp_path / "data", "--set", setting) as broker, Wire(broker.port) as wire:
         assert (
@@ -209,8 +207,8 @@ def test_sighup_reads_the_rules_again_and_keeps_the_old_when_they_are_wrong(
         assert create(wire, new_topic("t", 4), validate_only=True)["t"].error_code == ErrorCode.NONE
 
 
-def told(futures: Mapping[object, Any]) -> tuple[int, str]:
-    """What a user of confluent-kafka is told about the one thing that was asked for."""
+def error_of(futures: Mapping[object, Any]) -> tuple[int, str]:
+    """Return the error that a user of confluent-kafka gets for the only request."""
     [future] = futures.values()
     with pytest.raises(KafkaException) as caught:
         future.result(20)
@@ -218,24 +216,24 @@ def told(futures: Mapping[object, Any]) -> tuple[int, str]:
     return error.code(), error.str()
 
 
-def test_users_of_a_real_client_are_told_what_was_wrong(rules: Path) -> None:
+def test_a_real_client_gets_the_policys_message(rules: Path) -> None:
     with EmbeddedBroker({"barnabas.policy.file": str(rules)}) as kafka:
         kafka.create_topic("pay")
         admin = AdminClient({"bootstrap.servers": kafka.bootstrap})
         code = KafkaError.POLICY_VIOLATION
         protected = "Topic 'pay' is protected: "
         too_many = "Topic 't' has 4 partitions: it must be at most 3."
-        assert told(admin.create_topics([NewTopic("t", 4)])) == (code, too_many)
-        assert told(admin.delete_topics(["pay"]))[0] == code  # it asks at a version that has no messages
+        assert error_of(admin.create_topics([NewTopic("t", 4)])) == (code, too_many)
+        assert error_of(admin.delete_topics(["pay"]))[0] == code  # the client uses a version without messages
         grown = admin.create_partitions([NewPartitions("pay", 3)])
-        assert told(grown) == (code, f"{protected}no partitions may be added.")
+        assert error_of(grown) == (code, f"{protected}no partitions may be added.")
         setting = ConfigEntry("retention.ms", "1", incremental_operation=AlterConfigOpType.SET)
         resource = ConfigResource(ConfigResource.Type.TOPIC, "pay", incremental_configs=[setting])
         altered = admin.incremental_alter_configs([resource])
-        assert told(altered) == (code, f"{protected}its configs must not be altered.")
+        assert error_of(altered) == (code, f"{protected}its configs must not be altered.")
 
 
-def test_what_policies_do_is_counted_for_prometheus(rules: Path) -> None:
+def test_policy_results_are_counted_in_metrics(rules: Path) -> None:
     settings = {"barnabas.policy.file": str(rules), "barnabas.metrics.listener": "127.0.0.1:0"}
     with EmbeddedBroker(settings) as kafka, Wire(kafka.port) as wire:
         create(wire, new_topic("t", 4), new_topic("u"))

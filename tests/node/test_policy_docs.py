@@ -1,4 +1,4 @@
-"""What docs/policies.md shows works as it stands there."""
+"""The code in docs/policies.md works as it is written there."""
 
 import sys
 from pathlib import Path
@@ -18,7 +18,7 @@ from support.wire import Wire
 PAGE = ROOT / "docs" / "policies.md"
 
 
-def test_the_class_of_the_page_guards_a_broker(tmp_path: Path) -> None:
+def test_the_class_of_the_page_works_in_a_broker(tmp_path: Path) -> None:
     with policy_module(tmp_path, block_with(PAGE, "python", "class Naming")) as module:
         settings = {"create.topic.policy.class.name": module.named("Naming"), "acme.prefix": "crew."}
         with EmbeddedBroker(settings) as kafka, Wire(kafka.port) as wire:
@@ -30,7 +30,7 @@ def test_the_class_of_the_page_guards_a_broker(tmp_path: Path) -> None:
     assert results["crew.t"].error_code == ErrorCode.NONE
 
 
-def test_the_cases_of_the_page_come_out_as_expected_by_its_rules(tmp_path: Path) -> None:
+def test_the_cases_of_the_page_have_the_expected_results(tmp_path: Path) -> None:
     (tmp_path / "policies.yaml").write_text(block_with(PAGE, "yaml", "protected: true"))
     (tmp_path / "cases.yaml").write_text(block_with(PAGE, "yaml", "delete_topic"))
     try_cases(tmp_path)
@@ -38,18 +38,20 @@ def test_the_cases_of_the_page_come_out_as_expected_by_its_rules(tmp_path: Path)
 
 
 def try_cases(directory: Path) -> None:
-    """Run the command that the page gives, on the files in a directory."""
+    """Run the command of the page on the files in a directory."""
     files = (str(directory / "cases.yaml"), "--rules", str(directory / "policies.yaml"))
     done = CliRunner().invoke(app, ["policy", "test", *files])
     assert done.exit_code == 0, done.output
 
 
-def test_the_examples_come_out_as_expected() -> None:
+def test_the_examples_have_the_expected_results() -> None:
     try_cases(ROOT / "examples" / "policies")
 
 
 @pytest.mark.parametrize(("topic", "code"), [("orders.t", 0), ("t", ErrorCode.POLICY_VIOLATION)])
-def test_the_example_s_classes_guard_a_broker(topic: str, code: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_examples_classes_work_in_a_broker(
+    topic: str, code: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.delitem(sys.modules, "rules", raising=False)
     monkeypatch.syspath_prepend(ROOT / "examples" / "policies")
     settings = {

@@ -1,4 +1,4 @@
-"""`barnabas produce` against a broker that refuses records."""
+"""`barnabas produce` against a broker that rejects records."""
 
 import json
 from collections.abc import Callable, Iterator
@@ -23,7 +23,7 @@ def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmbeddedBroker]
 
 @pytest.fixture
 def produce(broker: EmbeddedBroker, tmp_path: Path) -> Produce:
-    """Sends lines from a file."""
+    """Return a function that produces lines from a file."""
 
     def invoke(topic: str, lines: str, *arguments: str) -> Result:
         file = tmp_path / "lines"
@@ -39,7 +39,7 @@ def values(broker: EmbeddedBroker, topic: str) -> list[bytes | None]:
 
 
 @pytest.mark.parametrize("codec", ["none", "zstd"])
-def test_lines_without_a_key_are_named_and_the_others_arrive_in_order(
+def test_lines_without_a_key_are_reported_and_the_others_arrive_in_order(
     broker: EmbeddedBroker, produce: Produce, codec: str
 ) -> None:
     topic = f"compacted-{codec}"
@@ -51,7 +51,7 @@ def test_lines_without_a_key_are_named_and_the_others_arrive_in_order(
     assert values(broker, topic) == [b"1", b"2", b"3"]
 
 
-def test_programs_get_the_lines_as_numbers(broker: EmbeddedBroker, produce: Produce) -> None:
+def test_json_output_has_line_numbers(broker: EmbeddedBroker, produce: Produce) -> None:
     broker.create_topic("keyed", partitions=1, configs={"cleanup.policy": "compact"})
     result = produce("keyed", "plain\na:1\n", "-K", ":", "--json")
     printed: dict[str, Any] = json.loads(result.stdout)
@@ -61,7 +61,7 @@ def test_programs_get_the_lines_as_numbers(broker: EmbeddedBroker, produce: Prod
     assert (summary["error"], result.exit_code) == ("FAILED", 1)
 
 
-def test_only_the_record_whose_timestamp_is_refused_fails(broker: EmbeddedBroker) -> None:
+def test_only_the_record_with_an_invalid_timestamp_fails(broker: EmbeddedBroker) -> None:
     broker.create_topic("late", partitions=1, configs={"message.timestamp.before.max.ms": "3600000"})
     with broker.client.producer(linger_ms=60_000) as producer:
         old, new = producer.send("late", b"old", timestamp_ms=1), producer.send("late", b"new")

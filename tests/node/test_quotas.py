@@ -1,4 +1,4 @@
-"""Throttled clients over real sockets: told to wait, and not heard until then."""
+"""Throttled clients over real sockets: they get a throttle time, and are muted until it is over."""
 
 import pytest
 
@@ -22,7 +22,7 @@ def muted_count(kafka: EmbeddedBroker) -> int:
     return sum(each.statistics()["phase"] == "THROTTLED" for each in kafka.server.parts.connections._open)
 
 
-def test_a_throttled_producer_is_told_and_not_heard_until_its_time_is_over(
+def test_a_throttled_producer_gets_a_throttle_time_and_is_muted(
     kafka: EmbeddedBroker, wire: Wire, topic: str
 ) -> None:
     wire.ask(quota(ANONYMOUS, producer_byte_rate=10_000.0))
@@ -33,7 +33,7 @@ def test_a_throttled_producer_is_told_and_not_heard_until_its_time_is_over(
     assert muted_count(kafka) == 0
 
 
-def test_requests_that_were_sent_before_the_wait_are_answered_after_it(wire: Wire, topic: str) -> None:
+def test_requests_sent_while_muted_are_answered_afterwards(wire: Wire, topic: str) -> None:
     wire.ask(quota(ANONYMOUS, producer_byte_rate=10_000.0))
     request = produce_request(topic, wire.topic_id(topic), batch(b"x" * 55_000))
     sent = [wire.send(request) for _ in range(3)]
@@ -42,7 +42,7 @@ def test_requests_that_were_sent_before_the_wait_are_answered_after_it(wire: Wir
     assert waits_ms[1] > 0
 
 
-def test_a_throttled_consumer_reads_everything_in_the_end(
+def test_a_throttled_consumer_eventually_reads_everything(
     kafka: EmbeddedBroker, wire: Wire, topic: str
 ) -> None:
     for number in range(3):
@@ -57,9 +57,7 @@ def test_a_throttled_consumer_reads_everything_in_the_end(
     assert kafka.server.node.quotas.statistics()["throttled_count"] > 0
 
 
-def test_a_throttled_consumer_takes_no_place_for_a_session_that_it_is_not_told_of(
-    kafka: EmbeddedBroker, wire: Wire, topic: str
-) -> None:
+def test_a_throttled_fetch_creates_no_session(kafka: EmbeddedBroker, wire: Wire, topic: str) -> None:
     wire.produce(topic, batch(b"x" * 90_000))
     wire.ask(quota({"client-id": "test"}, consumer_byte_rate=1_000.0))
     request = wire.fetch_request(topic, 0)
@@ -70,7 +68,9 @@ def test_a_throttled_consumer_takes_no_place_for_a_session_that_it_is_not_told_o
     assert kafka.server.node.fetch_sessions.statistics()["sessions_count"] == 0
 
 
-def test_connections_that_come_too_fast_are_closed_unheard(kafka: EmbeddedBroker, wire: Wire) -> None:
+def test_connections_beyond_the_rate_limit_are_closed_without_being_read(
+    kafka: EmbeddedBroker, wire: Wire
+) -> None:
     wire.ask(quota({"ip": "127.0.0.1"}, connection_creation_rate=1.0))
     for _ in range(10):
         with Wire(kafka.port) as other:

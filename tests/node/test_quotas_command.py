@@ -40,7 +40,7 @@ def test_quotas_are_set_listed_and_removed(run: Run) -> None:
     ]
 
 
-def test_programs_get_json_and_validating_sets_nothing(run: Run) -> None:
+def test_output_as_json_and_validation_without_changes(run: Run) -> None:
     done = run("set", "ip=10.0.0.1", "connection_creation_rate=5", "--validate-only", "--json")
     assert json.loads(done.stdout) == {
         "entity": {"ip": "10.0.0.1"},
@@ -61,7 +61,7 @@ def test_programs_get_json_and_validating_sets_nothing(run: Run) -> None:
         (("set", "user=alice", "no_such_rate=5"), 1, "'no_such_rate' is no quota"),
     ],
 )
-def test_what_cannot_be_is_explained(run: Run, command: tuple[str, ...], exit_code: int, words: str) -> None:
+def test_invalid_quotas_are_explained(run: Run, command: tuple[str, ...], exit_code: int, words: str) -> None:
     result = run(*command)
     assert result.exit_code == exit_code
     assert words in result.stderr

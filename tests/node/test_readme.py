@@ -1,4 +1,4 @@
-"""The documents' code, run word for word but for the address of the broker."""
+"""Run the documents' code word for word, except for the broker's address."""
 
 import os
 import re
@@ -22,7 +22,7 @@ SECURITY = ROOT / "docs" / "security.md"
 HISTORY = ROOT / "docs" / "history.md"
 OPERATIONS = ROOT / "docs" / "operations.md"
 
-#: The code under test that the documents speak of: a shop's.
+#: The code under test in the documents: a shop.
 SHOP = """
 from confluent_kafka import Producer
 
@@ -36,7 +36,7 @@ def publish_order(bootstrap):
 """
 
 
-#: How the administrator of the documents logs in.
+#: The login of the documents' administrator.
 LOGIN = """
 security.protocol=SASL_PLAINTEXT
 sasl.mechanism=SCRAM-SHA-512
@@ -45,12 +45,12 @@ sasl.jaas.config=org.apache.kafka.common.security.scram.ScramLoginModule require
 
 
 def environment(bootstrap: str = "") -> dict[str, str]:
-    """With our own commands in front of all others."""
+    """Return an environment with our own commands first on PATH."""
     commands = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
     return {**clean_environment(), "PATH": commands, "BARNABAS_BOOTSTRAP": bootstrap}
 
 
-#: Who comes in unnamed may do everything.
+#: Anonymous clients are superusers.
 AUTHORIZER = {
     "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
     "super.users": "User:ANONYMOUS",
@@ -74,7 +74,7 @@ def run(
 
 @contextmanager
 def serving(command: str, directory: Path) -> Iterator[str]:
-    """A broker that a shell starts; gives the first line that it prints."""
+    """Run a broker from a shell; return the first line that it prints."""
     process = subprocess.Popen(
         ["sh", "-euc", command], cwd=directory, stdout=subprocess.PIPE, text=True, env=environment()
     )
@@ -86,7 +86,7 @@ def serving(command: str, directory: Path) -> Iterator[str]:
             process.terminate()
 
 
-def test_the_command_line_does_what_the_readme_types(kafka: EmbeddedBroker, tmp_path: Path) -> None:
+def test_the_readmes_commands_have_the_shown_output(kafka: EmbeddedBroker, tmp_path: Path) -> None:
     done = run(["sh", "-eu", "-c", block_with(README, "sh", "barnabas topics")], tmp_path, kafka.bootstrap)
     assert done.returncode == 0, done.stderr
     assert "one book" in done.stdout
@@ -147,7 +147,7 @@ def test_the_broker_without_pytest_runs_as_documented(tmp_path: Path) -> None:
     assert re.fullmatch(r"127\.0\.0\.1:\d+\n", done.stdout), done.stderr
 
 
-def test_the_ini_file_s_settings_are_taken_as_documented(tmp_path: Path) -> None:
+def test_the_ini_files_settings_apply_as_documented(tmp_path: Path) -> None:
     (tmp_path / "pytest.ini").write_text(block_with(TESTING, "ini", "kafka_settings"))
     (tmp_path / "test_it.py").write_text(
         "def test_it(kafka):\n"
@@ -159,7 +159,7 @@ def test_the_ini_file_s_settings_are_taken_as_documented(tmp_path: Path) -> None
     assert "1 passed" in done.stdout, done.stdout
 
 
-def test_serve_has_the_options_that_are_documented() -> None:
+def test_serve_has_the_documented_options() -> None:
     synopsis = block_with(OPERATIONS, "", "barnabas serve")
     options = re.findall(r"--[a-z]+", synopsis)
     helped = run_serve("--help").stdout
@@ -168,7 +168,7 @@ def test_serve_has_the_options_that_are_documented() -> None:
 
 
 @pytest.mark.parametrize("document", [TESTING, SECURITY, HISTORY], ids=lambda document: document.name)
-def test_every_setting_that_a_document_names_is_known_and_good(document: Path) -> None:
+def test_every_setting_in_a_document_is_valid(document: Path) -> None:
     pairs = [text.split(" ")[-1].partition("=") for text in inline_code(document)]
     named = {key: value for key, equals, value in pairs if equals and re.fullmatch(r"[a-z]+(\.[a-z]+)+", key)}
     assert named
@@ -179,7 +179,7 @@ def test_every_setting_that_a_document_names_is_known_and_good(document: Path) -
     validate_topic_overrides(loaded.config, {key: named[key] for key in of_topics})
 
 
-def test_every_make_target_that_a_document_names_is_there() -> None:
+def test_every_make_target_in_a_document_exists() -> None:
     targets = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE))
     for document in (README, ROOT / "CONTRIBUTING.md"):
         code = [*code_blocks(document, "sh"), *inline_code(document)]

@@ -8,7 +8,7 @@ from barnabas.cli.main import app
 from barnabas.testing import EmbeddedBroker
 
 
-def test_deleting_records_of_a_compacted_topic_says_why_not_and_what_would_do(kafka: EmbeddedBroker) -> None:
+def test_deleting_records_of_a_compacted_topic_fails_with_a_hint(kafka: EmbeddedBroker) -> None:
     kafka.create_topic("c", configs={"cleanup.policy": "compact"})
     kafka.produce("c", b"v", key=b"k")
     command = ["records", "delete", "c:0=1", "--bootstrap", kafka.bootstrap]

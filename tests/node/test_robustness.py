@@ -1,4 +1,6 @@
-"""Bad clients: damaged frames, half-open and slow ones, many of them. The node serves on in bounded memory."""
+"""Bad clients: damaged frames, half-open and slow connections, many at once. The node keeps serving in bounded
+memory.
+"""
 
 import asyncio
 import contextlib
@@ -48,7 +50,7 @@ def assert_serves(port: int) -> None:
     assert time.monotonic() - started_s < 5
 
 
-def test_20_000_random_and_damaged_frames_meet_no_error_of_ours(kafka: EmbeddedBroker, wire: Wire) -> None:
+def test_20_000_random_and_damaged_frames_cause_no_internal_error(kafka: EmbeddedBroker, wire: Wire) -> None:
     for name in ("a", "b"):
         kafka.create_topic(name, partitions=2)
         kafka.produce(name, "x")
@@ -72,7 +74,7 @@ def test_20_000_random_and_damaged_frames_meet_no_error_of_ours(kafka: EmbeddedB
     assert_serves(kafka.port)
 
 
-def test_1_000_idle_connections_cost_little_and_hinder_nobody(
+def test_1_000_idle_connections_cost_little_and_delay_no_client(
     broker: BrokerProcess, many_files: None
 ) -> None:
     assert_serves(broker.port)
@@ -86,7 +88,7 @@ def test_1_000_idle_connections_cost_little_and_hinder_nobody(
     assert_serves(broker.port)
 
 
-def test_half_open_requests_cost_what_came_of_them_and_not_what_they_claim(broker: BrokerProcess) -> None:
+def test_incomplete_requests_cost_the_memory_of_received_bytes_only(broker: BrokerProcess) -> None:
     assert_serves(broker.port)
     before_bytes = broker.anonymous_bytes
     with contextlib.ExitStack() as stack:
@@ -98,7 +100,7 @@ def test_half_open_requests_cost_what_came_of_them_and_not_what_they_claim(broke
     assert_serves(broker.port)
 
 
-def test_a_slow_writer_hinders_nobody(broker: BrokerProcess) -> None:
+def test_a_slow_writer_delays_no_client(broker: BrokerProcess) -> None:
     frame = frame_of(ApiVersionsRequest(), 0)
     data = len(frame).to_bytes(4, "big") + frame
     with Wire(broker.port) as slow:
@@ -118,7 +120,7 @@ def fill(port: int, topic: str, size_bytes: int) -> None:
 
 
 def small_window(port: int) -> Wire:
-    """A connection whose kernel buffers hold little, so that the broker's own must hold what is not read."""
+    """Open a connection with small kernel buffers, so that the broker must buffer unread responses."""
     wire = Wire(port)
     wire.socket.close()
     wire.socket = socket.socket()
@@ -128,7 +130,7 @@ def small_window(port: int) -> Wire:
     return wire
 
 
-def test_readers_that_never_read_cost_bounded_memory(broker: BrokerProcess) -> None:
+def test_consumers_that_never_read_cost_bounded_memory(broker: BrokerProcess) -> None:
     fill(broker.port, "t", 64 * MIB)
     assert_serves(broker.port)
     before_bytes = broker.anonymous_bytes
@@ -142,7 +144,7 @@ def test_readers_that_never_read_cost_bounded_memory(broker: BrokerProcess) -> N
     assert_serves(broker.port)
 
 
-def test_askers_that_never_read_cost_bounded_memory(broker: BrokerProcess) -> None:
+def test_clients_that_never_read_responses_cost_bounded_memory(broker: BrokerProcess) -> None:
     assert_serves(broker.port)
     before_bytes = broker.anonymous_bytes
     frame = frame_of(ApiVersionsRequest(), 0)
@@ -159,18 +161,18 @@ def test_askers_that_never_read_cost_bounded_memory(broker: BrokerProcess) -> No
     assert_serves(broker.port)
 
 
-def test_a_reader_that_begins_to_read_late_gets_everything(broker: BrokerProcess) -> None:
+def test_a_client_that_starts_reading_late_gets_everything(broker: BrokerProcess) -> None:
     fill(broker.port, "t", 8 * MIB)
     with small_window(broker.port) as wire:
-        asked = [wire.send(wire.fetch_request("t", 0), 12) for _ in range(5)]
+        correlation_ids = [wire.send(wire.fetch_request("t", 0), 12) for _ in range(5)]
         assert_serves(broker.port)
-        for correlation_id in asked:
+        for correlation_id in correlation_ids:
             answer = wire.receive_frame()
             assert int.from_bytes(answer[4:8], "big") == correlation_id
             assert len(answer) > 7 * MIB
 
 
-def test_clients_that_vanish_within_an_answer_leave_nothing_behind(broker: BrokerProcess) -> None:
+def test_clients_that_disconnect_within_a_response_leak_nothing(broker: BrokerProcess) -> None:
     fill(broker.port, "t", 16 * MIB)
     files = len(list(Path(f"/proc/{broker.process.pid}/fd").iterdir()))
     for _ in range(50):

@@ -1,4 +1,4 @@
-"""`barnabas rollback`, as somebody uses it who has changed the wrong thing."""
+"""`barnabas rollback` after a mistaken change."""
 
 import json
 import sqlite3
@@ -35,7 +35,7 @@ def run(kafka: EmbeddedBroker) -> Run:
 
 
 def revision_of(run: Run, resource: str, key: str, after: str) -> int:
-    """The revision at which a key got a value, as the history tells."""
+    """Return the revision at which a key got a value, from the history."""
     events = json.loads(run("history", resource, "--json").stdout)
     [revision] = [each["revision"] for each in events if (each["key"], each["after"]) == (key, after)]
     return int(revision)
@@ -68,22 +68,22 @@ def test_a_wrong_setting_is_found_in_the_history_and_rolled_back(kafka: Embedded
     assert settings_of(run, "orders") == {"cleanup.policy": "compact", "retention.ms": "86400000"}
 
     published(kafka, "topic/orders", "retention.ms", "86400000")
-    told = run("audit", "--json", "--api", "RollbackResource").stdout.splitlines()
-    assert {json.loads(line)["key"] for line in told} == {"cleanup.policy", "retention.ms"}
+    result = run("audit", "--json", "--api", "RollbackResource").stdout.splitlines()
+    assert {json.loads(line)["key"] for line in result} == {"cleanup.policy", "retention.ms"}
     assert "already in the state of" in run("rollback", "topic/orders", "--to", str(good)).output
 
 
-def test_what_cannot_be_rolled_back_says_why_and_how_it_ends(run: Run) -> None:
+def test_a_rollback_that_is_not_possible_is_explained(run: Run) -> None:
     run("topics", "create", "orders")
     future = run("rollback", "topic/orders", "--to", "100000")
     assert (future.exit_code, "does not exist yet" in future.output) == (1, True)
-    nobody = run("rollback", "user/nobody", "--to", "100000")
-    assert nobody.exit_code == 1
+    unknown = run("rollback", "user/nobody", "--to", "100000")
+    assert unknown.exit_code == 1
     nothing = run("rollback", "orders", "--to", "1")
     assert (nothing.exit_code, "topic/orders" in nothing.output) == (1, True)
 
 
-def test_the_policy_that_refuses_a_rollback_is_named(tmp_path: Path) -> None:
+def test_a_policy_violation_by_a_rollback_names_the_policy(tmp_path: Path) -> None:
     rules = tmp_path / "rules.yml"
     rules.write_text("topics:\n  - prefix: orders\n    partitions: {max: 10}\n")
     with EmbeddedBroker(settings={**AUDITED, "barnabas.policy.file": str(rules)}) as kafka:
@@ -102,7 +102,7 @@ def test_the_policy_that_refuses_a_rollback_is_named(tmp_path: Path) -> None:
         until(lambda: "POLICY_VIOLATION" in run("audit", "--api", "RollbackResource").output)
 
 
-def test_where_the_audit_was_off_the_history_has_a_gap_and_says_so() -> None:
+def test_the_history_marks_a_gap_where_the_audit_was_off() -> None:
     with EmbeddedBroker(settings=AUDITED) as kafka:
         run = runner(kafka)
         run("topics", "create", "orders", "--config", "retention.ms=1")
@@ -112,14 +112,14 @@ def test_where_the_audit_was_off_the_history_has_a_gap_and_says_so() -> None:
             kafka._settings["barnabas.audit.enable"] = enabled
             kafka.restart()
             run("configs", "set", "topic", "orders", f"retention.ms={1000 if enabled == 'false' else 2000}")
-        told = run("rollback", "topic/orders", "--to", str(first))
-        assert (told.exit_code, "the history begins with revision" in told.output) == (1, True)
+        result = run("rollback", "topic/orders", "--to", str(first))
+        assert (result.exit_code, "the history begins with revision" in result.output) == (1, True)
 
 
-def test_a_former_password_logs_in_again_and_nothing_tells_it(kafka: EmbeddedBroker, run: Run) -> None:
+def test_a_rolled_back_password_is_valid_again_and_never_shown(kafka: EmbeddedBroker, run: Run) -> None:
     for password in ("first-secret", "second-secret"):
-        told = run("users", "add", "alice", "--password", password)
-        assert told.exit_code == 0, told.output
+        result = run("users", "add", "alice", "--password", password)
+        assert result.exit_code == 0, result.output
     published(kafka, "user/alice", "SCRAM-SHA-256", {"iterations": 4096})
     stored = credentials(kafka)
     first = json.loads(run("history", "user/alice", "--json").stdout)[0]["revision"]
@@ -135,7 +135,7 @@ def test_a_former_password_logs_in_again_and_nothing_tells_it(kafka: EmbeddedBro
 
 
 def credentials(kafka: EmbeddedBroker) -> str:
-    """The stored keys of alice, by mechanism."""
+    """Return alice's stored keys by mechanism."""
     with sqlite3.connect(kafka.directory / "metadata.sqlite") as database:
         (value,) = database.execute(
             "SELECT value FROM items WHERE key = 'scram_credentials/alice'"
@@ -144,8 +144,10 @@ def credentials(kafka: EmbeddedBroker) -> str:
     return json.dumps({mechanism: keys[1] for mechanism, keys in json.loads(value).items()})
 
 
-@pytest.mark.parametrize(("software", "is_told"), [("barnabas", True), ("apache-kafka-java", False)])
-def test_only_our_own_clients_are_told_of_our_own_apis(wire: Wire, software: str, is_told: bool) -> None:
+@pytest.mark.parametrize(("software", "is_advertised"), [("barnabas", True), ("apache-kafka-java", False)])
+def test_extension_apis_are_advertised_to_barnabas_clients_only(
+    wire: Wire, software: str, is_advertised: bool
+) -> None:
     request = ApiVersionsRequest(client_software_name=software, client_software_version="1")
     answer = wire.ask(request, 3)
-    assert any(each.api_key >= FIRST_API_KEY for each in answer.api_keys) is is_told
+    assert any(each.api_key >= FIRST_API_KEY for each in answer.api_keys) is is_advertised

@@ -1,11 +1,10 @@
-"""What is produced is what is fetched, whatever the codec, the versions and the acknowledgement."""
+"""Fetched records equal produced ones, for all codecs, versions and acknowledgements."""
 
 import time
 from typing import Any
 
 import pytest
-from confluent_kafka import Consumer, Producer
-from confluent_kafka import TopicPartition as Place
+from confluent_kafka import Consumer, Producer, TopicPartition
 
 from barnabas.testing import EmbeddedBroker
 from barnabas.wire.errors import ErrorCode
@@ -29,9 +28,7 @@ RECORDS = [
 
 
 @pytest.mark.parametrize("codec", list(Compression))
-def test_every_codec_goes_through_every_version(
-    kafka: EmbeddedBroker, wire: Wire, codec: Compression
-) -> None:
+def test_every_codec_works_in_every_version(kafka: EmbeddedBroker, wire: Wire, codec: Compression) -> None:
     kafka.create_topic("t")
     packed = encode_batch(RECORDS, compression=codec)
     versions = [version for version in PRODUCE_VERSIONS if codec is not Compression.ZSTD or version >= 7]
@@ -47,7 +44,7 @@ def test_every_codec_goes_through_every_version(
         assert [record[1:] for record in found] == [record[1:] for record in RECORDS] * len(versions)
 
 
-def test_a_batch_is_kept_as_it_came_but_for_its_offset_and_epoch(kafka: EmbeddedBroker, wire: Wire) -> None:
+def test_a_batch_is_stored_unchanged_except_for_offset_and_epoch(kafka: EmbeddedBroker, wire: Wire) -> None:
     kafka.create_topic("t")
     wire.produce("t", batch(b"before"))
     sent = encode_batch(RECORDS, compression=Compression.LZ4)
@@ -60,17 +57,17 @@ def test_a_batch_is_kept_as_it_came_but_for_its_offset_and_epoch(kafka: Embedded
 
 
 @pytest.mark.parametrize("acks", [1, -1])
-def test_an_acknowledged_record_can_be_read_at_once(kafka: EmbeddedBroker, wire: Wire, acks: int) -> None:
+def test_an_acknowledged_record_can_be_read_immediately(kafka: EmbeddedBroker, wire: Wire, acks: int) -> None:
     kafka.create_topic("t")
     assert wire.produce("t", batch(b"x"), acks=acks).base_offset == 0
     assert values_of(wire.fetch("t").records) == [b"x"]
 
 
-def test_acks_0_is_answered_with_nothing_and_stores_all_the_same(kafka: EmbeddedBroker, wire: Wire) -> None:
+def test_acks_0_stores_records_without_a_response(kafka: EmbeddedBroker, wire: Wire) -> None:
     kafka.create_topic("t")
     request = produce_request("t", wire.topic_id("t"), batch(b"x"), acks=0)
     wire.send(request)
-    assert values_of(wire.fetch("t").records) == [b"x"]  # the next answer is the fetch's
+    assert values_of(wire.fetch("t").records) == [b"x"]  # the next response is the fetch's
 
 
 def test_an_error_with_acks_0_closes_the_connection(kafka: EmbeddedBroker, wire: Wire) -> None:
@@ -79,13 +76,13 @@ def test_an_error_with_acks_0_closes_the_connection(kafka: EmbeddedBroker, wire:
     assert wire.is_closed()
 
 
-def test_unknown_acks_are_refused(kafka: EmbeddedBroker, wire: Wire) -> None:
+def test_invalid_acks_are_rejected(kafka: EmbeddedBroker, wire: Wire) -> None:
     kafka.create_topic("t")
     assert wire.produce("t", batch(b"x"), acks=2).error_code == ErrorCode.INVALID_REQUIRED_ACKS
     assert wire.list_offset("t", -1).offset == 0
 
 
-def test_partitions_of_one_request_stand_or_fall_alone(kafka: EmbeddedBroker, wire: Wire) -> None:
+def test_partitions_of_one_request_fail_independently(kafka: EmbeddedBroker, wire: Wire) -> None:
     kafka.create_topic("t", partitions=2)
     broken = bytearray(batch(b"bad"))
     broken[-1] ^= 1
@@ -98,7 +95,7 @@ def test_partitions_of_one_request_stand_or_fall_alone(kafka: EmbeddedBroker, wi
     assert not wire.fetch("t", partition=1).records
 
 
-def test_a_record_larger_than_the_topic_takes_is_refused(kafka: EmbeddedBroker, wire: Wire) -> None:
+def test_a_record_larger_than_max_message_bytes_is_rejected(kafka: EmbeddedBroker, wire: Wire) -> None:
     kafka.create_topic("t", configs={"max.message.bytes": "1000"})
     answer = wire.produce("t", batch(b"x" * 1000))
     assert answer.error_code == ErrorCode.MESSAGE_TOO_LARGE
@@ -106,7 +103,7 @@ def test_a_record_larger_than_the_topic_takes_is_refused(kafka: EmbeddedBroker, 
     assert wire.produce("t", batch(b"x" * 900)).error_code == ErrorCode.NONE
 
 
-def test_single_bad_records_are_named(kafka: EmbeddedBroker, wire: Wire) -> None:
+def test_invalid_records_are_reported_individually(kafka: EmbeddedBroker, wire: Wire) -> None:
     kafka.create_topic("t", configs={"cleanup.policy": "compact"})
     records = [Record(0, NOW_MS, b"k", b"v"), Record(1, NOW_MS, None, b"no key")]
     answer = wire.produce("t", encode_batch(records))
@@ -126,14 +123,14 @@ def test_confluent_kafka_writes_and_reads(kafka: EmbeddedBroker, codec: str, ack
     assert {(record.key, record.value) for record in kafka.records("t", count=500)} == sent
     settings = {"group.id": "unused", "enable.auto.commit": False, "check.crcs": True}
     consumer = Consumer({"bootstrap.servers": kafka.bootstrap, **settings})
-    consumer.assign([Place("t", 0, 0), Place("t", 1, 0)])
+    consumer.assign([TopicPartition("t", 0, 0), TopicPartition("t", 1, 0)])
     messages: list[Any] = consumer.consume(500, timeout=20)
     consumer.close()
     assert {(message.key(), message.value()) for message in messages} == sent
     assert {tuple(message.headers()) for message in messages} == {(("n", b"1"),)}
 
 
-def test_requests_on_one_connection_are_answered_in_their_order(kafka: EmbeddedBroker, wire: Wire) -> None:
+def test_requests_on_one_connection_are_answered_in_order(kafka: EmbeddedBroker, wire: Wire) -> None:
     kafka.create_topic("t")
     waiting = wire.send(wire.fetch_request("t", 0, min_bytes=1, max_wait_ms=300))
     others = [wire.send(wire.fetch_request("t", 0)) for _ in range(100)]
@@ -143,7 +140,7 @@ def test_requests_on_one_connection_are_answered_in_their_order(kafka: EmbeddedB
     assert time.monotonic() - started_s >= 0.25
 
 
-def test_log_append_time_is_told_and_kept(kafka: EmbeddedBroker, wire: Wire) -> None:
+def test_log_append_time_is_returned_and_stored(kafka: EmbeddedBroker, wire: Wire) -> None:
     kafka.create_topic("t", configs={"message.timestamp.type": "LogAppendTime"})
     answer = wire.produce("t", batch(b"x", timestamp_ms=5))
     assert answer.log_append_time_ms > NOW_MS
@@ -151,7 +148,7 @@ def test_log_append_time_is_told_and_kept(kafka: EmbeddedBroker, wire: Wire) -> 
     assert record.timestamp_ms == answer.log_append_time_ms
 
 
-def test_a_topic_s_own_codec_repacks_what_comes_in_another(kafka: EmbeddedBroker, wire: Wire) -> None:
+def test_a_topics_codec_recompresses_other_batches(kafka: EmbeddedBroker, wire: Wire) -> None:
     kafka.create_topic("t", configs={"compression.type": "zstd"})
     wire.produce("t", encode_batch(RECORDS, compression=Compression.GZIP))
     kept = bytes(wire.fetch("t").records or b"")
@@ -159,7 +156,7 @@ def test_a_topic_s_own_codec_repacks_what_comes_in_another(kafka: EmbeddedBroker
     assert [record[1:] for record in decode_all(kept)] == [record[1:] for record in RECORDS]
 
 
-def test_producers_from_before_zstd_may_not_send_it(kafka: EmbeddedBroker, wire: Wire) -> None:
+def test_old_produce_versions_may_not_send_zstd(kafka: EmbeddedBroker, wire: Wire) -> None:
     """KIP-110."""
     kafka.create_topic("t")
     packed = encode_batch(RECORDS, compression=Compression.ZSTD)
@@ -169,10 +166,8 @@ def test_producers_from_before_zstd_may_not_send_it(kafka: EmbeddedBroker, wire:
 
 
 @pytest.mark.parametrize("compression_type", ["zstd", "producer"])
-def test_consumers_from_before_zstd_are_sent_it(
-    kafka: EmbeddedBroker, wire: Wire, compression_type: str
-) -> None:
-    """As by Apache Kafka 4: a client may be able to unpack what its protocol version does not name."""
+def test_old_fetch_versions_receive_zstd(kafka: EmbeddedBroker, wire: Wire, compression_type: str) -> None:
+    """As in Apache Kafka 4: a client may support a codec that its protocol version does not."""
     kafka.create_topic("zstd", configs={"compression.type": compression_type})
     wire.produce("zstd", encode_batch(RECORDS, compression=Compression.ZSTD))
     for version in range(4, 11):

@@ -1,4 +1,4 @@
-"""Logging in to a real broker, over real sockets."""
+"""SASL authentication with a real broker, over real sockets."""
 
 import random
 import socket
@@ -49,26 +49,26 @@ def port_of(kafka: EmbeddedBroker, listener: str) -> int:
 
 @pytest.fixture
 def wire(kafka: EmbeddedBroker) -> Iterator[Wire]:
-    """A socket to the listener on which clients log in."""
+    """Open a socket to the SASL listener."""
     with Wire(port_of(kafka, "CLIENTS")) as wire:
         yield wire
 
 
 @pytest.fixture
 def open_wire(kafka: EmbeddedBroker) -> Iterator[Wire]:
-    """A socket to the listener on which they do not."""
+    """Open a socket to the listener without SASL."""
     with Wire(port_of(kafka, "PLAINTEXT")) as wire:
         yield wire
 
 
 def principal(kafka: EmbeddedBroker) -> str:
-    """Of the one connection that there is."""
+    """Return the principal of the only connection."""
     [connection] = kafka.server.parts.connections._open
     return str(connection.info.principal)  # type: ignore[attr-defined]
 
 
 def add_user(wire: Wire, mechanism: ScramMechanism, user: str, password: str, iterations: int = 4096) -> int:
-    """Give a user a credential over an open listener; the error code."""
+    """Add a credential over an open listener; return the error code."""
     salted = salted_password(mechanism, password, b"salt", iterations)
     upsertion = ScramCredentialUpsertion(
         name=user, mechanism=mechanism, iterations=iterations, salt=b"salt", salted_password=salted
@@ -78,11 +78,11 @@ def add_user(wire: Wire, mechanism: ScramMechanism, user: str, password: str, it
     return int(result.error_code)
 
 
-# The channel
+# The connection
 
 
 @pytest.mark.parametrize("version", [0, 1, 2])
-def test_who_has_logged_in_is_served_under_their_name(
+def test_a_connection_has_the_principal_that_logged_in(
     kafka: EmbeddedBroker, wire: Wire, version: int
 ) -> None:
     assert wire.ask(ApiVersionsRequest("test", "1")).error_code == ErrorCode.NONE
@@ -92,7 +92,7 @@ def test_who_has_logged_in_is_served_under_their_name(
     assert principal(kafka) == "User:alice"
 
 
-def test_bare_tokens_follow_a_handshake_v0(kafka: EmbeddedBroker, wire: Wire) -> None:
+def test_raw_tokens_follow_a_handshake_v0(kafka: EmbeddedBroker, wire: Wire) -> None:
     assert wire.ask(SaslHandshakeRequest(mechanism="PLAIN"), 0).error_code == ErrorCode.NONE
     wire.send_frame(Exchange(ALICE).first)
     assert wire.receive_frame() == bytes(4)
@@ -100,7 +100,7 @@ def test_bare_tokens_follow_a_handshake_v0(kafka: EmbeddedBroker, wire: Wire) ->
     assert principal(kafka) == "User:alice"
 
 
-def test_a_bare_token_that_is_wrong_closes_the_connection(wire: Wire) -> None:
+def test_an_invalid_raw_token_closes_the_connection(wire: Wire) -> None:
     wire.ask(SaslHandshakeRequest(mechanism="PLAIN"), 0)
     wire.send_frame(Exchange(WRONG).first)
     assert wire.is_closed()
@@ -115,15 +115,13 @@ def test_a_bare_token_that_is_wrong_closes_the_connection(wire: Wire) -> None:
         SaslAuthenticateRequest(auth_bytes=b"\0alice\0alice-secret"),
     ],
 )
-def test_a_request_before_the_login_closes_the_connection_unanswered(
-    wire: Wire, request_first: Message
-) -> None:
+def test_a_request_before_the_login_closes_the_connection(wire: Wire, request_first: Message) -> None:
     wire.send(request_first)
     assert wire.is_closed()
 
 
-def test_nothing_is_produced_before_the_login(kafka: EmbeddedBroker, wire: Wire, open_wire: Wire) -> None:
-    """Not even by the short way that everyday requests take, nor behind a handshake in one packet."""
+def test_produce_before_the_login_appends_nothing(kafka: EmbeddedBroker, wire: Wire, open_wire: Wire) -> None:
+    """Neither on the fast path, nor after a handshake in the same packet."""
     kafka.produce("t", b"one")
     topic_id = open_wire.topic_id("t")
     wire.send(SaslHandshakeRequest(mechanism="PLAIN"), 1)
@@ -135,7 +133,7 @@ def test_nothing_is_produced_before_the_login(kafka: EmbeddedBroker, wire: Wire,
     assert open_wire.list_offset("t", -1).offset == 1
 
 
-def test_a_wrong_password_is_told_without_saying_what_was_wrong(wire: Wire) -> None:
+def test_a_wrong_password_error_does_not_say_what_was_wrong(wire: Wire) -> None:
     response = log_in(wire, WRONG)
     assert response.error_code == ErrorCode.SASL_AUTHENTICATION_FAILED
     assert response.error_message == "Authentication failed: Invalid username or password"
@@ -143,12 +141,12 @@ def test_a_wrong_password_is_told_without_saying_what_was_wrong(wire: Wire) -> N
 
 
 @pytest.mark.kafka_settings({"connection.failed.authentication.delay.ms": "0"})
-def test_a_failure_need_not_be_told_late(wire: Wire) -> None:
+def test_failures_can_be_reported_without_delay(wire: Wire) -> None:
     assert log_in(wire, WRONG).error_code == ErrorCode.SASL_AUTHENTICATION_FAILED
     assert wire.is_closed()
 
 
-def test_a_mechanism_that_there_is_not_is_answered_with_those_that_there_are(wire: Wire) -> None:
+def test_an_unknown_mechanism_gets_the_enabled_ones(wire: Wire) -> None:
     response = wire.ask(SaslHandshakeRequest(mechanism="GSSAPI"))
     assert response.error_code == ErrorCode.UNSUPPORTED_SASL_MECHANISM
     assert response.mechanisms == ["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"]
@@ -165,7 +163,9 @@ def test_frames_are_small_until_the_login(kafka: EmbeddedBroker, wire: Wire) -> 
 
 
 @pytest.mark.parametrize("version", [0, 1])
-def test_where_nobody_logs_in_a_login_is_an_error_that_ends_nothing(open_wire: Wire, version: int) -> None:
+def test_a_login_on_a_listener_without_sasl_fails_and_keeps_the_connection(
+    open_wire: Wire, version: int
+) -> None:
     response = open_wire.ask(SaslHandshakeRequest(mechanism="PLAIN"), version)
     assert (response.error_code, response.mechanisms) == (ErrorCode.ILLEGAL_SASL_STATE, [])
     response = open_wire.ask(SaslAuthenticateRequest(auth_bytes=b"x"))
@@ -173,13 +173,13 @@ def test_where_nobody_logs_in_a_login_is_an_error_that_ends_nothing(open_wire: W
     assert open_wire.ask(NAMES).cluster_id
 
 
-def test_clients_are_sent_back_to_the_listener_by_which_they_came(kafka: EmbeddedBroker, wire: Wire) -> None:
+def test_metadata_advertises_the_listener_of_the_request(kafka: EmbeddedBroker, wire: Wire) -> None:
     log_in(wire)
     assert [broker.port for broker in wire.ask(NAMES).brokers] == [port_of(kafka, "CLIENTS")]
 
 
 @pytest.mark.kafka_settings({"connections.max.reauth.ms": "3600000"})
-def test_a_session_tells_when_it_ends_and_can_be_renewed(kafka: EmbeddedBroker, wire: Wire) -> None:
+def test_a_session_has_a_lifetime_and_can_be_renewed(kafka: EmbeddedBroker, wire: Wire) -> None:
     assert log_in(wire).session_lifetime_ms == 3_600_000
     assert wire.ask(NAMES).cluster_id
     assert log_in(wire).session_lifetime_ms == 3_600_000
@@ -190,14 +190,14 @@ def test_a_session_tells_when_it_ends_and_can_be_renewed(kafka: EmbeddedBroker, 
 
 
 @pytest.mark.kafka_settings({"connections.max.reauth.ms": "1"})
-def test_a_session_that_was_not_renewed_ends_with_the_next_request(wire: Wire) -> None:
+def test_an_expired_session_closes_at_the_next_request(wire: Wire) -> None:
     assert log_in(wire).session_lifetime_ms == 1
     with pytest.raises(EOFError):
         _ = [wire.ask(NAMES) for _ in range(1_000_000)]
 
 
 @pytest.mark.kafka_settings({"connection.failed.authentication.delay.ms": "0"})
-def test_nothing_that_a_stranger_sends_is_served_or_harms_the_broker(kafka: EmbeddedBroker) -> None:
+def test_random_frames_before_the_login_are_not_served_and_do_no_harm(kafka: EmbeddedBroker) -> None:
     rng = random.Random(1)
     tokens = [Exchange(ALICE).first, b"n,,n=alice,r=x", b"c=biws,r=x,p=QQ=="]
     frames = [frame_of(request, 0) for request in (SaslHandshakeRequest(), SaslAuthenticateRequest(), NAMES)]
@@ -220,7 +220,7 @@ def test_nothing_that_a_stranger_sends_is_served_or_harms_the_broker(kafka: Embe
 
 
 @pytest.mark.kafka_settings({"barnabas.metrics.listener": "127.0.0.1:0"})
-def test_logins_are_counted_for_who_watches(kafka: EmbeddedBroker, wire: Wire) -> None:
+def test_logins_are_counted_in_metrics(kafka: EmbeddedBroker, wire: Wire) -> None:
     log_in(wire)
     with Wire(port_of(kafka, "CLIENTS")) as other:
         log_in(other, WRONG)
@@ -238,7 +238,7 @@ def test_logins_are_counted_for_who_watches(kafka: EmbeddedBroker, wire: Wire) -
 
 
 @pytest.mark.parametrize("mechanism", ScramMechanism)
-def test_a_scram_user_logs_in_by_the_mechanism_of_its_credential(
+def test_a_scram_user_logs_in_with_the_mechanism_of_its_credential(
     kafka: EmbeddedBroker, wire: Wire, open_wire: Wire, mechanism: ScramMechanism
 ) -> None:
     assert add_user(open_wire, mechanism, "carol", "secret") == ErrorCode.NONE
@@ -248,21 +248,21 @@ def test_a_scram_user_logs_in_by_the_mechanism_of_its_credential(
 
 
 def first_answer(wire: Wire, user: str) -> ServerFirst:
-    """What a client is told about a user's salt and iterations."""
+    """Return the salt and iterations that the broker sends for a user."""
     exchange = Exchange(SaslLogin("SCRAM-SHA-256", user, "wrong"))
     assert wire.ask(SaslHandshakeRequest(mechanism="SCRAM-SHA-256"), 1).error_code == ErrorCode.NONE
     return parse_server_first(wire.ask(SaslAuthenticateRequest(auth_bytes=exchange.first)).auth_bytes)
 
 
-def test_an_unknown_user_looks_like_the_real_ones_and_the_same_after_a_restart(kafka: EmbeddedBroker) -> None:
+def test_an_unknown_user_looks_like_a_real_one_also_after_a_restart(kafka: EmbeddedBroker) -> None:
     with Wire(port_of(kafka, "PLAINTEXT")) as open_wire:
         add_user(open_wire, ScramMechanism.SCRAM_SHA_256, "carol", "secret", iterations=8192)
     answers = []
     for _ in range(2):
         with Wire(port_of(kafka, "CLIENTS")) as one, Wire(port_of(kafka, "CLIENTS")) as other:
-            carol, nobody = first_answer(one, "carol"), first_answer(other, "nobody")
-        assert (nobody.iterations, len(nobody.salt)) == (8192, len(carol.salt))
-        answers.append((carol.salt, nobody.salt))
+            carol, unknown = first_answer(one, "carol"), first_answer(other, "nobody")
+        assert (unknown.iterations, len(unknown.salt)) == (8192, len(carol.salt))
+        answers.append((carol.salt, unknown.salt))
         kafka.restart()
     assert answers[0] == answers[1]
 
@@ -280,7 +280,7 @@ def test_a_wrong_scram_password_and_an_unknown_user_look_alike(
     assert wire.is_closed()
 
 
-def test_credentials_survive_a_restart_and_can_be_taken_away(kafka: EmbeddedBroker, open_wire: Wire) -> None:
+def test_credentials_survive_a_restart_and_can_be_deleted(kafka: EmbeddedBroker, open_wire: Wire) -> None:
     add_user(open_wire, ScramMechanism.SCRAM_SHA_512, "carol", "secret")
     open_wire.close()
     kafka.restart()
@@ -297,16 +297,16 @@ def test_credentials_survive_a_restart_and_can_be_taken_away(kafka: EmbeddedBrok
 def test_credentials_are_described_without_their_secrets(open_wire: Wire) -> None:
     for mechanism in ScramMechanism:
         add_user(open_wire, mechanism, "carol", "secret", 4096 + mechanism)
-    asked = [UserName(name="carol"), UserName(name="nobody")]
-    carol, nobody = open_wire.ask(DescribeUserScramCredentialsRequest(users=asked)).results
+    users = [UserName(name="carol"), UserName(name="nobody")]
+    carol, unknown = open_wire.ask(DescribeUserScramCredentialsRequest(users=users)).results
     assert [(info.mechanism, info.iterations) for info in carol.credential_infos] == [(1, 4097), (2, 4098)]
-    assert (nobody.error_code, nobody.credential_infos) == (ErrorCode.RESOURCE_NOT_FOUND, [])
+    assert (unknown.error_code, unknown.credential_infos) == (ErrorCode.RESOURCE_NOT_FOUND, [])
     for everybody in (None, []):
         [one] = open_wire.ask(DescribeUserScramCredentialsRequest(users=everybody)).results
         assert one == carol
 
 
-def test_a_credential_that_cannot_be_is_refused_with_what_can(open_wire: Wire) -> None:
+def test_an_invalid_credential_is_rejected_with_the_valid_values(open_wire: Wire) -> None:
     assert (
         add_user(open_wire, ScramMechanism.SCRAM_SHA_256, "carol", "x", 4095)
         == ErrorCode.UNACCEPTABLE_CREDENTIAL
@@ -323,7 +323,7 @@ def client_of(kafka: EmbeddedBroker, login: SaslLogin | None) -> BlockingClient:
 
 
 @pytest.mark.parametrize("mechanism", ["PLAIN", *(mechanism.title for mechanism in ScramMechanism)])
-def test_the_own_client_logs_in_on_every_connection(
+def test_our_client_logs_in_on_every_connection(
     kafka: EmbeddedBroker, open_wire: Wire, mechanism: str
 ) -> None:
     for each in ScramMechanism:
@@ -337,26 +337,26 @@ def test_the_own_client_logs_in_on_every_connection(
 
 
 @pytest.mark.parametrize("login", [WRONG, SaslLogin("SCRAM-SHA-256", "nobody", "x")])
-def test_the_own_client_says_who_was_refused(kafka: EmbeddedBroker, login: SaslLogin) -> None:
+def test_our_client_names_the_user_whose_login_failed(kafka: EmbeddedBroker, login: SaslLogin) -> None:
     with pytest.raises(KafkaError, match=f"refused user '{login.user}'") as refused:
         client_of(kafka, login)
     assert refused.value.code is ErrorCode.SASL_AUTHENTICATION_FAILED
 
 
-def test_the_own_client_says_where_nobody_logs_in(kafka: EmbeddedBroker) -> None:
+def test_our_client_reports_a_listener_without_sasl(kafka: EmbeddedBroker) -> None:
     with pytest.raises(KafkaError, match="is a listener without SASL"):
         BlockingClient(f"127.0.0.1:{port_of(kafka, 'PLAINTEXT')}", login=ALICE)
 
 
 @pytest.mark.kafka_settings({"listener.name.clients.sasl.enabled.mechanisms": "SCRAM-SHA-512"})
-def test_the_own_client_says_what_the_broker_offers(kafka: EmbeddedBroker) -> None:
+def test_our_client_reports_the_enabled_mechanisms(kafka: EmbeddedBroker) -> None:
     with pytest.raises(KafkaError, match="does not offer PLAIN, but SCRAM-SHA-512"):
         client_of(kafka, ALICE)
 
 
 @pytest.mark.kafka_settings({"connections.max.reauth.ms": "200"})
-def test_the_own_client_renews_its_login_on_the_same_connection(kafka: EmbeddedBroker) -> None:
-    """The broker's clock stands still, so that a slow machine does not end the session in between."""
+def test_our_client_reauthenticates_on_the_same_connection(kafka: EmbeddedBroker) -> None:
+    """The broker's clock is frozen, so that a slow machine does not end the session in between."""
     listeners = kafka.server.parts.listeners
     sasl = listeners._opened["CLIENTS"].network.sasl
     assert sasl is not None

@@ -1,4 +1,4 @@
-"""`barnabas serve` as a process: how it starts, refuses to start, and stops."""
+"""`barnabas serve` as a process: how it starts, fails to start, and stops."""
 
 import resource
 import socket
@@ -20,7 +20,7 @@ from support.wire import Wire
 
 
 def setting(bootstrap: str, key: str) -> str | None:
-    """A setting as the broker itself describes it."""
+    """Return a config as the broker describes it."""
     with BlockingClient(bootstrap) as client:
         [node] = client.cluster.metadata.nodes
         resource = Resource(ResourceKind.BROKER, str(node))
@@ -28,7 +28,7 @@ def setting(bootstrap: str, key: str) -> str | None:
         return entry.value
 
 
-def test_it_serves_and_says_where_and_what_to_try(tmp_path: Path) -> None:
+def test_it_prints_its_address_and_commands_to_try(tmp_path: Path) -> None:
     with BrokerProcess(tmp_path / "data") as broker, Wire(broker.port) as wire:
         assert create(wire, new_topic("t"))["t"].error_code == ErrorCode.NONE
         assert wire.produce("t", batch(b"x")).error_code == ErrorCode.NONE
@@ -37,7 +37,7 @@ def test_it_serves_and_says_where_and_what_to_try(tmp_path: Path) -> None:
         assert f"--bootstrap {broker.bootstrap}" in broker.process.stdout.readline()
 
 
-def test_sigterm_stops_it_within_a_second_with_exit_code_0_though_clients_are_connected(
+def test_sigterm_stops_it_within_a_second_with_connected_clients(
     tmp_path: Path,
 ) -> None:
     with BrokerProcess(tmp_path) as broker, Wire(broker.port) as wire, Wire(broker.port) as polling:
@@ -52,12 +52,12 @@ def test_sigterm_stops_it_within_a_second_with_exit_code_0_though_clients_are_co
         assert "Exception" not in broker.stderr
 
 
-def test_it_ends_with_1_and_says_why_when_its_only_log_directory_fails(tmp_path: Path) -> None:
+def test_it_exits_with_1_when_its_only_log_directory_fails(tmp_path: Path) -> None:
     with BrokerProcess(tmp_path) as broker, Wire(broker.port) as wire:
         create(wire, new_topic("t"))
         _, hard_limit = resource.getrlimit(resource.RLIMIT_FSIZE)
         resource.prlimit(broker.process.pid, resource.RLIMIT_FSIZE, (0, hard_limit))
-        # Whether the answer still leaves before the process ends is open.
+        # The response may or may not be sent before the process exits.
         with suppress(ConnectionError, EOFError):
             assert wire.produce("t", batch(b"x")).error_code == ErrorCode.KAFKA_STORAGE_ERROR
         assert broker.process.wait(10) == 1
@@ -69,7 +69,7 @@ def test_it_ends_with_1_and_says_why_when_its_only_log_directory_fails(tmp_path:
     assert "Traceback" not in broker.stderr
 
 
-def test_it_serves_on_when_one_of_its_log_directories_fails(tmp_path: Path) -> None:
+def test_it_keeps_serving_when_one_of_its_log_directories_fails(tmp_path: Path) -> None:
     with EmbeddedBroker({"log.dirs": f"{tmp_path / 'a'},{tmp_path / 'b'}"}) as kafka:
         kafka.create_topic("t", partitions=2)
         lost, left = (kafka.server.node.replicas.partition("t", index).log for index in range(2))
@@ -80,7 +80,7 @@ def test_it_serves_on_when_one_of_its_log_directories_fails(tmp_path: Path) -> N
         until(kafka.server.failed.is_set)
 
 
-def test_a_port_in_use_is_told_and_ends_with_2(tmp_path: Path) -> None:
+def test_a_port_in_use_is_exit_code_2(tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         address = f"127.0.0.1:{taken.getsockname()[1]}"
         ended = run_serve("--data", str(tmp_path), "--listen", address)
@@ -91,8 +91,8 @@ def test_a_port_in_use_is_told_and_ends_with_2(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("option", [["--listen"], ["--listen", "127.0.0.1:0", "--set"]])
-def test_a_host_that_nobody_knows_is_told_and_ends_with_2(tmp_path: Path, option: list[str]) -> None:
-    address = "127.0.0.1:1:0"  # no name that could be looked up
+def test_an_unknown_host_is_exit_code_2(tmp_path: Path, option: list[str]) -> None:
+    address = "127.0.0.1:1:0"  # not a name that can be resolved
     what = address if option == ["--listen"] else f"barnabas.metrics.listener={address}"
     ended = run_serve("--data", str(tmp_path), *option, what)
     assert ended.returncode == 2
@@ -101,7 +101,7 @@ def test_a_host_that_nobody_knows_is_told_and_ends_with_2(tmp_path: Path, option
     assert "Traceback" not in ended.stderr
 
 
-def test_a_metrics_port_in_use_is_told_and_ends_with_2(tmp_path: Path) -> None:
+def test_a_metrics_port_in_use_is_exit_code_2(tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         address = f"127.0.0.1:{taken.getsockname()[1]}"
         where = ("--data", str(tmp_path), "--listen", "127.0.0.1:0")
@@ -112,7 +112,7 @@ def test_a_metrics_port_in_use_is_told_and_ends_with_2(tmp_path: Path) -> None:
     assert "Traceback" not in ended.stderr
 
 
-def test_a_directory_in_use_is_told_and_ends_with_2_and_harms_nobody(tmp_path: Path) -> None:
+def test_a_directory_in_use_is_exit_code_2_and_its_broker_keeps_running(tmp_path: Path) -> None:
     with BrokerProcess(tmp_path) as broker, Wire(broker.port) as wire:
         create(wire, new_topic("t"))
         ended = run_serve("--data", str(tmp_path), "--listen", "127.0.0.1:0")
@@ -123,7 +123,7 @@ def test_a_directory_in_use_is_told_and_ends_with_2_and_harms_nobody(tmp_path: P
         assert wire.produce("t", batch(b"x")).error_code == ErrorCode.NONE
 
 
-def test_a_directory_that_cannot_be_is_told_and_ends_with_2(tmp_path: Path) -> None:
+def test_an_unusable_directory_is_exit_code_2(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     ended = run_serve("--data", str(tmp_path / "file" / "data"), "--listen", "127.0.0.1:0")
     assert ended.returncode == 2
@@ -142,7 +142,7 @@ def test_a_directory_that_cannot_be_is_told_and_ends_with_2(tmp_path: Path) -> N
         (["--config", "missing.properties"], ["missing.properties", "No such file"]),
     ],
 )
-def test_a_bad_value_is_told_with_key_value_and_what_is_valid_and_ends_with_2(
+def test_an_invalid_value_is_exit_code_2_with_key_value_and_valid_values(
     tmp_path: Path, arguments: list[str], parts: list[str]
 ) -> None:
     ended = run_serve("--data", str(tmp_path), *arguments)
@@ -152,14 +152,14 @@ def test_a_bad_value_is_told_with_key_value_and_what_is_valid_and_ends_with_2(
     assert "Traceback" not in ended.stderr
 
 
-def test_a_bad_value_in_the_environment_is_told(tmp_path: Path) -> None:
+def test_an_invalid_value_in_the_environment_is_reported(tmp_path: Path) -> None:
     ended = run_serve("--data", str(tmp_path), environment={"BARNABAS_NUM_PARTITIONS": "many"})
     assert ended.returncode == 2
     assert "num.partitions" in ended.stderr
     assert "many" in ended.stderr
 
 
-def test_data_beside_log_dirs_is_refused_on_the_command_line_and_warned_about_elsewhere(
+def test_data_with_log_dirs_is_an_error_on_the_command_line_and_a_warning_elsewhere(
     tmp_path: Path,
 ) -> None:
     ended = run_serve("--data", str(tmp_path), "--set", "log.dirs=/elsewhere")
@@ -172,7 +172,7 @@ def test_data_beside_log_dirs_is_refused_on_the_command_line_and_warned_about_el
         )
 
 
-def test_listen_beside_listeners_is_refused_on_the_command_line(tmp_path: Path) -> None:
+def test_listen_with_listeners_is_an_error_on_the_command_line(tmp_path: Path) -> None:
     given = ("--listen", "127.0.0.1:0", "--set", "listeners=PLAINTEXT://127.0.0.1:1")
     ended = run_serve("--data", str(tmp_path), *given)
     assert ended.returncode == 2
@@ -227,7 +227,7 @@ log.retention.check.interval.ms=300000
 """
 
 
-def test_apache_kafka_s_own_property_file_is_understood(tmp_path: Path) -> None:
+def test_apache_kafkas_property_file_is_accepted(tmp_path: Path) -> None:
     file = tmp_path / "server.properties"
     file.write_text(APACHE_PROPERTIES.format(data=tmp_path / "data"))
     with BrokerProcess(None, "--config", str(file), port=-1) as broker:
@@ -240,7 +240,7 @@ def test_apache_kafka_s_own_property_file_is_understood(tmp_path: Path) -> None:
     assert (tmp_path / "data" / "t-0").is_dir()
 
 
-def test_frames_that_cannot_be_close_their_connection_with_a_line_in_the_log(tmp_path: Path) -> None:
+def test_invalid_frames_close_their_connection_with_a_log_line(tmp_path: Path) -> None:
     with BrokerProcess(tmp_path, "--set", "socket.request.max.bytes=1000") as broker:
         for size in (1001, -1, -(2**31)):
             with Wire(broker.port) as wire:
@@ -253,7 +253,7 @@ def test_frames_that_cannot_be_close_their_connection_with_a_line_in_the_log(tmp
 
 
 @pytest.mark.parametrize("stop", ["kill", "terminate"])
-def test_a_second_start_on_the_same_data_goes_on_where_the_first_ended(tmp_path: Path, stop: str) -> None:
+def test_a_restart_on_the_same_data_keeps_its_state(tmp_path: Path, stop: str) -> None:
     with BrokerProcess(tmp_path) as broker:
         with Wire(broker.port) as wire:
             create(wire, new_topic("t", configs={"retention.ms": "-1"}))

@@ -1,6 +1,6 @@
-"""The most expensive requests hold the event loop for a few milliseconds at a time, so that others are served between.
+"""The most expensive requests yield to the event loop every few milliseconds, so that other clients are served.
 
-Holds are CPU time of the loop's thread: other processes do not count.
+Holds are measured as CPU time of the loop's thread, so other processes do not count.
 """
 
 from collections.abc import Iterator
@@ -16,7 +16,7 @@ from barnabas.wire.messages.create_topics import CreatableTopic, CreateTopicsReq
 TOPICS_COUNT = 200
 ELEMENTS_COUNT = 15_000
 
-#: What no client may be delayed by.
+#: The longest acceptable delay of a client.
 HOLD_MS_MAX = 50.0
 
 
@@ -33,7 +33,7 @@ def topic_ids(broker: MeasuredBroker) -> list[bytes]:
     return [topic.topic_id for name, topic in topics.items() if name.startswith("topic-")]
 
 
-#: The last ones, as what they delete is no state for the others.
+#: Run last, because they delete the state of the others.
 DESTRUCTIVE = ("DeleteAcls", "DeleteTopics", "PurgeTopics")
 NAMES = sorted(
     {form.spec.name for form in forms(namings(1), [bytes(16)])}, key=lambda name: (name in DESTRUCTIVE, name)
@@ -52,7 +52,7 @@ def test_no_form_of_a_request_holds_the_loop(broker: MeasuredBroker, api: str) -
 
 
 @pytest.mark.parametrize("bomb", list(bombs("", bytes(16), 1)))
-def test_what_is_small_and_costs_much_holds_the_loop_no_longer(broker: MeasuredBroker, bomb: str) -> None:
+def test_small_expensive_requests_do_not_hold_the_loop(broker: MeasuredBroker, bomb: str) -> None:
     topic = broker.server.node.image.topics["bombed"]
     requests = bombs("bombed", topic.topic_id, 1)[bomb]
     hold = shortest(broker, joined_frames(requests), len(requests))
@@ -61,7 +61,9 @@ def test_what_is_small_and_costs_much_holds_the_loop_no_longer(broker: MeasuredB
 
 
 def shortest(broker: MeasuredBroker, data: bytes, answers_count: int = 1) -> Hold:
-    """The hold of an expensive request, the least of three when it is long: code may have been compiled meanwhile."""
+    """Return the hold of an expensive request, the least of three when it is long: code may have been compiled
+    meanwhile.
+    """
     hold = broker.hold_of(data, answers_count)
     for _ in range(2):
         if hold.cpu_ms > HOLD_MS_MAX:

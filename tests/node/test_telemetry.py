@@ -1,4 +1,4 @@
-"""A real client tells how it is, and the broker's metrics show it."""
+"""A real client pushes metrics, and the broker's metrics show them."""
 
 import logging
 import time
@@ -17,7 +17,7 @@ TIMEOUT_S = 20
 
 
 def client_lines(kafka: EmbeddedBroker) -> list[str]:
-    """The lines of /metrics that clients have told."""
+    """Return the lines of /metrics that clients have pushed."""
     with urllib.request.urlopen(f"http://127.0.0.1:{kafka.server.metrics_port}/metrics", timeout=10) as page:
         lines: list[str] = page.read().decode().splitlines()
     return [
@@ -26,22 +26,22 @@ def client_lines(kafka: EmbeddedBroker) -> list[str]:
 
 
 @pytest.mark.kafka_settings({"barnabas.metrics.listener": "127.0.0.1:0"})
-def test_what_a_producer_pushes_is_in_the_metrics_under_its_name(kafka: EmbeddedBroker) -> None:
+def test_pushed_producer_metrics_are_exposed_with_the_client_id(kafka: EmbeddedBroker) -> None:
     kafka.create_topic("t")
     edits = [AlterConfigOp("metrics", OpType.SET, "*"), AlterConfigOp("interval.ms", OpType.SET, "100")]
     kafka.client.admin.alter_configs({ALL: edits})
     producer = Producer({"bootstrap.servers": kafka.bootstrap, "client.id": "teller"})
     producer.produce("t", b"x")
     deadline_s = time.monotonic() + TIMEOUT_S
-    while not (told := client_lines(kafka)):
+    while not (pushed := client_lines(kafka)):
         assert time.monotonic() < deadline_s
         producer.poll(0.05)
-    assert all('client_id="teller"' in line for line in told)
-    assert any('metric="org.apache.kafka.producer.connection.creation.total"' in line for line in told)
+    assert all('client_id="teller"' in line for line in pushed)
+    assert any('metric="org.apache.kafka.producer.connection.creation.total"' in line for line in pushed)
     producer.flush(TIMEOUT_S)
 
 
-def test_a_client_prints_nothing_about_telemetry_that_nothing_consumes(kafka: EmbeddedBroker) -> None:
+def test_a_client_logs_nothing_about_telemetry_without_a_receiver(kafka: EmbeddedBroker) -> None:
     kafka.create_topic("t")
     logged: list[logging.LogRecord] = []
     logger = logging.Logger("librdkafka")

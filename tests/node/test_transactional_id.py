@@ -1,4 +1,4 @@
-"""A transaction in parts: begun, filled and ended by calls that share nothing but the identity."""
+"""A transaction in parts: begun, filled and ended by calls that share only the producer id and epoch."""
 
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
@@ -38,7 +38,7 @@ async def cluster(broker: EmbeddedBroker) -> AsyncIterator[ClusterClient]:
 
 
 async def produce(cluster: ClusterClient, name: str, identity: Identity, *values: bytes) -> None:
-    """A value to each partition in turn."""
+    """Write a value to each partition in turn."""
     await TransactionalId(cluster, name).add_partitions(identity, PARTITIONS[: len(values)])
     async with BatchSender(cluster, transactional_id=name) as sender:
         for tp, value in zip(PARTITIONS, values, strict=False):
@@ -53,7 +53,9 @@ async def produce(cluster: ClusterClient, name: str, identity: Identity, *values
         await sender.flush()
 
 
-def test_whoever_knows_the_identity_ends_the_transaction_and_may_say_so_twice(broker: EmbeddedBroker) -> None:
+def test_any_client_with_the_producer_id_and_epoch_can_end_the_transaction_idempotently(
+    broker: EmbeddedBroker,
+) -> None:
     @on_loop
     async def scenario() -> None:
         async with cluster(broker) as beginning:
@@ -72,7 +74,7 @@ def test_whoever_knows_the_identity_ends_the_transaction_and_may_say_so_twice(br
     scenario()
 
 
-def test_a_new_identity_aborts_what_the_one_before_left_open(broker: EmbeddedBroker) -> None:
+def test_a_new_epoch_aborts_the_open_transaction(broker: EmbeddedBroker) -> None:
     @on_loop
     async def scenario() -> None:
         async with cluster(broker) as connected:
@@ -92,7 +94,7 @@ def test_a_new_identity_aborts_what_the_one_before_left_open(broker: EmbeddedBro
     scenario()
 
 
-def test_a_transaction_that_was_aborted_is_not_committed_any_more(broker: EmbeddedBroker) -> None:
+def test_an_aborted_transaction_cannot_be_committed(broker: EmbeddedBroker) -> None:
     @on_loop
     async def scenario() -> None:
         async with cluster(broker) as connected:
@@ -108,7 +110,7 @@ def test_a_transaction_that_was_aborted_is_not_committed_any_more(broker: Embedd
     scenario()
 
 
-def test_a_timeout_that_the_broker_does_not_allow_is_named(broker: EmbeddedBroker) -> None:
+def test_a_transaction_timeout_above_the_maximum_is_reported(broker: EmbeddedBroker) -> None:
     @on_loop
     async def scenario() -> None:
         async with cluster(broker) as connected:

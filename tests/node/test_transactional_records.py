@@ -1,6 +1,6 @@
-"""Transactions as readers and tools see them; their ends are written by hand, as a coordinator would.
+"""Transactions as consumers and tools see them; markers are written directly, as a coordinator would.
 
-The broker is told not to ask the coordinator, which knows nothing of them.
+Transaction verification is disabled, because the coordinator does not know these transactions.
 """
 
 import pytest
@@ -43,7 +43,7 @@ def end(wire: Wire, producer_id: int, *, commit: bool, epoch: int = 0) -> None:
 
 
 def read(wire: Wire, offset: int = 0, **options: int) -> PartitionData:
-    """What a reader of committed records is told."""
+    """Return a read_committed fetch."""
     request = wire.fetch_request("t", offset, **options)
     request.isolation_level = COMMITTED
     response: FetchResponse = wire.ask(request)
@@ -51,14 +51,16 @@ def read(wire: Wire, offset: int = 0, **options: int) -> PartitionData:
 
 
 def shown(data: PartitionData) -> tuple[int, int, list[tuple[int, int]], list[int]]:
-    """High watermark, last stable offset, aborted transactions, offsets."""
+    """Return high watermark, last stable offset, aborted transactions, offsets."""
     aborted = [(each.producer_id, each.first_offset) for each in data.aborted_transactions or []]
     offsets = [record.offset for record in decode_all(bytes(data.records or b""))]
     return data.high_watermark, data.last_stable_offset, aborted, offsets
 
 
 def write_history(wire: Wire) -> None:
-    """Of 9 and 10 in turns: an abort, a commit, and one that stays open from offset 7 on."""
+    """Write transactions of producers 9 and 10 alternately: an abort, a commit, and one that stays open from offset
+    7 on.
+    """
     write(wire, 9, 0, b"a", b"b")
     write(wire, 10, 0, b"c")
     end(wire, 9, commit=False)
@@ -72,7 +74,7 @@ def write_history(wire: Wire) -> None:
 HISTORY = (9, 6, [(9, 0)], [0, 1, 2, 3, 4, 5])
 
 
-def test_committed_readers_stop_at_the_open_transaction_and_know_what_was_aborted(
+def test_read_committed_stops_at_the_open_transaction_and_returns_aborted_ones(
     wire: Wire, topic: str
 ) -> None:
     write_history(wire)
@@ -82,7 +84,7 @@ def test_committed_readers_stop_at_the_open_transaction_and_know_what_was_aborte
     assert shown(read(wire, 9)) == (9, 6, [], [])
 
 
-def test_other_readers_see_everything_and_are_told_of_no_aborted_transactions(wire: Wire, topic: str) -> None:
+def test_read_uncommitted_returns_everything_without_aborted_transactions(wire: Wire, topic: str) -> None:
     write_history(wire)
     data = wire.fetch("t")
     assert data.aborted_transactions is None
@@ -91,7 +93,7 @@ def test_other_readers_see_everything_and_are_told_of_no_aborted_transactions(wi
 
 
 @pytest.mark.parametrize("kill", [False, True])
-def test_all_of_it_survives_a_restart(kafka: EmbeddedBroker, wire: Wire, topic: str, kill: bool) -> None:
+def test_transactions_survive_a_restart(kafka: EmbeddedBroker, wire: Wire, topic: str, kill: bool) -> None:
     write_history(wire)
     kafka.restart(kill=kill)
     with Wire(kafka.port) as after:
@@ -102,12 +104,12 @@ def test_all_of_it_survives_a_restart(kafka: EmbeddedBroker, wire: Wire, topic: 
         assert shown(read(after, 6)) == (11, 11, [(9, 6)], [6, 7, 8, 9, 10])
 
 
-def test_offsets_of_committed_readers_end_at_the_last_stable_one(wire: Wire, topic: str) -> None:
+def test_read_committed_offsets_end_at_the_last_stable_offset(wire: Wire, topic: str) -> None:
     wire.produce("t", batch(b"a", timestamp_ms=1_000))
     wire.ask(producing("t", transactional(9, 0, b"b", timestamp_ms=2_000)), BEFORE_IMPLICIT)
 
     def offsets(timestamp: int) -> tuple[int, int]:
-        """For every reader, and for those of committed records."""
+        """Return the offsets for read_uncommitted and read_committed."""
         committed = wire.list_offset("t", timestamp, isolation_level=COMMITTED)
         return wire.list_offset("t", timestamp).offset, committed.offset
 
@@ -118,17 +120,17 @@ def test_offsets_of_committed_readers_end_at_the_last_stable_one(wire: Wire, top
 
 
 @pytest.mark.parametrize("commit", [False, True])
-def test_a_waiting_reader_is_answered_when_the_transaction_ends(
+def test_a_read_committed_long_poll_completes_when_the_transaction_ends(
     kafka: EmbeddedBroker, wire: Wire, topic: str, commit: bool
 ) -> None:
     write(wire, 9, 0, b"a")
     request = wire.fetch_request("t", 0, min_bytes=1, max_wait_ms=60_000)
     request.isolation_level = COMMITTED
-    asked = wire.send(request)
+    correlation_id = wire.send(request)
     with Wire(kafka.port) as other:
         write(other, 9, 1, b"b")
         end(other, 9, commit=commit)
-    response: FetchResponse = wire.receive(type(request), asked)
+    response: FetchResponse = wire.receive(type(request), correlation_id)
     data = response.responses[0].partitions[0]
     assert shown(data) == (3, 3, [] if commit else [(9, 0)], [0, 1, 2])
 
@@ -159,7 +161,7 @@ def test_records_of_an_open_transaction_can_be_deleted(wire: Wire, topic: str) -
     assert shown(read(wire, 8)) == (10, 10, [(9, 6)], [8, 9])
 
 
-def test_aborted_transactions_are_told_across_segments(kafka: EmbeddedBroker, wire: Wire) -> None:
+def test_aborted_transactions_are_returned_across_segments(kafka: EmbeddedBroker, wire: Wire) -> None:
     kafka.create_topic("t", configs={"segment.bytes": str(1 << 20), "segment.ms": str(2**62)})
     for sequence in range(5):
         write(wire, 9, sequence, b"x" * 400_000)
@@ -171,7 +173,7 @@ def test_aborted_transactions_are_told_across_segments(kafka: EmbeddedBroker, wi
     assert shown(read(wire, 5)) == (8, 8, [(9, 0), (10, 6)], [5, 6, 7])
 
 
-def test_the_next_epoch_of_a_producer_starts_again(wire: Wire, topic: str) -> None:
+def test_the_next_epoch_of_a_producer_starts_at_sequence_0(wire: Wire, topic: str) -> None:
     write(wire, 9, 0, b"a")
     end(wire, 9, commit=False)
     assert write(wire, 9, 0, b"a", epoch=1) is ErrorCode.NONE

@@ -1,4 +1,4 @@
-"""`barnabas topics delete`, `trash`, `undelete` and `purge`, as somebody uses them who deleted the wrong topic."""
+"""`barnabas topics delete`, `trash`, `undelete` and `purge` after a mistaken deletion."""
 
 import json
 from collections.abc import Callable
@@ -37,7 +37,7 @@ def describe(run: Run, name: str) -> dict[str, object]:
 
 @pytest.fixture
 def deleted(kafka: EmbeddedBroker, run: Run) -> dict[str, object]:
-    """What topic orders was like: two partitions with three records, deleted."""
+    """Describe topic orders (two partitions with three records), and delete it."""
     run("topics", "create", "orders", "--partitions", "2", "--config", "retention.ms=86400000")
     for value in ("one", "two", "three"):
         kafka.produce("orders", value, partition=1)
@@ -51,7 +51,7 @@ def values(kafka: EmbeddedBroker, topic: str) -> list[bytes | None]:
 
 
 @pytest.mark.kafka_settings(AUDITED)
-def test_the_whole_story_of_a_topic_that_was_deleted_by_mistake(
+def test_a_topic_that_was_deleted_by_mistake_is_undeleted(
     kafka: EmbeddedBroker, run: Run, deleted: dict[str, object]
 ) -> None:
     [found] = trash(run)
@@ -59,8 +59,8 @@ def test_the_whole_story_of_a_topic_that_was_deleted_by_mistake(
     assert int(str(found["size_bytes"])) > 200
     assert int(str(found["expires_ms"])) - int(str(found["deleted_ms"])) == 3_600_000
     assert "orders" in run("topics", "trash").output
-    told = run("topics", "undelete", "orders")
-    assert (told.exit_code, told.output) == (
+    result = run("topics", "undelete", "orders")
+    assert (result.exit_code, result.output) == (
         0,
         "orders: undeleted with 2 partitions and 0 committed offsets\n",
     )
@@ -75,7 +75,7 @@ def test_the_whole_story_of_a_topic_that_was_deleted_by_mistake(
 
 
 @pytest.mark.parametrize("kill", [False, True])
-def test_a_deleted_topic_comes_back_after_restarts(
+def test_a_deleted_topic_can_be_undeleted_after_restarts(
     kafka: EmbeddedBroker, run: Run, deleted: dict[str, object], kill: bool
 ) -> None:
     kafka.restart(kill=kill)
@@ -100,7 +100,7 @@ def test_records_that_were_deleted_stay_deleted(kafka: EmbeddedBroker, run: Run)
 
 
 @pytest.mark.parametrize("restarts", [False, True])
-def test_what_groups_had_committed_comes_back_where_they_have_nothing_newer(
+def test_committed_offsets_are_restored_unless_groups_have_newer_ones(
     kafka: EmbeddedBroker, run: Run, restarts: bool
 ) -> None:
     kafka.create_topic("orders", partitions=2)
@@ -115,8 +115,8 @@ def test_what_groups_had_committed_comes_back_where_they_have_nothing_newer(
         kafka.restart(kill=True)
     run("topics", "create", "orders", "--partitions", "1")
     raise_errors(kafka.client.groups.commit_offsets("shipping", {topic_partitions[0]: 7}).values())
-    told = run("topics", "undelete", "orders", "--as", "orders-before")
-    assert told.output == "orders-before: undeleted with 2 partitions and 4 committed offsets\n"
+    result = run("topics", "undelete", "orders", "--as", "orders-before")
+    assert result.output == "orders-before: undeleted with 2 partitions and 4 committed offsets\n"
     before = {TopicPartition("orders-before", 0): 1, TopicPartition("orders-before", 1): 2}
     assert fetched(kafka, "billing") == before
     assert fetched(kafka, "shipping") == {**before, topic_partitions[0]: 7}
@@ -125,7 +125,7 @@ def test_what_groups_had_committed_comes_back_where_they_have_nothing_newer(
         assert fetched(kafka, "billing") == before
 
 
-def test_more_offsets_than_a_commit_should_hold_are_not_kept(
+def test_too_many_committed_offsets_are_not_kept(
     kafka: EmbeddedBroker, run: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(delete_topics, "OFFSETS_MAX", 1)
@@ -142,7 +142,7 @@ def fetched(kafka: EmbeddedBroker, group_id: str) -> dict[TopicPartition, int]:
 
 
 @pytest.mark.usefixtures("deleted")
-def test_the_name_is_free_at_once_and_the_old_topic_comes_back_under_another(
+def test_the_name_is_free_immediately_and_the_old_topic_can_be_undeleted_under_another(
     kafka: EmbeddedBroker, run: Run
 ) -> None:
     run("topics", "create", "orders")
@@ -158,23 +158,23 @@ def test_the_name_is_free_at_once_and_the_old_topic_comes_back_under_another(
 
 
 @pytest.mark.usefixtures("deleted")
-def test_of_several_topics_of_one_name_the_id_says_which(kafka: EmbeddedBroker, run: Run) -> None:
+def test_the_id_selects_among_deleted_topics_of_one_name(kafka: EmbeddedBroker, run: Run) -> None:
     run("topics", "create", "orders")
     kafka.produce("orders", "second", partition=0)
     run("topics", "delete", "orders")
-    told = run("topics", "undelete", "orders")
-    assert (told.exit_code, "select one by its id" in told.output) == (1, True)
+    result = run("topics", "undelete", "orders")
+    assert (result.exit_code, "select one by its id" in result.output) == (1, True)
     table = [line.split() for line in run("topics", "trash").output.splitlines()[1:]]
-    wanted = next(row[1] for row in table if row[2] == "1")
-    assert run("topics", "undelete", "orders", "--id", wanted).exit_code == 0
+    topic_id = next(row[1] for row in table if row[2] == "1")
+    assert run("topics", "undelete", "orders", "--id", topic_id).exit_code == 0
     assert values(kafka, "orders") == [b"second"]
     assert [each["partitions"] for each in trash(run)] == [2]
 
 
 @pytest.mark.usefixtures("deleted")
-def test_what_is_purged_is_gone_from_disk_and_does_not_come_back(kafka: EmbeddedBroker, run: Run) -> None:
-    told = run("topics", "purge", "orders")
-    assert (told.exit_code, told.output) == (0, "orders: purged\n")
+def test_a_purged_topic_is_removed_from_disk_and_cannot_be_undeleted(kafka: EmbeddedBroker, run: Run) -> None:
+    result = run("topics", "purge", "orders")
+    assert (result.exit_code, result.output) == (0, "orders: purged\n")
     assert trash(run) == []
     assert run("topics", "undelete", "orders").exit_code == 3
     assert run("topics", "purge", "--all", "--json").output == "[]\n"
@@ -183,7 +183,7 @@ def test_what_is_purged_is_gone_from_disk_and_does_not_come_back(kafka: Embedded
     assert list(kafka.directory.glob("*-delete")) == []
 
 
-def test_without_a_trash_a_topic_is_gone_at_once() -> None:
+def test_without_trash_a_topic_is_removed_immediately() -> None:
     with EmbeddedBroker(settings={"barnabas.trash.retention.ms": "0"}) as kafka:
         kafka.create_topic("orders")
         kafka.delete_topic("orders")
@@ -200,6 +200,6 @@ def test_without_a_trash_a_topic_is_gone_at_once() -> None:
         (("undelete", "x", "--id", "nonsense"), "not a valid topic id"),
     ],
 )
-def test_what_cannot_be_meant_is_wrong_use(run: Run, command: tuple[str, ...], words: str) -> None:
-    told = run("topics", *command)
-    assert (told.exit_code, words in told.output) == (2, True)
+def test_invalid_arguments_are_usage_errors(run: Run, command: tuple[str, ...], words: str) -> None:
+    result = run("topics", *command)
+    assert (result.exit_code, words in result.output) == (2, True)

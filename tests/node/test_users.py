@@ -1,4 +1,4 @@
-"""`barnabas users`, `--command-config` and `serve --add-scram`, against a broker that asks for a login."""
+"""`barnabas users`, `--command-config` and `serve --add-scram`, against a broker with SASL."""
 
 import json
 import os
@@ -52,7 +52,7 @@ def broker(tmp_path: Path) -> Iterator[BrokerProcess]:
 
 @pytest.fixture
 def run(broker: BrokerProcess, tmp_path: Path) -> Run:
-    """Runs the command line as `admin`, or as whom a file of properties says."""
+    """Return a function that runs the command line as `admin`, or as the user in a properties file."""
     admin = client_properties(tmp_path / "admin.properties", "admin", "admin-secret", "SCRAM-SHA-512")
 
     def invoke(*command: str, config: Path | None = admin, given: str | None = None) -> Result:
@@ -67,14 +67,16 @@ def run(broker: BrokerProcess, tmp_path: Path) -> Run:
     ("user", "password"),
     [("admin", "admin-secret"), ("reader", "from-a-file"), ("writer", "from-the-environment")],
 )
-def test_first_users_log_in_by_each_mechanism(run: Run, tmp_path: Path, user: str, password: str) -> None:
+def test_bootstrap_users_log_in_with_each_mechanism(
+    run: Run, tmp_path: Path, user: str, password: str
+) -> None:
     for mechanism in ("SCRAM-SHA-256", "SCRAM-SHA-512"):
         config = client_properties(tmp_path / "user.properties", user, password, mechanism)
         result = run("topics", "list", "--json", config=config)
         assert (result.exit_code, json.loads(result.stdout)) == (0, [])
 
 
-def test_no_password_stays_in_process_listings_or_goes_to_the_log(broker: BrokerProcess) -> None:
+def test_passwords_are_neither_in_process_listings_nor_in_the_log(broker: BrokerProcess) -> None:
     command = Path(f"/proc/{broker.process.pid}/cmdline").read_bytes()
     assert b"admin=************" in command
     assert b"admin-secret" not in command
@@ -98,7 +100,7 @@ def test_logins_and_denials_are_in_the_log(run: Run, broker: BrokerProcess, tmp_
     assert "old-secret" not in broker.stderr
 
 
-def test_what_is_there_to_try_says_that_a_login_is_needed(broker: BrokerProcess) -> None:
+def test_the_suggested_commands_mention_the_login(broker: BrokerProcess) -> None:
     assert broker.process.stdout
     shown = [broker.process.stdout.readline() for _ in range(4)]
     assert [line.endswith(f"--bootstrap {broker.bootstrap} --command-config FILE\n") for line in shown] == [
@@ -118,8 +120,8 @@ def test_every_command_logs_in(run: Run, tmp_path: Path) -> None:
     assert run("topics", "delete", "t").output == "t: deleted\n"
 
 
-def test_a_password_among_the_arguments_does_not_stay_in_process_listings() -> None:
-    """The command waits for a broker that never answers."""
+def test_a_password_argument_is_removed_from_process_listings() -> None:
+    """The command waits for a broker that does not respond."""
     with socket.create_server(("127.0.0.1", 0)) as listener:
         bootstrap = f"127.0.0.1:{listener.getsockname()[1]}"
         code = "from barnabas.cli.main import main; main()"
@@ -137,7 +139,7 @@ def test_a_password_among_the_arguments_does_not_stay_in_process_listings() -> N
                 process.kill()
 
 
-def test_a_password_is_taken_from_stdin_where_it_is_a_dash(run: Run, tmp_path: Path) -> None:
+def test_a_password_of_a_dash_is_read_from_stdin(run: Run, tmp_path: Path) -> None:
     assert run("users", "add", "erin", "--password", "-", given="erin-secret\n").exit_code == 0
     erin = client_properties(tmp_path / "erin.properties", "erin", "erin-secret", "SCRAM-SHA-512")
     assert run("topics", "list", config=erin).exit_code == 0
@@ -166,7 +168,7 @@ def test_users_are_added_listed_and_removed(run: Run, tmp_path: Path) -> None:
     assert run("users", "list").stdout.splitlines()[3].split() == ["carol", "SCRAM-SHA-512", "4096"]
 
 
-def test_what_cannot_be_is_told_with_what_to_do(run: Run, tmp_path: Path) -> None:
+def test_failures_have_hints(run: Run, tmp_path: Path) -> None:
     assert run("users", "remove", "nobody").exit_code == 3
     assert run("users", "add", "carol", given="").exit_code == 2
     too_few = run("users", "add", "carol", "--iterations", "1", given="secret\n")
@@ -177,20 +179,20 @@ def test_what_cannot_be_is_told_with_what_to_do(run: Run, tmp_path: Path) -> Non
     assert "SASL_AUTHENTICATION_FAILED" in refused.stderr
     assert "--command-config" in refused.stderr
     assert run("topics", "list", config=tmp_path / "no.properties").exit_code == 3
-    nobody = run("topics", "list", config=None)
-    assert (nobody.exit_code, "--command-config" in nobody.stderr) == (5, True)
+    anonymous = run("topics", "list", config=None)
+    assert (anonymous.exit_code, "--command-config" in anonymous.stderr) == (5, True)
     wrong.write_text("security.protocol=SSL\n")
     assert run("topics", "list", config=wrong).exit_code == 2
 
 
-def test_a_user_that_cannot_be_ends_the_start_without_its_password() -> None:
+def test_an_invalid_bootstrap_user_stops_the_start_without_showing_its_password() -> None:
     ended = run_serve("--add-scram", "=secret")
     assert ended.returncode == 2
     assert "must be NAME=PASSWORD" in ended.stderr
     assert "secret" not in ended.stderr
 
 
-def test_a_first_user_that_is_there_keeps_its_password(tmp_path: Path) -> None:
+def test_an_existing_bootstrap_user_keeps_its_password(tmp_path: Path) -> None:
     for password in ("first", "second"):
         with BrokerProcess(
             tmp_path / "data", *arguments(), "--add-scram", f"admin={password}", port=-1

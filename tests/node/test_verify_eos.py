@@ -37,14 +37,14 @@ def copy(client: BlockingClient) -> None:
             producer.send("out", record.value, partition=record.partition)
 
 
-def test_inputs_are_numbered_without_a_gap_though_the_broker_is_killed(tmp_path: Path) -> None:
+def test_inputs_are_numbered_without_a_gap_when_the_broker_is_killed(tmp_path: Path) -> None:
     broker = BrokerProcess(tmp_path)
     with BlockingClient(broker.bootstrap) as client:
         client.admin.create_topics([NewTopic("in", 2), NewTopic("out", 2)])
     producing = verify_eos(broker, "produce", "in", "--count", str(INPUTS_COUNT), "--rate", "1500")
     for number in range(1, KILLS_COUNT + 1):
         with BlockingClient(broker.bootstrap) as client:
-            until(lambda wanted=number * 500: stored_count(client) >= wanted)
+            until(lambda expected=number * 500: stored_count(client) >= expected)
         broker.kill()
         broker = BrokerProcess(tmp_path, port=broker.port)
     assert producing.wait(60) == 0

@@ -1,4 +1,4 @@
-"""What specifications leave to the broker, and where a gateway that others built takes a short cut."""
+"""Behaviour that specifications leave to the broker, and where another gateway takes a short cut."""
 
 import struct
 
@@ -28,28 +28,28 @@ def served(wire: Wire) -> dict[int, tuple[int, int]]:
 # The gateway of spec/wire-compatibility, item by item
 
 
-def test_no_api_is_capped_below_its_flexible_versions(wire: Wire) -> None:
+def test_every_api_is_served_in_its_flexible_versions(wire: Wire) -> None:
     versions = served(wire)
     for key, spec in ADVERTISED_APIS.items():
         assert versions[key][1] == spec.versions.last
         assert spec.request.FLEXIBLE.first <= spec.versions.last, spec.name
 
 
-def test_the_offset_for_a_time_is_exact(kafka: EmbeddedBroker, wire: Wire) -> None:
+def test_the_offset_for_a_timestamp_is_exact(kafka: EmbeddedBroker, wire: Wire) -> None:
     kafka.create_topic("t")
     wire.produce("t", encode_batch([Record(0, NOW_MS + at, None, b"x") for at in (0, 10, 20)]))
     assert [wire.list_offset("t", NOW_MS + at).offset for at in (0, 1, 10, 20, 21)] == [0, 1, 1, 2, -1]
 
 
-def test_the_earliest_offset_is_where_the_log_starts_and_not_0(kafka: EmbeddedBroker, wire: Wire) -> None:
+def test_the_earliest_offset_is_the_log_start_offset(kafka: EmbeddedBroker, wire: Wire) -> None:
     kafka.create_topic("t")
     wire.produce("t", batch(b"a", b"b"))
-    asked = DeleteRecordsTopic(name="t", partitions=[DeleteRecordsPartition(offset=1)])
-    wire.ask(DeleteRecordsRequest(topics=[asked]))
+    topic = DeleteRecordsTopic(name="t", partitions=[DeleteRecordsPartition(offset=1)])
+    wire.ask(DeleteRecordsRequest(topics=[topic]))
     assert wire.list_offset("t", -2).offset == 1
 
 
-def test_keys_headers_and_times_are_kept_and_not_values_alone(kafka: EmbeddedBroker, wire: Wire) -> None:
+def test_keys_headers_and_timestamps_are_stored(kafka: EmbeddedBroker, wire: Wire) -> None:
     kafka.create_topic("t")
     record = Record(0, NOW_MS, b"key", b"value", (("a", b"1"), ("a", None)))
     wire.produce("t", encode_batch([record]))
@@ -57,7 +57,7 @@ def test_keys_headers_and_times_are_kept_and_not_values_alone(kafka: EmbeddedBro
 
 
 @pytest.mark.parametrize("damage", [17, 40, 61, 64])
-def test_a_batch_that_cannot_be_trusted_is_corrupt_and_not_out_of_range(
+def test_an_invalid_batch_is_corrupt_and_not_out_of_range(
     kafka: EmbeddedBroker, wire: Wire, damage: int
 ) -> None:
     kafka.create_topic("t")
@@ -68,7 +68,7 @@ def test_a_batch_that_cannot_be_trusted_is_corrupt_and_not_out_of_range(
 
 
 @pytest.mark.parametrize("records", [b"", b"x" * 10, b"\0" * 61, None])
-def test_bytes_that_are_no_batch_are_refused(
+def test_bytes_other_than_a_batch_are_rejected(
     kafka: EmbeddedBroker, wire: Wire, records: bytes | None
 ) -> None:
     kafka.create_topic("t")
@@ -86,20 +86,20 @@ def test_every_version_of_api_versions_has_the_same_table(wire: Wire, version: i
     assert {api.api_key for api in response.api_keys} == set(ADVERTISED_APIS)
 
 
-def test_a_newer_api_versions_is_answered_in_version_0_with_the_table(wire: Wire) -> None:
+def test_a_newer_api_versions_request_is_answered_in_version_0(wire: Wire) -> None:
     """KIP-511."""
     wire.send_frame(struct.pack(">hhih", 18, 99, 7, -1) + b"\x00whatever")
     answer = response_of(ApiVersionsResponse, 0, wire.receive_frame(), 7)
     assert answer.error_code == ErrorCode.UNSUPPORTED_VERSION
     assert {api.api_key for api in answer.api_keys} == set(ADVERTISED_APIS)
-    assert served(wire)  # the connection goes on
+    assert served(wire)  # the connection stays open
 
 
 # Bad input
 
 
 @pytest.mark.parametrize(("key", "version"), [(9999, 0), (-1, 0), (4, 0), (0, 99), (1, -1), (3, 14)])
-def test_an_unknown_api_or_version_is_told_and_the_connection_closes(
+def test_an_unknown_api_or_version_closes_the_connection_with_an_error(
     wire: Wire, key: int, version: int
 ) -> None:
     wire.send_frame(struct.pack(">hhih", key, version, 7, -1) + b"\0" * 20)
@@ -108,7 +108,7 @@ def test_an_unknown_api_or_version_is_told_and_the_connection_closes(
 
 
 @pytest.mark.parametrize("size", [-1, -(2**31), 104_857_601, 2**31 - 1])
-def test_a_frame_of_an_impossible_size_closes_its_connection_alone(
+def test_a_frame_with_an_invalid_size_closes_only_its_connection(
     kafka: EmbeddedBroker, wire: Wire, size: int
 ) -> None:
     with Wire(kafka.port) as neighbour:
@@ -129,7 +129,7 @@ def test_a_frame_of_an_impossible_size_closes_its_connection_alone(
         frame_of(ProduceRequest(acks=1), 9)[:-3],
     ],
 )
-def test_a_malformed_request_closes_its_connection_alone(
+def test_a_malformed_request_closes_only_its_connection(
     kafka: EmbeddedBroker, wire: Wire, frame: bytes
 ) -> None:
     with Wire(kafka.port) as neighbour:
@@ -138,7 +138,7 @@ def test_a_malformed_request_closes_its_connection_alone(
         assert served(neighbour)
 
 
-def test_what_stood_before_a_malformed_request_is_answered(wire: Wire) -> None:
+def test_requests_before_a_malformed_one_are_answered(wire: Wire) -> None:
     good = frame_of(ApiVersionsRequest(), 0)
     frames = b"".join(len(frame).to_bytes(4, "big") + frame for frame in (good, good, b"junk"))
     wire.socket.sendall(frames)
@@ -147,7 +147,7 @@ def test_what_stood_before_a_malformed_request_is_answered(wire: Wire) -> None:
     assert wire.is_closed()
 
 
-def test_a_request_may_come_byte_by_byte_and_many_at_once(wire: Wire) -> None:
+def test_requests_may_arrive_in_fragments_or_together(wire: Wire) -> None:
     frame = frame_of(ApiVersionsRequest(), 0)
     data = len(frame).to_bytes(4, "big") + frame
     for byte in data:
@@ -157,7 +157,7 @@ def test_a_request_may_come_byte_by_byte_and_many_at_once(wire: Wire) -> None:
         response_of(ApiVersionsResponse, 0, wire.receive_frame())
 
 
-def test_one_bad_topic_never_fails_its_neighbours(kafka: EmbeddedBroker, wire: Wire) -> None:
+def test_an_invalid_topic_does_not_fail_others(kafka: EmbeddedBroker, wire: Wire) -> None:
     kafka.create_topic("good")
     topics = describe(wire, "good", "nope", "a b").topics
     assert [topic.error_code for topic in topics] == [

@@ -1,4 +1,4 @@
-"""One Spark session and one broker for all tests of the run: whoever uses them picks topic names of their own."""
+"""One Spark session and one broker for all tests of the run; each test chooses its own topic names."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -10,26 +10,26 @@ from barnabas.testing import EmbeddedBroker
 from support.pipelines import Scene
 from support.spark import running_session
 
-#: The broker's own topics are made when first used, and with fewer partitions they are made sooner.
+#: Few partitions of internal topics are created faster on first use.
 BROKER_SETTINGS = {
     "offsets.topic.num.partitions": "2",
     "transaction.state.log.num.partitions": "2",
-    "log.retention.ms": "-1",  # records of any age stay
+    "log.retention.ms": "-1",  # records of any age are kept
     "replica.high.watermark.checkpoint.interval.ms": "200",  # some tests wait for checkpoints
-    "log.cleaner.backoff.ms": "20",  # or for the cleaner, and for replacements to be taken over
+    "log.cleaner.backoff.ms": "20",  # or for the cleaner, and for imports
 }
 
 
 @pytest.fixture(scope="session")
 def spark() -> Iterator[SparkSession]:
-    """Spark in local mode with two cores."""
+    """Run Spark in local mode with two cores."""
     with running_session() as session:
         yield session
 
 
 @pytest.fixture(scope="session")
 def broker() -> Iterator[EmbeddedBroker]:
-    """A broker in this process."""
+    """Run a broker in this process."""
     with EmbeddedBroker(BROKER_SETTINGS) as running:
         yield running
 
@@ -41,13 +41,13 @@ def names() -> Iterator[str]:
 
 @pytest.fixture
 def topic(names: Iterator[str]) -> str:
-    """The name of a topic that does not exist yet."""
+    """Return the name of a topic that does not exist yet."""
     return next(names)
 
 
 @pytest.fixture
 def scene(spark: SparkSession, broker: EmbeddedBroker, names: Iterator[str], tmp_path: Path) -> Scene:
-    """What pipelines read and write."""
+    """Return the topics of a pipeline."""
     made = Scene(spark, broker, tmp_path, next(names), next(names), next(names))
     for name in (made.source, made.target, made.dead):
         broker.create_topic(name, 2)

@@ -1,4 +1,4 @@
-"""`spark.read.format("barnabas")` on a real session, against a consumer of another make and plain Python."""
+"""`spark.read.format("barnabas")` on a real session, compared with a confluent-kafka consumer and plain Python."""
 
 import pytest
 from pyspark.errors import AnalysisException
@@ -15,7 +15,7 @@ def load(spark: SparkSession, broker: EmbeddedBroker, topic: str, **given: str) 
 
 
 @pytest.mark.parametrize("transport", ["fetch", "files"])
-def test_a_frame_has_the_rows_that_a_consumer_sees(
+def test_a_frame_has_the_rows_of_a_consumer(
     spark: SparkSession, broker: EmbeddedBroker, topic: str, transport: str
 ) -> None:
     broker.create_topic(topic, PARTITIONS_COUNT)
@@ -34,7 +34,7 @@ def test_an_empty_topic_is_an_empty_frame(spark: SparkSession, broker: EmbeddedB
     assert frame.count() == 0
 
 
-def test_a_view_carries_its_options(spark: SparkSession, broker: EmbeddedBroker, topic: str) -> None:
+def test_a_view_keeps_its_options(spark: SparkSession, broker: EmbeddedBroker, topic: str) -> None:
     broker.produce(topic, "in a view")
     spark.sql(
         f"""CREATE OR REPLACE TEMPORARY VIEW records USING barnabas
@@ -44,7 +44,7 @@ def test_a_view_carries_its_options(spark: SparkSession, broker: EmbeddedBroker,
     assert value == "in a view"
 
 
-def test_a_schema_leaves_out_columns(spark: SparkSession, broker: EmbeddedBroker, topic: str) -> None:
+def test_a_schema_selects_columns(spark: SparkSession, broker: EmbeddedBroker, topic: str) -> None:
     broker.create_topic(topic)
     fill(broker.bootstrap, topic, 20)
     options = source_options(broker.bootstrap, topic)
@@ -60,7 +60,7 @@ def test_a_schema_leaves_out_columns(spark: SparkSession, broker: EmbeddedBroker
         ({"startingOffsets": '{"other": {"0": 1}}'}, "lacks"),
     ],
 )
-def test_a_bad_option_is_named(
+def test_an_invalid_option_is_reported(
     spark: SparkSession, broker: EmbeddedBroker, topic: str, given: dict[str, str], named: str
 ) -> None:
     broker.create_topic(topic)
@@ -68,13 +68,13 @@ def test_a_bad_option_is_named(
         load(spark, broker, topic, **given).count()
 
 
-def test_a_bad_schema_is_named(spark: SparkSession, broker: EmbeddedBroker, topic: str) -> None:
+def test_an_invalid_schema_is_reported(spark: SparkSession, broker: EmbeddedBroker, topic: str) -> None:
     options = source_options(broker.bootstrap, topic)
     with pytest.raises(AnalysisException, match="no column 'colour'"):
         spark.read.format("barnabas").schema("colour STRING").options(**options).load().count()
 
 
-def test_a_frame_stays_as_it_was_planned_and_a_new_one_sees_more(
+def test_a_frame_keeps_its_offsets_and_a_new_one_has_later_rows(
     spark: SparkSession, broker: EmbeddedBroker, topic: str
 ) -> None:
     broker.create_topic(topic)
@@ -85,9 +85,7 @@ def test_a_frame_stays_as_it_was_planned_and_a_new_one_sees_more(
     assert (frame.count(), load(spark, broker, topic).count()) == (20, 25)
 
 
-def test_headers_of_batches_are_a_format_of_their_own(
-    spark: SparkSession, broker: EmbeddedBroker, topic: str
-) -> None:
+def test_batch_headers_have_their_own_format(spark: SparkSession, broker: EmbeddedBroker, topic: str) -> None:
     broker.create_topic(topic, 2)
     fill(broker.bootstrap, topic, 100, 2, compression_type="zstd")
     options = source_options(broker.bootstrap, topic)

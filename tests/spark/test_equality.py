@@ -1,6 +1,7 @@
-"""Whatever befell a topic, our source has the rows that a consumer of another make sees: each once, by both transports.
+"""After any changes of a topic our source has the rows of a confluent-kafka consumer: each once, over both
+transports.
 
-Without Spark: what its tasks would be given, and its streams' micro-batches.
+Without Spark: the tasks and micro-batches are executed directly.
 """
 
 import json
@@ -14,7 +15,7 @@ from hypothesis import strategies as st
 from barnabas.base.ids import TopicPartition
 from barnabas.testing import EmbeddedBroker
 from pyspark_barnabas.source.data_loss import DataLossError
-from support.befallen import CONFIGS, LEVELS, STEPS, TRANSPORTS, Step, Stream, Topic, some
+from support.changing_topics import CONFIGS, LEVELS, STEPS, TRANSPORTS, Step, Stream, Topic, some
 from support.source_rows import WAIT_S, SourceRow, fill, producer, read_rows
 from support.waiting import until
 
@@ -29,11 +30,11 @@ def test_a_batch_has_the_rows_of_a_consumer(
 ) -> None:
     topic = Topic(broker.bootstrap, broker.directory, next(names), configs)
     for step in steps:
-        topic.befall(step)
+        topic.apply(step)
     topic.check(tasks)
 
 
-#: Rows are taken, aborted and open to compaction, and what comes between is gone before the next are taken.
+#: Rows of transactions, committed, aborted and open, and compacted ones; some are deleted between two reads.
 COMPACTED = [
     ([("fill", "lz4", 40, 2), ("transact", "ac")], False),
     ([("transact", "aca"), ("fill", "zstd", 40, 1), ("compact",)], True),
@@ -46,7 +47,7 @@ COMPACTED = [
 @given(CONFIGS, st.lists(st.tuples(STEPS, st.booleans()), min_size=1, max_size=3), st.integers(8, 60))
 @example({}, [([("fill", "lz4", 20, 2)], False), ([("grow",)], False), ([("grow",)], True)], 7)
 @example(SMALL, COMPACTED, 9)
-def test_a_stream_takes_each_row_of_a_consumer_once(
+def test_a_stream_reads_each_row_of_a_consumer_once(
     broker: EmbeddedBroker, names: Any, level: str, configs: dict[str, str], chapters: list[Any], limit: int
 ) -> None:
     topic = Topic(broker.bootstrap, broker.directory, next(names), configs)
@@ -59,9 +60,9 @@ def test_a_stream_takes_each_row_of_a_consumer_once(
     streams = [Stream(topic.options(transport, **given)) for transport in TRANSPORTS]
     for steps, restarts in chapters:
         for step in steps:
-            topic.befall(step)
+            topic.apply(step)
         for stream in streams:
-            stream.take()
+            stream.run_batch()
             if restarts:
                 stream.restart()
     remaining = set(topic.rows(committed=committed))
@@ -73,16 +74,16 @@ def test_a_stream_takes_each_row_of_a_consumer_once(
 
 
 def was_aborted(row: SourceRow) -> bool:
-    """Whether it was written in a transaction that came to nothing, as its value says."""
+    """Whether the row was written in an aborted transaction, as its value says."""
     return b" a " in (row.value or b"")
 
 
 @pytest.mark.parametrize("transport", TRANSPORTS)
 @pytest.mark.parametrize("outcome", ["commit", "abort"])
-def test_a_committed_stream_waits_for_what_is_open(
+def test_a_read_committed_stream_waits_for_open_transactions(
     broker: EmbeddedBroker, topic: str, transport: str, outcome: str
 ) -> None:
-    befallen = Topic(broker.bootstrap, broker.directory, topic, {})
+    changing_topic = Topic(broker.bootstrap, broker.directory, topic, {})
     fill(broker.bootstrap, topic, 10)
     writer = producer(broker.bootstrap, transactional_id=topic)
     writer.init_transactions(WAIT_S)
@@ -90,8 +91,8 @@ def test_a_committed_stream_waits_for_what_is_open(
     writer.produce(topic, b"open", partition=0)
     writer.flush(WAIT_S)
     fill(broker.bootstrap, topic, 5)
-    stream = Stream(befallen.options(transport, kafka_isolation_level="read_committed"))
-    while stream.take():
+    stream = Stream(changing_topic.options(transport, kafka_isolation_level="read_committed"))
+    while stream.run_batch():
         pass
     assert [row.offset for row in stream.rows] == list(range(10))
     if outcome == "commit":
@@ -99,39 +100,39 @@ def test_a_committed_stream_waits_for_what_is_open(
     else:
         writer.abort_transaction(WAIT_S)
     behind = range(10, 16) if outcome == "commit" else range(11, 16)  # 16 is the marker
-    until(lambda: befallen.rows(committed=True)[-1].offset == 15)
+    until(lambda: changing_topic.rows(committed=True)[-1].offset == 15)
     found = stream.finish()
     assert [row.offset for row in found] == [*range(10), *behind]
-    assert found == befallen.rows(committed=True)
+    assert found == changing_topic.rows(committed=True)
 
 
 @pytest.mark.parametrize("level", LEVELS)
 @pytest.mark.parametrize("transport", TRANSPORTS)
-def test_a_stream_passes_over_gaps_of_compaction_which_are_no_loss(
+def test_compaction_gaps_are_not_data_loss_for_a_stream(
     broker: EmbeddedBroker, topic: str, transport: str, level: str
 ) -> None:
-    befallen = Topic(broker.bootstrap, broker.directory, topic, SMALL)
+    changing_topic = Topic(broker.bootstrap, broker.directory, topic, SMALL)
     for step in (("fill", "lz4", 60, 2), ("transact", "aca"), ("fill", "none", 60, 2)):
-        befallen.befall(step)
-    stream = Stream(befallen.options(transport, maxOffsetsPerTrigger="13", kafka_isolation_level=level))
-    stream.take()
-    stream.take()
-    befallen.befall(("compact",))
-    assert befallen.deleted
+        changing_topic.apply(step)
+    stream = Stream(changing_topic.options(transport, maxOffsetsPerTrigger="13", kafka_isolation_level=level))
+    stream.run_batch()
+    stream.run_batch()
+    changing_topic.apply(("compact",))
+    assert changing_topic.deleted
     taken, position = list(stream.rows), stream.position
     assert position is not None
-    rows = befallen.rows(committed=level == "read_committed")
+    rows = changing_topic.rows(committed=level == "read_committed")
     ahead = [row for row in rows if row.offset >= position[topic][str(row.partition)]]
     assert taken
     assert ahead
     assert stream.finish() == sorted(taken + ahead)
 
 
-# Logs that lose their ends
+# Truncated logs
 
 
-def lose_the_end(broker: EmbeddedBroker, topic: str, before: int) -> None:
-    """As a power cut may, when nothing was flushed: the segment is as long as it was earlier."""
+def truncate_log(broker: EmbeddedBroker, topic: str, before: int) -> None:
+    """Truncate the segment to an earlier size, as a power failure may do if nothing was flushed."""
     [path] = (broker.directory / f"{topic}-0").glob("*.log")
     broker._halt(kill=True)
     os.truncate(path, before)
@@ -139,57 +140,57 @@ def lose_the_end(broker: EmbeddedBroker, topic: str, before: int) -> None:
 
 
 @pytest.mark.parametrize("transport", TRANSPORTS)
-def test_a_log_that_was_truncated_is_a_loss_or_read_as_far_as_it_goes(topic: str, transport: str) -> None:
+def test_a_truncated_log_is_data_loss_or_read_to_its_end(topic: str, transport: str) -> None:
     with EmbeddedBroker() as broker:
-        befallen = Topic(broker.bootstrap, broker.directory, topic, {})
+        changing_topic = Topic(broker.bootstrap, broker.directory, topic, {})
         fill(broker.bootstrap, topic, 10)
         [path] = (broker.directory / f"{topic}-0").glob("*.log")
         size_bytes = path.stat().st_size
         fill(broker.bootstrap, topic, 10)
         given = {"endingOffsets": json.dumps({topic: {"0": 20, "1": 0, "2": 0}})}
-        options = befallen.options(transport, **given)
+        options = changing_topic.options(transport, **given)
         assert len(read_rows(options)) == 20
-        stream = Stream(befallen.options(transport))
-        stream.take()
-        lose_the_end(broker, topic, size_bytes)
+        stream = Stream(changing_topic.options(transport))
+        stream.run_batch()
+        truncate_log(broker, topic, size_bytes)
         with pytest.raises(DataLossError, match="ends at offset 10 now"):
             read_rows(options)
-        assert read_rows({**options, "failOnDataLoss": "false"}) == befallen.rows()
+        assert read_rows({**options, "failOnDataLoss": "false"}) == changing_topic.rows()
         with pytest.raises(DataLossError, match="ends at offset 10 now, and was read to 20 before"):
-            stream.take()
+            stream.run_batch()
         stream.options["failOnDataLoss"] = "false"
         stream.rows.clear()
         stream.restart()
         fill(broker.bootstrap, topic, 5)
-        assert stream.finish() == befallen.rows()
+        assert stream.finish() == changing_topic.rows()
 
 
 @pytest.mark.parametrize("transport", TRANSPORTS)
-def test_a_stream_fails_for_records_that_were_deleted_before_it_came_to_them(
+def test_a_stream_fails_for_records_deleted_before_it_reads_them(
     broker: EmbeddedBroker, topic: str, transport: str
 ) -> None:
-    befallen = Topic(broker.bootstrap, broker.directory, topic, {})
+    changing_topic = Topic(broker.bootstrap, broker.directory, topic, {})
     fill(broker.bootstrap, topic, 20)
-    stream = Stream(befallen.options(transport))
-    stream.take()
+    stream = Stream(changing_topic.options(transport))
+    stream.run_batch()
     fill(broker.bootstrap, topic, 20)
     broker.client.admin.delete_records({TopicPartition(topic, 0): 30})
-    if transport == "files":  # which may read what is still there until then
+    if transport == "files":  # which may read records that still exist until then
         until(lambda: f"{topic} 0 30" in (broker.directory / "log-start-offset-checkpoint").read_text())
     with pytest.raises(DataLossError, match="offsets 20 to 30 are gone"):
-        stream.take()
+        stream.run_batch()
 
 
 @pytest.mark.parametrize("transport", TRANSPORTS)
-def test_a_stream_fails_when_its_topic_was_made_anew(
+def test_a_stream_fails_when_its_topic_was_recreated(
     broker: EmbeddedBroker, topic: str, transport: str
 ) -> None:
-    befallen = Topic(broker.bootstrap, broker.directory, topic, {})
+    changing_topic = Topic(broker.bootstrap, broker.directory, topic, {})
     fill(broker.bootstrap, topic, 20)
-    stream = Stream(befallen.options(transport))
-    stream.take()
+    stream = Stream(changing_topic.options(transport))
+    stream.run_batch()
     broker.delete_topic(topic)
     broker.create_topic(topic, 3)
     fill(broker.bootstrap, topic, 30)
     with pytest.raises(DataLossError, match="deleted and created again"):
-        stream.take()
+        stream.run_batch()

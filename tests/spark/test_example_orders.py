@@ -1,4 +1,4 @@
-"""The example of a shop: killed and begun again, its totals are those of plain Python."""
+"""The shop example: after kills and restarts its totals equal those of plain Python."""
 
 import os
 import signal
@@ -26,7 +26,7 @@ def started(home: Path) -> subprocess.Popen[str]:
     )
 
 
-def test_it_may_be_killed_and_begun_again_and_comes_out_right(tmp_path: Path) -> None:
+def test_killed_and_restarted_runs_have_the_right_totals(tmp_path: Path) -> None:
     first = started(tmp_path)
     end_s = time.monotonic() + WAIT_S
     while not (tmp_path / "tables" / "events" / "_delta_log").exists():
@@ -36,17 +36,17 @@ def test_it_may_be_killed_and_begun_again_and_comes_out_right(tmp_path: Path) ->
     os.killpg(first.pid, signal.SIGKILL)
     first.communicate()
     second = started(tmp_path)
-    said, _ = second.communicate(timeout=WAIT_S)
-    assert second.returncode == 0, said[-4000:]
-    assert f"{COUNT:,} events: all totals equal those of plain Python" in said
+    output, _ = second.communicate(timeout=WAIT_S)
+    assert second.returncode == 0, output[-4000:]
+    assert f"{COUNT:,} events: all totals equal those of plain Python" in output
     report = (tmp_path / "report.html").read_text()
     assert report.count("<svg") >= 4
     assert "Dead letters by reason" in report
 
 
-def test_another_size_needs_another_home(tmp_path: Path) -> None:
+def test_another_size_needs_another_directory(tmp_path: Path) -> None:
     (tmp_path / "example.json").write_text('{"count": 5}')
     process = started(tmp_path)
-    said, _ = process.communicate(timeout=WAIT_S)
+    output, _ = process.communicate(timeout=WAIT_S)
     assert process.returncode == 1
-    assert "has 5 events: use --count 5, or another --home" in said
+    assert "has 5 events: use --count 5, or another --home" in output

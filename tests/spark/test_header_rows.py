@@ -1,4 +1,4 @@
-"""Rows of headers, of both transports: what tasks of `barnabas-batches` are given."""
+"""Rows of batch headers over both transports, as tasks of `barnabas-batches` return them."""
 
 from typing import Any
 
@@ -7,8 +7,8 @@ import pytest
 from barnabas.testing import EmbeddedBroker
 from pyspark_barnabas.source.batch_reader import BatchReader
 from pyspark_barnabas.source.header_rows import BATCH_TYPES, read_headers
+from support.confluent_transactions import transact
 from support.source_rows import consumed_rows, fill, produce_damaged, source_options
-from support.transactions_of_others import transact
 
 
 def header_rows(
@@ -24,7 +24,7 @@ def transport(request: pytest.FixtureRequest, broker: EmbeddedBroker) -> dict[st
     return {"transport": request.param, "logDirs": str(broker.directory)}
 
 
-def test_batches_account_for_every_record_once(
+def test_batches_cover_every_record_once(
     broker: EmbeddedBroker, topic: str, transport: dict[str, str]
 ) -> None:
     broker.create_topic(topic, 2)
@@ -45,7 +45,7 @@ def test_batches_account_for_every_record_once(
         assert max(row["maxTimestamp"] for row in of_partition).timestamp() == pytest.approx(newest / 1_000)
 
 
-def test_transactions_and_their_markers_are_told_apart(
+def test_transactions_and_markers_are_distinguished(
     broker: EmbeddedBroker, topic: str, transport: dict[str, str]
 ) -> None:
     broker.create_topic(topic)
@@ -60,13 +60,13 @@ def test_transactions_and_their_markers_are_told_apart(
     assert rows[-1]["producerId"] not in (row["producerId"] for row in rows[:6])
 
 
-def test_what_was_aborted_is_not_known_uncommitted(broker: EmbeddedBroker, topic: str) -> None:
+def test_read_uncommitted_does_not_know_aborted_transactions(broker: EmbeddedBroker, topic: str) -> None:
     broker.produce(topic, "plain")
     [row] = header_rows(source_options(broker.bootstrap, topic, checkCrcs="false"))
     assert (row["isAborted"], row["crcMatches"]) == (None, None)
 
 
-def test_damage_is_a_row_and_no_error(broker: EmbeddedBroker, topic: str) -> None:
+def test_damage_is_a_row_and_not_an_error(broker: EmbeddedBroker, topic: str) -> None:
     broker.create_topic(topic)
     produce_damaged(broker, topic)
     [row] = header_rows(source_options(broker.bootstrap, topic))

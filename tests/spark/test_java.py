@@ -1,4 +1,4 @@
-"""Spark by pip alone: on a machine that has no Java."""
+"""Spark from pip alone, on a machine without Java."""
 
 import os
 import subprocess
@@ -20,7 +20,7 @@ session.stop()
 """
 
 
-def test_spark_runs_on_the_java_that_pip_brought(tmp_path: Path) -> None:
+def test_spark_runs_on_pips_java(tmp_path: Path) -> None:
     # enough of PATH for Spark's scripts, and no java on it
     tools = tmp_path / "tools"
     tools.mkdir()

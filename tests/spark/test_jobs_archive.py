@@ -1,4 +1,4 @@
-"""The job `archive`: everything of every record, once, whenever a run dies."""
+"""The job `archive`: every field of every record, once, even if runs die."""
 
 import json
 import os
@@ -25,10 +25,10 @@ from pyspark_barnabas.jobs.restore.mapped import restore_mapped
 from pyspark_barnabas.jobs.restore.offset_map import RUNS
 from pyspark_barnabas.jobs.restore.plan import Request
 from pyspark_barnabas.paths import PathError
+from support.confluent_transactions import transact
 from support.odd_names import ODD
 from support.source_rows import consumed_rows, fill, frame_rows
 from support.spark import worker_environment
-from support.transactions_of_others import transact
 
 
 def options_of(broker: EmbeddedBroker, *topics: str) -> dict[str, str]:
@@ -36,15 +36,15 @@ def options_of(broker: EmbeddedBroker, *topics: str) -> dict[str, str]:
 
 
 def archived(spark: SparkSession, directory: Path) -> DataFrame:
-    """What anybody sees who reads the directory as Parquet."""
+    """Read the directory as Parquet."""
     return spark.read.parquet(str(directory))
 
 
 class Killed(BaseException):
-    """Nobody catches it: like a kill, it leaves everything as it is."""
+    """Not caught by any handler: like a kill, it leaves everything as it is."""
 
 
-def test_runs_go_on_where_the_last_one_ended_and_keep_everything(
+def test_runs_continue_after_the_last_one_and_keep_everything(
     spark: SparkSession, broker: EmbeddedBroker, topic: str, names: Iterator[str], tmp_path: Path
 ) -> None:
     other = next(names)
@@ -90,7 +90,7 @@ def test_the_directory_may_have_any_name(
     assert {path.name for path in tmp_path.iterdir()} == {ODD, f"{ODD} map"}
 
 
-def test_a_directory_that_spark_cannot_read_is_refused_before_anything_is_written(
+def test_a_directory_that_spark_cannot_read_is_rejected_before_anything_is_written(
     spark: SparkSession, broker: EmbeddedBroker, topic: str, tmp_path: Path
 ) -> None:
     broker.create_topic(topic)
@@ -101,7 +101,7 @@ def test_a_directory_that_spark_cannot_read_is_refused_before_anything_is_writte
     assert [path.name for path in (tmp_path / "a:b [c]").iterdir()] == ["_lock"]
 
 
-def test_a_run_that_dies_at_any_step_leaves_nothing_and_the_next_does_all(
+def test_a_run_that_dies_at_any_step_leaves_nothing_and_the_next_completes(
     spark: SparkSession, broker: EmbeddedBroker, topic: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     broker.create_topic(topic, 2)
@@ -131,7 +131,7 @@ def test_a_run_that_dies_at_any_step_leaves_nothing_and_the_next_does_all(
     assert frame_rows(archived(spark, tmp_path)) == consumed_rows(broker.bootstrap, topic)
 
 
-def test_files_that_differ_from_the_topic_are_not_archived(
+def test_files_that_differ_from_the_topic_are_not_committed(
     spark: SparkSession, broker: EmbeddedBroker, topic: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     broker.create_topic(topic)
@@ -154,7 +154,7 @@ def test_files_that_differ_from_the_topic_are_not_archived(
     assert ArchiveTarget(tmp_path).newest() is None
 
 
-def test_null_and_empty_and_swapped_fields_have_other_checksums(spark: SparkSession) -> None:
+def test_null_empty_and_swapped_fields_have_different_checksums(spark: SparkSession) -> None:
     rows = ["null, 'a'", "'a', null", "'', 'a'", "'a', ''", "null, null"]
     fields = (
         "'t' topic, 0 partition, 5L offset, timestamp_millis(0) timestamp, 0 timestampType, '1970-01-01' date"
@@ -170,7 +170,7 @@ def test_null_and_empty_and_swapped_fields_have_other_checksums(spark: SparkSess
     assert len({job.sums_of(frame) for frame in frames}) == len(rows)
 
 
-def test_a_topic_that_was_made_anew_is_refused(
+def test_a_recreated_topic_is_rejected(
     spark: SparkSession, broker: EmbeddedBroker, topic: str, tmp_path: Path
 ) -> None:
     broker.create_topic(topic)
@@ -184,13 +184,13 @@ def test_a_topic_that_was_made_anew_is_refused(
         archive(spark, {**options_of(broker, topic), "kafka.isolation.level": "read_uncommitted"}, tmp_path)
 
 
-def test_where_a_run_begins_and_ends_cannot_be_chosen(tmp_path: Path) -> None:
+def test_start_and_end_of_a_run_cannot_be_chosen(tmp_path: Path) -> None:
     options = {"kafka.bootstrap.servers": "127.0.0.1:1", "subscribe": "orders", "startingoffsets": "earliest"}
     with pytest.raises(ArchiveError, match="'startingoffsets' cannot be set"):
         archive(None, options, tmp_path, dry_run=True)
 
 
-def test_lost_records_fail_a_run_unless_they_may_be_lost(
+def test_data_loss_fails_a_run_unless_allowed(
     spark: SparkSession, broker: EmbeddedBroker, topic: str, tmp_path: Path
 ) -> None:
     broker.create_topic(topic)
@@ -205,7 +205,7 @@ def test_lost_records_fail_a_run_unless_they_may_be_lost(
     assert run.ranges == ((topic, 0, 15, 20),)
 
 
-def test_a_dry_run_says_what_would_be_read_and_writes_nothing(
+def test_a_dry_run_prints_its_ranges_and_writes_nothing(
     broker: EmbeddedBroker, topic: str, tmp_path: Path
 ) -> None:
     broker.create_topic(topic, 2)
@@ -219,7 +219,7 @@ def test_a_dry_run_says_what_would_be_read_and_writes_nothing(
 
 
 @pytest.mark.long
-def test_a_killed_command_is_made_good_by_the_next(
+def test_the_next_run_completes_a_killed_command(
     spark: SparkSession, broker: EmbeddedBroker, topic: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     broker.create_topic(topic)

@@ -1,4 +1,4 @@
-"""The job `archive` into a Delta table: a run is one commit, whenever runs die; and back from there."""
+"""The job `archive` into a Delta table: each run is one commit, even if runs die; and restoring from it."""
 
 import os
 import signal
@@ -17,12 +17,12 @@ from pyspark_barnabas.jobs.archive.job import archive
 from pyspark_barnabas.jobs.archive.parquet_target import ArchiveError, open_archive
 from pyspark_barnabas.jobs.restore.job import restore
 from pyspark_barnabas.jobs.restore.plan import Request
+from support.confluent_transactions import transact
 from support.odd_names import ODD_WITH_TABLES
 from support.source_rows import SourceRow, consumed_rows, fill, frame_rows, rows_of
 from support.spark import worker_environment
-from support.transactions_of_others import transact
 
-#: Ends the process when everything lies there but the commit.
+#: Ends the process when only the commit is missing.
 KILL = """
 import os, signal
 from pyspark_barnabas.jobs.archive import delta_target
@@ -31,7 +31,7 @@ delta_target.DeltaTable.create_write_transaction = lambda *_, **__: os.kill(os.g
 
 
 class Killed(BaseException):
-    """Nobody catches it: like a kill, it leaves everything as it is."""
+    """Not caught by any handler: like a kill, it leaves everything as it is."""
 
 
 def options_of(broker: EmbeddedBroker, *topics: str) -> dict[str, str]:
@@ -39,11 +39,11 @@ def options_of(broker: EmbeddedBroker, *topics: str) -> dict[str, str]:
 
 
 def table_rows(directory: Path) -> list[SourceRow]:
-    """What a reader of Delta tables sees that is not Spark."""
+    """Read the table with a Delta reader other than Spark."""
     return sorted(rows_of(DeltaTable(directory).to_pyarrow_table().to_batches()))
 
 
-def test_runs_are_commits_that_go_on_where_the_last_one_ended_and_can_be_restored(
+def test_runs_are_consecutive_commits_and_can_be_restored(
     spark: SparkSession, broker: EmbeddedBroker, topic: str, tmp_path: Path
 ) -> None:
     broker.create_topic(topic, 2)
@@ -70,7 +70,7 @@ def test_runs_are_commits_that_go_on_where_the_last_one_ended_and_can_be_restore
 
 
 @pytest.mark.long
-def test_a_run_that_is_killed_at_any_step_is_done_once(
+def test_a_run_killed_at_any_step_is_committed_once(
     spark: SparkSession, broker: EmbeddedBroker, topic: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     broker.create_topic(topic)
@@ -101,7 +101,7 @@ def test_a_run_that_is_killed_at_any_step_is_done_once(
     assert table_rows(tmp_path) == consumed_rows(broker.bootstrap, topic)
 
 
-def test_a_table_may_lie_below_odd_names(
+def test_a_table_may_be_below_unusual_directory_names(
     spark: SparkSession, broker: EmbeddedBroker, topic: str, tmp_path: Path
 ) -> None:
     broker.create_topic(topic, 2)
@@ -113,12 +113,12 @@ def test_a_table_may_lie_below_odd_names(
     assert [path.name for path in tmp_path.iterdir()] == [ODD_WITH_TABLES]
 
 
-def test_a_path_that_delta_rs_mistakes_is_refused(tmp_path: Path) -> None:
+def test_a_path_that_delta_rs_misinterprets_is_rejected(tmp_path: Path) -> None:
     with pytest.raises(ArchiveError, match="path of a Delta table must not contain square brackets"):
         open_archive(tmp_path / "a%20b", "delta")
 
 
-def test_a_table_of_somebody_else_is_left_alone(broker: EmbeddedBroker, topic: str, tmp_path: Path) -> None:
+def test_a_foreign_table_is_not_changed(broker: EmbeddedBroker, topic: str, tmp_path: Path) -> None:
     broker.create_topic(topic)
     DeltaTable.create(tmp_path, table_schema(), name="mine")
     with pytest.raises(ArchiveError, match="not an archive"):

@@ -1,4 +1,4 @@
-"""The job `audit`: what it counts is what the events say, on made ones and on those of a broker."""
+"""The job `audit`: its results follow from the events, constructed ones and those of a broker."""
 
 import json
 from collections.abc import Sequence
@@ -31,13 +31,13 @@ BEGIN_MS = 1_767_225_600_000  # 2026-01-01
 SETS, CREATES, MAKES_ACLS = "IncrementalAlterConfigs", "CreateTopics", "CreateAcls"
 
 
-class Story:
-    """Events one after the other, each of a request of its own."""
+class Events:
+    """A sequence of events, each of its own request."""
 
     def __init__(self) -> None:
         self.events: list[AuditEvent] = []
 
-    def tell(self, day: int, principal: str, api: str, resource: str, **fields: Any) -> None:
+    def add_event(self, day: int, principal: str, api: str, resource: str, **fields: Any) -> None:
         revision = len(self.events) + 1
         who = (BEGIN_MS + day * DAY_MS + revision, f"User:{principal}", "client", "10.0.0.1", api)
         self.events.append(
@@ -45,7 +45,7 @@ class Story:
         )
 
     def set(self, day: int, principal: str, topic: str, before: str | None, after: str | None) -> None:
-        self.tell(day, principal, SETS, f"topic/{topic}", key="retention.ms", before=before, after=after)
+        self.add_event(day, principal, SETS, f"topic/{topic}", key="retention.ms", before=before, after=after)
 
     def grant(self, day: int, binding: AclBinding, *, gone: bool = False) -> None:
         values = {"before": list(binding)} if gone else {"after": list(binding)}
@@ -53,10 +53,12 @@ class Story:
             f"acl {binding.principal} {binding.permission.name} {binding.operation.name} from {binding.host}"
         )
         api = "DeleteAcls" if gone else MAKES_ACLS
-        self.tell(day, "root", api, f"topic/{binding.resource_name}", key=key, **values)
+        self.add_event(day, "root", api, f"topic/{binding.resource_name}", key=key, **values)
 
     def refuse(self, day: int, principal: str, api: str, resource: str, error: str) -> None:
-        self.tell(day, principal, api, resource, outcome=AuditOutcome.REFUSED, error=error, message="because")
+        self.add_event(
+            day, principal, api, resource, outcome=AuditOutcome.REFUSED, error=error, message="because"
+        )
 
     def frame(self, spark: SparkSession) -> DataFrame:
         return spark.createDataFrame([(each.to_json(),) for each in reversed(self.events)], "value BINARY")
@@ -67,14 +69,14 @@ def uses(found: Audited, bindings: Sequence[AclBinding]) -> list[tuple[int, str]
     return [(by_binding[each].uses_count, by_binding[each].status) for each in bindings]
 
 
-def test_settings_drift_from_what_they_were_and_who_changed_them_is_told(spark: SparkSession) -> None:
-    story = Story()
+def test_config_drift_and_its_principals_are_reported(spark: SparkSession) -> None:
+    story = Events()
     story.set(0, "alice", "orders", None, "1")
     story.set(0, "bob", "orders", "1", "2")
     story.set(1, "alice", "orders", "2", None)
     story.set(2, "bob", "clicks", "7", "9")
-    story.tell(2, "bob", CREATES, "topic/new", key="partitions", after=3)
-    story.tell(2, "bob", CREATES, "topic/new", key="partition 0 leader", after=1)
+    story.add_event(2, "bob", CREATES, "topic/new", key="partitions", after=3)
+    story.add_event(2, "bob", CREATES, "topic/new", key="partition 0 leader", after=1)
     found = analysed(story.frame(spark), None)
     assert found.events_count == 6
     by_place = {(each.resource, each.principal): each for each in found.configs}
@@ -105,13 +107,13 @@ def test_settings_drift_from_what_they_were_and_who_changed_them_is_told(spark: 
     assert [each.at_first for each in late.settings if each.resource == "topic/orders"] == ["2"]
 
 
-def granting() -> Story:
-    story = Story()
+def granting() -> Events:
+    story = Events()
     story.grant(0, allow(AclOperation.READ))
     return story
 
 
-def test_acls_are_used_by_what_they_let_while_they_stand(spark: SparkSession) -> None:
+def test_acls_are_used_by_requests_that_they_allow_while_they_exist(spark: SparkSession) -> None:
     own = allow(AclOperation.ALTER_CONFIGS, name="orders")
     prefixed = allow(AclOperation.ALL, name="ord", pattern_type=PatternType.PREFIXED)
     elsewhere = allow(AclOperation.ALTER_CONFIGS, name="orders", host="10.0.0.2")
@@ -121,17 +123,17 @@ def test_acls_are_used_by_what_they_let_while_they_stand(spark: SparkSession) ->
     early = allow(AclOperation.CREATE, name="orders")
     forbidding = deny(AclOperation.DELETE, name="orders")
     on_cluster = allow_cluster(AclOperation.ALTER_CONFIGS)
-    story = Story()
+    story = Events()
     for each in (own, prefixed, elsewhere, others, everybody, reading, early, forbidding):
         story.grant(0, each)
     story.grant(1, early, gone=True)
     story.set(2, "alice", "orders", None, "1")
     story.set(3, "alice", "clicks", None, "1")
-    story.tell(3, "alice", CREATES, "topic/orders", key="partitions", after=3)
+    story.add_event(3, "alice", CREATES, "topic/orders", key="partitions", after=3)
     story.refuse(4, "alice", "DeleteTopics", "topic/orders", "TOPIC_AUTHORIZATION_FAILED")
     story.refuse(4, "carol", CREATES, "topic/orders", "POLICY_VIOLATION")
-    story.tell(5, "alice", SETS, "broker/1", key="log.cleaner.threads", after="2")
-    story.tell(
+    story.add_event(5, "alice", SETS, "broker/1", key="log.cleaner.threads", after="2")
+    story.add_event(
         5, "alice", "DeleteRecords", "topic/ordered", key="partition 0 log start offset", before=1, after=2
     )
     standing = [own, prefixed, elsewhere, others, everybody, reading, forbidding, on_cluster]
@@ -162,7 +164,7 @@ def test_acls_are_used_by_what_they_let_while_they_stand(spark: SparkSession) ->
     assert found.advice[-1].startswith("User:alice had 1 authorization errors")
 
 
-def test_the_command_tells_what_a_broker_has_written_and_writes_a_report(
+def test_the_command_analyses_a_brokers_audit_and_writes_a_report(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(running, "job_session", lambda *_: nullcontext(spark))
@@ -215,7 +217,7 @@ def test_the_command_tells_what_a_broker_has_written_and_writes_a_report(
     assert "ALLOW CREATE on topic/ord* from *" in document
 
 
-def test_without_an_audit_it_says_so() -> None:
+def test_a_missing_audit_is_reported() -> None:
     with EmbeddedBroker({"barnabas.audit.enable": "false"}) as kafka:
         kafka.create_topic("orders")
         with pytest.raises(
@@ -224,5 +226,5 @@ def test_without_an_audit_it_says_so() -> None:
             audit(None, {"kafka.bootstrap.servers": kafka.bootstrap}, dry_run=True)
 
 
-def test_a_report_of_nothing_is_a_page() -> None:
+def test_a_report_without_events_is_a_page() -> None:
     assert "0 events" in audit_html(Audited(()), "here")

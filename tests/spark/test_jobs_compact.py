@@ -1,4 +1,4 @@
-"""The job `compact` on a broker that serves, as a function and as a command."""
+"""The job `compact` on a running broker, as a function and as a command."""
 
 import json
 from contextlib import nullcontext
@@ -12,8 +12,8 @@ from barnabas.cli.main import app
 from barnabas.testing import EmbeddedBroker
 from pyspark_barnabas.jobs.common import session as running
 from pyspark_barnabas.jobs.compact.job import CLEAN, DRY, IMPORTED, compact
+from support.confluent_transactions import transact
 from support.served_logs import log_of, options_of
-from support.transactions_of_others import transact
 
 CONFIGS = {
     "cleanup.policy": "compact",
@@ -26,7 +26,9 @@ CONFIGS = {
 def fill(
     broker: EmbeddedBroker, topic: str, *, partitions_count: int = 1
 ) -> dict[bytes | None, bytes | None]:
-    """Many values for few keys, a tombstone, an aborted and a committed transaction; the last value of each key."""
+    """Write many values for few keys, a tombstone, an aborted and a committed transaction; return each key's last
+    value.
+    """
     broker.create_topic(topic, partitions_count, CONFIGS)
     for number in range(120):
         broker.produce(
@@ -71,7 +73,7 @@ def test_a_topic_is_compacted_while_the_broker_serves_it(
     assert last_values(broker, topic) == expected
 
 
-def test_as_a_command_it_tells_what_would_be_left(
+def test_the_command_prints_the_expected_sizes(
     spark: SparkSession, broker: EmbeddedBroker, topic: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     fill(broker, topic)

@@ -1,4 +1,4 @@
-"""Job and broker killed at random while logs are compacted beside the broker, and written to."""
+"""Job and broker are killed at random while the job compacts logs that receive writes."""
 
 import os
 import random
@@ -36,7 +36,7 @@ LOADS_COUNT, ROUNDS_COUNT, ROUND_S = 2, 5, 0.6
 
 @contextmanager
 def job(broker: BrokerProcess, data: Path, states: list[str]) -> Iterator[subprocess.Popen[str]]:
-    """One that begins again and again until it is killed."""
+    """Run the job repeatedly until it is killed."""
     process = subprocess.Popen(
         [sys.executable, "-m", "support.compacting", broker.bootstrap, str(data)],
         env={**os.environ, **worker_environment()},
@@ -52,7 +52,7 @@ def job(broker: BrokerProcess, data: Path, states: list[str]) -> Iterator[subpro
 
 
 def read(bootstrap: str) -> dict[tuple[str, int], list[int]]:
-    """(key, partition) -> numbers in the order of the log."""
+    """Return (key, partition) -> numbers in log order."""
     found: dict[tuple[str, int], list[int]] = defaultdict(list)
     partitions = {TopicPartition("t", index): EARLIEST for index in range(PARTITIONS_COUNT)}
     with BlockingClient(bootstrap) as client, client.consumer(partitions, stop_at_end=True) as consumer:
@@ -63,7 +63,7 @@ def read(bootstrap: str) -> dict[tuple[str, int], list[int]]:
 
 @pytest.mark.long
 @pytest.mark.parametrize("own_cleaner", ["true", "false"])
-def test_the_last_value_of_each_key_survives_whatever_is_killed(tmp_path: Path, own_cleaner: str) -> None:
+def test_the_last_value_of_each_key_survives_any_kill(tmp_path: Path, own_cleaner: str) -> None:
     rng, data, states = random.Random(7), tmp_path / "data", list[str]()
     settings = ["--set", "log.cleaner.backoff.ms=5", "--set", f"log.cleaner.enable={own_cleaner}"]
     broker = BrokerProcess(data, *settings)
@@ -74,7 +74,7 @@ def test_the_last_value_of_each_key_survives_whatever_is_killed(tmp_path: Path, 
         for number in range(ROUNDS_COUNT):
             with job(broker, data, states) as process:
                 assert process.stdout
-                states += process.stdout.readline().split()  # it is under way
+                states += process.stdout.readline().split()  # it is running
                 time.sleep(rng.uniform(0, ROUND_S))
                 if number % 2:
                     broker.kill()
@@ -99,7 +99,7 @@ def test_the_last_value_of_each_key_survives_whatever_is_killed(tmp_path: Path, 
     assert own_cleaner == "true" or "refused" not in states, broker.stderr
 
 
-def test_what_waits_for_a_broker_is_taken_over_when_it_comes_back(tmp_path: Path) -> None:
+def test_prepared_segments_are_imported_when_the_broker_restarts(tmp_path: Path) -> None:
     settings = {
         "log.cleaner.backoff.ms": "600000",
         "log.cleaner.enable": "false",

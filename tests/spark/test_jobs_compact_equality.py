@@ -1,4 +1,4 @@
-"""The job `compact` on Spark against the broker's own cleaner, on copies of the same logs."""
+"""The job `compact` on Spark compared with the broker's own cleaner, on copies of the same logs."""
 
 from pathlib import Path
 from random import Random
@@ -16,16 +16,16 @@ from barnabas.testing import EmbeddedBroker
 from barnabas.wire.records.compression import Compression
 from barnabas.wire.records.record import Record
 from pyspark_barnabas.jobs.compact.job import IMPORTED, Compacted, compact
-from support.befallen import CODECS
+from support.changing_topics import CODECS
 from support.compaction import batches_of, cleaned_by_broker, copy_logs, files_of, records_of
 from support.served_logs import log_of, options_of
 from support.source_rows import WAIT_S, SourceRow, consumed_rows, fill, producer, record
 
 PARTITIONS_COUNT, KEYS_COUNT, RECORDS_COUNT = 2, 300, 600
 CONFIGS = {
-    "segment.bytes": "1048576",  # the least that brokers take
+    "segment.bytes": "1048576",  # the smallest value that brokers accept
     "min.cleanable.dirty.ratio": "1.0",  # the broker's own cleaner has nothing to do
-    "delete.retention.ms": "0",  # tombstones that one pass has seen go with the next
+    "delete.retention.ms": "0",  # tombstones that one pass has seen are removed by the next
 }
 
 
@@ -35,7 +35,7 @@ def make_compacted(broker: EmbeddedBroker, topic: str) -> None:
 
 
 def rewrite(bootstrap: str, topic: str, rng: Random) -> None:
-    """Keys several times by producers of every codec: with sequences, in a transaction, in one that is aborted."""
+    """Write keys repeatedly with producers of every codec: idempotent, in a transaction, in an aborted one."""
     for codec in CODECS:
         packed = {"compression_type": codec, "batch_size": 20_000}
         produce(producer(bootstrap, enable_idempotence=True, **packed), topic, rng)
@@ -48,7 +48,7 @@ def rewrite(bootstrap: str, topic: str, rng: Random) -> None:
 
 
 def produce(writer: Producer, topic: str, rng: Random) -> None:
-    """Records with short and long keys; one of ten is a tombstone."""
+    """Write records with short and long keys, a tenth of them tombstones."""
     for number in range(RECORDS_COUNT):
         key = (b"key %d" % rng.randrange(KEYS_COUNT)) * rng.choice((1, 8))
         value = rng.randbytes(rng.randrange(1_500)) if rng.randrange(10) else None
@@ -59,7 +59,7 @@ def produce(writer: Producer, topic: str, rng: Random) -> None:
 
 
 def check_equal(spark: SparkSession, broker: EmbeddedBroker, topic: str, copy: Path) -> None:
-    """Compact a topic by the job, and a copy of its logs by the broker's cleaner."""
+    """Compact a topic with the job, and a copy of its logs with the broker's cleaner."""
     partitions = [TopicPartition(topic, index) for index in range(PARTITIONS_COUNT)]
     copy_logs(broker.directory, copy, partitions)
     before, began_ms = consumed_rows(broker.bootstrap, topic, committed=True), SystemClock().wall_ms()
@@ -79,7 +79,9 @@ def check_equal(spark: SparkSession, broker: EmbeddedBroker, topic: str, copy: P
 
 
 def left_of(rows: list[SourceRow], done: list[Compacted]) -> list[SourceRow]:
-    """The last of each key below where its log is compacted, but for tombstones of the pass before; and all above."""
+    """Return each key's last record below the cleaner offset, without tombstones of the pass before, and all
+    records above.
+    """
     below = [row for row in rows if row.offset < done[row.partition].end_offset]
     last = {(row.partition, row.key): row.offset for row in below}
 
@@ -94,25 +96,25 @@ def left_of(rows: list[SourceRow], done: list[Compacted]) -> list[SourceRow]:
 
 
 def moment_of(log: PartitionLog) -> int:
-    """When a pass took place: so its newest tombstones are marked."""
+    """Return the time of a pass, from its newest tombstones' delete horizon."""
     horizons = [header.delete_horizon_ms for header, _ in batches_of(log)]
     return max(each for each in horizons if each is not None) - log.config.delete_retention_ms
 
 
 def served(broker: EmbeddedBroker, tp: TopicPartition) -> list[Record]:
-    """Every record that is there, those of aborted transactions too."""
+    """Return every record, including those of aborted transactions."""
     found = broker.records(tp.topic)
     return [Record(*each[2:]) for each in found if each.partition == tp.partition]
 
 
 def segments_of(log: PartitionLog) -> dict[int, dict[str, bytes]]:
-    """The files of each segment; of the one that is written to only the batches, as indexes are kept in memory."""
+    """Return the files of each segment; only the log of the active one, whose indexes are in memory."""
     found = {each.base_offset: files_of(log.directory, each.base_offset) for each in log.segments}
     active = found[log.segments.active.base_offset]
     return {**found, log.segments.active.base_offset: {".log": active[".log"]}}
 
 
-def test_spark_leaves_of_a_log_what_the_brokers_own_cleaner_leaves_byte_for_byte(
+def test_the_job_writes_the_same_files_as_the_brokers_cleaner(
     spark: SparkSession, broker: EmbeddedBroker, topic: str, tmp_path: Path
 ) -> None:
     rng = Random(7)

@@ -1,4 +1,4 @@
-"""Jobs log in by the file that all commands take, so that no password is on a command line."""
+"""Jobs log in with a command config file, so that no password is on a command line."""
 
 from collections.abc import Iterator
 from contextlib import nullcontext
@@ -18,7 +18,7 @@ JAAS = f'org.apache.kafka.common.security.plain.PlainLoginModule required userna
 
 @pytest.fixture(scope="module")
 def guarded() -> Iterator[EmbeddedBroker]:
-    """A broker where clients must log in, with a compacted topic."""
+    """Run a broker with SASL and a compacted topic."""
     with EmbeddedBroker({"barnabas.audit.enable": "true"}, {"alice": PASSWORD}) as broker:
         broker.create_topic("orders", 2, {"cleanup.policy": "compact", "segment.index.bytes": "80"})
         for number in range(200):
@@ -45,7 +45,7 @@ def login(tmp_path: Path) -> Path:
     ],
     ids=lambda arguments: arguments[0],
 )
-def test_a_job_logs_in_as_its_command_config_says(
+def test_a_job_logs_in_with_its_command_config(
     spark: SparkSession,
     guarded: EmbeddedBroker,
     login: Path,
@@ -61,11 +61,13 @@ def test_a_job_logs_in_as_its_command_config_says(
     done = CliRunner().invoke(app, [*command, "--command-config", str(login)])
     assert done.exit_code == 0, done.output
     assert PASSWORD not in done.output
-    told = [path for path in tmp_path.rglob("*") if path.is_file() and PASSWORD.encode() in path.read_bytes()]
-    assert told == [login]
+    output = [
+        path for path in tmp_path.rglob("*") if path.is_file() and PASSWORD.encode() in path.read_bytes()
+    ]
+    assert output == [login]
 
 
-def test_without_a_login_a_job_ends_with_an_error_that_names_the_option(guarded: EmbeddedBroker) -> None:
+def test_without_a_login_a_job_fails_with_the_name_of_the_option(guarded: EmbeddedBroker) -> None:
     refused = CliRunner().invoke(app, ["jobs", "usage", "--dry-run", "--bootstrap", guarded.bootstrap])
     assert refused.exit_code != 0
     assert "--command-config" in refused.output

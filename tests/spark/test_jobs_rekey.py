@@ -1,4 +1,4 @@
-"""The job `rekey`: every record once, keys in order, killed and gone on with, groups cut over without a gap."""
+"""The job `rekey`: every record once, keys in order, continued after kills, groups cut over without a gap."""
 
 import json
 import os
@@ -14,7 +14,7 @@ from confluent_kafka import Consumer, TopicPartition
 from pyspark.sql import SparkSession
 from typer.testing import CliRunner
 
-from barnabas.base.ids import TopicPartition as Place
+from barnabas.base.ids import TopicPartition as SinkPartition
 from barnabas.cli.main import app
 from barnabas.client.admin.model import ConfigEntry
 from barnabas.client.producer.partitioner import murmur2
@@ -41,7 +41,7 @@ def options_of(broker: EmbeddedBroker) -> dict[str, str]:
 
 @pytest.fixture
 def grown(broker: EmbeddedBroker, topic: str) -> str:
-    """A topic that grew from 2 to 3 partitions, which moves keys between old partitions, too."""
+    """Create a topic that grew from 2 to 3 partitions, which also moves keys between old partitions."""
     broker.create_topic(topic, 2, {"retention.bytes": "100000000", "max.message.bytes": "2000000"})
     write(broker, topic, 2, range(60))
     grow(broker, topic, 3)
@@ -49,14 +49,14 @@ def grown(broker: EmbeddedBroker, topic: str) -> str:
     return topic
 
 
-def test_rounds_copy_everything_in_order_and_groups_go_on_without_gap_or_repetition(
+def test_rounds_copy_everything_in_order_and_groups_continue_without_gap_or_repetition(
     spark: SparkSession, broker: EmbeddedBroker, grown: str, names: Iterator[str], tmp_path: Path
 ) -> None:
     target, ahead, behind, odd = (next(names) for _ in range(4))
-    wanted = RekeyRequest(
+    request = RekeyRequest(
         grown, target, was=(2,), partitions=4, groups=(ahead, behind, odd), step_records=200
     )
-    first = rekey(spark, options_of(broker), wanted, tmp_path)
+    first = rekey(spark, options_of(broker), request, tmp_path)
     assert [step.rank for step in first.steps] == sorted(step.rank for step in first.steps)
     assert len(first.steps) > 2
     before = {row.partition: row.offset + 1 for row in consumed_rows(broker.bootstrap, grown)}
@@ -69,7 +69,7 @@ def test_rounds_copy_everything_in_order_and_groups_go_on_without_gap_or_repetit
     }
     for group, offsets in positions.items():
         commit(broker, group, grown, offsets)
-    second = rekey(spark, options_of(broker), wanted, tmp_path, cut_over=True)
+    second = rekey(spark, options_of(broker), request, tmp_path, cut_over=True)
     assert second.is_cut_over
     check_copy(broker, grown, target, 4)
     for each in second.groups:
@@ -86,7 +86,7 @@ def test_rounds_copy_everything_in_order_and_groups_go_on_without_gap_or_repetit
     settings = {each.name: each.value for each in configs(broker, target)}
     assert (settings["retention.bytes"], settings["max.message.bytes"]) == ("100000000", "2000000")
     assert settings["retention.ms"] == "-1", "the broker's own, here"
-    assert rekey(spark, options_of(broker), wanted, tmp_path, cut_over=True).steps == ()
+    assert rekey(spark, options_of(broker), request, tmp_path, cut_over=True).steps == ()
 
 
 def configs(broker: EmbeddedBroker, topic: str) -> list[ConfigEntry]:
@@ -96,10 +96,10 @@ def configs(broker: EmbeddedBroker, topic: str) -> list[ConfigEntry]:
 
 
 class Killed(BaseException):
-    """Nobody catches it: like a kill, it leaves everything as it is."""
+    """Not caught by any handler: like a kill, it leaves everything as it is."""
 
 
-def test_a_run_that_dies_at_any_step_is_gone_on_with(
+def test_a_run_that_dies_at_any_step_is_continued(
     spark: SparkSession,
     broker: EmbeddedBroker,
     grown: str,
@@ -108,12 +108,12 @@ def test_a_run_that_dies_at_any_step_is_gone_on_with(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     target = next(names)
-    wanted = RekeyRequest(grown, target, was=(2,), step_records=300)
+    request = RekeyRequest(grown, target, was=(2,), step_records=300)
     written = RekeyDirectory.write
     calls = 0
 
     def write_and_die(store: RekeyDirectory, state: Copying) -> None:
-        """Die with the work done and not written down, and the next time write it down and go on."""
+        """Die when the work is done but not recorded; the next time record it and continue."""
         nonlocal calls
         calls += 1
         if calls % 2:
@@ -125,7 +125,7 @@ def test_a_run_that_dies_at_any_step_is_gone_on_with(
         with monkeypatch.context() as patch:
             patch.setattr(RekeyDirectory, "write", write_and_die)
             try:
-                rekey(spark, options_of(broker), wanted, tmp_path, cut_over=True)
+                rekey(spark, options_of(broker), request, tmp_path, cut_over=True)
             except Killed:
                 deaths += 1
             else:
@@ -135,7 +135,7 @@ def test_a_run_that_dies_at_any_step_is_gone_on_with(
     check_copy(broker, grown, target, 3)
 
 
-def test_levels_that_contradict_the_order_of_a_key_are_those_that_a_look_at_all_pairs_finds(
+def test_contradicting_levels_equal_those_found_by_comparing_all_pairs(
     spark: SparkSession, broker: EmbeddedBroker, grown: str
 ) -> None:
     homes = Homes.of([2], 3, 3)
@@ -166,7 +166,7 @@ def test_levels_that_contradict_the_order_of_a_key_are_those_that_a_look_at_all_
     assert gone[0] == gone[1]
 
 
-def test_what_would_break_the_order_of_a_key_is_refused_before_anything_is_written(
+def test_a_copy_that_would_break_key_order_is_rejected_before_anything_is_written(
     spark: SparkSession, broker: EmbeddedBroker, grown: str, names: Iterator[str], tmp_path: Path
 ) -> None:
     target = next(names)
@@ -187,7 +187,7 @@ def test_what_would_break_the_order_of_a_key_is_refused_before_anything_is_writt
         rekey(None, {"startingOffsets": "latest"}, RekeyRequest(grown, target), tmp_path, dry_run=True)
 
 
-def test_nobody_is_cut_over_while_consuming(
+def test_an_active_group_is_not_cut_over(
     spark: SparkSession, broker: EmbeddedBroker, grown: str, names: Iterator[str], tmp_path: Path
 ) -> None:
     target, group = next(names), next(names)
@@ -196,20 +196,20 @@ def test_nobody_is_cut_over_while_consuming(
     consumer.subscribe([grown])
     assert consumer.poll(20) is not None
     consumer.commit(offsets=[TopicPartition(grown, 0, 3)], asynchronous=False)
-    wanted = RekeyRequest(grown, target, was=(2,), groups=(group,))
+    request = RekeyRequest(grown, target, was=(2,), groups=(group,))
     with pytest.raises(RekeyError, match="has 1 members"):
-        rekey(spark, options_of(broker), wanted, tmp_path, cut_over=True)
+        rekey(spark, options_of(broker), request, tmp_path, cut_over=True)
     consumer.close()
     assert consumed_rows(broker.bootstrap, target) == []
 
 
-def test_offsets_of_a_transaction_that_is_open_are_refused_and_marks_of_sinks_are_none(
+def test_pending_transactional_offsets_are_rejected_and_marks_of_sinks_are_ignored(
     broker: EmbeddedBroker, topic: str, names: Iterator[str]
 ) -> None:
     broker.create_topic(topic, 2)
     group, sink = next(names), next(names)
     broker.client.groups.commit_offsets(
-        sink, {Place(topic, 0): TaskCommit(BatchId("", 7), NO_ROWS).to_offset()}
+        sink, {SinkPartition(topic, 0): TaskCommit(BatchId("", 7), NO_ROWS).to_offset()}
     )
     commit(broker, group, topic, {0: 0})
     writer = producer(broker.bootstrap, transactional_id=f"writer-{topic}")
@@ -229,7 +229,7 @@ def test_offsets_of_a_transaction_that_is_open_are_refused_and_marks_of_sinks_ar
 
 
 def committed(topics: Topics, topic: str) -> dict[str, dict[int, int]] | None:
-    """What groups have committed; None as long as that is not settled."""
+    """Return the committed offsets of groups; None while some are pending."""
     try:
         return topics.positions(topic, ())
     except KafkaError:
@@ -237,7 +237,7 @@ def committed(topics: Topics, topic: str) -> dict[str, dict[int, int]] | None:
 
 
 @pytest.mark.long
-def test_the_command_is_killed_and_gone_on_with_and_a_dry_run_changes_nothing(
+def test_the_command_is_continued_after_a_kill_and_a_dry_run_changes_nothing(
     spark: SparkSession,
     broker: EmbeddedBroker,
     grown: str,

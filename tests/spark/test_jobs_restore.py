@@ -1,4 +1,4 @@
-"""The job `restore`: everything back where it was, whenever a run dies."""
+"""The job `restore`: everything at its original offset, even if runs die."""
 
 import json
 import os
@@ -22,9 +22,9 @@ from pyspark_barnabas.jobs.common import session as running
 from pyspark_barnabas.jobs.restore import job
 from pyspark_barnabas.jobs.restore.job import restore
 from pyspark_barnabas.jobs.restore.plan import Request, RestoreError
+from support.confluent_transactions import transact
 from support.source_rows import SourceRow, consumed_rows, fill
 from support.spark import worker_environment
-from support.transactions_of_others import transact
 
 #: Ends the process when one of the partitions has been imported.
 KILL_BETWEEN = """
@@ -36,7 +36,7 @@ restore._import = lambda *place: (hand_over(*place), os.kill(os.getpid(), signal
 
 
 class Killed(BaseException):
-    """Nobody catches it: like a kill, it leaves everything as it is."""
+    """Not caught by any handler: like a kill, it leaves everything as it is."""
 
 
 def options_of(broker: EmbeddedBroker, *topics: str) -> dict[str, str]:
@@ -44,7 +44,7 @@ def options_of(broker: EmbeddedBroker, *topics: str) -> dict[str, str]:
 
 
 def bounds(broker: EmbeddedBroker, topic: str, partitions: int) -> list[tuple[int, int]]:
-    """First offset and end of each partition."""
+    """Return start and end offset of each partition."""
     found = []
     for index in range(partitions):
         tp = TopicPartition(topic, index)
@@ -55,7 +55,7 @@ def bounds(broker: EmbeddedBroker, topic: str, partitions: int) -> list[tuple[in
 
 
 def rows(broker: EmbeddedBroker, topic: str, name: str = "") -> list[SourceRow]:
-    """What a consumer of another make sees of committed records, as if the topic had that name."""
+    """Return a confluent-kafka consumer's committed records, under another topic name."""
     found = consumed_rows(broker.bootstrap, topic, committed=True)
     return [row._replace(topic=name or topic) for row in found]
 
@@ -82,7 +82,7 @@ def command(archive_of: Path, *arguments: str, prelude: str) -> subprocess.Compl
     )
 
 
-def test_all_that_was_archived_comes_back_with_its_offsets_times_and_gaps(
+def test_an_archive_is_restored_with_offsets_timestamps_and_gaps(
     spark: SparkSession, broker: EmbeddedBroker, topic: str, names: Iterator[str], tmp_path: Path
 ) -> None:
     stamped = next(names)
@@ -93,7 +93,7 @@ def test_all_that_was_archived_comes_back_with_its_offsets_times_and_gaps(
     broker.client.admin.delete_records({TopicPartition(topic, 0): 40, TopicPartition(stamped, 0): 50})
     archive(spark, options_of(broker, topic, stamped), tmp_path)
     for each in (topic, stamped):
-        transact(broker, each, each, "cacc")  # markers are gaps, at the ends too
+        transact(broker, each, each, "cacc")  # markers are gaps, including those at the ends
         fill(broker.bootstrap, each, 20)
     transact(broker, topic, topic, "ca")
     archive(spark, options_of(broker, topic, stamped), tmp_path)
@@ -113,7 +113,7 @@ def test_all_that_was_archived_comes_back_with_its_offsets_times_and_gaps(
 
 
 @pytest.mark.long
-def test_a_killed_run_is_made_good_and_leaves_each_partition_empty_or_whole(
+def test_a_killed_run_leaves_each_partition_empty_or_complete_and_is_continued(
     spark: SparkSession,
     broker: EmbeddedBroker,
     topic: str,
@@ -157,7 +157,7 @@ def test_a_killed_run_is_made_good_and_leaves_each_partition_empty_or_whole(
     assert list(broker.directory.glob(f"{name}-*/restored*")) == []
 
 
-def test_records_that_are_not_those_of_the_archive_are_found(
+def test_records_that_differ_from_the_archive_are_found(
     spark: SparkSession, broker: EmbeddedBroker, topic: str, tmp_path: Path
 ) -> None:
     broker.create_topic(topic)
@@ -171,7 +171,7 @@ def test_records_that_are_not_those_of_the_archive_are_found(
         restore(spark, Request(options_of(broker), tmp_path, [topic], name))
 
 
-def test_a_dry_run_says_what_would_be_restored_and_makes_nothing(
+def test_a_dry_run_prints_its_ranges_and_creates_nothing(
     spark: SparkSession, broker: EmbeddedBroker, topic: str, tmp_path: Path
 ) -> None:
     broker.create_topic(topic, 2)

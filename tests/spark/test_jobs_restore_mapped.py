@@ -1,4 +1,4 @@
-"""The job `restore` with a map of offsets: each record once behind what is there, and groups that go on."""
+"""The job `restore` with an offset map: each record once after existing ones, and groups that continue."""
 
 import json
 import os
@@ -21,11 +21,11 @@ from pyspark_barnabas.jobs.restore import mapped as job
 from pyspark_barnabas.jobs.restore.mapped import restore_mapped
 from pyspark_barnabas.jobs.restore.offset_map import read_map
 from pyspark_barnabas.jobs.restore.plan import Request, RestoreError
+from support.confluent_transactions import transact
 from support.source_rows import SourceRow, consumed_rows, fill
 from support.spark import worker_environment
-from support.transactions_of_others import transact
 
-#: Ends the process when everything is produced and nothing held against the archive.
+#: Ends the process when everything is produced but not yet compared with the archive.
 KILL = """
 import os, signal
 from pyspark_barnabas.jobs.restore import mapped as restore_mapped
@@ -40,7 +40,7 @@ def options_of(broker: EmbeddedBroker, *topics: str) -> dict[str, str]:
 
 
 def archived(spark: SparkSession, broker: EmbeddedBroker, topic: str, directory: Path) -> list[SourceRow]:
-    """A topic with a deleted head, aborted records and an empty partition, archived in two runs."""
+    """Create a topic with deleted records, aborted ones and an empty partition, archived in two runs."""
     broker.create_topic(topic, 3)
     fill(broker.bootstrap, topic, 100, 2)
     broker.client.admin.delete_records({TopicPartition(topic, 0): 10})
@@ -52,12 +52,12 @@ def archived(spark: SparkSession, broker: EmbeddedBroker, topic: str, directory:
 
 
 def contents(rows: list[SourceRow]) -> list[tuple[object, ...]]:
-    """Everything but the topic and the offset, in the order of each partition."""
+    """Return everything except topic and offset, in the order of each partition."""
     return [(row.partition, *row[3:]) for row in rows]
 
 
 @pytest.mark.long
-def test_records_are_appended_once_and_the_map_says_which_is_which_whenever_runs_die(
+def test_records_are_appended_once_and_mapped_even_if_runs_die(
     spark: SparkSession, broker: EmbeddedBroker, topic: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(job, "_BATCH_RECORDS", 60)
@@ -103,7 +103,7 @@ def test_records_are_appended_once_and_the_map_says_which_is_which_whenever_runs
     assert sum(part.records_count for part in again.parts) == len(expected)
 
 
-def test_groups_go_on_where_they_were_in_many_transactions(
+def test_groups_continue_at_mapped_offsets_in_many_transactions(
     spark: SparkSession, broker: EmbeddedBroker, topic: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(job, "_BATCH_RECORDS", 30)
@@ -134,7 +134,7 @@ def test_groups_go_on_where_they_were_in_many_transactions(
         ) == contents(rest)
 
 
-def test_records_of_somebody_else_between_ours_are_found(
+def test_foreign_records_between_restored_ones_are_found(
     spark: SparkSession, broker: EmbeddedBroker, topic: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     archived(spark, broker, topic, tmp_path / "archive")

@@ -1,4 +1,4 @@
-"""What a job shows while it runs: on a terminal how many of its tasks have ended, elsewhere nothing."""
+"""Progress of a running job: on a terminal the number of completed tasks, elsewhere nothing."""
 
 import os
 import sys
@@ -13,7 +13,7 @@ from pyspark_barnabas.jobs.common.session import progress
 from support.terminals import WAIT_S, Terminal
 
 
-def test_on_a_terminal_a_bar_tells_how_many_tasks_have_ended(
+def test_a_bar_on_a_terminal_shows_completed_tasks(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     gate = tmp_path / "gate"
@@ -43,7 +43,7 @@ def test_on_a_terminal_a_bar_tells_how_many_tasks_have_ended(
     os.close(opener)
 
 
-def test_off_a_terminal_nothing_is_shown(
+def test_without_a_terminal_nothing_is_shown(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with (tmp_path / "stderr").open("w+") as stderr:

@@ -1,4 +1,4 @@
-"""The job `scrub` on a broker's own files, and as a command."""
+"""The job `scrub` on a broker's files, and as a command."""
 
 import json
 from collections.abc import Iterator
@@ -16,8 +16,8 @@ from barnabas.testing import EmbeddedBroker
 from barnabas.wire.records.batch import iterate_headers
 from pyspark_barnabas.jobs.common import session as running
 from pyspark_barnabas.jobs.scrub.job import scrub
+from support.confluent_transactions import transact
 from support.source_rows import fill
-from support.transactions_of_others import transact
 
 
 def options_of(broker: EmbeddedBroker, *topics: str) -> dict[str, str]:
@@ -29,14 +29,14 @@ def options_of(broker: EmbeddedBroker, *topics: str) -> dict[str, str]:
 
 
 def filled(broker: EmbeddedBroker, topic: str) -> None:
-    """Plain, idempotent and transactional batches, in many segments."""
+    """Write plain, idempotent and transactional batches in many segments."""
     broker.create_topic(topic, 2, {"segment.index.bytes": "80", "index.interval.bytes": "1000"})
     fill(broker.bootstrap, topic, 2_000, 2, batch_size=1_000)
     fill(broker.bootstrap, topic, 500, 2, enable_idempotence=True, batch_size=1_000)
     transact(broker, topic, f"{topic}-transactions", "caca")
 
 
-def test_sound_logs_are_found_sound_while_the_broker_runs_and_damage_is_named(
+def test_intact_logs_of_a_running_broker_pass_and_damage_is_reported(
     spark: SparkSession, broker: EmbeddedBroker, topic: str, names: Iterator[str], tmp_path: Path
 ) -> None:
     other = next(names)
@@ -65,7 +65,7 @@ def test_sound_logs_are_found_sound_while_the_broker_runs_and_damage_is_named(
     assert sum(counts["findings_count"]) == 1
 
 
-def test_over_the_wire_sound_logs_are_found_sound_and_damage_is_named(
+def test_intact_logs_pass_over_the_wire_and_damage_is_reported(
     spark: SparkSession, broker: EmbeddedBroker, topic: str, names: Iterator[str]
 ) -> None:
     compacted = next(names)
@@ -88,7 +88,7 @@ def test_over_the_wire_sound_logs_are_found_sound_and_damage_is_named(
 
 
 @pytest.mark.usefixtures("spark")
-def test_a_dry_run_says_what_would_be_read_and_writes_nothing(
+def test_a_dry_run_prints_its_ranges_and_writes_nothing(
     broker: EmbeddedBroker, topic: str, tmp_path: Path
 ) -> None:
     broker.create_topic(topic, 2)
@@ -108,7 +108,7 @@ def test_a_dry_run_says_what_would_be_read_and_writes_nothing(
     assert not report.exists()
 
 
-def test_the_command_ends_with_one_when_something_is_damaged(
+def test_damage_is_exit_code_1(
     spark: SparkSession, broker: EmbeddedBroker, topic: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     broker.create_topic(topic)

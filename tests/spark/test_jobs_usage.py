@@ -1,4 +1,4 @@
-"""The job `usage`: the counts are those of a consumer, the report holds them, a dry run writes nothing."""
+"""The job `usage`: its counts equal a consumer's and are in the report; a dry run writes nothing."""
 
 import json
 from collections import Counter
@@ -14,15 +14,15 @@ from barnabas.testing import EmbeddedBroker
 from pyspark_barnabas.jobs.usage.job import Usage, usage
 from pyspark_barnabas.jobs.usage.report import usage_html
 from support import moved_replicas
+from support.confluent_transactions import transact
 from support.source_rows import consumed_rows, fill, producer
-from support.transactions_of_others import transact
 
 DAY_MS = 86_400_000
 BEGIN_MS = 1_767_225_600_000  # 2026-01-01
 
 
 def fill_days(bootstrap: str, topic: str) -> None:
-    """Three days; on the last, partition 1 gets most, and nearly all of that has one key."""
+    """Write three days; on the last, partition 1 gets most records, nearly all with one key."""
     for day in range(3):
         writer = producer(bootstrap)
         for number in range(120):
@@ -33,7 +33,7 @@ def fill_days(bootstrap: str, topic: str) -> None:
         assert writer.flush(20) == 0
 
 
-def test_counts_days_and_keys_are_those_that_a_consumer_sees(
+def test_counts_days_and_keys_equal_those_of_a_consumer(
     spark: SparkSession, broker: EmbeddedBroker, topic: str, tmp_path: Path
 ) -> None:
     broker.create_topic(topic, 4)
@@ -87,7 +87,7 @@ def check_saved(found: Usage, directory: Path) -> None:
     assert document.count("<svg") == 4
 
 
-def test_markers_of_transactions_are_bytes_and_no_records_and_no_keys_are_read_unasked(
+def test_markers_count_as_bytes_but_not_records_and_keys_are_read_only_on_request(
     spark: SparkSession, broker: EmbeddedBroker, topic: str
 ) -> None:
     broker.create_topic(topic)
@@ -121,7 +121,7 @@ def test_the_command_writes_a_report_and_a_dry_run_none(
     assert not (tmp_path / "r").exists()
 
 
-def test_the_moves_that_are_written_even_out_directories_once_they_are_made(
+def test_the_planned_moves_balance_the_directories(
     spark: SparkSession, topic: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with moved_replicas.two_directories(tmp_path) as broker:

@@ -1,4 +1,4 @@
-"""Pipelines in real Spark: each input is written once, or told of as a dead letter, whatever happens in between."""
+"""Pipelines in real Spark: each input is written once or becomes a dead letter, whatever fails in between."""
 
 import json
 from collections.abc import Callable
@@ -47,7 +47,7 @@ SINKS = [
 
 
 @pytest.mark.parametrize(("sink", "found"), SINKS)
-def test_a_batch_that_comes_again_is_written_once_with_its_dead_letters(
+def test_a_repeated_batch_is_written_once_with_its_dead_letters(
     scene: Scene, sink: str, found: Callable[[Scene], list[int]]
 ) -> None:
     scene.send_ids(0, COUNT)
@@ -55,7 +55,7 @@ def test_a_batch_that_comes_again_is_written_once_with_its_dead_letters(
     first = scene.run(flow(sink))["one"]
     assert (first.state, first.error) == (FlowState.DONE, None)
     assert (first.rows_in, first.rows_out, first.dead_letters, first.lag) == (COUNT + 2, COUNT, 2, 0)
-    scene.forget_last_commit("one")
+    scene.remove_last_commit("one")
     scene.send_ids(COUNT, 2 * COUNT)
     second = scene.run(flow(sink))["one"]
     assert (second.state, second.error) == (FlowState.DONE, None)
@@ -63,31 +63,31 @@ def test_a_batch_that_comes_again_is_written_once_with_its_dead_letters(
     assert sorted(value for value, _ in scene.records(scene.dead)) == ["", BROKEN.decode()]
 
 
-def test_dead_letters_keep_their_bytes_and_tell_why_and_whence(scene: Scene) -> None:
+def test_dead_letters_keep_their_bytes_with_reason_and_source(scene: Scene) -> None:
     scene.send(b'{"id": 1}', b"\xff\xfe", b'{"id": "x"}')
     expectations = "    expect: [{name: early, condition: id > 5, action: dead_letter}]"
     status = scene.run(flow("{topic: TARGET}", expectations))["one"]
     assert status.dead_letters == 3, status
     starts = {TopicPartition(scene.dead, index): EARLIEST for index in range(2)}
     records = scene.broker.client.consumer(starts, stop_at_end=True, isolation=Isolation.READ_COMMITTED)
-    told = {
+    letters = {
         record.value: {key: (value or b"").decode() for key, value in record.headers} for record in records
     }
-    assert told[b"\xff\xfe"] == {
+    assert letters[b"\xff\xfe"] == {
         "barnabas.reason": "the value is not UTF-8",
         "barnabas.flow": "one",
         "barnabas.topic": scene.source,
         "barnabas.partition": "1",
         "barnabas.offset": "0",
     }
-    assert told[b'{"id": "x"}']["barnabas.reason"].startswith(
+    assert letters[b'{"id": "x"}']["barnabas.reason"].startswith(
         "the value is not JSON with the columns id BIGINT"
     )
-    early = told[b'{"id":1,"kind":null}']
+    early = letters[b'{"id":1,"kind":null}']
     assert early == {"barnabas.reason": "expectation early: id > 5 is not true", "barnabas.flow": "one"}
 
 
-def test_a_flow_that_fails_stops_alone_and_writes_nothing_of_its_batch(scene: Scene) -> None:
+def test_a_failing_flow_stops_alone_and_writes_nothing_of_its_batch(scene: Scene) -> None:
     scene.send_ids(0, COUNT)
     others = """
   bad_sql:
@@ -115,7 +115,7 @@ def test_a_flow_that_fails_stops_alone_and_writes_nothing_of_its_batch(scene: Sc
     assert [each.state.value for each in seen] == ["done", "failed", "failed"]
 
 
-def test_a_bad_record_fails_a_flow_that_has_no_dead_letters(scene: Scene) -> None:
+def test_an_invalid_record_fails_a_flow_without_dead_letters(scene: Scene) -> None:
     scene.send(BROKEN)
     status = scene.run(flow("{delta: table}").replace("dead_letters: DEAD", ""))["one"]
     assert status.state is FlowState.FAILED

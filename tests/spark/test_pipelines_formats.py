@@ -1,4 +1,4 @@
-"""Formats of pipelines in real Spark: Avro and Protobuf from topics and to topics, with what does not fit."""
+"""Formats of pipelines in real Spark: Avro and Protobuf from and to topics, with conversion errors."""
 
 import json
 from io import BytesIO
@@ -47,7 +47,7 @@ FROM_AVRO_TO_AVRO = """
 """
 
 
-def test_avro_goes_through_once_and_what_does_not_fit_either_way_is_a_dead_letter_with_its_reason(
+def test_avro_is_written_once_and_conversion_errors_are_dead_letters_with_a_reason(
     avro_scene: Scene,
 ) -> None:
     good = {"id": 1, "kind": "SMALL", "at": 1_700_000_000_123, "items": {"a": [1.5, 2.5], "b": []}}
@@ -56,19 +56,21 @@ def test_avro_goes_through_once_and_what_does_not_fit_either_way_is_a_dead_lette
     avro_scene.send(avro(good), avro(other), avro({**good, "id": 3}), cut, b"", None, b"\0\0\0\0\x08rest")
     done = avro_scene.run(FROM_AVRO_TO_AVRO)["avro"]
     assert (done.state, done.error, done.rows_out, done.dead_letters) == (FlowState.DONE, None, 2, 5)
-    avro_scene.forget_last_commit("avro")
+    avro_scene.remove_last_commit("avro")
     assert avro_scene.run(FROM_AVRO_TO_AVRO)["avro"].state is FlowState.DONE
     written = [value for value, _ in avro_scene.raw_records(avro_scene.target)]
     assert sorted(written) == sorted([avro(good), avro(other)])
-    told = {value: headers["barnabas.reason"] for value, headers in avro_scene.raw_records(avro_scene.dead)}
-    assert told[cut].startswith("the value is not Avro of shop.Order: it ends too early, after")
-    assert told[b"\0\0\0\0\x08rest"] == "the value is not Avro of shop.Order: its schema id is 8, not 7"
-    [row] = [value for value in told if value.startswith(b"{")]
+    letters = {
+        value: headers["barnabas.reason"] for value, headers in avro_scene.raw_records(avro_scene.dead)
+    }
+    assert letters[cut].startswith("the value is not Avro of shop.Order: it ends too early, after")
+    assert letters[b"\0\0\0\0\x08rest"] == "the value is not Avro of shop.Order: its schema id is 8, not 7"
+    [row] = [value for value in letters if value.startswith(b"{")]
     assert json.loads(row)["id"] == 3
-    assert told[row] == "the row cannot be Avro of shop.Order: kind is 'HUGE'; it must be SMALL or LARGE"
+    assert letters[row] == "the row cannot be Avro of shop.Order: kind is 'HUGE'; it must be SMALL or LARGE"
 
 
-def test_a_plan_tells_which_columns_are_not_those_of_the_schema(avro_scene: Scene) -> None:
+def test_a_plan_shows_columns_that_differ_from_the_schema(avro_scene: Scene) -> None:
     wrong = FROM_AVRO_TO_AVRO.replace("at, items", "1 AS at, 'x' AS more")
     file = avro_scene.declare(wrong)
     [plan] = pipeline_plan(avro_scene.spark, avro_scene.pipeline)
@@ -115,7 +117,7 @@ FROM_PROTOBUF_TO_PROTOBUF = """
 """
 
 
-def test_protobuf_goes_through_with_what_is_nested_and_what_is_none_fails_a_flow_without_dead_letters(
+def test_nested_protobuf_is_written_and_invalid_bytes_fail_a_flow_without_dead_letters(
     scene: Scene,
 ) -> None:
     file = trip_file()

@@ -1,4 +1,4 @@
-"""Tables of databases in pipelines: each row once, whatever dies, and nothing secret is shown."""
+"""Database tables in pipelines: each row once, even if processes die, and secrets are not shown."""
 
 import logging
 from collections.abc import Iterator
@@ -34,19 +34,19 @@ def derby(spark: SparkSession, tmp_path: Path) -> Iterator[Derby]:
     made = Derby(spark, tmp_path / "derby")
     made.execute(MADE)
     yield made
-    made.let_go()
+    made.shut_down()
 
 
-def test_wherever_the_driver_dies_a_batch_is_written_once(derby: Derby) -> None:
+def test_a_batch_is_written_once_wherever_the_driver_dies(derby: Derby) -> None:
     ids = write_dying_everywhere(derby, "orders")
     assert [row[0] for row in derby.rows("SELECT id FROM orders ORDER BY id")] == ids
     assert derby.rows("SELECT batch FROM barnabas_batches") == [(ids[-1] // 100,)]
 
 
-def test_rows_of_tries_that_do_not_count_are_left_behind(
+def test_rows_of_superseded_attempts_are_discarded(
     spark: SparkSession, derby: Derby, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Each task commits its rows twice, and a driver that is gone some more."""
+    """Each task commits its rows twice, and a former driver some more."""
     real = jdbc._save
 
     def thrice(rows: object, database: object, table: str) -> None:
@@ -64,7 +64,7 @@ def test_rows_of_tries_that_do_not_count_are_left_behind(
     assert derby.rows("SELECT count(*) FROM orders") == [(30,)]
 
 
-def test_a_table_that_is_not_there_is_made_and_one_that_does_not_fit_is_told(
+def test_a_missing_table_is_created_and_an_incompatible_one_is_reported(
     spark: SparkSession, derby: Derby
 ) -> None:
     rows = spark.range(3).selectExpr("id", "'text' AS word")
@@ -75,7 +75,7 @@ def test_a_table_that_is_not_there_is_made_and_one_that_does_not_fit_is_told(
         jdbc.check_table(spark, derby.table("orders"), ["id", "word"])
 
 
-def test_nothing_of_a_batch_that_the_table_refuses_is_there(scene: Scene, derby: Derby) -> None:
+def test_a_batch_that_the_table_rejects_is_written_not_at_all(scene: Scene, derby: Derby) -> None:
     scene.send_ids(0, 10)
     scene.send(b'{"id": 20, "kind": "longer than ten"}')
     failed = scene.run(FLOW.replace("URL", derby.url))["to_jdbc"]
@@ -90,7 +90,7 @@ def test_a_password_is_in_no_plan_status_error_or_log(
 ) -> None:  # fmt: skip
     hidden = "open-sesame"
     monkeypatch.setenv("ORDERS_PASSWORD", hidden)
-    caplog.set_level(logging.INFO)  # below that py4j logs all that goes to Java
+    caplog.set_level(logging.INFO)  # below that level py4j logs all calls to Java
     scene.send(b'{"id": 20, "kind": "longer than ten"}')
     flow = FLOW.replace("URL", derby.url).replace(
         "ORDERS}", "ORDERS, user: me, password: {env: ORDERS_PASSWORD}}"
@@ -99,22 +99,22 @@ def test_a_password_is_in_no_plan_status_error_or_log(
     status = scene.run(flow)["to_jdbc"]
     assert status.state is FlowState.FAILED, "it was reached, and refused the row"
     plans = pipeline_plan(scene.spark, scene.pipeline)
-    said = capfd.readouterr()
+    output = capfd.readouterr()
     state = "".join(
         position.read_text(errors="replace")
         for position in (scene.home / "state").rglob("*")
         if position.is_file()
     )
-    for text in (said.out, said.err, caplog.text, state, repr(status), repr(plans), repr(scene.pipeline)):
+    for text in (output.out, output.err, caplog.text, state, repr(status), repr(plans), repr(scene.pipeline)):
         assert hidden not in text
 
 
 @pytest.mark.long
-def test_each_row_is_there_once_when_the_driver_is_killed(scene: Scene, derby: Derby) -> None:
+def test_each_row_is_written_once_when_the_driver_is_killed(scene: Scene, derby: Derby) -> None:
     scene.send_ids(0, COUNT)
     scene.send(b"broken")
     file = scene.declare(FLOW.replace("URL", derby.url))
-    derby.let_go()
+    derby.shut_down()
     killed = Driver(file)
     killed.wait_for(lambda: (pipeline_status(scene.pipeline)[0].batch or 0) >= 1)
     killed.kill()

@@ -1,4 +1,4 @@
-"""Pipelines whose file is named by a relative path, below directories with names of every kind."""
+"""Pipelines files named by a relative path, below directories with unusual names."""
 
 import json
 from collections.abc import Iterator
@@ -51,7 +51,7 @@ def derby(spark: SparkSession, tmp_path: Path) -> Iterator[Derby]:
     database = Derby(spark, tmp_path / "derby")
     database.execute("CREATE TABLE orders (id BIGINT)")
     yield database
-    database.let_go()
+    database.shut_down()
 
 
 def put(folder: Path, first: int, end: int) -> None:
@@ -74,7 +74,7 @@ def in_files(folder: Path) -> list[int]:
 
 def command(folder: Path, name: str) -> None:
     with Driver(Path("p.yml"), command=name, directory=folder) as driver:
-        assert driver.process.wait(WAIT_S) == 0, driver.told[-4000:]
+        assert driver.process.wait(WAIT_S) == 0, driver.output[-4000:]
 
 
 def test_a_file_is_run_by_its_relative_path(tmp_path: Path) -> None:
@@ -87,7 +87,7 @@ def test_a_file_is_run_by_its_relative_path(tmp_path: Path) -> None:
     assert (folder / ".pipelines" / "table" / "checkpoint").is_dir()
 
 
-def test_what_is_taken_from_a_database_is_found_below_such_directories(
+def test_the_database_extract_is_found_below_such_directories(
     spark: SparkSession, derby: Derby, tmp_path: Path
 ) -> None:
     folder = made(tmp_path / ODD)

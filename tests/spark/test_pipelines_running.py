@@ -1,4 +1,4 @@
-"""How pipelines run: windows and late events, triggers, being stopped and being killed."""
+"""Running pipelines: windows and late events, triggers, stops and kills."""
 
 import json
 import re
@@ -60,7 +60,7 @@ def totals(scene: Scene) -> list[tuple[str, int]]:
     return sorted((row["start"], row["total"]) for row in rows)
 
 
-def test_a_window_is_written_when_the_watermark_has_passed_and_late_events_do_not_change_it(
+def test_a_window_is_written_after_the_watermark_and_late_events_do_not_change_it(
     scene: Scene,
 ) -> None:
     scene.send(event("10:00"), event("10:04", 2), b"broken", event("11:00"))
@@ -72,7 +72,7 @@ def test_a_window_is_written_when_the_watermark_has_passed_and_late_events_do_no
     assert totals(scene) == [("10:00", 3), ("11:00", 1)]
 
 
-def test_a_plan_tells_what_would_be_read_and_written_and_leaves_no_trace(scene: Scene) -> None:
+def test_a_plan_shows_what_would_be_read_and_written_and_leaves_no_files(scene: Scene) -> None:
     scene.send_ids(0, 5)
     wrong = "\n  wrong:\n    from: {topic: SOURCE, format: raw}\n    sql: SELECT\n    to: {delta: never}\n"
     scene.declare(THREE + wrong)
@@ -86,7 +86,9 @@ def test_a_plan_tells_what_would_be_read_and_written_and_leaves_no_trace(scene: 
     assert not (scene.home / "table").exists()
 
 
-def test_a_flow_that_runs_once_takes_all_in_one_batch_and_a_plan_goes_on_behind_it(scene: Scene) -> None:
+def test_a_flow_that_runs_once_reads_everything_in_one_batch_and_a_plan_continues_after_it(
+    scene: Scene,
+) -> None:
     scene.send_ids(0, 10)
     flow = ENDLESS.replace("{interval: 100 milliseconds}", "once").replace(", batch_rows_max: 50", "")
     done = scene.run(flow)["endless"]
@@ -95,7 +97,7 @@ def test_a_flow_that_runs_once_takes_all_in_one_batch_and_a_plan_goes_on_behind_
     assert plan.offsets == ((scene.source, 0, 5, 5), (scene.source, 1, 5, 5))
 
 
-def test_a_flow_with_an_interval_runs_until_it_is_stopped_and_then_goes_on(scene: Scene) -> None:
+def test_a_flow_with_an_interval_runs_until_stopped_and_continues_later(scene: Scene) -> None:
     scene.send_ids(0, 100)
     for end in (100, 200):
         stopping = Event()
@@ -110,7 +112,7 @@ def test_a_flow_with_an_interval_runs_until_it_is_stopped_and_then_goes_on(scene
         scene.send_ids(100, 200)
 
 
-def test_files_flow_into_a_topic_and_python_transforms_them(scene: Scene) -> None:
+def test_files_are_written_to_a_topic_and_transformed_in_python(scene: Scene) -> None:
     (scene.home / "in").mkdir()
     (scene.home / "in" / "a.csv").write_text("1,one\nno number,x\n")
     (scene.home / "shouting.py").write_text(
@@ -150,22 +152,22 @@ def test_each_sink_has_each_row_once_when_the_driver_is_killed(scene: Scene) -> 
     assert sorted(value for value, _ in scene.records(scene.dead)) == 3 * ["broken"] + 3 * ["more"]
 
 
-def test_sigterm_lets_the_batch_end_and_metrics_and_status_are_there_meanwhile(scene: Scene) -> None:
+def test_sigterm_completes_the_batch_and_metrics_and_status_are_available_meanwhile(scene: Scene) -> None:
     scene.send_ids(0, COUNT)
     driver = Driver(scene.declare(ENDLESS), "--metrics-port", "0")
     driver.wait_for(lambda: pipeline_status(scene.pipeline)[0].lag == 0)
     assert pipeline_status(scene.pipeline)[0].state is FlowState.RUNNING
-    [url] = [line.split()[1] for line in driver.told.splitlines() if line.startswith("metrics: ")]
+    [url] = [line.split()[1] for line in driver.output.splitlines() if line.startswith("metrics: ")]
     driver.wait_for(
         lambda: b'rows_written{flow="endless"} %d.0' % COUNT in urllib.request.urlopen(url).read()
     )
     driver.process.send_signal(signal.SIGTERM)
-    assert driver.process.wait(WAIT_S) == 0, driver.told[-4000:]
+    assert driver.process.wait(WAIT_S) == 0, driver.output[-4000:]
     assert pipeline_status(scene.pipeline)[0].state is FlowState.STOPPED
     assert len(scene.records(scene.target)) == COUNT
 
 
-def test_on_a_terminal_a_bar_tells_how_far_a_flow_is_and_how_fast(scene: Scene) -> None:
+def test_a_bar_on_a_terminal_shows_progress_and_rate(scene: Scene) -> None:
     scene.send_ids(0, COUNT)
     file = scene.declare(ENDLESS.replace("100 milliseconds", "1000 days"))
     with Terminal() as terminal, Driver(file, terminal=terminal.stream) as driver:

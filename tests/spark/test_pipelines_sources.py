@@ -1,4 +1,4 @@
-"""What pipelines read, in real Spark: schemas of samples, CSV of topics, Parquet files; and rows that are updated."""
+"""Sources of pipelines in real Spark: sampled schemas, CSV in topics, Parquet files; and updated rows."""
 
 import json
 
@@ -21,7 +21,7 @@ def values(scene: Scene, topic: str) -> list[object]:
     return [json.loads(value) for value, _ in scene.records(topic)]
 
 
-def test_a_schema_is_taken_from_the_first_sample_and_another_one_does_not_change_it(scene: Scene) -> None:
+def test_a_schema_is_inferred_from_the_first_sample_and_kept(scene: Scene) -> None:
     scene.send(b'{"id": 1, "kind": "a"}', b"no json", b'{"id": 2, "at": {"x": 0.5}}')
     scene.declare(INFERRED)
     [first] = pipeline_plan(scene.spark, scene.pipeline)
@@ -39,16 +39,16 @@ def test_a_schema_is_taken_from_the_first_sample_and_another_one_does_not_change
     assert sorted(value for value, _ in scene.records(scene.dead)) == ["no json", '{"id": "text", "more": 1}']
     assert pinned.read_text() == kept
     pinned.unlink()
-    [anew] = pipeline_plan(scene.spark, scene.pipeline)
-    assert anew.schema == "at struct<x:double>, id string, kind string, more bigint"
+    [second_run] = pipeline_plan(scene.spark, scene.pipeline)
+    assert second_run.schema == "at struct<x:double>, id string, kind string, more bigint"
 
 
-def test_the_command_shows_the_schema_of_a_sample_which_later_runs_have_too(scene: Scene) -> None:
+def test_the_command_shows_the_inferred_schema_that_later_runs_use(scene: Scene) -> None:
     scene.send(b'{"id": 1, "kind": "a"}')
     with Driver(scene.declare(INFERRED), command="plan") as planned:
-        assert planned.process.wait(WAIT_S) == 0, planned.told[-4000:]
+        assert planned.process.wait(WAIT_S) == 0, planned.output[-4000:]
     what = f"inferred: topic {scene.source} -> topic {scene.target} (available_now)"
-    assert f"{what}\n  rows: id bigint, kind string\n" in planned.told
+    assert f"{what}\n  rows: id bigint, kind string\n" in planned.output
     pinned = scene.home / "state" / "inferred" / "schema.json"
     kept = pinned.read_text()
     for number in (2, 3):
@@ -63,14 +63,14 @@ def test_the_command_shows_the_schema_of_a_sample_which_later_runs_have_too(scen
     assert pinned.read_text() == kept
 
 
-def test_without_json_there_is_no_schema_and_the_plan_says_what_to_do(scene: Scene) -> None:
+def test_without_json_there_is_no_schema_and_the_plan_has_a_hint(scene: Scene) -> None:
     scene.send(b"no json")
     file = scene.declare(INFERRED)
     [plan] = pipeline_plan(scene.spark, scene.pipeline)
     assert plan.error == f"{file}:6: topic {scene.source} has no JSON to take a schema from; say schema:"
 
 
-def test_a_flow_that_cannot_be_planned_leaves_the_plans_of_others(scene: Scene) -> None:
+def test_a_flow_that_cannot_be_planned_does_not_prevent_other_plans(scene: Scene) -> None:
     scene.send(b'{"id": 1}')
     lost = INFERRED.replace("inferred:", "lost:").replace("SOURCE", "there-is-no-such-topic")
     hidden = INFERRED.replace("inferred:", "hidden:").replace("{topic: TARGET}", "{parquet: out}")
@@ -82,7 +82,7 @@ def test_a_flow_that_cannot_be_planned_leaves_the_plans_of_others(scene: Scene) 
     assert (last.error, last.schema) == (None, "id bigint")
 
 
-def test_csv_of_a_topic_is_rows_and_what_does_not_fit_is_a_dead_letter(scene: Scene) -> None:
+def test_csv_in_a_topic_becomes_rows_and_conversion_errors_dead_letters(scene: Scene) -> None:
     bad = [b"x,word", b"1,too,2026-01-01,many", b"3,no day,monday", b"\xff,bytes"]
     scene.send(b"1,one,2026-01-01", b'2,"a, b",', *bad)
     flow = """
@@ -105,7 +105,7 @@ def test_csv_of_a_topic_is_rows_and_what_does_not_fit_is_a_dead_letter(scene: Sc
     }
 
 
-def test_parquet_files_are_read_once_each_and_those_that_come_later_too(scene: Scene) -> None:
+def test_parquet_files_are_read_once_including_later_ones(scene: Scene) -> None:
     (scene.home / "in").mkdir()
     flow = """
   files:
@@ -127,7 +127,7 @@ def test_parquet_files_are_read_once_each_and_those_that_come_later_too(scene: S
     assert values(scene, scene.dead) == [{"id": 2, "tags": [], "count": 0}]
 
 
-def test_with_output_mode_update_each_batch_gives_the_totals_that_it_changed(scene: Scene) -> None:
+def test_with_output_mode_update_each_batch_has_the_changed_totals(scene: Scene) -> None:
     flow = """
   counts:
     from: {topic: SOURCE, format: json, schema: 'kind STRING'}

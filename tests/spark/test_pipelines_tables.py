@@ -1,4 +1,4 @@
-"""Tables as sources of pipelines: each row that is added is written once."""
+"""Tables as sources of pipelines: each added row is written once."""
 
 import json
 from collections.abc import Callable, Iterator
@@ -39,7 +39,7 @@ FROM_TOPIC = """
 
 
 def forever(begun: str) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
-    """What a worker does until it is killed; it tells by a file that it has begun."""
+    """A worker that runs until it is killed, and creates a file when it has started."""
 
     def wait(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         import pathlib
@@ -58,7 +58,7 @@ def derby(spark: SparkSession, tmp_path: Path) -> Iterator[Derby]:
     made = Derby(spark, tmp_path / "derby")
     made.execute("CREATE TABLE orders (id BIGINT, kind VARCHAR(10))")
     yield made
-    made.let_go()
+    made.shut_down()
 
 
 def insert(derby: Derby, first: int, end: int) -> None:
@@ -77,7 +77,7 @@ def written(scene: Scene) -> list[int]:
     return sorted(row["id"] for row in rows)
 
 
-def test_what_is_appended_to_a_delta_table_is_written_once(scene: Scene) -> None:
+def test_rows_appended_to_a_delta_table_are_written_once(scene: Scene) -> None:
     append(scene, 0, 10)
     append(scene, 10, 20)
     scene.declare(FROM_DELTA)
@@ -86,7 +86,7 @@ def test_what_is_appended_to_a_delta_table_is_written_once(scene: Scene) -> None
     first = scene.run(FROM_DELTA)["from_delta"]
     assert (first.state, first.error, first.batch, first.rows_out) == (FlowState.DONE, None, 1, 20)
     append(scene, 20, 30)
-    scene.forget_last_commit("from_delta")
+    scene.remove_last_commit("from_delta")
     DeltaTable(scene.home / "table").optimize.compact()
     second = scene.run(FROM_DELTA)["from_delta"]
     assert (second.state, second.error) == (FlowState.DONE, None)
@@ -101,7 +101,7 @@ def test_what_is_appended_to_a_delta_table_is_written_once(scene: Scene) -> None
     assert written(scene) == list(range(32))
 
 
-def test_a_flow_may_begin_behind_all_rows_of_a_delta_table(scene: Scene) -> None:
+def test_a_flow_may_start_after_all_rows_of_a_delta_table(scene: Scene) -> None:
     append(scene, 0, 10)
     latest = FROM_DELTA.replace("table,", "table, starting: latest,")
     assert scene.run(latest)["from_delta"].error is None
@@ -110,14 +110,14 @@ def test_a_flow_may_begin_behind_all_rows_of_a_delta_table(scene: Scene) -> None
     assert written(scene) == list(range(10, 15))
 
 
-def test_rows_that_come_to_a_database_are_written_once(scene: Scene, derby: Derby) -> None:
+def test_rows_added_to_a_database_are_written_once(scene: Scene, derby: Derby) -> None:
     flow = FROM_JDBC.replace("URL", derby.url)
     assert scene.run(flow)["from_jdbc"].error is None
     insert(derby, 0, 10)
     assert scene.run(flow)["from_jdbc"].error is None
-    scene.forget_last_commit("from_jdbc")
+    scene.remove_last_commit("from_jdbc")
     insert(derby, 10, 20)
-    (scene.home / "state" / "from_jdbc" / "taking").mkdir()  # as a take that was cut off leaves it
+    (scene.home / "state" / "from_jdbc" / "taking").mkdir()  # as an interrupted extract leaves it
     done = scene.run(flow)["from_jdbc"]
     assert (done.state, done.error) == (FlowState.DONE, None)
     assert written(scene) == list(range(20))
@@ -127,7 +127,7 @@ def test_rows_that_come_to_a_database_are_written_once(scene: Scene, derby: Derb
     )
 
 
-def test_a_slow_database_holds_up_no_other_flow(
+def test_a_slow_database_does_not_delay_other_flows(
     scene: Scene, derby: Derby, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     others_done, take = Event(), Takes.take
@@ -149,7 +149,7 @@ def test_a_slow_database_holds_up_no_other_flow(
     assert written(scene) == list(range(20))
 
 
-def test_a_take_under_way_is_called_off_when_the_pipeline_is_stopped(
+def test_a_running_extract_is_cancelled_when_the_pipeline_is_stopped(
     scene: Scene, derby: Derby, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     stopping, begun = Event(), tmp_path / "begun"
@@ -174,7 +174,7 @@ def test_a_take_under_way_is_called_off_when_the_pipeline_is_stopped(
     assert written(scene) == list(range(5))
 
 
-def test_a_flow_with_an_interval_asks_a_database_until_it_is_stopped(scene: Scene, derby: Derby) -> None:
+def test_a_flow_with_an_interval_polls_a_database_until_stopped(scene: Scene, derby: Derby) -> None:
     insert(derby, 0, 10)
     stopping, inserted = Event(), Event()
 

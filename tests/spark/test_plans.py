@@ -1,6 +1,6 @@
-"""Never wrong results: whatever Spark makes of frames of ours is what plain Python makes of the same rows.
+"""Spark plans over our frames have the results of plain Python over the same rows.
 
-Frames of both transports, in one query and one after the other: filters, unions, joins with themselves, caches.
+Frames of both transports, in one query and one after the other: filters, unions, self joins, caches.
 """
 
 from collections import Counter
@@ -18,12 +18,12 @@ from support.source_rows import SourceRow, consumed_rows, fill, source_options
 
 PARTITIONS_COUNT = 3
 TRANSPORTS = ("fetch", "files")
-#: A row of a plan: its partition and offset.
-Place = tuple[int, int]
+#: Key of a plan's row: its partition and offset.
+PartitionKey = tuple[int, int]
 
 
 class Filled(NamedTuple):
-    """A frame of a topic by each transport, planned once, and the rows in plain Python."""
+    """A frame of a topic over each transport, planned once, and the rows in plain Python."""
 
     frames: Mapping[str, DataFrame]
     rows: list[SourceRow]
@@ -44,7 +44,7 @@ def filled(spark: SparkSession, broker: EmbeddedBroker) -> Filled:
 
 
 class Condition(NamedTuple):
-    """In SQL, and the same in Python."""
+    """A condition in SQL and in Python."""
 
     sql: str
     holds: Callable[[SourceRow], Any]
@@ -64,7 +64,7 @@ CONDITIONS = st.one_of(
 
 @dataclass(frozen=True)
 class Scan:
-    """A frame as it was read, by a transport."""
+    """A frame as read over one transport."""
 
     transport: str
     condition: Condition | None
@@ -72,7 +72,7 @@ class Scan:
 
 @dataclass(frozen=True)
 class Combined:
-    """Two plans into one."""
+    """Two plans combined."""
 
     how: str
     left: "Plan"
@@ -81,7 +81,7 @@ class Combined:
 
 @dataclass(frozen=True)
 class Cached:
-    """A plan that is kept in memory when it has run."""
+    """A plan that is cached when it has run."""
 
     plan: "Plan"
 
@@ -97,7 +97,7 @@ PLANS = st.recursive(
 
 
 class Run:
-    """Plans in Spark and in Python; ends what was cached."""
+    """Plans in Spark and in Python; unpersists cached frames at the end."""
 
     def __init__(self, filled: Filled) -> None:
         self._filled = filled
@@ -119,7 +119,7 @@ class Run:
                 return combined
         return left.alias("a").join(right.alias("b"), ["partition", "offset"], plan.how)
 
-    def partitions(self, plan: Plan) -> Counter[Place]:
+    def partitions(self, plan: Plan) -> Counter[PartitionKey]:
         match plan:
             case Scan(_, condition):
                 rows = (row for row in self._filled.rows if condition is None or condition.holds(row))
@@ -160,17 +160,17 @@ WHOLE = Scan("fetch", None)
 @example(Combined("inner", Combined("union", WHOLE, HALF), Scan("files", None)))
 def test_a_plan_has_the_rows_of_plain_python_however_often_it_runs(filled: Filled, plan: Plan) -> None:
     run = Run(filled)
-    frame, wanted = run.frame(plan), sorted(run.partitions(plan).elements())
+    frame, expected = run.frame(plan), sorted(run.partitions(plan).elements())
     try:
-        assert frame.count() == len(wanted)
-        assert sorted(map(tuple, frame.collect())) == wanted
+        assert frame.count() == len(expected)
+        assert sorted(map(tuple, frame.collect())) == expected
     finally:
         run.end()
 
 
 @settings(few, max_examples=2)
 @given(CONDITIONS, CONDITIONS, st.integers(0, 20))
-def test_what_was_asked_of_a_frame_before_says_nothing_about_what_it_has(
+def test_earlier_queries_on_a_frame_do_not_affect_its_rows(
     filled: Filled, one: Condition, other: Condition, limit: int
 ) -> None:
     rows = filled.rows
@@ -197,7 +197,7 @@ def partitions_of(rows: list[SourceRow]) -> Iterator[tuple[int, list[SourceRow]]
         yield index, [row for row in rows if row.partition == index]
 
 
-def test_sums_and_pairs_are_those_of_plain_python(filled: Filled) -> None:
+def test_sums_and_pairs_equal_those_of_plain_python(filled: Filled) -> None:
     frame = filled.frames["fetch"]
     found = frame.groupBy("partition").agg({"offset": "sum", "value": "count"}).orderBy("partition").collect()
     assert [tuple(row) for row in found] == [

@@ -1,4 +1,4 @@
-"""Topics that are deleted and created again under a stream's checkpoint, on a real session by both transports."""
+"""Topics recreated under a stream's checkpoint, on a real session over both transports."""
 
 import json
 from pathlib import Path
@@ -39,7 +39,7 @@ def recreate(broker: EmbeddedBroker, topic: str, count: int) -> None:
 
 
 def read_then_recreate(broker: EmbeddedBroker, topic: str, stream: Stream, count: int) -> list[str]:
-    """A stopped query has read 100 records; return the ids of the topic before and now."""
+    """Let a query read 100 records and stop, then recreate the topic; return both topic ids."""
     broker.create_topic(topic, 2)
     fill(broker.bootstrap, topic, 100, 2)
     stream.run()
@@ -62,7 +62,7 @@ def test_a_topic_recreated_while_the_query_was_stopped_fails_it(
 
 
 @pytest.mark.parametrize("count", [40, 100, 400])
-def test_or_it_is_read_from_its_beginning(
+def test_with_fail_on_data_loss_false_a_recreated_topic_is_read_from_its_start(
     broker: EmbeddedBroker, topic: str, stream: Stream, count: int
 ) -> None:
     read_then_recreate(broker, topic, stream, count)
@@ -74,7 +74,9 @@ def test_or_it_is_read_from_its_beginning(
     assert stream.rows == consumed_rows(broker.bootstrap, topic)
 
 
-def test_or_in_batches_of_a_limit(broker: EmbeddedBroker, topic: str, stream: Stream) -> None:
+def test_with_a_limit_a_recreated_topic_is_read_in_batches(
+    broker: EmbeddedBroker, topic: str, stream: Stream
+) -> None:
     read_then_recreate(broker, topic, stream, 400)
     stream.options |= {**LENIENT, "maxOffsetsPerTrigger": "150"}
     stream.run()
@@ -91,14 +93,14 @@ def test_a_topic_recreated_under_a_running_query_fails_it(
     try:
         until(lambda: len(stream.rows) == 100 or query.exception())
         recreate(broker, topic, 400)
-        with pytest.raises(StreamingQueryException):  # while there is no such topic, that is the error
+        with pytest.raises(StreamingQueryException):  # while the topic does not exist, that is the error
             query.awaitTermination(60)
     finally:
         query.stop()
     assert len(stream.rows) == 100
 
 
-def test_or_the_running_query_reads_it_from_its_beginning(
+def test_with_fail_on_data_loss_false_the_running_query_reads_a_recreated_topic_from_its_start(
     broker: EmbeddedBroker, topic: str, stream: Stream
 ) -> None:
     broker.create_topic(topic, 2)
@@ -116,7 +118,7 @@ def test_or_the_running_query_reads_it_from_its_beginning(
     assert rows == consumed_rows(broker.bootstrap, topic)
 
 
-def test_a_batch_that_was_not_committed_is_not_repeated_from_the_new_topic(
+def test_an_uncommitted_batch_is_not_repeated_from_the_new_topic(
     broker: EmbeddedBroker, topic: str, stream: Stream
 ) -> None:
     read_then_recreate(broker, topic, stream, 400)
@@ -130,7 +132,7 @@ def test_a_batch_that_was_not_committed_is_not_repeated_from_the_new_topic(
     assert stream.rows == consumed_rows(broker.bootstrap, topic)
 
 
-def test_a_checkpoint_without_ids_goes_on(broker: EmbeddedBroker, topic: str, stream: Stream) -> None:
+def test_a_checkpoint_without_ids_continues(broker: EmbeddedBroker, topic: str, stream: Stream) -> None:
     broker.create_topic(topic, 2)
     fill(broker.bootstrap, topic, 100, 2)
     stream.run()
@@ -147,7 +149,7 @@ def test_a_checkpoint_without_ids_goes_on(broker: EmbeddedBroker, topic: str, st
         stream.run()
 
 
-def test_a_batch_query_with_offsets_does_not_ask_for_ids(
+def test_a_batch_query_with_offsets_requests_no_ids(
     spark: SparkSession, broker: EmbeddedBroker, topic: str, stream: Stream
 ) -> None:
     read_then_recreate(broker, topic, stream, 400)
@@ -156,9 +158,7 @@ def test_a_batch_query_with_offsets_does_not_ask_for_ids(
     assert frame.count() == 300
 
 
-def test_partitions_that_are_assigned_are_compared_too(
-    broker: EmbeddedBroker, topic: str, stream: Stream
-) -> None:
+def test_assigned_partitions_are_checked(broker: EmbeddedBroker, topic: str, stream: Stream) -> None:
     del stream.options["subscribe"]
     stream.options["assign"] = json.dumps({topic: [1]})
     read_then_recreate(broker, topic, stream, 400)
@@ -166,6 +166,6 @@ def test_partitions_that_are_assigned_are_compared_too(
         stream.run()
     stream.options |= LENIENT
     stream.run()
-    wanted = consumed_rows(broker.bootstrap, topic)
+    expected = consumed_rows(broker.bootstrap, topic)
     tp = TopicPartition(topic, 1)
-    assert stream.rows == [row for row in wanted if (row.topic, row.partition) == tp]
+    assert stream.rows == [row for row in expected if (row.topic, row.partition) == tp]

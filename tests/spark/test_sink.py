@@ -1,4 +1,4 @@
-"""`df.write.format("barnabas")`: what is written is what other clients read."""
+"""`df.write.format("barnabas")`: other clients read what it writes."""
 
 import datetime
 from collections.abc import Iterator
@@ -19,7 +19,7 @@ EXACTLY_ONCE = {"delivery": "exactly-once"}
 def read(
     broker: EmbeddedBroker, topic: str, partitions_count: int, isolation: str = "read_committed"
 ) -> list[Message]:
-    """All records of a topic, partition after partition."""
+    """Return all records of a topic, by partition."""
     consumer = Consumer(
         {
             "bootstrap.servers": broker.bootstrap,
@@ -80,7 +80,7 @@ def test_rows_arrive_with_keys_values_and_headers(
             assert message.partition() == partition_for_key(message.key(), 3)
 
 
-def test_each_row_may_say_its_topic_partition_and_time(
+def test_each_row_may_have_its_topic_partition_and_timestamp(
     spark: SparkSession, broker: EmbeddedBroker, names: Iterator[str]
 ) -> None:
     topics = [next(names), next(names)]
@@ -122,7 +122,7 @@ def test_compressed_rows_arrive(spark: SparkSession, broker: EmbeddedBroker, top
     assert len(read(broker, topic, 1)) == 1_000
 
 
-def test_a_job_that_fails_leaves_nothing_behind(
+def test_a_failed_job_leaves_no_visible_records(
     spark: SparkSession, broker: EmbeddedBroker, topic: str
 ) -> None:
     broker.create_topic(topic)
@@ -157,7 +157,7 @@ def test_a_write_with_a_batch_id_is_done_once(
         (["'a' value", "7 partition"], {}, "column partition: 7 is out of range; .* has partitions 0 to 0"),
     ],
 )
-def test_what_cannot_be_written_is_named(
+def test_invalid_columns_are_reported(
     spark: SparkSession,
     broker: EmbeddedBroker,
     topic: str,
@@ -170,7 +170,7 @@ def test_what_cannot_be_written_is_named(
         write(spark.range(1).selectExpr(*columns), broker, **{"topic": topic, **options})
 
 
-def test_a_topic_that_is_not_there_is_named(spark: SparkSession, topic: str) -> None:
+def test_a_missing_topic_is_reported(spark: SparkSession, topic: str) -> None:
     with (
         EmbeddedBroker({"auto.create.topics.enable": "false"}) as strict,
         pytest.raises(PySparkException, match=f"topic '{topic}' cannot be written to"),
@@ -178,20 +178,22 @@ def test_a_topic_that_is_not_there_is_named(spark: SparkSession, topic: str) -> 
         write(spark.range(1).selectExpr("'a' value"), strict, topic)
 
 
-def test_a_record_that_is_too_large_is_named(spark: SparkSession, broker: EmbeddedBroker, topic: str) -> None:
+def test_a_record_that_is_too_large_is_reported(
+    spark: SparkSession, broker: EmbeddedBroker, topic: str
+) -> None:
     broker.create_topic(topic)
     with pytest.raises(PySparkException, match=r"larger than max\.message\.bytes"):
         write(spark.range(1).selectExpr("repeat('x', 2000000) value"), broker, topic)
 
 
-def test_only_mode_append_is_taken(spark: SparkSession, broker: EmbeddedBroker, topic: str) -> None:
+def test_only_mode_append_is_supported(spark: SparkSession, broker: EmbeddedBroker, topic: str) -> None:
     frame = spark.range(1).selectExpr("'a' value")
     writer = frame.write.format("barnabas").option("kafka.bootstrap.servers", broker.bootstrap)
     with pytest.raises(AnalysisException, match="mode overwrite is not supported"):
         writer.option("topic", topic).mode("overwrite").save()
 
 
-def test_a_timestamp_of_a_row_is_taken_only_when_asked_for(
+def test_row_timestamps_are_used_only_on_request(
     spark: SparkSession, broker: EmbeddedBroker, topic: str
 ) -> None:
     broker.create_topic(topic)

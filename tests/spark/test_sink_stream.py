@@ -1,4 +1,4 @@
-"""`df.writeStream.format("barnabas")`: each input is written once, whichever way the stream ends and begins again."""
+"""`df.writeStream.format("barnabas")`: each input is written once, however the stream ends and restarts."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -17,7 +17,7 @@ COUNT = 300
 
 @pytest.fixture
 def topics(broker: EmbeddedBroker, names: Iterator[str]) -> tuple[str, str]:
-    """One with inputs and one for outputs."""
+    """Create a topic with inputs and one for outputs."""
     source, sink = next(names), next(names)
     for name in (source, sink):
         broker.create_topic(name, 2)
@@ -38,7 +38,7 @@ def stream(spark: SparkSession, broker: EmbeddedBroker, topic: str) -> DataFrame
 
 
 def copy(rows: DataFrame, broker: EmbeddedBroker, topic: str, checkpoint: Path, **options: Any) -> None:
-    """Write all that there is by now."""
+    """Write all available rows."""
     writer = rows.writeStream.format("barnabas").option("kafka.bootstrap.servers", broker.bootstrap)
     writer = writer.option("topic", topic).option("checkpointLocation", str(checkpoint)).options(**options)
     writer.trigger(availableNow=True).start().awaitTermination()
@@ -54,7 +54,7 @@ def transactional_ids(broker: EmbeddedBroker) -> set[str]:
     return {each.transactional_id for each in broker.client.transactions.list()}
 
 
-def test_a_stream_goes_on_where_it_ended(
+def test_a_stream_continues_where_it_ended(
     spark: SparkSession, broker: EmbeddedBroker, topics: tuple[str, str], tmp_path: Path
 ) -> None:
     source, sink = topics
@@ -68,7 +68,7 @@ def test_a_stream_goes_on_where_it_ended(
     assert all(name.startswith("barnabas-spark-") for name in fresh)
 
 
-def test_a_batch_that_spark_has_forgotten_to_be_done_is_not_written_again(
+def test_a_batch_whose_commit_spark_has_lost_is_not_written_again(
     spark: SparkSession, broker: EmbeddedBroker, topics: tuple[str, str], tmp_path: Path
 ) -> None:
     source, sink = topics
@@ -125,7 +125,7 @@ def test_a_stream_after_a_shuffle_is_written_once(
     assert committed(broker, sink) == list(range(COUNT))
 
 
-def test_output_mode_complete_is_refused(
+def test_output_mode_complete_is_rejected(
     spark: SparkSession, broker: EmbeddedBroker, topics: tuple[str, str], tmp_path: Path
 ) -> None:
     counts = stream(spark, broker, topics[0]).groupBy("value").count().selectExpr("value")

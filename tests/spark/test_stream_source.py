@@ -1,4 +1,4 @@
-"""`spark.readStream.format("barnabas")` on a real session: micro-batches, restarts, topics that change meanwhile."""
+"""`spark.readStream.format("barnabas")` on a real session: micro-batches, restarts, changing topics."""
 
 import json
 from pathlib import Path
@@ -21,9 +21,7 @@ def stream(spark: SparkSession, broker: EmbeddedBroker, topic: str, tmp_path: Pa
     return Stream(spark, source_options(broker.bootstrap, topic), tmp_path)
 
 
-def test_a_query_goes_on_where_its_checkpoint_says(
-    broker: EmbeddedBroker, topic: str, stream: Stream
-) -> None:
+def test_a_query_continues_at_its_checkpoint(broker: EmbeddedBroker, topic: str, stream: Stream) -> None:
     broker.create_topic(topic, 2)
     for _ in range(3):
         fill(broker.bootstrap, topic, 40, 2)
@@ -33,7 +31,7 @@ def test_a_query_goes_on_where_its_checkpoint_says(
     assert len(stream.batches) == 3
 
 
-def test_no_batch_takes_more_than_its_limit(broker: EmbeddedBroker, topic: str, stream: Stream) -> None:
+def test_no_batch_exceeds_its_limit(broker: EmbeddedBroker, topic: str, stream: Stream) -> None:
     broker.create_topic(topic, 2)
     fill(broker.bootstrap, topic, 100, 2)
     stream.options["maxOffsetsPerTrigger"] = "30"
@@ -57,7 +55,7 @@ def test_batches_wait_for_enough_records(broker: EmbeddedBroker, topic: str, str
     assert [len(rows) for rows in stream.batches.values()] == [10, 30]
 
 
-def test_a_batch_that_was_not_committed_comes_again_as_it_was(
+def test_an_uncommitted_batch_is_repeated_unchanged(
     broker: EmbeddedBroker, topic: str, stream: Stream
 ) -> None:
     broker.create_topic(topic, 2)
@@ -73,7 +71,7 @@ def test_a_batch_that_was_not_committed_comes_again_as_it_was(
     assert next(iter(stream.batches.items())) == (2, before[2])
 
 
-def test_a_query_goes_on_from_the_connectors_checkpoint(
+def test_a_query_continues_from_the_connectors_checkpoint(
     broker: EmbeddedBroker, topic: str, stream: Stream
 ) -> None:
     broker.create_topic(topic, 2)
@@ -89,7 +87,7 @@ def test_a_query_goes_on_from_the_connectors_checkpoint(
     assert [(row.partition, row.offset) for row in stream.rows] == [(0, 7), (0, 8), (0, 9)]
 
 
-def test_a_query_begins_with_what_comes_unless_told_otherwise(
+def test_a_query_starts_at_the_latest_offset_by_default(
     broker: EmbeddedBroker, topic: str, stream: Stream
 ) -> None:
     broker.create_topic(topic)
@@ -101,7 +99,7 @@ def test_a_query_begins_with_what_comes_unless_told_otherwise(
     assert [row.offset for row in stream.rows] == [10, 11, 12, 13, 14]
 
 
-def test_partitions_that_come_in_mid_stream_are_read_from_their_first_record(
+def test_partitions_added_during_a_query_are_read_from_their_first_record(
     broker: EmbeddedBroker, topic: str, stream: Stream
 ) -> None:
     broker.create_topic(topic)
@@ -122,7 +120,7 @@ def test_partitions_that_come_in_mid_stream_are_read_from_their_first_record(
     assert stream.rows == consumed_rows(broker.bootstrap, topic)
 
 
-def test_topics_that_come_in_mid_stream_are_read_when_the_pattern_fits(
+def test_matching_topics_created_during_a_query_are_read(
     broker: EmbeddedBroker, topic: str, stream: Stream
 ) -> None:
     del stream.options["subscribe"]
@@ -137,7 +135,7 @@ def test_topics_that_come_in_mid_stream_are_read_when_the_pattern_fits(
     ]
 
 
-def test_a_query_outlives_a_restart_of_the_broker(spark: SparkSession, topic: str, tmp_path: Path) -> None:
+def test_a_query_survives_a_restart_of_the_broker(spark: SparkSession, topic: str, tmp_path: Path) -> None:
     with EmbeddedBroker() as broker:
         broker.create_topic(topic)
         fill(broker.bootstrap, topic, 10)
@@ -151,7 +149,7 @@ def test_a_query_outlives_a_restart_of_the_broker(spark: SparkSession, topic: st
         assert stream.rows == consumed_rows(broker.bootstrap, topic)
 
 
-def test_progress_tells_offsets_as_the_connector_does(
+def test_progress_has_offsets_in_the_connectors_format(
     broker: EmbeddedBroker, topic: str, stream: Stream
 ) -> None:
     broker.create_topic(topic, 2)
@@ -162,7 +160,7 @@ def test_progress_tells_offsets_as_the_connector_does(
     assert without_ids(json.loads(source.endOffset)) == {topic: {"0": 10, "1": 10}}
 
 
-def test_progress_can_be_seen_as_a_groups_offsets(
+def test_progress_can_be_committed_as_a_groups_offsets(
     spark: SparkSession, broker: EmbeddedBroker, topic: str, stream: Stream
 ) -> None:
     broker.create_topic(topic, 2)
@@ -182,7 +180,7 @@ def committed(broker: EmbeddedBroker, group: str) -> dict[TopicPartition, int]:
     return {tp: each.offset for tp, each in broker.client.groups.offsets(group).items()}
 
 
-# Losses
+# Data loss
 
 
 def delete_unread(broker: EmbeddedBroker, topic: str, stream: Stream) -> None:
@@ -202,14 +200,16 @@ def test_records_deleted_before_they_were_read_fail_the_query(
         stream.run()
 
 
-def test_or_are_passed_over(broker: EmbeddedBroker, topic: str, stream: Stream) -> None:
+def test_with_fail_on_data_loss_false_deleted_records_are_skipped(
+    broker: EmbeddedBroker, topic: str, stream: Stream
+) -> None:
     delete_unread(broker, topic, stream)
     stream.options["failOnDataLoss"] = "false"
     stream.run()
     assert [row.offset for row in stream.rows] == [*range(10), *range(15, 30)]
 
 
-def test_a_stream_has_no_end_to_be_set(stream: Stream) -> None:
+def test_a_stream_has_no_ending_offsets(stream: Stream) -> None:
     stream.options["endingOffsets"] = "latest"
     with pytest.raises(Exception, match="endingOffsets"):
         stream.run()

@@ -1,4 +1,4 @@
-"""`barnabas spark-submit` runs applications, as people call it."""
+"""`barnabas spark-submit` runs applications."""
 
 import os
 import subprocess
@@ -25,7 +25,9 @@ def run(*arguments: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, env=environment, capture_output=True, text=True, timeout=240, check=False)
 
 
-def test_an_application_runs_with_its_options_and_arguments_and_ends_as_it_ends(tmp_path: Path) -> None:
+def test_an_application_runs_with_its_options_and_arguments_and_its_exit_code_is_returned(
+    tmp_path: Path,
+) -> None:
     application = tmp_path / "application.py"
     application.write_text(APPLICATION)
     settings = [part for key, value in SETTINGS.items() for part in ("--conf", f"{key}={value}")]
@@ -34,6 +36,6 @@ def test_an_application_runs_with_its_options_and_arguments_and_ends_as_it_ends(
     assert ended.returncode == 3
 
 
-def test_sparks_own_options_are_shown_by_spark() -> None:
+def test_sparks_own_options_are_printed_by_spark() -> None:
     ended = run("--", "--help")
     assert "--deploy-mode DEPLOY_MODE" in ended.stdout + ended.stderr

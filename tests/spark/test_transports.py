@@ -1,4 +1,4 @@
-"""Both transports against a consumer of another make, without Spark: what its tasks would be given."""
+"""Both transports compared with a confluent-kafka consumer, without Spark: its tasks are executed directly."""
 
 import random
 from pathlib import Path
@@ -12,6 +12,7 @@ from pyspark_barnabas.option_values import OptionError
 from pyspark_barnabas.source import fetching
 from pyspark_barnabas.source.batch_reader import BatchReader
 from pyspark_barnabas.source.data_loss import DataLossError
+from support.confluent_transactions import transact
 from support.source_rows import (
     WAIT_S,
     consumed_rows,
@@ -23,7 +24,6 @@ from support.source_rows import (
     record,
     source_options,
 )
-from support.transactions_of_others import transact
 from support.waiting import until
 
 TRANSPORTS = ("fetch", "files")
@@ -31,12 +31,12 @@ TRANSPORTS = ("fetch", "files")
 
 @pytest.fixture(params=TRANSPORTS)
 def transport(request: pytest.FixtureRequest, broker: EmbeddedBroker) -> dict[str, str]:
-    """The options of a transport; files are read as far as the broker says."""
+    """Return the options of a transport; files are read up to the broker's log end."""
     return {} if request.param == "fetch" else {"transport": "files", "logDirs": str(broker.directory)}
 
 
 @pytest.mark.parametrize("codec", ["none", "gzip", "snappy", "lz4", "zstd"])
-def test_records_of_every_kind_and_codec_are_as_a_consumer_sees_them(
+def test_records_of_every_kind_and_codec_equal_a_consumers(
     broker: EmbeddedBroker, topic: str, codec: str, transport: dict[str, str]
 ) -> None:
     broker.create_topic(topic, 3)
@@ -46,7 +46,7 @@ def test_records_of_every_kind_and_codec_are_as_a_consumer_sees_them(
     assert rows == consumed_rows(broker.bootstrap, topic)
 
 
-def test_timestamps_of_the_broker_are_told_apart(
+def test_log_append_time_is_distinguished(
     broker: EmbeddedBroker, topic: str, transport: dict[str, str]
 ) -> None:
     broker.create_topic(topic, 1, {"message.timestamp.type": "LogAppendTime"})
@@ -57,7 +57,7 @@ def test_timestamps_of_the_broker_are_told_apart(
 
 
 @pytest.mark.parametrize("level", ["read_committed", "read_uncommitted"])
-def test_aborted_and_open_transactions_are_seen_only_uncommitted(
+def test_aborted_and_open_transactions_are_read_only_uncommitted(
     broker: EmbeddedBroker, topic: str, level: str, transport: dict[str, str]
 ) -> None:
     broker.create_topic(topic)
@@ -71,12 +71,12 @@ def test_aborted_and_open_transactions_are_seen_only_uncommitted(
     assert len(rows) == (40 + 30 if committed else 40 + 30 + 50 + 5)
 
 
-def test_a_task_may_begin_in_the_midst_of_an_aborted_transaction(
+def test_a_task_may_start_within_an_aborted_transaction(
     broker: EmbeddedBroker, topic: str, transport: dict[str, str]
 ) -> None:
     broker.create_topic(topic)
     transact(broker, topic, topic, "caac")
-    wanted = consumed_rows(broker.bootstrap, topic, committed=True)
+    expected = consumed_rows(broker.bootstrap, topic, committed=True)
     for low in range(0, 44, 3):
         for high in (low + 1, low + 7, 44):
             start, end = f'{{"{topic}": {{"0": {low}}}}}', f'{{"{topic}": {{"0": {min(high, 44)}}}}}'
@@ -86,11 +86,11 @@ def test_a_task_may_begin_in_the_midst_of_an_aborted_transaction(
                 "endingOffsets": end,
             }
             rows = read_rows({**source_options(broker.bootstrap, topic, **transport), **given})
-            assert rows == [row for row in wanted if low <= row.offset < high]
+            assert rows == [row for row in expected if low <= row.offset < high]
 
 
 def interleave(bootstrap: str, topic: str, seed: int) -> None:
-    """Transactions of four producers side by side, between records of none."""
+    """Write interleaved transactions of four producers, between non-transactional records."""
     rng = random.Random(seed)
     writers = [producer(bootstrap, transactional_id=f"{topic}-{seed}-{index}") for index in range(4)]
     for writer in writers:
@@ -118,11 +118,11 @@ def interleave(bootstrap: str, topic: str, seed: int) -> None:
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_transactions_side_by_side_are_told_apart(broker: EmbeddedBroker, topic: str, seed: int) -> None:
+def test_interleaved_transactions_are_distinguished(broker: EmbeddedBroker, topic: str, seed: int) -> None:
     broker.create_topic(topic, 2)
     interleave(broker.bootstrap, topic, seed)
-    wanted = consumed_rows(broker.bootstrap, topic, committed=True)
-    assert 0 < len(wanted) < len(consumed_rows(broker.bootstrap, topic))
+    expected = consumed_rows(broker.bootstrap, topic, committed=True)
+    assert 0 < len(expected) < len(consumed_rows(broker.bootstrap, topic))
     options = source_options(broker.bootstrap, topic, kafka_isolation_level="read_committed")
     for given in (
         {},
@@ -130,10 +130,10 @@ def test_transactions_side_by_side_are_told_apart(broker: EmbeddedBroker, topic:
         {"maxRecordsPerPartition": "7", "kafka.max.partition.fetch.bytes": "500"},
         {"transport": "files", "logDirs": str(broker.directory), "minPartitions": "9"},
     ):
-        assert read_rows({**options, **given}) == wanted
+        assert read_rows({**options, **given}) == expected
 
 
-def test_many_small_fetches_read_what_one_reads(broker: EmbeddedBroker, topic: str) -> None:
+def test_many_small_fetches_read_the_same_as_one(broker: EmbeddedBroker, topic: str) -> None:
     broker.create_topic(topic)
     for _ in range(20):
         fill(broker.bootstrap, topic, 25)
@@ -143,14 +143,16 @@ def test_many_small_fetches_read_what_one_reads(broker: EmbeddedBroker, topic: s
     assert read_rows(small) == read_rows(options) == consumed_rows(broker.bootstrap, topic)
 
 
-def test_tasks_are_cut_at_any_offset(broker: EmbeddedBroker, topic: str, transport: dict[str, str]) -> None:
+def test_tasks_may_be_split_at_any_offset(
+    broker: EmbeddedBroker, topic: str, transport: dict[str, str]
+) -> None:
     broker.create_topic(topic, 2)
     fill(broker.bootstrap, topic, 200, 2)
     options = source_options(broker.bootstrap, topic, minPartitions="7", includeHeaders="true", **transport)
     assert read_rows(options) == consumed_rows(broker.bootstrap, topic)
 
 
-def test_segments_are_read_one_after_the_other(
+def test_segments_are_read_consecutively(
     broker: EmbeddedBroker, topic: str, transport: dict[str, str]
 ) -> None:
     broker.create_topic(topic, 1, {"segment.bytes": str(1 << 20)})
@@ -164,7 +166,7 @@ def test_segments_are_read_one_after_the_other(
     assert rows == consumed_rows(broker.bootstrap, topic)
 
 
-def test_starts_and_ends_are_where_they_were_asked_for(
+def test_starting_and_ending_offsets_are_used(
     broker: EmbeddedBroker, topic: str, transport: dict[str, str]
 ) -> None:
     broker.create_topic(topic)
@@ -177,7 +179,7 @@ def test_starts_and_ends_are_where_they_were_asked_for(
     assert [row.offset for row in read_rows({**options, **given})] == list(range(45, 50))
 
 
-def test_a_plan_ends_where_the_log_ended_when_it_was_made(
+def test_a_plan_ends_at_the_log_end_at_its_creation(
     broker: EmbeddedBroker, topic: str, transport: dict[str, str]
 ) -> None:
     broker.create_topic(topic)
@@ -189,7 +191,7 @@ def test_a_plan_ends_where_the_log_ended_when_it_was_made(
     assert len(read_rows(options)) == 20
 
 
-def test_a_missing_topic_is_named(broker: EmbeddedBroker, transport: dict[str, str]) -> None:
+def test_a_missing_topic_is_reported(broker: EmbeddedBroker, transport: dict[str, str]) -> None:
     with pytest.raises(KafkaError, match="not-there"):
         read_rows(source_options(broker.bootstrap, "not-there", **transport))
 
@@ -215,10 +217,10 @@ def test_partitions_can_be_assigned(broker: EmbeddedBroker, topic: str, transpor
     assert {row.partition for row in rows} == {0, 2}
 
 
-# Losses
+# Data loss
 
 
-def test_records_deleted_before_the_start_are_a_loss(
+def test_records_deleted_before_the_start_are_data_loss(
     broker: EmbeddedBroker, topic: str, transport: dict[str, str]
 ) -> None:
     broker.create_topic(topic)
@@ -226,39 +228,39 @@ def test_records_deleted_before_the_start_are_a_loss(
     broker.client.admin.delete_records({TopicPartition(topic, 0): 12})
     options = source_options(broker.bootstrap, topic, **transport)
     assert [row.offset for row in read_rows(options)] == list(range(12, 30))
-    asked = {**options, "startingOffsets": f'{{"{topic}": {{"0": 5}}}}'}
+    requested = {**options, "startingOffsets": f'{{"{topic}": {{"0": 5}}}}'}
     if transport:
         until(lambda: f"{topic} 0 12" in (broker.directory / "log-start-offset-checkpoint").read_text())
     with pytest.raises(DataLossError, match="begins at offset 12 now: offsets 5 to 12 are gone"):
-        read_rows(asked)
-    assert [row.offset for row in read_rows({**asked, "failOnDataLoss": "false"})] == list(range(12, 30))
+        read_rows(requested)
+    assert [row.offset for row in read_rows({**requested, "failOnDataLoss": "false"})] == list(range(12, 30))
 
 
-def test_an_end_beyond_the_log_is_a_loss(
+def test_an_end_beyond_the_log_is_data_loss(
     broker: EmbeddedBroker, topic: str, transport: dict[str, str]
 ) -> None:
     broker.create_topic(topic)
     fill(broker.bootstrap, topic, 10)
-    asked = source_options(broker.bootstrap, topic, **transport)
-    asked |= {"endingOffsets": f'{{"{topic}": {{"0": 15}}}}'}
+    requested = source_options(broker.bootstrap, topic, **transport)
+    requested |= {"endingOffsets": f'{{"{topic}": {{"0": 15}}}}'}
     with pytest.raises(DataLossError, match="ends at offset 10 now"):
-        read_rows(asked)
-    assert len(read_rows({**asked, "failOnDataLoss": "false"})) == 10
+        read_rows(requested)
+    assert len(read_rows({**requested, "failOnDataLoss": "false"})) == 10
 
 
-def test_a_start_beyond_the_log_is_a_loss(broker: EmbeddedBroker, topic: str) -> None:
+def test_a_start_beyond_the_log_is_data_loss(broker: EmbeddedBroker, topic: str) -> None:
     broker.create_topic(topic)
-    asked = source_options(broker.bootstrap, topic) | {"startingOffsets": f'{{"{topic}": {{"0": 15}}}}'}
+    requested = source_options(broker.bootstrap, topic) | {"startingOffsets": f'{{"{topic}": {{"0": 15}}}}'}
     with pytest.raises(DataLossError, match="ends at offset 0, before the start at 15"):
-        read_rows(asked)
+        read_rows(requested)
 
 
-@pytest.mark.parametrize("made_anew", [False, True])
-def test_a_topic_that_was_deleted_after_the_plan_is_a_loss(
+@pytest.mark.parametrize("recreated", [False, True])
+def test_a_topic_deleted_after_the_plan_is_data_loss(
     broker: EmbeddedBroker,
     topic: str,
     transport: dict[str, str],
-    made_anew: bool,
+    recreated: bool,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(fetching, "_UNKNOWN_ATTEMPTS_COUNT", 3)  # each pauses longer than the one before
@@ -267,7 +269,7 @@ def test_a_topic_that_was_deleted_after_the_plan_is_a_loss(
     options = source_options(broker.bootstrap, topic, **transport)
     tasks = BatchReader(options, ("offset",)).partitions()
     broker.delete_topic(topic)
-    if made_anew:
+    if recreated:
         broker.create_topic(topic)
         fill(broker.bootstrap, topic, 20)
     with pytest.raises(DataLossError, match=f"topic '{topic}'"):
@@ -275,13 +277,13 @@ def test_a_topic_that_was_deleted_after_the_plan_is_a_loss(
     assert read_rows({**options, "failOnDataLoss": "false"}, tasks) == []
 
 
-# Trouble on the way
+# Errors
 
 
 @pytest.mark.parametrize(
     "error", ["NOT_LEADER_OR_FOLLOWER", "FENCED_LEADER_EPOCH", "UNKNOWN_TOPIC_OR_PARTITION"]
 )
-def test_a_task_outlives_errors_that_pass(broker: EmbeddedBroker, topic: str, error: str) -> None:
+def test_a_task_survives_retriable_errors(broker: EmbeddedBroker, topic: str, error: str) -> None:
     broker.create_topic(topic)
     fill(broker.bootstrap, topic, 50)
     fault = broker.fail_next("Fetch", error, times=2)
@@ -289,14 +291,14 @@ def test_a_task_outlives_errors_that_pass(broker: EmbeddedBroker, topic: str, er
     assert fault.is_over
 
 
-def test_a_task_outlives_lost_connections(broker: EmbeddedBroker, topic: str) -> None:
+def test_a_task_survives_lost_connections(broker: EmbeddedBroker, topic: str) -> None:
     broker.create_topic(topic)
     fill(broker.bootstrap, topic, 50)
     broker.drop_next("Fetch", times=3)
     assert len(read_rows(source_options(broker.bootstrap, topic))) == 50
 
 
-def test_a_task_outlives_a_restart_of_the_broker(topic: str) -> None:
+def test_a_task_survives_a_restart_of_the_broker(topic: str) -> None:
     with EmbeddedBroker() as broker:
         broker.create_topic(topic)
         for _ in range(5):
@@ -308,7 +310,7 @@ def test_a_task_outlives_a_restart_of_the_broker(topic: str) -> None:
         assert found + sum(batch.num_rows for batch in batches) == 250
 
 
-def test_sizes_are_sampled_where_nobody_tells_them(broker: EmbeddedBroker, topic: str) -> None:
+def test_record_sizes_are_sampled_where_they_are_unknown(broker: EmbeddedBroker, topic: str) -> None:
     broker.create_topic(topic)
     fill(broker.bootstrap, topic, 50)
     broker.fail_next("DescribeLogDirs", "CLUSTER_AUTHORIZATION_FAILED")
@@ -316,7 +318,7 @@ def test_sizes_are_sampled_where_nobody_tells_them(broker: EmbeddedBroker, topic
     assert read_rows(options) == consumed_rows(broker.bootstrap, topic)
 
 
-def test_damage_is_found_unless_nobody_looks(broker: EmbeddedBroker, topic: str) -> None:
+def test_damage_is_found_unless_crc_checks_are_disabled(broker: EmbeddedBroker, topic: str) -> None:
     broker.create_topic(topic)
     produce_damaged(broker, topic)
     options = source_options(broker.bootstrap, topic)
@@ -325,7 +327,7 @@ def test_damage_is_found_unless_nobody_looks(broker: EmbeddedBroker, topic: str)
     assert [row.value for row in read_rows({**options, "checkCrcs": "false"})] == [b"Intact"]
 
 
-def test_who_logs_in_reads() -> None:
+def test_a_reader_that_logs_in_can_read() -> None:
     with EmbeddedBroker(users={"alice": "alice-secret"}) as broker:
         broker.produce("orders", "secret")
         jaas = 'x.ScramLoginModule required username="alice" password="alice-secret";'
@@ -337,7 +339,7 @@ def test_who_logs_in_reads() -> None:
         assert len(read_rows({**source_options(broker.bootstrap, "orders"), **given})) == 1
 
 
-def test_no_schema_is_wider_than_the_connectors(broker: EmbeddedBroker, topic: str) -> None:
+def test_no_schema_has_more_columns_than_the_connectors(broker: EmbeddedBroker, topic: str) -> None:
     broker.produce(topic, **{key: record(3)[key] for key in ("key", "value")})
     [batch] = read_batches(source_options(broker.bootstrap, topic), ("offset",))
     assert batch.schema.names == ["offset"]
@@ -353,7 +355,7 @@ COMPACTED = {
 }
 
 
-def test_gaps_of_compaction_are_no_losses(topic: str) -> None:
+def test_compaction_gaps_are_not_data_loss(topic: str) -> None:
     with EmbeddedBroker({"log.cleaner.backoff.ms": "5"}) as broker:
         broker.create_topic(topic, 1, COMPACTED)
         for _ in range(5):
@@ -378,7 +380,7 @@ def test_files_are_read_while_they_are_replaced(topic: str) -> None:
             assert found == newest
 
 
-# Archives: nobody to ask
+# Archives: without a broker
 
 
 def test_an_archive_is_read_up_to_its_checkpoints(topic: str) -> None:
@@ -402,7 +404,7 @@ def test_an_archive_is_read_up_to_its_checkpoints(topic: str) -> None:
             broker._serve()
 
 
-def test_an_archive_is_not_read_beyond_an_open_transaction(topic: str) -> None:
+def test_an_archive_is_read_up_to_its_first_open_transaction(topic: str) -> None:
     with EmbeddedBroker() as broker:
         broker.create_topic(topic)
         fill(broker.bootstrap, topic, 5)
@@ -419,7 +421,7 @@ def test_an_archive_is_not_read_beyond_an_open_transaction(topic: str) -> None:
         broker._serve()
 
 
-def test_without_checkpoints_nothing_is_guessed(tmp_path: Path) -> None:
+def test_without_checkpoints_there_is_an_error(tmp_path: Path) -> None:
     (tmp_path / "orders-0").mkdir()
     options = {"subscribe": "orders", "transport": "files", "logDirs": str(tmp_path)}
     with pytest.raises(OptionError, match=r"replication-offset-checkpoint.*kafka.bootstrap.servers"):

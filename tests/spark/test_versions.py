@@ -1,4 +1,4 @@
-"""All ways through a topic, and flows, on the Spark that is there: `make test-spark-versions` tries each version."""
+"""Reading, writing and flows on the installed Spark: `make test-spark-versions` tries each version."""
 
 import json
 from pathlib import Path
@@ -30,15 +30,13 @@ COLUMNS = ["key", "value", "topic", "partition", "offset", "timestamp", "timesta
 
 @pytest.fixture
 def filled(broker: EmbeddedBroker, topic: str) -> str:
-    """A topic with records of every kind."""
+    """Write records of every kind to a topic."""
     broker.create_topic(topic, 2)
     fill(broker.bootstrap, topic, 60, 2, compression_type="zstd")
     return topic
 
 
-def test_a_topic_is_read_as_a_consumer_sees_it(
-    spark: SparkSession, broker: EmbeddedBroker, filled: str
-) -> None:
+def test_a_topic_is_read_like_by_a_consumer(spark: SparkSession, broker: EmbeddedBroker, filled: str) -> None:
     for transport in ({}, {"transport": "files", "logDirs": str(broker.directory)}):
         options = source_options(broker.bootstrap, filled, includeHeaders="true", **transport)
         frame = spark.read.format("barnabas").options(**options).load()
@@ -61,7 +59,7 @@ def copy(source: DataFrame, broker: EmbeddedBroker, topic: str, checkpoint: Path
     assert writer.start().awaitTermination(120)
 
 
-def test_a_stream_is_written_exactly_once_and_goes_on_where_it_ended(
+def test_a_stream_is_written_exactly_once_and_continues_where_it_ended(
     spark: SparkSession, broker: EmbeddedBroker, filled: str, tmp_path: Path
 ) -> None:
     target = f"{filled}-copy"
@@ -70,12 +68,12 @@ def test_a_stream_is_written_exactly_once_and_goes_on_where_it_ended(
         options = source_options(broker.bootstrap, filled, startingOffsets="earliest")
         source = spark.readStream.format("barnabas").options(**options).load()
         copy(source.selectExpr("string(offset) value", "partition"), broker, target, tmp_path)
-        wanted = sorted(str(row.offset) for row in consumed_rows(broker.bootstrap, filled))
-        assert committed_values(broker.bootstrap, target) == wanted
+        expected = sorted(str(row.offset) for row in consumed_rows(broker.bootstrap, filled))
+        assert committed_values(broker.bootstrap, target) == expected
         fill(broker.bootstrap, filled, 20, 2)
 
 
-def test_a_limit_is_kept_or_refused_and_never_passed_over(
+def test_a_limit_is_respected_or_rejected_and_never_ignored(
     spark: SparkSession, broker: EmbeddedBroker, filled: str, tmp_path: Path
 ) -> None:
     options = source_options(broker.bootstrap, filled, startingOffsets="earliest", maxOffsetsPerTrigger="20")
@@ -92,7 +90,7 @@ def test_a_limit_is_kept_or_refused_and_never_passed_over(
         writer.start().awaitTermination(120)
 
 
-def test_flows_take_what_is_new_in_a_topic_and_in_a_delta_table_once(scene: Scene) -> None:
+def test_flows_read_new_records_of_a_topic_and_a_delta_table_once(scene: Scene) -> None:
     for first in (0, 10, 20):
         scene.send_ids(first, first + 10)
         rows = pa.table({"id": list(range(first, first + 10))})

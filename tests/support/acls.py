@@ -1,4 +1,4 @@
-"""ACLs as tests write them: "allow User:alice READ topic t" in arguments."""
+"""Short notation for ACLs in tests: "allow User:alice READ topic t" as arguments."""
 
 from typing import Any
 
@@ -11,14 +11,14 @@ from barnabas.wire.acls import (
     ResourceType,
 )
 
-#: What makes a node authorize; User:root may do everything.
+#: Settings of a node that authorizes requests; User:root is a superuser.
 AUTHORIZED = {
     "authorizer_class_name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
     "super_users": "User:root",
 }
 ROOT, ALICE = "User:root", "User:alice"
 
-#: The fields of a filter that means every ACL.
+#: Fields of a filter that matches every ACL.
 EVERY_ACL: dict[str, Any] = {
     "resource_type_filter": ResourceType.ANY,
     "resource_name_filter": None,
@@ -40,15 +40,13 @@ def allow(
     host: str = "*",
     permission: AclPermission = AclPermission.ALLOW,
 ) -> AclBinding:
-    """One ACL."""
     return AclBinding(resource_type, name, pattern_type, principal, host, operation, permission)
 
 
 def deny(operation: AclOperation, *rest: object, **fields: object) -> AclBinding:
-    """The same, forbidding."""
+    """Build the same ACL as `allow`, with permission DENY."""
     return allow(operation, *rest, **fields)._replace(permission=AclPermission.DENY)  # type: ignore[arg-type]
 
 
 def allow_cluster(operation: AclOperation, principal: str = ALICE) -> AclBinding:
-    """An ACL on the cluster."""
     return allow(operation, ResourceType.CLUSTER, CLUSTER_NAME, principal)

@@ -92,7 +92,7 @@ def describe(
     auto_create: bool = False,
     everything: bool = False,
 ) -> MetadataResponse:
-    """Metadata of topics by name or id; with `everything` of all."""
+    """Request metadata of topics by name or id, or of all topics with `everything`."""
     topics = [
         MetadataRequestTopic(name=name) if isinstance(name, str) else MetadataRequestTopic(None, name)
         for name in names
@@ -106,5 +106,4 @@ def describe(
 
 
 def described(wire: Wire, name: str | bytes, version: int | None = None) -> MetadataResponseTopic:
-    """One topic's metadata."""
     return describe(wire, name, version=version).topics[0]

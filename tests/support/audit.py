@@ -1,4 +1,4 @@
-"""Events of the audit as consumers find them."""
+"""Audit events as consumers of the audit topic read them."""
 
 from typing import Any
 
@@ -7,12 +7,12 @@ from barnabas.metadata.topics import AUDIT_TOPIC
 from barnabas.testing import EmbeddedBroker
 from support.waiting import until
 
-#: What makes a broker keep the audit.
+#: Settings of a broker that keeps an audit.
 AUDITED = {"barnabas.audit.enable": "true"}
 
 
 def events(broker: EmbeddedBroker) -> list[AuditEvent]:
-    """All that have been published, in order."""
+    """Return all published events in order."""
     [topic] = broker.client.admin.describe_topics([AUDIT_TOPIC]).values()
     if isinstance(topic, Exception):
         return []
@@ -20,15 +20,15 @@ def events(broker: EmbeddedBroker) -> list[AuditEvent]:
 
 
 def changes(broker: EmbeddedBroker, resource: str) -> list[tuple[str | None, Any, Any]]:
-    """(key, before, after) of what is published of a resource."""
+    """Return (key, before, after) of each published change of a resource."""
     return [(each.key, each.before, each.after) for each in events(broker) if each.resource == resource]
 
 
 def published(broker: EmbeddedBroker, resource: str, key: str, after: Any) -> None:
-    """Wait until a key's last change has this outcome."""
+    """Wait until the last published value of a key is `after`."""
 
-    def is_there() -> bool:
+    def has_value() -> bool:
         found = [each for each in changes(broker, resource) if each[0] == key]
         return bool(found) and found[-1][2] == after
 
-    until(is_there)
+    until(has_value)

@@ -1,4 +1,4 @@
-"""Who may ask what: the form of a rule, and the rules of the APIs on committed offsets."""
+"""Permissions that requests need: the form of a rule, and the rules of the APIs on committed offsets."""
 
 import copy
 from typing import NamedTuple
@@ -39,7 +39,7 @@ TOPIC, GROUP, CLUSTER, TRANSACTION = (
 )
 Permission = tuple[Op, ResourceType]
 
-#: The permissions that let a principal describe a topic.
+#: Any of these permissions lets a principal describe a topic.
 SEE_TOPIC = frozenset((each, TOPIC) for each in (Op.DESCRIBE, Op.READ, Op.WRITE, Op.DELETE, Op.ALTER))
 SEE_CLUSTER = frozenset({(Op.DESCRIBE, CLUSTER), (Op.ALTER, CLUSTER)})
 SEE_GROUP = frozenset((each, GROUP) for each in (Op.DESCRIBE, Op.READ, Op.DELETE))
@@ -52,18 +52,18 @@ TRANSACTION_REFUSED = ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
 
 
 class Rule(NamedTuple):
-    """A request, any one of the permissions that allow it, and the error without them."""
+    """A request, the permissions of which any one allows it, and the error code without them."""
 
     request: Message
     permissions: frozenset[Permission]
     code: ErrorCode
     version: int | None = None
-    #: what is needed besides
+    #: permissions that are required in addition
     granted: frozenset[Permission] = frozenset()
 
     @property
-    def in_earnest(self) -> "Rule":
-        """The same, with a request that is not only to be validated."""
+    def without_validate_only(self) -> "Rule":
+        """Return the same rule with a request that is carried out instead of validated only."""
         earnest = copy.copy(self.request)
         if hasattr(earnest, "validate_only"):
             earnest.validate_only = False
@@ -102,7 +102,7 @@ def rollback(resource: str) -> RollbackResourceRequest:
     return RollbackResourceRequest(resource=resource, revision=1, validate_only=True)
 
 
-#: Of the APIs that only Barnabas has.
+#: Rules of the APIs that only Barnabas has.
 OWN_RULES = [
     Rule(
         UndeleteTopicRequest(name="t"),

@@ -1,4 +1,4 @@
-"""Real Chromium: pages that tell what went wrong on them, what axe-core says of them, and pictures of them."""
+"""Chromium tabs that record errors on pages and violations that axe-core finds, and keep screenshots."""
 
 import os
 from collections.abc import Iterator, Sequence
@@ -21,7 +21,7 @@ ROOT = Path(__file__).resolve().parents[2]
 CHROMIUM = os.environ.get("CHROMIUM", "/usr/bin/chromium")
 AXE = ROOT / "interop" / "node" / "node_modules" / "axe-core" / "axe.min.js"
 SCREENSHOTS = ROOT / "docs" / "screenshots"
-#: Set, pictures are written anew; else a run of the tests leaves the tree as it is.
+#: When set, screenshots are written; by default a test run leaves the tree unchanged.
 KEEP = "KEEP_SCREENSHOTS"
 SIZE = {"width": 1180, "height": 760}
 TIMEOUT_MS = 15_000
@@ -29,16 +29,16 @@ TIMEOUT_MS = 15_000
 Scheme = Literal["light", "dark"]
 SCHEMES: tuple[Scheme, ...] = ("light", "dark")
 _RULES = ("wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice")
-#: What is sound is not told in detail: that takes most of the time.
+#: Report only violations: details of passed rules take most of the time.
 _VIOLATIONS = """rules => axe.run(document, {runOnly: rules, resultTypes: ["violations"]})
     .then(found => found.violations)"""
-#: What Chromium says of a request that ends because its page is left.
+#: Chromium's error for a request that is aborted because its page was left.
 _LEFT = "net::ERR_ABORTED"
 
 
 @contextmanager
 def chromium() -> Iterator[Browser]:
-    """A browser without a window."""
+    """Run a headless browser."""
     arguments = ["--disable-dev-shm-usage", "--disable-gpu", *(["--no-sandbox"] if os.geteuid() == 0 else [])]
     expect.set_options(timeout=TIMEOUT_MS)
     with sync_playwright() as playwright:
@@ -50,7 +50,7 @@ def chromium() -> Iterator[Browser]:
 
 
 class Watched:
-    """A tab. `problems` is what nobody may see: errors of scripts, of the security policy, of requests."""
+    """A tab. `problems` holds script errors, violations of the content security policy and failed requests."""
 
     def __init__(self, context: BrowserContext, base: str) -> None:
         self.page: Page = context.new_page()
@@ -64,27 +64,26 @@ class Watched:
         self.page.on("response", self._answered)
 
     def expect(self, *statuses: int) -> None:
-        """From here on, these answers of the server are what the test wants."""
+        """Accept these status codes of the server from now on."""
         self._refusals.update(statuses)
 
     def open(self, path: str) -> Page:
-        """Go to a page of the server."""
         self.page.goto(self.base + path)
         return self.page
 
     def violations(self, schemes: Sequence[Scheme] = SCHEMES) -> list[str]:
-        """What axe-core finds, in light and in dark: rule, how many places, the first of them."""
+        """Return axe-core's violations in the light and dark schemes: rule, number of elements, the first of them."""
         found: list[str] = []
         self.page.evaluate(f"() => {{ {AXE.read_text(encoding='utf-8')} }}")
         for scheme in schemes:
             self.page.emulate_media(color_scheme=scheme, reduced_motion="reduce")
             violations: list[dict[str, Any]] = self.page.evaluate(_VIOLATIONS, list(_RULES))
-            found += [f"{scheme}: {_told(each)}" for each in violations]
+            found += [f"{scheme}: {_policy_violation(each)}" for each in violations]
         self.page.emulate_media(color_scheme="light")
         return found
 
     def keep(self, name: str, scheme: Scheme = "light", *, whole: bool = False) -> None:
-        """Keep a picture under docs/screenshots, when pictures are to be kept."""
+        """Save a screenshot under docs/screenshots, if screenshots are to be kept."""
         if os.environ.get(KEEP):
             self.page.emulate_media(color_scheme=scheme, reduced_motion="reduce")
             SCREENSHOTS.mkdir(exist_ok=True)
@@ -92,7 +91,6 @@ class Watched:
             self.page.emulate_media(color_scheme="light")
 
     def close(self) -> None:
-        """Close the tab."""
         self.page.close()
 
     def _console(self, message: ConsoleMessage) -> None:
@@ -109,6 +107,6 @@ class Watched:
             self.problems.append(f"answer: {response.request.method} {response.url}: {response.status}")
 
 
-def _told(violation: dict[str, Any]) -> str:
+def _policy_violation(violation: dict[str, Any]) -> str:
     nodes = violation["nodes"]
     return f"{violation['id']} in {len(nodes)} places: {nodes[0]['html'][:200]}: {nodes[0]['failureSummary']}"

@@ -1,4 +1,4 @@
-"""Consumers of the classic protocol on a shard of groups, and what they carry in its opaque fields."""
+"""Consumers of the classic protocol on a shard of groups, and the opaque fields of their requests."""
 
 from typing import Any
 
@@ -19,7 +19,7 @@ Partitions = dict[str, set[int]]
 
 
 def assignment_bytes(partitions: Partitions, user_data: bytes | None = None) -> bytes:
-    """What a leader gives a member."""
+    """Encode the assignment that a leader gives a member."""
     topics = [
         AssignedPartition(topic=name, partitions=sorted(indexes)) for name, indexes in partitions.items()
     ]
@@ -27,20 +27,22 @@ def assignment_bytes(partitions: Partitions, user_data: bytes | None = None) -> 
 
 
 class ClassicConsumer:
-    """A consumer of the classic protocol: it keeps its id, its generation and what it was given."""
+    """A consumer of the classic protocol, which keeps its member id, generation and assignment."""
 
     def __init__(self, world: GroupWorld, group_id: str = "g", **fields: Any) -> None:
-        """`fields` are those of its JoinGroup."""
+        """`fields` are those of its JoinGroup request."""
         self.world = world
         self.group_id = group_id
         self.fields = fields
         self.member_id = ""
         self.generation = -1
         self.owned: Partitions = {}
-        self.waiting: Pending[Any] | None = None  #: for the answer to its last JoinGroup or SyncGroup
+        self.waiting: Pending[Any] | None = None  #: awaiting the response to its last JoinGroup or SyncGroup
 
     def join(self, *topics: str, protocols: tuple[str, ...] = ("range",), version: int = 9) -> Any:
-        """JoinGroup, with the id that it is told to come back with; gives the answer, None while it waits."""
+        """Send JoinGroup, again with the member id if one is required; return the response, None while it is
+        pending.
+        """
         owned = [TopicPartition(topic=name, partitions=sorted(of)) for name, of in self.owned.items()]
         told = write(ConsumerProtocolSubscription(topics=list(topics), owned_partitions=owned), 1)
         client = JoiningClient("classic", "/h", version)
@@ -67,7 +69,7 @@ class ClassicConsumer:
         return answer
 
     def hear(self) -> Any:
-        """The answer that it has waited for, None if it does not wait or must wait on."""
+        """Return the response that was awaited; None if none is awaited or it is still pending."""
         answer = None if self.waiting is None else self.world.answers.get(self.waiting)
         if answer is not None:
             self._take(answer)
@@ -85,7 +87,7 @@ class ClassicConsumer:
             self.owned = {topic.topic: set(topic.partitions) for topic in topics}
 
     def sync(self, **assignments: Partitions) -> Any:
-        """SyncGroup; a leader gives all members their partitions, by member id."""
+        """Send SyncGroup; a leader sends the partitions of all members, by member id."""
         request = SyncGroupRequest(
             group_id=self.group_id,
             member_id=self.member_id,
@@ -103,7 +105,6 @@ class ClassicConsumer:
         return answer
 
     def beat(self) -> ErrorCode:
-        """Heartbeat."""
         beat = Heartbeat(
             group_id=self.group_id,
             member_id=self.member_id,
@@ -116,7 +117,6 @@ class ClassicConsumer:
         return answer.code if isinstance(answer, KafkaError) else answer
 
     def leave(self) -> ErrorCode:
-        """LeaveGroup."""
         identity = MemberIdentity(
             member_id=self.member_id, group_instance_id=self.fields.get("group_instance_id")
         )
@@ -125,7 +125,7 @@ class ClassicConsumer:
         return ErrorCode(answer.members[0].error_code)
 
     def rejoin(self, *topics: str) -> None:
-        """What a consumer does when it is told that the group rebalances, as often as it is told."""
+        """Join and sync again, as a consumer does for as long as it receives REBALANCE_IN_PROGRESS."""
         for _ in range(5):
             self.join(*topics)
             self.sync()

@@ -1,4 +1,4 @@
-"""The job `compact` without Spark: the same plans, tasks and installation, with its tables in plain Python."""
+"""Run the job `compact` without Spark: the same plans, tasks and installation, with tables in plain Python."""
 
 import sys
 import time
@@ -42,7 +42,7 @@ def obsolete_of(
 
 
 def compact_without_spark(bootstrap: str, log_dir: str, wait_s: float) -> list[job.Compacted]:
-    """One run over the topic "t"."""
+    """Run the job once over the topic "t"."""
     options = batch_options(
         {
             "kafka.bootstrap.servers": bootstrap,
@@ -72,4 +72,6 @@ if __name__ == "__main__":
             states = [each.state for each in compact_without_spark(*sys.argv[1:3], 2.0)]
             print(*states, flush=True)
         except Exception as error:
-            print(repr(error), file=sys.stderr, flush=True)  # the broker is away, or was quicker
+            print(
+                repr(error), file=sys.stderr, flush=True
+            )  # the broker is down, or has cleaned the log first

@@ -1,4 +1,4 @@
-"""Compaction of a log in one go, and what is left of it."""
+"""Run a compaction to its end, and read what is left of the log."""
 
 import asyncio
 import shutil
@@ -27,7 +27,7 @@ from barnabas.wire.records.record import Record, decode_batch
 
 ResultT = TypeVar("ResultT")
 
-#: Room and speed for whatever a test compacts.
+#: A map size and rate that no test reaches.
 CLEANER_SETTINGS = CleanerSettings(
     threads_count=1,
     backoff_ms=1,
@@ -39,7 +39,7 @@ CLEANER_SETTINGS = CleanerSettings(
 
 
 def finish(steps: Generator[int, None, ResultT]) -> ResultT:
-    """Take all steps; gives what the last returns."""
+    """Exhaust an iterator of steps, and return its result."""
     while True:
         try:
             next(steps)
@@ -48,7 +48,7 @@ def finish(steps: Generator[int, None, ResultT]) -> ResultT:
             return result
 
 
-def written_anew(
+def rewritten_segments(
     log: PartitionLog,
     now_ms: int,
     *,
@@ -56,7 +56,7 @@ def written_anew(
     step_bytes: int = 4_096,
     make_map: Callable[[int], OffsetMap] = PlainOffsetMap,
 ) -> tuple[Cleaner, list[tuple[list[Segment], Segment]]]:
-    """A pass without its end: what is to be replaced, and by what."""
+    """Run a pass up to its replacement of segments; return the old segments and the new one."""
     plan = plan_pass(log, cleanable_of(log, now_ms), now_ms)
     cleaning = Cleaner(plan, make_map(keys_count_max), step_bytes)
     finish(cleaning.build_offset_map())
@@ -67,8 +67,8 @@ def written_anew(
 
 
 def compact(log: PartitionLog, now_ms: int, **options: Any) -> Cleaner:
-    """One pass, as the cleaner does it."""
-    cleaning, swaps = written_anew(log, now_ms, **options)
+    """Run one pass, as the cleaner does."""
+    cleaning, swaps = rewritten_segments(log, now_ms, **options)
     for old, new in swaps:
         unlink_files(log.replace_segments(old, new))
     log.cleaner_offset = cleaning.end_offset
@@ -76,7 +76,7 @@ def compact(log: PartitionLog, now_ms: int, **options: Any) -> Cleaner:
 
 
 def copy_logs(source: Path, target: Path, partitions: Iterable[TopicPartition]) -> None:
-    """Copy the logs of a broker, to which nobody writes meanwhile, as if it had been stopped."""
+    """Copy the logs of a broker that receives no writes, as if it had been stopped."""
     for tp in partitions:
         left_out = shutil.ignore_patterns(f"*{DELETED_SUFFIX}")
         shutil.copytree(source / str(tp), target / str(tp), ignore=left_out)
@@ -89,7 +89,7 @@ def copy_logs(source: Path, target: Path, partitions: Iterable[TopicPartition]) 
 def cleaned_by_broker(
     data: Path, config: LogConfig, moments: Mapping[TopicPartition, int]
 ) -> Iterator[Mapping[TopicPartition, PartitionLog]]:
-    """The logs in a directory, after one pass of the broker's cleaner over each at its moment."""
+    """Return the logs in a directory after one pass of the broker's cleaner over each, at its time."""
     clock = ManualClock()
     directories = LogManager.open([data], cluster_id="c", node_id=1, clock=clock, random=Random(0))
     try:
@@ -114,13 +114,13 @@ async def _clean(directories: LogManager, clock: ManualClock, moments: Mapping[T
 
 
 def files_of(directory: Path, base_offset: int, suffix: str = "") -> dict[str, bytes]:
-    """The files of a segment by their kinds."""
+    """Return the files of a segment by kind."""
     paths = {kind: offset_file(directory, base_offset, kind + suffix) for kind in SEGMENT_SUFFIXES}
     return {kind: path.read_bytes() for kind, path in paths.items() if path.exists()}
 
 
 def batches_of(log: PartitionLog) -> list[tuple[BatchHeader, list[Record]]]:
-    """Every batch on the disk, those below the log's start included."""
+    """Return every batch on disk, including those below the log start offset."""
     return [
         (header, decode_batch(segment.view(position, header.size_bytes), 0, header))
         for segment in log.segments
@@ -129,7 +129,7 @@ def batches_of(log: PartitionLog) -> list[tuple[BatchHeader, list[Record]]]:
 
 
 def records_of(log: PartitionLog) -> list[Record]:
-    """Every record of data on the disk."""
+    """Return every data record on disk."""
     return [record for header, records in batches_of(log) if not header.is_control for record in records]
 
 
@@ -138,9 +138,9 @@ def offsets_of(log: PartitionLog) -> list[int]:
 
 
 def parts_of(log: PartitionLog, now_ms: int, replacement: Path) -> tuple[ImportedSegment, ...]:
-    """What a pass leaves, written to files in `replacement` as somebody beside the broker would."""
+    """Return the result of a pass, written to files in `replacement` as a job outside the broker does."""
     parts = []
-    for old, new in written_anew(log, now_ms)[1]:
+    for old, new in rewritten_segments(log, now_ms)[1]:
         file = replacement / f"{new.base_offset}.part"
         file.write_bytes(new.path.read_bytes())
         aborted = tuple(new.transaction_index.entries)

@@ -16,13 +16,13 @@ from support.loop import turns
 
 FRAME_BYTES_MAX = 5_000_000
 
-#: How long a client of `throttle:text` is not heard.
+#: How long a client of `throttle:text` is muted.
 THROTTLE_MS = 20
 PART_BYTES = 512 << 10
 
 
 class Transport(asyncio.Transport):
-    """Remembers what is written and what it was told."""
+    """A fake transport that records writes and calls."""
 
     def __init__(self) -> None:
         super().__init__({"peername": ("10.0.0.1", 4321)})
@@ -64,7 +64,7 @@ class Transport(asyncio.Transport):
 
 
 class Context:
-    """What the connection needs of a request's context."""
+    """The part of a request's context that a connection needs."""
 
     def __init__(self, request: str) -> None:
         self.close_after = request.startswith("close:")
@@ -72,16 +72,16 @@ class Context:
 
 
 class Dispatcher:
-    """Understands frames that say how they want to be treated: `how:text`, answered with `text;`.
+    """Interprets frames of the form `how:text`, and answers with `text;`.
 
-    `once` has a fast path; all others are answered by a coroutine.
+    `once` has a fast path; all other requests are answered by a coroutine.
     """
 
     def __init__(self, delay_ms: int = 0) -> None:
-        self.delay_ms = delay_ms  #: after which every new connection is closed; 0: none is
+        self.delay_ms = delay_ms  #: from this number on, new connections are closed; 0: no limit
         self.statistics = RequestStatistics()
         self.clock = ManualClock()
-        self.ms_per_request = 0  #: that each request with a fast path takes
+        self.ms_per_request = 0  #: duration of each request with a fast path
         self.node = SimpleNamespace(turns=Turns(self.clock.monotonic_ns))
         self.waiting: dict[str, asyncio.Future[None]] = {}
         self.started: list[str] = []
@@ -152,7 +152,7 @@ class Client:
             self.transport.after_writelines = self.connection.pause_writing
 
     def send(self, *requests: str) -> None:
-        """Requests that arrive in one turn."""
+        """Send requests that arrive in one turn of the loop."""
         self.send_bytes(b"".join(struct.pack(">i", len(each)) + each.encode() for each in requests))
 
     def send_bytes(self, data: bytes) -> None:

@@ -1,4 +1,4 @@
-"""A console that runs, and people who look at it."""
+"""A running console, and browsers without scripts that visit it."""
 
 import re
 from collections.abc import Iterator
@@ -18,11 +18,11 @@ class Visitor(httpx.Client):
     """A browser without scripts: cookies, redirects, forms."""
 
     def token(self, path: str = "/") -> str:
-        """The token of the session, as the forms of a page have it."""
+        """Return the session's CSRF token from the forms of a page."""
         return token_in(self.get(path).text)
 
     def submit(self, path: str, _from: str | None = None, **fields: Any) -> httpx.Response:
-        """Post a form that stands on the page `_from`, else on the one at the same path; goes where that leads."""
+        """Post the form of the page `_from` (default: the page at `path`), and follow redirects."""
         return self.post(path, data={"csrf": self.token(_from or path), **fields})
 
     def log_in(self, user: str, password: str, mechanism: str = "SCRAM-SHA-512") -> httpx.Response:
@@ -37,7 +37,7 @@ def token_in(text: str) -> str:
 
 @contextmanager
 def running_console(bootstrap: str, clock: Clock | None = None, **settings: Any) -> Iterator[ConsoleServer]:
-    """A console on a free port of 127.0.0.1."""
+    """Run a console on a free port of 127.0.0.1."""
     with ConsoleServer(
         ConsoleSettings(bootstrap, **settings), listening("127.0.0.1", 0), clock=clock
     ) as server:
@@ -46,7 +46,7 @@ def running_console(bootstrap: str, clock: Clock | None = None, **settings: Any)
 
 @contextmanager
 def visiting(bootstrap: str, clock: Clock | None = None, **settings: Any) -> Iterator[Visitor]:
-    """Somebody at a console of their own."""
+    """Run a console, and return a visitor of it."""
     with running_console(bootstrap, clock, **settings) as server, visitor(server) as person:
         yield person
 

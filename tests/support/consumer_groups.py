@@ -1,4 +1,4 @@
-"""Members of consumer groups as tests move them, and what comes of it in words."""
+"""Members of consumer groups that tests drive, and their assignments as text."""
 
 from typing import Any
 
@@ -23,7 +23,7 @@ Partitions = dict[str, set[int]]
 def join_request(
     group_id: str, member_id: str, /, *topics: str, **fields: Any
 ) -> ConsumerGroupHeartbeatRequest:
-    """The first heartbeat of a member."""
+    """Build the first heartbeat of a member."""
     request = ConsumerGroupHeartbeatRequest(
         group_id=group_id,
         member_id=member_id,
@@ -43,13 +43,13 @@ def _with(request: ConsumerGroupHeartbeatRequest, fields: dict[str, Any]) -> Con
 def heartbeat_request(
     group_id: str, member_id: str, epoch: int, /, **fields: Any
 ) -> ConsumerGroupHeartbeatRequest:
-    """A heartbeat that tells nothing but that the member lives."""
+    """Build a heartbeat whose optional fields are all unset."""
     request = ConsumerGroupHeartbeatRequest(group_id=group_id, member_id=member_id, member_epoch=epoch)
     return _with(request, fields)
 
 
 class ConsumerMember:
-    """A member as a client is one: it keeps its epoch and what it was given, and gives up what it must."""
+    """A member as a client implements it: it keeps its epoch and assignment, and revokes partitions when required."""
 
     def __init__(self, world: GroupWorld, member_id: str, group_id: str = "g", **fields: Any) -> None:
         """`fields` are those of its first heartbeat."""
@@ -63,33 +63,33 @@ class ConsumerMember:
 
     @property
     def owned(self) -> Partitions:
-        """Its partitions of topics that exist. A topic that was deleted and created again is another topic."""
+        """Return its partitions of topics that exist; a topic that was recreated is a different topic."""
         names = self.world.image.topic_names
         return {names[topic_id]: of for topic_id, of in self.assignment.items() if topic_id in names}
 
     def join(self, *topics: str, caller: Caller = CALLER) -> Any:
-        """Join, giving up all."""
+        """Join with no partitions owned."""
         self.epoch, self.assignment = 0, {}
         request = join_request(self.group_id, self.member_id, *topics, **self.fields)
         return self.send(request, caller)
 
-    def beat(self, *, tells_owned: bool = False, **fields: Any) -> Any:
-        """A heartbeat; it tells what the member has when that is asked for."""
+    def beat(self, *, reports_owned: bool = False, **fields: Any) -> Any:
+        """Send a heartbeat; with `reports_owned` it reports the owned partitions."""
         request = heartbeat_request(self.group_id, self.member_id, self.epoch, **fields)
         request.instance_id = self.fields.get("instance_id")
-        if tells_owned:
+        if reports_owned:
             request.topic_partitions = self.owned_topics()
         return self.send(request)
 
     def leave(self, epoch: int = -1) -> Any:
-        """Go, or with -2 go for a while."""
+        """Leave the group, or with -2 leave temporarily as a static member."""
         request = heartbeat_request(self.group_id, self.member_id, epoch)
         request.instance_id = self.fields.get("instance_id")
         self.assignment = {}
         return self.send(request)
 
     def send(self, request: ConsumerGroupHeartbeatRequest, caller: Caller = CALLER) -> Any:
-        """Send any heartbeat and take over what is answered."""
+        """Send any heartbeat, and apply the response."""
         answer = self.world.ask(
             lambda shard, result, pending: shard.consumer.heartbeat(result, pending, request, caller)
         )
@@ -108,7 +108,7 @@ class ConsumerMember:
             }
 
     def owned_topics(self) -> list[TopicPartitions]:
-        """What the member has, as it tells it."""
+        """Return the owned partitions as a heartbeat reports them."""
         return [
             TopicPartitions(topic_id=topic_id, partitions=sorted(indexes))
             for topic_id, indexes in self.assignment.items()
@@ -116,34 +116,36 @@ class ConsumerMember:
 
 
 def group_of(world: GroupWorld, group_id: str = "g") -> ConsumerGroup:
-    """The group as the shard knows it."""
+    """Return the shard's state of the group."""
     group = world.shard.groups[group_id]
     assert isinstance(group, ConsumerGroup)
     return group
 
 
 def stored(world: GroupWorld, member_id: str, group_id: str = "g") -> ConsumerGroupMember:
-    """A member as the shard knows it."""
+    """Return the shard's state of a member."""
     return group_of(world, group_id).members[member_id]
 
 
 def named(world: GroupWorld, assigned: Assigned) -> Partitions:
-    """Partitions by the names of topics."""
+    """Return partitions by topic name."""
     return {world.image.topic_names[topic_id]: set(epochs) for topic_id, epochs in assigned.items()}
 
 
 def settle(world: GroupWorld, *members: ConsumerMember) -> None:
-    """Let members beat until nothing changes any more."""
+    """Let members send heartbeats until nothing changes any more."""
     for _ in range(20):
         for member in members:
-            member.beat(tells_owned=True)
+            member.beat(reports_owned=True)
             assert member.error is None, member.error
         world.pass_time(1_000)
-        if group_of(world).state_name == "Stable" and all(not world_moves(world, each) for each in members):
+        if group_of(world).state_name == "Stable" and all(
+            not is_unreconciled(world, each) for each in members
+        ):
             return
     raise AssertionError(f"the group does not settle: {group_of(world)}")
 
 
-def world_moves(world: GroupWorld, member: ConsumerMember) -> bool:
-    """Whether a member has not learnt yet what it has."""
+def is_unreconciled(world: GroupWorld, member: ConsumerMember) -> bool:
+    """Whether a member has not received its current assignment yet."""
     return named(world, stored(world, member.member_id).assigned) != member.owned

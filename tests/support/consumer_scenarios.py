@@ -1,7 +1,7 @@
-"""Stories of consumer groups as text: members of the group `g`, and one shard that coordinates them.
+"""Text scenarios of consumer groups: members of the group `g`, and one shard that coordinates them.
 
-A command is what a member sends or what happens around it. What comes of it is written down in this order: records that
-were appended, the state of the group if it has changed, the answer.
+A command is a request of a member or an event around it. The output lists, in this order: appended records, the state
+of the group if it has changed, the response.
 """
 
 from collections.abc import Callable
@@ -25,12 +25,12 @@ from support.rebalances import rebalance_lines
 from support.scenarios import words_of
 
 Options = dict[str, str]
-#: Does what a command says, and gives the answers.
+#: Executes a command, and returns responses.
 Action = Callable[[list[str], Options], list[str]]
 
 
 class ConsumerScenario:
-    """Commands on the group `g`; each method that is named like a verb says how the verb is used."""
+    """Commands on the group `g`; the docstring of each method named like a verb is the verb's usage."""
 
     def __init__(self) -> None:
         self.world = GroupWorld(group_consumer_assignment_interval_ms="0")
@@ -38,26 +38,26 @@ class ConsumerScenario:
         self._state = "Empty"
 
     async def run(self, command: str) -> list[str]:
-        """What comes of one command."""
+        """Execute a command, and return its output."""
         verb, words, options = words_of(command)
         return self.outcome(getattr(self, verb), words, options)
 
     def outcome(self, action: Action, words: list[str], options: Options) -> list[str]:
-        """Records, the new state, answers."""
+        """Return the records, the new state and the responses of an action."""
         first = len(self.world.log)
-        told = action(words, options)
+        responses = action(words, options)
         records = [self.line(self.world._read(key, value)) for key, value in self.world.log[first:]]
-        return [*(f"record {line}" for line in records if line), *self._new_state(), *told]
+        return [*(f"record {line}" for line in records if line), *self._new_state(), *responses]
 
-    # What happens around members
+    # Events around members
 
     def broker(self, words: list[str], options: Options) -> list[str]:
-        """broker group.consumer.max.size=2 ...: holds from now on."""
+        """broker group.consumer.max.size=2 ...: applies from now on."""
         self.world.set_config(**{key.replace(".", "_"): value for key, value in options.items()})
         return []
 
     def topic(self, words: list[str], options: Options) -> list[str]:
-        """topic a 4: comes, or grows to so many partitions; topic a gone: is deleted."""
+        """topic a 4: is created, or grows to this number of partitions; topic a gone: is deleted."""
         name, count = words
         if count == "gone":
             self.world.delete_topic(name)
@@ -73,17 +73,17 @@ class ConsumerScenario:
         return []
 
     def restart(self, words: list[str], options: Options) -> list[str]:
-        """restart: another broker loads what the log has."""
+        """restart: another broker loads the log."""
         self.world.restart()
         return []
 
     def newer(self, words: list[str], options: Options) -> list[str]:
-        """newer A: a broker of a later version has left A in a state that is not known here."""
+        """newer A: a broker of a later version has left A in a state that this version does not know."""
         member = replace(stored(self.world, words[0]), state=MemberState.UNKNOWN)
         self.world.run_event(lambda shard, result: append_current(result, "g", member))
         return []
 
-    # What members send
+    # Requests of members
 
     def join(self, words: list[str], options: Options) -> list[str]:
         """join A [topics=a,b] [regex=a.*] [instance=i] [assignor=range] [rebalance=60000]: a new client each time."""
@@ -97,27 +97,27 @@ class ConsumerScenario:
         if "rebalance" in options:
             fields["rebalance_timeout_ms"] = int(options["rebalance"])
         member = self.members[words[0]] = ConsumerMember(self.world, words[0], **fields)
-        return self._told(words[0], member.join(*topics_of(options)))
+        return self._format_answer(words[0], member.join(*topics_of(options)))
 
     def beat(self, words: list[str], options: Options) -> list[str]:
-        """beat A [owned] [topics=b] [epoch=3]: with `owned` it says what it has."""
+        """beat A [owned] [topics=b] [epoch=3]: with `owned` it reports its partitions."""
         member = self.members[words[0]]
         member.epoch = int(options.get("epoch", member.epoch))
         fields = {"subscribed_topic_names": topics_of(options)} if "topics" in options else {}
-        return self._told(words[0], member.beat(tells_owned="owned" in words, **fields))
+        return self._format_answer(words[0], member.beat(reports_owned="owned" in words, **fields))
 
     def leave(self, words: list[str], options: Options) -> list[str]:
         """leave A [awhile]"""
-        return self._told(words[0], self.members[words[0]].leave(-2 if "awhile" in words else -1))
+        return self._format_answer(words[0], self.members[words[0]].leave(-2 if "awhile" in words else -1))
 
     def explain(self, words: list[str], options: Options) -> list[str]:
         """explain: the group's last rebalances, the latest first."""
         _, rebalances = self.world.shard.describe_rebalances("g")
         return rebalance_lines(rebalances, lambda member_id: member_id)
 
-    # How it is told
+    # Formatting
 
-    def _told(self, name: str, answer: Any) -> list[str]:
+    def _format_answer(self, name: str, answer: Any) -> list[str]:
         if isinstance(answer, KafkaError):
             return [f"{name}: {answer.code.name}"]
         if answer.assignment is None:
@@ -133,34 +133,34 @@ class ConsumerScenario:
         return [] if state == before else [f"state {state}"]
 
     def state(self) -> str:
-        """Where the group is."""
+        """Format the group's state."""
         return group_of(self.world).state_name if "g" in self.world.shard.groups else "Empty"
 
     def _partitions(self, partitions: Any) -> str:
         names = self.world.image.topic_names
-        told = [
+        named = [
             f"{names.get(topic_id, 'gone')}-{index}"
             for topic_id, indexes in partitions.items()
             for index in sorted(indexes)
         ]
-        return " ".join(sorted(told)) or "nothing"
+        return " ".join(sorted(named)) or "nothing"
 
     def line(self, record: CoordinatorRecord) -> str:
-        """A record for people."""
+        """Format a record."""
         key, value = record.key, record.value
         if isinstance(key, metadata.ConsumerGroupMemberMetadataKey):
             return f"member {key.member_id}: {_subscription(value)}"
         if isinstance(key, current.ConsumerGroupCurrentMemberAssignmentKey):
             return f"assignment {key.member_id}: {self._current(value)}"
         if isinstance(key, target.ConsumerGroupTargetAssignmentMemberKey):
-            wanted = "none" if value is None else self._partitions(read_target(value))  # type: ignore[arg-type]
-            return f"target {key.member_id}: {wanted}"
+            subscription = "none" if value is None else self._partitions(read_target(value))  # type: ignore[arg-type]
+            return f"target {key.member_id}: {subscription}"
         if isinstance(key, epoch.ConsumerGroupMetadataKey):
             return "group: none" if value is None else f"group: epoch {value.epoch}"  # type: ignore[attr-defined]
         if isinstance(key, assignment.ConsumerGroupTargetAssignmentMetadataKey):
             return "targets: none" if value is None else f"targets: epoch {value.assignment_epoch}"  # type: ignore[attr-defined]
         if isinstance(key, partitions.ConsumerGroupPartitionMetadataKey):
-            return "partition metadata: none"  # as brokers before 4.1 wrote it
+            return "partition metadata: none"  # brokers before 4.1 wrote it like this
         assert isinstance(key, regex.ConsumerGroupRegularExpressionKey), key
         matched = "none" if value is None else ",".join(value.topics) or "no topics"  # type: ignore[attr-defined]
         return f"expression {key.regular_expression}: {matched}"
@@ -176,7 +176,7 @@ class ConsumerScenario:
 
 
 def topics_of(options: Options) -> list[str]:
-    """What a command names as `topics=a,b`."""
+    """Return the topics that a command names as `topics=a,b`."""
     return [name for name in options.get("topics", "").split(",") if name]
 
 

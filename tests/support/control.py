@@ -1,4 +1,4 @@
-"""What one broker does not do to itself: another one that joins, a leader that is taken away."""
+"""What one broker alone cannot bring about: a second broker that joins, a partition without a leader."""
 
 from collections.abc import Coroutine
 from dataclasses import replace
@@ -15,18 +15,18 @@ SECOND = 2
 
 
 def _run(kafka: EmbeddedBroker, work: Coroutine[Any, Any, None]) -> None:
-    """Do something on the broker's own thread."""
+    """Run a coroutine on the broker's own thread."""
     assert kafka._thread is not None
     kafka._thread.run(work)
 
 
 def add_broker(kafka: EmbeddedBroker, *, fenced: bool = False) -> None:
-    """Let the cluster know of a broker SECOND, which is nowhere."""
+    """Register a broker SECOND that does not exist."""
     joining = broker(SECOND, fenced=fenced)
     _run(kafka, kafka.server.node.metadata.write(lambda image: decide_register(image.brokers, joining)))
 
 
-def take_leader(kafka: EmbeddedBroker, topic: str, index: int = 0) -> None:
+def remove_leader(kafka: EmbeddedBroker, topic: str, index: int = 0) -> None:
     """Leave a partition without a leader."""
 
     def decide(image: MetadataImage) -> Decision[None]:

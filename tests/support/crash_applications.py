@@ -1,4 +1,4 @@
-"""Applications that read, transform and write in transactions, on a world whose broker may be killed."""
+"""Applications that read, transform and write in transactions, in a world whose broker may be killed."""
 
 from collections.abc import Callable
 from typing import Any, ClassVar
@@ -41,21 +41,21 @@ NAME = "app"
 INPUTS_COUNT = 8
 SESSION_MS, REBALANCE_MS, TRANSACTION_MS = 10_000, 60_000, 30_000
 RETRY_MS = 100
-#: Longer than any session and any transaction.
+#: Longer than any session or transaction timeout.
 LONG_MS = 600_000
 
-#: What a client asks again for.
+#: Errors that clients retry.
 RETRIED = {
     ErrorCode.CONCURRENT_TRANSACTIONS, ErrorCode.UNSTABLE_OFFSET_COMMIT, ErrorCode.REBALANCE_IN_PROGRESS,
 }  # fmt: skip
 
 
-class BeginAnew(Exception):
-    """This incarnation is over: another one takes over what it has left."""
+class IncarnationEnded(Exception):
+    """This incarnation has ended; a new one must take over."""
 
 
 class Troubles:
-    """What goes wrong without the broker, once each: by how many inputs were read then."""
+    """Faults other than a killed broker, each once, keyed by the number of inputs read at that time."""
 
     def __init__(self) -> None:
         self._left = {2: "abort", 4: "die before the commit", 6: "die while writing"}
@@ -65,21 +65,21 @@ class Troubles:
 
 
 class Application:
-    """One incarnation, a member of a classic group; a connection that is lost ends it, or it asks again."""
+    """One incarnation, a member of a classic group; a lost connection ends it, or it retries."""
 
-    RECOVERY_MS: ClassVar = 30_000  #: in which the next incarnation takes over what this one has left
+    RECOVERY_MS: ClassVar = 30_000  #: timeout after which the next incarnation can take over from this one
 
     def __init__(self, world: CrashWorld, version: int, troubles: Troubles, *, asks_again: bool) -> None:
-        """`version` is the transaction.version that its requests stand for."""
+        """`version` is the transaction.version that its requests imply."""
         self.world, self.version, self.troubles, self.asks_again = world, version, troubles, asks_again
         self.member_id, self.generation = "", -1
         self.who, self.sequence = (-1, -1), 0
         self.given_up_ms = world.now_ms + LONG_MS
 
     def run(self) -> None:
-        """From the first input that nobody has read to the last.
+        """Process inputs from the first uncommitted one to the last.
 
-        :raises BeginAnew: When it ends before.
+        :raises IncarnationEnded: If this incarnation ends before.
         """
         self.join()
         given = self.call(lambda: self.ask(TRANSACTION_LOG, self._initialize))
@@ -91,7 +91,7 @@ class Application:
     # One request
 
     def call(self, request: Callable[[], Any]) -> Any:
-        """The answer, however often it must be asked for."""
+        """Return the response, with as many retries as it takes."""
         while True:
             try:
                 return request()
@@ -99,16 +99,16 @@ class Application:
                 self._lose_connection()
             except KafkaError as error:
                 if error.code not in RETRIED:
-                    raise BeginAnew from error
+                    raise IncarnationEnded from error
                 self.wait(RETRY_MS)
 
     def _lose_connection(self) -> None:
         self.world.start()
         if not self.asks_again:
-            raise BeginAnew
+            raise IncarnationEnded
 
     def wait(self, duration_ms: int) -> None:
-        """Let time pass, but not for ever."""
+        """Let time pass, up to a limit."""
         assert self.world.now_ms < self.given_up_ms, "it waits for ever"
         try:
             self.world.wait(duration_ms)
@@ -116,7 +116,7 @@ class Application:
             self._lose_connection()
 
     def ask(self, log: TopicPartition, event: Callable[[Any, CoordinatorResult, Pending[Any]], None]) -> Any:
-        """The answer to a request, which may come later."""
+        """Return the response to a request, which may be pending at first."""
         pending = self.world.ask(log, event)
         while pending not in self.world.answers:
             assert self.world.now_ms < self.given_up_ms, "it waits for ever"
@@ -129,7 +129,7 @@ class Application:
     # The group
 
     def join(self) -> None:
-        """Be the leader, and the only one, of a generation."""
+        """Join as the leader and only member of a generation."""
         while True:
             joined = self.call(lambda: self.ask(GROUP_LOG, self._join))
             self.member_id = joined.member_id
@@ -158,7 +158,7 @@ class Application:
             self._join(shard, result, pending)
 
     def _sync(self) -> bool:
-        """Whether the generation is still there."""
+        """Whether the generation still exists."""
         request = SyncGroupRequest(
             group_id=GROUP,
             member_id=self.member_id,
@@ -176,14 +176,14 @@ class Application:
         return True
 
     def heartbeat(self) -> None:
-        """Tell that it is there."""
+        """Send a heartbeat."""
         beat = Heartbeat(GROUP, self.generation, self.member_id)
         self.ask(
             GROUP_LOG, lambda shard, result, pending: result.answer(pending, shard.heartbeat(result, beat))
         )
 
     def _offset(self) -> int:
-        """How far the group has read."""
+        """Return the group's committed offset."""
         topics = [OffsetFetchRequestTopics(INPUT.topic, partition_indexes=[INPUT.partition])]
         asked = OffsetFetchRequestGroup(GROUP, topics=topics)
         (found,) = self.world.groups.offsets.fetch(asked, require_stable=True).topics[0].partitions
@@ -194,7 +194,7 @@ class Application:
     # The transaction
 
     def transform(self, offset: int) -> None:
-        """Two outputs, and that their inputs are read."""
+        """Write two outputs, and commit the offset of their inputs."""
         numbers = range(offset, min(offset + 2, INPUTS_COUNT))
         self._add(OUTPUT)
         for number in numbers:
@@ -202,11 +202,11 @@ class Application:
             self.call(lambda sent=output: self.world.produce(sent))
             self.sequence += 1
         if self.troubles.at(offset, "die while writing"):
-            raise BeginAnew
+            raise IncarnationEnded
         self._add(GROUP_LOG)
         self.call(lambda: self.ask(GROUP_LOG, self._committing(numbers.stop)))
         if self.troubles.at(offset, "die before the commit"):
-            raise BeginAnew
+            raise IncarnationEnded
         self._end(commit=not self.troubles.at(offset, "abort"))
 
     def _initialize(self, shard: TransactionShard, result: CoordinatorResult, pending: Pending[Any]) -> None:
@@ -245,10 +245,10 @@ class Application:
 class ConsumerApplication(Application):
     """A member of a group of the consumer protocol (KIP-848); its generation is its epoch."""
 
-    RECOVERY_MS = 120_000  #: sessions are longer there
+    RECOVERY_MS = 120_000  #: session timeouts are longer in this protocol
 
     def join(self) -> None:
-        """Be given the input, which those who have gone may still have."""
+        """Join until the input is assigned; earlier incarnations may still hold it."""
         self.member_id = f"m{self.world.rng.getrandbits(64):x}"
         owned: list[Any] = []
         self.generation = 0
@@ -281,5 +281,5 @@ class ConsumerApplication(Application):
         )
 
     def heartbeat(self) -> None:
-        """Tell that it is there."""
+        """Send a heartbeat."""
         self.generation = self._beat().member_epoch

@@ -1,7 +1,7 @@
-"""Both coordinators and a partition of output on one disk, where the broker may be killed at any append.
+"""Both coordinators and an output partition on one disk, where the broker may be killed at any append.
 
-What stands on the disk outlives the broker; shards, timers, markers on their way and those who wait do not. Time is
-turned by hand. A batch is on the disk, or it is not.
+Entries on the disk survive a kill; shards, timers, markers in flight and waiting requests do not. Time is a fake clock.
+A batch is written completely or not at all.
 """
 
 import itertools
@@ -44,15 +44,15 @@ Shard: TypeAlias = GroupShard | TransactionShard
 
 
 class Killed(Exception):
-    """The broker is gone: who asks loses the connection."""
+    """The broker was killed; its clients lose their connections."""
 
 
 class Batch(NamedTuple):
-    """Records of a coordinator, as bytes."""
+    """Records of a coordinator, encoded."""
 
     log: TopicPartition
     records: tuple[tuple[bytes, bytes | None], ...]
-    who: Who  #: whose transaction they belong to
+    who: Who  #: the producer whose transaction they belong to
     now_ms: int
 
 
@@ -65,7 +65,7 @@ class Output(NamedTuple):
 
 
 class End(NamedTuple):
-    """The end of a transaction in a partition."""
+    """A transaction marker in a partition."""
 
     log: TopicPartition
     marker: EndTransactionMarker
@@ -75,18 +75,18 @@ Entry: TypeAlias = Batch | Output | End
 
 
 class Disk:
-    """All that was ever appended, in order."""
+    """Everything that was ever appended, in order."""
 
     def __init__(self, kills: Collection[int] = (), *, is_kept: bool = True) -> None:
-        """`kills` names the appends that the broker dies of; `is_kept`: whether what it appends then is there."""
+        """`kills` names the appends that kill the broker; `is_kept`: whether that append is on the disk."""
         self.entries: list[Entry] = []
         self.appends_count = 0
         self._kills, self._is_kept = frozenset(kills), is_kept
 
     def append(self, entry: Entry) -> int:
-        """Gives the place of the entry.
+        """Return the index of the entry.
 
-        :raises Killed: As it was told.
+        :raises Killed: If this append is one of `kills`.
         """
         is_last = self.appends_count in self._kills
         self.appends_count += 1
@@ -114,10 +114,10 @@ class CrashWorld:
         return replayed(cluster(1, new_topic(INPUT.topic, 1)), Decision(None, (feature,)))
 
     def start(self) -> None:
-        """Load what stands on the disk."""
+        """Load the entries on the disk."""
         self.timers: dict[tuple[TopicPartition, TimerKey], int] = {}
         self.answers: dict[Pending[Any], Any] = {}
-        self.ending: list[TransactionMetadata] = []  #: whose markers are to be written
+        self.ending: list[TransactionMetadata] = []  #: producers whose markers are still to be written
         self.groups = GroupShard(GroupCoordinatorContext(lambda: self.config, lambda: self._image, self.rng))
         around = TransactionCoordinatorContext(
             lambda: self.config, lambda: self._image, lambda: next(self._ids)
@@ -129,7 +129,7 @@ class CrashWorld:
             self.run_event(log, lambda shard, result: shard.on_loaded(result))
 
     def shard(self, log: TopicPartition) -> Any:
-        """Whose log it is."""
+        """Return the shard that owns the log."""
         return self.groups if log == GROUP_LOG else self.transactions
 
     def _replay(self, entry: Entry, offset: int) -> None:
@@ -147,9 +147,9 @@ class CrashWorld:
     def ask(
         self, log: TopicPartition, event: Callable[[Any, CoordinatorResult, Pending[Any]], None]
     ) -> Pending[Any]:
-        """Hand in a request.
+        """Run a request.
 
-        :raises KafkaError: A refusal.
+        :raises KafkaError: If the request fails.
         """
         pending: Pending[Any] = Pending()
         result = CoordinatorResult(self.now_ms)
@@ -158,7 +158,7 @@ class CrashWorld:
         return pending
 
     def run_event(self, log: TopicPartition, event: Callable[[Any, CoordinatorResult], None]) -> None:
-        """Hand in what nobody waits for."""
+        """Run an event that has no response."""
         result = CoordinatorResult(self.now_ms)
         event(self.shard(log), result)
         self._perform(log, result)
@@ -179,7 +179,7 @@ class CrashWorld:
         self.ending += [each.transaction for each in result.effects if isinstance(each, WriteMarkers)]
 
     def write_markers(self) -> None:
-        """Every partition is told of every end, one after the other, and then the coordinator that they are."""
+        """Write every marker, then report their completion to the coordinator."""
         while self.ending:
             transaction = self.ending.pop(0)
             who = (transaction.producer_id, transaction.producer_epoch)
@@ -192,7 +192,7 @@ class CrashWorld:
             )
 
     def wait(self, duration_ms: int) -> None:
-        """Let time pass, and happen what it brings."""
+        """Let time pass, and run the timers that become due."""
         end_ms = self.now_ms + duration_ms
         self.write_markers()
         while self.timers and min(self.timers.values()) <= end_ms:
@@ -205,7 +205,7 @@ class CrashWorld:
     # The output
 
     def produce(self, output: Output) -> None:
-        """Write an output, once; whoever a later epoch has fenced does not write.
+        """Append an output once; a fenced producer cannot append.
 
         :raises KafkaError: INVALID_PRODUCER_EPOCH.
         """
@@ -225,7 +225,7 @@ class CrashWorld:
         return [entry.marker for entry in self.disk.entries if isinstance(entry, End) and entry.log == OUTPUT]
 
     def committed(self) -> tuple[list[int], int]:
-        """The outputs that may be read, read committed, and how many stand in transactions that are open."""
+        """Return the outputs visible to read_committed, and the number in open transactions."""
         open_outputs: dict[int, list[int]] = {}
         numbers: list[int] = []
         for entry in self.disk.entries:
@@ -237,7 +237,7 @@ class CrashWorld:
         return numbers, sum(map(len, open_outputs.values()))
 
     def read_count(self) -> int:
-        """How many inputs the group has read, as it has committed."""
+        """Return the number of inputs that the group has read, by its committed offset."""
         partitions = self.groups.offsets.table.of_group(GROUP)
         return max((decode_value(value).offset for _, value in partitions.values()), default=0)
 

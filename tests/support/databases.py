@@ -1,4 +1,4 @@
-"""Databases under test: in files, Derby's by one JVM at a time, and of servers."""
+"""Databases under test: on servers, in files, and Derby, which only one JVM at a time can open."""
 
 from abc import abstractmethod
 from collections.abc import Callable, Mapping
@@ -22,7 +22,7 @@ QUERY = "0b5c7d51-2a44-4d0f-8a57-0d51d7a2d6b1"
 
 
 class Opened:
-    """A database by the connections of a session."""
+    """A database, accessed over JDBC connections of a session."""
 
     def __init__(self, spark: SparkSession) -> None:
         self.spark = spark
@@ -36,7 +36,7 @@ class Opened:
                 connection.execute(each)
 
     def columns(self, table: str) -> list[str]:
-        """Names of a table's columns, quoted."""
+        """Return the names of a table's columns, quoted."""
         with connected(self.spark, self.table("none")) as connection:
             return [connection.quoted(name) for name in connection.columns(table) or []]
 
@@ -58,7 +58,7 @@ class Served(Opened):
 
 
 class Filed(Opened):
-    """A database in a file or a directory, which the URL names."""
+    """A database in a file or directory named by the URL."""
 
     def __init__(
         self, spark: SparkSession, url: str, options: Mapping[str, str] = MappingProxyType({})
@@ -72,7 +72,7 @@ class Filed(Opened):
 
 
 class Derby(Opened):
-    """A database in a directory."""
+    """A Derby database in a directory."""
 
     def __init__(self, spark: SparkSession, directory: Path) -> None:
         super().__init__(spark)
@@ -86,25 +86,27 @@ class Derby(Opened):
         return Database(self.url, name, None, None, None, {})
 
     def opens(self) -> bool:
-        """Whether no other JVM has it: a driver's lives a moment longer than its Python."""
+        """Whether no other JVM has it open: a driver's JVM outlives its Python process by a moment."""
         try:
             return bool(self.rows("VALUES 1"))
         except FlowError:
             return False
 
-    def let_go(self) -> None:
-        """So that another JVM may open it."""
+    def shut_down(self) -> None:
+        """Shut the database down, so that another JVM can open it."""
         jvm: Any = self.spark._jvm
-        with pytest.raises(Py4JJavaError, match="shutdown"):  # it says by an error that it has
+        with pytest.raises(
+            Py4JJavaError, match="shutdown"
+        ):  # Derby reports a successful shutdown as an error
             jvm.java.sql.DriverManager.getConnection(f"jdbc:derby:{self.directory};shutdown=true")
 
 
-class DriverGone(Exception):
-    """What a driver meets that dies."""
+class DriverKilledError(Exception):
+    """The driver was killed."""
 
 
 def write_dying_at(call: int, write: Callable[[], None]) -> int:
-    """Write, but die behind that statement; gives how many statements there were."""
+    """Write, and die after the statement with this number; return the number of statements executed."""
     real, calls = JdbcConnection.execute, 0
 
     def dying(self: JdbcConnection, statement: str, *values: str | int) -> int:
@@ -112,7 +114,7 @@ def write_dying_at(call: int, write: Callable[[], None]) -> int:
         changed = real(self, statement, *values)
         calls += 1
         if calls == call:
-            raise DriverGone
+            raise DriverKilledError
         return changed
 
     with pytest.MonkeyPatch.context() as patch, suppress(FlowError):
@@ -122,9 +124,9 @@ def write_dying_at(call: int, write: Callable[[], None]) -> int:
 
 
 def write_dying_everywhere(opened: Opened, table: str) -> list[int]:
-    """Batches of 30 rows with columns id and kind, each written until it dies at another statement, then again.
+    """Write batches of 30 rows with columns id and kind, each killed after every statement in turn and retried.
 
-    :returns: The ids that are to be there.
+    :returns: The ids that must be in the table.
     """
     calls = number = 0
     while calls >= number:

@@ -1,4 +1,4 @@
-"""A cluster with something of everything that can be declared, made over the protocol: of any Kafka."""
+"""A cluster, of any Kafka, with some of everything that can be declared, created over the protocol."""
 
 import asyncio
 from dataclasses import replace
@@ -25,7 +25,7 @@ from barnabas.wire.scram import ScramMechanism
 
 SECRETS = Secrets({"WORD": "a word"}, Path())
 
-#: A broker on which there can be ACLs; everybody may do everything.
+#: A broker with an authorizer on which everything is allowed.
 SECURED = {
     "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
     "super.users": "User:ANONYMOUS",
@@ -73,7 +73,9 @@ USERS = [
 
 
 def another_state(orders_partitions: int) -> str:
-    """A declared state that keeps little of what `enriched` makes, and adds to it; `orders` had three partitions."""
+    """Build a declared state that keeps little of what `enriched` creates, and adds to it; `orders` had three
+    partitions.
+    """
     return f"""
 prune: [topics, acls, users, configs]
 topics:
@@ -87,7 +89,7 @@ groups: {{billing: {{configs: {{consumer.session.timeout.ms: 47000}}}}}}
 
 
 def enriched(bootstrap: str) -> None:
-    """Give the cluster all of it."""
+    """Create all resources in the cluster."""
 
     async def work() -> None:
         async with ClusterClient(bootstrap) as cluster:
@@ -118,26 +120,28 @@ async def _enrich(admin: Admin) -> None:
     raise_errors((await admin.alter_user_scram_credentials(USERS)).values())
 
 
-class CutShort(ClusterClient):
-    """Loses the connection at the n-th order, before it is sent or after."""
+class LostConnection(ClusterClient):
+    """Loses the connection at the n-th request of an apply, before it is sent or after."""
 
-    def __init__(self, bootstrap: str, at: int, *, is_heard: bool) -> None:
+    def __init__(self, bootstrap: str, at: int, *, is_delivered: bool) -> None:
         super().__init__(bootstrap)
-        self._left, self._is_heard = at, is_heard
+        self._left, self._is_delivered = at, is_delivered
 
     async def send(self, request: Message, *args: Any, **kwargs: Any) -> Any:
         is_order = type(request).__name__.startswith(("Create", "Delete", "Alter", "IncrementalAlter"))
         if is_order and not getattr(request, "validate_only", False):
             self._left -= 1
             if self._left <= 0:
-                if self._is_heard:
+                if self._is_delivered:
                     await super().send(request, *args, **kwargs)
                 raise ConnectionLost(self.bootstrap[0], "cut")
         return await super().send(request, *args, **kwargs)
 
 
 async def grown(admin: Admin, declared: DeclaredState) -> PlanRequest:
-    """The state with no fewer partitions than there are: those cannot go. What it does not mention goes."""
+    """Return the state with at least the existing numbers of partitions, which cannot shrink. Topics it omits are
+    deleted.
+    """
     live = await whole_state(admin)
     topics = {
         name: replace(topic, partitions=max(topic.partitions or 1, there.partitions or 1))

@@ -1,4 +1,4 @@
-"""Declared states at random, of which a cluster can have any."""
+"""Random declared states that are valid on any cluster."""
 
 from hypothesis import strategies as st
 
@@ -75,7 +75,7 @@ broker_configs: st.SearchStrategy[Configs] = st.fixed_dictionaries(
 
 
 def states(prune: frozenset[str] = frozenset()) -> st.SearchStrategy[DeclaredState]:
-    """States with a few things of each section."""
+    """Generate states with a few resources of each section."""
     return st.builds(
         DeclaredState,
         st.dictionaries(topic_names, topics, max_size=4),

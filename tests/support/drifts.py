@@ -1,17 +1,17 @@
-"""Single changes that somebody makes by hand on an enriched cluster, and what `barnabas drift` tells of each."""
+"""Single manual changes on a cluster, and the drift that `barnabas drift` reports for each."""
 
 import json
 from typing import Any, TypeAlias
 
 from typer.testing import Result
 
-#: Says of what an export has written that it is all.
+#: Makes an exported state exhaustive.
 PRUNED = "prune: [topics, acls, quotas, users, groups, brokers, client_metrics, configs]\n"
 
 #: Resource and key.
 ResourceKey: TypeAlias = tuple[str, str]
 
-#: Commands of `barnabas`; where the difference is; what is declared there and what is found.
+#: Commands of `barnabas`, the drifted resource and key, the declared and the live value.
 SINGLE_CHANGES: list[tuple[str, ResourceKey, tuple[Any, Any]]] = [
     ("topics create extra -p 2", ("topic/extra", "partitions"), (None, 2)),
     ("topics delete plain", ("topic/plain", "partitions"), (2, None)),
@@ -34,7 +34,7 @@ SINGLE_CHANGES: list[tuple[str, ResourceKey, tuple[Any, Any]]] = [
 
 
 def drifted(result: Result) -> dict[ResourceKey, tuple[Any, Any]]:
-    """What `barnabas drift --json` has found, whose exit code must say whether it has."""
+    """Return the drift that `barnabas drift --json` reported, and check its exit code."""
     found = json.loads(result.stdout)["differences"]
     assert result.exit_code == (2 if found else 0), result.output
     return {(each["resource"], each["key"]): (each["declared"], each["found"]) for each in found}

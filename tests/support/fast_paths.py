@@ -1,4 +1,4 @@
-"""Two nodes side by side, one of which decodes every request: what fast paths do must be the same."""
+"""Two nodes side by side, one without fast paths: both must behave the same."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Coroutine, Mapping
@@ -14,12 +14,12 @@ Prepare: TypeAlias = Callable[[RunningNode], Awaitable[None]]
 
 
 class Pair:
-    """Two nodes alike; an interceptor takes the fast paths from the second."""
+    """Two equal nodes; an interceptor disables the fast paths of the second."""
 
     def __init__(self, directory: Path, prepare: Prepare, **overrides: str) -> None:
         self.runner = asyncio.Runner()
         self.directories = [directory / "fast", directory / "decoding"]
-        self.answered_in_turn_count = 0  #: requests that the fast path answered without a wait
+        self.answered_in_turn_count = 0  #: requests that the fast path completed without a wait
         self.stack = AsyncExitStack()
         self.runner.run(self._start(prepare, overrides))
 
@@ -39,7 +39,7 @@ class Pair:
         self.runner.close()
 
     def outcomes(self, frame: bytes) -> tuple[object, object]:
-        """The answer of either node, or why it refused the request."""
+        """Return each node's response, or the reason why it rejected the request."""
         return self.runner.run(self._outcome(self.fast, frame)), self.runner.run(
             self._outcome(self.decoding, frame)
         )
@@ -57,7 +57,7 @@ class Pair:
         return None if parts is None else b"".join(parts), context.close_after
 
     def files(self) -> list[dict[str, bytes]]:
-        """The log and index files of either node."""
+        """Return each node's log and index files."""
         return [
             {
                 str(path.relative_to(directory)): path.read_bytes()

@@ -1,4 +1,4 @@
-"""The fields of a message by their paths, as "topics.configs.name"."""
+"""Fields of a message by path, like "topics.configs.name"."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -7,7 +7,7 @@ from barnabas.wire.schema import Message, Struct
 
 
 def paths_of(struct: type[Struct], version: int | None = None, prefix: str = "") -> Iterator[str]:
-    """Every field, or those that a version has; structs before what is in them."""
+    """Return every field, or those of a version; structs before their fields."""
     for field in struct.FIELDS:
         if version is not None and version not in field.versions:
             continue
@@ -17,9 +17,9 @@ def paths_of(struct: type[Struct], version: int | None = None, prefix: str = "")
 
 
 def values_of(message: Message, version: int) -> dict[str, list[Any]]:
-    """Path -> its values in the order of the message; of an array of structs their count, None for null.
+    """Return path -> values in the order of the message; for an array of structs its length, None for null.
 
-    Only the fields that the version has.
+    Only the fields of the version are included.
     """
     found: dict[str, list[Any]] = {}
     _collect(message, version, "", found)
@@ -42,7 +42,7 @@ def _collect(struct: Struct, version: int, prefix: str, found: dict[str, list[An
 
 
 def entry(found: dict[str, list[Any]], key: str, name: str) -> dict[str, Any]:
-    """Of an array of structs the first one whose field at the path `key` is `name`: field -> value."""
+    """Return field -> value of the first struct in an array whose field at the path `key` equals `name`."""
     at = found[key].index(name)
     prefix = key.rpartition(".")[0] + "."
     return {

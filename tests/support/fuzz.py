@@ -1,4 +1,4 @@
-"""Requests at random: well-formed ones of every API and version, and damage to them. Reproducible by seed."""
+"""Random requests, valid ones of every API and version and damaged ones, reproducible by seed."""
 
 import random
 import struct
@@ -24,14 +24,14 @@ TEXTS = ("", "a", "b", "missing", ".", "no name", "größe", "x" * 300, "retenti
 
 
 class RandomRequests:
-    """Gives frames; the topics "a" and "b" are worth having."""
+    """Generates frames; the topics "a" and "b" should exist."""
 
     def __init__(self, seed: int, topic_ids: Sequence[bytes]) -> None:
         self.rng = random.Random(seed)
         self._topic_ids = [*topic_ids, bytes(16), bytes(range(16))]
 
     def frame(self, correlation_id: int) -> bytes:
-        """A request of any API and version, every other one damaged."""
+        """Return a request of any API and version; every second one is damaged."""
         spec = self.rng.choice(list(APIS.values()))
         version = self.rng.randint(spec.versions.first, spec.versions.last)
         request = self._struct(spec.request, version)
@@ -41,7 +41,7 @@ class RandomRequests:
         return frame if self.rng.random() < 0.5 else self._damaged(frame)
 
     def garbage(self) -> bytes:
-        """Bytes that were never a request."""
+        """Return random bytes."""
         return self.rng.randbytes(self.rng.choice([0, 1, 7, 8, 20, 200]))
 
     def _struct(self, kind: type[Struct], version: int) -> Struct:
@@ -87,7 +87,7 @@ class RandomRequests:
         return records
 
     def _keep_short(self, request: Message) -> None:
-        """Whatever waits must not hold up the others, and no topic fill the disk."""
+        """Limit waits and topic sizes, so that requests neither block others nor fill the disk."""
         if hasattr(request, "max_wait_ms"):
             request.max_wait_ms = min(request.max_wait_ms, 1)
         for topic in getattr(request, "topics", None) or []:
@@ -115,16 +115,16 @@ class RandomRequests:
         return bytes(data)
 
 
-#: Asked behind each frame: its answer shows that the connection lives.
+#: Sent after each frame: its response shows that the connection is alive.
 PROBE_CORRELATION_ID = 2**31 - 7
 PROBE = frame_of(ApiVersionsRequest(), 0, PROBE_CORRELATION_ID)
 
-#: What waits longer is a long poll.
+#: A response that takes longer is taken for a long poll.
 PATIENCE_S = 1.0
 
 
 class Fuzzed:
-    """A connection that is opened again whenever the broker has had enough of it."""
+    """A connection that is reopened whenever the broker closes it."""
 
     def __init__(self, port: int) -> None:
         self._port = port
@@ -132,7 +132,7 @@ class Fuzzed:
         self.answers_count = self.closed_count = self.waiting_count = 0
 
     def send(self, frame: bytes) -> None:
-        """Send one frame and find out whether the connection lives."""
+        """Send one frame, and check whether the connection is alive."""
         self._wire.socket.settimeout(PATIENCE_S)
         try:
             self._wire.socket.sendall(
@@ -144,7 +144,7 @@ class Fuzzed:
         except (EOFError, ConnectionError):
             self.closed_count += 1
             self._reopen()
-        except TimeoutError:  # a long poll, as far as one can tell
+        except TimeoutError:  # presumably a long poll
             self.waiting_count += 1
             self._reopen()
 

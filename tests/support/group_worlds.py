@@ -1,4 +1,4 @@
-"""One shard of groups without a broker around it: clock, timers, log and cluster are plain values."""
+"""One shard of groups without a broker: clock, timers, log and cluster are plain values."""
 
 import random
 from collections.abc import Callable
@@ -19,14 +19,14 @@ from barnabas.wire.coordinator_records.serde import GROUP_RECORDS, CoordinatorRe
 from barnabas.wire.errors import KafkaError
 from support.images import RULES, cluster, new_topic, replayed
 
-#: When the world begins.
+#: Initial time.
 START_MS = 1_000_000
 
 Event = Callable[[GroupShard, CoordinatorResult, Pending[Any]], None]
 
 
 class GroupWorld:
-    """Hands events to a shard and does what they lead to, as `ShardRunner` does; checks it after each."""
+    """Feeds events to a shard and performs their results, as `ShardRunner` does; checks invariants after each."""
 
     def __init__(self, **config: str) -> None:
         """`config` holds broker keys, with underscores for dots."""
@@ -35,9 +35,9 @@ class GroupWorld:
         self.originals = {key.replace("_", "."): value for key, value in config.items()}
         self.config = BrokerConfig(self.originals)
         self.log: list[tuple[bytes, bytes | None]] = []
-        self.timers: dict[TimerKey, int] = {}  #: key -> when it is due
+        self.timers: dict[TimerKey, int] = {}  #: key -> due time
         self.answers: dict[Pending[Any], Any] = {}
-        self.last = CoordinatorResult(self.now_ms)  #: what the last event led to
+        self.last = CoordinatorResult(self.now_ms)  #: result of the last event
         self.asked: Pending[Any] = Pending()  #: the last request
         self._rng = random.Random(7)
         self.shard = self._new_shard()
@@ -48,7 +48,7 @@ class GroupWorld:
     # Events
 
     def ask(self, event: Event) -> Any:
-        """The answer to a request, the error that it is refused by, or None while it waits."""
+        """Return the response to a request, its error, or None while it is pending."""
         pending = self.asked = Pending()
         result = CoordinatorResult(self.now_ms)
         try:
@@ -61,7 +61,7 @@ class GroupWorld:
         return self.answers.get(pending)
 
     def run_event(self, event: Callable[[GroupShard, CoordinatorResult], None]) -> None:
-        """Something happens that nobody waits for."""
+        """Run an event that has no response."""
         result = CoordinatorResult(self.now_ms)
         event(self.shard, result)
         self._perform(result)
@@ -85,7 +85,7 @@ class GroupWorld:
         return record
 
     def pass_time(self, duration_ms: int) -> list[CoordinatorResult]:
-        """What the timers that become due lead to, one after the other."""
+        """Return the results of the timers that become due, one after the other."""
         end_ms = self.now_ms + duration_ms
         steps = []
         while due := [key for key, due_ms in self.timers.items() if due_ms <= end_ms]:
@@ -97,7 +97,7 @@ class GroupWorld:
         return steps
 
     def restart(self) -> None:
-        """Another broker takes over: it knows what stands in the log, and nothing else."""
+        """Load the shard on another broker, from the log alone."""
         before = self.shard.groups
         self.shard.on_unloaded()
         self.shard = self._new_shard()
@@ -108,7 +108,7 @@ class GroupWorld:
         self.run_event(lambda shard, result: shard.on_loaded(result))
 
     def check(self) -> None:
-        """Whatever has happened, groups are what they must be."""
+        """Check the invariants of all groups."""
         for group in self.shard.groups.values():
             group.validate()
 
@@ -119,27 +119,24 @@ class GroupWorld:
         self.run_event(lambda shard, result: shard.on_metadata_update(result, before, after))
 
     def create_topic(self, name: str, partitions_count: int) -> None:
-        """A topic comes."""
         wanted = [new_topic(name, partitions_count)]
         decision = decide_create(self.image, wanted, RULES, self._rng, validate_only=False)
         self._follow(replayed(self.image, decision))
 
     def grow_topic(self, name: str, partitions_count: int) -> None:
-        """A topic gets partitions."""
         topic = self.image.topics[name]
         grown = replace(topic, assignments=((1,),) * partitions_count)
         self._follow(replayed(self.image, Decision(None, (TOPICS.put(name, grown),))))
 
     def delete_topic(self, name: str) -> None:
-        """A topic goes."""
         self._follow(replayed(self.image, Decision(None, (TOPICS.remove(name),))))
 
     def set_group_config(self, group_id: str, **configs: str) -> None:
-        """A group's configuration, with underscores for dots."""
+        """Set a group's config; keys have underscores for dots."""
         overrides = {key.replace("_", "."): value for key, value in configs.items()}
         self._follow(replayed(self.image, Decision(None, (GROUP_CONFIGS.put(group_id, overrides),))))
 
     def set_config(self, **config: str) -> None:
-        """The broker's configuration, with underscores for dots."""
+        """Set the broker's config; keys have underscores for dots."""
         self.originals |= {key.replace("_", "."): value for key, value in config.items()}
         self.config = BrokerConfig(self.originals)

@@ -1,4 +1,4 @@
-"""Memory that ends where nothing may be read: who reads one byte too much, ends the process."""
+"""Memory before a guard page: reading one byte too many ends the process."""
 
 import ctypes
 import mmap
@@ -10,7 +10,7 @@ _PROTECT_NONE = 0
 
 @contextmanager
 def guarded(size_max_bytes: int) -> Iterator[memoryview]:
-    """So many bytes, rounded up to pages; data for a test belongs at their end."""
+    """Return at least this many bytes, rounded up to pages; test data belongs at their end."""
     pages_bytes = -(-size_max_bytes // mmap.PAGESIZE) * mmap.PAGESIZE
     memory = mmap.mmap(-1, pages_bytes + mmap.PAGESIZE)
     address = ctypes.addressof(ctypes.c_char.from_buffer(memory))

@@ -1,4 +1,4 @@
-"""Images of clusters as tests want them, made as in life: by decisions that are replayed."""
+"""Cluster images for tests, built by replaying decisions as in production."""
 
 import random
 from collections.abc import Mapping, Sequence
@@ -17,19 +17,19 @@ RULES = CreationRules(1, 1, lambda name, overrides: None)
 
 
 def broker(broker_id: int, **fields: Any) -> BrokerRegistration:
-    """A broker with one endpoint."""
+    """Return a broker with one endpoint."""
     return BrokerRegistration(broker_id, (Endpoint(LISTENER, f"host{broker_id}", 9092),), **fields)
 
 
 def replayed(image: MetadataImage, decision: Decision[Any]) -> MetadataImage:
-    """The image once a decision is committed."""
+    """Return the image after a decision is committed."""
     if not decision.changes:
         return image
     return image.replay(Commit(image.revision + 1, decision.changes))
 
 
 def cluster(brokers_count: int = 1, *topics: TopicToCreate, fenced: Sequence[int] = ()) -> MetadataImage:
-    """A formed cluster of brokers 1, 2, ... with these topics."""
+    """Return a formed cluster of brokers 1, 2, ... with these topics."""
     image = replayed(MetadataImage(), decide_form(MetadataImage().cluster, bytes(16), None))
     for broker_id in range(1, brokers_count + 1):
         joining = broker(broker_id, fenced=broker_id in fenced)
@@ -38,7 +38,7 @@ def cluster(brokers_count: int = 1, *topics: TopicToCreate, fenced: Sequence[int
 
 
 def with_topics(image: MetadataImage, *topics: TopicToCreate) -> MetadataImage:
-    """The image after these topics have been created; they must be fit to be."""
+    """Return the image after these topics were created; creation must succeed."""
     decision = decide_create(image, topics, RULES, random.Random(7), validate_only=False)
     assert not [outcome.error for outcome in decision.response if outcome.error]
     return replayed(image, decision)
@@ -47,7 +47,7 @@ def with_topics(image: MetadataImage, *topics: TopicToCreate) -> MetadataImage:
 def with_state(
     image: MetadataImage, topic: TopicImage, index: int, state: PartitionRegistration
 ) -> MetadataImage:
-    """The image after a partition's state has been written."""
+    """Return the image after a partition's state was written."""
     change = PARTITION_STATES.put(partition_key(topic.topic_id, index), state)
     return replayed(image, Decision(None, (change,)))
 
@@ -55,10 +55,12 @@ def with_state(
 def new_topic(
     name: str, partition_count: int = 1, replication_factor: int = 1, **fields: Any
 ) -> TopicToCreate:
-    """A topic as it is asked for, with both counts."""
+    """Build a requested topic with both counts."""
     return TopicToCreate(name, partition_count, replication_factor, **fields)
 
 
-def by_hand(name: str, *replicas: Sequence[int], configs: Mapping[str, str] | None = None) -> TopicToCreate:
-    """A topic with the replicas of partitions 0, 1, ... chosen by hand."""
+def manually_assigned(
+    name: str, *replicas: Sequence[int], configs: Mapping[str, str] | None = None
+) -> TopicToCreate:
+    """Build a requested topic with a manual assignment of partitions 0, 1, ..."""
     return TopicToCreate(name, assignments=dict(enumerate(replicas)), configs=configs)

@@ -1,4 +1,4 @@
-"""Messages as kio reads and writes them, which has their layouts from Kafka by another road."""
+"""Encode and decode messages with kio, whose schemas come from Kafka independently of ours."""
 
 import io
 from importlib import import_module
@@ -26,14 +26,14 @@ def _entity(message: type[Message], version: int) -> Any:
 
 
 def read_by_kio(message: type[Message], version: int, encoded: bytes) -> Any:
-    """What kio reads from the bytes, all of which it must use."""
+    """Decode the bytes with kio, which must consume all of them."""
     value, size = entity_reader(_entity(message, version))(encoded, 0)
     assert size == len(encoded)
     return value
 
 
 def written_by_kio(message: type[Message], version: int, value: Any) -> bytes:
-    """The bytes that kio writes for what it has read."""
+    """Encode with kio a value that kio has decoded."""
     buffer = io.BytesIO()
     entity_writer(_entity(message, version))(buffer, value)
     return buffer.getvalue()

@@ -1,4 +1,4 @@
-"""Producers that write through everything that befalls a broker, and what is found of it afterwards."""
+"""Producers that keep writing through every failure of a broker, and a check of the stored records."""
 
 import threading
 import time
@@ -10,20 +10,20 @@ from barnabas.base.ids import TopicPartition
 from barnabas.client.admin.offsets import EARLIEST
 from barnabas.client.blocking import BlockingClient
 
-#: Of the topic "t", to which everything is written.
+#: Configs of the topic "t", which receives all records.
 PARTITIONS_COUNT = 2
 WAIT_S = 30
 
 
 class Load:
-    """One idempotent producer that writes numbers until it is told to stop, whatever becomes of the broker."""
+    """One idempotent producer that writes numbers until it is stopped, across broker failures."""
 
     def __init__(self, name: str, bootstrap: str, value_bytes: int = 0) -> None:
         self.name = name
-        self._value_bytes = value_bytes  #: at least, filled up with zeros in front
+        self._value_bytes = value_bytes  #: minimum size; numbers are padded with leading zeros
         self.acknowledged: dict[int, list[int]] = defaultdict(
             list
-        )  #: partition -> numbers, as they were told
+        )  #: partition -> acknowledged numbers, in order
         self.failures: list[KafkaError] = []
         self._stopped = threading.Event()
         self._producer = Producer(
@@ -48,7 +48,7 @@ class Load:
         return sum(map(len, self.acknowledged.values()))
 
     def stop(self) -> None:
-        """Write no more; returns when all that was written is acknowledged or has failed."""
+        """Stop writing; return when every record is acknowledged or has failed."""
         self._stopped.set()
         self._thread.join()
 
@@ -76,7 +76,7 @@ class Load:
 
 
 def await_acknowledgements(loads: list[Load], count: int) -> None:
-    """Wait until each load has `count` more."""
+    """Wait until each load has `count` more acknowledgements."""
     wanted = [load.acknowledged_count + count for load in loads]
     deadline_s = time.monotonic() + WAIT_S
     while any(load.acknowledged_count < count for load, count in zip(loads, wanted, strict=True)):
@@ -86,7 +86,7 @@ def await_acknowledgements(loads: list[Load], count: int) -> None:
 
 
 def stored(bootstrap: str) -> dict[tuple[str, int], list[int]]:
-    """(producer, partition) -> the numbers in the order of the log."""
+    """Return (producer, partition) -> the numbers in log order."""
     found: dict[tuple[str, int], list[int]] = defaultdict(list)
     partitions = {TopicPartition("t", index): EARLIEST for index in range(PARTITIONS_COUNT)}
     offsets: dict[int, list[int]] = defaultdict(list)
@@ -100,7 +100,7 @@ def stored(bootstrap: str) -> dict[tuple[str, int], list[int]]:
 
 
 def check(loads: list[Load], found: dict[tuple[str, int], list[int]]) -> None:
-    """What is acknowledged is what is there, once and in order."""
+    """Check that every acknowledged record is stored, once and in order."""
     for load in loads:
         for partition in range(PARTITIONS_COUNT):
             numbers = found[load.name, partition]

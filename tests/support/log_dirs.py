@@ -22,7 +22,7 @@ def move(directory: Path | str, topic: str, *partitions: int) -> AlterReplicaLog
 
 
 def codes(response: AlterReplicaLogDirsResponse) -> dict[tuple[str, int], str]:
-    """(topic, partition) -> what became of it."""
+    """Return (topic, partition) -> error code."""
     return {
         (topic.topic_name, each.partition_index): ErrorCode(each.error_code).name
         for topic in response.results
@@ -31,7 +31,7 @@ def codes(response: AlterReplicaLogDirsResponse) -> dict[tuple[str, int], str]:
 
 
 def replicas(response: DescribeLogDirsResponse) -> dict[str, Replicas]:
-    """The last part of a directory's path -> what lies there."""
+    """Return the last component of a directory's path -> its replicas."""
     return {
         Path(result.log_dir).name: {
             (topic.name, each.partition_index): (each.partition_size, each.offset_lag, each.is_future_key)
@@ -43,7 +43,7 @@ def replicas(response: DescribeLogDirsResponse) -> dict[str, Replicas]:
 
 
 def partitions(response: DescribeLogDirsResponse) -> dict[tuple[str, int], list[str]]:
-    """(topic, partition) -> the directories that have it, with a mark behind that of a future replica."""
+    """Return (topic, partition) -> the directories that have it; future replicas are marked."""
     found: dict[tuple[str, int], list[str]] = {}
     for directory, there in replicas(response).items():
         for name, (_, _, is_future) in there.items():

@@ -1,4 +1,4 @@
-"""Running asynchronous tests: time that jumps to what is due next, so that nobody sleeps."""
+"""Run asynchronous tests in virtual time that jumps to the next timer instead of sleeping."""
 
 import asyncio
 import functools
@@ -8,7 +8,7 @@ from typing import Any
 
 
 class _JumpingSelector(selectors.DefaultSelector):
-    """Instead of waiting for a timer it lets the time of that timer come."""
+    """Advances the time to the next timer instead of waiting for it."""
 
     now_seconds = 0.0
 
@@ -20,7 +20,7 @@ class _JumpingSelector(selectors.DefaultSelector):
 
 
 class VirtualTimeLoop(asyncio.SelectorEventLoop):
-    """A loop whose clock stands still while there is something to do. Not for code that waits for threads."""
+    """A loop whose clock stands still while callbacks are ready. Not for code that waits for threads."""
 
     def __init__(self) -> None:
         self._jumping = _JumpingSelector()
@@ -51,7 +51,7 @@ def on_loop(test: Callable[..., Awaitable[None]]) -> Callable[..., None]:
 
 
 def in_virtual_time(test: Callable[..., Awaitable[None]]) -> Callable[..., None]:
-    """Run an asynchronous test in time that jumps; it must leave no task behind."""
+    """Run an asynchronous test in virtual time; it must leave no task behind."""
 
     @functools.wraps(test)
     def run(*arguments: Any, **keywords: Any) -> None:
@@ -61,6 +61,6 @@ def in_virtual_time(test: Callable[..., Awaitable[None]]) -> Callable[..., None]
 
 
 async def turns(count: int = 10) -> None:
-    """Let everything that is ready run, and what that makes ready, `count` times over."""
+    """Run the loop for `count` turns."""
     for _ in range(count):
         await asyncio.sleep(0)

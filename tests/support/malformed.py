@@ -1,4 +1,4 @@
-"""Batches whose headers are right, CRC and all, and whose records are not."""
+"""Batches with valid headers and CRCs, and invalid records."""
 
 import struct
 
@@ -11,7 +11,7 @@ NOW_MS = 1_700_000_000_000
 
 
 def with_body(batch: bytes | bytearray | memoryview, packed: bytes, count: int | None = None) -> memoryview:
-    """The header of `batch` before other bytes, under a length, a count and a CRC that are right."""
+    """Combine the header of `batch` with another body; length, record count and CRC are made valid."""
     made = bytearray(batch[:BATCH_HEADER_BYTES]) + packed
     struct.pack_into(">i", made, 8, len(made) - 12)
     if count is not None:
@@ -22,13 +22,13 @@ def with_body(batch: bytes | bytearray | memoryview, packed: bytes, count: int |
 
 
 def batch_of(codec: Compression, body: bytes, count: int = 1) -> memoryview:
-    """A batch of bytes that may be records, packed."""
+    """Build a batch around bytes that may not be records, compressed."""
     empty = encode_batch([Record(0, NOW_MS, None, None)], compression=codec)
     return with_body(empty, compress(codec, body), count)
 
 
 def record_with_headers(count: int) -> bytes:
-    """A record without key and value, with so many empty headers."""
+    """Build a record without key and value, with this number of empty headers."""
     body = bytearray(b"\0\0\0\1\1")
     write_varint(body, count)
     body += bytes(2 * count)

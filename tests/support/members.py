@@ -1,4 +1,4 @@
-"""Members of classic groups, as their clients speak to a node."""
+"""Members of classic groups as clients of a node."""
 
 import asyncio
 from dataclasses import dataclass
@@ -11,19 +11,19 @@ from barnabas.wire.messages.leave_group import LeaveGroupRequest, MemberIdentity
 from barnabas.wire.messages.sync_group import SyncGroupRequest, SyncGroupRequestAssignment
 from support.nodes import RunningNode
 
-#: Settings of a node with one partition of groups, which waits for nobody.
+#: Settings of a node with one offsets partition and no initial rebalance delay.
 AT_ONCE = {"offsets_topic_num_partitions": "1", "group_initial_rebalance_delay_ms": "0"}
 
 
 async def find_coordinator(node: RunningNode) -> None:
-    """Have the topic of groups made, and loaded."""
+    """Create and load the offsets topic."""
     await node.ask(FindCoordinatorRequest(coordinator_keys=["g"]))
     while node.node.groups.is_loading:
         await asyncio.sleep(0)
 
 
 def joining(group_id: str = "g", member_id: str = "", **fields: object) -> JoinGroupRequest:
-    """A JoinGroup of a consumer that knows `range`."""
+    """Build a JoinGroup request of a consumer that supports `range`."""
     told: dict[str, object] = {
         "session_timeout_ms": 10_000,
         "rebalance_timeout_ms": 60_000,
@@ -35,7 +35,7 @@ def joining(group_id: str = "g", member_id: str = "", **fields: object) -> JoinG
 
 @dataclass
 class GroupMember:
-    """The only member of a group, which has been assigned `work`."""
+    """The only member of a group, which is assigned `work`."""
 
     node: RunningNode
     group_id: str
@@ -67,7 +67,7 @@ class GroupMember:
 
 
 async def join(node: RunningNode, group_id: str = "g", version: int | None = None) -> GroupMember:
-    """A new member that has joined, but not synced."""
+    """Return a new member that has joined, but not synced."""
     joined = await node.ask(joining(group_id), version)
     if joined.error_code == ErrorCode.MEMBER_ID_REQUIRED:
         joined = await node.ask(joining(group_id, joined.member_id), version)
@@ -76,7 +76,7 @@ async def join(node: RunningNode, group_id: str = "g", version: int | None = Non
 
 
 async def join_and_sync(node: RunningNode, group_id: str = "g") -> GroupMember:
-    """A new member with an assignment."""
+    """Return a new member with an assignment."""
     member = await join(node, group_id)
     assert (await node.ask(member.sync())).error_code == ErrorCode.NONE
     return member

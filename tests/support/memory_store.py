@@ -1,4 +1,4 @@
-"""A store in memory: the contract of `barnabas.metadata.store.Store` with nothing behind it."""
+"""A store in memory that fulfils the contract of `barnabas.metadata.store.Store`."""
 
 import asyncio
 from collections.abc import AsyncIterator, Mapping
@@ -23,11 +23,11 @@ class MemoryStore:
         return self.revision, [self.items[key] for key in sorted(self.items)]
 
     def hold(self) -> None:
-        """Let commits wait until `let_go`."""
+        """Suspend commits until `release`."""
         self._is_open.clear()
 
-    def let_go(self) -> None:
-        """Let the commits that wait be done."""
+    def release(self) -> None:
+        """Resume suspended commits."""
         self._is_open.set()
 
     async def commit(self, reads: Mapping[str, int], changes: tuple[StoreChange, ...]) -> int:
@@ -36,7 +36,7 @@ class MemoryStore:
         return self.write(reads, changes)
 
     def write(self, reads: Mapping[str, int], changes: tuple[StoreChange, ...]) -> int:
-        """`commit` without the wait."""
+        """Commit without the wait."""
         for key, seen in reads.items():
             found = self.items.get(key)
             if (found.revision if found else NEVER) != seen:

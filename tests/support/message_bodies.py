@@ -1,4 +1,4 @@
-"""Random bodies of messages, whole and damaged, for codecs that work in place."""
+"""Random message bodies, valid and damaged, for codecs that work in place."""
 
 import random
 from collections.abc import Callable
@@ -22,7 +22,7 @@ class Body(NamedTuple):
 
 
 def bodies(message: type[Message], versions: Versions) -> st.SearchStrategy[Body]:
-    """Messages with random contents at any of the versions."""
+    """Generate messages with random contents at any of the versions."""
 
     def body(version: int, seed: int) -> Body:
         made = random_struct(message, version, random.Random(seed))
@@ -33,7 +33,7 @@ def bodies(message: type[Message], versions: Versions) -> st.SearchStrategy[Body
 
 @st.composite
 def damaged_bodies(draw: st.DrawFn, message: type[Message], versions: Versions) -> tuple[int, bytes]:
-    """Bodies that are cut short or have other bytes in some place, and their versions."""
+    """Generate truncated or corrupted bodies with their versions."""
     version, _, encoded = draw(bodies(message, versions))
     at = draw(st.integers(0, len(encoded)))
     rest = encoded[at + draw(st.integers(0, 4)) :] if draw(st.booleans()) else b""
@@ -41,7 +41,7 @@ def damaged_bodies(draw: st.DrawFn, message: type[Message], versions: Versions) 
 
 
 def read_or_none(read: Callable[[], DataT]) -> DataT | None:
-    """What `read` returns; None for malformed bytes."""
+    """Return the result of `read`, or None for malformed bytes."""
     try:
         return read()
     except DecodeError:

@@ -1,5 +1,7 @@
-"""Stories of groups whose members speak both protocols. Verbs of the consumer protocol are small words (`join`, `beat`,
-`leave`); those of the classic one are the names of its requests (`JoinGroup`, `SyncGroup`, `Heartbeat`, `LeaveGroup`).
+"""Text scenarios of groups whose members use both protocols.
+
+Verbs of the consumer protocol are small words (`join`, `beat`, `leave`); those of the classic protocol are the names of
+its requests (`JoinGroup`, `SyncGroup`, `Heartbeat`, `LeaveGroup`).
 """
 
 from typing import Any
@@ -15,13 +17,13 @@ from support.scenarios import words_of
 
 
 class MigrationScenario(ConsumerScenario):
-    """The group `g` is told of with its type: `state classic Stable`."""
+    """The group `g` is printed with its type: `state classic Stable`."""
 
     def __init__(self) -> None:
         super().__init__()
         self.world.set_config(group_initial_rebalance_delay_ms="0")
         self.classic: dict[str, ClassicConsumer] = {}
-        self.names: dict[str, str] = {}  #: member id of a classic client -> whose it is
+        self.names: dict[str, str] = {}  #: member id of a classic client -> its name
         self._requests = {
             "JoinGroup": self.join_group,
             "SyncGroup": self.sync_group,
@@ -30,33 +32,33 @@ class MigrationScenario(ConsumerScenario):
         }
 
     async def run(self, command: str) -> list[str]:
-        """What comes of one command."""
+        """Execute a command, and return its output."""
         verb, words, options = words_of(command)
         return self.outcome(self._requests.get(verb) or getattr(self, verb), words, options)
 
     def outcome(self, action: Any, words: list[str], options: Options) -> list[str]:
-        """Who has waited hears, too."""
+        """Include the responses to pending requests."""
 
         def act(words: list[str], options: Options) -> list[str]:
-            told = [*action(words, options), *self._heard()]
+            lines = [*action(words, options), *self._heard()]
             for name, client in self.classic.items():
                 if client.member_id:
                     self.names.setdefault(client.member_id, self._new_name(name))
-            return told
+            return lines
 
         return [self._with_names(line) for line in super().outcome(act, words, options)]
 
     def _with_names(self, line: str) -> str:
-        """Member ids of classic clients are made by the coordinator, and may be told to others first."""
+        """Replace member ids of classic clients, which others may see before the client itself does."""
         for member_id, name in self.names.items():
             line = line.replace(member_id, name)
         return line
 
-    # What classic clients send
+    # Requests of classic clients
 
     def join_group(self, words: list[str], options: Options) -> list[str]:
-        """JoinGroup C topics=a [protocols=range,sticky] [type=consumer] [instance=i] [new]: it comes back with the id
-        that it is given; as a `new` process it has forgotten all.
+        """JoinGroup C topics=a [protocols=range,sticky] [type=consumer] [instance=i] [new]: it uses the member id
+        that it is given; a `new` process has lost it.
         """
         [name] = [word for word in words if word != "new"]
         if name not in self.classic or "new" in words:
@@ -68,13 +70,13 @@ class MigrationScenario(ConsumerScenario):
         return self._joined(name, self.classic[name].join(*topics_of(options), protocols=protocols))
 
     def sync_group(self, words: list[str], options: Options) -> list[str]:
-        """SyncGroup C [C=a-0,a-1 D=a-2]: the leader of a classic group says who gets what."""
+        """SyncGroup C [C=a-0,a-1 D=a-2]: the leader of a classic group sends the assignments."""
         [name] = words
         given = {self.classic[each].member_id: _partitions(what) for each, what in options.items()}
         return self._synced(name, self.classic[name].sync(**given))
 
     def heartbeat(self, words: list[str], options: Options) -> list[str]:
-        """Heartbeat C [generation=3] [as=N]: it gives itself out for another member."""
+        """Heartbeat C [generation=3] [as=N]: it uses the id of another member."""
         [name] = words
         client = self.classic[name]
         own_id = client.member_id
@@ -90,15 +92,15 @@ class MigrationScenario(ConsumerScenario):
         code = self.classic[name].leave()
         return [f"{name}: {code.name if code else 'has left'}"]
 
-    # How it is told
+    # Formatting
 
     def _heard(self) -> list[str]:
         lines = []
         for name, client in self.classic.items():
             answer = client.hear()
             if answer is not None:
-                told = self._joined if isinstance(answer, JoinGroupResponse) else self._synced
-                lines += told(name, answer)
+                formatter = self._joined if isinstance(answer, JoinGroupResponse) else self._synced
+                lines += formatter(name, answer)
         return lines
 
     def _joined(self, name: str, answer: Any) -> list[str]:
@@ -111,21 +113,21 @@ class MigrationScenario(ConsumerScenario):
         return [f"{name}: generation {answer.generation_id}, {answer.protocol_name}{leads}"]
 
     def _new_name(self, name: str) -> str:
-        """Of a client that has had another member id before: C, then C', then C''."""
+        """Name a client that had another member id before: C, then C', then C''."""
         return name + "'" * sum(each.rstrip("'") == name for each in self.names.values())
 
     def _synced(self, name: str, answer: Any) -> list[str]:
         if answer is None or isinstance(answer, KafkaError):
             return _refused(name, answer)
-        return [f"{name}: is to work on {_told(self.classic[name].owned)}"]
+        return [f"{name}: is to work on {_format_partitions(self.classic[name].owned)}"]
 
     def state(self) -> str:
-        """With the group's type; a classic group is born without members."""
+        """Format the state with the group's type; a classic group starts without members."""
         group = self.world.shard.groups.get("g")
         return "Empty" if group is None else f"{group.group_type} {group.state_name}"
 
     def line(self, record: CoordinatorRecord) -> str:
-        """A record for people; that of a classic group is one for all its members."""
+        """Format a record; a classic group has one for all its members."""
         key, value = record.key, record.value
         if not isinstance(key, GroupMetadataKey):
             return super().line(record)
@@ -141,7 +143,7 @@ def _refused(name: str, answer: KafkaError | None) -> list[str]:
 
 
 def _partitions(text: str) -> Partitions:
-    """`a-0,a-1` as a leader gives it."""
+    """Parse `a-0,a-1` as a leader's assignment."""
     found: Partitions = {}
     for each in text.split(","):
         topic, _, index = each.rpartition("-")
@@ -149,11 +151,11 @@ def _partitions(text: str) -> Partitions:
     return found
 
 
-def _told(partitions: Partitions) -> str:
-    told = [f"{topic}-{index}" for topic, of in sorted(partitions.items()) for index in sorted(of)]
-    return " ".join(told) or "nothing"
+def _format_partitions(partitions: Partitions) -> str:
+    named = [f"{topic}-{index}" for topic, of in sorted(partitions.items()) for index in sorted(of)]
+    return " ".join(named) or "nothing"
 
 
 def _assigned(data: bytes) -> str:
     topics = read_assignment(data).assigned_partitions if data else []
-    return _told({topic.topic: set(topic.partitions) for topic in topics}).replace(" ", ",")
+    return _format_partitions({topic.topic: set(topic.partitions) for topic in topics}).replace(" ", ",")

@@ -1,4 +1,4 @@
-"""Replicas that lie badly, the plan that the job `usage` makes for them, and where they are in the end."""
+"""Badly balanced replicas, the plan that the job `usage` makes for them, and where they are afterwards."""
 
 import json
 from collections.abc import Iterator
@@ -20,23 +20,23 @@ from support.source_rows import WAIT_S, producer
 
 PLAN_FILE, ANY_DIRECTORY = "reassignment.json", "any"
 MOVES_S = 60
-#: Of each partition; two have nearly all.
+#: Record counts of the partitions; two have nearly all.
 RECORDS_COUNTS = (300, 5, 200, 5)
 
 
 class Plan(NamedTuple):
-    """What the job says."""
+    """The job's output."""
 
     file: Path
-    #: As the file has them.
+    #: Rows of the file.
     partitions: list[dict[str, Any]]
-    #: Where the only replica of each partition that moves is to be.
+    #: The planned directory of the only replica of each moved partition.
     targets: dict[TopicPartition, list[Home]]
 
 
 @contextmanager
 def two_directories(home: Path) -> Iterator[EmbeddedBroker]:
-    """A broker that puts partitions into one and the other in turn, so that one has nearly all records of `fill`."""
+    """Run a broker that places partitions alternately, so that one directory has nearly all records of `fill`."""
     with EmbeddedBroker({"log.dirs": f"{home / 'a'},{home / 'b'}", "log.retention.ms": "-1"}) as running:
         yield running
 
@@ -50,7 +50,7 @@ def fill(bootstrap: str, topic: str) -> None:
 
 
 def command(*arguments: str) -> str:
-    """What a command of barnabas prints; it must succeed."""
+    """Return the output of a barnabas command, which must succeed."""
     result = CliRunner().invoke(app, arguments)
     assert result.exit_code == 0, result.output
     return result.stdout
@@ -59,7 +59,7 @@ def command(*arguments: str) -> str:
 def planned(
     spark: SparkSession, bootstrap: str, topic: str, report: Path, monkeypatch: pytest.MonkeyPatch
 ) -> Plan | None:
-    """What `barnabas jobs usage` writes; None when nothing is worth moving."""
+    """Return the plan that `barnabas jobs usage` writes; None if no move is worthwhile."""
     monkeypatch.setattr(running, "job_session", lambda *_: nullcontext(spark))
     options = ["--keys", "0", "--report", str(report), "--json"]
     printed = json.loads(command("jobs", "usage", "-b", bootstrap, "-t", topic, *options))
@@ -76,7 +76,9 @@ def planned(
 
 
 def carry_out(bootstrap: str, plan: Plan) -> None:
-    """Give each row of the file to the commands that move partitions, and to other directories their replicas."""
+    """Execute each row of the file with the commands that reassign partitions and move replicas between
+    directories.
+    """
     wait = ("--wait", str(MOVES_S), "-b", bootstrap)
     for each in plan.partitions:
         tp, brokers = f"{each['topic']}:{each['partition']}", [str(node) for node in each["replicas"]]
@@ -87,7 +89,7 @@ def carry_out(bootstrap: str, plan: Plan) -> None:
 
 
 def homes(bootstrap: str, topic: str) -> dict[TopicPartition, list[Home]]:
-    """Where the replicas of each partition lie, those on their way left out."""
+    """Return the current replicas of each partition, without future replicas."""
     found: dict[TopicPartition, list[Home]] = {}
     with BlockingClient(bootstrap) as client:
         client.admin.describe_topics([topic])

@@ -1,4 +1,4 @@
-"""One broker without sockets: the rooms below `net`, put together on a directory and a store in memory."""
+"""One broker without sockets: the packages below `net`, assembled on a directory and a store in memory."""
 
 import random
 from collections.abc import AsyncIterator, Coroutine, Mapping
@@ -32,16 +32,16 @@ MessageT = TypeVar("MessageT", bound=Message)
 
 APIS = registry.build(barnabas.api)
 
-#: Those that Apache Kafka has, too.
+#: APIs that Apache Kafka has, too.
 KAFKA_APIS = {key: spec for key, spec in APIS.items() if is_kafka_api(key)}
 
-#: Those of them that ApiVersions names while nothing consumes client telemetry.
+#: APIs that ApiVersions names while no client telemetry is collected.
 ADVERTISED_APIS = {key: spec for key, spec in KAFKA_APIS.items() if key not in (71, 72)}
 
 
 @dataclass
 class RunningNode:
-    """A node, and what tests do with it."""
+    """A node with helpers for tests."""
 
     parts: BrokerParts
     connection: ConnectionInfo
@@ -85,7 +85,7 @@ class RunningNode:
         return self.node.image.topics[topic].topic_id
 
     async def send(self, frame: bytes) -> bytes | None:
-        """The whole answer to a request's frame, size included, as the connection would write it."""
+        """Return the complete response to a request's frame, with its size, as the connection would write it."""
         _, answer = self.begin(frame)
         parts = await answer if isinstance(answer, Coroutine) else answer
         return None if parts is None else b"".join(parts)
@@ -94,13 +94,13 @@ class RunningNode:
         return self.dispatcher.begin(memoryview(bytearray(frame)), self.connection)
 
     def context(self, api_key: int = CreateTopicsRequest.API_KEY) -> RequestContext:
-        """A request of nobody in particular, on its way."""
+        """Build the context of a request in progress."""
         return RequestContext(
             self.node, self.connection, APIS[api_key], APIS[api_key].versions.last, 7, "test"
         )
 
     async def ask(self, request: Message, version: int | None = None) -> Any:
-        """The response message to a request, at our highest version or at `version`."""
+        """Return the response to a request, at our highest version or at `version`."""
         spec = APIS[request.API_KEY]
         at = spec.versions.last if version is None else version
         answer = await self.send(frame_of(request, at))
@@ -110,7 +110,7 @@ class RunningNode:
 def frame_of(
     request: Message, version: int, correlation_id: int = 7, client_id: str | None = "test"
 ) -> bytes:
-    """A request as it stands in its frame: header v1, or v2 where the version is flexible, and body."""
+    """Encode a request as a frame: header v1, or v2 where the version is flexible, and body."""
     out = bytearray()
     out += request.API_KEY.to_bytes(2, "big") + version.to_bytes(2, "big") + correlation_id.to_bytes(4, "big")
     text = None if client_id is None else client_id.encode()
@@ -121,7 +121,7 @@ def frame_of(
 
 
 def response_of(response: type[MessageT], version: int, answer: bytes, correlation_id: int = 7) -> MessageT:
-    """The message in an answer, whose size and header are checked."""
+    """Decode a response whose size and header are checked."""
     assert int.from_bytes(answer[:4], "big") == len(answer) - 4
     assert int.from_bytes(answer[4:8], "big") == correlation_id
     position = 8
@@ -134,7 +134,7 @@ def response_of(response: type[MessageT], version: int, answer: bytes, correlati
 
 
 def config_of(directory: Path, **overrides: str) -> BrokerConfig:
-    """A broker's configuration; keys have underscores for their dots."""
+    """Build a broker's configuration; keys have underscores for dots."""
     settings: Mapping[str, str] = {key.replace("_", "."): value for key, value in overrides.items()}
     defaults = {"node.id": "1", "log.dirs": str(directory), "listeners": f"{LISTENER}://127.0.0.1:0"}
     return BrokerConfig({**defaults, **settings})

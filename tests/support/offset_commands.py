@@ -1,4 +1,4 @@
-"""What stories of groups say about committed offsets."""
+"""Scenario verbs about committed offsets."""
 
 from collections.abc import Callable
 from typing import Any
@@ -33,32 +33,32 @@ class OffsetCommands:
 
     runner: ShardRunner[GroupShard] | None
     log: MemoryShardLog
-    _speaker: Callable[[str], Any]
-    _ask: Callable[
+    _client: Callable[[str], Any]
+    _send: Callable[
         [Any, Callable[[GroupShard, CoordinatorResult, Pending[Any]], None], Callable[[Any], str]], None
     ]
-    _tell: Callable[[str], None]
+    _report: Callable[[str], None]
 
     async def commit(self, words: list[str], options: Options) -> None:
-        """commit A a-0:5 ... [generation=1] [id=x] [version=9] [retention=1000]: who has not joined is no member."""
-        speaker, version = self._speaker(words[0]), int(options.get("version", NEWEST_VERSION))
+        """commit A a-0:5 ... [generation=1] [id=x] [version=9] [retention=1000]: a client need not have joined."""
+        client, version = self._client(words[0]), int(options.get("version", NEWEST_VERSION))
         request = OffsetCommitRequest(
             "g",
-            int(options.get("generation", speaker.generation)),
-            options.get("id", speaker.member_id),
-            speaker.instance_id,
+            int(options.get("generation", client.generation)),
+            options.get("id", client.member_id),
+            client.instance_id,
             int(options.get("retention", -1)),
             commit_topics(_offsets(words[1:])),
         )
-        self._ask(
-            speaker,
+        self._send(
+            client,
             lambda shard, result, pending: shard.offsets.commit(result, pending, request, version),
-            _told,
+            _format_answer,
         )
 
-    async def pledge(self, words: list[str], options: Options) -> None:
-        """pledge A 7 a-0:5 ...: in the transaction of producer 7."""
-        speaker, producer_id = self._speaker(words[0]), int(words[1])
+    async def txn_commit(self, words: list[str], options: Options) -> None:
+        """txn_commit A 7 a-0:5 ...: in the transaction of producer 7."""
+        client, producer_id = self._client(words[0]), int(words[1])
         topics = [
             TxnOffsetCommitRequestTopic(
                 topic,
@@ -67,14 +67,14 @@ class OffsetCommands:
             for topic, partitions in _offsets(words[2:]).items()
         ]
         request = TxnOffsetCommitRequest(
-            "tx", "g", producer_id, 0, speaker.generation, speaker.member_id, speaker.instance_id, topics
+            "tx", "g", producer_id, 0, client.generation, client.member_id, client.instance_id, topics
         )
 
         def event(shard: GroupShard, result: CoordinatorResult, pending: Pending[Any]) -> None:
             result.producer = TransactionalProducer("tx", producer_id, 0)
             shard.offsets.commit_in_transaction(result, pending, request, 5)
 
-        self._ask(speaker, event, _told)
+        self._send(client, event, _format_answer)
 
     async def marker(self, words: list[str], options: Options) -> None:
         """marker 7 commit | abort: the transaction of producer 7 ends."""
@@ -84,7 +84,7 @@ class OffsetCommands:
         self.runner.end_transaction(end)
 
     async def fetch(self, words: list[str], options: Options) -> None:
-        """fetch [stable]: all that the group has committed."""
+        """fetch [stable]: all committed offsets of the group."""
         assert self.runner is not None
         asked = OffsetFetchRequestGroup("g", topics=None)
         group = self.runner.shard.offsets.fetch(asked, require_stable="stable" in words)
@@ -94,31 +94,31 @@ class OffsetCommands:
             for each in topic.partitions
         }
         for name, each in sorted(found.items()):
-            told = ErrorCode(each.error_code).name if each.error_code else each.committed_offset
-            self._tell(f"{name}: {told}")
+            formatted = ErrorCode(each.error_code).name if each.error_code else each.committed_offset
+            self._report(f"{name}: {formatted}")
         if not found:
-            self._tell("no offsets")
+            self._report("no offsets")
 
-    async def unlearn(self, words: list[str], options: Options) -> None:
-        """unlearn a-0 ...: an administrator deletes offsets."""
+    async def delete_offsets(self, words: list[str], options: Options) -> None:
+        """delete_offsets a-0 ...: an administrator deletes offsets."""
         partitions: dict[str, list[OffsetDeleteRequestPartition]] = {}
         for word in words:
             topic, _, index = word.rpartition("-")
             partitions.setdefault(topic, []).append(OffsetDeleteRequestPartition(int(index)))
         request = OffsetDeleteRequest("g", [OffsetDeleteRequestTopic(*each) for each in partitions.items()])
-        self._ask(
-            self._speaker("admin"),
+        self._send(
+            self._client("admin"),
             lambda shard, result, pending: shard.offsets.delete(result, pending, request),
-            _told,
+            _format_answer,
         )
 
 
 def offset_line(key: bytes, value: bytes | None) -> str:
-    """An offset's record for people."""
+    """Format an offset's record."""
     group_id, partition = split_key(key)
     topic, index = decode_partition(partition)
-    told = "none" if value is None else decode_value(value).offset
-    return f"offset of {group_id} in {topic}-{index}: {told}"
+    formatted = "none" if value is None else decode_value(value).offset
+    return f"offset of {group_id} in {topic}-{index}: {formatted}"
 
 
 def _offsets(words: list[str]) -> dict[str, dict[int, int]]:
@@ -130,7 +130,7 @@ def _offsets(words: list[str]) -> dict[str, dict[int, int]]:
     return offsets
 
 
-def _told(answer: Any) -> str:
+def _format_answer(answer: Any) -> str:
     return " ".join(
         f"{topic}-{index} {ErrorCode(code).name}" for (topic, index), code in codes(answer).items()
     )

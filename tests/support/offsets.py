@@ -1,4 +1,4 @@
-"""Committed offsets without a broker: groups that do as they are told, steps, records as they are replayed."""
+"""Committed offsets without a broker: fake groups, results, and records that are replayed."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -41,8 +41,8 @@ Offsets = dict[str, dict[int, Any]]
 
 
 @dataclass
-class ToldGroup:
-    """A group that is as it is told to be."""
+class FakeGroup:
+    """A group whose checks return what the test sets."""
 
     group_id: str
     group_type: str = "classic"
@@ -52,7 +52,7 @@ class ToldGroup:
     offsets_may_expire: bool = True
     unused_since_ms: int | None = None
     subscribed: frozenset[str] = frozenset()
-    refusal: KafkaError | None = None  #: of commits, fetches and deletions alike
+    refusal: KafkaError | None = None  #: error of commits, fetches and deletions alike
     commit_check: CommitCheck | None = None
     committers: list[str] = field(default_factory=list)
     tombstones_count: int = 0
@@ -88,7 +88,7 @@ class ToldGroup:
 
 
 class OffsetLog:
-    """An `OffsetManager` and its log: each step's records are replayed as they would be."""
+    """An `OffsetManager` and its log; each result's records are replayed."""
 
     def __init__(self, image: MetadataImage | None = None, **config: str) -> None:
         self.groups: dict[str, Any] = {}
@@ -104,14 +104,14 @@ class OffsetLog:
         return OffsetManager(self.groups, context, self.make_simple_group)
 
     def make_simple_group(self, group_id: str) -> None:
-        self.groups[group_id] = ToldGroup(group_id)
+        self.groups[group_id] = FakeGroup(group_id)
 
     def do(
         self,
         event: Callable[[CoordinatorResult, Pending[Any]], None],
         producer: tuple[int, int] = (NO_PRODUCER_ID, -1),
     ) -> Any:
-        """What an event answers; its records are replayed. None when it answers nothing."""
+        """Return the response to an event and replay its records; None without a response."""
         result, pending = CoordinatorResult(self.now_ms), Pending[Any]()
         event(result, pending)
         for record in result.records:
@@ -124,14 +124,14 @@ class OffsetLog:
         return result.answers[0].response if result.answers else None
 
     def end(self, producer_id: int, *, commit: bool) -> None:
-        """A marker ends the transaction of a producer."""
+        """Replay a marker that ends a producer's transaction."""
         marker = EndTransactionMarker(producer_id, 0, 0, commit, self.now_ms)
         self.log.append(marker)
         self.manager.replay_transaction_marker(marker)
         self.manager.table.validate()
 
     def reload(self) -> None:
-        """Start again from the log."""
+        """Restart from the log."""
         self.groups.clear()
         self.manager = self._new_manager()
         for entry in self.log:
@@ -144,14 +144,14 @@ class OffsetLog:
     def commit(
         self, offsets: Offsets, group_id: str = "g", *, version: int = 9, **fields: Any
     ) -> dict[Any, int]:
-        """(topic, index) -> error code."""
+        """Return (topic, index) -> error code."""
         request = OffsetCommitRequest(group_id=group_id, topics=commit_topics(offsets), **fields)
         return codes(self.do(lambda result, pending: self.manager.commit(result, pending, request, version)))
 
     def commit_in_transaction(
         self, producer_id: int, offsets: Offsets, group_id: str = "g", *, version: int = 5, **fields: Any
     ) -> dict[Any, int]:
-        """(topic, index) -> error code."""
+        """Return (topic, index) -> error code."""
         topics = [
             TxnOffsetCommitRequestTopic(
                 name=name,
@@ -170,7 +170,7 @@ class OffsetLog:
         return codes(answer)
 
     def fetch(self, group_id: str = "g", *, require_stable: bool = False, **fields: Any) -> dict[Any, Any]:
-        """All offsets: (topic, index) -> offset, or minus the error."""
+        """Return (topic, index) -> offset of all offsets, or the negated error code."""
         asked = OffsetFetchRequestGroup(group_id=group_id, topics=None, **fields)
         return found(self.manager.fetch(asked, require_stable=require_stable))
 
@@ -182,13 +182,13 @@ class OffsetLog:
         topic_id: bytes = ZERO_UUID,
         stable: bool = False,
     ) -> OffsetFetchResponseGroup:
-        """The answer about some partitions."""
+        """Return the response about some partitions."""
         topics = [OffsetFetchRequestTopics(name, topic_id, each) for name, each in indexes.items()]
         asked = OffsetFetchRequestGroup(group_id=group_id, topics=topics)
         return self.manager.fetch(asked, require_stable=stable)
 
     def stored(self, group_id: str = "g") -> dict[tuple[str, int], CommittedOffset]:
-        """What is committed, in full."""
+        """Return the committed offsets with all their fields."""
         offsets = self.manager.table.of_group(group_id)
         return {decode_partition(where): decode_value(value) for where, (_, value) in offsets.items()}
 
@@ -198,7 +198,7 @@ def parts(offset: Any) -> tuple[Any, ...]:
 
 
 def commit_topics(offsets: Offsets) -> list[OffsetCommitRequestTopic]:
-    """Offsets as OffsetCommit has them."""
+    """Build the topics of an OffsetCommit request."""
     made = []
     for name, indexes in offsets.items():
         partitions = []
@@ -211,7 +211,7 @@ def commit_topics(offsets: Offsets) -> list[OffsetCommitRequestTopic]:
 
 
 def codes(response: Any) -> dict[tuple[str, int], int]:
-    """(topic, index) -> error code of any answer about partitions."""
+    """Return (topic, index) -> error code of any response about partitions."""
     return {
         (topic.name, each.partition_index): each.error_code
         for topic in response.topics
@@ -220,7 +220,7 @@ def codes(response: Any) -> dict[tuple[str, int], int]:
 
 
 def found(group: Any) -> dict[tuple[str, int], Any]:
-    """(topic, index) -> offset, or the error's code as text."""
+    """Return (topic, index) -> offset, or the error code as text."""
     return {
         (topic.name, each.partition_index): f"error {each.error_code}"
         if each.error_code

@@ -1,4 +1,4 @@
-"""Metrics as a client would push them: as much of protobuf as that needs."""
+"""Encode OTLP metrics as clients push them; only the protobuf that this needs."""
 
 import struct
 from collections.abc import Mapping, Sequence
@@ -43,7 +43,7 @@ def attributes(number: int, pairs: Mapping[str, str]) -> bytes:
 
 
 def point(value: float | int, pairs: Mapping[str, str] | None = None) -> bytes:
-    """A data point with times, as clients write them."""
+    """Encode a data point with times, as clients do."""
     times = int64_field(2, 1_000) + int64_field(3, 2_000)
     content = int64_field(6, value) if isinstance(value, int) else double_field(4, value)
     return times + content + attributes(7, pairs or {})
@@ -76,6 +76,6 @@ def histogram(
 
 
 def metrics_data(metrics: Sequence[bytes], resource: Mapping[str, str] | None = None) -> bytes:
-    """A whole payload of one resource and one scope."""
+    """Encode a payload of one resource and one scope."""
     scope = field(1, field(1, b"a scope")) + b"".join(field(2, each) for each in metrics)
     return field(1, field(1, attributes(1, resource or {})) + field(2, scope))

@@ -1,4 +1,4 @@
-"""Pipelines under test: topics of their own, and a file that declares what is done with them."""
+"""Pipelines under test: topics of their own, and a file that declares the flows."""
 
 import json
 import os
@@ -25,7 +25,7 @@ WAIT_S = 150
 
 
 class Scene(NamedTuple):
-    """A topic of inputs, and what reads it."""
+    """An input topic and the pipelines that read it."""
 
     spark: SparkSession
     broker: EmbeddedBroker
@@ -43,7 +43,7 @@ class Scene(NamedTuple):
         self.send(*(json.dumps({"id": each, "kind": f"k{each % 3}"}).encode() for each in range(first, end)))
 
     def declare(self, flows: str) -> Path:
-        """A file with these flows; names of topics are filled in."""
+        """Write a file with these flows; topic names are substituted."""
         position = self.home / "pipelines.yml"
         text = flows.replace("SOURCE", self.source).replace("TARGET", self.target).replace("DEAD", self.dead)
         position.write_text(f"bootstrap: {self.broker.bootstrap}\nstate: state\nflows:\n{text}")
@@ -54,7 +54,7 @@ class Scene(NamedTuple):
         return read_pipeline(self.home / "pipelines.yml")
 
     def run(self, flows: str, **options: Any) -> dict[str, FlowStatus]:
-        """Run what stands in a file."""
+        """Run the flows that a file declares."""
         self.declare(flows)
         return {each.flow: each for each in run_pipeline(self.spark, self.pipeline, **options)}
 
@@ -69,8 +69,8 @@ class Scene(NamedTuple):
     def records(self, topic: str) -> list[tuple[str, dict[str, str]]]:
         return [(value.decode(), headers) for value, headers in self.raw_records(topic)]
 
-    def forget_last_commit(self, flow: str) -> None:
-        """As if the driver had died between what the sink did and what Spark notes of it."""
+    def remove_last_commit(self, flow: str) -> None:
+        """Remove Spark's last commit entry, as if the driver had died after the sink's commit."""
         commits = self.home / "state" / flow / "checkpoint" / "commits"
         newest = max(commits.glob("[0-9]*"), key=lambda position: int(position.name))
         newest.unlink()
@@ -78,7 +78,7 @@ class Scene(NamedTuple):
 
 
 class Driver:
-    """`barnabas pipeline run`, or another command of it, as a process; errors may go to a terminal."""
+    """A process that runs `barnabas pipeline run` or another command; its errors may go to a terminal."""
 
     def __init__(
         self,
@@ -88,7 +88,7 @@ class Driver:
         terminal: TextIO | None = None,
         directory: Path = ROOT,
     ) -> None:
-        """`directory` is that of the process, which a relative `file` is below."""
+        """A relative `file` is resolved against `directory`, the working directory."""
         self._log = directory / file.parent / f"{command}.log"
         called = ["pipeline", command, str(file), "--master", "local[2]", *arguments]
         called += ["--conf", "spark.driver.memory=700m"]
@@ -110,17 +110,17 @@ class Driver:
             self.kill()
 
     @property
-    def told(self) -> str:
+    def output(self) -> str:
         return self._log.read_text(errors="replace")
 
     def wait_for(self, seen: Callable[[], bool]) -> None:
         end_s = time.monotonic() + WAIT_S
         while not seen():
-            assert self.process.poll() is None, self.told[-4000:]
-            assert time.monotonic() < end_s, self.told[-4000:]
+            assert self.process.poll() is None, self.output[-4000:]
+            assert time.monotonic() < end_s, self.output[-4000:]
             time.sleep(0.05)
 
     def kill(self) -> None:
-        """SIGKILL to it and its JVM; Python workers end with that."""
+        """Send SIGKILL to it and its JVM; Python workers end with the JVM."""
         os.killpg(self.process.pid, signal.SIGKILL)
         self.process.wait(30)

@@ -1,4 +1,4 @@
-"""Policies as people write them: modules in a directory on Python's path."""
+"""Policies as users write them: modules in a directory on Python's path."""
 
 import sys
 from collections.abc import Iterator, Mapping
@@ -11,7 +11,7 @@ from barnabas.policy import AlterConfigPolicy, ConfigResource, ConfigResourceTyp
 
 _numbers = count()
 
-#: A module of which all classes log to `calls`.
+#: A module whose classes all append to `calls`.
 HEAD = """
 from barnabas.policy import AlterConfigPolicy, CreateTopicPolicy, PolicyViolation
 
@@ -43,7 +43,7 @@ class Naming(Logged):
 
 
 class PolicyModule:
-    """A module on disk."""
+    """A policy module on disk."""
 
     def __init__(self, directory: Path) -> None:
         self.name = f"policy_of_a_test_{next(_numbers)}"
@@ -53,19 +53,19 @@ class PolicyModule:
         self.path.write_text(dedent(text))
 
     def named(self, class_name: str) -> str:
-        """What the broker's settings call the class."""
+        """Return the class's name as the broker's settings have it."""
         return f"{self.name}:{class_name}"
 
     @property
     def calls(self) -> list[tuple[object, ...]]:
-        """What the module as it is loaded now has logged."""
+        """Return the calls that the currently loaded module has logged."""
         found: list[tuple[object, ...]] = sys.modules[self.name].calls
         return found
 
 
 @contextmanager
 def policy_module(directory: Path, text: str) -> Iterator[PolicyModule]:
-    """A module with this text that can be imported until the block ends."""
+    """Write a module with this text that can be imported until the block ends."""
     module = PolicyModule(directory)
     module.write(text)
     sys.path.insert(0, str(directory))
@@ -79,12 +79,12 @@ def policy_module(directory: Path, text: str) -> Iterator[PolicyModule]:
 def new_topic(
     name: str, partitions: int | None = 1, factor: int | None = 1, configs: Mapping[str, str] | None = None
 ) -> CreateTopicPolicy.RequestMetadata:
-    """A topic as policies are told of it."""
+    """Build a topic as policies receive it."""
     return CreateTopicPolicy.RequestMetadata(name, partitions, factor, None, configs or {})
 
 
 def altered_topic(name: str, **configs: str | None) -> AlterConfigPolicy.RequestMetadata:
-    """A topic's configs, with underscores for dots, as policies are told of them."""
+    """Build a topic's altered configs as policies receive them; keys have underscores for dots."""
     resource = ConfigResource(ConfigResourceType.TOPIC, name)
     return AlterConfigPolicy.RequestMetadata(
         resource, {key.replace("_", "."): value for key, value in configs.items()}

@@ -1,4 +1,4 @@
-"""A broker as a process of its own, as `barnabas serve` starts it."""
+"""A broker in a process of its own, as `barnabas serve` starts it."""
 
 import os
 import signal
@@ -17,7 +17,7 @@ COMMAND = [sys.executable, "-c", "from barnabas.cli.main import main; main()", "
 
 
 def clean_environment(extra: Mapping[str, str] | None = None) -> dict[str, str]:
-    """This process's environment without settings of a broker, and `extra`."""
+    """Return this process's environment without broker settings, updated with `extra`."""
     inherited = {key: value for key, value in os.environ.items() if not key.startswith("BARNABAS_")}
     return {**inherited, **(extra or {})}
 
@@ -25,7 +25,7 @@ def clean_environment(extra: Mapping[str, str] | None = None) -> dict[str, str]:
 def run_serve(
     *arguments: str, environment: Mapping[str, str] | None = None
 ) -> subprocess.CompletedProcess[str]:
-    """Run a broker that is expected to end by itself."""
+    """Run a broker that is expected to exit on its own."""
     return subprocess.run(
         [*COMMAND, *arguments],
         capture_output=True,
@@ -47,7 +47,7 @@ class BrokerProcess:
         environment: Mapping[str, str] | None = None,
         stdin: int | None = None,
     ) -> None:
-        # a port of its own even while it is down: it may be started again there
+        # the port stays reserved while the broker is down, so that it can be started again there
         listen = ["--listen", f"127.0.0.1:{port or free_ports(1)[0]}"] if port >= 0 else []
         where = ["--data", str(data)] if data else []
         self.process = subprocess.Popen(
@@ -83,12 +83,12 @@ class BrokerProcess:
 
     @property
     def stderr(self) -> str:
-        """What it has written to stderr; whole once it has ended."""
+        """Return its stderr so far; complete once it has ended."""
         return "".join(self.errors)
 
     @property
     def anonymous_bytes(self) -> int:
-        """Memory that is its own: neither files nor shared with others."""
+        """Return its private memory: neither files nor shared."""
         rollup = Path(f"/proc/{self.process.pid}/smaps_rollup").read_text()
         [line] = [line for line in rollup.splitlines() if line.startswith("Anonymous:")]
         return int(line.split()[1]) << 10
@@ -99,7 +99,7 @@ class BrokerProcess:
         self._ended()
 
     def terminate(self) -> int:
-        """SIGTERM; gives the exit code."""
+        """Send SIGTERM; return the exit code."""
         self.process.send_signal(signal.SIGTERM)
         return self._ended()
 

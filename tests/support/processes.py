@@ -1,4 +1,4 @@
-"""Other processes by what they are: those below a process, and killing one of them."""
+"""Find the processes below a process, and kill one of them."""
 
 import os
 import signal
@@ -7,7 +7,7 @@ from pathlib import Path
 
 
 def below(pid: int) -> Iterator[int]:
-    """All processes that this one, or those that it started, started."""
+    """Return all descendants of a process."""
     children = []
     for path in Path("/proc").glob("[0-9]*/stat"):
         try:
@@ -22,17 +22,17 @@ def below(pid: int) -> Iterator[int]:
 
 
 def descendants(pid: int, name: str) -> list[int]:
-    """Processes below this one whose command line contains `name`, the deepest first."""
+    """Return the descendants whose command line contains `name`, the deepest first."""
     return [each for each in reversed(list(below(pid))) if name in _command(each)]
 
 
 def kill_one(pids: Iterable[int]) -> bool:
-    """SIGKILL to the first that is still there; whether there was one."""
+    """Send SIGKILL to the first that still exists; return whether there was one."""
     return any(kill(pid) for pid in pids)
 
 
 def kill(pid: int) -> bool:
-    """SIGKILL; False when the process is gone already."""
+    """Send SIGKILL; return False if the process has already ended."""
     try:
         os.kill(pid, signal.SIGKILL)
     except ProcessLookupError:

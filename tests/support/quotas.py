@@ -11,11 +11,11 @@ from barnabas.wire.messages.alter_client_quotas import (
 
 
 def quota_entry(parts: Mapping[str, str | None], values: Mapping[str, float | None]) -> EntryData:
-    """One entity's alteration; None removes a quota."""
+    """Build the alteration of one entity; None removes a quota."""
     entity = [EntityData(kind, name) for kind, name in parts.items()]
     return EntryData(entity, [OpData(key, value or 0.0, value is None) for key, value in values.items()])
 
 
 def quota(parts: Mapping[str, str | None], **values: float | None) -> AlterClientQuotasRequest:
-    """A request that alters one entity."""
+    """Build a request that alters one entity."""
     return AlterClientQuotasRequest([quota_entry(parts, values)])

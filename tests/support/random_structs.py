@@ -14,7 +14,7 @@ StructT = TypeVar("StructT", bound=Struct)
 
 
 def random_struct(struct: type[StructT], version: int, rng: random.Random) -> StructT:
-    """One with every field that the version has; often null, where that may be."""
+    """Return a message with every field of the version; nullable fields are often null."""
     made = struct()
     for field in struct.FIELDS:
         if version not in field.versions:

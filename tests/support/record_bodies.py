@@ -1,4 +1,4 @@
-"""Records as bytes that may be wrong anywhere, and a plain reader that tells what is right."""
+"""Record bytes that may be invalid anywhere, and a simple reader that decides whether they are valid."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -10,10 +10,10 @@ from barnabas.wire.records.compression import Compression
 from barnabas.wire.records.record import Record, RecordHeaders
 from support.malformed import NOW_MS, batch_of
 
-_BASE_TIMESTAMP_AT = 27  #: in the header of a batch
+_BASE_TIMESTAMP_AT = 27  #: field in the batch header
 
 INT32_BITS, INT64_BITS = 32, 64
-#: Numbers at which reading goes wrong, if anywhere.
+#: Numbers at the limits of their types.
 EDGES = (-(2**63), -(2**31) - 1, -(2**31), -2, -1, 0, 1, 2, 2**31 - 1, 2**31, 2**63 - 1, 2**64)
 
 stamps = st.sampled_from([-1, 0, NOW_MS]) | st.integers(NOW_MS - 10**9, NOW_MS + 1000)
@@ -26,14 +26,14 @@ record_lists = st.lists(st.builds(Record, st.just(0), stamps, texts, texts, head
 
 @dataclass(frozen=True, slots=True)
 class Body:
-    """The records section of a batch, unpacked, and what the header says of it."""
+    """The uncompressed records section of a batch, and the header fields about it."""
 
     data: bytes
-    count: int  #: by the header
+    count: int  #: from the header
     base_ms: int
 
     def batch(self, codec: Compression = Compression.NONE) -> memoryview:
-        """The batch of these records."""
+        """Build the batch of these records."""
         made = bytearray(batch_of(codec, self.data, self.count))
         made[_BASE_TIMESTAMP_AT : _BASE_TIMESTAMP_AT + 8] = self.base_ms.to_bytes(8, "big", signed=True)
         seal(made, 0)
@@ -42,7 +42,7 @@ class Body:
 
 @st.composite
 def bodies(draw: st.DrawFn) -> Body:
-    """Sound records, or such with a number, a length, the count or any byte changed."""
+    """Generate valid records, and records with a changed number, length, count or byte."""
     records = draw(record_lists) * draw(st.sampled_from([1] * 9 + [30]))
     base_ms = draw(st.sampled_from([records[0].timestamp_ms] * 6 + [0, -(2**63), 2**63 - 1]))
     parts = [_parts(record, record.timestamp_ms - base_ms, at) for at, record in enumerate(records)]
@@ -64,7 +64,7 @@ _rarely = st.sampled_from([False] * 9 + [True])
 
 
 def _parts(record: Record, delta_ms: int, index: int) -> list[int | bytes]:
-    """The fields of a record behind its length: numbers, and bytes."""
+    """Return the fields of a record after its length: numbers and bytes."""
     parts = [b"\0", delta_ms, index, *_field(record.key), *_field(record.value), len(record.headers)]
     for name, value in record.headers:
         parts += [*_field(name.encode()), *_field(value)]
@@ -76,7 +76,7 @@ def _field(data: bytes | None) -> list[int | bytes]:
 
 
 def _spellings(number: int | bytes) -> st.SearchStrategy[bytes]:
-    """This number or another one in its place, perhaps in more bytes than it needs."""
+    """Generate encodings of this number or another one, perhaps longer than needed."""
     assert isinstance(number, int)
     others = st.integers(number - 2, number + 2) | st.sampled_from(EDGES)
     bytes_counts = st.just(0) | st.sampled_from([2, 4, 5, 6, 10, 11])
@@ -84,7 +84,7 @@ def _spellings(number: int | bytes) -> st.SearchStrategy[bytes]:
 
 
 def spelled(number: int, bytes_count_min: int = 0) -> bytes:
-    """A zigzag number of any size in base 128, in at least so many bytes."""
+    """Encode a zigzag varint of any size in at least this number of bytes."""
     rest = number << 1 if number >= 0 else (-number << 1) - 1
     digits = bytearray()
     while rest >= 0x80 or len(digits) + 1 < bytes_count_min:
@@ -95,9 +95,9 @@ def spelled(number: int, bytes_count_min: int = 0) -> bytes:
 
 
 def read_records(body: Body) -> list[Record]:
-    """Read what the format's definition allows; `walk` is to accept the same.
+    """Read records as the format defines them; `walk` must accept the same.
 
-    :raises ValueError: For all else.
+    :raises ValueError: If the bytes are not valid.
     """
     reader = _Reader(body.data)
     records = [reader.record(index, body.base_ms) for index in range(body.count)]
@@ -161,7 +161,7 @@ class _Reader:
 
 
 def refusable(records: Sequence[Record], earliest_ms: int, latest_ms: int, *, needs_keys: bool) -> list[int]:
-    """The indexes of the records that a topic with these limits does not take."""
+    """Return the indexes of the records that a topic with these limits rejects."""
     return [
         index
         for index, record in enumerate(records)
@@ -171,5 +171,5 @@ def refusable(records: Sequence[Record], earliest_ms: int, latest_ms: int, *, ne
 
 
 def largest_timestamp_ms(records: Sequence[Record]) -> int:
-    """What the header of their batch must say."""
+    """Return the largest timestamp, which the batch header must have."""
     return max(NO_TIMESTAMP, *(record.timestamp_ms for record in records))

@@ -1,4 +1,4 @@
-"""Topics that are rekeyed, on any broker: what is written to them, and what must have become of it."""
+"""Topics that are rekeyed on any broker: their records, and checks of the result."""
 
 from collections import defaultdict
 from collections.abc import Mapping
@@ -9,12 +9,12 @@ from barnabas.client.blocking import BlockingClient
 from barnabas.client.producer.partitioner import murmur2
 from support.source_rows import SourceRow, consumed_rows, producer
 
-BEGIN_MS = 1_600_000_000_000  # longer ago than retention allows
+BEGIN_MS = 1_600_000_000_000  # older than the retention
 KEYS_COUNT = 13
 
 
 class Reached(Protocol):
-    """A broker, by its address and by a client of it."""
+    """A broker, by its address and a client."""
 
     @property
     def bootstrap(self) -> str: ...
@@ -24,7 +24,7 @@ class Reached(Protocol):
 
 
 def write(broker: Reached, topic: str, partitions: int, numbers: range) -> None:
-    """Records as Java's clients would place them; some without a key, some of a transaction that is aborted."""
+    """Write records with the partitioning of Java's clients; some without a key, some in an aborted transaction."""
     writer = producer(broker.bootstrap, transactional_id=f"writer-{topic}")
     writer.init_transactions(20)
     for outcome in ("abort", "commit"):
@@ -53,7 +53,7 @@ def contents(rows: list[SourceRow]) -> list[tuple[object, ...]]:
 
 
 def check_copy(broker: Reached, source: str, target: str, count: int) -> None:
-    """The target has the source's records, each key in its partition, and in the order of its times."""
+    """Check that the target has the source's records, each key in its partition, ordered by time."""
     rows = consumed_rows(broker.bootstrap, target, committed=True)
     assert contents(rows) == contents(consumed_rows(broker.bootstrap, source, committed=True))
     times: defaultdict[bytes, list[int]] = defaultdict(list)
@@ -66,7 +66,7 @@ def check_copy(broker: Reached, source: str, target: str, count: int) -> None:
 
 
 def consume(broker: Reached, group: str, topic: str) -> list[SourceRow]:
-    """What a consumer of the group reads to the end, from where the group's offsets are."""
+    """Return the records that a consumer of the group reads from its committed offsets to the end."""
     offsets = broker.client.groups.offsets(group)
     starts = {tp.partition: each.offset for tp, each in offsets.items() if tp.topic == topic}  # type: ignore[union-attr]
     return [

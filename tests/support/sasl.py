@@ -1,4 +1,4 @@
-"""Brokers that ask for a login, and logging in by hand."""
+"""Brokers that require a login, and SASL exchanges message by message."""
 
 from barnabas.client.auth.sasl import Exchange, SaslLogin
 from barnabas.wire.errors import ErrorCode
@@ -8,7 +8,7 @@ from support.wire import Wire
 
 MODULE = "org.apache.kafka.common.security.plain.PlainLoginModule"
 
-#: Clients log in on the first listener; the second is open.
+#: The first listener requires SASL; the second does not.
 SASL_SETTINGS = {
     "listeners": "CLIENTS://127.0.0.1:0,PLAINTEXT://127.0.0.1:0",
     "listener.security.protocol.map": "CLIENTS:SASL_PLAINTEXT,PLAINTEXT:PLAINTEXT",
@@ -21,7 +21,7 @@ ALICE = SaslLogin("PLAIN", "alice", "alice-secret")
 
 
 def log_in(wire: Wire, login: SaslLogin = ALICE, version: int | None = None) -> SaslAuthenticateResponse:
-    """Log in with SaslAuthenticate; the last answer, which has no error unless it is the first one that has."""
+    """Log in with SaslAuthenticate; return the last response, or the first one with an error."""
     assert wire.ask(SaslHandshakeRequest(mechanism=login.mechanism), 1).error_code == ErrorCode.NONE
     exchange = Exchange(login)
     token: bytes | None = exchange.first

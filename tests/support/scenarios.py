@@ -1,7 +1,7 @@
-"""Scenarios as text: commands, a line `----`, what came of them, an empty line, the next commands.
+"""Text scenarios: commands, a line `----`, their output, an empty line, the next commands.
 
-`REWRITE_SCENARIOS=1 pytest tests/unit/replication/test_scenarios.py` writes down what comes of them now: read
-the difference before you keep it. Lines that begin with `#` are for people.
+`REWRITE_SCENARIOS=1 pytest tests/unit/replication/test_scenarios.py` writes the present output to the files: read the
+diff before you keep it. Lines that begin with `#` are comments.
 """
 
 import os
@@ -11,17 +11,17 @@ from pathlib import Path
 RULE = "----"
 SCENARIOS = Path(__file__).resolve().parents[1] / "scenarios"
 
-#: one command, without what stands for people -> the lines that come of it
+#: one command, without comments -> its output lines
 Run = Callable[[str], Awaitable[list[str]]]
 
 
 def files_of(folder: str) -> list[Path]:
-    """The scenarios of a folder, by name."""
+    """Return the scenarios of a folder, by name."""
     return sorted((SCENARIOS / folder).glob("*.txt"))
 
 
 async def replay(path: Path, run: Run) -> None:
-    """Run every command of a scenario; what comes of them must be what the file says."""
+    """Run every command of a scenario; its output must be that of the file."""
     text = path.read_text(encoding="utf-8")
     blocks = [await _replay_block(block, run) for block in text.strip("\n").split("\n\n")]
     found = "\n\n".join(blocks) + "\n"
@@ -41,7 +41,7 @@ async def _replay_block(block: str, run: Run) -> str:
 
 
 def words_of(command: str) -> tuple[str, list[str], dict[str, str]]:
-    """The verb of a command, its plain words, and its `key=value` words."""
+    """Return the verb of a command, its plain words, and its `key=value` words."""
     verb, *words = command.split()
     options = dict(word.split("=", 1) for word in words if "=" in word)
     return verb, [word for word in words if "=" not in word], options

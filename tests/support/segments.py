@@ -1,4 +1,4 @@
-"""Segments as files, without a broker."""
+"""Segment files without a broker."""
 
 from pathlib import Path
 
@@ -10,7 +10,7 @@ from support.batches import batch
 def write_segment(
     directory: Path, base_offset: int, *sizes: int, suffix: str = "", tail: bytes = b""
 ) -> None:
-    """Batches of so many records each, and what lies behind them."""
+    """Write batches with these record counts, followed by `tail`."""
     offset, data = base_offset, bytearray()
     for size in sizes:
         one = bytearray(batch(*(b"%d" % (offset + index) for index in range(size))))

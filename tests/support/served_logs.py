@@ -1,4 +1,4 @@
-"""The logs of a broker in this process, and how jobs that work on its files are told of them."""
+"""The logs of a broker in this process, and the options of jobs that work on its files."""
 
 from barnabas.base.ids import TopicPartition
 from barnabas.log.partition_log import PartitionLog

@@ -1,4 +1,4 @@
-"""The smallest shard, which counts, and a log in memory for it to live in."""
+"""A minimal shard, which counts, and a log in memory for it."""
 
 import asyncio
 from collections.abc import Awaitable, Sequence
@@ -16,7 +16,7 @@ from barnabas.wire.schema import Message, Versions, int64, string, versions
 
 
 class CountKey(Message):
-    """What is counted."""
+    """The name of a counter."""
 
     API_KEY = 0
     VERSIONS = Versions(0, 0)
@@ -26,7 +26,7 @@ class CountKey(Message):
 
 
 class CountValue(Message):
-    """How often."""
+    """The value of a counter."""
 
     API_KEY = 0
     VERSIONS = Versions(0, 0)
@@ -36,7 +36,7 @@ class CountValue(Message):
 
 
 class CountingShard:
-    """Adds up what it is told, and answers those who wait for a sum."""
+    """Adds up numbers, and answers requests that wait for a sum."""
 
     def __init__(self) -> None:
         self.counts: dict[str, int] = {}
@@ -56,7 +56,7 @@ class CountingShard:
             result.answer(wanted[2], count)
 
     def look(self, result: CoordinatorResult, pending: Pending[int], name: str) -> None:
-        """Answer with a count, and come back after a while; or refuse where there is none."""
+        """Answer with a count and schedule a timer, or fail if there is none."""
         result.set_timer(("look", name), 10)
         if name in self.counts:
             result.answer(pending, self.counts[name])
@@ -97,7 +97,7 @@ class CountingShard:
 
 
 class MemoryShardLog(ShardLog):
-    """A shard's log without a partition: appends can be made to fail, storing to take its time."""
+    """A shard's log without a partition: appends can be made to fail, and flushes to take time."""
 
     def __init__(self) -> None:
         self.batches: list[LoadedBatch] = []

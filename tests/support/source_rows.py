@@ -1,4 +1,4 @@
-"""Rows of a topic as Spark's source gives them, and as a confluent-kafka consumer sees them; and topics to compare."""
+"""Rows of a topic as Spark's source and as a confluent-kafka consumer return them, and topics to compare."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import closing
@@ -29,7 +29,7 @@ class SourceRow(NamedTuple):
 
 
 def source_options(bootstrap: str, topic: str, **given: str) -> dict[str, str]:
-    """Options for one topic; names have underscores for their dots."""
+    """Return options for one topic; names have underscores for dots."""
     return {
         "kafka.bootstrap.servers": bootstrap,
         "subscribe": topic,
@@ -39,7 +39,7 @@ def source_options(bootstrap: str, topic: str, **given: str) -> dict[str, str]:
 
 
 def produce_damaged(broker: EmbeddedBroker, topic: str) -> None:
-    """One record into the topic's partition 0, one byte of which is not what the checksum says."""
+    """Append a record to partition 0 with one byte changed, so that its CRC is wrong."""
     broker.produce(topic, "intact", partition=0)
     [path] = (broker.directory / f"{topic}-0").glob("*.log")
     with path.open("r+b") as file:
@@ -51,19 +51,19 @@ def produce_damaged(broker: EmbeddedBroker, topic: str) -> None:
 def read_batches(
     options: Mapping[str, str], columns: tuple[str, ...] = COLUMNS, tasks: list[Any] | None = None
 ) -> Iterator[pa.RecordBatch]:
-    """What the tasks read, without Spark."""
+    """Return the Arrow batches of the tasks, without Spark."""
     reader = BatchReader(options, columns)
     for task in reader.partitions() if tasks is None else tasks:
         yield from reader.read(task)
 
 
 def read_rows(options: Mapping[str, str], tasks: list[Any] | None = None) -> list[SourceRow]:
-    """The same as rows, by partition and offset."""
+    """Return the same as rows, by partition and offset."""
     return sorted(rows_of(read_batches(options, COLUMNS, tasks)))
 
 
 def rows_of(batches: Iterable[pa.RecordBatch]) -> list[SourceRow]:
-    """Arrow's rows as ours, in their order."""
+    """Convert Arrow batches to rows, in their order."""
     return [_arrow_row(row) for batch in batches for row in batch.to_pylist()]
 
 
@@ -84,7 +84,7 @@ def _arrow_row(row: dict[str, Any]) -> SourceRow:
 
 
 def frame_rows(frame: DataFrame) -> list[SourceRow]:
-    """The rows of a frame of the source, by partition and offset."""
+    """Return the rows of a frame of the source, by partition and offset."""
     headers = "headers" if "headers" in frame.columns else "NULL AS headers"
     found = frame.selectExpr(
         "topic", "partition", "offset", "unix_millis(timestamp)", "timestampType", "key", "value", headers
@@ -103,12 +103,12 @@ def _pairs(headers: Any) -> tuple[tuple[str, bytes | None], ...] | None:
 
 
 def consumed_rows(bootstrap: str, topic: str, *, committed: bool = False) -> list[SourceRow]:
-    """All that a consumer of another make sees, by partition and offset."""
+    """Return all records that a confluent-kafka consumer reads, by partition and offset."""
     consumer = Consumer(
         {
             "bootstrap.servers": bootstrap,
             "group.id": "compare",
-            "fetch.wait.max.ms": 20,  # else it asks for half a second whether there is more
+            "fetch.wait.max.ms": 20,  # else it waits half a second for more
             "enable.auto.commit": False,
             "enable.partition.eof": True,
             "isolation.level": "read_committed" if committed else "read_uncommitted",
@@ -145,7 +145,7 @@ def _consumed(message: Any) -> SourceRow:
 
 
 def producer(bootstrap: str, **settings: Any) -> Producer:
-    """A producer of another make; settings have underscores for their dots."""
+    """Return a confluent-kafka producer; settings have underscores for dots."""
     named = {name.replace("_", "."): value for name, value in settings.items()}
     return Producer({"bootstrap.servers": bootstrap, "linger.ms": 20, **named})
 
@@ -153,9 +153,9 @@ def producer(bootstrap: str, **settings: Any) -> Producer:
 def fill(
     bootstrap: str, topic: str, count: int, partitions: int = 1, *, keyed: bool = False, **settings: Any
 ) -> None:
-    """Records of every kind: keys, values and headers that are there, empty or null; times that go back and forth.
+    """Write records of every kind: keys, values and headers that are present, empty or null; unordered timestamps.
 
-    With `keyed` no key is null, as topics that are compacted want it.
+    With `keyed` no key is null, as compacted topics require.
     """
     writer = producer(bootstrap, **settings)
     errors: list[str] = []
@@ -175,7 +175,7 @@ def fill(
 
 
 def record(number: int) -> dict[str, Any]:
-    """The fields of a record, different for each number."""
+    """Return the fields of a record, different for each number."""
     headers: Any = [("trace", str(number).encode()), ("empty", b""), ("none", None), ("trace", b"again")]
     return {
         "key": (None, b"", b"key-%d" % (number % 7))[number % 3],

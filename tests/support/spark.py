@@ -1,4 +1,4 @@
-"""Spark in this process: its JVM on loopback alone, its Python workers with what these tests can import."""
+"""Spark in this process: its JVM on loopback only, its Python workers with the imports of these tests."""
 
 import os
 import sys
@@ -15,14 +15,14 @@ from pyspark_barnabas.runtime.session import local_settings, prepare
 ROOT = Path(__file__).resolve().parents[2]
 JVM_STOPS_S = 30
 
-#: Where Spark finds what it is by default.
+#: Where Spark reads its defaults.
 CONF = ROOT / "tests" / "support" / "spark_conf"
 _LINES = (CONF / "spark-defaults.conf").read_text().splitlines()
 SETTINGS: Mapping[str, str] = dict(line.split(None, 1) for line in _LINES if not line.startswith("#"))
 
 
 def worker_environment() -> dict[str, str]:
-    """What drivers and Python workers need to know: the packages under test, this interpreter, and `SETTINGS`."""
+    """Return the environment of drivers and Python workers: the packages under test, this interpreter, `SETTINGS`."""
     paths = [str(ROOT / "src"), str(ROOT / "tests"), *filter(None, [os.environ.get("PYTHONPATH")])]
     return {
         "PYTHONPATH": os.pathsep.join(paths),
@@ -36,7 +36,7 @@ def worker_environment() -> dict[str, str]:
 def running_session(
     settings: Mapping[str, str] | None = None, master: str = "local[2]"
 ) -> Iterator[SparkSession]:
-    """A session with a JVM of its own, which has ended when this is left; one at a time in a process.
+    """Run a session with a JVM of its own, which ends with the block; one at a time in a process.
 
     In local mode it has the settings of our own sessions, elsewhere those of Spark.
     """
@@ -56,7 +56,7 @@ def running_session(
 
 
 def end_jvm() -> None:
-    """End the JVM that this process started, by the handle that py4j holds of it."""
+    """End the JVM that this process started, through py4j's handle."""
     gateway = SparkContext._gateway
     if gateway is None:
         return

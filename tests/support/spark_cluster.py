@@ -1,4 +1,4 @@
-"""Spark as processes of their own, from what pip installed: a standalone cluster, and a Spark Connect server."""
+"""Spark in processes of its own, as pip installs it: a standalone cluster and a Spark Connect server."""
 
 import os
 import subprocess
@@ -21,18 +21,18 @@ WORKER = "org.apache.spark.deploy.worker.Worker"
 EXECUTOR = "org.apache.spark.executor.CoarseGrainedExecutorBackend"
 CONNECT = "org.apache.spark.sql.connect.service.SparkConnectServer"
 
-#: Small ones: two cores, and other processes beside them.
+#: Small sizes: the machine has few cores, and other processes run beside them.
 DAEMON = {"SPARK_DAEMON_MEMORY": "512m", "SPARK_DAEMON_JAVA_OPTS": SETTINGS["spark.driver.extraJavaOptions"]}
 
 
 def bare_environment() -> dict[str, str]:
-    """This process's, without what would lead Python workers to the packages under test."""
+    """Return this process's environment without paths to the packages under test."""
     inherited = {key: value for key, value in os.environ.items() if key not in ("PYTHONPATH", "SPARK_HOME")}
     return {**inherited, "JAVA_HOME": str(java_home(os.environ)), "SPARK_LOCAL_IP": "127.0.0.1", **DAEMON}
 
 
 class SparkProcess:
-    """Runs until it is stopped, by its own handle; its output is in a file."""
+    """Runs until it is stopped; its output is in a file."""
 
     def __init__(self, command: Sequence[str], log: Path, environment: Mapping[str, str]) -> None:
         self.log = log
@@ -41,8 +41,8 @@ class SparkProcess:
                 command, stdin=subprocess.DEVNULL, stdout=output, stderr=output, env=environment
             )
 
-    def has_said(self, words: str) -> bool:
-        """Whether its output has these words; fails when it has ended without."""
+    def has_printed(self, words: str) -> bool:
+        """Whether its output contains these words; fails if it has ended without them."""
         text = self.log.read_text(errors="replace")
         assert words in text or self.process.poll() is None, text[-4000:]
         return words in text
@@ -60,10 +60,10 @@ class SparkProcess:
 def running(
     command: Sequence[str], log: Path, environment: Mapping[str, str], ready: str
 ) -> Iterator[SparkProcess]:
-    """A process from when it has said that it is ready."""
+    """Run a process; return once it has printed that it is ready."""
     process = SparkProcess(command, log, environment)
     try:
-        until(lambda: process.has_said(ready))
+        until(lambda: process.has_printed(ready))
         yield process
     finally:
         process.stop()
@@ -83,19 +83,19 @@ def spark_class(name: str, *arguments: str) -> list[str]:
 
 @dataclass
 class Cluster:
-    """A Master and Workers, which run."""
+    """A running Master with Workers."""
 
     url: str
     workers: list[SparkProcess]
 
     def kill_executor(self) -> bool:
-        """SIGKILL to an executor of some application; False when there is none at present."""
+        """Send SIGKILL to an executor of any application; return False if there is none at present."""
         return kill_one(pid for worker in self.workers for pid in descendants(worker.process.pid, EXECUTOR))
 
 
 @contextmanager
 def running_cluster(home: Path, port: int) -> Iterator[Cluster]:
-    """A Master and two Workers with one core each."""
+    """Run a Master and two Workers with one core each."""
     environment = bare_environment()
     cluster = Cluster(f"spark://127.0.0.1:{port}", [])
     with ExitStack() as stack:
@@ -112,7 +112,7 @@ def running_cluster(home: Path, port: int) -> Iterator[Cluster]:
 
 @contextmanager
 def running_connect(home: Path, port: int, settings: Mapping[str, str]) -> Iterator[str]:
-    """A Spark Connect server in local mode, which finds this process's packages; gives its URL."""
+    """Run a Spark Connect server in local mode, which finds this process's packages; return its URL."""
     paths = os.pathsep.join(filter(None, [*sys.path]))
     environment = {**bare_environment(), "PYTHONPATH": paths, "PYSPARK_PYTHON": sys.executable}
     all_settings = {

@@ -1,4 +1,4 @@
-"""The sink's protocol without Spark: batches as Spark runs and repeats them, and crashes at a call of choice."""
+"""The sink's protocol without Spark: batches as Spark runs and repeats them, and crashes at chosen calls."""
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -22,23 +22,23 @@ from pyspark_barnabas.sink.writers import StreamWriter
 from support.waiting import until
 
 QUERY = "0b5c"
-#: Rows of each task; the first has none, so what it does for the others' sake is seen.
+#: Rows of each task; the first has none, which shows what it does for the other tasks.
 TASKS: Sequence[Sequence[str]] = ([], ["a", "b"], ["c"], ["d", "e", "f"])
 MOVED: Sequence[Sequence[str]] = (["a", "b", "c", "d"], [], ["e", "f"])
 ROWS = sorted(row for rows in TASKS for row in rows)
 
 
 class Crash(Exception):
-    """The process is gone."""
+    """The process was killed."""
 
 
 class Calls:
-    """Counts what is asked of the cluster, and crashes at one of the calls."""
+    """Counts calls to the cluster, and crashes at one of them."""
 
     def __init__(self) -> None:
         self.count = 0
         self.crash_at: int | None = None
-        self.crash_after = False  #: whether the broker still gets that call
+        self.crash_after = False  #: whether the broker still receives that call
 
     def wrap(self, send: Callable[..., Any]) -> Callable[..., Any]:
         async def counted(cluster: ClusterClient, *args: Any, **kwargs: Any) -> Any:
@@ -54,7 +54,7 @@ class Calls:
 
 @contextmanager
 def counted_calls() -> Iterator[Calls]:
-    """All calls of clients of this process, from now on."""
+    """Count all calls of clients in this process from now on."""
     calls = Calls()
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(ClusterClient, "send", calls.wrap(ClusterClient.send))
@@ -62,7 +62,7 @@ def counted_calls() -> Iterator[Calls]:
 
 
 class Sink:
-    """What Spark does with one, without Spark."""
+    """The calls that Spark makes to a sink."""
 
     numbers = iter(range(1_000_000))
 
@@ -80,7 +80,7 @@ class Sink:
         return stream_options({**given, **self.further})
 
     def write(self, task: int, rows: Sequence[str], batch: int = 0, query: str = QUERY) -> TaskDone:
-        """One attempt of one task."""
+        """Run one attempt of one task."""
         table = pa.RecordBatch.from_pydict({"value": pa.array(rows, pa.string())})
         with SinkClient(self.options) as session:
             return TaskWriter(session, Work(self.name, BatchId(query, batch), task)).write([table])
@@ -92,20 +92,20 @@ class Sink:
         StreamWriter(self.options).abort(messages, 0)
 
     def run(self, tasks: Sequence[Sequence[str]], batch: int = 0, query: str = QUERY) -> list[TaskDone]:
-        """A whole batch; gives what the tasks said."""
+        """Run a whole batch; return the tasks' commit messages."""
         messages = [self.write(task, rows, batch, query) for task, rows in enumerate(tasks)]
         self.commit(messages)
         return messages
 
     def lose(self, *tasks: int) -> None:
-        """As if the transactions of these tasks had timed out."""
+        """Abort the transactions of these tasks, as a timeout does."""
         with SinkClient(self.options) as session:
             committing = Committing(session.cluster, self.name, 1_000)
             for task in tasks:
                 session.run(committing.fence(task))
 
     def read(self, *, to_the_end: bool = True) -> list[str]:
-        """All values, read committed; `to_the_end` fails where a transaction stays open."""
+        """Return all values, read committed; `to_the_end` fails if a transaction stays open."""
         partitions = [TopicPartition(self.topic, index) for index in range(2)]
         starts = dict.fromkeys(partitions, EARLIEST)
         with BlockingClient(self.bootstrap) as client:
@@ -121,7 +121,7 @@ def open_transactions(client: BlockingClient, tp: TopicPartition) -> list[int]:
 
 
 def crash(sink: Sink, calls: Calls, at: int, *, after: bool = True) -> None:
-    """Run the batch and die at a call."""
+    """Run the batch and crash at a call."""
     calls.count, calls.crash_at, calls.crash_after = 0, at, after
     with suppress(Crash):
         sink.run(TASKS)
@@ -129,7 +129,7 @@ def crash(sink: Sink, calls: Calls, at: int, *, after: bool = True) -> None:
 
 
 def moments(bootstrap: str, calls: Calls) -> list[int]:
-    """Calls to crash at: some of the tasks', and all of the commit's."""
+    """Choose calls to crash at: some of the tasks', and all of the commit's."""
     sink = Sink(bootstrap)
     calls.count = 0
     messages = [sink.write(task, rows) for task, rows in enumerate(TASKS)]

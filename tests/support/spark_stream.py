@@ -1,4 +1,4 @@
-"""A Spark application of its own: copies one topic to another until it is killed.
+"""A Spark application of its own that copies one topic to another until it is killed.
 
 python -m support.spark_stream MASTER HOST:PORT INPUT OUTPUT CHECKPOINT
 """
@@ -12,7 +12,7 @@ from pathlib import Path
 from support.processes import below, descendants, kill, kill_one
 from support.spark import ROOT, running_session, worker_environment
 
-#: A task may fail three times: its Python worker may be killed.
+#: A task may fail three times, since its Python worker may be killed.
 LOCAL = "local[2,4]"
 ROWS_PER_BATCH = 200
 SETTINGS = {"spark.driver.memory": "700m", "spark.executor.memory": "512m", "spark.cores.max": "2"}
@@ -43,7 +43,7 @@ def main(master: str, bootstrap: str, source: str, sink: str, checkpoint: str) -
 
 
 class StreamProcess:
-    """The application as a process, with what it takes to kill parts of it."""
+    """The application's process, with methods that kill parts of it."""
 
     def __init__(
         self, master: str, bootstrap: str, source: str, sink: str, checkpoint: Path, log: Path
@@ -64,25 +64,25 @@ class StreamProcess:
         return self.process.poll() is None
 
     def kill_driver(self) -> bool:
-        """SIGKILL to the JVM, and so to the application; False when there is none yet."""
+        """Send SIGKILL to the JVM, which ends the application; return False if there is none yet."""
         return self._kill("org.apache.spark.deploy.SparkSubmit")
 
     def kill_worker(self) -> bool:
-        """SIGKILL to a Python worker of the driver's machine; False when there is none at present."""
+        """Send SIGKILL to a Python worker on the driver's machine; return False if there is none at present."""
         return self._kill("pyspark.daemon") or self._kill("pyspark.worker")
 
     def _kill(self, name: str) -> bool:
         return kill_one(descendants(self.process.pid, name))
 
     def end(self) -> None:
-        """SIGKILL to all of it."""
+        """Send SIGKILL to all processes."""
         for pid in [self.process.pid, *below(self.process.pid)]:
             kill(pid)
         self.process.wait(30)
 
 
 def wait_until_it_runs(stream: StreamProcess, after: int, timeout_s: float = 120) -> None:
-    """Until the log that is `after` bytes long by now tells of a query that runs, or the process has ended."""
+    """Wait until the log, beyond its first `after` bytes, reports a running query, or the process has ended."""
     end_s = time.monotonic() + timeout_s
     while stream.runs and time.monotonic() < end_s:
         if b"the query runs" in stream.log.read_bytes()[after:]:

@@ -1,9 +1,9 @@
-"""What these tests put into topics, and take out of them again by a client that is not Spark."""
+"""Records that these tests write to topics, and read back with a client that is not Spark."""
 
 from confluent_kafka import Consumer, Producer, TopicPartition
 from pyspark.sql import DataFrame, SparkSession
 
-#: The connector's columns, headers too, as something that can be sorted and compared.
+#: The connector's columns, including headers, in a sortable form.
 COMPARABLE = (
     "topic",
     "partition",
@@ -15,7 +15,7 @@ COMPARABLE = (
     "transform(headers, each -> each.key || '=' || coalesce(hex(each.value), 'null')) headers",
 )
 
-#: Of Apache Kafka: its own topics have few partitions; records of any age stay; segments are small and soon compacted.
+#: Settings of Apache Kafka: few partitions of internal topics, no retention, small segments that are compacted soon.
 KAFKA_PROPERTIES = {
     "offsets.topic.num.partitions": "2",
     "transaction.state.log.num.partitions": "2",
@@ -26,7 +26,7 @@ KAFKA_PROPERTIES = {
 
 
 def fill(bootstrap: str, topic: str, *, partitions: int, per_partition: int) -> None:
-    """Records with keys and values, some null, some with headers, compressed, and of a time long ago."""
+    """Write records with keys and values, some null, some with headers, compressed, with old timestamps."""
     producer = Producer({"bootstrap.servers": bootstrap, "compression.type": "zstd", "linger.ms": 20})
     for partition in range(partitions):
         for number in range(per_partition):
@@ -42,7 +42,7 @@ def fill(bootstrap: str, topic: str, *, partitions: int, per_partition: int) -> 
 
 
 def fill_in_transactions(bootstrap: str, topic: str, values: list[str], *, transactional_id: str) -> None:
-    """A transaction for each value: those that begin with "no" are aborted."""
+    """Write a transaction for each value; those that begin with "no" are aborted."""
     producer = Producer({"bootstrap.servers": bootstrap, "transactional.id": transactional_id})
     producer.init_transactions(30)
     for value in values:
@@ -56,7 +56,7 @@ def fill_in_transactions(bootstrap: str, topic: str, values: list[str], *, trans
 
 
 def committed_values(bootstrap: str, topic: str) -> list[str]:
-    """All values of a topic but null, sorted."""
+    """Return all values of a topic that are not null, sorted."""
     settings = {"bootstrap.servers": bootstrap, "group.id": "nobody", "enable.partition.eof": True}
     consumer = Consumer({**settings, "isolation.level": "read_committed", "auto.offset.reset": "earliest"})
     partitions = consumer.list_topics(topic, 30).topics[topic].partitions
@@ -74,7 +74,7 @@ def committed_values(bootstrap: str, topic: str) -> list[str]:
 
 
 def read(spark: SparkSession, source: str, bootstrap: str, topic: str, **options: str) -> DataFrame:
-    """A topic through the connector ("kafka") or through ours ("barnabas"): all that differs is the name."""
+    """Read a topic with the connector ("kafka") or ours ("barnabas"); only the name differs."""
     return (
         spark.read.format(source)
         .option("kafka.bootstrap.servers", bootstrap)
@@ -85,6 +85,6 @@ def read(spark: SparkSession, source: str, bootstrap: str, topic: str, **options
 
 
 def rows(frame: DataFrame) -> list[tuple[object, ...]]:
-    """All of it, comparable, in the order of offsets."""
+    """Return all rows in a comparable form, by offset."""
     found = frame.selectExpr(*COMPARABLE).collect()
     return sorted(tuple(str(each) for each in row) for row in found)

@@ -1,6 +1,6 @@
-"""What the specifications list, as keys: the administrative protocol, KIP-108, the wire protocol of a gateway.
+"""Keys of the specifications: the administrative protocol, KIP-108, the wire protocol of a gateway.
 
-Only names and numbers; what they come to in Barnabas, and which test proves it, is in docs/conformance.md.
+Only names and numbers; docs/conformance.md says how Barnabas fulfils them, and which test proves it.
 """
 
 from support.fields import paths_of
@@ -9,14 +9,14 @@ from support.nodes import APIS
 #: Section -> the keys of its rows.
 Sections = dict[str, tuple[str, ...]]
 
-#: The APIs of the administrative protocol; of DETAILED ones there are versions and fields.
+#: The APIs of the administrative protocol; DETAILED ones have versions and fields.
 ADMINISTRATIVE = (19, 20, 21, 37, 32, 33, 44, 29, 30, 31, 34, 35, 43, 45, 46, 60, 80, 81, 82)
 DETAILED = (19, 20, 37, 32, 44, 29, 30, 31, 43, 45, 35, 60)
 
-#: API -> the highest version that the specification has; it begins with 0.
+#: API -> the highest version in the specification; the lowest is 0.
 VERSIONS_LAST = {19: 7, 20: 6, 37: 3, 32: 4, 44: 1, 29: 3, 30: 3, 31: 3, 43: 2, 45: 0, 35: 4, 60: 2}
 
-#: API -> the fields of its request and of its response, indented structs written as paths.
+#: API -> the fields of its request and response, nested structs written as paths.
 FIELDS = {
     19: (
         """
@@ -141,7 +141,7 @@ FIELDS = {
     ),
 }
 
-#: What an API is bound to beyond its fields.
+#: Requirements on an API beyond its fields.
 GUARANTEES: Sections = {
     "CreateTopics: guarantees": ("atomicity", "validation", "timeout", "idempotence"),
     "CreateTopics: errors": (
@@ -158,7 +158,7 @@ GUARANTEES: Sections = {
     "AlterPartitionReassignments: guarantees": ("progress", "availability", "cancellation"),
 }
 
-#: The enumerations, with what Kafka has beyond the specification.
+#: The enumerations, including Kafka's values beyond the specification.
 NUMBERS: Sections = {
     "Config resource types": (
         "0 UNKNOWN",
@@ -341,7 +341,7 @@ def named(key: int) -> str:
 
 
 def details(key: int) -> Sections:
-    """Versions and fields of an API: those of the specification, and what Barnabas has beyond it."""
+    """Return versions and fields of an API: those of the specification and Barnabas's additions."""
     spec = APIS[key]
     last = max(VERSIONS_LAST[key], spec.versions.last)
     fields = [
@@ -356,7 +356,7 @@ def details(key: int) -> Sections:
 
 
 def sections() -> Sections:
-    """Every section of docs/conformance.md with the keys of its rows."""
+    """Return every section of docs/conformance.md with the keys of its rows."""
     found: Sections = {"Administrative APIs": tuple(named(key) for key in ADMINISTRATIVE)}
     for key in DETAILED:
         found |= details(key)

@@ -1,4 +1,4 @@
-"""A streaming query of our source on a real session, which can be stopped and started again."""
+"""A streaming query of our source on a real session, which can be stopped and restarted."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -12,7 +12,7 @@ WAIT_S = 60
 
 
 class Stream:
-    """A query with a checkpoint, and what came of each of its micro-batches; it can be started again and again."""
+    """A query with a checkpoint and the rows of each of its micro-batches; it can be restarted."""
 
     def __init__(self, spark: SparkSession, options: Mapping[str, str], checkpoint: Path) -> None:
         self.spark = spark
@@ -21,7 +21,7 @@ class Stream:
         self.batches: dict[int, list[SourceRow]] = {}
 
     def take(self, batch: DataFrame, number: int) -> None:
-        """A batch that was not committed comes again, and is the same then."""
+        """Store a micro-batch; an uncommitted batch is repeated, with the same rows."""
         rows = frame_rows(batch)
         assert self.batches.setdefault(number, rows) == rows
 
@@ -31,7 +31,7 @@ class Stream:
         return writer.trigger(**trigger).start()
 
     def run(self) -> StreamingQuery:
-        """Take all there is."""
+        """Read all available data."""
         query = self.start(availableNow=True)
         query.awaitTermination(WAIT_S)
         return query

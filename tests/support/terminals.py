@@ -1,4 +1,4 @@
-"""A pseudo terminal: what a program shows to somebody who sits before it."""
+"""A pseudo terminal that captures a program's output."""
 
 import os
 import pty
@@ -12,12 +12,12 @@ WAIT_S = 150
 _CHUNK_BYTES = 65_536
 _COLUMNS_COUNT = 120
 
-#: Colours, and where the cursor goes.
+#: Escape sequences for colours and the cursor.
 _CONTROL = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
 
 
 class Terminal:
-    """Programs write to `stream`, or to its file descriptor; what they have shown is `text`."""
+    """Programs write to `stream` or to its file descriptor; `text` is their output."""
 
     def __init__(self) -> None:
         self._master, slave = pty.openpty()
@@ -34,30 +34,30 @@ class Terminal:
 
     @property
     def text(self) -> str:
-        """Without colours and moves of the cursor."""
+        """Return the output without escape sequences."""
         return _CONTROL.sub("", self._shown.decode(errors="replace"))
 
     def read_until(self, pattern: str) -> None:
-        """Read until this has been shown."""
+        """Read until the pattern appears."""
         end_s = time.monotonic() + WAIT_S
         while re.search(pattern, self.text) is None:
             assert self._read(end_s), f"{pattern} was not shown: {self.text[-4000:]}"
 
     def read_to_the_end(self) -> None:
-        """Read until nobody is left who could write."""
+        """Read until every writer has closed the terminal."""
         self.stream.close()
         end_s = time.monotonic() + WAIT_S
         while self._read(end_s):
             assert time.monotonic() < end_s, self.text[-4000:]
 
     def _read(self, end_s: float) -> bool:
-        """Wait for more; whether there was any in time."""
+        """Wait for more output; return whether any came in time."""
         ready, _, _ = select.select([self._master], [], [], max(0.0, end_s - time.monotonic()))
         if not ready:
             return False
         try:
             data = os.read(self._master, _CHUNK_BYTES)
-        except OSError:  # Linux says so when the last that could write has closed it
+        except OSError:  # Linux raises this when the last writer has closed the terminal
             return False
         self._shown += data
         return bool(data)

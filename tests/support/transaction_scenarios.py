@@ -1,4 +1,4 @@
-"""Stories of transactional ids as text: what producers ask of one coordinator, and what happens around it."""
+"""Text scenarios of transactional ids: requests of producers to one coordinator, and events around it."""
 
 from barnabas.base.ids import TopicPartition
 from barnabas.coordinator.result import CoordinatorResult
@@ -17,24 +17,24 @@ def _partition(text: str) -> TopicPartition:
     return TopicPartition(topic, int(index))
 
 
-def _told(partitions: frozenset[TopicPartition]) -> str:
+def _format_partitions(partitions: frozenset[TopicPartition]) -> str:
     return " ".join(f"{topic}-{index}" for topic, index in sorted(partitions)) or "no partitions"
 
 
 class TransactionScenario:
-    """Commands on one shard; each method that is named like a verb does what it says."""
+    """Commands on one shard; each method named like a verb executes it."""
 
     def __init__(self) -> None:
         self.world = TransactionWorld()
 
     async def run(self, command: str) -> list[str]:
-        """What comes of one command."""
+        """Execute a command, and return its output."""
         verb, plain, options = words_of(command)
         try:
             outcome = getattr(self, f"_{verb}")(plain, {key: int(value) for key, value in options.items()})
         except KafkaError as error:
             outcome = [f"refused: {error.code.name}"]
-        lines = [*outcome, *map(self._record, self.world.appended), *self._to_be_told()]
+        lines = [*outcome, *map(self._record, self.world.appended), *self._format_pending_markers()]
         self.world.appended, self.world.effects = [], []
         return lines
 
@@ -50,20 +50,20 @@ class TransactionScenario:
         if said.next_producer_id != NO_PRODUCER_ID:
             words.append(f"next_producer={said.next_producer_id}")
         if said.partitions:
-            words.append(_told(said.partitions))
+            words.append(_format_partitions(said.partitions))
         words.append(f"version={said.client_version}")
         return " ".join(words)
 
-    def _to_be_told(self) -> list[str]:
+    def _format_pending_markers(self) -> list[str]:
         return [
-            f"to be told: {transaction.state} producer={transaction.producer_id} "
-            f"epoch={transaction.producer_epoch} {_told(transaction.partitions)}"
+            f"pending markers: {transaction.state} producer={transaction.producer_id} "
+            f"epoch={transaction.producer_epoch} {_format_partitions(transaction.partitions)}"
             for transaction in (getattr(effect, "transaction", None) for effect in self.world.effects)
             if transaction is not None
         ]
 
-    def _who(self, given: TransactionMetadata) -> list[str]:
-        return [f"answer: producer={given.producer_id} epoch={given.producer_epoch}"]
+    def _who(self, transaction: TransactionMetadata) -> list[str]:
+        return [f"answer: producer={transaction.producer_id} epoch={transaction.producer_epoch}"]
 
     def _cluster(self, plain: list[str], options: dict[str, int]) -> list[str]:
         self.world.level = options["version"]
@@ -129,7 +129,7 @@ class TransactionScenario:
         return []
 
     def _epoch(self, plain: list[str], options: dict[str, int]) -> list[str]:
-        """Have a producer that has come this far."""
+        """Set a producer's epoch."""
         known = self.world[plain[0]]
         self.world.shard.transactions[plain[0]] = known._replace(
             producer_epoch=options["is"], last_epoch=NO_EPOCH
@@ -145,7 +145,7 @@ class TransactionScenario:
         found = self.world.shard.find(plain[0])
         times = f"timeout_ms={found.timeout_ms} started_ms={found.started_ms}"
         who = f"producer={found.producer_id} epoch={found.producer_epoch}"
-        return [f"answer: {found.state} {who} {times} {_told(found.partitions)}"]
+        return [f"answer: {found.state} {who} {times} {_format_partitions(found.partitions)}"]
 
     def _list(self, plain: list[str], options: dict[str, int]) -> list[str]:
         asked = Filter(states=frozenset(plain), duration_ms=options.get("longer_than_ms", -1))

@@ -1,4 +1,4 @@
-"""A shard of transactional ids on its own: its log in memory, its time turned by hand, its markers on demand."""
+"""A shard of transactional ids on its own: a log in memory, a fake clock, markers written on demand."""
 
 import itertools
 
@@ -23,12 +23,12 @@ Stored = tuple[bytes, bytes | None]
 
 
 def image_at(level: int) -> MetadataImage:
-    """A cluster with this transaction.version."""
+    """Return a cluster with this transaction.version."""
     return replayed(MetadataImage(), Decision(None, (FINALIZED_FEATURES.put("transaction.version", level),)))
 
 
 class TransactionWorld:
-    """Events go in; records, answers and markers to be written come out."""
+    """Takes events, and records their records, responses and pending markers."""
 
     def __init__(self, level: int = 2, **overrides: str) -> None:
         settings = {key.replace("_", "."): value for key, value in overrides.items()}
@@ -37,17 +37,17 @@ class TransactionWorld:
         self.now_ms = 0
         self.ids = itertools.count()
         self.log: list[Stored] = []
-        self.appended: list[CoordinatorRecord] = []  #: by the last event
+        self.appended: list[CoordinatorRecord] = []  #: from the last event
         self.markers: list[TransactionMetadata] = []  #: still to be written
-        self.effects: list[object] = []  #: of the last event
+        self.effects: list[object] = []  #: from the last event
         self.timers: dict[TimerKey, int] = {}
         self.counts = TransactionCounts()
-        self.refusal: KafkaError | None = None  #: why nothing can be appended
+        self.refusal: KafkaError | None = None  #: error of every append
         self.out_of_ids = False
         self.start()
 
     def start(self) -> None:
-        """The coordinator begins anew, with what stands in the log."""
+        """Start the coordinator from the log."""
         around = TransactionCoordinatorContext(
             lambda: self.config, lambda: image_at(self.level), self._next_id, self.counts
         )
@@ -68,7 +68,7 @@ class TransactionWorld:
         return next(self.ids)
 
     def perform(self, result: CoordinatorResult) -> object:
-        """Do what a step says; gives the answer, if there is one, or raises it."""
+        """Perform a result; return its response, or raise its error."""
         self.appended, self.effects = [], []
         if result.records and self.refusal is not None:
             instead = CoordinatorResult(self.now_ms)
@@ -96,7 +96,7 @@ class TransactionWorld:
     def init(
         self, name: str, timeout_ms: int = 60_000, expected: tuple[int, int] | None = None
     ) -> TransactionMetadata:
-        """InitProducerId."""
+        """Send InitProducerId."""
         who = None if expected is None else ProducerIdAndEpoch(*expected)
         result = CoordinatorResult(self.now_ms)
         self.shard.initialize(result, Pending("init"), Initialization(name, timeout_ms, who))
@@ -107,7 +107,7 @@ class TransactionWorld:
     def add(
         self, name: str, producer_id: int, epoch: int, *partitions: TopicPartition, version: int = 2
     ) -> None:
-        """AddPartitionsToTxn."""
+        """Send AddPartitionsToTxn."""
         result = CoordinatorResult(self.now_ms)
         self.shard.add_partitions(
             result, Pending("add"), Addition(name, producer_id, epoch, partitions, version)
@@ -117,7 +117,7 @@ class TransactionWorld:
     def end(
         self, name: str, producer_id: int, epoch: int, *, commit: bool = True, version: int = 2
     ) -> TransactionMetadata:
-        """EndTxn; the markers are still to be written."""
+        """Send EndTxn; the markers remain to be written."""
         result = CoordinatorResult(self.now_ms)
         self.shard.end(result, Pending("end"), EndTxn(name, producer_id, epoch, commit, version))
         ended = self.perform(result)
@@ -125,7 +125,7 @@ class TransactionWorld:
         return ended
 
     def write_markers(self) -> list[TransactionMetadata]:
-        """Every partition that is to be told is told."""
+        """Write the markers of every pending partition."""
         written, self.markers = self.markers, []
         for transaction in written:
             result = CoordinatorResult(self.now_ms)
@@ -134,7 +134,7 @@ class TransactionWorld:
         return written
 
     def wait(self, delay_ms: int) -> list[CoordinatorRecord]:
-        """Let time pass; gives what timers appended."""
+        """Let time pass; return the records that timers appended."""
         end_ms, appended = self.now_ms + delay_ms, []
         while self.timers and min(self.timers.values()) <= end_ms:
             key = min(self.timers, key=self.timers.__getitem__)
@@ -148,7 +148,7 @@ class TransactionWorld:
         return appended
 
     def overwrite(self, transaction: TransactionMetadata) -> None:
-        """Have a transactional id as it could have become in a long time."""
+        """Replace a transactional id's state, as if after a long history."""
         record = CoordinatorRecord(transaction.key, transaction.value(), min(self.level, 1))
         self.log.append(encode(*record))
         self.shard.replay(record, RecordPosition(len(self.log) - 1, self.now_ms))

@@ -1,4 +1,4 @@
-"""Transactions by hand: their batches and markers, without a coordinator."""
+"""Batches and markers of transactions, without a coordinator."""
 
 from typing import Any
 
@@ -12,7 +12,7 @@ from barnabas.wire.messages.write_txn_markers import (
 from support.batches import batch
 
 TRANSACTIONAL_ID = "payments"
-#: The last version of Produce with names of topics, and without implicit transactions.
+#: The last version of Produce that names topics, without implicit transactions.
 BEFORE_IMPLICIT, IMPLICIT = 11, 12
 
 
@@ -24,7 +24,7 @@ def transactional(
     transactional: bool = True,
     **options: Any,
 ) -> memoryview:
-    """One batch of a transaction; options are those of `batch`."""
+    """Encode one batch of a transaction; the options are those of `batch`."""
     return batch(
         *values,
         producer_id=producer_id,
@@ -38,7 +38,7 @@ def transactional(
 def producing(
     topic: str, *batches: memoryview, transactional_id: str | None = TRANSACTIONAL_ID
 ) -> ProduceRequest:
-    """Batches for successive partitions."""
+    """Build a Produce request of batches for successive partitions."""
     data = [PartitionProduceData(index=index, records=bytes(each)) for index, each in enumerate(batches)]
     return ProduceRequest(
         transactional_id=transactional_id,
@@ -57,7 +57,7 @@ def marker(
     partitions: tuple[int, ...] = (0,),
     transaction_version: int = 0,
 ) -> WritableTxnMarker:
-    """The end of a transaction in partitions of topics."""
+    """Build a transaction marker for partitions of topics."""
     return WritableTxnMarker(
         producer_id=producer_id,
         producer_epoch=epoch,
@@ -69,12 +69,12 @@ def marker(
 
 
 def ending(*markers: WritableTxnMarker) -> WriteTxnMarkersRequest:
-    """The request with these markers."""
+    """Build the WriteTxnMarkers request with these markers."""
     return WriteTxnMarkersRequest(markers=list(markers))
 
 
 def outcomes(response: WriteTxnMarkersResponse) -> dict[tuple[int, str, int], int]:
-    """(producer id, topic, partition) -> error code."""
+    """Return (producer id, topic, partition) -> error code."""
     return {
         (result.producer_id, topic.name, partition.partition_index): partition.error_code
         for result in response.markers

@@ -1,4 +1,4 @@
-"""Which transitions of a state machine a run of tests goes through."""
+"""Record the transitions of a state machine during a test run."""
 
 from collections.abc import Collection, Mapping
 from typing import Any, TypeVar
@@ -9,19 +9,19 @@ StateT = TypeVar("StateT")
 
 
 def pairs_of(table: Mapping[StateT, Collection[StateT]]) -> set[tuple[StateT, StateT]]:
-    """Every transition of a table."""
+    """Return every transition of a table."""
     return {(state, target) for state, targets in table.items() for target in targets}
 
 
 class Seen:
-    """Remembers transitions."""
+    """Records transitions."""
 
     def __init__(self) -> None:
         self.pairs: set[tuple[Any, Any]] = set()
 
     def watch(self, monkeypatch: pytest.MonkeyPatch, machine: type, name: str) -> None:
-        """Look on at a method or function of `machine` that takes the machine first and leaves it, or gives it back,
-        in its next state.
+        """Wrap a method or function of `machine` that takes the machine first, and leaves it in its next state or
+        returns it.
         """
         move = getattr(machine, name)
 

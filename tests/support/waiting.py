@@ -1,4 +1,4 @@
-"""Waiting on conditions."""
+"""Wait for conditions."""
 
 import asyncio
 import time
@@ -9,7 +9,7 @@ PAUSE_S = 0.01
 
 
 def until(holds: Callable[[], object]) -> None:
-    """Wait until a condition holds; fail when it does not for a minute."""
+    """Wait until a condition holds; fail after a minute."""
     deadline_s = time.monotonic() + WAIT_S
     while not holds():
         assert time.monotonic() < deadline_s, "what was waited for did not come"
@@ -17,7 +17,7 @@ def until(holds: Callable[[], object]) -> None:
 
 
 async def reached(holds: Callable[[], object]) -> None:
-    """`until` for what happens on the event loop."""
+    """Do the same on the event loop."""
     deadline_s = time.monotonic() + WAIT_S
     while not holds():
         assert time.monotonic() < deadline_s, "what was waited for did not come"

@@ -1,4 +1,4 @@
-"""One socket to a broker, on which a test says exactly what it wants to say."""
+"""One socket to a broker, with full control over what is sent."""
 
 import socket
 import struct
@@ -35,14 +35,14 @@ ALL_BYTES = 2**31 - 1
 
 
 def newest(request: type[Message]) -> int:
-    """The highest version that a broker serves."""
+    """Return the highest version that a broker serves."""
     return APIS[request.API_KEY].versions.last
 
 
 def produce_request(
     topic: str, topic_id: bytes, *batches: Buffer | None, acks: int = -1, partition: int = 0
 ) -> ProduceRequest:
-    """Batches for successive partitions, the first being `partition`."""
+    """Build a Produce request of batches for successive partitions, starting with `partition`."""
     data = [
         PartitionProduceData(index=partition + index, records=None if batch is None else bytes(batch))
         for index, batch in enumerate(batches)
@@ -52,7 +52,7 @@ def produce_request(
 
 
 class Wire:
-    """Asks and gets answers, whole messages or bare bytes."""
+    """Sends requests and receives responses, as messages or bytes."""
 
     def __init__(self, port: int) -> None:
         self.socket = socket.create_connection(("127.0.0.1", port), TIMEOUT_S)
@@ -76,7 +76,7 @@ class Wire:
         self.socket.sendall(len(frame).to_bytes(4, "big") + frame)
 
     def receive_frame(self) -> bytes:
-        """The next answer with its size in front; EOFError when the broker closes instead."""
+        """Return the next response with its size; raise EOFError if the broker closes the connection."""
         (size,) = struct.unpack(">i", self._read(4))
         return struct.pack(">i", size) + self._read(size)
 
@@ -93,7 +93,7 @@ class Wire:
         return bytes(data)
 
     def is_closed(self) -> bool:
-        """Whether the broker closes the connection without a word."""
+        """Whether the broker closes the connection without a response."""
         try:
             self._read(1)
         except EOFError:
@@ -103,25 +103,25 @@ class Wire:
     # Messages
 
     def send(self, request: Message, version: int | None = None) -> int:
-        """Ask without waiting; gives the correlation id."""
+        """Send without waiting; return the correlation id."""
         self._correlation_id += 1
         at = newest(type(request)) if version is None else version
         self.send_frame(frame_of(request, at, self._correlation_id))
         return self._correlation_id
 
     def receive(self, request: type[Message], correlation_id: int, version: int | None = None) -> Any:
-        """The answer to what was sent."""
+        """Return the response to a request that was sent."""
         at = newest(request) if version is None else version
         return response_of(APIS[request.API_KEY].response, at, self.receive_frame(), correlation_id)
 
     def ask(self, request: Message, version: int | None = None) -> Any:
-        """The answer to a request, at our highest version or at `version`."""
+        """Return the response to a request, at our highest version or at `version`."""
         return self.receive(type(request), self.send(request, version), version)
 
-    # What tests say most
+    # Common requests
 
     def topic_id(self, topic: str) -> bytes:
-        """A topic's id; zero for one that there is not."""
+        """Return a topic's id; zero if the topic does not exist."""
         if topic not in self._topic_ids:
             request = MetadataRequest(
                 topics=[MetadataRequestTopic(name=topic)], allow_auto_topic_creation=False
@@ -158,7 +158,7 @@ class Wire:
         max_wait_ms: int = 0,
         **fields: int,
     ) -> FetchRequest:
-        """A fetch of one partition; further fields are those of FetchPartition."""
+        """Build a fetch of one partition; further fields are those of FetchPartition."""
         asked = FetchPartition(
             partition=partition, fetch_offset=offset, partition_max_bytes=partition_max_bytes, **fields
         )
@@ -180,7 +180,7 @@ class Wire:
     def list_offset(
         self, topic: str, timestamp: int, *, partition: int = 0, version: int | None = None, **fields: int
     ) -> ListOffsetsPartitionResponse:
-        """The offset for a time or marker; further fields are those of the request and its partition."""
+        """Return the offset for a timestamp or marker; further fields are those of the request and its partition."""
         epoch = fields.pop("current_leader_epoch", -1)
         asked = ListOffsetsPartition(
             partition_index=partition, timestamp=timestamp, current_leader_epoch=epoch

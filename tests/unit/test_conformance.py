@@ -1,4 +1,4 @@
-"""docs/conformance.md: complete, and every test that it names is there."""
+"""docs/conformance.md is complete, and every test that it names exists."""
 
 import ast
 import re
@@ -22,12 +22,12 @@ ROOT = Path(__file__).resolve().parents[2]
 DOCUMENT = ROOT / "docs" / "conformance.md"
 TEST = re.compile(r"`(tests/[\w/]+\.py)::(\w+)(?:\[[^`]*\])?`")
 
-#: Section -> key -> what Barnabas does, and the tests as they are named.
+#: Section -> key -> what Barnabas does, and the names of tests.
 Rows = dict[str, dict[str, tuple[str, str]]]
 
 
 def read() -> Rows:
-    """The tables of the document; a row is key, text and tests."""
+    """Return the tables of the document; a row is key, text and tests."""
     found: Rows = {}
     for line in DOCUMENT.read_text(encoding="utf-8").splitlines():
         if line.startswith("## "):
@@ -62,7 +62,7 @@ def test_a_section_has_every_row_of_the_specification(title: str) -> None:
 
 
 @pytest.mark.parametrize("title", SECTIONS)
-def test_every_row_says_something_and_names_tests_that_are_there(title: str) -> None:
+def test_every_row_has_a_text_and_names_existing_tests(title: str) -> None:
     for key, (text, tests) in ROWS[title].items():
         assert text, key
         names = TEST.findall(tests)
@@ -73,7 +73,7 @@ def test_every_row_says_something_and_names_tests_that_are_there(title: str) -> 
 
 
 @pytest.mark.parametrize("key", DETAILED)
-def test_versions_are_called_served_where_they_are(key: int) -> None:
+def test_versions_are_called_served_if_they_are(key: int) -> None:
     spec = KAFKA_APIS[key]
     said = {
         int(row.removeprefix("v")): not text.startswith("not served")
@@ -94,7 +94,7 @@ def test_fields_are_those_of_the_messages(key: int) -> None:
         assert set(ROWS[f"{spec.name}: {kind}"]) == paths
 
 
-#: Names of the protocol that Kafka's clients and tools replace.
+#: Names in the protocol that differ in Kafka's clients and tools.
 CLIENT_NAMES = {"1 TOPIC_CONFIG": "1 DYNAMIC_TOPIC_CONFIG"}
 
 
@@ -117,7 +117,7 @@ def test_numbers_are_those_of_the_enumerations(title: str, kind: type[IntEnum]) 
     assert expected - {"0 UNKNOWN"} == members - {"0 UNKNOWN"}
 
 
-def test_versions_of_the_apis_are_those_that_are_served() -> None:
+def test_versions_of_the_apis_are_the_served_ones() -> None:
     for title in ("Administrative APIs", "Wire: APIs"):
         for row, (text, _) in ROWS[title].items():
             spec = KAFKA_APIS[int(row.split()[0])]
@@ -131,11 +131,11 @@ def test_flexible_versions_are_those_of_the_messages() -> None:
     assert set(GATEWAY["Wire: flexible versions"]) <= flexible
 
 
-def test_error_codes_go_by_kafkas_names() -> None:
+def test_error_codes_have_kafkas_names() -> None:
     for row, (text, _) in ROWS["Wire: error codes"].items():
         assert text.startswith(f"{ErrorCode(int(row)).name}"), row
 
 
-def test_later_apis_are_called_served_where_they_are() -> None:
+def test_later_apis_are_called_served_if_they_are() -> None:
     for row, (text, _) in ROWS["Wire: later APIs"].items():
         assert text.startswith("not served") == (int(row.split()[0]) not in KAFKA_APIS), row

@@ -1,4 +1,4 @@
-"""What `make run` starts."""
+"""The command of `make run`."""
 
 import shlex
 from pathlib import Path

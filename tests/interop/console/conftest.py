@@ -1,4 +1,4 @@
-"""For each file a browser, a cluster with some of everything, and its console."""
+"""For each file a browser, a sample cluster, and its console."""
 
 from collections.abc import Callable, Iterator
 
@@ -9,21 +9,21 @@ from barnabas.console.serving import ConsoleServer
 from barnabas.testing import EmbeddedBroker
 from support.browsers import SIZE, Watched, chromium
 from support.consoles import running_console
-from support.rich_cluster import USERS, rich_cluster
+from support.sample_cluster import USERS, sample_cluster
 
 Visit = Callable[[str], Watched]
 
 
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
-    """Gone with the file: while Playwright is there, its event loop runs, and other files need loops of their own."""
+    """Closed after each file: while Playwright runs, its event loop runs, and other files need loops of their own."""
     with chromium() as running:
         yield running
 
 
 @pytest.fixture(scope="module")
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmbeddedBroker]:
-    with rich_cluster(tmp_path_factory.mktemp("cluster")) as broker:
+    with sample_cluster(tmp_path_factory.mktemp("cluster")) as broker:
         yield broker
 
 
@@ -35,7 +35,7 @@ def server(cluster: EmbeddedBroker) -> Iterator[ConsoleServer]:
 
 @pytest.fixture
 def visit(browser: Browser, server: ConsoleServer) -> Iterator[Visit]:
-    """Tabs of people who are logged in; what goes wrong in one fails the test."""
+    """Return a function that opens a tab of a logged-in user; any problem in one fails the test."""
     tabs: list[Watched] = []
 
     def log_in(user: str) -> Watched:
@@ -56,5 +56,5 @@ def visit(browser: Browser, server: ConsoleServer) -> Iterator[Visit]:
 
 @pytest.fixture
 def admin(visit: Visit) -> Watched:
-    """The tab of somebody who may do everything."""
+    """Open the tab of a superuser."""
     return visit("admin")

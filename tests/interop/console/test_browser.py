@@ -1,4 +1,4 @@
-"""What the tests of the console trust: the browser tells of everything that goes wrong on a page."""
+"""The tests of the console rely on this: the browser reports every problem of a page."""
 
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -30,7 +30,7 @@ class _Pages(BaseHTTPRequestHandler):
         self.wfile.write(_SOUND.format(body or "").encode())
 
     def log_message(self, *_: object) -> None:
-        """Say nothing."""
+        """Print nothing."""
 
 
 @pytest.fixture(scope="module")
@@ -50,17 +50,17 @@ def tab(browser: Browser, server: str) -> Iterator[Watched]:
     context.close()
 
 
-def test_a_sound_page_has_nothing_against_it(tab: Watched) -> None:
+def test_a_correct_page_has_no_problems(tab: Watched) -> None:
     tab.open("/sound")
     assert (tab.problems, tab.violations(), tab.problems) == ([], [], [])
 
 
-def test_a_script_that_the_security_policy_forbids_is_told(tab: Watched) -> None:
+def test_a_script_forbidden_by_the_security_policy_is_reported(tab: Watched) -> None:
     tab.open("/inline")
     assert "Content Security Policy" in tab.problems[0]
 
 
-def test_a_request_that_fails_is_told_unless_it_is_wanted(tab: Watched) -> None:
+def test_a_failed_request_is_reported_unless_it_is_expected(tab: Watched) -> None:
     tab.open("/broken")
     assert any("/none.png: 404" in each for each in tab.problems)
     tab.problems.clear()
@@ -69,7 +69,7 @@ def test_a_request_that_fails_is_told_unless_it_is_wanted(tab: Watched) -> None:
     assert tab.problems == []
 
 
-def test_what_cannot_be_read_or_named_is_told(tab: Watched) -> None:
+def test_unreadable_or_unlabelled_elements_are_reported(tab: Watched) -> None:
     tab.open("/pale")
     assert any(each.startswith("light: color-contrast") for each in tab.violations())
     tab.open("/unlabelled")

@@ -1,4 +1,4 @@
-"""What people do with the console in Chromium: create, alter, be refused, roll back, look at messages."""
+"""Work in the console with Chromium: creating, altering, errors, rolling back, browsing messages."""
 
 import re
 from collections.abc import Callable
@@ -8,7 +8,7 @@ from playwright.sync_api import expect
 from barnabas.testing import EmbeddedBroker
 from support.audit import published
 from support.browsers import Watched
-from support.rich_cluster import DELETED, ORDERS
+from support.sample_cluster import DELETED, ORDERS
 
 Visit = Callable[[str], Watched]
 
@@ -27,7 +27,7 @@ def test_a_topic_is_created_and_found(admin: Watched, cluster: EmbeddedBroker) -
     assert "q=refu" in page.url
 
 
-def test_a_policy_refuses_in_its_own_words(admin: Watched, cluster: EmbeddedBroker) -> None:
+def test_a_policy_violation_has_the_policys_message(admin: Watched, cluster: EmbeddedBroker) -> None:
     admin.expect(400, 409)
     page = admin.open("/new-topic")
     page.get_by_label("Name").fill("Everything")
@@ -38,7 +38,7 @@ def test_a_policy_refuses_in_its_own_words(admin: Watched, cluster: EmbeddedBrok
     assert "Everything" not in cluster.topics()
 
 
-def test_messages_are_looked_at(admin: Watched) -> None:
+def test_messages_are_browsed(admin: Watched) -> None:
     page = admin.open(f"/topics/{ORDERS}/messages")
     first = page.get_by_role("table").locator("summary").first
     first.focus()
@@ -48,7 +48,7 @@ def test_messages_are_looked_at(admin: Watched) -> None:
     admin.keep("message")
 
 
-def test_a_search_goes_on_where_it_stopped(admin: Watched) -> None:
+def test_a_search_continues_where_it_stopped(admin: Watched) -> None:
     page = admin.open(f"/topics/{ORDERS}/messages")
     page.get_by_label("Value contains").fill("COFFEE")
     page.get_by_label("Records per page").select_option("25")
@@ -67,7 +67,7 @@ def test_a_search_goes_on_where_it_stopped(admin: Watched) -> None:
     expect(progress).to_contain_text("0 records found on this page. Searched 300 of 300 offsets")
 
 
-def test_a_deleted_topic_is_brought_back_and_another_purged(admin: Watched, cluster: EmbeddedBroker) -> None:
+def test_a_deleted_topic_is_undeleted_and_another_purged(admin: Watched, cluster: EmbeddedBroker) -> None:
     page = admin.open("/trash")
     page.get_by_role("searchbox").press_sequentially("RETURNS")
     page.get_by_role("link", name=DELETED).click()
@@ -88,7 +88,7 @@ def test_a_deleted_topic_is_brought_back_and_another_purged(admin: Watched, clus
     expect(page.get_by_role("link", name=DELETED)).to_have_count(0)
 
 
-def test_offsets_are_reset_after_they_were_seen(admin: Watched, cluster: EmbeddedBroker) -> None:
+def test_offsets_are_reset_after_a_preview(admin: Watched, cluster: EmbeddedBroker) -> None:
     page = admin.open("/groups")
     page.get_by_role("link", name="billing").click()
     page.get_by_label("Reset to").select_option("shift")
@@ -99,7 +99,7 @@ def test_offsets_are_reset_after_they_were_seen(admin: Watched, cluster: Embedde
     admin.keep("offsets-preview")
     page.get_by_role("button", name="Commit these offsets").click()
     expect(page.locator("#notices")).to_contain_text("Offsets of group billing are reset.")
-    expect(page.locator(".plot svg")).to_be_visible()  # the second sample has come
+    expect(page.locator(".plot svg")).to_be_visible()  # the second sample has arrived
     admin.keep("lag", "light")
 
 
@@ -125,7 +125,7 @@ def test_a_config_is_altered_and_rolled_back(admin: Watched, cluster: EmbeddedBr
     published(cluster, "broker/", "log.cleaner.threads", "1")
 
 
-def test_an_acl_is_made_and_removed(admin: Watched) -> None:
+def test_an_acl_is_created_and_removed(admin: Watched) -> None:
     page = admin.open("/acls")
     page.get_by_label("Principal", exact=True).fill("zoe")
     page.get_by_role("checkbox", name="read", exact=True).check()
@@ -137,14 +137,14 @@ def test_an_acl_is_made_and_removed(admin: Watched) -> None:
     expect(page.locator("#notices")).to_contain_text("1 ACL deleted.")
 
 
-def test_the_audit_is_followed_while_one_looks(admin: Watched, cluster: EmbeddedBroker) -> None:
+def test_the_audit_page_follows_new_events(admin: Watched, cluster: EmbeddedBroker) -> None:
     page = admin.open("/audit?resource=topic/shop.followed")
     expect(page.locator("#audit")).to_contain_text("No events match")
     cluster.create_topic("shop.followed")
     expect(page.locator("#audit")).to_contain_text("CreateTopics")
 
 
-def test_what_somebody_may_not_do_is_not_offered(visit: Visit) -> None:
+def test_unauthorized_actions_are_not_offered(visit: Visit) -> None:
     alice = visit("alice")
     page = alice.open("/")
     expect(page.get_by_role("link", name="ACLs")).to_have_count(0)
@@ -157,7 +157,7 @@ def test_what_somebody_may_not_do_is_not_offered(visit: Visit) -> None:
     assert alice.violations() == []
 
 
-def test_somebody_logs_out_and_is_out(admin: Watched) -> None:
+def test_a_user_logs_out(admin: Watched) -> None:
     page = admin.open("/")
     page.get_by_role("button", name="Log out").click()
     expect(page.get_by_role("heading", name="Log in")).to_be_visible()

@@ -1,4 +1,4 @@
-"""`barnabas console` for Apache Kafka, in Chromium: every page, what people do there, and what Kafka does not have."""
+"""`barnabas console` for Apache Kafka, in Chromium: every page, changes, and features that Kafka does not have."""
 
 import json
 import re
@@ -20,7 +20,7 @@ from interop import candidate, reference, sasl
 from support.browsers import SIZE, Watched
 from support.consoles import Visitor
 from support.process import clean_environment
-from support.rich_cluster import ORDERS, PAGES, USERS, filled
+from support.sample_cluster import ORDERS, PAGES, USERS, filled
 
 SETTINGS = {
     **sasl.SETTINGS,
@@ -36,7 +36,7 @@ Visit = Callable[[str], Watched]
 
 
 class Kafka(NamedTuple):
-    """A Kafka, what asks it without a login, and where people log in."""
+    """A Kafka, with addresses for clients without login and for users."""
 
     broker: Broker
     client: BlockingClient
@@ -51,7 +51,7 @@ class Served(NamedTuple):
 
 @pytest.fixture(scope="module")
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Kafka]:
-    """With some of everything, and two log directories."""
+    """Run a sample cluster with two log directories."""
     home, address = tmp_path_factory.mktemp("kafka"), sasl.free_address()
     settings = {**SETTINGS, "log.dirs": f"{home / 'disk-1'},{home / 'disk-2'}"}
     broker = reference.start(home, settings, listeners=[f"{sasl.LISTENER}://{address}"])
@@ -77,7 +77,7 @@ def server(cluster: Kafka) -> Iterator[Served]:
         assert process.wait(30) == 0
 
 
-def test_every_page_is_sound_and_can_be_read_by_everybody(admin: Watched) -> None:
+def test_every_page_is_correct_and_accessible(admin: Watched) -> None:
     found = {}
     for name, path in PAGES.items():
         page = admin.open(path)
@@ -86,7 +86,7 @@ def test_every_page_is_sound_and_can_be_read_by_everybody(admin: Watched) -> Non
     assert {name: each for name, each in found.items() if each} == {}
 
 
-def test_what_kafka_does_not_have_is_said(admin: Watched, cluster: Kafka) -> None:
+def test_features_that_kafka_does_not_have_are_named(admin: Watched, cluster: Kafka) -> None:
     for path in ("/audit", "/audit?resource=topic/*", f"/history/topic/{ORDERS}"):
         expect(admin.open(path).locator(".empty")).to_contain_text("This cluster has no audit.")
     expect(admin.page.locator(".empty")).to_contain_text(f"no history of topic/{ORDERS}")
@@ -97,7 +97,7 @@ def test_what_kafka_does_not_have_is_said(admin: Watched, cluster: Kafka) -> Non
     assert "__barnabas_audit" not in cluster.client.admin.describe_topics()
 
 
-def test_a_topic_is_made_altered_written_to_and_deleted(admin: Watched) -> None:
+def test_a_topic_is_created_altered_written_to_and_deleted(admin: Watched) -> None:
     page = admin.open("/new-topic")
     page.get_by_label("Name").fill("shop.refunds")
     page.get_by_label("Partitions").fill("2")
@@ -132,7 +132,7 @@ def test_messages_are_found_by_their_text(admin: Watched) -> None:
     assert all("coffee" in each for each in rows.all_inner_texts())
 
 
-def test_offsets_are_reset_after_they_were_seen(admin: Watched, cluster: Kafka) -> None:
+def test_offsets_are_reset_after_a_preview(admin: Watched, cluster: Kafka) -> None:
     page = admin.open("/groups/billing")
     page.get_by_label("Reset to").select_option("shift")
     page.get_by_label("Shift by").fill("7")
@@ -157,7 +157,7 @@ def test_a_plan_is_previewed(admin: Watched) -> None:
     assert admin.violations() == []
 
 
-def test_a_user_of_plain_logs_in_with_the_right_password_alone(browser: Browser, server: Served) -> None:
+def test_a_plain_user_logs_in_with_the_right_password_only(browser: Browser, server: Served) -> None:
     tab = Watched(browser.new_context(viewport=SIZE), server.url)
     tab.expect(400, 401)
     for word in ("wrong", "bob-secret"):
@@ -175,7 +175,7 @@ def test_a_user_of_plain_logs_in_with_the_right_password_alone(browser: Browser,
     tab.page.context.close()
 
 
-def test_what_a_reader_may_not_do_is_not_offered_and_is_refused(visit: Visit) -> None:
+def test_unauthorized_actions_are_neither_offered_nor_accepted(visit: Visit) -> None:
     alice = visit("alice")
     page = alice.open("/groups/billing")
     expect(page.get_by_role("button", name="Preview new offsets")).to_have_count(0)
@@ -185,14 +185,14 @@ def test_what_a_reader_may_not_do_is_not_offered_and_is_refused(visit: Visit) ->
 
 
 def rows(page: httpx.Response) -> str:
-    """What the tables of a page show."""
+    """Return the rows of a page's tables."""
     assert page.status_code == 200, page.text
     bodies = re.findall("<tbody>(.*?)</tbody>", page.text, re.DOTALL)
     return " ".join(re.sub("<[^>]+>", " ", " ".join(bodies)).split())
 
 
 def test_the_page_after_a_change_shows_it(server: Served) -> None:
-    """Brokers learn of what the controller has done a moment after it was answered: none of many pages is late."""
+    """Brokers apply the controller's changes a moment after the response: many pages are checked."""
     with Visitor(base_url=server.url, follow_redirects=True, timeout=30) as person:
         person.log_in("admin", USERS["admin"])
         for number in range(5):

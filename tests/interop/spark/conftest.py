@@ -1,4 +1,4 @@
-"""Spark in more than one process, and its own Kafka connector."""
+"""Spark in several processes, and its own Kafka connector."""
 
 import re
 from collections.abc import Iterator
@@ -19,7 +19,7 @@ from support.spark_topics import KAFKA_PROPERTIES
 
 @pytest.fixture(scope="session")
 def spark() -> Iterator[SparkSession]:
-    """Spark in local mode, which has the format "kafka" and drivers of databases."""
+    """Run Spark in local mode with the format "kafka" and database drivers."""
     jars = f"{connector.settings()['spark.jars']},{databases.drivers()}"
     with running_session({"spark.jars": jars}) as session:
         yield session
@@ -27,7 +27,7 @@ def spark() -> Iterator[SparkSession]:
 
 @pytest.fixture(scope="session")
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
-    """A standalone cluster."""
+    """Run a standalone cluster."""
     [port] = free_ports(1)
     with running_cluster(tmp_path_factory.mktemp("cluster"), port) as running:
         yield running
@@ -35,7 +35,7 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
 
 @pytest.fixture(scope="session")
 def kafka() -> Iterator[Broker]:
-    """Apache Kafka, whichever broker else is under test."""
+    """Run Apache Kafka, whichever broker else is under test."""
     with RUNNING["kafka"](KAFKA_PROPERTIES) as running:
         yield running
 
@@ -54,7 +54,7 @@ def embedded() -> Iterator[EmbeddedBroker]:
 
 @pytest.fixture
 def scene(spark: SparkSession, embedded: EmbeddedBroker, tmp_path: Path) -> Scene:
-    """A pipeline's topics, named after the test."""
+    """Return a pipeline's topics, named after the test."""
     test = re.sub("[^A-Za-z0-9]", "-", tmp_path.name)
     names = [f"{test}-{name}" for name in ("source", "target", "dead")]
     for name in names:

@@ -1,4 +1,4 @@
-"""A standalone cluster, whose workers know of Barnabas and of Python only what spark-submit sends them."""
+"""A standalone cluster whose workers have only the Barnabas and Python that spark-submit sends."""
 
 import json
 import os
@@ -15,7 +15,7 @@ from support.spark import ROOT, SETTINGS
 from support.spark_cluster import Cluster
 from support.spark_topics import committed_values, fill
 
-#: Where each of the executors has the packages from.
+#: Collects where each executor imports the packages from.
 WHERE = """
 import json
 from pyspark.sql import SparkSession
@@ -35,7 +35,7 @@ print(json.dumps(sorted({row.place for row in rows})))
 session.stop()
 """
 
-#: Rows out of a topic into another, by executors that speak to the broker themselves.
+#: Copies a topic to another, with executors that connect to the broker themselves.
 COPY = """
 import sys
 from pyspark.sql import SparkSession
@@ -57,7 +57,7 @@ session.stop()
 
 
 def submit(master: str, application: Path, *arguments: str) -> str:
-    """Run an application on an interpreter that is sent along, and give what it printed."""
+    """Run an application on an interpreter that is sent along; return its output."""
     home = application.parent
     settings = {**SETTINGS, "spark.executor.memory": "512m", "spark.cores.max": "2"}
     options = [part for key, value in settings.items() for part in ("--conf", f"{key}={value}")]
@@ -78,7 +78,7 @@ def submit(master: str, application: Path, *arguments: str) -> str:
 
 
 def send_along(home: Path) -> Path:
-    """An environment in an archive, as venv-pack makes them, that writes down where it runs."""
+    """Build an environment archive as venv-pack does; it records where it runs."""
     program = home / "environment" / "bin" / "python"
     program.parent.mkdir(parents=True)
     program.write_text(f'#!/bin/sh\npwd >> {home}/runs\nexec {sys.executable} "$@"\n')
@@ -89,7 +89,7 @@ def send_along(home: Path) -> Path:
     return archive
 
 
-def test_workers_import_the_packages_that_were_sent_to_them(cluster: Cluster, tmp_path: Path) -> None:
+def test_workers_import_the_packages_that_were_sent(cluster: Cluster, tmp_path: Path) -> None:
     application = tmp_path / "where.py"
     application.write_text(WHERE)
     partitions = [json.loads(tp) for tp in json.loads(submit(cluster.url, application))]
@@ -100,11 +100,11 @@ def test_workers_import_the_packages_that_were_sent_to_them(cluster: Cluster, tm
 
 
 def runs(home: Path) -> set[str]:
-    """Where the environment that was sent along has run."""
+    """Return where the environment has run."""
     return set((home / "runs").read_text().splitlines())
 
 
-def test_executors_read_topics_and_write_them_exactly_once(
+def test_executors_read_and_write_topics_exactly_once(
     cluster: Cluster, broker: Broker, helper: Client, tmp_path: Path
 ) -> None:
     topic, copy = make_topic(helper, "cluster-in", 4, retention_ms="-1"), make_topic(helper, "cluster-out", 4)

@@ -1,4 +1,4 @@
-"""Spark Connect: a client that has neither a JVM nor Barnabas asks a server that has both."""
+"""Spark Connect: a client without JVM and Barnabas uses a server that has both."""
 
 import os
 import subprocess

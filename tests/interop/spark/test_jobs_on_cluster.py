@@ -1,4 +1,6 @@
-"""The jobs `compact` and `rekey` on a standalone cluster, whose executors write beside the broker's logs and to it."""
+"""The jobs `compact` and `rekey` on a standalone cluster, whose executors write beside the broker's logs and to
+topics.
+"""
 
 import json
 import os
@@ -11,10 +13,10 @@ from typing import Any
 import pytest
 
 from barnabas.testing import EmbeddedBroker
+from support.confluent_transactions import transact
 from support.rekeyed import check_copy, commit, consume, contents, grow, unread, write
 from support.spark import SETTINGS, worker_environment
 from support.spark_cluster import Cluster
-from support.transactions_of_others import transact
 
 COMPACTED, GROWN, COPY, GROUP = "compacted", "grown", "grown-again", "of-grown"
 CONFIGS = {
@@ -74,7 +76,7 @@ def last_values(broker: EmbeddedBroker) -> dict[bytes | None, bytes | None]:
 
 
 def on_cluster(cluster: Cluster, home: Path, *arguments: str) -> dict[str, Any]:
-    """Run the program, its driver here and its tasks there."""
+    """Run the program with its driver here and its tasks on the cluster."""
     defaults = {
         **SETTINGS,
         "spark.executor.memory": "512m",
@@ -115,4 +117,4 @@ def test_executors_compact_logs_and_rekey_a_topic(
     left = contents(unread(embedded, GROWN, {0: 40, 1: 60, 2: 10}))
     got = contents(consume(embedded, GROUP, COPY))
     for one in left:
-        got.remove(one)  # at least once: where this group was, no copy could spare it some
+        got.remove(one)  # at least once: no copy could avoid repetitions at this group's offsets

@@ -1,4 +1,4 @@
-"""Jobs on Apache Kafka: its logs, compacted, transactional, packed by any codec, are sound and can be archived."""
+"""Jobs on Apache Kafka: its logs, compacted, transactional, of any codec, are intact and can be archived."""
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -15,14 +15,14 @@ from pyspark_barnabas.jobs.archive.parquet_target import open_archive
 from pyspark_barnabas.jobs.scrub.batch_checks import Finding, Scrubbed
 from pyspark_barnabas.jobs.scrub.job import plan_scrub, scrub_options, scrub_part
 from support.cleaned_logs import is_cleaned
+from support.confluent_transactions import transact_at
 from support.source_rows import WAIT_S, consumed_rows, fill, frame_rows, producer
-from support.transactions_of_others import transact_at
 from support.waiting import until
 
 pytestmark = pytest.mark.long
 
 CODECS = ("none", "gzip", "snappy", "lz4", "zstd")
-SEGMENT_BYTES = 1 << 20  #: the least that Kafka takes
+SEGMENT_BYTES = 1 << 20  #: the smallest value that Kafka accepts
 PROPERTIES = {
     "offsets.topic.num.partitions": "2",
     "transaction.state.log.num.partitions": "2",
@@ -37,7 +37,7 @@ TOPICS = ("plain", "compacted")
 
 @pytest.fixture(scope="module")
 def kafka(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
-    """A Kafka that has cleaned a log of its own accord; a test may stop it for good."""
+    """Run a Kafka that has cleaned a log itself; a test may stop it for good."""
     broker = START["kafka"](tmp_path_factory.mktemp("kafka"), PROPERTIES)
     try:
         admin = AdminClient({"bootstrap.servers": broker.bootstrap})
@@ -60,7 +60,7 @@ def fill_plain(bootstrap: str) -> None:
 
 
 def fill_compacted(bootstrap: str) -> None:
-    """Few keys and segments full of them, in transactions too."""
+    """Write segments of few keys, including transactions."""
     for codec in CODECS:
         writer = producer(
             bootstrap, compression_type=codec, batch_size=20_000, transactional_id=f"packed by {codec}"
@@ -76,7 +76,7 @@ def fill_compacted(bootstrap: str) -> None:
 
 
 def scrubbed(options: dict[str, str], topics: Sequence[str] = TOPICS) -> list[Scrubbed]:
-    """What the job does, without Spark."""
+    """Run the job's check without Spark."""
     parsed = scrub_options({**options, "subscribe": ",".join(topics)})
     return [scrub_part(part, parsed) for part in plan_scrub(parsed)]
 
@@ -85,7 +85,7 @@ def findings(found: list[Scrubbed]) -> list[Finding]:
     return [finding for each in found for finding in each.findings]
 
 
-def test_an_archive_has_what_a_consumer_of_committed_records_sees(
+def test_an_archive_equals_a_read_committed_consumers_records(
     spark: SparkSession, kafka: Broker, tmp_path: Path
 ) -> None:
     options = {"kafka.bootstrap.servers": kafka.bootstrap, "subscribe": "plain"}
@@ -99,14 +99,14 @@ def test_an_archive_has_what_a_consumer_of_committed_records_sees(
         assert frame_rows(open_archive(tmp_path / kind).records(spark)) == expected
 
 
-def test_its_batches_are_sound_over_the_wire(kafka: Broker) -> None:
+def test_its_batches_are_intact_over_the_wire(kafka: Broker) -> None:
     found = scrubbed({"kafka.bootstrap.servers": kafka.bootstrap})
     assert findings(found) == []
     assert [(each.topic, each.partition) for each in found] == [COMPACTED, ("plain", 0), ("plain", 1)]
     assert all(each.batches_count > 1 for each in found)
 
 
-def test_its_files_are_sound_while_it_runs_and_when_it_was_stopped(kafka: Broker) -> None:
+def test_its_files_are_intact_while_it_runs_and_after_a_stop(kafka: Broker) -> None:
     files = {"logDirs": str(kafka.data_dir)}
     topics = (*TOPICS, "__transaction_state")
     found = scrubbed({**files, "kafka.bootstrap.servers": kafka.bootstrap}, topics)

@@ -1,4 +1,4 @@
-"""Spark's own Kafka connector on Barnabas, and ours beside it: what one writes the other reads, row by row."""
+"""Spark's own Kafka connector and ours on Barnabas: each reads what the other writes, row by row."""
 
 import json
 from collections.abc import Iterator
@@ -21,7 +21,7 @@ PAIRS = [("kafka", "barnabas"), ("barnabas", "kafka"), ("kafka", "kafka")]
 
 @pytest.fixture(scope="module")
 def filled(broker: Broker, helper: Client) -> str:
-    """A topic with all kinds of records."""
+    """Write records of all kinds to a topic."""
     name = make_topic(helper, "spark-filled", PARTITIONS, retention_ms="-1")
     fill(broker.bootstrap, name, partitions=PARTITIONS, per_partition=PER_PARTITION)
     return name
@@ -29,7 +29,7 @@ def filled(broker: Broker, helper: Client) -> str:
 
 @pytest.fixture
 def target_topic(helper: Client, names: Iterator[str]) -> str:
-    """An empty topic of this test's own."""
+    """Create an empty topic for the test."""
     return make_topic(helper, next(names), PARTITIONS)
 
 
@@ -39,7 +39,7 @@ def append(frame: DataFrame, source: str, bootstrap: str, topic: str, **options:
 
 
 def stream(frame: DataFrame, source: str, bootstrap: str, topic: str, checkpoint: str) -> None:
-    """Write all that a stream has by now, in micro-batches."""
+    """Write all available rows of a stream, in micro-batches."""
     query = (
         frame.writeStream.format(source)
         .option("kafka.bootstrap.servers", bootstrap)
@@ -62,7 +62,7 @@ def test_the_connector_and_ours_read_the_same_rows(spark: SparkSession, broker: 
     assert len(rows(ours)) == PARTITIONS * PER_PARTITION
 
 
-def test_the_same_offsets_give_the_same_rows(spark: SparkSession, broker: Broker, filled: str) -> None:
+def test_the_same_offsets_return_the_same_rows(spark: SparkSession, broker: Broker, filled: str) -> None:
     options = {
         "startingOffsets": json.dumps({filled: {"0": 17, "1": -2, "2": 1999}}),
         "endingOffsets": json.dumps({filled: {"0": 18, "1": 1234, "2": -1}}),
@@ -74,7 +74,7 @@ def test_the_same_offsets_give_the_same_rows(spark: SparkSession, broker: Broker
 
 
 @pytest.mark.parametrize(("writer", "reader"), PAIRS)
-def test_what_one_writes_the_other_reads(
+def test_each_reads_what_the_other_writes(
     spark: SparkSession, broker: Broker, filled: str, target_topic: str, writer: str, reader: str
 ) -> None:
     contents = ("hex(key)", "hex(value)", "partition", "cast(headers as string)")
@@ -92,7 +92,7 @@ def test_what_one_writes_the_other_reads(
 
 
 @pytest.mark.parametrize(("writer", "reader"), PAIRS)
-def test_a_stream_of_one_goes_into_the_other(
+def test_a_stream_of_one_is_written_by_the_other(
     spark: SparkSession,
     broker: Broker,
     filled: str,
@@ -114,14 +114,14 @@ def test_a_stream_of_one_goes_into_the_other(
     options = {"kafka.isolation.level": "read_committed"}
     written = read(spark, "kafka", broker.bootstrap, target_topic, **options)
     assert written.count() == PARTITIONS * PER_PARTITION
-    wanted = read(spark, "kafka", broker.bootstrap, filled).selectExpr(
+    expected = read(spark, "kafka", broker.bootstrap, filled).selectExpr(
         "key", "coalesce(value, binary('none')) value"
     )
-    assert written.select("key", "value").exceptAll(wanted).isEmpty()
+    assert written.select("key", "value").exceptAll(expected).isEmpty()
 
 
 @pytest.mark.parametrize("reader", ["kafka", "barnabas"])
-def test_what_was_aborted_is_not_read(
+def test_aborted_records_are_not_read(
     spark: SparkSession, broker: Broker, helper: Client, target_topic: str, reader: str
 ) -> None:
     values = [f"{'no' if number % 3 == 0 else 'yes'} {number}" for number in range(12)]
@@ -134,7 +134,7 @@ def test_what_was_aborted_is_not_read(
 
 
 @pytest.mark.parametrize("reader", ["kafka", "barnabas"])
-def test_a_stream_has_what_is_open_once_it_is_committed_and_never_what_was_aborted(
+def test_a_stream_reads_an_open_transaction_after_its_commit_and_never_aborted_records(
     spark: SparkSession, broker: Broker, target_topic: str, checkpoint: str, reader: str
 ) -> None:
     values = ["yes 0", "no 1", "yes 2", "no 3"]
@@ -176,7 +176,7 @@ def test_a_stream_has_what_is_open_once_it_is_committed_and_never_what_was_abort
 
 
 def begun(bootstrap: str, topic: str, transactional_id: str, value: str) -> Producer:
-    """A transaction that is open, with a record in it."""
+    """Begin a transaction with a record in it."""
     writer = producer(bootstrap, transactional_id=transactional_id)
     writer.init_transactions(WAIT_S)
     writer.begin_transaction()

@@ -1,4 +1,4 @@
-"""The moves that the job `usage` plans: made by Kafka's tool on Barnabas, and by our commands on Apache Kafka."""
+"""The moves planned by the job `usage`: executed by Kafka's tool on Barnabas, and by our commands on Apache Kafka."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -53,8 +53,8 @@ def test_kafkas_tool_moves_replicas_between_directories_of_barnabas_as_planned(
 
 @contextmanager
 def second_broker(home: Path, first: Broker) -> Iterator[Broker]:
-    """Another broker of the first one's cluster, which is no controller."""
-    told = dict(
+    """Start another broker of the first one's cluster, which is not a controller."""
+    output = dict(
         line.split("=", 1) for line in (first.data_dir.parent / "server.properties").read_text().split()
     )
     [port] = free_ports(1)
@@ -62,7 +62,7 @@ def second_broker(home: Path, first: Broker) -> Iterator[Broker]:
         "process.roles": "broker",
         "node.id": str(SECOND),
         "listeners": f"PLAINTEXT://127.0.0.1:{port}",
-        "controller.quorum.bootstrap.servers": told["controller.quorum.bootstrap.servers"],
+        "controller.quorum.bootstrap.servers": output["controller.quorum.bootstrap.servers"],
     }
     join(home / "data", first)
     broker = reference.start(home, properties, port)
@@ -73,7 +73,7 @@ def second_broker(home: Path, first: Broker) -> Iterator[Broker]:
 
 
 def join(data: Path, first: Broker) -> None:
-    """Make a directory as one that was formatted for the first one's cluster."""
+    """Format a directory for the first one's cluster."""
     lines = (first.data_dir / "meta.properties").read_text().splitlines()
     [cluster] = [line for line in lines if line.startswith("cluster.id=")]
     data.mkdir(parents=True)

@@ -1,4 +1,4 @@
-"""Pipelines into tables of databases that differ in their SQL, and from them: each row once."""
+"""Pipelines to and from tables of databases with different SQL: each row once."""
 
 import json
 from collections.abc import Iterator
@@ -46,7 +46,7 @@ def shop(
 
 @pytest.fixture
 def orders(shop: Opened) -> Iterator[Opened]:
-    """The database with a table."""
+    """Create a table in the database."""
     shop.execute(
         "CREATE TABLE orders (id BIGINT PRIMARY KEY, kind VARCHAR(10), price DECIMAL(9, 2) DEFAULT 1.5)"
     )
@@ -61,7 +61,7 @@ def declared(flows: str, shop: Opened) -> str:
     return flows.replace("URL", table.url).replace("OPTIONS", options).replace(" LOGIN", login)
 
 
-def test_wherever_the_driver_dies_a_batch_is_written_once(orders: Opened) -> None:
+def test_a_batch_is_written_once_wherever_the_driver_dies(orders: Opened) -> None:
     ids = write_dying_everywhere(orders, "orders")
     found = orders.rows("SELECT id, kind, price FROM orders ORDER BY id")
     assert [(number, kind, float(price)) for number, kind, price in found] == [
@@ -72,7 +72,7 @@ def test_wherever_the_driver_dies_a_batch_is_written_once(orders: Opened) -> Non
     ]
 
 
-def test_a_table_that_is_not_there_is_made_and_filled_once(scene: Scene, shop: Opened) -> None:
+def test_a_missing_table_is_created_and_filled_once(scene: Scene, shop: Opened) -> None:
     for first, end in ((0, 50), (50, 70)):
         scene.send(
             *(
@@ -81,7 +81,7 @@ def test_a_table_that_is_not_there_is_made_and_filled_once(scene: Scene, shop: O
             )
         )
         assert scene.run(declared(FLOWS, shop))["to_table"].error is None
-        scene.forget_last_commit("to_table")
+        scene.remove_last_commit("to_table")
     assert scene.run(declared(FLOWS, shop))["to_table"].error is None
     [id_name, kind, price] = shop.columns("fresh")
     found = shop.rows(f"SELECT {id_name}, CAST({kind} AS CHAR(4)), {price} FROM fresh ORDER BY 1")
@@ -90,7 +90,7 @@ def test_a_table_that_is_not_there_is_made_and_filled_once(scene: Scene, shop: O
     ]
 
 
-def test_rows_that_come_to_a_table_are_read_once(scene: Scene, orders: Opened) -> None:
+def test_rows_added_to_a_table_are_read_once(scene: Scene, orders: Opened) -> None:
     for first, end in ((0, 30), (30, 50)):
         orders.execute(
             *(
@@ -99,7 +99,7 @@ def test_rows_that_come_to_a_table_are_read_once(scene: Scene, orders: Opened) -
             )
         )
         assert scene.run(declared(SOURCE, orders))["from_table"].error is None
-        scene.forget_last_commit("from_table")
+        scene.remove_last_commit("from_table")
     assert scene.run(declared(SOURCE, orders))["from_table"].error is None
     rows = [json.loads(value) for value, _ in scene.records(scene.target)]
     expected = [

@@ -1,4 +1,4 @@
-"""Pipelines on Apache Kafka: what is committed there, once, and dead letters with their headers."""
+"""Pipelines on Apache Kafka: committed rows once, and dead letters with headers."""
 
 import json
 from collections.abc import Iterator
@@ -14,8 +14,8 @@ from barnabas.client.admin.admin import raise_errors
 from barnabas.client.admin.model import NewTopic
 from barnabas.client.blocking import BlockingClient
 from pyspark_barnabas.pipelines.state import FlowState
+from support.confluent_transactions import transact_at
 from support.pipelines import Scene
-from support.transactions_of_others import transact_at
 
 pytestmark = pytest.mark.long
 
@@ -38,7 +38,7 @@ ONWARD = """
 
 
 class Cluster(NamedTuple):
-    """What a scene asks of a broker."""
+    """The interface of a broker that a scene needs."""
 
     bootstrap: str
     client: BlockingClient
@@ -56,7 +56,7 @@ def ids(scene: Scene) -> list[int]:
     return sorted(json.loads(value)["id"] for value, _ in scene.records(scene.target))
 
 
-def test_each_row_is_written_once_to_a_topic_and_a_table_and_what_was_aborted_is_not_read(
+def test_each_row_is_written_once_to_a_topic_and_a_table_and_aborted_ones_are_not_read(
     scene: Scene,
 ) -> None:
     scene.send_ids(0, COUNT)
@@ -67,7 +67,7 @@ def test_each_row_is_written_once_to_a_topic_and_a_table_and_what_was_aborted_is
         (FlowState.DONE, None, 2)
     ]
     for name in first:
-        scene.forget_last_commit(name)
+        scene.remove_last_commit(name)
     scene.send_ids(COUNT, 2 * COUNT)
     assert {each.error for each in scene.run(FLOWS).values()} == {None}
     expected = list(range(2 * COUNT))
@@ -79,12 +79,12 @@ def test_each_row_is_written_once_to_a_topic_and_a_table_and_what_was_aborted_is
     assert {headers["barnabas.topic"] for _, headers in letters} == {scene.source}
 
 
-def test_what_is_appended_to_a_table_comes_into_a_topic_once(scene: Scene) -> None:
+def test_rows_appended_to_a_table_are_written_to_a_topic_once(scene: Scene) -> None:
     scene.send_ids(0, COUNT)
     to_delta = "\n  to_delta:" + FLOWS.split("to_delta:")[1]
     for end in (COUNT, 2 * COUNT):
         assert scene.run(to_delta)["to_delta"].error is None
         assert scene.run(ONWARD)["onward"].error is None
         assert ids(scene) == list(range(end))
-        scene.forget_last_commit("onward")
+        scene.remove_last_commit("onward")
         scene.send_ids(COUNT, 2 * COUNT)

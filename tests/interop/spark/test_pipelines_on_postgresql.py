@@ -1,4 +1,4 @@
-"""Pipelines into tables of PostgreSQL and from them: each row once, whatever dies."""
+"""Pipelines to and from tables of PostgreSQL: each row once, even if processes die."""
 
 import json
 from collections.abc import Iterator
@@ -57,7 +57,7 @@ def declared(flows: str, shop: Served) -> str:
 
 
 @pytest.mark.long
-def test_each_row_is_there_once_when_the_driver_is_killed(scene: Scene, shop: Served) -> None:
+def test_each_row_is_written_once_when_the_driver_is_killed(scene: Scene, shop: Served) -> None:
     scene.send_ids(0, COUNT)
     scene.send(b"broken")
     file = scene.declare(declared(SINK, shop))
@@ -77,7 +77,7 @@ def test_each_row_is_there_once_when_the_driver_is_killed(scene: Scene, shop: Se
     ]
 
 
-def test_wherever_the_driver_dies_a_batch_is_written_once(shop: Served) -> None:
+def test_a_batch_is_written_once_wherever_the_driver_dies(shop: Served) -> None:
     shop.execute("CREATE TABLE shop.written (id BIGINT PRIMARY KEY, kind VARCHAR(10))")
     ids = write_dying_everywhere(shop, "shop.written")
     assert [row[0] for row in shop.rows("SELECT id FROM shop.written ORDER BY id")] == ids
@@ -87,7 +87,7 @@ def test_wherever_the_driver_dies_a_batch_is_written_once(shop: Served) -> None:
     shop.execute("DROP TABLE shop.written")
 
 
-def test_what_does_not_fit_and_who_may_not_is_told_without_the_password(
+def test_conversion_and_permission_errors_are_reported_without_the_password(
     spark: SparkSession, shop: Served, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     orders = shop.table("shop.orders")
@@ -103,7 +103,7 @@ def test_what_does_not_fit_and_who_may_not_is_told_without_the_password(
     assert "sesame" not in str(refused.value)
 
 
-def test_rows_that_come_to_a_table_are_read_once(scene: Scene, shop: Served) -> None:
+def test_rows_added_to_a_table_are_read_once(scene: Scene, shop: Served) -> None:
     flows = declared(SOURCES, shop)
     insert = (
         "INSERT INTO shop.events (at, price, tags) SELECT timestamptz '{}' + i * interval '1.000001 s', i / 4.0, {} "
@@ -119,7 +119,7 @@ def test_rows_that_come_to_a_table_are_read_once(scene: Scene, shop: Served) -> 
         )
         if count == 30:
             for flow in ("by_number", "by_time"):
-                scene.forget_last_commit(flow)
+                scene.remove_last_commit(flow)
             shop.execute(insert.format("2026-01-02 00:00:00Z", "NULL", 20))
     first = next(each for each in by_number if each["id"] == 1)
     assert first == {"id": 1, "price": 0.25, "at": "00:00:01.000001", "tags": 'ä, "b"'}

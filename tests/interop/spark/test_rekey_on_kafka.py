@@ -26,19 +26,19 @@ pytestmark = pytest.mark.long
 
 
 class Running(NamedTuple):
-    """Apache Kafka, and a client of it."""
+    """Apache Kafka and a client of it."""
 
     bootstrap: str
     client: BlockingClient
 
 
 class Dead(BaseException):
-    """Nobody catches it: like a kill, it leaves everything as it is."""
+    """Not caught by any handler: like a kill, it leaves everything as it is."""
 
 
 @pytest.fixture(scope="module")
 def running(kafka: Broker) -> Iterator[Running]:
-    """With a topic that grew from 2 to 3 partitions, which moves keys between old partitions, too."""
+    """Create a topic that grew from 2 to 3 partitions, which also moves keys between old partitions."""
     with BlockingClient(kafka.bootstrap) as client:
         found = Running(kafka.bootstrap, client)
         configs = {"retention.bytes": "100000000", "max.message.bytes": "2000000"}
@@ -49,7 +49,7 @@ def running(kafka: Broker) -> Iterator[Running]:
         yield found
 
 
-def test_usage_is_counted_as_a_consumer_and_the_broker_count(spark: SparkSession, running: Running) -> None:
+def test_usage_counts_equal_those_of_a_consumer_and_the_broker(spark: SparkSession, running: Running) -> None:
     found = usage(spark, {"kafka.bootstrap.servers": running.bootstrap, "subscribe": SOURCE}, keys_count=2)
     rows = consumed_rows(running.bootstrap, SOURCE)
     [topic] = found.topics
@@ -68,16 +68,16 @@ def test_usage_is_counted_as_a_consumer_and_the_broker_count(spark: SparkSession
     assert {each.date for each in found.days if each.records_count} == {"2020-09-13"}, "markers are of today"
 
 
-def test_a_topic_is_rekeyed_by_runs_that_die_and_its_groups_go_on_without_gap_or_repetition(
+def test_a_topic_is_rekeyed_by_runs_that_die_and_its_groups_continue_without_gap_or_repetition(
     spark: SparkSession, running: Running, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     options = {"kafka.bootstrap.servers": running.bootstrap}
-    wanted = RekeyRequest(SOURCE, TARGET, was=(2,), partitions=4, groups=GROUPS, step_records=400)
+    request = RekeyRequest(SOURCE, TARGET, was=(2,), partitions=4, groups=GROUPS, step_records=400)
     written = RekeyDirectory.write
     calls = 0
 
     def write_and_die(store: RekeyDirectory, state: Copying) -> None:
-        """The second step is copied, and not written down."""
+        """Copy the second step without recording it."""
         nonlocal calls
         calls += 1
         if calls == 4:
@@ -87,8 +87,8 @@ def test_a_topic_is_rekeyed_by_runs_that_die_and_its_groups_go_on_without_gap_or
     with monkeypatch.context() as patch:
         patch.setattr(RekeyDirectory, "write", write_and_die)
         with pytest.raises(Dead):
-            rekey(spark, options, wanted, tmp_path)
-    rekey(spark, options, wanted, tmp_path)
+            rekey(spark, options, request, tmp_path)
+    rekey(spark, options, request, tmp_path)
     before = {row.partition: row.offset + 1 for row in consumed_rows(running.bootstrap, SOURCE)}
     write(running, SOURCE, 3, range(120, 150))
     ends = {row.partition: row.offset + 1 for row in consumed_rows(running.bootstrap, SOURCE)}
@@ -96,7 +96,7 @@ def test_a_topic_is_rekeyed_by_runs_that_die_and_its_groups_go_on_without_gap_or
     positions = {"ahead": ahead, "behind": before}
     for group, offsets in positions.items():
         commit(running, group, SOURCE, offsets)
-    done = rekey(spark, options, wanted, tmp_path, cut_over=True)
+    done = rekey(spark, options, request, tmp_path, cut_over=True)
     assert done.is_cut_over
     check_copy(running, SOURCE, TARGET, 4)
     for each in done.groups:

@@ -1,4 +1,4 @@
-"""The job `restore` on Apache Kafka: by producing, with a map of offsets; what only Barnabas can is refused at once."""
+"""The job `restore` on Apache Kafka: by producing, with an offset map; what needs Barnabas is rejected immediately."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -22,14 +22,14 @@ from pyspark_barnabas.jobs.restore.mapped import restore_mapped
 from pyspark_barnabas.jobs.restore.offset_map import read_map, translate_groups
 from pyspark_barnabas.jobs.restore.plan import Request
 from pyspark_barnabas.source.options import batch_options
+from support.confluent_transactions import transact_at
 from support.source_rows import SourceRow, consumed_rows, fill
-from support.transactions_of_others import transact_at
 
 TOPIC, AGAIN, GROUP = "archived", "archived-again", "of-archived"
 
 
 class Dead(BaseException):
-    """Nobody catches it: like a kill, it leaves everything as it is."""
+    """Not caught by any handler: like a kill, it leaves everything as it is."""
 
 
 @pytest.fixture
@@ -39,11 +39,11 @@ def client(kafka: Broker) -> Iterator[BlockingClient]:
 
 
 def contents(rows: list[SourceRow]) -> list[tuple[object, ...]]:
-    """Everything but the topic and the offset, in the order of each partition."""
+    """Return everything except topic and offset, in the order of each partition."""
     return [(row.partition, *row[3:]) for row in rows]
 
 
-def test_what_was_archived_is_produced_once_and_groups_go_on_and_offsets_are_kept_by_barnabas_alone(
+def test_an_archive_is_produced_once_and_groups_continue_and_only_barnabas_keeps_offsets(
     spark: SparkSession,
     kafka: Broker,
     client: BlockingClient,
@@ -65,7 +65,7 @@ def test_what_was_archived_is_produced_once_and_groups_go_on_and_offsets_are_kep
     noted = job._note
 
     def dying(directory: Path, state: Any) -> None:
-        """The second batch is written, and not noted."""
+        """Write the second batch without recording it."""
         if state.done_count == 2:
             raise Dead
         noted(directory, state)
@@ -99,7 +99,7 @@ def check_translated(
         assert contents(found) == contents(left)
 
 
-def test_compaction_is_refused_before_anything_is_read(
+def test_compaction_is_rejected_before_anything_is_read(
     spark: SparkSession, kafka: Broker, client: BlockingClient
 ) -> None:
     topic = NewTopic("left-alone", 1, 1, {"cleanup.policy": "compact"})

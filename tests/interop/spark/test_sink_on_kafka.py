@@ -1,4 +1,4 @@
-"""The Spark sink's protocol on Apache Kafka: crashes, repetitions, rivals."""
+"""The Spark sink's protocol on Apache Kafka: crashes, repetitions, competing drivers."""
 
 from collections.abc import Iterator
 
@@ -21,7 +21,7 @@ def sink(kafka: Broker) -> Sink:
     return Sink(kafka.bootstrap)
 
 
-def test_a_batch_is_written_once_however_often_it_comes(sink: Sink) -> None:
+def test_a_batch_is_written_once_however_often_it_is_repeated(sink: Sink) -> None:
     sink.run(TASKS)
     assert {each.outcome for each in sink.run(TASKS)} == {TaskOutcome.DONE}
     sink.run([["g"], ["h"]], batch=1)
@@ -29,7 +29,7 @@ def test_a_batch_is_written_once_however_often_it_comes(sink: Sink) -> None:
 
 
 @pytest.mark.parametrize("again", [TASKS, MOVED], ids=["same-tasks", "other-tasks"])
-def test_wherever_a_driver_dies_its_batch_is_written_once(
+def test_a_batch_is_written_once_wherever_its_driver_dies(
     kafka: Broker, calls: Calls, again: list[list[str]]
 ) -> None:
     for at in moments(kafka.bootstrap, calls):
@@ -40,7 +40,7 @@ def test_wherever_a_driver_dies_its_batch_is_written_once(
 
 
 @pytest.mark.parametrize("again", [TASKS, MOVED], ids=["same-tasks", "other-tasks"])
-def test_lost_transactions_are_written_anew_or_refused_never_twice(
+def test_lost_transactions_are_written_again_or_rejected_but_never_twice(
     kafka: Broker, calls: Calls, again: list[list[str]]
 ) -> None:
     refused = 0
@@ -59,7 +59,7 @@ def test_lost_transactions_are_written_anew_or_refused_never_twice(
     assert (refused > 0) is (again is MOVED)
 
 
-def test_of_two_drivers_with_one_batch_one_commits(sink: Sink) -> None:
+def test_one_of_two_drivers_with_the_same_batch_commits(sink: Sink) -> None:
     slow = [sink.write(task, rows) for task, rows in enumerate(TASKS)]
     sink.run(MOVED)
     with pytest.raises(SinkError):
@@ -68,7 +68,7 @@ def test_of_two_drivers_with_one_batch_one_commits(sink: Sink) -> None:
     assert sink.read() == ROWS
 
 
-def test_a_batch_of_which_a_task_fails_is_aborted(sink: Sink) -> None:
+def test_a_batch_with_a_failed_task_is_aborted(sink: Sink) -> None:
     messages = [sink.write(task, rows) for task, rows in enumerate(TASKS)]
     sink.abort([*messages[:2], None, messages[3]])
     sink.run(TASKS)

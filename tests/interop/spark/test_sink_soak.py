@@ -1,6 +1,6 @@
-"""Exactly once under fire, on a standalone cluster: its executors, the driver and the broker are killed.
+"""Exactly-once delivery on a standalone cluster while its executors, the driver and the broker are killed.
 
-SPARK_BROKER is kafka or barnabas, SPARK_MASTER cluster or local, SPARK_ROUNDS how often one is killed:
+SPARK_BROKER is kafka or barnabas, SPARK_MASTER cluster or local, SPARK_ROUNDS the number of kills:
 `make soak-spark MASTER=cluster BROKER=kafka ROUNDS=20`.
 """
 
@@ -13,7 +13,7 @@ import pytest
 from interop.targets import START
 
 from support.spark_cluster import Cluster
-from support.spark_fire import PROPERTIES, ROUNDS, Fire
+from support.spark_kills import PROPERTIES, ROUNDS, KillTest
 from support.spark_stream import LOCAL
 
 BROKER = os.environ.get("SPARK_BROKER", "kafka")
@@ -22,17 +22,17 @@ VICTIMS = {"cluster": ("executor", "broker", "driver"), "local": ("driver", "wor
 
 
 @pytest.fixture
-def fire(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Fire]:
+def kill_test(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[KillTest]:
     start = partial(START[BROKER], tmp_path, PROPERTIES)
     if MASTER == "local":
-        burning = Fire(tmp_path, LOCAL, start)
+        kill_test = KillTest(tmp_path, LOCAL, start)
     else:
         cluster: Cluster = request.getfixturevalue("cluster")
-        burning = Fire(tmp_path, cluster.url, start, cluster.kill_executor)
-    yield burning
-    burning.stop()
+        kill_test = KillTest(tmp_path, cluster.url, start, cluster.kill_executor)
+    yield kill_test
+    kill_test.stop()
 
 
 @pytest.mark.long
-def test_each_input_is_written_exactly_once_whoever_is_killed(fire: Fire) -> None:
-    fire.burn(VICTIMS[MASTER], ROUNDS)
+def test_each_input_is_written_exactly_once_when_processes_are_killed(kill_test: KillTest) -> None:
+    kill_test.run(VICTIMS[MASTER], ROUNDS)

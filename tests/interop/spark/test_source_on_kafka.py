@@ -1,4 +1,4 @@
-"""Our source on Apache Kafka, by both transports, against a consumer of another make."""
+"""Our source on Apache Kafka over both transports, compared with a confluent-kafka consumer."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -19,8 +19,9 @@ from interop.targets import START
 from pyspark.sql import SparkSession
 
 from barnabas.base.ids import TopicPartition
-from support.befallen import CODECS, STEPS, TRANSPORTS, Step, Stream, Topic, some
+from support.changing_topics import CODECS, STEPS, TRANSPORTS, Step, Stream, Topic, some
 from support.cleaned_logs import is_cleaned
+from support.confluent_transactions import transact_at
 from support.source_rows import (
     WAIT_S,
     consumed_rows,
@@ -32,10 +33,9 @@ from support.source_rows import (
     source_options,
 )
 from support.spark_topics import KAFKA_PROPERTIES
-from support.transactions_of_others import transact_at
 from support.waiting import until
 
-#: As soon as it can be; records are of a time long ago, and what comes later closes a segment.
+#: Compaction as soon as possible; records have old timestamps, so that later ones close a segment.
 COMPACTED = {
     "cleanup.policy": "compact",
     "segment.ms": "100",
@@ -70,22 +70,22 @@ def test_records_of_every_kind_and_codec(
 @given(st.sampled_from(["CreateTime", "LogAppendTime"]), STEPS, st.integers(1, 6))
 @example("CreateTime", [("fill", "lz4", 40, 2), ("transact", "cac"), ("compact",), ("grow",)], 4)
 @example("LogAppendTime", [("fill", "zstd", 9, 2), ("delete", 0, 1.0), ("compact",), ("compact",)], 2)
-def test_whatever_befell_a_topic(
+def test_after_any_changes_of_a_topic(
     kafka: Broker, names: Iterator[str], kind: str, steps: list[Step], tasks: int
 ) -> None:
     topic = Topic(kafka.bootstrap, kafka.data_dir, next(names), {"message.timestamp.type": kind})
     for step in steps:
-        topic.befall(step)
+        topic.apply(step)
     topic.check(tasks)
 
 
-def test_what_kafka_has_compacted(kafka: Broker, names: Iterator[str]) -> None:
+def test_a_topic_compacted_by_kafka(kafka: Broker, names: Iterator[str]) -> None:
     topic = Topic(kafka.bootstrap, kafka.data_dir, next(names), COMPACTED)
     partitions = [TopicPartition(topic.name, index) for index in range(topic.partitions_count)]
     for number, codec in enumerate(CODECS):
         fill_keys(topic, range(60), codec)
         transact_at(kafka.bootstrap, topic.name, f"{topic.name}-{number}", "cac", key=b"key-%d" % number)
-    fill_keys(topic, range(5), "none")  # a segment is closed by what comes behind it
+    fill_keys(topic, range(5), "none")  # a segment is closed by later records
     until(lambda: all(is_cleaned(kafka.data_dir, tp) for tp in partitions))
     leave_as_it_is(topic)
     topic.check(4)
@@ -98,7 +98,7 @@ def test_what_kafka_has_compacted(kafka: Broker, names: Iterator[str]) -> None:
 
 
 def leave_as_it_is(topic: Topic) -> None:
-    """No later pass of the cleaner changes what two readers see one after the other."""
+    """Prevent further cleaning between the two reads."""
     lag = ConfigEntry("min.compaction.lag.ms", str(2**63 - 1), incremental_operation=AlterConfigOpType.SET)
     resource = ConfigResource(ResourceType.TOPIC, topic.name, incremental_configs=[lag])
     admin = AdminClient({"bootstrap.servers": topic.bootstrap})
@@ -107,7 +107,7 @@ def leave_as_it_is(topic: Topic) -> None:
 
 
 def fill_keys(topic: Topic, numbers: range, codec: str) -> None:
-    """Records of few keys, some of them without a value, each in a batch of its own or nearly."""
+    """Write records of few keys, some of them tombstones, in small batches."""
     writer = producer(topic.bootstrap, compression_type=codec, batch_num_messages=3)
     for number in numbers:
         key = b"key-%d" % (number * 7 % 20)
@@ -151,7 +151,7 @@ def test_an_archive_is_read_up_to_its_checkpoints(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("formats", [("barnabas",) * 2, ("kafka", "barnabas", "kafka")], ids="-".join)
-def test_a_stream_takes_each_record_once_whichever_source_it_goes_on_with(
+def test_a_stream_reads_each_record_once_with_either_source(
     spark: SparkSession, kafka: Broker, names: Iterator[str], tmp_path: Path, formats: tuple[str, ...]
 ) -> None:
     topic = next(names)

@@ -1,4 +1,4 @@
-"""People at consoles of a cluster with some of everything: one for all tests of a file."""
+"""Visitors of consoles of a sample cluster: one for all tests of a file."""
 
 from collections.abc import Iterator
 
@@ -7,12 +7,12 @@ import pytest
 from barnabas.console.serving import ConsoleServer
 from barnabas.testing import EmbeddedBroker
 from support.consoles import Visitor, running_console, visitor
-from support.rich_cluster import USERS, rich_cluster
+from support.sample_cluster import USERS, sample_cluster
 
 
 @pytest.fixture(scope="module")
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmbeddedBroker]:
-    with rich_cluster(tmp_path_factory.mktemp("cluster")) as broker:
+    with sample_cluster(tmp_path_factory.mktemp("cluster")) as broker:
         yield broker
 
 
@@ -24,7 +24,7 @@ def server(cluster: EmbeddedBroker) -> Iterator[ConsoleServer]:
 
 @pytest.fixture(scope="module")
 def admin(server: ConsoleServer) -> Iterator[Visitor]:
-    """Somebody who may do everything."""
+    """A visitor with all permissions."""
     with visitor(server) as person:
         person.log_in("admin", USERS["admin"])
         yield person
@@ -32,7 +32,7 @@ def admin(server: ConsoleServer) -> Iterator[Visitor]:
 
 @pytest.fixture(scope="module")
 def alice(server: ConsoleServer) -> Iterator[Visitor]:
-    """Somebody who reads orders, and sees the group that bills them."""
+    """A visitor who reads orders, and may describe the group that bills them."""
     with visitor(server) as person:
         person.log_in("alice", USERS["alice"])
         yield person

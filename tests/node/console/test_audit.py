@@ -8,12 +8,12 @@ from barnabas.config.config_resource import Resource, ResourceKind
 from barnabas.testing import EmbeddedBroker
 from support.audit import published
 from support.consoles import Visitor, visiting
-from support.rich_cluster import ORDERS
+from support.sample_cluster import ORDERS
 
 
 @pytest.fixture(scope="module")
 def audited(admin: Visitor, cluster: EmbeddedBroker) -> Visitor:
-    """Somebody who may do everything, once all that was changed is published."""
+    """A visitor with all permissions, once all changes are published."""
     published(cluster, f"topic/{ORDERS}", "retention.ms", "172800000")
     return admin
 
@@ -25,7 +25,7 @@ def retention(cluster: EmbeddedBroker) -> str | None:
 
 
 def revisions(text: str) -> list[str]:
-    """Those that a history offers to go back to, the newest first."""
+    """Return the revisions that a history offers for a rollback, the newest first."""
     return re.findall(r'aria-label="Roll back to revision (\d+)"', text)
 
 
@@ -39,19 +39,19 @@ def test_the_newest_changes_come_first_and_are_filtered(audited: Visitor) -> Non
     assert ORDERS in audited.get("/audit?since=1h").text
 
 
-def test_what_is_no_time_is_said_beside_its_field(audited: Visitor) -> None:
+def test_an_invalid_time_is_reported_beside_its_field(audited: Visitor) -> None:
     answer = audited.get("/audit?since=soon")
     assert (answer.status_code, "is not a time. Examples:" in answer.text) == (400, True)
 
 
-def test_a_page_follows_the_audit_with_pieces(audited: Visitor) -> None:
+def test_a_page_follows_the_audit_with_fragments(audited: Visitor) -> None:
     assert 'hx-get="/audit/latest?resource=user%2Fcarol"' in audited.get("/audit?resource=user/carol").text
     piece = audited.get("/audit/latest?resource=user/carol", headers={"HX-Request": "true"}).text
     assert ("user/carol" in piece, "<html" in piece) == (True, False)
 
 
 @pytest.mark.kafka_settings({"barnabas.audit.enable": "false"})
-def test_a_cluster_without_an_audit_says_so(kafka: EmbeddedBroker) -> None:
+def test_a_cluster_without_an_audit_is_reported(kafka: EmbeddedBroker) -> None:
     with visiting(kafka.bootstrap) as person:
         assert "This cluster has no audit." in person.get("/audit").text
         history = person.get("/history/broker/1")
@@ -73,7 +73,7 @@ def test_a_history_compares_the_last_change_or_any_two(audited: Visitor) -> None
     assert audited.get("/history/topic/none").status_code == 404
 
 
-def test_a_rollback_is_shown_before_it_is_done(audited: Visitor, cluster: EmbeddedBroker) -> None:
+def test_a_rollback_is_previewed(audited: Visitor, cluster: EmbeddedBroker) -> None:
     path = f"/history/topic/{ORDERS}"
     back = revisions(audited.get(path).text)[0]
     preview = audited.submit(path, revision=back)
@@ -83,13 +83,13 @@ def test_a_rollback_is_shown_before_it_is_done(audited: Visitor, cluster: Embedd
     assert "nothing would change" in audited.submit(path, revision=back).text
 
 
-def test_what_cannot_be_rolled_back_is_explained(audited: Visitor) -> None:
+def test_an_impossible_rollback_is_explained(audited: Visitor) -> None:
     path = f"/history/topic/{ORDERS}"
     assert audited.submit(path, revision="").status_code == 400
     refused = audited.submit(path, revision="999999999")
     assert "Cannot roll back to revision 999999999." in refused.text
 
 
-def test_a_history_is_shown_to_whom_the_audit_is(alice: Visitor) -> None:
+def test_a_history_needs_the_permission_of_the_audit(alice: Visitor) -> None:
     assert alice.get(f"/history/topic/{ORDERS}").status_code == 403
     assert alice.get("/audit").status_code == 403

@@ -1,4 +1,4 @@
-"""The audit's topic, read backwards."""
+"""Reading the audit topic backwards."""
 
 import asyncio
 
@@ -16,7 +16,7 @@ pytestmark = pytest.mark.kafka_settings(AUDITED)
 
 @pytest.fixture
 def audited(kafka: EmbeddedBroker, monkeypatch: pytest.MonkeyPatch) -> EmbeddedBroker:
-    """A broker with the events of some topics, which are read in small parts."""
+    """A broker with the events of some topics, which are read in small chunks."""
     monkeypatch.setattr(audit_reader, "_CHUNK", 2)
     for number in range(7):
         kafka.create_topic(f"t{number}", configs={"retention.ms": "1000"})
@@ -32,7 +32,7 @@ def found(broker: EmbeddedBroker, query: AuditQuery, **options: int) -> AuditPag
     return asyncio.run(ask())
 
 
-def test_pages_behind_each_other_are_all_that_there_is(audited: EmbeddedBroker) -> None:
+def test_consecutive_pages_contain_all_events(audited: EmbeddedBroker) -> None:
     everything = events(audited)[::-1]
     walked, page = [], found(audited, AuditQuery(), count=4)
     while True:
@@ -45,7 +45,7 @@ def test_pages_behind_each_other_are_all_that_there_is(audited: EmbeddedBroker) 
     assert len(everything) > 7
 
 
-def test_a_resource_a_principal_and_times_are_looked_for(audited: EmbeddedBroker) -> None:
+def test_events_are_filtered_by_resource_principal_and_time(audited: EmbeddedBroker) -> None:
     one = found(audited, AuditQuery(resource="topic/t3")).events
     assert {event.resource for event in one} == {"topic/t3"}
     assert len(found(audited, AuditQuery(resource="topic/t*")).events) == 7 * len(one)
@@ -54,7 +54,7 @@ def test_a_resource_a_principal_and_times_are_looked_for(audited: EmbeddedBroker
     assert found(audited, AuditQuery(until_ms=one[0].time - 3_600_000)).events == []
 
 
-def test_one_look_has_an_end_and_says_where_to_go_on(audited: EmbeddedBroker) -> None:
+def test_one_search_is_bounded_and_returns_where_to_continue(audited: EmbeddedBroker) -> None:
     page = found(audited, AuditQuery(principal="User:nobody"), look_max=5)
     assert page.events == []
     assert page.older is not None
@@ -62,9 +62,7 @@ def test_one_look_has_an_end_and_says_where_to_go_on(audited: EmbeddedBroker) ->
     assert {event.resource for event in further.events} == {"topic/t0"}
 
 
-def test_who_asks_again_reads_what_has_come_since(
-    audited: EmbeddedBroker, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_next_search_reads_new_events(audited: EmbeddedBroker, monkeypatch: pytest.MonkeyPatch) -> None:
     looked: list[tuple[int, int]] = []
 
     async def noted(cluster: ClusterClient, query: AuditQuery, first: int, last: int) -> Look:
@@ -96,7 +94,7 @@ def test_who_asks_again_reads_what_has_come_since(
     asyncio.run(ask())
 
 
-def test_a_wish_that_ends_in_time_is_looked_for_anew(audited: EmbeddedBroker) -> None:
+def test_a_query_with_an_end_time_is_searched_again(audited: EmbeddedBroker) -> None:
     async def ask() -> None:
         async with ClusterClient(audited.bootstrap) as cluster:
             follower, query = AuditFollower(cluster), AuditQuery(resource="topic/t*", until_ms=1)
@@ -107,7 +105,7 @@ def test_a_wish_that_ends_in_time_is_looked_for_anew(audited: EmbeddedBroker) ->
     asyncio.run(ask())
 
 
-def test_a_follower_without_an_audit_says_so() -> None:
+def test_a_follower_without_an_audit_reports_it() -> None:
     async def ask(bootstrap: str) -> AuditPage:
         async with ClusterClient(bootstrap) as cluster:
             return await AuditFollower(cluster).latest("", AuditQuery())

@@ -1,4 +1,4 @@
-"""Browsers that are many, or slow."""
+"""Browsers with many or slow connections."""
 
 import asyncio
 import socket
@@ -19,7 +19,7 @@ def connected(url: str) -> socket.socket:
 
 
 def rest_of(connection: socket.socket) -> bytes:
-    """What comes until the other side ends it."""
+    """Return the bytes until the other side closes."""
     received = b""
     try:
         while part := connection.recv(65_536):
@@ -30,7 +30,7 @@ def rest_of(connection: socket.socket) -> bytes:
 
 
 @pytest.mark.parametrize("sent", [b"", HEAD, HEAD + b"\r\n" + HEAD])
-def test_who_never_finishes_asking_is_not_waited_for(
+def test_an_incomplete_request_times_out(
     kafka: EmbeddedBroker, monkeypatch: pytest.MonkeyPatch, sent: bytes
 ) -> None:
     monkeypatch.setattr(BoundedConnection, "head_s", 1.0)
@@ -40,7 +40,7 @@ def test_who_never_finishes_asking_is_not_waited_for(
         assert answer.count(b"HTTP/1.1 200") == (b"\r\n\r\n" in sent)
 
 
-def test_beyond_the_most_connections_others_are_dropped(
+def test_connections_beyond_the_limit_are_closed(
     kafka: EmbeddedBroker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(BoundedConnection, "connections_max", 2)
@@ -53,7 +53,7 @@ def test_beyond_the_most_connections_others_are_dropped(
         assert httpx.get(f"{server.url}/static/icon.svg").status_code == 200
 
 
-def test_small_answers_are_sent_at_once(kafka: EmbeddedBroker, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_small_responses_are_sent_immediately(kafka: EmbeddedBroker, monkeypatch: pytest.MonkeyPatch) -> None:
     is_prompt: list[int] = []
     begin = BoundedConnection.connection_made
 

@@ -1,4 +1,4 @@
-"""The console that a broker serves itself, beside its metrics."""
+"""The console that a broker serves beside its metrics."""
 
 import socket
 import subprocess
@@ -19,7 +19,7 @@ METRICS = "barnabas.metrics.listener=127.0.0.1:0"
 
 
 def urls(broker: BrokerProcess) -> dict[str, str]:
-    """What the broker says where, up to the advice."""
+    """Return the URLs that the broker prints before its hints."""
     assert broker.process.stdout
     found = {}
     while not (line := broker.process.stdout.readline()).startswith("Try"):
@@ -46,7 +46,7 @@ def test_a_broker_serves_its_console_beside_its_metrics(tmp_path: Path) -> None:
         assert time.monotonic() - began_s < 10
 
 
-def test_a_setting_turns_the_console_off_and_leaves_the_metrics(tmp_path: Path) -> None:
+def test_a_setting_disables_the_console_but_not_the_metrics(tmp_path: Path) -> None:
     with BrokerProcess(tmp_path, "--set", METRICS, "--set", "barnabas.console.enable=false") as broker:
         found = urls(broker)
         assert "Console" not in found
@@ -55,7 +55,7 @@ def test_a_setting_turns_the_console_off_and_leaves_the_metrics(tmp_path: Path) 
 
 
 @pytest.mark.parametrize("enabled", ["true", "false"])
-def test_metrics_are_read_under_configured_and_advertised_names(tmp_path: Path, enabled: str) -> None:
+def test_metrics_are_served_under_configured_and_advertised_names(tmp_path: Path, enabled: str) -> None:
     settings = {
         "barnabas.console.enable": enabled,
         "barnabas.console.hosts": "metrics.example",
@@ -77,7 +77,7 @@ def test_a_setting_makes_the_console_read_only(tmp_path: Path) -> None:
         assert "Read-only" in httpx.get(urls(broker)["Console"], timeout=20).text
 
 
-def test_a_broker_for_this_machine_alone_is_not_opened_to_the_network_by_its_console(tmp_path: Path) -> None:
+def test_the_console_of_a_loopback_broker_listens_on_loopback_only(tmp_path: Path) -> None:
     with BrokerProcess(tmp_path, "--set", "barnabas.metrics.listener=0.0.0.0:0") as broker:
         assert "Console" not in urls(broker)
 
@@ -103,7 +103,7 @@ def test_a_broker_without_a_console_imports_nothing_of_it(tmp_path: Path, settin
     assert "imported []" in printed
 
 
-def test_people_log_in_where_the_broker_asks_for_it(tmp_path: Path) -> None:
+def test_users_log_in_if_the_broker_requires_it(tmp_path: Path) -> None:
     sasl = {
         "listeners": "SASL_PLAINTEXT://127.0.0.1:0,PLAINTEXT://127.0.0.1:0",
         "sasl.enabled.mechanisms": "SCRAM-SHA-512",
@@ -118,21 +118,21 @@ def test_people_log_in_where_the_broker_asks_for_it(tmp_path: Path) -> None:
             assert "User:alice" in page.text
 
 
-#: Of nine levels, each nine times the one before; expanded it would have some hundred million values.
+#: Nine levels, each nine times the one before: some hundred million values if expanded.
 LAUGHS = "a0: &a0 [x, x]\n" + "".join(
     f"a{level}: &a{level} [{', '.join([f'*a{level - 1}'] * 9)}]\n" for level in range(1, 10)
 )
-#: A state that is well-formed, and takes its time.
+#: A valid state that takes long to process.
 LARGE = "topics:\n" + "".join(f"  topic-{number}: {{partitions: 3}}\n" for number in range(10_000))
 
 
 def plan(url: str, text: str) -> httpx.Response:
-    """The plan page's answer to somebody who comes for the first time."""
+    """Return the plan page's response to a new session."""
     with httpx.Client(base_url=url, follow_redirects=True, timeout=60) as person:
         return person.post("/plan", data={"csrf": token_in(person.get("/plan").text), "text": text})
 
 
-def test_forms_with_yaml_aliases_are_refused(tmp_path: Path) -> None:
+def test_forms_with_yaml_aliases_are_rejected(tmp_path: Path) -> None:
     with BrokerProcess(tmp_path, "--set", METRICS) as broker, ThreadPoolExecutor(6) as people:
         url = urls(broker)["Console"]
         pages = list(people.map(lambda _: plan(url, LAUGHS), range(6)))
@@ -142,7 +142,7 @@ def test_forms_with_yaml_aliases_are_refused(tmp_path: Path) -> None:
         assert broker.terminate() == 0
 
 
-def test_a_broker_that_is_stopped_does_not_wait_for_plans(tmp_path: Path) -> None:
+def test_stopping_a_broker_does_not_wait_for_plans(tmp_path: Path) -> None:
     with BrokerProcess(tmp_path, "--set", METRICS) as broker, ThreadPoolExecutor(1) as people:
         url = urls(broker)["Console"]
         page = people.submit(plan, url, LARGE)
@@ -154,7 +154,7 @@ def test_a_broker_that_is_stopped_does_not_wait_for_plans(tmp_path: Path) -> Non
             page.result().raise_for_status()
 
 
-def test_a_plan_ends_when_its_browser_goes_away(tmp_path: Path) -> None:
+def test_a_plan_is_cancelled_when_its_browser_disconnects(tmp_path: Path) -> None:
     with BrokerProcess(tmp_path, "--set", METRICS) as broker, ThreadPoolExecutor(1) as people:
         url = urls(broker)["Console"]
         with httpx.Client(base_url=url, timeout=60) as person:

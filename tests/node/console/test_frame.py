@@ -1,4 +1,4 @@
-"""What every page of the console has around it, and what every request must pass."""
+"""The layout of every page of the console, and the checks of every request."""
 
 import asyncio
 from concurrent.futures import ThreadPoolExecutor
@@ -28,7 +28,7 @@ def test_the_overview_names_the_brokers(kafka: EmbeddedBroker) -> None:
     assert kafka.bootstrap in page.text
 
 
-def test_every_answer_forbids_foreign_code(kafka: EmbeddedBroker) -> None:
+def test_every_response_forbids_foreign_code(kafka: EmbeddedBroker) -> None:
     with visiting(kafka.bootstrap) as person:
         answers = [person.get(path) for path in ("/", "/nothing", "/static/console.css")]
     assert {answer.headers["Content-Security-Policy"] for answer in answers} == {CONTENT_SECURITY_POLICY}
@@ -36,7 +36,7 @@ def test_every_answer_forbids_foreign_code(kafka: EmbeddedBroker) -> None:
     assert answers[0].headers["Cache-Control"] == "no-store"
 
 
-def test_a_cluster_without_logins_says_whom_it_takes_people_for(kafka: EmbeddedBroker) -> None:
+def test_a_cluster_without_logins_shows_the_users_principal(kafka: EmbeddedBroker) -> None:
     with visiting(kafka.bootstrap) as person:
         page = person.get("/")
         assert "requires no login" in page.text
@@ -44,7 +44,7 @@ def test_a_cluster_without_logins_says_whom_it_takes_people_for(kafka: EmbeddedB
         assert person.get("/login").url.path == "/"
 
 
-def test_what_is_not_there_is_a_page_of_its_own(kafka: EmbeddedBroker) -> None:
+def test_an_unknown_path_has_a_page_of_its_own(kafka: EmbeddedBroker) -> None:
     with visiting(kafka.bootstrap) as person:
         page = person.get("/nothing")
         piece = person.get("/nothing", headers={"HX-Request": "true"})
@@ -55,7 +55,7 @@ def test_what_is_not_there_is_a_page_of_its_own(kafka: EmbeddedBroker) -> None:
     assert "<html" not in piece.text
 
 
-def test_a_form_without_the_sessions_token_is_refused(kafka: EmbeddedBroker) -> None:
+def test_a_form_without_the_sessions_token_is_rejected(kafka: EmbeddedBroker) -> None:
     with visiting(kafka.bootstrap) as person, visiting(kafka.bootstrap) as other:
         person.get("/")
         assert person.post("/theme", data={"theme": "dark"}).status_code == 403
@@ -66,7 +66,7 @@ def test_a_form_without_the_sessions_token_is_refused(kafka: EmbeddedBroker) -> 
 
 
 @pytest.mark.parametrize("origin", ["http://evil.example", "null", "https://127.0.0.1"])
-def test_a_form_of_another_site_is_refused(kafka: EmbeddedBroker, origin: str) -> None:
+def test_a_form_from_another_site_is_rejected(kafka: EmbeddedBroker, origin: str) -> None:
     with visiting(kafka.bootstrap) as person:
         token = person.token()
         answer = person.post("/theme", data={"theme": "dark", "csrf": token}, headers={"Origin": origin})
@@ -77,7 +77,7 @@ def test_a_form_of_another_site_is_refused(kafka: EmbeddedBroker, origin: str) -
         assert answer.status_code == 403
 
 
-def test_foreign_names_are_not_answered_to(kafka: EmbeddedBroker) -> None:
+def test_unknown_host_names_are_rejected(kafka: EmbeddedBroker) -> None:
     with visiting(kafka.bootstrap) as person:
         assert person.get("/", headers={"Host": "evil.example"}).status_code == 421
         assert person.get("/", headers={"Host": "localhost:1"}).status_code == 200
@@ -85,7 +85,7 @@ def test_foreign_names_are_not_answered_to(kafka: EmbeddedBroker) -> None:
         assert person.get("/", headers={"Host": "kafka.example"}).status_code == 200
 
 
-def test_too_much_is_refused_with_and_without_a_length(kafka: EmbeddedBroker) -> None:
+def test_oversized_bodies_are_rejected_with_and_without_a_length(kafka: EmbeddedBroker) -> None:
     with visiting(kafka.bootstrap, body_max_bytes=1000) as person:
         token = person.token()
         form = f"csrf={token}&theme=dark&x={'y' * 2000}".encode()
@@ -94,7 +94,7 @@ def test_too_much_is_refused_with_and_without_a_length(kafka: EmbeddedBroker) ->
         assert person.post("/theme", content=iter([form]), headers=headers).status_code == 413
 
 
-def test_of_an_escaped_form_less_is_taken_than_of_one_in_parts(kafka: EmbeddedBroker) -> None:
+def test_urlencoded_forms_have_a_lower_limit_than_multipart_forms(kafka: EmbeddedBroker) -> None:
     with visiting(kafka.bootstrap) as person:
         token = person.token()
         data = {"csrf": token, "theme": "dark", "x": "y" * 2_000_000}
@@ -109,7 +109,7 @@ def test_of_an_escaped_form_less_is_taken_than_of_one_in_parts(kafka: EmbeddedBr
 
 @pytest.mark.kafka_users(USERS)
 @pytest.mark.parametrize("mechanism", ["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"])
-def test_people_log_in_as_users_of_the_cluster(kafka: EmbeddedBroker, mechanism: str) -> None:
+def test_users_of_the_cluster_can_log_in(kafka: EmbeddedBroker, mechanism: str) -> None:
     with visiting(kafka.bootstrap) as person:
         assert person.get("/?x=1").url.path == "/login"
         page = person.log_in("alice", "secret", mechanism)
@@ -123,7 +123,7 @@ def test_people_log_in_as_users_of_the_cluster(kafka: EmbeddedBroker, mechanism:
 
 
 @pytest.mark.kafka_users(USERS)
-def test_a_wrong_password_is_told_and_after_some_one_must_wait(kafka: EmbeddedBroker) -> None:
+def test_wrong_passwords_are_reported_and_eventually_throttled(kafka: EmbeddedBroker) -> None:
     clock = ManualClock()
     with visiting(kafka.bootstrap, clock) as person:
         answers = [person.log_in("alice", "wrong") for _ in range(6)]
@@ -136,28 +136,28 @@ def test_a_wrong_password_is_told_and_after_some_one_must_wait(kafka: EmbeddedBr
 
 
 def from_address(address: str) -> dict[str, str]:
-    """The header by which a proxy says who asks."""
+    """Return the header with which a proxy names the client's address."""
     return {"X-Forwarded-For": address}
 
 
 @pytest.mark.kafka_users(USERS)
-def test_an_address_is_believed_from_configured_proxies_alone(kafka: EmbeddedBroker) -> None:
-    """Nobody escapes the bound on failed logins from one address by making up others."""
+def test_client_addresses_are_accepted_from_configured_proxies_only(kafka: EmbeddedBroker) -> None:
+    """Made-up addresses must not circumvent the limit of failed logins from one address."""
 
-    def told_to_wait(*, trusted: tuple[str, ...]) -> bool:
+    def is_throttled(*, trusted: tuple[str, ...]) -> bool:
         with visiting(kafka.bootstrap, ManualClock(), trusted_proxies=trusted) as person:
             for number in range(21):
                 person.headers.update(from_address(f"10.0.0.{number}"))
                 page = person.log_in(f"user-{number}", "wrong")
             return "Too many failed attempts" in page.text
 
-    assert told_to_wait(trusted=())
-    assert told_to_wait(trusted=("10.9.9.9",))
-    assert not told_to_wait(trusted=("127.0.0.0/8",))
+    assert is_throttled(trusted=())
+    assert is_throttled(trusted=("10.9.9.9",))
+    assert not is_throttled(trusted=("127.0.0.0/8",))
 
 
 @pytest.mark.kafka_users(USERS)
-def test_many_tries_at_once_are_no_more_tries(kafka: EmbeddedBroker) -> None:
+def test_concurrent_logins_count_as_separate_attempts(kafka: EmbeddedBroker) -> None:
     with (
         running_console(kafka.bootstrap, ManualClock()) as server,
         visitor(server) as person,
@@ -169,7 +169,7 @@ def test_many_tries_at_once_are_no_more_tries(kafka: EmbeddedBroker) -> None:
 
 
 @pytest.mark.kafka_users(USERS)
-def test_who_logs_in_as_somebody_else_leaves_no_session_behind(kafka: EmbeddedBroker) -> None:
+def test_logging_in_as_another_user_ends_the_old_session(kafka: EmbeddedBroker) -> None:
     with running_console(kafka.bootstrap) as server, visitor(server) as person, visitor(server) as other:
         person.log_in("alice", "secret")
         other.cookies = dict(person.cookies)  # type: ignore[assignment]
@@ -180,7 +180,7 @@ def test_who_logs_in_as_somebody_else_leaves_no_session_behind(kafka: EmbeddedBr
 
 
 @pytest.mark.kafka_users(USERS)
-def test_somebody_who_has_not_logged_in_can_send_little(kafka: EmbeddedBroker) -> None:
+def test_requests_before_the_login_have_a_low_size_limit(kafka: EmbeddedBroker) -> None:
     with visiting(kafka.bootstrap) as person:
         large = {"user": "alice", "password": "x" * 100_000}
         assert person.post("/login", data=large).status_code == 413
@@ -191,7 +191,7 @@ def test_somebody_who_has_not_logged_in_can_send_little(kafka: EmbeddedBroker) -
 
 
 @pytest.mark.kafka_users(USERS)
-def test_a_page_that_outlasts_its_session_leaves_no_connection_open(kafka: EmbeddedBroker) -> None:
+def test_a_page_that_outlives_its_session_leaves_no_connection_open(kafka: EmbeddedBroker) -> None:
     async def run() -> None:
         console = Console(ConsoleSettings(kafka.bootstrap), ManualClock(), iter("abcdef").__next__)
         session = await console.log_in(SaslLogin("PLAIN", "alice", "secret"))
@@ -218,7 +218,7 @@ def test_a_page_that_outlasts_its_session_leaves_no_connection_open(kafka: Embed
 
 
 @pytest.mark.kafka_users(USERS)
-def test_sessions_end_when_nobody_uses_them_and_after_half_a_day(kafka: EmbeddedBroker) -> None:
+def test_sessions_end_when_idle_and_after_half_a_day(kafka: EmbeddedBroker) -> None:
     clock = ManualClock()
     with visiting(kafka.bootstrap, clock) as person:
         person.log_in("alice", "secret")
@@ -234,7 +234,7 @@ def test_sessions_end_when_nobody_uses_them_and_after_half_a_day(kafka: Embedded
 
 
 @pytest.mark.kafka_users(USERS)
-def test_two_people_are_two_principals(kafka: EmbeddedBroker) -> None:
+def test_two_sessions_have_their_own_principals(kafka: EmbeddedBroker) -> None:
     with running_console(kafka.bootstrap) as server, visitor(server) as alice, visitor(server) as bob:
         alice.log_in("alice", "secret")
         bob.log_in("bob", "other")
@@ -246,7 +246,7 @@ def test_two_people_are_two_principals(kafka: EmbeddedBroker) -> None:
 
 @pytest.mark.kafka_users(USERS)
 @pytest.mark.parametrize("whither", ["//evil.example", "https://evil.example", "/\\evil.example"])
-def test_a_login_leads_nowhere_else(kafka: EmbeddedBroker, whither: str) -> None:
+def test_a_login_does_not_redirect_to_other_sites(kafka: EmbeddedBroker, whither: str) -> None:
     with visiting(kafka.bootstrap) as person:
         page = person.post("/login", data={"user": "alice", "password": "secret", "next": whither})
         assert page.url.path == "/"
@@ -254,13 +254,13 @@ def test_a_login_leads_nowhere_else(kafka: EmbeddedBroker, whither: str) -> None
 
 
 @pytest.mark.kafka_users(USERS)
-def test_pieces_of_a_session_that_is_over_lead_to_the_login(kafka: EmbeddedBroker) -> None:
+def test_fragments_of_an_expired_session_lead_to_the_login(kafka: EmbeddedBroker) -> None:
     with visiting(kafka.bootstrap) as person:
         answer = person.get("/", headers={"HX-Request": "true"})
     assert answer.headers["HX-Redirect"] == "/login"
 
 
-def test_a_cluster_that_is_down_is_an_error_page_that_says_what_to_do(kafka: EmbeddedBroker) -> None:
+def test_an_unreachable_cluster_is_an_error_page_with_a_hint(kafka: EmbeddedBroker) -> None:
     with visiting("127.0.0.1:1", connect_timeout_ms=300, retry_timeout_ms=300) as person:
         page = person.get("/")
     assert page.status_code == 502
@@ -268,7 +268,7 @@ def test_a_cluster_that_is_down_is_an_error_page_that_says_what_to_do(kafka: Emb
     assert "127.0.0.1:1" in page.text
 
 
-def test_a_cluster_that_goes_down_ends_no_session(kafka: EmbeddedBroker) -> None:
+def test_sessions_survive_a_cluster_that_goes_down(kafka: EmbeddedBroker) -> None:
     with visiting(kafka.bootstrap, ManualClock(), connect_timeout_ms=300, retry_timeout_ms=0) as person:
         key = person.get("/").cookies
         kafka.restart(kill=True)

@@ -1,4 +1,4 @@
-"""Groups in the console: lags, other offsets, the end of a group."""
+"""Groups in the console: lags, offset resets, deletion."""
 
 import re
 from html import unescape
@@ -11,7 +11,7 @@ from barnabas.base.ids import TopicPartition
 from barnabas.client.admin.group_messages import OffsetAndMetadata
 from barnabas.testing import EmbeddedBroker
 from support.consoles import Visitor
-from support.rich_cluster import ORDERS, PARTITIONS, open_address
+from support.sample_cluster import ORDERS, PARTITIONS, open_address
 from support.waiting import until
 
 
@@ -22,7 +22,7 @@ def committed(cluster: EmbeddedBroker, name: str) -> list[int]:
 
 @pytest.fixture
 def group(cluster: EmbeddedBroker) -> str:
-    """A group that has read two records of each partition."""
+    """Create a group that has read two records of each partition."""
     cluster.client.groups.commit_offsets(
         "readers", {TopicPartition(ORDERS, index): 2 for index in range(PARTITIONS)}
     )
@@ -30,7 +30,7 @@ def group(cluster: EmbeddedBroker) -> str:
 
 
 def shown(text: str) -> str:
-    """The offsets that a preview would commit."""
+    """Return the offsets that a preview would commit."""
     found = re.search(r'name="offsets" value="([^"]+)"', text)
     assert found is not None, text
     return unescape(found[1])
@@ -44,13 +44,11 @@ def test_groups_are_listed_by_state_and_name(admin: Visitor, group: str) -> None
     assert ("billing" in piece, "readers" in piece, "<html" in piece) == (True, False, False)
 
 
-def test_a_group_that_there_is_not_is_not_found(admin: Visitor) -> None:
+def test_an_unknown_group_is_not_found(admin: Visitor) -> None:
     assert admin.get("/groups/none").status_code == 404
 
 
-def test_new_offsets_are_shown_before_they_are_committed(
-    admin: Visitor, cluster: EmbeddedBroker, group: str
-) -> None:
+def test_new_offsets_are_previewed(admin: Visitor, cluster: EmbeddedBroker, group: str) -> None:
     preview = admin.submit(f"/groups/reset/{group}", f"/groups/{group}", way="shift", shift="1", topic=ORDERS)
     assert committed(cluster, group) == [2] * PARTITIONS
     done = admin.submit(f"/groups/reset/{group}", f"/groups/{group}", offsets=shown(preview.text))
@@ -58,7 +56,7 @@ def test_new_offsets_are_shown_before_they_are_committed(
     assert committed(cluster, group) == [3] * PARTITIONS
 
 
-def test_what_makes_no_sense_is_said_beside_its_field(admin: Visitor, group: str) -> None:
+def test_invalid_values_are_reported_beside_their_fields(admin: Visitor, group: str) -> None:
     def answer(**fields: str) -> str:
         return admin.submit(f"/groups/reset/{group}", f"/groups/{group}", **fields).text
 
@@ -68,13 +66,15 @@ def test_what_makes_no_sense_is_said_beside_its_field(admin: Visitor, group: str
     assert "no committed offsets here" in answer(way="latest", topic="other")
 
 
-def test_offsets_of_a_group_in_use_are_left_alone(admin: Visitor) -> None:
+def test_offsets_of_an_active_group_are_not_reset(admin: Visitor) -> None:
     assert "stop its consumers first" in admin.get("/groups/shipping").text
     refused = admin.submit("/groups/delete/shipping", "/groups/shipping")
     assert (refused.status_code, "Stop its members first" in refused.text) == (409, True)
 
 
-def test_a_group_is_forgotten_by_topic_and_whole(admin: Visitor, cluster: EmbeddedBroker, group: str) -> None:
+def test_offsets_of_one_topic_or_the_whole_group_are_deleted(
+    admin: Visitor, cluster: EmbeddedBroker, group: str
+) -> None:
     admin.submit(f"/groups/forget/{group}", f"/groups/{group}", topic=ORDERS)
     assert committed(cluster, group) == []
     cluster.client.groups.commit_offsets(group, {TopicPartition(ORDERS, 0): 2})
@@ -94,9 +94,7 @@ def test_a_group_is_forgotten_by_topic_and_whole(admin: Visitor, cluster: Embedd
         r'[["\ud800", 0, 0]]',
     ],
 )
-def test_offsets_that_cannot_be_are_refused_before_they_are_sent(
-    admin: Visitor, group: str, offsets: str
-) -> None:
+def test_invalid_offsets_are_rejected_before_they_are_sent(admin: Visitor, group: str, offsets: str) -> None:
     answer = admin.submit(f"/groups/reset/{group}", f"/groups/{group}", offsets=offsets)
     assert answer.status_code == 400
 

@@ -1,4 +1,4 @@
-"""Looking at the records of topics."""
+"""Browsing the records of topics."""
 
 import re
 from collections.abc import Iterator
@@ -19,7 +19,7 @@ def person(kafka: EmbeddedBroker) -> Iterator[Visitor]:
 
 
 def values(text: str) -> list[str]:
-    """The values in the rows of a page."""
+    """Return the values in the rows of a page."""
     return [unescape(each) for each in re.findall(r'<summary><span class="mono">(.*?)</span>', text)]
 
 
@@ -28,7 +28,9 @@ def link(text: str, title: str) -> str:
     return unescape(found[1]) if found else ""
 
 
-def test_the_newest_come_first_and_older_ones_are_a_link_away(kafka: EmbeddedBroker, person: Visitor) -> None:
+def test_the_newest_records_come_first_with_a_link_to_older_ones(
+    kafka: EmbeddedBroker, person: Visitor
+) -> None:
     kafka.create_topic("t", partitions=3)
     for index in range(60):
         kafka.produce("t", b"%d" % index, partition=index % 3, timestamp_ms=1_000_000 + index)
@@ -42,7 +44,7 @@ def test_the_newest_come_first_and_older_ones_are_a_link_away(kafka: EmbeddedBro
     assert values(person.get(link(third, "Newer")).text) == [str(index) for index in range(10, 35)]
 
 
-def test_the_oldest_and_what_follows(kafka: EmbeddedBroker, person: Visitor) -> None:
+def test_browsing_from_the_oldest_record(kafka: EmbeddedBroker, person: Visitor) -> None:
     kafka.create_topic("t", partitions=2)
     for index in range(60):
         kafka.produce("t", b"%d" % index, partition=index % 2, timestamp_ms=1_000_000 + index)
@@ -83,7 +85,7 @@ def test_records_are_found_by_key_value_and_header(kafka: EmbeddedBroker, person
     assert "The search is complete." in page
 
 
-def test_records_are_found_by_the_text_that_the_page_shows(kafka: EmbeddedBroker, person: Visitor) -> None:
+def test_records_are_found_by_their_displayed_text(kafka: EmbeddedBroker, person: Visitor) -> None:
     kafka.create_topic("t")
     kafka.produce("t", rb'{"city":"M\u00fcnchen","zip":80331}', headers=[("Source", "Übersicht".encode())])
     kafka.produce("t", b"other")
@@ -99,7 +101,7 @@ def test_records_are_found_by_the_text_that_the_page_shows(kafka: EmbeddedBroker
     assert values(person.get("/topics/t/messages?value=%5Cu00fc&as=text").text)
 
 
-def test_a_page_says_how_far_the_search_has_come_and_a_link_continues_it(
+def test_a_page_shows_the_progress_of_a_search_and_a_link_continues_it(
     kafka: EmbeddedBroker, person: Visitor
 ) -> None:
     kafka.create_topic("t", partitions=2)
@@ -123,9 +125,7 @@ def test_a_page_says_how_far_the_search_has_come_and_a_link_continues_it(
         assert not link(page, "Continue searching")
 
 
-def test_a_search_stops_when_it_has_read_much_and_continues_there(
-    kafka: EmbeddedBroker, person: Visitor
-) -> None:
+def test_a_search_stops_at_its_limit_and_continues_there(kafka: EmbeddedBroker, person: Visitor) -> None:
     kafka.create_topic("t")
     kafka.produce("t", b"needle")
     for _ in range(45):
@@ -140,7 +140,7 @@ def test_a_search_stops_when_it_has_read_much_and_continues_there(
     assert "Searched 46 of 46 offsets (100&nbsp;%)" in pages[-1]
 
 
-def test_a_search_of_bytes_at_an_offset_counts_from_there(kafka: EmbeddedBroker, person: Visitor) -> None:
+def test_a_byte_search_from_an_offset_counts_from_there(kafka: EmbeddedBroker, person: Visitor) -> None:
     kafka.create_topic("t")
     for _ in range(10):
         kafka.produce("t", b"\x00\xff")
@@ -150,7 +150,7 @@ def test_a_search_of_bytes_at_an_offset_counts_from_there(kafka: EmbeddedBroker,
     assert '<td class="number">4</td><td class="number">9</td>' in page
 
 
-def test_the_form_says_what_cannot_be(kafka: EmbeddedBroker, person: Visitor) -> None:
+def test_the_form_reports_invalid_values(kafka: EmbeddedBroker, person: Visitor) -> None:
     kafka.create_topic("t")
     page = person.get("/topics/t/messages?partition=5&limit=7&as=xml").text
     assert "is not a whole number from 0 to 0" in page
@@ -173,7 +173,7 @@ def test_records_of_any_bytes_do_not_break_the_page(kafka: EmbeddedBroker, perso
     assert "&lt;script&gt;alert" in person.get("/topics/t/messages").text
 
 
-def test_of_many_headers_some_are_shown(kafka: EmbeddedBroker, person: Visitor) -> None:
+def test_only_some_of_many_headers_are_shown(kafka: EmbeddedBroker, person: Visitor) -> None:
     kafka.create_topic("t")
     kafka.produce("t", b"v", headers=[(f"h{number}", b"") for number in range(5_000)])
     page = person.get("/topics/t/messages").text
@@ -181,14 +181,14 @@ def test_of_many_headers_some_are_shown(kafka: EmbeddedBroker, person: Visitor) 
     assert ("h99<" in page, "h100<" in page) == (True, False)
 
 
-def test_headers_count_among_what_is_read_for_a_page(kafka: EmbeddedBroker, person: Visitor) -> None:
+def test_headers_count_towards_the_bytes_of_a_page(kafka: EmbeddedBroker, person: Visitor) -> None:
     kafka.create_topic("t")
     for _ in range(40):
         kafka.produce("t", b"v", headers=[("h", bytes(900_000))])
     assert "The records are large" in person.get("/topics/t/messages").text
 
 
-def test_what_is_large_is_cut_and_can_be_downloaded(kafka: EmbeddedBroker, person: Visitor) -> None:
+def test_large_values_are_truncated_and_can_be_downloaded(kafka: EmbeddedBroker, person: Visitor) -> None:
     kafka.create_topic("t")
     large = bytes(range(256)) * 2000
     kafka.produce("t", large, key=b"k")
@@ -204,7 +204,7 @@ def test_what_is_large_is_cut_and_can_be_downloaded(kafka: EmbeddedBroker, perso
         assert person.get(f"/topics/t/messages/{missing}").status_code == 404
 
 
-def test_only_committed_records_where_that_is_wanted(kafka: EmbeddedBroker, person: Visitor) -> None:
+def test_read_committed_shows_committed_records_only(kafka: EmbeddedBroker, person: Visitor) -> None:
     kafka.create_topic("t")
     kafka.produce("t", b"plain")
     page = person.get("/topics/t/messages?committed=1").text
@@ -212,7 +212,7 @@ def test_only_committed_records_where_that_is_wanted(kafka: EmbeddedBroker, pers
     assert "checked" in page
 
 
-def test_a_topic_that_is_not_there_is_said_to_be_none(person: Visitor) -> None:
+def test_an_unknown_topic_is_reported(person: Visitor) -> None:
     page = person.get("/topics/none/messages")
     assert page.status_code == 404
     assert "UNKNOWN_TOPIC_OR_PARTITION" in page.text

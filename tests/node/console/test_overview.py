@@ -1,11 +1,11 @@
-"""The cluster at a glance."""
+"""The overview page of a cluster."""
 
 from barnabas.base.clock import ManualClock
 from barnabas.testing import EmbeddedBroker
 from support.consoles import visiting
 
 
-def test_what_is_written_is_told_while_somebody_looks(kafka: EmbeddedBroker) -> None:
+def test_the_throughput_is_updated_while_the_page_is_open(kafka: EmbeddedBroker) -> None:
     kafka.create_topic("orders", partitions=2)
     kafka.create_topic("quiet")
     clock = ManualClock()
@@ -25,7 +25,7 @@ def test_what_is_written_is_told_while_somebody_looks(kafka: EmbeddedBroker) -> 
         assert "measuring" in person.get("/live").text
 
 
-def test_the_overview_counts_what_there_is(kafka: EmbeddedBroker) -> None:
+def test_the_overview_counts_resources(kafka: EmbeddedBroker) -> None:
     kafka.create_topic("a", partitions=2)
     kafka.create_topic("b", partitions=3)
     with visiting(kafka.bootstrap) as person:
@@ -35,7 +35,7 @@ def test_the_overview_counts_what_there_is(kafka: EmbeddedBroker) -> None:
     assert "no leader" not in page
 
 
-def test_looking_on_keeps_no_session_alive(kafka: EmbeddedBroker) -> None:
+def test_automatic_refreshes_do_not_extend_a_session(kafka: EmbeddedBroker) -> None:
     clock = ManualClock()
     with visiting(kafka.bootstrap, clock) as person:
         person.get("/")

@@ -1,12 +1,12 @@
-"""Every page of the console, on a cluster with some of everything."""
+"""Every page of the console, on a sample cluster."""
 
 import pytest
 
 from barnabas.testing import EmbeddedBroker
 from support.consoles import Visitor, visiting
-from support.rich_cluster import USERS
+from support.sample_cluster import USERS
 
-#: Of each page a word that is there only when the page has found what it shows.
+#: Page -> a word that appears only when the page has its data.
 PAGES = {
     "/": "Brokers",
     "/brokers": "Broker 1",
@@ -32,13 +32,13 @@ PAGES = {
 
 
 @pytest.mark.parametrize("path", PAGES)
-def test_a_page_shows_what_there_is(admin: Visitor, path: str) -> None:
+def test_a_page_shows_its_data(admin: Visitor, path: str) -> None:
     answer = admin.get(path)
     assert answer.status_code == 200, answer.text
     assert PAGES[path] in answer.text
 
 
-def test_what_somebody_may_not_do_is_not_offered_and_is_refused(alice: Visitor) -> None:
+def test_unauthorized_actions_are_neither_offered_nor_accepted(alice: Visitor) -> None:
     assert 'href="/acls"' not in alice.get("/").text
     for path in ("/acls", "/users", "/log-dirs"):
         assert alice.get(path).status_code == 403, path
@@ -65,7 +65,7 @@ def test_a_form_without_the_token_of_the_session_changes_nothing(
     assert admin.post(path, data={"csrf": "guessed", **fields}).status_code == 403
 
 
-def test_a_console_that_is_read_only_offers_no_change_and_makes_none(cluster: EmbeddedBroker) -> None:
+def test_a_read_only_console_neither_offers_nor_accepts_changes(cluster: EmbeddedBroker) -> None:
     with visiting(cluster.bootstrap, read_only=True) as person:
         person.log_in("admin", USERS["admin"])
         for path in PAGES:

@@ -1,4 +1,4 @@
-"""What a principal may not do is not offered, and refused all the same."""
+"""Unauthorized actions are not offered, and the broker rejects them."""
 
 import pytest
 
@@ -22,7 +22,7 @@ CHANGES = [
 ]
 
 
-def test_a_reader_is_offered_reading(kafka: EmbeddedBroker) -> None:
+def test_a_reader_is_offered_read_actions(kafka: EmbeddedBroker) -> None:
     kafka.create_topic("seen")
     kafka.create_topic("secret.topic")
     kafka.produce("seen", b"a value")
@@ -44,7 +44,7 @@ def test_a_reader_is_offered_reading(kafka: EmbeddedBroker) -> None:
 
 
 @pytest.mark.parametrize(("path", "fields"), CHANGES)
-def test_the_broker_refuses_what_is_sent_all_the_same(
+def test_the_broker_rejects_unauthorized_forms(
     kafka: EmbeddedBroker, path: str, fields: dict[str, str]
 ) -> None:
     kafka.create_topic("seen")
@@ -57,7 +57,7 @@ def test_the_broker_refuses_what_is_sent_all_the_same(
     assert not kafka.records("seen")
 
 
-def test_somebody_who_may_everything_is_offered_everything(kafka: EmbeddedBroker) -> None:
+def test_a_superuser_is_offered_every_action(kafka: EmbeddedBroker) -> None:
     kafka.create_topic("seen")
     with visiting(kafka.bootstrap) as person:
         person.log_in("root", "root")

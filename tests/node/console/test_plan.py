@@ -1,4 +1,4 @@
-"""What a declared state would change, looked at in the console."""
+"""Plans of declared states in the console."""
 
 from collections.abc import Iterator
 
@@ -21,9 +21,7 @@ def person(kafka: EmbeddedBroker) -> Iterator[Visitor]:
         yield visitor
 
 
-def test_differences_are_told_key_by_key_and_nothing_is_changed(
-    kafka: EmbeddedBroker, person: Visitor
-) -> None:
+def test_changes_are_shown_by_key_and_not_applied(kafka: EmbeddedBroker, person: Visitor) -> None:
     kafka.create_topic("orders", partitions=2, configs={"retention.ms": "500"})
     page = person.submit("/plan", text=STATE)
     assert page.status_code == 200
@@ -35,14 +33,14 @@ def test_differences_are_told_key_by_key_and_nothing_is_changed(
     assert "500" in person.get("/topics/orders/configs").text
 
 
-def test_a_file_is_taken_as_well(kafka: EmbeddedBroker, person: Visitor) -> None:
+def test_a_file_can_be_uploaded(kafka: EmbeddedBroker, person: Visitor) -> None:
     kafka.create_topic("orders", partitions=4, configs={"retention.ms": "1000"})
     page = person.post("/plan", data={"csrf": person.token("/plan")}, files={"file": ("state.yaml", STATE)})
     assert "No changes" in page.text
 
 
 @pytest.mark.parametrize(
-    ("text", "told"),
+    ("text", "message"),
     [
         ("", "Paste a declared state"),
         ("topics: [", "line"),
@@ -53,17 +51,15 @@ def test_a_file_is_taken_as_well(kafka: EmbeddedBroker, person: Visitor) -> None
         ("x" * 600_000, "at most"),
     ],
 )
-def test_what_is_no_state_is_told_with_its_line(person: Visitor, text: str, told: str) -> None:
+def test_an_invalid_state_is_reported_with_its_line(person: Visitor, text: str, message: str) -> None:
     data = {"csrf": person.token("/plan"), "text": text}
-    page = person.post("/plan", data=data, files={"file": b""})  # in parts, as browsers send it
+    page = person.post("/plan", data=data, files={"file": b""})  # multipart, as browsers send it
     assert page.status_code == 400
-    assert told in page.text
+    assert message in page.text
     assert "<script>:" not in page.text
 
 
-def test_secrets_of_the_consoles_machine_are_not_looked_up(
-    person: Visitor, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_secrets_of_the_consoles_host_are_not_read(person: Visitor, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HIDDEN_WORD", "do-not-tell")
     for tp in ("env: HIDDEN_WORD", "file: /etc/passwd"):
         state = f"users: {{alice: {{SCRAM-SHA-256: {{password: {{{tp}}}}}}}}}"
@@ -73,6 +69,6 @@ def test_secrets_of_the_consoles_machine_are_not_looked_up(
         assert "root:" not in page.text
 
 
-def test_a_preview_is_for_read_only_consoles_too(kafka: EmbeddedBroker) -> None:
+def test_read_only_consoles_offer_plans(kafka: EmbeddedBroker) -> None:
     with visiting(kafka.bootstrap, read_only=True) as person:
         assert person.submit("/plan", text=STATE).status_code == 200

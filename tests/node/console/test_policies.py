@@ -6,7 +6,7 @@ from barnabas.testing import EmbeddedBroker
 from support.consoles import visiting
 
 
-def test_brokers_without_policies_say_so(kafka: EmbeddedBroker) -> None:
+def test_brokers_without_policies(kafka: EmbeddedBroker) -> None:
     with visiting(kafka.bootstrap) as person:
         page = person.get("/policies").text
     assert "No broker has policies" in page
@@ -14,7 +14,7 @@ def test_brokers_without_policies_say_so(kafka: EmbeddedBroker) -> None:
     assert "barnabas policy test" not in page
 
 
-def test_the_policies_of_brokers_are_told(tmp_path: Path) -> None:
+def test_the_policies_of_brokers_are_listed(tmp_path: Path) -> None:
     rules = tmp_path / "rules.yaml"
     rules.write_text("topics:\n  - prefix: orders\n    partitions: {max: 4}\n")
     with EmbeddedBroker({"barnabas.policy.file": str(rules)}) as kafka, visiting(kafka.bootstrap) as person:

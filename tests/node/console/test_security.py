@@ -8,14 +8,14 @@ from support.consoles import Visitor, visiting
 
 
 def value_of(text: str, name: str, near: str) -> str:
-    """The value of the field of that name which has a word in it."""
+    """Return the value of the field with that name which contains `near`."""
     for found in re.findall(rf'name="{name}" value="([^"]+)"', text):
         if near in unescape(found):
             return unescape(found)
     raise AssertionError(text)
 
 
-def test_acls_are_made_filtered_and_removed(admin: Visitor) -> None:
+def test_acls_are_created_filtered_and_deleted(admin: Visitor) -> None:
     made = admin.submit(
         "/acls",
         principal="bob",
@@ -34,7 +34,7 @@ def test_acls_are_made_filtered_and_removed(admin: Visitor) -> None:
     assert "read\tallow" not in admin.get("/acls?q=bob").text
 
 
-def test_an_acl_that_cannot_be_is_explained(admin: Visitor) -> None:
+def test_an_invalid_acl_is_explained(admin: Visitor) -> None:
     assert "Choose at least one operation." in admin.submit("/acls", principal="bob", resource_name="t").text
     refused = admin.submit("/acls", principal="*", operation="write", resource_name="t")
     assert (refused.status_code, "writers have names" in refused.text) == (400, True)
@@ -42,14 +42,12 @@ def test_an_acl_that_cannot_be_is_explained(admin: Visitor) -> None:
     assert "No ACL was selected." in admin.submit("/acls/remove", "/acls").text
 
 
-def test_a_cluster_without_an_authorizer_says_so(kafka: EmbeddedBroker) -> None:
+def test_a_cluster_without_an_authorizer_is_reported(kafka: EmbeddedBroker) -> None:
     with visiting(kafka.bootstrap) as person:
         assert "This cluster has no authorizer" in person.get("/acls").text
 
 
-def test_a_user_that_is_made_can_log_in_and_one_that_is_removed_cannot(
-    admin: Visitor, cluster: EmbeddedBroker
-) -> None:
+def test_a_created_user_can_log_in_and_a_removed_one_cannot(admin: Visitor, cluster: EmbeddedBroker) -> None:
     fields = {"user": "erin", "password": "erin-secret", "again": "erin-secret", "mechanism": "SCRAM-SHA-256"}
     made = admin.submit("/users", **fields)
     assert "erin can log in by SCRAM-SHA-256" in made.text
@@ -60,14 +58,14 @@ def test_a_user_that_is_made_can_log_in_and_one_that_is_removed_cannot(
     assert "erin" not in cluster.client.admin.describe_user_scram_credentials()
 
 
-def test_a_password_is_long_and_typed_twice_alike_and_never_comes_back(admin: Visitor) -> None:
+def test_a_password_must_be_long_and_repeated_and_is_never_shown(admin: Visitor) -> None:
     short = admin.submit("/users", user="erin", password="kurz", again="kurz")
     assert ("at least 8 characters" in short.text, "kurz" in short.text) == (True, False)
     other = admin.submit("/users", user="erin", password="erin-secret", again="erin-Secret")
     assert ("The two passwords differ." in other.text, "erin-secret" in other.text) == (True, False)
 
 
-def test_quotas_are_set_and_taken_away(admin: Visitor, cluster: EmbeddedBroker) -> None:
+def test_quotas_are_set_and_removed(admin: Visitor, cluster: EmbeddedBroker) -> None:
     fields = {"user": "bob", "client-id": "*", "key": "producer_byte_rate", "value": "2097152"}
     assert (
         "every client-id, user bob: producer_byte_rate is set to 2.0 MiB/s."
@@ -81,7 +79,7 @@ def test_quotas_are_set_and_taken_away(admin: Visitor, cluster: EmbeddedBroker) 
     assert entity not in cluster.client.admin.describe_client_quotas()
 
 
-def test_a_quota_that_cannot_be_is_explained(admin: Visitor) -> None:
+def test_an_invalid_quota_is_explained(admin: Visitor) -> None:
     def answer(**fields: str) -> str:
         return admin.submit("/quotas", **fields).text
 
@@ -93,7 +91,7 @@ def test_a_quota_that_cannot_be_is_explained(admin: Visitor) -> None:
         assert admin.submit("/quotas/remove", "/quotas", limit=limit).status_code == 400
 
 
-def test_a_text_that_no_text_can_be_is_refused(admin: Visitor) -> None:
+def test_a_text_with_invalid_characters_is_rejected(admin: Visitor) -> None:
     part = b'--b\r\nContent-Disposition: form-data; name="%s"\r\n\r\n%s\r\n'
     form = part % (b"csrf", admin.token("/users").encode()) + part % (b"user", rb"\ud800") + b"--b--\r\n"
     headers = {"Content-Type": "multipart/form-data; boundary=b; charset=unicode_escape"}

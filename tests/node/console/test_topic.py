@@ -1,4 +1,4 @@
-"""The page of a topic: its partitions; more of them; its end."""
+"""The page of a topic: partitions, adding partitions, deletion."""
 
 import re
 
@@ -10,10 +10,10 @@ from barnabas.testing import EmbeddedBroker
 from barnabas.wire.acls import AclOperation
 from support.acls import allow
 from support.consoles import Visitor, visiting
-from support.rich_cluster import ORDERS
+from support.sample_cluster import ORDERS
 
 
-def test_partitions_are_told_with_offsets_and_sizes(kafka: EmbeddedBroker) -> None:
+def test_partitions_have_offsets_and_sizes(kafka: EmbeddedBroker) -> None:
     kafka.create_topic("t", partitions=2)
     for _ in range(5):
         kafka.produce("t", b"x" * 1000, partition=1)
@@ -24,19 +24,19 @@ def test_partitions_are_told_with_offsets_and_sizes(kafka: EmbeddedBroker) -> No
     assert 'href="/topics/t/messages?partition=1"' in page
 
 
-def test_the_page_of_a_topic_leads_to_its_groups_acls_and_history(alice: Visitor, admin: Visitor) -> None:
+def test_the_page_links_to_groups_acls_and_history(alice: Visitor, admin: Visitor) -> None:
     page = admin.get(f"/topics/{ORDERS}").text
     paths = [f"/topics/{ORDERS}/groups", f"/acls?topic={ORDERS}", f"/history/topic/{ORDERS}"]
     for path in paths:
         assert f'href="{path}"' in page
         assert admin.get(path).status_code == 200
-    page = alice.get(f"/topics/{ORDERS}").text  # who may not describe the cluster sees no ACLs, and no audit
+    page = alice.get(
+        f"/topics/{ORDERS}"
+    ).text  # without DESCRIBE on the cluster the page shows neither ACLs nor audit
     assert [f'href="{path}"' in page for path in paths] == [True, False, False]
 
 
-def test_the_groups_that_read_a_topic_are_listed_with_their_lags_in_it(
-    admin: Visitor, cluster: EmbeddedBroker
-) -> None:
+def test_groups_that_read_a_topic_are_listed_with_their_lags(admin: Visitor, cluster: EmbeddedBroker) -> None:
     cluster.client.groups.commit_offsets("elsewhere", {TopicPartition("web.clicks", 0): 1})
     cluster.client.groups.commit_offsets(
         "both", {TopicPartition(ORDERS, 0): 10, TopicPartition("web.clicks", 1): 0}
@@ -47,7 +47,7 @@ def test_the_groups_that_read_a_topic_are_listed_with_their_lags_in_it(
     assert "No group reads this topic." in admin.get("/topics/web.images/groups").text
 
 
-def test_groups_of_a_topic_are_checked_some_at_a_time(
+def test_groups_of_a_topic_are_checked_in_chunks(
     admin: Visitor, cluster: EmbeddedBroker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(topic_groups, "_GROUPS_MAX", 1)
@@ -61,7 +61,7 @@ def test_groups_of_a_topic_are_checked_some_at_a_time(
     assert len(found) == len(set(found))
 
 
-def test_acls_of_a_topic_are_those_that_apply_to_it(admin: Visitor, cluster: EmbeddedBroker) -> None:
+def test_acls_that_match_a_topic_are_listed(admin: Visitor, cluster: EmbeddedBroker) -> None:
     cluster.client.admin.create_acls(
         [allow(AclOperation.READ, name=name) for name in (ORDERS, "web.clicks", "*")]
     )
@@ -83,7 +83,7 @@ def test_a_name_that_is_too_long_for_kafka_is_not_found(kafka: EmbeddedBroker, p
         assert person.get(path + "x" * 32_768).status_code == 404
 
 
-def test_partitions_are_added_by_who_knows_what_that_does(kafka: EmbeddedBroker) -> None:
+def test_adding_partitions_must_be_confirmed(kafka: EmbeddedBroker) -> None:
     kafka.create_topic("t", partitions=2)
     with visiting(kafka.bootstrap) as person:
         page = person.submit("/topics/t/grow", total="4")
@@ -97,7 +97,7 @@ def test_partitions_are_added_by_who_knows_what_that_does(kafka: EmbeddedBroker)
         assert "4 partitions now" not in person.get("/topics/t").text
 
 
-def test_a_topic_is_deleted_by_who_types_its_name(kafka: EmbeddedBroker) -> None:
+def test_deleting_a_topic_requires_typing_its_name(kafka: EmbeddedBroker) -> None:
     kafka.create_topic("t")
     with visiting(kafka.bootstrap) as person:
         assert ">t</a>" in person.get("/topics").text
@@ -114,7 +114,7 @@ def test_a_topic_is_deleted_by_who_types_its_name(kafka: EmbeddedBroker) -> None
 @pytest.mark.parametrize(
     ("path", "fields"), [("grow", {"total": "9", "understood": "1"}), ("delete", {"typed": "t"})]
 )
-def test_a_read_only_console_offers_and_does_nothing(
+def test_a_read_only_console_neither_offers_nor_accepts_changes(
     kafka: EmbeddedBroker, path: str, fields: dict[str, str]
 ) -> None:
     kafka.create_topic("t")

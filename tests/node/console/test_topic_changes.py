@@ -37,7 +37,7 @@ def test_a_topic_is_created_with_configs(kafka: EmbeddedBroker, person: Visitor)
 
 
 @pytest.mark.parametrize(
-    ("fields", "told"),
+    ("fields", "expected"),
     [
         ({"name": ""}, "name-error"),
         ({"name": "a b"}, "name-error"),
@@ -49,18 +49,18 @@ def test_a_topic_is_created_with_configs(kafka: EmbeddedBroker, person: Visitor)
         ({"name": "n", "configs": "no.such=1"}, "configs-error"),
     ],
 )
-def test_a_refusal_stands_beside_its_field(
-    kafka: EmbeddedBroker, person: Visitor, fields: dict[str, str], told: str
+def test_an_error_is_shown_beside_its_field(
+    kafka: EmbeddedBroker, person: Visitor, fields: dict[str, str], expected: str
 ) -> None:
     kafka.create_topic("t")
     page = person.submit("/new-topic", **fields)
     assert page.status_code == 400
-    assert f'id="{told}"' in page.text
+    assert f'id="{expected}"' in page.text
     assert 'aria-invalid="true"' in page.text
     assert person.get("/topics/n").status_code == 404
 
 
-def test_what_a_policy_refuses_is_told_in_its_words(tmp_path: Path) -> None:
+def test_a_policy_violation_has_the_policys_message(tmp_path: Path) -> None:
     rules = tmp_path / "rules.yaml"
     rules.write_text(RULES)
     with EmbeddedBroker({"barnabas.policy.file": str(rules)}) as kafka, visiting(kafka.bootstrap) as person:
@@ -76,7 +76,7 @@ def test_what_a_policy_refuses_is_told_in_its_words(tmp_path: Path) -> None:
         assert "POLICY_VIOLATION" in page.text
 
 
-def test_a_config_is_changed_after_the_difference_was_seen(kafka: EmbeddedBroker, person: Visitor) -> None:
+def test_a_config_change_is_previewed(kafka: EmbeddedBroker, person: Visitor) -> None:
     kafka.create_topic("t")
     path = "/topics/t/configs/alter"
     form = person.get(f"{path}?key=retention.ms&key=cleanup.policy").text
@@ -101,7 +101,7 @@ def test_a_config_is_changed_after_the_difference_was_seen(kafka: EmbeddedBroker
     assert "set for this topic" not in person.submit(path, "/", **fields).text
 
 
-def test_a_difference_that_is_no_longer_true_is_shown_again(kafka: EmbeddedBroker, person: Visitor) -> None:
+def test_a_stale_preview_is_shown_again(kafka: EmbeddedBroker, person: Visitor) -> None:
     kafka.create_topic("t", configs={"retention.ms": "5"})
     fields = {"key": "retention.ms", "value:retention.ms": "7", "was:retention.ms": "6", "confirmed": "1"}
     page = person.submit("/topics/t/configs/alter", "/", **fields)
@@ -110,23 +110,23 @@ def test_a_difference_that_is_no_longer_true_is_shown_again(kafka: EmbeddedBroke
 
 
 @pytest.mark.parametrize(
-    ("fields", "told"),
+    ("fields", "expected"),
     [
         ({"key": "retention.ms", "value:retention.ms": "604800000"}, "Nothing would change"),
         ({"key": "retention.ms", "value:retention.ms": "soon"}, 'id="value:retention.ms-error"'),
         ({"key": "no.such", "value:no.such": "1"}, "There is no config"),
     ],
 )
-def test_what_cannot_be_changed_is_said(
-    kafka: EmbeddedBroker, person: Visitor, fields: dict[str, str], told: str
+def test_invalid_changes_are_explained(
+    kafka: EmbeddedBroker, person: Visitor, fields: dict[str, str], expected: str
 ) -> None:
     kafka.create_topic("t")
     page = person.submit("/topics/t/configs/alter", "/", **fields)
     assert page.status_code == 400
-    assert told in page.text
+    assert expected in page.text
 
 
-def test_a_record_is_produced_by_hand(kafka: EmbeddedBroker, person: Visitor) -> None:
+def test_a_record_is_produced(kafka: EmbeddedBroker, person: Visitor) -> None:
     kafka.create_topic("t", partitions=2)
     fields = {
         "key": "00ff",
@@ -151,7 +151,7 @@ def test_a_record_is_produced_by_hand(kafka: EmbeddedBroker, person: Visitor) ->
 
 
 @pytest.mark.parametrize(
-    ("fields", "told"),
+    ("fields", "expected"),
     [
         ({"key": "zz", "key_form": "hex"}, "key-error"),
         ({"value": "{", "value_form": "json"}, "value-error"),
@@ -160,18 +160,18 @@ def test_a_record_is_produced_by_hand(kafka: EmbeddedBroker, person: Visitor) ->
         ({"partition": "9"}, "partition-error"),
     ],
 )
-def test_a_record_that_cannot_be_is_told_beside_its_field(
-    kafka: EmbeddedBroker, person: Visitor, fields: dict[str, str], told: str
+def test_an_invalid_record_is_reported_beside_its_field(
+    kafka: EmbeddedBroker, person: Visitor, fields: dict[str, str], expected: str
 ) -> None:
     kafka.create_topic("t")
     page = person.submit("/topics/t/produce", **fields)
     assert page.status_code == 400
-    assert f'id="{told}"' in page.text
+    assert f'id="{expected}"' in page.text
     assert not kafka.records("t")
 
 
 @pytest.mark.kafka_settings({"message.max.bytes": "1000"})
-def test_what_the_broker_does_not_take_is_told(kafka: EmbeddedBroker, person: Visitor) -> None:
+def test_a_produce_error_of_the_broker_is_reported(kafka: EmbeddedBroker, person: Visitor) -> None:
     kafka.create_topic("t")
     page = person.submit("/topics/t/produce", value="x" * 5000)
     assert page.status_code == 400
@@ -192,7 +192,7 @@ LONG = "x" * 40_000
         ("/brokers/1", {"key": "log.retention.ms", "way": "set", "value": "é" * 16_384}),
     ],
 )
-def test_what_no_string_of_kafka_can_hold_is_told_in_a_sentence(
+def test_text_too_long_for_a_kafka_string_is_explained(
     person: Visitor, path: str, fields: dict[str, str]
 ) -> None:
     page = person.submit(path, **fields)
@@ -201,7 +201,7 @@ def test_what_no_string_of_kafka_can_hold_is_told_in_a_sentence(
     assert len(page.text) < 100_000
 
 
-def test_records_and_states_may_be_longer(kafka: EmbeddedBroker, person: Visitor) -> None:
+def test_records_and_states_may_be_longer_than_kafka_strings(kafka: EmbeddedBroker, person: Visitor) -> None:
     kafka.create_topic("orders")
     page = person.submit("/topics/orders/produce", value=LONG, key=LONG, headers=f"h: {LONG}")
     assert "Written to partition 0" in page.text

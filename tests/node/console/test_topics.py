@@ -22,7 +22,7 @@ def test_topics_are_searched_sorted_and_paged_on_the_server(kafka: EmbeddedBroke
         assert "No topic has “none”" in person.get("/topics?q=none").text
 
 
-def test_the_topics_of_a_page_are_told_with_their_sizes(kafka: EmbeddedBroker) -> None:
+def test_topics_of_a_page_have_their_sizes(kafka: EmbeddedBroker) -> None:
     kafka.create_topic("empty")
     kafka.create_topic("large", partitions=2)
     for partition in (0, 1):

@@ -1,4 +1,4 @@
-"""Deleted topics in the console: listed, brought back, purged."""
+"""Deleted topics in the console: listed, undeleted, purged."""
 
 import re
 
@@ -25,13 +25,13 @@ def delete(kafka: EmbeddedBroker, name: str = "t", *values: bytes) -> None:
 
 
 def page_of(person: Visitor, name: str = "t") -> str:
-    """The address of a deleted topic's page."""
+    """Return the path of a deleted topic's page."""
     found = re.search(rf'href="(/trash/[^"]+)">{name}</a>', person.get("/trash").text)
     assert found is not None
     return found[1]
 
 
-def test_a_deleted_topic_is_listed_with_when_and_by_whom(kafka: EmbeddedBroker) -> None:
+def test_a_deleted_topic_is_listed_with_time_and_principal(kafka: EmbeddedBroker) -> None:
     with visiting(kafka.bootstrap) as person:
         assert "There are no deleted topics" in person.get("/trash").text
         assert 'href="/trash"' in person.get("/").text
@@ -46,7 +46,7 @@ def test_a_deleted_topic_is_listed_with_when_and_by_whom(kafka: EmbeddedBroker) 
         assert re.findall(r'href="/trash/[^"]+">(\w+)</a>', piece) == ["other"]
 
 
-def test_a_topic_is_brought_back_with_its_records_and_offsets(kafka: EmbeddedBroker) -> None:
+def test_a_topic_is_undeleted_with_records_and_offsets(kafka: EmbeddedBroker) -> None:
     kafka.create_topic("t", partitions=2)
     kafka.produce("t", b"kept", partition=1)
     kafka.client.groups.commit_offsets("readers", {TopicPartition("t", 1): 1})
@@ -60,7 +60,7 @@ def test_a_topic_is_brought_back_with_its_records_and_offsets(kafka: EmbeddedBro
         assert person.get(path).status_code == 404
 
 
-def test_a_topic_whose_name_is_in_use_gets_another(kafka: EmbeddedBroker) -> None:
+def test_a_topic_whose_name_is_in_use_is_undeleted_under_another(kafka: EmbeddedBroker) -> None:
     delete(kafka, "t", b"old")
     kafka.create_topic("t")
     with visiting(kafka.bootstrap) as person:
@@ -74,7 +74,7 @@ def test_a_topic_whose_name_is_in_use_gets_another(kafka: EmbeddedBroker) -> Non
         assert "old" in person.get("/topics/t.old/messages").text
 
 
-def test_a_topic_is_purged_when_its_name_is_typed(kafka: EmbeddedBroker) -> None:
+def test_purging_a_topic_requires_typing_its_name(kafka: EmbeddedBroker) -> None:
     delete(kafka)
     with visiting(kafka.bootstrap) as person:
         path = page_of(person)
@@ -89,7 +89,7 @@ def test_a_topic_is_purged_when_its_name_is_typed(kafka: EmbeddedBroker) -> None
         assert kafka.client.admin.describe_trash() == []
 
 
-def test_the_page_to_delete_a_topic_says_how_it_can_be_brought_back(kafka: EmbeddedBroker) -> None:
+def test_the_deletion_page_explains_undelete(kafka: EmbeddedBroker) -> None:
     kafka.create_topic("t")
     with visiting(kafka.bootstrap) as person:
         text = person.get("/topics/t/delete").text
@@ -99,7 +99,7 @@ def test_the_page_to_delete_a_topic_says_how_it_can_be_brought_back(kafka: Embed
 
 
 @pytest.mark.kafka_settings({"barnabas.trash.retention.ms": "0"})
-def test_where_nothing_is_kept_the_pages_say_so(kafka: EmbeddedBroker) -> None:
+def test_pages_report_that_trash_is_disabled(kafka: EmbeddedBroker) -> None:
     kafka.create_topic("t")
     with visiting(kafka.bootstrap) as person:
         assert "cannot be restored" in person.get("/topics/t/delete").text
@@ -108,7 +108,7 @@ def test_where_nothing_is_kept_the_pages_say_so(kafka: EmbeddedBroker) -> None:
 
 
 @pytest.mark.kafka_settings({"barnabas.trash.retention.bytes": "1048576"})
-def test_the_limit_in_bytes_is_told(kafka: EmbeddedBroker) -> None:
+def test_the_trash_size_limit_is_shown(kafka: EmbeddedBroker) -> None:
     with visiting(kafka.bootstrap) as person:
         assert "take more than 1.0 MiB" in person.get("/trash").text
 
@@ -136,7 +136,7 @@ def test_a_form_without_the_token_changes_nothing(kafka: EmbeddedBroker, action:
 
 @users
 @pytest.mark.kafka_settings(AUTHORIZER)
-def test_what_a_reader_may_not_do_to_deleted_topics_the_broker_refuses(kafka: EmbeddedBroker) -> None:
+def test_the_broker_rejects_unauthorized_changes_of_deleted_topics(kafka: EmbeddedBroker) -> None:
     kafka.client.admin.create_acls([allow(AclOperation.READ, name="seen")])
     delete(kafka, "seen")
     delete(kafka, "secret.topic")
@@ -153,7 +153,7 @@ def test_what_a_reader_may_not_do_to_deleted_topics_the_broker_refuses(kafka: Em
     assert len(kafka.client.admin.describe_trash()) == 2
 
 
-def test_a_deleted_topic_that_is_not_there_is_not_found(kafka: EmbeddedBroker) -> None:
+def test_an_unknown_deleted_topic_is_not_found(kafka: EmbeddedBroker) -> None:
     with visiting(kafka.bootstrap) as person:
         assert person.get("/trash/AAAAAAAAAAAAAAAAAAAAAA").status_code == 404
         assert person.get("/trash/..%2F..").status_code == 404

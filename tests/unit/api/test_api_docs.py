@@ -1,4 +1,4 @@
-"""docs/apis.md says what is served, and every handler's module says the truth about itself."""
+"""docs/apis.md is up to date, and the docstring of every handler's module is true."""
 
 import ast
 import importlib.util
@@ -42,7 +42,9 @@ def test_the_page_of_apis_is_up_to_date(generator: ModuleType) -> None:
 
 
 @pytest.mark.parametrize("spec", SPECS, ids=name_of)
-def test_a_module_begins_with_its_apis_name_key_and_versions(generator: ModuleType, spec: ApiSpec) -> None:
+def test_a_module_docstring_starts_with_its_apis_name_key_and_versions(
+    generator: ModuleType, spec: ApiSpec
+) -> None:
     text = generator.text_of(spec)
     assert (text.name, text.api_key, text.first, text.last) == (spec.name, spec.api_key, *spec.versions)
     assert text.summary.endswith(".")
@@ -56,14 +58,14 @@ def test_a_module_is_named_after_its_api(spec: ApiSpec) -> None:
 
 
 @pytest.mark.parametrize("spec", SPECS, ids=name_of)
-def test_notes_speak_of_versions_that_are_served(generator: ModuleType, spec: ApiSpec) -> None:
+def test_notes_mention_served_versions_only(generator: ModuleType, spec: ApiSpec) -> None:
     noted = [int(match) for note in generator.text_of(spec).notes for match in re.findall(r"^v(\d+): ", note)]
     assert noted == sorted(set(noted))
     assert all(version in spec.versions for version in noted)
 
 
 @pytest.mark.parametrize("spec", SPECS, ids=name_of)
-def test_every_error_that_a_module_raises_by_name_is_among_those_it_lists(spec: ApiSpec) -> None:
+def test_every_error_that_a_module_raises_by_name_is_listed_in_its_docstring(spec: ApiSpec) -> None:
     module = module_of(spec)
     raised = {
         node.attr

@@ -1,6 +1,6 @@
-"""What each API asks for: with exactly that permission it is allowed, without it it is refused with Kafka's error.
+"""Permissions of each API: exactly one permission is required, and without it the error is Kafka's.
 
-The same is asked of Apache Kafka itself in tests/differential/test_authorization.py.
+The same is compared with Apache Kafka in tests/differential/test_authorization.py.
 """
 
 from collections.abc import Iterator
@@ -110,7 +110,7 @@ from support.nodes import APIS, RunningNode, running_node
 from support.offsets import commit_topics
 from support.transactions import ending, marker
 
-#: What everybody may ask: what is not for everybody is left out of the answer, or was never secret.
+#: APIs without a permission: unauthorized parts are omitted from the response, or it has no secrets.
 OPEN = {"ApiVersions", "DescribeCluster", "DescribeTrash", "ListGroups", "ListTransactions"} | {
     "GetTelemetrySubscriptions",
     "PushTelemetry",
@@ -384,7 +384,7 @@ def binding(permission: Permission) -> AclBinding:
 
 
 def codes(struct: Struct) -> Iterator[int]:
-    """Every error code in an answer."""
+    """Return every error code in a response."""
     for field in struct.FIELDS:
         value = getattr(struct, field.name)
         if field.name == "error_code":
@@ -395,7 +395,7 @@ def codes(struct: Struct) -> Iterator[int]:
 
 
 async def permit(running: RunningNode, *permissions: Permission) -> None:
-    """Alice may do this and nothing else."""
+    """Give Alice these permissions only."""
     await running.node.metadata.write(lambda image: decide_delete_acls(image.acls, [AclFilter()]))
     bindings = [binding(permission) for permission in permissions]
     await running.node.metadata.write(lambda image: decide_create_acls(image.acls, bindings))
@@ -404,7 +404,7 @@ async def permit(running: RunningNode, *permissions: Permission) -> None:
 
 
 async def make_group(running: RunningNode) -> None:
-    """Group t, which has committed an offset."""
+    """Create group t with a committed offset."""
     await permit(running, (Op.READ, GROUP), (Op.READ, TOPIC))
     await running.create(new_topic("__consumer_offsets"))
     request = OffsetCommitRequest("t", topics=commit_topics({"t": {0: 5}}))
@@ -413,7 +413,7 @@ async def make_group(running: RunningNode) -> None:
 
 
 async def refused(running: RunningNode, rule: Rule) -> set[ErrorCode]:
-    """The authorization errors in the answer to Alice."""
+    """Return the authorization errors in Alice's response."""
     answer = await running.ask(rule.request, rule.version)
     return {
         ErrorCode(code) for code in codes(answer) if ErrorCode(code).name.endswith("AUTHORIZATION_FAILED")
@@ -421,7 +421,7 @@ async def refused(running: RunningNode, rule: Rule) -> set[ErrorCode]:
 
 
 def audited_refusals(running: RunningNode) -> set[ErrorCode]:
-    """What the audit says that Alice may not."""
+    """Return Alice's authorization errors in the audit."""
     records = running.node.image.audit.values()
     return {
         ErrorCode[each.error]
@@ -436,15 +436,15 @@ def test_every_api_has_a_rule_or_is_open() -> None:
 
 
 @pytest.mark.parametrize("rule", RULES, ids=label)
-def test_each_of_the_permissions_is_enough_and_no_other_one(tmp_path: Path, rule: Rule) -> None:
+def test_each_required_permission_is_sufficient_and_no_other_is(tmp_path: Path, rule: Rule) -> None:
     @on_loop
     async def scenario() -> None:
         async with running_node(tmp_path, audited=True, **AUTHORIZED) as running:
             running.connection.principal = ALICE
-            if isinstance(rule.request, OffsetDeleteRequest):  # a group that is not there has no partitions
+            if isinstance(rule.request, OffsetDeleteRequest):  # a group that does not exist has no partitions
                 await make_group(running)
             await permit(running, *rule.granted)
-            assert await refused(running, rule.in_earnest) == {rule.code}
+            assert await refused(running, rule.without_validate_only) == {rule.code}
             is_audited = APIS[rule.request.API_KEY].audit is not None
             assert audited_refusals(running) == ({rule.code} if is_audited else set())
             for permission in EVERY_PERMISSION:
@@ -456,7 +456,7 @@ def test_each_of_the_permissions_is_enough_and_no_other_one(tmp_path: Path, rule
 
 
 @on_loop
-async def test_the_answer_on_all_topics_shows_each_principal_what_it_may_see_now(tmp_path: Path) -> None:
+async def test_the_response_on_all_topics_has_each_principals_authorized_topics(tmp_path: Path) -> None:
     async with running_node(tmp_path, **AUTHORIZED) as running:
 
         async def seen_by(principal: str) -> list[str]:
@@ -485,7 +485,7 @@ async def test_the_answer_on_all_topics_shows_each_principal_what_it_may_see_now
         (ResourceType.DELEGATION_TOKEN, ErrorCode.DELEGATION_TOKEN_AUTHORIZATION_FAILED),
     ],
 )
-def test_a_refusal_has_the_code_of_its_resource_type_and_says_what_is_needed(
+def test_an_authorization_error_has_its_resource_types_code_and_names_the_permission(
     resource_type: ResourceType, code: ErrorCode
 ) -> None:
     error = authorization.authorization_error(Op.ALTER, resource_type, "name")

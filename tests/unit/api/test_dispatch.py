@@ -73,7 +73,7 @@ def refused(node: RunningNode, frame: bytes) -> RequestRejectedError:
 
 
 def with_handler(node: RunningNode, api_key: int, handle: Handle) -> None:
-    """Serve one API by another handler."""
+    """Replace one API's handler."""
     node.node.apis = {**node.node.apis, api_key: replace(APIS[api_key], handle=handle)}
 
 
@@ -82,7 +82,7 @@ def with_handler(node: RunningNode, api_key: int, handle: Handle) -> None:
 
 @pytest.mark.parametrize("client_id", [None, "", "some client", "ü"])
 @pytest.mark.parametrize("version", [0, 8, 9, 13])
-def test_a_header_is_read_with_its_client_id(client_id: str | None, version: int) -> None:
+def test_a_header_is_decoded_with_its_client_id(client_id: str | None, version: int) -> None:
     frame = frame_of(MetadataRequest(topics=[]), version, correlation_id=99, client_id=client_id)
     header = read_header(frame, APIS)
     assert header[:4] == (3, version, 99, client_id)
@@ -107,7 +107,7 @@ def test_tagged_fields_of_a_flexible_header_are_skipped() -> None:
         struct.pack(">hhih", 3, 9, 1, -1) + b"\xff\xff\xff\xff\xff\xff",
     ],
 )
-def test_a_header_that_cannot_be_read_closes_without_an_answer(frame: bytes) -> None:
+def test_an_invalid_header_closes_the_connection(frame: bytes) -> None:
     with pytest.raises(RequestRejectedError, match="a request header cannot be read") as raised:
         read_header(memoryview(frame), APIS)
     assert raised.value.answer is None
@@ -128,7 +128,7 @@ def test_a_header_that_cannot_be_read_closes_without_an_answer(frame: bytes) -> 
         (0, 2, "Produce version 2 is not served: versions 3 to 13 are"),
     ],
 )
-def test_what_is_not_served_is_answered_so_and_closes(
+def test_an_unsupported_version_gets_an_error_and_closes(
     tmp_path: Path, api_key: int, version: int, reason: str
 ) -> None:
     @on_loop
@@ -143,7 +143,7 @@ def test_what_is_not_served_is_answered_so_and_closes(
 
 
 @pytest.mark.parametrize("version", [5, 100, 2**15 - 1, -1])
-def test_api_versions_of_a_version_unknown_is_answered_at_version_0_with_the_table(
+def test_an_unknown_version_of_api_versions_is_answered_in_version_0_with_the_table(
     tmp_path: Path, version: int
 ) -> None:
     @on_loop
@@ -158,14 +158,14 @@ def test_api_versions_of_a_version_unknown_is_answered_at_version_0_with_the_tab
             assert {api.api_key: api.max_version for api in response.api_keys} == {
                 key: spec.versions.last
                 for key, spec in APIS.items()
-                if is_kafka_api(key) and key not in (71, 72)  # nothing consumes client telemetry
+                if is_kafka_api(key) and key not in (71, 72)  # client telemetry has no receiver here
             }
 
     scenario()
 
 
 @pytest.mark.parametrize("version", range(5))
-def test_api_versions_names_what_is_served_at_every_version(tmp_path: Path, version: int) -> None:
+def test_api_versions_returns_served_apis_in_every_version(tmp_path: Path, version: int) -> None:
     @on_loop
     async def scenario() -> None:
         async with running_node(tmp_path) as node:
@@ -184,7 +184,7 @@ def test_api_versions_names_what_is_served_at_every_version(tmp_path: Path, vers
 
 
 @pytest.mark.parametrize("api_key", APIS)
-def test_a_body_that_is_cut_short_closes_without_an_answer(tmp_path: Path, api_key: int) -> None:
+def test_a_truncated_body_closes_the_connection(tmp_path: Path, api_key: int) -> None:
     @on_loop
     async def scenario() -> None:
         async with running_node(tmp_path) as node:
@@ -202,7 +202,7 @@ def test_a_body_that_is_cut_short_closes_without_an_answer(tmp_path: Path, api_k
 
 @settings(max_examples=300)
 @given(data=st.data())
-def test_no_bytes_at_all_make_parsing_fail_otherwise_than_by_refusing(data: st.DataObject) -> None:
+def test_arbitrary_bytes_raise_only_decode_errors(data: st.DataObject) -> None:
     api_key = data.draw(st.sampled_from(sorted(APIS)))
     spec = APIS[api_key]
     version = data.draw(st.integers(spec.versions.first, spec.versions.last))
@@ -221,7 +221,7 @@ class _Counter:
 
 
 @on_loop
-async def test_produced_records_are_a_view_of_the_frame_and_all_else_is_a_copy(tmp_path: Path) -> None:
+async def test_produced_records_are_a_view_of_the_frame_and_other_data_is_copied(tmp_path: Path) -> None:
     async with running_node(tmp_path) as node:
         data = PartitionProduceData(index=0, records=bytes(batch(b"a")))
         request = ProduceRequest(acks=1, topic_data=[TopicProduceData(name="t", partition_data=[data])])
@@ -240,7 +240,7 @@ async def test_produced_records_are_a_view_of_the_frame_and_all_else_is_a_copy(t
 
 
 @on_loop
-async def test_each_request_that_is_parsed_counts_on_its_connection(tmp_path: Path) -> None:
+async def test_parsed_requests_are_counted_on_their_connection(tmp_path: Path) -> None:
     async with running_node(tmp_path) as node:
         for _ in range(3):
             await node.ask(MetadataRequest(topics=[]))
@@ -252,7 +252,7 @@ async def test_each_request_that_is_parsed_counts_on_its_connection(tmp_path: Pa
 
 
 @on_loop
-async def test_an_error_of_a_handler_is_refused_in_the_apis_own_way_and_counted(tmp_path: Path) -> None:
+async def test_an_error_of_a_handler_is_answered_in_the_apis_format_and_counted(tmp_path: Path) -> None:
     async def handle(context: RequestContext, request: CreateTopicsRequest) -> CreateTopicsResponse:
         raise KafkaError(ErrorCode.INVALID_REQUEST, "not like this")
 
@@ -270,9 +270,7 @@ async def test_an_error_of_a_handler_is_refused_in_the_apis_own_way_and_counted(
 
 
 @pytest.mark.parametrize("fault", [ZeroDivisionError("x"), AssertionError("y"), KeyError("z")])
-def test_a_crash_of_a_handler_answers_unknown_server_error_and_is_counted(
-    tmp_path: Path, fault: Exception
-) -> None:
+def test_a_crash_of_a_handler_is_unknown_server_error_and_counted(tmp_path: Path, fault: Exception) -> None:
     async def handle(context: RequestContext, request: MetadataRequest) -> MetadataResponse:
         raise fault
 
@@ -289,7 +287,7 @@ def test_a_crash_of_a_handler_answers_unknown_server_error_and_is_counted(
 
 
 @on_loop
-async def test_an_answer_that_does_not_fit_its_fields_is_a_crash_that_is_answered(tmp_path: Path) -> None:
+async def test_a_response_that_cannot_be_encoded_is_unknown_server_error(tmp_path: Path) -> None:
     async def handle(context: RequestContext, request: CreateTopicsRequest) -> CreateTopicsResponse:
         return CreateTopicsResponse(topics=[CreatableTopicResult(name="x" * 40_000)])
 
@@ -301,7 +299,7 @@ async def test_an_answer_that_does_not_fit_its_fields_is_a_crash_that_is_answere
 
 
 @on_loop
-async def test_the_audit_is_told_once_of_a_request_whose_answer_cannot_be_encoded(
+async def test_a_request_whose_response_cannot_be_encoded_is_audited_once(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async def handle(context: RequestContext, request: CreateTopicsRequest) -> CreateTopicsResponse:
@@ -322,7 +320,7 @@ async def test_the_audit_is_told_once_of_a_request_whose_answer_cannot_be_encode
 
 
 @on_loop
-async def test_a_cancelled_request_is_not_answered(tmp_path: Path) -> None:
+async def test_a_cancelled_request_gets_no_response(tmp_path: Path) -> None:
     async with running_node(tmp_path) as node:
         await node.create(new_topic("t"))
         topics = [FetchTopic(topic="t", partitions=[FetchPartition(partition=0, partition_max_bytes=9)])]
@@ -336,7 +334,7 @@ async def test_a_cancelled_request_is_not_answered(tmp_path: Path) -> None:
 
 
 @on_loop
-async def test_an_interceptor_stands_in_for_every_handler_the_short_way_included(tmp_path: Path) -> None:
+async def test_an_interceptor_replaces_every_handler_including_fast_paths(tmp_path: Path) -> None:
     async with running_node(tmp_path) as node:
         await node.create(new_topic("t"))
         asked: list[str] = []
@@ -368,14 +366,14 @@ def context_for(api_key: int, version: int) -> RequestContext:
 
 
 @pytest.mark.parametrize("api_key", APIS)
-def test_every_answer_says_its_size_and_whose_it_is(api_key: int) -> None:
+def test_every_response_has_its_size_and_correlation_id(api_key: int) -> None:
     spec = APIS[api_key]
     for version in range(spec.versions.first, spec.versions.last + 1):
         parts = encode_response(context_for(api_key, version), spec.response())
         assert response_of(spec.response, version, b"".join(parts)) == spec.response()
 
 
-def test_api_versions_answers_keep_the_old_header_at_every_version() -> None:
+def test_api_versions_responses_keep_the_old_header_in_every_version() -> None:
     for version in range(5):
         [answer] = encode_response(context_for(18, version), ApiVersionsResponse(error_code=5))
         assert bytes(answer[8:10]) == b"\0\x05"
@@ -388,7 +386,7 @@ def test_an_encoded_body_is_sent_as_it_is() -> None:
     assert b"".join(parts) == struct.pack(">iiB", 5 + len(body), 7, 0) + body
 
 
-def test_record_data_stands_uncopied_in_an_answer() -> None:
+def test_record_data_is_not_copied_into_a_response() -> None:
     records = memoryview(bytearray(b"records of a log"))
     data = PartitionData(partition_index=0, records=records)
     topic = FetchableTopicResponse(topic="t", partitions=[data])
@@ -403,7 +401,7 @@ def test_record_data_stands_uncopied_in_an_answer() -> None:
 
 
 @on_loop
-async def test_a_request_that_took_the_fast_path_is_counted(tmp_path: Path) -> None:
+async def test_a_request_on_the_fast_path_is_counted(tmp_path: Path) -> None:
     async with running_node(tmp_path) as node:
         await node.create(new_topic("t"))
         data = PartitionProduceData(index=0, records=bytes(batch(b"a")))
@@ -415,7 +413,7 @@ async def test_a_request_that_took_the_fast_path_is_counted(tmp_path: Path) -> N
 
 
 @on_loop
-async def test_a_fault_in_a_fast_path_is_answered_like_any_other(
+async def test_an_error_on_a_fast_path_is_answered_like_any_other(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async with running_node(tmp_path) as node:
@@ -442,7 +440,7 @@ def metadata_request_of_many() -> bytes:
 
 
 @on_loop
-async def test_a_large_request_of_few_elements_is_read_where_it_arrives(tmp_path: Path) -> None:
+async def test_a_large_request_of_few_elements_is_decoded_on_the_loop(tmp_path: Path) -> None:
     async with running_node(tmp_path) as node:
         frame = memoryview(bytearray(metadata_request_of(4 * LARGE_REQUEST_BYTES)))
         context, request = node.dispatcher.parse(frame, node.connection)
@@ -451,7 +449,7 @@ async def test_a_large_request_of_few_elements_is_read_where_it_arrives(tmp_path
 
 
 @on_loop
-async def test_a_large_request_is_read_and_the_collector_works_again_afterwards(tmp_path: Path) -> None:
+async def test_a_large_request_is_decoded_and_garbage_collection_resumes(tmp_path: Path) -> None:
     async with running_node(tmp_path) as node:
         frame = metadata_request_of_many()
         request = undecoded(node, frame).decode()
@@ -461,7 +459,7 @@ async def test_a_large_request_is_read_and_the_collector_works_again_afterwards(
 
 
 @on_loop
-async def test_a_large_request_that_cannot_be_read_is_not_answered_and_its_connection_closes(
+async def test_a_large_invalid_request_closes_its_connection(
     tmp_path: Path,
 ) -> None:
     async with running_node(tmp_path) as node:
@@ -473,7 +471,7 @@ async def test_a_large_request_that_cannot_be_read_is_not_answered_and_its_conne
 
 
 @on_loop
-async def test_a_request_without_records_that_would_hold_everybody_up_is_refused_unread(
+async def test_a_large_request_without_records_is_rejected_without_decoding(
     tmp_path: Path,
 ) -> None:
     async with running_node(tmp_path) as node:
@@ -483,7 +481,7 @@ async def test_a_request_without_records_that_would_hold_everybody_up_is_refused
 
 
 @on_loop
-async def test_a_request_of_too_many_elements_is_refused_however_short_they_are(tmp_path: Path) -> None:
+async def test_a_request_of_too_many_elements_is_rejected_whatever_their_size(tmp_path: Path) -> None:
     async with running_node(tmp_path) as node:
         names = [MetadataRequestTopic(name="")] * (REQUEST_ELEMENTS_MAX + 1)
         with pytest.raises(DecodeError, match=f"more than {REQUEST_ELEMENTS_MAX} elements"):

@@ -1,4 +1,4 @@
-"""Answers on all topics name the audit topic to our own clients alone."""
+"""Responses on all topics include the audit topic for Barnabas's own clients only."""
 
 from pathlib import Path
 
@@ -43,14 +43,14 @@ async def in_config_resources(node: RunningNode) -> set[str]:
     ("software", "listed"),
     [("apache-kafka-java", {"orders"}), (OWN_SOFTWARE, {"orders", AUDIT_TOPIC})],
 )
-def test_all_topics_are_those_that_the_client_knows_of(
+def test_all_topics_are_those_that_the_client_supports(
     tmp_path: Path, software: str, listed: set[str]
 ) -> None:
     @on_loop
     async def scenario() -> None:
         async with running_node(tmp_path) as node:
             await node.create(new_topic("orders"), new_topic(AUDIT_TOPIC))
-            for each in ("another", software):  # what is kept of an answer is not for the other
+            for each in ("another", software):  # a cached response must not serve the other client
                 node.connection.client_software_name = each
                 await in_metadata(node)
             assert await in_metadata(node) == listed
@@ -70,7 +70,7 @@ async def test_a_request_that_names_the_audit_topic_finds_it(tmp_path: Path) -> 
 
 
 @on_loop
-async def test_an_expression_does_not_match_the_audit_topic(tmp_path: Path) -> None:
+async def test_a_regex_does_not_match_the_audit_topic(tmp_path: Path) -> None:
     async with running_node(tmp_path) as node:
         await node.create(new_topic("orders"), new_topic(AUDIT_TOPIC))
         await find_coordinator(node)

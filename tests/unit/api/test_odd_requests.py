@@ -1,4 +1,4 @@
-"""Requests that no sensible client sends get the answers that Apache Kafka gives; found by the differential test."""
+"""Unusual requests get the same responses as from Apache Kafka; found by the differential test."""
 
 from pathlib import Path
 from typing import Any
@@ -43,7 +43,7 @@ UNKNOWN_ID = b"u" * 16
 
 
 def producing(*partitions: tuple[str, bytes], acks: int = -1) -> ProduceRequest:
-    """A batch for partition 0 of each topic."""
+    """Build a batch for partition 0 of each topic."""
     topics = [
         TopicProduceData(name=name, partition_data=[PartitionProduceData(0, r)]) for name, r in partitions
     ]
@@ -51,14 +51,14 @@ def producing(*partitions: tuple[str, bytes], acks: int = -1) -> ProduceRequest:
 
 
 async def produced(node: RunningNode, request: ProduceRequest) -> list[tuple[str, int]]:
-    """(error, log start offset) of each partition."""
+    """Return (error, log start offset) of each partition."""
     response = await node.ask(request, 12)
     answers = [answer for topic in response.responses for answer in topic.partition_responses]
     return [(ErrorCode(answer.error_code).name, answer.log_start_offset) for answer in answers]
 
 
 @on_loop
-async def test_one_transactional_batch_without_a_transactional_id_refuses_the_whole_request(
+async def test_one_transactional_batch_without_a_transactional_id_fails_the_whole_request(
     tmp_path: Path,
 ) -> None:
     async with running_node(tmp_path) as node:
@@ -72,7 +72,7 @@ async def test_one_transactional_batch_without_a_transactional_id_refuses_the_wh
 
 
 @on_loop
-async def test_unknown_acks_are_refused_where_there_is_a_partition(tmp_path: Path) -> None:
+async def test_invalid_acks_are_an_error_if_the_request_has_partitions(tmp_path: Path) -> None:
     async with running_node(tmp_path) as node:
         await node.create(new_topic("t"))
         found = await produced(
@@ -82,7 +82,9 @@ async def test_unknown_acks_are_refused_where_there_is_a_partition(tmp_path: Pat
 
 
 @on_loop
-async def test_the_log_start_comes_with_what_a_producer_did_wrong_but_not_with_damage(tmp_path: Path) -> None:
+async def test_the_log_start_offset_is_returned_with_producer_errors_but_not_with_corruption(
+    tmp_path: Path,
+) -> None:
     async with running_node(tmp_path) as node:
         await node.create(new_topic("t"), new_topic("damaged"))
         for name in ("t", "damaged"):
@@ -111,7 +113,7 @@ async def fetched(node: RunningNode, request: FetchRequest, version: int) -> Par
 
 
 @on_loop
-async def test_any_negative_leader_epoch_of_a_fetch_is_none(tmp_path: Path) -> None:
+async def test_any_negative_leader_epoch_of_a_fetch_means_none(tmp_path: Path) -> None:
     async with running_node(tmp_path) as node:
         await node.create(new_topic("t"))
         answer = await fetched(node, *fetching(12, current_leader_epoch=-2))
@@ -120,7 +122,7 @@ async def test_any_negative_leader_epoch_of_a_fetch_is_none(tmp_path: Path) -> N
 
 @pytest.mark.parametrize("version", [4, 12])
 @on_loop
-async def test_an_empty_name_is_an_unknown_topic_to_a_fetch_by_names(tmp_path: Path, version: int) -> None:
+async def test_an_empty_name_is_an_unknown_topic_in_a_fetch_by_name(tmp_path: Path, version: int) -> None:
     async with running_node(tmp_path) as node:
         request = FetchRequest(topics=[FetchTopic("", partitions=[FetchPartition()])], session_epoch=-1)
         answer = await fetched(node, request, version)
@@ -129,7 +131,7 @@ async def test_an_empty_name_is_an_unknown_topic_to_a_fetch_by_names(tmp_path: P
 
 
 @on_loop
-async def test_aborted_transactions_are_null_where_a_log_has_refused(tmp_path: Path) -> None:
+async def test_aborted_transactions_are_null_for_a_partition_with_an_error(tmp_path: Path) -> None:
     async with running_node(tmp_path) as node:
         await node.create(new_topic("t"))
         answer = await fetched(node, *fetching(11, fetch_offset=9))
@@ -138,7 +140,7 @@ async def test_aborted_transactions_are_null_where_a_log_has_refused(tmp_path: P
 
 
 @on_loop
-async def test_an_isolation_level_that_does_not_exist_is_an_invalid_request(tmp_path: Path) -> None:
+async def test_an_unknown_isolation_level_is_an_invalid_request(tmp_path: Path) -> None:
     async with running_node(tmp_path) as node:
         await node.create(new_topic("t"))
         fetch, version = fetching(7)
@@ -150,7 +152,7 @@ async def test_an_isolation_level_that_does_not_exist_is_an_invalid_request(tmp_
 
 
 @on_loop
-async def test_a_topic_named_twice_is_answered_once(tmp_path: Path) -> None:
+async def test_a_duplicate_topic_is_returned_once(tmp_path: Path) -> None:
     async with running_node(tmp_path) as node:
         await node.create(new_topic("t", 2))
         node.partition("t").append_as_leader(batch(b"1", b"2"), 1)
@@ -165,7 +167,7 @@ async def test_a_topic_named_twice_is_answered_once(tmp_path: Path) -> None:
 
 
 @on_loop
-async def test_a_leaders_epoch_begins_before_it_writes(tmp_path: Path) -> None:
+async def test_a_leaders_epoch_starts_before_its_first_append(tmp_path: Path) -> None:
     async with running_node(tmp_path) as node:
         await node.create(new_topic("t"))
         topics = [OffsetForLeaderTopic("t", [OffsetForLeaderPartition(0, -1, leader_epoch=0)])]
@@ -175,7 +177,7 @@ async def test_a_leaders_epoch_begins_before_it_writes(tmp_path: Path) -> None:
 
 
 @on_loop
-async def test_one_topic_id_makes_metadata_a_request_by_ids(tmp_path: Path) -> None:
+async def test_one_topic_id_makes_metadata_a_request_by_id(tmp_path: Path) -> None:
     async with running_node(tmp_path) as node:
         await node.create(new_topic("t"), new_topic("named"))
         asked = [("named", ZERO_UUID), (None, node.topic_id("t")), ("named", UNKNOWN_ID), (None, UNKNOWN_ID)]
@@ -186,7 +188,7 @@ async def test_one_topic_id_makes_metadata_a_request_by_ids(tmp_path: Path) -> N
 
 
 @on_loop
-async def test_metadata_that_may_not_ask_by_id_is_answered_without_null_names(tmp_path: Path) -> None:
+async def test_metadata_without_support_for_ids_has_no_null_names(tmp_path: Path) -> None:
     async with running_node(tmp_path) as node:
         answer = await node.ask(MetadataRequest([MetadataRequestTopic(UNKNOWN_ID, None)]), 11)
         [topic] = answer.topics
@@ -207,7 +209,7 @@ async def test_metadata_of_a_topic_without_name_and_id_is_an_invalid_request(tmp
 
 @pytest.mark.parametrize("values", [(None, "1000"), ("1000", None)])
 @on_loop
-async def test_null_for_a_config_is_refused_even_beside_a_value(
+async def test_a_null_config_is_an_error_even_beside_a_value(
     tmp_path: Path, values: tuple[str | None, ...]
 ) -> None:
     async with running_node(tmp_path) as node:
@@ -218,7 +220,7 @@ async def test_null_for_a_config_is_refused_even_beside_a_value(
 
 @pytest.mark.parametrize("limit", [0, -1])
 @on_loop
-async def test_a_page_holds_one_partition_at_least(tmp_path: Path, limit: int) -> None:
+async def test_a_page_has_at_least_one_partition(tmp_path: Path, limit: int) -> None:
     async with running_node(tmp_path) as node:
         await node.create(new_topic("t", 2))
         topics = [TopicRequest("t"), TopicRequest("unknown")]
@@ -230,7 +232,7 @@ async def test_a_page_holds_one_partition_at_least(tmp_path: Path, limit: int) -
 
 
 @on_loop
-async def test_a_cursor_must_stand_at_a_topic_that_is_asked_for(tmp_path: Path) -> None:
+async def test_a_cursor_must_name_a_requested_topic(tmp_path: Path) -> None:
     async with running_node(tmp_path) as node:
         await node.create(new_topic("t"))
         answer = await node.ask(DescribeTopicPartitionsRequest([TopicRequest("t")], 9, Cursor("other", 0)))
@@ -238,7 +240,7 @@ async def test_a_cursor_must_stand_at_a_topic_that_is_asked_for(tmp_path: Path) 
 
 
 @on_loop
-async def test_a_resource_type_that_does_not_exist_refuses_the_whole_request(tmp_path: Path) -> None:
+async def test_an_unknown_resource_type_fails_the_whole_request(tmp_path: Path) -> None:
     async with running_node(tmp_path) as node:
         await node.create(new_topic("t"))
         resources = [DescribeConfigsResource(resource_type, "t") for resource_type in (2, 3)]
@@ -247,7 +249,7 @@ async def test_a_resource_type_that_does_not_exist_refuses_the_whole_request(tmp
 
 
 @on_loop
-async def test_wrong_assignments_are_seen_before_too_many_partitions(tmp_path: Path) -> None:
+async def test_invalid_assignments_are_reported_before_too_many_partitions(tmp_path: Path) -> None:
     async with running_node(tmp_path) as node:
         await node.create(new_topic("t"))
         answer = await node.ask(CreatePartitionsRequest([CreatePartitionsTopic("t", 20_000, [])], 1000))
@@ -255,7 +257,7 @@ async def test_wrong_assignments_are_seen_before_too_many_partitions(tmp_path: P
 
 
 @on_loop
-async def test_produce_is_named_from_version_0_on_for_the_sake_of_librdkafka(tmp_path: Path) -> None:
+async def test_produce_is_advertised_from_version_0_for_librdkafka(tmp_path: Path) -> None:
     async with running_node(tmp_path) as node:
         answer = await node.ask(ApiVersionsRequest("client", "1"))
         named = {each.api_key: (each.min_version, each.max_version) for each in answer.api_keys}

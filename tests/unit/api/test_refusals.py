@@ -1,4 +1,4 @@
-"""What an API answers when a whole request is refused: every part that was asked for, in error."""
+"""Error responses to a whole request: every requested part has the error."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -113,7 +113,7 @@ ID = b"i" * 16
 ERROR = KafkaError(ErrorCode.INVALID_REQUEST, "why not")
 WHOLE = ("",)
 
-#: request -> what stands for each of its parts in the answer, in order; WHOLE where it has none
+#: request -> its parts in the error response, in order; WHOLE for an API without parts
 ASKED: list[tuple[Message, tuple[object, ...]]] = [
     (
         ProduceRequest(
@@ -297,7 +297,7 @@ IDENTIFIERS = (
 
 
 def parts_in_error(struct: Struct, is_top: bool = True) -> Iterator[tuple[object, int]]:
-    """(what it is about, error code) of everything in an answer that has an error code."""
+    """Return (subject, error code) of every struct in a response that has an error code."""
     names = {field.name for field in struct.FIELDS}
     for code in names & {"error_code", "partition_error_code"}:
         found: Any = [getattr(struct, name) for name in IDENTIFIERS if name in names]
@@ -310,12 +310,12 @@ def parts_in_error(struct: Struct, is_top: bool = True) -> Iterator[tuple[object
                 yield from parts_in_error(each, False)
 
 
-def test_every_api_has_a_refusal_that_is_tested() -> None:
+def test_every_api_has_an_error_response_with_a_test() -> None:
     assert {request.API_KEY for request, _ in ASKED} == set(APIS)
 
 
 @pytest.mark.parametrize(("request_", "expected"), ASKED, ids=lambda value: type(value).__name__)
-def test_a_refusal_names_every_part_with_the_error(request_: Message, expected: tuple[object, ...]) -> None:
+def test_an_error_response_names_every_part(request_: Message, expected: tuple[object, ...]) -> None:
     refusal = APIS[request_.API_KEY].error_response(request_, ERROR)
     found = list(parts_in_error(refusal))
     assert [about for about, _ in found] == list(expected)
@@ -324,7 +324,7 @@ def test_a_refusal_names_every_part_with_the_error(request_: Message, expected: 
 
 @pytest.mark.parametrize("error", [ERROR, UNEXPECTED, KafkaError(ErrorCode.INVALID_REQUEST, "ä" * 2000)])
 @pytest.mark.parametrize(("request_", "expected"), ASKED, ids=lambda value: type(value).__name__)
-def test_a_refusal_can_be_written_at_every_version_and_says_why_where_there_is_room(
+def test_an_error_response_can_be_encoded_in_every_version_with_a_message_where_possible(
     request_: Message, expected: tuple[object, ...], error: KafkaError
 ) -> None:
     spec = APIS[request_.API_KEY]
@@ -337,14 +337,14 @@ def test_a_refusal_can_be_written_at_every_version_and_says_why_where_there_is_r
                 assert getattr(read, field.name) == error.message
 
 
-def test_messages_of_errors_reach_the_parts_that_have_room_for_them() -> None:
+def test_error_messages_are_in_the_parts_that_have_a_field_for_them() -> None:
     request = CreatePartitionsRequest(topics=[CreatePartitionsTopic(name="a")])
     assert APIS[37].error_response(request, ERROR).results[0].error_message == "why not"  # type: ignore[attr-defined]
     without = KafkaError(ErrorCode.INVALID_REQUEST)
     assert APIS[37].error_response(request, without).results[0].error_message is None  # type: ignore[attr-defined]
 
 
-def test_a_request_for_all_topics_is_refused_without_any() -> None:
+def test_an_error_response_to_a_request_for_all_topics_has_none() -> None:
     assert list(parts_in_error(APIS[3].error_response(MetadataRequest(topics=None), ERROR))) == [
         ("", ERROR.code)
     ]

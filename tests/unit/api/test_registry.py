@@ -31,7 +31,7 @@ KAFKA_4_3_1 = {
     75: (0, 0, 0), 80: (0, 1, 0), 81: (0, 0, 0), 82: (0, 0, 0),
 }  # fmt: skip
 
-#: What a single node on the embedded store must serve, whatever else it does.
+#: APIs that a single node on the embedded store must serve.
 SERVED_AT_LEAST = {
     0,
     1,
@@ -61,11 +61,11 @@ SERVED_AT_LEAST = {
 }
 
 
-def test_everything_that_one_node_needs_is_served() -> None:
+def test_every_required_api_is_served() -> None:
     assert set(TABLE) >= SERVED_AT_LEAST
 
 
-#: Served from version 0 on, for clients of earlier times, though Apache Kafka 4 begins later.
+#: Served from version 0 for old clients, although Apache Kafka 4 starts later.
 SERVED_FROM_0 = {8, 9, 27, 29, 30, 31, 32, 34, 35}
 
 
@@ -79,7 +79,7 @@ def test_served_versions_are_those_of_apache_kafka(api_key: int) -> None:
 
 
 @pytest.mark.parametrize("api_key", TABLE)
-def test_every_api_goes_by_kafkas_name_and_messages(api_key: int) -> None:
+def test_every_api_has_kafkas_name_and_messages(api_key: int) -> None:
     spec = TABLE[api_key]
     _, name = APIS[api_key]
     assert spec.api_key == spec.request.API_KEY == spec.response.API_KEY == api_key
@@ -90,7 +90,7 @@ def test_every_api_goes_by_kafkas_name_and_messages(api_key: int) -> None:
     )
 
 
-def test_the_table_is_in_the_order_of_its_keys_and_cannot_be_changed() -> None:
+def test_the_table_is_ordered_by_key_and_immutable() -> None:
     assert list(SERVED) == sorted(SERVED)
     with pytest.raises(TypeError):
         SERVED[0] = SERVED[1]  # type: ignore[index]
@@ -105,19 +105,19 @@ async def handle(context: object, request: Message) -> Message:
 
 
 @pytest.mark.parametrize(("first", "last"), [(-1, 3), (0, 99)])
-def test_versions_that_the_message_does_not_have_cannot_be_served(first: int, last: int) -> None:
+def test_versions_without_a_message_cannot_be_served(first: int, last: int) -> None:
     with pytest.raises(AssertionError):
         serves(MetadataRequest, MetadataResponse, first, last, error_response=error_response)
 
 
-def test_a_request_is_answered_by_its_own_response() -> None:
+def test_a_request_has_its_own_response_class() -> None:
     with pytest.raises(AssertionError):
         serves(MetadataRequest, ProduceResponse, 0, 1, error_response=error_response)
 
 
 @pytest.fixture
 def package() -> Iterator[ModuleType]:
-    """A package with modules `one` and `two`, which pkgutil finds."""
+    """Create a package with modules `one` and `two` that pkgutil finds."""
     root = types.ModuleType("made_up_apis")
     root.__path__ = []
     sys.modules["made_up_apis"] = root
@@ -126,7 +126,7 @@ def package() -> Iterator[ModuleType]:
         del sys.modules[name]
 
 
-def test_an_api_served_twice_is_refused(package: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_duplicate_api_is_rejected(package: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
     marked = serves(MetadataRequest, MetadataResponse, 0, 1, error_response=error_response)(handle)
     names = ["made_up_apis.one", "made_up_apis.two"]
     for name in names:

@@ -1,4 +1,4 @@
-"""The spans of a request and of what was done for it."""
+"""Spans of a request and of the work for it."""
 
 import asyncio
 from pathlib import Path
@@ -46,7 +46,7 @@ def traced(node: RunningNode) -> InMemorySpanExporter:
 
 
 def family(node: RunningNode, exporter: InMemorySpanExporter) -> list[tuple[str | None, str]]:
-    """Each span's name after that of its parent."""
+    """Return each span's name prefixed with its parent's."""
     node.node.tracer.close()
     spans: tuple[ReadableSpan, ...] = exporter.get_finished_spans()
     names = {span.context.span_id: span.name for span in spans}
@@ -58,7 +58,7 @@ async def send(node: RunningNode, request: Message, version: int) -> None:
 
 
 @on_loop
-async def test_each_append_stands_below_its_request(tmp_path: Path) -> None:
+async def test_each_append_is_a_child_of_its_request(tmp_path: Path) -> None:
     async with running_node(tmp_path) as node:
         await node.create(new_topic("a"), new_topic("b"))
         exporter = traced(node)
@@ -83,7 +83,7 @@ async def test_each_append_stands_below_its_request(tmp_path: Path) -> None:
 
 
 @on_loop
-async def test_what_was_done_is_told_by_attributes(tmp_path: Path) -> None:
+async def test_work_is_described_by_span_attributes(tmp_path: Path) -> None:
     async with running_node(tmp_path) as node:
         exporter = traced(node)
         topic = CreatableTopic(name="a", num_partitions=2, replication_factor=1)
@@ -114,7 +114,7 @@ async def test_what_was_done_is_told_by_attributes(tmp_path: Path) -> None:
 
 
 @on_loop
-async def test_a_request_of_one_step_has_its_span_alone(tmp_path: Path) -> None:
+async def test_a_request_of_one_step_has_one_span(tmp_path: Path) -> None:
     async with running_node(tmp_path) as node:
         exporter = traced(node)
         for request in (ListOffsetsRequest(), DescribeConfigsRequest(), AlterConfigsRequest()):
@@ -127,7 +127,7 @@ async def test_a_request_of_one_step_has_its_span_alone(tmp_path: Path) -> None:
 
 
 @in_virtual_time
-async def test_requests_that_wait_for_one_another_keep_their_spans_apart(tmp_path: Path) -> None:
+async def test_concurrent_requests_keep_their_spans_apart(tmp_path: Path) -> None:
     async with running_node(tmp_path) as node:
         await node.create(new_topic("a"))
         exporter = traced(node)
@@ -144,7 +144,7 @@ async def test_requests_that_wait_for_one_another_keep_their_spans_apart(tmp_pat
 
 
 @in_virtual_time
-async def test_a_request_whose_client_went_ends_its_span(tmp_path: Path) -> None:
+async def test_a_cancelled_request_ends_its_span(tmp_path: Path) -> None:
     async with running_node(tmp_path) as node:
         await node.create(new_topic("a"))
         exporter = traced(node)

@@ -1,4 +1,4 @@
-"""What a request costs its client, and what its answer says of that; on a clock that stands still."""
+"""Quota use of requests, and throttle times in responses, on a frozen clock."""
 
 from pathlib import Path
 from typing import Any
@@ -39,7 +39,7 @@ def fetch(node: RunningNode, **fields: Any) -> FetchRequest:
 
 
 @pytest.mark.parametrize("version", [3, 8, 9, 13])
-def test_a_producer_beyond_its_rate_is_told_to_wait_by_every_way(tmp_path: Path, version: int) -> None:
+def test_a_producer_above_its_quota_is_throttled_on_both_paths(tmp_path: Path, version: int) -> None:
     @on_loop
     async def scenario() -> None:
         async with running_node(tmp_path) as node:
@@ -55,7 +55,7 @@ def test_a_producer_beyond_its_rate_is_told_to_wait_by_every_way(tmp_path: Path,
     scenario()
 
 
-def test_without_an_answer_the_connection_is_muted_all_the_same(tmp_path: Path) -> None:
+def test_without_a_response_the_connection_is_muted(tmp_path: Path) -> None:
     @on_loop
     async def scenario() -> None:
         async with running_node(tmp_path) as node:
@@ -70,7 +70,7 @@ def test_without_an_answer_the_connection_is_muted_all_the_same(tmp_path: Path) 
 
 
 @pytest.mark.parametrize("version", [4, 12, 18])
-def test_a_consumer_beyond_its_rate_gets_nothing_but_the_time_to_wait(tmp_path: Path, version: int) -> None:
+def test_a_consumer_above_its_quota_gets_an_empty_throttled_response(tmp_path: Path, version: int) -> None:
     @on_loop
     async def scenario() -> None:
         async with running_node(tmp_path) as node:
@@ -88,7 +88,7 @@ def test_a_consumer_beyond_its_rate_gets_nothing_but_the_time_to_wait(tmp_path: 
     scenario()
 
 
-def test_an_answer_is_no_larger_than_what_the_quota_lets_pass(tmp_path: Path) -> None:
+def test_a_response_is_not_larger_than_the_quota_allows(tmp_path: Path) -> None:
     @on_loop
     async def scenario() -> None:
         async with running_node(tmp_path) as node:
@@ -103,7 +103,7 @@ def test_an_answer_is_no_larger_than_what_the_quota_lets_pass(tmp_path: Path) ->
     scenario()
 
 
-def test_followers_fetch_as_they_can(tmp_path: Path) -> None:
+def test_followers_are_not_throttled(tmp_path: Path) -> None:
     @on_loop
     async def scenario() -> None:
         async with running_node(tmp_path) as node:
@@ -116,7 +116,7 @@ def test_followers_fetch_as_they_can(tmp_path: Path) -> None:
     scenario()
 
 
-def test_time_beyond_the_share_is_waited_for_and_errors_cost_as_well(tmp_path: Path) -> None:
+def test_request_time_above_the_quota_is_throttled_including_errors(tmp_path: Path) -> None:
     @on_loop
     async def scenario() -> None:
         async with running_node(tmp_path) as node:
@@ -130,7 +130,9 @@ def test_time_beyond_the_share_is_waited_for_and_errors_cost_as_well(tmp_path: P
     scenario()
 
 
-def test_a_fast_path_that_fails_costs_as_well(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_failing_fast_path_counts_against_the_quota(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     @on_loop
     async def scenario() -> None:
         async with running_node(tmp_path) as node:
@@ -144,7 +146,7 @@ def test_a_fast_path_that_fails_costs_as_well(tmp_path: Path, monkeypatch: pytes
     scenario()
 
 
-def test_what_a_fast_path_does_before_it_waits_is_counted(
+def test_the_time_of_a_fast_path_before_it_waits_counts(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     @on_loop
@@ -170,7 +172,7 @@ def test_what_a_fast_path_does_before_it_waits_is_counted(
 
 
 @pytest.mark.parametrize("version", range(14))
-def test_a_remembered_answer_tells_each_client_its_own_time(tmp_path: Path, version: int) -> None:
+def test_a_cached_response_has_each_clients_own_throttle_time(tmp_path: Path, version: int) -> None:
     @on_loop
     async def scenario() -> None:
         async with running_node(tmp_path) as node:
@@ -189,11 +191,11 @@ def creation(name: str, partitions: int = 20) -> CreateTopicsRequest:
     return CreateTopicsRequest(topics=[topic], timeout_ms=1000)
 
 
-def test_changes_beyond_the_rate_are_refused_where_the_version_knows_how(tmp_path: Path) -> None:
+def test_changes_above_the_rate_are_errors_in_versions_that_have_the_error(tmp_path: Path) -> None:
     @on_loop
     async def scenario() -> None:
         async with running_node(tmp_path) as node:
-            await node.ask(quota(ANONYMOUS, controller_mutation_rate=1.0))  # a bucket of eleven
+            await node.ask(quota(ANONYMOUS, controller_mutation_rate=1.0))  # a bucket of eleven seconds
             assert (await node.ask(creation("a"))).topics[0].error_code == ErrorCode.NONE
             grown = CreatePartitionsRequest([CreatePartitionsTopic("a", 21, None)], 1000)
             deleted = DeleteTopicsRequest(topics=[DeleteTopicState("a")], timeout_ms=1000)
@@ -214,7 +216,7 @@ def test_changes_beyond_the_rate_are_refused_where_the_version_knows_how(tmp_pat
     scenario()
 
 
-def test_older_versions_change_and_wait(tmp_path: Path) -> None:
+def test_older_versions_apply_changes_and_are_throttled(tmp_path: Path) -> None:
     @on_loop
     async def scenario() -> None:
         async with running_node(tmp_path) as node:
@@ -228,7 +230,7 @@ def test_older_versions_change_and_wait(tmp_path: Path) -> None:
     scenario()
 
 
-def test_a_topic_that_is_created_by_asking_for_it_counts(tmp_path: Path) -> None:
+def test_auto_creation_of_a_topic_counts(tmp_path: Path) -> None:
     @on_loop
     async def scenario() -> None:
         async with running_node(tmp_path, num_partitions="20") as node:
@@ -239,7 +241,7 @@ def test_a_topic_that_is_created_by_asking_for_it_counts(tmp_path: Path) -> None
     scenario()
 
 
-def test_the_quotas_of_others_cost_nothing(tmp_path: Path) -> None:
+def test_other_clients_quotas_cost_nothing(tmp_path: Path) -> None:
     @on_loop
     async def scenario() -> None:
         async with running_node(tmp_path) as node:
@@ -251,7 +253,7 @@ def test_the_quotas_of_others_cost_nothing(tmp_path: Path) -> None:
     scenario()
 
 
-def test_connections_are_only_asked_about_while_addresses_have_quotas(tmp_path: Path) -> None:
+def test_connections_are_counted_only_while_addresses_have_quotas(tmp_path: Path) -> None:
     @on_loop
     async def scenario() -> None:
         async with running_node(tmp_path) as node:
@@ -265,7 +267,7 @@ def test_connections_are_only_asked_about_while_addresses_have_quotas(tmp_path: 
 
 
 @pytest.mark.parametrize("key", ADMINISTRATIVE)
-def test_every_administrative_answer_tells_the_time_to_wait(tmp_path: Path, key: int) -> None:
+def test_every_administrative_response_has_a_throttle_time(tmp_path: Path, key: int) -> None:
     @on_loop
     async def scenario() -> None:
         async with running_node(tmp_path) as node:

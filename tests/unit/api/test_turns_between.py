@@ -1,4 +1,4 @@
-"""Requests that let others go first find the cluster changed when they go on."""
+"""Requests that yield to others find the cluster changed when they continue."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -22,7 +22,7 @@ from support.nodes import RunningNode, frame_of, running_node
 
 
 def go_first(node: RunningNode, number: int, do: Callable[[], Awaitable[object]]) -> None:
-    """Do something at the checkpoint of that number, as if the turn was over there."""
+    """Run `do` at the checkpoint with that number, as if the turn were over there."""
     count = 0
 
     async def checkpoint(share: Share) -> None:
@@ -44,7 +44,7 @@ def fetching(node: RunningNode, partitions_count: int = 1) -> FetchRequest:
 
 
 @pytest.mark.parametrize("piece", [500, 1])
-def test_a_fetch_does_not_sleep_over_records_that_come_while_others_go_first(
+def test_a_fetch_notices_records_that_arrive_while_it_yields(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, piece: int
 ) -> None:
     monkeypatch.setattr(fetch, "SLICE_PARTITIONS_MAX", piece)
@@ -72,7 +72,7 @@ def test_a_fetch_does_not_sleep_over_records_that_come_while_others_go_first(
 
 
 @pytest.mark.parametrize("piece", [500, 1])
-def test_a_topic_deleted_during_a_fetch_is_an_error_of_its_partitions_alone(
+def test_a_topic_deleted_during_a_fetch_is_an_error_of_its_partitions_only(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, piece: int
 ) -> None:
     monkeypatch.setattr(fetch, "SLICE_PARTITIONS_MAX", piece)
@@ -92,7 +92,7 @@ def test_a_topic_deleted_during_a_fetch_is_an_error_of_its_partitions_alone(
 
 
 @on_loop
-async def test_metadata_of_all_topics_remembers_nothing_wrong(tmp_path: Path) -> None:
+async def test_metadata_of_all_topics_caches_nothing_stale(tmp_path: Path) -> None:
     async with running_node(tmp_path) as node:
         await node.create(new_topic("a"), new_topic("t"))
         growth = CreatePartitionsRequest(
@@ -106,7 +106,7 @@ async def test_metadata_of_all_topics_remembers_nothing_wrong(tmp_path: Path) ->
 
 
 @on_loop
-async def test_a_produce_beyond_its_turn_continues_in_a_later_one(tmp_path: Path) -> None:
+async def test_a_produce_request_beyond_its_turn_continues_in_a_later_one(tmp_path: Path) -> None:
     async with running_node(tmp_path) as node:
         await node.create(new_topic("t", 3))
         data = [PartitionProduceData(index=index, records=bytes(batch(b"v"))) for index in range(3)]
@@ -123,7 +123,7 @@ async def test_a_produce_beyond_its_turn_continues_in_a_later_one(tmp_path: Path
 
 
 @on_loop
-async def test_a_request_cut_short_before_the_login_is_refused(tmp_path: Path) -> None:
+async def test_a_truncated_request_before_the_login_is_rejected(tmp_path: Path) -> None:
     class Strict:
         def admit(self, _api_key: int, _name: str) -> None:
             raise RuntimeError("not logged in")

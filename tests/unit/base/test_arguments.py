@@ -14,9 +14,7 @@ from barnabas.base.arguments import secret_positions
         (b"add\0abcd\0--password=abc\0", b"add\0abcd\0--password=***\0"),
     ],
 )
-def test_passwords_are_found_among_the_arguments_where_they_stand_as_values(
-    arguments: bytes, shown: bytes
-) -> None:
+def test_passwords_are_found_among_the_arguments(arguments: bytes, shown: bytes) -> None:
     concealed = bytearray(arguments)
     for position, size_bytes in secret_positions(arguments, ["admin", "abc", "abcdef", ""]):
         concealed[position : position + size_bytes] = b"*" * size_bytes

@@ -17,7 +17,7 @@ def test_the_monotonic_clock_never_goes_back() -> None:
     assert seen == sorted(seen)
 
 
-def test_a_manual_clock_moves_only_when_told_to() -> None:
+def test_a_manual_clock_moves_only_when_advanced() -> None:
     clock: Clock = ManualClock(5)
     assert (clock.wall_ms(), clock.monotonic_ms()) == (5, 5)
     assert isinstance(clock, ManualClock)

@@ -11,13 +11,13 @@ async def immediate() -> str:
 
 
 @on_loop
-async def test_a_coroutine_that_does_not_wait_gives_its_result_without_a_task() -> None:
+async def test_a_coroutine_that_does_not_wait_returns_without_a_task() -> None:
     assert eager.start(immediate()) == "result"
     assert len(asyncio.all_tasks()) == 1
 
 
 @on_loop
-async def test_a_coroutine_that_waits_goes_on_in_a_task() -> None:
+async def test_a_coroutine_that_waits_continues_in_a_task() -> None:
     future: asyncio.Future[str] = asyncio.get_running_loop().create_future()
     steps: list[str] = []
 
@@ -33,7 +33,7 @@ async def test_a_coroutine_that_waits_goes_on_in_a_task() -> None:
 
 
 @on_loop
-async def test_an_error_before_the_first_wait_is_raised_at_once() -> None:
+async def test_an_error_before_the_first_wait_is_raised_immediately() -> None:
     async def fails() -> None:
         raise ValueError("wrong")
 

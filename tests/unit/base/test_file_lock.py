@@ -23,7 +23,7 @@ def path(tmp_path: Path) -> Path:
     return tmp_path / "lock"
 
 
-def test_a_second_lock_is_refused_until_the_first_is_released(path: Path) -> None:
+def test_a_second_lock_fails_until_the_first_is_released(path: Path) -> None:
     first = FileLock(path)
     with pytest.raises(Locked, match=str(path)):
         FileLock(path)
@@ -43,7 +43,7 @@ def test_a_lock_ends_with_the_process_that_holds_it(path: Path) -> None:
     FileLock(path).release()
 
 
-def test_whether_it_is_held_is_seen_without_taking_it(path: Path) -> None:
+def test_a_held_lock_is_detected_without_acquiring_it(path: Path) -> None:
     assert not is_held(path)
     lock = FileLock(path)
     assert is_held(path)
@@ -51,12 +51,12 @@ def test_whether_it_is_held_is_seen_without_taking_it(path: Path) -> None:
     assert not is_held(path)
 
 
-def test_a_directory_that_is_not_there_is_no_rival(path: Path) -> None:
+def test_a_missing_directory_is_not_locked(path: Path) -> None:
     with pytest.raises(FileNotFoundError):
         FileLock(path / "lock")
 
 
-def test_who_finds_it_held_is_told_so_by_the_error_of_choice(tmp_path: Path) -> None:
+def test_the_error_for_a_held_lock_can_be_chosen(tmp_path: Path) -> None:
     path = tmp_path / "made" / "lock"
     with locked(path, ValueError("busy")):
         assert is_held(path)

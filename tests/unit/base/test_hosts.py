@@ -1,4 +1,4 @@
-"""Which hosts are this machine's."""
+"""Host names and addresses of this machine."""
 
 import pytest
 
@@ -11,7 +11,7 @@ OWN = {"localhost", "kafka.example"}
     "host",
     ["localhost", "localhost:9680", "127.0.0.1:1", "10.1.2.3", "[::1]:80", "kafka.example", "a.localhost"],
 )
-def test_addresses_and_own_names_are_answered_to(host: str) -> None:
+def test_addresses_and_own_names_are_accepted(host: str) -> None:
     assert is_own_host(host, OWN)
 
 
@@ -27,11 +27,11 @@ def test_addresses_and_own_names_are_answered_to(host: str) -> None:
         "a b",
     ],
 )
-def test_other_names_are_not(host: str) -> None:
+def test_other_names_are_rejected(host: str) -> None:
     assert not is_own_host(host, OWN)
 
 
-def test_own_names_are_those_of_the_machine_and_the_given_ones_in_lower_case() -> None:
+def test_own_names_are_the_machines_and_the_configured_ones_in_lower_case() -> None:
     assert {"localhost", "kafka.example"} <= own_names(["Kafka.Example", ""])
     assert "" not in own_names([""])
 

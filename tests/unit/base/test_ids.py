@@ -34,7 +34,7 @@ def test_ids_print_as_in_apache_kafka(uuid: bytes, text: str) -> None:
     "text",
     ["", "short", "AAAAAAAAAAAAAAAAAAAAA", "AAAAAAAAAAAAAAAAAAAAAAA", "AAAAAAAAAA+AAAAAAAAAAA", "ä" * 22],
 )
-def test_text_that_is_no_id_is_refused_by_name(text: str) -> None:
+def test_text_that_is_not_an_id_is_an_error_with_the_text(text: str) -> None:
     with pytest.raises(ValueError, match=r"invalid Kafka id .* expected 22 characters") as raised:
         uuid_from_text(text)
     assert f"'{text}'" in str(raised.value)

@@ -7,7 +7,7 @@ from support.loop import on_loop
 
 
 class Hand:
-    """A clock that the work itself moves."""
+    """A clock that the work itself advances."""
 
     def __init__(self) -> None:
         self.now_ns = 0
@@ -17,7 +17,7 @@ class Hand:
 
 
 @on_loop
-async def test_the_time_of_each_step_counts_and_that_of_waits_does_not() -> None:
+async def test_the_time_of_steps_is_counted_without_waits() -> None:
     clock, gate = Hand(), asyncio.get_running_loop().create_future()
 
     async def work() -> str:
@@ -37,7 +37,7 @@ async def test_the_time_of_each_step_counts_and_that_of_waits_does_not() -> None
 
 
 @on_loop
-async def test_what_is_thrown_at_a_wait_reaches_the_work_which_may_go_on() -> None:
+async def test_an_exception_thrown_at_a_wait_reaches_the_work_which_may_continue() -> None:
     gate: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 
     async def work() -> str:
@@ -53,7 +53,7 @@ async def test_what_is_thrown_at_a_wait_reaches_the_work_which_may_go_on() -> No
 
 
 @on_loop
-async def test_what_the_work_raises_comes_out_with_its_time() -> None:
+async def test_an_error_of_the_work_is_raised_and_its_time_counted() -> None:
     clock = Hand()
 
     async def work() -> None:

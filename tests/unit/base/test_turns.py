@@ -5,7 +5,7 @@ from barnabas.base.turns import EXTENDED_TURN_MS_MAX, TURN_MS_MAX, Share, Turns
 
 
 class Thread:
-    """The time that callbacks and coroutines use, and the order in which they do."""
+    """Records the time of callbacks and coroutines, and their order."""
 
     def __init__(self) -> None:
         self.now_ns = 0
@@ -43,7 +43,7 @@ def test_a_request_within_its_turn_does_not_wait() -> None:
     assert run(test) == ["a"] * TURN_MS_MAX + ["done"]
 
 
-def test_small_requests_are_handled_in_a_turn_that_is_over_but_not_for_ever() -> None:
+def test_small_requests_are_handled_beyond_a_turn_up_to_a_limit() -> None:
     async def test(thread: Thread) -> None:
         thread.turns.begin()
         thread.work("large", TURN_MS_MAX)
@@ -68,7 +68,7 @@ def test_two_large_requests_take_turns() -> None:
     assert sorted(log[:4]) == sorted(log[4:]) == ["a", "a", "b", "b"]
 
 
-def test_a_socket_is_served_between_the_turns_of_large_requests() -> None:
+def test_a_socket_is_served_between_turns_of_large_requests() -> None:
     async def test(thread: Thread) -> None:
         loop = asyncio.get_running_loop()
 
@@ -83,7 +83,7 @@ def test_a_socket_is_served_between_the_turns_of_large_requests() -> None:
 
     log = run(test)
     assert log.count("large") == 20
-    assert "large large" not in " ".join(log[8:])  # beyond the first turn of each
+    assert "large large" not in " ".join(log[8:])  # after the first turn of each
 
 
 def test_the_client_that_used_less_time_goes_first() -> None:
@@ -112,7 +112,7 @@ def test_connections_of_one_principal_have_one_share() -> None:
     assert log[: log.index("many") + 9].count("one") >= 3
 
 
-def test_a_continuation_that_fails_does_not_keep_the_others_waiting() -> None:
+def test_a_continuation_that_fails_does_not_block_others() -> None:
     async def test(thread: Thread) -> None:
         failures: list[dict[str, object]] = []
         asyncio.get_running_loop().set_exception_handler(lambda _, context: failures.append(context))
@@ -139,7 +139,7 @@ def test_a_principal_has_one_share_while_it_is_connected() -> None:
     assert turns.share_of("User:alice").used_ns == 0
 
 
-def test_a_request_that_was_cancelled_while_it_waited_is_left_out() -> None:
+def test_a_request_cancelled_while_waiting_is_skipped() -> None:
     async def test(thread: Thread) -> None:
         task = asyncio.ensure_future(thread.steps("cancelled", 2, TURN_MS_MAX, Share()))
         other = asyncio.ensure_future(thread.steps("other", 2, TURN_MS_MAX, Share()))
@@ -150,7 +150,7 @@ def test_a_request_that_was_cancelled_while_it_waited_is_left_out() -> None:
     assert run(test) == ["cancelled", "other", "other"]
 
 
-def test_statistics_count_what_continued_later() -> None:
+def test_statistics_count_deferred_requests() -> None:
     async def test(thread: Thread) -> None:
         await thread.steps("a", 3, TURN_MS_MAX, Share())
         assert thread.turns.statistics() == {"waiting_count": 0, "continued_count": 2}

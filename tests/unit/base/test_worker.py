@@ -7,7 +7,7 @@ from support.loop import on_loop, turns
 
 
 @on_loop
-async def test_functions_are_called_beside_the_event_loop_with_their_arguments() -> None:
+async def test_functions_run_in_a_thread_with_their_arguments() -> None:
     worker = Worker()
     assert await worker.call(lambda: threading.current_thread()) is not threading.current_thread()
     assert await worker.call(sorted, [1, 2, 3], reverse=True) == [3, 2, 1]
@@ -27,7 +27,7 @@ class _Freed:
 
 
 @on_loop
-async def test_what_is_given_to_be_freed_is_freed_in_another_thread() -> None:
+async def test_objects_are_freed_in_another_thread() -> None:
     worker, threads, done = Worker(), list[int](), threading.Event()
     worker.free(_Freed(threads, done))
     await turns()
@@ -37,7 +37,7 @@ async def test_what_is_given_to_be_freed_is_freed_in_another_thread() -> None:
 
 
 @on_loop
-async def test_what_is_to_be_freed_while_the_worker_closes_is_freed_all_the_same() -> None:
+async def test_objects_are_freed_even_while_the_worker_closes() -> None:
     worker, done = Worker(), threading.Event()
     worker.free(_Freed([], done))
     worker.close()

@@ -24,14 +24,14 @@ def keys(node: YamlNode) -> list[str]:
         ("[" * 5_000, "nested too deeply"),
     ],
 )
-def test_a_text_that_is_not_trusted_has_no_aliases_and_is_bounded(text: str, why: str) -> None:
+def test_untrusted_text_has_no_aliases_and_is_bounded(text: str, why: str) -> None:
     with pytest.raises(YamlError, match=why):
         read_yaml_text(text, keys, trusted=False)
 
 
-def test_a_text_without_aliases_needs_no_trust() -> None:
+def test_text_without_aliases_is_accepted_untrusted() -> None:
     assert read_yaml_text("a: 1\nb: {c: [2, 3]}", keys, trusted=False) == ["a", "b"]
 
 
-def test_files_of_the_machines_own_user_may_have_aliases() -> None:
+def test_files_of_the_local_user_may_have_aliases() -> None:
     assert read_yaml_text(ALIASES, keys) == ["a", "b"]

@@ -1,4 +1,4 @@
-"""The table of growth takes the largest topic in, which is measured by itself."""
+"""The table of growth includes the largest topic, which is measured separately."""
 
 from bench.measures import Metric
 from bench.report import Result
@@ -18,21 +18,21 @@ def whole(growth: list[Growth]) -> str:
     return document([outcome(2, 1)], growth, [rekeyed], runs, {"processor": "one"}, "kernels")
 
 
-def test_a_query_is_shown_with_what_it_took_on_the_clock_and_of_the_processors() -> None:
+def test_a_query_has_its_wall_time_and_cpu_time() -> None:
     assert "| noop | 2 | 1 | **0.50** | ≤ 0.4 | no | 4 | 1 | 0.25 |" in whole([])
 
 
-def test_how_often_queries_run_is_told_for_either_table() -> None:
+def test_each_table_has_its_number_of_runs() -> None:
     queries, growth = whole([]).split("## Growth")
     assert "runs 20 times unmeasured with each format, then 9 times" in " ".join(queries.split())
     assert "first 10 times unmeasured" in growth
 
 
-def test_what_was_rewritten_is_shown_with_its_rate() -> None:
+def test_rewrites_have_their_rates() -> None:
     assert "| rekeyed | 1,000 | 8 | 125 |" in whole([])
 
 
-def test_a_size_is_added_behind_those_that_stand_there() -> None:
+def test_a_new_size_is_appended() -> None:
     small, large = Growth(1, 100, outcome(2, 1)), Growth(4, 10_000, outcome(100, 40))
     assert with_growth(whole([small]), large) == whole([small, large])
 

@@ -12,7 +12,7 @@ Run = Callable[..., Result]
 
 @pytest.fixture
 def broker() -> Iterator[FakeBroker]:
-    """A fake broker on a loop of its own."""
+    """Run a fake broker on a loop of its own."""
     loop, broker = LoopThread("test"), FakeBroker()
     loop.run(broker.__aenter__())
     yield broker
@@ -22,7 +22,9 @@ def broker() -> Iterator[FakeBroker]:
 
 @pytest.fixture
 def run(broker: FakeBroker) -> Run:
-    """Runs the command line against the fake broker; gives exit code, stdout and stderr."""
+    """Return a function that runs the command line against the fake broker; it returns exit code, stdout and
+    stderr.
+    """
 
     def invoke(*arguments: str) -> Result:
         environment = {"BARNABAS_BOOTSTRAP": broker.bootstrap, "COLUMNS": "200"}

@@ -1,4 +1,4 @@
-"""Every command has an example that can be typed, and the document of them is up to date."""
+"""Every command has a valid example, and its document is up to date."""
 
 import importlib.util
 import shlex
@@ -14,7 +14,7 @@ from barnabas.cli.catalogue import ENTRIES, NAME
 from barnabas.cli.main import app
 
 ROOT = Path(__file__).resolve().parents[3]
-#: What prints nothing, or a script.
+#: Commands that print nothing, or a script.
 WITHOUT_JSON = {"serve", "console", "spark-submit", "completion"}
 
 
@@ -35,18 +35,18 @@ def test_the_document_is_as_generated() -> None:
     assert written == generator().render(), "run tools/generate_cli_docs.py"
 
 
-def test_the_catalogue_has_every_command_and_no_other() -> None:
+def test_the_catalogue_has_exactly_the_commands() -> None:
     assert sorted(COMMANDS.keys() ^ ENTRIES.keys()) == []
 
 
 @pytest.mark.parametrize("name", sorted(COMMANDS))
-def test_programs_can_read_what_a_command_prints(name: str) -> None:
+def test_commands_have_json_output(name: str) -> None:
     has_json = any(param.name == "as_json" for param in COMMANDS[name].params)
     assert has_json == (name not in WITHOUT_JSON)
 
 
 @pytest.mark.parametrize("name", sorted(ENTRIES))
-def test_an_example_can_be_typed(name: str) -> None:
+def test_an_example_is_valid(name: str) -> None:
     words = shlex.split(ENTRIES[name].example)
     assert words[: len(name.split())] == name.split()
     root: Any = typer.main.get_command(app)
@@ -68,8 +68,8 @@ def test_help_shows_the_example_and_the_permissions(name: str) -> None:
         assert need.replace(" ", " on the ") in shown
 
 
-@pytest.mark.parametrize("name", sorted(COMMANDS.keys() - {"spark-submit"}))  # which has Spark's options, too
-def test_what_there_is_not_is_wrong_use(name: str) -> None:
+@pytest.mark.parametrize("name", sorted(COMMANDS.keys() - {"spark-submit"}))  # which includes Spark's options
+def test_unknown_commands_and_options_are_usage_errors(name: str) -> None:
     result = CliRunner().invoke(app, [*name.split(), "--no-such-option"], env={"COLUMNS": "200"})
     assert result.exit_code == 2
 
@@ -78,14 +78,14 @@ def test_a_function_knows_the_name_of_its_command() -> None:
     assert {command.callback.__dict__[NAME] for command in COMMANDS.values()} == set(ENTRIES)
 
 
-def test_the_version_is_told() -> None:
+def test_the_version_is_printed() -> None:
     result = CliRunner().invoke(app, ["--version"])
     assert (result.exit_code, result.stdout.split()[0]) == (0, "barnabas")
 
 
 @pytest.mark.parametrize("name", sorted(COMMANDS))
-def test_help_shows_its_brackets(name: str) -> None:
-    """Rich takes `[spark]` for markup, and shows nothing: it must be written with a backslash."""
+def test_help_keeps_brackets(name: str) -> None:
+    """Rich would interpret `[spark]` as markup: it must be escaped with a backslash."""
     command = COMMANDS[name]
     texts = [command.help, command.epilog, *(getattr(each, "help", "") for each in command.params)]
     for text in filter(None, texts):

@@ -1,4 +1,4 @@
-"""The commands against a fake broker, as a user calls them."""
+"""Commands against a fake broker."""
 
 import asyncio
 import json
@@ -39,7 +39,7 @@ def put(broker: FakeBroker, *values: bytes, partition: int = 0) -> None:
         broker.append("t", partition, encode_batch([Record(0, 1_000 + number, b"k", value, (("h", b"1"),))]))
 
 
-#: A test run in the background has its children ignore Ctrl-C, unless they say otherwise.
+#: A background process ignores Ctrl-C in its children by default.
 COMMAND_LINE = """
 import signal
 signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -50,7 +50,7 @@ main()
 
 @contextmanager
 def process(broker: FakeBroker, *arguments: str, **options: Any) -> Iterator["subprocess.Popen[bytes]"]:
-    """The command line as a process of its own, which does not outlive the test."""
+    """Run the command line in a process that ends with the test."""
     command = [sys.executable, "-c", COMMAND_LINE, *arguments]
     environment = os.environ | {"BARNABAS_BOOTSTRAP": broker.bootstrap}
     pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
@@ -87,7 +87,7 @@ def test_topics_are_created_listed_described_grown_and_deleted(broker: FakeBroke
     assert broker.topics == {}
 
 
-def test_programs_get_json(broker: FakeBroker, run: Run) -> None:
+def test_output_as_json(broker: FakeBroker, run: Run) -> None:
     broker.create("old")
     created = run("topics", "create", "new", "old", "--json")
     assert created.exit_code == 1
@@ -102,7 +102,7 @@ def test_programs_get_json(broker: FakeBroker, run: Run) -> None:
     assert json.loads(run("topics", "delete", "old", "--json").stdout) == [{"topic": "old", "error": None}]
 
 
-def test_of_several_topics_each_that_is_refused_is_told(broker: FakeBroker, run: Run) -> None:
+def test_each_failed_topic_is_reported(broker: FakeBroker, run: Run) -> None:
     broker.create("a")
     broker.create("b")
     created = run("topics", "create", "a", "c", "b")
@@ -116,7 +116,7 @@ def test_of_several_topics_each_that_is_refused_is_told(broker: FakeBroker, run:
     assert "'nope' does not exist" in described.stderr
 
 
-def test_a_topic_that_is_there_or_gone_can_be_what_was_wanted(broker: FakeBroker, run: Run) -> None:
+def test_existing_or_missing_topics_can_be_accepted(broker: FakeBroker, run: Run) -> None:
     broker.create("t")
     assert run("topics", "create", "t").exit_code == 1
     assert run("topics", "create", "t", "--if-not-exists").exit_code == 0
@@ -124,7 +124,7 @@ def test_a_topic_that_is_there_or_gone_can_be_what_was_wanted(broker: FakeBroker
     assert run("topics", "delete", "gone", "--if-exists").exit_code == 0
 
 
-def test_validating_changes_nothing(broker: FakeBroker, run: Run) -> None:
+def test_validate_only_changes_nothing(broker: FakeBroker, run: Run) -> None:
     assert run("topics", "create", "t", "--validate-only").output == "t: could be created\n"
     assert broker.topics == {}
 
@@ -133,7 +133,7 @@ def test_validating_changes_nothing(broker: FakeBroker, run: Run) -> None:
     "arguments",
     [("topics", "describe", "nope"), ("consume", "nope"), ("metadata", "nope"), ("consume", "t", "-p", "7")],
 )
-def test_what_is_not_there_is_exit_code_3_with_advice(
+def test_a_missing_resource_is_exit_code_3_with_a_hint(
     broker: FakeBroker, run: Run, arguments: tuple[str, ...]
 ) -> None:
     broker.create("t")
@@ -158,14 +158,14 @@ def test_what_is_not_there_is_exit_code_3_with_advice(
         ("serve", "--set", "nonsense"),
     ],
 )
-def test_wrong_use_is_exit_code_2(broker: FakeBroker, run: Run, arguments: tuple[str, ...]) -> None:
+def test_usage_errors_are_exit_code_2(broker: FakeBroker, run: Run, arguments: tuple[str, ...]) -> None:
     broker.create("t")
     result = run(*arguments)
     assert result.exit_code == 2
     assert result.stderr
 
 
-def test_where_nobody_answers_the_exit_code_is_5_and_the_address_is_told(run: Run) -> None:
+def test_an_unreachable_broker_is_exit_code_5_with_its_address(run: Run) -> None:
     result = run("topics", "list", "--bootstrap", "127.0.0.1:1")
     assert result.exit_code == 5
     assert "no connection to a broker at 127.0.0.1:1: Connection refused" in result.stderr
@@ -200,7 +200,7 @@ def test_a_file_is_produced_line_by_line(broker: FakeBroker, run: Run, tmp_path:
     assert read_header(broker.topics["t"].logs[2]).compression is Compression.GZIP
 
 
-def test_a_line_that_is_refused_is_named(broker: FakeBroker, run: Run, tmp_path: Path) -> None:
+def test_a_rejected_line_is_reported(broker: FakeBroker, run: Run, tmp_path: Path) -> None:
     broker.create("t")
     broker.answer(ProduceRequest, refused(ErrorCode.MESSAGE_TOO_LARGE))
     (tmp_path / "line").write_text("one line\n")
@@ -211,7 +211,7 @@ def test_a_line_that_is_refused_is_named(broker: FakeBroker, run: Run, tmp_path:
     assert "error: 1 of 1 lines were not delivered" in result.stderr
 
 
-def test_an_error_of_the_topic_ends_producing(broker: FakeBroker, run: Run, tmp_path: Path) -> None:
+def test_an_error_of_the_topic_stops_producing(broker: FakeBroker, run: Run, tmp_path: Path) -> None:
     broker.create("t")
     broker.answer(ProduceRequest, refused(ErrorCode.TOPIC_AUTHORIZATION_FAILED))
     (tmp_path / "lines").write_text("one\ntwo\n")
@@ -229,7 +229,7 @@ def auto_create(told: str) -> DescribeConfigsResponse:
 
 
 @pytest.mark.parametrize(("told", "is_patient"), [("false", False), ("true", True), (None, True)])
-def test_a_missing_topic_is_waited_for_only_where_a_broker_may_make_it(
+def test_a_missing_topic_is_awaited_only_if_a_broker_may_create_it(
     broker: FakeBroker, run: Run, tmp_path: Path, told: str | None, is_patient: bool
 ) -> None:
     if told is not None:
@@ -247,7 +247,7 @@ def test_a_missing_file_is_not_found(broker: FakeBroker, run: Run, tmp_path: Pat
     assert "missing" in result.stderr
 
 
-def test_stdin_is_produced_as_it_comes(broker: FakeBroker) -> None:
+def test_stdin_is_produced_as_it_arrives(broker: FakeBroker) -> None:
     broker.create("t")
     with process(broker, "produce", "t") as command:
         assert command.stdin is not None
@@ -279,7 +279,7 @@ async def until_records(broker: FakeBroker, count: int) -> None:
         (("-o", "0", "-p", "1", "--format", "%t/%p/%o %k=%s %h\\n"), "t/1/0 k=z h=1\n"),
     ],
 )
-def test_records_are_printed_from_where_it_was_said(
+def test_records_are_printed_from_the_given_offset(
     broker: FakeBroker, run: Run, arguments: tuple[str, ...], expected: str
 ) -> None:
     broker.create("t", 2)
@@ -290,7 +290,7 @@ def test_records_are_printed_from_where_it_was_said(
 
 
 @pytest.mark.parametrize(("options", "level"), [((), 0), (("--committed",), 1)])
-def test_the_broker_is_asked_for_what_is_committed_alone(
+def test_read_committed_is_requested(
     broker: FakeBroker, run: Run, options: tuple[str, ...], level: int
 ) -> None:
     broker.create("t")
@@ -308,7 +308,7 @@ def test_records_are_printed_as_json_lines(broker: FakeBroker, run: Run) -> None
     assert [json.loads(line)["offset"] for line in lines] == [0, 1]
 
 
-def test_an_offset_outside_the_log_is_said_with_its_range(broker: FakeBroker, run: Run) -> None:
+def test_an_offset_out_of_range_is_reported_with_the_range(broker: FakeBroker, run: Run) -> None:
     broker.create("t")
     put(broker, b"a")
     result = run("consume", "t", "-o", "9", "-c", "1")
@@ -328,7 +328,7 @@ def test_consume_ends_quietly_on_ctrl_c(broker: FakeBroker) -> None:
     assert (command.returncode, output, errors) == (130, b"", b"")
 
 
-def test_consume_ends_quietly_when_nobody_reads_on(broker: FakeBroker) -> None:
+def test_consume_ends_quietly_when_its_pipe_is_closed(broker: FakeBroker) -> None:
     broker.create("t")
     put(broker, b"a")
     with process(broker, "consume", "t", "--from-beginning") as command:
@@ -341,7 +341,7 @@ def test_consume_ends_quietly_when_nobody_reads_on(broker: FakeBroker) -> None:
         assert command.stderr.read() == b""
 
 
-def test_produce_ends_quietly_on_ctrl_c_though_stdin_stays_open(broker: FakeBroker) -> None:
+def test_produce_ends_quietly_on_ctrl_c_while_stdin_is_open(broker: FakeBroker) -> None:
     broker.create("t")
     with process(broker, "produce", "t") as command:
         assert command.stdin is not None
@@ -354,7 +354,7 @@ def test_produce_ends_quietly_on_ctrl_c_though_stdin_stays_open(broker: FakeBrok
         assert command.stderr.read() == b""
 
 
-def test_serve_hands_its_options_to_the_server(
+def test_serve_passes_its_options_to_the_server(
     run: Run, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     calls: list[dict[str, Any]] = []
@@ -393,7 +393,7 @@ def test_serve_hands_its_options_to_the_server(
     ]
 
 
-def test_help_needs_neither_client_nor_asyncio() -> None:
+def test_help_imports_neither_client_nor_asyncio() -> None:
     code = "import sys, barnabas.cli.main; print(sorted({'asyncio', 'barnabas.client'} & sys.modules.keys()))"
     assert (
         subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
@@ -401,7 +401,7 @@ def test_help_needs_neither_client_nor_asyncio() -> None:
     )
 
 
-def test_looking_at_topics_does_not_make_them(broker: FakeBroker, run: Run) -> None:
+def test_describing_topics_does_not_create_them(broker: FakeBroker, run: Run) -> None:
     broker.auto_create = True
     run("topics", "describe", "nope")
     run("consume", "nope")

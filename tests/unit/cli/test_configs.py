@@ -20,11 +20,11 @@ SET, DELETE, APPEND, SUBTRACT = OpType
         ("cleanup.policy-=delete", AlterConfigOp("cleanup.policy", SUBTRACT, "delete")),
     ],
 )
-def test_a_setting_is_read_as_it_is_typed(text: str, edit: AlterConfigOp) -> None:
+def test_a_setting_is_parsed_literally(text: str, edit: AlterConfigOp) -> None:
     assert settings([text], None) == [edit]
 
 
-def test_settings_of_a_file_come_first(tmp_path: Path) -> None:
+def test_settings_of_a_file_are_applied_first(tmp_path: Path) -> None:
     file = tmp_path / "more.properties"
     file.write_text("# secrets\nssl.key.password = a+b\n")
     assert settings(["retention.ms=5"], file) == [
@@ -34,7 +34,7 @@ def test_settings_of_a_file_come_first(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("values", [[], ["retention.ms"], ["=5"], ["+=5"]])
-def test_what_sets_nothing_is_wrong_use(values: list[str]) -> None:
+def test_a_command_without_changes_is_a_usage_error(values: list[str]) -> None:
     with pytest.raises(CommandError):
         settings(values, None)
 
@@ -43,7 +43,7 @@ def test_keys_are_deleted_without_values() -> None:
     assert deletions(["a", "b"]) == [AlterConfigOp("a", DELETE), AlterConfigOp("b", DELETE)]
 
 
-def test_resources_go_by_what_people_call_them() -> None:
+def test_resource_types_have_short_names() -> None:
     assert resource("topic", "default") == Resource(ResourceKind.TOPIC, "default")
     assert resource("broker", "default") == Resource(ResourceKind.BROKER, "")
     assert resource("logger", "1") == Resource(ResourceKind.BROKER_LOGGER, "1")

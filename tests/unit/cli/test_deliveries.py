@@ -1,4 +1,4 @@
-"""Outcomes of the lines of `barnabas produce`."""
+"""Results of the lines of `barnabas produce`."""
 
 import asyncio
 
@@ -24,12 +24,12 @@ DENIED = KafkaError(ErrorCode.TOPIC_AUTHORIZATION_FAILED, "t")
         ([1, 2, 3, 7, 9, 10], "lines 1-3, 7, 9-10"),
     ],
 )
-def test_lines_are_written_as_ranges(lines: list[int], text: str) -> None:
+def test_lines_are_printed_as_ranges(lines: list[int], text: str) -> None:
     assert lines_text(lines) == text
 
 
 @on_loop
-async def test_lines_that_failed_together_for_one_reason_are_reported_once() -> None:
+async def test_lines_with_the_same_error_are_reported_together() -> None:
     reported: list[CommandError] = []
     deliveries = Deliveries(reported.append)
     deliveries.fail(4, NO_KEY)
@@ -45,7 +45,7 @@ async def test_lines_that_failed_together_for_one_reason_are_reported_once() -> 
 
 
 @on_loop
-async def test_an_error_that_later_lines_would_meet_is_left_for_the_end() -> None:
+async def test_an_error_that_affects_later_lines_is_reported_at_the_end() -> None:
     reported: list[CommandError] = []
     deliveries = Deliveries(reported.append)
     deliveries.fail(1, DENIED)

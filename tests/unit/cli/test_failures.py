@@ -32,13 +32,13 @@ UNREACHABLE = BrokerUnreachable(BrokerAddress("h", 1), "no connection")
         (ValueError("x"), 2, ""),
     ],
 )
-def test_each_failure_has_its_exit_code_and_what_to_try(error: Exception, exit_code: int, hint: str) -> None:
+def test_each_error_has_its_exit_code_and_hint(error: Exception, exit_code: int, hint: str) -> None:
     judged = classify_error(error)
     assert judged[0] == exit_code
     assert hint in judged[2]
 
 
-def test_people_read_a_sentence_and_programs_json(capsys: pytest.CaptureFixture[str]) -> None:
+def test_errors_are_text_or_json(capsys: pytest.CaptureFixture[str]) -> None:
     assert report(wrong_use("bad", "good"), as_json=False) == 2
     assert capsys.readouterr().err == "error: bad\n  try: good\n"
     report(KafkaError(ErrorCode.INVALID_REQUEST, "bad"), as_json=True)
@@ -50,7 +50,7 @@ def test_people_read_a_sentence_and_programs_json(capsys: pytest.CaptureFixture[
     ("error", "exit_code"),
     [(KeyboardInterrupt(), 130), (UNREACHABLE, 5), (KafkaError(ErrorCode.INVALID_CONFIG), 1)],
 )
-def test_a_command_that_raises_ends_with_the_exit_code(error: BaseException, exit_code: int) -> None:
+def test_a_command_that_raises_exits_with_the_code(error: BaseException, exit_code: int) -> None:
     @handle_errors
     def command(**_: Any) -> None:
         raise error
@@ -60,13 +60,13 @@ def test_a_command_that_raises_ends_with_the_exit_code(error: BaseException, exi
     assert raised.value.exit_code == exit_code
 
 
-def test_a_file_that_cannot_be_read_is_told_by_its_name(capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_unreadable_file_is_reported_by_name(capsys: pytest.CaptureFixture[str]) -> None:
     error = FileNotFoundError(errno.ENOENT, "No such file or directory", "nofile")
     assert report(error, as_json=False) == 3
     assert capsys.readouterr().err == "error: nofile: No such file or directory\n"
 
 
-def test_our_own_bugs_keep_their_traceback() -> None:
+def test_internal_errors_keep_their_traceback() -> None:
     @handle_errors
     def command() -> None:
         raise ZeroDivisionError
@@ -75,12 +75,12 @@ def test_our_own_bugs_keep_their_traceback() -> None:
         command()
 
 
-def test_pairs_are_parted_at_the_first_equals_sign() -> None:
+def test_pairs_are_split_at_the_first_equals_sign() -> None:
     assert key_value_pairs(["a=b=c", "d="], "--set") == [("a", "b=c"), ("d", "")]
     assert key_value_pairs(None, "--set") == []
 
 
 @pytest.mark.parametrize("pair", ["a", "=b", ""])
-def test_a_pair_without_key_or_equals_sign_is_refused(pair: str) -> None:
+def test_a_pair_without_key_or_equals_sign_is_rejected(pair: str) -> None:
     with pytest.raises(CommandError, match=f"--set {pair}: must have the form key=value"):
         key_value_pairs([pair], "--set")

@@ -22,7 +22,7 @@ EMPTY = ConsumedRecord("t", 0, 0, -1, None, None, ())
         ("grüße", "grüße".encode()),
     ],
 )
-def test_a_format_is_filled_in_as_kcat_does(text: str, expected: bytes) -> None:
+def test_a_format_is_expanded_as_in_kcat(text: str, expected: bytes) -> None:
     assert compile_format(text)(RECORD) == expected
 
 
@@ -33,12 +33,12 @@ def test_null_is_printed_as_nothing_with_length_minus_one() -> None:
 @pytest.mark.parametrize(
     ("text", "culprit"), [("%q", "'%q'"), ("50%", "'%'"), ("\\y", r"'\\y'"), ("\\x4", r"'\\x'")]
 )
-def test_what_stands_for_nothing_is_refused(text: str, culprit: str) -> None:
+def test_an_unknown_placeholder_is_rejected(text: str, culprit: str) -> None:
     with pytest.raises(CommandError, match=f"{culprit} is not valid"):
         compile_format(text)
 
 
-def test_json_has_one_line_with_every_part() -> None:
+def test_json_has_one_line_with_every_field() -> None:
     line = as_json(RECORD)
     assert line.endswith(b"\n")
     assert json.loads(line) == {
@@ -52,7 +52,7 @@ def test_json_has_one_line_with_every_part() -> None:
     }
 
 
-def test_json_tells_null_from_empty_and_keeps_bytes_that_are_no_text() -> None:
+def test_json_distinguishes_null_from_empty_and_keeps_binary_data() -> None:
     fields = json.loads(as_json(EMPTY._replace(key=b"", value=None)))
     assert (fields["key"], fields["value"]) == ("", None)
     fields = json.loads(as_json(EMPTY._replace(value=b"\xff\x00")))

@@ -1,4 +1,4 @@
-"""`barnabas groups` as a person types it."""
+"""`barnabas groups` against a fake coordinator."""
 
 import json
 
@@ -16,7 +16,7 @@ T0, T1 = TopicPartition("t", 0), TopicPartition("t", 1)
 
 @pytest.fixture
 def coordinator(broker: FakeBroker) -> FakeCoordinator:
-    """Ten records in each of the two partitions of a topic, of which a group has committed a part."""
+    """Write ten records to each of two partitions of a topic; a group has committed offsets within them."""
     broker.create("t", 2)
     for partition in (0, 1):
         records = [Record(0, 1_000 * number, None, b"v") for number in range(10)]
@@ -32,7 +32,7 @@ def lines(run: Run, *arguments: str) -> list[list[str]]:
     return [line.split() for line in result.stdout.splitlines()]
 
 
-def test_groups_and_their_members_are_shown(coordinator: FakeCoordinator, run: Run) -> None:
+def test_groups_and_their_members_are_listed(coordinator: FakeCoordinator, run: Run) -> None:
     assert lines(run, "list")[1] == [GROUP, "classic", "consumer", "Stable"]
     shown = lines(run, "describe", GROUP)
     assert shown[1] == [GROUP, "classic", "Stable", "range", "1", "1"]
@@ -41,7 +41,7 @@ def test_groups_and_their_members_are_shown(coordinator: FakeCoordinator, run: R
     assert described["members"][0]["assignment"] == [{"topic": "t", "partition": 0}]
 
 
-def test_offsets_are_shown_with_what_is_left_to_read(coordinator: FakeCoordinator, run: Run) -> None:
+def test_offsets_are_listed_with_lags(coordinator: FakeCoordinator, run: Run) -> None:
     shown = lines(run, "offsets", GROUP)[1:]
     assert shown[0] == ["t-0", "4", "10", "6", "m"]
     assert shown[1:] == [["t-1", "-", "10", "unknown"], ["total", "at", "least", "6"]]
@@ -80,18 +80,18 @@ def test_offsets_are_set(
     assert coordinator.offsets == offsets
 
 
-def test_exactly_one_place_must_be_named(coordinator: FakeCoordinator, run: Run) -> None:
+def test_exactly_one_reset_target_must_be_named(coordinator: FakeCoordinator, run: Run) -> None:
     assert run("groups", "reset-offsets", GROUP).exit_code == 2
     assert run("groups", "reset-offsets", GROUP, "--to-latest", "--to-offset", "3").exit_code == 2
 
 
-def test_where_nothing_was_committed_topics_must_be_named(coordinator: FakeCoordinator, run: Run) -> None:
+def test_without_committed_offsets_topics_must_be_named(coordinator: FakeCoordinator, run: Run) -> None:
     coordinator.offsets.clear()
     result = run("groups", "reset-offsets", GROUP, "--to-latest")
     assert (result.exit_code, "specify the topics" in result.stderr) == (3, True)
 
 
-def test_a_group_with_members_is_left_as_it_is(coordinator: FakeCoordinator, run: Run) -> None:
+def test_offsets_of_an_active_group_are_not_reset(coordinator: FakeCoordinator, run: Run) -> None:
     coordinator.error = ErrorCode.UNKNOWN_MEMBER_ID
     result = run("groups", "reset-offsets", GROUP, "--to-latest")
     assert (result.exit_code, "stop the members of the group first" in result.stderr) == (1, True)
@@ -107,6 +107,6 @@ def test_groups_and_offsets_are_deleted(coordinator: FakeCoordinator, run: Run) 
     assert json.loads(run("groups", "delete", GROUP, "--json").stdout) == [{"group": GROUP, "error": None}]
 
 
-def test_a_group_that_is_not_there_is_exit_code_3(coordinator: FakeCoordinator, run: Run) -> None:
+def test_a_missing_group_is_exit_code_3(coordinator: FakeCoordinator, run: Run) -> None:
     result = run("groups", "describe", "gone")
     assert (result.exit_code, "barnabas groups list" in result.stderr) == (3, True)

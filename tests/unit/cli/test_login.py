@@ -15,7 +15,7 @@ JAAS = 'a.PlainLoginModule required username="alice" password="secret";'
 
 
 def commands(command: Any, name: str = "barnabas") -> Iterator[tuple[str, set[str]]]:
-    """Every command with its options."""
+    """Return every command with its options."""
     inner = getattr(command, "commands", None)
     if inner is None:
         yield name, {option for parameter in command.params for option in parameter.opts}
@@ -24,13 +24,13 @@ def commands(command: Any, name: str = "barnabas") -> Iterator[tuple[str, set[st
         yield from commands(each, f"{name} {inner_name}")
 
 
-def test_every_command_that_speaks_to_brokers_can_log_in() -> None:
+def test_every_command_that_calls_brokers_has_login_options() -> None:
     speaking = {name: options for name, options in commands(get_command(app)) if "--bootstrap" in options}
     assert len(speaking) > 10
     assert [name for name, options in speaking.items() if "--command-config" not in options] == []
 
 
-def test_nobody_logs_in_without_a_file(tmp_path: Path) -> None:
+def test_without_a_file_there_is_no_login(tmp_path: Path) -> None:
     path = tmp_path / "client.properties"
     path.write_text(f"security.protocol=SASL_PLAINTEXT\nsasl.mechanism=PLAIN\nsasl.jaas.config={JAAS}\n")
     assert current_login() is None
@@ -58,7 +58,7 @@ def test_nobody_logs_in_without_a_file(tmp_path: Path) -> None:
         ("\n\na=\\u12", 2, "line 3: '\\u12' is not a character: four hexadecimal"),
     ],
 )
-def test_a_file_that_cannot_be_is_named_without_its_password(
+def test_an_invalid_file_is_reported_without_its_password(
     run: Run, tmp_path: Path, content: str | None, exit_code: int, why: str
 ) -> None:
     path = tmp_path / "client.properties"
@@ -70,7 +70,7 @@ def test_a_file_that_cannot_be_is_named_without_its_password(
     assert "secret" not in result.stderr
 
 
-def test_suspect_lines_are_warned_of_once_and_never_quote_a_password(run: Run, tmp_path: Path) -> None:
+def test_suspicious_lines_are_reported_once_without_passwords(run: Run, tmp_path: Path) -> None:
     path = tmp_path / "client.properties"
     path.write_text(
         "# mine\nsecurity.protocl=PLAINTEXT\nsecret;\nssl.truststore.location=x\nvalue.subject=y\n"

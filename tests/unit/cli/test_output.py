@@ -7,7 +7,7 @@ from barnabas.cli.work.progress import progress
 
 
 class Terminal:
-    """What makes a stream a terminal, around one that is none."""
+    """Makes a stream look like a terminal."""
 
     def __init__(self, stream: object) -> None:
         self._stream = stream
@@ -19,17 +19,17 @@ class Terminal:
         return getattr(self._stream, name)
 
 
-def test_columns_are_as_wide_as_their_widest_cell_and_nothing_is_cut() -> None:
+def test_columns_are_as_wide_as_their_widest_cell() -> None:
     lines = output.plain_lines(("name", "n"), [("x" * 300, 1), ("y", 22)])
     assert lines == ["name".ljust(300) + "  n", "x" * 300 + "  1", "y".ljust(300) + "  22"]
 
 
-def test_an_empty_table_is_its_header(capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_empty_table_has_its_header(capsys: pytest.CaptureFixture[str]) -> None:
     output.print_table(("a", "b"), [])
     assert capsys.readouterr().out == "a  b\n"
 
 
-def test_a_terminal_gets_a_table_in_which_markup_is_just_text(
+def test_a_terminal_gets_a_table_without_markup(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(output.sys, "stdout", Terminal(output.sys.stdout))
@@ -62,14 +62,14 @@ EVENT = (
         (WIDE, EVENT, 200, True),
     ],
 )
-def test_a_table_is_folded_in_one_column_at_most(
+def test_at_most_one_column_of_a_table_is_folded(
     columns: tuple[str, ...], row: tuple[object, ...], width: int, readable: bool
 ) -> None:
     assert output.fits(columns, [row], width) == readable
     assert output.fits(columns, [], 200)
 
 
-def test_a_row_that_is_too_wide_is_a_list_of_its_cells(
+def test_a_row_that_is_too_wide_is_printed_as_a_list(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(output.sys, "stdout", Terminal(output.sys.stdout))
@@ -81,7 +81,7 @@ def test_a_row_that_is_too_wide_is_a_list_of_its_cells(
     assert not any(line.startswith("key") for line in lines)
 
 
-def test_notices_are_for_terminals_only(
+def test_notices_are_printed_on_terminals_only(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     output.notice("done")
@@ -91,7 +91,7 @@ def test_notices_are_for_terminals_only(
 
 
 @pytest.mark.parametrize(("of_records", "told"), [(True, "300/300"), (False, "300/300 bytes")])
-def test_long_work_shows_how_far_it_is_on_a_terminal_alone(
+def test_progress_is_shown_on_terminals_only(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, of_records: bool, told: str
 ) -> None:
     monkeypatch.setenv("TERM", "xterm")

@@ -1,4 +1,4 @@
-"""`barnabas pipeline` without Spark running: what is told of files and of flows."""
+"""`barnabas pipeline` without Spark: validation of files and status of flows."""
 
 import json
 import sys
@@ -38,14 +38,14 @@ def test_the_status_of_flows_is_a_table_or_json(file: Path) -> None:
 
 
 @pytest.mark.parametrize("command", ["run", "plan", "status"])
-def test_a_file_that_is_wrong_is_told_of_before_spark_is_started(file: Path, command: str) -> None:
+def test_an_invalid_file_is_reported_before_spark_starts(file: Path, command: str) -> None:
     file.write_text(FILE.replace("raw", "rar"))
     ended = CliRunner().invoke(app, ["pipeline", command, str(file)])
     assert ended.exit_code == 2
     assert f"{file}:5: flows.one.from.format is 'rar': must be json or csv or raw" in ended.output
 
 
-def test_without_spark_it_is_said_how_to_get_it(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_spark_there_is_an_installation_hint(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "pyspark", None)
     ended = CliRunner().invoke(app, ["pipeline", "status", str(file)])
     assert ended.exit_code == 1

@@ -28,7 +28,7 @@ def cases(tmp_path: Path) -> str:
     return str(path)
 
 
-def test_cases_that_come_out_as_expected_end_with_0(run: Run) -> None:
+def test_cases_with_expected_results_are_exit_code_0(run: Run) -> None:
     result = run("policy", "test", str(EXAMPLES / "cases.yaml"), "--rules", str(EXAMPLES / "policies.yaml"))
     assert result.exit_code == 0
     lines = result.stdout.splitlines()
@@ -36,7 +36,7 @@ def test_cases_that_come_out_as_expected_end_with_0(run: Run) -> None:
     assert {line.split()[0] for line in lines[1:]} == {"ok"}
 
 
-def test_a_case_that_does_not_ends_with_1(run: Run, rules: str, cases: str) -> None:
+def test_an_unexpected_result_is_exit_code_1(run: Run, rules: str, cases: str) -> None:
     result = run("policy", "test", cases, "--rules", rules)
     assert result.exit_code == 1
     assert [line.split()[0] for line in result.stdout.splitlines()[1:]] == ["ok", "NOT"]
@@ -44,7 +44,7 @@ def test_a_case_that_does_not_ends_with_1(run: Run, rules: str, cases: str) -> N
     assert "1 of 2 results are not as expected" in result.stderr
 
 
-def test_verdicts_can_be_had_as_json(run: Run, rules: str, cases: str) -> None:
+def test_results_can_be_printed_as_json(run: Run, rules: str, cases: str) -> None:
     result = run("policy", "test", cases, "--rules", rules, "--json")
     assert result.exit_code == 1
     assert json.loads(result.stdout)[1] == {
@@ -59,7 +59,7 @@ def test_verdicts_can_be_had_as_json(run: Run, rules: str, cases: str) -> None:
     assert json.loads(result.stderr)["error"] == "FAILED"
 
 
-def test_a_class_is_tried_with_the_broker_s_configuration(run: Run, tmp_path: Path, cases: str) -> None:
+def test_a_class_is_tested_with_the_brokers_configuration(run: Run, tmp_path: Path, cases: str) -> None:
     text = NAMING.replace('"team."', "self.prefix").replace(
         'calls.append(("configure", configs))', 'self.prefix = configs["acme.prefix"]'
     )
@@ -73,7 +73,7 @@ def test_a_class_is_tried_with_the_broker_s_configuration(run: Run, tmp_path: Pa
         assert [line.split()[0] for line in by_option.stdout.splitlines()[1:]] == ["NOT", "ok"]
 
 
-def test_without_cases_the_topics_of_the_cluster_are_tried(run: Run, rules: str) -> None:
+def test_without_cases_the_clusters_topics_are_tested(run: Run, rules: str) -> None:
     run("topics", "create", "small", "-p", "2")
     assert run("policy", "test", "--rules", rules).exit_code == 0
     run("topics", "create", "large", "-p", "3")
@@ -83,7 +83,7 @@ def test_without_cases_the_topics_of_the_cluster_are_tried(run: Run, rules: str)
     assert "1 of 2 results" in result.stderr
 
 
-def test_configs_of_the_cluster_s_topics_are_tried(run: Run, tmp_path: Path) -> None:
+def test_configs_of_the_clusters_topics_are_tested(run: Run, tmp_path: Path) -> None:
     rules = tmp_path / "policies.yaml"
     rules.write_text("topics: [{configs: {retention.ms: {max: 500}}}]")
     run("topics", "create", "t", "-c", "retention.ms=1000")
@@ -99,14 +99,14 @@ def test_configs_of_the_cluster_s_topics_are_tried(run: Run, tmp_path: Path) -> 
         (["--create-topic", "java.Class"], "must be a Python class as package.module:Class"),
     ],
 )
-def test_what_cannot_be_tried_ends_with_2(run: Run, arguments: list[str], says: str) -> None:
+def test_invalid_arguments_are_exit_code_2(run: Run, arguments: list[str], says: str) -> None:
     result = run("policy", "test", *arguments)
     assert result.exit_code == 2
     assert says in result.stderr
     assert "Traceback" not in result.stderr
 
 
-def test_cases_that_are_not_there_end_with_3(run: Run) -> None:
+def test_a_missing_cases_file_is_exit_code_3(run: Run) -> None:
     result = run("policy", "test", "missing.yaml", "--create-topic", "not_there:P")
     assert result.exit_code == 3
     assert "missing.yaml: No such file or directory" in result.stderr

@@ -21,7 +21,7 @@ NOW_MS = 1_700_000_000_000
         ("2026-01-31T09:30:00.250+01:00", 1_769_848_200_250),
     ],
 )
-def test_a_time_is_read_as_epoch_age_or_date(text: str, expected_ms: int) -> None:
+def test_a_time_is_parsed_as_epoch_age_or_date(text: str, expected_ms: int) -> None:
     assert parse_time_ms(text, NOW_MS) == expected_ms
 
 
@@ -31,7 +31,7 @@ def test_a_date_without_zone_is_local() -> None:
 
 
 @pytest.mark.parametrize("text", ["", "yesterday", "10 weeks", "-5m", "2026-13-01"])
-def test_what_is_no_time_is_refused_with_examples(text: str) -> None:
+def test_an_invalid_time_is_rejected_with_examples(text: str) -> None:
     with pytest.raises(CommandError, match=f"invalid time '{text}'") as raised:
         parse_time_ms(text, NOW_MS)
     assert "10m" in raised.value.hint

@@ -1,4 +1,4 @@
-"""`barnabas transactions` as a person types it."""
+"""`barnabas transactions` against a fake coordinator."""
 
 import json
 
@@ -21,7 +21,7 @@ def lines(run: Run, *arguments: str) -> list[list[str]]:
     return [line.split() for line in result.stdout.splitlines()]
 
 
-def test_transactions_and_producers_are_shown(run: Run) -> None:
+def test_transactions_and_producers_are_listed(run: Run) -> None:
     assert lines(run, "list")[1:] == [["a", "7", "Ongoing"], ["b", "8", "Empty"]]
     shown = lines(run, "describe", "a")[1]
     assert shown == ["a", "Ongoing", "7", "2", "60000", "1970-01-01T00:00:01.000+00:00", "1", "t-0,", "t-1"]
@@ -30,7 +30,7 @@ def test_transactions_and_producers_are_shown(run: Run) -> None:
     assert described["partitions"][1] == {"topic": "t", "partition": 1}
 
 
-def test_a_transaction_that_hangs_is_aborted(run: Run) -> None:
+def test_a_hanging_transaction_is_aborted(run: Run) -> None:
     [line] = lines(run, "abort", "t:1", "--start-offset", "7")
     assert " ".join(line) == "t-1: aborted the transaction of producer 7"
     result = run("transactions", "abort", "t:1", "--start-offset", "5")

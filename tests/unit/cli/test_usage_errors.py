@@ -1,4 +1,4 @@
-"""What is typed wrong is answered in the format of all errors."""
+"""Usage errors have the format of all errors."""
 
 import json
 
@@ -29,25 +29,23 @@ WRONG = [
 
 
 @pytest.mark.parametrize(("arguments", "message", "hint"), WRONG)
-def test_people_get_the_error_and_what_to_try(
-    run: Run, arguments: tuple[str, ...], message: str, hint: str
-) -> None:
+def test_an_error_has_a_hint(run: Run, arguments: tuple[str, ...], message: str, hint: str) -> None:
     result = run(*arguments)
     assert (result.exit_code, result.stdout) == (2, "")
     assert result.stderr.splitlines() == [f"error: {message}", f"  try: {hint}"]
 
 
 @pytest.mark.parametrize(("arguments", "message", "hint"), WRONG)
-def test_programs_get_json(run: Run, arguments: tuple[str, ...], message: str, hint: str) -> None:
+def test_errors_as_json(run: Run, arguments: tuple[str, ...], message: str, hint: str) -> None:
     result = run(*arguments, "--json")
     assert (result.exit_code, result.stdout) == (2, "")
     assert json.loads(result.stderr) == {"error": "WRONG_USE", "message": message, "hint": hint}
 
 
-def test_behind_two_dashes_json_is_no_option(run: Run) -> None:
+def test_after_two_dashes_json_is_not_an_option(run: Run) -> None:
     assert run("nosuch", "--", "--json").stderr.startswith("error: ")
 
 
-def test_a_group_of_commands_alone_shows_its_help(run: Run) -> None:
+def test_a_group_of_commands_without_arguments_shows_its_help(run: Run) -> None:
     result = run("topics")
     assert (result.exit_code, "Usage: barnabas topics" in result.output) == (2, True)

@@ -1,4 +1,4 @@
-"""`barnabas verify-eos` against a broker that has, and says, whatever a test wants."""
+"""`barnabas verify-eos` against a fake broker."""
 
 import json
 from typing import Any
@@ -31,7 +31,7 @@ def end(broker: FakeBroker, partition: int, *, commit: bool) -> None:
 
 @pytest.fixture
 def inputs(broker: FakeBroker, run: Run) -> FakeBroker:
-    """Six inputs in two partitions, and a topic for outputs."""
+    """Write six inputs in two partitions, and create an output topic."""
     broker.create("in", 2)
     broker.create("out", 2)
     assert produce(run, 6).exit_code == 0
@@ -39,7 +39,7 @@ def inputs(broker: FakeBroker, run: Run) -> FakeBroker:
 
 
 def check(run: Run, *options: str) -> tuple[int, dict[str, Any]]:
-    """Exit code, and the faults that were found."""
+    """Return the exit code and the faults."""
     result = run("verify-eos", "check", "in", "out", "--json", *options)
     found = json.loads(result.stdout)
     assert found["exactly_once"] is (result.exit_code == 0)
@@ -48,7 +48,7 @@ def check(run: Run, *options: str) -> tuple[int, dict[str, Any]]:
 
 
 def copy(broker: FakeBroker) -> None:
-    """What a good application does."""
+    """Write the outputs of a correct application."""
     for partition in (0, 1):
         write(broker, partition, *(f"{partition}-{sequence} t{partition}/3" for sequence in range(3)))
         end(broker, partition, commit=True)
@@ -62,7 +62,7 @@ def test_inputs_are_numbered_in_each_partition(broker: FakeBroker, run: Run) -> 
     assert [record.value for record in broker.records("in", 1)] == [b"1-0", b"1-1"]
 
 
-def test_an_output_that_holds_each_input_once_passes(inputs: FakeBroker, run: Run) -> None:
+def test_an_output_with_each_input_once_passes(inputs: FakeBroker, run: Run) -> None:
     copy(inputs)
     assert check(run) == (0, {})
     assert check(run, "--wait", "10") == (0, {})
@@ -71,7 +71,7 @@ def test_an_output_that_holds_each_input_once_passes(inputs: FakeBroker, run: Ru
     assert "lost         0      inputs without an output" in result.stdout
 
 
-def test_people_are_told_what_is_wrong(inputs: FakeBroker, run: Run) -> None:
+def test_faults_are_described(inputs: FakeBroker, run: Run) -> None:
     write(inputs, 0, "0-0", "0-0", "0-2")
     end(inputs, 0, commit=True)
     result = run("verify-eos", "check", "in", "out")
@@ -81,17 +81,15 @@ def test_people_are_told_what_is_wrong(inputs: FakeBroker, run: Run) -> None:
     assert "0-1, 1-0, 1-1 ..." in result.stdout
 
 
-def test_waiting_ends_when_the_time_is_over(inputs: FakeBroker, run: Run) -> None:
+def test_waiting_ends_at_the_timeout(inputs: FakeBroker, run: Run) -> None:
     code, faults = check(run, "--wait", "1")
     assert code == 1
     assert len(faults["lost"]) == 6
 
 
-def test_records_that_were_aborted_or_left_open_are_found_when_they_are_read(
-    inputs: FakeBroker, run: Run
-) -> None:
+def test_aborted_or_open_records_that_were_read_are_found(inputs: FakeBroker, run: Run) -> None:
     copy(inputs)
-    write(inputs, 0, "0-0 x/1")  # the fake broker tells nobody of aborted transactions
+    write(inputs, 0, "0-0 x/1")  # the fake broker returns no aborted transactions
     end(inputs, 0, commit=False)
     write(inputs, 1, "1-0 y/1")
     code, faults = check(run)
@@ -100,13 +98,13 @@ def test_records_that_were_aborted_or_left_open_are_found_when_they_are_read(
     assert set(faults) == {"aborted", "duplicated"}
 
 
-def test_a_torn_transaction_is_found(inputs: FakeBroker, run: Run) -> None:
+def test_a_partially_visible_transaction_is_found(inputs: FakeBroker, run: Run) -> None:
     write(inputs, 0, "0-0 t/6", "0-1 t/6", "0-2 t/6")
     end(inputs, 0, commit=True)
     assert check(run) == (1, {"lost": ["1-0", "1-1", "1-2"], "torn": ["t: 3 outputs of 6"]})
 
 
-def test_outputs_in_the_wrong_order_and_of_no_input_are_found(inputs: FakeBroker, run: Run) -> None:
+def test_reordered_outputs_and_outputs_without_input_are_found(inputs: FakeBroker, run: Run) -> None:
     write(inputs, 0, "0-1", "0-0", "0-2", "9-9", transactional=False)
     write(inputs, 1, "1-0", "1-1", "1-2", transactional=False)
     assert check(run) == (
@@ -115,5 +113,5 @@ def test_outputs_in_the_wrong_order_and_of_no_input_are_found(inputs: FakeBroker
     )
 
 
-def test_a_topic_that_is_not_there_is_exit_code_3(inputs: FakeBroker, run: Run) -> None:
+def test_a_missing_topic_is_exit_code_3(inputs: FakeBroker, run: Run) -> None:
     assert run("verify-eos", "check", "in", "gone").exit_code == 3

@@ -1,4 +1,4 @@
-"""Staying until something is done, with a clock that stands still unless it is waited."""
+"""Waiting for completion, on a fake clock."""
 
 import asyncio
 from collections.abc import Iterator
@@ -14,7 +14,7 @@ from barnabas.client.core.retry import Retry
 
 
 def waited(wait_s: float, *left: int) -> float:
-    """For how many milliseconds it is waited while so much is left each time that is asked."""
+    """Return how many milliseconds it waits when each call reports so many left."""
     clock = ManualClock()
 
     async def sleep(seconds: float) -> None:
@@ -31,15 +31,15 @@ def waited(wait_s: float, *left: int) -> float:
     return clock.monotonic_ms() - began_ms
 
 
-def test_what_is_done_is_not_waited_for() -> None:
+def test_completed_work_is_not_awaited() -> None:
     assert waited(0, 0) == 0
 
 
-def test_it_is_asked_again_with_pauses_until_nothing_is_left() -> None:
+def test_calls_are_repeated_with_pauses_until_nothing_is_left() -> None:
     assert 0 < waited(10, 7, 3, 5, 0) < 1_000
 
 
-def test_who_has_waited_long_enough_is_told_what_is_left() -> None:
+def test_at_the_timeout_the_remaining_work_is_reported() -> None:
     with pytest.raises(CommandError, match="moves: not complete after 2 s, 4 remaining") as raised:
         waited(2, *[4] * 99)
     assert "--wait" in raised.value.hint

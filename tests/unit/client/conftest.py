@@ -8,7 +8,7 @@ from unit.client.fake_broker import FakeBroker
 
 @pytest.fixture
 def threaded_broker() -> Iterator[FakeBroker]:
-    """A fake broker on a loop of its own, for clients that block."""
+    """Run a fake broker on a loop of its own, for blocking clients."""
     loop, broker = LoopThread("test"), FakeBroker()
     loop.run(broker.__aenter__())
     yield broker

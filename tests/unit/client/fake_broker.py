@@ -1,7 +1,7 @@
-"""A one-node Kafka in memory behind a real socket, for tests of what speaks to brokers.
+"""A one-node Kafka in memory behind a real socket, for tests of clients.
 
-It keeps whole batches as they came and can be told to answer differently: `answer(request type, function)`
-puts a function before the next answers, and `calls` remembers every request.
+It keeps batches as they were sent. `answer(request type, function)` makes a function answer the next such request, and
+`calls` records every request.
 """
 
 import asyncio
@@ -34,8 +34,8 @@ from barnabas.wire.records.record import decode_all
 from barnabas.wire.schema import Message, Versions
 
 NODE_ID = 1
-HANG = object()  #: answer nothing, ever
-HANG_UP = object()  #: close the connection instead of answering
+HANG = object()  #: never respond
+HANG_UP = object()  #: close the connection instead of responding
 
 _HEADER = struct.Struct(">hhi")
 UNKNOWN = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
@@ -89,11 +89,11 @@ class FakeBroker:
             writer.close()
 
     def answer(self, request: type[Message], *functions: Callable[[Any], Any]) -> None:
-        """Use each function once, in order, for the next such requests; it may give HANG or HANG_UP."""
+        """Use each function once, in order, for the next such requests; it may return HANG or HANG_UP."""
         self._scripted[request] += functions
 
     def serve(self, request: type[Message], function: Callable[[Any], Any]) -> None:
-        """Answer all such requests with a function, and say that they are served."""
+        """Answer all such requests with a function, and advertise them."""
         self._handlers[request] = function
 
     def create(self, name: str, partitions: int = 1) -> FakeTopic:
@@ -378,7 +378,7 @@ class FakeBroker:
 
 
 def _handlers(broker: FakeBroker) -> dict[type[Message], Callable[[Any], Any]]:
-    """Each request type with the method that is named after its module."""
+    """Return each request type with the method named after its module."""
     modules = (
         api_versions, create_partitions, create_topics, delete_records, delete_topics, describe_cluster,
         describe_configs, fetch, init_producer_id, list_offsets, metadata, produce,

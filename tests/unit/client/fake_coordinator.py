@@ -1,4 +1,4 @@
-"""What a fake broker needs to coordinate one group and one transactional id; tests change its answers as they like."""
+"""Handlers with which a fake broker coordinates one group and one transactional id; tests can change the responses."""
 
 from functools import partial
 from typing import Any
@@ -64,7 +64,7 @@ class FakeCoordinator:
         self.state = "Stable"
         self.metadata = write(subscription.ConsumerProtocolSubscription(topics=["t"]), 3)
         self.offsets: dict[TopicPartition, int] = {}
-        self.error = ErrorCode.NONE  #: of every partition in OffsetCommit and OffsetDelete
+        self.error = ErrorCode.NONE  #: error of every partition in OffsetCommit and OffsetDelete
         for request, function in (
             (FindCoordinatorRequest, self._find),
             (ListGroupsRequest, self._list),
@@ -147,7 +147,7 @@ class FakeCoordinator:
 
 
 def serve_transactions(broker: FakeBroker, coordinator_epoch: int = 3) -> None:
-    """Transactional id "a", whose transaction began at offset 7 of partition 1 of "t"; "b" has none."""
+    """Serve transactional id "a", whose transaction began at offset 7 of partition 1 of "t"; "b" has none."""
     broker.create("t", 2)
     states = [listed.TransactionState("b", 8, "Empty"), listed.TransactionState("a", 7, "Ongoing")]
     ongoing = described.TransactionState(

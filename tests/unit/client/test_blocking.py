@@ -15,7 +15,7 @@ from unit.client.fake_coordinator import GROUP, FakeCoordinator, serve_transacti
 PLACE = TopicPartition("t", 0)
 
 
-def test_a_round_trip_needs_no_async(threaded_broker: FakeBroker) -> None:
+def test_a_round_trip_without_async(threaded_broker: FakeBroker) -> None:
     with BlockingClient(threaded_broker.bootstrap) as client:
         client.admin.create_topics([NewTopic("t")])
         with client.producer() as producer:
@@ -30,7 +30,7 @@ def test_a_round_trip_needs_no_async(threaded_broker: FakeBroker) -> None:
         assert client.admin.list_offsets({PLACE: LATEST}) == {PLACE: ListedOffset(11, -1, -1)}
 
 
-def test_groups_and_transactions_need_no_async_either(threaded_broker: FakeBroker) -> None:
+def test_groups_and_transactions_without_async(threaded_broker: FakeBroker) -> None:
     coordinator = FakeCoordinator(threaded_broker)
     serve_transactions(threaded_broker)
     with BlockingClient(threaded_broker.bootstrap) as client:
@@ -40,7 +40,7 @@ def test_groups_and_transactions_need_no_async_either(threaded_broker: FakeBroke
         assert client.transactions.describe("a").state == "Ongoing"
 
 
-def test_errors_are_raised_where_the_call_was_made(threaded_broker: FakeBroker) -> None:
+def test_errors_are_raised_in_the_calling_thread(threaded_broker: FakeBroker) -> None:
     with BlockingClient(threaded_broker.bootstrap) as client:
         with pytest.raises(KafkaError, match="topic 'missing' does not exist"):
             client.consumer({TopicPartition("missing", 0): EARLIEST})
@@ -50,13 +50,13 @@ def test_errors_are_raised_where_the_call_was_made(threaded_broker: FakeBroker) 
             assert isinstance(producer.send("t", b"v").exception(5), KafkaError)
 
 
-def test_what_is_given_up_is_cancelled(threaded_broker: FakeBroker) -> None:
+def test_abandoned_calls_are_cancelled(threaded_broker: FakeBroker) -> None:
     threaded_broker.create("t")
     with BlockingClient(threaded_broker.bootstrap) as client:
         producer = client.producer(linger_ms=60_000)
         delivery = producer.send("t", b"v")
         producer.close(flush=False)
-        client.admin.describe_cluster()  # the loop has turned since
+        client.admin.describe_cluster()  # the loop has run since
         assert delivery.cancelled()
 
 
@@ -68,7 +68,7 @@ def test_closing_the_client_ends_its_producers(threaded_broker: FakeBroker) -> N
     assert delivery.cancelled()
 
 
-def test_no_thread_is_left_behind(threaded_broker: FakeBroker) -> None:
+def test_no_thread_is_left(threaded_broker: FakeBroker) -> None:
     before = threading.active_count()
     with BlockingClient(threaded_broker.bootstrap):
         assert threading.active_count() == before + 1

@@ -1,4 +1,4 @@
-"""Lags: every partition that a group reads, and never less than there is."""
+"""Lags: every partition that a group reads, and lower bounds where a lag is unknown."""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -33,7 +33,7 @@ def at(offset: int) -> OffsetAndMetadata:
 
 @asynccontextmanager
 async def cluster() -> AsyncIterator[tuple[ClusterClient, FakeCoordinator]]:
-    """Ten records in partitions 0 and 1 of "t", none in partition 2; a member that subscribes to "t"."""
+    """Write ten records to partitions 0 and 1 of "t", none to partition 2; a member subscribes to "t"."""
     async with FakeBroker() as broker:
         broker.create("t", 3)
         for partition in (0, 1):
@@ -52,7 +52,7 @@ def member(*topics: str, assigned: tuple[TopicPartition, ...] = ()) -> MemberDes
 
 
 @on_loop
-async def test_every_subscribed_partition_is_there_committed_or_not() -> None:
+async def test_every_subscribed_partition_is_included_with_or_without_commit() -> None:
     async with cluster() as (connected, coordinator):
         coordinator.offsets = {T0: 4}
         lags = (await lags_of(connected, [GROUP]))[GROUP]
@@ -62,7 +62,7 @@ async def test_every_subscribed_partition_is_there_committed_or_not() -> None:
 
 
 @on_loop
-async def test_a_group_that_is_not_there_does_not_hide_the_others() -> None:
+async def test_a_missing_group_does_not_hide_others() -> None:
     async with cluster() as (connected, coordinator):
         coordinator.offsets = {T0: 4}
         lags = await lags_of(connected, [GROUP, "gone"])
@@ -71,7 +71,7 @@ async def test_a_group_that_is_not_there_does_not_hide_the_others() -> None:
 
 
 @on_loop
-async def test_partitions_that_were_named_are_shown_and_no_others() -> None:
+async def test_only_named_partitions_are_included() -> None:
     async with cluster() as (connected, coordinator):
         coordinator.offsets = {T0: 4}
         assert [each.tp for each in await lags_of_partitions(connected, GROUP, [T1])] == [T1]
@@ -88,7 +88,7 @@ async def test_partitions_that_were_named_are_shown_and_no_others() -> None:
         (None, 10, 0, None),
         (None, 10, 10, 0),
         (4, None, None, None),
-        (11, 10, 0, None),  # out of range: the reset policy decides
+        (11, 10, 0, None),  # out of range: the reset policy applies
     ],
 )
 def test_a_lag_is_exact_or_unknown(
@@ -107,12 +107,12 @@ def test_totals_are_lower_bounds_where_a_lag_is_unknown() -> None:
     ]
 
 
-def test_topics_of_members_are_read_as_a_whole() -> None:
+def test_all_partitions_of_members_topics_are_read() -> None:
     assert topics_read(group(member("t"), member("u")), {}) == {"t", "u"}
-    assert topics_read(group(member(assigned=(T0,))), {}) == {"t"}  # which a regular expression matched
-    assert topics_read(group(member("t")), {U0: at(1)}) == {"t"}  # "u" is not read any more
+    assert topics_read(group(member(assigned=(T0,))), {}) == {"t"}  # matched by a regular expression
+    assert topics_read(group(member("t")), {U0: at(1)}) == {"t"}  # "u" is no longer read
 
 
-def test_without_members_the_topics_with_commits_are_read_as_a_whole() -> None:
+def test_without_members_all_partitions_of_committed_topics_are_read() -> None:
     assert topics_read(group(), {T0: at(1)}) == {"t"}
     assert topics_read(group(protocol_type=""), {T0: at(1)}) == set()

@@ -1,4 +1,4 @@
-"""Voters, epochs of leaders, pages of partitions, members that leave: as requests, and back from responses."""
+"""Voters, leader epochs, pages of partitions, leaving members: building requests and parsing responses."""
 
 import asyncio
 from types import SimpleNamespace
@@ -31,7 +31,7 @@ QUORUM = QuorumDescription(1, 7, 100, (), ())
 
 
 class FakeCluster:
-    """Answers with what it was given, in turn, and keeps what it was asked; broker 1 leads all but `gone`."""
+    """Returns given responses in turn, and records requests; broker 1 leads all but `gone`."""
 
     def __init__(self, *answers: Any) -> None:
         self.answers = list(answers)
@@ -53,7 +53,7 @@ def cluster_of(*answers: Any) -> Any:
     return FakeCluster(*answers)
 
 
-def test_a_voter_is_added_removed_and_updated_by_its_directory() -> None:
+def test_a_voter_is_added_removed_and_updated_by_directory_id() -> None:
     cluster = cluster_of(AddRaftVoterResponse(), RemoveRaftVoterResponse(), UpdateRaftVoterResponse())
     voters = Voters(cluster)
     asyncio.run(voters.add(VOTER, ENDPOINTS))
@@ -66,14 +66,14 @@ def test_a_voter_is_added_removed_and_updated_by_its_directory() -> None:
     assert (updated.current_leader_epoch, len(updated.listeners)) == (7, 1)
 
 
-def test_a_voter_that_is_refused_says_why() -> None:
+def test_a_rejected_voter_has_a_reason() -> None:
     refused = RemoveRaftVoterResponse(error_code=ErrorCode.VOTER_NOT_FOUND, error_message="no such voter")
     with pytest.raises(KafkaError, match="no such voter"):
         asyncio.run(Voters(cluster_of(refused)).remove(VOTER))
     assert str(VOTER) == "3-AAECAwQFBgcICQoLDA0ODw"
 
 
-def test_an_epoch_ends_where_the_leader_says_and_each_partition_has_its_own_error() -> None:
+def test_an_epochs_end_offset_comes_from_the_leader_with_errors_per_partition() -> None:
     found = [
         epochs.EpochEndOffset(partition=0, leader_epoch=2, end_offset=9),
         epochs.EpochEndOffset(ErrorCode.NOT_LEADER_OR_FOLLOWER, 1),
@@ -106,7 +106,7 @@ def page(*indexes: int, following: tuple[str, int] | None = None) -> pages.Descr
     return pages.DescribeTopicPartitionsResponse(topics=[topic], next_cursor=cursor)
 
 
-def test_partitions_are_read_page_by_page() -> None:
+def test_partitions_are_described_page_by_page() -> None:
     cluster = cluster_of(page(0, 1, following=("t", 2)), page(2))
     found: Any = asyncio.run(describe_topic_partitions(cluster, ["t"], 2))
     assert [each.partition for each in found["t"]] == [0, 1, 2]
@@ -118,14 +118,14 @@ def test_partitions_are_read_page_by_page() -> None:
     assert cursors == [None, ("t", 2)]
 
 
-def test_a_topic_that_cannot_be_described_has_its_error() -> None:
+def test_a_topic_that_cannot_be_described_has_an_error() -> None:
     refused = pages.DescribeTopicPartitionsResponseTopic(ErrorCode.TOPIC_AUTHORIZATION_FAILED, "t")
     cluster = cluster_of(pages.DescribeTopicPartitionsResponse(topics=[refused]))
     found: Any = asyncio.run(describe_topic_partitions(cluster, ["t"]))
     assert found["t"].code is ErrorCode.TOPIC_AUTHORIZATION_FAILED
 
 
-def test_members_leave_by_either_of_their_ids() -> None:
+def test_members_leave_by_member_or_instance_id() -> None:
     members = [LeavingMember("", "worker-3"), LeavingMember("m-1")]
     request = leave_group_request("g", members)
     assert [(each.member_id, each.group_instance_id) for each in request.members] == [

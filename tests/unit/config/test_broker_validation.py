@@ -36,7 +36,7 @@ TLS = {
         {"barnabas.metrics.listener": "[::1]:0"},
     ],
 )
-def test_keys_that_fit_together_pass(originals: dict[str, str]) -> None:
+def test_consistent_keys_pass(originals: dict[str, str]) -> None:
     check_broker_config(BrokerConfig(originals))
 
 
@@ -88,12 +88,12 @@ def test_keys_that_fit_together_pass(originals: dict[str, str]) -> None:
         ({"barnabas.metrics.listener": "h:65536"}, "barnabas.metrics.listener", "HOST:PORT"),
     ],
 )
-def test_keys_that_do_not_fit_together_are_refused(originals: dict[str, str], key: str, valid: str) -> None:
+def test_inconsistent_keys_are_rejected(originals: dict[str, str], key: str, valid: str) -> None:
     with pytest.raises(ConfigError, match=valid) as caught:
         check_broker_config(BrokerConfig(originals))
     assert caught.value.key == key
 
 
-def test_connection_overrides_give_each_host_its_bound() -> None:
+def test_connection_overrides_set_a_limit_per_host() -> None:
     config = BrokerConfig({"max.connections.per.ip.overrides": " a:1 , ::1:20,"})
     assert parse_connection_overrides(config) == {"a": 1, "::1": 20}

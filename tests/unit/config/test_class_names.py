@@ -5,7 +5,7 @@ from barnabas.config.definition import ConfigError
 from barnabas.config.keys.broker import BROKER_KEYS
 
 
-def test_kafkas_class_names_stand_for_built_in_parts() -> None:
+def test_kafkas_class_names_mean_built_in_parts() -> None:
     assigned = resolve_class(
         "group.consumer.assignors", "org.apache.kafka.coordinator.group.assignor.RangeAssignor"
     )
@@ -23,18 +23,18 @@ def test_a_python_class_is_kept() -> None:
 @pytest.mark.parametrize(
     "name", ["com.acme.Policy", "acme:", ":Policy", "acme.1:Policy", "a b:Policy", "a:b:c"]
 )
-def test_what_is_no_python_class_is_refused_where_one_is_needed(name: str) -> None:
+def test_an_invalid_python_class_is_rejected(name: str) -> None:
     with pytest.raises(ConfigError, match=r"a Python class as package\.module:Class") as caught:
         resolve_class("create.topic.policy.class.name", name)
     assert caught.value.value == name
 
 
-def test_a_key_without_python_classes_names_its_built_in_parts() -> None:
+def test_a_key_without_python_classes_accepts_its_built_in_parts() -> None:
     with pytest.raises(ConfigError, match=r"LeaderSelector or org\.apache\.kafka.*RackAwareReplicaSelector"):
         resolve_class("replica.selector.class", "acme:Selector")
 
 
-def test_keys_that_do_not_act_take_any_class() -> None:
+def test_keys_without_effect_accept_any_class() -> None:
     assert resolve_class("ssl.engine.factory.class", "com.acme.Engine") == "com.acme.Engine"
 
 

@@ -9,7 +9,7 @@ def test_a_subscription_has_kafkas_defaults() -> None:
     assert effective_client_metrics_values({"metrics": "a.b, c"})["metrics"] == ("a.b", "c")
 
 
-def test_a_subscription_names_metrics_and_clients() -> None:
+def test_a_subscription_selects_metrics_and_clients() -> None:
     validate_client_metrics(
         {"interval.ms": "100", "metrics": "*", "match": "client_id=orders-.*,client_software_name=librdkafka"}
     )
@@ -28,7 +28,7 @@ def test_a_subscription_names_metrics_and_clients() -> None:
         ("match", "client_id=(", ErrorCode.INVALID_CONFIG),
     ],
 )
-def test_what_makes_no_sense_is_refused(key: str, text: str, code: ErrorCode) -> None:
+def test_invalid_values_are_rejected(key: str, text: str, code: ErrorCode) -> None:
     with pytest.raises(KafkaError, match=key) as caught:
         validate_client_metrics({key: text})
     assert caught.value.code is code

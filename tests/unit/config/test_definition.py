@@ -17,7 +17,7 @@ def key(name: str = "k", *, since: str = "4.1", internal: bool = False) -> Confi
     )
 
 
-def test_an_error_names_the_key_the_value_and_what_is_valid() -> None:
+def test_an_error_has_the_key_the_value_and_valid_values() -> None:
     error = ConfigError("num.partitions", "x", "must be at least 1")
     assert str(error) == "Invalid value 'x' for num.partitions: must be at least 1"
     assert (error.key, error.value, error.reason) == ("num.partitions", "x", "must be at least 1")
@@ -51,7 +51,7 @@ def test_internal_keys_and_keys_newer_than_4_3_are_not_listed() -> None:
     ]
 
 
-def test_a_table_refuses_a_key_that_comes_twice() -> None:
+def test_a_table_rejects_a_duplicate_key() -> None:
     assert list(table((key("a"),), (key("b"),))) == ["a", "b"]
     with pytest.raises(AssertionError, match="twice"):
         table((key("a"),), (key("a"),))

@@ -27,20 +27,20 @@ def by_name(entries: list[DescribedConfig]) -> dict[str, DescribedConfig]:
     return {entry.name: entry for entry in entries}
 
 
-def test_a_topic_shows_every_public_key_of_kafka_4_3() -> None:
+def test_a_topic_has_every_public_key_of_kafka_4_3() -> None:
     entries = by_name(describe_topic(static({}), {}))
     assert set(entries) == {name for name, key in TOPIC_KEYS.items() if key.listed}
     assert len(entries) == 33
     assert not any(entry.read_only or entry.is_sensitive for entry in entries.values())
 
 
-def test_internal_and_newer_topic_keys_show_when_they_are_set() -> None:
+def test_internal_and_newer_topic_keys_are_shown_if_set() -> None:
     overrides = {"internal.segment.bytes": "5", "remote.copy.lag.ms": "6"}
     entries = by_name(describe_topic(static({}), overrides))
     assert {entries[name].value for name in overrides} == {"5", "6"}
 
 
-def test_a_topics_own_value_comes_before_the_brokers() -> None:
+def test_a_topics_own_value_precedes_the_brokers() -> None:
     broker = BrokerConfig({"message.max.bytes": "4"})
     (entry,) = describe_topic(
         LayeredConfig.of(broker, {"message.max.bytes": "2"}, {"message.max.bytes": "3"}),
@@ -59,7 +59,7 @@ def test_a_topics_own_value_comes_before_the_brokers() -> None:
     assert entry.documentation == TOPIC_KEYS["max.message.bytes"].documentation
 
 
-def test_a_topic_inherits_value_and_source_of_the_broker() -> None:
+def test_a_topic_inherits_value_and_source_from_the_broker() -> None:
     entries = by_name(describe_topic(static({"log.segment.bytes": "2000000"}), {}))
     assert (entries["segment.bytes"].value, entries["segment.bytes"].source) == ("2000000", STATIC)
     assert entries["index.interval.bytes"].synonyms == (("log.index.interval.bytes", "4096", DEFAULT),)
@@ -72,7 +72,7 @@ def test_a_key_without_broker_synonym_has_none_unless_set() -> None:
     assert (overridden.value, overridden.synonyms) == ("false", ((name, "false", TOPIC),))
 
 
-def test_a_time_set_in_coarser_units_counts_as_default_as_kafka_has_it() -> None:
+def test_a_time_set_in_coarser_units_counts_as_default_as_in_kafka() -> None:
     entry = by_name(describe_topic(static({"log.retention.hours": "1"}), {}))["retention.ms"]
     assert (entry.value, entry.source, entry.synonyms) == ("3600000", DEFAULT, ())
 
@@ -87,7 +87,7 @@ def test_a_time_set_in_the_finest_unit_is_followed_by_the_coarser() -> None:
     )
 
 
-def test_a_broker_shows_every_public_key() -> None:
+def test_a_broker_has_every_public_key() -> None:
     entries = by_name(describe_broker(static({})))
     assert set(entries) == {name for name, key in BROKER_KEYS.items() if key.listed}
     assert entries["node.id"].source is STATIC
@@ -96,7 +96,7 @@ def test_a_broker_shows_every_public_key() -> None:
     assert entries["log.cleaner.io.max.bytes.per.second"].value == "1.7976931348623157E308"
 
 
-def test_only_keys_with_a_dynamic_mode_can_be_written() -> None:
+def test_only_dynamic_keys_are_writable() -> None:
     entries = by_name(describe_broker(static({})))
     assert not entries["message.max.bytes"].read_only
     assert not entries["ssl.keystore.location"].read_only
@@ -115,7 +115,7 @@ def test_unknown_keys_are_shown_without_value_or_type() -> None:
     assert (entry.config_type, entry.documentation) == (ConfigType.UNKNOWN, None)
 
 
-def test_a_listeners_own_key_falls_back_on_the_common_one() -> None:
+def test_a_listeners_own_key_falls_back_to_the_common_one() -> None:
     name = "listener.name.tls.ssl.keystore.type"
     entry = by_name(describe_broker(static({name: "PEM"})))[name]
     assert (entry.value, entry.read_only, entry.config_type) == ("PEM", True, ConfigType.STRING)
@@ -142,13 +142,13 @@ def test_dynamic_values_of_a_broker_come_first() -> None:
     assert (rate.value, rate.read_only, rate.synonyms) == ("9", False, ((rate.name, "9", DYNAMIC),))
 
 
-def test_names_choose_the_keys() -> None:
+def test_names_select_the_keys() -> None:
     chosen = {"num.partitions", "nope"}
     assert [entry.name for entry in describe_broker(static({}), names=chosen)] == ["num.partitions"]
     assert describe_topic(static({}), {}, names=()) == []
 
 
-def test_the_clusters_default_shows_its_dynamic_values_alone() -> None:
+def test_the_cluster_default_has_only_its_dynamic_values() -> None:
     values = {"message.max.bytes": "5", "log.flush.interval.ms": "6"}
     entries = by_name(describe_broker_default(values))
     assert set(entries) == set(values)

@@ -14,13 +14,13 @@ def group(overrides: dict[str, str], *names: str) -> list[DescribedConfig]:
     return describe_group(LayeredConfig.of(static, {}, interval), overrides, names or None)
 
 
-def test_a_group_shows_every_public_key_of_kafka_4_3() -> None:
+def test_a_group_has_every_public_key_of_kafka_4_3() -> None:
     assert [entry.name for entry in group({})] == [
         name for name in sorted(GROUP_KEYS) if GROUP_KEYS[name].listed
     ]
 
 
-def test_a_groups_own_value_comes_before_the_brokers() -> None:
+def test_a_groups_own_value_precedes_the_brokers() -> None:
     [entry] = group({KEY: " 46000"}, KEY)
     assert (entry.value, entry.source, entry.config_type) == ("46000", GROUP, ConfigType.INT)
     assert entry.synonyms == (
@@ -30,18 +30,18 @@ def test_a_groups_own_value_comes_before_the_brokers() -> None:
     )
 
 
-def test_a_group_follows_what_is_set_for_brokers() -> None:
+def test_a_group_inherits_the_brokers_values() -> None:
     [interval, session] = group({}, KEY, "consumer.assignment.interval.ms")
     assert (session.value, session.source) == ("50000", ConfigSource.STATIC_BROKER_CONFIG)
     assert (interval.value, interval.source) == ("7", ConfigSource.DYNAMIC_DEFAULT_BROKER_CONFIG)
 
 
-def test_a_key_that_no_broker_key_backs_stands_for_itself() -> None:
+def test_a_key_without_a_broker_key_has_its_own_default() -> None:
     [entry] = group({}, "share.auto.offset.reset")
     assert entry.synonyms == (("share.auto.offset.reset", "latest", ConfigSource.DEFAULT_CONFIG),)
 
 
-def test_a_subscription_shows_its_values_and_the_defaults() -> None:
+def test_a_subscription_has_its_values_and_the_defaults() -> None:
     interval, match, metrics = describe_client_metrics({"metrics": "a.b,c"})
     assert (interval.value, interval.source, interval.synonyms) == (
         "300000",
@@ -53,7 +53,7 @@ def test_a_subscription_shows_its_values_and_the_defaults() -> None:
     assert [entry.name for entry in describe_client_metrics({}, {"match"})] == ["match"]
 
 
-def test_loggers_show_the_level_that_holds() -> None:
+def test_loggers_have_their_effective_level() -> None:
     [entry] = describe_loggers({"root": "INFO", "barnabas.log": "DEBUG"}, {"barnabas.log"})
     assert (entry.name, entry.value, entry.read_only) == ("barnabas.log", "DEBUG", False)
     assert entry.source is ConfigSource.DYNAMIC_BROKER_LOGGER_CONFIG

@@ -1,4 +1,4 @@
-"""A key that may be set while the broker runs either acts at once, with a test to show it, or says that it does not."""
+"""A dynamic key either takes effect immediately, with a test for it, or is documented as having no effect."""
 
 import ast
 import re
@@ -16,7 +16,7 @@ from barnabas.config.keys.topic import TOPIC_KEYS
 
 TESTS = Path(__file__).resolve().parents[2]
 
-#: Where a test sets a dynamic key and sees what it does. Who makes a key act adds the file of its test here.
+#: Tests that set a dynamic key and check its effect. Add the test's file here when a key gets an effect.
 BROKER_PROOFS = (
     "node/test_dynamic_configs.py",
     "node/test_dynamic_listeners.py",
@@ -27,7 +27,7 @@ BROKER_PROOFS = (
 GROUP_PROOFS = ("unit/groups/consumer/test_group_configs.py", "unit/groups/consumer/test_heartbeats.py")
 TOPIC_PROOFS = ("node/test_dynamic_topic_configs.py",)
 
-#: Keys that stand behind a prefix where they are set.
+#: Keys that are set with a prefix.
 BEHIND_A_PREFIX = frozenset({"sasl.jaas.config"})
 
 
@@ -41,7 +41,7 @@ def honoured(*tables: Mapping[str, ConfigKey]) -> list[str]:
 
 
 def words_of(path: Path) -> str:
-    """Every text in a file, keyword names with dots for their underscores."""
+    """Return every string in a file, and keyword names with dots for underscores."""
     words = []
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
         if isinstance(node, ast.Constant) and isinstance(node.value, str):
@@ -60,9 +60,7 @@ def words_of(path: Path) -> str:
     ],
     ids=["brokers", "topics and client metrics", "groups"],
 )
-def test_every_dynamic_key_that_is_said_to_act_is_set_in_a_test(
-    keys: list[str], proofs: tuple[str, ...]
-) -> None:
+def test_every_dynamic_key_with_an_effect_is_set_in_a_test(keys: list[str], proofs: tuple[str, ...]) -> None:
     texts = "\n".join(words_of(path) for path in map(TESTS.joinpath, proofs))
     words = set(re.findall(r"[\w.-]+", texts))
     unproved = [name for name in keys if name not in (texts if name in BEHIND_A_PREFIX else words)]
@@ -71,7 +69,7 @@ def test_every_dynamic_key_that_is_said_to_act_is_set_in_a_test(
     )
 
 
-def test_a_key_without_effect_says_so_where_people_look() -> None:
+def test_a_key_without_effect_is_documented_as_such() -> None:
     page = (TESTS.parent / "docs" / "configs.md").read_text(encoding="utf-8")
     rows: dict[str, str] = {}
     for line in page.splitlines():
@@ -82,7 +80,7 @@ def test_a_key_without_effect_says_so_where_people_look() -> None:
 
 
 @pytest.mark.parametrize("keys", [BROKER_KEYS, TOPIC_KEYS, GROUP_KEYS], ids=["brokers", "topics", "groups"])
-def test_a_key_without_effect_says_so_when_it_is_described(keys: Mapping[str, ConfigKey]) -> None:
+def test_a_key_without_effect_is_described_as_such(keys: Mapping[str, ConfigKey]) -> None:
     for name, key in keys.items():
         is_silent = "Accepted without effect in Barnabas." not in key.description
         assert is_silent == (key.effect is Effect.HONOURED), name

@@ -6,7 +6,7 @@ from barnabas.config.dynamic_validation import NotChangeable, check_dynamic_chan
 
 
 def refused(name: str, text: str, *, every_broker: bool = False) -> str:
-    """Why a value is refused."""
+    """Return the error for a value."""
     with pytest.raises(ConfigError) as caught:
         check_dynamic_values({name: text}, every_broker=every_broker)
     return str(caught.value)
@@ -28,7 +28,7 @@ def check_change(**values: str) -> None:
         "listener.name.plaintext",
     ],
 )
-def test_these_may_be_set_for_one_broker_and_for_all(name: str) -> None:
+def test_keys_for_one_broker_and_for_all(name: str) -> None:
     for every_broker in (False, True):
         check_dynamic_values({name: "7"}, every_broker=every_broker)
 
@@ -46,7 +46,7 @@ def test_these_may_be_set_for_one_broker_and_for_all(name: str) -> None:
         ("listener.name.plaintext.no.such.key", "5"),
     ],
 )
-def test_these_may_be_set_for_one_broker_only(name: str, text: str) -> None:
+def test_keys_for_one_broker_only(name: str, text: str) -> None:
     check_dynamic_values({name: text}, every_broker=False)
     why = refused(name, text, every_broker=True)
     assert why == (
@@ -55,17 +55,17 @@ def test_these_may_be_set_for_one_broker_only(name: str, text: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["node.id", "log.dirs", "log.retention.hours", "num.partitions"])
-def test_what_is_read_at_the_start_stays_as_it_is(name: str) -> None:
+def test_read_only_keys_cannot_be_changed(name: str) -> None:
     assert refused(name, "1") == f"Cannot update these configs dynamically: [{name}]"
 
 
-def test_keys_and_certificates_belong_to_a_listener_and_are_not_shown_when_refused() -> None:
+def test_keys_and_certificates_belong_to_a_listener_and_are_hidden_in_errors() -> None:
     with pytest.raises(NotChangeable) as caught:
         check_dynamic_values({"ssl.key.password": "secret"}, every_broker=False)
     assert str(caught.value).endswith("only per-listener using the listener prefix: [ssl.key.password]")
 
 
-def test_all_keys_that_cannot_be_set_are_named_in_one_go() -> None:
+def test_all_keys_that_cannot_be_set_are_reported_together() -> None:
     with pytest.raises(NotChangeable) as caught:
         check_dynamic_values({"node.id": "2", "log.retention.ms": "5", "log.dirs": "/x"}, every_broker=False)
     assert str(caught.value) == "Cannot update these configs dynamically: [node.id, log.dirs]"
@@ -94,7 +94,7 @@ def test_a_value_must_be_valid(name: str, text: str) -> None:
         {"log_retention_ms": "-1"},
     ],
 )
-def test_these_values_may_follow(values: dict[str, str]) -> None:
+def test_values_that_may_be_set_after_the_start(values: dict[str, str]) -> None:
     check_change(**values)
 
 
@@ -112,6 +112,6 @@ def test_these_values_may_follow(values: dict[str, str]) -> None:
         ({"listeners": "OTHER://:1"}, "OTHER"),
     ],
 )
-def test_values_must_fit_what_is_there(values: dict[str, str], part: str) -> None:
+def test_values_must_be_consistent_with_the_present_ones(values: dict[str, str], part: str) -> None:
     with pytest.raises(ConfigError, match=part):
         check_change(**values)

@@ -8,7 +8,7 @@ from barnabas.wire.errors import ErrorCode, KafkaError
 BROKER = BrokerConfig({"group.consumer.session.timeout.ms": "50000"})
 
 
-def test_a_group_has_the_brokers_values_where_it_has_none_of_its_own() -> None:
+def test_a_group_inherits_the_brokers_values() -> None:
     values = effective_group_values(BROKER, {"consumer.heartbeat.interval.ms": "7000"})
     assert set(values) == set(GROUP_KEYS)
     assert values["consumer.session.timeout.ms"] == 50_000
@@ -25,7 +25,7 @@ def test_a_group_has_the_brokers_values_where_it_has_none_of_its_own() -> None:
         {"streams.num.standby.replicas": "2", "streams.initial.rebalance.delay.ms": "70000"},
     ],
 )
-def test_what_lies_within_the_brokers_bounds_passes(overrides: dict[str, str]) -> None:
+def test_values_within_the_brokers_bounds_pass(overrides: dict[str, str]) -> None:
     validate_group_overrides(BROKER, overrides)
 
 
@@ -45,13 +45,13 @@ def test_what_lies_within_the_brokers_bounds_passes(overrides: dict[str, str]) -
         ("streams.num.standby.replicas", "3", "group.streams.max.standby.replicas"),
     ],
 )
-def test_what_lies_outside_is_refused_with_the_bound(key: str, text: str, part: str) -> None:
+def test_values_outside_are_rejected_with_the_bound(key: str, text: str, part: str) -> None:
     with pytest.raises(KafkaError, match=part) as caught:
         validate_group_overrides(BROKER, {key: text})
     assert caught.value.code is ErrorCode.INVALID_CONFIG
 
 
-def test_a_session_must_outlast_a_heartbeat() -> None:
+def test_a_session_timeout_must_exceed_the_heartbeat_interval() -> None:
     broker = BrokerConfig(
         {"group.share.min.session.timeout.ms": "5000", "group.share.min.heartbeat.interval.ms": "1000"}
     )

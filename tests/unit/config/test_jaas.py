@@ -15,7 +15,7 @@ def test_a_login_module_has_options() -> None:
     }
 
 
-def test_lines_and_blanks_do_not_matter() -> None:
+def test_line_breaks_and_blanks_are_ignored() -> None:
     assert parse_jaas('\n  a.B REQUIRED\n  k = "v"\n  "l m"="n" ;\n').options == {"k": "v", "l m": "n"}
     assert parse_jaas("a.B required;").options == {}
 
@@ -34,16 +34,16 @@ def test_lines_and_blanks_do_not_matter() -> None:
         "a.B required =;",
     ],
 )
-def test_what_is_none_is_refused_without_being_quoted(text: str) -> None:
+def test_invalid_text_is_rejected_without_being_quoted(text: str) -> None:
     with pytest.raises(ValueError, match="must be one login module") as refused:
         parse_jaas(text)
     assert "secret" not in str(refused.value)
 
 
-def test_options_are_not_printed() -> None:
+def test_options_are_not_in_the_repr() -> None:
     assert "secret" not in repr(parse_jaas('a.B required password="secret";'))
 
 
 @pytest.mark.parametrize("text", ["secret", 'a"b', "a\\b", "a'; b=c", ""])
-def test_a_quoted_text_comes_back_as_it_was(text: str) -> None:
+def test_quoted_text_round_trips(text: str) -> None:
     assert parse_jaas(f"a.B required {quoted('k')}={quoted(text)};").options == {"k": text}

@@ -66,14 +66,14 @@ def test_a_key_has_kafkas_type_default_bounds_and_mode(fact: Fact) -> None:
 
 
 @pytest.mark.parametrize("resource", TABLES)
-def test_a_key_that_kafka_4_3_lacks_says_where_it_is_from(resource: str) -> None:
+def test_a_key_that_kafka_4_3_lacks_has_its_origin(resource: str) -> None:
     known = {fact.name for fact in FACTS if fact.resource == resource}
     strangers = {name: key.since for name, key in TABLES[resource].items() if name not in known}
     assert set(strangers.values()) <= {"4.4", "Barnabas"}
     assert all(name.startswith("barnabas.") == (since == "Barnabas") for name, since in strangers.items())
 
 
-def test_the_facts_are_as_many_as_kafka_has() -> None:
+def test_the_number_of_facts_equals_kafkas_number_of_keys() -> None:
     counts = {resource: sum(fact.resource == resource for fact in FACTS) for resource in TABLES}
     assert counts["broker"] == 360
     assert counts["topic"] == 34

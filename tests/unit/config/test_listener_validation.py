@@ -8,20 +8,20 @@ SASL = {"listeners": "SASL_PLAINTEXT://127.0.0.1:9092", "inter.broker.listener.n
 
 
 @pytest.mark.parametrize("protocol", ["SSL", "SASL_SSL"])
-def test_a_protection_that_there_is_not_is_not_promised(protocol: str) -> None:
+def test_an_unsupported_security_protocol_is_rejected(protocol: str) -> None:
     with pytest.raises(
         ConfigError, match=f"has protocol {protocol}: it must be PLAINTEXT and SASL_PLAINTEXT"
     ):
         check_listeners(BrokerConfig({"listeners": f"{protocol}://127.0.0.1:9092"}))
 
 
-def test_logins_must_be_possible() -> None:
+def test_a_listener_with_sasl_needs_a_usable_mechanism() -> None:
     check_listeners(BrokerConfig({**SASL, "sasl.enabled.mechanisms": "PLAIN"}))
     with pytest.raises(ConfigError, match="cannot offer GSSAPI"):
         check_listeners(BrokerConfig(SASL))
 
 
-def test_listeners_come_and_go_and_those_that_stay_keep_their_protocol() -> None:
+def test_listeners_can_be_added_and_removed_and_others_keep_their_protocol() -> None:
     before = BrokerConfig(
         {"listeners": "A://:1,B://:2", "listener.security.protocol.map": "A:PLAINTEXT,B:PLAINTEXT"}
     )

@@ -43,23 +43,23 @@ def test_an_endpoint_has_name_host_port_and_protocol(entry: str, listener: Liste
         "PLAINTEXT://h:65536",
     ],
 )
-def test_a_malformed_endpoint_is_refused(entry: str) -> None:
+def test_a_malformed_endpoint_is_rejected(entry: str) -> None:
     with pytest.raises(ConfigError, match="must be NAME://host:port") as caught:
         endpoints(entry)
     assert caught.value.value == entry
 
 
-def test_an_endpoint_without_security_protocol_is_refused() -> None:
+def test_an_endpoint_without_security_protocol_is_rejected() -> None:
     with pytest.raises(ConfigError, match=r"OTHER has no entry in listener\.security\.protocol\.map"):
         endpoints("OTHER://h:1")
 
 
-def test_two_endpoints_of_one_name_are_refused() -> None:
+def test_two_endpoints_with_one_name_are_rejected() -> None:
     with pytest.raises(ConfigError, match="must have its own name"):
         endpoints("TLS://h:1", "tls://h:2")
 
 
-def test_a_protocol_map_gives_each_name_its_protocol() -> None:
+def test_a_protocol_map_assigns_each_name_its_protocol() -> None:
     assert parse_protocol_map("m", " a:SASL_SSL , B:plaintext,") == {
         "A": SecurityProtocol.SASL_SSL,
         "B": SecurityProtocol.PLAINTEXT,
@@ -67,7 +67,7 @@ def test_a_protocol_map_gives_each_name_its_protocol() -> None:
 
 
 @pytest.mark.parametrize("text", ["A", "A:TLS", "A:"])
-def test_a_protocol_map_with_an_unknown_protocol_is_refused(text: str) -> None:
+def test_a_protocol_map_with_an_unknown_protocol_is_rejected(text: str) -> None:
     with pytest.raises(ConfigError, match="one of PLAINTEXT, SSL, SASL_PLAINTEXT, SASL_SSL"):
         parse_protocol_map("listener.security.protocol.map", text)
 
@@ -76,19 +76,19 @@ def test_a_protocol_map_with_an_unknown_protocol_is_refused(text: str) -> None:
     ("first", "second"),
     [("127.0.0.1:1", "127.0.0.1:2"), ("127.0.0.1:0", "127.0.0.1:0"), ("127.0.0.1:1", "[::1]:1")],
 )
-def test_ports_may_differ_be_free_or_belong_to_both_ip_versions(first: str, second: str) -> None:
+def test_ports_may_differ_be_ephemeral_or_be_shared_by_ipv4_and_ipv6(first: str, second: str) -> None:
     entries = (f"PLAINTEXT://{first}", f"TLS://{second}")
     check_ports(entries, endpoints(*entries))
 
 
 @pytest.mark.parametrize("second", ["127.0.0.2:1", "localhost:1", ":1"])
-def test_a_port_that_two_listeners_share_is_refused(second: str) -> None:
+def test_a_port_shared_by_two_listeners_is_rejected(second: str) -> None:
     entries = ("PLAINTEXT://127.0.0.1:1", f"TLS://{second}")
     with pytest.raises(ConfigError, match="port 1 is used twice"):
         check_ports(entries, endpoints(*entries))
 
 
-def test_listeners_advertise_their_own_address_unless_told_otherwise() -> None:
+def test_listeners_advertise_their_own_address_by_default() -> None:
     assert advertise(endpoints("TLS://h:1"), None)[0].advertised == ListenerAddress("h", 1)
     assert advertise(endpoints("TLS://0.0.0.0:1"), endpoints("TLS://h:2"))[0].advertised == ListenerAddress(
         "h", 2
@@ -100,7 +100,7 @@ def test_a_listener_that_is_not_advertised_has_no_address() -> None:
     assert [listener.advertised for listener in listeners] == [ListenerAddress("h", 3), None]
 
 
-def test_the_address_of_every_interface_cannot_be_advertised() -> None:
+def test_the_wildcard_address_cannot_be_advertised() -> None:
     with pytest.raises(ConfigError, match=r"TLS://0\.0\.0\.0:1.*an address that they can reach"):
         advertise(endpoints("TLS://0.0.0.0:1"), None)
 

@@ -14,13 +14,13 @@ from barnabas.config.load import (
 )
 
 
-def test_nothing_set_gives_a_node_without_warnings() -> None:
+def test_without_settings_there_are_no_warnings() -> None:
     loaded = load_broker_config()
     assert loaded.warnings == ()
     assert loaded.config.node_id == 1
 
 
-def test_the_environment_beats_the_file_and_the_command_line_beats_both() -> None:
+def test_the_environment_overrides_the_file_and_the_command_line_overrides_both() -> None:
     file = {"num.partitions": "2", "log.retention.ms": "2", "broker.rack": "a"}
     environment = {"BARNABAS_NUM_PARTITIONS": "3", "BARNABAS_LOG_RETENTION_MS": "3", "PATH": "/bin"}
     config = load_broker_config(file=file, environment=environment, settings=["num.partitions=4"]).config
@@ -55,12 +55,12 @@ def test_an_unknown_name_is_a_warning_with_the_nearest_key() -> None:
     ]
 
 
-def test_keys_of_plug_ins_and_listeners_are_no_strangers() -> None:
+def test_keys_of_plug_ins_and_listeners_are_known() -> None:
     file = {"super.users": "User:a", "rsm.config.x": "1", "listener.name.a.ssl.client.auth": "none"}
     assert load_broker_config(file=file).warnings == ()
 
 
-def test_a_bad_value_is_refused_wherever_it_came_from() -> None:
+def test_an_invalid_value_is_rejected_from_any_source() -> None:
     for sources in (
         {"file": {"num.partitions": "0"}},
         {"environment": {"BARNABAS_NUM_PARTITIONS": "0"}},
@@ -70,24 +70,24 @@ def test_a_bad_value_is_refused_wherever_it_came_from() -> None:
             load_broker_config(**sources)
 
 
-def test_keys_that_do_not_fit_together_are_refused() -> None:
+def test_inconsistent_keys_are_rejected() -> None:
     with pytest.raises(ConfigError, match=r"broker\.id"):
         load_broker_config(settings=["node.id=1", "broker.id=2"])
 
 
 @pytest.mark.parametrize("setting", ["num.partitions", "=3", " = 3"])
-def test_a_setting_is_a_key_and_a_value(setting: str) -> None:
+def test_a_setting_has_a_key_and_a_value(setting: str) -> None:
     with pytest.raises(ConfigError, match="must be key=value"):
         load_broker_config(settings=[setting])
 
 
-def test_a_setting_may_hold_further_equal_signs_and_no_value() -> None:
+def test_a_setting_may_have_more_equal_signs_and_an_empty_value() -> None:
     config = load_broker_config(settings=["broker.rack=a=b", "cordoned.log.dirs="]).config
     assert config.text("broker.rack") == "a=b"
     assert config.items("cordoned.log.dirs") == ()
 
 
-def test_a_stock_server_properties_loads() -> None:
+def test_kafkas_default_server_properties_load() -> None:
     loaded = load_broker_config(file=read_properties(Path(__file__).with_name("server.properties")))
     assert loaded.warnings == ()
     assert loaded.config.log_dirs == ("/tmp/kraft-combined-logs",)
@@ -96,7 +96,7 @@ def test_a_stock_server_properties_loads() -> None:
     assert [listener.port for listener in loaded.config.controller_listeners] == [9093]
 
 
-def test_a_missing_or_broken_file_is_refused_by_name(tmp_path: Path) -> None:
+def test_a_missing_or_invalid_file_is_reported_by_name(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match=r"nowhere.*No such file"):
         read_properties(tmp_path / "nowhere")
     broken = tmp_path / "broken.properties"
@@ -105,6 +105,6 @@ def test_a_missing_or_broken_file_is_refused_by_name(tmp_path: Path) -> None:
         read_properties(broken)
 
 
-def test_the_nearest_key_is_near_or_none() -> None:
+def test_the_nearest_key_is_similar_or_none() -> None:
     assert nearest_key("log.segement.bytes") == "log.segment.bytes"
     assert nearest_key("completely.different") is None

@@ -27,12 +27,12 @@ from barnabas.config.properties import parse_properties
         ("=x", {"": "x"}),
     ],
 )
-def test_properties_are_read_as_java_reads_them(text: str, expected: dict[str, str]) -> None:
+def test_properties_are_parsed_as_in_java(text: str, expected: dict[str, str]) -> None:
     assert parse_properties(text) == expected
 
 
 @pytest.mark.parametrize("text", ["a=\\u12", "a=\\u12g4", "a=\\u"])
-def test_a_broken_character_escape_is_refused(text: str) -> None:
+def test_an_invalid_character_escape_is_rejected(text: str) -> None:
     with pytest.raises(ValueError, match="four hexadecimal digits"):
         parse_properties(text)
 
@@ -45,6 +45,6 @@ TEXTS = st.text(st.characters(codec="utf-8"))
 
 
 @given(st.dictionaries(TEXTS, TEXTS))
-def test_escaped_keys_and_values_come_back(properties: dict[str, str]) -> None:
+def test_escaped_keys_and_values_round_trip(properties: dict[str, str]) -> None:
     text = "\n".join(f"{written(key)}={written(value)}" for key, value in properties.items())
     assert parse_properties(text) == properties

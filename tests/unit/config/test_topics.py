@@ -33,7 +33,7 @@ def test_a_topic_without_overrides_has_kafkas_defaults() -> None:
     assert values == {name: key.default for name, key in TOPIC_KEYS.items()}
 
 
-def test_overrides_come_before_the_brokers_values() -> None:
+def test_overrides_precede_the_brokers_values() -> None:
     broker = BrokerConfig({"message.max.bytes": "5000", "log.segment.bytes": "2000000"})
     config = effective_topic_config(broker, {"max.message.bytes": "7", "cleanup.policy": "compact,delete"})
     assert config.max_message_bytes == 7
@@ -56,13 +56,13 @@ def test_overrides_come_before_the_brokers_values() -> None:
         ({"compression.type": "zstd"}, "compression.type", "zstd"),
     ],
 )
-def test_the_first_synonym_with_a_value_gives_the_default(
+def test_the_first_synonym_with_a_value_is_the_default(
     originals: dict[str, str], name: str, value: int | str
 ) -> None:
     assert broker_default(BrokerConfig(originals), name) == value
 
 
-def test_dynamic_broker_values_reach_the_topic() -> None:
+def test_dynamic_broker_values_apply_to_the_topic() -> None:
     broker = BrokerConfig({"log.retention.hours": "1"}).with_dynamic(
         {"message.max.bytes": "30"}, {"message.max.bytes": "20", "log.retention.ms": "40"}
     )
@@ -70,7 +70,7 @@ def test_dynamic_broker_values_reach_the_topic() -> None:
     assert (config.max_message_bytes, config.retention_ms) == (30, 40)
 
 
-def test_a_stored_override_that_is_not_valid_is_refused() -> None:
+def test_an_invalid_stored_override_is_rejected() -> None:
     with pytest.raises(ConfigError):
         effective_topic_config(BROKER, {"retention.ms": "soon"})
 
@@ -112,11 +112,11 @@ def test_valid_overrides_pass(overrides: dict[str, str | None]) -> None:
         ({"remote.storage.enable": "true"}, "remote.log.storage.system.enable is false"),
     ],
 )
-def test_overrides_that_are_not_valid_are_refused(overrides: dict[str, str | None], message: str) -> None:
+def test_invalid_overrides_are_rejected(overrides: dict[str, str | None], message: str) -> None:
     assert message in refusal(overrides)
 
 
-def test_a_value_longer_than_a_record_can_keep_is_refused() -> None:
+def test_a_value_longer_than_a_record_can_store_is_rejected() -> None:
     longest = ",".join(["0:1"] * 8192)
     validate_topic_overrides(BROKER, {"leader.replication.throttled.replicas": longest})
     message = refusal({"leader.replication.throttled.replicas": longest + ",1:1"})
@@ -124,7 +124,7 @@ def test_a_value_longer_than_a_record_can_keep_is_refused() -> None:
     assert len(message) < 200
 
 
-def test_an_override_is_checked_against_the_brokers_values() -> None:
+def test_an_override_is_validated_against_the_brokers_values() -> None:
     broker = BrokerConfig({"log.cleaner.max.compaction.lag.ms": "10"})
     validate_topic_overrides(broker, {"min.compaction.lag.ms": "10"})
     assert "which is 10" in refusal({"min.compaction.lag.ms": "11"}, broker)
@@ -140,7 +140,7 @@ def test_an_override_is_checked_against_the_brokers_values() -> None:
         {"remote.log.copy.disable": "true", "retention.ms": "5", "local.retention.ms": "5"},
     ],
 )
-def test_a_tiered_topic_may_keep_up_to_its_retention_on_the_disk(overrides: dict[str, str | None]) -> None:
+def test_a_tiered_topic_may_keep_up_to_its_retention_on_local_disk(overrides: dict[str, str | None]) -> None:
     validate_topic_overrides(TIERED, {"remote.storage.enable": "true", **overrides})
 
 
@@ -159,13 +159,11 @@ def test_a_tiered_topic_may_keep_up_to_its_retention_on_the_disk(overrides: dict
         ),
     ],
 )
-def test_a_tiered_topic_that_contradicts_itself_is_refused(
-    overrides: dict[str, str | None], message: str
-) -> None:
+def test_an_inconsistent_tiered_topic_is_rejected(overrides: dict[str, str | None], message: str) -> None:
     assert message in refusal({"remote.storage.enable": "true", **overrides}, TIERED)
 
 
-def test_remote_storage_is_turned_off_only_with_its_data() -> None:
+def test_remote_storage_can_be_disabled_only_by_deleting_its_data() -> None:
     existing = {"remote.storage.enable": "true"}
     with pytest.raises(KafkaError, match=r"remote\.log\.delete\.on\.disable=true"):
         validate_topic_overrides(TIERED, {}, existing)

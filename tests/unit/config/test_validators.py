@@ -52,7 +52,7 @@ CASES: list[tuple[Validator, list[Value], list[Value]]] = [
 
 
 @pytest.mark.parametrize(("validator", "valid", "invalid"), CASES)
-def test_a_validator_passes_what_is_valid_and_names_it_when_it_refuses(
+def test_a_validator_accepts_valid_values_and_names_them_in_its_error(
     validator: Validator, valid: list[Value], invalid: list[Value]
 ) -> None:
     for value in valid:
@@ -65,7 +65,7 @@ def test_a_validator_passes_what_is_valid_and_names_it_when_it_refuses(
         assert validator.describe() in caught.value.reason
 
 
-def test_a_list_names_the_entry_that_is_wrong() -> None:
+def test_a_list_error_names_the_invalid_entry() -> None:
     with pytest.raises(ConfigError, match="'foo' is not valid; must be a list of compact, delete"):
         ListOf(("compact", "delete")).check("cleanup.policy", ("compact", "foo"))
     with pytest.raises(ConfigError, match="an entry is empty"):

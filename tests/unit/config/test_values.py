@@ -42,7 +42,7 @@ def key(config_type: ConfigType, validator: Validator | None = None) -> ConfigKe
         (ConfigType.LIST, "a,,b,", ("a", "", "b", "")),
     ],
 )
-def test_text_is_parsed_as_kafka_parses_it(config_type: ConfigType, text: str, value: Value) -> None:
+def test_text_is_parsed_as_in_kafka(config_type: ConfigType, text: str, value: Value) -> None:
     assert parse_type("k", config_type, text) == value
 
 
@@ -65,14 +65,14 @@ def test_text_is_parsed_as_kafka_parses_it(config_type: ConfigType, text: str, v
         (ConfigType.DOUBLE, "1e", "a number"),
     ],
 )
-def test_text_of_another_type_is_refused(config_type: ConfigType, text: str, valid: str) -> None:
+def test_text_of_another_type_is_rejected(config_type: ConfigType, text: str, valid: str) -> None:
     with pytest.raises(ConfigError, match=valid) as caught:
         parse_type("some.key", config_type, text)
     assert (caught.value.key, caught.value.value) == ("some.key", text.strip())
 
 
 @pytest.mark.parametrize(("config_type", "bits"), INTEGERS)
-def test_integers_are_bounded_by_their_width(config_type: ConfigType, bits: int) -> None:
+def test_integers_are_limited_to_their_width(config_type: ConfigType, bits: int) -> None:
     low, high = -(2 ** (bits - 1)), 2 ** (bits - 1) - 1
     assert [parse_type("k", config_type, str(edge)) for edge in (low, high)] == [low, high]
     for outside in (low - 1, high + 1):
@@ -106,7 +106,7 @@ def test_integers_are_bounded_by_their_width(config_type: ConfigType, bits: int)
         (None, None),
     ],
 )
-def test_values_are_formatted_as_java_writes_them(value: Value, text: str | None) -> None:
+def test_values_are_formatted_as_in_java(value: Value, text: str | None) -> None:
     assert format_value(value) == text
 
 
@@ -132,7 +132,7 @@ def test_a_parsed_list_formats_and_parses_back_to_itself(items: list[str]) -> No
 
 
 @given(st.text(), st.sampled_from(ConfigType))
-def test_any_text_is_parsed_or_refused_with_the_keys_name(text: str, config_type: ConfigType) -> None:
+def test_any_text_is_parsed_or_an_error_with_the_keys_name(text: str, config_type: ConfigType) -> None:
     refused = ""
     try:
         parse_type("k", config_type, text)
@@ -141,17 +141,17 @@ def test_any_text_is_parsed_or_refused_with_the_keys_name(text: str, config_type
     assert refused in ("", "k")
 
 
-def test_the_bounds_of_the_key_hold() -> None:
+def test_the_bounds_of_the_key_apply() -> None:
     assert parse_value(key(ConfigType.INT, Range(1, 9)), "9") == 9
     with pytest.raises(ConfigError, match="from 1 to 9"):
         parse_value(key(ConfigType.INT, Range(1, 9)), "10")
 
 
-def test_no_text_is_no_value_which_bounds_may_refuse() -> None:
+def test_null_may_be_rejected_by_bounds() -> None:
     assert parse_value(key(ConfigType.STRING), None) is None
     with pytest.raises(ConfigError, match="at least 0"):
         parse_value(key(ConfigType.INT, Range(0)), None)
 
 
-def test_entries_that_a_bounded_list_repeats_count_once() -> None:
+def test_duplicate_entries_of_a_bounded_list_count_once() -> None:
     assert parse_value(key(ConfigType.LIST, ListOf(("a", "b"))), "b,a,b") == ("b", "a")

@@ -16,23 +16,23 @@ ACL = AclBinding(
 )
 
 
-def test_an_acl_comes_back_from_a_form_as_it_went() -> None:
+def test_an_acl_round_trips_through_a_form() -> None:
     assert binding_in(written(ACL)) == ACL
 
 
 @pytest.mark.parametrize("text", ["", "topic", written(ACL) + "\tmore", written(ACL).replace("deny", "any")])
-def test_what_is_no_acl_is_refused(text: str) -> None:
+def test_an_invalid_acl_is_rejected(text: str) -> None:
     with pytest.raises(PageError):
         binding_in(text)
 
 
-def test_words_for_filters_alone_are_not_offered() -> None:
+def test_filter_only_values_are_not_offered() -> None:
     assert choices(PatternType) == ["literal", "prefixed"]
     assert choices(AclPermission) == ["deny", "allow"]
     assert not {"any", "unknown"} & {*choices(AclOperation), *choices(ResourceType)}
 
 
-def test_a_form_makes_an_acl_for_each_operation() -> None:
+def test_a_form_creates_an_acl_for_each_operation() -> None:
     fields = {
         "principal": ["bob"],
         "operation": ["idempotent-write"],

@@ -1,4 +1,4 @@
-"""What was found in the audit before and what has come since, as one page."""
+"""Earlier and new audit events on one page."""
 
 import pytest
 
@@ -10,7 +10,7 @@ ANY = AuditQuery()
 
 
 def events(*offsets: int) -> list[tuple[int, AuditEvent]]:
-    """Events at these offsets, each a second behind the one before."""
+    """Return events at these offsets, one second apart."""
     return [(offset, event(offset)) for offset in offsets]
 
 
@@ -24,19 +24,19 @@ def offsets(look: Look) -> list[int]:
     return [offset for offset, _ in look.events]
 
 
-def test_what_has_come_stands_before_what_was_there() -> None:
+def test_new_events_come_before_earlier_ones() -> None:
     look = joined(Look(events(9, 7), None, 10), Look(events(5, 2), 2, 6), ANY, 0)
     assert (offsets(look), look.older, look.end) == ([9, 7, 5, 2], 2, 10)
 
 
-def test_a_page_holds_no_more_than_a_page_and_tells_where_the_rest_is() -> None:
+def test_a_page_is_limited_and_links_to_the_rest() -> None:
     before = Look(events(*range(COUNT, 0, -1)), None, COUNT + 1)
     look = joined(Look(events(COUNT + 1), None, COUNT + 2), before, ANY, 0)
     assert (len(look.events), offsets(look)[0], offsets(look)[-1]) == (COUNT, COUNT + 1, 2)
     assert look.older == 2, "what is older than this is at 1"
 
 
-def test_a_full_page_of_new_events_leaves_no_room() -> None:
+def test_a_full_page_of_new_events_contains_no_earlier_ones() -> None:
     fresh = Look(events(*range(200, 200 - COUNT, -1)), 151, 201)
     assert joined(fresh, Look(events(5), None, 6), ANY, 0) == fresh
 
@@ -44,9 +44,7 @@ def test_a_full_page_of_new_events_leaves_no_room() -> None:
 @pytest.mark.parametrize(
     ("first", "kept", "older"), [(0, [5, 2], 2), (2, [5, 2], None), (3, [5], None), (6, [], None)]
 )
-def test_what_is_gone_or_was_too_long_ago_is_let_go_of(
-    first: int, kept: list[int], older: int | None
-) -> None:
+def test_deleted_and_old_events_are_removed(first: int, kept: list[int], older: int | None) -> None:
     look = joined(Look([], None, 6), Look(events(5, 2), 2, 6), ANY, first)
     assert (offsets(look), look.older) == (kept, older)
     since = AuditQuery(since_ms=3_000)

@@ -1,4 +1,4 @@
-"""Pages of records from partitions in memory: nothing is left out, nothing comes twice, the event loop goes on."""
+"""Pages of records from partitions in memory: none is missing or duplicated, and the event loop is not blocked."""
 
 import asyncio
 import threading
@@ -22,7 +22,7 @@ from barnabas.console.topic_view import Reach
 from barnabas.wire.messages.fetch import PartitionData
 from barnabas.wire.records.record import Record, encode_batch
 
-#: Offsets of the records by partition; compaction has left holes.
+#: Offsets of the records by partition, with gaps from compaction.
 Logs = Mapping[int, Sequence[int]]
 LOGS = st.dictionaries(st.integers(0, 3), st.lists(st.integers(0, 60), unique=True).map(sorted), min_size=1)
 
@@ -34,7 +34,7 @@ class MemoryScanner(Scanner):
         super().__init__(ClusterClient("127.0.0.1:1"), asyncio.Semaphore(1), "t", Isolation.READ_UNCOMMITTED)
         self._logs = logs
         self._value_bytes = value_bytes
-        self._throttles = throttles  #: every other answer is empty, as for a client above its quota
+        self._throttles = throttles  #: every other response is empty, as for a client above its quota
         self.is_throttled = False
 
     async def _fetch(self, tp: TopicPartition, position: int, limits: FetchLimits) -> PartitionData:
@@ -57,7 +57,7 @@ def reach_of(logs: Logs) -> dict[int, Reach]:
 def pages_of(
     logs: Logs, wanted: Criteria, limit: int, *, backward: bool, value_bytes: int = 0
 ) -> list[RecordPage]:
-    """Every page, by the links from one to the next."""
+    """Return every page by following the links."""
 
     async def look() -> list[RecordPage]:
         browser, reach = Browser(MemoryScanner(logs, value_bytes), ManualClock()), reach_of(logs)
@@ -80,7 +80,7 @@ def offsets_of(records: Sequence[ConsumedRecord]) -> dict[int, list[int]]:
 
 
 @given(LOGS, st.integers(1, 7), st.booleans(), st.sampled_from(["", "1", "3"]))
-def test_pages_have_every_wanted_record_once_and_in_order(
+def test_pages_have_every_matching_record_once_and_in_order(
     logs: Logs, limit: int, backward: bool, text: str
 ) -> None:
     pages = pages_of(logs, Criteria(value=text), limit, backward=backward)
@@ -93,14 +93,14 @@ def test_pages_have_every_wanted_record_once_and_in_order(
 
 
 @pytest.mark.parametrize("backward", [True, False])
-def test_records_of_several_partitions_are_in_the_order_of_their_times(backward: bool) -> None:
+def test_records_of_several_partitions_are_ordered_by_time(backward: bool) -> None:
     logs = {0: range(0, 40, 2), 1: range(1, 40, 2)}
     pages = pages_of(logs, Criteria(), 10, backward=backward)
     order = [each.offset for page in pages for each in page.records]
     assert order == sorted(range(40), reverse=backward)
 
 
-def test_a_page_of_large_records_stops_and_the_next_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_page_of_large_records_stops_and_the_next_continues(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(browse, "SCAN_BYTES", 4_000)
     logs = {0: range(30), 1: range(30)}
     pages = pages_of(logs, Criteria(value="7"), 50, backward=True, value_bytes=300)
@@ -109,7 +109,7 @@ def test_a_page_of_large_records_stops_and_the_next_goes_on(monkeypatch: pytest.
     assert offsets_of([each for page in pages for each in page.records]) == {0: [27, 17, 7], 1: [27, 17, 7]}
 
 
-def test_the_event_loop_goes_on_while_records_are_searched() -> None:
+def test_the_event_loop_is_not_blocked_by_a_search() -> None:
     searching, answered = threading.Event(), threading.Event()
 
     class Slow(Criteria):
@@ -121,13 +121,13 @@ def test_the_event_loop_goes_on_while_records_are_searched() -> None:
         browser = Browser(MemoryScanner({0: [0]}), ManualClock())
         page = asyncio.ensure_future(browser.forward({0: Reach(0, 1)}, {0: 0}, Slow(value="x"), 5))
         await asyncio.to_thread(searching.wait, 30)
-        answered.set()  # by a loop that is not held
+        answered.set()  # by a loop that is not blocked
         return await page
 
     assert len(asyncio.run(look()).records) == 1
 
 
-def test_records_that_a_quota_holds_back_are_waited_for() -> None:
+def test_records_held_back_by_a_quota_are_awaited() -> None:
     async def look() -> RecordPage:
         browser = Browser(MemoryScanner({0: range(20)}, throttles=True), ManualClock())
         return await browser.backward({0: Reach(0, 20)}, {0: 20}, Criteria(value="1"), 50)
@@ -137,14 +137,14 @@ def test_records_that_a_quota_holds_back_are_waited_for() -> None:
     assert found.seen_count == 20
 
 
-def test_batches_beyond_the_end_are_not_decoded() -> None:
+def test_batches_after_the_end_are_not_decoded() -> None:
     first, second = (bytes(encode_batch([Record(at, 0, None, b"v")], base_offset=at)) for at in (5, 6))
     assert bytes(before(first + second, 6)) == first
     assert bytes(before(first + second, 7)) == first + second
     assert bytes(before(first, 5)) == b""
 
 
-def test_a_budget_is_spent_by_bytes_and_by_time() -> None:
+def test_a_budget_limits_bytes_and_time() -> None:
     clock = ManualClock()
     budget = Budget(clock, 1_000, 100)
     part = budget.part(4)
@@ -158,7 +158,7 @@ def test_a_budget_is_spent_by_bytes_and_by_time() -> None:
     assert budget.can_discard
 
 
-def test_how_far_a_search_has_come_is_counted_from_where_it_began() -> None:
+def test_the_progress_of_a_search_counts_from_its_start() -> None:
     reach = {0: Reach(10, 110), 1: Reach(0, 50)}
     back = shares(reach, {0: 110, 1: 40}, {0: 85, 1: 40}, backward=True)
     assert back == {0: PartitionShare(110, 85, 10), 1: PartitionShare(40, 40, 0)}
@@ -166,7 +166,7 @@ def test_how_far_a_search_has_come_is_counted_from_where_it_began() -> None:
     assert shares(reach, {0: 0}, {}, backward=False)[0].searched_count == 100
 
 
-def test_a_cursor_is_read_as_it_was_written() -> None:
+def test_a_cursor_round_trips() -> None:
     offsets = {0: 15, 12: 0}
     assert parse_cursor(cursor(offsets), [0, 12]) == offsets
     assert parse_cursor("0:15,x:1,1:-4,3,2:7", [0, 1]) == {0: 15}

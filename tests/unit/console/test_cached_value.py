@@ -1,4 +1,4 @@
-"""What is kept for a while."""
+"""A cached value with background refresh."""
 
 import asyncio
 
@@ -9,7 +9,7 @@ from barnabas.console.cached_value import Snapshot
 
 
 class Source:
-    """Counts how often it is asked; fails on demand."""
+    """Counts its loads; fails on demand."""
 
     def __init__(self) -> None:
         self.asked = 0
@@ -25,12 +25,12 @@ class Source:
         return self.asked
 
 
-async def settled() -> None:
+async def run_pending() -> None:
     for _ in range(5):
         await asyncio.sleep(0)
 
 
-def test_it_is_shown_as_it_is_then_renewed_behind_the_scenes_then_waited_for() -> None:
+def test_a_value_is_fresh_then_stale_with_a_refresh_then_awaited() -> None:
     async def run() -> None:
         source = Source()
         assert await source.snapshot.get() == 1
@@ -38,7 +38,7 @@ def test_it_is_shown_as_it_is_then_renewed_behind_the_scenes_then_waited_for() -
         assert await source.snapshot.get() == 1
         source.clock.advance(1)
         assert await source.snapshot.get() == 1
-        await settled()
+        await run_pending()
         assert await source.snapshot.get() == 2
         source.clock.advance(101)
         assert await source.snapshot.get() == 3
@@ -46,7 +46,7 @@ def test_it_is_shown_as_it_is_then_renewed_behind_the_scenes_then_waited_for() -
     asyncio.run(run())
 
 
-def test_those_who_wait_together_ask_once() -> None:
+def test_concurrent_waiters_share_one_load() -> None:
     async def run() -> None:
         source = Source()
         assert await asyncio.gather(*(source.snapshot.get() for _ in range(5))) == [1] * 5
@@ -54,7 +54,7 @@ def test_those_who_wait_together_ask_once() -> None:
     asyncio.run(run())
 
 
-def test_what_is_known_to_be_wrong_is_forgotten() -> None:
+def test_an_invalidated_value_is_loaded_again() -> None:
     async def run() -> None:
         source = Source()
         await source.snapshot.get()
@@ -64,14 +64,14 @@ def test_what_is_known_to_be_wrong_is_forgotten() -> None:
     asyncio.run(run())
 
 
-def test_a_failure_meets_who_waits_and_not_who_is_shown_the_old_value() -> None:
+def test_an_error_is_raised_to_waiters_but_not_while_the_old_value_is_served() -> None:
     async def run() -> None:
         source = Source()
         await source.snapshot.get()
         source.fails = True
         source.clock.advance(50)
         assert await source.snapshot.get() == 1
-        await settled()
+        await run_pending()
         assert await source.snapshot.get() == 1
         source.clock.advance(100)
         with pytest.raises(ConnectionError):
@@ -80,7 +80,7 @@ def test_a_failure_meets_who_waits_and_not_who_is_shown_the_old_value() -> None:
     asyncio.run(run())
 
 
-def test_who_waits_while_it_is_forgotten_is_answered_and_the_next_asks_anew() -> None:
+def test_a_waiter_during_invalidation_is_answered_and_the_next_one_loads_again() -> None:
     async def run() -> None:
         source = Source()
         waiting = asyncio.create_task(source.snapshot.get())
@@ -93,7 +93,7 @@ def test_who_waits_while_it_is_forgotten_is_answered_and_the_next_asks_anew() ->
     asyncio.run(run())
 
 
-def test_who_waits_while_it_is_closed_is_told_so() -> None:
+def test_a_waiter_gets_an_error_when_the_cache_is_closed() -> None:
     async def run() -> None:
         source = Source()
         waiting = asyncio.create_task(source.snapshot.get())

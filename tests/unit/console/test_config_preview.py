@@ -1,4 +1,4 @@
-"""What a form wants of configs."""
+"""Config changes from a form."""
 
 from barnabas.client.admin.model import ConfigEntry, ConfigSynonym
 from barnabas.config.alter_op import AlterConfigOp, OpType
@@ -33,11 +33,11 @@ def test_a_new_value_is_set() -> None:
     ]
 
 
-def test_the_value_that_holds_is_no_change() -> None:
+def test_an_unchanged_value_is_not_a_change() -> None:
     assert changes_of(form(value__segment_ms="5"), ENTRIES) == []
 
 
-def test_an_own_value_is_taken_back_to_what_is_behind_it() -> None:
+def test_an_override_is_deleted_in_favour_of_the_inherited_value() -> None:
     [change] = changes_of(form(reset__cleanup_policy="1"), ENTRIES)
     assert change == ConfigPreview(
         AlterConfigOp("cleanup.policy", OpType.DELETE), "compact", "delete (log.cleanup.policy)"
@@ -46,17 +46,17 @@ def test_an_own_value_is_taken_back_to_what_is_behind_it() -> None:
     assert change.after == "the broker's default"
 
 
-def test_what_is_not_its_own_cannot_be_taken_back() -> None:
+def test_an_inherited_value_cannot_be_deleted() -> None:
     assert changes_of(form(reset__segment_ms="1"), ENTRIES) == []
 
 
-def test_an_unknown_key_is_refused() -> None:
+def test_an_unknown_key_is_rejected() -> None:
     wanted = form(value__none="1")
     assert changes_of(wanted, ENTRIES) == []
     assert "no config 'none'" in wanted.errors[""]
 
 
-def test_a_difference_is_stale_when_the_value_was_another() -> None:
+def test_a_change_is_stale_if_the_value_has_changed() -> None:
     change = ConfigPreview(AlterConfigOp("segment.ms", OpType.SET, "7"), "5", "7")
     assert not is_stale(form(was__segment_ms="5"), [change])
     assert is_stale(form(was__segment_ms="6"), [change])

@@ -1,4 +1,4 @@
-"""Searches look in the text that pages show."""
+"""Searches match the text that pages show."""
 
 import json
 
@@ -31,23 +31,23 @@ def record(value: bytes | None = ORDER, key: bytes | None = b"Customer-7") -> Co
         "items",
     ],
 )
-def test_values_are_found_by_what_the_page_shows(value: str) -> None:
+def test_values_match_by_their_displayed_text(value: str) -> None:
     assert Criteria(value=value).matches(record())
 
 
 @pytest.mark.parametrize("value", [r"\u00d6", '"tea","cake"', "coffee", '"id":1'])
-def test_values_are_not_found_by_bytes_that_the_page_does_not_show(value: str) -> None:
+def test_values_do_not_match_by_bytes_that_are_not_displayed(value: str) -> None:
     assert not Criteria(value=value).matches(record())
     assert Criteria(value=r"\u00d6", way="text").matches(record())
 
 
-def test_text_copied_from_a_page_finds_its_record() -> None:
+def test_text_copied_from_a_page_matches_its_record() -> None:
     field = shown(ORDER)
     assert Criteria(value=field.text).matches(record())
     assert Criteria(value=field.line, match_case=True).matches(record())
 
 
-def test_case_matters_where_that_is_wanted() -> None:
+def test_case_sensitivity_is_optional() -> None:
     assert Criteria(key="cUSTOMER").matches(record())
     assert not Criteria(key="cUSTOMER", match_case=True).matches(record())
     assert Criteria(key="Customer", match_case=True).matches(record())
@@ -69,7 +69,7 @@ def test_case_matters_where_that_is_wanted() -> None:
         ("none=a", False),
     ],
 )
-def test_headers_are_found_by_name_and_text(header: str, is_found: bool) -> None:
+def test_headers_match_by_name_and_text(header: str, is_found: bool) -> None:
     assert Criteria(header=header).matches(record()) is is_found
 
 
@@ -81,14 +81,14 @@ def test_a_record_must_contain_every_text() -> None:
     assert (bool(Criteria(way="hex")), bool(Criteria(header="h"))) == (False, True)
 
 
-def test_bytes_are_found_in_hexadecimal_and_by_their_letters() -> None:
+def test_bytes_match_in_hexadecimal_and_as_letters() -> None:
     assert Criteria(value="FF 41").matches(record(b"\x00\xffAB"))
     assert Criteria(value="·AB").matches(record(b"\x00\xffAB"))
     assert Criteria(value="7b 22", way="hex").matches(record())
     assert Criteria(value="A B", way="hex").matches(record(b"A  B"))
 
 
-def test_a_field_that_is_not_searched_whole_is_known() -> None:
+def test_a_field_that_is_only_partly_searched_is_reported() -> None:
     large = b"x" * (SEARCHED_BYTES_MAX + 1)
     assert Criteria(value="x").cuts(record(large))
     assert not Criteria(key="x").cuts(record(large))
@@ -104,17 +104,17 @@ JSON = st.recursive(st.integers() | TEXTS, lambda inner: st.lists(inner) | st.di
     | JSON.map(lambda value: json.dumps(value, ensure_ascii=False).encode()),
     st.data(),
 )
-def test_what_a_page_shows_is_found_whatever_it_is(data: bytes, draw: st.DataObject) -> None:
+def test_any_displayed_text_matches(data: bytes, draw: st.DataObject) -> None:
     way = draw.draw(st.sampled_from(WAYS))
     text = searched(data, way)
     begin = draw.draw(st.integers(0, len(text)))
     part = text[begin : draw.draw(st.integers(begin, len(text)))]
     folds = part and part[0] != "\u0308" and not text[begin + len(part) :].startswith("\u0308")
-    if part.strip() == part and folds:  # a part of a character is none
+    if part.strip() == part and folds:  # not a whole character
         assert Criteria(value=part, way=way).matches(record(data))
 
 
-def test_records_are_formatted_only_if_their_characters_may_match() -> None:
+def test_records_are_formatted_only_if_they_may_match() -> None:
     assert unformatted(b'{"a": [1, "b c"]}') == '{"a":[1,"bc"]}'
     assert unformatted(rb'["\u00fc b"]') == '["\\u00fcb"]\n["üb"]'
     assert [unformatted(each) for each in (b"\xff", b"\x1b[0m")] == [None, None]

@@ -1,4 +1,4 @@
-"""The console's thread within a broker."""
+"""The console's thread in a broker."""
 
 import asyncio
 import socket
@@ -22,7 +22,7 @@ def site() -> Site:
     )
 
 
-def test_a_console_that_cannot_begin_leaves_nobody_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_console_that_fails_to_start_blocks_no_waiter(monkeypatch: pytest.MonkeyPatch) -> None:
     def fail(*_: object, **__: object) -> None:
         raise RuntimeError("no console today")
 
@@ -39,7 +39,7 @@ def test_a_console_that_cannot_begin_leaves_nobody_waiting(monkeypatch: pytest.M
     asyncio.run(run())
 
 
-def test_a_console_that_is_stopped_while_it_begins_stops() -> None:
+def test_a_console_that_is_stopped_during_its_start_stops() -> None:
     async def run() -> None:
         console = EmbeddedConsole(site())
         await console.start()

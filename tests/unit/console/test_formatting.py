@@ -1,4 +1,4 @@
-"""Numbers and times as pages show them."""
+"""Numbers and times as pages display them."""
 
 import pytest
 
@@ -31,7 +31,7 @@ def test_numbers() -> None:
     ]
 
 
-def test_shares_are_rounded_but_never_to_nothing_or_everything() -> None:
+def test_shares_are_rounded_but_not_to_0_or_100_percent() -> None:
     shares = [(0, 0), (0, 7), (1, 3), (1, 100_000), (99_999, 100_000), (5, 5)]
     assert [percent(*each) for each in shares] == ["100", "0", "33.3", "less than 0.1", "99.9", "100"]
 
@@ -48,7 +48,7 @@ def test_times() -> None:
     ]
 
 
-def test_what_brokers_say_of_configs_is_without_markup() -> None:
+def test_config_documentation_is_without_markup() -> None:
     text = 'Ids<p>See <a href="#x">these</a>:<ul><li><code>a &lt; b</code>,</li><li>not <broker></li></ul>'
     assert prose(text) == "Ids See these: a < b, not <broker>"
     assert prose(None) == ""

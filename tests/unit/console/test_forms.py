@@ -1,4 +1,4 @@
-"""Fields of forms."""
+"""Parsing of form fields."""
 
 import pytest
 
@@ -9,7 +9,7 @@ def form(**values: str) -> Form:
     return Form({name: [value] for name, value in values.items()})
 
 
-def test_texts_lose_blanks_at_their_ends_and_line_ends_of_browsers() -> None:
+def test_texts_are_stripped_and_line_ends_normalized() -> None:
     sent = form(a="  x ", b=" y\r\nz\r\n")
     assert sent.text("a") == "x"
     assert sent.raw("b") == " y\nz\n"
@@ -25,14 +25,14 @@ def test_whole_numbers(text: str) -> None:
 
 
 @pytest.mark.parametrize("text", ["-1", "1.5", "x", "9223372036854775808", "9" * 5_000, "1e3"])
-def test_what_is_no_whole_number_is_told(text: str) -> None:
+def test_an_invalid_whole_number_is_reported(text: str) -> None:
     sent = form(n=text)
     assert sent.whole("n", default=3) == 3
     assert "is not a whole number from 0" in sent.errors["n"]
     assert len(sent.errors["n"]) < 120
 
 
-def test_needed_fields_choices_and_boxes() -> None:
+def test_required_fields_choices_and_checkboxes() -> None:
     sent = form(way="b", other="z", box="1")
     assert sent.one_of("way", ("a", "b")) == "b"
     assert sent.one_of("missing", ("a", "b")) == "a"

@@ -24,7 +24,7 @@ def clock() -> ManualClock:
 
 @pytest.fixture
 def sampler(clock: ManualClock, monkeypatch: pytest.MonkeyPatch) -> LagSampler:
-    """One that nothing drives but the test; every group is three records behind when it asks."""
+    """A sampler that only the test drives; every group has a lag of three records."""
 
     async def ask(cluster: ClusterClient, names: Sequence[str]) -> dict[str, list[PartitionLag]]:
         return {name: behind(3) for name in names}
@@ -34,7 +34,7 @@ def sampler(clock: ManualClock, monkeypatch: pytest.MonkeyPatch) -> LagSampler:
     return LagSampler(ClusterClient("127.0.0.1:1"), clock)
 
 
-def test_what_somebody_sees_is_a_sample_but_not_too_often(sampler: LagSampler, clock: ManualClock) -> None:
+def test_a_page_view_takes_a_sample_but_not_too_often(sampler: LagSampler, clock: ManualClock) -> None:
     async def look() -> None:
         sampler.look({"g": behind(5)})
         sampler.look({"g": behind(6)})
@@ -49,7 +49,7 @@ def test_what_somebody_sees_is_a_sample_but_not_too_often(sampler: LagSampler, c
     assert sampler.of("other") == []
 
 
-def test_groups_are_sampled_while_somebody_has_looked_lately(sampler: LagSampler, clock: ManualClock) -> None:
+def test_groups_are_sampled_while_they_were_viewed_recently(sampler: LagSampler, clock: ManualClock) -> None:
     async def go_on() -> None:
         sampler.look({"g": behind(5)})
         clock.advance(15_000)
@@ -62,7 +62,7 @@ def test_groups_are_sampled_while_somebody_has_looked_lately(sampler: LagSampler
     assert sampler.statistics() == {"groups": 0, "samples": 0, "failed": 0}
 
 
-def test_neither_groups_nor_samples_grow_without_end(sampler: LagSampler, clock: ManualClock) -> None:
+def test_groups_and_samples_are_bounded(sampler: LagSampler, clock: ManualClock) -> None:
     async def look() -> None:
         for _ in range(SAMPLES_MAX + 5):
             clock.advance(5_000)
@@ -75,7 +75,7 @@ def test_neither_groups_nor_samples_grow_without_end(sampler: LagSampler, clock:
     assert sampler.statistics()["groups"] == GROUPS_MAX
 
 
-def test_a_group_that_may_not_be_seen_has_no_samples(sampler: LagSampler) -> None:
+def test_a_group_without_describe_permission_has_no_samples(sampler: LagSampler) -> None:
     async def look() -> None:
         sampler.look({"g": KafkaError(ErrorCode.GROUP_AUTHORIZATION_FAILED, "no")})
         await sampler.stop()

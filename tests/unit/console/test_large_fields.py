@@ -1,4 +1,4 @@
-"""Fields that take long to read are bounded before they are read."""
+"""Fields that are expensive to parse are limited before."""
 
 import pytest
 
@@ -8,7 +8,7 @@ from barnabas.console.pages.produce import JSON_CHARACTERS_MAX, field_bytes
 from barnabas.console.problems import PageError
 
 
-def test_json_to_be_produced_is_checked_up_to_a_bound() -> None:
+def test_json_to_be_produced_is_validated_up_to_a_limit() -> None:
     for text, written in (
         ("[" * JSON_CHARACTERS_MAX, "recursion"),
         ("1" * (JSON_CHARACTERS_MAX + 1), "not validated"),
@@ -21,6 +21,6 @@ def test_json_to_be_produced_is_checked_up_to_a_bound() -> None:
 
 
 @pytest.mark.parametrize("text", ["[" * 200_000, "[" * (OFFSETS_CHARACTERS_MAX + 1), "[[1]]", "{}x"])
-def test_offsets_that_were_not_shown_are_refused(text: str) -> None:
+def test_offsets_that_were_not_previewed_are_rejected(text: str) -> None:
     with pytest.raises(PageError):
         offsets_in(text)

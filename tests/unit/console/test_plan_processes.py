@@ -1,4 +1,4 @@
-"""Plan processes: how they are limited and ended. Commands of Python's own stand for the worker."""
+"""Plan processes: limits and termination, with small Python programs in place of the worker."""
 
 import asyncio
 import subprocess
@@ -37,7 +37,7 @@ def running(code: str) -> PlanProcesses:
 
 
 async def started(processes: PlanProcesses, *principals: str) -> list[asyncio.Task[dict[str, object]]]:
-    """Plans that are being made."""
+    """Start plans."""
     tasks = [asyncio.create_task(processes.make(order(principal))) for principal in principals]
     await reached(lambda: processes.statistics()["running"] == len(tasks))
     return tasks
@@ -50,7 +50,7 @@ async def cancel(tasks: list[asyncio.Task[dict[str, object]]]) -> None:
 
 
 @on_loop
-async def test_a_plan_that_is_cancelled_ends_its_process() -> None:
+async def test_a_cancelled_plan_kills_its_process() -> None:
     processes = running(FOR_EVER)
     tasks = await started(processes, "User:alice")
     [process] = processes._running.values()
@@ -60,7 +60,7 @@ async def test_a_plan_that_is_cancelled_ends_its_process() -> None:
 
 
 @on_loop
-async def test_plans_beyond_the_most_at_a_time_are_refused() -> None:
+async def test_plans_beyond_the_limit_are_rejected() -> None:
     processes = running(FOR_EVER)
     tasks = await started(processes, *[f"User:{number}" for number in range(PROCESSES_MAX)])
     with pytest.raises(PageError, match="2 plans are in progress, which is the maximum"):
@@ -69,7 +69,7 @@ async def test_plans_beyond_the_most_at_a_time_are_refused() -> None:
 
 
 @on_loop
-async def test_a_principal_makes_one_plan_at_a_time() -> None:
+async def test_a_principal_runs_one_plan_at_a_time() -> None:
     processes = running(FOR_EVER)
     tasks = await started(processes, "User:alice")
     with pytest.raises(PageError, match="Another plan of User:alice is in progress"):
@@ -78,27 +78,27 @@ async def test_a_principal_makes_one_plan_at_a_time() -> None:
 
 
 @on_loop
-async def test_a_process_that_was_ended_for_its_cpu_time_is_explained() -> None:
+async def test_a_process_killed_for_its_cpu_time_is_explained() -> None:
     burning = "import resource; resource.setrlimit(resource.RLIMIT_CPU, (1, 1))\nwhile True: pass"
     with pytest.raises(PageError, match="limit of 15 s of CPU time"):
         await running(burning).make(order())
 
 
 @on_loop
-async def test_a_process_that_fails_is_an_error_of_the_console() -> None:
+async def test_a_process_that_fails_is_an_internal_error() -> None:
     with pytest.raises(RuntimeError, match="status 3"):
         await running("raise SystemExit(3)").make(order())
 
 
 @on_loop
-async def test_an_unreachable_cluster_is_the_same_problem_as_on_other_pages() -> None:
+async def test_an_unreachable_cluster_has_the_same_error_as_on_other_pages() -> None:
     with pytest.raises(PageError) as raised:
         await PlanProcesses().make(order(text="topics: {t: {partitions: 2}}"))
     assert (raised.value.status, raised.value.title) == (502, "The cluster cannot be reached")
 
 
 @on_loop
-async def test_the_worker_refuses_aliases() -> None:
+async def test_the_worker_rejects_aliases() -> None:
     outcome = await PlanProcesses().make(order(text="topics: &a {}\nquotas: *a"))
     assert outcome["refusal"].startswith("In line 1: &a is an anchor")
 
@@ -112,7 +112,7 @@ async def test_the_worker_does_not_import_from_the_working_directory(
     assert "refusal" in await PlanProcesses().make(order(text="- a"))
 
 
-def test_the_worker_bounds_its_cpu_time_and_memory_and_is_nice() -> None:
+def test_the_worker_limits_its_cpu_time_and_memory_and_lowers_its_priority() -> None:
     code = (
         "import json, os, resource\n"
         "from barnabas.console.plan_worker import limit_resources\n"
@@ -125,5 +125,5 @@ def test_the_worker_bounds_its_cpu_time_and_memory_and_is_nice() -> None:
     assert int(printed[1:].partition(",")[0]) >= 10
 
 
-def test_a_plan_takes_less_cpu_time_than_a_page_may_take() -> None:
+def test_a_plan_has_a_lower_cpu_limit_than_a_page() -> None:
     assert ConsoleSettings("h:1").page_timeout_ms > plan_processes.CPU_S_MAX * 1000

@@ -13,18 +13,18 @@ def test_two_values_are_a_line_from_left_to_right() -> None:
     assert drawn.summary == "200 now, between 0 and 200 in 1 min"
 
 
-def test_less_than_two_values_are_no_line() -> None:
+def test_fewer_than_two_values_have_no_line() -> None:
     assert plot([]) is None
     assert plot([(1_000, 5)]) is None
 
 
-def test_a_line_of_nothing_lies_on_the_ground() -> None:
+def test_a_line_of_zeros_is_at_the_bottom() -> None:
     drawn = plot([(1_000, 0), (2_000, 0), (3_000, 0)])
     assert drawn is not None
     assert {point.split(",")[1] for point in drawn.line.split()} == {f"{drawn.bottom}.0"}
 
 
-def test_every_point_lies_within_the_picture() -> None:
+def test_every_point_is_within_the_picture() -> None:
     drawn = plot([(1_000 * index, (index * 7919) % 104_729) for index in range(240)])
     assert drawn is not None
     for point in drawn.line.split():

@@ -13,31 +13,29 @@ def topic(*replicas: tuple[int, ...]) -> TopicInfo:
     return TopicInfo("t", b"", False, tuple(infos))
 
 
-def test_what_lies_well_stays() -> None:
+def test_a_balanced_assignment_is_kept() -> None:
     lying = topic((1, 2), (2, 3), (3, 1))
     assert list(spread(lying, [1, 2, 3], None).values()) == [[1, 2], [2, 3], [3, 1]]
 
 
-def test_a_broker_that_leaves_has_nothing_afterwards() -> None:
+def test_a_removed_broker_has_no_replicas_afterwards() -> None:
     assert list(spread(topic((1, 2), (2, 3)), [2, 3], None).values()) == [[2, 3], [3, 2]]
 
 
-def test_replicas_are_as_many_as_are_asked_for_and_there_are_brokers() -> None:
+def test_the_replication_factor_is_the_requested_one_up_to_the_number_of_brokers() -> None:
     assert list(spread(topic((1,)), [1, 2, 3], 3).values()) == [[1, 2, 3]]
     assert list(spread(topic((1, 2, 3)), [1], None).values()) == [[1]]
 
 
 @given(st.integers(1, 30), st.integers(1, 7), st.integers(1, 3))
-def test_leaders_are_spread_evenly_and_no_broker_is_named_twice(
-    partitions: int, brokers: int, factor: int
-) -> None:
+def test_leaders_are_balanced_and_replicas_distinct(partitions: int, brokers: int, factor: int) -> None:
     targets = spread(topic(*[(1,)] * partitions), list(range(1, brokers + 1)), factor).values()
     leaders = Counter(target[0] for target in targets)
     assert max(leaders.values()) - min(leaders[node] for node in range(1, brokers + 1)) <= 1
     assert all(len(set(target)) == len(target) == min(factor, brokers) for target in targets)
 
 
-def test_brokers_are_named_by_their_ids_and_all_if_none_is() -> None:
+def test_brokers_are_named_by_id_and_default_to_all() -> None:
     def named(text: str) -> tuple[list[int], dict[str, str]]:
         form = Form({"brokers": [text]})
         return brokers_of(form, [1, 2, 3]), form.errors

@@ -1,4 +1,4 @@
-"""Which origins are let through."""
+"""Accepted origins of requests."""
 
 import pytest
 from starlette.datastructures import Headers
@@ -22,5 +22,5 @@ from barnabas.console.request_guard import is_same_origin
         ({"sec-fetch-site": "same-site"}, False),
     ],
 )
-def test_forms_come_from_the_same_origin(headers: dict[str, str], passes: bool) -> None:
+def test_forms_must_come_from_the_same_origin(headers: dict[str, str], passes: bool) -> None:
     assert is_same_origin(Headers({"host": "localhost:1", **headers})) is passes

@@ -1,4 +1,4 @@
-"""Sessions, and tries to log in."""
+"""Sessions and login attempts."""
 
 from itertools import count
 from types import SimpleNamespace
@@ -18,7 +18,7 @@ def sessions(clock: ManualClock, sessions_max: int = 10) -> Sessions:
     )
 
 
-def test_a_session_is_found_by_its_key_alone() -> None:
+def test_a_session_is_found_by_its_key_only() -> None:
     kept = sessions(ManualClock())
     session = kept.open(ACCESS, own_access=True)
     assert kept.find(session.key) is session
@@ -29,7 +29,7 @@ def test_a_session_is_found_by_its_key_alone() -> None:
     assert session.key not in repr(session)
 
 
-def test_a_session_ends_when_it_is_idle_and_use_prolongs_it() -> None:
+def test_a_session_ends_when_idle_and_use_extends_it() -> None:
     clock = ManualClock()
     kept = sessions(clock)
     session = kept.open(ACCESS, own_access=True)
@@ -43,7 +43,7 @@ def test_a_session_ends_when_it_is_idle_and_use_prolongs_it() -> None:
     assert kept.statistics() == {"open": 0, "opened": 1, "expired": 1}
 
 
-def test_a_session_ends_after_its_lifetime_however_much_it_is_used() -> None:
+def test_a_session_ends_after_its_lifetime_despite_use() -> None:
     clock = ManualClock()
     kept = sessions(clock)
     session = kept.open(ACCESS, own_access=True)
@@ -54,7 +54,7 @@ def test_a_session_ends_after_its_lifetime_however_much_it_is_used() -> None:
     assert kept.find(session.key) is None
 
 
-def test_of_too_many_sessions_the_longest_unused_end() -> None:
+def test_beyond_the_limit_the_least_recently_used_session_ends() -> None:
     clock = ManualClock()
     kept = sessions(clock, sessions_max=2)
     first, second, third = (kept.open(ACCESS, own_access=False) for _ in range(3))
@@ -64,7 +64,7 @@ def test_of_too_many_sessions_the_longest_unused_end() -> None:
     assert kept.take_all() == [first, third]
 
 
-def test_notices_are_said_once() -> None:
+def test_notices_are_shown_once() -> None:
     session = sessions(ManualClock()).open(ACCESS, own_access=False)
     for number in range(7):
         session.note("good", str(number))
@@ -72,7 +72,7 @@ def test_notices_are_said_once() -> None:
     assert session.take_notices() == []
 
 
-def test_a_user_waits_after_some_failures_and_others_do_not() -> None:
+def test_a_user_is_throttled_after_some_failures_and_others_are_not() -> None:
     clock = ManualClock()
     attempts = LoginAttempts(clock)
     for _ in range(USER_FAILURES_MAX):
@@ -85,7 +85,7 @@ def test_a_user_waits_after_some_failures_and_others_do_not() -> None:
     assert attempts.wait_s("alice", "here") == 0
 
 
-def test_an_address_waits_after_more_failures() -> None:
+def test_an_address_is_throttled_after_more_failures() -> None:
     attempts = LoginAttempts(ManualClock())
     for number in range(ADDRESS_FAILURES_MAX):
         attempts.record_attempt(f"user {number}", "here")
@@ -94,7 +94,7 @@ def test_an_address_waits_after_more_failures() -> None:
     assert attempts.statistics()["refused"] == 1
 
 
-def test_old_failures_are_forgotten_when_there_are_many() -> None:
+def test_old_failures_are_removed_when_there_are_many() -> None:
     clock = ManualClock()
     attempts = LoginAttempts(clock)
     for number in range(5_000):
@@ -104,7 +104,7 @@ def test_old_failures_are_forgotten_when_there_are_many() -> None:
     assert attempts.statistics()["counted"] == 2
 
 
-def test_a_try_counts_from_its_beginning_so_that_many_at_once_are_no_way_around() -> None:
+def test_an_attempt_counts_from_its_start_so_that_concurrent_ones_do_not_help() -> None:
     attempts = LoginAttempts(ManualClock())
     for _ in range(USER_FAILURES_MAX):
         attempts.record_attempt("alice", "here")
@@ -113,14 +113,14 @@ def test_a_try_counts_from_its_beginning_so_that_many_at_once_are_no_way_around(
     assert attempts.wait_s("alice", "here") == 0
 
 
-def test_tries_that_succeed_leave_nothing_behind() -> None:
+def test_successful_attempts_leave_no_state() -> None:
     attempts = LoginAttempts(ManualClock())
     attempts.record_attempt("alice", "here")
     attempts.succeeded("alice", "here")
     assert attempts.statistics() == {"counted": 0, "refused": 0}
 
 
-def test_who_asked_after_the_minute_is_no_trouble_when_there_are_many() -> None:
+def test_expired_attempts_are_removed_when_there_are_many() -> None:
     clock = ManualClock()
     attempts = LoginAttempts(clock)
     attempts.record_attempt("alice", "here")
@@ -131,7 +131,7 @@ def test_who_asked_after_the_minute_is_no_trouble_when_there_are_many() -> None:
     assert attempts.statistics()["counted"] == 10_002
 
 
-def test_who_has_most_sessions_loses_the_longest_unused_of_them() -> None:
+def test_the_principal_with_most_sessions_loses_its_least_recently_used_one() -> None:
     clock = ManualClock()
     kept = sessions(clock, sessions_max=3)
     alices = kept.open(ACCESS, own_access=True)

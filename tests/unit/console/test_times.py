@@ -23,6 +23,6 @@ def test_times_are_dates_in_utc_ages_or_milliseconds(text: str, expected: int) -
 
 
 @pytest.mark.parametrize("text", ["", "soon", "-1", "2026-13-01", "x" * 40, "٣"])
-def test_what_is_no_time_is_refused_with_an_example(text: str) -> None:
+def test_an_invalid_time_is_rejected_with_an_example(text: str) -> None:
     with pytest.raises(ValueError, match="Examples: 2026-01-31"):
         time_ms(text, NOW_MS)

@@ -1,4 +1,4 @@
-"""Which groups read a topic."""
+"""Groups that read a topic."""
 
 from barnabas.base.ids import TopicPartition
 from barnabas.client.admin.group_messages import GroupListing, OffsetAndMetadata
@@ -16,7 +16,7 @@ def lag(topic: str, partition: int, committed: int | None) -> PartitionLag:
     return PartitionLag(TopicPartition(topic, partition), offset, 10, 0)
 
 
-def test_readers_are_groups_with_partitions_of_the_topic_and_their_lag_there() -> None:
+def test_groups_that_read_a_topic_have_their_lag_in_its_partitions() -> None:
     lags = {
         "all": [lag("t", 0, 4), lag("t", 1, None), lag("u", 0, 0)],
         "other": [lag("u", 0, 10)],

@@ -1,4 +1,4 @@
-"""Sizes in the list of topics: what brokers tell of them, and what they leave out."""
+"""Sizes in the list of topics, from the brokers' log directories."""
 
 import asyncio
 from collections.abc import Collection, Mapping
@@ -17,18 +17,18 @@ def directory(replicas: Mapping[TopicPartition, LogDirReplica]) -> LogDirDescrip
 
 
 class Brokers(Admin):
-    """Brokers that tell what they are given, or are lost."""
+    """A fake cluster whose brokers return given directories or are unreachable."""
 
-    def __init__(self, told: Mapping[int, list[LogDirDescription] | None]) -> None:
+    def __init__(self, responses: Mapping[int, list[LogDirDescription] | None]) -> None:
         super().__init__(ClusterClient("127.0.0.1:1"))
-        self.told = told
+        self.responses = responses
         self.asked: list[tuple[int, set[TopicPartition]]] = []
 
     async def describe_log_dirs(
         self, node_id: int, partitions: Collection[TopicPartition] | None = None
     ) -> list[LogDirDescription]:
         self.asked.append((node_id, set(partitions or ())))
-        found = self.told[node_id]
+        found = self.responses[node_id]
         if found is None:
             raise ConnectionLost(BrokerAddress("h", 1), "lost")
         return found
@@ -38,7 +38,7 @@ def row(name: str, partitions_count: int) -> TopicRow:
     return TopicRow(name, False, partitions_count, 2, 0, 0, 2 * partitions_count)
 
 
-def test_replicas_of_all_brokers_and_directories_count_but_not_those_on_their_way() -> None:
+def test_current_replicas_of_all_brokers_and_directories_count() -> None:
     a0, a1 = TopicPartition("a", 0), TopicPartition("a", 1)
     brokers = Brokers(
         {
@@ -55,13 +55,13 @@ def test_replicas_of_all_brokers_and_directories_count_but_not_those_on_their_wa
     assert brokers.asked == [(1, partitions), (2, partitions)], "each is asked once, for what is shown"
 
 
-def test_a_broker_that_is_lost_tells_nothing_and_the_others_do() -> None:
-    told = [directory({TopicPartition("a", 0): LogDirReplica(10, 0, False)})]
-    brokers = Brokers({1: None, 2: told})
+def test_an_unreachable_broker_is_skipped() -> None:
+    responses = [directory({TopicPartition("a", 0): LogDirReplica(10, 0, False)})]
+    brokers = Brokers({1: None, 2: responses})
     assert asyncio.run(topic_sizes(brokers, [1, 2], [row("a", 1)])) == {"a": TopicSize(10, 1)}
 
 
-def test_nobody_is_asked_about_no_topics() -> None:
+def test_without_topics_no_broker_is_requested() -> None:
     brokers = Brokers({1: None})
     assert asyncio.run(topic_sizes(brokers, [1], [])) == {}
     assert brokers.asked == []

@@ -1,4 +1,4 @@
-"""Waiting for what was told to a cluster: until it shows, and not for ever."""
+"""Waiting until a change of the cluster is visible, up to a timeout."""
 
 import asyncio
 from collections.abc import Mapping
@@ -16,7 +16,7 @@ CAROL = DeclaredState(users={"carol": {SCRAM: Credential()}})
 
 
 class Late:
-    """A cluster, and what can be asked of it: the user is there at the n-th look, or none may look."""
+    """A fake cluster: the user is visible at the n-th call, or no call is authorized."""
 
     def __init__(self, at_look: int, refusal: KafkaError | None = None) -> None:
         self.looks = 0
@@ -40,29 +40,29 @@ def looks(late: Late) -> int:
     return late.looks
 
 
-def test_what_shows_at_once_is_not_waited_for() -> None:
+def test_an_immediately_visible_change_is_not_awaited() -> None:
     late = Late(at_look=1)
     assert (looks(late), late.slept) == (1, [])
 
 
-def test_what_shows_later_is_looked_at_again() -> None:
+def test_a_change_that_is_visible_later_is_polled() -> None:
     late = Late(at_look=3)
     assert looks(late) == 3
     assert len(late.slept) == 2
 
 
-def test_what_never_shows_is_given_up() -> None:
+def test_a_change_that_never_becomes_visible_times_out() -> None:
     late = Late(at_look=100)
     assert looks(late) == 6
     assert 1 < sum(late.slept) < 3
 
 
-def test_who_may_not_look_does_not_wait() -> None:
+def test_without_describe_permission_there_is_no_wait() -> None:
     late = Late(1, KafkaError(ErrorCode.CLUSTER_AUTHORIZATION_FAILED, "no"))
     assert (looks(late), late.slept) == (1, [])
 
 
-def test_what_is_removed_is_waited_for_too() -> None:
+def test_a_removal_is_awaited() -> None:
     late = Late(at_look=1)
     asyncio.run(wait_until_visible(cast("Admin", late), CAROL, lambda live: "carol" not in live.users))
     assert late.looks == 6

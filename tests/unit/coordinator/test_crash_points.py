@@ -1,4 +1,4 @@
-"""The broker is killed at every append of an application's history: whatever it has left behind, nothing is stuck."""
+"""The broker is killed at every append of an application's history: the application always completes."""
 
 import random
 
@@ -10,28 +10,28 @@ from support.crash_applications import (
     LONG_MS,
     RETRY_MS,
     Application,
-    BeginAnew,
     ConsumerApplication,
+    IncarnationEnded,
     Troubles,
 )
 from support.crash_worlds import GROUP, CrashWorld, Disk, Killed
 
 APPLICATIONS = [Application, ConsumerApplication]
 
-#: As many appends as a history has, and some more for those that are repeated.
+#: The number of appends in a history, and some more for those that are repeated.
 APPENDS_MAX = 80
 
 
 def play(
     application: type[Application], level: int, disk: Disk, *, asks_again: bool = True, kills_count: int = 0
 ) -> CrashWorld:
-    """An application from its first input to its last, in as many incarnations as it takes."""
+    """Run an application from its first input to its last, in as many incarnations as it takes."""
     world, troubles = CrashWorld(disk, level), Troubles()
     end_ms = world.now_ms + application.RECOVERY_MS * (4 + kills_count)
     while True:
         try:
             application(world, level, troubles, asks_again=asks_again).run()
-        except BeginAnew:
+        except IncarnationEnded:
             assert world.now_ms < end_ms, "the next incarnation waits for too long"
         else:
             return world
@@ -47,19 +47,19 @@ def wait(world: CrashWorld, duration_ms: int) -> None:
             world.start()
 
 
-def check_settled(world: CrashWorld, outputs_count: int) -> None:
-    """No transaction is open, and what may be read are the first outputs, each once."""
+def check_completed(world: CrashWorld, outputs_count: int) -> None:
+    """Check that no transaction is open, and that read_committed sees the first outputs, each once."""
     assert world.committed() == (list(range(outputs_count)), 0)
     assert world.groups.offsets.table.statistics()["pending_offsets_count"] == 0
     assert all(each.state in IDLE for each in world.transactions.transactions.values())
 
 
 def check_end(world: CrashWorld) -> None:
-    """All inputs have their outputs, and a group that nobody is in any longer is empty at last."""
+    """Check that all inputs have their outputs, and that the abandoned group becomes empty."""
     wait(world, RETRY_MS)
-    check_settled(world, INPUTS_COUNT)
+    check_completed(world, INPUTS_COUNT)
     wait(world, LONG_MS)
-    check_settled(world, INPUTS_COUNT)
+    check_completed(world, INPUTS_COUNT)
     assert world.groups.groups[GROUP].is_empty
 
 
@@ -67,7 +67,7 @@ def check_end(world: CrashWorld) -> None:
 @pytest.mark.parametrize("level", [0, 2])
 @pytest.mark.parametrize("is_kept", [False, True])
 @pytest.mark.parametrize("asks_again", [False, True])
-def test_an_application_goes_on_wherever_the_broker_was_killed(
+def test_an_application_completes_wherever_the_broker_is_killed(
     application: type[Application], level: int, is_kept: bool, asks_again: bool
 ) -> None:
     appends_count = play(application, level, Disk()).disk.appends_count
@@ -78,7 +78,7 @@ def test_an_application_goes_on_wherever_the_broker_was_killed(
 
 
 @pytest.mark.parametrize("seed", range(100))
-def test_an_application_goes_on_however_often_the_broker_is_killed(seed: int) -> None:
+def test_an_application_completes_however_often_the_broker_is_killed(seed: int) -> None:
     rng = random.Random(seed)
     kills = rng.sample(range(APPENDS_MAX), rng.randint(2, 12))
     disk = Disk(kills, is_kept=rng.random() < 0.5)
@@ -89,15 +89,15 @@ def test_an_application_goes_on_however_often_the_broker_is_killed(seed: int) ->
 @pytest.mark.parametrize("application", APPLICATIONS)
 @pytest.mark.parametrize("level", [0, 2])
 @pytest.mark.parametrize("is_kept", [False, True])
-def test_what_an_application_leaves_that_never_comes_back_ends_by_itself(
+def test_an_abandoned_transaction_and_group_expire(
     application: type[Application], level: int, is_kept: bool
 ) -> None:
     appends_count = play(application, level, Disk()).disk.appends_count
     for kill in range(appends_count):
         world, troubles = CrashWorld(Disk([kill], is_kept=is_kept), level), Troubles()
         while world.disk.appends_count <= kill:
-            with pytest.raises(BeginAnew):
+            with pytest.raises(IncarnationEnded):
                 application(world, level, troubles, asks_again=False).run()
         wait(world, LONG_MS)
-        check_settled(world, world.read_count())
+        check_completed(world, world.read_count())
         assert all(group.is_empty for group in world.groups.groups.values())

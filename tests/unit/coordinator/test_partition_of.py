@@ -14,14 +14,14 @@ from barnabas.coordinator.partition_of import java_hash, partition_of
         ("😀", 1772899),
     ],
 )
-def test_a_hash_is_that_of_java(text: str, expected: int) -> None:
+def test_a_hash_equals_javas(text: str, expected: int) -> None:
     assert java_hash(text) == expected
 
 
-def test_the_smallest_hash_has_a_partition_too() -> None:
+def test_the_smallest_hash_has_a_partition() -> None:
     assert partition_of("polygenelubricants", 50) == 0
 
 
-def test_a_negative_hash_counts_by_its_absolute_value() -> None:
+def test_a_negative_hash_is_replaced_by_its_absolute_value() -> None:
     assert java_hash("my-group") < 0
     assert partition_of("my-group", 50) == -java_hash("my-group") % 50

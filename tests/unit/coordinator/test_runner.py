@@ -1,4 +1,4 @@
-"""A shard is loaded, asked and closed."""
+"""Loading, running and closing a shard."""
 
 import asyncio
 
@@ -42,7 +42,7 @@ async def look(runner: Runner, name: str) -> int:
 
 
 @on_loop
-async def test_what_is_decided_is_in_the_log_before_it_is_answered() -> None:
+async def test_records_are_in_the_log_before_the_response() -> None:
     runner, log = await running()
     assert await add(runner, "a", 3) == 3
     assert runner.shard.counts == {"a": 3}
@@ -52,7 +52,7 @@ async def test_what_is_decided_is_in_the_log_before_it_is_answered() -> None:
 
 
 @on_loop
-async def test_a_shard_that_is_loaded_again_knows_what_it_knew() -> None:
+async def test_a_reloaded_shard_has_its_state() -> None:
     runner, log = await running()
     await add(runner, "a", 3)
     await add(runner, "b", 4)
@@ -67,7 +67,7 @@ async def test_a_shard_that_is_loaded_again_knows_what_it_knew() -> None:
 
 @pytest.mark.parametrize("turns_count", range(6))
 @on_loop
-async def test_a_marker_that_is_written_while_a_shard_is_loaded_is_seen_once(turns_count: int) -> None:
+async def test_a_marker_written_while_a_shard_loads_is_replayed_once(turns_count: int) -> None:
     log = MemoryShardLog()
     markers = [
         EndTransactionMarker(producer_id, 1, 0, commit=True, timestamp_ms=0) for producer_id in range(3)
@@ -84,7 +84,7 @@ async def test_a_marker_that_is_written_while_a_shard_is_loaded_is_seen_once(tur
 
 
 @on_loop
-async def test_a_shard_that_is_being_loaded_says_so() -> None:
+async def test_a_loading_shard_returns_coordinator_load_in_progress() -> None:
     runner = ShardRunner(CountingShard(), MemoryShardLog(), ManualClock())
     with pytest.raises(KafkaError) as refused:
         await add(runner, "a")
@@ -92,7 +92,7 @@ async def test_a_shard_that_is_being_loaded_says_so() -> None:
 
 
 @on_loop
-async def test_a_request_that_waits_is_answered_by_a_later_event() -> None:
+async def test_a_pending_request_is_completed_by_a_later_event() -> None:
     runner, _ = await running()
     waiting = asyncio.ensure_future(wait_for(runner, "a", 2))
     await asyncio.sleep(0)
@@ -103,7 +103,7 @@ async def test_a_request_that_waits_is_answered_by_a_later_event() -> None:
 
 
 @on_loop
-async def test_an_answer_waits_until_the_records_are_stored() -> None:
+async def test_a_response_waits_until_the_records_are_stored() -> None:
     runner, log = await running()
     log.storing = asyncio.get_running_loop().create_future()
     asked = asyncio.ensure_future(add(runner, "a"))
@@ -118,12 +118,12 @@ async def test_an_answer_waits_until_the_records_are_stored() -> None:
 
 
 @on_loop
-async def test_an_answer_without_records_waits_for_what_it_rests_on_and_for_nothing_else() -> None:
+async def test_a_response_without_records_waits_only_for_records_that_it_depends_on() -> None:
     runner, log = await running()
     await add(runner, "a")
     looking = look(runner, "a")
     with pytest.raises(StopIteration) as done:
-        looking.send(None)  # it goes through without a wait
+        looking.send(None)  # completes without a wait
     assert done.value.value == 1
     assert runner.timers_count == 1
     log.storing = asyncio.get_running_loop().create_future()
@@ -136,7 +136,7 @@ async def test_an_answer_without_records_waits_for_what_it_rests_on_and_for_noth
 
 
 @on_loop
-async def test_a_refusal_without_records_reaches_who_asked() -> None:
+async def test_an_error_without_records_reaches_the_client() -> None:
     runner, _ = await running()
     with pytest.raises(KafkaError) as refused:
         await look(runner, "nothing")
@@ -146,7 +146,7 @@ async def test_a_refusal_without_records_reaches_who_asked() -> None:
 
 
 @on_loop
-async def test_what_cannot_be_appended_changes_nothing() -> None:
+async def test_records_that_cannot_be_appended_change_no_state() -> None:
     runner, log = await running()
     log.refusal = KafkaError(ErrorCode.NOT_ENOUGH_REPLICAS, "too few")
     with pytest.raises(KafkaError) as refused:
@@ -158,7 +158,7 @@ async def test_what_cannot_be_appended_changes_nothing() -> None:
 
 
 @on_loop
-async def test_many_records_that_need_no_single_batch_stand_in_several() -> None:
+async def test_many_non_atomic_records_are_split_into_batches() -> None:
     runner, log = await running()
     names = [f"n{number}" for number in range(BATCH_RECORDS_MAX + 1)]
 
@@ -173,7 +173,7 @@ async def test_many_records_that_need_no_single_batch_stand_in_several() -> None
 
 
 @on_loop
-async def test_an_event_may_say_what_to_do_when_its_records_cannot_be_appended() -> None:
+async def test_an_event_may_handle_an_append_failure() -> None:
     runner, log = await running()
     log.refusal = KafkaError(ErrorCode.MESSAGE_TOO_LARGE, "too large")
 
@@ -185,7 +185,7 @@ async def test_an_event_may_say_what_to_do_when_its_records_cannot_be_appended()
 
 
 @on_loop
-async def test_a_refusal_reaches_who_asked() -> None:
+async def test_an_error_reaches_the_client() -> None:
     runner, _ = await running()
 
     def event(shard: CountingShard, result: CoordinatorResult, pending: Pending[int]) -> None:
@@ -198,7 +198,7 @@ async def test_a_refusal_reaches_who_asked() -> None:
 
 
 @on_loop
-async def test_a_timer_comes_back_with_its_key() -> None:
+async def test_a_timer_expires_with_its_key() -> None:
     runner, _ = await running()
     came = asyncio.get_running_loop().create_future()
     runner.shard.expire = lambda result, key: came.set_result(key)  # type: ignore[method-assign]
@@ -208,7 +208,7 @@ async def test_a_timer_comes_back_with_its_key() -> None:
 
 
 @on_loop
-async def test_a_timer_that_is_set_again_has_moved_and_one_that_is_cancelled_is_gone() -> None:
+async def test_a_timer_can_be_moved_and_cancelled() -> None:
     runner, _ = await running()
     runner.run_event(lambda shard, result: result.set_timer(("a",), 60_000))
     runner.run_event(lambda shard, result: result.set_timer(("a",), 60_000))
@@ -218,7 +218,7 @@ async def test_a_timer_that_is_set_again_has_moved_and_one_that_is_cancelled_is_
 
 
 @on_loop
-async def test_who_waits_is_told_when_another_broker_takes_over() -> None:
+async def test_pending_requests_fail_when_another_broker_takes_over() -> None:
     runner, _ = await running()
     waiting = asyncio.ensure_future(wait_for(runner, "a", 2))
     await asyncio.sleep(0)
@@ -233,7 +233,7 @@ async def test_who_waits_is_told_when_another_broker_takes_over() -> None:
 
 
 @on_loop
-async def test_nobody_waits_for_an_answer_any_more_when_who_asked_has_gone() -> None:
+async def test_a_pending_request_whose_client_is_gone_is_dropped() -> None:
     runner, _ = await running()
     waiting = asyncio.ensure_future(wait_for(runner, "a", 1))
     await asyncio.sleep(0)
@@ -245,7 +245,7 @@ async def test_nobody_waits_for_an_answer_any_more_when_who_asked_has_gone() -> 
 
 @pytest.mark.parametrize("damage", [KafkaError(ErrorCode.CORRUPT_MESSAGE, "damaged"), KeyError("who?")])
 @on_loop
-async def test_a_log_that_cannot_be_taken_over_fails_its_shard(damage: Exception) -> None:
+async def test_a_damaged_log_fails_its_shard(damage: Exception) -> None:
     log = MemoryShardLog()
 
     def damaged(offset: int) -> list[object]:
@@ -260,7 +260,7 @@ async def test_a_log_that_cannot_be_taken_over_fails_its_shard(damage: Exception
 
 
 @on_loop
-async def test_what_a_shard_wants_done_outside_is_done_when_its_records_are_stored() -> None:
+async def test_side_effects_run_when_the_records_are_stored() -> None:
     done: list[object] = []
     log = MemoryShardLog()
     log.storing = asyncio.get_running_loop().create_future()

@@ -10,7 +10,7 @@ A, B = ("a",), ("b",)
 
 
 class Seen:
-    """Timers, and when each came back, in ms."""
+    """Timers, and the time in ms when each expired."""
 
     def __init__(self) -> None:
         self.timers = Timers(self._come)
@@ -31,7 +31,7 @@ class Seen:
 
 
 @in_virtual_time
-async def test_each_comes_back_once_when_it_is_due() -> None:
+async def test_each_timer_expires_once() -> None:
     seen = Seen()
     seen.set(A, 100)
     seen.set(B, 0)
@@ -41,7 +41,7 @@ async def test_each_comes_back_once_when_it_is_due() -> None:
 
 
 @in_virtual_time
-async def test_one_that_is_moved_to_later_again_and_again_comes_back_at_the_last_time() -> None:
+async def test_a_timer_moved_later_repeatedly_expires_at_the_last_time() -> None:
     seen = Seen()
     for ms in range(0, 1000, 30):
         await seen.until(ms)
@@ -52,7 +52,7 @@ async def test_one_that_is_moved_to_later_again_and_again_comes_back_at_the_last
 
 
 @in_virtual_time
-async def test_one_that_is_moved_to_sooner_comes_back_then() -> None:
+async def test_a_timer_moved_earlier_expires_then() -> None:
     seen = Seen()
     seen.set(A, 500)
     await seen.until(50)
@@ -63,7 +63,7 @@ async def test_one_that_is_moved_to_sooner_comes_back_then() -> None:
 
 
 @in_virtual_time
-async def test_one_that_is_cancelled_does_not_come_back_even_if_it_was_moved() -> None:
+async def test_a_cancelled_timer_does_not_expire_even_if_it_was_moved() -> None:
     seen = Seen()
     seen.set(A, 100)
     seen.set(A, 300)
@@ -78,7 +78,7 @@ async def test_one_that_is_cancelled_does_not_come_back_even_if_it_was_moved() -
 
 
 @in_virtual_time
-async def test_one_may_be_set_again_when_it_comes_back() -> None:
+async def test_a_timer_may_be_set_again_when_it_expires() -> None:
     seen = Seen()
     seen.set(A, 100)
     await seen.until(150)

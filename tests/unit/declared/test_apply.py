@@ -1,4 +1,4 @@
-"""Waiting until a cluster shows what was done to it."""
+"""Waiting until a cluster shows applied changes."""
 
 import asyncio
 from types import SimpleNamespace
@@ -18,8 +18,8 @@ COUNT = 40
 DECLARED = DeclaredState(topics={f"t{number}": DeclaredTopic(1) for number in range(COUNT)})
 
 
-def fates(monkeypatch: pytest.MonkeyPatch, shown_count_max: int) -> list[tuple[ChangeStatus, str]]:
-    """What became of topics of which a cluster shows one more each time it is asked, up to so many."""
+def visible_statuses(monkeypatch: pytest.MonkeyPatch, shown_count_max: int) -> list[tuple[ChangeStatus, str]]:
+    """Return the statuses of topics when a cluster shows one more at each call, up to a limit."""
     looks = 0
 
     async def look(*_: object) -> DeclaredState:
@@ -39,12 +39,12 @@ def fates(monkeypatch: pytest.MonkeyPatch, shown_count_max: int) -> list[tuple[C
     return [(each.status, each.reason) for each in asyncio.run(apply._shown(admin, made, request))]
 
 
-def test_a_cluster_is_waited_for_as_long_as_it_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert set(fates(monkeypatch, COUNT)) == {(ChangeStatus.DONE, "")}
+def test_a_cluster_is_awaited_while_it_makes_progress(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert set(visible_statuses(monkeypatch, COUNT)) == {(ChangeStatus.DONE, "")}
 
 
-def test_what_a_cluster_never_shows_has_failed(monkeypatch: pytest.MonkeyPatch) -> None:
-    found = fates(monkeypatch, COUNT - 1)
+def test_changes_that_are_never_visible_have_failed(monkeypatch: pytest.MonkeyPatch) -> None:
+    found = visible_statuses(monkeypatch, COUNT - 1)
     failed = [reason for status, reason in found if status is ChangeStatus.FAILED]
     assert set(failed) == {"accepted, but not visible in the cluster yet"}
     assert len(failed) == len(found) // COUNT

@@ -1,4 +1,4 @@
-"""What is said of changes before they are made."""
+"""Diagnostics of planned changes."""
 
 import math
 import random
@@ -28,14 +28,14 @@ from barnabas.wire.scram import ScramMechanism
 
 
 @pytest.mark.parametrize(("before", "after"), [(1, 2), (12, 24), (12, 18), (3, 7), (10, 100), (6, 8)])
-def test_as_many_keys_move_as_the_partitioner_moves(before: int, after: int) -> None:
+def test_the_share_of_moved_keys_matches_the_partitioner(before: int, after: int) -> None:
     rng = random.Random(before * after)
     keys = [rng.randbytes(9) for _ in range(4000)]
     moved = sum(partition_for_key(key, before) != partition_for_key(key, after) for key in keys)
     assert math.isclose(moved / len(keys), moved_share(before, after), abs_tol=0.03)
 
 
-def verdicts(before: DeclaredTopic, after: DeclaredTopic) -> dict[str, tuple[Level, str]]:
+def diagnostics(before: DeclaredTopic, after: DeclaredTopic) -> dict[str, tuple[Level, str]]:
     live, declared = DeclaredState(topics={"t": before}), DeclaredState(topics={"t": after})
     found = check_changes(differences(declared, live), live)
     return {
@@ -43,13 +43,13 @@ def verdicts(before: DeclaredTopic, after: DeclaredTopic) -> dict[str, tuple[Lev
     }
 
 
-def test_growing_tells_how_many_keys_move() -> None:
-    level, text = verdicts(DeclaredTopic(2), DeclaredTopic(4))["partitions"]
+def test_adding_partitions_reports_how_many_keys_move() -> None:
+    level, text = diagnostics(DeclaredTopic(2), DeclaredTopic(4))["partitions"]
     assert (level, text) == (
         Level.NOTE,
         "50% of keys will move to another partition, without their earlier records",
     )
-    level, text = verdicts(DeclaredTopic(2, None, {"cleanup.policy": "delete,compact"}), DeclaredTopic(3))[
+    level, text = diagnostics(DeclaredTopic(2, None, {"cleanup.policy": "delete,compact"}), DeclaredTopic(3))[
         "partitions"
     ]
     assert level is Level.WARNING
@@ -57,8 +57,8 @@ def test_growing_tells_how_many_keys_move() -> None:
     assert text.endswith("see 'barnabas jobs rekey'")
 
 
-def test_what_no_request_can_do_is_impossible() -> None:
-    found = verdicts(DeclaredTopic(4, 1), DeclaredTopic(2, 3))
+def test_changes_without_a_request_are_impossible() -> None:
+    found = diagnostics(DeclaredTopic(4, 1), DeclaredTopic(2, 3))
     assert {level for level, _ in found.values()} == {Level.IMPOSSIBLE}
     assert found["partitions"][1].startswith("the number of partitions cannot be reduced from 4")
 
@@ -67,9 +67,9 @@ def test_what_no_request_can_do_is_impossible() -> None:
     ("before", "after", "level"),
     [("delete", "compact", 2), ("compact", "delete", 2), ("delete", "compact,delete", 2), ("a", None, 2)],
 )
-def test_another_cleanup_destroys(before: str, after: str | None, level: int) -> None:
+def test_another_cleanup_policy_is_destructive(before: str, after: str | None, level: int) -> None:
     topics = (DeclaredTopic(1, None, {"cleanup.policy": value}) for value in (before, after))
-    assert verdicts(*topics)["cleanup.policy"][0] == level
+    assert diagnostics(*topics)["cleanup.policy"][0] == level
 
 
 @pytest.mark.parametrize(
@@ -85,7 +85,7 @@ def test_another_cleanup_destroys(before: str, after: str | None, level: int) ->
         ("500", "soon", None),
     ],
 )
-def test_a_limit_is_lowered_where_there_was_a_higher_one_or_none(
+def test_a_limit_lower_than_before_is_destructive(
     before: str | None, after: str | None, limit: int | None
 ) -> None:
     for key in ("retention.ms", "retention.bytes"):
@@ -132,7 +132,7 @@ READS = AclBinding(*CLUSTER, "User:me", "*", AclOperation.DESCRIBE, AclPermissio
         (set(), {OTHER, MINE}, Applicant("User:me", open_without_acl=True), False),
     ],
 )
-def test_who_loses_the_right_to_alter_the_cluster_is_told(
+def test_losing_the_own_alter_permission_is_reported(
     before: set[AclBinding], after: set[AclBinding], applicant: Applicant, locked: bool
 ) -> None:
     live = DeclaredState(acls=frozenset(before))
@@ -141,7 +141,7 @@ def test_who_loses_the_right_to_alter_the_cluster_is_told(
     assert {each.level for each in found if each.level} == ({Level.LOCKOUT} if locked else set())
 
 
-def test_who_takes_from_himself_a_way_to_log_in_is_told() -> None:
+def test_removing_the_own_credential_is_reported() -> None:
     live = DeclaredState(
         users={name: {ScramMechanism.SCRAM_SHA_256: Credential(4096)} for name in ("me", "other")}
     )
@@ -163,7 +163,7 @@ def test_who_takes_from_himself_a_way_to_log_in_is_told() -> None:
     ],
 )
 @pytest.mark.parametrize("name", ["", "1"])
-def test_what_topics_inherit_of_brokers_destroys_like_their_own(
+def test_inherited_broker_configs_are_as_destructive_as_topic_configs(
     name: str, key: str, before: str | None, after: str | None, destroys: bool
 ) -> None:
     live = DeclaredState(brokers={name: DeclaredBroker({} if before is None else {key: before})})

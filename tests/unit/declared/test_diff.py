@@ -1,4 +1,4 @@
-"""What is different between a declared state and a live one."""
+"""Changes between a declared state and a live one."""
 
 from dataclasses import replace
 from typing import Any
@@ -31,27 +31,25 @@ def found(declared: DeclaredState, live: DeclaredState) -> dict[tuple[str, str],
 
 
 @given(states(frozenset(PRUNABLE)))
-def test_a_state_does_not_differ_from_itself(state: DeclaredState) -> None:
+def test_a_state_has_no_changes_to_itself(state: DeclaredState) -> None:
     assert differences(state, state) == []
 
 
 @given(states(), states())
-def test_what_is_not_mentioned_is_left_alone(one: DeclaredState, other: DeclaredState) -> None:
+def test_undeclared_resources_are_kept(one: DeclaredState, other: DeclaredState) -> None:
     assert differences(DeclaredState(), one) == []
     actions = {each.action for each in differences(one, other) if each.section is not Section.USERS}
     assert ChangeAction.DELETE not in actions
 
 
 @given(states(frozenset(PRUNABLE)), states())
-def test_where_everything_is_pruned_each_difference_has_its_opposite(
-    one: DeclaredState, other: DeclaredState
-) -> None:
+def test_with_pruning_each_change_has_its_reverse(one: DeclaredState, other: DeclaredState) -> None:
     there = {(each.resource, each.key) for each in differences(one, other)}
     back = {(each.resource, each.key) for each in differences(replace(other, prune=one.prune), one)}
     assert {name for name, key in there} == {name for name, key in back}
 
 
-def test_a_topic_differs_key_by_key() -> None:
+def test_a_topics_changes_are_by_key() -> None:
     live = DeclaredState(
         topics={
             "t": DeclaredTopic(3, 1, {"retention.ms": "5", "segment.ms": "7"}),
@@ -73,7 +71,7 @@ def test_a_topic_differs_key_by_key() -> None:
     }
 
 
-def test_pruning_is_said_section_by_section() -> None:
+def test_pruning_is_configured_per_section() -> None:
     live = DeclaredState(
         topics={"t": DeclaredTopic(1, 1, {"retention.ms": "5"}), "u": DeclaredTopic(2)},
         groups={"g": {"k": "v"}},
@@ -91,7 +89,7 @@ def test_pruning_is_said_section_by_section() -> None:
     }
 
 
-def test_what_kafka_sets_for_every_broker_itself_is_not_pruned() -> None:
+def test_defaults_that_kafka_sets_for_every_broker_are_not_pruned() -> None:
     live = DeclaredState(brokers={"": DeclaredBroker({"min.insync.replicas": "1", "k": "v"})})
     for brokers in ({}, {"": DeclaredBroker()}):
         found_there = found(DeclaredState(brokers=brokers, prune=frozenset({"brokers"})), live)
@@ -108,7 +106,7 @@ def test_passwords_are_not_compared_but_iterations_are() -> None:
         assert len(differences(declared, live)) == changes
 
 
-def test_what_a_broker_keeps_to_itself_is_as_declared() -> None:
+def test_hidden_broker_values_count_as_declared() -> None:
     declared = DeclaredState(brokers={"1": DeclaredBroker({"ssl.keystore.password": SecretRef("env", "X")})})
     assert (
         found(declared, DeclaredState(brokers={"1": DeclaredBroker({"ssl.keystore.password": KEPT_SECRET})}))
@@ -118,7 +116,7 @@ def test_what_a_broker_keeps_to_itself_is_as_declared() -> None:
     assert as_json(change)["after"] == "(hidden)"
 
 
-def test_what_a_broker_is_expected_to_have_cannot_be_ordered() -> None:
+def test_expected_broker_settings_cannot_be_changed() -> None:
     declared = DeclaredState(brokers={"1": DeclaredBroker({}, {"num.io.threads": "9", "node.id": "1"})})
     live = DeclaredState(brokers={"1": DeclaredBroker({}, {"num.io.threads": "8", "node.id": "1"})})
     [change] = differences(declared, live)
@@ -141,5 +139,5 @@ def test_what_a_broker_is_expected_to_have_cannot_be_ordered() -> None:
         ("retention.ms", None, "100", False),
     ],
 )
-def test_values_are_compared_as_a_broker_reads_them(key: str, one: str, other: str, same: bool) -> None:
+def test_values_are_compared_as_a_broker_parses_them(key: str, one: str, other: str, same: bool) -> None:
     assert same_value(Section.TOPICS, key, one, other) is same

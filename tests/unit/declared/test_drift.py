@@ -1,4 +1,4 @@
-"""Drift that comes and goes."""
+"""New, changed and resolved drift."""
 
 import asyncio
 from collections.abc import Sequence
@@ -16,7 +16,7 @@ from support.declared_states import states
 
 
 def leaves(state: DeclaredState) -> list[tuple[str, Any, str]]:
-    """Every key of a state but those of users: section, name, and key, which is empty for an ACL."""
+    """Return every key of a state except users': section, name, and key, which is empty for an ACL."""
     found: list[tuple[str, Any, str]] = [("acls", acl, "") for acl in state.acls]
     for section in ("topics", "groups", "brokers", "client_metrics", "quotas"):
         for name, thing in getattr(state, section).items():
@@ -26,7 +26,7 @@ def leaves(state: DeclaredState) -> list[tuple[str, Any, str]]:
 
 
 def without(state: DeclaredState, section: str, name: Any, key: str) -> DeclaredState:
-    """The state as somebody leaves it who takes one key away."""
+    """Return the state without one key."""
     if section == "acls":
         return replace(state, acls=state.acls - {name})
     things = dict(getattr(state, section))
@@ -37,7 +37,7 @@ def without(state: DeclaredState, section: str, name: Any, key: str) -> Declared
 
 
 @given(states(frozenset(PRUNABLE)), st.data())
-def test_every_single_key_that_is_taken_away_is_found(declared: DeclaredState, data: st.DataObject) -> None:
+def test_every_single_removed_key_is_found(declared: DeclaredState, data: st.DataObject) -> None:
     keys = leaves(declared)
     assume(keys)
     section, name, key = data.draw(st.sampled_from(sorted(keys, key=str)))
@@ -47,7 +47,7 @@ def test_every_single_key_that_is_taken_away_is_found(declared: DeclaredState, d
 
 
 @given(states(frozenset(PRUNABLE)), st.data())
-def test_every_single_key_that_is_added_is_found(live: DeclaredState, data: st.DataObject) -> None:
+def test_every_single_added_key_is_found(live: DeclaredState, data: st.DataObject) -> None:
     keys = leaves(live)
     assume(keys)
     section, name, key = data.draw(st.sampled_from(sorted(keys, key=str)))
@@ -60,7 +60,7 @@ class Stop(Exception):
     pass
 
 
-def test_a_difference_is_told_when_it_comes_changes_and_goes() -> None:
+def test_drift_is_reported_when_it_appears_changes_and_disappears() -> None:
     clock = ManualClock()
     declared = DeclaredState(topics={"t": DeclaredTopic(None, None, {"retention.ms": "5"})})
 

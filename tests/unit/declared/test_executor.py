@@ -1,4 +1,4 @@
-"""The order in which changes are made, and how many at a time."""
+"""The order and batching of changes."""
 
 from barnabas.declared.diff import differences
 from barnabas.declared.executor import BATCH_WEIGHT, Order, batches_of, tasks_of
@@ -32,7 +32,7 @@ DECLARED = DeclaredState(
 )
 
 
-def test_access_is_given_before_it_is_taken_and_what_is_deleted_goes_last() -> None:
+def test_permissions_are_added_before_others_are_removed_and_deletions_are_last() -> None:
     tasks = tasks_of(differences(DECLARED, LIVE))
     assert [(each.order, each.name) for each in tasks] == [
         (Order.SET_CREDENTIALS, "alice"),
@@ -51,12 +51,12 @@ def test_access_is_given_before_it_is_taken_and_what_is_deleted_goes_last() -> N
     ]
 
 
-def test_a_new_topic_is_made_with_its_configs() -> None:
+def test_a_new_topic_is_created_with_its_configs() -> None:
     [task] = [each for each in tasks_of(differences(DECLARED, LIVE)) if each.order is Order.CREATE_TOPICS]
     assert [each.key for each in task.changes] == ["partitions", "replication_factor", "retention.ms"]
 
 
-def test_requests_are_filled_by_partitions() -> None:
+def test_requests_are_limited_by_partitions() -> None:
     declared = DeclaredState(
         topics={f"t{index:04}": DeclaredTopic(100) for index in range(12)} | {"u": DeclaredTopic(9000)}
     )
@@ -65,7 +65,7 @@ def test_requests_are_filled_by_partitions() -> None:
     assert BATCH_WEIGHT == 500
 
 
-def test_a_request_holds_tasks_of_one_order() -> None:
+def test_a_request_has_tasks_of_one_phase() -> None:
     batches = list(batches_of(tasks_of(differences(DECLARED, LIVE))))
     assert all(len({task.order for task in batch}) == 1 for batch in batches)
     assert sum(map(len, batches)) == 13

@@ -1,4 +1,4 @@
-"""Reading declared states: what is meant, and what is said of what cannot be meant."""
+"""Parsing of declared states, and errors in them."""
 
 from pathlib import Path
 
@@ -39,7 +39,7 @@ def read(tmp_path: Path, text: str) -> DeclaredState:
     return read_state(file)
 
 
-def test_everything_that_can_be_declared_is_read(tmp_path: Path) -> None:
+def test_everything_that_can_be_declared_is_parsed(tmp_path: Path) -> None:
     state = read(tmp_path, EVERYTHING)
     configs = {"retention.ms": "1000", "cleanup.policy": "compact,delete", "preallocate": "true"}
     assert state.topics == {
@@ -112,7 +112,7 @@ ALICE = "principal: User:alice, "
         ("brokers: {1: {expect: {k: {env: x}}}}", "brokers.1.expect.k is a mapping: must be text, a number"),
     ],
 )  # fmt: skip
-def test_an_error_names_file_line_key_value_and_what_is_right(tmp_path: Path, text: str, says: str) -> None:
+def test_an_error_has_file_line_key_value_and_valid_values(tmp_path: Path, text: str, says: str) -> None:
     with pytest.raises(StateFileError) as told:
         read(tmp_path, text)
     assert str(told.value).startswith(f"{tmp_path / 'cluster.yaml'}: ")
@@ -129,7 +129,7 @@ def test_an_error_names_file_line_key_value_and_what_is_right(tmp_path: Path, te
         ("brokers: {1: {configs: {listener.name.x.ssl.key.password: hunter2}}}", "a secret is said by where it is"),
     ],
 )  # fmt: skip
-def test_a_secret_in_the_clear_is_refused_and_not_repeated(tmp_path: Path, text: str, says: str) -> None:
+def test_a_plaintext_secret_is_rejected_without_being_repeated(tmp_path: Path, text: str, says: str) -> None:
     with pytest.raises(StateFileError) as told:
         read(tmp_path, text)
     assert says in str(told.value)

@@ -1,4 +1,4 @@
-"""Secrets are found where they are said to be, and shown nowhere."""
+"""References to secrets are resolved, and the secrets never printed."""
 
 from pathlib import Path
 
@@ -26,7 +26,7 @@ def test_a_secret_comes_from_the_environment_or_a_file(tmp_path: Path) -> None:
         (SecretRef("file", "bytes"), "the file bytes cannot be read: it must be UTF-8"),
     ],
 )
-def test_one_that_is_not_there_is_told_by_its_place(tmp_path: Path, secret: SecretRef, says: str) -> None:
+def test_a_missing_secret_is_reported_by_its_reference(tmp_path: Path, secret: SecretRef, says: str) -> None:
     (tmp_path / "empty").write_text("\n")
     (tmp_path / "bytes").write_bytes(b"\xff")
     with pytest.raises(SecretMissing) as told:
@@ -47,11 +47,11 @@ def test_a_secret_is_printed_as_hidden() -> None:
         ("Invalid value", ["hunter2"], "Invalid value"),
     ],
 )
-def test_what_brokers_say_is_told_without_secrets(text: str, values: list[str], told: str) -> None:
+def test_broker_messages_are_printed_without_secrets(text: str, values: list[str], told: str) -> None:
     assert without_secrets(text, values) == told
 
 
 @pytest.mark.parametrize("text", ["no user 'hunter2'", "Invalid value 'module password=\"hun...", "hunt"])
-def test_nothing_is_told_that_quotes_a_part_of_a_secret(text: str) -> None:
+def test_messages_that_contain_a_part_of_a_secret_are_hidden(text: str) -> None:
     told = without_secrets(text, ['module password="hunter2";'])
     assert told == "the broker's message contains part of the secret, so it is not shown"

@@ -1,4 +1,4 @@
-"""Names of things, and how some of them are chosen."""
+"""Names of resources, and filters on them."""
 
 from barnabas.declared.state import Choice, DeclaredBroker, DeclaredState, DeclaredTopic, Section, name_of
 from barnabas.wire.acls import AclBinding, AclOperation, AclPermission, PatternType, ResourceType
@@ -20,7 +20,7 @@ STATE = DeclaredState(
 )
 
 
-def test_things_are_named_as_the_audit_names_them() -> None:
+def test_resources_are_named_as_in_the_audit() -> None:
     assert name_of(Section.TOPICS, "orders") == "topic/orders"
     assert name_of(Section.ACLS, ACL) == "transactional-id/pay*"
     assert name_of(Section.QUOTAS, (("client-id", None), ("user", "a b"))) == "quota/client-id,user=a%20b"
@@ -30,18 +30,18 @@ def test_things_are_named_as_the_audit_names_them() -> None:
     assert name_of(Section.CLIENT_METRICS, "lag") == "client-metrics/lag"
 
 
-def test_a_choice_takes_what_is_included_and_not_excluded() -> None:
+def test_a_filter_selects_included_and_not_excluded_names() -> None:
     chosen = Choice(("topic/*", "broker/*"), ("topic/c*", "broker/1")).of(STATE)
     assert (list(chosen.topics), chosen.acls, list(chosen.brokers)) == (["orders"], frozenset(), [""])
     assert chosen.prune == STATE.prune
 
 
-def test_what_is_not_chosen_is_not_pruned() -> None:
+def test_unselected_resources_are_not_pruned() -> None:
     assert Choice(sections=frozenset({Section.ACLS})).of(STATE) == DeclaredState(
         acls=STATE.acls, prune=frozenset({"configs"})
     )
 
 
-def test_a_state_is_about_what_it_mentions_or_prunes() -> None:
+def test_a_state_covers_sections_that_it_mentions_or_prunes() -> None:
     assert STATE.sections == {Section.TOPICS, Section.ACLS, Section.BROKERS}
     assert DeclaredState(prune=frozenset({"users", "configs"})).sections == {Section.USERS}

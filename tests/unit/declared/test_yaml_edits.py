@@ -1,4 +1,4 @@
-"""YAML edited in place: comments stay, and the text holds what it is to hold."""
+"""Editing YAML in place: comments are kept, and the text parses to the new state."""
 
 from typing import Any
 
@@ -41,23 +41,23 @@ ORDERS = {"partitions": 6, "configs": {"retention.ms": 1000}}
 
 
 def changed(wanted: Any) -> tuple[list[str], list[str]]:
-    """The lines that are gone, and those that are new."""
+    """Return the removed and the added lines."""
     before, after = TEXT.splitlines(), edited(TEXT, wanted, dumped).splitlines()
     return [line for line in before if line not in after], [line for line in after if line not in before]
 
 
-def test_what_is_the_same_is_not_touched() -> None:
+def test_equal_states_change_nothing() -> None:
     assert edited(TEXT, tree(ORDERS, ALICE, BOB, clicks=CLICKS), dumped) == TEXT
 
 
-def test_a_value_is_written_in_its_place() -> None:
+def test_a_value_is_replaced_in_place() -> None:
     assert changed(tree({**ORDERS, "partitions": 12}, ALICE, BOB, clicks=CLICKS)) == (
         ["    partitions: 6   # grows with Christmas"],
         ["    partitions: 12   # grows with Christmas"],
     )
 
 
-def test_what_is_new_is_put_behind() -> None:
+def test_new_entries_are_appended() -> None:
     wanted = tree(
         {**ORDERS, "replication_factor": 3}, ALICE, BOB, {"principal": "User:carol"}, clicks=CLICKS, new={}
     )
@@ -74,14 +74,14 @@ def test_what_is_new_is_put_behind() -> None:
     ]
 
 
-def test_what_is_gone_is_cut_out_and_comments_stay() -> None:
+def test_removed_entries_are_deleted_and_comments_stay() -> None:
     assert changed(tree(ORDERS, BOB)) == (
         ["  clicks:", "    partitions: 2", "  - principal: User:alice", "    operations: [read]"],
         [],
     )
 
 
-def test_a_mapping_in_a_line_becomes_lines() -> None:
+def test_a_flow_mapping_becomes_a_block_mapping() -> None:
     wanted = tree({"partitions": 6, "configs": {"retention.ms": 1, "k": "x"}}, ALICE, BOB, clicks=CLICKS)
     assert changed(wanted) == (
         ["    configs: {retention.ms: 1000}  # short"],
@@ -89,14 +89,14 @@ def test_a_mapping_in_a_line_becomes_lines() -> None:
     )
 
 
-def test_new_items_stand_below_those_of_their_list_whatever_they_are() -> None:
+def test_new_items_are_appended_to_their_list_whatever_they_are() -> None:
     before = "a:\n  - 1\n  - {}\n"
     assert edited(before, {"a": [1, 2, {"b": 3, "c": [4]}]}, dumped) == (
         "a:\n  - 1\n  - 2\n  - b: 3\n    c: [4]\n"
     )
 
 
-def test_what_cannot_be_edited_is_said() -> None:
+def test_documents_that_cannot_be_edited_are_reported() -> None:
     with pytest.raises(CannotEdit):
         edited("a: &x {b: 1}\nc: *x\n", {"a": {"b": 2}, "c": {"b": 1}}, dumped)
 
@@ -116,14 +116,14 @@ QUICK = settings(max_examples=60, phases=(Phase.explicit, Phase.generate))
 
 @QUICK
 @given(documents, documents)
-def test_any_document_becomes_any_other(one: Any, other: Any) -> None:
+def test_any_document_can_be_edited_into_any_other(one: Any, other: Any) -> None:
     text = edited(dumped(one), other, dumped)
     assert edited(text, other, dumped) == text
 
 
 @QUICK
 @given(documents, documents)
-def test_comments_on_lines_of_their_own_stay(one: Any, other: Any) -> None:
+def test_comments_on_their_own_lines_stay(one: Any, other: Any) -> None:
     text = "# first\n" + dumped(one) + "# last\n"
     after = edited(text, other, dumped)
     assert after.startswith("# first\n")

@@ -1,4 +1,4 @@
-"""Runs tests/scenarios/groups: stories of groups and their members."""
+"""Run tests/scenarios/groups."""
 
 from pathlib import Path
 
@@ -15,17 +15,17 @@ from support.transitions import Seen, pairs_of
 
 @pytest.mark.parametrize("path", files_of("groups"), ids=lambda path: path.stem)
 @in_virtual_time
-async def test_groups_go_as_the_story_tells(path: Path) -> None:
+async def test_a_scenario_has_the_recorded_output(path: Path) -> None:
     scenario = GroupScenario()
     await replay(path, scenario.run)
     await scenario.end()
 
 
-def test_every_transition_of_a_classic_group_is_told_of(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_scenarios_cover_every_transition_of_a_classic_group(monkeypatch: pytest.MonkeyPatch) -> None:
     seen = Seen()
     seen.watch(monkeypatch, ClassicGroup, "transition")
     for path in files_of("groups"):
-        test_groups_go_as_the_story_tells(path)
+        test_a_scenario_has_the_recorded_output(path)
     for path in files_of("groups_migration"):
         go_from_protocol_to_protocol(path)
     assert seen.pairs == pairs_of(TRANSITIONS)

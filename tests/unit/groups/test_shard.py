@@ -1,4 +1,4 @@
-"""What one shard makes of its log, in whatever order compaction has left it."""
+"""Loading a shard from a compacted log, in any order of records."""
 
 from random import Random
 
@@ -40,7 +40,7 @@ def loaded(*records: AnyRecord) -> GroupShard:
 
 
 @pytest.mark.parametrize(("group", "kind"), [(CONSUMER, "consumer"), (CLASSIC, "classic")])
-def test_a_group_is_what_its_record_says_though_an_offset_stands_before_it(
+def test_a_groups_type_comes_from_its_record_even_after_an_offset(
     group: CoordinatorRecord, kind: str
 ) -> None:
     for records in ((OFFSET, group), (group, OFFSET)):
@@ -49,7 +49,7 @@ def test_a_group_is_what_its_record_says_though_an_offset_stands_before_it(
         assert shard.statistics()["offsets_count"] == 1
 
 
-def test_offsets_alone_make_a_simple_group() -> None:
+def test_offsets_alone_create_a_simple_group() -> None:
     group = loaded(OFFSET).groups["g"]
     assert (group.group_type, group.protocol_type, group.is_empty) == ("classic", "", True)
     assert loaded(OFFSET, EncodedRecord(OFFSET.key, None)).groups.keys() == {"g"}

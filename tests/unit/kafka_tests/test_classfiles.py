@@ -1,4 +1,4 @@
-"""What is read from compiled Java classes."""
+"""Reading of compiled Java classes."""
 
 import struct
 
@@ -9,7 +9,7 @@ LONG_TAG, UTF8_TAG, CLASS_TAG = 5, 1, 7
 
 
 def class_file(name: str, parent: str, flags: int = 0x21, texts: tuple[str, ...] = ()) -> bytes:
-    """The head of a class file: a long first, which takes two numbers, then names and texts."""
+    """Return the head of a class file: a long first, which takes two numbers, then names and strings."""
     pool = struct.pack(">Bq", LONG_TAG, 7)
     for text in (name, parent, *texts):
         pool += struct.pack(">BH", UTF8_TAG, len(text)) + text.encode()
@@ -20,13 +20,13 @@ def class_file(name: str, parent: str, flags: int = 0x21, texts: tuple[str, ...]
     return head + pool + struct.pack(">HHH", flags, this, this + 1)
 
 
-def test_a_class_says_its_name_and_its_superclass() -> None:
+def test_a_class_has_its_name_and_superclass() -> None:
     found = parse(class_file("kafka/server/FetchTest", "kafka/server/BaseTest"))
     assert (found.name, found.superclass) == ("kafka.server.FetchTest", "kafka.server.BaseTest")
     assert not found.abstract
 
 
-def test_annotations_are_among_its_texts() -> None:
+def test_annotations_are_among_the_strings() -> None:
     assert "Lorg/junit/Test;" in parse(class_file("A", "B", texts=("Lorg/junit/Test;",))).texts
 
 
@@ -36,6 +36,6 @@ def test_an_abstract_class_and_an_interface_are_abstract(flags: int) -> None:
 
 
 @pytest.mark.parametrize("content", [b"", b"PK\x03\x04"])
-def test_other_content_is_refused(content: bytes) -> None:
+def test_other_content_is_rejected(content: bytes) -> None:
     with pytest.raises(ValueError, match="begins with CAFEBABE"):
         parse(content)

@@ -1,9 +1,9 @@
-"""Where a result counts in the report."""
+"""Classification of results for the report."""
 
 from pathlib import Path
 
 import pytest
-from interop.kafka_tests.classify import KINDS, Judgement, judge, rules, stale
+from interop.kafka_tests.classify import KINDS, Classification, classify, rules, stale
 from interop.kafka_tests.results import NEVER_ENDED, Result
 
 KNOWN = """
@@ -30,38 +30,40 @@ def known(tmp_path: Path) -> Path:
 
 
 def test_a_success_has_passed_even_if_a_failure_is_listed(known: Path) -> None:
-    assert judge(result("SUCCESSFUL", "words1"), rules(known)) == Judgement("passed")
+    assert classify(result("SUCCESSFUL", "words1"), rules(known)) == Classification("passed")
 
 
 @pytest.mark.parametrize("status", ["FAILED", NEVER_ENDED])
-def test_a_failure_counts_as_one_unless_it_is_listed(known: Path, status: str) -> None:
-    assert judge(result(status), rules(known)).outcome == "failed"
-    assert judge(result(status, "words1"), rules(known)) == Judgement("listed", "", "other words")
+def test_a_failure_has_failed_unless_it_is_listed(known: Path, status: str) -> None:
+    assert classify(result(status), rules(known)).outcome == "failed"
+    assert classify(result(status, "words1"), rules(known)) == Classification("listed", "", "other words")
 
 
-def test_a_rule_may_be_for_one_of_a_method_s_parameters(known: Path) -> None:
-    assert judge(result("FAILED", "jvm", "[2] x"), rules(known)) == Judgement(
+def test_a_rule_may_apply_to_one_of_a_methods_parameters(known: Path) -> None:
+    assert classify(result("FAILED", "jvm", "[2] x"), rules(known)) == Classification(
         "not applicable", "internals of the JVM", "a metric"
     )
-    assert judge(result("FAILED", "jvm", "[1] x"), rules(known)).outcome == "failed"
+    assert classify(result("FAILED", "jvm", "[1] x"), rules(known)).outcome == "failed"
 
 
-def test_what_the_harness_noted_makes_a_failure_not_applicable() -> None:
+def test_an_unsupported_feature_noted_by_the_harness_is_not_applicable() -> None:
     noted = result("FAILED", not_applicable=("internals of the JVM: LogManager.getLog", "TLS: listener"))
-    assert judge(noted, []) == Judgement("not applicable", "internals of the JVM", "LogManager.getLog")
+    assert classify(noted, []) == Classification(
+        "not applicable", "internals of the JVM", "LogManager.getLog"
+    )
 
 
 def test_a_test_without_a_broker_is_not_counted() -> None:
-    assert judge(result("SUCCESSFUL", brokers=0), []).outcome == "not counted"
+    assert classify(result("SUCCESSFUL", brokers=0), []).outcome == "not counted"
 
 
-def test_a_refused_share_group_makes_a_failure_not_applicable() -> None:
+def test_a_rejected_share_group_is_not_applicable() -> None:
     message = "UnsupportedVersionException: The cluster does not support the share group protocol"
-    assert judge(result("FAILED", message=message), []).kind == "share or streams groups"
+    assert classify(result("FAILED", message=message), []).kind == "share or streams groups"
 
 
-def test_a_metric_of_the_jvm_makes_a_failure_not_applicable() -> None:
-    assert judge(result("FAILED", message="Unable to find metric X"), []).kind == "internals of the JVM"
+def test_a_jvm_metric_is_not_applicable() -> None:
+    assert classify(result("FAILED", message="Unable to find metric X"), []).kind == "internals of the JVM"
 
 
 def test_a_rule_is_stale_when_its_tests_pass(known: Path) -> None:
@@ -71,32 +73,32 @@ def test_a_rule_is_stale_when_its_tests_pass(known: Path) -> None:
 
 
 def test_the_other_node_type_of_a_test_is_not_counted() -> None:
-    assert judge(result("ABORTED", not_applicable=("duplicate: combined",)), []).outcome == "not counted"
+    assert classify(result("ABORTED", not_applicable=("duplicate: combined",)), []).outcome == "not counted"
 
 
-def test_an_assumption_of_the_test_s_own_makes_it_not_applicable() -> None:
-    assert judge(result("ABORTED", message="not on this machine"), []).kind == "assumption"
+def test_an_assumption_of_the_test_is_not_applicable() -> None:
+    assert classify(result("ABORTED", message="not on this machine"), []).kind == "assumption"
 
 
-def test_missing_replicas_fail_only_tests_that_asked_for_several_brokers() -> None:
+def test_missing_replicas_fail_only_tests_that_requested_several_brokers() -> None:
     message = "InvalidReplicationFactorException: Unable to replicate"
-    assert judge(result("FAILED", brokers=3, message=message), []).kind == "several brokers"
-    assert judge(result("FAILED", brokers=1, message=message), []).outcome == "failed"
-    assert judge(result("FAILED", brokers=3, message="expected: 1"), []).outcome == "failed"
+    assert classify(result("FAILED", brokers=3, message=message), []).kind == "several brokers"
+    assert classify(result("FAILED", brokers=1, message=message), []).outcome == "failed"
+    assert classify(result("FAILED", brokers=3, message="expected: 1"), []).outcome == "failed"
 
 
 def test_success_and_failure_outside_of_tests() -> None:
-    assert judge(result("SUCCESSFUL", test=False), []).outcome == "not counted"
-    assert judge(result("SKIPPED"), []).outcome == "not counted"
-    assert judge(result("FAILED", test=False), []).outcome == "failed"
+    assert classify(result("SUCCESSFUL", test=False), []).outcome == "not counted"
+    assert classify(result("SKIPPED"), []).outcome == "not counted"
+    assert classify(result("FAILED", test=False), []).outcome == "failed"
 
 
-def test_a_kind_that_there_is_not_is_refused(tmp_path: Path) -> None:
+def test_an_unknown_kind_is_rejected(tmp_path: Path) -> None:
     path = tmp_path / "known.toml"
     path.write_text('[[not_applicable]]\ntests = "x"\nkind = "moon"\nreason = "y"\n')
     with pytest.raises(ValueError, match="'moon' is none of: several brokers"):
         rules(path)
 
 
-def test_the_list_of_known_failures_can_be_read() -> None:
+def test_the_list_of_known_failures_is_valid() -> None:
     assert all(rule.reason and (not rule.kind or rule.kind in KINDS) for rule in rules())

@@ -1,12 +1,16 @@
-"""The report card, from results."""
+"""The report, from results."""
 
-from interop.kafka_tests.classify import Judgement
+from interop.kafka_tests.classify import Classification
 from interop.kafka_tests.report import count, document, summary
 from interop.kafka_tests.results import Result
 
-PASSED, LISTED, FAILED = Judgement("passed"), Judgement("listed", "", "other words"), Judgement("failed")
-NO_JVM = Judgement("not applicable", "jvm", "a metric")
-NOT_COUNTED = Judgement("not counted")
+PASSED, LISTED, FAILED = (
+    Classification("passed"),
+    Classification("listed", "", "other words"),
+    Classification("failed"),
+)
+NO_JVM = Classification("not applicable", "jvm", "a metric")
+NOT_COUNTED = Classification("not counted")
 
 
 def ended(method: str, brokers: int = 1, message: str = "") -> Result:
@@ -29,30 +33,30 @@ def test_a_class_has_a_line_with_its_counts() -> None:
     assert "| Fetch | 5 | 2 | 1 | 2 | 1 jvm |" in document(JUDGED, ["a.b.Fetch"], {"a.b.Fetch"})
 
 
-def test_the_totals_are_of_the_tests_that_apply() -> None:
+def test_the_totals_count_applicable_tests() -> None:
     text = document(JUDGED, ["a.b.Fetch"], {"a.b.Fetch"})
     assert "5 tests in 1 classes; 1 do not apply" in text
     assert "Of the 4 that do, 2 pass (50.0 %)" in text
 
 
-def test_failures_stand_with_their_reasons() -> None:
+def test_failures_are_listed_with_their_reasons() -> None:
     text = document(JUDGED, ["a.b.Fetch"], {"a.b.Fetch"})
     assert "| other words | Fetch.three |" in text
     assert "- Fetch.four: `expected: '1' but was: 2`" in text
 
 
-def test_what_has_not_run_to_its_end_is_named() -> None:
+def test_incomplete_classes_are_named() -> None:
     text = document(JUDGED, ["a.b.Fetch", "a.b.Other"], set())
     assert "| Fetch (not complete) |" in text
     assert "2 classes: Fetch, Other." in text
 
 
-def test_classes_of_one_name_stand_with_their_packages() -> None:
+def test_classes_of_equal_names_have_their_packages() -> None:
     text = document({"a.Fetch": [(ended("x"), PASSED)], "b.Fetch": []}, [], {"a.Fetch", "b.Fetch"})
     assert "| a.Fetch | 1 |" in text
     assert "| b.Fetch | 0 |" in text
 
 
-def test_a_summary_is_for_the_terminal() -> None:
+def test_a_summary_for_the_terminal() -> None:
     assert summary(count([PASSED, PASSED, NOT_COUNTED, FAILED])) == "1 failed, 2 passed"
     assert summary(count([])) == "no tests"

@@ -1,4 +1,4 @@
-"""Lines of the Java runner, read back."""
+"""Parsing of the Java runner's lines."""
 
 import json
 from typing import Any
@@ -16,7 +16,7 @@ def ended(status: str) -> str:
     return json.dumps({"status": status})
 
 
-def test_a_test_is_what_its_last_line_says() -> None:
+def test_a_tests_last_line_is_its_result() -> None:
     [result] = read(
         [line(STARTED), line("FAILED", ms=5, message="no"), line("SUCCESSFUL", ms=7)]
     ).results.values()
@@ -28,19 +28,19 @@ def test_a_class_is_complete_when_its_tests_have_ended() -> None:
     assert read([line("SUCCESSFUL"), ended(CLASS_ENDED)]).complete
 
 
-def test_a_test_that_was_under_way_runs_again() -> None:
+def test_an_interrupted_test_runs_again() -> None:
     run = read([line("SUCCESSFUL", "1"), line(STARTED, "2")])
     assert run.done == ["1"]
 
 
-def test_a_test_that_takes_its_jvm_along_twice_never_ends() -> None:
+def test_a_test_that_crashes_its_jvm_twice_is_incomplete() -> None:
     [result] = read([line(STARTED), line(STARTED)]).results.values()
     assert result.status == NEVER_ENDED
 
 
-def test_an_interrupted_run_is_not_held_against_a_test() -> None:
+def test_an_interrupted_run_does_not_fail_a_test() -> None:
     assert read([line(STARTED), ended(INTERRUPTED), line(STARTED)]).results == {}
 
 
-def test_a_line_that_was_cut_off_counts_for_nothing() -> None:
+def test_a_truncated_line_is_ignored() -> None:
     assert read([line("SUCCESSFUL")[:40]]).results == {}

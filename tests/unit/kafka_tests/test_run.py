@@ -1,4 +1,4 @@
-"""Which classes run, and what is printed of them."""
+"""Selecting classes to run, and printing results."""
 
 import json
 import threading
@@ -23,7 +23,7 @@ PASSES = {
 
 @dataclass(frozen=True)
 class Recorded(Harness):
-    """Writes what it is given instead of starting a JVM."""
+    """Writes given lines instead of starting a JVM."""
 
     lines: tuple[dict[str, object], ...] = (PASSES, {"status": CLASS_ENDED})
 
@@ -33,23 +33,21 @@ class Recorded(Harness):
         return self.results(class_name)
 
 
-def test_each_class_runs_and_is_summed_up(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_each_class_runs_and_is_summarized(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     run_classes(Recorded("barnabas", tmp_path), ["a.K", "a.L"], 60, [])
     first, second = capsys.readouterr().out.splitlines()
     assert first.endswith("a.K: 1 passed")
     assert second.endswith("a.L: 1 passed")
 
 
-def test_a_class_that_is_complete_does_not_run_again(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_complete_class_does_not_run_again(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     harness = Recorded("barnabas", tmp_path)
     harness.run("a.K")
     run_classes(harness, ["a.K"], 60, [])
     assert capsys.readouterr().out == ""
 
 
-def test_several_classes_run_at_a_time(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_several_classes_run_concurrently(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     meeting = threading.Barrier(2, timeout=10)
 
     class Meeting(Recorded):
@@ -61,13 +59,13 @@ def test_several_classes_run_at_a_time(tmp_path: Path, capsys: pytest.CaptureFix
     assert len(capsys.readouterr().out.splitlines()) == 2
 
 
-def test_nothing_begins_when_the_time_is_over(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_no_class_starts_after_the_time_limit(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     run_classes(Recorded("barnabas", tmp_path), ["a.K"], 0, [])
     assert "call again with --resume" in capsys.readouterr().out
     assert list(tmp_path.iterdir()) == []
 
 
-def test_failures_that_are_not_listed_are_printed_and_counted(
+def test_unlisted_failures_are_printed_and_counted(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     failure = PASSES | {"status": "FAILED", "message": "expected: 1", "log": "b.log"}

@@ -26,14 +26,14 @@ def image_with(*bindings: AclBinding) -> MetadataImage:
     return replayed(MetadataImage(), decide_create_acls(MetadataImage().acls, bindings))
 
 
-def test_an_acl_that_is_made_is_in_the_image_as_it_was_asked_for() -> None:
+def test_a_created_acl_is_in_the_image() -> None:
     binding = allow(READ, name="a/b", pattern_type=PREFIXED, host="10.0.0.1", principal="User:größe/x")
     image = image_with(binding)
     assert list(image.acls.values()) == [binding]
     assert ACLS.decode(ACLS.put("", binding).value or b"") == binding
 
 
-def test_an_acl_that_is_there_or_asked_for_twice_is_made_once() -> None:
+def test_an_existing_or_duplicate_acl_is_created_once() -> None:
     image = image_with(allow(READ))
     decision = decide_create_acls(image.acls, [allow(READ), allow(WRITE), allow(WRITE)])
     assert decision.response == [None, None, None]
@@ -54,7 +54,7 @@ def test_an_acl_that_is_there_or_asked_for_twice_is_made_once() -> None:
         (allow(READ, principal="alice"), "'alice': expected Type:name"),
     ],
 )
-def test_what_is_no_acl_is_refused_for_itself(binding: AclBinding, message: str) -> None:
+def test_an_invalid_acl_is_rejected_individually(binding: AclBinding, message: str) -> None:
     decision = decide_create_acls(MetadataImage().acls, [binding, allow(READ)])
     error, made = decision.response
     assert isinstance(error, KafkaError)
@@ -89,11 +89,11 @@ EVERY = [T, STAR, PREFIX, OTHER, CLUSTER, deny(READ, host="10.0.0.1", principal=
         (AclFilter(pattern_type=MATCH), EVERY),
     ],
 )
-def test_a_filter_finds_what_it_means(wanted: AclFilter, found: list[AclBinding]) -> None:
+def test_a_filter_finds_matching_acls(wanted: AclFilter, found: list[AclBinding]) -> None:
     assert matching(image_with(*EVERY).acls, wanted) == found
 
 
-def test_filters_remove_what_they_match_and_each_tells_all_of_it() -> None:
+def test_filters_delete_matching_acls_and_each_returns_all_of_its_matches() -> None:
     image = image_with(*EVERY)
     decision = decide_delete_acls(
         image.acls, [AclFilter(resource_name="t"), AclFilter(operation=READ), AclFilter(host="nowhere")]
@@ -108,7 +108,7 @@ def test_filters_remove_what_they_match_and_each_tells_all_of_it() -> None:
     assert list(replayed(image, decision).acls.values()) == [OTHER, CLUSTER]
 
 
-def test_more_than_a_request_may_remove_is_refused_as_a_whole() -> None:
+def test_a_request_that_deletes_too_many_acls_is_rejected() -> None:
     image = image_with(*(allow(READ, name=f"t{n}") for n in range(REMOVED_COUNT_MAX)))
     image = replayed(image, decide_create_acls(image.acls, [allow(WRITE)]))
     with pytest.raises(KafkaError, match="10001 ACLs; one request can remove at most 10000") as caught:
@@ -116,21 +116,21 @@ def test_more_than_a_request_may_remove_is_refused_as_a_whole() -> None:
     assert caught.value.code is ErrorCode.INVALID_REQUEST
 
 
-def objection(binding: AclBinding) -> None:
+def violation(binding: AclBinding) -> None:
     if binding.resource_name == "t":
         raise KafkaError(ErrorCode.POLICY_VIOLATION, "t is protected")
 
 
-def test_an_acl_to_which_somebody_objects_is_not_made_unless_it_is_there_already() -> None:
+def test_an_acl_that_violates_a_policy_is_not_created_unless_it_exists() -> None:
     image = image_with(allow(READ))
-    decision = decide_create_acls(image.acls, [allow(READ), allow(WRITE), allow(READ, name="u")], objection)
+    decision = decide_create_acls(image.acls, [allow(READ), allow(WRITE), allow(READ, name="u")], violation)
     assert [error and error.code for error in decision.response] == [None, ErrorCode.POLICY_VIOLATION, None]
     assert [change.key for change in decision.changes] == [ACLS.key(acl_key(allow(READ, name="u")))]
 
 
-def test_an_acl_to_whose_removal_somebody_objects_stays() -> None:
+def test_an_acl_whose_deletion_violates_a_policy_is_kept() -> None:
     image = image_with(allow(READ), allow(READ, name="u"))
-    decision = decide_delete_acls(image.acls, [AclFilter()], objection)
+    decision = decide_delete_acls(image.acls, [AclFilter()], violation)
     [[stays, goes]] = decision.response
     assert stays.error is not None
     assert stays.error.code is ErrorCode.POLICY_VIOLATION
@@ -138,7 +138,7 @@ def test_an_acl_to_whose_removal_somebody_objects_stays() -> None:
     assert list(replayed(image, decision).acls.values()) == [allow(READ)]
 
 
-def test_a_request_makes_no_more_acls_than_kafka_lets_it() -> None:
+def test_a_request_may_create_as_many_acls_as_in_kafka() -> None:
     bindings = [allow(READ, name=f"t{number}") for number in range(CREATED_COUNT_MAX + 1)]
     with pytest.raises(KafkaError, match="can create at most 10000") as raised:
         decide_create_acls(MetadataImage().acls, bindings)
@@ -146,7 +146,7 @@ def test_a_request_makes_no_more_acls_than_kafka_lets_it() -> None:
     assert len(decide_create_acls(MetadataImage().acls, bindings[1:]).changes) == CREATED_COUNT_MAX
 
 
-def test_filters_that_name_one_acl_find_it_by_its_key(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_filters_for_one_acl_find_it_by_key(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(acls, "COMPARED_COUNT_MAX", 0)
     image = image_with(allow(READ), allow(WRITE), allow(READ, name="p", pattern_type=PREFIXED))
     exact = [AclFilter(*allow(READ)), AclFilter(*allow(READ, name="gone")), AclFilter(*allow(READ))]
@@ -154,7 +154,7 @@ def test_filters_that_name_one_acl_find_it_by_its_key(monkeypatch: pytest.Monkey
     assert decision.response == [[Removed(allow(READ))], [], [Removed(allow(READ))]]
 
 
-def test_filters_take_no_more_comparisons_than_there_is_time_for(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_number_of_comparisons_of_filters_is_limited(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(acls, "COMPARED_COUNT_MAX", 3)
     image = image_with(allow(READ), allow(WRITE))
     same = [AclFilter(resource_name="a")] * 5

@@ -6,7 +6,7 @@ from barnabas.metadata.store import NEVER
 from support.images import broker, cluster, replayed
 
 
-def test_a_broker_that_comes_is_written_down() -> None:
+def test_a_new_broker_is_registered() -> None:
     joining = broker(4, rack="r1", log_dirs=(bytes(16),))
     decision = decide_register(MetadataImage().brokers, joining)
     assert decision.reads == {"brokers/4": NEVER}
@@ -14,12 +14,12 @@ def test_a_broker_that_comes_is_written_down() -> None:
     assert dict(image.brokers) == {"4": joining}
 
 
-def test_a_broker_that_comes_back_unchanged_writes_nothing() -> None:
+def test_an_unchanged_registration_writes_nothing() -> None:
     image = cluster(2)
     assert decide_register(image.brokers, broker(2)).changes == ()
 
 
-def test_a_broker_that_comes_back_elsewhere_replaces_what_it_said() -> None:
+def test_a_changed_registration_replaces_the_previous_one() -> None:
     image = cluster(2)
     moved = replace(broker(2), endpoints=(Endpoint("PLAINTEXT", "new", 1),))
     decision = decide_register(image.brokers, moved)
@@ -35,7 +35,7 @@ def test_an_endpoint_is_found_by_its_listener() -> None:
     assert two.endpoint("C") is None
 
 
-def test_a_broker_reads_back_from_the_store() -> None:
+def test_a_broker_round_trips_through_the_store() -> None:
     whole = BrokerRegistration(
         7, (Endpoint("A", "::1", 1), Endpoint("B", "b", 2)), "rack", (b"\xff" * 16, bytes(16)), True, True
     )
@@ -45,7 +45,7 @@ def test_a_broker_reads_back_from_the_store() -> None:
         assert BROKERS.decode(value) == each
 
 
-def test_a_broker_that_was_written_before_there_were_cordons_has_none() -> None:
+def test_a_broker_stored_before_cordoned_directories_has_none() -> None:
     value = BROKERS.put("k", BrokerRegistration(0, ())).value
     assert value is not None
     assert not BROKERS.decode(value.replace(b'"cordoned"', b'"other"')).cordoned

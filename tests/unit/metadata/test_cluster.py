@@ -29,7 +29,7 @@ def test_a_cluster_keeps_its_first_secret() -> None:
     assert "first" not in repr(image.cluster[KEY])
 
 
-def test_a_store_from_before_there_were_secrets_gets_one() -> None:
+def test_a_store_without_secrets_gets_one() -> None:
     image = replayed(MetadataImage(), decide_form(MetadataImage().cluster, RANDOM_ID, None))
     decision = decide_form(image.cluster, bytes(16), None, b"new")
     after = replayed(image, decision)

@@ -26,16 +26,16 @@ GROUP = Resource(ResourceKind.GROUP, "g")
 BROKER = Resource(ResourceKind.BROKER, "1")
 
 
-def check(resource: Resource, existing: Mapping[str, str], wanted: Mapping[str, str]) -> None:
-    if "bad" in wanted:
+def check(resource: Resource, existing: Mapping[str, str], requested: Mapping[str, str]) -> None:
+    if "bad" in requested:
         raise KafkaError(ErrorCode.INVALID_CONFIG, f"bad for {resource}")
 
 
 RULES = AlterationRules(lambda resource, key: "delete" if key == "list" else None, check)
 
 
-def edits(*wanted: AlterConfigOp, resource: Resource = TOPIC, replaces: bool = False) -> ConfigAlteration:
-    return ConfigAlteration(resource, wanted, replaces)
+def edits(*requested: AlterConfigOp, resource: Resource = TOPIC, replaces: bool = False) -> ConfigAlteration:
+    return ConfigAlteration(resource, requested, replaces)
 
 
 def image_with(**overrides: str) -> MetadataImage:
@@ -49,19 +49,19 @@ def decided(
     return decision.response, replayed(image, decision)
 
 
-def altered(image: MetadataImage, *wanted: AlterConfigOp, **fields: Any) -> dict[str, str]:
-    """The topic's configs after edits, which must be fit to be."""
-    outcomes, after = decided(image, edits(*wanted, **fields))
+def altered(image: MetadataImage, *requested: AlterConfigOp, **fields: Any) -> dict[str, str]:
+    """Return the topic's configs after edits, which must be valid."""
+    outcomes, after = decided(image, edits(*requested, **fields))
     assert [each.error for each in outcomes] == [None]
     return dict(after.configs(TOPIC))
 
 
-def code_of(*wanted: AlterConfigOp) -> ErrorCode | None:
-    [outcome], _ = decided(image_with(), edits(*wanted))
+def code_of(*requested: AlterConfigOp) -> ErrorCode | None:
+    [outcome], _ = decided(image_with(), edits(*requested))
     return outcome.error.code if outcome.error else None
 
 
-def test_single_configs_are_set_and_deleted_and_the_others_stay() -> None:
+def test_single_configs_are_set_and_deleted_and_others_kept() -> None:
     after = altered(
         image_with(a="1", b="2"),
         AlterConfigOp("a", SET, "3"),
@@ -71,7 +71,7 @@ def test_single_configs_are_set_and_deleted_and_the_others_stay() -> None:
     assert after == {"a": "3", "c": "4"}
 
 
-def test_replacing_takes_away_what_is_not_named() -> None:
+def test_a_replacement_deletes_unnamed_configs() -> None:
     assert altered(image_with(a="1", b="2"), AlterConfigOp("b", SET, "5"), replaces=True) == {"b": "5"}
     assert altered(image_with(a="1"), replaces=True) == {}
 
@@ -94,7 +94,7 @@ def test_a_resource_without_configs_has_no_row() -> None:
         ("a, b", SUBTRACT, "b", "a, b"),
     ],
 )
-def test_lists_are_added_to_and_taken_from(
+def test_list_entries_are_appended_and_subtracted(
     existing: str | None, operation: OpType, value: str, left: str
 ) -> None:
     image = image_with() if existing is None else image_with(list=existing)
@@ -102,7 +102,7 @@ def test_lists_are_added_to_and_taken_from(
 
 
 @pytest.mark.parametrize(
-    ("wanted", "code"),
+    ("requested", "code"),
     [
         ([AlterConfigOp("a", APPEND, "1")], ErrorCode.INVALID_CONFIG),
         ([AlterConfigOp("a", SET, "1"), AlterConfigOp("a", DELETE)], ErrorCode.INVALID_REQUEST),
@@ -113,11 +113,11 @@ def test_lists_are_added_to_and_taken_from(
         ([], None),
     ],
 )
-def test_what_may_not_be_is_refused(wanted: list[AlterConfigOp], code: ErrorCode | None) -> None:
-    assert code_of(*wanted) is code
+def test_invalid_changes_are_rejected(requested: list[AlterConfigOp], code: ErrorCode | None) -> None:
+    assert code_of(*requested) is code
 
 
-def test_one_bad_resource_leaves_the_others_alone() -> None:
+def test_one_invalid_resource_does_not_fail_others() -> None:
     group = edits(AlterConfigOp("bad", SET, "1"), resource=GROUP)
     outcomes, after = decided(image_with(), edits(AlterConfigOp("a", SET, "1")), group)
     assert [each.error is None for each in outcomes] == [True, False]
@@ -125,16 +125,16 @@ def test_one_bad_resource_leaves_the_others_alone() -> None:
     assert dict(after.configs(GROUP)) == {}
 
 
-def test_validation_changes_nothing_and_says_what_would_have_been() -> None:
-    wanted = edits(AlterConfigOp("a", SET, "1"), AlterConfigOp("b", DELETE), replaces=True)
+def test_validate_only_changes_nothing_and_returns_the_same() -> None:
+    requested = edits(AlterConfigOp("a", SET, "1"), AlterConfigOp("b", DELETE), replaces=True)
     image = image_with(b="1", c="2")
-    [outcome], after = decided(image, wanted, validate_only=True)
+    [outcome], after = decided(image, requested, validate_only=True)
     assert after is image
     assert outcome.edited == {"a": "1", "b": None}
     assert outcome.removed == {"c"}
 
 
-def test_what_stays_the_same_is_told_for_brokers_alone() -> None:
+def test_unchanged_configs_are_reported_for_brokers_only() -> None:
     same = (AlterConfigOp("a", SET, "1"), AlterConfigOp("b", DELETE))
     [of_topic], _ = decided(image_with(a="1"), edits(*same), validate_only=True)
     assert of_topic.edited == {}
@@ -142,7 +142,7 @@ def test_what_stays_the_same_is_told_for_brokers_alone() -> None:
     assert of_broker.edited == {"a": "1", "b": None}
 
 
-def test_a_decision_rests_on_the_configs_and_for_a_topic_on_the_topic() -> None:
+def test_a_decision_depends_on_the_configs_and_for_a_topic_on_the_topic() -> None:
     image = image_with()
     decision = decide_alter(
         image,
@@ -157,14 +157,14 @@ def test_a_decision_rests_on_the_configs_and_for_a_topic_on_the_topic() -> None:
     }
 
 
-def test_what_is_so_already_is_not_written_again() -> None:
+def test_an_unchanged_value_is_not_written() -> None:
     decision = decide_alter(
         image_with(a="1"), [edits(AlterConfigOp("a", SET, "1"))], RULES, validate_only=False
     )
     assert decision.changes == ()
 
 
-def test_lists_keep_their_order_when_entries_are_added_and_taken_away() -> None:
+def test_lists_keep_their_order_when_entries_are_appended_and_subtracted() -> None:
     assert _edited_list("b,a", APPEND, "a,c,c,d") == "b,a,c,d"
     assert _edited_list("b,a,b,c", SUBTRACT, "b,x") == "a,c"
     assert _edited_list("", APPEND, "a") == "a"

@@ -13,7 +13,7 @@ STATIC = BrokerConfig({"node.id": "1", KEY: "1000"})
 
 
 def image_with(**of_broker: dict[str, str]) -> MetadataImage:
-    """An image of broker configs; the broker is `b1`, `b2` ..., or `every`."""
+    """Return an image of broker configs; the broker is `b1`, `b2` ..., or `every`."""
     changes = [
         BROKER_CONFIGS.put("" if name == "every" else name[1:], values) for name, values in of_broker.items()
     ]
@@ -26,7 +26,7 @@ def loaded(image: MetadataImage, static: BrokerConfig = STATIC) -> DynamicConfig
     return config
 
 
-def test_a_brokers_own_value_comes_before_the_clusters_and_that_before_the_static_one() -> None:
+def test_a_brokers_own_value_precedes_the_default_and_that_the_static_value() -> None:
     assert loaded(MetadataImage()).current is STATIC
     assert loaded(image_with(every={KEY: "2"})).current.integer(KEY) == 2
     assert loaded(image_with(every={KEY: "2"}, b1={KEY: "3"})).current.integer(KEY) == 3
@@ -34,7 +34,7 @@ def test_a_brokers_own_value_comes_before_the_clusters_and_that_before_the_stati
 
 
 @on_loop
-async def test_followers_are_told_when_broker_configs_change_and_only_then() -> None:
+async def test_listeners_are_called_exactly_when_broker_configs_change() -> None:
     config = loaded(MetadataImage())
     told: list[tuple[int, int]] = []
 
@@ -50,7 +50,7 @@ async def test_followers_are_told_when_broker_configs_change_and_only_then() -> 
 
 
 @on_loop
-async def test_a_follower_that_fails_keeps_no_other_from_following(
+async def test_a_listener_that_fails_does_not_prevent_others(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     config = loaded(MetadataImage())
@@ -71,7 +71,7 @@ async def test_a_follower_that_fails_keeps_no_other_from_following(
 
 
 @on_loop
-async def test_a_value_that_is_taken_away_gives_way_to_what_is_below() -> None:
+async def test_a_deleted_value_is_replaced_by_the_next_source() -> None:
     config = loaded(image_with(every={KEY: "2"}, b1={KEY: "3"}))
     after = image_with(every={KEY: "2"})
     await config.apply(MetadataImage(), after, ())
@@ -85,13 +85,13 @@ async def test_a_value_that_is_taken_away_gives_way_to_what_is_below() -> None:
         {"principal.builder.class": "org.example.Own", KEY: "7"},
     ],
 )
-def test_a_stored_value_that_does_not_fit_is_left_out_and_the_others_hold(values: dict[str, str]) -> None:
+def test_an_invalid_stored_value_is_ignored_and_others_apply(values: dict[str, str]) -> None:
     config = loaded(image_with(b1=values))
     assert config.current.integer(KEY) == 7
     assert config.current.integer("log.segment.bytes") == 1 << 30
     assert config.layers.of_broker == {KEY: "7"}
 
 
-def test_values_that_do_not_fit_together_leave_the_static_ones() -> None:
+def test_inconsistent_stored_values_are_ignored() -> None:
     config = loaded(image_with(b1={"listener.security.protocol.map": "OTHER:PLAINTEXT"}))
     assert config.current.listeners == STATIC.listeners

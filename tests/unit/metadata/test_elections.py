@@ -4,14 +4,14 @@ from barnabas.metadata.elections import decide_elect
 from barnabas.metadata.image import MetadataImage
 from barnabas.metadata.partition_change_builder import Election
 from barnabas.metadata.topics import NO_LEADER, PartitionRegistration
-from support.images import by_hand, cluster, replayed, with_state
+from support.images import cluster, manually_assigned, replayed, with_state
 
 PREFERRED, UNCLEAN = Election.PREFERRED, Election.UNCLEAN
 
 
 def image_with(state: PartitionRegistration, fenced: tuple[int, ...] = ()) -> MetadataImage:
-    """Three brokers; partition 0 of `t`, made on 1, 2, 3, in this state, and partition 1 as it was made."""
-    image = cluster(3, by_hand("t", [1, 2, 3], [2, 1, 3]))
+    """Three brokers; partition 0 of `t`, created on 1, 2, 3, in this state, and partition 1 as created."""
+    image = cluster(3, manually_assigned("t", [1, 2, 3], [2, 1, 3]))
     image = with_state(image, image.topics["t"], 0, state)
     for broker_id in fenced:
         image = fenced_later(image, broker_id)
@@ -26,7 +26,7 @@ def fenced_later(image: MetadataImage, broker_id: int) -> MetadataImage:
 
 
 def elect(image: MetadataImage, election: Election, *indexes: int) -> tuple[list[str], MetadataImage]:
-    """What is answered for partitions of `t`, and what is there then."""
+    """Return the results for partitions of `t`, and the new states."""
     decision = decide_elect(image, election, [("t", indexes)])
     [outcome] = decision.response
     assert outcome.name == "t"
@@ -40,7 +40,7 @@ def leader_of(image: MetadataImage, index: int = 0) -> tuple[int, int, tuple[int
     return state.leader, state.leader_epoch, state.isr
 
 
-def test_the_preferred_leader_leads_again() -> None:
+def test_the_preferred_leader_is_elected() -> None:
     told, image = elect(image_with(PartitionRegistration(2, 7, (2, 1))), PREFERRED, 0)
     assert told == ["NONE"]
     assert leader_of(image) == (1, 8, (2, 1))
@@ -53,7 +53,7 @@ def test_a_partition_led_by_its_preferred_leader_needs_no_election() -> None:
 
 
 @pytest.mark.parametrize(("isr", "fenced"), [((2, 3), ()), ((1, 2, 3), (1,))])
-def test_a_preferred_leader_that_is_down_or_not_in_sync_is_not_available(
+def test_a_preferred_leader_that_is_offline_or_not_in_sync_is_not_available(
     isr: tuple[int, ...], fenced: tuple[int, ...]
 ) -> None:
     told, image = elect(image_with(PartitionRegistration(2, 7, isr), fenced), PREFERRED, 0)
@@ -61,30 +61,30 @@ def test_a_preferred_leader_that_is_down_or_not_in_sync_is_not_available(
     assert leader_of(image) == (2, 7, isr)
 
 
-def test_a_preferred_election_gives_a_partition_without_leader_another_one_that_is_in_sync() -> None:
+def test_a_preferred_election_elects_another_in_sync_replica_if_there_is_no_leader() -> None:
     told, image = elect(image_with(PartitionRegistration(NO_LEADER, 7, (2, 3)), (1,)), PREFERRED, 0)
     assert told == ["NONE"]
     assert leader_of(image) == (2, 8, (2, 3))
 
 
-def test_an_unclean_election_is_for_partitions_without_a_leader() -> None:
+def test_an_unclean_election_applies_only_to_partitions_without_a_leader() -> None:
     told, _ = elect(image_with(PartitionRegistration(2, 7, (2,))), UNCLEAN, 0, 1)
     assert told == ["ELECTION_NOT_NEEDED"] * 2
 
 
-def test_an_unclean_election_makes_a_replica_lead_that_is_not_in_sync() -> None:
+def test_an_unclean_election_elects_a_replica_that_is_not_in_sync() -> None:
     told, image = elect(image_with(PartitionRegistration(NO_LEADER, 7, (1,)), (1, 2)), UNCLEAN, 0)
     assert told == ["NONE"]
     assert leader_of(image) == (3, 8, (3,))
 
 
-def test_an_unclean_election_without_anybody_up_finds_no_eligible_leader() -> None:
+def test_an_unclean_election_without_online_replicas_has_no_eligible_leader() -> None:
     told, image = elect(image_with(PartitionRegistration(NO_LEADER, 7, (1,)), (1, 2, 3)), UNCLEAN, 0)
     assert told == ["ELIGIBLE_LEADERS_NOT_AVAILABLE"]
     assert leader_of(image) == (NO_LEADER, 7, (1,))
 
 
-def test_each_partition_is_answered_for_itself_and_in_the_order_of_the_request() -> None:
+def test_each_partition_has_its_own_result_in_request_order() -> None:
     image = image_with(PartitionRegistration(2, 7, (2, 1)))
     requested = [("t", [5, 0, -1]), ("gone", [0]), ("t", [1, 0])]
     outcomes = decide_elect(image, PREFERRED, requested).response
@@ -99,8 +99,8 @@ def test_each_partition_is_answered_for_itself_and_in_the_order_of_the_request()
     ]
 
 
-def test_of_all_partitions_those_are_told_that_needed_an_election() -> None:
-    image = cluster(2, by_hand("a", [1, 2], [2, 1]), by_hand("b", [1, 2]))
+def test_when_all_partitions_are_elected_only_needed_elections_are_returned() -> None:
+    image = cluster(2, manually_assigned("a", [1, 2], [2, 1]), manually_assigned("b", [1, 2]))
     image = with_state(image, image.topics["a"], 1, PartitionRegistration(1, 3, (1, 2)))
     image = with_state(image, image.topics["b"], 0, PartitionRegistration(2, 3, (2,)))
     decision = decide_elect(image, PREFERRED, None)
@@ -113,7 +113,7 @@ def test_of_all_partitions_those_are_told_that_needed_an_election() -> None:
     assert after.partition(after.topics["a"], 1).leader == 2
 
 
-def test_an_error_says_who_could_have_led() -> None:
+def test_an_error_names_the_possible_leaders() -> None:
     image = image_with(PartitionRegistration(2, 7, (2, 3)))
     [outcome] = decide_elect(image, PREFERRED, [("t", [0])]).response
     assert outcome.partitions[0].error is not None

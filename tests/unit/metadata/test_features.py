@@ -26,7 +26,7 @@ UP, SAFE, UNSAFE = 1, 2, 3
 
 
 def fresh() -> MetadataImage:
-    """A cluster whose features have been finalized."""
+    """Return a cluster with finalized features."""
     return replayed(MetadataImage(), decide_finalize(MetadataImage().finalized_features, SUPPORTED))
 
 
@@ -54,12 +54,12 @@ def test_a_new_cluster_has_every_feature_at_its_highest_level() -> None:
     assert levels(fresh()) == DEFAULTS
 
 
-def test_a_cluster_that_has_its_features_keeps_them() -> None:
+def test_a_cluster_with_features_keeps_them() -> None:
     image = replayed(fresh(), update(fresh(), ("group.version", 0, SAFE)))
     assert decide_finalize(image.finalized_features, SUPPORTED).changes == ()
 
 
-def test_a_feature_is_supported_where_its_apis_are_served() -> None:
+def test_a_feature_is_supported_if_its_apis_are_served() -> None:
     assert set(supported_features([])) == {"metadata.version"}
     assert set(supported_features([68])) == {"metadata.version"}
     assert set(supported_features([68, 69])) == {"metadata.version", "group.version"}
@@ -67,21 +67,21 @@ def test_a_feature_is_supported_where_its_apis_are_served() -> None:
 
 
 @pytest.mark.parametrize("kind", [SAFE, UNSAFE])
-def test_a_level_goes_down_and_up_again(kind: int) -> None:
+def test_a_level_can_be_lowered_and_raised_again(kind: int) -> None:
     image = replayed(fresh(), update(fresh(), ("transaction.version", 1, kind)))
     assert levels(image) == {**DEFAULTS, "transaction.version": 1}
     image = replayed(image, update(image, ("transaction.version", 2, UP)))
     assert levels(image) == DEFAULTS
 
 
-def test_a_feature_at_level_0_is_not_used_at_all() -> None:
+def test_a_feature_at_level_0_is_disabled() -> None:
     image = replayed(fresh(), update(fresh(), ("group.version", 0, SAFE)))
     assert "group.version" not in levels(image)
     assert update(image, ("group.version", 0, UP)).changes == ()
 
 
 @pytest.mark.parametrize("kind", [UP, SAFE, UNSAFE])
-def test_the_same_level_is_fine_and_nothing_to_do(kind: int) -> None:
+def test_the_same_level_succeeds_without_change(kind: int) -> None:
     assert update(fresh(), ("group.version", 1, kind), ("metadata.version", 30, kind)).changes == ()
 
 
@@ -111,7 +111,7 @@ def test_the_same_level_is_fine_and_nothing_to_do(kind: int) -> None:
         (("metadata.version", 29, UNSAFE), "Unsafe metadata downgrade is not supported"),
     ],
 )
-def test_a_level_that_cannot_be_is_refused_and_so_is_all_beside_it(
+def test_an_invalid_level_is_rejected_with_all_updates_beside_it(
     wanted: tuple[str, int, int], why: str
 ) -> None:
     assert why in refused(fresh(), wanted)
@@ -119,23 +119,23 @@ def test_a_level_that_cannot_be_is_refused_and_so_is_all_beside_it(
 
 
 @pytest.mark.parametrize("kind", [SAFE, UNSAFE])
-def test_a_downgrade_does_not_go_up(kind: int) -> None:
+def test_a_downgrade_cannot_raise_a_level(kind: int) -> None:
     image = replayed(fresh(), update(fresh(), ("group.version", 0, SAFE)))
     assert "Can't downgrade to a newer version." in refused(image, ("group.version", 1, kind))
 
 
-def test_of_two_updates_for_one_feature_the_last_counts() -> None:
+def test_the_last_of_two_updates_for_one_feature_applies() -> None:
     image = replayed(fresh(), update(fresh(), ("group.version", 9, UP), ("group.version", 0, SAFE)))
     assert "group.version" not in levels(image)
 
 
-def test_validate_only_says_the_same_and_changes_nothing() -> None:
+def test_validate_only_returns_the_same_and_changes_nothing() -> None:
     assert update(fresh(), ("group.version", 0, SAFE), validate_only=True) == Decision(None)
     with pytest.raises(KafkaError):
         update(fresh(), ("group.version", 0, UP), validate_only=True)
 
 
-def test_an_update_rests_on_the_levels_that_it_saw() -> None:
+def test_an_update_depends_on_the_levels_that_it_read() -> None:
     image = fresh()
     decision = update(image, ("group.version", 0, SAFE), ("share.version", 1, UP))
     assert decision.changes == (FINALIZED_FEATURES.remove("group.version"),)

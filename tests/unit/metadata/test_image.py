@@ -1,4 +1,4 @@
-"""The image is what replaying every commit from an empty one gives, and what loading the store gives."""
+"""An image equals the replay of every commit, and what loading the store returns."""
 
 import random
 from collections.abc import Callable
@@ -48,7 +48,7 @@ def _delete(name: str) -> Command:
     return lambda image, rng: decide_delete(image, [TopicToDelete(name)])
 
 
-def _forget(image: MetadataImage, rng: random.Random) -> Decision[Any]:
+def _expire(image: MetadataImage, rng: random.Random) -> Decision[Any]:
     return decide_remove_deleted(image, [topic.topic_id for topic in image.deleted_topics.values()][:1])
 
 
@@ -71,7 +71,7 @@ COMMANDS = st.one_of(
     st.builds(_create, NAMES, st.integers(1, 4)),
     st.builds(_grow, NAMES, st.integers(1, 6)),
     st.builds(_delete, NAMES),
-    st.just(_forget),
+    st.just(_expire),
     st.builds(_register, st.integers(1, 3), st.booleans()),
     st.builds(_lead, NAMES, st.integers(-1, 3)),
     st.just(lambda image, rng: decide_allocate_block(image.producer_ids)),
@@ -80,7 +80,7 @@ COMMANDS = st.one_of(
 
 
 def check(image: MetadataImage) -> None:
-    """What holds of every image."""
+    """Check the invariants of an image."""
     assert {topic.topic_id: name for name, topic in image.topics.items()} == dict(image.topic_names)
     assert set(image.topic_configs) <= set(image.topics)
     keys = {collision_key(name): name for name in image.topics}
@@ -126,7 +126,7 @@ def test_an_image_is_not_changed_by_replaying_on_it() -> None:
     assert before == copy
 
 
-def test_one_commit_may_change_many_nouns() -> None:
+def test_one_commit_may_change_many_record_types() -> None:
     image = cluster(1, new_topic("a", configs={"retention.ms": "1"}))
     assert (set(image.topics), set(image.topic_configs)) == ({"a"}, {"a"})
     assert image.topics.revision("a") == image.topic_configs.revision("a") == image.revision
@@ -146,17 +146,17 @@ def test_commits_are_replayed_in_order() -> None:
         image.replay(Commit(image.revision, ()))
 
 
-def test_gaps_between_revisions_are_no_harm() -> None:
+def test_gaps_between_revisions_are_accepted() -> None:
     image = cluster(1).replay(Commit(1_000, (TOPIC_CONFIGS.put("a", {"x": "y"}),)))
     assert (image.revision, image.topic_configs.revision("a")) == (1_000, 1_000)
 
 
-def test_a_key_of_an_unknown_noun_is_a_fault_and_not_ignored() -> None:
+def test_a_key_of_an_unknown_record_type_is_an_error() -> None:
     with pytest.raises(KeyError):
         MetadataImage().replay(Commit(1, (StoreChange("riddles/x", b"1"),)))
 
 
-def test_a_partition_is_as_it_was_made_until_its_state_is_written() -> None:
+def test_a_partition_has_its_initial_state_until_one_is_written() -> None:
     image = cluster(2, new_topic("a", 2, 2))
     topic = image.topics["a"]
     replicas = topic.assignments[1]
@@ -169,5 +169,5 @@ def test_a_partition_is_as_it_was_made_until_its_state_is_written() -> None:
     assert image.partition(topic, 0).leader_epoch == 0
 
 
-def test_an_unknown_id_is_no_topic() -> None:
+def test_an_unknown_id_is_not_a_topic() -> None:
     assert cluster(1, new_topic("a")).topic_by_id(bytes(16)) is None

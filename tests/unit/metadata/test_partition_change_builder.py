@@ -1,4 +1,4 @@
-"""One rule for all changes of a partition: leaders, epochs, reassignments that are done."""
+"""One rule for all changes of a partition: leaders, epochs, completed reassignments."""
 
 from dataclasses import replace
 
@@ -18,13 +18,13 @@ from barnabas.metadata.partition_change_builder import (
 from barnabas.metadata.store import NEVER
 from barnabas.metadata.topics import NO_LEADER, PartitionRegistration, initial_state
 from barnabas.wire.errors import ErrorCode, KafkaError
-from support.images import broker, by_hand, cluster, replayed, with_state
+from support.images import broker, cluster, manually_assigned, replayed, with_state
 
 STATE = PartitionRegistration(leader=1, leader_epoch=4, isr=(1, 2), partition_epoch=9, replicas=(1, 2, 3))
 ALL = frozenset({1, 2, 3, 4, 5})
 
 
-def settled(
+def build(
     state: PartitionRegistration,
     up: frozenset[int] = ALL,
     election: Election = Election.ONLINE,
@@ -33,49 +33,49 @@ def settled(
     return build_partition_change(state, replace(state, **wanted), up, election)  # type: ignore[arg-type]
 
 
-def test_what_changes_nothing_counts_no_epoch() -> None:
-    assert settled(STATE) is STATE
+def test_without_changes_no_epoch_is_bumped() -> None:
+    assert build(STATE) is STATE
 
 
-def test_a_leader_that_is_gone_is_followed_by_the_first_replica_that_is_up_and_in_sync() -> None:
-    after = settled(STATE, ALL - {1})
+def test_the_first_online_in_sync_replica_succeeds_a_lost_leader() -> None:
+    after = build(STATE, ALL - {1})
     assert (after.leader, after.leader_epoch, after.isr, after.partition_epoch) == (2, 5, (1, 2), 10)
 
 
-def test_nobody_leads_where_nobody_in_sync_is_up() -> None:
-    after = settled(STATE, frozenset({3}))
+def test_without_an_online_in_sync_replica_there_is_no_leader() -> None:
+    after = build(STATE, frozenset({3}))
     assert (after.leader, after.leader_epoch, after.isr) == (NO_LEADER, 5, (1, 2))
 
 
-def test_an_unclean_election_takes_who_is_up_and_trusts_nobody_else() -> None:
-    after = settled(STATE, frozenset({3}), Election.UNCLEAN)
+def test_an_unclean_election_elects_an_online_replica_as_the_only_in_sync_one() -> None:
+    after = build(STATE, frozenset({3}), Election.UNCLEAN)
     assert (after.leader, after.leader_epoch, after.isr) == (3, 5, (3,))
 
 
-def test_an_unclean_election_prefers_who_is_in_sync() -> None:
-    assert settled(STATE, ALL - {1}, Election.UNCLEAN).isr == (1, 2)
+def test_an_unclean_election_prefers_in_sync_replicas() -> None:
+    assert build(STATE, ALL - {1}, Election.UNCLEAN).isr == (1, 2)
 
 
 @pytest.mark.parametrize(
     ("election", "leader"), [(Election.PREFERRED, 1), (Election.ONLINE, 2), (Election.UNCLEAN, 2)]
 )
-def test_only_a_preferred_election_takes_the_lead_from_who_has_it(election: Election, leader: int) -> None:
+def test_only_a_preferred_election_replaces_a_live_leader(election: Election, leader: int) -> None:
     state = replace(STATE, leader=2)
-    assert settled(state, election=election).leader == leader
+    assert build(state, election=election).leader == leader
 
 
 def test_the_preferred_leader_must_be_in_sync() -> None:
     state = replace(STATE, leader=2, isr=(2, 3))
-    assert settled(state, election=Election.PREFERRED) is state
+    assert build(state, election=Election.PREFERRED) is state
 
 
-def test_in_sync_replicas_never_become_none() -> None:
-    after = settled(STATE, frozenset(), isr=())
+def test_the_isr_never_becomes_empty() -> None:
+    after = build(STATE, frozenset(), isr=())
     assert (after.leader, after.isr) == (NO_LEADER, (1, 2))
 
 
-def test_another_isr_counts_the_partition_epoch_alone() -> None:
-    after = settled(STATE, isr=(1, 2, 3))
+def test_a_changed_isr_bumps_the_partition_epoch_only() -> None:
+    after = build(STATE, isr=(1, 2, 3))
     assert (after.leader_epoch, after.partition_epoch) == (4, 10)
 
 
@@ -84,36 +84,36 @@ def test_another_isr_counts_the_partition_epoch_alone() -> None:
 MOVING = replace(STATE, replicas=(4, 5, 1, 2, 3), adding=(4, 5), removing=(1, 2, 3))
 
 
-def test_a_reassignment_waits_until_all_that_come_are_in_sync() -> None:
-    after = settled(MOVING, isr=(1, 2, 4))
+def test_a_reassignment_waits_until_all_added_replicas_are_in_sync() -> None:
+    after = build(MOVING, isr=(1, 2, 4))
     assert (after.replicas, after.adding, after.removing) == ((4, 5, 1, 2, 3), (4, 5), (1, 2, 3))
 
 
-def test_a_reassignment_that_is_done_takes_the_old_replicas_out_and_the_lead_from_them() -> None:
-    after = settled(MOVING, isr=(1, 2, 4, 5))
+def test_a_completed_reassignment_removes_old_replicas_and_their_leadership() -> None:
+    after = build(MOVING, isr=(1, 2, 4, 5))
     assert after == PartitionRegistration(4, 5, isr=(4, 5), partition_epoch=10, replicas=(4, 5))
 
 
-def test_a_replica_that_goes_counts_the_leader_epoch_even_if_it_did_not_lead() -> None:
+def test_removing_a_replica_bumps_the_leader_epoch_even_if_it_was_not_the_leader() -> None:
     state = replace(STATE, isr=(1, 2, 3), replicas=(1, 2, 3), removing=(3,))
-    after = settled(state)
+    after = build(state)
     assert (after.leader, after.leader_epoch, after.isr, after.replicas) == (1, 5, (1, 2), (1, 2))
 
 
-def test_when_more_go_than_come_all_that_stay_must_be_in_sync() -> None:
+def test_if_more_replicas_are_removed_than_added_all_remaining_ones_must_be_in_sync() -> None:
     state = replace(STATE, isr=(1, 3), removing=(3,))
-    assert settled(state) is state
-    assert settled(state, isr=(1, 2)).replicas == (1, 2)
+    assert build(state) is state
+    assert build(state, isr=(1, 2)).replicas == (1, 2)
 
 
-def test_a_reassignment_that_would_leave_nobody_in_sync_waits() -> None:
+def test_a_reassignment_that_would_empty_the_isr_waits() -> None:
     state = replace(STATE, isr=(3,), leader=3, removing=(3,))
-    assert settled(state) is state
+    assert build(state) is state
 
 
-def test_replicas_that_only_come_are_done_when_in_sync() -> None:
+def test_a_reassignment_that_only_adds_replicas_completes_when_they_are_in_sync() -> None:
     state = replace(STATE, replicas=(1, 2, 3, 4), adding=(4,))
-    after = settled(state, isr=(1, 2, 4))
+    after = build(state, isr=(1, 2, 4))
     assert (after.leader_epoch, after.adding, after.replicas) == (4, (), (1, 2, 3, 4))
 
 
@@ -128,7 +128,7 @@ BROKERS = st.frozensets(st.integers(1, 5))
     BROKERS,
     st.sampled_from(Election),
 )
-def test_every_change_keeps_a_partition_sound(
+def test_every_change_keeps_a_partition_valid(
     replicas: list[int],
     isr: frozenset[int],
     adding: frozenset[int],
@@ -137,7 +137,7 @@ def test_every_change_keeps_a_partition_sound(
     election: Election,
 ) -> None:
     before = initial_state(tuple(replicas))
-    after = settled(
+    after = build(
         before,
         up,
         election,
@@ -154,12 +154,12 @@ def test_every_change_keeps_a_partition_sound(
     assert after.is_reassigning or build_partition_change(after, after, up) is after
 
 
-# What a change rests on
+# Preconditions of a change
 
-IMAGE = cluster(4, by_hand("t", [1, 2], [2, 3]), fenced=[4])
+IMAGE = cluster(4, manually_assigned("t", [1, 2], [2, 3]), fenced=[4])
 
 
-def test_brokers_are_up_unless_they_are_fenced() -> None:
+def test_brokers_are_active_unless_fenced() -> None:
     assert brokers_up(IMAGE) == {1, 2, 3}
 
 
@@ -169,14 +169,14 @@ def test_a_partition_is_found_with_its_state() -> None:
 
 
 @pytest.mark.parametrize(("name", "index"), [("t", 2), ("t", -1), ("gone", 0)])
-def test_a_partition_that_is_not_there_is_unknown(name: str, index: int) -> None:
+def test_a_missing_partition_is_unknown(name: str, index: int) -> None:
     with pytest.raises(KafkaError) as caught:
         find_partition(IMAGE, name, index)
     assert caught.value.code is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
     assert f"'{name}'" in caught.value.message
 
 
-def test_a_change_rests_on_the_topic_the_state_before_and_the_brokers() -> None:
+def test_a_change_depends_on_the_topic_the_previous_state_and_the_brokers() -> None:
     topic, state = find_partition(IMAGE, "t", 0)
     [put], reads = partition_puts(IMAGE, [PartitionChange(topic, 0, replace(state, leader=2))])
     assert reads == {
@@ -195,7 +195,7 @@ def test_a_partition_changed_twice_is_written_once() -> None:
     assert len(partition_puts(IMAGE, changes)[0]) == 1
 
 
-def test_a_broker_that_comes_back_moves_what_a_change_rests_on() -> None:
+def test_a_returning_broker_invalidates_dependent_changes() -> None:
     image = replayed(IMAGE, decide_register(IMAGE.brokers, broker(2, rack="r")))
     topic, state = find_partition(IMAGE, "t", 0)
     change = PartitionChange(topic, 0, state)

@@ -8,16 +8,16 @@ from barnabas.metadata.image import MetadataImage
 from barnabas.metadata.partition_creation import Grown, MorePartitions, decide_create_partitions
 from barnabas.metadata.topics import PartitionRegistration
 from barnabas.wire.errors import ErrorCode
-from support.images import broker, by_hand, cluster, new_topic, replayed, with_state
+from support.images import broker, cluster, manually_assigned, new_topic, replayed, with_state
 
-IMAGE = cluster(3, new_topic("t", 2, 1), by_hand("pairs", [1, 2]))
+IMAGE = cluster(3, new_topic("t", 2, 1), manually_assigned("pairs", [1, 2]))
 
 
 def grow(image: MetadataImage, *more: MorePartitions, validate_only: bool = False) -> Decision[list[Grown]]:
     return decide_create_partitions(image, more, random.Random(1), validate_only=validate_only)
 
 
-def test_new_partitions_come_behind_the_old_ones_which_stay_as_they_are() -> None:
+def test_new_partitions_follow_the_old_ones_which_are_unchanged() -> None:
     decision = grow(IMAGE, MorePartitions("t", 5))
     assert decision.response == [Grown("t")]
     assert decision.reads == {"topics/t": IMAGE.topics.revision("t")}
@@ -26,24 +26,24 @@ def test_new_partitions_come_behind_the_old_ones_which_stay_as_they_are() -> Non
     assert (after.partition_count, after.topic_id) == (5, before.topic_id)
 
 
-def test_new_partitions_have_as_many_replicas_as_the_first() -> None:
+def test_new_partitions_have_the_first_partitions_replication_factor() -> None:
     after = replayed(IMAGE, grow(IMAGE, MorePartitions("pairs", 3))).topics["pairs"]
     assert [len(replicas) for replicas in after.assignments] == [2, 2, 2]
 
 
-def test_new_partitions_have_as_many_replicas_as_the_first_has_now() -> None:
+def test_new_partitions_have_the_first_partitions_current_replication_factor() -> None:
     state = PartitionRegistration(1, 3, (1,), replicas=(1,))
     image = with_state(IMAGE, IMAGE.topics["pairs"], 0, state)
     after = replayed(image, grow(image, MorePartitions("pairs", 2))).topics["pairs"]
     assert [len(replicas) for replicas in after.assignments] == [2, 1]
 
 
-def test_replicas_by_hand_are_taken_as_they_are() -> None:
+def test_manual_assignments_are_used_unchanged() -> None:
     after = replayed(IMAGE, grow(IMAGE, MorePartitions("pairs", 3, [[3, 1], [2, 3]]))).topics["pairs"]
     assert after.assignments == ((1, 2), (3, 1), (2, 3))
 
 
-def test_the_states_of_old_partitions_are_not_touched() -> None:
+def test_the_states_of_old_partitions_are_unchanged() -> None:
     state = PartitionRegistration(-1, 3, (), replicas=(3,))
     image = with_state(IMAGE, IMAGE.topics["t"], 1, state)
     after = replayed(image, grow(image, MorePartitions("t", 3)))
@@ -72,7 +72,7 @@ def test_the_states_of_old_partitions_are_not_touched() -> None:
         (MorePartitions("pairs", 2, [[1, 1]]), "INVALID_REPLICA_ASSIGNMENT", "[1, 1] names a broker twice"),
     ],
 )
-def test_what_cannot_grow_is_refused_for_itself(more: MorePartitions, code: str, message: str) -> None:
+def test_an_invalid_increase_is_rejected_individually(more: MorePartitions, code: str, message: str) -> None:
     decision = grow(IMAGE, more, MorePartitions("pairs" if more.name != "pairs" else "t", 4))
     refused, grown = decision.response
     assert refused.name == more.name
@@ -83,7 +83,7 @@ def test_what_cannot_grow_is_refused_for_itself(more: MorePartitions, code: str,
     assert len(decision.changes) == 1
 
 
-def test_a_topic_asked_for_twice_is_refused_once() -> None:
+def test_a_duplicate_topic_is_rejected_once() -> None:
     decision = grow(IMAGE, MorePartitions("t", 3), MorePartitions("pairs", 2), MorePartitions("t", 4))
     assert [outcome.name for outcome in decision.response] == ["t", "pairs"]
     error = decision.response[0].error
@@ -92,15 +92,15 @@ def test_a_topic_asked_for_twice_is_refused_once() -> None:
     assert set(decision.reads) == {"topics/pairs"}
 
 
-def test_replicas_that_the_brokers_up_cannot_hold_are_refused() -> None:
-    image = cluster(2, by_hand("pairs", [1, 2]))
+def test_too_few_active_brokers_for_the_replicas_are_an_error() -> None:
+    image = cluster(2, manually_assigned("pairs", [1, 2]))
     image = replayed(image, decide_register(image.brokers, broker(2, fenced=True)))
     [outcome] = grow(image, MorePartitions("pairs", 2)).response
     assert outcome.error is not None
     assert outcome.error.code is ErrorCode.INVALID_REPLICATION_FACTOR
 
 
-def test_validate_only_answers_the_same_and_changes_nothing() -> None:
+def test_validate_only_returns_the_same_and_changes_nothing() -> None:
     asked = (MorePartitions("t", 3), MorePartitions("pairs", 1))
     decision = grow(IMAGE, *asked, validate_only=True)
     assert (decision.changes, decision.reads) == ((), {})
@@ -110,7 +110,7 @@ def test_validate_only_answers_the_same_and_changes_nothing() -> None:
     ]
 
 
-def test_new_partitions_do_not_go_to_a_cordoned_broker_unless_by_hand() -> None:
+def test_a_cordoned_broker_gets_new_partitions_only_by_manual_assignment() -> None:
     image = replayed(IMAGE, decide_register(IMAGE.brokers, broker(2, cordoned=True)))
     after = replayed(image, grow(image, MorePartitions("t", 22))).topics["t"]
     assert {replicas[0] for replicas in after.assignments[2:]} == {1, 3}

@@ -1,4 +1,4 @@
-"""Whatever is decided about a partition, in whatever order: it stays sound, and its epochs only count up."""
+"""Any sequence of decisions keeps a partition valid, and its epochs increase."""
 
 from collections.abc import Callable
 
@@ -20,7 +20,7 @@ from barnabas.metadata.reassignments import (
 from barnabas.metadata.topics import NO_LEADER, PartitionRegistration
 from barnabas.metadata.unregistration import decide_unregister
 from barnabas.wire.errors import KafkaError
-from support.images import broker, by_hand, cluster, replayed
+from support.images import broker, cluster, manually_assigned, replayed
 
 IDS = st.integers(1, 5)
 REPLICAS = st.lists(IDS, min_size=1, max_size=4, unique=True)
@@ -50,7 +50,7 @@ def unregister(broker_id: int) -> Event:
 
 
 def report(isr: list[int]) -> Event:
-    """The leader tells who is in sync, as far as they are replicas; it is so itself."""
+    """The leader reports an ISR of replicas that includes itself."""
 
     def decide(image: MetadataImage) -> Decision[object]:
         state = state_of(image)
@@ -87,8 +87,8 @@ def check(before: MetadataImage, after: MetadataImage) -> None:
 
 
 @given(REPLICAS, st.lists(EVENTS, max_size=20))
-def test_a_partition_stays_sound(replicas: list[int], events: list[Event]) -> None:
-    image = cluster(5, by_hand("t", replicas))
+def test_a_partition_stays_valid(replicas: list[int], events: list[Event]) -> None:
+    image = cluster(5, manually_assigned("t", replicas))
     for event in events:
         try:
             decision = event(image)
@@ -100,10 +100,10 @@ def test_a_partition_stays_sound(replicas: list[int], events: list[Event]) -> No
 
 
 @given(REPLICAS, REPLICAS, st.lists(st.builds(report, st.lists(IDS)), max_size=5))
-def test_a_reassignment_that_is_called_off_leaves_the_replicas_as_they_were(
+def test_a_cancelled_reassignment_restores_the_replicas(
     replicas: list[int], target: list[int], reports: list[Event]
 ) -> None:
-    image = cluster(5, by_hand("t", replicas))
+    image = cluster(5, manually_assigned("t", replicas))
     image = replayed(image, reassign(target)(image))
     for event in reports:
         image = replayed(image, event(image))
@@ -117,10 +117,10 @@ def test_a_reassignment_that_is_called_off_leaves_the_replicas_as_they_were(
 
 
 @given(REPLICAS, REPLICAS)
-def test_a_reassignment_ends_where_it_was_to_go_once_all_are_in_sync(
+def test_a_reassignment_reaches_its_target_once_all_replicas_are_in_sync(
     replicas: list[int], target: list[int]
 ) -> None:
-    image = cluster(5, by_hand("t", replicas))
+    image = cluster(5, manually_assigned("t", replicas))
     image = replayed(image, reassign(target)(image))
     image = replayed(image, report([1, 2, 3, 4, 5])(image))
     state = state_of(image)

@@ -15,7 +15,7 @@ from barnabas.wire.errors import ErrorCode, KafkaError
     seed=st.integers(0, 2**32),
     data=st.data(),
 )
-def test_every_partition_has_distinct_replicas_and_leaders_are_even(
+def test_replicas_of_a_partition_are_distinct_and_leaders_are_balanced(
     broker_ids: list[int], partition_count: int, seed: int, data: st.DataObject
 ) -> None:
     factor = data.draw(st.integers(1, len(broker_ids)))
@@ -30,7 +30,7 @@ def test_every_partition_has_distinct_replicas_and_leaders_are_even(
     assert max(held.values()) - min(held.get(broker, 0) for broker in broker_ids) <= factor
 
 
-def test_the_first_leader_is_drawn() -> None:
+def test_the_first_leader_is_random() -> None:
     firsts = {spread([1, 2, 3], 1, 1, random.Random(seed))[0] for seed in range(50)}
     assert firsts == {(1,), (2,), (3,)}
 
@@ -39,7 +39,7 @@ def test_the_first_leader_is_drawn() -> None:
     ("broker_ids", "message"),
     [([], "0 brokers are registered"), ([1], "1 broker is registered"), ([1, 2], "2 brokers are registered")],
 )
-def test_more_replicas_than_brokers_are_refused(broker_ids: list[int], message: str) -> None:
+def test_more_replicas_than_brokers_are_rejected(broker_ids: list[int], message: str) -> None:
     for refuse in (
         lambda: check_replication_factor(broker_ids, 3),
         lambda: spread(broker_ids, 1, 3, random.Random(0)),
@@ -61,9 +61,7 @@ def test_more_replicas_than_brokers_are_refused(broker_ids: list[int], message: 
         ([1, 2], 1, "[1, 2] has 2 replicas where the other partitions have 1"),
     ],
 )
-def test_replicas_by_hand_that_cannot_be_are_refused(
-    replicas: list[int], factor: int | None, why: str
-) -> None:
+def test_invalid_manual_assignments_are_rejected(replicas: list[int], factor: int | None, why: str) -> None:
     with pytest.raises(KafkaError) as raised:
         check_replicas(replicas, [1, 2, 3], factor)
     assert raised.value.code is ErrorCode.INVALID_REPLICA_ASSIGNMENT
@@ -71,5 +69,5 @@ def test_replicas_by_hand_that_cannot_be_are_refused(
 
 
 @pytest.mark.parametrize(("replicas", "factor"), [([3, 1], None), ([2], 1), ([2, 1, 3], 3)])
-def test_replicas_by_hand_that_can_be_pass(replicas: list[int], factor: int | None) -> None:
+def test_valid_manual_assignments_pass(replicas: list[int], factor: int | None) -> None:
     check_replicas(replicas, [1, 2, 3], factor)

@@ -4,7 +4,7 @@ from barnabas.metadata.store import NEVER
 from support.images import replayed
 
 
-def test_blocks_follow_one_another_from_zero() -> None:
+def test_blocks_are_consecutive_from_0() -> None:
     image, blocks = MetadataImage(), []
     for _ in range(3):
         decision = decide_allocate_block(image.producer_ids)
@@ -14,7 +14,7 @@ def test_blocks_follow_one_another_from_zero() -> None:
     assert image.producer_ids[KEY] == 3 * BLOCK_COUNT
 
 
-def test_a_block_rests_on_the_last_one_so_that_nobody_else_has_taken_it() -> None:
+def test_a_block_depends_on_the_last_one_so_that_blocks_are_unique() -> None:
     first = decide_allocate_block(MetadataImage().producer_ids)
     assert first.reads == {PRODUCER_IDS.key(KEY): NEVER}
     image = replayed(MetadataImage(), first)

@@ -27,7 +27,7 @@ def test_the_quorum_is_this_node_with_its_first_directory() -> None:
     )
 
 
-def test_a_node_that_is_not_registered_yet_has_no_directory_and_no_endpoint() -> None:
+def test_an_unregistered_node_has_neither_directory_nor_endpoint() -> None:
     quorum = quorum_of(IMAGE, 9)
     assert (quorum.voter, quorum.endpoints) == (Voter(9, ZERO_UUID), ())
 
@@ -79,9 +79,7 @@ def test_a_request_must_be_for_this_cluster_and_name_a_voter(
         (update(OURS, SELF), "UNSUPPORTED_VERSION"),
     ],
 )
-def test_what_is_wrong_with_a_request_is_told_before_that_voters_do_not_change(
-    error: KafkaError, code: str
-) -> None:
+def test_invalid_requests_are_reported_before_the_static_quorum(error: KafkaError, code: str) -> None:
     assert error.code.name == code
     assert error.message
 

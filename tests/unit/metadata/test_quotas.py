@@ -27,7 +27,7 @@ Operations = list[tuple[str, float | None]]
 
 
 def altered(image: MetadataImage, *alterations: tuple[dict[str, str | None], Operations]) -> MetadataImage:
-    """The image after alterations that must all pass."""
+    """Return the image after alterations that must all succeed."""
     decision = decide_alter(
         image.quotas, [QuotaAlteration(entity_of(parts), ops) for parts, ops in alterations]
     )
@@ -35,7 +35,7 @@ def altered(image: MetadataImage, *alterations: tuple[dict[str, str | None], Ope
     return replayed(image, decision)
 
 
-def test_quotas_are_set_changed_and_removed_key_by_key() -> None:
+def test_quotas_are_set_changed_and_removed_by_key() -> None:
     image = altered(
         MetadataImage(), ({"user": "alice"}, [("producer_byte_rate", 10.0), ("request_percentage", 0.5)])
     )
@@ -45,11 +45,11 @@ def test_quotas_are_set_changed_and_removed_key_by_key() -> None:
     assert dict(image.quotas) == {}
 
 
-def test_the_parts_of_an_entity_have_no_order() -> None:
+def test_the_parts_of_an_entity_are_unordered() -> None:
     assert entity_of({"user": "a", "client-id": "b"}) == entity_of({"client-id": "b", "user": "a"})
 
 
-def test_default_and_named_entities_are_apart() -> None:
+def test_default_and_named_entities_are_distinct() -> None:
     image = altered(
         MetadataImage(),
         ({"user": None}, [("producer_byte_rate", 1.0)]),
@@ -65,7 +65,7 @@ def test_default_and_named_entities_are_apart() -> None:
     ]
 
 
-def test_what_is_so_already_changes_nothing() -> None:
+def test_an_unchanged_quota_is_not_written() -> None:
     image = altered(MetadataImage(), ({"user": "alice"}, [("producer_byte_rate", 10.0)]))
     same = QuotaAlteration(ALICE, [("producer_byte_rate", 10.0), ("consumer_byte_rate", None)])
     decision = decide_alter(image.quotas, [same])
@@ -73,7 +73,7 @@ def test_what_is_so_already_changes_nothing() -> None:
     assert decision.response[0].error is None
 
 
-def test_validating_changes_nothing_and_tells_the_same() -> None:
+def test_validate_only_returns_the_same_and_changes_nothing() -> None:
     good, bad = (
         QuotaAlteration(ALICE, [("producer_byte_rate", 1.0)]),
         QuotaAlteration(APP, [("no.such", 1.0)]),
@@ -85,7 +85,7 @@ def test_validating_changes_nothing_and_tells_the_same() -> None:
     assert (tried.changes, len(real.changes)) == ((), 1)
 
 
-def test_a_decision_rests_on_the_rows_that_it_changes() -> None:
+def test_a_decision_depends_on_the_rows_that_it_changes() -> None:
     decision = decide_alter(MetadataImage().quotas, [QuotaAlteration(ALICE, [("producer_byte_rate", 1.0)])])
     assert decision.reads == {QUOTAS.key(entity_key(ALICE)): NEVER}
 
@@ -109,7 +109,7 @@ def test_a_decision_rests_on_the_rows_that_it_changes() -> None:
         ({"user": "alice"}, [("producer_byte_rate", 1.0), ("producer_byte_rate", 2.0)], "twice"),
     ],
 )
-def test_a_bad_alteration_is_refused_whole_and_its_neighbour_holds(
+def test_an_invalid_alteration_is_rejected_as_a_whole_and_others_apply(
     parts: dict[str, str | None], operations: Operations, message: str
 ) -> None:
     bad = QuotaAlteration(entity_of(parts), [("consumer_byte_rate", None), *operations])
@@ -123,7 +123,7 @@ def test_a_bad_alteration_is_refused_whole_and_its_neighbour_holds(
     assert list(replayed(MetadataImage(), decision).quotas) == [entity_key(APP)]
 
 
-def test_of_an_entity_named_twice_the_first_holds_and_the_answer_says_so() -> None:
+def test_the_first_of_duplicate_entities_applies_and_the_second_is_an_error() -> None:
     twice = [QuotaAlteration(ALICE, [("producer_byte_rate", value)]) for value in (1.0, 2.0)]
     decision = decide_alter(MetadataImage().quotas, twice)
     (outcome,) = decision.response
@@ -133,7 +133,7 @@ def test_of_an_entity_named_twice_the_first_holds_and_the_answer_says_so() -> No
 
 
 @pytest.mark.parametrize("value", [1.0, 1e-3, 1e300])
-def test_shares_and_rates_of_changes_may_be_fractions(value: float) -> None:
+def test_request_percentages_and_mutation_rates_may_be_fractions(value: float) -> None:
     altered(
         MetadataImage(),
         ({"user": "alice"}, [("request_percentage", value), ("controller_mutation_rate", value)]),

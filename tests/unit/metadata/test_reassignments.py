@@ -12,10 +12,10 @@ from barnabas.metadata.reassignments import (
 )
 from barnabas.metadata.topics import NO_LEADER, PartitionRegistration
 from barnabas.wire.errors import KafkaError
-from support.images import by_hand, cluster, replayed, with_state
+from support.images import cluster, manually_assigned, replayed, with_state
 
 #: Five brokers, of which 5 is fenced; partitions 0 and 1 on brokers 1, 2 and partition 2 on 3.
-IMAGE = cluster(5, by_hand("t", [1, 2], [1, 2]), by_hand("single", [3]), fenced=[5])
+IMAGE = cluster(5, manually_assigned("t", [1, 2], [1, 2]), manually_assigned("single", [3]), fenced=[5])
 RULES = ReassignmentRules(allows_factor_change=True, allows_unclean_election=lambda topic: False)
 
 
@@ -26,7 +26,7 @@ def reassign(
     topic: str = "t",
     index: int = 0,
 ) -> tuple[KafkaError | None, MetadataImage]:
-    """What is answered for one partition, and what is there then."""
+    """Return the result for one partition, and its new state."""
     decision = decide_reassign(image, [(topic, [Target(index, replicas)])], rules)
     [outcome] = decision.response
     assert (outcome.name, [each.index for each in outcome.partitions]) == (topic, [index])
@@ -50,13 +50,13 @@ def progressed(image: MetadataImage, *isr: int) -> MetadataImage:
     return after
 
 
-def test_replicas_that_come_are_added_and_those_that_go_stay_for_now() -> None:
+def test_new_replicas_are_added_and_removed_ones_stay_for_now() -> None:
     state = state_of(moved(IMAGE, 3, 4))
     assert (state.replicas, state.adding, state.removing) == ((3, 4, 1, 2), (3, 4), (1, 2))
     assert (state.leader, state.leader_epoch, state.isr, state.partition_epoch) == (1, 0, (1, 2), 1)
 
 
-def test_a_reassignment_is_done_when_those_that_come_are_in_sync() -> None:
+def test_a_reassignment_completes_when_the_added_replicas_are_in_sync() -> None:
     image = progressed(moved(IMAGE, 3, 4), 1, 2, 3)
     assert state_of(image).is_reassigning
     image = progressed(image, 1, 2, 3, 4)
@@ -64,17 +64,17 @@ def test_a_reassignment_is_done_when_those_that_come_are_in_sync() -> None:
     assert IMAGE.topics["t"] == image.topics["t"]
 
 
-def test_the_same_replicas_are_no_reassignment() -> None:
+def test_the_same_replicas_are_not_a_reassignment() -> None:
     error, after = reassign(IMAGE, [1, 2])
     assert (error, after) == (None, IMAGE)
 
 
-def test_another_order_has_another_preferred_leader_and_is_done_at_once() -> None:
+def test_another_order_changes_the_preferred_leader_and_completes_immediately() -> None:
     state = state_of(moved(IMAGE, 2, 1))
     assert state == PartitionRegistration(1, 0, (1, 2), 1, replicas=(2, 1))
 
 
-def test_fewer_replicas_that_are_in_sync_are_done_at_once() -> None:
+def test_a_subset_of_in_sync_replicas_completes_immediately() -> None:
     state = state_of(moved(IMAGE, 2))
     assert state == PartitionRegistration(2, 1, (2,), 1, replicas=(2,))
 
@@ -83,24 +83,24 @@ def test_a_fenced_broker_may_be_a_target() -> None:
     assert state_of(moved(IMAGE, 1, 5)).adding == (5,)
 
 
-def test_a_new_target_replaces_the_one_before() -> None:
+def test_a_new_target_replaces_the_previous_one() -> None:
     image = moved(moved(IMAGE, 1, 2, 3), 1, 2, 4)
     state = state_of(image)
     assert (state.replicas, state.adding, state.removing) == ((1, 2, 4, 3), (4,), (3,))
 
 
-def test_what_is_still_to_come_under_a_new_target_counts_as_added() -> None:
+def test_a_replica_still_missing_under_a_new_target_counts_as_added() -> None:
     image = moved(moved(IMAGE, 1, 2, 3), 1, 2, 3, 4)
     assert state_of(image).adding == (3, 4)
     assert state_of(reassign(image, None)[1]).replicas == (1, 2)
 
 
-def test_the_former_replicas_as_a_target_end_the_reassignment() -> None:
+def test_the_former_replicas_as_target_end_the_reassignment() -> None:
     state = state_of(moved(moved(IMAGE, 1, 2, 3), 1, 2))
     assert (state.replicas, state.is_reassigning) == ((1, 2), False)
 
 
-def test_a_reassignment_is_called_off_by_null() -> None:
+def test_null_cancels_a_reassignment() -> None:
     error, image = reassign(progressed(moved(IMAGE, 3, 1), 1, 2, 4), None)
     assert error is None
     state = state_of(image)
@@ -108,7 +108,7 @@ def test_a_reassignment_is_called_off_by_null() -> None:
     assert set(state.isr) <= {1, 2, 4}
 
 
-def test_calling_off_takes_the_lead_from_who_was_being_added() -> None:
+def test_a_cancellation_removes_an_added_leader() -> None:
     moving = PartitionRegistration(3, 7, (3, 1), 9, replicas=(3, 4, 1, 2), adding=(3, 4), removing=(1, 2))
     image = with_state(IMAGE, IMAGE.topics["t"], 0, moving)
     error, after = reassign(image, None)
@@ -117,7 +117,7 @@ def test_calling_off_takes_the_lead_from_who_was_being_added() -> None:
 
 
 @pytest.mark.parametrize("allowed", [False, True])
-def test_calling_off_to_replicas_out_of_sync_takes_an_unclean_election(allowed: bool) -> None:
+def test_a_cancellation_to_replicas_out_of_sync_needs_an_unclean_election(allowed: bool) -> None:
     moving = PartitionRegistration(3, 7, (3,), 9, replicas=(3, 4, 1, 2), adding=(3, 4), removing=(1, 2))
     image = with_state(IMAGE, IMAGE.topics["t"], 0, moving)
     rules = replace_rules(allows_unclean_election=lambda topic: allowed)
@@ -136,7 +136,7 @@ def replace_rules(**fields: object) -> ReassignmentRules:
     return RULES._replace(**fields)  # type: ignore[arg-type]
 
 
-def test_calling_off_needs_somewhere_to_go_back_to() -> None:
+def test_a_cancellation_needs_remaining_replicas() -> None:
     moving = PartitionRegistration(3, 7, (3,), 9, replicas=(3, 4), adding=(3, 4))
     error, _ = reassign(with_state(IMAGE, IMAGE.topics["t"], 0, moving), None)
     assert error is not None
@@ -153,7 +153,7 @@ def test_calling_off_needs_somewhere_to_go_back_to() -> None:
         ([-1], "INVALID_REPLICA_ASSIGNMENT", "broker -1"),
     ],
 )
-def test_a_target_that_cannot_be_is_refused(target: list[int] | None, code: str, message: str) -> None:
+def test_an_invalid_target_is_rejected(target: list[int] | None, code: str, message: str) -> None:
     error, after = reassign(IMAGE, target)
     assert error is not None
     assert error.code.name == code
@@ -163,7 +163,7 @@ def test_a_target_that_cannot_be_is_refused(target: list[int] | None, code: str,
 
 @pytest.mark.parametrize(("topic", "index"), [("t", 2), ("t", -1), ("gone", 0)])
 @pytest.mark.parametrize("target", [None, [1], []])
-def test_a_partition_that_is_not_there_is_unknown(topic: str, index: int, target: list[int] | None) -> None:
+def test_a_missing_partition_is_unknown(topic: str, index: int, target: list[int] | None) -> None:
     error, _ = reassign(IMAGE, target, topic=topic, index=index)
     assert error is not None
     assert error.code.name == "UNKNOWN_TOPIC_OR_PARTITION"
@@ -172,7 +172,7 @@ def test_a_partition_that_is_not_there_is_unknown(topic: str, index: int, target
 @pytest.mark.parametrize(
     ("target", "is_allowed"), [([3, 4], True), ([1, 2], True), ([1], False), ([1, 2, 3], False)]
 )
-def test_the_replication_factor_stays_if_it_must(target: list[int], is_allowed: bool) -> None:
+def test_the_replication_factor_is_kept_if_required(target: list[int], is_allowed: bool) -> None:
     error, _ = reassign(IMAGE, target, replace_rules(allows_factor_change=False))
     assert (error is None) == is_allowed
     if error is not None:
@@ -180,14 +180,14 @@ def test_the_replication_factor_stays_if_it_must(target: list[int], is_allowed: 
         assert "factor of 2" in error.message
 
 
-def test_the_replication_factor_of_a_moving_partition_is_that_of_its_target() -> None:
+def test_the_replication_factor_of_a_moving_partition_is_its_targets() -> None:
     image = moved(IMAGE, 3, 4, 1)
     rules = replace_rules(allows_factor_change=False)
     assert reassign(image, [1, 2, 3], rules)[0] is None
     assert reassign(image, [1, 2], rules)[0] is not None
 
 
-def test_each_partition_is_answered_for_itself() -> None:
+def test_each_partition_has_its_own_result() -> None:
     requested = [("t", [Target(0, [3, 4]), Target(1, [9])]), ("gone", [Target(0, None)]), ("t", [])]
     decision = decide_reassign(IMAGE, requested, RULES)
     told = [
@@ -202,20 +202,20 @@ def test_each_partition_is_answered_for_itself() -> None:
     assert state_of(replayed(IMAGE, decision)).adding == (3, 4)
 
 
-def test_progress_keeps_what_is_known_of_leaders() -> None:
+def test_progress_keeps_the_leader() -> None:
     image = progressed(IMAGE, 1)
     assert state_of(image) == PartitionRegistration(1, 0, (1,), 1, replicas=(1, 2))
     assert decide_progress(image, "t", 0, [1]).changes == ()
 
 
-def test_a_partition_without_leader_gets_one_when_its_in_sync_replicas_change() -> None:
+def test_a_partition_without_leader_gets_one_when_its_isr_changes() -> None:
     image = with_state(
         IMAGE, IMAGE.topics["t"], 0, PartitionRegistration(NO_LEADER, 3, (5,), replicas=(1, 5))
     )
     assert state_of(progressed(image, 5, 1)).leader == 1
 
 
-def test_what_moves_is_listed_by_topic_and_partition() -> None:
+def test_reassignments_are_listed_by_topic_and_partition() -> None:
     image = moved(IMAGE, 3, 4)
     everything = reassignments(image, None)
     assert {name: list(partitions) for name, partitions in everything.items()} == {"t": [0]}

@@ -9,7 +9,7 @@ NUMBERS: RecordType[int] = RecordType("numbers", int, int)
 SETS: RecordType[frozenset[str]] = RecordType("sets", sorted, frozenset)
 
 
-def test_a_put_is_compact_json_under_the_nouns_name() -> None:
+def test_a_put_is_compact_json_under_the_record_types_name() -> None:
     change = SETS.put("x/y", frozenset({"b", "a"}))
     assert (change.key, change.value) == ("sets/x/y", b'["a","b"]')
     assert SETS.decode(change.value) == {"a", "b"}
@@ -24,12 +24,12 @@ def test_a_removal_has_no_value() -> None:
     assert NUMBERS.remove("k") == ("numbers/k", None)
 
 
-def test_what_is_no_json_is_not_swallowed() -> None:
+def test_values_that_are_not_json_raise_an_error() -> None:
     with pytest.raises(json.JSONDecodeError):
         NUMBERS.decode(b"{")
 
 
-def test_a_table_remembers_which_revision_wrote_each_row() -> None:
+def test_a_table_remembers_the_revision_of_each_row() -> None:
     table: Table[int] = Table()
     table = table.replay(3, {"a": 1, "b": 2})
     table = table.replay(5, {"b": 7, "c": 3})
@@ -37,17 +37,17 @@ def test_a_table_remembers_which_revision_wrote_each_row() -> None:
     assert [table.revision(key) for key in "abcd"] == [3, 5, 5, NEVER]
 
 
-def test_a_removed_row_takes_its_revision_with_it() -> None:
+def test_removing_a_row_removes_its_revision() -> None:
     table: Table[int] = Table().replay(1, {"a": 1}).replay(2, {"a": None})
     assert "a" not in table
     assert table.revision("a") == NEVER
 
 
-def test_removing_what_is_not_there_changes_nothing() -> None:
+def test_removing_a_missing_row_changes_nothing() -> None:
     assert dict(Table().replay(1, {"a": 1}).replay(2, {"b": None})) == {"a": 1}
 
 
-def test_a_table_never_changes_after_it_was_made() -> None:
+def test_a_table_is_immutable() -> None:
     before: Table[int] = Table().replay(1, {"a": 1})
     before.replay(2, {"a": 2, "b": 3})
     assert dict(before) == {"a": 1}

@@ -29,7 +29,7 @@ def upsertion(user: str = "alice", **fields: Any) -> ScramUpsertion:
 
 
 def altered(image: MetadataImage, *alterations: ScramAlteration) -> MetadataImage:
-    """The image after alterations that must all pass."""
+    """Return the image after alterations that must all succeed."""
     decision = decide_alter_credentials(image.scram_credentials, alterations)
     assert not [outcome for outcome in decision.response if outcome.error]
     return replayed(image, decision)
@@ -40,7 +40,7 @@ def codes(image: MetadataImage, *alterations: ScramAlteration) -> dict[str, Erro
     return {each.user: each.error.code if each.error else ErrorCode.NONE for each in outcomes}
 
 
-def test_a_credential_comes_back_from_the_store_as_it_was_made() -> None:
+def test_a_credential_round_trips_through_the_store() -> None:
     image = altered(MetadataImage(), upsertion(), upsertion("a/b", mechanism=2, iterations=16_384))
     assert image.scram_credentials["alice"] == {
         SHA_256: ScramCredential.of_salted(SHA_256, b"salted", b"salt", 4096)
@@ -48,7 +48,7 @@ def test_a_credential_comes_back_from_the_store_as_it_was_made() -> None:
     assert image.scram_credentials["a/b"][SHA_512].iterations == 16_384
 
 
-def test_a_user_has_a_credential_by_each_mechanism_and_sets_them_anew() -> None:
+def test_a_user_has_a_replaceable_credential_per_mechanism() -> None:
     image = altered(altered(MetadataImage(), upsertion()), upsertion(mechanism=2))
     before = image.scram_credentials["alice"]
     image = altered(image, upsertion(salted_password=b"new"))
@@ -57,7 +57,7 @@ def test_a_user_has_a_credential_by_each_mechanism_and_sets_them_anew() -> None:
     assert (before[SHA_256] == after[SHA_256], before[SHA_512] == after[SHA_512]) == (False, True)
 
 
-def test_a_user_whose_last_credential_goes_is_gone() -> None:
+def test_a_user_without_credentials_does_not_exist() -> None:
     image = altered(altered(MetadataImage(), upsertion()), upsertion(mechanism=2))
     image = altered(image, ScramDeletion("alice", 1))
     assert set(image.scram_credentials["alice"]) == {SHA_512}
@@ -88,21 +88,21 @@ def test_iterations_are_bounded(iterations: int) -> None:
         (ScramDeletion("alice", 2), ErrorCode.RESOURCE_NOT_FOUND),
     ],
 )
-def test_what_cannot_be_is_refused(alteration: ScramAlteration, code: ErrorCode) -> None:
+def test_invalid_alterations_are_rejected(alteration: ScramAlteration, code: ErrorCode) -> None:
     image = altered(MetadataImage(), upsertion())
     decision = decide_alter_credentials(image.scram_credentials, [alteration])
     assert [each.error.code for each in decision.response if each.error] == [code]
     assert decision.changes == ()
 
 
-def test_one_users_fault_does_not_fail_another() -> None:
+def test_one_users_error_does_not_fail_others() -> None:
     assert codes(MetadataImage(), upsertion("bad", iterations=1), upsertion("good")) == {
         "bad": ErrorCode.UNACCEPTABLE_CREDENTIAL,
         "good": ErrorCode.NONE,
     }
 
 
-def test_a_user_named_twice_is_changed_not_at_all_even_by_two_mechanisms() -> None:
+def test_a_duplicate_user_is_not_changed_even_with_two_mechanisms() -> None:
     twice = (upsertion(), upsertion(mechanism=2))
     assert codes(MetadataImage(), *twice) == {"alice": ErrorCode.DUPLICATE_RESOURCE}
     assert decide_alter_credentials(MetadataImage().scram_credentials, twice).changes == ()
@@ -110,7 +110,7 @@ def test_a_user_named_twice_is_changed_not_at_all_even_by_two_mechanisms() -> No
     assert codes(image, ScramDeletion("alice", 1), upsertion()) == {"alice": ErrorCode.DUPLICATE_RESOURCE}
 
 
-def test_of_several_faults_of_a_user_the_first_is_told() -> None:
+def test_the_first_of_several_errors_of_a_user_is_returned() -> None:
     assert codes(MetadataImage(), ScramDeletion("alice", 1), upsertion()) == {
         "alice": ErrorCode.RESOURCE_NOT_FOUND
     }
@@ -119,7 +119,7 @@ def test_of_several_faults_of_a_user_the_first_is_told() -> None:
     }
 
 
-def test_a_change_rests_on_what_was_there() -> None:
+def test_a_change_depends_on_the_previous_credential() -> None:
     first = decide_alter_credentials(MetadataImage().scram_credentials, [upsertion()])
     assert first.reads == {SCRAM_CREDENTIALS.key("alice"): NEVER}
     assert first.response == [AlteredUser("alice")]
@@ -128,7 +128,7 @@ def test_a_change_rests_on_what_was_there() -> None:
     assert again.reads == {SCRAM_CREDENTIALS.key("alice"): image.revision}
 
 
-# First users
+# Bootstrap users
 
 
 def with_user(password: str, image: MetadataImage | None = None) -> MetadataImage:
@@ -138,19 +138,19 @@ def with_user(password: str, image: MetadataImage | None = None) -> MetadataImag
     return replayed(before, decision) if decision.changes else before
 
 
-def test_a_first_user_has_a_credential_by_each_mechanism_with_a_salt_of_its_own() -> None:
+def test_a_bootstrap_user_has_a_credential_with_its_own_salt_per_mechanism() -> None:
     credentials = with_user("secret").scram_credentials["alice"]
     for mechanism, each in credentials.items():
         assert each == ScramCredential.of_password(mechanism, "secret", each.salt, 4096)
     assert len({each.salt for each in credentials.values()}) == len(ScramMechanism)
 
 
-def test_a_user_that_there_is_keeps_its_password() -> None:
+def test_an_existing_user_keeps_its_password() -> None:
     image = with_user("secret")
     assert with_user("other", image) is image
 
 
-def test_no_secret_is_printed() -> None:
+def test_secrets_are_not_in_the_repr() -> None:
     credential = with_user("secret").scram_credentials["alice"][SHA_256]
     assert repr(credential) == "ScramCredential(iterations=4096)"
     assert "salt" not in repr(upsertion())
@@ -159,7 +159,7 @@ def test_no_secret_is_printed() -> None:
 # Describing
 
 
-def test_users_are_described_all_or_by_name_without_their_secrets() -> None:
+def test_users_are_described_by_name_or_all_without_secrets() -> None:
     image = altered(MetadataImage(), upsertion(), upsertion("bob", mechanism=2, iterations=5000))
     for users in (None, [], ["alice", "bob"]):
         described = describe_credentials(image.scram_credentials, users)
@@ -169,7 +169,7 @@ def test_users_are_described_all_or_by_name_without_their_secrets() -> None:
         ]
 
 
-def test_users_that_there_are_not_or_that_are_named_twice_are_described_as_such() -> None:
+def test_missing_or_duplicate_users_are_described_with_errors() -> None:
     image = altered(MetadataImage(), upsertion())
     described = describe_credentials(image.scram_credentials, ["nobody", "alice", "twice", "twice"])
     assert [(each.user, each.error and each.error.code) for each in described] == [

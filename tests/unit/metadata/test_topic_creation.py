@@ -23,7 +23,7 @@ from barnabas.metadata.topic_creation import (
 )
 from barnabas.metadata.topics import TopicImage
 from barnabas.wire.errors import ErrorCode, KafkaError
-from support.images import RULES, broker, by_hand, cluster, new_topic, replayed
+from support.images import RULES, broker, cluster, manually_assigned, new_topic, replayed
 
 ONE = cluster(1)
 THREE = cluster(3)
@@ -37,7 +37,7 @@ def create(
 
 
 def refusal(image: MetadataImage, topic: TopicToCreate, **rules: Any) -> KafkaError:
-    """Why a single topic is refused."""
+    """Return the error of a single topic."""
     decision = create(image, topic, **rules)
     assert decision.changes == ()
     [outcome] = decision.response
@@ -53,7 +53,7 @@ def made(decision: Decision[list[Created]], name: str) -> TopicImage:
     return outcome.topic
 
 
-def test_a_topic_is_made_with_the_counts_asked_for() -> None:
+def test_a_topic_is_created_with_the_requested_counts() -> None:
     topic = made(create(THREE, new_topic("t", 4, 2)), "t")
     assert (topic.partition_count, topic.replication_factor) == (4, 2)
     image = replayed(THREE, create(THREE, new_topic("t", 4, 2)))
@@ -61,7 +61,7 @@ def test_a_topic_is_made_with_the_counts_asked_for() -> None:
     assert image.topic_by_id(topic.topic_id) == topic
 
 
-def test_minus_one_stands_for_the_brokers_defaults() -> None:
+def test_minus_one_means_the_brokers_defaults() -> None:
     decision = create(
         THREE, TopicToCreate("t", DEFAULT, DEFAULT), partition_count_default=5, replication_factor_default=3
     )
@@ -69,23 +69,23 @@ def test_minus_one_stands_for_the_brokers_defaults() -> None:
     assert (topic.partition_count, topic.replication_factor) == (5, 3)
 
 
-def test_replicas_by_hand_are_taken_as_they_are() -> None:
-    topic = made(create(THREE, by_hand("t", [3, 1], [2, 3])), "t")
+def test_manual_assignments_are_used_unchanged() -> None:
+    topic = made(create(THREE, manually_assigned("t", [3, 1], [2, 3])), "t")
     assert topic.assignments == ((3, 1), (2, 3))
 
 
-def test_overrides_are_stored_and_null_values_are_not() -> None:
+def test_overrides_are_stored_without_null_values() -> None:
     decision = create(ONE, new_topic("t", configs={"retention.ms": "1", "segment.ms": None}))
     assert decision.response[0].overrides == {"retention.ms": "1"}
     assert dict(replayed(ONE, decision).topic_configs["t"]) == {"retention.ms": "1"}
 
 
-def test_a_topic_without_overrides_has_no_row_of_configs() -> None:
+def test_a_topic_without_overrides_has_no_config_row() -> None:
     for configs in (None, {}, {"segment.ms": None}):
         assert not replayed(ONE, create(ONE, new_topic("t", configs=configs))).topic_configs
 
 
-def test_the_decision_rests_on_there_being_no_such_topic() -> None:
+def test_the_decision_depends_on_the_absence_of_the_topic() -> None:
     assert create(ONE, new_topic("a"), new_topic("b")).reads == {"topics/a": NEVER, "topics/b": NEVER}
 
 
@@ -108,23 +108,23 @@ COUNTS_BY_HAND = "A manual partition assignment excludes a"
         (new_topic("t", 1, 4), "INVALID_REPLICATION_FACTOR", "factor of 4 cannot be reached: 3 brokers"),
         (new_topic("t", 1, -1, assignments={0: [1]}), "INVALID_REQUEST", f"{COUNTS_BY_HAND} partition count: it is 1"),
         (new_topic("t", -1, 1, assignments={0: [1]}), "INVALID_REQUEST", f"{COUNTS_BY_HAND} replication factor"),
-        (by_hand("t", [1], []), "INVALID_REPLICA_ASSIGNMENT", "an empty replica list"),
-        (by_hand("t", [1, 1]), "INVALID_REPLICA_ASSIGNMENT", "[1, 1] names a broker twice"),
-        (by_hand("t", [1, 8]), "INVALID_REPLICA_ASSIGNMENT", "broker 8, which is not registered"),
-        (by_hand("t", [1, 2], [3]), "INVALID_REPLICA_ASSIGNMENT", "[3] has 1 replicas where the other"),
+        (manually_assigned("t", [1], []), "INVALID_REPLICA_ASSIGNMENT", "an empty replica list"),
+        (manually_assigned("t", [1, 1]), "INVALID_REPLICA_ASSIGNMENT", "[1, 1] names a broker twice"),
+        (manually_assigned("t", [1, 8]), "INVALID_REPLICA_ASSIGNMENT", "broker 8, which is not registered"),
+        (manually_assigned("t", [1, 2], [3]), "INVALID_REPLICA_ASSIGNMENT", "[3] has 1 replicas where the other"),
         (TopicToCreate("t", assignments={1: [1]}), "INVALID_REPLICA_ASSIGNMENT", "must be 0 to 0, not [1]"),
         (TopicToCreate("t", assignments={0: [1], 2: [1]}), "INVALID_REPLICA_ASSIGNMENT", "0 to 1, not [0, 2]"),
         (TopicToCreate("t", assignments={-1: [1], 0: [1]}), "INVALID_REPLICA_ASSIGNMENT", "not [-1, 0]"),
     ],
 )  # fmt: skip
-def test_a_topic_that_cannot_be_is_refused_saying_why(topic: TopicToCreate, code: str, message: str) -> None:
+def test_an_invalid_topic_is_rejected_with_the_reason(topic: TopicToCreate, code: str, message: str) -> None:
     image = cluster(3, new_topic("here"), new_topic("dotted.name"))
     error = refusal(image, topic)
     assert error.code.name == code
     assert message in error.message
 
 
-def test_configs_are_checked_by_the_rules_given() -> None:
+def test_configs_are_validated_by_the_given_rules() -> None:
     def check(name: str, overrides: Mapping[str, str | None]) -> None:
         raise KafkaError(ErrorCode.INVALID_CONFIG, f"{name}: {dict(overrides)}")
 
@@ -132,12 +132,12 @@ def test_configs_are_checked_by_the_rules_given() -> None:
     assert (error.code, error.message) == (ErrorCode.INVALID_CONFIG, "t: {'a': 'b'}")
 
 
-def test_a_default_replication_factor_that_cannot_be_reached_is_refused_too() -> None:
+def test_an_unreachable_default_replication_factor_is_rejected() -> None:
     error = refusal(ONE, TopicToCreate("t"), replication_factor_default=3)
     assert error.code is ErrorCode.INVALID_REPLICATION_FACTOR
 
 
-def test_with_no_broker_up_no_topic_is_made() -> None:
+def test_without_an_active_broker_no_topic_is_created() -> None:
     assert refusal(cluster(2, fenced=[1, 2]), new_topic("t")).code is ErrorCode.INVALID_REPLICATION_FACTOR
 
 
@@ -146,21 +146,21 @@ def test_fenced_brokers_get_no_replicas() -> None:
     assert usable_brokers(image) == [1, 3]
     topic = made(create(image, new_topic("t", 6, 2)), "t")
     assert {broker for replicas in topic.assignments for broker in replicas} == {1, 3}
-    assert refusal(image, by_hand("h", [2])).code is ErrorCode.INVALID_REPLICA_ASSIGNMENT
+    assert refusal(image, manually_assigned("h", [2])).code is ErrorCode.INVALID_REPLICA_ASSIGNMENT
 
 
-def test_cordoned_brokers_get_no_replicas_unless_by_hand() -> None:
+def test_cordoned_brokers_get_replicas_only_by_manual_assignment() -> None:
     image = replayed(THREE, decide_register(THREE.brokers, broker(2, cordoned=True)))
     topic = made(create(image, new_topic("t", 20, 2)), "t")
     assert {each for replicas in topic.assignments for each in replicas} == {1, 3}
-    assert made(create(image, by_hand("u", [2])), "u").assignments == ((2,),)
+    assert made(create(image, manually_assigned("u", [2])), "u").assignments == ((2,),)
     alone = replayed(ONE, decide_register(ONE.brokers, broker(1, cordoned=True)))
     error = refusal(alone, new_topic("t"))
     assert error.code is ErrorCode.INVALID_REPLICATION_FACTOR
     assert "not cordoned" in error.message
 
 
-def test_one_bad_topic_does_not_fail_its_neighbours() -> None:
+def test_one_invalid_topic_does_not_fail_others() -> None:
     decision = create(ONE, new_topic("good"), new_topic("bad", 0), new_topic("fine"))
     assert [(o.name, o.error.code if o.error else None) for o in decision.response] == [
         ("good", None),
@@ -170,7 +170,7 @@ def test_one_bad_topic_does_not_fail_its_neighbours() -> None:
     assert set(replayed(ONE, decision).topics) == {"good", "fine"}
 
 
-def test_a_name_asked_for_twice_is_refused_once_and_its_neighbours_are_made() -> None:
+def test_a_duplicate_name_is_rejected_once_and_others_are_created() -> None:
     decision = create(ONE, new_topic("twice"), new_topic("once"), new_topic("twice", 3))
     assert [outcome.name for outcome in decision.response] == ["twice", "once"]
     error = decision.response[0].error
@@ -188,11 +188,11 @@ def test_two_names_of_one_request_must_not_collide() -> None:
     assert "'a.b'" in error.message
 
 
-def test_a_refused_topic_does_not_collide_with_what_follows() -> None:
+def test_a_rejected_topic_does_not_collide_with_later_ones() -> None:
     assert made(create(ONE, new_topic("a.b", 0), new_topic("a_b")), "a_b")
 
 
-def test_a_request_makes_only_so_many_partitions() -> None:
+def test_the_number_of_partitions_in_a_request_is_limited() -> None:
     most = PARTITIONS_PER_REQUEST_MAX
     decision = create(ONE, new_topic("first", most - 1), new_topic("nonsense", -2), new_topic("second", 1))
     assert made(decision, "first").partition_count == most - 1
@@ -208,14 +208,14 @@ def test_a_request_makes_only_so_many_partitions() -> None:
         [new_topic("second", 2), new_topic("twice"), new_topic("twice")],
     ],
 )
-def test_a_request_for_too_many_partitions_is_refused_as_a_whole(others: list[TopicToCreate]) -> None:
+def test_a_request_for_too_many_partitions_is_rejected_as_a_whole(others: list[TopicToCreate]) -> None:
     with pytest.raises(KafkaError) as refused:
         create(ONE, new_topic("first", PARTITIONS_PER_REQUEST_MAX - 1), *others)
     assert refused.value.code is ErrorCode.POLICY_VIOLATION
     assert refused.value.message == "Excessively large number of partitions per request."
 
 
-def test_validate_only_answers_the_same_and_changes_nothing() -> None:
+def test_validate_only_returns_the_same_and_changes_nothing() -> None:
     asked = (new_topic("good", 2, configs={"a": "b"}), new_topic("bad", 0))
     checked, done = create(ONE, *asked, validate_only=True), create(ONE, *asked)
     assert (checked.changes, checked.reads) == ((), {})
@@ -225,13 +225,13 @@ def test_validate_only_answers_the_same_and_changes_nothing() -> None:
         assert (one.error is None) == (other.error is None)
 
 
-def test_no_topics_asked_for_is_no_error() -> None:
+def test_a_request_without_topics_is_valid() -> None:
     decision = create(ONE)
     assert (decision.response, decision.changes) == ([], ())
 
 
 class Scripted(random.Random):
-    """Dice whose first bytes are chosen."""
+    """An rng whose first bytes are chosen."""
 
     def __init__(self, *firsts: bytes) -> None:
         super().__init__(1)
@@ -249,10 +249,10 @@ def test_topic_ids_are_never_reserved_and_never_look_like_options(seed: int) -> 
     assert not uuid_to_text(topic_id).startswith("-")
 
 
-def test_an_id_that_would_begin_with_a_dash_is_drawn_again() -> None:
+def test_an_id_that_would_begin_with_a_dash_is_replaced() -> None:
     topic_id = random_topic_id(Scripted(b"\xfb" * 6, b"\x01" * 6))
     assert topic_id[:6] == b"\x01" * 6
 
 
-def test_the_same_dice_decide_the_same() -> None:
+def test_the_same_rng_makes_the_same_decisions() -> None:
     assert create(THREE, new_topic("t", 3, 2)) == create(THREE, new_topic("t", 3, 2))

@@ -22,7 +22,7 @@ def test_a_topic_is_deleted_by_name_or_by_id(asked: TopicToDelete) -> None:
     assert dict(after.deleted_topics) == {A.topic_id.hex(): DeletedTopic("a", A.topic_id)}
 
 
-def test_a_deleted_topic_takes_its_configs_and_states_with_it() -> None:
+def test_deleting_a_topic_deletes_its_configs_and_states() -> None:
     image = with_state(IMAGE, A, 1, PartitionRegistration(1, 4, (1,)))
     image = with_state(image, B, 0, PartitionRegistration(1, 2, (1,)))
     after = replayed(image, decide_delete(image, [TopicToDelete("a")]))
@@ -30,7 +30,7 @@ def test_a_deleted_topic_takes_its_configs_and_states_with_it() -> None:
     assert set(after.partition_states) == {f"{B.topic_id.hex()}/0"}
 
 
-def test_a_topic_made_anew_after_deletion_starts_afresh() -> None:
+def test_a_recreated_topic_has_a_new_state() -> None:
     image = with_state(IMAGE, A, 0, PartitionRegistration(-1, 9, ()))
     image = replayed(image, decide_delete(image, [TopicToDelete("a")]))
     image = with_topics(image, new_topic("a"))
@@ -47,7 +47,7 @@ def test_a_topic_made_anew_after_deletion_starts_afresh() -> None:
         (TopicToDelete("a", A.topic_id), ErrorCode.INVALID_REQUEST, "both a topic name and a topic id"),
     ],
 )
-def test_what_cannot_be_deleted_is_refused_for_itself(
+def test_an_invalid_deletion_is_rejected_individually(
     asked: TopicToDelete, code: ErrorCode, message: str
 ) -> None:
     decision = decide_delete(IMAGE, [asked, TopicToDelete("b")])
@@ -60,18 +60,18 @@ def test_what_cannot_be_deleted_is_refused_for_itself(
     assert set(replayed(IMAGE, decision).topics) == {"a"}
 
 
-def test_the_twin_of_a_deleted_topic_may_be_made() -> None:
+def test_a_name_that_collided_with_a_deleted_topic_can_be_used() -> None:
     image = cluster(1, new_topic("a.b"))
     image = replayed(image, decide_delete(image, [TopicToDelete("a.b")]))
     assert set(with_topics(image, new_topic("a_b")).topics) == {"a_b"}
 
 
-def test_nothing_asked_for_changes_nothing() -> None:
+def test_an_empty_request_changes_nothing() -> None:
     decision = decide_delete(IMAGE, [])
     assert (decision.response, decision.changes, decision.reads) == ([], (), {})
 
 
-def test_forgotten_topics_leave_nothing_behind() -> None:
+def test_expired_topics_leave_no_state() -> None:
     image = replayed(IMAGE, decide_delete(IMAGE, [TopicToDelete("a"), TopicToDelete("b")]))
     after = replayed(image, decide_remove_deleted(image, [A.topic_id]))
     assert set(after.deleted_topics) == {B.topic_id.hex()}
@@ -95,7 +95,7 @@ def test_deleting_everything_leaves_an_empty_cluster() -> None:
         ([TopicToDelete("gone"), TopicToDelete("gone")], "gone", ZERO_UUID),
     ],
 )
-def test_a_topic_asked_for_more_than_once_is_refused_once_and_stays(
+def test_a_topic_requested_more_than_once_is_rejected_once_and_kept(
     asked: list[TopicToDelete], name: str | None, topic_id: bytes
 ) -> None:
     decision = decide_delete(IMAGE, [*asked, TopicToDelete("b")])
@@ -108,7 +108,7 @@ def test_a_topic_asked_for_more_than_once_is_refused_once_and_stays(
     assert set(replayed(IMAGE, decision).topics) == {"a"}
 
 
-def test_wishes_that_mean_no_topic_are_answered_each_for_itself() -> None:
+def test_requests_for_missing_topics_have_their_own_errors() -> None:
     neither, both = TopicToDelete(), TopicToDelete("a", A.topic_id)
     outcomes = decide_delete(IMAGE, [neither, neither, both, both]).response
     assert [outcome.error and outcome.error.code for outcome in outcomes] == [ErrorCode.INVALID_REQUEST] * 4

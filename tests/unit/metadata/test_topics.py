@@ -26,7 +26,7 @@ REPLICAS = st.lists(st.integers(0, 2**31 - 1), min_size=1, max_size=4, unique=Tr
 
 
 @pytest.mark.parametrize("name", ["a", "A.b_c-9", "-", "_", "...", "x" * NAME_LENGTH_MAX])
-def test_legal_names_pass(name: str) -> None:
+def test_valid_names_pass(name: str) -> None:
     check_name(name)
 
 
@@ -44,7 +44,7 @@ def test_legal_names_pass(name: str) -> None:
         ("a\0", "has characters other than"),
     ],
 )
-def test_illegal_names_are_refused_saying_why(name: str, why: str) -> None:
+def test_invalid_names_are_rejected_with_the_reason(name: str, why: str) -> None:
     with pytest.raises(KafkaError) as raised:
         check_name(name)
     assert raised.value.code is ErrorCode.INVALID_TOPIC_EXCEPTION
@@ -52,7 +52,7 @@ def test_illegal_names_are_refused_saying_why(name: str, why: str) -> None:
 
 
 @pytest.mark.parametrize("size", [250, 32_767])
-def test_a_refused_name_however_long_fits_a_message(size: int) -> None:
+def test_the_error_for_a_very_long_name_fits_into_a_message(size: int) -> None:
     with pytest.raises(KafkaError) as raised:
         check_name("x" * size)
     assert len(raised.value.message) <= 1000
@@ -62,18 +62,18 @@ def test_dots_and_underscores_collide() -> None:
     assert collision_key("a.b_c") == collision_key("a_b.c") != collision_key("a.b.d")
 
 
-def test_a_name_with_neither_collides_with_no_other() -> None:
+def test_a_name_without_either_collides_with_no_other() -> None:
     assert collision_key("a-b-c") is None
 
 
 @pytest.mark.parametrize(("name", "keys"), [("a", ["topics/a"]), ("a.b", ["topics/a.b", "taken_names/a_b"])])
-def test_a_topic_is_made_where_neither_it_nor_its_twin_is(name: str, keys: list[str]) -> None:
+def test_a_topic_is_created_if_neither_it_nor_a_colliding_one_exists(name: str, keys: list[str]) -> None:
     changes, absent = topic_put(TopicImage(name, TOPIC_ID, ((1,),)))
     assert [change.key for change in changes] == keys
     assert absent == dict.fromkeys(keys, NEVER)
 
 
-def test_a_topic_counts_its_partitions_and_replicas() -> None:
+def test_a_topic_has_its_counts_of_partitions_and_replicas() -> None:
     topic = TopicImage("t", TOPIC_ID, ((1, 2), (2, 3), (3, 1)))
     assert (topic.partition_count, topic.replication_factor) == (3, 2)
 
@@ -82,12 +82,14 @@ def test_a_new_partition_is_led_by_its_preferred_replica_with_all_in_sync() -> N
     assert initial_state((3, 1, 2)) == PartitionRegistration(3, 0, isr=(3, 1, 2), replicas=(3, 1, 2))
 
 
-def test_a_partitions_key_goes_by_topic_id() -> None:
+def test_a_partitions_key_contains_the_topic_id() -> None:
     assert partition_key(TOPIC_ID, 12) == "000102030405060708090a0b0c0d0e0f/12"
 
 
 @given(st.binary(min_size=16, max_size=16), st.lists(REPLICAS, min_size=1, max_size=5).map(tuple))
-def test_a_topic_reads_back_from_the_store(topic_id: bytes, assignments: tuple[tuple[int, ...], ...]) -> None:
+def test_a_topic_round_trips_through_the_store(
+    topic_id: bytes, assignments: tuple[tuple[int, ...], ...]
+) -> None:
     topic = TopicImage("t.x-1", topic_id, assignments)
     change = TOPICS.put(topic.name, topic)
     assert change.key == "topics/t.x-1"
@@ -102,7 +104,7 @@ def test_a_topic_reads_back_from_the_store(topic_id: bytes, assignments: tuple[t
     st.integers(0, 2**31 - 1),
     st.lists(REPLICAS, max_size=3),
 )
-def test_a_partitions_state_reads_back_from_the_store(
+def test_a_partitions_state_round_trips_through_the_store(
     leader: int,
     leader_epoch: int,
     isr: tuple[int, ...],
@@ -115,14 +117,14 @@ def test_a_partitions_state_reads_back_from_the_store(
     assert PARTITION_STATES.decode(value) == state
 
 
-def test_a_deleted_topic_reads_back_from_the_store() -> None:
+def test_a_deleted_topic_round_trips_through_the_store() -> None:
     deleted = DeletedTopic("t", TOPIC_ID)
     value = DELETED_TOPICS.put(TOPIC_ID.hex(), deleted).value
     assert value is not None
     assert DELETED_TOPICS.decode(value) == deleted
 
 
-def test_unknown_topics_are_named() -> None:
+def test_errors_name_unknown_topics() -> None:
     assert unknown_topic("orders").code is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
     assert "'orders'" in unknown_topic("orders").message
     assert unknown_topic_id("abc").code is ErrorCode.UNKNOWN_TOPIC_ID

@@ -1,4 +1,4 @@
-"""Topics that come back from the trash, or leave it for good."""
+"""Topics that are undeleted, or purged."""
 
 from dataclasses import replace
 
@@ -28,7 +28,7 @@ MOVED = PartitionRegistration(1, 7, (1,), 9, (1,))
 
 
 def with_orders() -> MetadataImage:
-    """A cluster with topic orders, something of which is configured and something has happened to."""
+    """Return a cluster with topic orders, which has configs and changed partitions."""
     image = cluster(1, new_topic("or.ders", 2, configs={"retention.ms": "5"}))
     return with_state(image, image.topics["or.ders"], 1, MOVED)
 
@@ -43,7 +43,7 @@ def refused(image: MetadataImage, requested: TrashedTopicRequest, new_name: str 
     return caught.value
 
 
-def test_a_deleted_topic_is_in_the_trash_with_all_that_it_was() -> None:
+def test_a_deleted_topic_is_in_the_trash_with_its_whole_state() -> None:
     image = with_orders()
     topic = image.topics["or.ders"]
     [trashed] = deleted(image).trashed_topics.values()
@@ -52,14 +52,14 @@ def test_a_deleted_topic_is_in_the_trash_with_all_that_it_was() -> None:
     assert not deleted(image).deleted_topics
 
 
-def test_the_trash_is_in_the_store_as_it_is_in_the_image() -> None:
+def test_the_trash_round_trips_through_the_store() -> None:
     image = with_orders()
     decision = decide_delete(image, [TopicToDelete("or.ders")], trash=ALICE)
     items = [Item(change.key, change.value, 1) for change in decision.changes if change.value is not None]
     assert MetadataImage.load(1, items).trashed_topics.rows == deleted(image).trashed_topics.rows
 
 
-def test_offsets_are_kept_but_for_those_of_an_earlier_topic_of_the_name() -> None:
+def test_offsets_are_kept_except_those_of_a_former_topic_of_the_name() -> None:
     image = with_orders()
     topic_id = image.topics["or.ders"].topic_id
     by_id, by_name = CommittedOffset(5, 2, "note", 1, 7, topic_id), CommittedOffset(6, -1, "", 1)
@@ -77,7 +77,7 @@ def test_offsets_are_kept_but_for_those_of_an_earlier_topic_of_the_name() -> Non
         }
 
 
-def test_what_comes_back_is_what_was_deleted() -> None:
+def test_an_undeleted_topic_equals_the_deleted_one() -> None:
     before = with_orders()
     image = deleted(before)
     after = replayed(image, decide_undelete(image, TrashedTopicRequest("or.ders")))
@@ -86,7 +86,7 @@ def test_what_comes_back_is_what_was_deleted() -> None:
     assert not after.trashed_topics
 
 
-def test_a_topic_comes_back_under_another_name_with_its_id() -> None:
+def test_a_topic_is_undeleted_under_another_name_with_its_id() -> None:
     before = with_orders()
     image = deleted(before)
     after = replayed(image, decide_undelete(image, TrashedTopicRequest("or.ders"), "other"))
@@ -100,31 +100,31 @@ def test_a_topic_comes_back_under_another_name_with_its_id() -> None:
     ("name", "code"),
     [("or.ders", ErrorCode.TOPIC_ALREADY_EXISTS), ("or_ders", ErrorCode.INVALID_TOPIC_EXCEPTION)],
 )
-def test_a_name_that_is_taken_is_refused(name: str, code: ErrorCode) -> None:
+def test_an_existing_name_is_rejected(name: str, code: ErrorCode) -> None:
     image = with_topics(deleted(with_orders()), new_topic(name))
     assert refused(image, TrashedTopicRequest("or.ders")).code is code
 
 
-def test_a_name_that_cannot_be_is_refused() -> None:
+def test_an_invalid_name_is_rejected() -> None:
     error = refused(deleted(with_orders()), TrashedTopicRequest("or.ders"), "no spaces")
     assert error.code is ErrorCode.INVALID_TOPIC_EXCEPTION
 
 
 @pytest.mark.parametrize("name", ["__consumer_offsets", "__barnabas_audit", "__cluster_metadata"])
-def test_no_topic_comes_back_as_one_in_which_brokers_keep_what_they_know(name: str) -> None:
+def test_no_topic_is_undeleted_under_the_name_of_an_internal_topic(name: str) -> None:
     error = refused(deleted(with_orders()), TrashedTopicRequest("or.ders"), name)
     assert error.code is ErrorCode.INVALID_REQUEST
     assert name in error.message
 
 
-def test_a_topic_of_brokers_comes_back_under_its_own_name() -> None:
+def test_an_internal_topic_is_undeleted_under_its_own_name() -> None:
     before = cluster(1, new_topic("__consumer_offsets"))
     image = replayed(before, decide_delete(before, [TopicToDelete("__consumer_offsets")], trash=ALICE))
     after = replayed(image, decide_undelete(image, TrashedTopicRequest("__consumer_offsets")))
     assert dict(after.topics) == dict(before.topics)
 
 
-def test_what_is_not_in_the_trash_does_not_come_back() -> None:
+def test_a_topic_that_is_not_in_the_trash_cannot_be_undeleted() -> None:
     image = deleted(with_orders())
     [trashed] = image.trashed_topics.values()
     assert refused(image, TrashedTopicRequest("other")).code is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
@@ -138,7 +138,7 @@ def twice_deleted() -> MetadataImage:
     return deleted(image, TrashEntry(NOW_MS + 1, "User:bob"))
 
 
-def test_of_several_of_one_name_the_id_says_which() -> None:
+def test_the_id_selects_among_several_topics_of_one_name() -> None:
     image = twice_deleted()
     error = refused(image, TrashedTopicRequest("or.ders"))
     assert error.code is ErrorCode.INVALID_REQUEST
@@ -148,7 +148,7 @@ def test_of_several_of_one_name_the_id_says_which() -> None:
         assert after.topics["or.ders"] == trashed.topic
 
 
-def test_no_more_partitions_come_back_than_are_let_in() -> None:
+def test_the_partition_limit_applies_to_undeletion() -> None:
     def admit(count: int) -> None:
         raise KafkaError(ErrorCode.THROTTLING_QUOTA_EXCEEDED, f"{count} are too many")
 
@@ -156,7 +156,7 @@ def test_no_more_partitions_come_back_than_are_let_in() -> None:
         decide_undelete(deleted(with_orders()), TrashedTopicRequest("or.ders"), admit=admit)
 
 
-def test_a_purged_topic_is_deleted_like_any_other_and_others_stay() -> None:
+def test_a_purged_topic_is_removed_and_others_are_kept() -> None:
     image = twice_deleted()
     first, second = sorted(image.trashed_topics.values(), key=lambda each: each.deleted_ms)
     decision = decide_purge(
@@ -170,7 +170,7 @@ def test_a_purged_topic_is_deleted_like_any_other_and_others_stay() -> None:
     assert [each.topic_id for each in after.deleted_topics.values()] == [first.topic_id]
 
 
-def test_a_name_purges_one_topic_and_none_if_several_have_it() -> None:
+def test_a_name_purges_one_topic_and_none_if_it_is_ambiguous() -> None:
     image = twice_deleted()
     [refused] = decide_purge(image, [TrashedTopicRequest("or.ders")]).response
     assert refused.error is not None
@@ -182,7 +182,7 @@ def test_a_name_purges_one_topic_and_none_if_several_have_it() -> None:
     assert not replayed(image, decision).trashed_topics
 
 
-def test_topics_leave_the_trash_after_a_while() -> None:
+def test_topics_in_the_trash_expire() -> None:
     image = twice_deleted()
     assert not decide_expire_trash(image, NOW_MS).changes
     decision = decide_expire_trash(image, NOW_MS + 1)
@@ -193,7 +193,7 @@ def test_topics_leave_the_trash_after_a_while() -> None:
 @pytest.mark.parametrize(
     ("partitions_max", "kept"), [(3, ["User:alice", "User:bob"]), (2, ["User:bob"]), (0, [])]
 )
-def test_of_too_many_topics_in_the_trash_those_deleted_first_go(partitions_max: int, kept: list[str]) -> None:
+def test_beyond_the_topic_limit_the_first_deleted_expire(partitions_max: int, kept: list[str]) -> None:
     image = twice_deleted()  # one of 2 partitions, then one of 1
     after = replayed(image, decide_expire_trash(image, 0, partitions_max=partitions_max))
     assert sorted(each.deleted_by for each in after.trashed_topics.values()) == kept
@@ -212,7 +212,7 @@ def test_of_too_many_topics_in_the_trash_those_deleted_first_go(partitions_max: 
         (0, (1, 1), []),
     ],
 )
-def test_of_too_many_bytes_in_the_trash_those_deleted_first_go(
+def test_beyond_the_byte_limit_the_first_deleted_expire(
     bytes_max: int, sizes: tuple[int, int], kept: list[str]
 ) -> None:
     image = twice_deleted()
@@ -222,7 +222,7 @@ def test_of_too_many_bytes_in_the_trash_those_deleted_first_go(
     assert sorted(each.deleted_by for each in after.trashed_topics.values()) == kept
 
 
-def test_people_see_that_a_topic_goes_to_the_trash_and_comes_back() -> None:
+def test_deletion_and_undeletion_are_audited() -> None:
     image = with_orders()
     row = image.topics["or.ders"].topic_id.hex()
 

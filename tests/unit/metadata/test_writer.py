@@ -60,7 +60,7 @@ async def test_a_write_returns_once_the_writers_own_image_has_it() -> None:
 
 
 @on_loop
-async def test_of_two_writers_that_create_one_topic_exactly_one_wins() -> None:
+async def test_one_of_two_writers_that_create_a_topic_wins() -> None:
     store = MemoryStore()
     async with writers(store, 2) as [one, two]:
         codes = await asyncio.gather(
@@ -78,14 +78,14 @@ async def test_of_two_writers_that_create_one_topic_exactly_one_wins() -> None:
 
 
 @on_loop
-async def test_of_two_names_that_collide_exactly_one_wins() -> None:
+async def test_one_of_two_colliding_names_wins() -> None:
     async with writers(MemoryStore(), 2) as [one, two]:
         codes = await asyncio.gather(create(one, "a.b"), create(two, "a_b"))
         assert sorted(code for [code] in codes) == [ErrorCode.NONE, ErrorCode.INVALID_TOPIC_EXCEPTION]
 
 
 @on_loop
-async def test_neighbours_of_a_name_that_was_lost_are_made_all_the_same() -> None:
+async def test_other_topics_of_a_request_that_lost_a_name_are_created() -> None:
     async with writers(MemoryStore(), 2) as [one, two]:
         first, second = await asyncio.gather(create(one, "a", "b"), create(two, "c", "b"))
         assert first == [ErrorCode.NONE, ErrorCode.NONE]
@@ -94,7 +94,7 @@ async def test_neighbours_of_a_name_that_was_lost_are_made_all_the_same() -> Non
 
 
 @on_loop
-async def test_a_topic_deleted_and_made_by_two_writers_is_never_in_between() -> None:
+async def test_a_topic_deleted_and_recreated_by_two_writers_is_always_consistent() -> None:
     async with writers(MemoryStore(), 2) as [one, two]:
         await create(one, "a", seed=1)
         await two.wait_for_revision(one.image.revision)
@@ -107,7 +107,7 @@ async def test_a_topic_deleted_and_made_by_two_writers_is_never_in_between() -> 
 
 
 @on_loop
-async def test_producer_ids_are_never_given_twice() -> None:
+async def test_producer_ids_are_unique() -> None:
     async with writers(MemoryStore(), 3) as several:
         blocks = await asyncio.gather(
             *(writer.write(lambda image: decide_allocate_block(image.producer_ids)) for writer in several * 4)
@@ -117,7 +117,7 @@ async def test_producer_ids_are_never_given_twice() -> None:
 
 
 @on_loop
-async def test_a_conflict_is_decided_again_on_the_image_that_caused_it() -> None:
+async def test_a_conflicting_decision_is_repeated_on_the_new_image() -> None:
     seen: list[int] = []
 
     def decide(image: MetadataImage) -> Decision[range]:
@@ -139,7 +139,7 @@ async def test_a_conflict_is_decided_again_on_the_image_that_caused_it() -> None
 
 
 @on_loop
-async def test_a_write_that_takes_too_long_is_answered_so_and_done_later() -> None:
+async def test_a_slow_write_times_out_and_still_completes() -> None:
     store = MemoryStore()
     async with writers(store) as [writer]:
         store.hold()
@@ -149,14 +149,14 @@ async def test_a_write_that_takes_too_long_is_answered_so_and_done_later() -> No
         assert "1 ms" in caught.value.message
         assert "late" not in writer.image.topics
         assert writer.statistics()["writes_with_timeout_count"] == 1
-        store.let_go()
+        store.release()
         await writer.write(creating("behind"), timeout_ms=1000)
         assert {"late", "behind"} <= writer.image.topics.keys()
         assert writer.statistics()["writes_with_timeout_count"] == 0
 
 
 @pytest.mark.parametrize("timeout_ms", [0, -1])
-def test_a_write_that_has_no_time_is_not_begun(timeout_ms: int) -> None:
+def test_a_write_with_timeout_0_is_not_started(timeout_ms: int) -> None:
     @on_loop
     async def scenario() -> None:
         store = MemoryStore()
@@ -171,7 +171,7 @@ def test_a_write_that_has_no_time_is_not_begun(timeout_ms: int) -> None:
 
 
 @on_loop
-async def test_what_a_decision_raises_in_time_is_raised() -> None:
+async def test_an_error_of_a_decision_is_raised() -> None:
     def decide(image: MetadataImage) -> Decision[None]:
         raise KafkaError(ErrorCode.POLICY_VIOLATION, "not that")
 
@@ -181,7 +181,7 @@ async def test_what_a_decision_raises_in_time_is_raised() -> None:
 
 
 @on_loop
-async def test_a_write_that_has_outlived_its_timeout_ends_with_the_writer() -> None:
+async def test_a_write_beyond_its_timeout_ends_with_the_writer() -> None:
     store = MemoryStore()
     async with writers(store) as [writer]:
         store.hold()
@@ -192,7 +192,7 @@ async def test_a_write_that_has_outlived_its_timeout_ends_with_the_writer() -> N
 
 
 @on_loop
-async def test_a_decision_without_changes_is_answered_without_a_commit() -> None:
+async def test_a_decision_without_changes_returns_without_a_commit() -> None:
     store = MemoryStore()
     async with writers(store) as [writer]:
         revision = store.revision
@@ -201,7 +201,7 @@ async def test_a_decision_without_changes_is_answered_without_a_commit() -> None
 
 
 @on_loop
-async def test_what_a_decision_raises_reaches_the_caller_and_nothing_is_written() -> None:
+async def test_an_error_of_a_decision_reaches_the_caller_and_nothing_is_written() -> None:
     def decide(image: MetadataImage) -> Decision[None]:
         raise LookupError("nothing fits")
 
@@ -215,7 +215,7 @@ async def test_what_a_decision_raises_reaches_the_caller_and_nothing_is_written(
 
 
 @on_loop
-async def test_a_cancelled_writer_still_gets_its_commit_replayed() -> None:
+async def test_the_commit_of_a_cancelled_write_is_still_replayed() -> None:
     store = MemoryStore(latency_turns=3)
     async with writers(store) as [writer]:
         writing = asyncio.create_task(create(writer, "a"))
@@ -234,11 +234,13 @@ async def test_listeners_see_every_change_in_order_before_the_write_returns() ->
     told: list[tuple[str, int, int, list[str]]] = []
 
     def listener(name: str) -> Listener:
-        async def tell(before: MetadataImage, after: MetadataImage, changes: tuple[StoreChange, ...]) -> None:
+        async def record_change(
+            before: MetadataImage, after: MetadataImage, changes: tuple[StoreChange, ...]
+        ) -> None:
             await turns(3)
             told.append((name, before.revision, after.revision, [change.key for change in changes]))
 
-        return tell
+        return record_change
 
     async with writers(MemoryStore()) as [writer]:
         writer.listen(listener("first"))
@@ -256,7 +258,7 @@ async def test_listeners_see_every_change_in_order_before_the_write_returns() ->
 
 
 @on_loop
-async def test_a_listener_finds_the_writers_image_to_be_the_new_one() -> None:
+async def test_a_listener_sees_the_new_image() -> None:
     found: list[bool] = []
 
     async def listener(before: MetadataImage, after: MetadataImage, changes: tuple[StoreChange, ...]) -> None:
@@ -269,7 +271,7 @@ async def test_a_listener_finds_the_writers_image_to_be_the_new_one() -> None:
 
 
 @on_loop
-async def test_a_writer_starts_from_what_the_store_holds() -> None:
+async def test_a_writer_starts_from_the_stores_state() -> None:
     store = MemoryStore()
     async with writers(store) as [writer]:
         await create(writer, "a")
@@ -279,7 +281,7 @@ async def test_a_writer_starts_from_what_the_store_holds() -> None:
 
 
 @on_loop
-async def test_commits_of_other_writers_are_followed() -> None:
+async def test_commits_of_other_writers_are_replayed() -> None:
     async with writers(MemoryStore(), 2) as [one, two]:
         await create(one, "a")
         await two.wait_for_revision(one.image.revision)
@@ -287,7 +289,7 @@ async def test_commits_of_other_writers_are_followed() -> None:
 
 
 @on_loop
-async def test_those_who_wait_for_a_later_revision_go_on_waiting() -> None:
+async def test_waiters_for_a_later_revision_keep_waiting() -> None:
     async with writers(MemoryStore()) as [writer]:
         far = asyncio.create_task(writer.wait_for_revision(3))
         await create(writer, "a")
@@ -299,7 +301,7 @@ async def test_those_who_wait_for_a_later_revision_go_on_waiting() -> None:
 
 
 @on_loop
-async def test_a_stopped_writer_keeps_its_image_and_follows_no_more() -> None:
+async def test_a_stopped_writer_keeps_its_image_and_replays_nothing() -> None:
     store = MemoryStore()
     async with writers(store, 2) as [one, two]:
         await two.stop()
@@ -323,7 +325,7 @@ async def test_a_failing_store_fails_the_write() -> None:
 
 
 @on_loop
-async def test_a_full_disk_is_told_to_who_wants_to_change_something_and_is_none_later() -> None:
+async def test_a_full_disk_fails_writes_until_there_is_space() -> None:
     class Full(MemoryStore):
         is_full = True
 
@@ -343,7 +345,7 @@ async def test_a_full_disk_is_told_to_who_wants_to_change_something_and_is_none_
     await writer.stop()
 
 
-def test_a_conflict_says_where_the_store_is() -> None:
+def test_a_conflict_error_names_the_store() -> None:
     assert Conflict(7).revision == 7
     assert "revision 7" in str(Conflict(7))
 
@@ -354,7 +356,7 @@ STEPS = st.lists(st.tuples(st.integers(0, 2), st.booleans(), NAMES, st.integers(
 
 @settings(max_examples=40)
 @given(steps=STEPS, latency_turns=st.integers(0, 4))
-def test_any_interleaving_of_writers_is_as_if_they_had_come_one_after_another(
+def test_any_interleaving_of_writers_is_equivalent_to_a_sequence(
     steps: list[tuple[int, bool, str, int]], latency_turns: int
 ) -> None:
     @on_loop
@@ -386,7 +388,7 @@ def test_any_interleaving_of_writers_is_as_if_they_had_come_one_after_another(
 
 
 @on_loop
-async def test_when_a_listener_fails_everyone_who_waits_hears_of_it_and_nobody_hangs() -> None:
+async def test_when_a_listener_fails_every_waiter_gets_the_error() -> None:
     async def listener(before: MetadataImage, after: MetadataImage, changes: tuple[StoreChange, ...]) -> None:
         raise LookupError("a fault of ours")
 

@@ -15,7 +15,7 @@ from support.loop import in_virtual_time, on_loop, turns
 
 @pytest.fixture(autouse=True)
 def log_lines(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, dict[str, object]]]:
-    """The log of the module, kept."""
+    """Collect the module's log."""
     lines: list[tuple[str, dict[str, object]]] = []
 
     class Log:
@@ -30,7 +30,7 @@ def log_lines(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, dict[str, obje
 
 
 @on_loop
-async def test_requests_that_need_no_waiting_are_answered_in_the_turn_in_which_they_come() -> None:
+async def test_requests_that_need_no_wait_are_answered_in_the_same_turn() -> None:
     client = Client()
     client.send("now:a", "once:b", "now:c")
     assert client.received == ["a", "b", "c"]
@@ -38,7 +38,7 @@ async def test_requests_that_need_no_waiting_are_answered_in_the_turn_in_which_t
 
 
 @on_loop
-async def test_requests_with_a_fast_path_are_answered_in_their_order() -> None:
+async def test_requests_with_a_fast_path_are_answered_in_order() -> None:
     client = Client()
     client.send("once:a", "once:b", "now:c", "once:d", "wait:e", "once:f", "now:g")
     assert client.received == ["a", "b", "c", "d"]
@@ -59,7 +59,7 @@ async def test_requests_beyond_a_turn_are_answered_in_later_turns() -> None:
 
 
 @on_loop
-async def test_a_client_that_asks_for_much_is_not_read_until_it_is_answered() -> None:
+async def test_a_client_with_many_requests_is_not_read_until_they_are_answered() -> None:
     client = Client()
     client.dispatcher.ms_per_request = 5
     client.send(*(f"once:{n}" for n in range(QUEUED_COUNT_MAX + 1)))
@@ -70,7 +70,7 @@ async def test_a_client_that_asks_for_much_is_not_read_until_it_is_answered() ->
 
 
 @on_loop
-async def test_answers_come_in_the_order_of_the_requests_though_the_first_one_waits() -> None:
+async def test_responses_are_in_request_order_although_the_first_one_waits() -> None:
     client = Client()
     client.send("wait:a", "now:b", "once:c")
     client.send("now:d")
@@ -81,7 +81,7 @@ async def test_answers_come_in_the_order_of_the_requests_though_the_first_one_wa
 
 
 @on_loop
-async def test_several_that_wait_follow_one_another() -> None:
+async def test_several_waiting_requests_are_answered_in_order() -> None:
     client = Client()
     client.send("now:0", "wait:a", "now:b", "wait:c", "now:d")
     assert client.received == ["0"]
@@ -100,7 +100,7 @@ async def test_a_request_that_waits_several_times_is_answered_once() -> None:
 
 
 @on_loop
-async def test_what_was_queued_is_kept_though_its_buffer_is_used_again() -> None:
+async def test_queued_requests_survive_the_reuse_of_their_buffer() -> None:
     client = Client()
     client.send("wait:a", "now:kept")
     client.send("now:" + "x" * 1000)
@@ -109,7 +109,7 @@ async def test_what_was_queued_is_kept_though_its_buffer_is_used_again() -> None
 
 
 @on_loop
-async def test_a_request_without_an_answer_is_passed_over() -> None:
+async def test_a_request_without_a_response_is_skipped() -> None:
     client = Client()
     client.send("none:a", "now:b", "none:c")
     assert client.received == ["b"]
@@ -117,7 +117,7 @@ async def test_a_request_without_an_answer_is_passed_over() -> None:
 
 
 @on_loop
-async def test_a_request_cut_anywhere_is_answered_when_it_is_whole() -> None:
+async def test_a_fragmented_request_is_answered_when_it_is_complete() -> None:
     client = Client()
     data = struct.pack(">i", 5) + b"now:a" + struct.pack(">i", 6) + b"once:b"
     for at in range(len(data)):
@@ -129,7 +129,7 @@ async def test_a_request_cut_anywhere_is_answered_when_it_is_whole() -> None:
 
 
 @on_loop
-async def test_reading_stops_when_too_many_requests_queue_up_and_goes_on_when_they_are_answered() -> None:
+async def test_reading_pauses_when_too_many_requests_are_queued_and_resumes() -> None:
     client = Client()
     client.send("wait:first", *(f"now:{n}" for n in range(QUEUED_COUNT_MAX - 1)))
     assert client.transport.reading
@@ -141,7 +141,7 @@ async def test_reading_stops_when_too_many_requests_queue_up_and_goes_on_when_th
 
 
 @on_loop
-async def test_reading_stops_when_too_many_bytes_queue_up() -> None:
+async def test_reading_pauses_when_too_many_bytes_are_queued() -> None:
     client = Client()
     client.send("wait:first", "now:" + "x" * QUEUED_BYTES_MAX)
     assert not client.transport.reading
@@ -151,7 +151,7 @@ async def test_reading_stops_when_too_many_bytes_queue_up() -> None:
 
 
 @on_loop
-async def test_reading_stays_stopped_while_one_in_the_queue_waits() -> None:
+async def test_reading_stays_paused_while_a_queued_request_waits() -> None:
     client = Client()
     client.send("wait:a", "wait:b", *(f"now:{n}" for n in range(QUEUED_COUNT_MAX)))
     assert not client.transport.reading
@@ -162,7 +162,7 @@ async def test_reading_stays_stopped_while_one_in_the_queue_waits() -> None:
 
 
 @on_loop
-async def test_a_client_that_does_not_read_is_not_answered_until_it_does() -> None:
+async def test_a_client_that_does_not_read_gets_no_responses_until_it_does() -> None:
     client = Client()
     client.connection.pause_writing()
     client.send("now:a", "once:b")
@@ -173,7 +173,7 @@ async def test_a_client_that_does_not_read_is_not_answered_until_it_does() -> No
 
 
 @on_loop
-async def test_a_client_that_only_writes_is_left_unread_in_the_end() -> None:
+async def test_a_client_that_only_writes_is_eventually_not_read() -> None:
     client = Client()
     client.connection.pause_writing()
     client.send(*(f"now:{n}" for n in range(QUEUED_COUNT_MAX)))
@@ -195,7 +195,7 @@ async def test_responses_are_written_when_the_client_reads_again() -> None:
 
 
 @on_loop
-async def test_many_large_answers_asked_for_at_once_are_not_held_back_together() -> None:
+async def test_many_large_responses_are_not_held_back_together() -> None:
     client = Client(reads_slowly=True)
     client.send(*[f"large:{TURN_BYTES_MAX}"] * 20)
     assert len(client.dispatcher.started) == 1
@@ -205,7 +205,7 @@ async def test_many_large_answers_asked_for_at_once_are_not_held_back_together()
 
 
 @on_loop
-async def test_a_very_large_answer_goes_out_as_fast_as_its_client_reads() -> None:
+async def test_a_very_large_response_is_written_as_fast_as_its_client_reads() -> None:
     client = Client(reads_slowly=True)
     client.send("parts:5", "now:b")
     for expected in (2, 4):
@@ -216,7 +216,7 @@ async def test_a_very_large_answer_goes_out_as_fast_as_its_client_reads() -> Non
 
 
 @on_loop
-async def test_a_very_large_answer_goes_out_whole_before_its_connection_is_closed() -> None:
+async def test_a_very_large_response_is_completed_before_its_connection_closes() -> None:
     client = Client(reads_slowly=True)
     client.send("parts:5")
     client.connection.close("the broker stops")
@@ -228,7 +228,7 @@ async def test_a_very_large_answer_goes_out_whole_before_its_connection_is_close
 @pytest.mark.parametrize(
     ("size_bytes", "how"), [(COPIED_BYTES_MAX - 1, "write"), (COPIED_BYTES_MAX, "writelines")]
 )
-def test_small_answers_are_joined_and_large_ones_go_out_uncopied(size_bytes: int, how: str) -> None:
+def test_small_responses_are_joined_and_large_ones_not_copied(size_bytes: int, how: str) -> None:
     @on_loop
     async def scenario() -> None:
         client = Client()
@@ -243,7 +243,7 @@ def test_small_answers_are_joined_and_large_ones_go_out_uncopied(size_bytes: int
 
 
 @pytest.mark.parametrize("size", [-1, FRAME_BYTES_MAX + 1, 2**31 - 1])
-def test_a_frame_that_cannot_be_closes_after_the_answers_before_it(
+def test_an_invalid_frame_closes_the_connection_after_earlier_responses(
     size: int, log_lines: list[tuple[str, dict[str, object]]]
 ) -> None:
     @on_loop
@@ -262,7 +262,7 @@ def test_a_frame_that_cannot_be_closes_after_the_answers_before_it(
 
 
 @pytest.mark.parametrize(("request_", "received"), [("bad:sorry;", ["a", "sorry"]), ("bad:", ["a"])])
-def test_a_refused_request_closes_after_its_answer_and_nothing_behind_it_is_handled(
+def test_a_rejected_request_closes_the_connection_after_its_response(
     request_: str, received: list[str]
 ) -> None:
     @on_loop
@@ -279,7 +279,7 @@ def test_a_refused_request_closes_after_its_answer_and_nothing_behind_it_is_hand
 
 
 @on_loop
-async def test_a_refused_request_in_the_queue_ends_the_queue() -> None:
+async def test_a_rejected_request_in_the_queue_ends_the_queue() -> None:
     client = Client()
     client.send("wait:a", "bad:no;", "now:b")
     await client.release("a")
@@ -288,13 +288,13 @@ async def test_a_refused_request_in_the_queue_ends_the_queue() -> None:
 
 
 @on_loop
-async def test_a_failed_request_that_wants_no_answer_or_can_have_none_closes() -> None:
+async def test_a_failed_request_without_a_possible_response_closes_the_connection() -> None:
     client = Client()
     client.send("now:a", "close:b", "now:c")
     assert client.received == ["a"]
     assert client.transport.closed
     assert client.dispatcher.started == ["a", "b"]
-    for end in (ZeroDivisionError(), asyncio.CancelledError()):  # not encoded; cancelled from inside
+    for end in (ZeroDivisionError(), asyncio.CancelledError()):  # cannot be encoded; cancelled from inside
         client = Client()
         client.send("wait:a")
         client.dispatcher.waiting["a"].set_exception(end)
@@ -303,7 +303,7 @@ async def test_a_failed_request_that_wants_no_answer_or_can_have_none_closes() -
 
 
 @on_loop
-async def test_a_client_that_goes_cancels_what_waits_and_forgets_the_rest() -> None:
+async def test_a_disconnect_cancels_waiting_and_queued_requests() -> None:
     client = Client()
     client.send("wait:a", "now:b")
     await turns(2)
@@ -316,7 +316,7 @@ async def test_a_client_that_goes_cancels_what_waits_and_forgets_the_rest() -> N
 
 
 @on_loop
-async def test_an_answer_that_comes_after_the_end_is_dropped() -> None:
+async def test_a_response_after_the_end_is_dropped() -> None:
     client = Client()
     client.send("wait:a", "now:b")
     client.connection.close("enough")
@@ -326,7 +326,7 @@ async def test_an_answer_that_comes_after_the_end_is_dropped() -> None:
 
 
 @on_loop
-async def test_closing_twice_is_closing_once(log_lines: list[tuple[str, dict[str, object]]]) -> None:
+async def test_closing_is_idempotent(log_lines: list[tuple[str, dict[str, object]]]) -> None:
     client = Client()
     client.connection.close("first")
     client.connection.close("second")
@@ -334,7 +334,7 @@ async def test_closing_twice_is_closing_once(log_lines: list[tuple[str, dict[str
 
 
 @on_loop
-async def test_an_aborted_connection_writes_nothing_more() -> None:
+async def test_an_aborted_connection_writes_nothing() -> None:
     client = Client()
     client.connection.abort()
     client.send("now:a")
@@ -343,7 +343,7 @@ async def test_an_aborted_connection_writes_nothing_more() -> None:
 
 
 @on_loop
-async def test_nothing_is_written_to_a_transport_that_is_closing() -> None:
+async def test_nothing_is_written_to_a_closing_transport() -> None:
     client = Client()
     client.transport.closed = True
     client.send("now:a")
@@ -354,7 +354,7 @@ async def test_nothing_is_written_to_a_transport_that_is_closing() -> None:
 
 
 @on_loop
-async def test_a_connection_too_many_is_closed_and_nothing_of_it_handled() -> None:
+async def test_a_connection_beyond_the_limit_is_closed_without_being_handled() -> None:
     client = Client(limits=ConnectionLimits(0))
     assert client.transport.closed
     client.send("now:a")
@@ -364,7 +364,7 @@ async def test_a_connection_too_many_is_closed_and_nothing_of_it_handled() -> No
 
 
 @on_loop
-async def test_an_idle_connection_is_closed_and_one_with_a_request_under_way_is_not() -> None:
+async def test_an_idle_connection_is_closed_and_one_with_a_pending_request_is_not() -> None:
     idle, busy = Client(), Client()
     busy.send("wait:a")
     await turns(2)
@@ -379,7 +379,7 @@ async def test_an_idle_connection_is_closed_and_one_with_a_request_under_way_is_
 
 @pytest.mark.parametrize("first", ["throttle:a", "wait:a"])
 @in_virtual_time
-async def test_a_connection_that_is_not_read_is_idle_in_the_end_for_nobody_learns_that_its_client_is_gone(
+async def test_a_paused_connection_is_eventually_idle_because_a_disconnect_is_not_noticed(
     first: str,
 ) -> None:
     client = Client()
@@ -395,7 +395,7 @@ async def test_a_connection_that_is_not_read_is_idle_in_the_end_for_nobody_learn
 
 
 @on_loop
-async def test_bytes_that_come_keep_a_connection_alive() -> None:
+async def test_received_bytes_keep_a_connection_alive() -> None:
     client = Client()
     client.clock.advance(900)
     client.send_bytes(b"\0")
@@ -405,7 +405,7 @@ async def test_bytes_that_come_keep_a_connection_alive() -> None:
 
 
 @on_loop
-async def test_statistics_say_who_is_there_and_what_is_under_way() -> None:
+async def test_statistics_have_the_client_and_pending_requests() -> None:
     client = Client()
     client.send("once:a", "wait:b", "now:c")
     assert client.connection.statistics() == {
@@ -424,7 +424,7 @@ async def test_statistics_say_who_is_there_and_what_is_under_way() -> None:
 
 
 @on_loop
-async def test_a_peer_without_a_name_is_served_all_the_same() -> None:
+async def test_a_peer_without_an_address_is_served() -> None:
     client = Client()
     client.transport = Transport()
     client.transport._extra.clear()

@@ -1,4 +1,4 @@
-"""Runs tests/scenarios/connection: stories of one connection, in virtual time."""
+"""Run tests/scenarios/connection in virtual time."""
 
 import asyncio
 from pathlib import Path
@@ -12,7 +12,7 @@ from support.scenarios import files_of, replay, words_of
 
 
 class Connection:
-    """Commands on one connection; each returns the phase, and what was received since the previous command."""
+    """Commands on one connection; each returns the phase and the bytes received since the previous command."""
 
     def __init__(self) -> None:
         self._client = Client()
@@ -24,7 +24,7 @@ class Connection:
         return self._describe()
 
     async def connect(self, words: list[str]) -> None:
-        """connect [DELAY_MS]: after which the connection is closed, because of its rate"""
+        """connect [DELAY_MS]: after the delay the connection is closed because of its rate"""
         self._client = Client(delay_ms=int(words[0]) if words else 0)
         self._received_count = 0
 
@@ -34,7 +34,7 @@ class Connection:
         await turns(1)
 
     async def release(self, words: list[str]) -> None:
-        """release TEXT: what the request waits for"""
+        """release TEXT: completes the request's wait"""
         await self._client.release(words[0])
 
     async def wait(self, words: list[str]) -> None:
@@ -73,7 +73,7 @@ class Connection:
 
 
 @pytest.mark.parametrize("path", files_of("connection"), ids=lambda path: path.stem)
-def test_a_scenario_goes_as_its_file_says(path: Path) -> None:
+def test_a_scenario_has_the_recorded_output(path: Path) -> None:
     @in_virtual_time
     async def run() -> None:
         await replay(path, Connection().run)
@@ -81,7 +81,7 @@ def test_a_scenario_goes_as_its_file_says(path: Path) -> None:
     run()
 
 
-def test_every_phase_has_its_transitions() -> None:
+def test_every_phase_has_transitions() -> None:
     assert set(TRANSITIONS) == set(ConnectionPhase)
     assert all(
         ConnectionPhase.CLOSED in to
@@ -90,7 +90,7 @@ def test_every_phase_has_its_transitions() -> None:
     )
 
 
-def test_a_change_that_the_table_does_not_have_is_refused() -> None:
+def test_a_transition_that_is_not_in_the_table_is_rejected() -> None:
     state = ConnectionState()
     state.change(ConnectionPhase.CLOSING)
     with pytest.raises(AssertionError):

@@ -9,7 +9,7 @@ from support.loop import on_loop, turns
 
 
 class Client:
-    """A connection as its owner sees it."""
+    """A fake connection."""
 
     def __init__(
         self, active_ms: int = 0, listener: str = "A", *, is_busy: bool = False, host: str = "one"
@@ -35,7 +35,7 @@ def connections(now_ms: int = 10_000, **options: Any) -> Connections:
     return Connections(ManualClock(now_ms), **options)
 
 
-def test_connections_are_taken_in_up_to_the_limit_and_counted() -> None:
+def test_connections_are_accepted_up_to_the_limit_and_counted() -> None:
     owner = connections()
     one, two, three = Client(), Client(), Client()
     assert [owner.add(each) for each in (one, two, three)] == [None, None, "more than 2 connections"]
@@ -47,7 +47,7 @@ def test_connections_are_taken_in_up_to_the_limit_and_counted() -> None:
     assert len(owner) == 2
 
 
-def test_an_address_may_hold_so_many_and_some_have_a_bound_of_their_own() -> None:
+def test_an_address_has_a_limit_and_some_have_their_own() -> None:
     owner = connections(limits=ConnectionLimits(address_count_max=1, overrides={"two": 2}))
     first, second = Client(), Client()
     assert [owner.add(first), owner.add(second)] == [None, "more than 1 connections from one"]
@@ -58,7 +58,7 @@ def test_an_address_may_hold_so_many_and_some_have_a_bound_of_their_own() -> Non
     assert owner.add(Client()) is None
 
 
-def test_a_listener_may_have_a_bound_of_its_own() -> None:
+def test_a_listener_may_have_its_own_limit() -> None:
     owner = connections(limits=ConnectionLimits(listeners={"A": 1}))
     assert owner.add(Client()) is None
     assert owner.add(Client()) == "more than 1 connections on listener A"
@@ -69,7 +69,7 @@ def test_a_listener_may_have_a_bound_of_its_own() -> None:
     ("active_ms", "is_busy", "closes"),
     [(8_999, False, True), (9_000, False, False), (10_000, False, False), (0, True, False)],
 )
-def test_what_was_silent_for_too_long_and_waits_for_nothing_is_closed(
+def test_idle_connections_without_pending_requests_are_closed(
     active_ms: int, is_busy: bool, closes: bool
 ) -> None:
     owner, client = connections(), Client(active_ms, is_busy=is_busy)
@@ -79,14 +79,14 @@ def test_what_was_silent_for_too_long_and_waits_for_nothing_is_closed(
 
 
 @pytest.mark.parametrize(("active_ms", "aborts"), [(7_999, True), (8_000, False)])
-def test_who_was_closed_and_does_not_read_its_last_answer_is_aborted(active_ms: int, aborts: bool) -> None:
+def test_a_closed_connection_that_is_not_read_is_aborted(active_ms: int, aborts: bool) -> None:
     owner, client = connections(), Client(active_ms)
     owner.add(client)
     owner.close_idle()
     assert client.aborted is aborts
 
 
-def test_without_a_limit_nobody_is_idle() -> None:
+def test_without_a_limit_no_connection_is_idle() -> None:
     owner, client = connections(idle_ms_max=-1), Client(0)
     owner.add(client)
     owner.close_idle()
@@ -100,7 +100,7 @@ def test_connections_are_counted_by_listener() -> None:
     assert owner.by_listener() == {"A": 2, "B": 1}
 
 
-def test_everything_can_be_aborted() -> None:
+def test_all_connections_can_be_aborted() -> None:
     owner, clients = connections(), [Client() for _ in range(3)]
     for client in clients:
         owner.add(client)
@@ -132,7 +132,7 @@ def test_socket_buffers_are_sized_as_configured(sizes: dict[str, int], expected:
 
 
 @on_loop
-async def test_answers_of_a_turn_go_out_together_at_its_end() -> None:
+async def test_responses_of_a_turn_are_written_together_at_its_end() -> None:
     one, two, owner = Client(), Client(), connections()
     owner.send_soon(one)
     owner.send_soon(two)

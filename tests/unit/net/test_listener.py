@@ -39,7 +39,7 @@ async def serving(node: RunningNode, listener: Listener) -> AsyncIterator[Networ
 
 
 async def exchange(opened: NetworkListener, data: bytes) -> bytes:
-    """Everything that comes back until the broker hangs up, or until one whole answer is there."""
+    """Return everything that is received until the broker closes or one complete response has arrived."""
     reader, writer = await asyncio.open_connection(*opened.address)
     writer.write(data)
     try:
@@ -54,7 +54,7 @@ async def exchange(opened: NetworkListener, data: bytes) -> bytes:
 @pytest.mark.parametrize(
     ("settings", "expected"), [({}, BACKLOG_COUNT), ({"socket.listen.backlog.size": "50"}, 50)]
 )
-def test_many_may_wait_to_be_accepted_unless_it_is_set(settings: dict[str, str], expected: int) -> None:
+def test_the_accept_backlog_is_large_by_default(settings: dict[str, str], expected: int) -> None:
     assert backlog(config_of(Path("/data"), **settings)) == expected
 
 
@@ -72,7 +72,7 @@ def test_a_request_is_answered_over_a_socket(tmp_path: Path, loop_factory: type)
 
 
 @on_loop
-async def test_a_frame_that_is_too_large_is_hung_up_on_and_others_are_served(tmp_path: Path) -> None:
+async def test_a_frame_that_is_too_large_closes_its_connection_and_others_are_served(tmp_path: Path) -> None:
     async with running_node(tmp_path) as node, serving(node, listener_at()) as opened:
         assert await exchange(opened, (1001).to_bytes(4, "big") + b"x" * 100) == b""
         frame = frame_of(MetadataRequest(topics=[]), 12)
@@ -80,7 +80,7 @@ async def test_a_frame_that_is_too_large_is_hung_up_on_and_others_are_served(tmp
 
 
 @on_loop
-async def test_nobody_is_served_before_the_broker_accepts(tmp_path: Path) -> None:
+async def test_no_connection_is_served_before_the_broker_accepts(tmp_path: Path) -> None:
     async with running_node(tmp_path) as node:
         opened = opened_by(node, listener_at())
         await opened.start()
@@ -90,7 +90,7 @@ async def test_nobody_is_served_before_the_broker_accepts(tmp_path: Path) -> Non
 
 
 @on_loop
-async def test_a_port_in_use_is_named_with_what_to_do(tmp_path: Path) -> None:
+async def test_a_port_in_use_is_an_error_with_a_hint(tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
         async with running_node(tmp_path) as node:
@@ -103,7 +103,7 @@ async def test_a_port_in_use_is_named_with_what_to_do(tmp_path: Path) -> None:
 
 
 @on_loop
-async def test_a_host_that_is_not_ours_is_named(tmp_path: Path) -> None:
+async def test_a_foreign_host_is_an_error_with_its_name(tmp_path: Path) -> None:
     async with running_node(tmp_path) as node:
         opened = opened_by(node, listener_at(host="192.0.2.1"))
         with pytest.raises(StartError, match=r"192\.0\.2\.1:0: .*--listen"):
@@ -111,7 +111,7 @@ async def test_a_host_that_is_not_ours_is_named(tmp_path: Path) -> None:
 
 
 @on_loop
-async def test_clients_are_told_the_port_as_bound(tmp_path: Path) -> None:
+async def test_clients_get_the_bound_port(tmp_path: Path) -> None:
     async with running_node(tmp_path) as node, serving(node, listener_at()) as opened:
         host, port = opened.address
         assert (host, port > 0) == ("127.0.0.1", True)
@@ -119,14 +119,14 @@ async def test_clients_are_told_the_port_as_bound(tmp_path: Path) -> None:
 
 
 @on_loop
-async def test_clients_are_told_what_is_advertised(tmp_path: Path) -> None:
+async def test_clients_get_the_advertised_address(tmp_path: Path) -> None:
     config = config_of(tmp_path, advertised_listeners="PLAINTEXT://broker.example:1234")
     async with running_node(tmp_path) as node, serving(node, config.listeners[0]) as opened:
         assert opened.advertised == ("broker.example", 1234)
 
 
 @on_loop
-async def test_a_stopped_listener_takes_nobody_in(tmp_path: Path) -> None:
+async def test_a_stopped_listener_accepts_no_connections(tmp_path: Path) -> None:
     async with running_node(tmp_path) as node:
         async with serving(node, listener_at()) as opened:
             address = opened.address

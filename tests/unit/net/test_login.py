@@ -10,7 +10,7 @@ RECEIVE_BYTES_MAX = 40
 
 
 class Login:
-    """An authenticator that goes by the frames: `in` logs in, `no` fails, `out` ends it, `bare` is a token."""
+    """A fake authenticator driven by frames: `in` logs in, `no` fails, `out` ends the session, `bare` is a token."""
 
     def __init__(self, *, for_good: bool = True) -> None:
         self.state = SaslState.BEGIN
@@ -48,7 +48,7 @@ class Login:
 
 
 class Sasl:
-    """A SaslServer whose failures need not be waited for."""
+    """A SaslServer without delays of failures."""
 
     receive_bytes_max = RECEIVE_BYTES_MAX
     failure_delay_ms = 0
@@ -61,7 +61,7 @@ class Sasl:
 
 
 @on_loop
-async def test_requests_are_answered_around_a_login_in_their_order() -> None:
+async def test_requests_around_a_login_are_answered_in_order() -> None:
     client = Client(sasl=Sasl())
     client.send("once:a", "once:b")
     client.send("now:in", "once:c", "once:d")
@@ -69,7 +69,7 @@ async def test_requests_are_answered_around_a_login_in_their_order() -> None:
 
 
 @on_loop
-async def test_who_has_logged_in_has_a_name_and_is_not_asked_about_again() -> None:
+async def test_an_authenticated_connection_has_a_principal_and_no_further_checks() -> None:
     client = Client(sasl=Sasl())
     assert client.connection.info.principal == "User:ANONYMOUS"
     client.send("now:in", "now:no")
@@ -79,7 +79,7 @@ async def test_who_has_logged_in_has_a_name_and_is_not_asked_about_again() -> No
 
 
 @on_loop
-async def test_a_session_that_may_end_is_asked_about_each_time() -> None:
+async def test_a_session_with_a_lifetime_is_checked_for_each_request() -> None:
     sasl = Sasl(Login(for_good=False))
     client = Client(sasl=sasl)
     client.send("now:in", "once:a")
@@ -90,7 +90,7 @@ async def test_a_session_that_may_end_is_asked_about_each_time() -> None:
 
 
 @on_loop
-async def test_a_failed_login_is_answered_late_and_nothing_is_heard_after_it() -> None:
+async def test_a_failed_login_is_answered_late_and_nothing_is_read_afterwards() -> None:
     client = Client(sasl=Sasl())
     client.send("now:a", "now:no", "now:b")
     assert client.received == ["a"]
@@ -103,7 +103,7 @@ async def test_a_failed_login_is_answered_late_and_nothing_is_heard_after_it() -
 
 
 @on_loop
-async def test_a_login_that_ends_without_an_answer_is_closed_at_once_or_late() -> None:
+async def test_a_login_that_ends_without_a_response_is_closed_immediately_or_late() -> None:
     client = Client(sasl=Sasl())
     client.send("out")
     assert client.transport.closed
@@ -115,7 +115,7 @@ async def test_a_login_that_ends_without_an_answer_is_closed_at_once_or_late() -
 
 
 @on_loop
-async def test_a_client_that_leaves_before_its_failure_is_told_is_forgotten() -> None:
+async def test_a_client_that_disconnects_before_its_failure_is_sent_leaks_nothing() -> None:
     client = Client(sasl=Sasl())
     client.send("now:no")
     client.connection.connection_lost(None)
@@ -124,14 +124,14 @@ async def test_a_client_that_leaves_before_its_failure_is_told_is_forgotten() ->
 
 
 @on_loop
-async def test_bare_tokens_are_answered_in_frames_of_their_own() -> None:
+async def test_raw_tokens_are_answered_in_frames_of_their_own() -> None:
     client = Client(sasl=Sasl())
     client.send("bare")
     assert bytes(client.transport.out) == struct.pack(">i", 6) + b"token;"
 
 
 @on_loop
-async def test_a_malformed_request_before_the_login_gets_no_answer() -> None:
+async def test_a_malformed_request_before_the_login_gets_no_response() -> None:
     client = Client(sasl=Sasl())
     client.send("bad:text;")
     assert (client.transport.closed, client.received) == (True, [])

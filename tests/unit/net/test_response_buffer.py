@@ -9,7 +9,7 @@ def chunks(responses: ResponseBuffer) -> list[list[int]]:
     return sizes
 
 
-def test_responses_are_written_when_their_turn_has_ended() -> None:
+def test_responses_are_written_at_the_end_of_their_turn() -> None:
     responses = ResponseBuffer()
     responses.add([b"a", b"b"])
     assert responses.turn_bytes == 2

@@ -5,7 +5,7 @@ from support.loop import in_virtual_time
 
 
 @in_virtual_time
-async def test_a_throttled_client_gets_its_answer_at_once_and_is_not_heard_for_a_while() -> None:
+async def test_a_throttled_client_gets_its_response_immediately_and_is_muted() -> None:
     client = Client()
     client.send("throttle:a", "now:b", "once:c")
     assert client.received == ["a"]
@@ -16,7 +16,7 @@ async def test_a_throttled_client_gets_its_answer_at_once_and_is_not_heard_for_a
 
 
 @in_virtual_time
-async def test_a_client_that_is_throttled_again_waits_again() -> None:
+async def test_a_client_that_is_throttled_again_is_muted_again() -> None:
     client = Client()
     client.send("throttle:a", "throttle:b", "now:c")
     await asyncio.sleep(THROTTLE_MS / 1000 + 0.001)
@@ -27,7 +27,7 @@ async def test_a_client_that_is_throttled_again_waits_again() -> None:
 
 
 @in_virtual_time
-async def test_a_throttled_client_that_goes_leaves_nothing_behind() -> None:
+async def test_a_throttled_client_that_disconnects_leaks_nothing() -> None:
     client = Client()
     client.send("throttle:a", "now:b")
     client.connection.connection_lost(None)
@@ -36,7 +36,7 @@ async def test_a_throttled_client_that_goes_leaves_nothing_behind() -> None:
 
 
 @in_virtual_time
-async def test_a_connection_that_comes_too_soon_is_not_heard_and_closed_after_its_wait() -> None:
+async def test_a_connection_above_the_rate_is_not_read_and_closed_after_its_delay() -> None:
     client = Client(delay_ms=50)
     client.send("now:a")
     assert client.received == []

@@ -8,6 +8,6 @@ from support.policies import NAMING, PolicyModule, policy_module
 
 @pytest.fixture
 def naming(tmp_path: Path) -> Iterator[PolicyModule]:
-    """A module whose class `Naming` wants topics to begin with "team."."""
+    """Write a module whose class `Naming` requires topic names to start with "team."."""
     with policy_module(tmp_path, NAMING) as module:
         yield module

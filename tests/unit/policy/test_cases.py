@@ -10,7 +10,7 @@ from support.policies import HEAD, policy_module
 
 EXAMPLES = Path(__file__).resolve().parents[3] / "examples" / "policies"
 
-#: Refuses everything in words that tell what it was asked.
+#: Rejects everything with a message that contains its arguments.
 ECHO = (
     HEAD
     + """
@@ -42,7 +42,7 @@ async def outcomes(settings: PolicySettings, cases: list[Case]) -> list[CaseResu
 
 
 @on_loop
-async def test_the_example_s_cases_come_out_as_they_say() -> None:
+async def test_the_examples_cases_have_their_expected_results() -> None:
     cases = read_cases(EXAMPLES / "cases.yaml", Counts())
     found = await outcomes(PolicySettings(file=EXAMPLES / "policies.yaml"), cases)
     assert [
@@ -64,7 +64,7 @@ async def test_the_example_s_cases_come_out_as_they_say() -> None:
         ("{topic: t, configs: {retention.ms: 05, a: true}}", "3 2 None {'retention.ms': '05', 'a': 'true'}"),
     ],
 )
-def test_a_class_is_told_of_a_new_topic_as_a_broker_would(tmp_path: Path, change: str, told: str) -> None:
+def test_a_class_receives_a_new_topic_as_in_a_broker(tmp_path: Path, change: str, told: str) -> None:
     @on_loop
     async def scenario() -> None:
         with policy_module(tmp_path, ECHO) as module:
@@ -85,7 +85,7 @@ def test_a_class_is_told_of_a_new_topic_as_a_broker_would(tmp_path: Path, change
         ("client_metrics: m", "CLIENT_METRICS m"),
     ],
 )
-def test_a_class_is_told_of_altered_configs_as_a_broker_would(tmp_path: Path, bearer: str, told: str) -> None:
+def test_a_class_receives_altered_configs_as_in_a_broker(tmp_path: Path, bearer: str, told: str) -> None:
     @on_loop
     async def scenario() -> None:
         with policy_module(tmp_path, ECHO) as module:
@@ -99,7 +99,7 @@ def test_a_class_is_told_of_altered_configs_as_a_broker_would(tmp_path: Path, be
     scenario()
 
 
-def test_a_policy_that_fails_is_never_as_expected(tmp_path: Path) -> None:
+def test_a_policy_that_fails_is_never_the_expected_result(tmp_path: Path) -> None:
     @on_loop
     async def scenario() -> None:
         with policy_module(tmp_path, ECHO) as module:
@@ -111,7 +111,7 @@ def test_a_policy_that_fails_is_never_as_expected(tmp_path: Path) -> None:
     scenario()
 
 
-def test_a_refusal_for_another_reason_is_not_as_expected() -> None:
+def test_a_violation_for_another_reason_is_not_the_expected_result() -> None:
     case = Case(1, "", lambda policies: policies.close(), CaseStatus.REFUSED, "too many")
     assert CaseResult(CaseStatus.REFUSED, "there are too many").is_as_expected(case)
     assert not CaseResult(CaseStatus.REFUSED, "bad name").is_as_expected(case)
@@ -146,7 +146,7 @@ def test_a_refusal_for_another_reason_is_not_as_expected() -> None:
         ),
     ],
 )
-def test_an_error_in_a_file_of_cases_names_line_key_value_and_what_is_right(
+def test_an_error_in_a_case_file_has_line_key_value_and_valid_values(
     tmp_path: Path, text: str, expected_reason: str
 ) -> None:
     with pytest.raises(YamlError) as caught:

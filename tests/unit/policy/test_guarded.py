@@ -49,7 +49,7 @@ async def error_of(policy: GuardedPolicy, topic: str) -> KafkaError:
 
 
 @on_loop
-async def test_an_instance_is_configured_asked_and_closed(tmp_path: Path) -> None:
+async def test_an_instance_is_configured_called_and_closed(tmp_path: Path) -> None:
     with policy_module(tmp_path, HEAD) as module:
         policy = await guarded(module, "Logged")
         await policy.validate(new_topic("t"), "topic 't'")
@@ -61,7 +61,7 @@ async def test_an_instance_is_configured_asked_and_closed(tmp_path: Path) -> Non
         ]
 
 
-def test_a_refusal_is_a_policy_violation_with_the_policy_s_own_words(naming: PolicyModule) -> None:
+def test_a_violation_has_the_policys_message(naming: PolicyModule) -> None:
     @on_loop
     async def scenario() -> None:
         policy = await guarded(naming, "Naming")
@@ -75,7 +75,7 @@ def test_a_refusal_is_a_policy_violation_with_the_policy_s_own_words(naming: Pol
     scenario()
 
 
-def test_a_refusal_without_words_has_a_message_all_the_same(tmp_path: Path) -> None:
+def test_a_violation_without_message_gets_a_default_message(tmp_path: Path) -> None:
     @on_loop
     async def scenario() -> None:
         with policy_module(tmp_path, BAD) as module:
@@ -90,7 +90,7 @@ def test_a_refusal_without_words_has_a_message_all_the_same(tmp_path: Path) -> N
 @pytest.mark.parametrize(
     ("topic", "kind"), [("topic", "ValueError"), ("exit", "SystemExit"), ("stop", "StopIteration")]
 )
-def test_a_policy_that_fails_lets_nothing_pass_and_its_reason_is_for_the_log_alone(
+def test_a_policy_that_fails_rejects_everything_and_its_reason_is_only_logged(
     tmp_path: Path, caplog: pytest.LogCaptureFixture, topic: str, kind: str
 ) -> None:
     @on_loop
@@ -107,7 +107,7 @@ def test_a_policy_that_fails_lets_nothing_pass_and_its_reason_is_for_the_log_alo
     assert "Raises: ValueError: cannot close" in caplog.text
 
 
-def test_a_policy_that_is_too_slow_lets_nothing_pass_and_works_on_for_others(tmp_path: Path) -> None:
+def test_a_policy_that_is_too_slow_rejects_the_change_and_works_for_others(tmp_path: Path) -> None:
     @on_loop
     async def scenario() -> None:
         with policy_module(tmp_path, BAD) as module:

@@ -6,7 +6,7 @@ from barnabas.policy import CreateTopicPolicy
 from support.policies import altered_topic, new_topic
 
 
-def test_a_policy_can_read_a_request_and_not_change_it() -> None:
+def test_a_request_is_read_only_for_policies() -> None:
     request = new_topic("t", 3, 1, {"retention.ms": "1"})
     assert (request.topic, request.num_partitions, request.replication_factor) == ("t", 3, 1)
     assert request.replicas_assignments is None
@@ -16,10 +16,10 @@ def test_a_policy_can_read_a_request_and_not_change_it() -> None:
         request.topic = "u"  # type: ignore[misc]
 
 
-def test_replicas_by_hand_come_without_counts() -> None:
+def test_manual_assignments_have_no_counts() -> None:
     request = CreateTopicPolicy.RequestMetadata("t", None, None, {0: [1, 2]}, {})
     assert request.replicas_assignments == {0: (1, 2)}
 
 
-def test_a_key_that_goes_back_to_its_default_is_none() -> None:
+def test_a_key_reset_to_its_default_is_none() -> None:
     assert altered_topic("t", retention_ms=None).configs == {"retention.ms": None}

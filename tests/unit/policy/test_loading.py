@@ -9,16 +9,16 @@ from support.policies import HEAD, PolicyModule, policy_module
 KEY = "create.topic.policy.class.name"
 
 
-def test_a_class_is_found_and_made(naming: PolicyModule) -> None:
+def test_a_class_is_loaded_and_instantiated(naming: PolicyModule) -> None:
     assert type(instantiate(KEY, naming.named("Naming"))).__name__ == "Naming"
 
 
-def test_a_class_within_a_class_is_found(tmp_path: Path) -> None:
+def test_a_nested_class_is_loaded(tmp_path: Path) -> None:
     with policy_module(tmp_path, HEAD + "class Outer:\n    Inner = Logged\n") as module:
         assert instantiate(KEY, module.named("Outer.Inner"))
 
 
-def test_a_module_in_the_working_directory_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_module_in_the_working_directory_is_loaded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "policy_of_the_working_directory.py").write_text(HEAD)
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "path", list(sys.path))
@@ -41,7 +41,7 @@ def test_a_module_in_the_working_directory_is_found(tmp_path: Path, monkeypatch:
         ("raise SystemExit('no')", "P", ": SystemExit: no"),
     ],
 )
-def test_what_cannot_be_loaded_is_told_with_the_key_and_the_value(
+def test_a_load_error_has_the_key_and_the_value(
     tmp_path: Path, text: str, class_name: str, says: str
 ) -> None:
     with policy_module(tmp_path, text) as module, pytest.raises(PolicyLoadError) as caught:
@@ -50,12 +50,12 @@ def test_what_cannot_be_loaded_is_told_with_the_key_and_the_value(
     assert says in str(caught.value)
 
 
-def test_of_a_module_that_is_not_there_the_places_are_told_where_it_was_looked_for() -> None:
+def test_a_missing_module_is_reported_with_the_search_path() -> None:
     with pytest.raises(PolicyLoadError, match=r"No module named 'not_there'.*PYTHONPATH.*searched: /"):
         instantiate(KEY, "not_there:P")
 
 
-def test_a_class_need_not_derive_from_ours(tmp_path: Path) -> None:
+def test_a_class_need_not_inherit_from_the_interface(tmp_path: Path) -> None:
     text = (
         "class P:\n    def configure(self, c): ...\n    def validate(self, r): ...\n    def close(self): ..."
     )
@@ -72,7 +72,7 @@ def test_new_code_is_loaded_even_if_the_file_has_the_same_size_and_time(naming: 
     assert "crew." in type(after).validate.__code__.co_consts
 
 
-def test_what_a_policy_imports_from_its_own_package_is_fresh_too(
+def test_imports_from_the_policys_own_package_are_reloaded(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     package = tmp_path / "package_of_a_policy"
@@ -91,7 +91,7 @@ def test_what_a_policy_imports_from_its_own_package_is_fresh_too(
         del sys.modules[name]
 
 
-def test_after_a_failure_the_modules_from_before_are_back(naming: PolicyModule) -> None:
+def test_after_a_failure_the_former_modules_are_restored(naming: PolicyModule) -> None:
     before = instantiate(KEY, naming.named("Naming"))
     naming.write("1 +")
     with pytest.raises(PolicyLoadError), fresh_modules(naming.named("Naming")):
@@ -99,7 +99,7 @@ def test_after_a_failure_the_modules_from_before_are_back(naming: PolicyModule) 
     assert sys.modules[naming.name].Naming is type(before)
 
 
-def test_barnabas_itself_and_the_program_that_runs_are_never_reloaded() -> None:
+def test_barnabas_and_the_main_program_are_never_reloaded() -> None:
     before = {name: sys.modules[name] for name in ("barnabas.policy.loading", "__main__")}
     with fresh_modules("barnabas.policy.interfaces:CreateTopicPolicy", "__main__:Naming", ""):
         assert {name: sys.modules[name] for name in before} == before

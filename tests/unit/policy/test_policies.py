@@ -35,7 +35,7 @@ async def loaded(create_topic: str = "", alter_config: str = "") -> Policies:
 
 
 async def refusal(policies: Policies, topic: str, **configs: str) -> str:
-    """What a new topic is refused with; empty when it passes."""
+    """Return the error for a new topic; empty if it passes."""
     try:
         await policies.check_create_topic(
             new_topic(topic, configs={k.replace("_", "."): v for k, v in configs.items()})
@@ -46,7 +46,7 @@ async def refusal(policies: Policies, topic: str, **configs: str) -> str:
 
 
 @on_loop
-async def test_without_settings_everything_passes_and_nobody_need_be_asked() -> None:
+async def test_without_settings_everything_passes_without_calls() -> None:
     policies = Policies()
     await policies.load()
     assert not policies.guards_creation
@@ -55,7 +55,7 @@ async def test_without_settings_everything_passes_and_nobody_need_be_asked() -> 
     await policies.close()
 
 
-def test_the_configs_of_a_new_topic_pass_the_policy_on_altering_configs_first(tmp_path: Path) -> None:
+def test_the_configs_of_a_new_topic_are_checked_by_the_alter_config_policy_first(tmp_path: Path) -> None:
     @on_loop
     async def scenario() -> None:
         with policy_module(tmp_path, BOTH) as module:
@@ -84,7 +84,7 @@ def test_the_configs_of_a_new_topic_pass_the_policy_on_altering_configs_first(tm
     scenario()
 
 
-def test_a_new_topic_without_configs_is_no_matter_of_altering_configs(tmp_path: Path) -> None:
+def test_a_new_topic_without_configs_is_not_checked_by_the_alter_config_policy(tmp_path: Path) -> None:
     @on_loop
     async def scenario() -> None:
         with policy_module(tmp_path, BOTH) as module:
@@ -96,7 +96,7 @@ def test_a_new_topic_without_configs_is_no_matter_of_altering_configs(tmp_path: 
     scenario()
 
 
-def test_a_reload_takes_the_code_as_it_is_now_and_closes_what_was_before(naming: PolicyModule) -> None:
+def test_a_reload_loads_the_present_code_and_closes_the_former_policy(naming: PolicyModule) -> None:
     @on_loop
     async def scenario() -> None:
         policies = await loaded(naming.named("Naming"))
@@ -127,7 +127,7 @@ class Naming(CreateTopicPolicy):
 """,
     ],
 )
-def test_a_reload_that_fails_keeps_what_was_before_and_says_so(
+def test_a_failed_reload_keeps_the_former_policy_and_is_reported(
     naming: PolicyModule, caplog: pytest.LogCaptureFixture, text: str
 ) -> None:
     @on_loop
@@ -183,7 +183,7 @@ def code_of(check: Callable[[], None]) -> ErrorCode:
     return caught.value.code
 
 
-def test_the_rules_of_a_file_guard_what_kafka_cannot(tmp_path: Path) -> None:
+def test_rules_from_a_file_apply_where_kafkas_policies_do_not(tmp_path: Path) -> None:
     @on_loop
     async def scenario() -> None:
         policies, _ = await ruled(tmp_path)
@@ -211,7 +211,7 @@ def test_the_rules_of_a_file_guard_what_kafka_cannot(tmp_path: Path) -> None:
     scenario()
 
 
-def test_a_refusal_tells_of_everything_that_is_wrong(tmp_path: Path) -> None:
+def test_an_error_has_every_violation(tmp_path: Path) -> None:
     @on_loop
     async def scenario() -> None:
         policies, _ = await ruled(tmp_path)
@@ -223,7 +223,7 @@ def test_a_refusal_tells_of_everything_that_is_wrong(tmp_path: Path) -> None:
     scenario()
 
 
-def test_in_mode_warn_a_change_passes_and_is_told_of(
+def test_in_mode_warn_a_change_passes_with_a_warning(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     @on_loop
@@ -241,7 +241,7 @@ def test_in_mode_warn_a_change_passes_and_is_told_of(
     assert "allowed despite a policy violation (mode warn): Topic 'soft' has 3" in caplog.text
 
 
-def test_a_reload_reads_the_file_again_and_keeps_the_rules_when_it_is_wrong(tmp_path: Path) -> None:
+def test_a_reload_reads_the_file_again_or_keeps_the_rules_if_it_is_invalid(tmp_path: Path) -> None:
     @on_loop
     async def scenario() -> None:
         policies, path = await ruled(tmp_path)
@@ -256,7 +256,7 @@ def test_a_reload_reads_the_file_again_and_keeps_the_rules_when_it_is_wrong(tmp_
     scenario()
 
 
-def test_reloads_come_one_after_the_other(naming: PolicyModule) -> None:
+def test_concurrent_reloads_run_one_after_the_other(naming: PolicyModule) -> None:
     @on_loop
     async def scenario() -> None:
         policies = await loaded(naming.named("Naming"))

@@ -36,14 +36,14 @@ def acl(
     return AclBinding(resource_type, name, pattern_type, principal, "*", operation, AclPermission.ALLOW)
 
 
-def test_names_must_match_as_a_whole() -> None:
+def test_names_must_match_completely() -> None:
     rules = topic_rules(Rule(pattern=re.compile("[a-z]+")))
     assert rules.create_topic(new_topic("abc")) == []
     assert messages(rules.create_topic(new_topic("abc1"))) == ["Topic name 'abc1' must match [a-z]+"]
 
 
 @pytest.mark.parametrize(("count", "says"), [(1, ["at least 2"]), (2, []), (4, []), (5, ["at most 4"])])
-def test_counts_have_bounds(count: int, says: list[str]) -> None:
+def test_counts_have_limits(count: int, says: list[str]) -> None:
     bounds = Bounds(2, 4)
     for rules, new in (
         (topic_rules(Rule(partitions=bounds)), new_topic("t", partitions=count)),
@@ -57,7 +57,7 @@ def test_counts_have_bounds(count: int, says: list[str]) -> None:
         )
 
 
-def test_replicas_by_hand_are_counted() -> None:
+def test_manual_assignments_are_counted() -> None:
     rules = topic_rules(Rule(partitions=Bounds(max=1), replication_factor=Bounds(max=1)))
     new = CreateTopicPolicy.RequestMetadata("t", None, None, {0: [1], 1: [1, 2]}, {})
     assert messages(rules.create_topic(new)) == [
@@ -66,7 +66,7 @@ def test_replicas_by_hand_are_counted() -> None:
     ]
 
 
-def test_for_each_setting_the_longest_prefix_that_speaks_of_it_counts() -> None:
+def test_the_longest_prefix_applies_for_each_setting() -> None:
     rules = topic_rules(
         Rule(
             partitions=Bounds(max=3),
@@ -100,11 +100,11 @@ def test_for_each_setting_the_longest_prefix_that_speaks_of_it_counts() -> None:
         (ConfigRule(required=True), "k", "", ""),
     ],
 )
-def test_values_are_judged(rule: ConfigRule, key: str, value: str, says: str) -> None:
+def test_config_values_are_checked(rule: ConfigRule, key: str, value: str, says: str) -> None:
     assert rule.violation_reason(key, value) == says
 
 
-def test_a_required_config_must_come_with_a_new_topic_and_stay() -> None:
+def test_a_required_config_must_be_set_and_kept() -> None:
     rules = topic_rules(Rule(configs={"retention.ms": ConfigRule(required=True)}))
     must = ["retention.ms of topic 't' must be set"]
     assert messages(rules.create_topic(new_topic("t"))) == must
@@ -114,14 +114,14 @@ def test_a_required_config_must_come_with_a_new_topic_and_stay() -> None:
     assert rules.alter_config(altered_topic("t", segment_ms="1"), removed=["segment.bytes"]) == []
 
 
-def test_altered_configs_are_judged_like_new_ones() -> None:
+def test_altered_configs_are_checked_like_new_ones() -> None:
     rules = topic_rules(Rule("t", configs={"retention.ms": ConfigRule(bounds=Bounds(max=5))}))
     [message] = messages(rules.alter_config(altered_topic("t1", retention_ms="6")))
     assert message == "retention.ms of topic 't1' is '6': it must be at most 5"
     assert rules.alter_config(altered_topic("u", retention_ms="6")) == []
 
 
-def test_a_forbidden_config_may_be_removed() -> None:
+def test_a_forbidden_config_may_be_deleted() -> None:
     rules = topic_rules(Rule(configs={"retention.ms": ConfigRule(forbidden=True)}))
     assert rules.alter_config(altered_topic("t", retention_ms=None)) == []
 
@@ -132,7 +132,7 @@ PROTECTED = topic_rules(
 )
 
 
-def test_a_protected_topic_is_not_deleted_grown_or_altered() -> None:
+def test_a_protected_topic_cannot_be_deleted_grown_or_altered() -> None:
     words = "Topic 'pay.t' is protected: "
     assert messages(PROTECTED.delete_topic("pay.t")) == [f"{words}it must not be deleted (ask finance)"]
     assert messages(PROTECTED.create_partitions("pay.t", 9)) == [
@@ -146,7 +146,7 @@ def test_a_protected_topic_is_not_deleted_grown_or_altered() -> None:
         assert PROTECTED.delete_topic(name) == PROTECTED.create_partitions(name, 9) == []
 
 
-def test_partitions_are_added_within_the_bounds_of_new_topics() -> None:
+def test_added_partitions_are_within_the_limits_of_new_topics() -> None:
     rules = topic_rules(Rule(partitions=Bounds(max=5)))
     assert rules.create_partitions("t", 5) == []
     assert messages(rules.create_partitions("t", 6)) == ["Topic 't' has 6 partitions: it must be at most 5"]
@@ -167,7 +167,7 @@ def test_partitions_are_added_within_the_bounds_of_new_topics() -> None:
         ("paz", PatternType.PREFIXED, False),
     ],
 )
-def test_what_an_acl_reaches_decides_whether_it_is_protected(
+def test_an_acl_is_protected_by_the_resources_that_it_matches(
     action: AclAction, name: str, pattern_type: PatternType, is_protected: bool
 ) -> None:
     assert len(PROTECTED.acl(action, acl(name, pattern_type))) == is_protected
@@ -185,6 +185,6 @@ def test_some_acls_must_not_be_created_but_may_be_deleted() -> None:
     assert rules.acl(AclAction.CREATE, acl(principal="User:*")) == []
 
 
-def test_a_violation_of_a_rule_in_mode_warn_is_not_enforced() -> None:
+def test_a_violation_in_mode_warn_is_not_enforced() -> None:
     rules = topic_rules(Rule(partitions=Bounds(max=1), enforced=False))
     assert [violation.enforced for violation in rules.create_topic(new_topic("t", 2))] == [False]

@@ -23,7 +23,7 @@ def rules_of(directory: Path, text: str) -> Rules:
 
 
 def problem(directory: Path, text: str) -> str:
-    """What is wrong with a file, without the key and the path that come first."""
+    """Return the error in a file, without the leading key and path."""
     with pytest.raises(PolicyLoadError) as caught:
         rules_of(directory, text)
     head = f"Invalid value '{directory / 'policies.yaml'}' for barnabas.policy.file: "
@@ -31,7 +31,7 @@ def problem(directory: Path, text: str) -> str:
     return str(caught.value).removeprefix(head)
 
 
-def test_the_example_means_what_it_says() -> None:
+def test_the_example_has_the_described_rules() -> None:
     rules = read_rules(EXAMPLE, KNOWN)
     assert rules.create_topic(new_topic("orders.new", 12, 3, {"cleanup.policy": "compact,delete"})) == []
     [bad_name] = rules.create_topic(new_topic("Orders"))
@@ -59,7 +59,7 @@ def test_the_example_means_what_it_says() -> None:
     assert rules.acl(AclAction.CREATE, bad)
 
 
-def test_a_mode_for_the_file_holds_unless_a_rule_has_its_own(tmp_path: Path) -> None:
+def test_the_files_mode_applies_to_rules_without_their_own(tmp_path: Path) -> None:
     text = """
 mode: warn
 topics:
@@ -155,11 +155,11 @@ TOPIC = "topics:\n  - "
         ("acls:\n  - forbid: {principal: [a]}", "line 2: acls[0].forbid.principal is a list: must be text"),
     ],
 )
-def test_an_error_names_line_key_value_and_what_is_right(tmp_path: Path, text: str, says: str) -> None:
+def test_an_error_has_line_key_value_and_valid_values(tmp_path: Path, text: str, says: str) -> None:
     assert problem(tmp_path, text).startswith(says)
 
 
-def test_a_file_that_is_not_there_or_not_utf_8_is_told(tmp_path: Path) -> None:
+def test_a_missing_file_or_one_that_is_not_utf_8_is_reported(tmp_path: Path) -> None:
     with pytest.raises(PolicyLoadError, match="cannot be read: No such file or directory"):
         read_rules(tmp_path / "missing.yaml", KNOWN)
     (tmp_path / "latin.yaml").write_bytes(b"mode: \xff")
@@ -167,5 +167,5 @@ def test_a_file_that_is_not_there_or_not_utf_8_is_told(tmp_path: Path) -> None:
         read_rules(tmp_path / "latin.yaml", KNOWN)
 
 
-def test_long_values_are_shown_in_part(tmp_path: Path) -> None:
+def test_long_values_are_truncated_in_errors(tmp_path: Path) -> None:
     assert "xxx...: must be" in problem(tmp_path, f"mode: {'x' * 500}")

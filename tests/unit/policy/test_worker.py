@@ -12,7 +12,7 @@ SHORT_MS = 20
 
 
 @on_loop
-async def test_calls_are_made_one_at_a_time_in_one_thread_that_is_not_the_loop_s() -> None:
+async def test_calls_are_made_one_at_a_time_in_a_single_thread() -> None:
     worker = PolicyWorker("w")
     idents = await asyncio.gather(*(worker.call(threading.get_ident, LONG_MS) for _ in range(5)))
     assert len(set(idents)) == 1
@@ -21,7 +21,7 @@ async def test_calls_are_made_one_at_a_time_in_one_thread_that_is_not_the_loop_s
 
 
 @on_loop
-async def test_the_loop_goes_on_while_a_call_waits() -> None:
+async def test_the_loop_is_not_blocked_by_a_call() -> None:
     worker, gate = PolicyWorker("w"), threading.Event()
     calling = asyncio.create_task(worker.call(lambda: gate.wait(30), LONG_MS))
     await asyncio.sleep(0)
@@ -31,7 +31,7 @@ async def test_the_loop_goes_on_while_a_call_waits() -> None:
 
 
 @on_loop
-async def test_a_call_that_takes_too_long_is_given_up_and_the_next_has_a_thread_of_its_own() -> None:
+async def test_a_call_that_times_out_is_abandoned_and_the_next_has_a_new_thread() -> None:
     worker, gate = PolicyWorker("w"), threading.Event()
     with pytest.raises(OutOfTime, match="no answer within 20 ms"):
         await worker.call(lambda: gate.wait(30), SHORT_MS)
@@ -41,7 +41,7 @@ async def test_a_call_that_takes_too_long_is_given_up_and_the_next_has_a_thread_
 
 
 async def give_up(worker: PolicyWorker, function: Callable[[], object]) -> threading.Thread:
-    """Call a function, and give it up once it has begun; its thread."""
+    """Call a function and cancel it once it has started; return its thread."""
     begun: list[threading.Thread] = []
 
     def call() -> None:
@@ -63,7 +63,7 @@ def spin() -> None:
 
 
 @on_loop
-async def test_an_endless_loop_in_python_code_is_ended() -> None:
+async def test_an_endless_loop_in_python_is_interrupted() -> None:
     worker = PolicyWorker("w")
     thread = await give_up(worker, spin)
     thread.join(30)
@@ -72,10 +72,10 @@ async def test_an_endless_loop_in_python_code_is_ended() -> None:
 
 
 @on_loop
-async def test_of_many_calls_that_do_not_come_back_only_so_many_hold_a_thread(
+async def test_the_number_of_threads_held_by_blocked_calls_is_limited(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(_Thread, "give_up", _Thread.end)  # as if all of them waited outside of Python
+    monkeypatch.setattr(_Thread, "give_up", _Thread.end)  # as if they were blocked outside of Python
     worker, gate = PolicyWorker("w"), threading.Event()
     threads = [await give_up(worker, lambda: gate.wait(30)) for _ in range(GIVEN_UP_COUNT_MAX)]
     assert worker.statistics() == {"given_up_count": GIVEN_UP_COUNT_MAX}
@@ -89,7 +89,7 @@ async def test_of_many_calls_that_do_not_come_back_only_so_many_hold_a_thread(
 
 
 @on_loop
-async def test_whoever_waits_for_a_turn_has_the_whole_limit_once_it_comes() -> None:
+async def test_the_time_limit_starts_when_a_call_starts() -> None:
     worker, gate = PolicyWorker("w"), threading.Event()
     first = asyncio.create_task(worker.call(lambda: gate.wait(30), 50))
     second = asyncio.create_task(worker.call(lambda: "fine", LONG_MS))
@@ -101,7 +101,7 @@ async def test_whoever_waits_for_a_turn_has_the_whole_limit_once_it_comes() -> N
 
 
 @on_loop
-async def test_a_caller_that_goes_away_leaves_the_worker_usable() -> None:
+async def test_a_cancelled_caller_leaves_the_worker_usable() -> None:
     worker, gate = PolicyWorker("w"), threading.Event()
     calling = asyncio.create_task(worker.call(lambda: gate.wait(30), LONG_MS))
     await asyncio.sleep(0)

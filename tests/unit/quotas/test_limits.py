@@ -7,7 +7,7 @@ from barnabas.quotas.limits import Limit, Limits
 
 RATE = "producer_byte_rate"
 
-#: Entities that mean user u with client id c, the most particular first, and who shares each one's quota.
+#: Entities that match user u with client id c, the most specific first, and who shares each one's quota.
 PRECEDENCE: list[tuple[dict[str, str | None], tuple[str | None, str | None]]] = [
     ({"user": "u", "client-id": "c"}, ("u", "c")),
     ({"user": "u", "client-id": None}, ("u", "c")),
@@ -25,25 +25,25 @@ def limits(*quotas: tuple[dict[str, str | None], dict[str, float]]) -> Limits:
 
 
 @pytest.mark.parametrize(("nearer", "farther"), [*itertools.combinations(range(8), 2)])
-def test_the_more_particular_quota_wins(nearer: int, farther: int) -> None:
+def test_the_most_specific_quota_applies(nearer: int, farther: int) -> None:
     (near, owner), (far, _) = PRECEDENCE[nearer], PRECEDENCE[farther]
     found = limits((far, {RATE: 1.0}), (near, {RATE: 2.0})).of_client(RATE, "u", "c")
     assert found == Limit(2.0, *owner)
 
 
 @pytest.mark.parametrize("parts", [{"user": "v"}, {"client-id": "d"}, {"user": "u", "client-id": "d"}])
-def test_the_quotas_of_others_do_not_count(parts: dict[str, str | None]) -> None:
+def test_quotas_of_other_entities_do_not_apply(parts: dict[str, str | None]) -> None:
     assert limits((parts, {RATE: 1.0})).of_client(RATE, "u", "c") is None
 
 
-def test_each_kind_of_quota_is_looked_up_for_itself() -> None:
+def test_each_kind_of_quota_is_looked_up_independently() -> None:
     found = limits(({"user": "u"}, {RATE: 1.0}), ({"client-id": "c"}, {"consumer_byte_rate": 2.0}))
     assert found.of_client(RATE, "u", "c") == Limit(1.0, "u", None)
     assert found.of_client("consumer_byte_rate", "u", "c") == Limit(2.0, None, "c")
     assert found.of_client("request_percentage", "u", "c") is None
 
 
-def test_a_client_without_an_id_has_the_quotas_of_its_user_alone() -> None:
+def test_a_client_without_an_id_has_only_its_users_quotas() -> None:
     nameless = limits(*((parts, {RATE: 1.0}) for parts, _ in PRECEDENCE if "client-id" in parts))
     assert nameless.of_client(RATE, "u", "") is None
     assert limits(({"user": None}, {RATE: 1.0})).of_client(RATE, "u", "") == Limit(1.0, "u", None)

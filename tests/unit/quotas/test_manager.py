@@ -14,7 +14,7 @@ Operations = dict[str, float | None]
 
 
 class Quotas:
-    """A manager on a clock that stands still, and the image that it follows."""
+    """A manager on a frozen clock, and the image that it reads."""
 
     def __init__(self, directory: Path) -> None:
         self.clock = ManualClock(0)
@@ -35,13 +35,13 @@ def quotas(tmp_path: Path) -> Quotas:
     return Quotas(tmp_path)
 
 
-def test_without_quotas_nobody_needs_to_ask(quotas: Quotas) -> None:
+def test_without_quotas_clients_need_no_check(quotas: Quotas) -> None:
     assert not quotas.manager.enabled
     assert not quotas.manager.has_addresses
     assert quotas.produce(10**12) == 0
 
 
-def test_a_quota_holds_at_once_and_its_removal_too(quotas: Quotas) -> None:
+def test_a_quota_and_its_removal_apply_immediately(quotas: Quotas) -> None:
     quotas.produce(1500)
     quotas.set({"user": "u"}, {"producer_byte_rate": 100.0})
     assert quotas.manager.enabled
@@ -63,7 +63,7 @@ def test_a_users_clients_share_its_quota_unless_each_has_its_own(quotas: Quotas)
     assert quotas.produce(1000, client_id="a") > 0
 
 
-def test_what_is_too_much_to_be_fetched_was_not_fetched(quotas: Quotas) -> None:
+def test_data_beyond_the_quota_is_not_counted_as_fetched(quotas: Quotas) -> None:
     quotas.set({"client-id": "c"}, {"consumer_byte_rate": 100.0})
     rate = quotas.manager.of("User:u", "c").fetch
     assert rate is not None
@@ -73,7 +73,7 @@ def test_what_is_too_much_to_be_fetched_was_not_fetched(quotas: Quotas) -> None:
     assert quotas.manager.of("User:u", "d").fetch is None
 
 
-def test_time_is_counted_in_percent_and_waited_for_by_a_window_at_most(quotas: Quotas) -> None:
+def test_request_time_is_a_percentage_and_throttled_by_a_window_at_most(quotas: Quotas) -> None:
     quotas.set({"user": None}, {"request_percentage": 1.0})
     client = quotas.manager.of("User:u", "c")
     assert quotas.manager.record_request_time(client, 100_000_000) == 0  # 1 % of ten seconds
@@ -81,7 +81,7 @@ def test_time_is_counted_in_percent_and_waited_for_by_a_window_at_most(quotas: Q
     assert quotas.manager.record_request_time(client, 10**9) == 1000
 
 
-def test_connections_beyond_the_rate_of_their_address_are_refused(quotas: Quotas) -> None:
+def test_connections_above_the_rate_of_their_address_are_rejected(quotas: Quotas) -> None:
     quotas.set({"ip": "10.0.0.1"}, {"connection_creation_rate": 1.0})
     assert quotas.manager.has_addresses
     waits = [quotas.manager.connected("10.0.0.1") for _ in range(12)]
@@ -92,7 +92,7 @@ def test_connections_beyond_the_rate_of_their_address_are_refused(quotas: Quotas
     assert quotas.manager.statistics()["refused_connections_count"] == 2
 
 
-def test_who_is_silent_for_an_hour_is_forgotten(quotas: Quotas) -> None:
+def test_rates_unused_for_an_hour_are_removed(quotas: Quotas) -> None:
     quotas.set({"user": None}, {"producer_byte_rate": 100.0, "controller_mutation_rate": 1.0})
     quotas.set({"ip": None}, {"connection_creation_rate": 1.0})
     quotas.produce(1)
@@ -111,7 +111,7 @@ def test_who_is_silent_for_an_hour_is_forgotten(quotas: Quotas) -> None:
     )
 
 
-def test_of_too_many_rates_those_go_that_have_come_down_to_nothing(
+def test_beyond_the_limit_rates_that_have_decayed_to_zero_are_removed(
     quotas: Quotas, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(manager_module, "RATES_COUNT_MAX", 3)
@@ -128,7 +128,7 @@ def test_of_too_many_rates_those_go_that_have_come_down_to_nothing(
     assert quotas.manager.statistics()["rates_count"] == 1
 
 
-def test_clients_that_make_up_ids_fill_no_memory(quotas: Quotas, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_clients_with_random_ids_use_bounded_memory(quotas: Quotas, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(manager_module, "CLIENTS_COUNT_MAX", 10)
     quotas.set({"user": "u"}, {"producer_byte_rate": 100.0})
     for number in range(100):
@@ -137,7 +137,7 @@ def test_clients_that_make_up_ids_fill_no_memory(quotas: Quotas, monkeypatch: py
     assert quotas.manager.statistics()["rates_count"] == 1
 
 
-def test_clients_with_long_ids_fill_no_memory_and_have_their_quotas_all_the_same(quotas: Quotas) -> None:
+def test_clients_with_long_ids_use_bounded_memory_and_keep_their_quotas(quotas: Quotas) -> None:
     long_ids = [letter * 32767 for letter in "ab"]
     quotas.set({"client-id": None}, {"producer_byte_rate": 100.0})
     quotas.set({"client-id": long_ids[0]}, {"producer_byte_rate": 200.0})

@@ -7,11 +7,11 @@ from barnabas.wire.errors import ErrorCode, KafkaError
 
 
 def bucket() -> TokenBucket:
-    """A bucket of ten tokens, one a second."""
+    """A bucket of ten tokens, refilled with one per second."""
     return TokenBucket(Windows(10, 1000), 1.0, 0)
 
 
-def test_the_change_that_empties_the_bucket_is_let_in_and_the_next_is_refused() -> None:
+def test_the_change_that_empties_the_bucket_is_accepted_and_the_next_rejected() -> None:
     quota = ControllerMutationQuota(bucket(), 0, is_strict=True)
     admit = quota.admit()
     admit(15)
@@ -22,13 +22,13 @@ def test_the_change_that_empties_the_bucket_is_let_in_and_the_next_is_refused() 
     assert quota.commit() == 5000
 
 
-def test_who_was_not_refused_need_not_wait() -> None:
+def test_an_accepted_change_is_not_throttled() -> None:
     quota = ControllerMutationQuota(bucket(), 0, is_strict=True)
     quota.admit()(15)
     assert quota.commit() == 0
 
 
-def test_versions_that_do_not_know_the_error_only_wait() -> None:
+def test_versions_without_the_error_are_only_throttled() -> None:
     quota = ControllerMutationQuota(bucket(), 0, is_strict=False)
     admit = quota.admit()
     admit(15)
@@ -36,7 +36,7 @@ def test_versions_that_do_not_know_the_error_only_wait() -> None:
     assert quota.commit() == 10_000
 
 
-def test_a_decision_that_is_made_again_counts_once() -> None:
+def test_a_repeated_decision_counts_once() -> None:
     tokens = bucket()
     quota = ControllerMutationQuota(tokens, 0, is_strict=True)
     quota.admit()(6)

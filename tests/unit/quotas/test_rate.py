@@ -4,23 +4,23 @@ from hypothesis import strategies as st
 
 from barnabas.quotas.rate import Rate, Windows
 
-#: Kafka's defaults: eleven windows of a second.
+#: Kafka's defaults: eleven windows of one second.
 WINDOWS = Windows(11, 1000)
 
 
-def test_nothing_is_throttled_up_to_the_limit() -> None:
+def test_use_up_to_the_limit_is_not_throttled() -> None:
     rate = Rate(WINDOWS, 100.0, 0)
     assert [rate.record(45, now_ms) for now_ms in range(0, 20_000, 500)] == [0] * 40
     assert rate.measure(19_999) == pytest.approx(90, rel=0.1)
 
 
-def test_a_burst_is_spread_over_the_windows_that_have_not_been() -> None:
+def test_a_burst_is_spread_over_the_windows_before_it() -> None:
     rate = Rate(WINDOWS, 100.0, 0)
     assert rate.record(1000, 0) == 0  # 1000 over ten seconds
-    assert rate.record(500, 0) == 5000  # 150 a second: half too much of ten seconds
+    assert rate.record(500, 0) == 5000  # 150 per second: half too much for ten seconds
 
 
-def test_what_is_older_than_all_windows_does_not_count() -> None:
+def test_samples_older_than_all_windows_do_not_count() -> None:
     rate = Rate(WINDOWS, 100.0, 0)
     assert rate.record(5000, 0) > 0
     assert rate.record(0, 10_999) > 0
@@ -28,7 +28,7 @@ def test_what_is_older_than_all_windows_does_not_count() -> None:
     assert rate.measure(11_000) == 0
 
 
-def test_a_window_counts_until_its_last_record_is_old() -> None:
+def test_a_window_counts_until_its_last_sample_is_too_old() -> None:
     rate = Rate(WINDOWS, 100.0, 0)
     rate.record(1, 0)
     rate.record(4999, 900)
@@ -36,14 +36,14 @@ def test_a_window_counts_until_its_last_record_is_old() -> None:
     assert rate.measure(11_900) == 0
 
 
-def test_what_is_taken_back_was_never_taken() -> None:
+def test_use_that_is_taken_back_does_not_count() -> None:
     rate = Rate(WINDOWS, 100.0, 0)
     assert rate.record(5000, 0) > 0
     rate.record(-5000, 0)
     assert rate.record(1000, 0) == 0
 
 
-def test_a_new_limit_judges_the_past_as_well() -> None:
+def test_a_new_limit_applies_to_past_use() -> None:
     rate = Rate(WINDOWS, 1e9, 0)
     rate.record(5000, 0)
     rate.limit = 100.0
@@ -52,23 +52,23 @@ def test_a_new_limit_judges_the_past_as_well() -> None:
     assert rate.record(0, 0) == 0
 
 
-def test_one_window_alone_is_measured_from_its_beginning() -> None:
+def test_a_single_window_is_measured_from_its_start() -> None:
     rate = Rate(Windows(1, 1000), 100.0, 0)
     assert rate.record(10, 0) > 0  # 10 within a millisecond
     assert rate.record(0, 100) == 0
 
 
 @pytest.mark.parametrize("limit", [5e-324, 1e-300, 1e-9])
-def test_a_limit_of_next_to_nothing_makes_waits_that_can_still_be_told(limit: float) -> None:
+def test_a_tiny_limit_has_a_finite_throttle_time(limit: float) -> None:
     assert 0 < Rate(WINDOWS, limit, 0).record(1e12, 0) <= 2**31 - 1
 
 
 class Model:
-    """The same by a ring of samples, which are emptied when they are too old, as Kafka keeps them."""
+    """The same with a ring of samples, which are reset when they are too old, as in Kafka."""
 
     def __init__(self, windows: Windows, limit: float) -> None:
         self.windows, self.limit = windows, limit
-        self.ring = [[0, 0, 0.0]]  # began at, recorded last at, value
+        self.ring = [[0, 0, 0.0]]  # started at, last recorded at, value
         self.current = 0
 
     def record(self, value: float, now_ms: int) -> int:
@@ -95,7 +95,7 @@ class Model:
     ),
     count=st.integers(1, 12),
 )
-def test_waits_are_those_of_kafkas_samples(steps: list[tuple[int, int]], count: int) -> None:
+def test_throttle_times_equal_those_of_kafkas_samples(steps: list[tuple[int, int]], count: int) -> None:
     windows = Windows(count, 1000)
     rate, model, now_ms = Rate(windows, 100.0, 0), Model(windows, 100.0), 0
     for pause_ms, size in steps:

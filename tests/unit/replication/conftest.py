@@ -16,7 +16,7 @@ from barnabas.replication.partition import Partition
 
 @pytest.fixture
 def make_partition(tmp_path: Path) -> Callable[..., Partition]:
-    """Makes t-0 on broker 1; keywords are fields of LogConfig."""
+    """Return a function that creates t-0 on broker 1; keywords are fields of LogConfig."""
 
     def made(
         replicas: tuple[int, ...] = (1,), state: PartitionRegistration | None = None, **config: Any

@@ -7,7 +7,7 @@ from support.loop import in_virtual_time, turns
 
 
 class Source:
-    """Remembers who waits."""
+    """Records waiting fetches."""
 
     def __init__(self) -> None:
         self.waiting: list[DelayedFetch] = []
@@ -20,14 +20,14 @@ class Source:
 
 
 @in_virtual_time
-async def test_a_fetch_waits_no_longer_than_it_said() -> None:
+async def test_a_fetch_waits_at_most_its_maximum() -> None:
     started = asyncio.get_running_loop().time()
     await DelayedFetch(1).wait([Source()], 500)
     assert asyncio.get_running_loop().time() - started == pytest.approx(0.5)
 
 
 @in_virtual_time
-async def test_a_fetch_ends_once_enough_has_become_readable_in_all_sources_together() -> None:
+async def test_a_fetch_completes_when_its_sources_together_have_enough_bytes() -> None:
     one, two = Source(), Source()
     waiting = DelayedFetch(100)
     task = asyncio.create_task(waiting.wait([one, two], 1_000_000))
@@ -42,7 +42,7 @@ async def test_a_fetch_ends_once_enough_has_become_readable_in_all_sources_toget
 
 
 @in_virtual_time
-async def test_what_completes_a_fetch_twice_does_no_harm() -> None:
+async def test_completing_a_fetch_twice_is_harmless() -> None:
     waiting = DelayedFetch(1)
     waiting.complete()
     waiting.readable(5)
@@ -50,7 +50,7 @@ async def test_what_completes_a_fetch_twice_does_no_harm() -> None:
 
 
 @in_virtual_time
-async def test_a_cancelled_fetch_leaves_no_trace() -> None:
+async def test_a_cancelled_fetch_leaks_nothing() -> None:
     source = Source()
     task = asyncio.create_task(DelayedFetch(1).wait([source], 1000))
     await turns()
@@ -61,7 +61,7 @@ async def test_a_cancelled_fetch_leaves_no_trace() -> None:
 
 
 @in_virtual_time
-async def test_sources_may_be_given_one_by_one() -> None:
+async def test_sources_may_be_added_one_by_one() -> None:
     source = Source()
     await DelayedFetch(1).wait((each for each in [source]), 10)
     assert source.waiting == []

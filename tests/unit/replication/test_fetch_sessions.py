@@ -25,7 +25,7 @@ def asking(
     epoch: int = 0,
     forget: Sequence[tuple[str, int]] = (),
 ) -> FetchData:
-    """A request for (topic, partition, offset)..., in this order."""
+    """Build a request for (topic, partition, offset)..., in this order."""
     return fetch_data(
         [
             ((topic, index), FetchTarget(topic, bytes(16), index, offset, 0, -1, -1, by_id=False))
@@ -80,31 +80,31 @@ class Cache:
 A0, A1, B0 = ("a", 0, 10), ("a", 1, 11), ("b", 0, 12)
 
 
-def test_a_full_fetch_that_asks_for_a_session_gets_one() -> None:
+def test_a_full_fetch_with_epoch_0_gets_a_session() -> None:
     context = Cache().begin(asking(A0, B0))
     assert context.session_id > 0
     assert not context.is_incremental
     assert targets(context) == [A0, B0]
 
 
-def test_no_session_is_made_for_a_client_that_wants_none() -> None:
+def test_a_client_without_sessions_gets_none() -> None:
     cache = Cache()
     context = cache.begin(asking(A0, epoch=FINAL_EPOCH))
     assert (context.session_id, targets(context)) == (0, [A0])
     assert cache.cache.statistics()["sessions_count"] == 0
 
 
-def test_a_session_may_begin_with_nothing_and_grow() -> None:
+def test_a_session_may_start_empty_and_grow() -> None:
     cache = Cache()
     session = cache.begin(asking(epoch=INITIAL_EPOCH)).session_id
     assert targets(cache.begin(asking(A0, session=session, epoch=1))) == [A0]
 
 
-def test_of_a_partition_named_twice_the_last_wish_counts() -> None:
+def test_the_last_of_duplicate_partitions_applies() -> None:
     assert targets(Cache().begin(asking(A0, B0, ("a", 0, 77)))) == [("a", 0, 77), B0]
 
 
-def test_an_incremental_fetch_reads_everything_that_the_session_names() -> None:
+def test_an_incremental_fetch_reads_every_partition_of_the_session() -> None:
     cache = Cache()
     session = cache.begin(asking(A0, A1, B0)).session_id
     context = cache.begin(asking(session=session, epoch=1))
@@ -113,7 +113,7 @@ def test_an_incremental_fetch_reads_everything_that_the_session_names() -> None:
     assert targets(context) == [A0, A1, B0]
 
 
-def test_an_incremental_fetch_changes_adds_and_forgets() -> None:
+def test_an_incremental_fetch_changes_adds_and_forgets_partitions() -> None:
     cache = Cache()
     session = cache.begin(asking(A0, A1)).session_id
     request = asking(("a", 1, 99), B0, session=session, epoch=1, forget=[("a", 0), ("never", 3)])
@@ -121,7 +121,7 @@ def test_an_incremental_fetch_changes_adds_and_forgets() -> None:
     assert targets(cache.begin(asking(session=session, epoch=2))) == [("a", 1, 99), B0]
 
 
-def test_a_changed_wish_replaces_every_part_of_the_old_one() -> None:
+def test_a_changed_partition_replaces_all_former_fields() -> None:
     cache = Cache()
     session = cache.begin(asking(A0)).session_id
     named = FetchTarget("a", bytes(16), 0, 1, 2, 3, 4, by_id=False)
@@ -137,7 +137,7 @@ def test_sessions_by_topic_id_are_keyed_by_id() -> None:
     assert cache.begin(fetch_data([], session, 1, [(topic_id, 0)]), ids=True).targets == []
 
 
-def test_a_session_is_ended_by_the_final_epoch() -> None:
+def test_the_final_epoch_ends_a_session() -> None:
     cache = Cache()
     session = cache.begin(asking(A0)).session_id
     assert cache.begin(asking(A0, session=session, epoch=FINAL_EPOCH)).session_id == 0
@@ -145,7 +145,7 @@ def test_a_session_is_ended_by_the_final_epoch() -> None:
     assert error.code is ErrorCode.FETCH_SESSION_ID_NOT_FOUND
 
 
-def test_a_session_whose_last_partition_is_forgotten_is_gone() -> None:
+def test_a_session_without_partitions_ends() -> None:
     cache = Cache()
     session = cache.begin(asking(A0)).session_id
     last = cache.begin(asking(session=session, epoch=1, forget=[("a", 0)]))
@@ -154,7 +154,7 @@ def test_a_session_whose_last_partition_is_forgotten_is_gone() -> None:
     assert error.code is ErrorCode.FETCH_SESSION_ID_NOT_FOUND
 
 
-def test_a_session_is_replaced_by_a_new_one_at_the_initial_epoch() -> None:
+def test_the_initial_epoch_replaces_a_session() -> None:
     cache = Cache()
     old = cache.begin(asking(A0)).session_id
     new = cache.begin(asking(B0, session=old, epoch=INITIAL_EPOCH)).session_id
@@ -163,14 +163,14 @@ def test_a_session_is_replaced_by_a_new_one_at_the_initial_epoch() -> None:
     assert targets(cache.begin(asking(session=new, epoch=1))) == [B0]
 
 
-def test_an_unknown_session_is_refused() -> None:
+def test_an_unknown_session_is_an_error() -> None:
     error = Cache().refused(asking(session=77, epoch=1))
     assert error.code is ErrorCode.FETCH_SESSION_ID_NOT_FOUND
     assert "77" in error.message
 
 
 @pytest.mark.parametrize("epoch", [2, 5, EPOCH_MAX])
-def test_an_epoch_out_of_turn_is_refused_and_the_session_stays(epoch: int) -> None:
+def test_an_unexpected_epoch_is_an_error_and_the_session_is_kept(epoch: int) -> None:
     cache = Cache()
     session = cache.begin(asking(A0)).session_id
     error = cache.refused(asking(B0, session=session, epoch=epoch))
@@ -179,14 +179,14 @@ def test_an_epoch_out_of_turn_is_refused_and_the_session_stays(epoch: int) -> No
     assert targets(cache.begin(asking(session=session, epoch=1))) == [A0]
 
 
-def test_an_epoch_asked_for_again_is_refused() -> None:
+def test_a_repeated_epoch_is_an_error() -> None:
     cache = Cache()
     session = cache.begin(asking(A0)).session_id
     cache.begin(asking(session=session, epoch=1))
     assert cache.refused(asking(session=session, epoch=1)).code is ErrorCode.INVALID_FETCH_SESSION_EPOCH
 
 
-def test_epochs_wrap_to_one_and_never_to_the_initial_one() -> None:
+def test_epochs_wrap_to_1_and_never_to_the_initial_one() -> None:
     cache = Cache()
     context = cache.begin(asking(A0))
     assert context.session is not None
@@ -204,7 +204,7 @@ def test_a_session_does_not_mix_names_and_ids(ids: bool) -> None:
     assert error.code is ErrorCode.FETCH_SESSION_TOPIC_ID_ERROR
 
 
-def test_a_full_cache_serves_newcomers_without_a_session() -> None:
+def test_a_full_cache_serves_new_clients_without_a_session() -> None:
     cache = Cache(slots_count=1)
     first = cache.begin(asking(A0)).session_id
     context = cache.begin(asking(B0))
@@ -212,7 +212,7 @@ def test_a_full_cache_serves_newcomers_without_a_session() -> None:
     assert cache.begin(asking(session=first, epoch=1)).session_id == first
 
 
-def test_the_session_longest_unused_makes_room_once_it_is_old() -> None:
+def test_the_least_recently_used_session_is_evicted_once_it_is_old() -> None:
     cache = Cache(slots_count=2)
     first, second = cache.begin(asking(A0)).session_id, cache.begin(asking(A1)).session_id
     cache.clock.advance(1)
@@ -227,7 +227,7 @@ def test_the_session_longest_unused_makes_room_once_it_is_old() -> None:
     assert cache.cache.statistics() == {"sessions_count": 2, "partitions_count": 2, "evictions_count": 1}
 
 
-def test_a_session_that_grows_beyond_what_one_request_may_ask_for_ends(
+def test_a_session_that_grows_beyond_the_limit_of_a_request_ends(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(module, "SESSION_TARGETS_COUNT_MAX", 2)
@@ -240,7 +240,7 @@ def test_a_session_that_grows_beyond_what_one_request_may_ask_for_ends(
     assert cache.cache.statistics()["partitions_count"] == 0
 
 
-def test_a_session_that_its_client_is_not_told_of_takes_no_place() -> None:
+def test_a_session_whose_id_is_not_sent_is_discarded() -> None:
     cache = Cache()
     begun = cache.begin(asking(A0))
     assert cache.cache.session_id_when_throttled(begun) == 0
@@ -251,7 +251,7 @@ def test_a_session_that_its_client_is_not_told_of_takes_no_place() -> None:
     assert cache.cache.statistics()["sessions_count"] == 1
 
 
-def test_all_sessions_together_hold_a_bounded_number_of_partitions(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_number_of_partitions_in_all_sessions_is_limited(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "TARGETS_COUNT_MAX", 3)
     cache = Cache(slots_count=10)
     session = cache.begin(asking(A0, A1)).session_id
@@ -264,11 +264,11 @@ def test_all_sessions_together_hold_a_bounded_number_of_partitions(monkeypatch: 
     assert cache.cache.statistics()["partitions_count"] == 1
 
 
-def test_a_cache_without_places_has_no_sessions() -> None:
+def test_a_cache_without_slots_has_no_sessions() -> None:
     assert Cache(slots_count=0).begin(asking(A0)).session_id == 0
 
 
-def test_ids_are_never_given_twice_at_a_time() -> None:
+def test_session_ids_are_unique() -> None:
     class Stubborn(random.Random):
         drawn = iter([5, 5, 5, 6])
 
@@ -280,7 +280,7 @@ def test_ids_are_never_given_twice_at_a_time() -> None:
     assert ids == [5, 6]
 
 
-def test_partitions_that_got_data_go_behind_the_others() -> None:
+def test_partitions_with_data_move_to_the_end() -> None:
     cache = Cache()
     context = cache.begin(asking(A0, A1, B0))
     assert context.session is not None
@@ -288,7 +288,7 @@ def test_partitions_that_got_data_go_behind_the_others() -> None:
     assert targets(cache.begin(asking(session=context.session_id, epoch=1))) == [A1, B0, A0]
 
 
-def test_a_partition_that_was_forgotten_while_it_was_read_stays_forgotten() -> None:
+def test_a_partition_forgotten_during_a_read_stays_forgotten() -> None:
     cache = Cache()
     context = cache.begin(asking(A0, A1))
     assert context.session is not None
@@ -305,7 +305,7 @@ def data(**fields: Any) -> FetchedPartition:
     return FetchedPartition(**{"partition_index": 0, "high_watermark": 5, "log_start_offset": 0, **fields})
 
 
-def test_what_is_told_for_the_first_time_is_news_and_the_same_again_is_not() -> None:
+def test_a_partition_is_included_the_first_time_and_omitted_while_unchanged() -> None:
     target = new_target()
     assert target.record_sent(data())
     assert not target.record_sent(data())
@@ -321,13 +321,13 @@ def test_what_is_told_for_the_first_time_is_news_and_the_same_again_is_not() -> 
         {"diverging_epoch": EndOfEpoch(0, 0)},
     ],
 )
-def test_anything_that_differs_is_news(fields: dict[str, Any]) -> None:
+def test_any_difference_is_a_change(fields: dict[str, Any]) -> None:
     target = new_target()
     target.record_sent(data())
     assert target.record_sent(data(**fields))
 
 
-def test_records_errors_and_divergence_are_news_every_time() -> None:
+def test_records_errors_and_divergence_are_always_included() -> None:
     target = new_target()
     for fields in (
         {"records": b"x"},

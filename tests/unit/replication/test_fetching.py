@@ -22,7 +22,7 @@ def target(
     epoch: int = -1,
     last: int = -1,
 ) -> tuple[Key, FetchTarget]:
-    """One partition to read, by name or by id."""
+    """Build one partition to read, by name or by id."""
     by_id = isinstance(topic, bytes)
     name, topic_id = ("", topic) if isinstance(topic, bytes) else (topic, bytes(16))
     return (topic, index), FetchTarget(name, topic_id, index, offset, max_bytes, epoch, last, by_id=by_id)
@@ -35,7 +35,7 @@ def read(
 
 
 def produce(node: RunningNode, topic: str, *values: bytes, index: int = 0) -> int:
-    """Append a batch for each value; the bytes of the last batch."""
+    """Append a batch for each value; return the bytes of the last batch."""
     size_bytes = 0
     for value in values:
         size_bytes = node.partition(topic, index).append_as_leader(batch(value), 1).size_bytes
@@ -43,7 +43,7 @@ def produce(node: RunningNode, topic: str, *values: bytes, index: int = 0) -> in
 
 
 @on_loop
-async def test_each_partition_answers_with_its_records_and_offsets(tmp_path: Path) -> None:
+async def test_each_partition_returns_its_records_and_offsets(tmp_path: Path) -> None:
     async with running_node(tmp_path) as node:
         await node.create(new_topic("a"), new_topic("b"))
         size_bytes = produce(node, "a", b"1", b"2")
@@ -58,7 +58,7 @@ async def test_each_partition_answers_with_its_records_and_offsets(tmp_path: Pat
 
 
 @pytest.mark.parametrize(("committed", "expected"), [(False, None), (True, [])])
-def test_aborted_transactions_are_listed_for_those_who_read_committed(
+def test_aborted_transactions_are_listed_for_read_committed(
     tmp_path: Path, committed: bool, expected: list[object] | None
 ) -> None:
     @on_loop
@@ -72,7 +72,7 @@ def test_aborted_transactions_are_listed_for_those_who_read_committed(
 
 
 @on_loop
-async def test_the_end_of_a_log_answers_nothing_without_an_error(tmp_path: Path) -> None:
+async def test_the_end_of_a_log_is_empty_without_an_error(tmp_path: Path) -> None:
     async with running_node(tmp_path) as node:
         await node.create(new_topic("a"))
         produce(node, "a", b"1")
@@ -83,7 +83,7 @@ async def test_the_end_of_a_log_answers_nothing_without_an_error(tmp_path: Path)
 
 
 @on_loop
-async def test_the_first_batch_is_read_whole_however_large_and_then_the_limit_holds(tmp_path: Path) -> None:
+async def test_the_first_batch_is_complete_and_then_the_limit_applies(tmp_path: Path) -> None:
     async with running_node(tmp_path) as node:
         await node.create(new_topic("a"), new_topic("b"), new_topic("empty"))
         for topic in "ab":
@@ -95,7 +95,7 @@ async def test_the_first_batch_is_read_whole_however_large_and_then_the_limit_ho
 
 
 @on_loop
-async def test_a_partitions_own_limit_holds_but_for_the_first_batch(tmp_path: Path) -> None:
+async def test_a_partitions_own_limit_applies_except_for_the_first_batch(tmp_path: Path) -> None:
     async with running_node(tmp_path) as node:
         await node.create(new_topic("a"), new_topic("b"))
         size_bytes = produce(node, "a", *[b"x" * 100] * 3)
@@ -105,7 +105,7 @@ async def test_a_partitions_own_limit_holds_but_for_the_first_batch(tmp_path: Pa
 
 
 @on_loop
-async def test_what_is_left_of_the_limit_is_what_the_next_partition_may_give(tmp_path: Path) -> None:
+async def test_each_partition_may_use_the_rest_of_the_limit(tmp_path: Path) -> None:
     async with running_node(tmp_path) as node:
         await node.create(new_topic("a"), new_topic("b"))
         size_bytes = produce(node, "a", b"x" * 100)
@@ -116,7 +116,7 @@ async def test_what_is_left_of_the_limit_is_what_the_next_partition_may_give(tmp
 
 
 @on_loop
-async def test_a_batch_for_which_too_little_of_the_limit_is_left_is_not_begun(tmp_path: Path) -> None:
+async def test_a_batch_that_exceeds_the_rest_of_the_limit_is_not_returned(tmp_path: Path) -> None:
     async with running_node(tmp_path) as node:
         await node.create(new_topic("a"), new_topic("b"))
         size_bytes = produce(node, "a", b"x" * 100)
@@ -127,7 +127,7 @@ async def test_a_batch_for_which_too_little_of_the_limit_is_left_is_not_begun(tm
 
 
 @on_loop
-async def test_a_partition_in_error_does_not_fail_its_neighbours_and_is_answered_at_once(
+async def test_a_partition_error_does_not_fail_others_and_is_returned_immediately(
     tmp_path: Path,
 ) -> None:
     async with running_node(tmp_path) as node:
@@ -152,7 +152,7 @@ async def test_a_partition_in_error_does_not_fail_its_neighbours_and_is_answered
 
 
 @on_loop
-async def test_a_partition_led_elsewhere_is_refused(tmp_path: Path) -> None:
+async def test_a_partition_led_elsewhere_is_an_error(tmp_path: Path) -> None:
     async with running_node(tmp_path) as node:
         await node.create(new_topic("a"))
         await lead(node, "a", 2, 1)
@@ -161,7 +161,7 @@ async def test_a_partition_led_elsewhere_is_refused(tmp_path: Path) -> None:
 
 
 async def lead(node: RunningNode, topic: str, leader: int, epoch: int) -> None:
-    """Write down who leads partition 0 from now on."""
+    """Set the leader of partition 0."""
     key = partition_key(node.topic_id(topic), 0)
     change = PARTITION_STATES.put(key, PartitionRegistration(leader, epoch, (leader,)))
     await node.node.metadata.wait_for_revision(await node.store.commit({}, (change,)))
@@ -178,7 +178,7 @@ async def lead(node: RunningNode, topic: str, leader: int, epoch: int) -> None:
         (2, 3, (0, 2)),
     ],
 )
-def test_a_reader_whose_history_differs_is_told_where(
+def test_a_diverging_epoch_is_returned_to_a_reader_with_another_history(
     tmp_path: Path, last: int, offset: int, diverging: tuple[int, int] | None
 ) -> None:
     """Epoch 0 wrote offsets 0 and 1, epoch 3 wrote 2 and 3 (KIP-595)."""
@@ -201,7 +201,7 @@ def test_a_reader_whose_history_differs_is_told_where(
 
 
 @on_loop
-async def test_an_epoch_before_every_known_one_is_out_of_range(tmp_path: Path) -> None:
+async def test_an_epoch_before_all_known_ones_is_out_of_range(tmp_path: Path) -> None:
     async with running_node(tmp_path) as node:
         await node.create(new_topic("a"))
         await lead(node, "a", 1, 3)
@@ -211,7 +211,7 @@ async def test_an_epoch_before_every_known_one_is_out_of_range(tmp_path: Path) -
         assert data.error_code == ErrorCode.OFFSET_OUT_OF_RANGE
 
 
-def test_a_refusal_knows_nothing_but_the_error() -> None:
+def test_an_error_has_no_other_fields() -> None:
     data = refusal(3, ErrorCode.NOT_LEADER_OR_FOLLOWER)
     assert (data.partition_index, data.error_code) == (3, ErrorCode.NOT_LEADER_OR_FOLLOWER)
     assert {data.high_watermark, data.last_stable_offset, data.log_start_offset} == {-1}

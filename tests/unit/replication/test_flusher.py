@@ -10,7 +10,7 @@ from support.loop import on_loop, turns
 
 
 class Log:
-    """A log whose flush waits until it is let go, and fails if told to."""
+    """A log whose flush blocks until it is released, and fails on demand."""
 
     def __init__(self, error: Exception | None = None, directory: str = "/a/t-0") -> None:
         self.directory = Path(directory)
@@ -34,7 +34,7 @@ class Log:
 
 
 async def entered(log: Log) -> None:
-    """Wait until a flush of `log` is under way."""
+    """Wait until a flush of `log` is running."""
     assert await asyncio.to_thread(log.entered.wait, 10)
 
 
@@ -44,7 +44,7 @@ def flushed(flusher: Flusher, log: Log) -> "asyncio.Future[None]":
 
 
 @on_loop
-async def test_all_who_come_while_a_flush_runs_share_the_next_one() -> None:
+async def test_requests_during_a_flush_share_the_next_one() -> None:
     flusher, log = Flusher(), Log()
     first = flushed(flusher, log)
     await entered(log)
@@ -58,7 +58,7 @@ async def test_all_who_come_while_a_flush_runs_share_the_next_one() -> None:
 
 
 @on_loop
-async def test_all_who_come_in_one_turn_share_one_flush() -> None:
+async def test_requests_of_one_turn_share_one_flush() -> None:
     flusher, log = Flusher(), Log()
     log.gate.set()
     await asyncio.gather(*(flushed(flusher, log) for _ in range(10)))
@@ -67,7 +67,7 @@ async def test_all_who_come_in_one_turn_share_one_flush() -> None:
 
 
 @on_loop
-async def test_a_flush_runs_in_a_thread_while_the_loop_goes_on() -> None:
+async def test_a_flush_runs_in_a_thread_without_blocking_the_loop() -> None:
     flusher, log = Flusher(), Log()
     waiting = flushed(flusher, log)
     await entered(log)
@@ -80,7 +80,7 @@ async def test_a_flush_runs_in_a_thread_while_the_loop_goes_on() -> None:
 
 
 @on_loop
-async def test_an_error_reaches_everyone_who_waits_and_no_other_log() -> None:
+async def test_an_error_reaches_every_waiter_of_its_log_only() -> None:
     flusher, bad, good = Flusher(), Log(OSError("disk gone")), Log()
     waits = [flushed(flusher, bad), flushed(flusher, bad), flushed(flusher, good)]
     bad.gate.set()
@@ -92,7 +92,7 @@ async def test_an_error_reaches_everyone_who_waits_and_no_other_log() -> None:
 
 
 @on_loop
-async def test_a_slow_disk_delays_only_what_lies_on_it() -> None:
+async def test_a_slow_disk_delays_only_its_own_logs() -> None:
     flusher, slow, quick = Flusher(), Log(directory="/slow/t-0"), Log(directory="/quick/t-1")
     quick.gate.set()
     waiting = flushed(flusher, slow)
@@ -107,7 +107,7 @@ async def test_a_slow_disk_delays_only_what_lies_on_it() -> None:
 
 
 @on_loop
-async def test_after_an_error_the_next_flush_is_tried_afresh() -> None:
+async def test_a_flush_after_an_error_is_tried_again() -> None:
     flusher, log = Flusher(), Log(OSError("once"))
     log.gate.set()
     with pytest.raises(OSError, match="once"):
@@ -119,7 +119,7 @@ async def test_after_an_error_the_next_flush_is_tried_afresh() -> None:
 
 
 @on_loop
-async def test_whoever_gave_up_waiting_is_passed_over() -> None:
+async def test_cancelled_waiters_are_skipped() -> None:
     flusher, good, bad = Flusher(), Log(), Log(OSError("late"))
     given_up = [flushed(flusher, good), flushed(flusher, bad)]
     kept = flushed(flusher, good)
@@ -133,7 +133,7 @@ async def test_whoever_gave_up_waiting_is_passed_over() -> None:
 
 
 @on_loop
-async def test_closing_finishes_what_was_asked_for() -> None:
+async def test_closing_completes_requested_flushes() -> None:
     flusher, log = Flusher(), Log()
     first = flushed(flusher, log)
     await entered(log)
@@ -149,12 +149,12 @@ async def test_closing_finishes_what_was_asked_for() -> None:
 
 
 @on_loop
-async def test_a_flusher_that_never_flushed_closes() -> None:
+async def test_an_unused_flusher_closes() -> None:
     await Flusher().close()
 
 
 @on_loop
-async def test_a_log_whose_flush_failed_goes_offline() -> None:
+async def test_a_log_goes_offline_when_its_flush_fails() -> None:
     failed, sound = Log(OSError(5, "Input/output error")), Log()
     flusher = Flusher()
     for log in (failed, sound):

@@ -11,12 +11,12 @@ from support.nodes import config_of
 BROKER = config_of(Path("/data"), log_retention_ms="1000", log_segment_bytes="2097152")
 
 
-def test_a_topic_without_overrides_obeys_the_broker() -> None:
+def test_a_topic_without_overrides_has_the_brokers_values() -> None:
     config = log_config(BROKER, {})
     assert (config.retention_ms, config.segment_bytes) == (1000, 2_097_152)
 
 
-def test_overrides_come_before_the_broker() -> None:
+def test_overrides_precede_the_brokers_values() -> None:
     config = log_config(BROKER, {"retention.ms": "5", "cleanup.policy": "compact,delete"})
     assert (config.retention_ms, config.segment_bytes) == (5, 2_097_152)
     assert config.cleanup_policy == {"compact", "delete"}
@@ -52,14 +52,14 @@ def test_every_key_reaches_the_log(key: str, text: str, field: str, value: objec
     assert getattr(log_config(BROKER, {key: text}), field) == value
 
 
-def test_nothing_that_a_log_obeys_is_left_to_the_logs_own_default() -> None:
+def test_every_field_of_a_log_config_is_set() -> None:
     defaults, given = LogConfig(), log_config(config_of(Path("/data")), {})
     assert {field.name: getattr(given, field.name) for field in fields(LogConfig)} == {
         field.name: getattr(defaults, field.name) for field in fields(LogConfig)
     }
 
 
-def test_an_override_that_cannot_be_is_not_swallowed() -> None:
+def test_an_invalid_override_is_an_error() -> None:
     with pytest.raises(ConfigError, match=r"retention\.ms"):
         log_config(BROKER, {"retention.ms": "soon"})
 
@@ -68,19 +68,19 @@ def test_an_override_that_cannot_be_is_not_swallowed() -> None:
     ("cordoned", "expected"),
     [("", [False, False]), ("/a", [True, False]), ("/a,/b", [True, True]), ("*", [True, True])],
 )
-def test_cordoned_directories_are_those_named_or_all(cordoned: str, expected: list[bool]) -> None:
+def test_cordoned_directories_are_the_named_ones_or_all(cordoned: str, expected: list[bool]) -> None:
     config = config_of(Path("/a"), log_dirs="/a,/b", cordoned_log_dirs=cordoned)
     assert [cordons(config, Path(path)) for path in ("/a", "/b")] == expected
 
 
-def test_a_segment_is_rolled_before_its_records_are_overdue_for_compaction() -> None:
+def test_a_segment_is_rolled_before_its_records_exceed_the_maximum_compaction_lag() -> None:
     overrides = {"segment.ms": "500", "max.compaction.lag.ms": "300"}
     assert log_config(BROKER, overrides).segment_ms == 500
     assert log_config(BROKER, {**overrides, "cleanup.policy": "compact"}).segment_ms == 300
     assert log_config(BROKER, {"segment.ms": "200", "cleanup.policy": "compact"}).segment_ms == 200
 
 
-def test_the_cleaner_goes_by_the_broker() -> None:
+def test_the_cleaner_has_the_brokers_configuration() -> None:
     config = config_of(Path("/data"), log_cleaner_threads="3", log_cleaner_io_max_bytes_per_second="5.5")
     settings = cleaner_settings(config)
     assert (settings.threads_count, settings.bytes_per_second, settings.backoff_ms) == (3, 5.5, 15_000)

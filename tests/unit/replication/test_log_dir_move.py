@@ -1,4 +1,4 @@
-"""One move: what is decided, what follows what, and where two logs agree."""
+"""One move between log directories: decisions, transitions, and the common part of two logs."""
 
 from itertools import product
 from pathlib import Path
@@ -30,7 +30,7 @@ NOTHING, START, CANCEL, RESTART = MoveAction.NOTHING, MoveAction.START, MoveActi
         (B, C, RESTART),
     ],
 )
-def test_what_a_wish_asks_for_depends_on_where_the_replica_is_and_goes(
+def test_the_action_depends_on_the_present_and_requested_directories(
     future: LogDirectory | None, destination: LogDirectory, action: MoveAction
 ) -> None:
     assert decide_move(A, future, destination) is action
@@ -43,11 +43,11 @@ STATES = {
 
 
 @pytest.mark.parametrize(("before", "after"), list(product(MoveState, MoveState)))
-def test_only_what_may_follow_follows(before: MoveState, after: MoveState) -> None:
+def test_only_transitions_in_the_table_are_allowed(before: MoveState, after: MoveState) -> None:
     assert (after in TRANSITIONS[before]) == (after.value in STATES.get(before, set()))
 
 
-def test_every_state_is_reached_and_an_illegal_step_tells_the_story() -> None:
+def test_every_state_is_reached_and_an_illegal_transition_shows_the_history() -> None:
     assert set(MoveState) == {MoveState.COPYING}.union(*TRANSITIONS.values())
     log: Any = Epochs([], 0)
     move = ReplicaMove(log, log, log)
@@ -58,7 +58,7 @@ def test_every_state_is_reached_and_an_illegal_step_tells_the_story() -> None:
 
 
 class Epochs:
-    """What a log knows of its leaders: (epoch, first offset) in ascending order."""
+    """Leader epochs of a log: (epoch, first offset) in ascending order."""
 
     topic_partition = "t-0"
 
@@ -84,17 +84,21 @@ class Epochs:
         (Epochs([], 0), Epochs([(0, 0)], 9), 0),
         (Epochs([], 9), Epochs([], 5), 5),
         (Epochs([(0, 0)], 5), Epochs([(0, 0)], 9), 5),
-        (Epochs([(0, 0)], 9), Epochs([(0, 0)], 5), 5),  # the end of the log was lost with the power
-        (Epochs([(0, 0)], 9), Epochs([(0, 0), (1, 6)], 12), 6),  # cut at 6, and appended to by another leader
+        (Epochs([(0, 0)], 9), Epochs([(0, 0)], 5), 5),  # the end of the log was lost in a power failure
+        (
+            Epochs([(0, 0)], 9),
+            Epochs([(0, 0), (1, 6)], 12),
+            6,
+        ),  # truncated at 6, and appended to by another leader
         (Epochs([(0, 0), (1, 4)], 9), Epochs([(0, 0), (2, 4)], 12), 4),
         (Epochs([(0, 0), (1, 4)], 9), Epochs([(0, 0), (2, 7)], 12), 4),
         (Epochs([(3, 0), (5, 50)], 100), Epochs([(3, 0), (6, 80)], 120), 50),
         (Epochs([(2, 0)], 9), Epochs([(1, 0)], 9), None),
         (Epochs([(2, 0)], 9), Epochs([], 9), None),
-        (Epochs([(0, 0)], 4), Epochs([(1, 6)], 9), 4),  # the log's start has moved on
+        (Epochs([(0, 0)], 4), Epochs([(1, 6)], 9), 4),  # the log start has advanced
     ],
 )
-def test_a_copy_agrees_up_to_where_its_last_leader_ended_in_the_log(
+def test_a_copy_is_valid_up_to_the_end_of_its_last_epoch_in_the_log(
     copy: Epochs, source: Epochs, end: int | None
 ) -> None:
     assert truncation_offset(copy, source) == end

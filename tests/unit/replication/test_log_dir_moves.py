@@ -1,4 +1,4 @@
-"""Moves between the directories of a node, seen from inside: what becomes of the log on its way."""
+"""Moves between the log directories of a node, step by step."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -27,7 +27,7 @@ T0 = TopicPartition("t", 0)
 
 @pytest.fixture(autouse=True)
 def small_steps(monkeypatch: pytest.MonkeyPatch) -> None:
-    """So that short logs take many steps, and those who wait look again soon."""
+    """Make short logs take many steps, and waiters poll soon."""
     monkeypatch.setattr(log_dir_moves, "STEP_BYTES_MAX", 300)
     monkeypatch.setattr(log_dir_moves, "LAST_STEP_BYTES", 150)
     monkeypatch.setattr(log_dir_moves, "LAST_STEP_BYTES_MAX", 600)
@@ -38,7 +38,7 @@ def small_steps(monkeypatch: pytest.MonkeyPatch) -> None:
 async def node_with(
     root: Path, store: MemoryStore | None = None, *, held: bool = False, **configs: str
 ) -> AsyncIterator[RunningNode]:
-    """A node with t-0 in directory a, 20 records in it; `held` lets a move make one step and no more."""
+    """Run a node with t-0 in directory a with 20 records; with `held` a move makes one step and stops."""
     dirs = ",".join(str(root / name) for name in "abc")
     rate = {"replica_alter_log_dirs_io_max_bytes_per_second": "1"} if held else {}
     async with running_node(root / "a", store, log_dirs=dirs, **rate) as node:
@@ -55,7 +55,7 @@ def append(node: RunningNode, *values: int) -> None:
 
 
 def bytes_of(partition: Partition, offset: int | None = None) -> bytes:
-    """Every byte that a consumer can read."""
+    """Return every byte that a consumer can read."""
     log, data = partition.log, b""
     offset = log.log_start_offset if offset is None else offset
     while offset < log.log_end_offset:
@@ -70,13 +70,13 @@ def directory(node: RunningNode, name: str) -> LogDirectory:
 
 
 def start(node: RunningNode, to: str) -> ReplicaMove:
-    """Wish t-0 to be in another directory."""
+    """Request the move of t-0 to another directory."""
     node.node.log_dir_moves.alter(node.partition("t"), directory(node, to))
     return node.node.log_dir_moves._moves[T0]
 
 
 async def one_step(node: RunningNode, move: ReplicaMove) -> None:
-    """Wait for the next step of a move that is held."""
+    """Wait for the next step of a held move."""
     copied_bytes = move.copied_bytes
     node.clock.advance(10_000_000)
     while move.copied_bytes == copied_bytes:
@@ -85,14 +85,14 @@ async def one_step(node: RunningNode, move: ReplicaMove) -> None:
 
 
 async def ended(node: RunningNode) -> None:
-    """Wait until no move is under way, letting those that are held go on."""
+    """Wait until no move is in progress, and release held moves."""
     while tasks := list(node.node.log_dir_moves._tasks.values()):
         node.clock.advance(10_000_000)
         await asyncio.wait(tasks, timeout=0.002)
 
 
 def found_in(root: Path) -> dict[str, list[str]]:
-    """Log directory -> what lies there of t-0."""
+    """Return log directory -> directories of t-0."""
     kinds = {"delete": "deleted", "future": "future", "stray": "stray"}
     found: dict[str, list[str]] = {}
     for path in sorted(root.glob("*/t-0*")):
@@ -102,16 +102,16 @@ def found_in(root: Path) -> dict[str, list[str]]:
 
 
 def kill(node: RunningNode) -> None:
-    """Let the end of the node be that of a process: nothing is flushed or marked."""
+    """End the node like a killed process: nothing is flushed or marked."""
     for each in node.directories.directories:
         each.failure = "killed"
 
 
-# The log comes along
+# Copying the log
 
 
 @on_loop
-async def test_what_is_appended_meanwhile_comes_along(tmp_path: Path) -> None:
+async def test_records_appended_meanwhile_are_copied(tmp_path: Path) -> None:
     async with node_with(tmp_path, file_delete_delay_ms="0") as node:
         move = start(node, "b")
         number = 20
@@ -134,7 +134,7 @@ async def test_what_is_appended_meanwhile_comes_along(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("killed", [True, False])
 @on_loop
-async def test_the_moved_log_is_the_same_after_a_restart(tmp_path: Path, killed: bool) -> None:
+async def test_the_moved_log_is_unchanged_after_a_restart(tmp_path: Path, killed: bool) -> None:
     store = MemoryStore()
     async with node_with(tmp_path, store, internal_segment_bytes="400") as node:
         append(node, *range(20, 30))
@@ -152,7 +152,7 @@ async def test_the_moved_log_is_the_same_after_a_restart(tmp_path: Path, killed:
 
 
 @on_loop
-async def test_producers_and_epochs_are_known_as_before(tmp_path: Path) -> None:
+async def test_producers_and_epochs_are_copied(tmp_path: Path) -> None:
     async with node_with(tmp_path, internal_segment_bytes="400") as node:
         partition = node.partition("t")
         sent = [batch(b"x", producer_id=5, producer_epoch=1, base_sequence=number) for number in range(7)]
@@ -175,7 +175,7 @@ async def test_producers_and_epochs_are_known_as_before(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("killed", [True, False])
 @on_loop
-async def test_a_producer_whose_batches_are_gone_is_known_after_a_move_and_a_restart(
+async def test_a_producer_without_batches_is_known_after_a_move_and_a_restart(
     tmp_path: Path, killed: bool
 ) -> None:
     store = MemoryStore()
@@ -196,7 +196,7 @@ async def test_a_producer_whose_batches_are_gone_is_known_after_a_move_and_a_res
 
 
 @on_loop
-async def test_what_was_read_stays_valid_and_who_waits_is_woken(tmp_path: Path) -> None:
+async def test_fetched_data_stays_valid_and_waiting_fetches_complete(tmp_path: Path) -> None:
     async with node_with(tmp_path) as node:
         partition = node.partition("t")
         view = partition.log.read(0, 1 << 20, 20, may_copy=False).data
@@ -213,7 +213,7 @@ async def test_what_was_read_stays_valid_and_who_waits_is_woken(tmp_path: Path) 
 
 
 @on_loop
-async def test_who_waits_for_the_disk_gets_no_error(tmp_path: Path) -> None:
+async def test_waiters_for_a_flush_get_no_error(tmp_path: Path) -> None:
     async with node_with(tmp_path, flush_messages="1") as node:
         move = start(node, "b")
         number, flusher = 20, node.node.flusher
@@ -229,11 +229,11 @@ async def test_who_waits_for_the_disk_gets_no_error(tmp_path: Path) -> None:
         assert log.recovery_point == log.log_end_offset == number
 
 
-# What happens to the log on its way
+# Changes of the log during a move
 
 
 @on_loop
-async def test_deleted_records_do_not_come_back(tmp_path: Path) -> None:
+async def test_deleted_records_stay_deleted(tmp_path: Path) -> None:
     async with node_with(tmp_path, held=True, internal_segment_bytes="400") as node:
         move = start(node, "b")
         await one_step(node, move)
@@ -250,7 +250,7 @@ async def test_deleted_records_do_not_come_back(tmp_path: Path) -> None:
 
 
 @on_loop
-async def test_a_log_that_is_emptied_meanwhile_moves_empty(tmp_path: Path) -> None:
+async def test_a_log_emptied_meanwhile_moves_empty(tmp_path: Path) -> None:
     async with node_with(tmp_path, held=True, internal_segment_bytes="400") as node:
         move = start(node, "b")
         await one_step(node, move)
@@ -265,7 +265,7 @@ async def test_a_log_that_is_emptied_meanwhile_moves_empty(tmp_path: Path) -> No
 
 
 @on_loop
-async def test_what_is_cut_off_and_written_anew_is_what_comes_along(tmp_path: Path) -> None:
+async def test_records_truncated_and_rewritten_meanwhile_are_copied(tmp_path: Path) -> None:
     async with node_with(tmp_path, internal_segment_bytes="400") as node:
         move = start(node, "b")
         partition = node.partition("t")
@@ -282,7 +282,7 @@ async def test_what_is_cut_off_and_written_anew_is_what_comes_along(tmp_path: Pa
 
 
 @on_loop
-async def test_a_change_of_the_topics_configuration_holds_for_the_new_log(tmp_path: Path) -> None:
+async def test_a_changed_topic_config_applies_to_the_new_log(tmp_path: Path) -> None:
     async with node_with(tmp_path, held=True) as node:
         move = start(node, "b")
         await one_step(node, move)
@@ -294,7 +294,7 @@ async def test_a_change_of_the_topics_configuration_holds_for_the_new_log(tmp_pa
 
 
 @on_loop
-async def test_a_deleted_topic_leaves_nothing_behind(tmp_path: Path) -> None:
+async def test_a_deleted_topic_leaves_no_files(tmp_path: Path) -> None:
     async with node_with(tmp_path, held=True, file_delete_delay_ms="0") as node:
         move = start(node, "b")
         await one_step(node, move)
@@ -308,11 +308,11 @@ async def test_a_deleted_topic_leaves_nothing_behind(tmp_path: Path) -> None:
         assert node.partition("t").log.log_end_offset == 0
 
 
-# Other wishes
+# Further requests
 
 
 @on_loop
-async def test_a_wish_for_the_directory_where_it_is_ends_the_move(tmp_path: Path) -> None:
+async def test_a_move_to_the_current_directory_cancels_the_move(tmp_path: Path) -> None:
     async with node_with(tmp_path, held=True) as node:
         move = start(node, "b")
         await one_step(node, move)
@@ -325,7 +325,7 @@ async def test_a_wish_for_the_directory_where_it_is_ends_the_move(tmp_path: Path
 
 
 @on_loop
-async def test_a_wish_for_a_third_directory_begins_anew(tmp_path: Path) -> None:
+async def test_a_move_to_a_third_directory_starts_again(tmp_path: Path) -> None:
     async with node_with(tmp_path, held=True) as node:
         first = start(node, "b")
         await one_step(node, first)
@@ -339,7 +339,7 @@ async def test_a_wish_for_a_third_directory_begins_anew(tmp_path: Path) -> None:
 
 
 @on_loop
-async def test_there_and_back_again_at_once(tmp_path: Path) -> None:
+async def test_a_move_can_be_reversed_immediately(tmp_path: Path) -> None:
     async with node_with(tmp_path) as node:
         before = bytes_of(node.partition("t"))
         for to in ("b", "a", "c", "a"):
@@ -354,7 +354,7 @@ async def test_there_and_back_again_at_once(tmp_path: Path) -> None:
 
 
 @on_loop
-async def test_what_is_under_way_can_be_seen(tmp_path: Path) -> None:
+async def test_moves_in_progress_are_listed(tmp_path: Path) -> None:
     async with node_with(tmp_path, held=True) as node:
         move = start(node, "b")
         await one_step(node, move)
@@ -364,7 +364,7 @@ async def test_what_is_under_way_can_be_seen(tmp_path: Path) -> None:
         assert seen["missing_offsets"] == 20 - move.future.log_end_offset
 
 
-# Disks that fail
+# Disk failures
 
 
 def broken(*arguments: object) -> None:
@@ -373,7 +373,7 @@ def broken(*arguments: object) -> None:
 
 @pytest.mark.parametrize("what", ["os.pwrite", "barnabas.replication.log_dir_moves.unlink_files"])
 @on_loop
-async def test_the_failing_disk_of_the_destination_leaves_the_log_in_use(
+async def test_a_failing_destination_disk_leaves_the_log_in_use(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, what: str
 ) -> None:
     async with node_with(tmp_path, held=True) as node:
@@ -392,7 +392,7 @@ async def test_the_failing_disk_of_the_destination_leaves_the_log_in_use(
 
 
 @on_loop
-async def test_the_failing_disk_of_the_log_ends_the_move_and_keeps_what_was_copied(tmp_path: Path) -> None:
+async def test_a_failing_source_disk_ends_the_move_and_keeps_the_copy(tmp_path: Path) -> None:
     async with node_with(tmp_path, held=True) as node:
         move = start(node, "b")
         await one_step(node, move)
@@ -417,7 +417,7 @@ async def test_a_log_that_cannot_be_read_goes_offline(
 
 @pytest.mark.parametrize("offset", [10, 19])
 @on_loop
-async def test_damage_in_the_log_ends_the_move_and_the_log_stays_in_use(tmp_path: Path, offset: int) -> None:
+async def test_a_damaged_log_ends_the_move_and_stays_in_use(tmp_path: Path, offset: int) -> None:
     async with node_with(tmp_path) as node:
         path = tmp_path / "a" / "t-0" / f"{0:020d}.log"
         data = bytearray(path.read_bytes())
@@ -431,12 +431,12 @@ async def test_damage_in_the_log_ends_the_move_and_the_log_stays_in_use(tmp_path
         assert found_in(tmp_path) == {"a": ["log"], "b": ["deleted"]}
 
 
-# Stops and starts
+# Restarts
 
 
 @pytest.mark.parametrize("killed", [True, False])
 @on_loop
-async def test_a_move_goes_on_after_a_restart(tmp_path: Path, killed: bool) -> None:
+async def test_a_move_continues_after_a_restart(tmp_path: Path, killed: bool) -> None:
     store = MemoryStore()
     async with node_with(tmp_path, store, held=True, internal_segment_bytes="400") as node:
         move = start(node, "b")
@@ -454,7 +454,7 @@ async def test_a_move_goes_on_after_a_restart(tmp_path: Path, killed: bool) -> N
 
 
 @on_loop
-async def test_a_move_whose_log_lost_its_end_with_the_power_goes_on_with_what_is_left(tmp_path: Path) -> None:
+async def test_a_move_continues_after_its_log_lost_records_in_a_power_failure(tmp_path: Path) -> None:
     store = MemoryStore()
     async with node_with(tmp_path, store, held=True) as node:
         await one_step(node, move := start(node, "b"))
@@ -473,7 +473,7 @@ async def test_a_move_whose_log_lost_its_end_with_the_power_goes_on_with_what_is
 
 @pytest.mark.parametrize("appended_count", [0, 1])
 @on_loop
-async def test_a_kill_before_the_old_log_is_given_up_leaves_the_new_one(
+async def test_a_kill_before_the_old_log_is_deleted_keeps_the_new_one(
     tmp_path: Path, appended_count: int
 ) -> None:
     store = MemoryStore()
@@ -497,4 +497,4 @@ async def test_a_kill_before_the_old_log_is_given_up_leaves_the_new_one(
 
 
 async def no_stop(*, abruptly: bool) -> None:
-    """The node ends with nothing under way."""
+    """The node stops without a move in progress."""

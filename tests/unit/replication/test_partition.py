@@ -17,12 +17,12 @@ THREE = (1, 2, 3)
 
 
 def append(partition: Partition, *values: bytes, acks: int = ALL) -> int:
-    """The log end offset after one batch of these values."""
+    """Append one batch of these values; return the log end offset."""
     return partition.append_as_leader(batch(*values), acks).last_offset + 1
 
 
 def followed(partition: Partition, broker_id: int, end_offset: int) -> None:
-    """Follower `broker_id` is known to have everything below `end_offset`."""
+    """Report that follower `broker_id` has everything below `end_offset`."""
     partition.follower_end_offsets[broker_id] = end_offset
     partition.update_state(PartitionRegistration(partition.leader, partition.leader_epoch, partition.isr))
 
@@ -40,7 +40,7 @@ def refused(partition: Partition, act: Callable[[], object]) -> KafkaError:
     [(-1, None), (5, None), (4, ErrorCode.FENCED_LEADER_EPOCH), (6, ErrorCode.UNKNOWN_LEADER_EPOCH)],
 )
 @pytest.mark.parametrize("leader", [1, 2])
-def test_a_leader_epoch_is_compared_before_leadership(
+def test_the_leader_epoch_is_checked_before_leadership(
     make_partition: Make, asked: int, code: ErrorCode | None, leader: int
 ) -> None:
     partition = make_partition(THREE, PartitionRegistration(leader, 5, THREE))
@@ -54,7 +54,7 @@ def test_a_leader_epoch_is_compared_before_leadership(
         assert f"leader epoch {asked} in the request, current is 5" in error.message
 
 
-def test_a_partition_alone_is_readable_as_soon_as_it_is_appended(make_partition: Make) -> None:
+def test_without_followers_records_are_readable_immediately(make_partition: Make) -> None:
     partition = make_partition()
     assert append(partition, b"a", b"b") == 2
     assert partition.log.high_watermark == 2
@@ -68,7 +68,7 @@ def test_appended_batches_carry_the_leaders_epoch(make_partition: Make) -> None:
     assert partition.log.latest_epoch == 7
 
 
-def test_the_high_watermark_is_what_every_in_sync_replica_has(make_partition: Make) -> None:
+def test_the_high_watermark_is_the_lowest_end_offset_of_the_isr(make_partition: Make) -> None:
     partition = make_partition(THREE)
     append(partition, b"a", b"b", b"c")
     seen = []
@@ -78,14 +78,14 @@ def test_the_high_watermark_is_what_every_in_sync_replica_has(make_partition: Ma
     assert seen == [0, 1, 2, 3]
 
 
-def test_a_follower_out_of_sync_holds_nobody_back(make_partition: Make) -> None:
+def test_a_follower_out_of_sync_does_not_hold_back_the_high_watermark(make_partition: Make) -> None:
     partition = make_partition(THREE, PartitionRegistration(1, 0, (1, 2)))
     append(partition, b"a")
     followed(partition, 2, 1)
     assert partition.log.high_watermark == 1
 
 
-def test_the_high_watermark_rises_when_a_laggard_leaves_the_in_sync_replicas(make_partition: Make) -> None:
+def test_the_high_watermark_rises_when_a_slow_replica_leaves_the_isr(make_partition: Make) -> None:
     partition = make_partition(THREE)
     append(partition, b"a", b"b")
     followed(partition, 2, 2)
@@ -94,7 +94,7 @@ def test_the_high_watermark_rises_when_a_laggard_leaves_the_in_sync_replicas(mak
     assert partition.log.high_watermark == 2
 
 
-def test_the_high_watermark_never_falls_when_a_laggard_joins(make_partition: Make) -> None:
+def test_the_high_watermark_never_falls_when_a_slow_replica_joins(make_partition: Make) -> None:
     partition = make_partition(THREE, PartitionRegistration(1, 0, (1,)))
     append(partition, b"a", b"b")
     partition.update_state(PartitionRegistration(1, 1, (1, 3)))
@@ -102,20 +102,20 @@ def test_the_high_watermark_never_falls_when_a_laggard_joins(make_partition: Mak
     assert partition.log.high_watermark == 2
 
 
-def test_what_followers_told_an_earlier_leader_counts_no_longer(make_partition: Make) -> None:
+def test_follower_state_of_an_earlier_leader_epoch_is_discarded(make_partition: Make) -> None:
     partition = make_partition((1, 2))
     append(partition, b"a")
     followed(partition, 2, 1)
     partition.update_state(PartitionRegistration(2, 1, (1, 2)))
     partition.log.append_as_follower(batch(b"b", base_offset=1, leader_epoch=1))
-    partition.follower_end_offsets[2] = 2  # a fetch of the second epoch, answered late
+    partition.follower_end_offsets[2] = 2  # a fetch of the second epoch, processed late
     partition.update_state(PartitionRegistration(1, 2, (1, 2)))
     assert (partition.log.high_watermark, partition.log.log_end_offset) == (1, 2)
     followed(partition, 2, 2)
     assert partition.log.high_watermark == 2
 
 
-def test_a_follower_does_not_move_its_own_high_watermark(make_partition: Make) -> None:
+def test_a_follower_does_not_advance_its_high_watermark_itself(make_partition: Make) -> None:
     partition = make_partition(THREE, PartitionRegistration(1, 0, (1,)))
     append(partition, b"a")
     partition.update_state(PartitionRegistration(2, 1, (2,)))
@@ -125,7 +125,7 @@ def test_a_follower_does_not_move_its_own_high_watermark(make_partition: Make) -
     assert not partition.is_leader
 
 
-def test_what_is_not_replicated_cannot_be_read(make_partition: Make) -> None:
+def test_unreplicated_records_cannot_be_read(make_partition: Make) -> None:
     partition = make_partition((1, 2))
     append(partition, b"a")
     append(partition, b"b")
@@ -138,7 +138,7 @@ def test_what_is_not_replicated_cannot_be_read(make_partition: Make) -> None:
 @pytest.mark.parametrize(
     ("isr", "acks", "fits"), [((1,), ALL, False), ((1,), LEADER, True), ((1, 2), ALL, True)]
 )
-def test_acks_of_all_want_enough_replicas_in_sync(
+def test_acks_all_needs_min_insync_replicas(
     make_partition: Make, isr: tuple[int, ...], acks: int, fits: bool
 ) -> None:
     partition = make_partition(THREE, PartitionRegistration(1, 0, isr, replicas=THREE), min_insync_replicas=2)
@@ -150,7 +150,7 @@ def test_acks_of_all_want_enough_replicas_in_sync(
     assert "1 in-sync replica(s), min.insync.replicas is 2" in error.message
 
 
-def test_acks_of_all_want_no_more_replicas_than_there_are(make_partition: Make) -> None:
+def test_acks_all_needs_no_more_replicas_than_there_are(make_partition: Make) -> None:
     partition = make_partition((1,), min_insync_replicas=2)
     assert append(partition, b"a", acks=ALL) == 1
 
@@ -175,7 +175,7 @@ def test_records_above_the_high_watermark_are_not_deleted(make_partition: Make, 
     assert f"before offset {offset}: the high watermark is 1" in error.message
 
 
-def test_deleting_less_than_was_deleted_changes_nothing(make_partition: Make) -> None:
+def test_deleting_before_the_log_start_changes_nothing(make_partition: Make) -> None:
     partition = make_partition()
     append(partition, b"a", b"b", b"c")
     partition.delete_records(2)
@@ -183,7 +183,7 @@ def test_deleting_less_than_was_deleted_changes_nothing(make_partition: Make) ->
 
 
 @in_virtual_time
-async def test_a_produce_waits_until_its_records_are_replicated(make_partition: Make) -> None:
+async def test_a_produce_request_waits_until_its_records_are_replicated(make_partition: Make) -> None:
     partition = make_partition((1, 2))
     first, second = append(partition, b"a"), append(partition, b"b")
     one, two = partition.replicated(first), partition.replicated(second)
@@ -198,7 +198,7 @@ async def test_a_produce_waits_until_its_records_are_replicated(make_partition: 
 
 
 @in_virtual_time
-async def test_whoever_gave_up_waiting_is_passed_over(make_partition: Make) -> None:
+async def test_cancelled_waiters_are_skipped(make_partition: Make) -> None:
     partition = make_partition((1, 2))
     wait = partition.replicated(append(partition, b"a"))
     assert wait is not None
@@ -208,32 +208,32 @@ async def test_whoever_gave_up_waiting_is_passed_over(make_partition: Make) -> N
 
 
 @in_virtual_time
-async def test_waiting_fetches_are_told_how_much_became_readable(make_partition: Make) -> None:
+async def test_waiting_fetches_are_notified_with_the_new_bytes(make_partition: Make) -> None:
     class Counting(DelayedFetch):
-        told: list[int]
+        notified_bytes: list[int]
 
         def readable(self, size_bytes: int) -> None:
-            self.told.append(size_bytes)
+            self.notified_bytes.append(size_bytes)
 
     partition = make_partition((1, 2), PartitionRegistration(1, 0, (1,)))
     waiting = Counting(1000)
-    waiting.told = []
+    waiting.notified_bytes = []
     partition.add_delayed_fetch(waiting)
     records = batch(b"a")
     partition.append_as_leader(records, ALL)
-    assert waiting.told == [len(records)]
+    assert waiting.notified_bytes == [len(records)]
     partition.update_state(PartitionRegistration(1, 0, (1, 2)))
     append(partition, b"b")
-    assert waiting.told == [len(records)]
+    assert waiting.notified_bytes == [len(records)]
     followed(partition, 2, 2)
-    assert waiting.told == [len(records), UNKNOWN_GROWTH_BYTES]
+    assert waiting.notified_bytes == [len(records), UNKNOWN_GROWTH_BYTES]
     partition.remove_delayed_fetch(waiting)
     followed(partition, 2, 3)
-    assert len(waiting.told) == 2
+    assert len(waiting.notified_bytes) == 2
 
 
 @in_virtual_time
-async def test_a_closed_partition_lets_go_of_everyone(make_partition: Make) -> None:
+async def test_closing_a_partition_releases_every_waiter(make_partition: Make) -> None:
     partition = make_partition((1, 2))
     produce, given_up = (partition.replicated(append(partition, b"a")) for _ in range(2))
     assert produce is not None
@@ -251,7 +251,7 @@ async def test_a_closed_partition_lets_go_of_everyone(make_partition: Make) -> N
 
 
 @in_virtual_time
-async def test_a_leader_that_loses_its_partition_lets_go_of_everyone(make_partition: Make) -> None:
+async def test_losing_leadership_releases_every_waiter(make_partition: Make) -> None:
     partition = make_partition((1, 2))
     produce = partition.replicated(append(partition, b"a"))
     assert produce is not None
@@ -264,7 +264,7 @@ async def test_a_leader_that_loses_its_partition_lets_go_of_everyone(make_partit
 
 
 @in_virtual_time
-async def test_statistics_say_who_leads_and_who_waits(make_partition: Make) -> None:
+async def test_statistics_have_the_leader_and_waiters(make_partition: Make) -> None:
     partition = make_partition((1, 2), PartitionRegistration(1, 3, (1, 2)))
     partition.add_delayed_fetch(DelayedFetch(1))
     found = partition.statistics()
@@ -279,7 +279,7 @@ def begin_transaction(partition: Partition, producer_id: int, *values: bytes, se
 
 
 @in_virtual_time
-async def test_readers_of_committed_records_are_woken_by_the_end_of_a_transaction(
+async def test_read_committed_fetches_are_woken_by_the_end_of_a_transaction(
     make_partition: Make,
 ) -> None:
     partition = make_partition()
@@ -294,7 +294,7 @@ async def test_readers_of_committed_records_are_woken_by_the_end_of_a_transactio
 
 
 @in_virtual_time
-async def test_readers_of_committed_records_count_only_what_has_become_stable(make_partition: Make) -> None:
+async def test_read_committed_fetches_count_stable_bytes_only(make_partition: Make) -> None:
     partition = make_partition()
     begin_transaction(partition, 9, b"x" * 100)
     first_bytes = partition.log.size_bytes
@@ -308,7 +308,7 @@ async def test_readers_of_committed_records_count_only_what_has_become_stable(ma
     assert waiting._future.done()
 
 
-def test_a_marker_needs_the_leader_and_enough_replicas(make_partition: Make) -> None:
+def test_a_marker_needs_the_leader_and_min_insync_replicas(make_partition: Make) -> None:
     ended = EndTransactionMarker(9, 0, 0, True, 1_000)
     other = make_partition(THREE, PartitionRegistration(2, 0, THREE))
     error = refused(other, lambda: other.append_transaction_marker(ended, 0))

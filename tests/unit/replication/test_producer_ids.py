@@ -7,7 +7,7 @@ from support.memory_store import MemoryStore
 
 
 @on_loop
-async def test_ids_count_up_through_a_block_and_take_the_next_when_it_is_used_up() -> None:
+async def test_ids_are_consecutive_across_blocks() -> None:
     store = MemoryStore()
     metadata = MetadataWriter(store)
     await metadata.start()
@@ -18,7 +18,7 @@ async def test_ids_count_up_through_a_block_and_take_the_next_when_it_is_used_up
 
 
 @on_loop
-async def test_no_two_askers_on_any_broker_ever_get_the_same_id() -> None:
+async def test_ids_are_unique_across_brokers() -> None:
     store = MemoryStore()
     brokers = [MetadataWriter(store) for _ in range(3)]
     for metadata in brokers:
@@ -32,7 +32,7 @@ async def test_no_two_askers_on_any_broker_ever_get_the_same_id() -> None:
 
 
 @on_loop
-async def test_a_broker_that_starts_again_does_not_go_on_in_its_old_block() -> None:
+async def test_a_restarted_broker_does_not_continue_its_old_block() -> None:
     metadata = MetadataWriter(MemoryStore())
     await metadata.start()
     assert await ProducerIds(metadata).next() == 0
@@ -41,7 +41,7 @@ async def test_a_broker_that_starts_again_does_not_go_on_in_its_old_block() -> N
 
 
 @on_loop
-async def test_an_asker_that_gives_up_does_not_block_the_others() -> None:
+async def test_a_cancelled_request_does_not_block_others() -> None:
     metadata = MetadataWriter(MemoryStore())
     await metadata.start()
     ids = ProducerIds(metadata)

@@ -30,7 +30,7 @@ from barnabas.metadata.topics import (
 from barnabas.replication.replica_manager import OPENED_PER_YIELD_COUNT, ReplicaManager
 from barnabas.wire.errors import ErrorCode, KafkaError
 from support.batches import batch
-from support.images import RULES, by_hand, cluster, new_topic, replayed, with_state
+from support.images import RULES, cluster, manually_assigned, new_topic, replayed, with_state
 
 
 class Broker:
@@ -77,12 +77,12 @@ class Broker:
 
     @property
     def held(self) -> set[str]:
-        """The partitions that are open."""
+        """Return the open partitions."""
         return {f"{partition.topic}-{partition.index}" for partition in self.replicas}
 
     @property
     def on_disk(self) -> set[str]:
-        """The directories of partitions, without what makes a renamed one unique."""
+        """Return the partition directories, without the unique suffix of renamed ones."""
         found = [path.name for root in self.paths for path in root.iterdir() if path.is_dir()]
         return {re.sub(r"\.[0-9a-f]{32}", "", name) for name in found}
 
@@ -108,8 +108,8 @@ def code_of(find: Callable[[], object]) -> ErrorCode:
     return raised.value.code
 
 
-def test_replicas_that_the_cluster_wants_are_opened_at_the_start(broker: Broker) -> None:
-    broker.start(cluster(3, by_hand("t", [1, 2], [3, 2], [2, 1])))
+def test_assigned_replicas_are_opened_at_the_start(broker: Broker) -> None:
+    broker.start(cluster(3, manually_assigned("t", [1, 2], [3, 2], [2, 1])))
     assert broker.held == broker.on_disk == {"t-0", "t-2"}
     assert broker.replicas.statistics() == {"partitions_count": 2, "leaders_count": 1}
 
@@ -125,7 +125,7 @@ def test_a_created_topic_is_opened(broker: Broker) -> None:
     assert found.is_leader
 
 
-def test_partitions_that_are_added_are_opened_and_the_old_ones_stay_open(broker: Broker) -> None:
+def test_added_partitions_are_opened_and_others_stay_open(broker: Broker) -> None:
     broker.start(cluster(1))
     broker.create(new_topic("t"))
     first = broker.replicas.partition("t", 0)
@@ -137,8 +137,8 @@ def test_partitions_that_are_added_are_opened_and_the_old_ones_stay_open(broker:
     assert broker.replicas.partition("t", 0) is first
 
 
-def test_what_is_not_here_is_told_apart(broker: Broker) -> None:
-    broker.start(cluster(2, by_hand("t", [1], [2])))
+def test_missing_partitions_have_distinct_errors(broker: Broker) -> None:
+    broker.start(cluster(2, manually_assigned("t", [1], [2])))
     topic_id = broker.topic("t").topic_id
     by_name, by_id = broker.replicas.partition, broker.replicas.partition_by_id
     assert code_of(lambda: by_name("gone", 0)) is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
@@ -152,7 +152,7 @@ def test_what_is_not_here_is_told_apart(broker: Broker) -> None:
     assert broker.replicas.find_by_id(topic_id, 1) is None
 
 
-def test_a_deleted_topic_is_closed_renamed_and_told_of(broker: Broker) -> None:
+def test_a_deleted_topic_is_closed_renamed_and_reported(broker: Broker) -> None:
     broker.start(cluster(1))
     broker.create(new_topic("t", 2), new_topic("stays"))
     topic, partition = broker.topic("t"), broker.replicas.partition("t", 0)
@@ -165,7 +165,7 @@ def test_a_deleted_topic_is_closed_renamed_and_told_of(broker: Broker) -> None:
     assert code_of(partition.check_leader) is ErrorCode.NOT_LEADER_OR_FOLLOWER
 
 
-def test_a_topic_made_anew_starts_with_nothing_of_the_old_one(broker: Broker) -> None:
+def test_a_recreated_topic_is_empty(broker: Broker) -> None:
     broker.start(cluster(1))
     broker.create(new_topic("t"))
     old = broker.replicas.partition("t", 0)
@@ -178,7 +178,7 @@ def test_a_topic_made_anew_starts_with_nothing_of_the_old_one(broker: Broker) ->
     assert broker.on_disk == {"t-0", "t-0-delete"}
 
 
-def test_a_topic_replaced_by_one_change_is_deleted_and_made(broker: Broker) -> None:
+def test_a_topic_replaced_by_one_change_is_deleted_and_created(broker: Broker) -> None:
     broker.start(cluster(1))
     broker.create(new_topic("t", 2))
     old = broker.topic("t")
@@ -188,7 +188,7 @@ def test_a_topic_replaced_by_one_change_is_deleted_and_made(broker: Broker) -> N
     assert broker.replicas.partition("t", 0).topic_id == b"n" * 16
 
 
-def test_changed_configs_reach_the_logs_of_their_topic_alone(broker: Broker) -> None:
+def test_changed_configs_reach_only_their_topics_logs(broker: Broker) -> None:
     broker.start(cluster(1))
     broker.create(new_topic("t", 2, configs={"retention.ms": "7"}), new_topic("other"))
 
@@ -203,7 +203,7 @@ def test_changed_configs_reach_the_logs_of_their_topic_alone(broker: Broker) -> 
     assert retentions() == [5000, 5000, 5000]
 
 
-def test_changed_defaults_of_the_broker_reach_every_log(broker: Broker) -> None:
+def test_changed_broker_defaults_reach_every_log(broker: Broker) -> None:
     broker.start(cluster(1))
     broker.create(new_topic("t", 2, configs={"retention.ms": "7"}))
     broker.max_message_bytes = 77
@@ -213,7 +213,7 @@ def test_changed_defaults_of_the_broker_reach_every_log(broker: Broker) -> None:
         assert (config.max_message_bytes, config.retention_ms) == (77, 7)
 
 
-def test_a_log_found_on_disk_gets_its_topics_configs(broker: Broker) -> None:
+def test_an_existing_log_gets_its_topics_configs(broker: Broker) -> None:
     broker.start(cluster(1))
     broker.create(new_topic("t", configs={"retention.ms": "7"}))
     broker.restart()
@@ -221,7 +221,7 @@ def test_a_log_found_on_disk_gets_its_topics_configs(broker: Broker) -> None:
 
 
 def test_a_changed_state_reaches_its_partition(broker: Broker) -> None:
-    broker.start(cluster(2, by_hand("t", [1, 2], [1, 2])))
+    broker.start(cluster(2, manually_assigned("t", [1, 2], [1, 2])))
     key = partition_key(broker.topic("t").topic_id, 1)
     broker.commit(PARTITION_STATES.put(key, PartitionRegistration(2, 4, (2,))))
     changed, other = (broker.replicas.partition("t", index) for index in (1, 0))
@@ -230,18 +230,18 @@ def test_a_changed_state_reaches_its_partition(broker: Broker) -> None:
     assert broker.replicas.statistics()["leaders_count"] == 1
 
 
-def test_states_of_partitions_elsewhere_are_passed_over(broker: Broker) -> None:
-    broker.start(cluster(2, by_hand("t", [2])))
+def test_states_of_other_brokers_partitions_are_ignored(broker: Broker) -> None:
+    broker.start(cluster(2, manually_assigned("t", [2])))
     key = partition_key(broker.topic("t").topic_id, 0)
     broker.commit(PARTITION_STATES.put(key, PartitionRegistration(2, 4, (2,))))
     broker.commit(PARTITION_STATES.remove(partition_key(b"?" * 16, 0)))
     assert broker.held == set()
 
 
-def test_a_replica_that_a_reassignment_brings_is_opened_and_one_that_it_takes_is_deleted(
+def test_replicas_added_by_a_reassignment_are_opened_and_removed_ones_deleted(
     broker: Broker,
 ) -> None:
-    broker.start(cluster(3, by_hand("t", [1, 2], [2, 3])))
+    broker.start(cluster(3, manually_assigned("t", [1, 2], [2, 3])))
     coming, going = (partition_key(broker.topic("t").topic_id, index) for index in (1, 0))
     broker.commit(
         PARTITION_STATES.put(coming, PartitionRegistration(2, 1, (2,), replicas=(1, 2, 3), adding=(1,)))
@@ -254,8 +254,8 @@ def test_a_replica_that_a_reassignment_brings_is_opened_and_one_that_it_takes_is
     assert code_of(lambda: broker.replicas.partition("t", 0)) is ErrorCode.NOT_LEADER_OR_FOLLOWER
 
 
-def test_a_replica_that_was_taken_while_the_broker_was_down_is_put_aside(broker: Broker) -> None:
-    broker.start(cluster(2, by_hand("t", [1, 2])))
+def test_a_replica_removed_while_the_broker_was_down_is_renamed(broker: Broker) -> None:
+    broker.start(cluster(2, manually_assigned("t", [1, 2])))
     state = PartitionRegistration(2, 1, (2,), replicas=(2,))
     broker.image = with_state(broker.image, broker.topic("t"), 0, state)
     broker.restart()
@@ -270,7 +270,7 @@ def test_a_log_survives_a_restart_with_its_records(broker: Broker) -> None:
     assert broker.replicas.partition("t", 0).log.high_watermark == 2
 
 
-def test_logs_of_topics_that_the_cluster_never_knew_are_put_aside(broker: Broker) -> None:
+def test_logs_of_unknown_topics_are_renamed(broker: Broker) -> None:
     broker.start(cluster(1))
     broker.create(new_topic("t"))
     broker.image = cluster(1)
@@ -279,7 +279,7 @@ def test_logs_of_topics_that_the_cluster_never_knew_are_put_aside(broker: Broker
     assert broker.on_disk == {"t-0-stray"}
 
 
-def test_logs_of_another_topic_of_the_same_name_are_put_aside(broker: Broker) -> None:
+def test_logs_of_a_former_topic_of_the_same_name_are_renamed(broker: Broker) -> None:
     broker.start(cluster(1))
     broker.create(new_topic("t"))
     broker.replicas.partition("t", 0).append_as_leader(batch(b"a"), 1)
@@ -291,7 +291,7 @@ def test_logs_of_another_topic_of_the_same_name_are_put_aside(broker: Broker) ->
     assert broker.replicas.partition("t", 0).log.log_end_offset == 0
 
 
-def test_a_deletion_that_a_crash_cut_short_is_finished_at_the_next_start(broker: Broker) -> None:
+def test_a_deletion_interrupted_by_a_crash_is_completed_at_the_next_start(broker: Broker) -> None:
     broker.start(cluster(1))
     broker.create(new_topic("t", 2))
     topic_id = broker.topic("t").topic_id
@@ -310,7 +310,7 @@ def fail_disks(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Path, "mkdir", mkdir)
 
 
-def test_a_topic_whose_disk_fails_while_it_is_made_is_offline_and_the_rest_goes_on(
+def test_a_topic_whose_disk_fails_during_its_creation_is_offline_and_others_are_not(
     broker: Broker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     broker.start(cluster(1))
@@ -332,7 +332,7 @@ def fail_checkpoints(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(leader_epochs, "write_checkpoint", write)
 
 
-def test_a_disk_that_is_full_when_a_leader_begins_is_offline_and_the_cluster_goes_on(
+def test_a_disk_that_is_full_at_an_election_is_offline_and_others_are_not(
     two_disks: Broker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     two_disks.start(cluster(1))
@@ -348,9 +348,7 @@ def test_a_disk_that_is_full_when_a_leader_begins_is_offline_and_the_cluster_goe
     two_disks.replicas.partition("u", 0).append_as_leader(batch(b"a"), -1)
 
 
-def test_an_election_of_a_replica_on_a_failed_disk_touches_it_no_more(
-    broker: Broker, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_election_does_not_touch_a_failed_disk(broker: Broker, monkeypatch: pytest.MonkeyPatch) -> None:
     broker.start(cluster(1))
     broker.create(new_topic("t"))
     topic = broker.topic("t")
@@ -360,7 +358,7 @@ def test_an_election_of_a_replica_on_a_failed_disk_touches_it_no_more(
     assert broker.replicas.partition("t", 0).leader_epoch == 1
 
 
-def test_replicas_on_a_disk_that_failed_are_not_made_anew_on_another(two_disks: Broker) -> None:
+def test_replicas_on_a_failed_disk_are_not_created_on_another(two_disks: Broker) -> None:
     two_disks.start(cluster(1))
     two_disks.create(new_topic("t", 2))
     [lost] = [path for path in two_disks.paths if (path / "t-1").exists()]
@@ -373,14 +371,14 @@ def test_replicas_on_a_disk_that_failed_are_not_made_anew_on_another(two_disks: 
     assert two_disks.held == {"t-0", "new-0"}
 
 
-def test_new_replicas_go_where_there_are_fewest(two_disks: Broker) -> None:
+def test_new_replicas_go_to_the_directory_with_the_fewest(two_disks: Broker) -> None:
     two_disks.start(cluster(1))
     two_disks.create(new_topic("t", 4))
     homes = [two_disks.directories.directory_of(TopicPartition("t", index)) for index in range(4)]
     assert [home is not None and home.path.name for home in homes] == ["one", "two", "one", "two"]
 
 
-def test_a_broker_that_restarts_with_an_empty_disk_makes_its_replicas_again(broker: Broker) -> None:
+def test_a_broker_that_restarts_with_an_empty_disk_recreates_its_replicas(broker: Broker) -> None:
     broker.start(cluster(1))
     broker.create(new_topic("t"))
     broker.directories.close()
@@ -389,7 +387,7 @@ def test_a_broker_that_restarts_with_an_empty_disk_makes_its_replicas_again(brok
     assert broker.held == {"t-0"}
 
 
-def test_commits_on_other_nouns_change_nothing_here(broker: Broker) -> None:
+def test_commits_of_other_record_types_change_nothing(broker: Broker) -> None:
     broker.start(cluster(1))
     broker.create(new_topic("t"))
     before = broker.replicas.partition("t", 0)

@@ -1,4 +1,4 @@
-"""Runs tests/scenarios/replication: stories of fetch sessions and of the high watermark."""
+"""Run tests/scenarios/replication: fetch sessions and the high watermark."""
 
 import asyncio
 from collections.abc import Callable
@@ -72,7 +72,7 @@ class Watermark:
         return [f"{appended.first_offset} to {appended.last_offset}: {verdict}", *self._offsets()]
 
     def fetched(self, words: list[str], options: dict[str, str]) -> list[str]:
-        """fetched BROKER END_OFFSET: a follower is known to have everything before"""
+        """fetched BROKER END_OFFSET: a follower has everything before this offset"""
         broker_id, end_offset = map(int, words)
         partition = self._partition
         partition.follower_end_offsets[broker_id] = end_offset
@@ -125,7 +125,7 @@ def test_high_watermark(path: Path, make_partition: Make) -> None:
 
 
 class Sessions:
-    """Commands on a whole node, through its Fetch; sessions are called S1, S2 ... as they appear."""
+    """Commands on a whole node, through its Fetch; sessions are called S1, S2 ... in order of appearance."""
 
     def __init__(self, node: RunningNode) -> None:
         self._node = node
@@ -170,7 +170,7 @@ class Sessions:
         return []
 
     async def sessions(self, words: list[str], options: dict[str, str]) -> list[str]:
-        """sessions: how many there are"""
+        """sessions: the number of sessions"""
         found = self._node.node.fetch_sessions.statistics()
         return [", ".join(f"{name.removesuffix('_count')} {count}" for name, count in found.items())]
 
@@ -186,13 +186,13 @@ class Sessions:
         return [f"after {waited_ms} ms"] * bool(waited_ms) + self._shown(response)
 
     async def begin_fetch(self, words: list[str], options: dict[str, str]) -> list[str]:
-        """begin_fetch ...: like fetch, answered later"""
+        """begin_fetch ...: like fetch, but without waiting"""
         self._fetching = asyncio.create_task(self.fetch(words, options))
         await turns()
         return self._progress()
 
     async def end_fetch(self, words: list[str], options: dict[str, str]) -> list[str]:
-        """end_fetch: what has become of it by now"""
+        """end_fetch: the state of that fetch"""
         await turns()
         return self._progress()
 
@@ -209,17 +209,17 @@ class Sessions:
             max_bytes=int(options.get("max", 10_000)),
             min_bytes=int(options.get("min", 0)),
             max_wait_ms=int(options.get("wait", 0)),
-            topics=[self._asked(word) for word in words],
+            topics=[self._requested(word) for word in words],
             forgotten_topics_data=[
                 self._forgotten(name) for name in options.get("forget", "").split(",") if name
             ],
         )
 
-    def _asked(self, word: str) -> FetchTopic:
+    def _requested(self, word: str) -> FetchTopic:
         name, _, offset = word.partition("@")
         topic, _, index = name.rpartition("-")
-        asked = FetchPartition(partition=int(index), fetch_offset=int(offset), partition_max_bytes=10_000)
-        return FetchTopic(topic=topic, partitions=[asked])
+        requested = FetchPartition(partition=int(index), fetch_offset=int(offset), partition_max_bytes=10_000)
+        return FetchTopic(topic=topic, partitions=[requested])
 
     def _forgotten(self, name: str) -> ForgottenTopic:
         topic, _, index = name.rpartition("-")

@@ -1,4 +1,6 @@
-"""Verification for what a coordinator writes; tests/unit/api/data/test_transactional_produce.py has producers'."""
+"""Verification of records that a coordinator writes; for producers see
+tests/unit/api/data/test_transactional_produce.py.
+"""
 
 from collections.abc import Callable, Mapping, Sequence
 
@@ -66,7 +68,7 @@ async def test_a_coordinators_first_records_are_appended_with_their_verification
         (ErrorCode.CONCURRENT_TRANSACTIONS, TransactionSupport.PLAIN, ErrorCode.CONCURRENT_TRANSACTIONS),
     ],
 )
-def test_what_the_coordinator_refuses_is_raised(
+def test_an_error_of_the_coordinator_is_raised(
     make_partition: Make, said: ErrorCode, support: TransactionSupport, told: ErrorCode
 ) -> None:
     @on_loop
@@ -79,7 +81,7 @@ def test_what_the_coordinator_refuses_is_raised(
 
 
 @on_loop
-async def test_what_the_partition_refuses_is_raised_without_asking(make_partition: Make) -> None:
+async def test_an_error_of_the_partition_is_raised_without_verification(make_partition: Make) -> None:
     coordinator = Coordinator(ErrorCode.NONE)
     elsewhere = make_partition((1, 2), PartitionRegistration(2, 0, (1, 2)))
     with pytest.raises(KafkaError) as error:
@@ -89,7 +91,7 @@ async def test_what_the_partition_refuses_is_raised_without_asking(make_partitio
 
 
 @on_loop
-async def test_without_coordinators_nobody_is_asked(make_partition: Make) -> None:
+async def test_without_coordinators_nothing_is_verified(make_partition: Make) -> None:
     partition = make_partition()
     verification = await verify_partition(None, write(partition), TransactionSupport.PLAIN)
     assert verification is not None

@@ -1,4 +1,4 @@
-"""A replica with transactions moves to another directory of its broker."""
+"""A replica with transactions moves to another log directory."""
 
 import asyncio
 from pathlib import Path
@@ -14,7 +14,7 @@ from support.loop import on_loop
 from support.nodes import RunningNode, running_node
 from support.transactions import transactional
 
-#: As markers are written years after the records, time would begin a new segment for each.
+#: Markers are written years after the records; without this each would roll a segment.
 CONFIGS = {"segment.ms": str(2**62), "internal.segment.bytes": "700"}
 
 
@@ -29,7 +29,7 @@ def end(node: RunningNode, producer_id: int, *, commit: bool) -> None:
 
 
 def known(log: PartitionLog) -> tuple[object, ...]:
-    """The last stable offset, the producers, and what readers are told at each offset."""
+    """Return the last stable offset, the producers, and the result of a read at each offset."""
     stable_offset = log.last_stable_offset
     aborted: list[list[AbortedTransaction]] = []
     for offset in range(stable_offset):
@@ -39,9 +39,7 @@ def known(log: PartitionLog) -> tuple[object, ...]:
 
 
 @on_loop
-async def test_transactions_are_known_as_before_and_go_on(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_transactions_are_copied_and_continue(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(log_dir_moves, "STEP_BYTES_MAX", 300)
     monkeypatch.setattr("barnabas.base.throttle.WAIT_MS_MAX", 2)
     dirs = ",".join(str(tmp_path / name) for name in "ab")

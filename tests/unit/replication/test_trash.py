@@ -1,4 +1,4 @@
-"""Logs of deleted topics: kept, brought back, given up, and what a broker makes of it that was killed in between."""
+"""Logs of deleted topics: kept, undeleted, purged, and restored after the broker was killed in between."""
 
 import asyncio
 import random
@@ -30,11 +30,11 @@ ALICE = TrashEntry(1_700_000_000_000, "User:alice")
 
 
 class Killed(BaseException):
-    """The process is gone: nothing that comes after happens."""
+    """The process was killed: nothing after this happens."""
 
 
 class Broker:
-    """Broker 1 on two disks; the image stands for the store, which a kill does not touch."""
+    """Broker 1 on two disks; the image represents the store, which survives a kill."""
 
     def __init__(self, paths: list[Path]) -> None:
         self.paths = paths
@@ -51,8 +51,8 @@ class Broker:
         self.directories.load(lambda topic: LogConfig())
         self.directories.begin_service()
         self.replicas = ReplicaManager(1, self.directories, lambda topic, own: LogConfig())
-        self.replicas.on_deleted = self.forget
-        self.forget(self.replicas.load(self.image))
+        self.replicas.on_deleted = self.expire
+        self.expire(self.replicas.load(self.image))
 
     def restart(self, *, kill: bool = True) -> None:
         if kill:
@@ -63,12 +63,12 @@ class Broker:
         self.start()
 
     def commit(self, decision: Decision[object]) -> None:
-        """The store has it; then the broker follows, as far as it comes."""
+        """Commit to the store; then the broker replays it, until it is killed."""
         before, self.image = self.image, replayed(self.image, decision)
         asyncio.run(self.replicas.apply(before, self.image, decision.changes))
 
-    def forget(self, topic_ids: list[bytes]) -> None:
-        """The store lets go of the notes on topics of which no disk has anything."""
+    def expire(self, topic_ids: list[bytes]) -> None:
+        """Expire deleted topics in the store for which no disk has any logs."""
         self.image = replayed(self.image, decide_remove_deleted(self.image, topic_ids))
 
     def create(self, name: str) -> None:
@@ -103,7 +103,7 @@ class Broker:
         ]
 
     def on_disk(self) -> list[str]:
-        """Directories of logs: of partitions by their names, others by what they end on."""
+        """Return log directories: partitions by name, others by suffix."""
         found = [path.name for disk in self.paths for path in disk.glob("*-*") if path.is_dir()]
         return sorted(name if "." not in name else name.rpartition("-")[2] for name in found)
 
@@ -120,7 +120,7 @@ def broker(tmp_path: Path) -> Broker:
     return broker
 
 
-def test_logs_of_a_deleted_topic_are_set_aside_and_nobody_s(broker: Broker) -> None:
+def test_logs_of_a_deleted_topic_are_renamed_and_others_are_not(broker: Broker) -> None:
     broker.delete("t")
     assert broker.on_disk() == TRASHED
     assert not broker.directories.logs
@@ -129,7 +129,7 @@ def test_logs_of_a_deleted_topic_are_set_aside_and_nobody_s(broker: Broker) -> N
 
 @pytest.mark.parametrize("kill", [True, False])
 @pytest.mark.parametrize("restarts", [(), ("deleted",), ("deleted", "undeleted"), ("undeleted",)])
-def test_records_come_back_whenever_the_broker_starts_anew(
+def test_records_can_be_undeleted_after_restarts(
     broker: Broker, kill: bool, restarts: tuple[str, ...]
 ) -> None:
     broker.delete("t")
@@ -144,7 +144,7 @@ def test_records_come_back_whenever_the_broker_starts_anew(
     assert broker.values("t")[0] == [b"a", b"b", b"c", b"d"]
 
 
-def test_where_a_log_began_is_kept(broker: Broker) -> None:
+def test_the_log_start_offset_is_kept(broker: Broker) -> None:
     broker.replicas.partition("t", 1).log.increment_log_start_offset(2)
     broker.delete("t")
     broker.restart()
@@ -155,7 +155,7 @@ def test_where_a_log_began_is_kept(broker: Broker) -> None:
     assert not [path for disk in broker.paths for path in disk.glob(f"*/{STATE_FILE}")]
 
 
-def test_what_was_flushed_is_not_recovered_again(broker: Broker) -> None:
+def test_flushed_records_are_not_recovered_again(broker: Broker) -> None:
     broker.replicas.partition("t", 0).log.flush()
     broker.delete("t")
     broker.undelete("t")
@@ -163,7 +163,7 @@ def test_what_was_flushed_is_not_recovered_again(broker: Broker) -> None:
     assert [logs[TopicPartition("t", index)].recovery_point for index in (0, 1)] == [3, 0]
 
 
-def test_a_state_that_a_power_cut_has_damaged_costs_no_records(broker: Broker) -> None:
+def test_a_state_file_damaged_by_a_power_failure_loses_no_records(broker: Broker) -> None:
     broker.replicas.partition("t", 0).log.flush()
     broker.delete("t")
     [state] = [path for disk in broker.paths for path in disk.glob(f"*/{STATE_FILE}")]
@@ -172,7 +172,7 @@ def test_a_state_that_a_power_cut_has_damaged_costs_no_records(broker: Broker) -
     assert broker.values("t") == ABC
 
 
-def test_another_topic_of_the_name_has_nothing_to_do_with_it(broker: Broker) -> None:
+def test_another_topic_of_the_name_is_independent(broker: Broker) -> None:
     broker.replicas.partition("t", 0).log.increment_log_start_offset(1)
     broker.directories.checkpoint()
     broker.delete("t")
@@ -185,7 +185,7 @@ def test_another_topic_of_the_name_has_nothing_to_do_with_it(broker: Broker) -> 
     assert broker.values("t") == [ABC[0], [b"c"], ABC[2]]
 
 
-def test_a_checkpoint_of_a_topic_that_is_gone_does_not_count_for_one_that_takes_its_name(
+def test_a_checkpoint_of_a_deleted_topic_does_not_apply_to_a_new_one_of_its_name(
     broker: Broker,
 ) -> None:
     broker.create("x")
@@ -195,12 +195,12 @@ def test_a_checkpoint_of_a_topic_that_is_gone_does_not_count_for_one_that_takes_
     broker.delete("x")
     broker.delete("t")
     before, decision = broker.image, decide_undelete(broker.image, TrashedTopicRequest("t"), "x")
-    broker.image = replayed(before, decision)  # and killed before the broker follows
+    broker.image = replayed(before, decision)  # and killed before the broker replays it
     broker.restart()
     assert broker.values("x") == ABC
 
 
-def test_sizes_tell_what_lies_there(broker: Broker) -> None:
+def test_trash_sizes_are_reported(broker: Broker) -> None:
     topic_id = broker.image.topics["t"].topic_id
     assert broker.replicas.trash.sizes_bytes() == {}
     broker.delete("t")
@@ -209,13 +209,13 @@ def test_sizes_tell_what_lies_there(broker: Broker) -> None:
 
 
 @pytest.mark.parametrize("restarted", [False, True])
-def test_what_is_purged_is_removed(broker: Broker, restarted: bool) -> None:
-    told: list[bytes] = []
-    broker.replicas.on_deleted = told.extend
+def test_purged_logs_are_removed(broker: Broker, restarted: bool) -> None:
+    sizes: list[bytes] = []
+    broker.replicas.on_deleted = sizes.extend
     topic_id = broker.image.topics["t"].topic_id
     broker.delete("t")
     broker.purge("t")
-    assert told == [topic_id, topic_id]
+    assert sizes == [topic_id, topic_id]
     if restarted:
         broker.restart()
     else:
@@ -223,7 +223,7 @@ def test_what_is_purged_is_removed(broker: Broker, restarted: bool) -> None:
     assert broker.on_disk() == []
 
 
-def test_logs_that_are_not_there_any_more_are_offline_and_not_empty(broker: Broker) -> None:
+def test_missing_logs_are_offline_and_not_empty(broker: Broker) -> None:
     broker.delete("t")
     for disk in broker.paths:
         for path in disk.glob("*-0.*-stray"):
@@ -233,11 +233,11 @@ def test_logs_that_are_not_there_any_more_are_offline_and_not_empty(broker: Brok
     assert broker.replicas.find("t", 1) is not None
 
 
-# What a kill leaves behind: after the commit, the broker dies at its n-th rename of a directory.
+# Kills: after the commit the broker dies at its n-th rename of a directory.
 
 
 def dies_at(monkeypatch: pytest.MonkeyPatch, rename_number: int) -> Callable[[], None]:
-    """Let the process die instead of its n-th rename of a log's directory; gives what ends that."""
+    """Make the process die at its n-th rename of a log directory; return a function that ends this."""
     rename, count = Path.rename, 0
 
     def renamed(self: Path, target: Path) -> Path:
@@ -266,7 +266,7 @@ def killed_while(
 
 
 @pytest.mark.parametrize("rename_number", range(PARTITIONS + 1))
-def test_a_deletion_that_is_killed_anywhere_can_be_undone(
+def test_a_deletion_killed_at_any_point_can_be_undone(
     broker: Broker, monkeypatch: pytest.MonkeyPatch, rename_number: int
 ) -> None:
     broker.replicas.partition("t", 2).log.increment_log_start_offset(1)
@@ -279,7 +279,7 @@ def test_a_deletion_that_is_killed_anywhere_can_be_undone(
 
 @pytest.mark.parametrize("name", [None, "other"])
 @pytest.mark.parametrize("rename_number", range(PARTITIONS + 1))
-def test_an_undeletion_that_is_killed_anywhere_is_finished(
+def test_an_undeletion_killed_at_any_point_is_completed(
     broker: Broker, monkeypatch: pytest.MonkeyPatch, rename_number: int, name: str | None
 ) -> None:
     broker.replicas.partition("t", 2).log.increment_log_start_offset(1)
@@ -292,7 +292,7 @@ def test_an_undeletion_that_is_killed_anywhere_is_finished(
 
 
 @pytest.mark.parametrize("rename_number", range(PARTITIONS + 1))
-def test_a_purge_that_is_killed_anywhere_is_finished(
+def test_a_purge_killed_at_any_point_is_completed(
     broker: Broker, monkeypatch: pytest.MonkeyPatch, rename_number: int
 ) -> None:
     broker.delete("t")
@@ -300,19 +300,19 @@ def test_a_purge_that_is_killed_anywhere_is_finished(
     assert broker.on_disk() == []
 
 
-def test_logs_that_nobody_knows_are_left_alone(broker: Broker) -> None:
+def test_unknown_logs_are_kept(broker: Broker) -> None:
     broker.delete("t")
     broker.image = cluster(1)
     broker.restart()
     assert broker.on_disk() == TRASHED
 
 
-# Disks that fail.
+# Disk failures
 
 
 @pytest.fixture
 def failing_disk(broker: Broker, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The first disk, on which nothing can be renamed until the broker starts anew."""
+    """Make renames on the first disk fail until the broker restarts."""
     rename, disk, directories = Path.rename, broker.paths[0], broker.directories
 
     def renamed(self: Path, target: Path) -> Path:
@@ -328,7 +328,7 @@ def offline(broker: Broker) -> list[Path]:
     return [each.path for each in broker.directories.directories if each.failure is not None]
 
 
-def test_a_disk_that_fails_at_a_purge_is_offline_and_the_others_are_purged(
+def test_a_disk_that_fails_during_a_purge_is_offline_and_others_are_purged(
     broker: Broker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     broker.delete("t")
@@ -346,7 +346,7 @@ def test_a_disk_that_fails_at_a_purge_is_offline_and_the_others_are_purged(
     assert list(broker.paths[1].glob("*-delete"))
 
 
-def test_a_disk_that_fails_when_a_log_is_back_is_offline(
+def test_a_disk_that_fails_after_an_undeletion_is_offline(
     broker: Broker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def failing(_path: Path) -> None:
@@ -369,7 +369,7 @@ def test_a_disk_that_fails_before_logs_are_loaded_is_offline(
     assert offline(broker) == broker.paths
 
 
-def test_logs_of_a_disk_that_was_offline_come_back_under_the_name_that_the_topic_has_now(
+def test_logs_of_a_former_offline_disk_get_the_topics_present_name(
     broker: Broker, failing_disk: Path
 ) -> None:
     lost = next(index for index in range(PARTITIONS) if (failing_disk / f"t-{index}").exists())
@@ -402,7 +402,7 @@ def left_after_a_while(broker: Broker) -> list[str]:
 
 
 @pytest.mark.parametrize("is_deleted_before", [True, False])
-def test_what_was_purged_while_a_disk_was_offline_goes_when_it_is_back(
+def test_logs_purged_while_a_disk_was_offline_are_removed_later(
     broker: Broker, request: pytest.FixtureRequest, is_deleted_before: bool
 ) -> None:
     if is_deleted_before:
@@ -419,7 +419,7 @@ def test_what_was_purged_while_a_disk_was_offline_goes_when_it_is_back(
 
 
 @pytest.mark.usefixtures("failing_disk")
-def test_a_topic_deleted_without_trash_while_a_disk_was_offline_goes_when_it_is_back(broker: Broker) -> None:
+def test_a_topic_deleted_without_trash_while_a_disk_was_offline_is_removed_later(broker: Broker) -> None:
     broker.commit(decide_delete(broker.image, [TopicToDelete("t")]))
     broker.create("t")
     broker.restart()
@@ -427,7 +427,7 @@ def test_a_topic_deleted_without_trash_while_a_disk_was_offline_goes_when_it_is_
     assert not broker.image.deleted_topics
 
 
-def test_a_disk_that_stays_offline_is_still_waited_for(
+def test_a_disk_that_stays_offline_is_still_awaited(
     broker: Broker, monkeypatch: pytest.MonkeyPatch, failing_disk: Path
 ) -> None:
     broker.delete("t")
@@ -452,7 +452,7 @@ def _fails_on(disk: Path) -> Callable[[LogDirectory], list[tuple[TopicPartition,
     return listed
 
 
-def test_a_log_that_lies_under_the_name_of_one_that_comes_back_makes_room(broker: Broker) -> None:
+def test_a_log_with_the_name_of_an_undeleted_one_is_renamed(broker: Broker) -> None:
     first = broker.image.topics["t"].topic_id
     broker.delete("t")
     broker.create("t")
@@ -461,14 +461,14 @@ def test_a_log_that_lies_under_the_name_of_one_that_comes_back_makes_room(broker
         lambda image: decide_delete(image, [TopicToDelete("t")], trash=ALICE),
         lambda image: decide_undelete(image, TrashedTopicRequest("t", first)),
     ):
-        broker.image = replayed(broker.image, decide(broker.image))  # and killed before the broker follows
+        broker.image = replayed(broker.image, decide(broker.image))  # and killed before the broker replays it
     broker.restart()
     assert broker.values("t") == ABC
     broker.undelete("t", "second")
     assert broker.values("second") == [[b"a", b"b", b"c", b"d"], *ABC[1:]]
 
 
-def test_what_is_being_removed_has_no_size(broker: Broker) -> None:
+def test_logs_being_removed_have_no_size(broker: Broker) -> None:
     broker.delete("t")
     trash = broker.replicas.trash
     found = list(trash._trashed())

@@ -1,4 +1,4 @@
-"""Decisions by ACLs, each also asked of a slow reading of Kafka's rules."""
+"""ACL decisions, compared with a slow implementation of Kafka's rules."""
 
 import pytest
 from hypothesis import given
@@ -24,7 +24,7 @@ def decided(*bindings: AclBinding, operation: Op = Op.READ, name: str = "t") -> 
     return decide(index_of(*bindings), ALICE, "10.0.0.1", operation, name)[0]
 
 
-def test_no_acl_on_the_resource_is_told_from_a_refusal() -> None:
+def test_a_missing_acl_differs_from_a_denial() -> None:
     assert decided() is None
     assert decided(allow(Op.READ, name="other")) is None
     assert decided(allow(Op.READ, principal="User:bob")) is DENY
@@ -42,7 +42,7 @@ def test_no_acl_on_the_resource_is_told_from_a_refusal() -> None:
         allow(Op.READ, name="t", pattern_type=PREFIXED),
     ],
 )
-def test_what_applies_allows(binding: AclBinding) -> None:
+def test_matching_acls_allow(binding: AclBinding) -> None:
     assert decided(binding) is ALLOW
 
 
@@ -55,11 +55,11 @@ def test_what_applies_allows(binding: AclBinding) -> None:
         allow(Op.READ, name="t", pattern_type=PREFIXED, principal="User:bob"),
     ],
 )
-def test_what_does_not_apply_does_not_allow(binding: AclBinding) -> None:
+def test_other_acls_do_not_allow(binding: AclBinding) -> None:
     assert decided(binding) is DENY
 
 
-def test_a_prefix_must_begin_the_name_and_a_star_in_it_is_a_letter() -> None:
+def test_a_prefix_must_start_the_name_and_a_star_in_it_is_literal() -> None:
     assert decided(allow(Op.READ, name="te", pattern_type=PREFIXED)) is None
     assert decided(allow(Op.READ, name="*", pattern_type=PREFIXED)) is None
 
@@ -74,24 +74,24 @@ def test_a_prefix_must_begin_the_name_and_a_star_in_it_is_a_letter() -> None:
         deny(Op.READ, name="t", pattern_type=PREFIXED),
     ],
 )
-def test_a_deny_beats_every_allow(denying: AclBinding) -> None:
+def test_deny_overrides_allow(denying: AclBinding) -> None:
     assert decided(allow(Op.READ), allow(Op.READ, name="*"), denying, allow(Op.ALL)) is DENY
 
 
 @pytest.mark.parametrize("operation", [Op.READ, Op.WRITE, Op.DELETE, Op.ALTER])
-def test_who_may_read_write_delete_or_alter_may_describe_but_denials_imply_nothing(operation: Op) -> None:
+def test_read_write_delete_and_alter_imply_describe_but_denials_imply_nothing(operation: Op) -> None:
     assert decided(allow(operation), operation=Op.DESCRIBE) is ALLOW
     assert decided(allow(operation), operation=Op.DESCRIBE_CONFIGS) is DENY
     assert decided(allow(Op.DESCRIBE), deny(operation), operation=Op.DESCRIBE) is ALLOW
 
 
-def test_who_may_alter_configs_may_describe_them() -> None:
+def test_alter_configs_implies_describe_configs() -> None:
     assert decided(allow(Op.ALTER_CONFIGS), operation=Op.DESCRIBE_CONFIGS) is ALLOW
     assert decided(allow(Op.ALTER_CONFIGS), operation=Op.DESCRIBE) is DENY
 
 
 @pytest.mark.parametrize("written", ["0:0:0:0:0:0:0:1", "::1", "0::1"])
-def test_an_address_may_be_written_in_each_way(written: str) -> None:
+def test_addresses_match_in_every_notation(written: str) -> None:
     binding = allow(Op.READ, host=written)
     index = index_of(binding)
     assert decide(index, ALICE, "::1", Op.READ, "t")[0] is ALLOW
@@ -99,7 +99,7 @@ def test_an_address_may_be_written_in_each_way(written: str) -> None:
     assert decide(index, ALICE, "::1", Op.READ, "t")[0] is None
 
 
-def test_an_acl_that_is_removed_counts_no_longer() -> None:
+def test_a_removed_acl_no_longer_applies() -> None:
     bindings = [allow(Op.READ), allow(Op.READ, name="t", pattern_type=PREFIXED), allow(Op.WRITE)]
     index = index_of(*bindings)
     for binding in bindings[:2]:
@@ -141,7 +141,7 @@ def test_an_acl_that_is_removed_counts_no_longer() -> None:
         ([allow(Op.WRITE), deny(Op.WRITE, principal="User:*")], False),
     ],
 )
-def test_any_resource_will_do_unless_each_allow_is_covered_by_a_deny(
+def test_any_resource_is_sufficient_unless_each_allow_is_covered_by_a_deny(
     bindings: list[AclBinding], any_one: bool
 ) -> None:
     assert decide_any(index_of(*bindings), ALICE, "10.0.0.1", Op.WRITE) is any_one
@@ -186,7 +186,7 @@ def read_slowly(bindings: set[AclBinding], host: str, operation: Op, name: str) 
     some.sampled_from(OPERATIONS[1:]),
     some.sampled_from(["a", "ab", "abc", "b", "c"]),
 )
-def test_the_index_decides_as_a_look_at_every_acl_does(
+def test_the_index_decides_like_a_scan_of_every_acl(
     kept: set[AclBinding], removed: set[AclBinding], operation: Op, name: str
 ) -> None:
     index = index_of(*kept, *(removed - kept))
@@ -199,7 +199,7 @@ def used(*bindings: AclBinding, operation: Op) -> set[AclBinding]:
     return set(decide(index_of(*bindings), ALICE, "10.0.0.1", operation, "t")[1])
 
 
-def test_a_decision_uses_each_acl_that_would_make_it_alone() -> None:
+def test_a_decision_uses_each_acl_that_is_sufficient_alone() -> None:
     own, wildcard = allow(Op.READ), allow(Op.ALL, name="*", principal="User:*")
     others = (allow(Op.WRITE), allow(Op.READ, host="10.0.0.2"), allow(Op.READ, principal="User:bob"))
     assert used(own, wildcard, *others, operation=Op.READ) == {own, wildcard}
@@ -208,7 +208,7 @@ def test_a_decision_uses_each_acl_that_would_make_it_alone() -> None:
     assert used(*others, operation=Op.READ) == set()
 
 
-def test_what_is_only_implied_is_a_use_where_nothing_else_allows_it() -> None:
+def test_an_implied_permission_is_used_only_if_no_other_acl_allows() -> None:
     reading, writing, describing = allow(Op.READ), allow(Op.WRITE), allow(Op.DESCRIBE)
     assert used(reading, operation=Op.DESCRIBE) == {reading}
     assert used(reading, writing, operation=Op.DESCRIBE) == set()

@@ -21,14 +21,14 @@ def authorizer_of(*bindings: AclBinding, allow_if_no_acl: bool = False) -> Stand
     return StandardAuthorizer(table, [ROOT], allow_if_no_acl=allow_if_no_acl, since_ms=0)
 
 
-def test_a_super_user_may_do_what_is_denied_to_all() -> None:
+def test_a_super_user_is_allowed_despite_denials() -> None:
     authorizer = authorizer_of(deny(AclOperation.ALL, name="*", principal="User:*"))
     assert authorizer.allows(ROOT, "h", READ, TOPIC, "t")
     assert authorizer.allows_any(ROOT, "h", READ, TOPIC)
     assert not authorizer.allows(ALICE, "h", READ, TOPIC, "t")
 
 
-def test_without_any_acl_on_a_resource_the_configuration_decides() -> None:
+def test_without_acls_on_a_resource_the_configuration_decides() -> None:
     for allowed in (False, True):
         authorizer = authorizer_of(allow(READ, name="other"), allow_if_no_acl=allowed)
         assert authorizer.allows(ALICE, "h", READ, TOPIC, "t") is allowed
@@ -36,7 +36,7 @@ def test_without_any_acl_on_a_resource_the_configuration_decides() -> None:
         assert authorizer.allows("User:bob", "h", READ, TOPIC, "other") is False
 
 
-def test_acls_on_one_resource_type_say_nothing_of_another() -> None:
+def test_acls_on_one_resource_type_do_not_affect_another() -> None:
     authorizer = authorizer_of(allow(READ, ResourceType.GROUP))
     assert authorizer.allows(ALICE, "h", READ, ResourceType.GROUP, "t")
     assert not authorizer.allows(ALICE, "h", READ, TOPIC, "t")
@@ -61,7 +61,7 @@ def test_decisions_follow_the_clusters_state() -> None:
     assert authorizer.statistics() == {"acls_count": 0, "acls_used_count": 0, "decisions_count": 1}
 
 
-def test_changes_of_other_things_change_no_decision() -> None:
+def test_unrelated_changes_keep_cached_decisions() -> None:
     authorizer = authorizer_of(allow(READ))
     assert authorizer.allows(ALICE, "h", READ, TOPIC, "t")
     asyncio.run(authorizer.apply(MetadataImage(), MetadataImage(), ()))
@@ -69,7 +69,7 @@ def test_changes_of_other_things_change_no_decision() -> None:
     assert authorizer.statistics() == {"acls_count": 1, "acls_used_count": 1, "decisions_count": 1}
 
 
-def test_decisions_that_are_kept_are_bounded(monkeypatch) -> None:
+def test_cached_decisions_are_bounded(monkeypatch) -> None:
     monkeypatch.setattr(module, "DECISIONS_COUNT_MAX", 10)
     authorizer = authorizer_of(allow(READ, name="t1"))
     for number in range(25):
@@ -77,7 +77,7 @@ def test_decisions_that_are_kept_are_bounded(monkeypatch) -> None:
     assert authorizer.statistics()["decisions_count"] <= 10
 
 
-def test_decisions_on_names_of_any_length_fill_no_memory() -> None:
+def test_decisions_on_long_names_use_bounded_memory() -> None:
     authorizer = authorizer_of(allow(READ, name="x" * 1000))
     for length in range(900, 1100):
         assert authorizer.allows(ALICE, "h", READ, TOPIC, "x" * length) is (length == 1000)
@@ -88,7 +88,7 @@ def test_decisions_on_names_of_any_length_fill_no_memory() -> None:
     ("more", "warns"),
     [({}, True), ({"super_users": ROOT}, False), ({"allow_everyone_if_no_acl_found": "true"}, False)],
 )
-def test_an_authorizer_that_lets_nobody_in_is_warned_of(
+def test_an_authorizer_that_denies_everything_is_a_warning(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], more: dict[str, str], warns: bool
 ) -> None:
     @on_loop

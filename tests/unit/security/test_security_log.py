@@ -35,7 +35,7 @@ LEFT_OUT = "suppressed log lines of logins and denials"
 
 @pytest.fixture
 def lines(monkeypatch: pytest.MonkeyPatch) -> list[Line]:
-    """What is logged from now on."""
+    """Collect log lines from now on."""
     written: list[Line] = []
 
     class Recorder:
@@ -55,7 +55,7 @@ def end_window(log: SecurityLog, clock: ManualClock) -> None:
     asyncio.run(log.flush())
 
 
-def test_a_denial_names_principal_address_operation_and_resource(lines: list[Line]) -> None:
+def test_a_denial_has_principal_address_operation_and_resource(lines: list[Line]) -> None:
     deny(SecurityLog(ManualClock()))
     assert lines == [
         {
@@ -70,7 +70,7 @@ def test_a_denial_names_principal_address_operation_and_resource(lines: list[Lin
     ]
 
 
-def test_a_login_names_user_mechanism_address_and_result(lines: list[Line]) -> None:
+def test_a_login_has_user_mechanism_address_and_result(lines: list[Line]) -> None:
     log = SecurityLog(ManualClock())
     log.login(LoginEvent("PLAIN", LoginOutcome.SUCCEEDED, "alice", "", "10.0.0.1", "CLIENTS"))
     log.login(LoginEvent("PLAIN", LoginOutcome.FAILED, "bob", "wrong", "10.0.0.1", "CLIENTS"))
@@ -81,7 +81,7 @@ def test_a_login_names_user_mechanism_address_and_result(lines: list[Line]) -> N
     ]
 
 
-def test_what_a_principal_has_too_much_of_is_counted_and_told_at_the_end_of_the_window(
+def test_a_principals_events_beyond_the_limit_are_counted_and_logged_at_the_end_of_the_window(
     lines: list[Line],
 ) -> None:
     clock = ManualClock()
@@ -98,14 +98,14 @@ def test_what_a_principal_has_too_much_of_is_counted_and_told_at_the_end_of_the_
     assert lines[-1]["event"] == "authorization denied"
 
 
-def test_made_up_names_from_one_address_write_no_more_lines(lines: list[Line]) -> None:
+def test_random_names_from_one_address_do_not_increase_the_lines(lines: list[Line]) -> None:
     log = SecurityLog(ManualClock())
     for number in range(10 * ADDRESS_LINES_MAX):
         deny(log, f"User:{number}")
     assert len(lines) == ADDRESS_LINES_MAX
 
 
-def test_memory_and_lines_are_bounded_whatever_the_number_of_sources(lines: list[Line]) -> None:
+def test_memory_and_lines_are_bounded_for_any_number_of_sources(lines: list[Line]) -> None:
     clock = ManualClock()
     log = SecurityLog(clock)
     total = 5 * SOURCES_MAX
@@ -123,13 +123,13 @@ def test_memory_and_lines_are_bounded_whatever_the_number_of_sources(lines: list
     assert log.statistics() == {"written": 0, "left_out": 0, "sources": 0}
 
 
-def test_long_names_are_cut(lines: list[Line]) -> None:
+def test_long_names_are_truncated(lines: list[Line]) -> None:
     deny(SecurityLog(ManualClock()), resource="x" * 30_000)
     assert len(lines[0]["resource"]) == NAME_CHARACTERS_MAX + 3
 
 
 @on_loop
-async def test_a_nodes_denials_are_logged_and_what_is_allowed_is_not(
+async def test_a_nodes_denials_are_logged_and_allowed_requests_are_not(
     tmp_path: Path, lines: list[Line]
 ) -> None:
     requests = [
@@ -153,7 +153,7 @@ async def test_a_nodes_denials_are_logged_and_what_is_allowed_is_not(
         await running.node.metadata.write(lambda image: decide_create_acls(image.acls, [acl]))
         running.connection.principal = ALICE
         await running.ask(MetadataRequest(topics=[MetadataRequestTopic(name="t")]))
-        await running.ask(MetadataRequest(topics=None))  # lists what may be seen: nothing is denied
+        await running.ask(MetadataRequest(topics=None))  # lists describable resources: nothing is denied
         assert lines == []
         for request, version, operation in requests:
             await running.ask(request, version)

@@ -1,4 +1,4 @@
-"""Publishing the audit when something goes wrong on the way."""
+"""Publication of the audit under failures."""
 
 import errno
 from dataclasses import replace
@@ -26,7 +26,7 @@ ALICE = Actor("User:alice", "client", "10.0.0.1", "AlterConfigs")
 
 
 async def change(running: RunningNode, count: int, start: int = 0) -> None:
-    """As many changes, each of another topic."""
+    """Make this many changes, each of another topic."""
     for number in range(start, start + count):
         put = TOPIC_CONFIGS.put(f"t{number}", {"retention.ms": "1"})
         await running.node.metadata.write(lambda image, put=put: Decision(None, (put,)), actor=ALICE)
@@ -43,7 +43,7 @@ def published(running: RunningNode) -> list[str]:
 
 
 @on_loop
-async def test_what_cannot_be_published_now_is_published_later(
+async def test_events_that_cannot_be_published_now_are_published_later(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async with running_node(tmp_path, audited=True) as running:
@@ -70,7 +70,7 @@ async def test_what_cannot_be_published_now_is_published_later(
 
 
 @on_loop
-async def test_a_publisher_goes_on_behind_the_last_event_that_the_topic_has(
+async def test_a_publisher_continues_after_the_last_event_in_the_topic(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(module, "BATCH_BYTES_MAX", 1)
@@ -81,7 +81,7 @@ async def test_a_publisher_goes_on_behind_the_last_event_that_the_topic_has(
             (running.node.image.audit.revision(row), row, record)
             for row, record in running.node.image.audit.items()
         )
-        await first.publish()  # and it ends before it has told the store
+        await first.publish()  # and it stops before it has updated the store
         assert len(running.node.image.audit) == 3
         second = AuditPublisher(running.node)
         second.start()
@@ -95,7 +95,7 @@ async def test_a_publisher_goes_on_behind_the_last_event_that_the_topic_has(
 
 
 @on_loop
-async def test_the_store_forgets_what_is_published(tmp_path: Path) -> None:
+async def test_published_records_are_removed_from_the_store(tmp_path: Path) -> None:
     async with running_node(tmp_path, audited=True) as running:
         publisher = AuditPublisher(running.node)
         publisher.start()
@@ -107,7 +107,7 @@ async def test_the_store_forgets_what_is_published(tmp_path: Path) -> None:
 
 
 @on_loop
-async def test_a_disk_that_fails_is_reported_once_and_without_a_traceback(
+async def test_a_disk_failure_is_reported_once_without_a_traceback(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(module, "REST_MS", 1)
@@ -134,7 +134,7 @@ async def test_a_disk_that_fails_is_reported_once_and_without_a_traceback(
 
 
 @on_loop
-async def test_an_event_that_is_too_large_for_the_topic_is_shortened(tmp_path: Path) -> None:
+async def test_an_event_that_is_too_large_for_the_topic_is_truncated(tmp_path: Path) -> None:
     async with running_node(tmp_path, audited=True) as running:
         publisher = AuditPublisher(running.node)
         publisher.start()
@@ -149,7 +149,7 @@ async def test_an_event_that_is_too_large_for_the_topic_is_shortened(tmp_path: P
 
 
 @on_loop
-async def test_batches_are_no_larger_than_the_topic_lets_them(tmp_path: Path) -> None:
+async def test_batches_are_limited_by_the_topics_maximum(tmp_path: Path) -> None:
     async with running_node(tmp_path, audited=True) as running:
         publisher = AuditPublisher(running.node)
         publisher.start()
@@ -166,7 +166,7 @@ async def test_batches_are_no_larger_than_the_topic_lets_them(tmp_path: Path) ->
 
 
 @pytest.mark.parametrize("found", ["an event of another store", "no event"])
-def test_what_else_the_topic_ends_in_holds_nothing_up(tmp_path: Path, found: str) -> None:
+def test_other_records_at_the_end_of_the_topic_do_not_block_publication(tmp_path: Path, found: str) -> None:
     @on_loop
     async def scenario() -> None:
         async with running_node(tmp_path, audited=True) as running:
@@ -186,7 +186,7 @@ def test_what_else_the_topic_ends_in_holds_nothing_up(tmp_path: Path, found: str
 
 
 @on_loop
-async def test_refusals_are_not_told_where_too_much_waits_to_be_published(
+async def test_authorization_errors_are_not_audited_while_too_many_events_are_pending(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(writer, "WAITING_COUNT_MAX", 3)

@@ -6,7 +6,7 @@ from barnabas.config.definition import ConfigError
 from barnabas.server.bootstrap_users import VARIABLE, bootstrap_users
 
 
-def test_users_come_from_options_and_from_the_environment(tmp_path: Path) -> None:
+def test_users_come_from_options_and_the_environment(tmp_path: Path) -> None:
     (tmp_path / "password").write_text("in a file\n")
     options = ["alice=a=b", f"bob=@{tmp_path / 'password'}"]
     assert bootstrap_users(options, {VARIABLE: "carol=c alice=weaker"}) == {
@@ -18,7 +18,7 @@ def test_users_come_from_options_and_from_the_environment(tmp_path: Path) -> Non
 
 
 @pytest.mark.parametrize("text", ["alice", "=secret", "alice="])
-def test_what_is_no_user_is_told_without_its_password(text: str) -> None:
+def test_an_invalid_user_is_reported_without_its_password(text: str) -> None:
     with pytest.raises(ConfigError, match="must be NAME=PASSWORD or NAME=@FILE") as refused:
         bootstrap_users([text], {})
     assert "secret" not in str(refused.value)
@@ -27,7 +27,7 @@ def test_what_is_no_user_is_told_without_its_password(text: str) -> None:
 @pytest.mark.parametrize(
     ("content", "why"), [(None, "No such file"), (b"\n", "empty"), (b"\xff", "not UTF-8")]
 )
-def test_a_file_without_a_password_is_named(tmp_path: Path, content: bytes | None, why: str) -> None:
+def test_a_file_without_a_password_is_reported(tmp_path: Path, content: bytes | None, why: str) -> None:
     path = tmp_path / "password"
     if content is not None:
         path.write_bytes(content)

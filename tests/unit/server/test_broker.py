@@ -39,7 +39,7 @@ async def delete(server: BrokerServer, name: str) -> None:
 
 
 @on_loop
-async def test_a_broker_registers_where_it_is_reached(tmp_path: Path) -> None:
+async def test_a_broker_registers_its_addresses(tmp_path: Path) -> None:
     server = await started(tmp_path, broker_rack="r1")
     [(name, host, port)] = server.addresses
     registered = server.node.image.brokers["1"]
@@ -50,7 +50,7 @@ async def test_a_broker_registers_where_it_is_reached(tmp_path: Path) -> None:
 
 
 @on_loop
-async def test_what_is_written_is_there_after_a_clean_stop(tmp_path: Path) -> None:
+async def test_written_records_survive_a_clean_stop(tmp_path: Path) -> None:
     server = await started(tmp_path)
     await create(server, "t")
     server.node.replicas.partition("t", 0).append_as_leader(batch(b"a"), 1)
@@ -64,7 +64,7 @@ async def test_what_is_written_is_there_after_a_clean_stop(tmp_path: Path) -> No
 
 
 @on_loop
-async def test_what_is_written_is_there_after_a_kill_and_nothing_says_that_it_stopped_cleanly(
+async def test_written_records_survive_a_kill_without_a_clean_shutdown_marker(
     tmp_path: Path,
 ) -> None:
     server = await started(tmp_path)
@@ -78,7 +78,7 @@ async def test_what_is_written_is_there_after_a_kill_and_nothing_says_that_it_st
 
 
 @on_loop
-async def test_a_deleted_topic_is_forgotten_once_its_logs_are_given_up(tmp_path: Path) -> None:
+async def test_a_deleted_topic_expires_once_its_logs_are_removed(tmp_path: Path) -> None:
     server = await started(tmp_path)
     await create(server, "t")
     await delete(server, "t")
@@ -90,7 +90,7 @@ async def test_a_deleted_topic_is_forgotten_once_its_logs_are_given_up(tmp_path:
 
 
 @on_loop
-async def test_topics_found_on_disk_are_adopted_when_the_store_is_lost(tmp_path: Path) -> None:
+async def test_topics_on_disk_are_recovered_when_the_store_is_lost(tmp_path: Path) -> None:
     server = await started(tmp_path)
     await create(server, "t")
     topic, cluster_id = server.node.image.topics["t"], server.node.cluster_id
@@ -104,7 +104,7 @@ async def test_topics_found_on_disk_are_adopted_when_the_store_is_lost(tmp_path:
 
 
 @on_loop
-async def test_a_producer_of_a_cluster_whose_store_was_lost_is_not_taken_for_one_of_before(
+async def test_producer_ids_are_not_reused_after_the_store_was_lost(
     tmp_path: Path,
 ) -> None:
     server = await started(tmp_path)
@@ -136,7 +136,7 @@ async def test_a_port_in_use_leaves_nothing_open(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("key", ["listeners", "barnabas_metrics_listener"])
 @on_loop
-async def test_a_start_that_fails_leaves_what_was_stopped_cleanly_as_it_is(tmp_path: Path, key: str) -> None:
+async def test_a_failed_start_keeps_the_clean_shutdown_markers(tmp_path: Path, key: str) -> None:
     server = await started(tmp_path)
     await create(server, "t")
     server.node.replicas.partition("t", 0).append_as_leader(batch(b"a"), 1)
@@ -155,7 +155,7 @@ async def test_a_start_that_fails_leaves_what_was_stopped_cleanly_as_it_is(tmp_p
 
 
 @on_loop
-async def test_a_directory_in_use_is_refused(tmp_path: Path) -> None:
+async def test_a_directory_in_use_is_rejected(tmp_path: Path) -> None:
     first = await started(tmp_path)
     with pytest.raises(StoreError, match=str(tmp_path)):
         await started(tmp_path)
@@ -167,7 +167,7 @@ async def test_a_directory_in_use_is_refused(tmp_path: Path) -> None:
 
 
 @on_loop
-async def test_another_nodes_directory_is_refused(tmp_path: Path) -> None:
+async def test_another_nodes_directory_is_rejected(tmp_path: Path) -> None:
     server = await started(tmp_path)
     await server.stop()
     with pytest.raises(LogDirectoryError, match="node"):
@@ -175,14 +175,14 @@ async def test_another_nodes_directory_is_refused(tmp_path: Path) -> None:
 
 
 @on_loop
-async def test_a_directory_that_cannot_be_is_named(tmp_path: Path) -> None:
+async def test_an_unusable_directory_is_reported(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("in the way")
     with pytest.raises(StartError, match=r"file/data cannot be written to: .*--data"):
         await started(tmp_path / "file" / "data")
 
 
 @on_loop
-async def test_the_store_which_has_credentials_is_for_the_brokers_user_alone(tmp_path: Path) -> None:
+async def test_the_store_is_readable_for_the_brokers_user_only(tmp_path: Path) -> None:
     server = await started(tmp_path)
     await create(server, "t")
     modes = {path.name: path.stat().st_mode & 0o077 for path in tmp_path.glob(f"{STORE_FILE}*")}
@@ -192,7 +192,7 @@ async def test_the_store_which_has_credentials_is_for_the_brokers_user_alone(tmp
 
 
 @on_loop
-async def test_the_store_may_lie_elsewhere(tmp_path: Path) -> None:
+async def test_the_store_may_be_elsewhere(tmp_path: Path) -> None:
     server = await started(tmp_path / "logs", metadata_log_dir=str(tmp_path / "meta"))
     await server.stop()
     assert (tmp_path / "meta" / STORE_FILE).exists()
@@ -200,14 +200,14 @@ async def test_the_store_may_lie_elsewhere(tmp_path: Path) -> None:
 
 
 @on_loop
-async def test_a_protection_that_there_is_not_is_refused_before_anything_is_opened(tmp_path: Path) -> None:
+async def test_an_unsupported_security_protocol_is_rejected_before_anything_is_opened(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="wants SSL"):
         await started(tmp_path / "new", listeners="SSL://127.0.0.1:0")
     assert not (tmp_path / "new").exists()
 
 
 @on_loop
-async def test_metrics_tell_of_what_the_broker_holds(tmp_path: Path) -> None:
+async def test_metrics_cover_the_brokers_state(tmp_path: Path) -> None:
     server = await started(tmp_path, barnabas_metrics_listener="127.0.0.1:0")
     await create(server, "t")
     server.node.replicas.partition("t", 0).append_as_leader(batch(b"a", b"b"), 1)
@@ -227,7 +227,7 @@ async def test_metrics_tell_of_what_the_broker_holds(tmp_path: Path) -> None:
 
 
 @on_loop
-async def test_stopping_twice_is_stopping_once(tmp_path: Path) -> None:
+async def test_stopping_is_idempotent(tmp_path: Path) -> None:
     server = await started(tmp_path)
     await server.stop()
     await server.stop()

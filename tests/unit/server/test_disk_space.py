@@ -18,15 +18,15 @@ GIB = 1 << 30
         (100, 4.9, True),
         (100, 5.1, False),
         (10_000, 19, True),
-        (10_000, 21, False),  # though only a fifth of a percent
+        (10_000, 21, False),  # although only a fifth of a percent
     ],
 )
-def test_a_volume_is_low_below_a_share_within_bounds(total_gib: int, free_gib: float, low: bool) -> None:
+def test_a_volume_is_low_below_a_bounded_share(total_gib: int, free_gib: float, low: bool) -> None:
     assert is_low(DiskUsage(total_gib * GIB, int(free_gib * GIB))) == low
 
 
 class Log:
-    """Stands for the logger."""
+    """A fake logger."""
 
     def __init__(self) -> None:
         self.lines: list[tuple[str, str, str]] = []
@@ -38,7 +38,7 @@ class Log:
         self.lines.append(("info", event, fields["path"]))
 
 
-def test_a_low_volume_is_warned_of_once_an_hour_and_when_it_has_space_again(
+def test_a_low_volume_is_logged_once_an_hour_and_when_it_has_space_again(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     log, clock, free = Log(), ManualClock(0), {"bytes": 0}
@@ -63,6 +63,6 @@ def test_a_directory_that_cannot_be_read_is_left_to_its_log(tmp_path: Path) -> N
     DiskWatch([tmp_path / "gone"], ManualClock(0)).check()
 
 
-def test_the_usage_is_that_of_the_volume(tmp_path: Path) -> None:
+def test_the_usage_is_the_volumes(tmp_path: Path) -> None:
     usage = disk_space.disk_usage(tmp_path)
     assert 0 <= usage.free_bytes <= usage.total_bytes

@@ -1,4 +1,4 @@
-"""The old generation is collected in small pieces, and what survives is never looked at again."""
+"""The old generation is collected in small steps, and surviving objects are frozen."""
 
 import asyncio
 import gc
@@ -35,12 +35,12 @@ def _frozen_as_before() -> Iterator[None]:
 
 
 def fill_old_generation() -> list[list[int]]:
-    """Make as many objects that stay as call for a collection of the old generation."""
+    """Create as many long-lived objects as trigger a collection of the old generation."""
     return [[] for _ in range((YOUNG_COUNT + 1) * (MIDDLE_COUNT + 2) * (OLD_COUNT + 1))]
 
 
 @on_loop
-async def test_what_survives_is_frozen_in_a_callback_of_the_loop() -> None:
+async def test_survivors_are_frozen_in_a_callback_of_the_loop() -> None:
     with calm_collector(asyncio.get_running_loop()):
         frozen_count = gc.get_freeze_count()
         kept = fill_old_generation()
@@ -51,7 +51,7 @@ async def test_what_survives_is_frozen_in_a_callback_of_the_loop() -> None:
 
 
 @on_loop
-async def test_cycles_are_collected_that_became_old_before_they_were_let_go_of() -> None:
+async def test_cycles_that_aged_before_they_became_garbage_are_collected() -> None:
     seen: WeakSet[Cyclic] = WeakSet()
     with calm_collector(asyncio.get_running_loop()):
         held = [Cyclic()]
@@ -64,7 +64,7 @@ async def test_cycles_are_collected_that_became_old_before_they_were_let_go_of()
     assert kept
 
 
-def test_the_collector_runs_as_before_afterwards() -> None:
+def test_garbage_collection_has_its_former_settings_afterwards() -> None:
     before = gc.get_threshold(), len(gc.callbacks)
     loop = asyncio.new_event_loop()
     with calm_collector(loop):
@@ -73,12 +73,12 @@ def test_the_collector_runs_as_before_afterwards() -> None:
     assert (gc.get_threshold(), len(gc.callbacks)) == before
 
 
-def test_frozen_cycles_are_collected_once_nothing_is_received() -> None:
+def test_frozen_cycles_are_collected_once_no_requests_arrive() -> None:
     received = iter([1, 2, 3, 3])
     assert_collected_after(2, lambda: next(received))
 
 
-def test_a_broker_that_is_never_quiet_collects_after_an_hour() -> None:
+def test_a_busy_broker_collects_after_an_hour() -> None:
     received = count()
     assert_collected_after(garbage.WAITS_FOR_QUIET_MAX - 1, lambda: next(received))
 

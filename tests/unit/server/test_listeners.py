@@ -17,7 +17,7 @@ from support.nodes import config_of
         (100, None, 100),
     ],
 )
-def test_connections_leave_files_for_the_logs(
+def test_the_connection_limit_leaves_file_descriptors_for_logs(
     tmp_path: Path, configured: int | None, files_max: int | None, count_max: int
 ) -> None:
     settings = {} if configured is None else {"max_connections": str(configured)}

@@ -44,17 +44,17 @@ def where(config: BrokerConfig) -> tuple[str, tuple[str, ...]]:
     return f"{config.listeners[0].host}:{config.listeners[0].port}", config.log_dirs
 
 
-def test_without_anything_it_listens_on_loopback_with_its_data_here() -> None:
+def test_the_default_is_loopback_with_data_in_the_working_directory() -> None:
     assert where(loaded()) == ("127.0.0.1:9092", ("data",))
 
 
-def test_the_file_comes_before_the_defaults(file: Path) -> None:
+def test_the_file_overrides_the_defaults(file: Path) -> None:
     config = loaded(file)
     assert where(config) == ("127.0.0.1:1111", ("/from/file",))
     assert config.integer("num.partitions") == 3
 
 
-def test_the_environment_comes_before_the_file(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_environment_overrides_the_file(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("BARNABAS_LISTENERS", "PLAINTEXT://127.0.0.1:2222")
     monkeypatch.setenv("BARNABAS_LOG_DIRS", "/one,/two")
     monkeypatch.setenv("BARNABAS_NUM_PARTITIONS", "4")
@@ -63,7 +63,7 @@ def test_the_environment_comes_before_the_file(file: Path, monkeypatch: pytest.M
     assert config.integer("num.partitions") == 4
 
 
-def test_the_command_line_comes_before_all(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_command_line_overrides_everything(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("BARNABAS_LISTENERS", "PLAINTEXT://127.0.0.1:2222")
     monkeypatch.setenv("BARNABAS_NUM_PARTITIONS", "4")
     config = loaded(file, Path("/mine"), "127.0.0.1:3333", {"num.partitions": "5"})
@@ -71,26 +71,24 @@ def test_the_command_line_comes_before_all(file: Path, monkeypatch: pytest.Monke
     assert config.integer("num.partitions") == 5
 
 
-def test_without_listen_its_key_counts() -> None:
+def test_without_listen_its_key_applies() -> None:
     overrides = {"log.dirs": "/key", "listeners": "PLAINTEXT://127.0.0.1:4444"}
     assert where(loaded(overrides=overrides)) == ("127.0.0.1:4444", ("/key",))
 
 
 @pytest.mark.parametrize("key", ["log.dirs", "log.dir"])
-def test_data_and_log_dirs_on_one_command_line_are_refused(key: str) -> None:
+def test_data_and_log_dirs_on_one_command_line_are_rejected(key: str) -> None:
     with pytest.raises(ConfigError, match=rf"'/mine' for --data: conflicts with --set {key}=/key"):
         loaded(data=Path("/mine"), overrides={key: "/key"})
 
 
-def test_listen_and_listeners_on_one_command_line_are_refused() -> None:
+def test_listen_and_listeners_on_one_command_line_are_rejected() -> None:
     expected = "'127.0.0.1:1' for --listen: conflicts with --set listeners=PLAINTEXT://:2"
     with pytest.raises(ConfigError, match=expected):
         loaded(listen="127.0.0.1:1", overrides={"listeners": "PLAINTEXT://:2"})
 
 
-def test_settings_that_an_option_takes_the_place_of_are_warned_about(
-    file: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_settings_replaced_by_an_option_are_reported(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("BARNABAS_LOG_DIR", "/from/environment")
     monkeypatch.setenv("BARNABAS_LISTENERS", "PLAINTEXT://:2")
     both = load(file, Path("/mine"), "127.0.0.1:3", {})
@@ -104,7 +102,7 @@ def test_settings_that_an_option_takes_the_place_of_are_warned_about(
     assert load(file, None, None, {}).replaced == ()
 
 
-def test_log_dir_alone_is_enough_wherever_it_is_set(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_log_dir_alone_is_sufficient_in_any_source(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "server.properties"
     path.write_text("log.dir=/from/file\n")
     assert loaded(path).log_dirs == ("/from/file",)
@@ -126,7 +124,7 @@ def test_an_unknown_key_is_a_warning_with_the_nearest_one() -> None:
         ({"listeners": "nonsense"}, "Invalid value .nonsense. for listeners"),
     ],
 )
-def test_a_value_that_cannot_be_is_named_with_its_key(overrides: dict[str, str], message: str) -> None:
+def test_an_invalid_value_is_reported_with_its_key(overrides: dict[str, str], message: str) -> None:
     with pytest.raises(ConfigError, match=message):
         loaded(overrides=overrides)
 
@@ -138,7 +136,7 @@ def test_a_value_that_cannot_be_is_named_with_its_key(overrides: dict[str, str],
         ({"listeners": "SSL://127.0.0.1:0", "security.inter.broker.protocol": "SSL"}, "wants SSL"),
     ],
 )
-def test_what_cannot_start_ends_with_2_and_says_why(
+def test_a_failed_start_is_exit_code_2_with_the_reason(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], overrides: dict[str, str], says: str
 ) -> None:
     assert serve(None, tmp_path, None, overrides) == EXIT_CANNOT_START
@@ -149,7 +147,7 @@ def test_what_cannot_start_ends_with_2_and_says_why(
 
 
 @pytest.mark.parametrize("file", ["meta.properties", "metadata.sqlite"])
-def test_a_damaged_file_ends_with_2_and_is_named(
+def test_a_damaged_file_is_exit_code_2_with_its_name(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], file: str
 ) -> None:
     (tmp_path / file).write_bytes(b"neither properties nor a database" * 50)
@@ -159,14 +157,16 @@ def test_a_damaged_file_ends_with_2_and_is_named(
     assert "Traceback" not in says
 
 
-def test_a_port_in_use_ends_with_2_and_names_it(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_port_in_use_is_exit_code_2_with_its_number(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
         assert serve(None, tmp_path, f"127.0.0.1:{port}", {}) == EXIT_CANNOT_START
     assert f"Cannot listen on 127.0.0.1:{port}: Address already in use" in capsys.readouterr().err
 
 
-def test_a_file_that_is_not_there_ends_with_2_and_names_it(
+def test_a_missing_file_is_exit_code_2_with_its_name(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert serve(tmp_path / "none.properties", None, None, {}) == EXIT_CANNOT_START
@@ -175,7 +175,7 @@ def test_a_file_that_is_not_there_ends_with_2_and_names_it(
 
 @pytest.fixture
 def _stop_once_started(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Sends the signal that stops a broker as soon as it has greeted."""
+    """Send the signal that stops a broker as soon as it has printed its greeting."""
     greet = main._print_banner
 
     def greet_and_stop(*arguments: object) -> None:
@@ -188,7 +188,7 @@ def _stop_once_started(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 
 @pytest.mark.usefixtures("_stop_once_started")
-def test_a_signal_stops_it_cleanly_after_it_has_said_where_it_serves(
+def test_a_signal_stops_it_cleanly_after_it_has_printed_its_address(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     overrides = {"barnabas.metrics.listener": "127.0.0.1:0", "num.partition": "1"}
@@ -203,7 +203,7 @@ def test_a_signal_stops_it_cleanly_after_it_has_said_where_it_serves(
 
 
 @pytest.mark.usefixtures("_stop_once_started")
-def test_what_is_set_without_effect_is_said(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_settings_without_effect_are_reported(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     authorizer = "org.apache.kafka.metadata.authorizer.StandardAuthorizer"
     overrides = {"authorizer.class.name": authorizer, "num.io.threads": "8", "num.partitions": "2"}
     assert serve(None, tmp_path, "127.0.0.1:0", overrides) == EXIT_STOPPED
@@ -213,7 +213,7 @@ def test_what_is_set_without_effect_is_said(tmp_path: Path, capsys: pytest.Captu
 
 
 @pytest.mark.usefixtures("_stop_once_started")
-def test_it_allows_itself_as_many_files_as_the_system_does(tmp_path: Path) -> None:
+def test_it_raises_its_file_limit_to_the_systems_maximum(tmp_path: Path) -> None:
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (min(soft, 512), hard))
     try:
@@ -224,7 +224,7 @@ def test_it_allows_itself_as_many_files_as_the_system_does(tmp_path: Path) -> No
 
 
 @pytest.mark.usefixtures("_stop_once_started")
-def test_the_broker_stops_once_its_collector_has_ended(
+def test_the_broker_stops_once_its_garbage_collector_has_ended(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     ended: list[str] = []
@@ -247,7 +247,7 @@ def test_the_broker_stops_once_its_collector_has_ended(
     assert ended == ["collector", "broker"]
 
 
-def test_what_to_try_names_an_address_as_clients_take_it(
+def test_suggested_commands_have_an_address_that_clients_can_use(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     config = loaded(data=tmp_path)

@@ -5,13 +5,13 @@ from barnabas.policy import ConfigResourceType
 from barnabas.server.policies import policy_settings
 
 
-def test_a_broker_has_no_policies_unless_told() -> None:
+def test_a_broker_has_no_policies_by_default() -> None:
     settings = policy_settings(BrokerConfig({}))
     assert (settings.create_topic_class, settings.alter_config_class, settings.file) == ("", "", None)
     assert settings.time_limit_ms == 1000
 
 
-def test_policies_are_what_the_configuration_names_and_are_told_all_of_it() -> None:
+def test_policies_come_from_the_configuration_and_receive_all_of_it() -> None:
     given = {
         "create.topic.policy.class.name": "rules:Naming",
         "alter.config.policy.class.name": "rules:Retention",
@@ -27,7 +27,7 @@ def test_policies_are_what_the_configuration_names_and_are_told_all_of_it() -> N
     assert given.items() <= settings.configs.items()
 
 
-def test_rules_may_speak_of_every_key_of_its_kind() -> None:
+def test_rules_may_name_every_key_of_their_kind() -> None:
     known = policy_settings(BrokerConfig({})).known_keys
     for kind, key in (
         (ConfigResourceType.TOPIC, "retention.ms"),

@@ -1,4 +1,4 @@
-"""Values of options, as Spark and its Kafka connector write them."""
+"""Values of options, in the notation of Spark and its Kafka connector."""
 
 import pytest
 
@@ -34,7 +34,7 @@ def test_durations_have_units(text: str, expected: int) -> None:
 
 
 @pytest.mark.parametrize("text", ["TRUE", "true", " True "])
-def test_flags_are_read_without_regard_to_case(text: str) -> None:
+def test_flags_are_case_insensitive(text: str) -> None:
     assert flag("includeHeaders", text)
     assert not flag("includeHeaders", "false")
 
@@ -47,7 +47,7 @@ def test_partitions_are_listed_by_topic() -> None:
     }
 
 
-def test_offsets_are_given_by_topic_and_partition() -> None:
+def test_offsets_are_by_topic_and_partition() -> None:
     found = numbers_by_partition("startingOffsets", '{"orders": {"0": 23, "1": -2}}', minimum=-2)
     assert found == {PLACE: 23, TopicPartition("orders", 1): -2}
 
@@ -59,25 +59,25 @@ def test_offsets_are_written_in_the_order_of_topics_and_partitions() -> None:
     assert flat(nested(offsets)) == offsets
 
 
-def test_an_error_names_the_option_its_value_and_what_would_be_right() -> None:
+def test_an_error_has_the_option_its_value_and_valid_values() -> None:
     with pytest.raises(OptionError, match=r"option 'minPartitions' is '0': .* at least 1"):
         number("minPartitions", "0", minimum=1)
 
 
 @pytest.mark.parametrize("text", ["128 miles", "", "0", "-1", "1.5g"])
-def test_what_is_no_size_is_refused(text: str) -> None:
+def test_an_invalid_size_is_rejected(text: str) -> None:
     with pytest.raises(OptionError, match=r"taskSize.*128m"):
         size_bytes("taskSize", text)
 
 
 @pytest.mark.parametrize("text", ["soon", "", "5 fortnights", "-1s"])
-def test_what_is_no_duration_is_refused(text: str) -> None:
+def test_an_invalid_duration_is_rejected(text: str) -> None:
     with pytest.raises(OptionError, match=r"maxTriggerDelay.*15m"):
         duration_ms("maxTriggerDelay", text)
 
 
 @pytest.mark.parametrize("text", ["yes", "", "1"])
-def test_what_is_no_flag_is_refused(text: str) -> None:
+def test_an_invalid_flag_is_rejected(text: str) -> None:
     with pytest.raises(OptionError, match="true or false"):
         flag("failOnDataLoss", text)
 
@@ -85,7 +85,7 @@ def test_what_is_no_flag_is_refused(text: str) -> None:
 @pytest.mark.parametrize(
     "text", ["", "[]", "orders", '{"orders": 0}', '{"orders": [-1]}', '{"orders": [true]}', "{}", "{"]
 )
-def test_what_names_no_partitions_is_refused(text: str) -> None:
+def test_invalid_partitions_are_rejected(text: str) -> None:
     with pytest.raises(OptionError, match="assign"):
         partitions("assign", text)
 
@@ -101,6 +101,6 @@ def test_what_names_no_partitions_is_refused(text: str) -> None:
         '{"orders": {"0": "1"}}',
     ],
 )
-def test_what_gives_no_offsets_is_refused(text: str) -> None:
+def test_invalid_offsets_are_rejected(text: str) -> None:
     with pytest.raises(OptionError, match="startingOffsets"):
         numbers_by_partition("startingOffsets", text, minimum=-2)

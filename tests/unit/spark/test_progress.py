@@ -1,4 +1,4 @@
-"""Which offsets of a query's progress are committed, and what the listener needs."""
+"""Offsets of a query's progress that are committed, and requirements of the listener."""
 
 import pytest
 
@@ -11,7 +11,7 @@ PLACE = TopicPartition("orders", 0)
 TEXT = '{"orders": {"0": 7, "1": 8}, "clicks": {"0": 9}, "#topicId:orders:AAAAAAAAAAAAAAAAAAAAAg": {}}'
 
 
-def test_offsets_of_selected_partitions_are_wanted() -> None:
+def test_offsets_of_selected_partitions_are_committed() -> None:
     orders = {PLACE: 7, TopicPartition("orders", 1): 8}
     assert selected_offsets(TEXT, Subscribe(("orders",))) == orders
     assert selected_offsets(TEXT, SubscribePattern("ord.*")) == orders
@@ -33,10 +33,10 @@ def test_offsets_of_selected_partitions_are_wanted() -> None:
         "offset 5",
     ],
 )
-def test_progress_of_other_sources_is_passed_over(text: str | None) -> None:
+def test_progress_of_other_sources_is_ignored(text: str | None) -> None:
     assert selected_offsets(text, Subscribe(("orders",))) == {}
 
 
-def test_a_group_must_be_named() -> None:
+def test_a_group_is_required() -> None:
     with pytest.raises(OptionError, match=r"kafka\.group\.id"):
         GroupProgress({"kafka.bootstrap.servers": "a:1", "subscribe": "orders"})

@@ -1,4 +1,4 @@
-"""The HTML report: nothing from outside, text escaped, marks where their values are, labels that can be read."""
+"""The HTML report: no external resources, escaped text, marks at their values, readable labels."""
 
 import re
 from itertools import pairwise
@@ -36,7 +36,7 @@ def attributes(element: ElementTree.Element, *names: str) -> list[float]:
     return [float(element.attrib[name]) for name in names]
 
 
-def test_a_page_has_all_parts_and_needs_nothing_from_outside() -> None:
+def test_a_page_has_all_parts_without_external_resources() -> None:
     parts = [heading(NASTY), paragraph(NASTY), paragraph("quiet", faint=True), code(NASTY)]
     parts += [
         table((NASTY, "BYTES"), [(NASTY, 3)]),
@@ -61,7 +61,7 @@ def test_every_colour_has_a_light_and_a_dark_shade() -> None:
     assert {defined.count(name) for name in used} == {2}
 
 
-def test_columns_stand_upon_one_another_to_the_height_of_their_sum() -> None:
+def test_columns_are_stacked_to_the_height_of_their_sum() -> None:
     svg = plot(columns("bytes", ["a", "b"], [Series("x", [10, 0]), Series("y", [30, 20])]))
     marks = [each for each in svg.iter("rect") if each.find("title") is not None]
     titles = [each.findtext("title") for each in marks]
@@ -81,7 +81,7 @@ def test_a_line_goes_through_its_values() -> None:
     assert heights[0] > heights[2]
 
 
-def test_the_longest_bar_is_the_largest_value_and_marked_ones_stand_out() -> None:
+def test_the_longest_bar_is_the_largest_value_and_highlighted_ones_differ() -> None:
     svg = plot(ranking("partitions", [("a", 10), ("b", 5), ("c", 0)], marked=["b"]))
     bars = list(svg.iter("rect"))
     widths = [attributes(each, "width")[0] for each in bars]
@@ -112,7 +112,7 @@ def test_the_largest_value_of_a_grid_is_full() -> None:
         grid("nothing", [], [], []),
     ],
 )
-def test_nothing_lies_outside_of_a_plot_and_labels_of_a_line_do_not_touch(figure: str) -> None:
+def test_nothing_is_outside_a_plot_and_labels_do_not_touch(figure: str) -> None:
     svg = plot(figure)
     width, height = map(float, svg.attrib["viewBox"].split()[2:])
     spans: dict[float, list[tuple[float, float]]] = {}
@@ -133,7 +133,7 @@ def test_nothing_lies_outside_of_a_plot_and_labels_of_a_line_do_not_touch(figure
         assert -0.1 <= y <= y + down <= height + 0.2
 
 
-def test_numbers_are_said_shortly() -> None:
+def test_numbers_are_abbreviated() -> None:
     assert [count_text(each) for each in (0, 7, 0.25, 999, 1000, 1_234_567, 10**13)] == [
         *("0", "7", "0.2", "999", "1 k", "1.2 M", "10 T"),
     ]
@@ -143,6 +143,6 @@ def test_numbers_are_said_shortly() -> None:
     assert [percent_text(each) for each in (0, 0.004, 0.25, 1)] == ["0 %", "0.4 %", "25 %", "100 %"]
 
 
-def test_numbers_of_a_table_stand_to_the_right() -> None:
+def test_numbers_in_a_table_are_right_aligned() -> None:
     cells = list(ElementTree.fromstring(table(("NAME", "BYTES"), [("a", "3 MiB"), ("b", 7)])).iter("td"))
     assert [each.attrib.get("class") for each in cells] == [None, "number", None, "number"]

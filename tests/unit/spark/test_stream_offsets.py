@@ -1,4 +1,4 @@
-"""How a stream's offset is written, and what of older checkpoints is read."""
+"""Format of a stream's offset, and reading of older checkpoints."""
 
 import json
 
@@ -12,7 +12,7 @@ ORDERS, CLICKS = bytes(15) + b"\x01", bytes(15) + b"\x02"
 OFFSET = StreamOffset({A: 3, B: 5}, {"orders": ORDERS, "clicks": CLICKS})
 
 
-def test_ids_stand_beside_the_offsets_that_the_connector_would_write() -> None:
+def test_ids_are_beside_the_offsets_in_the_connectors_format() -> None:
     written = json.loads(json.dumps(OFFSET.to_json()))
     assert without_ids(written) == {"clicks": {"10": 5}, "orders": {"0": 3}}
     assert written[f"#topicId:clicks:{uuid_to_text(CLICKS)}"] == {}
@@ -20,7 +20,7 @@ def test_ids_stand_beside_the_offsets_that_the_connector_would_write() -> None:
     assert StreamOffset.from_json(written) == OFFSET
 
 
-def test_equal_offsets_are_written_in_the_same_words() -> None:
+def test_equal_offsets_have_equal_text() -> None:
     turned = StreamOffset({B: 5, A: 3}, {"clicks": CLICKS, "orders": ORDERS})
     assert json.dumps(turned.to_json()) == json.dumps(OFFSET.to_json())
 
@@ -31,16 +31,16 @@ def test_the_connectors_offsets_have_no_ids() -> None:
     assert offset.to_json() == {"orders": {"0": 3}}
 
 
-def test_zeros_stand_for_an_id_that_is_not_known() -> None:
+def test_a_zero_id_is_unknown() -> None:
     assert StreamOffset.of({A: 3, B: 5}, {A: ORDERS, B: ZERO_UUID}).topic_ids == {"orders": ORDERS}
 
 
-def test_topics_are_recreated_where_both_ids_are_known_and_differ() -> None:
+def test_topics_are_recreated_if_both_ids_are_known_and_differ() -> None:
     assert OFFSET.recreated({"orders": ORDERS, "clicks": ORDERS}) == {"clicks"}
     assert OFFSET.recreated({}) == StreamOffset({A: 3}).recreated({"orders": CLICKS}) == set()
     assert OFFSET.without({"clicks"}) == StreamOffset({A: 3}, {"orders": ORDERS})
 
 
-def test_an_id_that_is_none_is_named() -> None:
+def test_an_invalid_id_is_reported() -> None:
     with pytest.raises(ValueError, match="'nonsense' is not a Kafka id"):
         StreamOffset.from_json({"orders": {"0": 3}, "#topicId:orders:nonsense": {}})

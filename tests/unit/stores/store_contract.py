@@ -1,4 +1,4 @@
-"""What any store must do for cluster state: each store's tests inherit this and say how to open one."""
+"""The contract of any store for cluster state: each store's tests inherit this and define how to open one."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -16,7 +16,7 @@ async def take(commits: AsyncIterator[Commit], count: int) -> list[Commit]:
 
 
 class StoreContract:
-    """Inherit, and give `opened`; opening the same place again finds what was committed."""
+    """Inherit, and define `opened`; opening the same directory again must return the committed state."""
 
     def opened(self, directory: Path) -> AbstractAsyncContextManager[Store]:
         raise NotImplementedError
@@ -27,7 +27,7 @@ class StoreContract:
             assert await store.load() == (0, [])
 
     @on_loop
-    async def test_what_is_committed_is_loaded_with_the_revision_that_wrote_it(self, tmp_path: Path) -> None:
+    async def test_committed_changes_are_loaded_with_their_revision(self, tmp_path: Path) -> None:
         async with self.opened(tmp_path) as store:
             await store.load()
             assert await store.commit({}, (StoreChange("b", b"1"), StoreChange("a", b"\0\xff"))) == 1
@@ -35,7 +35,7 @@ class StoreContract:
             assert await store.load() == (2, [Item("a", b"\0\xff", 1), Item("b", b"2", 2)])
 
     @on_loop
-    async def test_a_removed_key_is_gone_and_may_come_back(self, tmp_path: Path) -> None:
+    async def test_a_removed_key_is_gone_and_can_be_put_again(self, tmp_path: Path) -> None:
         async with self.opened(tmp_path) as store:
             await store.commit({}, (StoreChange("a", b"1"), StoreChange("b", b"1")))
             await store.commit({}, (StoreChange("a", None), StoreChange("never", None)))
@@ -44,7 +44,7 @@ class StoreContract:
             assert (await store.load())[1] == [Item("a", b"3", 3), Item("b", b"1", 1)]
 
     @on_loop
-    async def test_the_last_change_of_a_key_within_a_commit_counts(self, tmp_path: Path) -> None:
+    async def test_the_last_change_of_a_key_within_a_commit_applies(self, tmp_path: Path) -> None:
         async with self.opened(tmp_path) as store:
             await store.commit({}, (StoreChange("a", b"1"), StoreChange("a", b"2")))
             assert (await store.load())[1] == [Item("a", b"2", 1)]
@@ -64,7 +64,7 @@ class StoreContract:
             ({"a": 1, "b": 1}, True),
         ],
     )
-    def test_a_commit_holds_only_if_nothing_that_it_rests_on_has_moved(
+    def test_a_commit_succeeds_only_if_its_reads_are_unchanged(
         self, tmp_path: Path, reads: dict[str, int], conflicts: bool
     ) -> None:
         @on_loop
@@ -83,14 +83,14 @@ class StoreContract:
         scenario()
 
     @on_loop
-    async def test_a_store_goes_on_after_a_conflict(self, tmp_path: Path) -> None:
+    async def test_a_store_continues_after_a_conflict(self, tmp_path: Path) -> None:
         async with self.opened(tmp_path) as store:
             with pytest.raises(Conflict):
                 await store.commit({"a": 5}, (StoreChange("a", b"1"),))
             assert await store.commit({"a": NEVER}, (StoreChange("a", b"1"),)) == 1
 
     @on_loop
-    async def test_of_many_commits_on_one_key_at_a_time_one_wins_each_round(self, tmp_path: Path) -> None:
+    async def test_one_of_many_concurrent_commits_on_a_key_wins_each_round(self, tmp_path: Path) -> None:
         async with self.opened(tmp_path) as store:
 
             async def count_up() -> None:
@@ -107,7 +107,7 @@ class StoreContract:
             assert await store.load() == (20, [Item("n", b"20", 20)])
 
     @on_loop
-    async def test_a_watch_gives_every_later_commit_in_order(self, tmp_path: Path) -> None:
+    async def test_a_watch_yields_every_later_commit_in_order(self, tmp_path: Path) -> None:
         async with self.opened(tmp_path) as store:
             await store.commit({}, (StoreChange("before", b"x"),))
             commits = store.watch(1)
@@ -130,7 +130,7 @@ class StoreContract:
             await commits.aclose()  # type: ignore[attr-defined]
 
     @on_loop
-    async def test_every_watcher_sees_every_commit_and_none_that_failed(self, tmp_path: Path) -> None:
+    async def test_every_watcher_sees_exactly_the_successful_commits(self, tmp_path: Path) -> None:
         async with self.opened(tmp_path) as store:
             one, two = store.watch(0), store.watch(0)
             await store.commit({}, (StoreChange("a", b"1"),))
@@ -144,7 +144,7 @@ class StoreContract:
             await two.aclose()  # type: ignore[attr-defined]
 
     @on_loop
-    async def test_a_watch_leaves_out_what_its_reader_has_loaded(self, tmp_path: Path) -> None:
+    async def test_a_watch_omits_loaded_revisions(self, tmp_path: Path) -> None:
         async with self.opened(tmp_path) as store:
             commits = store.watch(2)
             for at in range(3):
@@ -153,7 +153,7 @@ class StoreContract:
             await commits.aclose()  # type: ignore[attr-defined]
 
     @on_loop
-    async def test_a_commit_whose_asker_was_cancelled_is_whole_or_not_there(self, tmp_path: Path) -> None:
+    async def test_a_cancelled_commit_is_atomic(self, tmp_path: Path) -> None:
         async with self.opened(tmp_path) as store:
             await store.load()
             commits = store.watch(0)
@@ -173,7 +173,7 @@ class StoreContract:
             await commits.aclose()  # type: ignore[attr-defined]
 
     @on_loop
-    async def test_what_was_committed_is_there_when_the_store_is_opened_again(self, tmp_path: Path) -> None:
+    async def test_commits_survive_reopening_the_store(self, tmp_path: Path) -> None:
         async with self.opened(tmp_path) as store:
             for at in range(10):
                 await store.commit({}, (StoreChange(f"k{at % 3}", b"%d" % at), StoreChange("k1", None)))

@@ -1,4 +1,4 @@
-"""The store of the other tests keeps the same contract as the real ones."""
+"""The memory store of the other tests fulfils the contract of the real ones."""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager

@@ -31,7 +31,7 @@ async def opened(path: Path) -> AsyncIterator[SqliteStore]:
 
 
 @on_loop
-async def test_every_commit_is_forced_to_the_disk(tmp_path: Path) -> None:
+async def test_every_commit_is_flushed_to_disk(tmp_path: Path) -> None:
     async with opened(tmp_path / "s") as store:
         await store.load()
         assert store._database is not None
@@ -40,7 +40,7 @@ async def test_every_commit_is_forced_to_the_disk(tmp_path: Path) -> None:
 
 
 @on_loop
-async def test_what_was_committed_is_there_though_nobody_closed_the_store(tmp_path: Path) -> None:
+async def test_commits_survive_without_closing_the_store(tmp_path: Path) -> None:
     left = SqliteStore(tmp_path / "s")
     await left.commit({}, (StoreChange("a", b"1"),))
     async with opened(tmp_path / "s") as store:
@@ -49,7 +49,7 @@ async def test_what_was_committed_is_there_though_nobody_closed_the_store(tmp_pa
 
 
 @on_loop
-async def test_what_fails_half_way_leaves_nothing_and_the_store_goes_on(tmp_path: Path) -> None:
+async def test_a_failed_commit_leaves_nothing_and_the_store_continues(tmp_path: Path) -> None:
     async with opened(tmp_path / "s") as store:
         unfit = StoreChange("b", object())  # type: ignore[arg-type]
         with pytest.raises(sqlite3.Error):
@@ -74,7 +74,7 @@ class FullDisk:
 
 
 @on_loop
-async def test_a_commit_that_the_disk_refuses_leaves_nothing_and_the_store_goes_on(tmp_path: Path) -> None:
+async def test_a_commit_that_the_disk_rejects_leaves_nothing_and_the_store_continues(tmp_path: Path) -> None:
     async with opened(tmp_path / "s") as store:
         await store.load()
         database = store._database
@@ -88,7 +88,7 @@ async def test_a_commit_that_the_disk_refuses_leaves_nothing_and_the_store_goes_
 
 
 @on_loop
-async def test_a_file_that_is_no_store_is_refused(tmp_path: Path) -> None:
+async def test_a_file_that_is_not_a_store_is_rejected(tmp_path: Path) -> None:
     (tmp_path / "s").write_bytes(b"not a database, and long enough to be told from one" * 50)
     async with opened(tmp_path / "s") as store:
         with pytest.raises(StoreError, match="s: file is not a database"):
@@ -105,7 +105,7 @@ async def test_a_closed_store_leaves_no_thread(tmp_path: Path) -> None:
 
 
 @on_loop
-async def test_the_loop_runs_on_while_a_commit_is_forced_to_the_disk(tmp_path: Path) -> None:
+async def test_the_loop_is_not_blocked_by_a_flush(tmp_path: Path) -> None:
     async with opened(tmp_path / "s") as store:
         await store.load()
         writing = asyncio.create_task(store.commit({}, (StoreChange("a", b"1" * 1_000_000),)))
@@ -118,7 +118,7 @@ async def test_the_loop_runs_on_while_a_commit_is_forced_to_the_disk(tmp_path: P
 
 
 @on_loop
-async def test_a_watcher_that_goes_is_forgotten(tmp_path: Path) -> None:
+async def test_a_cancelled_watcher_is_removed(tmp_path: Path) -> None:
     async with opened(tmp_path / "s") as store:
         commits = store.watch(0)
         await store.commit({}, (StoreChange("a", b"1"),))

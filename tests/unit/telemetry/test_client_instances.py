@@ -19,8 +19,8 @@ ID = bytes(range(16))
 CLIENT = {"client_id": "app-1", "client_software_name": "java"}
 
 
-class Told:
-    """Instances on a clock that stands still, and who was forgotten."""
+class FrozenInstances:
+    """Instances on a frozen clock, and the ids that were removed."""
 
     def __init__(self, *subscriptions: Subscription) -> None:
         self.now_ms = 0
@@ -48,71 +48,71 @@ def refused(code: ErrorCode) -> Iterator[None]:
     assert caught.value.message
 
 
-def wanted(*metrics: str, interval_ms: int = 1000, **patterns: str) -> Subscription:
+def subscription(*metrics: str, interval_ms: int = 1000, **patterns: str) -> Subscription:
     return Subscription(metrics, interval_ms, {key: re.compile(text) for key, text in patterns.items()})
 
 
-def test_a_client_is_asked_for_what_all_subscriptions_that_match_it_want() -> None:
-    told = Told(
-        wanted("a", "b", interval_ms=5000),
-        wanted("b", "c", client_id="app-.*", client_software_name="java"),
-        wanted("d", interval_ms=100, client_id="app-.*", client_software_name="go"),
-        wanted("e", interval_ms=100, client_id="app"),
+def test_a_client_gets_the_metrics_of_all_matching_subscriptions() -> None:
+    instances = FrozenInstances(
+        subscription("a", "b", interval_ms=5000),
+        subscription("b", "c", client_id="app-.*", client_software_name="java"),
+        subscription("d", interval_ms=100, client_id="app-.*", client_software_name="go"),
+        subscription("e", interval_ms=100, client_id="app"),
     )
-    found = told.ask()
+    found = instances.ask()
     assert (found.metrics, found.interval_ms) == (("a", "b", "c"), 1000)
 
 
-def test_all_metrics_are_all_and_nobody_who_matches_nothing_is_asked_for_any() -> None:
-    assert Told(wanted("a"), wanted("*")).ask().metrics == ("*",)
-    found = Told(wanted("a", client_id="other")).ask()
+def test_all_metrics_include_any_and_no_match_means_none() -> None:
+    assert FrozenInstances(subscription("a"), subscription("*")).ask().metrics == ("*",)
+    found = FrozenInstances(subscription("a", client_id="other")).ask()
     assert (found.metrics, found.interval_ms) == ((), DEFAULT_INTERVAL_MS)
 
 
-def test_a_client_asks_once_in_an_interval_unless_something_has_changed() -> None:
-    told = Told(wanted("a"))
-    told.ask()
-    told.now_ms = 999
+def test_a_client_may_request_its_subscription_once_per_interval_unless_it_changed() -> None:
+    instances = FrozenInstances(subscription("a"))
+    instances.ask()
+    instances.now_ms = 999
     with refused(ErrorCode.THROTTLING_QUOTA_EXCEEDED):
-        told.ask()
-    told.instances.subscribe([wanted("b")])
-    assert told.ask().metrics == ("b",)
-    told.now_ms = 1999
-    assert told.ask().metrics == ("b",)
+        instances.ask()
+    instances.instances.subscribe([subscription("b")])
+    assert instances.ask().metrics == ("b",)
+    instances.now_ms = 1999
+    assert instances.ask().metrics == ("b",)
 
 
-def test_a_client_pushes_once_after_it_has_asked_and_then_once_in_an_interval() -> None:
-    told = Told(wanted("a"))
-    told.ask()
-    told.now_ms = 10
-    told.push()
-    told.now_ms = 1009
+def test_a_client_pushes_once_after_its_request_and_then_once_per_interval() -> None:
+    instances = FrozenInstances(subscription("a"))
+    instances.ask()
+    instances.now_ms = 10
+    instances.push()
+    instances.now_ms = 1009
     with refused(ErrorCode.THROTTLING_QUOTA_EXCEEDED):
-        told.push()
-    told.now_ms = 1010
-    told.push()
+        instances.push()
+    instances.now_ms = 1010
+    instances.push()
 
 
-def test_the_last_words_may_come_at_any_time_and_nothing_after_them() -> None:
-    told = Told(wanted("a"))
-    told.ask()
-    told.push()
-    told.push(is_terminating=True)
-    told.now_ms = 10_000
+def test_the_terminating_push_is_accepted_at_any_time_and_is_the_last() -> None:
+    instances = FrozenInstances(subscription("a"))
+    instances.ask()
+    instances.push()
+    instances.push(is_terminating=True)
+    instances.now_ms = 10_000
     with refused(ErrorCode.INVALID_REQUEST):
-        told.push()
+        instances.push()
 
 
-def test_a_change_makes_a_client_ask_again() -> None:
-    told = Told(wanted("a"))
-    told.ask()
-    before = told.push().subscription_id
-    told.instances.subscribe([wanted("b")])
+def test_a_changed_subscription_must_be_requested_again() -> None:
+    instances = FrozenInstances(subscription("a"))
+    instances.ask()
+    before = instances.push().subscription_id
+    instances.instances.subscribe([subscription("b")])
     with refused(ErrorCode.UNKNOWN_SUBSCRIPTION_ID):
-        told.push(subscription_id=before)
-    assert told.ask().metrics == ("b",)
+        instances.push(subscription_id=before)
+    assert instances.ask().metrics == ("b",)
     with refused(ErrorCode.THROTTLING_QUOTA_EXCEEDED):
-        told.ask()
+        instances.ask()
 
 
 @pytest.mark.parametrize(
@@ -126,37 +126,37 @@ def test_a_change_makes_a_client_ask_again() -> None:
         ({"size_bytes": 101}, ErrorCode.TELEMETRY_TOO_LARGE),
     ],
 )
-def test_a_push_that_is_wrong_is_refused(fields: dict[str, Any], code: ErrorCode) -> None:
-    told = Told(wanted("a"))
-    told.ask()
+def test_an_invalid_push_is_rejected(fields: dict[str, Any], code: ErrorCode) -> None:
+    instances = FrozenInstances(subscription("a"))
+    instances.ask()
     with refused(code):
-        told.push(**fields)
+        instances.push(**fields)
 
 
-def test_who_is_silent_for_three_intervals_is_forgotten() -> None:
-    told = Told(wanted("a", interval_ms=30_000))
-    told.ask()
-    told.now_ms = 89_999
-    told.instances.expire()
-    assert told.gone == []
-    told.now_ms = 90_000
-    told.instances.expire()
-    assert told.gone == [ID]
-    assert told.instances.statistics() == {"instances_count": 0, "subscriptions_count": 1}
+def test_a_client_silent_for_three_intervals_is_removed() -> None:
+    instances = FrozenInstances(subscription("a", interval_ms=30_000))
+    instances.ask()
+    instances.now_ms = 89_999
+    instances.instances.expire()
+    assert instances.gone == []
+    instances.now_ms = 90_000
+    instances.instances.expire()
+    assert instances.gone == [ID]
+    assert instances.instances.statistics() == {"instances_count": 0, "subscriptions_count": 1}
 
 
-def test_of_too_many_the_one_that_was_silent_the_longest_goes(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_beyond_the_limit_the_longest_silent_client_is_removed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(client_instances, "INSTANCES_COUNT_MAX", 2)
-    told = Told(wanted("a"))
+    instances = FrozenInstances(subscription("a"))
     first, second, third = (bytes([number]) * 16 for number in (1, 2, 3))
-    told.ask(first)
-    told.ask(second)
-    told.push(first)
-    told.ask(third)
-    assert told.gone == [second]
+    instances.ask(first)
+    instances.ask(second)
+    instances.push(first)
+    instances.ask(third)
+    assert instances.gone == [second]
 
 
-def test_subscription_ids_are_int32_and_tell_clients_metrics_and_intervals_apart() -> None:
+def test_subscription_ids_are_int32_and_depend_on_client_metrics_and_interval() -> None:
     ids = {
         subscription_id(("a",), 1000, ID),
         subscription_id(("a", "b"), 1000, ID),

@@ -7,7 +7,7 @@ from barnabas.telemetry.otlp import DataPoint, DataPointKind
 ONE, TWO = b"1" * 16, b"2" * 16
 
 
-def test_gauges_are_as_last_told_and_sums_add_up() -> None:
+def test_gauges_have_their_last_value_and_sums_add_up() -> None:
     metrics = ClientMetrics()
     for value in (1.0, 4.0):
         points = [
@@ -23,7 +23,7 @@ def test_gauges_are_as_last_told_and_sums_add_up() -> None:
     ]
 
 
-def test_names_become_labels_and_never_hide_who_speaks() -> None:
+def test_names_become_labels_that_cannot_hide_the_client() -> None:
     metrics = ClientMetrics()
     attributes = (("node.id", "1"), ("__x", "2"), ("1st", "3"), ("client_id", "liar"), ("…", "4"))
     metrics.push(ONE, {"client_id": "c"}, [DataPoint("m", DataPointKind.GAUGE, 1.0, attributes)])
@@ -38,7 +38,7 @@ def test_names_become_labels_and_never_hide_who_speaks() -> None:
     }
 
 
-def test_clients_that_are_forgotten_leave_room(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_removed_clients_make_room(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(client_metrics, "CLIENT_SERIES_COUNT_MAX", 3)
     monkeypatch.setattr(client_metrics, "SERIES_COUNT_MAX", 5)
     metrics = ClientMetrics()

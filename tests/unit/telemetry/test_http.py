@@ -57,7 +57,7 @@ def test_metrics_are_served_as_prometheus_text(run):
     assert body.endswith("# TYPE barnabas_partitions gauge\nbarnabas_partitions 12.0\n")
 
 
-def test_a_request_may_come_in_pieces(run):
+def test_a_request_may_arrive_in_fragments(run):
     status, _, _ = run(lambda server: ask(server, SCRAPE[:9], SCRAPE[9:40], SCRAPE[40:]))
     assert status == "HTTP/1.1 200 OK"
 
@@ -68,21 +68,21 @@ def test_a_query_after_the_path_is_ignored(run):
     assert "barnabas_partitions 12.0" in body
 
 
-def test_the_root_says_where_metrics_are(run):
+def test_the_root_links_to_the_metrics(run):
     status, _, body = run(lambda server: ask(server, b"GET / HTTP/1.1\r\n\r\n"))
     assert status == "HTTP/1.1 200 OK"
     assert body == "This is a Barnabas broker: its metrics are at /metrics.\n"
 
 
 @pytest.mark.parametrize("host", [b"10.0.0.7:9404", b"localhost", b"[::1]:9404", b"Kafka.Example:9404"])
-def test_scrapers_call_the_broker_by_address_localhost_or_a_configured_name(run, host):
+def test_scrapers_may_use_the_address_localhost_or_a_configured_name(run, host):
     request = b"GET /metrics HTTP/1.1\r\nHOST: " + host + b"\r\n\r\n"
     status, _, _ = run(lambda server: ask(server, request), hosts=["kafka.example"])
     assert status == "HTTP/1.1 200 OK"
 
 
 @pytest.mark.parametrize("host", [b"evil.example", b"127.0.0.1.evil.example:9404", b"", b"<script>"])
-def test_a_page_whose_name_points_here_reads_no_metrics(run, host):
+def test_a_page_whose_name_resolves_here_cannot_read_metrics(run, host):
     request = b"GET /metrics HTTP/1.1\r\nhost: " + host + b"\r\n\r\n"
     status, _, body = run(lambda server: ask(server, request))
     assert status == "HTTP/1.1 421 Misdirected Request"
@@ -103,12 +103,12 @@ def test_any_other_method_is_not_allowed(run, method):
 
 
 @pytest.mark.parametrize("line", [b"", b"GET", b"GET /metrics", b"GET /metrics HTTP/2", b"\x00\xff \x80 a b"])
-def test_what_is_not_http_is_a_bad_request(run, line):
+def test_a_request_that_is_not_http_is_a_bad_request(run, line):
     status, _, _ = run(lambda server: ask(server, line + b"\r\n\r\n"))
     assert status == "HTTP/1.1 400 Bad Request"
 
 
-def test_a_request_that_is_too_long_is_refused(run):
+def test_a_request_that_is_too_long_is_rejected(run):
     request = b"GET /metrics HTTP/1.1\r\nCookie: " + b"x" * REQUEST_SIZE_MAX_BYTES
     status, _, body = run(lambda server: ask(server, request))
     assert status == "HTTP/1.1 431 Request Header Fields Too Large"
@@ -122,7 +122,7 @@ async def is_dropped(reader):
         return True
 
 
-def test_a_client_that_sends_nothing_is_dropped_in_time(run):
+def test_a_client_that_sends_nothing_is_dropped_after_a_timeout(run):
     async def conversation(server):
         reader, writer = await asyncio.open_connection("127.0.0.1", server.port)
         writer.write(SCRAPE[:20])
@@ -133,7 +133,7 @@ def test_a_client_that_sends_nothing_is_dropped_in_time(run):
     assert run(conversation, timeout_s=0.05)
 
 
-def test_a_client_that_reads_nothing_is_dropped_in_time(run, monkeypatch):
+def test_a_client_that_reads_nothing_is_dropped_after_a_timeout(run, monkeypatch):
     monkeypatch.setattr(http, "exposition", lambda families: b"x" * 50_000_000)
 
     async def conversation(server):
@@ -156,7 +156,7 @@ async def connect_with_small_buffer(port):
     return client
 
 
-def test_a_client_that_leaves_early_does_no_harm(run):
+def test_a_client_that_disconnects_early_does_no_harm(run):
     async def conversation(server):
         _, writer = await asyncio.open_connection("127.0.0.1", server.port)
         writer.write(SCRAPE[:10])
@@ -184,7 +184,7 @@ def test_connections_beyond_the_limit_are_dropped_and_later_ones_served(run, mon
     assert run(conversation)[0] == "HTTP/1.1 200 OK"
 
 
-def test_scrapes_at_the_same_time_are_all_answered(run):
+def test_concurrent_scrapes_are_all_answered(run):
     async def conversation(server):
         return await asyncio.gather(*(ask(server, SCRAPE) for _ in range(10)))
 
@@ -236,7 +236,7 @@ def test_a_listener_is_host_and_port(listener, expected):
 @pytest.mark.parametrize(
     "listener", ["", "9404", "localhost:", "localhost:http", "localhost:65536", "a:-1", "a:²"]
 )
-def test_a_listener_of_another_form_is_refused_with_its_value(listener):
+def test_an_invalid_listener_is_rejected_with_its_value(listener):
     with pytest.raises(ValueError, match="expected HOST:PORT with a port from 0 to 65535") as error:
         parse_listener(listener)
     assert repr(listener) in str(error.value)

@@ -5,7 +5,7 @@ MODULES = ("http", "logs", "metrics", "names", "process", "requests", "standard_
 SLOW = ("prometheus_client", "opentelemetry", "rich")
 
 
-def test_slow_libraries_are_not_imported_before_they_are_needed():
+def test_slow_libraries_are_imported_only_when_needed():
     lines = [f"import barnabas.telemetry.{module}" for module in MODULES]
     lines += [
         "from barnabas.telemetry.logs import configure, get_logger",

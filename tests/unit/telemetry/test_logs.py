@@ -40,7 +40,7 @@ def test_a_json_line_has_time_level_event_logger_and_fields(json_lines):
     ]
 
 
-def test_a_console_line_reads_from_left_to_right(capsys):
+def test_a_console_line_is_readable(capsys):
     configure("console", "info", ManualClock(NOW_MS))
     get_logger("barnabas.log").warning("disk is slow", directory="/data", took_ms=12)
     line = f"{NOW} [warning] disk is slow [barnabas.log] directory=/data took_ms=12\n"
@@ -54,7 +54,7 @@ def test_nothing_is_written_to_stdout(capsys):
 
 
 @pytest.mark.parametrize("method", ["debug", "info", "warning", "error"])
-def test_each_method_writes_at_its_own_level(json_lines, method):
+def test_each_method_has_its_own_level(json_lines, method):
     getattr(get_logger("a"), method)("event")
     assert [line["level"] for line in json_lines()] == [method]
 
@@ -72,7 +72,7 @@ def test_each_method_writes_at_its_own_level(json_lines, method):
         ("critical", []),
     ],
 )
-def test_lines_of_less_weight_than_the_level_are_left_out(json_lines, level, written):
+def test_lines_below_the_level_are_omitted(json_lines, level, written):
     set_level("root", level)
     logger = get_logger("a")
     for method in (logger.debug, logger.info, logger.warning, logger.error, logger.exception):
@@ -91,7 +91,7 @@ def test_an_exception_is_written_with_its_traceback(json_lines):
     assert line["exception"].endswith("KeyError: 'lost'")
 
 
-def test_a_traceback_for_people_keeps_its_lines_and_shows_no_local_variables(capsys):
+def test_a_console_traceback_keeps_its_lines_and_has_no_local_variables(capsys):
     configure("console", "info")
     hidden = "hunter" + "2"
     try:
@@ -120,7 +120,7 @@ def test_secrets_are_masked_inside_mappings_and_lists(json_lines):
 
 
 @pytest.mark.parametrize("form", ["json", "console"])
-def test_text_from_clients_cannot_begin_a_line_or_reach_the_terminal(capsys, form):
+def test_text_from_clients_cannot_start_a_line_or_control_the_terminal(capsys, form):
     configure(form, "info")
     get_logger("a").info("connected", client_id="x\n2023 [info] forged\x1b[31m")
     text = capsys.readouterr().err
@@ -128,12 +128,12 @@ def test_text_from_clients_cannot_begin_a_line_or_reach_the_terminal(capsys, for
     assert "\x1b" not in text
 
 
-def test_a_value_that_json_does_not_know_is_written_as_text(json_lines):
+def test_a_value_that_is_not_json_is_written_as_text(json_lines):
     get_logger("a").info("event", error=ValueError("bad"))
     assert json_lines()[0]["error"] == "ValueError('bad')"
 
 
-def test_before_it_is_configured_warnings_are_written_for_people(capsys):
+def test_before_configuration_warnings_are_console_lines(capsys):
     logger = get_logger("a")
     logger.info("quiet")
     logger.warning("loud")
@@ -142,14 +142,14 @@ def test_before_it_is_configured_warnings_are_written_for_people(capsys):
     assert "quiet" not in text
 
 
-def test_a_level_holds_for_the_loggers_below_a_name(json_lines):
+def test_a_level_applies_to_child_loggers(json_lines):
     set_level("barnabas.log", "error")
     for name in ("barnabas.log", "barnabas.log.compaction.cleaner", "barnabas.logs", "barnabas"):
         get_logger(name).info("event")
     assert [line["logger"] for line in json_lines()] == ["barnabas.logs", "barnabas"]
 
 
-def test_a_nearer_level_is_stronger_whatever_was_set_first(json_lines):
+def test_a_nearer_level_takes_precedence_in_any_order(json_lines):
     cleaner = get_logger("barnabas.log.compaction.cleaner")
     set_level("barnabas.log.compaction.cleaner", "debug")
     set_level("barnabas.log", "fatal")
@@ -157,7 +157,7 @@ def test_a_nearer_level_is_stronger_whatever_was_set_first(json_lines):
     assert [line["event"] for line in json_lines()] == ["seen"]
 
 
-def test_a_level_changes_for_a_logger_that_is_in_use(json_lines):
+def test_a_level_changes_for_an_existing_logger(json_lines):
     logger = get_logger("a")
     set_level("a", "error")
     logger.info("hidden")
@@ -174,11 +174,11 @@ def test_levels_lists_every_logger_and_the_root_by_kafkas_names():
     assert levels() == {"a": "DEBUG", "a.b": "DEBUG", "c": "FATAL", "root": "WARN"}
 
 
-def test_a_name_has_one_logger():
+def test_loggers_are_cached_by_name():
     assert get_logger("a") is get_logger("a")
 
 
-def test_an_unknown_level_is_refused_with_the_valid_ones():
+def test_an_unknown_level_is_rejected_with_the_valid_ones():
     with pytest.raises(
         ValueError, match=r"log level 'LOUD' is unknown: valid are TRACE, DEBUG, INFO, WARN, ERR"
     ):
@@ -186,19 +186,19 @@ def test_an_unknown_level_is_refused_with_the_valid_ones():
     assert "a" not in levels()
 
 
-def test_an_unknown_format_is_refused_with_the_valid_ones():
+def test_an_unknown_format_is_rejected_with_the_valid_ones():
     with pytest.raises(ValueError, match="log format 'xml' is unknown: valid are console, json"):
         configure("xml", "info")
 
 
-def test_format_and_level_are_known_in_any_case(capsys):
+def test_format_and_level_are_case_insensitive(capsys):
     configure("JSON", "Info")
     get_logger("a").info("hello")
     assert json.loads(capsys.readouterr().err)["event"] == "hello"
 
 
 @pytest.mark.parametrize("error", [BrokenPipeError(), ValueError("I/O operation on closed file")])
-def test_a_stderr_that_is_gone_does_not_stop_the_broker(monkeypatch, error):
+def test_a_closed_stderr_does_not_stop_the_broker(monkeypatch, error):
     stream = GoneStream(error)
     monkeypatch.setattr(sys, "stderr", stream)
     get_logger("a").error("nobody reads this")

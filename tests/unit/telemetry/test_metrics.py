@@ -62,7 +62,7 @@ def test_a_counter_keeps_its_suffix(registry):
     assert samples_of(text) == {("barnabas_flushes_total",): 3}
 
 
-def test_values_are_collected_anew_at_each_scrape(registry):
+def test_values_are_collected_again_at_each_scrape(registry):
     count = [1]
     registry.add_metric(names.PARTITIONS, lambda: [({}, count[0])])
     assert samples_of(registry.render()) == {("barnabas_partitions",): 1}
@@ -70,7 +70,7 @@ def test_values_are_collected_anew_at_each_scrape(registry):
     assert samples_of(registry.render()) == {("barnabas_partitions",): 2}
 
 
-def test_a_snapshot_stays_as_it_was_when_it_was_taken(registry):
+def test_a_snapshot_is_immutable(registry):
     values = {"PLAINTEXT": 4}
     registry.add_metric(names.CONNECTIONS, lambda: (({"listener": key}, n) for key, n in values.items()))
     snapshot = registry.snapshot()
@@ -79,7 +79,7 @@ def test_a_snapshot_stays_as_it_was_when_it_was_taken(registry):
     assert samples_of(exposition(snapshot)) == expected
 
 
-def test_odd_label_values_survive(registry):
+def test_unusual_label_values_are_escaped(registry):
     odd = 'quote " backslash \\ newline \n umlaut ü'
     registry.add_metric(names.CONNECTIONS, lambda: [({"listener": odd}, 1)])
     assert samples_of(registry.render()) == {("barnabas_connections", ("listener", odd)): 1}
@@ -91,7 +91,7 @@ def test_large_offsets_are_exact(registry):
     assert list(samples_of(registry.render()).values()) == [offset]
 
 
-def test_a_failing_collector_costs_its_own_lines_and_is_logged(registry, capsys):
+def test_a_failing_collector_omits_its_own_lines_and_is_logged(registry, capsys):
     def broken():
         yield {}, 1
         raise RuntimeError("not today")
@@ -104,7 +104,7 @@ def test_a_failing_collector_costs_its_own_lines_and_is_logged(registry, capsys)
     assert "RuntimeError: not today" in text
 
 
-def test_metrics_that_are_counted_in_one_go_fail_together_and_may_have_no_lines(registry):
+def test_metrics_collected_together_fail_together_and_may_have_no_lines(registry):
     values = {names.PARTITIONS: [({}, 3)], names.FLUSHES: [({}, 4)]}
     both = (names.PARTITIONS, names.FLUSHES)
     registry.add_together(both, lambda: dict(values))
@@ -128,7 +128,7 @@ def test_metrics_that_are_counted_in_one_go_fail_together_and_may_have_no_lines(
         ("barnabas_seconds", "histogram"),
     ],
 )
-def test_a_name_that_breaks_the_rules_is_our_bug(registry, name, kind):
+def test_an_invalid_name_is_a_bug(registry, name, kind):
     with pytest.raises(AssertionError):
         registry.add(name, "Help.", kind, list)
 
@@ -162,7 +162,7 @@ def test_requests_errors_and_crashes_are_counted_by_api(registry, statistics, no
     assert samples["barnabas_request_crashes_total", ("api", "Produce")] == 1
 
 
-def test_an_api_without_a_name_goes_by_its_key(registry, statistics, now_ns):
+def test_an_unknown_api_is_named_by_its_key(registry, statistics, now_ns):
     request_metrics(registry, statistics, API_NAMES)
     answer(statistics, now_ns, UNNAMED, 10)
     assert samples_of(registry.render())["barnabas_requests_total", ("api", "999")] == 1
@@ -182,7 +182,7 @@ def test_latencies_are_a_cumulated_histogram_in_seconds(registry, statistics, no
     assert all(s.labels["api"] == "Fetch" for s in samples)
 
 
-def test_bytes_are_rendered_each_way(registry, statistics):
+def test_bytes_are_counted_in_both_directions(registry, statistics):
     request_metrics(registry, statistics, API_NAMES)
     statistics.bytes_in(100)
     statistics.bytes_out(30)

@@ -19,7 +19,7 @@ def test_the_document_lists_every_metric_in_the_tables_order():
     assert rows == [row(metric) for metric in METRICS]
 
 
-def test_the_document_names_no_metric_that_does_not_exist():
+def test_the_document_has_no_metric_that_does_not_exist():
     named = set(re.findall(r"\bbarnabas_\w+", DOCUMENT.read_text()))
     suffixes = {f"{names.REQUEST_SECONDS.name}_{suffix}" for suffix in ("bucket", "count", "sum")}
     assert named <= {metric.name for metric in METRICS} | suffixes
@@ -31,7 +31,7 @@ def test_every_name_of_the_module_is_in_the_table_once():
 
 
 @pytest.mark.parametrize("metric", METRICS, ids=lambda metric: metric.name)
-def test_a_metric_is_named_and_explained_by_the_rules(metric):
+def test_names_and_help_texts_follow_the_rules(metric):
     assert re.fullmatch(r"barnabas_[a-z_]+[a-z]", metric.name)
     assert metric.name.endswith("_total") == (metric.kind == "counter")
     assert re.fullmatch(r"[A-Z][^|\n]+\.", metric.help)

@@ -22,11 +22,11 @@ from support.otlp import (
 
 
 def points_of(data: bytes) -> Iterator[DataPoint]:
-    """The data points of all pieces."""
+    """Return the data points of all slices."""
     return chain.from_iterable(read_points(data))
 
 
-def test_gauges_and_sums_come_with_the_attributes_of_resource_and_point() -> None:
+def test_gauges_and_sums_have_the_attributes_of_resource_and_point() -> None:
     data = metrics_data(
         [
             gauge("lag", point(1.5, {"topic": "t"}), point(7)),
@@ -60,7 +60,7 @@ def test_attributes_of_every_plain_type_become_text() -> None:
 @pytest.mark.parametrize(
     ("temporality", "kind"), [(DELTA, DataPointKind.DELTA), (CUMULATIVE, DataPointKind.CUMULATIVE)]
 )
-def test_a_histogram_becomes_its_count_its_sum_and_what_lies_below_each_bound(
+def test_a_histogram_becomes_its_count_its_sum_and_cumulative_buckets(
     temporality: int, kind: DataPointKind
 ) -> None:
     data = metrics_data([histogram("h", [2, 0, 3], [0.5, 10.0], 31.5, {"a": "b"}, temporality=temporality)])
@@ -79,14 +79,14 @@ def test_a_histogram_without_sum_and_buckets_has_a_count() -> None:
     assert [(each.metric, each.value) for each in points_of(data)] == [("h.count", 7.0)]
 
 
-def test_what_is_not_known_is_passed_over() -> None:
+def test_unknown_fields_are_skipped() -> None:
     summary = field(1, b"s") + field(11, field(1, b""))
     unknown = field(99, b"x") + number_field(98, 7)
     data = unknown + metrics_data([summary, gauge("m", point(1)) + unknown])
     assert [each.metric for each in points_of(data)] == ["m"]
 
 
-def test_long_texts_are_cut() -> None:
+def test_long_texts_are_truncated() -> None:
     [found] = points_of(metrics_data([gauge("m" * 1000, point(1, {"a": "é" * 1000}))]))
     assert len(found.metric) == len(found.attributes[0][1]) == 256
 
@@ -94,19 +94,19 @@ def test_long_texts_are_cut() -> None:
 @pytest.mark.parametrize(
     "data",
     [
-        b"\x0a\x05abc",  # ends behind the message
+        b"\x0a\x05abc",  # ends after the message
         b"\x0a",  # no size
-        b"\xff" * 11,  # a number without an end
-        b"\x0b",  # a wire type of old
+        b"\xff" * 11,  # an unterminated number
+        b"\x0b",  # a deprecated wire type
         field(1, b"\x12\xff"),
     ],
 )
-def test_what_cannot_be_read_is_malformed(data: bytes) -> None:
+def test_invalid_bytes_are_malformed(data: bytes) -> None:
     with pytest.raises(MalformedMetrics):
         list(points_of(data))
 
 
-def test_a_payload_of_endless_fields_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_payload_of_endless_fields_is_rejected(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(otlp, "FIELDS_COUNT_MAX", 100)
     with pytest.raises(MalformedMetrics, match="more than 100 fields"):
         list(points_of(field(1, b"\x08\x01" * 200)))
@@ -120,13 +120,13 @@ def test_a_payload_of_endless_fields_is_given_up(monkeypatch: pytest.MonkeyPatch
         metrics_data([field(1, b"h") + number_field(2, 1) * 150]),
     ],
 )
-def test_what_is_read_in_one_piece_has_a_bound(monkeypatch: pytest.MonkeyPatch, data: bytes) -> None:
+def test_a_single_slice_is_limited(monkeypatch: pytest.MonkeyPatch, data: bytes) -> None:
     monkeypatch.setattr(otlp, "PIECE_FIELDS_COUNT_MAX", 100)
     with pytest.raises(MalformedMetrics, match="more than 100 fields in one resource, metric or data point"):
         list(points_of(data))
 
 
-def test_many_small_messages_are_read_in_many_pieces() -> None:
+def test_many_small_messages_are_read_in_many_slices() -> None:
     data = metrics_data([gauge(f"m{number}", point(1)) for number in range(1_000)] + [field(99, b"")] * 500)
     pieces = list(read_points(data))
     assert len(list(chain.from_iterable(pieces))) == 1_000
@@ -135,7 +135,7 @@ def test_many_small_messages_are_read_in_many_pieces() -> None:
 
 
 @given(st.binary(max_size=200), st.integers(0, 300))
-def test_any_bytes_are_read_or_malformed(noise: bytes, at: int) -> None:
+def test_any_bytes_are_decoded_or_malformed(noise: bytes, at: int) -> None:
     sound = metrics_data([gauge("m", point(1.0, {"a": "b"})), sums("s", point(2))])
     for data in (noise, sound[:at] + noise + sound[at:]):
         try:

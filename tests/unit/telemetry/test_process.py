@@ -21,12 +21,12 @@ def test_resident_memory_is_in_bytes(tmp_path, monkeypatch):
     assert scrape()["barnabas_process_resident_memory_bytes"] == 250 * os.sysconf("SC_PAGE_SIZE")
 
 
-def test_a_system_without_proc_has_no_memory_line_and_the_rest_is_there(tmp_path, monkeypatch):
+def test_a_system_without_proc_has_no_memory_line_but_the_others(tmp_path, monkeypatch):
     monkeypatch.setattr(process, "_STATM", tmp_path / "missing")
     assert set(scrape()) == {"barnabas_process_cpu_seconds_total"}
 
 
-def test_processor_time_is_user_and_system_time_in_seconds(monkeypatch):
+def test_cpu_time_is_user_and_system_time_in_seconds(monkeypatch):
     times = os.times_result((1.5, 0.25, 100.0, 100.0, 100.0))
     monkeypatch.setattr(process.os, "times", lambda: times)
     assert scrape()["barnabas_process_cpu_seconds_total"] == 1.75

@@ -31,7 +31,7 @@ def answer(statistics, clock, api_key, elapsed_ns):
     statistics.finished(api_key, started_ns)
 
 
-def test_a_fresh_broker_has_counted_nothing(statistics):
+def test_a_new_broker_has_counted_nothing(statistics):
     assert statistics.statistics() == {"bytes_in": 0, "bytes_out": 0, "crashes": {}, "apis": {}}
 
 
@@ -45,7 +45,7 @@ def test_requests_are_counted_by_api_with_their_time(statistics, clock):
 
 
 @pytest.mark.parametrize("index", range(len(LATENCY_BOUNDS_NS)))
-def test_a_bucket_holds_its_upper_bound_and_the_next_what_is_longer(statistics, clock, index):
+def test_a_bucket_includes_its_upper_bound(statistics, clock, index):
     answer(statistics, clock, PRODUCE, LATENCY_BOUNDS_NS[index])
     answer(statistics, clock, PRODUCE, LATENCY_BOUNDS_NS[index] + 1)
     expected = [0] * (len(LATENCY_BOUNDS_NS) + 1)
@@ -53,13 +53,13 @@ def test_a_bucket_holds_its_upper_bound_and_the_next_what_is_longer(statistics, 
     assert statistics.apis[PRODUCE].buckets == expected
 
 
-def test_bounds_rise_from_microseconds_to_the_longest_wait():
+def test_bounds_increase_from_microseconds_to_the_longest_wait():
     assert list(LATENCY_BOUNDS_NS) == sorted(set(LATENCY_BOUNDS_NS))
     assert (LATENCY_BOUNDS_NS[0], LATENCY_BOUNDS_NS[-1]) == (50_000, 30_000_000_000)
     assert [bound / 1e9 for bound in LATENCY_BOUNDS_NS] == list(LATENCY_BOUNDS_SECONDS)
 
 
-def test_a_refused_request_is_an_error_and_still_one_request(statistics, clock):
+def test_a_failed_request_is_an_error_and_still_one_request(statistics, clock):
     statistics.failed(FETCH)
     answer(statistics, clock, FETCH, 1)
     assert (statistics.apis[FETCH].errors_count, statistics.apis[FETCH].requests_count) == (1, 1)
@@ -77,14 +77,14 @@ def test_a_crash_is_counted_by_name_and_logged_with_its_traceback(statistics, ca
     assert "api=Fetch api_version=17" in text
 
 
-def test_bytes_are_added_up_each_way(statistics):
+def test_bytes_are_counted_in_both_directions(statistics):
     statistics.bytes_in(10)
     statistics.bytes_in(5)
     statistics.bytes_out(7)
     assert (statistics.in_bytes, statistics.out_bytes) == (15, 7)
 
 
-def test_statistics_are_a_copy_in_types_that_json_knows(statistics, clock):
+def test_statistics_are_a_copy_in_json_types(statistics, clock):
     answer(statistics, clock, FETCH, 60_000)
     statistics.failed(FETCH)
     statistics.bytes_out(3)
@@ -96,7 +96,7 @@ def test_statistics_are_a_copy_in_types_that_json_knows(statistics, clock):
     assert json.loads(json.dumps(before))["apis"] == {str(FETCH): fetch}
 
 
-def test_the_machines_clock_is_used_when_none_is_given():
+def test_the_machines_clock_is_the_default():
     statistics = RequestStatistics()
     statistics.finished(PRODUCE, statistics.started())
     assert 0 <= statistics.apis[PRODUCE].total_ns < 30_000_000_000

@@ -31,7 +31,7 @@ def lines(capsys):
         (logging.INFO, "info"),
     ],
 )
-def test_a_librarys_line_becomes_one_of_ours(lines, level, expected):
+def test_a_librarys_line_has_our_format(lines, level, expected):
     library = logging.getLogger("library.part")
     library.setLevel(logging.INFO)
     library.log(level, "%s of %d", "one", 2)
@@ -49,7 +49,7 @@ def test_a_librarys_exception_keeps_its_traceback(lines):
     assert line["exception"].endswith("KeyError: 'lost'")
 
 
-def test_a_level_that_was_set_holds_for_a_librarys_lines(lines):
+def test_a_configured_level_applies_to_a_librarys_lines(lines):
     logs.set_level("library", "error")
     logging.getLogger("library").warning("left out")
     assert lines() == []
@@ -58,13 +58,13 @@ def test_a_level_that_was_set_holds_for_a_librarys_lines(lines):
 @pytest.mark.parametrize(
     ("text", "arguments"), [("no place", (5,)), ("%d", ("x",)), ("%(name)s", ({"a": 1},))]
 )
-def test_arguments_that_do_not_fit_their_line_are_written_beside_it(lines, text, arguments):
+def test_arguments_that_do_not_fit_their_message_are_appended(lines, text, arguments):
     record = logging.LogRecord("library", logging.ERROR, __file__, 1, text, arguments, None)
     StandardLogHandler().emit(record)
     assert [line["event"] for line in lines()] == [f"{text} {record.args}"]
 
 
-def test_an_exception_that_nobody_handled_in_the_event_loop_is_one_structured_line(lines):
+def test_an_unhandled_exception_in_the_event_loop_is_one_structured_line(lines):
     async def main():
         loop = asyncio.get_running_loop()
         loop.call_soon(lambda: 1 // 0)

@@ -64,7 +64,7 @@ def test_a_span_lasts_from_its_start_to_its_record_on_the_wall_clock(tracer, exp
     assert 0 <= span.start_time - NOW_MS * 1_000_000 < 60_000_000_000
 
 
-def test_what_is_done_for_a_request_stands_below_its_span(tracer, exporter):
+def test_child_spans_belong_to_the_requests_span(tracer, exporter):
     request, other = tracer.begin("Produce"), tracer.begin("Fetch")
     tracer.record("barnabas.produce.append", tracer.now_ns(), request)
     tracer.end(other)
@@ -77,7 +77,7 @@ def test_what_is_done_for_a_request_stands_below_its_span(tracer, exporter):
     assert dict(produce.attributes) == {"api_version": 12}
 
 
-def test_an_attribute_without_a_value_is_left_out_and_an_odd_one_is_text(tracer, exporter):
+def test_an_attribute_without_a_value_is_omitted_and_an_unusual_one_is_text(tracer, exporter):
     topic_id = uuid.UUID(int=5)
     tracer.record("span", tracer.now_ns(), None, topic_id=topic_id, high_watermark=None)
     (span,) = spans_of(tracer, exporter)
@@ -90,12 +90,12 @@ def test_attributes_may_be_called_name_and_started_ns():
     assert sink.spans == [("span", 4, 9, {"name": "n", "started_ns": 1})]
 
 
-def test_spans_say_which_service_made_them(tracer, exporter):
+def test_spans_have_the_service_name(tracer, exporter):
     tracer.record("span", tracer.now_ns(), None)
     assert spans_of(tracer, exporter)[0].resource.attributes["service.name"] == "barnabas"
 
 
-def test_the_services_name_can_be_chosen_by_opentelemetrys_variable(exporter, monkeypatch):
+def test_the_service_name_comes_from_opentelemetrys_variable(exporter, monkeypatch):
     monkeypatch.setenv("OTEL_SERVICE_NAME", "orders-kafka")
     monkeypatch.setenv("OTEL_RESOURCE_ATTRIBUTES", "deployment.environment=test")
     tracer = Tracer.opentelemetry(exporter)
@@ -105,7 +105,7 @@ def test_the_services_name_can_be_chosen_by_opentelemetrys_variable(exporter, mo
     assert attributes["deployment.environment"] == "test"
 
 
-def test_a_disabled_tracer_says_so_and_does_nothing():
+def test_a_disabled_tracer_reports_it_and_does_nothing():
     tracer = Tracer.disabled()
     assert not tracer.enabled
     tracer.record("span", tracer.now_ns(), None, topic="t")
@@ -113,7 +113,7 @@ def test_a_disabled_tracer_says_so_and_does_nothing():
     tracer.close()
 
 
-def test_an_enabled_tracer_exports_what_waits_when_it_closes_and_takes_no_more(tracer, exporter):
+def test_a_tracer_exports_pending_spans_when_it_closes_and_accepts_no_more(tracer, exporter):
     assert tracer.enabled
     tracer.record("first", tracer.now_ns(), None)
     tracer.close()
@@ -131,7 +131,7 @@ def test_a_tracer_closes_its_sink_once():
 
 
 class UnreachableExporter(SpanExporter):
-    """Tries again and again until it is shut down."""
+    """Retries until it is shut down."""
 
     def __init__(self):
         self.stopped = threading.Event()
@@ -144,7 +144,7 @@ class UnreachableExporter(SpanExporter):
         self.stopped.set()
 
 
-def test_a_collector_that_does_not_answer_does_not_keep_the_broker_from_stopping(monkeypatch):
+def test_an_unreachable_collector_does_not_delay_the_stop(monkeypatch):
     monkeypatch.setattr(tracing, "CLOSE_TIMEOUT_S", 0.05)
     exporter = UnreachableExporter()
     tracer = Tracer.opentelemetry(exporter)
@@ -153,7 +153,7 @@ def test_a_collector_that_does_not_answer_does_not_keep_the_broker_from_stopping
     assert exporter.stopped.is_set()
 
 
-def test_without_an_exporter_spans_go_out_by_otlp(monkeypatch, exporter):
+def test_the_default_exporter_is_otlp(monkeypatch, exporter):
     asked = []
 
     class Module:
@@ -168,7 +168,7 @@ def test_without_an_exporter_spans_go_out_by_otlp(monkeypatch, exporter):
     assert asked == ["opentelemetry.exporter.otlp.proto.http.trace_exporter"]
 
 
-def test_a_missing_opentelemetry_is_told_with_the_remedy(monkeypatch):
+def test_a_missing_opentelemetry_is_reported_with_a_hint(monkeypatch):
     monkeypatch.setattr(tracing, "import_module", lambda name: import_module("barnabas_has_no_such_module"))
     with pytest.raises(ImportError, match=r"pip install '\.\[tracing\]'"):
         Tracer.opentelemetry()

@@ -1,4 +1,4 @@
-"""What code that uses confluent-kafka meets when faults are injected."""
+"""Injected faults as code that uses confluent-kafka sees them."""
 
 from collections.abc import Callable
 from typing import Any
@@ -14,7 +14,7 @@ Deliver = Callable[..., tuple[KafkaError | None, Any]]
 
 @pytest.fixture
 def deliver(kafka: EmbeddedBroker) -> Deliver:
-    """Produces one record and gives what the delivery callback was given."""
+    """Return a function that produces one record and returns the delivery callback's arguments."""
 
     def deliver(**config: Any) -> tuple[KafkaError | None, Any]:
         settings = {"bootstrap.servers": kafka.bootstrap, "retry.backoff.ms": 1, "log_level": 0}
@@ -29,9 +29,7 @@ def deliver(kafka: EmbeddedBroker) -> Deliver:
 
 
 @pytest.mark.parametrize("error", ["NOT_LEADER_OR_FOLLOWER", "REQUEST_TIMED_OUT", "KAFKA_STORAGE_ERROR"])
-def test_a_producer_tries_again_after_a_retriable_error(
-    kafka: EmbeddedBroker, deliver: Deliver, error: str
-) -> None:
+def test_a_producer_retries_a_retriable_error(kafka: EmbeddedBroker, deliver: Deliver, error: str) -> None:
     fault = kafka.fail_next("Produce", error, times=2)
     failure, message = deliver(acks="all")
     assert failure is None
@@ -40,9 +38,7 @@ def test_a_producer_tries_again_after_a_retriable_error(
     assert len(kafka.records("t")) == 1
 
 
-def test_a_producer_is_told_of_an_error_that_cannot_be_retried(
-    kafka: EmbeddedBroker, deliver: Deliver
-) -> None:
+def test_a_fatal_error_reaches_the_delivery_callback(kafka: EmbeddedBroker, deliver: Deliver) -> None:
     fault = kafka.fail_next("Produce", "TOPIC_AUTHORIZATION_FAILED", topic="t")
     failure, _ = deliver()
     assert failure is not None
@@ -51,7 +47,7 @@ def test_a_producer_is_told_of_an_error_that_cannot_be_retried(
     assert kafka.records("t") == []
 
 
-def test_an_idempotent_producer_whose_answer_was_lost_writes_once(
+def test_an_idempotent_producer_whose_response_was_lost_writes_once(
     kafka: EmbeddedBroker, deliver: Deliver
 ) -> None:
     fault = kafka.drop_next("Produce", handled=True)
@@ -62,7 +58,7 @@ def test_an_idempotent_producer_whose_answer_was_lost_writes_once(
     assert len(kafka.records("t")) == 1
 
 
-def test_a_producer_without_idempotence_whose_answer_was_lost_writes_twice(
+def test_a_producer_without_idempotence_whose_response_was_lost_writes_twice(
     kafka: EmbeddedBroker, deliver: Deliver
 ) -> None:
     kafka.drop_next("Produce", handled=True)
@@ -71,23 +67,21 @@ def test_a_producer_without_idempotence_whose_answer_was_lost_writes_twice(
     assert len(kafka.records("t")) == 2
 
 
-def test_a_request_that_was_dropped_unhandled_is_sent_again(kafka: EmbeddedBroker, deliver: Deliver) -> None:
+def test_a_dropped_request_is_sent_again(kafka: EmbeddedBroker, deliver: Deliver) -> None:
     kafka.drop_next("Produce", times=2)
     failure, _ = deliver(**{"enable.idempotence": False})
     assert failure is None
     assert len(kafka.records("t")) == 1
 
 
-def test_an_answer_that_comes_too_late_is_a_timed_out_message(
-    kafka: EmbeddedBroker, deliver: Deliver
-) -> None:
+def test_a_response_that_is_too_late_is_a_timed_out_message(kafka: EmbeddedBroker, deliver: Deliver) -> None:
     kafka.delay_next("Produce", 3000)
     failure, _ = deliver(**{"message.timeout.ms": 1100, "enable.idempotence": False})
     assert failure is not None
     assert failure.code() == KafkaError._MSG_TIMED_OUT
 
 
-def test_an_admin_client_is_told_why_a_topic_was_not_made(kafka: EmbeddedBroker) -> None:
+def test_an_admin_client_gets_the_reason_of_a_failed_creation(kafka: EmbeddedBroker) -> None:
     kafka.fail_next("CreateTopics", "POLICY_VIOLATION")
     admin = AdminClient({"bootstrap.servers": kafka.bootstrap})
     with pytest.raises(KafkaException) as failed:
@@ -97,7 +91,7 @@ def test_an_admin_client_is_told_why_a_topic_was_not_made(kafka: EmbeddedBroker)
     assert kafka.topics() == {}
 
 
-def test_a_consumer_reads_on_after_a_retriable_error_and_a_lost_connection(kafka: EmbeddedBroker) -> None:
+def test_a_consumer_continues_after_a_retriable_error_and_a_lost_connection(kafka: EmbeddedBroker) -> None:
     for value in ("a", "b"):
         kafka.produce("t", value)
     faults = [kafka.fail_next("Fetch", "NOT_LEADER_OR_FOLLOWER"), kafka.drop_next("Fetch")]
@@ -117,7 +111,7 @@ def test_a_consumer_reads_on_after_a_retriable_error_and_a_lost_connection(kafka
     assert all(fault.is_over for fault in faults)
 
 
-def test_a_consumer_is_told_that_it_may_not_read(kafka: EmbeddedBroker) -> None:
+def test_an_unauthorized_consumer_gets_an_error(kafka: EmbeddedBroker) -> None:
     kafka.produce("t", "x")
     kafka.fail_next("Fetch", "TOPIC_AUTHORIZATION_FAILED", times=1000)
     consumer = Consumer(

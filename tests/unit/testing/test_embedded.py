@@ -17,7 +17,7 @@ def values(broker: EmbeddedBroker, topic: str, **options: int) -> list[bytes | N
     return [record.value for record in broker.records(topic, **options)]
 
 
-def test_what_is_produced_is_read_back_with_key_headers_and_time(kafka: EmbeddedBroker) -> None:
+def test_produced_records_are_read_back_with_key_headers_and_timestamp(kafka: EmbeddedBroker) -> None:
     delivery = kafka.produce("greetings", "hello", "you", headers=[("lang", b"en")], timestamp_ms=5)
     assert delivery.offset == 0
     [record] = kafka.records("greetings")
@@ -25,14 +25,14 @@ def test_what_is_produced_is_read_back_with_key_headers_and_time(kafka: Embedded
     assert list(record.headers) == [("lang", b"en")]
 
 
-def test_records_come_by_partition_and_offset(kafka: EmbeddedBroker) -> None:
+def test_records_are_ordered_by_partition_and_offset(kafka: EmbeddedBroker) -> None:
     kafka.create_topic("t", partitions=2)
     for value, partition in (("a", 1), ("b", 0), ("c", 1)):
         kafka.produce("t", value, partition=partition)
     assert values(kafka, "t") == [b"b", b"a", b"c"]
 
 
-def test_records_waits_for_as_many_as_are_asked_for(kafka: EmbeddedBroker) -> None:
+def test_records_waits_for_the_requested_number(kafka: EmbeddedBroker) -> None:
     kafka.create_topic("t")
     writer = threading.Thread(target=lambda: [kafka.produce("t", str(number)) for number in range(3)])
     writer.start()
@@ -41,13 +41,13 @@ def test_records_waits_for_as_many_as_are_asked_for(kafka: EmbeddedBroker) -> No
     assert found == [b"0", b"1", b"2"]
 
 
-def test_records_that_do_not_come_are_a_timeout_that_says_how_many_came(kafka: EmbeddedBroker) -> None:
+def test_missing_records_are_a_timeout_with_the_number_received(kafka: EmbeddedBroker) -> None:
     kafka.produce("t", "only one")
     with pytest.raises(TimeoutError, match="topic 't' has 1 records after 50 ms, not 2"):
         kafka.records("t", count=2, timeout_ms=50)
 
 
-def test_topics_are_made_listed_and_deleted(kafka: EmbeddedBroker) -> None:
+def test_topics_are_created_listed_and_deleted(kafka: EmbeddedBroker) -> None:
     kafka.create_topic("a", partitions=3, configs={"retention.ms": "1000"})
     kafka.create_topic("b")
     assert kafka.topics() == {"a": 3, "b": 1}
@@ -55,7 +55,7 @@ def test_topics_are_made_listed_and_deleted(kafka: EmbeddedBroker) -> None:
     assert kafka.topics() == {"b": 1}
 
 
-def test_a_deleted_topic_stays_away_whatever_is_produced_elsewhere(kafka: EmbeddedBroker) -> None:
+def test_a_deleted_topic_is_not_recreated_by_producing_to_others(kafka: EmbeddedBroker) -> None:
     for name in ("gone", "kept"):
         kafka.produce(name, "x")
     kafka.delete_topic("gone")
@@ -67,7 +67,7 @@ def test_a_deleted_topic_stays_away_whatever_is_produced_elsewhere(kafka: Embedd
     assert [record.value for record in kafka.records("gone")] == [b"again"]
 
 
-def test_what_the_broker_refuses_is_raised(kafka: EmbeddedBroker) -> None:
+def test_an_error_of_the_broker_is_raised(kafka: EmbeddedBroker) -> None:
     kafka.create_topic("t")
     with pytest.raises(KafkaError) as exists:
         kafka.create_topic("t")
@@ -90,7 +90,7 @@ def test_a_restart_keeps_port_topics_and_records(kafka: EmbeddedBroker, kill: bo
     assert values(kafka, "t") == [b"before", b"after"]
 
 
-def test_only_a_restart_without_kill_leaves_the_mark_of_a_clean_stop(
+def test_only_a_restart_without_kill_leaves_a_clean_shutdown_marker(
     kafka: EmbeddedBroker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     marker = kafka.directory / ".kafka_cleanshutdown"
@@ -114,15 +114,13 @@ def test_settings_reach_the_broker() -> None:
 
 
 @pytest.mark.parametrize(("settings", "expected"), [({}, 0), ({DELAY: "3000"}, 3000)])
-def test_the_first_members_of_a_group_wait_for_no_others_unless_it_is_set(
-    settings: dict[str, str], expected: int
-) -> None:
+def test_the_initial_rebalance_delay_is_0_by_default(settings: dict[str, str], expected: int) -> None:
     with EmbeddedBroker(settings) as kafka:
         assert kafka._server is not None
         assert kafka._server.node.config.integer(DELAY) == expected
 
 
-def test_a_setting_that_cannot_be_is_told_and_leaves_nothing_behind() -> None:
+def test_an_invalid_setting_is_reported_and_leaves_nothing() -> None:
     threads = threading.active_count()
     broker = EmbeddedBroker({"num.partitions": "many"})
     with pytest.raises(ConfigError, match=r"'many' for num\.partitions"):
@@ -132,7 +130,7 @@ def test_a_setting_that_cannot_be_is_told_and_leaves_nothing_behind() -> None:
         assert broker.directory
 
 
-def test_the_directory_goes_with_the_broker_after_a_failure_too() -> None:
+def test_the_directory_is_removed_with_the_broker_even_after_a_failure() -> None:
     broker = EmbeddedBroker()
 
     def fail() -> None:
@@ -146,14 +144,14 @@ def test_the_directory_goes_with_the_broker_after_a_failure_too() -> None:
     assert not seen[0].exists()
 
 
-def test_a_broker_that_does_not_run_says_so() -> None:
+def test_a_broker_that_is_not_running_reports_it() -> None:
     with pytest.raises(RuntimeError, match=r"call start\(\)"):
         EmbeddedBroker().topics()
     with EmbeddedBroker() as broker, pytest.raises(RuntimeError, match=broker.bootstrap):
         broker.start()
 
 
-def test_stopping_twice_and_starting_again_do_no_harm() -> None:
+def test_stopping_twice_and_restarting_are_harmless() -> None:
     broker = EmbeddedBroker()
     broker.start()
     broker.produce("t", "x")
@@ -163,7 +161,7 @@ def test_stopping_twice_and_starting_again_do_no_harm() -> None:
         assert broker.topics() == {}
 
 
-def test_several_brokers_live_side_by_side() -> None:
+def test_several_brokers_run_side_by_side() -> None:
     with EmbeddedBroker() as one, EmbeddedBroker() as other:
         one.produce("t", "1")
         assert one.topics() == {"t": 1}
@@ -194,8 +192,8 @@ def one_life() -> None:
 
 
 @pytest.mark.filterwarnings("error")
-def test_neither_threads_nor_files_nor_tasks_are_left_behind(capfd: pytest.CaptureFixture[str]) -> None:
-    one_life()  # what is opened once and for all, such as /dev/urandom
+def test_neither_threads_nor_files_nor_tasks_are_leaked(capfd: pytest.CaptureFixture[str]) -> None:
+    one_life()  # files that are opened once, such as /dev/urandom
     gc.collect()
     threads, files = set(threading.enumerate()), open_files()
     for _ in range(3):

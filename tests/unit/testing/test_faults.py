@@ -24,7 +24,7 @@ def metadata_of(client: BlockingClient, name: str) -> ErrorCode:
     return ErrorCode(response.topics[0].error_code)
 
 
-def test_an_error_is_answered_as_often_as_asked_and_no_oftener(
+def test_an_error_is_returned_exactly_as_often_as_requested(
     kafka: EmbeddedBroker, client: BlockingClient
 ) -> None:
     kafka.create_topic("t")
@@ -40,20 +40,20 @@ def test_an_error_is_answered_as_often_as_asked_and_no_oftener(
 
 @pytest.mark.parametrize("api", ["Metadata", "metadata", 3])
 @pytest.mark.parametrize("error", ["INVALID_REQUEST", "invalid_request", 42, ErrorCode.INVALID_REQUEST])
-def test_apis_and_errors_go_by_name_or_number(
+def test_apis_and_errors_are_named_or_numbered(
     kafka: EmbeddedBroker, client: BlockingClient, api: str | int, error: str | int
 ) -> None:
     kafka.fail_next(api, error)
     assert metadata_of(client, "t") is ErrorCode.INVALID_REQUEST
 
 
-def test_a_failed_request_does_nothing(kafka: EmbeddedBroker, client: BlockingClient) -> None:
+def test_a_failed_request_has_no_effect(kafka: EmbeddedBroker, client: BlockingClient) -> None:
     kafka.fail_next("Metadata", "INVALID_REQUEST")
     metadata_of(client, "t")
     assert kafka.topics() == {}
 
 
-def test_what_is_misspelt_is_told_with_the_nearest_name(kafka: EmbeddedBroker) -> None:
+def test_a_misspelt_name_is_reported_with_the_nearest_one(kafka: EmbeddedBroker) -> None:
     with pytest.raises(ValueError, match=r"unknown API 'Prodcue'.*did you mean Produce"):
         kafka.fail_next("Prodcue", "INVALID_REQUEST")
     with pytest.raises(ValueError, match="did you mean NOT_LEADER_OR_FOLLOWER"):
@@ -66,7 +66,7 @@ def test_what_is_misspelt_is_told_with_the_nearest_name(kafka: EmbeddedBroker) -
         kafka.delay_next(9999, 1)
 
 
-def test_a_fault_for_a_topic_strikes_no_other(kafka: EmbeddedBroker, client: BlockingClient) -> None:
+def test_a_fault_for_a_topic_affects_no_other(kafka: EmbeddedBroker, client: BlockingClient) -> None:
     for name in ("mine", "other"):
         kafka.create_topic(name)
     fault = kafka.fail_next("Metadata", "INVALID_REQUEST", topic="mine")
@@ -87,7 +87,7 @@ def fetch(
     return client.admin.send(request)
 
 
-def test_a_topic_is_known_by_its_id_and_within_a_fetch_session(
+def test_a_topic_is_matched_by_its_id_and_within_a_fetch_session(
     kafka: EmbeddedBroker, client: BlockingClient
 ) -> None:
     for name in ("mine", "other"):
@@ -100,7 +100,7 @@ def test_a_topic_is_known_by_its_id_and_within_a_fetch_session(
     assert fetch(client, kafka, 0, -1, "mine").error_code == ErrorCode.KAFKA_STORAGE_ERROR
 
 
-def test_a_topic_is_found_as_the_bearer_of_configs(kafka: EmbeddedBroker, client: BlockingClient) -> None:
+def test_a_topic_is_matched_as_a_config_resource(kafka: EmbeddedBroker, client: BlockingClient) -> None:
     kafka.create_topic("t")
     kafka.fail_next("DescribeConfigs", "TOPIC_AUTHORIZATION_FAILED", topic="t")
     resource = DescribeConfigsResource(resource_type=2, resource_name="t")
@@ -108,14 +108,14 @@ def test_a_topic_is_found_as_the_bearer_of_configs(kafka: EmbeddedBroker, client
     assert response.results[0].error_code == ErrorCode.TOPIC_AUTHORIZATION_FAILED
 
 
-def test_the_oldest_fault_strikes_first(kafka: EmbeddedBroker, client: BlockingClient) -> None:
+def test_the_oldest_fault_applies_first(kafka: EmbeddedBroker, client: BlockingClient) -> None:
     kafka.fail_next("Metadata", "INVALID_REQUEST")
     kafka.fail_next("Metadata", "TOPIC_AUTHORIZATION_FAILED")
     assert metadata_of(client, "t") is ErrorCode.INVALID_REQUEST
     assert metadata_of(client, "t") is ErrorCode.TOPIC_AUTHORIZATION_FAILED
 
 
-def test_faults_can_be_taken_back(kafka: EmbeddedBroker, client: BlockingClient) -> None:
+def test_faults_can_be_removed(kafka: EmbeddedBroker, client: BlockingClient) -> None:
     kafka.create_topic("t")
     one = kafka.fail_next("Metadata", "INVALID_REQUEST")
     kafka.fail_next("Metadata", "INVALID_REQUEST")
@@ -125,7 +125,7 @@ def test_faults_can_be_taken_back(kafka: EmbeddedBroker, client: BlockingClient)
     assert one.struck_count == 0
 
 
-def test_faults_wait_through_a_restart(kafka: EmbeddedBroker) -> None:
+def test_faults_survive_a_restart(kafka: EmbeddedBroker) -> None:
     kafka.create_topic("t")
     kafka.fail_next("Metadata", "INVALID_REQUEST", topic="t")
     kafka.restart()
@@ -133,14 +133,14 @@ def test_faults_wait_through_a_restart(kafka: EmbeddedBroker) -> None:
         assert metadata_of(client, "t") is ErrorCode.INVALID_REQUEST
 
 
-def test_the_broker_s_own_calls_are_never_struck(kafka: EmbeddedBroker) -> None:
+def test_the_brokers_own_calls_are_never_affected(kafka: EmbeddedBroker) -> None:
     fault = kafka.fail_next("Produce", "TOPIC_AUTHORIZATION_FAILED")
     kafka.produce("t", "x")
     assert len(kafka.records("t")) == 1
     assert fault.struck_count == 0
 
 
-def test_a_delayed_answer_comes_late_and_once(kafka: EmbeddedBroker, client: BlockingClient) -> None:
+def test_a_delayed_response_is_late_once(kafka: EmbeddedBroker, client: BlockingClient) -> None:
     kafka.create_topic("t")
     kafka.delay_next("Metadata", 200)
     started_s = time.monotonic()
@@ -148,7 +148,7 @@ def test_a_delayed_answer_comes_late_and_once(kafka: EmbeddedBroker, client: Blo
     assert time.monotonic() - started_s >= 0.2
 
 
-def test_a_dropped_request_does_nothing_and_a_dropped_answer_everything(kafka: EmbeddedBroker) -> None:
+def test_a_dropped_request_has_no_effect_and_a_dropped_response_has(kafka: EmbeddedBroker) -> None:
     kafka.create_topic("t")
     for handled, count in ((False, 0), (True, 1)):
         fault = kafka.drop_next("Produce", handled=handled)
@@ -159,7 +159,7 @@ def test_a_dropped_request_does_nothing_and_a_dropped_answer_everything(kafka: E
         assert len(kafka.records("t")) == count
 
 
-def test_a_failure_of_a_request_that_wants_no_answer_closes_its_connection(
+def test_a_fault_for_a_request_without_a_response_closes_its_connection(
     kafka: EmbeddedBroker, client: BlockingClient
 ) -> None:
     kafka.create_topic("t")

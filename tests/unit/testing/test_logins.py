@@ -1,4 +1,4 @@
-"""The `kafka` fixture with users, through confluent-kafka and the own client."""
+"""The `kafka` fixture with users, through confluent-kafka and our own client."""
 
 from typing import Any
 
@@ -22,7 +22,7 @@ def test_users_log_in_by_each_mechanism(kafka: EmbeddedBroker, user: str, mechan
         assert client.admin.describe_topics() == {}
 
 
-def test_nobody_else_does(kafka: EmbeddedBroker) -> None:
+def test_other_users_cannot_log_in(kafka: EmbeddedBroker) -> None:
     with pytest.raises(KafkaError) as refused:
         BlockingClient(kafka.bootstrap, login=SaslLogin("PLAIN", "alice", "wrong"))
     assert refused.value.code is ErrorCode.SASL_AUTHENTICATION_FAILED
@@ -30,7 +30,7 @@ def test_nobody_else_does(kafka: EmbeddedBroker) -> None:
         BlockingClient(kafka.bootstrap)
 
 
-def test_the_brokers_own_calls_need_no_login_and_users_stay_through_a_restart(kafka: EmbeddedBroker) -> None:
+def test_the_brokers_own_calls_need_no_login_and_users_survive_a_restart(kafka: EmbeddedBroker) -> None:
     kafka.create_topic("t")
     kafka.restart()
     options: dict[str, Any] = {

@@ -14,7 +14,7 @@ def run_pytest(directory: Path, test: str, *arguments: str) -> subprocess.Comple
     return subprocess.run(command, cwd=directory, capture_output=True, text=True, check=False)
 
 
-def test_registering_the_plugin_imports_nothing_but_itself() -> None:
+def test_registering_the_plugin_imports_only_itself() -> None:
     program = (
         "import sys, pytest; before = set(sys.modules); import barnabas.testing.plugin;"
         "print(*sorted(set(sys.modules) - before))"
@@ -39,14 +39,14 @@ def test_it(kafka):
     assert "1 passed" in done.stdout, done.stdout
 
 
-def test_the_package_has_what_it_names_and_nothing_else() -> None:
+def test_the_package_has_exactly_its_public_names() -> None:
     assert barnabas.testing.EmbeddedBroker is EmbeddedBroker
     assert barnabas.testing.Fault.__name__ == "Fault"
     with pytest.raises(AttributeError, match="no attribute 'Broker'"):
         assert barnabas.testing.Broker
 
 
-def test_each_test_has_a_broker_of_its_own_and_the_session_shares_one(tmp_path: Path) -> None:
+def test_each_test_has_its_own_broker_and_the_session_shares_one(tmp_path: Path) -> None:
     test = """
 seen, shared = set(), set()
 
@@ -70,7 +70,7 @@ def test_two(kafka, kafka_session):
     assert "2 passed" in done.stdout, done.stdout
 
 
-def test_settings_come_from_the_ini_file_the_command_line_and_the_marker_the_last_winning(
+def test_the_marker_overrides_the_command_line_and_that_the_ini_file(
     tmp_path: Path,
 ) -> None:
     (tmp_path / "pytest.ini").write_text(
@@ -100,7 +100,7 @@ class TestMarked:
     assert "3 passed" in done.stdout, done.stdout
 
 
-def test_a_setting_without_a_value_is_told(tmp_path: Path) -> None:
+def test_a_setting_without_a_value_is_reported(tmp_path: Path) -> None:
     done = run_pytest(tmp_path, "def test_it(kafka): pass", "--kafka-set", "num.partitions")
     assert "invalid broker setting" in done.stdout + done.stderr
     assert done.returncode != 0

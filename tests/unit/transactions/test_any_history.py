@@ -1,4 +1,4 @@
-"""Whatever producers ask for, in whatever order, and whenever the coordinator goes away: what always holds."""
+"""Invariants under random requests of producers and coordinator failovers."""
 
 import random
 
@@ -14,8 +14,8 @@ NAMES = ("a", "b")
 PARTITIONS = tuple(TopicPartition("t", index) for index in range(3))
 EVENTS_COUNT = 400
 
-#: What a request may be told, whatever it is.
-TOLD = {
+#: Valid responses to any request.
+VALID_ERRORS = {
     ErrorCode.CONCURRENT_TRANSACTIONS, ErrorCode.PRODUCER_FENCED, ErrorCode.INVALID_PRODUCER_ID_MAPPING,
     ErrorCode.INVALID_TXN_STATE, ErrorCode.TRANSACTION_ABORTABLE, ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
     ErrorCode.COORDINATOR_NOT_AVAILABLE,
@@ -23,17 +23,17 @@ TOLD = {
 
 
 class History:
-    """Random events, and after each the invariants."""
+    """Random events, with a check of the invariants after each."""
 
     def __init__(self, seed: int) -> None:
         self.rng = random.Random(seed)
         self.world = TransactionWorld(level=self.rng.choice([0, 1, 2]))
-        self.given: list[tuple[int, int]] = [(-1, -1)]  #: every producer id and epoch that anybody ever got
-        self.taken: set[tuple[int, int]] = set()  #: by a producer that started anew
+        self.given: list[tuple[int, int]] = [(-1, -1)]  #: every producer id and epoch ever assigned
+        self.taken: set[tuple[int, int]] = set()  #: by a producer that started again
         self.seen: dict[str, TransactionMetadata] = {}
 
     def producer(self) -> tuple[int, int]:
-        """Somebody who was given an id, mostly lately."""
+        """Return a producer with an id, preferably a recent one."""
         return self.rng.choice(self.given[-4:] if self.rng.random() < 0.9 else self.given)
 
     def event(self) -> None:
@@ -81,11 +81,11 @@ class History:
         before = {name: self._stored(each) for name, each in self._transactions().items()}
         self.world.start()
         assert self._transactions() == before, "nothing is lost but who asked last"
-        told = {each.transactional_id for each in self.world.markers}
-        assert told == {name for name, each in before.items() if each.state in PREPARED}
+        pending = {each.transactional_id for each in self.world.markers}
+        assert pending == {name for name, each in before.items() if each.state in PREPARED}
 
     def _stored(self, transaction: TransactionMetadata) -> TransactionMetadata:
-        """As far as it is written."""
+        """Return the state as far as it is stored."""
         if self.world.level >= 1:
             return transaction._replace(last_epoch=NO_EPOCH)
         return transaction._replace(
@@ -100,7 +100,7 @@ class History:
         self.world.out_of_ids = not self.world.out_of_ids
 
     def _far_epoch(self) -> None:
-        """Somebody has come near to the end of the epochs."""
+        """Advance a producer's epoch close to the maximum."""
         for name, known in self._transactions().items():
             if known.state in PREPARED or known.producer_epoch > LAST_EPOCH - 2:
                 continue
@@ -114,7 +114,7 @@ class History:
         return dict(self.world.shard.transactions)
 
     def check(self) -> None:
-        """What holds from one event to the next."""
+        """Check the invariants between two events."""
         for name, known in self._transactions().items():
             before = self.seen.get(name)
             if before is not None and before is not known and before.producer_id == known.producer_id:
@@ -127,12 +127,12 @@ class History:
 
 
 @pytest.mark.parametrize("seed", range(30))
-def test_what_always_holds_holds(seed: int) -> None:
+def test_the_invariants_hold(seed: int) -> None:
     history = History(seed)
     for _ in range(EVENTS_COUNT):
         try:
             history.event()
         except KafkaError as error:
-            if error.code not in TOLD:
+            if error.code not in VALID_ERRORS:
                 raise
         history.check()

@@ -19,7 +19,7 @@ def write(partition: Partition, *values: TransactionLogValue | None) -> None:
 
 
 @on_loop
-async def test_the_largest_id_that_anybody_has_or_will_have_is_found(tmp_path: Path) -> None:
+async def test_the_largest_used_or_reserved_producer_id_is_found(tmp_path: Path) -> None:
     async with running_node(tmp_path) as node:
         await node.create(new_topic(TOPIC))
         partition = node.partition(TOPIC)

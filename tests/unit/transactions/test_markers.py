@@ -1,4 +1,4 @@
-"""The ends of transactions reach every partition, however long that takes."""
+"""Transaction markers reach every partition, however long that takes."""
 
 import asyncio
 from collections.abc import Collection, Mapping
@@ -21,34 +21,34 @@ PREPARED = TransactionMetadata(
 
 
 class Runner:
-    """Takes what it is told."""
+    """Records events."""
 
     def __init__(self) -> None:
         self.state = ShardState.ACTIVE
-        self.told_count = 0
+        self.notified_count = 0
         self.log = self
         self.leader_epoch = 4
 
     def run_event(self, event: object) -> None:
-        self.told_count += 1
+        self.notified_count += 1
 
 
 class Writer:
-    """Answers what it is to answer, in order."""
+    """Returns given responses, in order."""
 
     def __init__(self, *answers: dict[TopicPartition, ErrorCode]) -> None:
         self.answers = list(answers)
-        self.asked: list[tuple[EndTransactionMarker, set[TopicPartition], int]] = []
+        self.requested: list[tuple[EndTransactionMarker, set[TopicPartition], int]] = []
 
     async def write(
         self, marker: EndTransactionMarker, partitions: Collection[TopicPartition], transaction_version: int
     ) -> Mapping[TopicPartition, ErrorCode]:
-        self.asked.append((marker, set(partitions), transaction_version))
+        self.requested.append((marker, set(partitions), transaction_version))
         return self.answers.pop(0)
 
 
 class Sending:
-    """A sender with all around it."""
+    """A marker sender with its dependencies."""
 
     def __init__(self, *answers: dict[TopicPartition, ErrorCode]) -> None:
         self.writer, self.runner, self.wants_count = Writer(*answers), Runner(), 0
@@ -64,72 +64,72 @@ class Sending:
 
 
 @in_virtual_time
-async def test_every_partition_is_told_and_then_the_shard() -> None:
+async def test_markers_are_written_to_every_partition_and_then_the_shard_is_notified() -> None:
     sending = Sending({A: ErrorCode.NONE, B: ErrorCode.NONE})
     sending.sender.do(WriteMarkers(PREPARED))
     await turns()
-    [(marker, partitions, version)] = sending.writer.asked
+    [(marker, partitions, version)] = sending.writer.requested
     assert marker == EndTransactionMarker(7, 3, 4, commit=True, timestamp_ms=9)
     assert (partitions, version) == ({A, B}, 2)
-    assert sending.runner.told_count == 1
+    assert sending.runner.notified_count == 1
     assert sending.sender.statistics() == {"ending_count": 0, "waiting_count": 0, "retries_count": 0}
 
 
 @in_virtual_time
-async def test_what_could_not_be_told_is_told_again_and_nothing_else() -> None:
+async def test_failed_markers_are_retried_and_others_are_not() -> None:
     again = ErrorCode.NOT_ENOUGH_REPLICAS
     sending = Sending({A: ErrorCode.NONE, B: again}, {B: again}, {B: ErrorCode.NONE})
     sending.sender.do(WriteMarkers(PREPARED))
     await turns()
-    assert sending.runner.told_count == 0
+    assert sending.runner.notified_count == 0
     assert sending.sender.statistics() == {"ending_count": 1, "waiting_count": 1, "retries_count": 1}
     await asyncio.sleep(1)
     assert sending.sender.statistics() == {"ending_count": 0, "waiting_count": 0, "retries_count": 2}
-    assert [partitions for _, partitions, _ in sending.writer.asked] == [{A, B}, {B}, {B}]
-    assert sending.runner.told_count == 1
+    assert [partitions for _, partitions, _ in sending.writer.requested] == [{A, B}, {B}, {B}]
+    assert sending.runner.notified_count == 1
 
 
 @in_virtual_time
-async def test_partitions_that_are_gone_or_further_on_hold_up_nothing() -> None:
+async def test_deleted_or_newer_partitions_do_not_delay_completion() -> None:
     sending = Sending({A: ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, B: ErrorCode.TRANSACTION_COORDINATOR_FENCED})
     sending.sender.do(WriteMarkers(PREPARED))
     await turns()
-    assert sending.runner.told_count == 1
+    assert sending.runner.notified_count == 1
 
 
 @in_virtual_time
-async def test_a_transaction_without_partitions_is_over_at_once() -> None:
+async def test_a_transaction_without_partitions_completes_immediately() -> None:
     sending = Sending()
     sending.sender.do(WriteMarkers(PREPARED._replace(partitions=frozenset())))
     await turns()
-    assert (sending.writer.asked, sending.runner.told_count) == ([], 1)
+    assert (sending.writer.requested, sending.runner.notified_count) == ([], 1)
 
 
 @in_virtual_time
-async def test_a_coordinator_that_has_gone_tries_no_longer() -> None:
+async def test_a_coordinator_that_has_moved_stops_retrying() -> None:
     sending = Sending({A: ErrorCode.NONE, B: ErrorCode.KAFKA_STORAGE_ERROR})
     sending.sender.do(WriteMarkers(PREPARED))
     await turns()
     sending.runner.state = ShardState.CLOSED
     await asyncio.sleep(1)
-    assert len(sending.writer.asked) == 1
+    assert len(sending.writer.requested) == 1
 
 
 @in_virtual_time
-async def test_who_does_not_coordinate_any_longer_begins_nothing() -> None:
+async def test_a_former_coordinator_starts_nothing() -> None:
     sending = Sending()
 
-    def nobody(key: str) -> "ShardRunner[TransactionShard]":
+    def no_coordinator(key: str) -> "ShardRunner[TransactionShard]":
         raise KafkaError(ErrorCode.NOT_COORDINATOR)
 
-    sending.sender._find = nobody
+    sending.sender._find = no_coordinator
     sending.sender.do(WriteMarkers(PREPARED))
     await turns()
-    assert sending.writer.asked == []
+    assert sending.writer.requested == []
 
 
 @in_virtual_time
-async def test_producer_ids_are_got_when_a_shard_lacks_them() -> None:
+async def test_producer_ids_are_requested_when_a_shard_needs_them() -> None:
     sending = Sending()
     sending.sender.do(GetProducerIds())
     await turns()
@@ -137,9 +137,9 @@ async def test_producer_ids_are_got_when_a_shard_lacks_them() -> None:
 
 
 @in_virtual_time
-async def test_what_is_not_told_when_the_broker_stops_is_left_to_the_next_start() -> None:
+async def test_markers_unwritten_at_a_stop_are_left_to_the_next_start() -> None:
     sending = Sending({A: ErrorCode.NONE, B: ErrorCode.NOT_ENOUGH_REPLICAS})
     sending.sender.do(WriteMarkers(PREPARED))
     await turns()
     await sending.sender.stop()
-    assert sending.runner.told_count == 0
+    assert sending.runner.notified_count == 0

@@ -1,4 +1,4 @@
-"""The coordinator's stories in tests/scenarios/transactions, told for readers of Kafka."""
+"""Run tests/scenarios/transactions."""
 
 from pathlib import Path
 
@@ -13,7 +13,7 @@ from support.transitions import Seen, pairs_of
 
 
 @pytest.mark.parametrize("path", files_of("transactions"), ids=lambda path: path.stem)
-def test_a_story_goes_as_it_is_told(path: Path) -> None:
+def test_a_scenario_has_the_recorded_output(path: Path) -> None:
     @on_loop
     async def scenario() -> None:
         await replay(path, TransactionScenario().run)
@@ -21,9 +21,9 @@ def test_a_story_goes_as_it_is_told(path: Path) -> None:
     scenario()
 
 
-def test_every_transition_of_a_transactional_id_is_told_of(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_scenarios_cover_every_transition_of_a_transactional_id(monkeypatch: pytest.MonkeyPatch) -> None:
     seen = Seen()
     seen.watch(monkeypatch, TransactionMetadata, "moved")
     for path in files_of("transactions"):
-        test_a_story_goes_as_it_is_told(path)
+        test_a_scenario_has_the_recorded_output(path)
     assert seen.pairs == pairs_of(TRANSITIONS)

@@ -1,4 +1,4 @@
-"""Transactional ids in numbers."""
+"""Statistics of transactional ids."""
 
 from barnabas.base.ids import TopicPartition
 from barnabas.transactions.statistics import TransactionCounts
@@ -18,7 +18,7 @@ def test_ids_are_counted_by_the_state_of_their_transaction() -> None:
     assert statistics["transactional_ids_count"] == 3
 
 
-def test_transactions_that_time_out_and_ids_that_expire_are_counted_and_a_restart_is_not() -> None:
+def test_timeouts_and_expirations_are_counted_and_a_restart_is_not() -> None:
     world = TransactionWorld(transactional_id_expiration_ms="200000")
     world.add("x", *_who(world, "x"), A)
     world.wait(80_000)

@@ -1,4 +1,4 @@
-"""The judgement on an output: a perfect one passes, and each way to be wrong is found by its name."""
+"""Checks of an output: a correct one passes, and each fault is found."""
 
 import random
 from collections.abc import Callable
@@ -25,7 +25,7 @@ TRANSACTION_SIZE = 5
 
 
 class Run:
-    """What an application has done, without a fault at first: every input, five to a transaction."""
+    """The output of a correct application: every input once, five to a transaction."""
 
     def __init__(self, partitions_count: int = 2, inputs_count: int = 20) -> None:
         self.inputs: dict[TopicPartition, list[Number | None]] = {}
@@ -37,7 +37,7 @@ class Run:
             self._write(TopicPartition(OUT, partition), partition, inputs_count)
 
     def _write(self, tp: TopicPartition, partition: int, inputs_count: int) -> None:
-        """Offsets go up by two: behind each output there is another one that was aborted."""
+        """Offsets advance by two: after each output there is an aborted one."""
         outcomes: dict[int, TransactionOutcome] = {}
         for sequence in range(inputs_count):
             offset, transaction = 2 * sequence, b"%d.%d" % (partition, sequence // TRANSACTION_SIZE)
@@ -47,40 +47,40 @@ class Run:
             outcomes |= {offset: TransactionOutcome.COMMITTED, offset + 1: TransactionOutcome.ABORTED}
         self.logs[tp] = ReadLog(outcomes, 2 * inputs_count)
 
-    def judged(self) -> Findings:
+    def check(self) -> Findings:
         return check_exactly_once(self.inputs, self.outputs, self.logs)
 
     def faults(self) -> dict[str, list[str]]:
-        return {kind: found for kind, found in self.judged().faults.items() if found}
+        return {kind: found for kind, found in self.check().faults.items() if found}
 
     def without_transactions(self) -> "Run":
-        """The same application, which does not say what belongs to one transaction."""
+        """Return the same output without transactions."""
         self.outputs = [each._replace(transaction=None, transaction_size=0) for each in self.outputs]
         return self
 
-    def forget(self, output: Output) -> None:
-        """As if it had never been written."""
+    def remove_output(self, output: Output) -> None:
+        """Remove an output."""
         self.outputs.remove(output)
         outcomes = dict(self.logs[output.tp].outcomes)
         del outcomes[output.offset]
         self.logs[output.tp] = self.logs[output.tp]._replace(outcomes=outcomes)
 
 
-def test_a_perfect_run_has_no_faults() -> None:
-    findings = Run().judged()
+def test_a_correct_run_has_no_faults() -> None:
+    findings = Run().check()
     assert findings.is_exactly_once
     assert (findings.inputs_count, findings.outputs_count, findings.transactions_count) == (40, 40, 8)
-    assert Run().without_transactions().judged().is_exactly_once
-    assert Run(partitions_count=1, inputs_count=0).judged().is_exactly_once
+    assert Run().without_transactions().check().is_exactly_once
+    assert Run(partitions_count=1, inputs_count=0).check().is_exactly_once
 
 
 def test_a_lost_output_is_found() -> None:
     run = Run().without_transactions()
-    run.forget(run.outputs[7])
+    run.remove_output(run.outputs[7])
     assert run.faults() == {"lost": ["0-7"]}
 
 
-def test_a_duplicated_output_is_found_and_is_no_matter_of_order() -> None:
+def test_a_duplicate_output_is_found_and_is_not_an_order_fault() -> None:
     run = Run().without_transactions()
     run.outputs.append(run.outputs[3]._replace(offset=38))
     assert run.faults() == {"duplicated": ["0-3 (out-0 offset 38)"]}
@@ -92,20 +92,20 @@ def test_a_duplicate_in_another_partition_is_found() -> None:
     assert run.faults() == {"duplicated": ["0-3 (out-1 offset 38)"]}
 
 
-def test_outputs_in_another_order_than_their_inputs_are_found() -> None:
+def test_reordered_outputs_are_found() -> None:
     run = Run().without_transactions()
     third, fourth = run.outputs[3], run.outputs[4]
     run.outputs[3:5] = [third._replace(number=fourth.number), fourth._replace(number=third.number)]
     assert run.faults() == {"reordered": ["0-3 (out-0 offset 8) behind 0-4"]}
 
 
-def test_a_torn_transaction_is_found() -> None:
+def test_a_partially_visible_transaction_is_found() -> None:
     run = Run()
-    run.forget(run.outputs[7])
+    run.remove_output(run.outputs[7])
     assert run.faults() == {"lost": ["0-7"], "torn": ["0.1: 4 outputs of 5"]}
 
 
-def test_a_transaction_that_was_written_twice_is_torn() -> None:
+def test_a_transaction_written_twice_is_found() -> None:
     run = Run()
     run.outputs += [each._replace(offset=38) for each in run.outputs[:5]]
     assert set(run.faults()) == {"duplicated", "torn"}
@@ -115,7 +115,7 @@ def test_a_transaction_that_was_written_twice_is_torn() -> None:
     ("outcome", "text"),
     [(TransactionOutcome.ABORTED, "aborted"), (TransactionOutcome.OPEN, "open"), (None, "not in the log")],
 )
-def test_an_output_that_nobody_committed_is_found(outcome: TransactionOutcome | None, text: str) -> None:
+def test_an_uncommitted_output_is_found(outcome: TransactionOutcome | None, text: str) -> None:
     run = Run()
     tp = TopicPartition(OUT, 0)
     outcomes = dict(run.logs[tp].outcomes)
@@ -124,7 +124,7 @@ def test_an_output_that_nobody_committed_is_found(outcome: TransactionOutcome | 
     assert run.faults() == {"aborted": [f"0-3 (out-0 offset 6): {text}"]}
 
 
-def test_a_committed_output_that_is_not_read_is_found_where_reading_came_so_far() -> None:
+def test_a_committed_output_that_is_not_read_is_found_up_to_the_read_position() -> None:
     run = Run().without_transactions()
     run.outputs.remove(run.outputs[3])
     assert run.faults() == {"lost": ["0-3"], "hidden": ["out-0 offset 6"]}
@@ -133,7 +133,7 @@ def test_a_committed_output_that_is_not_read_is_found_where_reading_came_so_far(
     assert set(run.faults()) == {"lost"}
 
 
-def test_an_output_of_no_input_is_found() -> None:
+def test_an_output_without_input_is_found() -> None:
     run = Run().without_transactions()
     run.outputs[-1] = run.outputs[-1]._replace(number=Number(1, 99))
     run.outputs.append(Output(TopicPartition(OUT, 0), 38, None))
@@ -152,7 +152,7 @@ def test_an_output_of_no_input_is_found() -> None:
         (lambda numbers: numbers.append(Number(0, 21)), "0-21 behind 0-19 (in-0)"),
     ],
 )
-def test_inputs_must_be_numbered_for_a_judgement(
+def test_inputs_must_be_numbered_to_be_checked(
     change: Callable[[list[Number | None]], None], fault: str
 ) -> None:
     run = Run()
@@ -160,7 +160,7 @@ def test_inputs_must_be_numbered_for_a_judgement(
     assert fault in run.faults()["misnumbered"]
 
 
-def test_inputs_that_retention_has_deleted_are_not_missed() -> None:
+def test_inputs_deleted_by_retention_are_not_required() -> None:
     run = Run().without_transactions()
     run.inputs[TopicPartition(IN, 0)] = [Number(0, 100)]
     run.outputs = [run.outputs[0]._replace(number=Number(0, 100)), *run.outputs[20:]]
@@ -171,9 +171,9 @@ def test_inputs_that_retention_has_deleted_are_not_missed() -> None:
 @given(
     st.integers(1, 4), st.integers(1, 30), st.integers(0, 2**32), st.sampled_from(["lose", "double", "turn"])
 )
-def test_whatever_goes_wrong_once_is_found(partitions: int, inputs: int, seed: int, what: str) -> None:
+def test_any_single_fault_is_found(partitions: int, inputs: int, seed: int, what: str) -> None:
     run, rng = Run(partitions, inputs).without_transactions(), random.Random(seed)
-    assert run.judged().is_exactly_once
+    assert run.check().is_exactly_once
     index = rng.randrange(len(run.outputs))
     output = run.outputs[index]
     if what == "lose":
@@ -207,7 +207,7 @@ def test_whatever_goes_wrong_once_is_found(partitions: int, inputs: int, seed: i
         (None, None, None, 0),
     ],
 )
-def test_what_a_value_says(
+def test_values_have_source_and_number(
     value: bytes | None, number: Number | None, transaction: bytes | None, size: int
 ) -> None:
     tp = TopicPartition(OUT, 0)
@@ -215,5 +215,5 @@ def test_what_a_value_says(
     assert read_output(tp, 5, value) == Output(tp, 5, number, transaction, size)
 
 
-def test_every_kind_of_fault_is_explained() -> None:
-    assert KINDS.keys() == Run().judged().faults.keys()
+def test_every_kind_of_fault_is_described() -> None:
+    assert KINDS.keys() == Run().check().faults.keys()

@@ -1,4 +1,4 @@
-"""The fate of each record by the end markers behind it."""
+"""The outcome of each record's transaction, from the markers after it."""
 
 import random
 
@@ -35,13 +35,13 @@ class Log:
         return offsets
 
 
-def fates_of(log: Log) -> dict[int, TransactionOutcome]:
+def outcomes_of(log: Log) -> dict[int, TransactionOutcome]:
     outcomes = TransactionOutcomes()
     outcomes.take(bytes(log.data))
     return outcomes.by_offset
 
 
-def test_a_marker_ends_the_transaction_of_its_producer_alone() -> None:
+def test_a_marker_ends_only_its_producers_transaction() -> None:
     log = Log()
     first = log.write(2, 7, transactional=True)
     second = log.write(1, 8, transactional=True)
@@ -53,17 +53,17 @@ def test_a_marker_ends_the_transaction_of_its_producer_alone() -> None:
         third, TransactionOutcome.OPEN
     )
     expected |= dict.fromkeys([*second, *plain], TransactionOutcome.COMMITTED)
-    assert fates_of(log) == expected
+    assert outcomes_of(log) == expected
 
 
-def test_markers_without_a_transaction_are_passed_over() -> None:
+def test_markers_without_a_transaction_are_skipped() -> None:
     log = Log()
     log.end(7, commit=True)
     only = log.write(1, 7, transactional=True)
-    assert fates_of(log) == dict.fromkeys(only, TransactionOutcome.OPEN)
+    assert outcomes_of(log) == dict.fromkeys(only, TransactionOutcome.OPEN)
 
 
-def test_any_history_is_followed_across_the_pieces_in_which_it_comes() -> None:
+def test_any_history_is_evaluated_in_chunks_of_any_size() -> None:
     rng = random.Random(98)
     for _ in range(50):
         log, outcomes = Log(), TransactionOutcomes()

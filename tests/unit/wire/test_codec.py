@@ -1,4 +1,4 @@
-"""Every message at every version agrees with kio, which has its layouts from Kafka by another road."""
+"""Every message in every version agrees with kio, whose schemas come from Kafka independently."""
 
 import random
 from contextlib import suppress
@@ -28,7 +28,7 @@ def messages() -> list[type[Message]]:
 
 
 @pytest.mark.parametrize("message", messages(), ids=lambda message: message.__name__)
-def test_bytes_of_every_version_are_read_and_written_alike_by_kio(message):
+def test_every_version_is_decoded_and_encoded_as_by_kio(message):
     rng = random.Random(message.__name__)
     for version in range(message.VERSIONS.first, message.VERSIONS.last + 1):
         for _ in range(12):
@@ -42,16 +42,18 @@ def test_bytes_of_every_version_are_read_and_written_alike_by_kio(message):
 
 
 @pytest.mark.parametrize("message", messages(), ids=lambda message: message.__name__)
-def test_bytes_cut_short_anywhere_are_malformed_and_nothing_else(message):
+def test_truncated_bytes_raise_only_decode_errors(message):
     rng = random.Random(message.__name__)
     for version in {message.VERSIONS.first, message.VERSIONS.last}:
         encoded = bytes(encode(random_struct(message, version, rng), version))
         for size in range(len(encoded)):
-            with suppress(DecodeError):  # a cut within tagged fields at the end may leave a whole message
+            with suppress(
+                DecodeError
+            ):  # truncation within tagged fields at the end may leave a complete message
                 decode(message, version, encoded[:size])
 
 
-def test_random_bytes_are_read_or_malformed_and_never_take_memory_they_do_not_hold():
+def test_random_bytes_are_decoded_or_malformed_with_bounded_memory():
     rng = random.Random(0)
     for _ in range(5_000):
         message = rng.choice((MetadataRequest, CreateTopicsRequest, ProduceRequest))
@@ -63,7 +65,7 @@ def test_random_bytes_are_read_or_malformed_and_never_take_memory_they_do_not_ho
             continue
 
 
-def test_fields_that_a_version_lacks_keep_their_default():
+def test_fields_that_a_version_lacks_have_their_default():
     request = CreateTopicsRequest(topics=[CreatableTopic(name="a", num_partitions=2)], validate_only=True)
     assert decode(CreateTopicsRequest, 0, encode(request, 0)).validate_only is False
     assert decode(CreateTopicsRequest, 1, encode(request, 1)).validate_only is True
@@ -76,23 +78,23 @@ def test_unknown_tagged_fields_are_skipped():
     assert decode(ApiVersionsRequest, 4, tagged).client_software_name == "x"
 
 
-def test_a_null_and_an_empty_topic_list_are_told_apart():
+def test_a_null_and_an_empty_topic_list_are_distinct():
     for version in range(1, 14):
         assert decode(MetadataRequest, version, encode(MetadataRequest(topics=None), version)).topics is None
         assert decode(MetadataRequest, version, encode(MetadataRequest(topics=[]), version)).topics == []
 
 
-def test_null_where_the_protocol_forbids_it_is_malformed():
+def test_null_in_a_field_that_is_not_nullable_is_malformed():
     with pytest.raises(DecodeError, match="null where the array topics must be"):
         decode(CreateTopicsRequest, 4, b"\xff\xff\xff\xff\x00\x00\x00\x00\x00")
 
 
-def test_a_huge_array_count_is_refused_before_anything_is_allocated():
+def test_a_huge_array_count_is_rejected_before_allocation():
     with pytest.raises(DecodeError, match="2147483647 elements"):
         decode(MetadataRequest, 1, b"\x7f\xff\xff\xff")
 
 
-def test_elements_of_all_arrays_count_together_whatever_they_take():
+def test_elements_of_all_arrays_count_together_whatever_their_size():
     partitions = [PartitionProduceData(index=index, records=b"r" * 100) for index in range(3)]
     topics = [TopicProduceData(name="t", partition_data=partitions) for _ in range(5)]
     for version in (3, 9):
@@ -102,7 +104,7 @@ def test_elements_of_all_arrays_count_together_whatever_they_take():
             decode(ProduceRequest, version, encoded, 0, 19)
 
 
-def test_a_null_array_gives_no_leave_for_further_elements():
+def test_a_null_array_does_not_raise_the_element_limit():
     resources = [DescribeConfigsResource(resource_type=2, configuration_keys=None) for _ in range(9)]
     encoded = bytes(encode(DescribeConfigsRequest(resources=resources), 4))
     with pytest.raises(DecodeError, match="more than 8 elements"):
@@ -136,7 +138,7 @@ def test_record_data_is_a_view_of_the_buffer_it_was_read_from():
     assert bytes(records) == b"RECORD bytes"
 
 
-def test_record_data_is_spliced_into_parts_without_being_copied():
+def test_record_data_is_not_copied_into_the_parts():
     records = memoryview(b"x" * 1000)
     partitions = [PartitionData(partition_index=i, records=records[: 10 * i]) for i in range(4)]
     response = FetchResponse(responses=[FetchableTopicResponse(topic="t", partitions=partitions)])
@@ -155,7 +157,7 @@ def test_messages_are_compared_and_printed_by_their_fields():
 
 
 @pytest.mark.parametrize("version", [4, 7])
-def test_a_repeated_list_is_written_like_any_other_at_every_version(version: int) -> None:
+def test_a_repeated_list_is_encoded_like_any_other_in_every_version(version: int) -> None:
     configs = [CreatableTopicConfig(name=name, value="1") for name in ("a", "b")]
     repeated = Repeated(configs)
 
@@ -167,7 +169,7 @@ def test_a_repeated_list_is_written_like_any_other_at_every_version(version: int
     assert encoded(Repeated([])) == encoded([])
 
 
-def test_a_list_of_runs_is_written_like_any_other_and_long_runs_are_held_once() -> None:
+def test_a_list_of_runs_is_encoded_like_any_other_and_long_runs_are_stored_once() -> None:
     short, long = (Repeated([CreatableTopicConfig(name="a", value=size * "x")]) for size in (10, 10_000))
     configs = Repeated.of_runs([short, long, short])
     assert [config.name for config in configs] == ["a", "a", "a"]

@@ -15,7 +15,7 @@ def framed(*bodies: bytes) -> bytes:
 
 
 def feed(reader: FrameReader, data: bytes, most_bytes: int) -> list[bytes]:
-    """Hand over `data` as a transport does: never more than the buffer takes, nor than `most_bytes`."""
+    """Feed `data` as a transport does: never more than the buffer takes, nor than `most_bytes`."""
     frames = []
     position = 0
     while position < len(data):
@@ -38,7 +38,7 @@ BODIES = st.lists(st.one_of(st.binary(max_size=40), st.integers(0, 700).map(lamb
 
 
 @given(bodies=BODIES, scratch_bytes=st.integers(4, 600), cuts=st.lists(st.integers(1, 500), min_size=1))
-def test_a_stream_cut_anywhere_gives_the_same_frames(
+def test_a_fragmented_stream_has_the_same_frames(
     bodies: list[bytes], scratch_bytes: int, cuts: list[int]
 ) -> None:
     reader = reader_with(scratch_bytes)
@@ -53,18 +53,18 @@ def test_a_stream_cut_anywhere_gives_the_same_frames(
 
 
 @pytest.mark.parametrize("most_bytes", [1, 2, 3, 4, 5, 1000])
-def test_a_size_that_arrives_byte_by_byte_is_put_together(most_bytes: int) -> None:
+def test_a_size_that_arrives_byte_by_byte_is_decoded(most_bytes: int) -> None:
     bodies = [b"", b"a", b"bc" * 70, b"", b"d" * 300]
     assert feed(reader_with(64), framed(*bodies), most_bytes) == bodies
 
 
-def test_a_frame_far_larger_than_the_first_allocation_is_received_whole() -> None:
+def test_a_frame_much_larger_than_the_first_allocation_is_received() -> None:
     body = bytes(range(256)) * (3 * FIRST_ALLOCATION_BYTES // 256)
     reader = reader_with(4096, 1 << 30)
     assert feed(reader, framed(b"before", body, b"after"), 60_000) == [b"before", body, b"after"]
 
 
-def test_connections_that_share_a_scratch_do_not_mix_their_beginnings() -> None:
+def test_connections_that_share_a_scratch_buffer_do_not_mix_data() -> None:
     scratch = bytearray(64)
     one, two = FrameReader(scratch, 1000), FrameReader(scratch, 1000)
     first, second = framed(b"1" * 30), framed(b"2" * 40)
@@ -76,7 +76,7 @@ def test_connections_that_share_a_scratch_do_not_mix_their_beginnings() -> None:
 
 
 @pytest.mark.parametrize("size", [-1, -(2**31), FRAME_BYTES_MAX + 1, 2**31 - 1])
-def test_a_size_that_cannot_be_is_refused_with_its_value(size: int) -> None:
+def test_an_invalid_size_is_rejected_with_its_value(size: int) -> None:
     with pytest.raises(
         InvalidFrameError, match=f"a frame of {size} bytes: 0 to {FRAME_BYTES_MAX} are accepted"
     ):
@@ -84,11 +84,11 @@ def test_a_size_that_cannot_be_is_refused_with_its_value(size: int) -> None:
 
 
 @pytest.mark.parametrize("size", [0, FRAME_BYTES_MAX])
-def test_sizes_at_the_bounds_are_accepted(size: int) -> None:
+def test_sizes_at_the_limits_are_accepted(size: int) -> None:
     assert feed(reader_with(64), framed(bytes(size)), 64) == [bytes(size)]
 
 
-def test_frames_before_a_bad_size_are_given_first() -> None:
+def test_frames_before_an_invalid_size_are_returned_first() -> None:
     reader = reader_with(64)
     data = framed(b"good") + struct.pack(">i", -1)
     reader.buffer()[: len(data)] = data
@@ -99,7 +99,7 @@ def test_frames_before_a_bad_size_are_given_first() -> None:
 
 
 @pytest.mark.parametrize("body_bytes", [10, 3 * FIRST_ALLOCATION_BYTES])
-def test_nothing_stands_to_be_looked_at_while_a_frame_is_not_whole(body_bytes: int) -> None:
+def test_an_incomplete_frame_is_not_returned(body_bytes: int) -> None:
     reader = reader_with(64, 1 << 30)
     data = framed(bytes(body_bytes))
     at = 0
@@ -115,7 +115,7 @@ def test_nothing_stands_to_be_looked_at_while_a_frame_is_not_whole(body_bytes: i
     assert bytes(reader.data[reader.position : reader.end]) == data
 
 
-def test_a_size_that_is_only_claimed_costs_little_memory() -> None:
+def test_an_announced_size_costs_little_memory() -> None:
     reader = reader_with(4096, 1 << 30)
     tracemalloc.start()
     try:
@@ -128,7 +128,7 @@ def test_a_size_that_is_only_claimed_costs_little_memory() -> None:
 
 @settings(max_examples=20)
 @given(st.integers(0, 6 * FIRST_ALLOCATION_BYTES))
-def test_memory_grows_with_what_has_arrived(arrived_bytes: int) -> None:
+def test_memory_grows_with_the_received_bytes(arrived_bytes: int) -> None:
     reader = reader_with(1 << 16, 1 << 30)
     feed(reader, struct.pack(">i", 1 << 30) + bytes(arrived_bytes), 1 << 20)
     assert reader._frame is not None

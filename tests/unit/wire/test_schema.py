@@ -51,11 +51,11 @@ class Outer(Message):
         ("none", NO_VERSIONS),
     ],
 )
-def test_ranges_of_versions_are_written_as_in_kafkas_definitions(text: str, expected: Versions) -> None:
+def test_version_ranges_have_the_notation_of_kafkas_schemas(text: str, expected: Versions) -> None:
     assert versions(text) == expected
 
 
-def test_a_range_holds_its_ends_and_nothing_that_is_no_version() -> None:
+def test_a_range_contains_its_ends_and_only_versions() -> None:
     span = versions("2-4")
     assert [version in span for version in (1, 2, 3, 4, 5)] == [False, True, True, True, False]
     assert "3" not in span
@@ -74,14 +74,14 @@ def test_fields_keep_their_order_names_and_versions() -> None:
     assert Inner.FIELDS[1].struct is None
 
 
-def test_a_tag_holds_where_the_field_does_unless_it_says_otherwise() -> None:
+def test_a_tag_applies_to_the_fields_versions_by_default() -> None:
     by_name = {field.name: field for field in Outer.FIELDS}
     assert (by_name["flag"].tag, by_name["flag"].tagged) == (4, versions("3+"))
     assert (by_name["level"].tag, by_name["level"].tagged) == (0, versions("2+"))
     assert (by_name["name"].tag, by_name["name"].tagged) == (None, NO_VERSIONS)
 
 
-def test_a_message_made_of_nothing_has_the_defaults() -> None:
+def test_a_message_without_arguments_has_the_defaults() -> None:
     made = Outer()
     assert (made.name, made.maybe, made.many, made.flag, made.level) == ("", None, [], True, 5)
     assert made.inner == Inner(index=-1, tags=[])
@@ -96,13 +96,13 @@ def test_mutable_defaults_are_not_shared() -> None:
     assert two.inner.tags == []
 
 
-def test_null_is_not_taken_for_an_argument_left_out() -> None:
+def test_null_is_distinct_from_a_missing_argument() -> None:
     made = Outer(many=None, inner=None)  # type: ignore[arg-type]
     assert made.many is None
     assert made.inner is None
 
 
-def test_arguments_go_by_order_and_by_name() -> None:
+def test_arguments_are_positional_or_named() -> None:
     assert Inner(3, ["a"]) == Inner(tags=["a"], index=3)
     with pytest.raises(TypeError):
         Inner(indexes=3)  # type: ignore[call-arg]
@@ -119,12 +119,12 @@ def test_structs_are_compared_by_their_fields_and_their_type() -> None:
     assert Inner(1) != 1
 
 
-def test_a_struct_cannot_be_a_key_since_it_may_change() -> None:
+def test_a_struct_is_not_hashable_because_it_is_mutable() -> None:
     with pytest.raises(TypeError, match="unhashable"):
         hash(Inner())
 
 
-def test_a_struct_takes_no_fields_that_it_does_not_declare() -> None:
+def test_a_struct_rejects_undeclared_fields() -> None:
     with pytest.raises(AttributeError):
         Inner().indexes = 4  # type: ignore[attr-defined]
 
@@ -133,12 +133,12 @@ def test_a_struct_prints_its_fields() -> None:
     assert repr(Inner(1, ["a"])) == "Inner(index=1, tags=['a'])"
 
 
-def test_a_message_knows_its_key_and_versions() -> None:
+def test_a_message_has_its_key_and_versions() -> None:
     assert (7, Versions(0, 3), versions("2+")) == (Outer.API_KEY, Outer.VERSIONS, Outer.FLEXIBLE)
     assert (Message.API_KEY, Message.VERSIONS) == (-1, NO_VERSIONS)
 
 
-def test_elements_are_counted_through_all_arrays_and_no_further_than_asked() -> None:
+def test_elements_are_counted_through_all_arrays_up_to_the_limit() -> None:
     def response(topics_count: int, partitions_count: int) -> ListOffsetsResponse:
         partitions = [ListOffsetsPartitionResponse(partition_index=0)] * partitions_count
         topics = [ListOffsetsTopicResponse(name="t", partitions=partitions)] * topics_count

@@ -13,7 +13,7 @@ from support.nodes import RunningNode, running_node
 
 @pytest.mark.parametrize("name", ["", "-lib", "lib-", "a lib", "lib/1", "ünicode"])
 @pytest.mark.parametrize("version", [0, 2, 3, 4])
-def test_software_that_is_no_word_is_refused_where_it_is_told(
+def test_invalid_client_software_is_rejected_by_versions_that_have_it(
     tmp_path: Path, name: str, version: int
 ) -> None:
     @on_loop
@@ -28,7 +28,7 @@ def test_software_that_is_no_word_is_refused_where_it_is_told(
 
 
 @pytest.mark.parametrize("word", ["a", "apache-kafka-java", "2.8.1-rc.1", "0"])
-def test_the_clients_software_is_remembered(tmp_path: Path, word: str) -> None:
+def test_the_clients_software_is_stored(tmp_path: Path, word: str) -> None:
     @on_loop
     async def scenario() -> None:
         async with running_node(tmp_path) as node:
@@ -43,7 +43,7 @@ CLIENT = ApiVersionsRequest(client_software_name="a", client_software_version="1
 
 
 @pytest.mark.parametrize("version", range(5))
-def test_the_clusters_features_are_told_from_version_3_on(tmp_path: Path, version: int) -> None:
+def test_cluster_features_are_returned_since_version_3(tmp_path: Path, version: int) -> None:
     @on_loop
     async def scenario() -> None:
         async with running_node(tmp_path) as node:
@@ -64,7 +64,7 @@ def test_the_clusters_features_are_told_from_version_3_on(tmp_path: Path, versio
 
 
 @pytest.mark.parametrize(("version", "is_told"), [(3, False), (4, True)])
-def test_features_that_may_be_off_are_told_to_clients_that_know_level_0(
+def test_disabled_features_are_returned_to_versions_that_support_level_0(
     tmp_path: Path, version: int, is_told: bool
 ) -> None:
     @on_loop
@@ -95,14 +95,14 @@ async def names_telemetry(node: RunningNode, client: ApiVersionsRequest) -> bool
     ("settings", "metrics", "is_named"),
     [
         ({}, None, False),
-        ({}, "*", False),  # nothing shows them
+        ({}, "*", False),  # without a receiver
         (LISTENER, None, False),
         (LISTENER, "", False),
         (LISTENER, "*", True),
         (RECEIVER, None, True),
     ],
 )
-def test_client_telemetry_is_named_only_where_something_consumes_it(
+def test_client_telemetry_is_advertised_only_with_a_receiver(
     tmp_path: Path, settings: dict[str, str], metrics: str | None, is_named: bool
 ) -> None:
     @on_loop

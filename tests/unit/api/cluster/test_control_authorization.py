@@ -1,4 +1,4 @@
-"""Who may elect, reassign, and change features, brokers and voters: whoever may alter the cluster."""
+"""Elections, reassignments, and changes of features, brokers and voters need ALTER on the cluster."""
 
 from pathlib import Path
 
@@ -21,7 +21,7 @@ from support.nodes import running_node
 
 
 class AllowsBut:
-    """An authorizer that lets everybody do everything to the cluster but one operation."""
+    """An authorizer that allows every operation on the cluster but one."""
 
     version = 0
 
@@ -50,7 +50,7 @@ class AllowsBut:
     ],
     ids=lambda value: type(value).__name__,
 )
-def test_a_request_needs_its_operation_on_the_cluster_and_no_other(
+def test_a_request_needs_exactly_one_operation_on_the_cluster(
     tmp_path: Path, request_: Message, needed: AclOperation
 ) -> None:
     @on_loop

@@ -39,7 +39,9 @@ def test_brokers_are_described_fenced_ones_on_request(
         (0, ErrorCode.UNSUPPORTED_ENDPOINT_TYPE, "Endpoint type 0 is unknown"),
     ],
 )
-def test_only_brokers_are_described_here(tmp_path: Path, endpoint_type: int, code: int, words: str) -> None:
+def test_only_broker_endpoints_are_described(
+    tmp_path: Path, endpoint_type: int, code: int, words: str
+) -> None:
     @on_loop
     async def scenario() -> None:
         async with running_node(tmp_path) as node:

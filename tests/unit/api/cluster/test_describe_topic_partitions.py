@@ -18,7 +18,7 @@ from support.nodes import RunningNode, running_node
 
 
 async def pages(node: RunningNode, limit: int, *names: str) -> list[DescribeTopicPartitionsResponse]:
-    """Every page, as a client turns them."""
+    """Return every page, as a client reads them."""
     found, cursor = [], None
     while True:
         request = DescribeTopicPartitionsRequest(
@@ -35,7 +35,7 @@ async def pages(node: RunningNode, limit: int, *names: str) -> list[DescribeTopi
 
 @settings(max_examples=25)
 @given(limit=st.integers(1, 9), counts=st.lists(st.integers(1, 5), min_size=1, max_size=4))
-def test_the_pages_together_are_the_whole_and_none_is_too_large(
+def test_pages_contain_all_partitions_and_respect_the_limit(
     tmp_path_factory: pytest.TempPathFactory, limit: int, counts: list[int]
 ) -> None:
     @on_loop
@@ -55,7 +55,7 @@ def test_the_pages_together_are_the_whole_and_none_is_too_large(
 
 
 @on_loop
-async def test_topics_are_described_in_the_order_of_their_names_unknown_ones_too(tmp_path: Path) -> None:
+async def test_topics_are_ordered_by_name_including_unknown_ones(tmp_path: Path) -> None:
     async with running_node(tmp_path) as node:
         await node.create(new_topic("b", 2), new_topic("a"))
         [page] = await pages(node, 100, "b", "gone", "a", "bad name", "a")
@@ -69,7 +69,7 @@ async def test_topics_are_described_in_the_order_of_their_names_unknown_ones_too
 
 
 @on_loop
-async def test_a_cursor_beyond_the_end_of_its_topic_gives_no_leave_for_more(tmp_path: Path) -> None:
+async def test_a_cursor_beyond_the_end_of_its_topic_does_not_raise_the_limit(tmp_path: Path) -> None:
     async with running_node(tmp_path) as node:
         await node.create(new_topic("a"), new_topic("b", 3))
         request = DescribeTopicPartitionsRequest(
@@ -80,7 +80,7 @@ async def test_a_cursor_beyond_the_end_of_its_topic_gives_no_leave_for_more(tmp_
 
 
 @on_loop
-async def test_a_partition_without_a_leader_says_so(tmp_path: Path) -> None:
+async def test_a_partition_without_a_leader_has_an_error(tmp_path: Path) -> None:
     async with running_node(tmp_path) as node:
         await node.create(new_topic("t"))
         key = partition_key(node.topic_id("t"), 0)

@@ -1,4 +1,4 @@
-"""What ElectLeaders answers; what it decides is tested with the decision."""
+"""Responses of ElectLeaders; the decision has its own tests."""
 
 from pathlib import Path
 from typing import Any
@@ -15,7 +15,7 @@ from support.nodes import RunningNode, running_node
 
 
 async def without_leader(node: RunningNode, topic: str, index: int = 0) -> None:
-    """Take a partition's leader away, as no broker does with itself."""
+    """Remove a partition's leader, which a broker does not do to itself."""
     put = PARTITION_STATES.put(
         partition_key(node.topic_id(topic), index), PartitionRegistration(NO_LEADER, 4, (1,), replicas=(1,))
     )
@@ -32,7 +32,7 @@ def codes_of(response: Any) -> dict[str, list[tuple[int, str]]]:
 
 
 @pytest.mark.parametrize("version", range(3))
-def test_each_partition_is_answered_for_itself(tmp_path: Path, version: int) -> None:
+def test_each_partition_has_its_own_result(tmp_path: Path, version: int) -> None:
     @on_loop
     async def scenario() -> None:
         async with running_node(tmp_path) as node:
@@ -54,7 +54,7 @@ def test_each_partition_is_answered_for_itself(tmp_path: Path, version: int) -> 
 
 
 @on_loop
-async def test_null_elects_wherever_a_leader_is_missing(tmp_path: Path) -> None:
+async def test_null_elects_every_missing_leader(tmp_path: Path) -> None:
     async with running_node(tmp_path) as node:
         await node.create(new_topic("t", 2), new_topic("fine"))
         await without_leader(node, "t", 1)
@@ -63,7 +63,7 @@ async def test_null_elects_wherever_a_leader_is_missing(tmp_path: Path) -> None:
 
 
 @on_loop
-async def test_no_topics_are_nothing_to_do(tmp_path: Path) -> None:
+async def test_an_empty_topic_list_elects_nothing(tmp_path: Path) -> None:
     async with running_node(tmp_path) as node:
         await node.create(new_topic("t"))
         response = await node.ask(ElectLeadersRequest(7, [], timeout_ms=0))
@@ -71,7 +71,7 @@ async def test_no_topics_are_nothing_to_do(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("election_type", [2, -1])
-def test_an_unknown_type_of_election_is_refused(tmp_path: Path, election_type: int) -> None:
+def test_an_unknown_election_type_is_rejected(tmp_path: Path, election_type: int) -> None:
     @on_loop
     async def scenario() -> None:
         async with running_node(tmp_path) as node:
@@ -86,7 +86,7 @@ def test_an_unknown_type_of_election_is_refused(tmp_path: Path, election_type: i
 
 
 @on_loop
-async def test_an_election_that_takes_too_long_may_still_be_held(tmp_path: Path) -> None:
+async def test_an_election_may_complete_after_its_timeout(tmp_path: Path) -> None:
     async with running_node(tmp_path) as node:
         await node.create(new_topic("t"))
         await without_leader(node, "t")
@@ -95,6 +95,6 @@ async def test_an_election_that_takes_too_long_may_still_be_held(tmp_path: Path)
         assert response.error_code == ErrorCode.REQUEST_TIMED_OUT
         assert codes_of(response) == {"t": [(0, "REQUEST_TIMED_OUT")]}
         assert not node.partition("t").is_leader
-        node.store.let_go()
+        node.store.release()
         await node.node.metadata.wait_for_revision(node.store.revision + 1)
         assert node.partition("t").is_leader

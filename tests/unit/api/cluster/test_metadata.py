@@ -1,4 +1,4 @@
-"""Auto-creation, all and none told apart, and the answer on everything that is kept encoded."""
+"""Auto-creation, all topics versus none, and the cached encoded response on all topics."""
 
 import asyncio
 from pathlib import Path
@@ -27,7 +27,7 @@ def codes(response: MetadataResponse) -> dict[str | None, int]:
     ("broker_allows", "request_allows", "created"),
     [("true", True, True), ("true", False, False), ("false", True, False), ("false", False, False)],
 )
-def test_a_topic_is_made_when_both_broker_and_request_allow_it(
+def test_a_topic_is_created_when_both_broker_and_request_allow_it(
     tmp_path: Path, broker_allows: str, request_allows: bool, created: bool
 ) -> None:
     @on_loop
@@ -48,7 +48,7 @@ def test_a_topic_is_made_when_both_broker_and_request_allow_it(
 
 
 @on_loop
-async def test_requests_at_the_same_time_create_a_topic_once(tmp_path: Path) -> None:
+async def test_concurrent_requests_create_a_topic_once(tmp_path: Path) -> None:
     async with running_node(tmp_path) as node:
         answers = await asyncio.gather(*(node.ask(asking("new", create=True)) for _ in range(3)))
         assert [codes(answer) for answer in answers] == [{"new": ErrorCode.UNKNOWN_TOPIC_OR_PARTITION}] * 3
@@ -63,7 +63,7 @@ async def test_before_version_4_every_request_allows_creation(tmp_path: Path) ->
 
 
 @on_loop
-async def test_topics_of_coordinators_are_made_as_these_need_them(tmp_path: Path) -> None:
+async def test_topics_of_coordinators_are_created_with_their_configs(tmp_path: Path) -> None:
     async with running_node(tmp_path, offsets_topic_num_partitions="4") as node:
         first = await node.ask(asking("__consumer_offsets", "other", create=True))
         assert [(topic.error_code, topic.is_internal) for topic in first.topics] == [
@@ -77,11 +77,13 @@ async def test_topics_of_coordinators_are_made_as_these_need_them(tmp_path: Path
 
 
 @on_loop
-async def test_a_name_that_collides_is_not_made(tmp_path: Path) -> None:
+async def test_a_colliding_name_is_not_created(tmp_path: Path) -> None:
     async with running_node(tmp_path) as node:
         await node.create(new_topic("a.b"))
         response = await node.ask(asking("a_b", create=True))
-        assert codes(response) == {"a_b": ErrorCode.UNKNOWN_TOPIC_OR_PARTITION}  # all that Kafka says, too
+        assert codes(response) == {
+            "a_b": ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+        }  # Kafka's message, too, says no more
         assert set(node.node.image.topics) == {"a.b"}
 
 
@@ -89,7 +91,7 @@ async def test_a_name_that_collides_is_not_made(tmp_path: Path) -> None:
     ("version", "topics", "expected"),
     [(0, [], {"a", "b"}), (1, [], set()), (1, None, {"a", "b"}), (12, None, {"a", "b"}), (12, [], set())],
 )
-def test_all_topics_and_none_are_told_apart(
+def test_all_topics_and_none_are_distinct(
     tmp_path: Path, version: int, topics: list[Any] | None, expected: set[str]
 ) -> None:
     @on_loop
@@ -118,7 +120,7 @@ async def everything(node: RunningNode, version: int = 12, **flags: bool) -> Met
 
 
 @on_loop
-async def test_the_answer_on_everything_is_made_once_for_each_state_of_the_cluster(tmp_path: Path) -> None:
+async def test_the_response_on_all_topics_is_encoded_once_per_image(tmp_path: Path) -> None:
     async with running_node(tmp_path) as node:
         await node.create(new_topic("a"))
         assert set(codes(await everything(node))) == {"a"}
@@ -132,7 +134,7 @@ async def test_the_answer_on_everything_is_made_once_for_each_state_of_the_clust
 
 
 @on_loop
-async def test_answers_that_differ_are_kept_apart_and_only_so_many(tmp_path: Path) -> None:
+async def test_different_responses_are_cached_separately_up_to_a_limit(tmp_path: Path) -> None:
     async with running_node(tmp_path) as node:
         await node.create(new_topic("a"))
         for version in range(1, 14):
@@ -146,7 +148,7 @@ async def test_answers_that_differ_are_kept_apart_and_only_so_many(tmp_path: Pat
 
 
 @on_loop
-async def test_clients_see_the_brokers_of_their_own_listener_that_are_not_fenced(tmp_path: Path) -> None:
+async def test_clients_see_unfenced_brokers_on_their_own_listener(tmp_path: Path) -> None:
     async with running_node(tmp_path) as node:
         for joining in (broker(2), broker(3, fenced=True)):
             await node.node.metadata.write(

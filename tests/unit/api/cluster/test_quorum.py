@@ -1,4 +1,4 @@
-"""What DescribeQuorum and the requests that would change voters answer."""
+"""Responses of DescribeQuorum and of the requests that would change voters."""
 
 from pathlib import Path
 from typing import Any
@@ -25,7 +25,7 @@ def asking(*topics: tuple[str, list[int]]) -> DescribeQuorumRequest:
 
 
 @pytest.mark.parametrize("version", range(3))
-def test_this_node_is_the_quorum_and_leads_it(tmp_path: Path, version: int) -> None:
+def test_this_node_is_the_only_voter_and_leader(tmp_path: Path, version: int) -> None:
     @on_loop
     async def scenario() -> None:
         async with running_node(tmp_path) as node:
@@ -59,7 +59,7 @@ def test_this_node_is_the_quorum_and_leads_it(tmp_path: Path, version: int) -> N
         [],
     ],
 )
-def test_anything_but_the_metadata_log_alone_is_unknown(tmp_path: Path, topics: list[Any]) -> None:
+def test_every_topic_but_the_metadata_log_is_unknown(tmp_path: Path, topics: list[Any]) -> None:
     @on_loop
     async def scenario() -> None:
         async with running_node(tmp_path) as node:
@@ -78,7 +78,7 @@ def test_anything_but_the_metadata_log_alone_is_unknown(tmp_path: Path, topics: 
 
 
 @on_loop
-async def test_voters_do_not_change_and_the_answer_says_why(tmp_path: Path) -> None:
+async def test_voter_changes_are_rejected_with_the_reason(tmp_path: Path) -> None:
     async with running_node(tmp_path) as node:
         ours = node.node.cluster_id
         added = await node.ask(AddRaftVoterRequest(ours, 1000, 7, DIRECTORY, [Listener("A", "host", 1)]))
@@ -97,7 +97,7 @@ async def test_voters_do_not_change_and_the_answer_says_why(tmp_path: Path) -> N
 
 
 @on_loop
-async def test_a_request_for_another_cluster_is_told_so(tmp_path: Path) -> None:
+async def test_a_request_for_another_cluster_is_rejected(tmp_path: Path) -> None:
     async with running_node(tmp_path) as node:
         for request in (
             AddRaftVoterRequest("another", 1000, 7, DIRECTORY),

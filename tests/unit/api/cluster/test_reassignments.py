@@ -1,4 +1,4 @@
-"""What AlterPartitionReassignments and ListPartitionReassignments answer, and who else shows what moves."""
+"""Responses of AlterPartitionReassignments and ListPartitionReassignments, and reassignments in other responses."""
 
 from pathlib import Path
 from typing import Any
@@ -31,7 +31,7 @@ def moving(
 
 
 async def join(node: RunningNode, broker_id: int) -> None:
-    """Let the cluster know of another broker."""
+    """Register another broker."""
     await node.node.metadata.write(lambda image: decide_register(image.brokers, broker(broker_id)))
 
 
@@ -40,7 +40,7 @@ def codes_of(response: Any) -> list[str]:
 
 
 @pytest.mark.parametrize("version", [0, 1])
-def test_each_partition_is_answered_for_itself(tmp_path: Path, version: int) -> None:
+def test_each_partition_has_its_own_result(tmp_path: Path, version: int) -> None:
     @on_loop
     async def scenario() -> None:
         async with running_node(tmp_path) as node:
@@ -64,7 +64,7 @@ def test_each_partition_is_answered_for_itself(tmp_path: Path, version: int) -> 
 
 
 @on_loop
-async def test_what_moves_is_shown_by_all_who_show_partitions(tmp_path: Path) -> None:
+async def test_a_reassignment_is_shown_by_every_api_that_shows_partitions(tmp_path: Path) -> None:
     async with running_node(tmp_path) as node:
         await node.create(new_topic("t", 2))
         await join(node, 2)
@@ -84,7 +84,7 @@ async def test_what_moves_is_shown_by_all_who_show_partitions(tmp_path: Path) ->
 
 
 @on_loop
-async def test_a_move_can_be_called_off(tmp_path: Path) -> None:
+async def test_a_reassignment_can_be_cancelled(tmp_path: Path) -> None:
     async with running_node(tmp_path) as node:
         await node.create(new_topic("t"))
         await join(node, 2)
@@ -110,7 +110,7 @@ def test_the_replication_factor_changes_only_if_the_request_allows_it(tmp_path: 
 
 
 @pytest.mark.parametrize("allowed", ["true", "false"])
-def test_the_topics_configuration_says_whether_an_unclean_election_may_end_it(
+def test_the_topics_config_decides_whether_an_unclean_election_may_complete_it(
     tmp_path: Path, allowed: str
 ) -> None:
     @on_loop
@@ -127,7 +127,7 @@ def test_the_topics_configuration_says_whether_an_unclean_election_may_end_it(
 
 
 async def only_in_sync(node: RunningNode, topic: str, broker_id: int) -> None:
-    """Leave a moving partition to one of its new replicas, while others are still to come."""
+    """Leave one new replica in the ISR of a moving partition, while others are still catching up."""
     from dataclasses import replace
 
     from barnabas.metadata.decision import Decision
@@ -143,14 +143,14 @@ async def only_in_sync(node: RunningNode, topic: str, broker_id: int) -> None:
 
 
 @on_loop
-async def test_no_topics_are_nothing_to_do(tmp_path: Path) -> None:
+async def test_an_empty_topic_list_changes_nothing(tmp_path: Path) -> None:
     async with running_node(tmp_path) as node:
         response = await node.ask(AlterPartitionReassignmentsRequest(topics=[], timeout_ms=0))
         assert (response.error_code, response.responses) == (ErrorCode.NONE, [])
 
 
 @on_loop
-async def test_of_the_partitions_named_those_that_move_are_listed(tmp_path: Path) -> None:
+async def test_only_moving_partitions_are_listed(tmp_path: Path) -> None:
     async with running_node(tmp_path) as node:
         await node.create(new_topic("t", 2), new_topic("still"))
         await join(node, 2)
@@ -168,7 +168,7 @@ async def test_of_the_partitions_named_those_that_move_are_listed(tmp_path: Path
 
 
 @on_loop
-async def test_a_reassignment_that_takes_too_long_may_still_begin(tmp_path: Path) -> None:
+async def test_a_reassignment_may_start_after_its_timeout(tmp_path: Path) -> None:
     async with running_node(tmp_path) as node:
         await node.create(new_topic("t"))
         await join(node, 2)
@@ -177,6 +177,6 @@ async def test_a_reassignment_that_takes_too_long_may_still_begin(tmp_path: Path
         assert response.error_code == ErrorCode.REQUEST_TIMED_OUT
         assert codes_of(response) == ["REQUEST_TIMED_OUT"]
         assert (await node.ask(ListPartitionReassignmentsRequest())).topics == []
-        node.store.let_go()
+        node.store.release()
         await node.node.metadata.wait_for_revision(node.store.revision + 1)
         assert len((await node.ask(ListPartitionReassignmentsRequest())).topics) == 1

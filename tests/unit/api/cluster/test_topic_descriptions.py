@@ -3,20 +3,20 @@ import pytest
 from barnabas.api.cluster import topic_descriptions
 from barnabas.api.cluster.topic_descriptions import TopicDescriptions
 from barnabas.metadata.topics import PartitionRegistration
-from support.images import by_hand, cluster, new_topic, with_state
+from support.images import cluster, manually_assigned, new_topic, with_state
 
 
-def test_a_topic_is_described_once_while_the_cluster_stays_as_it_is() -> None:
-    descriptions, image = TopicDescriptions(), cluster(2, by_hand("t", [1, 2], [2, 1]))
+def test_a_topic_is_described_once_per_image() -> None:
+    descriptions, image = TopicDescriptions(), cluster(2, manually_assigned("t", [1, 2], [2, 1]))
     topic = image.topics["t"]
     first, second = (descriptions.describe(image, topic) for _ in range(2))
     assert first.partitions is second.partitions
-    assert first is not second  # each answer says for itself what its asker may do
+    assert first is not second  # each response has its own authorized operations
     assert [(each.leader_id, each.replica_nodes) for each in first.partitions] == [(1, [1, 2]), (2, [2, 1])]
 
 
-def test_a_changed_cluster_is_described_anew() -> None:
-    descriptions, image = TopicDescriptions(), cluster(2, by_hand("t", [1, 2]))
+def test_a_changed_image_is_described_again() -> None:
+    descriptions, image = TopicDescriptions(), cluster(2, manually_assigned("t", [1, 2]))
     topic = image.topics["t"]
     assert descriptions.describe(image, topic).partitions[0].isr_nodes == [1, 2]
     changed = with_state(image, topic, 0, PartitionRegistration(2, 1, (2,), 1, (1, 2)))
@@ -24,7 +24,7 @@ def test_a_changed_cluster_is_described_anew() -> None:
     assert descriptions.describe(changed, topic).partitions[0].leader_id == 2
 
 
-def test_so_many_topics_are_remembered(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_number_of_cached_topics_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(topic_descriptions, "DESCRIBED_COUNT_MAX", 2)
     descriptions, image = TopicDescriptions(), cluster(1, *map(new_topic, "abc"))
     before = [descriptions.describe(image, image.topics[name]).partitions for name in "abc"]

@@ -9,7 +9,7 @@ from support.nodes import running_node
 
 
 @on_loop
-async def test_a_broker_is_forgotten_once_it_is_gone(tmp_path: Path) -> None:
+async def test_a_dead_broker_is_unregistered(tmp_path: Path) -> None:
     async with running_node(tmp_path) as node:
         await node.node.metadata.write(lambda image: decide_register(image.brokers, broker(2, fenced=True)))
         response = await node.ask(UnregisterBrokerRequest(2))
@@ -21,7 +21,7 @@ async def test_a_broker_is_forgotten_once_it_is_gone(tmp_path: Path) -> None:
 
 
 @on_loop
-async def test_the_broker_that_answers_is_not_forgotten(tmp_path: Path) -> None:
+async def test_a_broker_does_not_unregister_itself(tmp_path: Path) -> None:
     async with running_node(tmp_path) as node:
         response = await node.ask(UnregisterBrokerRequest(1))
         assert ErrorCode(response.error_code) is ErrorCode.INVALID_REQUEST

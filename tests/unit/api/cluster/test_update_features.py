@@ -1,4 +1,4 @@
-"""What UpdateFeatures answers; what it decides is tested with the decision."""
+"""Responses of UpdateFeatures; the decision has its own tests."""
 
 from pathlib import Path
 
@@ -11,7 +11,7 @@ from support.nodes import RunningNode, running_node
 
 
 def with_transactions(node: RunningNode) -> None:
-    """Let the node support a feature whose level can be changed."""
+    """Make the node support a feature with a variable level."""
     node.node.apis = {**node.node.apis, **dict.fromkeys((24, 25, 26, 28), node.node.apis[3])}
 
 
@@ -20,7 +20,7 @@ def level(node: RunningNode) -> int | None:
 
 
 @pytest.mark.parametrize("version", range(3))
-def test_a_level_is_changed_and_each_feature_is_told_where_the_version_tells_it(
+def test_a_level_is_changed_and_results_are_returned_per_feature_where_the_version_has_them(
     tmp_path: Path, version: int
 ) -> None:
     @on_loop
@@ -38,7 +38,7 @@ def test_a_level_is_changed_and_each_feature_is_told_where_the_version_tells_it(
 
 
 @pytest.mark.parametrize("version", range(3))
-def test_one_bad_feature_stops_them_all(tmp_path: Path, version: int) -> None:
+def test_one_invalid_feature_rejects_all(tmp_path: Path, version: int) -> None:
     @on_loop
     async def scenario() -> None:
         async with running_node(tmp_path) as node:

@@ -28,7 +28,7 @@ async def replace(
 
 @on_loop
 @pytest.mark.parametrize("version", [0, 1, 2])
-async def test_the_configs_are_replaced_as_a_whole(tmp_path: Path, version: int) -> None:
+async def test_all_configs_are_replaced(tmp_path: Path, version: int) -> None:
     async with running_node(tmp_path) as node:
         await node.create(new_topic("t", configs={"segment.ms": "7", "retention.ms": "8"}))
         assert await replace(node, TOPIC, "t", ("retention.ms", "9"), version=version) is ErrorCode.NONE
@@ -38,7 +38,7 @@ async def test_the_configs_are_replaced_as_a_whole(tmp_path: Path, version: int)
 
 
 @on_loop
-async def test_what_may_not_be_is_refused_and_changes_nothing(tmp_path: Path) -> None:
+async def test_invalid_configs_are_rejected_and_nothing_changes(tmp_path: Path) -> None:
     async with running_node(tmp_path) as node:
         await node.create(new_topic("t", configs={"segment.ms": "7"}))
         before = node.node.image

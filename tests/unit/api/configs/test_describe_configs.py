@@ -30,7 +30,7 @@ async def ask(
 
 
 @on_loop
-async def test_a_topic_shows_what_it_overrides_and_what_the_broker_says(tmp_path: Path) -> None:
+async def test_a_topic_has_its_overrides_and_the_brokers_values(tmp_path: Path) -> None:
     async with running_node(tmp_path, log_retention_ms="1000") as node:
         await node.create(new_topic("t", configs={"segment.ms": "7"}))
         [result] = await ask(node, (TOPIC, "t"), include_synonyms=True, include_documentation=True)
@@ -44,7 +44,7 @@ async def test_a_topic_shows_what_it_overrides_and_what_the_broker_says(tmp_path
 
 
 @on_loop
-async def test_topics_with_values_of_their_own_are_told_like_any_other(tmp_path: Path) -> None:
+async def test_topics_with_overrides_are_described(tmp_path: Path) -> None:
     first, last = min(TOPIC_KEYS), max(name for name, key in TOPIC_KEYS.items() if key.listed)
     own = {first: "delete", "flush.ms": "7", "internal.segment.bytes": "4096", last: "true"}
     async with running_node(tmp_path) as node:
@@ -63,7 +63,7 @@ async def test_topics_with_values_of_their_own_are_told_like_any_other(tmp_path:
 
 
 @on_loop
-async def test_what_was_not_asked_for_is_not_shown(tmp_path: Path) -> None:
+async def test_only_requested_keys_are_returned(tmp_path: Path) -> None:
     async with running_node(tmp_path) as node:
         await node.create(new_topic("t"))
         [result] = await ask(node, (TOPIC, "t"), keys=["retention.ms", "no.such.key"])
@@ -72,7 +72,7 @@ async def test_what_was_not_asked_for_is_not_shown(tmp_path: Path) -> None:
 
 
 @on_loop
-async def test_each_resource_is_answered_for_itself(tmp_path: Path) -> None:
+async def test_each_resource_has_its_own_result(tmp_path: Path) -> None:
     async with running_node(tmp_path) as node:
         await node.create(new_topic("t"))
         asked = [
@@ -97,7 +97,7 @@ async def test_each_resource_is_answered_for_itself(tmp_path: Path) -> None:
 
 
 @on_loop
-async def test_a_broker_shows_its_own_values_and_keeps_its_secrets(tmp_path: Path) -> None:
+async def test_a_broker_has_its_own_values_without_secrets(tmp_path: Path) -> None:
     async with running_node(tmp_path, ssl_key_password="secret", num_partitions="5") as node:
         [result] = await ask(node, (BROKER, "1"))
         shown = {config.name: config for config in result.configs}
@@ -107,7 +107,7 @@ async def test_a_broker_shows_its_own_values_and_keeps_its_secrets(tmp_path: Pat
 
 
 @on_loop
-async def test_every_kind_of_resource_is_described(tmp_path: Path) -> None:
+async def test_every_resource_type_is_described(tmp_path: Path) -> None:
     async with running_node(tmp_path, log_retention_ms="1000") as node:
         changes = (
             BROKER_CONFIGS.put("1", {"log.retention.ms": "3"}),
@@ -123,7 +123,7 @@ async def test_every_kind_of_resource_is_described(tmp_path: Path) -> None:
             {config.name: config for config in result.configs} for result in results
         )
         sources = [synonym.source for synonym in own["log.retention.ms"].synonyms]
-        assert sources == [2, 3, 4, 5]  # then log.retention.hours by default
+        assert sources == [2, 3, 4, 5]  # log.retention.hours is the default
         assert (topic["retention.ms"].value, topic["retention.ms"].config_source) == ("3", 2)
         assert (every["log.retention.ms"].value, every["log.retention.ms"].config_source) == ("2", 3)
         assert (every["my.secret"].value, every["my.secret"].is_sensitive) == (None, True)
@@ -134,7 +134,7 @@ async def test_every_kind_of_resource_is_described(tmp_path: Path) -> None:
 
 
 @on_loop
-async def test_groups_and_subscriptions_need_names_and_loggers_this_broker(tmp_path: Path) -> None:
+async def test_groups_and_subscriptions_need_names_and_loggers_this_brokers_id(tmp_path: Path) -> None:
     async with running_node(tmp_path) as node:
         results = await ask(node, (32, ""), (16, ""), (8, ""), (8, "2"))
         assert {result.error_code for result in results} == {ErrorCode.INVALID_REQUEST}

@@ -29,7 +29,7 @@ Wanted = tuple[int, str, str, int, str | None]
 async def alter(
     node: RunningNode, *wanted: Wanted, validate_only: bool = False, version: int | None = None
 ) -> list[AlterConfigsResourceResponse]:
-    """One resource with one edit for each of (type, name, key, operation, value)."""
+    """Send one resource with one edit for each of (type, name, key, operation, value)."""
     resources = [
         AlterConfigsResource(kind, name, [AlterableConfig(key, operation, value)])
         for kind, name, key, operation, value in wanted
@@ -47,7 +47,7 @@ async def code(node: RunningNode, *wanted: Wanted) -> ErrorCode:
 
 @on_loop
 @pytest.mark.parametrize("version", [0, 1])
-async def test_configs_of_every_kind_are_set(tmp_path: Path, version: int) -> None:
+async def test_configs_of_every_type_are_set(tmp_path: Path, version: int) -> None:
     async with running_node(tmp_path) as node:
         await node.create(new_topic("t"))
         responses = await alter(
@@ -71,7 +71,7 @@ async def test_configs_of_every_kind_are_set(tmp_path: Path, version: int) -> No
 
 
 @on_loop
-async def test_each_resource_is_answered_for_itself_in_one_transaction(tmp_path: Path) -> None:
+async def test_each_resource_has_its_own_result_in_one_transaction(tmp_path: Path) -> None:
     async with running_node(tmp_path) as node:
         await node.create(new_topic("t"))
         before = node.node.image.revision
@@ -101,7 +101,7 @@ async def test_each_resource_is_answered_for_itself_in_one_transaction(tmp_path:
 
 
 @on_loop
-async def test_a_resource_that_is_named_twice_is_refused_and_its_neighbour_is_not(tmp_path: Path) -> None:
+async def test_a_duplicate_resource_is_rejected_and_others_are_changed(tmp_path: Path) -> None:
     async with running_node(tmp_path) as node:
         twice = (GROUP, "g", "consumer.session.timeout.ms", SET, "46000")
         responses = await alter(node, twice, (CLIENT_METRICS, "m", "interval.ms", SET, "100"), twice)
@@ -114,7 +114,7 @@ async def test_a_resource_that_is_named_twice_is_refused_and_its_neighbour_is_no
 
 
 @on_loop
-async def test_a_broker_is_one_however_its_id_is_written(tmp_path: Path) -> None:
+async def test_a_broker_id_with_leading_zeros_is_the_same_broker(tmp_path: Path) -> None:
     async with running_node(tmp_path) as node:
         responses = await alter(
             node, (BROKER, "1", "log.retention.ms", SET, "5"), (BROKER, "01", "log.retention.ms", SET, "6")
@@ -124,7 +124,7 @@ async def test_a_broker_is_one_however_its_id_is_written(tmp_path: Path) -> None
 
 
 @on_loop
-async def test_what_may_not_be_is_refused(tmp_path: Path) -> None:
+async def test_invalid_changes_are_rejected(tmp_path: Path) -> None:
     async with running_node(tmp_path) as node:
         await node.create(new_topic("t"))
         for wanted, expected in [
@@ -151,7 +151,7 @@ async def test_what_may_not_be_is_refused(tmp_path: Path) -> None:
 
 
 @on_loop
-async def test_edits_at_the_same_time_are_all_kept(tmp_path: Path) -> None:
+async def test_concurrent_edits_are_all_stored(tmp_path: Path) -> None:
     async with running_node(tmp_path) as node:
         await node.create(new_topic("t"))
         keys = ("retention.ms", "segment.ms", "flush.ms", "delete.retention.ms")
@@ -160,7 +160,7 @@ async def test_edits_at_the_same_time_are_all_kept(tmp_path: Path) -> None:
 
 
 @on_loop
-async def test_a_topic_that_goes_meanwhile_leaves_no_configs(tmp_path: Path) -> None:
+async def test_a_topic_deleted_meanwhile_leaves_no_configs(tmp_path: Path) -> None:
     async with running_node(tmp_path) as node:
         await node.create(new_topic("t"))
         gone = TopicToDelete("t", ZERO_UUID)
@@ -173,7 +173,7 @@ async def test_a_topic_that_goes_meanwhile_leaves_no_configs(tmp_path: Path) -> 
 
 
 @on_loop
-async def test_validation_changes_nothing(tmp_path: Path) -> None:
+async def test_validate_only_changes_nothing(tmp_path: Path) -> None:
     async with running_node(tmp_path) as node:
         before = node.node.image
         [good, bad] = await alter(
@@ -187,7 +187,7 @@ async def test_validation_changes_nothing(tmp_path: Path) -> None:
 
 
 @on_loop
-async def test_a_brokers_values_must_fit_each_other_and_those_of_all_brokers(tmp_path: Path) -> None:
+async def test_a_brokers_values_must_be_consistent_with_each_other_and_the_defaults(tmp_path: Path) -> None:
     async with running_node(tmp_path) as node:
         assert await code(node, (BROKER, "", "num.io.threads", SET, "16")) is ErrorCode.NONE
         assert await code(node, (BROKER, "1", "num.io.threads", SET, "32")) is ErrorCode.NONE
@@ -196,7 +196,7 @@ async def test_a_brokers_values_must_fit_each_other_and_those_of_all_brokers(tmp
 
 
 class NoShortRetention(AlterConfigPolicy):
-    """Sees what the request sets, and what it takes away by name."""
+    """Records the set and deleted keys of requests."""
 
     def validate(self, request_metadata: AlterConfigPolicy.RequestMetadata) -> None:
         if "retention.ms" in request_metadata.configs:
@@ -205,7 +205,7 @@ class NoShortRetention(AlterConfigPolicy):
 
 
 @on_loop
-async def test_a_policy_refuses_one_resource_and_not_its_neighbour(tmp_path: Path) -> None:
+async def test_a_policy_violation_fails_one_resource_and_not_others(tmp_path: Path) -> None:
     async with running_node(tmp_path) as node:
         node.node.policies = Policies(PolicySettings(alter_config_class=f"{__name__}:NoShortRetention"))
         await node.node.policies.load()
@@ -220,7 +220,7 @@ async def test_a_policy_refuses_one_resource_and_not_its_neighbour(tmp_path: Pat
 
 
 class Thinking(Policies):
-    """Lets everything pass; while it thinks for the first time, the topic's configs change."""
+    """Allows everything; its first call changes the topic's configs."""
 
     def __init__(self, node: RunningNode) -> None:
         super().__init__()
@@ -241,7 +241,7 @@ class Thinking(Policies):
 
 
 @on_loop
-async def test_policies_are_asked_again_when_the_same_edit_comes_to_something_else(tmp_path: Path) -> None:
+async def test_policies_run_again_when_the_resulting_configs_have_changed(tmp_path: Path) -> None:
     async with running_node(tmp_path) as node:
         await node.create(new_topic("t"))
         node.node.policies = policies = Thinking(node)

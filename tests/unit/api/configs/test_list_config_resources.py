@@ -27,7 +27,7 @@ async def configure(node: RunningNode) -> None:
 
 
 @on_loop
-async def test_resources_of_the_wanted_types_are_listed_or_of_all(tmp_path: Path) -> None:
+async def test_resources_are_listed_by_type_or_all(tmp_path: Path) -> None:
     async with running_node(tmp_path) as node:
         await configure(node)
         every = [(TOPIC, "t"), (BROKER, "1"), (BROKER_LOGGER, "1"), (CLIENT_METRICS, "m"), (GROUP, "g")]
@@ -36,7 +36,7 @@ async def test_resources_of_the_wanted_types_are_listed_or_of_all(tmp_path: Path
 
 
 @on_loop
-async def test_version_0_knows_client_metrics_only(tmp_path: Path) -> None:
+async def test_version_0_lists_client_metrics_only(tmp_path: Path) -> None:
     async with running_node(tmp_path) as node:
         await configure(node)
         assert await listed(node, version=0) == [(CLIENT_METRICS, "m")]

@@ -26,7 +26,7 @@ def test_a_level_is_set_and_deleted() -> None:
     assert levels()[LOGGER] == levels()["root"]
 
 
-def test_the_root_level_holds_for_all_that_have_none_of_their_own() -> None:
+def test_the_root_level_applies_to_loggers_without_their_own() -> None:
     alter_levels([AlterConfigOp("root", SET, "FATAL")], validate_only=False)
     assert levels()[LOGGER] == "FATAL"
 
@@ -43,7 +43,7 @@ def test_the_root_level_holds_for_all_that_have_none_of_their_own() -> None:
         (AlterConfigOp("root", DELETE), ErrorCode.INVALID_REQUEST),
     ],
 )
-def test_a_bad_edit_is_refused_and_its_neighbours_are_not_done(edit: AlterConfigOp, code: ErrorCode) -> None:
+def test_an_invalid_edit_is_rejected_with_the_edits_beside_it(edit: AlterConfigOp, code: ErrorCode) -> None:
     other = get_logger("barnabas.test.other").name
     before = levels()
     with pytest.raises(KafkaError) as caught:
@@ -52,6 +52,6 @@ def test_a_bad_edit_is_refused_and_its_neighbours_are_not_done(edit: AlterConfig
     assert levels() == before
 
 
-def test_validation_changes_nothing() -> None:
+def test_validate_only_changes_nothing() -> None:
     alter_levels([AlterConfigOp(LOGGER, SET, "TRACE")], validate_only=True)
     assert levels()[LOGGER] != "TRACE"

@@ -1,4 +1,4 @@
-"""Who may see and alter the configs of what."""
+"""Permissions to describe and alter the configs of each resource type."""
 
 from pathlib import Path
 
@@ -28,10 +28,10 @@ TOPIC_FAILED = ErrorCode.TOPIC_AUTHORIZATION_FAILED
 GROUP_FAILED = ErrorCode.GROUP_AUTHORIZATION_FAILED
 CLUSTER_FAILED = ErrorCode.CLUSTER_AUTHORIZATION_FAILED
 
-#: (type, name) -> what who may not is told
+#: (type, name) -> the error without permission
 RESOURCES = {
     (2, "t"): TOPIC_FAILED,
-    (2, "gone"): TOPIC_FAILED,  # whether it is there is not told
+    (2, "gone"): TOPIC_FAILED,  # its existence is not revealed
     (4, "1"): CLUSTER_FAILED,
     (4, ""): CLUSTER_FAILED,
     (8, "1"): CLUSTER_FAILED,
@@ -41,7 +41,7 @@ RESOURCES = {
 
 
 async def codes(node: RunningNode, request: Message) -> list[ErrorCode]:
-    """The error codes of an answer's parts, as ALICE gets them."""
+    """Return the error codes in ALICE's response."""
     node.connection.principal = ALICE
     answer = await node.ask(request)
     parts = answer.results if isinstance(request, DescribeConfigsRequest) else answer.responses
@@ -54,7 +54,7 @@ async def permit(node: RunningNode, *bindings: AclBinding) -> None:
 
 
 @on_loop
-async def test_who_may_nothing_sees_and_alters_nothing(tmp_path: Path) -> None:
+async def test_without_permissions_nothing_is_described_or_altered(tmp_path: Path) -> None:
     async with running_node(tmp_path, **AUTHORIZED) as node:
         await node.create(new_topic("t"))
         expected = list(RESOURCES.values())
@@ -70,7 +70,9 @@ async def test_who_may_nothing_sees_and_alters_nothing(tmp_path: Path) -> None:
 
 @on_loop
 @pytest.mark.parametrize(("operation", "may_alter"), [(DESCRIBE, False), (ALTER, True)])
-async def test_altering_implies_seeing(tmp_path: Path, operation: AclOperation, may_alter: bool) -> None:
+async def test_alter_configs_implies_describe_configs(
+    tmp_path: Path, operation: AclOperation, may_alter: bool
+) -> None:
     async with running_node(tmp_path, **AUTHORIZED) as node:
         await node.create(new_topic("t"))
         bindings = [

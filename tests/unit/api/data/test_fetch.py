@@ -25,7 +25,7 @@ from support.nodes import RunningNode, frame_of, response_of, running_node
     ],
 )
 @on_loop
-async def test_a_disk_that_has_failed_is_told_to_clients_that_know_the_error(
+async def test_a_failed_disk_is_reported_to_versions_that_have_the_error(
     tmp_path: Path, version: int, code: ErrorCode
 ) -> None:
     async with running_node(tmp_path) as node:
@@ -53,7 +53,7 @@ def abort(node: RunningNode, producer_id: int) -> int:
 
 @pytest.mark.parametrize("version", [4, 11, 12, 18])
 @on_loop
-async def test_a_thread_writes_a_long_list_of_aborted_transactions(
+async def test_a_long_list_of_aborted_transactions_is_encoded_in_a_thread(
     tmp_path: Path, version: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(module, "WRITTEN_ABORTED_MAX", 4)

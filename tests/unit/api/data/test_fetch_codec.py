@@ -1,4 +1,4 @@
-"""Fetches read and written in place are those of the message classes, and of kio."""
+"""Fetches decoded and encoded in place equal those of the message classes and of kio."""
 
 import random
 from typing import Any
@@ -38,7 +38,7 @@ seeds = st.integers(0, 2**32)
 
 
 def without_tagged_fields(body: Body) -> bytes:
-    """The request as consumers send it."""
+    """Remove tagged fields, which consumers do not send."""
     request = body.message
     assert isinstance(request, FetchRequest)
     request.cluster_id = None
@@ -50,7 +50,7 @@ def without_tagged_fields(body: Body) -> bytes:
 
 
 def data_by_kio(version: int, encoded: bytes) -> FetchData:
-    """What the bytes say according to kio."""
+    """Decode the bytes with kio."""
     request: Any = read_by_kio(FetchRequest, version, encoded)
     by_id = version >= FIRST_VERSION_WITH_TOPIC_IDS
     named, forgotten = [], []
@@ -85,7 +85,7 @@ def data_by_kio(version: int, encoded: bytes) -> FetchData:
 
 
 @given(bodies(FetchRequest, VERSIONS))
-def test_requests_of_consumers_are_read_as_kio_reads_them(body: Body) -> None:
+def test_requests_of_consumers_decode_as_with_kio(body: Body) -> None:
     encoded = without_tagged_fields(body)
     assert read_request(encoded, body.version) == data_by_kio(body.version, encoded)
 
@@ -100,7 +100,7 @@ def test_requests_with_tagged_fields_are_left_to_the_message_class(body: Body) -
 
 
 @given(damaged_bodies(FetchRequest, VERSIONS))
-def test_damaged_requests_are_read_as_the_message_class_reads_them(damaged: tuple[int, bytes]) -> None:
+def test_damaged_requests_decode_as_with_the_message_class(damaged: tuple[int, bytes]) -> None:
     version, body = damaged
     try_in_place = read_or_none(lambda: (read_request(body, version),))
     if try_in_place == (None,):
@@ -110,7 +110,7 @@ def test_damaged_requests_are_read_as_the_message_class_reads_them(damaged: tupl
 
 
 def random_partition(version: int, rng: random.Random) -> PartitionData:
-    """What a partition may answer, without the fields that we never set."""
+    """Return a random response partition without the fields that Barnabas never sets."""
     made = random_struct(PartitionData, version, rng)
     known = PartitionData(
         partition_index=made.partition_index,
@@ -127,7 +127,7 @@ def random_partition(version: int, rng: random.Random) -> PartitionData:
 
 
 def fetched(data: PartitionData) -> FetchedPartition:
-    """The same as the broker reads it."""
+    """Convert to the broker's representation."""
     aborted = data.aborted_transactions
     diverging = data.diverging_epoch
     return FetchedPartition(
@@ -147,7 +147,7 @@ def _aborted(each: AbortedTransactionMessage) -> AbortedTransaction:
 
 
 @given(st.integers(*VERSIONS), seeds)
-def test_responses_are_written_as_kio_writes_them(version: int, seed: int) -> None:
+def test_responses_encode_as_with_kio(version: int, seed: int) -> None:
     rng = random.Random(seed)
     response = FetchResponse()
     if version >= 7:

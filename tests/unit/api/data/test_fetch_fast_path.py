@@ -1,4 +1,4 @@
-"""Fetch without message objects does the same as with them: same answers, same sessions."""
+"""Fetches on the fast path give the same responses and sessions as without it."""
 
 import asyncio
 import random
@@ -30,7 +30,7 @@ TOPICS = ("t", "u", "long" * 40)
 
 
 async def prepare(node: RunningNode) -> None:
-    """Topics of two partitions, of which one has a large batch and an aborted transaction, and one a later start."""
+    """Create topics of two partitions; one has a large batch and an aborted transaction, one a later log start."""
     await node.create(*(new_topic(name, 2) for name in TOPICS))
     for name in TOPICS:
         partition = node.partition(name)
@@ -55,7 +55,7 @@ def pair(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pair]:
 
 
 class Client:
-    """Makes up requests, and remembers the session that the last answer told of."""
+    """Builds random requests, and remembers the last response's session."""
 
     def __init__(self, pair: Pair, seed: int) -> None:
         self.rng = random.Random(seed)
@@ -111,7 +111,7 @@ class Client:
         return (ZERO_UUID if name == "" else b"?" * 16) if known is None else known.topic_id
 
     def follow(self, outcome: Any) -> int:
-        """Remember the session; the number of topics in the answer."""
+        """Remember the session; return the number of topics in the response."""
         if outcome[0] == "refused":
             return 0
         response = response_of(FetchResponse, self.version, outcome[0])
@@ -123,7 +123,7 @@ class Client:
 
 
 @pytest.mark.parametrize("seed", range(6))
-def test_any_request_has_the_same_outcome_decoded_or_not(pair: Pair, seed: int) -> None:
+def test_any_request_has_the_same_result_on_both_paths(pair: Pair, seed: int) -> None:
     client = Client(pair, seed)
     answered_count, topics_count = pair.answered_in_turn_count, 0
     for _ in range(250):
@@ -145,7 +145,7 @@ def fetching(node: RunningNode, *indexes: int, offset: int = 0, **fields: Any) -
 
 
 @pytest.mark.parametrize("version", range(4, 19))
-def test_records_that_are_there_are_answered_in_the_turn_of_the_request(pair: Pair, version: int) -> None:
+def test_available_records_are_returned_within_the_requests_turn(pair: Pair, version: int) -> None:
     answered_count = pair.answered_in_turn_count
     fast, decoded = pair.outcomes(frame_of(fetching(pair.fast, 0, 1, offset=1), version))
     assert fast == decoded
@@ -156,7 +156,7 @@ def test_records_that_are_there_are_answered_in_the_turn_of_the_request(pair: Pa
 
 
 @on_loop
-async def test_a_fetch_that_waits_is_answered_when_records_come(tmp_path: Path) -> None:
+async def test_a_waiting_fetch_is_completed_by_an_append(tmp_path: Path) -> None:
     async with running_node(tmp_path) as node:
         await node.create(new_topic("t"))
         _, answer = node.begin(frame_of(fetching(node, 0), 17))
@@ -170,7 +170,7 @@ async def test_a_fetch_that_waits_is_answered_when_records_come(tmp_path: Path) 
 
 
 @on_loop
-async def test_who_may_not_read_a_topic_is_told_so_at_once(tmp_path: Path) -> None:
+async def test_unauthorized_topics_fail_immediately(tmp_path: Path) -> None:
     async with running_node(tmp_path, **AUTHORIZED) as node:
         await node.create(new_topic("t"))
         node.connection.principal = ALICE

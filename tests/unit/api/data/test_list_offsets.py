@@ -25,7 +25,7 @@ from support.nodes import RunningNode, running_node
 
 
 def asking(*timestamps: int, topic: str = "t", epoch: int = -1) -> ListOffsetsRequest:
-    """One partition for each timestamp."""
+    """Request one partition for each timestamp."""
     partitions = [
         ListOffsetsPartition(partition_index=index, timestamp=timestamp, current_leader_epoch=epoch)
         for index, timestamp in enumerate(timestamps)
@@ -41,7 +41,7 @@ async def ask(
 
 
 async def prepare(node: RunningNode) -> None:
-    """t-0 with records at NOW_MS + 10, 30, 20, of which the first is deleted."""
+    """Write t-0 with records at NOW_MS + 10, 30, 20, of which the first is deleted."""
     await node.create(new_topic("t"))
     for delta_ms in (10, 30, 20):
         node.partition("t").append_as_leader(batch(b"v", timestamp_ms=NOW_MS + delta_ms), 1)
@@ -62,7 +62,7 @@ async def prepare(node: RunningNode) -> None:
         (NOW_MS + 31, (-1, -1)),
     ],
 )
-def test_offsets_are_found_by_marker_and_by_time(
+def test_offsets_are_found_by_special_timestamp_and_by_time(
     tmp_path: Path, timestamp: int, expected: tuple[int, int]
 ) -> None:
     @on_loop
@@ -76,7 +76,7 @@ def test_offsets_are_found_by_marker_and_by_time(
 
 
 @pytest.mark.parametrize("marker", MARKERS)
-def test_a_marker_is_unknown_to_versions_before_its_own(tmp_path: Path, marker: int) -> None:
+def test_a_special_timestamp_is_unknown_to_older_versions(tmp_path: Path, marker: int) -> None:
     @on_loop
     async def scenario() -> None:
         async with running_node(tmp_path) as node:
@@ -97,9 +97,7 @@ def test_a_marker_is_unknown_to_versions_before_its_own(tmp_path: Path, marker: 
         (asking(-99), ErrorCode.UNSUPPORTED_VERSION),
     ],
 )
-def test_what_cannot_be_looked_up_is_refused(
-    tmp_path: Path, request_: ListOffsetsRequest, code: ErrorCode
-) -> None:
+def test_invalid_partitions_are_errors(tmp_path: Path, request_: ListOffsetsRequest, code: ErrorCode) -> None:
     @on_loop
     async def scenario() -> None:
         async with running_node(tmp_path) as node:
@@ -111,7 +109,7 @@ def test_what_cannot_be_looked_up_is_refused(
 
 
 @on_loop
-async def test_a_partition_asked_for_twice_is_refused_and_its_neighbours_are_not(tmp_path: Path) -> None:
+async def test_a_duplicate_partition_is_an_error_and_others_are_not(tmp_path: Path) -> None:
     async with running_node(tmp_path) as node:
         await node.create(new_topic("t", 2))
         request = asking(LATEST, LATEST)

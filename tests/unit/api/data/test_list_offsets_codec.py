@@ -1,4 +1,4 @@
-"""ListOffsets read and written in place are those of the message classes, and of kio."""
+"""ListOffsets decoded and encoded in place equals that of the message classes and of kio."""
 
 from typing import Any
 
@@ -15,7 +15,7 @@ VERSIONS = APIS[ListOffsetsRequest.API_KEY].versions
 
 
 def data_by_kio(version: int, encoded: bytes) -> ListOffsetsData:
-    """What the bytes say according to kio."""
+    """Decode the bytes with kio."""
     request: Any = read_by_kio(ListOffsetsRequest, version, encoded)
     topics = [
         (
@@ -31,12 +31,12 @@ def data_by_kio(version: int, encoded: bytes) -> ListOffsetsData:
 
 
 @given(bodies(ListOffsetsRequest, VERSIONS))
-def test_requests_are_read_as_kio_reads_them(body: Body) -> None:
+def test_requests_decode_as_with_kio(body: Body) -> None:
     assert read_request(body.encoded, body.version) == data_by_kio(body.version, body.encoded)
 
 
 @given(damaged_bodies(ListOffsetsRequest, VERSIONS))
-def test_damaged_requests_are_read_as_the_message_class_reads_them(damaged: tuple[int, bytes]) -> None:
+def test_damaged_requests_decode_as_with_the_message_class(damaged: tuple[int, bytes]) -> None:
     version, body = damaged
     assert read_or_none(lambda: read_request(body, version)) == read_or_none(
         lambda: data_of(decode(ListOffsetsRequest, version, body))
@@ -44,7 +44,7 @@ def test_damaged_requests_are_read_as_the_message_class_reads_them(damaged: tupl
 
 
 @given(bodies(ListOffsetsResponse, VERSIONS))
-def test_responses_are_written_as_kio_writes_them(body: Body) -> None:
+def test_responses_encode_as_with_kio(body: Body) -> None:
     version, response, encoded = body
     assert isinstance(response, ListOffsetsResponse)
     topics = [

@@ -1,4 +1,4 @@
-"""ListOffsets without message objects does the same as with them."""
+"""ListOffsets on the fast path gives the same responses as without it."""
 
 import random
 from collections.abc import Coroutine, Iterator
@@ -25,7 +25,7 @@ TOPICS = ("t", "u", "long" * 40)
 
 
 async def prepare(node: RunningNode) -> None:
-    """Topics of two partitions with some records each, of which some are deleted."""
+    """Create topics of two partitions with some records each, some of them deleted."""
     await node.create(*(new_topic(name, 2) for name in TOPICS))
     for name in TOPICS:
         for delta_ms in (10, 30, 20):
@@ -62,7 +62,7 @@ def random_frame(rng: random.Random, version: int) -> bytes:
 
 
 @pytest.mark.parametrize("version", range(1, 12))
-def test_any_request_has_the_same_outcome_decoded_or_not(pair: Pair, version: int) -> None:
+def test_any_request_has_the_same_result_on_both_paths(pair: Pair, version: int) -> None:
     rng = random.Random(version)
     answered_count = pair.answered_in_turn_count
     for _ in range(100):
@@ -78,7 +78,7 @@ def asking(*timestamps: int) -> ListOffsetsRequest:
 
 
 @on_loop
-async def test_the_ends_of_a_log_are_answered_in_the_turn_of_the_request_and_times_later(
+async def test_log_ends_are_returned_within_the_requests_turn_and_timestamps_later(
     tmp_path: Path,
 ) -> None:
     async with running_node(tmp_path) as node:
@@ -94,7 +94,7 @@ async def test_the_ends_of_a_log_are_answered_in_the_turn_of_the_request_and_tim
 
 
 @on_loop
-async def test_who_may_not_describe_a_topic_is_refused(tmp_path: Path) -> None:
+async def test_unauthorized_topics_are_errors(tmp_path: Path) -> None:
     async with running_node(tmp_path, **AUTHORIZED) as node:
         await prepare(node)
         node.connection.principal = ALICE

@@ -1,4 +1,4 @@
-"""DeleteRecords, OffsetForLeaderEpoch and DescribeProducers: one answer for each partition."""
+"""DeleteRecords, OffsetForLeaderEpoch and DescribeProducers: one result for each partition."""
 
 from pathlib import Path
 
@@ -22,7 +22,7 @@ from support.nodes import RunningNode, running_node
 
 
 async def lead(node: RunningNode, epoch: int) -> None:
-    """Let t-0 be led by broker 1 in a new epoch."""
+    """Make broker 1 the leader of t-0 in a new epoch."""
     key = partition_key(node.topic_id("t"), 0)
     change = PARTITION_STATES.put(key, PartitionRegistration(1, epoch, (1,)))
     await node.node.metadata.wait_for_revision(await node.store.commit({}, (change,)))
@@ -62,7 +62,7 @@ async def test_records_are_deleted_up_to_an_offset_or_to_the_end(tmp_path: Path)
 
 
 @on_loop
-async def test_the_end_of_an_epoch_is_where_the_next_one_began(tmp_path: Path) -> None:
+async def test_an_epoch_ends_where_the_next_one_starts(tmp_path: Path) -> None:
     async with running_node(tmp_path) as node:
         await node.create(new_topic("t"))
         node.partition("t").append_as_leader(batch(b"1", b"2"), 1)
@@ -85,7 +85,7 @@ async def test_the_end_of_an_epoch_is_where_the_next_one_began(tmp_path: Path) -
 
 
 @on_loop
-async def test_producers_are_described_as_their_partition_remembers_them(tmp_path: Path) -> None:
+async def test_producers_are_described_from_the_partitions_state(tmp_path: Path) -> None:
     async with running_node(tmp_path) as node:
         await node.create(new_topic("t"))
         produced = batch(b"1", b"2", producer_id=5, producer_epoch=3, base_sequence=0)

@@ -1,4 +1,4 @@
-"""What Produce does when it must wait, and what it tells of errors; the differential test has the rest."""
+"""Produce requests that wait, and their errors; the differential test covers the rest."""
 
 import asyncio
 from pathlib import Path
@@ -17,7 +17,7 @@ from barnabas.wire.messages.produce import (
 )
 from barnabas.wire.records.compression import Compression
 from support.batches import batch
-from support.images import broker, by_hand, new_topic
+from support.images import broker, manually_assigned, new_topic
 from support.loop import in_virtual_time, on_loop, turns
 from support.nodes import RunningNode, frame_of, running_node
 
@@ -25,7 +25,7 @@ ALL, NONE = -1, 0
 
 
 def producing(*topics: str, acks: int = ALL, timeout_ms: int = 1000, **options: object) -> ProduceRequest:
-    """One record for partition 0 of each topic."""
+    """Build a request with one record for partition 0 of each topic."""
     return ProduceRequest(
         acks=acks,
         timeout_ms=timeout_ms,
@@ -45,9 +45,9 @@ async def answers(node: RunningNode, request: ProduceRequest) -> list[PartitionP
 
 
 async def replicate(node: RunningNode, *topics: str) -> None:
-    """Make topics with replicas on brokers 1 and 2, of which 2 has nothing yet."""
+    """Create topics with replicas on brokers 1 and 2, of which 2 has no records yet."""
     await node.node.metadata.write(lambda image: decide_register(image.brokers, broker(2)))
-    await node.create(*(by_hand(topic, [1, 2]) for topic in topics))
+    await node.create(*(manually_assigned(topic, [1, 2]) for topic in topics))
 
 
 async def shrink(node: RunningNode, topic: str, state: PartitionRegistration) -> None:
@@ -58,7 +58,7 @@ async def shrink(node: RunningNode, topic: str, state: PartitionRegistration) ->
 
 
 @in_virtual_time
-async def test_acks_of_all_are_answered_when_the_last_replica_has_the_records(tmp_path: Path) -> None:
+async def test_acks_all_complete_when_the_last_in_sync_replica_has_the_records(tmp_path: Path) -> None:
     async with running_node(tmp_path) as node:
         await replicate(node, "t")
         asking = asyncio.create_task(answers(node, producing("t")))
@@ -79,10 +79,10 @@ async def test_acks_of_one_do_not_wait_for_replicas(tmp_path: Path) -> None:
 
 
 @in_virtual_time
-async def test_replicas_that_take_too_long_are_a_timeout_for_their_partition_alone(tmp_path: Path) -> None:
+async def test_slow_replicas_time_out_for_their_partition_only(tmp_path: Path) -> None:
     async with running_node(tmp_path) as node:
         await replicate(node, "slow")
-        await node.create(by_hand("quick", [1]))
+        await node.create(manually_assigned("quick", [1]))
         slow, quick = await answers(node, producing("slow", "quick", timeout_ms=700))
         assert asyncio.get_running_loop().time() == pytest.approx(0.7)
         assert (slow.error_code, slow.base_offset) == (ErrorCode.REQUEST_TIMED_OUT, -1)
@@ -92,7 +92,7 @@ async def test_replicas_that_take_too_long_are_a_timeout_for_their_partition_alo
 
 
 @in_virtual_time
-async def test_a_leader_that_loses_its_partition_says_so_to_who_waits(tmp_path: Path) -> None:
+async def test_waiting_producers_get_an_error_when_leadership_is_lost(tmp_path: Path) -> None:
     async with running_node(tmp_path) as node:
         await replicate(node, "t")
         asking = asyncio.create_task(answers(node, producing("t")))
@@ -103,7 +103,7 @@ async def test_a_leader_that_loses_its_partition_says_so_to_who_waits(tmp_path: 
 
 
 @on_loop
-async def test_a_topic_that_flushes_each_message_is_answered_from_the_disk(tmp_path: Path) -> None:
+async def test_with_flush_messages_the_response_waits_for_the_disk(tmp_path: Path) -> None:
     async with running_node(tmp_path) as node:
         await node.create(new_topic("t", configs={"flush.messages": "1"}))
         results = await asyncio.gather(*(answers(node, producing("t", acks=1)) for _ in range(20)))
@@ -113,7 +113,7 @@ async def test_a_topic_that_flushes_each_message_is_answered_from_the_disk(tmp_p
 
 
 @on_loop
-async def test_a_disk_that_fails_at_the_flush_is_told(
+async def test_a_disk_failure_during_the_flush_is_reported(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def fail() -> None:
@@ -130,7 +130,7 @@ async def test_a_disk_that_fails_at_the_flush_is_told(
 
 
 @pytest.mark.parametrize(("topic", "closes"), [("t", False), ("gone", True)])
-def test_without_acks_nothing_is_answered_and_an_error_closes(
+def test_without_acks_there_is_no_response_and_an_error_closes_the_connection(
     tmp_path: Path, topic: str, closes: bool
 ) -> None:
     @on_loop
@@ -147,7 +147,7 @@ def test_without_acks_nothing_is_answered_and_an_error_closes(
 
 
 @on_loop
-async def test_one_bad_partition_does_not_fail_its_neighbours(tmp_path: Path) -> None:
+async def test_one_invalid_partition_does_not_fail_others(tmp_path: Path) -> None:
     async with running_node(tmp_path) as node:
         await node.create(new_topic("t"), new_topic("__consumer_offsets"))
         request = producing("gone", "t", "__consumer_offsets", acks=1)
@@ -163,7 +163,7 @@ async def test_one_bad_partition_does_not_fail_its_neighbours(tmp_path: Path) ->
 
 
 @on_loop
-async def test_a_damaged_batch_is_refused_and_nothing_of_it_is_appended(tmp_path: Path) -> None:
+async def test_a_damaged_batch_is_rejected_as_a_whole(tmp_path: Path) -> None:
     async with running_node(tmp_path) as node:
         await node.create(new_topic("t"))
         request = producing("t")
@@ -175,7 +175,7 @@ async def test_a_damaged_batch_is_refused_and_nothing_of_it_is_appended(tmp_path
 
 
 @on_loop
-async def test_records_without_keys_are_named_one_by_one_where_keys_are_needed(tmp_path: Path) -> None:
+async def test_records_without_keys_are_reported_individually_in_compacted_topics(tmp_path: Path) -> None:
     async with running_node(tmp_path) as node:
         await node.create(new_topic("t", configs={"cleanup.policy": "compact"}))
         request = producing("t")
@@ -187,7 +187,7 @@ async def test_records_without_keys_are_named_one_by_one_where_keys_are_needed(t
 
 
 @on_loop
-async def test_the_brokers_time_is_answered_where_it_counts(tmp_path: Path) -> None:
+async def test_log_append_time_is_returned(tmp_path: Path) -> None:
     async with running_node(tmp_path) as node:
         await node.create(
             new_topic("theirs"), new_topic("ours", configs={"message.timestamp.type": "LogAppendTime"})
@@ -197,7 +197,7 @@ async def test_the_brokers_time_is_answered_where_it_counts(tmp_path: Path) -> N
 
 
 @on_loop
-async def test_a_batch_that_takes_long_to_check_does_not_hold_up_the_loop(tmp_path: Path) -> None:
+async def test_a_batch_that_is_slow_to_validate_does_not_block_the_loop(tmp_path: Path) -> None:
     async with running_node(tmp_path) as node:
         await node.create(new_topic("t"), new_topic("u"))
         values = [b"v" * 1000] * 2000
@@ -213,7 +213,7 @@ async def test_a_batch_that_takes_long_to_check_does_not_hold_up_the_loop(tmp_pa
 
 
 @on_loop
-async def test_a_leader_that_has_changed_while_records_were_checked_refuses_them(tmp_path: Path) -> None:
+async def test_records_are_rejected_if_the_leader_changes_during_validation(tmp_path: Path) -> None:
     async with running_node(tmp_path) as node:
         await replicate(node, "t")
         costly = producing("t", acks=1)

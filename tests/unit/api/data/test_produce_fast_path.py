@@ -1,4 +1,4 @@
-"""Produce without message objects does the same as with them: same answer, same log, byte for byte."""
+"""Produce on the fast path gives the same responses and logs, byte for byte, as without it."""
 
 import random
 from collections.abc import Iterator, Mapping
@@ -41,7 +41,7 @@ TOPICS = {
 
 
 async def prepare(node: RunningNode) -> None:
-    """The topics of `TOPICS` with two partitions each; "elsewhere" is led by a broker that is not here."""
+    """Create `TOPICS` with two partitions each; "elsewhere" is led by a broker that does not exist."""
     await node.create(*(new_topic(name, 2, configs=configs) for name, configs in TOPICS.items()))
     key = partition_key(node.topic_id("elsewhere"), 0)
     change = PARTITION_STATES.put(key, PartitionRegistration(2, 1, (2,)))
@@ -75,7 +75,7 @@ def random_batch(rng: random.Random) -> bytes:
 
 
 def random_records(rng: random.Random) -> bytes | None:
-    """Mostly one good batch."""
+    """Return a valid batch in most cases."""
     records = random_batch(rng)
     kind = rng.random()
     if kind < 0.7:
@@ -110,7 +110,7 @@ def random_request(rng: random.Random) -> ProduceRequest:
 
 
 def random_frame(rng: random.Random, ids: Mapping[str, TopicImage]) -> bytes:
-    """A request in its frame, sometimes with a byte too many or too few."""
+    """Encode a request as a frame, sometimes with a missing or additional byte."""
     request = random_request(rng)
     for topic in request.topic_data:
         topic.topic_id = ids[topic.name].topic_id if topic.name in ids else b"?" * 16
@@ -125,7 +125,7 @@ def random_frame(rng: random.Random, ids: Mapping[str, TopicImage]) -> bytes:
 
 
 @pytest.mark.parametrize("seed", range(6))
-def test_any_request_has_the_same_outcome_decoded_or_not(pair: Pair, seed: int) -> None:
+def test_any_request_has_the_same_result_on_both_paths(pair: Pair, seed: int) -> None:
     rng = random.Random(seed)
     answered_count = pair.answered_in_turn_count
     for _ in range(400):
@@ -139,7 +139,7 @@ def test_any_request_has_the_same_outcome_decoded_or_not(pair: Pair, seed: int) 
     assert pair.answered_in_turn_count - answered_count > 200
 
 
-def test_the_logs_that_both_wrote_are_the_same(pair: Pair) -> None:
+def test_both_paths_write_the_same_logs(pair: Pair) -> None:
     fast, decoding = pair.files()
     assert fast == decoding
     assert any(content for name, content in fast.items() if name.startswith("plain-0"))
@@ -153,7 +153,7 @@ def everyday(topic: str = "plain", *indexes: int, acks: int = -1) -> ProduceRequ
 
 @pytest.mark.parametrize("version", range(3, 14))
 @pytest.mark.parametrize("acks", [1, -1])
-def test_a_request_for_several_partitions_is_answered_in_its_turn(
+def test_a_request_for_several_partitions_completes_within_its_turn(
     pair: Pair, version: int, acks: int
 ) -> None:
     request = everyday("plain", 0, 1, acks=acks)
@@ -169,7 +169,7 @@ def test_a_request_for_several_partitions_is_answered_in_its_turn(
 
 
 @on_loop
-async def test_permissions_are_asked_for_each_request(tmp_path: Path) -> None:
+async def test_permissions_are_checked_for_each_request(tmp_path: Path) -> None:
     async with running_node(tmp_path, **AUTHORIZED) as node:
         await node.create(new_topic("plain"))
         node.connection.principal = ALICE
@@ -183,7 +183,7 @@ async def test_permissions_are_asked_for_each_request(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("version", [3, 8, 9, 13])
-def test_a_request_that_ends_early_is_refused_wherever_it_is_cut(pair: Pair, version: int) -> None:
+def test_a_truncated_request_is_rejected_at_any_length(pair: Pair, version: int) -> None:
     request = everyday("plain", 0, 1)
     request.topic_data[0].topic_id = pair.fast.topic_id("plain")
     frame = frame_of(request, version)
@@ -202,13 +202,13 @@ def produced(records: bytes, topic: str = "t") -> bytes:
 
 
 def sequence(base_sequence: int, *values: bytes) -> bytes:
-    """A frame with a batch of producer 5."""
+    """Build a frame with a batch of producer 5."""
     records = batch(*values, producer_id=5, producer_epoch=0, base_sequence=base_sequence)
     return produced(bytes(records))
 
 
 async def produced_offset(node: RunningNode, frame: bytes) -> int:
-    """The base offset, or the error code below zero."""
+    """Return the base offset, or the negated error code."""
     answer = await node.send(frame)
     assert answer is not None
     partition = response_of(ProduceResponse, 12, answer).responses[0].partition_responses[0]
@@ -216,7 +216,7 @@ async def produced_offset(node: RunningNode, frame: bytes) -> int:
 
 
 @on_loop
-async def test_the_sequences_of_a_producer_go_on_from_request_to_request(tmp_path: Path) -> None:
+async def test_a_producers_sequences_continue_across_requests(tmp_path: Path) -> None:
     async with running_node(tmp_path) as node:
         await node.create(new_topic("t"))
         frames = [sequence(0, b"a", b"b"), sequence(2, b"c"), sequence(3, b"d", b"e"), sequence(5, b"f")]
@@ -228,7 +228,7 @@ async def test_the_sequences_of_a_producer_go_on_from_request_to_request(tmp_pat
 
 
 @on_loop
-async def test_a_duplicate_is_answered_with_its_first_offset(tmp_path: Path) -> None:
+async def test_a_duplicate_gets_its_first_offset(tmp_path: Path) -> None:
     async with running_node(tmp_path) as node:
         await node.create(new_topic("t"))
         assert [await produced_offset(node, sequence(0, b"a", b"b")) for _ in range(3)] == [0] * 3
@@ -236,7 +236,7 @@ async def test_a_duplicate_is_answered_with_its_first_offset(tmp_path: Path) -> 
 
 
 @on_loop
-async def test_what_no_longer_fits_into_the_segment_begins_a_new_one(tmp_path: Path) -> None:
+async def test_a_batch_that_does_not_fit_rolls_the_segment(tmp_path: Path) -> None:
     async with running_node(tmp_path) as node:
         await node.create(new_topic("t", configs={"segment.bytes": "1048576"}))
         frame = produced(bytes(batch(b"x" * 400_000)))
@@ -246,7 +246,7 @@ async def test_what_no_longer_fits_into_the_segment_begins_a_new_one(tmp_path: P
 
 
 @on_loop
-async def test_a_topic_made_anew_is_not_taken_for_the_one_that_was(tmp_path: Path) -> None:
+async def test_a_recreated_topic_is_a_different_topic(tmp_path: Path) -> None:
     async with running_node(tmp_path) as node:
         await node.create(new_topic("t"))
         frame = produced(bytes(batch(b"value")))

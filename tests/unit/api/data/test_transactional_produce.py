@@ -1,4 +1,4 @@
-"""What Produce asks of transactions before it takes their records (KIP-890)."""
+"""Transaction verification by Produce (KIP-890)."""
 
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
@@ -20,7 +20,7 @@ P0, P1 = TopicPartition("t", 0), TopicPartition("t", 1)
 
 
 class Coordinator:
-    """Answers as it is told, and remembers what it was asked."""
+    """A fake coordinator with configurable responses, which records its calls."""
 
     def __init__(self) -> None:
         self.errors: dict[TopicPartition, ErrorCode] = {}
@@ -44,7 +44,7 @@ class Coordinator:
 
 @asynccontextmanager
 async def coordinated(directory: Path, **overrides: str) -> AsyncIterator[tuple[RunningNode, Coordinator]]:
-    """A node with topic t of two partitions, whose transactions have a coordinator."""
+    """Run a node with topic t of two partitions and a transaction coordinator."""
     async with running_node(directory, **overrides) as node:
         await node.create(new_topic("t", 2))
         coordinator = Coordinator()
@@ -66,7 +66,7 @@ async def codes(
 
 
 @on_loop
-async def test_the_coordinator_is_asked_once_for_each_transaction_in_a_partition(tmp_path: Path) -> None:
+async def test_each_transaction_is_verified_once_per_partition(tmp_path: Path) -> None:
     async with coordinated(tmp_path) as (node, coordinator):
         both = producing("t", transactional(9, 0, b"a"), transactional(9, 0, b"b"))
         assert await codes(node, both) == [ErrorCode.NONE] * 2
@@ -78,14 +78,14 @@ async def test_the_coordinator_is_asked_once_for_each_transaction_in_a_partition
 
 
 @on_loop
-async def test_from_version_12_on_partitions_are_added_by_writing_to_them(tmp_path: Path) -> None:
+async def test_since_version_12_produce_adds_partitions_to_the_transaction(tmp_path: Path) -> None:
     async with coordinated(tmp_path) as (node, coordinator):
         assert await codes(node, producing("t", transactional(9, 0, b"a")), IMPLICIT) == [ErrorCode.NONE]
         assert coordinator.asked == [("payments", 9, 0, (P0,), True)]
 
 
 @on_loop
-async def test_what_the_coordinator_refuses_is_not_appended_and_fails_alone(tmp_path: Path) -> None:
+async def test_partitions_that_the_coordinator_rejects_fail_individually(tmp_path: Path) -> None:
     async with coordinated(tmp_path) as (node, coordinator):
         coordinator.errors[P0] = ErrorCode.TRANSACTION_ABORTABLE
         both = producing("t", transactional(9, 0, b"a"), transactional(9, 0, b"b"))
@@ -111,7 +111,7 @@ async def test_what_the_coordinator_refuses_is_not_appended_and_fails_alone(tmp_
         (ErrorCode.INVALID_PRODUCER_ID_MAPPING, 11, ErrorCode.INVALID_PRODUCER_ID_MAPPING),
     ],
 )
-def test_producers_are_told_what_they_understand(
+def test_errors_are_mapped_to_those_of_the_request_version(
     tmp_path: Path, said: ErrorCode, version: int, told: ErrorCode
 ) -> None:
     @on_loop
@@ -124,7 +124,7 @@ def test_producers_are_told_what_they_understand(
 
 
 @on_loop
-async def test_the_records_outlive_the_network_buffer_while_the_coordinator_is_asked(tmp_path: Path) -> None:
+async def test_records_outlive_the_network_buffer_during_verification(tmp_path: Path) -> None:
     async with coordinated(tmp_path) as (node, coordinator):
         frame = bytearray(frame_of(producing("t", transactional(9, 0, b"a")), BEFORE_IMPLICIT))
 
@@ -140,7 +140,7 @@ async def test_the_records_outlive_the_network_buffer_while_the_coordinator_is_a
 
 
 @on_loop
-async def test_a_marker_that_comes_meanwhile_ends_the_verification(tmp_path: Path) -> None:
+async def test_a_marker_during_verification_invalidates_it(tmp_path: Path) -> None:
     async with coordinated(tmp_path) as (node, coordinator):
         ended = EndTransactionMarker(9, 0, 0, True, 1_000)
         coordinator.while_asked = lambda: node.partition("t").log.append_transaction_marker(ended, 0)
@@ -148,7 +148,7 @@ async def test_a_marker_that_comes_meanwhile_ends_the_verification(tmp_path: Pat
 
 
 @on_loop
-async def test_an_older_epoch_is_refused_without_asking(tmp_path: Path) -> None:
+async def test_an_older_epoch_is_rejected_without_verification(tmp_path: Path) -> None:
     async with coordinated(tmp_path) as (node, coordinator):
         assert await codes(node, producing("t", transactional(9, 0, b"a", epoch=1))) == [ErrorCode.NONE]
         coordinator.asked.clear()
@@ -158,7 +158,7 @@ async def test_an_older_epoch_is_refused_without_asking(tmp_path: Path) -> None:
 
 
 @on_loop
-async def test_a_repeated_batch_is_answered_after_its_transaction_has_ended(tmp_path: Path) -> None:
+async def test_a_duplicate_batch_is_acknowledged_after_its_transaction_has_ended(tmp_path: Path) -> None:
     async with coordinated(tmp_path) as (node, _):
         request = producing("t", transactional(9, 0, b"a"))
         assert await codes(node, request) == [ErrorCode.NONE]
@@ -169,7 +169,7 @@ async def test_a_repeated_batch_is_answered_after_its_transaction_has_ended(tmp_
 
 
 @on_loop
-async def test_records_of_two_producers_are_refused_as_a_whole(tmp_path: Path) -> None:
+async def test_records_of_two_producers_in_a_request_are_rejected(tmp_path: Path) -> None:
     async with coordinated(tmp_path) as (node, coordinator):
         both = producing("t", transactional(9, 0, b"a"), transactional(10, 0, b"b"))
         assert await codes(node, both) == [ErrorCode.INVALID_PRODUCER_ID_MAPPING] * 2
@@ -177,14 +177,14 @@ async def test_records_of_two_producers_are_refused_as_a_whole(tmp_path: Path) -
 
 
 @on_loop
-async def test_records_without_a_transactional_id_are_nobodys(tmp_path: Path) -> None:
+async def test_transactional_records_need_a_transactional_id(tmp_path: Path) -> None:
     async with coordinated(tmp_path) as (node, _):
         request = producing("t", transactional(9, 0, b"a"), transactional_id=None)
         assert await codes(node, request) == [ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED]
 
 
 @on_loop
-async def test_partitions_without_transactional_records_are_not_asked_for(tmp_path: Path) -> None:
+async def test_partitions_without_transactional_records_are_not_verified(tmp_path: Path) -> None:
     async with coordinated(tmp_path) as (node, coordinator):
         mixed = producing("t", batch(b"plain"), transactional(9, 0, b"b"))
         assert await codes(node, mixed) == [ErrorCode.NONE] * 2
@@ -193,7 +193,7 @@ async def test_partitions_without_transactional_records_are_not_asked_for(tmp_pa
 
 
 @on_loop
-async def test_unknown_partitions_do_not_keep_others_from_being_verified(tmp_path: Path) -> None:
+async def test_unknown_partitions_do_not_prevent_verification_of_others(tmp_path: Path) -> None:
     async with coordinated(tmp_path) as (node, coordinator):
         request = producing("t", *[transactional(9, 0, b"a")] * 3)
         expected = [ErrorCode.NONE, ErrorCode.NONE, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION]
@@ -202,25 +202,25 @@ async def test_unknown_partitions_do_not_keep_others_from_being_verified(tmp_pat
 
 
 @on_loop
-async def test_nobody_is_asked_where_that_is_switched_off(tmp_path: Path) -> None:
+async def test_verification_can_be_disabled(tmp_path: Path) -> None:
     off = {"transaction_partition_verification_enable": "false"}
     async with coordinated(tmp_path, **off) as (node, coordinator):
         assert await codes(node, producing("t", transactional(9, 0, b"a"))) == [ErrorCode.NONE]
         assert not coordinator.asked
         second = producing("t", transactional(9, 1, b"a"), transactional(9, 0, b"b"))
         assert await codes(node, second, IMPLICIT) == [ErrorCode.NONE] * 2
-        assert coordinator.asked == [("payments", 9, 0, (P1,), True)]  # to add it, not to verify
+        assert coordinator.asked == [("payments", 9, 0, (P1,), True)]  # as adding, not verifying
 
 
 @on_loop
-async def test_transactions_begin_unasked_where_there_is_no_coordinator(tmp_path: Path) -> None:
+async def test_without_coordinators_transactions_start_unverified(tmp_path: Path) -> None:
     async with coordinated(tmp_path) as (node, _):
         node.node.transaction_verifier = None
         assert await codes(node, producing("t", transactional(9, 0, b"a"))) == [ErrorCode.NONE]
 
 
 @on_loop
-async def test_control_records_of_clients_are_refused(tmp_path: Path) -> None:
+async def test_control_records_of_clients_are_rejected(tmp_path: Path) -> None:
     async with coordinated(tmp_path) as (node, _):
         records = batch(
             b"x", producer_id=9, producer_epoch=0, base_sequence=0, transactional=True, control=True
@@ -229,7 +229,9 @@ async def test_control_records_of_clients_are_refused(tmp_path: Path) -> None:
 
 
 @on_loop
-async def test_plain_records_are_refused_while_the_producer_is_in_a_transaction(tmp_path: Path) -> None:
+async def test_non_transactional_records_are_rejected_while_the_producer_has_a_transaction(
+    tmp_path: Path,
+) -> None:
     async with coordinated(tmp_path) as (node, _):
         assert await codes(node, producing("t", transactional(9, 0, b"a"))) == [ErrorCode.NONE]
         plain = transactional(9, 1, b"b", transactional=False)

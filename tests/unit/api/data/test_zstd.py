@@ -1,4 +1,4 @@
-"""zstd (KIP-110): refused from producers before version 7, sent to consumers of every version."""
+"""zstd (KIP-110): rejected from producers before version 7, returned to consumers of every version."""
 
 from pathlib import Path
 from typing import Any
@@ -33,9 +33,7 @@ async def fetch(node: RunningNode, version: int) -> Any:
     ("version", "code"), [(6, ErrorCode.UNSUPPORTED_COMPRESSION_TYPE), (7, ErrorCode.NONE)]
 )
 @on_loop
-async def test_a_producer_may_send_zstd_from_version_7_on(
-    tmp_path: Path, version: int, code: ErrorCode
-) -> None:
+async def test_producers_may_send_zstd_since_version_7(tmp_path: Path, version: int, code: ErrorCode) -> None:
     async with running_node(tmp_path) as node:
         await node.create(new_topic("t", 1))
         assert (await produce(node, version, Compression.ZSTD)).error_code == code
@@ -45,8 +43,8 @@ async def test_a_producer_may_send_zstd_from_version_7_on(
 
 @pytest.mark.parametrize("version", [4, 9, 10])
 @on_loop
-async def test_records_in_zstd_are_fetched_at_every_version(tmp_path: Path, version: int) -> None:
-    """Apache Kafka 4 no longer refuses them before version 10, where KIP-110 had it."""
+async def test_zstd_records_are_fetched_in_every_version(tmp_path: Path, version: int) -> None:
+    """Apache Kafka 4 no longer rejects versions before 10, as KIP-110 specified."""
     async with running_node(tmp_path) as node:
         await node.create(new_topic("t", 1, configs={"compression.type": "zstd"}))
         await produce(node, 9, Compression.NONE)

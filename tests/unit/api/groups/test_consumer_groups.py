@@ -21,7 +21,7 @@ from support.waiting import reached
 
 
 async def coordinated(node: RunningNode, *topics: str) -> None:
-    """The coordinator of group `g` is there, and so are these topics."""
+    """Load the coordinator of group `g`, and create these topics."""
     await node.create(*(new_topic(name, 2) for name in topics))
     await node.ask(FindCoordinatorRequest(coordinator_keys=["g"]), 6)
     await reached(lambda: not node.node.groups.is_loading)
@@ -63,7 +63,7 @@ def test_a_member_joins_is_described_and_leaves(tmp_path: Path, version: int) ->
 
 
 @on_loop
-async def test_a_refusal_tells_why(tmp_path: Path) -> None:
+async def test_an_error_has_a_message(tmp_path: Path) -> None:
     async with running_node(tmp_path) as node:
         await coordinated(node, "a")
         answer = await beat(node, heartbeat_request("g", "m1", 1))
@@ -77,7 +77,7 @@ async def test_a_refusal_tells_why(tmp_path: Path) -> None:
 
 
 @on_loop
-async def test_the_protocol_may_be_switched_off(tmp_path: Path) -> None:
+async def test_the_protocol_can_be_disabled(tmp_path: Path) -> None:
     async with running_node(tmp_path, group_coordinator_rebalance_protocols="classic") as node:
         await coordinated(node, "a")
         answer = await beat(node, join_request("g", "m1", "a"))
@@ -87,7 +87,7 @@ async def test_the_protocol_may_be_switched_off(tmp_path: Path) -> None:
 
 
 @on_loop
-async def test_a_classic_member_that_a_consumer_group_does_not_take_is_not_named(tmp_path: Path) -> None:
+async def test_an_incompatible_classic_member_is_rejected_without_a_member_id(tmp_path: Path) -> None:
     async with running_node(tmp_path) as node:
         await coordinated(node, "a")
         await beat(node, join_request("g", "m1", "a"))
@@ -96,7 +96,7 @@ async def test_a_classic_member_that_a_consumer_group_does_not_take_is_not_named
 
 
 @on_loop
-async def test_a_silent_member_is_forgotten_by_the_node(tmp_path: Path) -> None:
+async def test_a_silent_member_is_fenced_by_the_node(tmp_path: Path) -> None:
     configs = {
         "group_consumer_min_session_timeout_ms": "100",
         "group_consumer_session_timeout_ms": "100",
@@ -110,7 +110,9 @@ async def test_a_silent_member_is_forgotten_by_the_node(tmp_path: Path) -> None:
 
 
 @on_loop
-async def test_topics_that_may_not_be_described_are_neither_subscribed_to_nor_matched(tmp_path: Path) -> None:
+async def test_topics_without_describe_permission_are_neither_subscribed_to_nor_matched(
+    tmp_path: Path,
+) -> None:
     async with running_node(tmp_path, **AUTHORIZED) as node:
         node.connection.principal = ROOT
         await coordinated(node, "a", "ab")

@@ -12,7 +12,7 @@ NOT_ASKED_FOR = -(2**31)
 
 
 @pytest.mark.parametrize("version", range(7))
-def test_a_group_that_is_settled_is_described_with_its_work(tmp_path: Path, version: int) -> None:
+def test_a_stable_group_is_described_with_assignments(tmp_path: Path, version: int) -> None:
     @on_loop
     async def scenario() -> None:
         async with running_node(tmp_path, **AT_ONCE) as node:
@@ -31,7 +31,7 @@ def test_a_group_that_is_settled_is_described_with_its_work(tmp_path: Path, vers
 
 
 @on_loop
-async def test_while_a_group_rebalances_its_members_alone_are_told(tmp_path: Path) -> None:
+async def test_a_rebalancing_group_is_described_with_members_only(tmp_path: Path) -> None:
     async with running_node(tmp_path, **AT_ONCE) as node:
         await find_coordinator(node)
         await join(node)
@@ -41,7 +41,7 @@ async def test_while_a_group_rebalances_its_members_alone_are_told(tmp_path: Pat
 
 
 @on_loop
-async def test_a_group_that_is_not_there_is_dead_and_later_an_error(tmp_path: Path) -> None:
+async def test_a_missing_group_is_dead_or_an_error_in_newer_versions(tmp_path: Path) -> None:
     async with running_node(tmp_path, **AT_ONCE) as node:
         await find_coordinator(node)
         [group] = (await node.ask(DescribeGroupsRequest(groups=["g"]), 5)).groups

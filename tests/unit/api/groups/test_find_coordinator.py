@@ -17,7 +17,7 @@ HERE = ("host1", 9092)
 
 
 async def found(node: RunningNode, *keys: str, key_type: int = 0, version: int = 6) -> list[tuple[Any, ...]]:
-    """(error, broker, host, port) for each key."""
+    """Return (error, broker, host, port) for each key."""
     if version >= 4:
         request = FindCoordinatorRequest(key_type=key_type, coordinator_keys=list(keys))
         answers = (await node.ask(request, version)).coordinators
@@ -30,9 +30,7 @@ async def found(node: RunningNode, *keys: str, key_type: int = 0, version: int =
 
 
 @pytest.mark.parametrize("version", range(7))
-def test_the_coordinator_of_a_group_leads_the_partition_that_the_group_belongs_to(
-    tmp_path: Path, version: int
-) -> None:
+def test_the_groups_coordinator_leads_its_partition(tmp_path: Path, version: int) -> None:
     @on_loop
     async def scenario() -> None:
         async with running_node(tmp_path) as node:
@@ -44,7 +42,7 @@ def test_the_coordinator_of_a_group_leads_the_partition_that_the_group_belongs_t
 
 
 @on_loop
-async def test_transactions_have_a_topic_of_their_own(tmp_path: Path) -> None:
+async def test_transactions_have_their_own_topic(tmp_path: Path) -> None:
     async with running_node(tmp_path, transaction_state_log_num_partitions="3") as node:
         assert await found(node, "tx", key_type=1) == [(0, 1, *HERE)]
         [topic] = node.node.image.topics.values()
@@ -52,7 +50,7 @@ async def test_transactions_have_a_topic_of_their_own(tmp_path: Path) -> None:
 
 
 @on_loop
-async def test_one_version_told_clients_that_there_is_no_error(tmp_path: Path) -> None:
+async def test_one_version_returned_a_message_without_an_error(tmp_path: Path) -> None:
     async with running_node(tmp_path) as node:
         messages = {
             version: (await node.ask(FindCoordinatorRequest(key="g"), version)).error_message
@@ -62,7 +60,7 @@ async def test_one_version_told_clients_that_there_is_no_error(tmp_path: Path) -
 
 
 @on_loop
-async def test_the_partitions_of_a_topic_made_by_hand_count(tmp_path: Path) -> None:
+async def test_a_manually_created_topic_determines_the_partition_count(tmp_path: Path) -> None:
     async with running_node(tmp_path) as node:
         await node.create(new_topic("__consumer_offsets", 2))
         assert await found(node, "g", "h") == [(0, 1, *HERE)] * 2
@@ -76,7 +74,7 @@ async def test_the_partitions_of_a_topic_made_by_hand_count(tmp_path: Path) -> N
 
 
 @on_loop
-async def test_many_that_ask_at_once_find_the_one_topic(tmp_path: Path) -> None:
+async def test_concurrent_requests_create_one_topic(tmp_path: Path) -> None:
     async with running_node(tmp_path) as node:
         assert (
             await asyncio.gather(*(found(node, f"g{number}") for number in range(5))) == [[(0, 1, *HERE)]] * 5
@@ -84,7 +82,9 @@ async def test_many_that_ask_at_once_find_the_one_topic(tmp_path: Path) -> None:
 
 
 @on_loop
-async def test_when_the_topic_cannot_be_made_clients_are_told_why_and_ask_again(tmp_path: Path) -> None:
+async def test_when_topic_creation_fails_clients_get_a_retriable_error_with_the_reason(
+    tmp_path: Path,
+) -> None:
     async with running_node(tmp_path, offsets_topic_replication_factor="2") as node:
         [answer] = (await node.ask(FindCoordinatorRequest(coordinator_keys=["g"]))).coordinators
         assert (answer.error_code, answer.node_id) == (ErrorCode.COORDINATOR_NOT_AVAILABLE, -1)
@@ -94,7 +94,7 @@ async def test_when_the_topic_cannot_be_made_clients_are_told_why_and_ask_again(
 
 
 @pytest.mark.parametrize("version", range(1, 7))
-def test_a_key_of_an_unknown_type_is_refused(tmp_path: Path, version: int) -> None:
+def test_an_unknown_key_type_is_rejected(tmp_path: Path, version: int) -> None:
     @on_loop
     async def scenario() -> None:
         async with running_node(tmp_path) as node:

@@ -11,7 +11,7 @@ from support.nodes import running_node
 
 
 @pytest.mark.parametrize("version", range(5))
-def test_a_member_is_heard_of(tmp_path: Path, version: int) -> None:
+def test_a_heartbeat_keeps_the_member_alive(tmp_path: Path, version: int) -> None:
     @on_loop
     async def scenario() -> None:
         async with running_node(tmp_path, **AT_ONCE) as node:
@@ -32,7 +32,7 @@ def test_a_member_is_heard_of(tmp_path: Path, version: int) -> None:
         ("group_instance_id", "nobody", ErrorCode.UNKNOWN_MEMBER_ID),
     ],
 )
-def test_who_is_no_member_of_this_generation_is_refused(
+def test_a_client_outside_the_generation_gets_an_error(
     tmp_path: Path, field: str, value: object, code: ErrorCode
 ) -> None:
     @on_loop
@@ -46,7 +46,7 @@ def test_who_is_no_member_of_this_generation_is_refused(
     scenario()
 
 
-def test_while_the_coordinator_is_loaded_members_are_taken_to_be_there() -> None:
+def test_heartbeats_succeed_while_the_coordinator_loads() -> None:
     request = HeartbeatRequest(group_id="g")
     assert (
         error_response(request, KafkaError(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)).error_code

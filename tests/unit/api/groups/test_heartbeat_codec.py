@@ -1,4 +1,4 @@
-"""Heartbeats read and written in place are those of the message classes, and of kio."""
+"""Heartbeats decoded and encoded in place equal those of the message classes and of kio."""
 
 from hypothesis import given
 
@@ -14,7 +14,7 @@ VERSIONS = APIS[HeartbeatRequest.API_KEY].versions
 
 
 @given(bodies(HeartbeatRequest, VERSIONS))
-def test_requests_are_read_as_kio_reads_them(body: Body) -> None:
+def test_requests_decode_as_with_kio(body: Body) -> None:
     by_kio = read_by_kio(HeartbeatRequest, body.version, body.encoded)
     assert read_request(body.encoded, body.version) == Heartbeat(
         by_kio.group_id,
@@ -25,7 +25,7 @@ def test_requests_are_read_as_kio_reads_them(body: Body) -> None:
 
 
 @given(damaged_bodies(HeartbeatRequest, VERSIONS))
-def test_damaged_requests_are_read_as_the_message_class_reads_them(damaged: tuple[int, bytes]) -> None:
+def test_damaged_requests_decode_as_with_the_message_class(damaged: tuple[int, bytes]) -> None:
     version, body = damaged
     assert read_or_none(lambda: read_request(body, version)) == read_or_none(
         lambda: _beat(decode(HeartbeatRequest, version, body))
@@ -37,7 +37,7 @@ def _beat(request: HeartbeatRequest) -> Heartbeat:
 
 
 @given(bodies(HeartbeatResponse, VERSIONS))
-def test_responses_are_written_as_kio_writes_them(body: Body) -> None:
+def test_responses_encode_as_with_kio(body: Body) -> None:
     assert isinstance(body.message, HeartbeatResponse)
     written, throttle_position = write_response(body.version, body.message.error_code)
     if throttle_position is not None:

@@ -1,4 +1,4 @@
-"""Heartbeat without message objects does the same as with them."""
+"""Heartbeats on the fast path give the same responses as without it."""
 
 import random
 from collections.abc import Coroutine, Iterator
@@ -30,14 +30,14 @@ def pair(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pair]:
 
 
 def member_id(node: RunningNode) -> str:
-    """The id of the only member of group g."""
+    """Return the id of the only member of group g."""
     group: Any = node.node.groups.runner("g").shard.groups["g"]
     (found,) = group.members
     return str(found)
 
 
 @pytest.mark.parametrize("version", range(5))
-def test_any_request_has_the_same_outcome_decoded_or_not(pair: Pair, version: int) -> None:
+def test_any_request_has_the_same_result_on_both_paths(pair: Pair, version: int) -> None:
     rng, known = random.Random(version), member_id(pair.fast)
     assert known == member_id(pair.decoding)
     answered_count, accepted_count = pair.answered_in_turn_count, 0
@@ -61,14 +61,14 @@ def test_any_request_has_the_same_outcome_decoded_or_not(pair: Pair, version: in
 
 
 def answer_of(version: int) -> bytes:
-    """The whole answer to a heartbeat in time."""
+    """Return the complete response to a heartbeat in time."""
     body = bytes(4 if version else 0) + bytes(2) + (b"\0" if version >= 4 else b"")
     header = (7).to_bytes(4, "big") + (b"\0" if version >= 4 else b"")
     return (len(header) + len(body)).to_bytes(4, "big") + header + body
 
 
 @on_loop
-async def test_who_may_not_read_as_the_group_is_refused(tmp_path: Path) -> None:
+async def test_unauthorized_groups_are_errors(tmp_path: Path) -> None:
     async with running_node(tmp_path, **AUTHORIZED) as node:
         node.connection.principal = ALICE
         response = await node.ask(HeartbeatRequest(group_id="g"))
@@ -76,7 +76,7 @@ async def test_who_may_not_read_as_the_group_is_refused(tmp_path: Path) -> None:
 
 
 @on_loop
-async def test_a_request_with_thousands_of_bytes_behind_it_is_answered_too(tmp_path: Path) -> None:
+async def test_a_request_followed_by_thousands_of_bytes_is_answered(tmp_path: Path) -> None:
     async with running_node(tmp_path, **AT_ONCE) as node:
         await find_coordinator(node)
         member = await join_and_sync(node)
@@ -85,7 +85,7 @@ async def test_a_request_with_thousands_of_bytes_behind_it_is_answered_too(tmp_p
 
 
 async def unstored(node: RunningNode) -> bytes:
-    """A heartbeat to a group whose records are not on the disk yet, where they must be."""
+    """Send a heartbeat to a group whose records must be flushed but are not yet."""
     await find_coordinator(node)
     member = await join_and_sync(node)
     partition = node.node.groups.runner("g").log.partition
@@ -94,7 +94,7 @@ async def unstored(node: RunningNode) -> bytes:
 
 
 @on_loop
-async def test_the_answer_waits_until_what_it_rests_on_is_stored(tmp_path: Path) -> None:
+async def test_the_response_waits_until_the_groups_records_are_stored(tmp_path: Path) -> None:
     async with running_node(tmp_path, **AT_ONCE) as node:
         _, answer = node.begin(await unstored(node))
         assert isinstance(answer, Coroutine)
@@ -105,7 +105,7 @@ async def test_the_answer_waits_until_what_it_rests_on_is_stored(tmp_path: Path)
 
 
 @on_loop
-async def test_when_that_cannot_be_stored_the_answer_is_an_error(tmp_path: Path) -> None:
+async def test_the_response_is_an_error_when_the_records_cannot_be_stored(tmp_path: Path) -> None:
     async with running_node(tmp_path, **AT_ONCE) as node:
         frame = await unstored(node)
         log = node.node.groups.runner("g").log.partition.log

@@ -9,7 +9,7 @@ from support.nodes import running_node
 
 
 @pytest.mark.parametrize("version", range(10))
-def test_a_member_joins_and_is_told_that_it_leads(tmp_path: Path, version: int) -> None:
+def test_a_member_joins_and_becomes_the_leader(tmp_path: Path, version: int) -> None:
     @on_loop
     async def scenario() -> None:
         async with running_node(tmp_path, **AT_ONCE) as node:
@@ -26,7 +26,7 @@ def test_a_member_joins_and_is_told_that_it_leads(tmp_path: Path, version: int) 
 
 
 @pytest.mark.parametrize(("version", "asks_for_id"), [(3, False), (4, True), (9, True)])
-def test_from_version_4_on_a_new_member_is_given_an_id_first(
+def test_since_version_4_a_new_member_gets_its_id_first(
     tmp_path: Path, version: int, asks_for_id: bool
 ) -> None:
     @on_loop
@@ -51,7 +51,7 @@ def test_from_version_4_on_a_new_member_is_given_an_id_first(
         ({"member_id": "nobody"}, ErrorCode.UNKNOWN_MEMBER_ID),
     ],
 )
-def test_a_refusal_names_the_member_and_no_protocol(
+def test_an_error_has_the_member_id_and_no_protocol(
     tmp_path: Path, fields: dict[str, object], code: ErrorCode
 ) -> None:
     @on_loop
@@ -68,13 +68,13 @@ def test_a_refusal_names_the_member_and_no_protocol(
 
 
 @on_loop
-async def test_before_the_topic_of_groups_is_there_the_coordinator_is_not(tmp_path: Path) -> None:
+async def test_without_the_offsets_topic_the_coordinator_is_not_available(tmp_path: Path) -> None:
     async with running_node(tmp_path) as node:
         assert (await node.ask(joining())).error_code == ErrorCode.NOT_COORDINATOR
 
 
 @on_loop
-async def test_the_longest_names_still_make_a_member(tmp_path: Path) -> None:
+async def test_a_member_with_the_longest_names_can_join(tmp_path: Path) -> None:
     async with running_node(tmp_path, **AT_ONCE) as node:
         await find_coordinator(node)
         joined = await node.ask(joining("g" * 32_767, group_instance_id="\N{SNOWMAN}" * 10_922))

@@ -10,7 +10,7 @@ from support.nodes import running_node
 
 
 @pytest.mark.parametrize("version", range(6))
-def test_a_member_leaves_once(tmp_path: Path, version: int) -> None:
+def test_a_member_can_leave_only_once(tmp_path: Path, version: int) -> None:
     @on_loop
     async def scenario() -> None:
         async with running_node(tmp_path, **AT_ONCE) as node:
@@ -25,7 +25,7 @@ def test_a_member_leaves_once(tmp_path: Path, version: int) -> None:
 
 
 @on_loop
-async def test_each_member_is_answered_for_itself(tmp_path: Path) -> None:
+async def test_each_member_has_its_own_result(tmp_path: Path) -> None:
     async with running_node(tmp_path, **AT_ONCE) as node:
         await find_coordinator(node)
         member = await join_and_sync(node)
@@ -38,7 +38,7 @@ async def test_each_member_is_answered_for_itself(tmp_path: Path) -> None:
 
 
 @on_loop
-async def test_nobody_is_a_member_of_a_group_that_is_not_there(tmp_path: Path) -> None:
+async def test_a_missing_group_has_no_members(tmp_path: Path) -> None:
     async with running_node(tmp_path, **AT_ONCE) as node:
         await find_coordinator(node)
         identity = MemberIdentity(member_id="m", group_instance_id="i")

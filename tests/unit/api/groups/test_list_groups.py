@@ -23,7 +23,7 @@ async def listed(node: RunningNode, states: list[str], types: list[str], version
 
 
 @on_loop
-async def test_groups_are_listed_by_state_and_type_whatever_the_case(tmp_path: Path) -> None:
+async def test_groups_are_filtered_by_state_and_type_ignoring_case(tmp_path: Path) -> None:
     async with running_node(tmp_path, **AT_ONCE) as node:
         await find_coordinator(node)
         await join_and_sync(node, "settled")
@@ -37,7 +37,7 @@ async def test_groups_are_listed_by_state_and_type_whatever_the_case(tmp_path: P
 
 
 @pytest.mark.parametrize("version", range(6))
-def test_newer_versions_tell_states_and_types(tmp_path: Path, version: int) -> None:
+def test_newer_versions_return_states_and_types(tmp_path: Path, version: int) -> None:
     @on_loop
     async def scenario() -> None:
         async with running_node(tmp_path, **AT_ONCE) as node:
@@ -52,13 +52,13 @@ def test_newer_versions_tell_states_and_types(tmp_path: Path, version: int) -> N
 
 
 @on_loop
-async def test_where_there_is_no_topic_of_groups_there_are_no_groups(tmp_path: Path) -> None:
+async def test_without_the_offsets_topic_no_groups_are_listed(tmp_path: Path) -> None:
     async with running_node(tmp_path) as node:
         assert await listed(node, [], []) == []
 
 
 @on_loop
-async def test_who_may_not_describe_the_cluster_sees_the_groups_that_it_may_describe(tmp_path: Path) -> None:
+async def test_without_describe_on_the_cluster_only_describable_groups_are_listed(tmp_path: Path) -> None:
     async with running_node(tmp_path, **AUTHORIZED, **AT_ONCE) as node:
         node.connection.principal = ROOT
         await find_coordinator(node)

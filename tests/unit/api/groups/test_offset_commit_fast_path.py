@@ -1,4 +1,4 @@
-"""OffsetCommit without message objects does the same as with them: same answer, same log, same offsets."""
+"""OffsetCommit on the fast path gives the same responses, logs and offsets as without it."""
 
 import asyncio
 import random
@@ -27,7 +27,7 @@ TOPICS = {"t": 3, "u": 1, LONG: 2}
 
 
 async def prepare(node: RunningNode) -> None:
-    """Topics, and the coordinators of all groups."""
+    """Create topics, and load the coordinators of all groups."""
     await node.create(*(TopicToCreate(name, count, 1) for name, count in TOPICS.items()))
     await node.ask(FindCoordinatorRequest(coordinator_keys=["g", "h"]))
     await turns()
@@ -41,7 +41,7 @@ def pair(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pair]:
 
 
 def commit(node: RunningNode, offsets: Offsets, version: int = 9, **fields: Any) -> bytes:
-    """The frame of an OffsetCommit."""
+    """Encode an OffsetCommit frame."""
     request = OffsetCommitRequest(**{"group_id": "g", **fields}, topics=commit_topics(offsets))
     for topic in request.topics:
         known = node.node.image.topics.get(topic.name)
@@ -50,7 +50,7 @@ def commit(node: RunningNode, offsets: Offsets, version: int = 9, **fields: Any)
 
 
 def committed(node: RunningNode, group_id: str = "g") -> dict[tuple[str, int], Any]:
-    """(topic, index) -> the committed offset without its time and topic id."""
+    """Return (topic, index) -> the committed offset without its time and topic id."""
     offsets = node.node.groups.runner(group_id).shard.offsets.table.of_group(group_id)
     return {
         decode_partition(where): decode_value(value)._replace(commit_timestamp_ms=0, topic_id=b"")
@@ -59,7 +59,7 @@ def committed(node: RunningNode, group_id: str = "g") -> dict[tuple[str, int], A
 
 
 def records(node: RunningNode, group_id: str = "g") -> list[Any]:
-    """The records in the log of a group's shard."""
+    """Return the records in the log of a group's shard."""
     log, found, offset = node.node.groups.runner(group_id).log, [], 0
     while batches := log.read(offset):
         found += [record for batch in batches for record, _ in batch.records]
@@ -94,7 +94,7 @@ def random_commit(node: RunningNode, rng: random.Random) -> bytes:
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_any_request_has_the_same_outcome_decoded_or_not(pair: Pair, seed: int) -> None:
+def test_any_request_has_the_same_result_on_both_paths(pair: Pair, seed: int) -> None:
     rng = random.Random(seed)
     answered_count = pair.answered_in_turn_count
     for _ in range(300):
@@ -108,7 +108,7 @@ def test_any_request_has_the_same_outcome_decoded_or_not(pair: Pair, seed: int) 
 
 
 @pytest.mark.parametrize("version", range(2, 11))
-def test_a_commit_is_answered_in_its_turn(pair: Pair, version: int) -> None:
+def test_a_commit_completes_within_its_turn(pair: Pair, version: int) -> None:
     answered_count = pair.answered_in_turn_count
     frame = commit(pair.fast, {"t": {0: (version, 1, "text"), 1: 6}, "u": {0: 7}}, version)
     fast, decoded = pair.outcomes(frame)
@@ -122,7 +122,7 @@ def test_a_commit_is_answered_in_its_turn(pair: Pair, version: int) -> None:
 
 
 @on_loop
-async def test_permissions_are_asked_for_each_commit(tmp_path: Path) -> None:
+async def test_permissions_are_checked_for_each_commit(tmp_path: Path) -> None:
     async with running_node(tmp_path, **AUTHORIZED) as node:
         node.connection.principal = "User:root"
         await prepare(node)
@@ -139,7 +139,7 @@ async def test_permissions_are_asked_for_each_commit(tmp_path: Path) -> None:
 
 
 @on_loop
-async def test_a_commit_waits_for_the_disk_where_the_topic_wants_it(tmp_path: Path) -> None:
+async def test_a_commit_waits_for_the_disk_if_the_topic_flushes_every_message(tmp_path: Path) -> None:
     async with running_node(tmp_path) as node:
         await prepare(node)
         partition = node.node.groups.runner("g").log.partition

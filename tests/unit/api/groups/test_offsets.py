@@ -1,4 +1,4 @@
-"""OffsetCommit, OffsetFetch and OffsetDelete on a node: versions, topic ids, permissions, what is not there."""
+"""OffsetCommit, OffsetFetch and OffsetDelete on a node: versions, topic ids, permissions, missing resources."""
 
 from pathlib import Path
 from typing import Any
@@ -36,7 +36,7 @@ UNKNOWN_ID = bytes(15) + b"\7"
 
 
 async def prepare(node: RunningNode, *topics: str) -> None:
-    """Topics of two partitions, and the coordinator of group `g`."""
+    """Create topics of two partitions, and load the coordinator of group `g`."""
     for topic in topics:
         await node.create(new_topic(topic, 2))
     await node.ask(FindCoordinatorRequest(coordinator_keys=["g"]))
@@ -55,7 +55,7 @@ async def commit(node: RunningNode, offsets: Offsets, version: int, **fields: An
 async def fetch(
     node: RunningNode, indexes: dict[str, list[int]] | None, version: int, group: str = "g"
 ) -> Any:
-    """What is answered about one group, whatever the version: error code, (topic or its id, index) -> offset."""
+    """Return the result for one group in any version: error code, (topic or its id, index) -> offset."""
     if version < 8:
         topics = (
             None
@@ -93,7 +93,7 @@ def test_every_version_commits_and_fetches(tmp_path: Path, version: int) -> None
 
 
 @on_loop
-async def test_epoch_and_text_come_back_as_they_were_committed(tmp_path: Path) -> None:
+async def test_leader_epoch_and_metadata_are_returned_as_committed(tmp_path: Path) -> None:
     async with running_node(tmp_path) as node:
         await prepare(node, "t")
         await commit(node, {"t": {0: (5, 3, "note"), 1: 6}}, 9)
@@ -106,7 +106,7 @@ async def test_epoch_and_text_come_back_as_they_were_committed(tmp_path: Path) -
 
 
 @pytest.mark.parametrize("version", range(11))
-def test_what_is_not_there_is_refused_without_its_neighbours(tmp_path: Path, version: int) -> None:
+def test_missing_partitions_are_errors_and_others_succeed(tmp_path: Path, version: int) -> None:
     @on_loop
     async def scenario() -> None:
         async with running_node(tmp_path) as node:
@@ -125,7 +125,7 @@ def test_what_is_not_there_is_refused_without_its_neighbours(tmp_path: Path, ver
 
 
 @on_loop
-async def test_nothing_that_is_there_makes_no_group(tmp_path: Path) -> None:
+async def test_a_commit_without_valid_partitions_creates_no_group(tmp_path: Path) -> None:
     async with running_node(tmp_path) as node:
         await prepare(node)
         assert codes(await commit(node, {"missing": {0: 1}}, 9)) == {("missing", 0): 3}
@@ -133,7 +133,7 @@ async def test_nothing_that_is_there_makes_no_group(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("version", range(11))
-def test_partitions_without_offset_are_told_as_each_version_does(tmp_path: Path, version: int) -> None:
+def test_partitions_without_offset_are_returned_in_each_versions_form(tmp_path: Path, version: int) -> None:
     @on_loop
     async def scenario() -> None:
         async with running_node(tmp_path) as node:
@@ -150,11 +150,11 @@ def test_partitions_without_offset_are_told_as_each_version_does(tmp_path: Path,
 
 
 @pytest.mark.parametrize("version", [0, 1, 2, 7, 8, 10])
-def test_an_error_of_the_group_stands_where_each_version_has_it(tmp_path: Path, version: int) -> None:
+def test_a_group_error_is_in_each_versions_field(tmp_path: Path, version: int) -> None:
     @on_loop
     async def scenario() -> None:
         async with running_node(tmp_path) as node:
-            await node.create(new_topic("t"))  # but nobody has asked for a coordinator
+            await node.create(new_topic("t"))  # no coordinator has been requested yet
             code, answers = await fetch(node, {"t": [0]}, version)
             missing = ErrorCode.NOT_COORDINATOR.value
             expected = (missing, {}) if version >= 2 else (0, {("t", 0): f"error {missing}"})
@@ -164,7 +164,7 @@ def test_an_error_of_the_group_stands_where_each_version_has_it(tmp_path: Path, 
 
 
 @on_loop
-async def test_many_groups_are_fetched_at_once_each_with_its_own_outcome(tmp_path: Path) -> None:
+async def test_many_groups_are_fetched_at_once_with_their_own_results(tmp_path: Path) -> None:
     async with running_node(tmp_path) as node:
         await prepare(node, "t")
         await commit(node, {"t": {0: 5}}, 9)
@@ -180,7 +180,7 @@ async def test_many_groups_are_fetched_at_once_each_with_its_own_outcome(tmp_pat
 
 
 @on_loop
-async def test_topics_that_may_not_be_described_are_refused_or_left_out(tmp_path: Path) -> None:
+async def test_topics_without_describe_permission_are_errors_or_omitted(tmp_path: Path) -> None:
     async with running_node(tmp_path, **AUTHORIZED) as node:
         await node.create(new_topic("mine", 2), new_topic("other", 2))
         node.connection.principal = ROOT
@@ -212,7 +212,7 @@ async def test_offsets_survive_a_restart(tmp_path: Path) -> None:
 
 
 @on_loop
-async def test_offsets_are_deleted_when_they_are_asked_for_and_with_their_topic(tmp_path: Path) -> None:
+async def test_offsets_are_deleted_on_request_and_with_their_topic(tmp_path: Path) -> None:
     async with running_node(tmp_path) as node:
         await prepare(node, "t", "u")
         await commit(node, {"t": {0: 5, 1: 6}, "u": {0: 7}}, 9)
@@ -230,7 +230,7 @@ async def test_offsets_are_deleted_when_they_are_asked_for_and_with_their_topic(
 @pytest.mark.parametrize(
     ("group_id", "code"), [("", ErrorCode.INVALID_GROUP_ID), ("nobody", ErrorCode.GROUP_ID_NOT_FOUND)]
 )
-def test_offsets_of_nobody_cannot_be_deleted(tmp_path: Path, group_id: str, code: ErrorCode) -> None:
+def test_offsets_of_a_missing_group_cannot_be_deleted(tmp_path: Path, group_id: str, code: ErrorCode) -> None:
     @on_loop
     async def scenario() -> None:
         async with running_node(tmp_path) as node:

@@ -9,7 +9,7 @@ from support.nodes import running_node
 
 
 @pytest.mark.parametrize("version", range(6))
-def test_the_leader_brings_what_each_member_is_to_work_on(tmp_path: Path, version: int) -> None:
+def test_the_leader_sends_the_assignment_of_each_member(tmp_path: Path, version: int) -> None:
     @on_loop
     async def scenario() -> None:
         async with running_node(tmp_path, **AT_ONCE) as node:
@@ -37,9 +37,7 @@ def test_the_leader_brings_what_each_member_is_to_work_on(tmp_path: Path, versio
         ("protocol_name", "sticky", ErrorCode.INCONSISTENT_GROUP_PROTOCOL),
     ],
 )
-def test_what_does_not_fit_the_generation_is_refused(
-    tmp_path: Path, field: str, value: object, code: ErrorCode
-) -> None:
+def test_a_wrong_generation_is_an_error(tmp_path: Path, field: str, value: object, code: ErrorCode) -> None:
     @on_loop
     async def scenario() -> None:
         async with running_node(tmp_path, **AT_ONCE) as node:

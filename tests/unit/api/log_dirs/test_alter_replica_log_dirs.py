@@ -1,4 +1,4 @@
-"""AlterReplicaLogDirs: what is refused, and what begins."""
+"""AlterReplicaLogDirs: invalid moves, and moves that start."""
 
 from pathlib import Path
 
@@ -18,11 +18,11 @@ from support.loop import on_loop, turns
 from support.nodes import RunningNode, running_node
 
 EVERYTHING = DescribeLogDirsRequest(topics=None)
-LONGEST = "x" * 214  #: leaves no room for "-0." and what else a future replica's directory is named by
+LONGEST = "x" * 214  #: leaves no room for "-0." and the rest of a future replica's directory name
 
 
 class Forbids:
-    """An authorizer that lets nobody alter the cluster."""
+    """An authorizer that denies ALTER on the cluster."""
 
     def allows(self, principal: str, host: str, operation: AclOperation, kind: object, name: str) -> bool:
         return (operation, name) != (AclOperation.ALTER, CLUSTER_NAME)
@@ -33,14 +33,14 @@ def both(directory: Path) -> str:
 
 
 async def moved(node: RunningNode) -> None:
-    """Wait until no move is under way."""
+    """Wait until no move is in progress."""
     while tasks := list(node.node.log_dir_moves._tasks.values()):
         await tasks[0]
 
 
 @pytest.mark.parametrize("version", [1, 2])
 @on_loop
-async def test_a_replica_moves_and_brings_its_records_along(tmp_path: Path, version: int) -> None:
+async def test_a_replica_moves_with_its_records(tmp_path: Path, version: int) -> None:
     async with running_node(tmp_path, log_dirs=both(tmp_path)) as node:
         await node.create(new_topic("t", 2))
         data = batch(b"1", b"2")
@@ -81,7 +81,7 @@ async def test_a_replica_moves_and_brings_its_records_along(tmp_path: Path, vers
     ],
 )
 @on_loop
-async def test_what_cannot_be_moved_is_refused_and_its_neighbour_moves(
+async def test_invalid_moves_are_errors_and_others_start(
     tmp_path: Path, path: str, topic: str, partition: int, code: str
 ) -> None:
     dirs = f"{both(tmp_path)},{tmp_path / 'c'}"
@@ -96,7 +96,7 @@ async def test_what_cannot_be_moved_is_refused_and_its_neighbour_moves(
 
 
 @on_loop
-async def test_of_a_partition_named_twice_the_last_wish_counts(tmp_path: Path) -> None:
+async def test_the_last_move_of_a_duplicate_partition_applies(tmp_path: Path) -> None:
     async with running_node(tmp_path, log_dirs=both(tmp_path)) as node:
         await node.create(new_topic("t"))
         requested_topics = [
@@ -108,7 +108,9 @@ async def test_of_a_partition_named_twice_the_last_wish_counts(tmp_path: Path) -
 
 
 @on_loop
-async def test_a_partition_that_is_not_there_yet_is_made_where_it_is_wished(tmp_path: Path) -> None:
+async def test_a_partition_that_does_not_exist_yet_is_created_in_the_requested_directory(
+    tmp_path: Path,
+) -> None:
     async with running_node(tmp_path, log_dirs=both(tmp_path)) as node:
         answer = codes(await node.ask(move(tmp_path / "b", "new", 0, 1)))
         assert set(answer.values()) == {"UNKNOWN_TOPIC_OR_PARTITION"}
@@ -127,7 +129,7 @@ async def test_a_replica_on_another_broker_is_not_available_here(tmp_path: Path)
 
 
 @on_loop
-async def test_nothing_moves_to_from_or_beside_a_directory_that_is_offline(tmp_path: Path) -> None:
+async def test_moves_to_from_or_beside_an_offline_directory_are_errors(tmp_path: Path) -> None:
     dirs = f"{both(tmp_path)},{tmp_path / 'c'}"
     async with running_node(tmp_path, log_dirs=dirs) as node:
         await node.create(new_topic("t", 3))
@@ -145,7 +147,7 @@ async def test_nothing_moves_to_from_or_beside_a_directory_that_is_offline(tmp_p
 
 
 @on_loop
-async def test_who_may_not_alter_the_cluster_moves_nothing(tmp_path: Path) -> None:
+async def test_moves_need_alter_on_the_cluster(tmp_path: Path) -> None:
     async with running_node(tmp_path, log_dirs=both(tmp_path)) as node:
         await node.create(new_topic("t"))
         node.node.authorizer = Forbids()  # type: ignore[assignment]

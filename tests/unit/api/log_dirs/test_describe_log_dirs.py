@@ -1,4 +1,4 @@
-"""DescribeLogDirs: what lies where."""
+"""DescribeLogDirs: the replicas in each directory."""
 
 import os
 from pathlib import Path
@@ -19,7 +19,7 @@ from support.nodes import RunningNode, running_node
 
 
 class Forbids:
-    """An authorizer that lets nobody describe the cluster."""
+    """An authorizer that denies DESCRIBE on the cluster."""
 
     def allows(self, principal: str, host: str, operation: AclOperation, kind: object, name: str) -> bool:
         return (operation, name) != (AclOperation.DESCRIBE, CLUSTER_NAME)
@@ -38,7 +38,7 @@ async def described(
 
 
 @on_loop
-async def test_every_replica_is_told_with_its_size(tmp_path: Path) -> None:
+async def test_every_replica_has_its_size(tmp_path: Path) -> None:
     async with running_node(tmp_path, log_dirs=both(tmp_path)) as node:
         await node.create(new_topic("t", 3))
         data = batch(b"1", b"2")
@@ -50,7 +50,7 @@ async def test_every_replica_is_told_with_its_size(tmp_path: Path) -> None:
 
 
 @on_loop
-async def test_only_what_is_asked_for_is_told_and_what_is_not_there_is_left_out(tmp_path: Path) -> None:
+async def test_only_requested_partitions_are_described_and_missing_ones_omitted(tmp_path: Path) -> None:
     async with running_node(tmp_path, log_dirs=both(tmp_path)) as node:
         await node.create(new_topic("t", 3), new_topic("u"))
         asked = [DescribableLogDirTopic("t", [1, 1, 9, -1]), DescribableLogDirTopic("missing", [0])]
@@ -61,7 +61,7 @@ async def test_only_what_is_asked_for_is_told_and_what_is_not_there_is_left_out(
 
 @pytest.mark.parametrize("version", range(1, 6))
 @on_loop
-async def test_every_version_tells_what_it_can(tmp_path: Path, version: int) -> None:
+async def test_every_version_returns_its_fields(tmp_path: Path, version: int) -> None:
     async with running_node(tmp_path, cordoned_log_dirs=str(tmp_path)) as node:
         response = await node.ask(DescribeLogDirsRequest(topics=None), version)
         [result] = response.results
@@ -74,7 +74,7 @@ async def test_every_version_tells_what_it_can(tmp_path: Path, version: int) -> 
 
 
 @on_loop
-async def test_a_directory_that_is_offline_says_so_and_its_neighbour_does_not(tmp_path: Path) -> None:
+async def test_an_offline_directory_has_an_error_and_others_do_not(tmp_path: Path) -> None:
     async with running_node(tmp_path, log_dirs=both(tmp_path)) as node:
         await node.create(new_topic("t", 2))
         node.partition("t", 0).log.take_offline(OSError(5, "Input/output error"))
@@ -86,9 +86,7 @@ async def test_a_directory_that_is_offline_says_so_and_its_neighbour_does_not(tm
 
 
 @on_loop
-async def test_a_volume_that_is_gone_is_a_storage_error(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_missing_volume_is_a_storage_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def gone(path: Path) -> os.statvfs_result:
         raise FileNotFoundError(2, "No such file or directory", str(path))
 
@@ -100,7 +98,7 @@ async def test_a_volume_that_is_gone_is_a_storage_error(
 
 
 @on_loop
-async def test_a_replica_that_no_partition_uses_has_no_lag(tmp_path: Path) -> None:
+async def test_a_stray_replica_has_no_lag(tmp_path: Path) -> None:
     async with running_node(tmp_path) as node:
         await node.create(new_topic("t"))
         del node.node.replicas._partitions["t", 0]
@@ -109,7 +107,7 @@ async def test_a_replica_that_no_partition_uses_has_no_lag(tmp_path: Path) -> No
 
 @pytest.mark.parametrize("version", [2, 3])
 @on_loop
-async def test_who_may_not_describe_the_cluster_is_told_so_where_there_is_room(
+async def test_without_describe_on_the_cluster_there_is_an_error_where_the_version_has_one(
     tmp_path: Path, version: int
 ) -> None:
     async with running_node(tmp_path) as node:
@@ -120,7 +118,7 @@ async def test_who_may_not_describe_the_cluster_is_told_so_where_there_is_room(
 
 
 @on_loop
-async def test_a_cordoned_directory_receives_no_new_logs_while_another_can(tmp_path: Path) -> None:
+async def test_a_cordoned_directory_receives_no_new_logs_if_another_can(tmp_path: Path) -> None:
     async with running_node(tmp_path, log_dirs=both(tmp_path), cordoned_log_dirs=str(tmp_path / "a")) as node:
         await node.create(new_topic("t", 4))
         found = await described(node, everything=True)

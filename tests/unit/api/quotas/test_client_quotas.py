@@ -1,4 +1,4 @@
-"""Quotas as clients set and read them."""
+"""Describe- and AlterClientQuotas through a node."""
 
 from pathlib import Path
 
@@ -15,7 +15,7 @@ EXACT, DEFAULT, ANY = 0, 1, 2
 
 
 @pytest.mark.parametrize("version", [0, 1])
-def test_what_was_set_is_described(tmp_path: Path, version: int) -> None:
+def test_set_quotas_are_described(tmp_path: Path, version: int) -> None:
     @on_loop
     async def scenario() -> None:
         async with running_node(tmp_path) as node:
@@ -36,7 +36,7 @@ def test_what_was_set_is_described(tmp_path: Path, version: int) -> None:
     scenario()
 
 
-def test_validating_sets_nothing(tmp_path: Path) -> None:
+def test_validate_only_sets_nothing(tmp_path: Path) -> None:
     @on_loop
     async def scenario() -> None:
         async with running_node(tmp_path) as node:
@@ -62,7 +62,7 @@ def test_validating_sets_nothing(tmp_path: Path) -> None:
         ([ComponentData("ip", ANY, None), ComponentData("user", ANY, None)], ErrorCode.INVALID_REQUEST),
     ],
 )
-def test_a_filter_that_cannot_be_meant_is_refused(
+def test_an_invalid_filter_is_rejected(
     tmp_path: Path, components: list[ComponentData], code: ErrorCode
 ) -> None:
     @on_loop
@@ -75,7 +75,7 @@ def test_a_filter_that_cannot_be_meant_is_refused(
     scenario()
 
 
-def test_one_bad_entity_does_not_fail_its_neighbour(tmp_path: Path) -> None:
+def test_one_invalid_entity_does_not_fail_others(tmp_path: Path) -> None:
     @on_loop
     async def scenario() -> None:
         async with running_node(tmp_path) as node:

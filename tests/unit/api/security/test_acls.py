@@ -30,7 +30,7 @@ async def create(running: RunningNode, *bindings: AclBinding, version: int = 3) 
 
 
 @pytest.mark.parametrize("version", [1, 2, 3])
-def test_acls_are_made_described_and_deleted_at_every_version(tmp_path: Path, version: int) -> None:
+def test_acls_are_created_described_and_deleted_in_every_version(tmp_path: Path, version: int) -> None:
     @on_loop
     async def test() -> None:
         async with running_node(tmp_path, **AUTHORIZED) as running:
@@ -64,7 +64,7 @@ def test_acls_are_made_described_and_deleted_at_every_version(tmp_path: Path, ve
 
 
 @on_loop
-async def test_an_acl_that_makes_no_sense_does_not_keep_its_neighbours_from_being_made(
+async def test_an_invalid_acl_does_not_fail_others(
     tmp_path: Path,
 ) -> None:
     async with running_node(tmp_path, **AUTHORIZED) as running:
@@ -75,7 +75,7 @@ async def test_an_acl_that_makes_no_sense_does_not_keep_its_neighbours_from_bein
 
 
 @on_loop
-async def test_acls_take_describe_to_see_and_alter_to_change_on_the_cluster(tmp_path: Path) -> None:
+async def test_describing_needs_describe_and_changing_needs_alter_on_the_cluster(tmp_path: Path) -> None:
     async with running_node(tmp_path, **AUTHORIZED) as running:
         running.connection.principal = ALICE
         refused = ErrorCode.CLUSTER_AUTHORIZATION_FAILED
@@ -90,12 +90,12 @@ async def test_acls_take_describe_to_see_and_alter_to_change_on_the_cluster(tmp_
         running.connection.principal = ALICE
         assert await create(running, allow(READ)) == [ErrorCode.NONE]
         described = await running.ask(DescribeAclsRequest(**EVERYTHING))
-        assert described.error_code == ErrorCode.NONE  # who may alter may describe
+        assert described.error_code == ErrorCode.NONE  # ALTER implies DESCRIBE
         assert len(described.resources) == 2
 
 
 @on_loop
-async def test_acls_outlive_a_restart_and_count_when_they_are_answered(tmp_path: Path) -> None:
+async def test_acls_apply_when_the_response_is_sent_and_survive_a_restart(tmp_path: Path) -> None:
     store = MemoryStore()
     async with running_node(tmp_path, store, **AUTHORIZED) as running:
         running.connection.principal = ROOT
@@ -131,7 +131,7 @@ async def test_without_an_authorizer_acls_are_security_disabled(tmp_path: Path) 
         DeleteAclsRequest(filters=[DeleteAclsFilter(**{**EVERYTHING, "pattern_type_filter": 0})]),
     ],
 )
-def test_the_number_of_unknown_closes_the_connection_unanswered(tmp_path: Path, request_: Message) -> None:
+def test_the_number_of_unknown_closes_the_connection(tmp_path: Path, request_: Message) -> None:
     @on_loop
     async def test() -> None:
         async with running_node(tmp_path, **AUTHORIZED) as running:
@@ -146,9 +146,7 @@ def test_the_number_of_unknown_closes_the_connection_unanswered(tmp_path: Path, 
 
 @pytest.mark.parametrize("field", ["resource_type", "pattern_type", "operation", "permission_type"])
 @pytest.mark.parametrize("number", [-1, 99])
-def test_numbers_that_nobody_knows_match_nothing_and_make_no_acl(
-    tmp_path: Path, field: str, number: int
-) -> None:
+def test_unknown_numbers_match_no_acl_and_cannot_be_created(tmp_path: Path, field: str, number: int) -> None:
     @on_loop
     async def test() -> None:
         async with running_node(tmp_path, **AUTHORIZED) as running:
@@ -171,7 +169,7 @@ def test_numbers_that_nobody_knows_match_nothing_and_make_no_acl(
     test()
 
 
-def test_acls_on_protected_topics_are_neither_made_nor_removed(tmp_path: Path) -> None:
+def test_acls_on_protected_topics_can_be_neither_created_nor_deleted(tmp_path: Path) -> None:
     @on_loop
     async def test() -> None:
         file, data = tmp_path / "policies.yaml", tmp_path / "data"

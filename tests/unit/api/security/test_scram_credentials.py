@@ -57,7 +57,7 @@ async def test_a_credential_is_set_described_and_deleted(tmp_path: Path) -> None
 
 
 @on_loop
-async def test_neither_passwords_nor_salted_ones_are_kept(tmp_path: Path) -> None:
+async def test_neither_passwords_nor_salted_passwords_are_stored(tmp_path: Path) -> None:
     async with running_node(tmp_path) as running:
         await altered(running)
         kept = b"".join(item.value for item in running.store.items.values())
@@ -66,7 +66,7 @@ async def test_neither_passwords_nor_salted_ones_are_kept(tmp_path: Path) -> Non
 
 
 @on_loop
-async def test_describing_and_altering_need_each_its_permission_on_the_cluster(tmp_path: Path) -> None:
+async def test_describing_and_altering_need_their_own_permission_on_the_cluster(tmp_path: Path) -> None:
     async with running_node(tmp_path, **AUTHORIZED) as running:
         running.connection.principal = ALICE
         assert (await described(running)).error_code == ErrorCode.CLUSTER_AUTHORIZATION_FAILED

@@ -1,4 +1,4 @@
-"""Clients that push their metrics, from the subscription to /metrics."""
+"""Clients that push metrics, from the subscription to /metrics."""
 
 from pathlib import Path
 from typing import Any
@@ -21,7 +21,7 @@ METRICS = metrics_data([gauge("lag", point(1.5)), sums("records", point(2))], {"
 
 
 async def subscribe(node: RunningNode, **configs: str) -> None:
-    """The one subscription there is, as its configs say; keys have underscores for their dots."""
+    """Set the configs of the only subscription; keys have underscores for dots."""
     overrides = {key.replace("_", "."): value for key, value in configs.items()}
     await node.node.metadata.write(lambda _: Decision(None, (CLIENT_METRICS_CONFIGS.put("s", overrides),)))
 
@@ -35,7 +35,7 @@ async def push(node: RunningNode, subscription_id: int, metrics: bytes = METRICS
     return ErrorCode((await node.ask(request)).error_code)
 
 
-def test_a_client_without_an_id_gets_one_and_learns_what_is_wanted(tmp_path: Path) -> None:
+def test_a_client_without_an_id_gets_one_and_its_subscription(tmp_path: Path) -> None:
     @on_loop
     async def scenario() -> None:
         async with running_node(tmp_path, telemetry_max_bytes="5000") as node:
@@ -51,7 +51,7 @@ def test_a_client_without_an_id_gets_one_and_learns_what_is_wanted(tmp_path: Pat
     scenario()
 
 
-def test_a_subscription_that_changes_or_goes_is_another(tmp_path: Path) -> None:
+def test_a_changed_or_deleted_subscription_gets_a_new_id(tmp_path: Path) -> None:
     @on_loop
     async def scenario() -> None:
         async with running_node(tmp_path) as node:
@@ -68,7 +68,7 @@ def test_a_subscription_that_changes_or_goes_is_another(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("codec", list(Compression))
-def test_what_is_pushed_in_any_codec_is_kept_under_the_clients_name(
+def test_pushed_metrics_in_any_codec_are_stored_under_the_client_id(
     tmp_path: Path, codec: Compression
 ) -> None:
     @on_loop
@@ -102,9 +102,7 @@ def test_what_is_pushed_in_any_codec_is_kept_under_the_clients_name(
         ({"metrics": b""}, ErrorCode.NONE),
     ],
 )
-def test_a_push_that_cannot_be_read_is_refused(
-    tmp_path: Path, fields: dict[str, Any], code: ErrorCode
-) -> None:
+def test_an_invalid_push_is_rejected(tmp_path: Path, fields: dict[str, Any], code: ErrorCode) -> None:
     @on_loop
     async def scenario() -> None:
         async with running_node(tmp_path, telemetry_max_bytes="1000") as node:
@@ -116,7 +114,7 @@ def test_a_push_that_cannot_be_read_is_refused(
     scenario()
 
 
-def test_a_push_before_its_time_is_refused_unless_it_is_the_last(tmp_path: Path) -> None:
+def test_a_push_before_its_interval_is_rejected_unless_it_is_the_last(tmp_path: Path) -> None:
     @on_loop
     async def scenario() -> None:
         async with running_node(tmp_path) as node:
@@ -131,7 +129,7 @@ def test_a_push_before_its_time_is_refused_unless_it_is_the_last(tmp_path: Path)
 
 
 @pytest.mark.parametrize("metrics", METRICS_BOMBS.values(), ids=list(METRICS_BOMBS))
-def test_a_push_that_unpacks_to_endless_fields_is_refused(tmp_path: Path, metrics: bytes) -> None:
+def test_a_push_that_decompresses_without_end_is_rejected(tmp_path: Path, metrics: bytes) -> None:
     @on_loop
     async def scenario() -> None:
         async with running_node(tmp_path) as node:

@@ -1,4 +1,4 @@
-"""The audit topic: permissions on topics do not suffice to change it, delete it or shorten it."""
+"""The audit topic: topic permissions are not sufficient to change, delete or truncate it."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -35,7 +35,7 @@ from support.loop import on_loop
 from support.nodes import RunningNode, running_node
 
 ALL_TOPICS = allow(AclOperation.ALL, name="*")
-#: What stands for the topic permission where it is asked of the cluster.
+#: Topic permission -> the cluster permission that the audit topic needs.
 BY_CLUSTER = [allow_cluster(AclOperation.CREATE), allow_cluster(AclOperation.DELETE)]
 ALTER_CLUSTER = allow_cluster(AclOperation.ALTER)
 DENIED, OK = ErrorCode.TOPIC_AUTHORIZATION_FAILED, ErrorCode.NONE
@@ -52,7 +52,7 @@ def produce_to_it() -> ProduceRequest:
     return ProduceRequest(acks=1, timeout_ms=1000, topic_data=[data])
 
 
-#: request, how to find its error code, and the error for who has ALTER on the cluster as well
+#: request, a function that finds its error code, and the error with ALTER on the cluster
 CHANGES: dict[str, tuple[Message, Callable[[Any], int], ErrorCode]] = {
     "delete": (
         DeleteTopicsRequest(topics=[DeleteTopicState(name=AUDIT_TOPIC)], timeout_ms=1000),
@@ -112,7 +112,7 @@ async def ask_as_alice(running: RunningNode, request: Message, version: int | No
 
 
 @pytest.mark.parametrize("change", CHANGES)
-def test_permissions_on_topics_do_not_suffice_to_change_the_audit_topic(tmp_path: Path, change: str) -> None:
+def test_topic_permissions_are_not_sufficient_to_change_the_audit_topic(tmp_path: Path, change: str) -> None:
     request, code_of, _ = CHANGES[change]
     version = 12 if change == "produce" else None
 
@@ -127,7 +127,7 @@ def test_permissions_on_topics_do_not_suffice_to_change_the_audit_topic(tmp_path
 
 
 @pytest.mark.parametrize("change", CHANGES)
-def test_with_alter_on_the_cluster_the_usual_rules_hold(tmp_path: Path, change: str) -> None:
+def test_with_alter_on_the_cluster_the_usual_rules_apply(tmp_path: Path, change: str) -> None:
     request, code_of, expected = CHANGES[change]
     version = 12 if change == "produce" else None
 
@@ -142,7 +142,7 @@ def test_with_alter_on_the_cluster_the_usual_rules_hold(tmp_path: Path, change: 
 
 
 @on_loop
-async def test_alter_on_the_cluster_alone_does_not_suffice_either(tmp_path: Path) -> None:
+async def test_alter_on_the_cluster_alone_is_not_sufficient(tmp_path: Path) -> None:
     async with running_node(tmp_path, **AUTHORIZED) as running:
         await make_audit_topic(running)
         await give(running, ALTER_CLUSTER)
@@ -151,7 +151,7 @@ async def test_alter_on_the_cluster_alone_does_not_suffice_either(tmp_path: Path
 
 
 @on_loop
-async def test_the_audit_topic_in_the_trash_is_neither_purged_nor_undeleted(tmp_path: Path) -> None:
+async def test_the_audit_topic_in_the_trash_can_be_neither_purged_nor_undeleted(tmp_path: Path) -> None:
     async with running_node(tmp_path, barnabas_trash_retention_ms="5000", **AUTHORIZED) as running:
         running.connection.principal = ROOT
         await make_audit_topic(running)
@@ -168,7 +168,7 @@ async def test_the_audit_topic_in_the_trash_is_neither_purged_nor_undeleted(tmp_
 
 
 @on_loop
-async def test_nobody_but_the_broker_creates_the_audit_topic_without_alter_on_the_cluster(
+async def test_creating_the_audit_topic_needs_alter_on_the_cluster(
     tmp_path: Path,
 ) -> None:
     async with running_node(tmp_path, **AUTHORIZED) as running:
@@ -183,7 +183,7 @@ async def test_nobody_but_the_broker_creates_the_audit_topic_without_alter_on_th
 
 
 @on_loop
-async def test_reading_the_audit_takes_permission_on_the_topic_alone(tmp_path: Path) -> None:
+async def test_reading_the_audit_needs_only_the_topic_permission(tmp_path: Path) -> None:
     async with running_node(tmp_path, **AUTHORIZED) as running:
         await give(running, allow(AclOperation.READ, name=AUDIT_TOPIC))
         authorizer = running.node.authorizer

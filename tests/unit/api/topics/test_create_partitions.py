@@ -15,15 +15,15 @@ from support.nodes import running_node
 
 @pytest.mark.parametrize("validate_only", [False, True])
 @pytest.mark.parametrize("version", range(4))
-def test_each_topic_grows_or_is_refused_for_itself(tmp_path: Path, version: int, validate_only: bool) -> None:
+def test_each_topic_has_its_own_result(tmp_path: Path, version: int, validate_only: bool) -> None:
     @on_loop
     async def scenario() -> None:
         async with running_node(tmp_path) as node:
             await node.create(new_topic("t"), new_topic("same"))
-            by_hand = [CreatePartitionsAssignment(broker_ids=[1]) for _ in range(2)]
+            manually_assigned = [CreatePartitionsAssignment(broker_ids=[1]) for _ in range(2)]
             request = CreatePartitionsRequest(
                 topics=[
-                    CreatePartitionsTopic(name="t", count=3, assignments=by_hand),
+                    CreatePartitionsTopic(name="t", count=3, assignments=manually_assigned),
                     CreatePartitionsTopic(name="same", count=1, assignments=None),
                     CreatePartitionsTopic(name="gone", count=2, assignments=None),
                 ],

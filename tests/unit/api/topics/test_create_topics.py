@@ -1,4 +1,4 @@
-"""What CreateTopics answers; what it decides is tested with the decision."""
+"""Responses of CreateTopics; the decision has its own tests."""
 
 from pathlib import Path
 
@@ -31,7 +31,9 @@ def wanted(name: str, count: int = 2, factor: int = 1, **configs: str | None) ->
 
 
 @pytest.mark.parametrize("version", range(2, 8))
-def test_an_answered_topic_is_there_and_its_partitions_are_open(tmp_path: Path, version: int) -> None:
+def test_a_created_topic_exists_with_open_partitions_when_the_response_is_sent(
+    tmp_path: Path, version: int
+) -> None:
     @on_loop
     async def scenario() -> None:
         async with running_node(tmp_path) as node:
@@ -51,7 +53,7 @@ def test_an_answered_topic_is_there_and_its_partitions_are_open(tmp_path: Path, 
 
 
 @on_loop
-async def test_each_topic_is_answered_for_itself_with_what_is_wrong(tmp_path: Path) -> None:
+async def test_each_topic_has_its_own_error(tmp_path: Path) -> None:
     async with running_node(tmp_path) as node:
         topics = [
             wanted("good"),
@@ -74,7 +76,7 @@ async def test_each_topic_is_answered_for_itself_with_what_is_wrong(tmp_path: Pa
 
 
 @on_loop
-async def test_replicas_by_hand_are_taken(tmp_path: Path) -> None:
+async def test_manual_assignments_are_used(tmp_path: Path) -> None:
     async with running_node(tmp_path) as node:
         topic = CreatableTopic(
             name="t",
@@ -89,7 +91,7 @@ async def test_replicas_by_hand_are_taken(tmp_path: Path) -> None:
 
 
 @on_loop
-async def test_validate_only_shows_what_would_be_and_makes_nothing(tmp_path: Path) -> None:
+async def test_validate_only_returns_the_result_and_creates_nothing(tmp_path: Path) -> None:
     async with running_node(tmp_path, num_partitions="4") as node:
         revision = node.node.image.revision
         request = CreateTopicsRequest(topics=[wanted("t", -1, -1)], validate_only=True)
@@ -100,7 +102,7 @@ async def test_validate_only_shows_what_would_be_and_makes_nothing(tmp_path: Pat
 
 
 @on_loop
-async def test_who_may_create_but_not_see_configs_is_told_so_in_their_place(tmp_path: Path) -> None:
+async def test_without_describe_configs_the_configs_are_replaced_by_an_error(tmp_path: Path) -> None:
     async with running_node(tmp_path, **AUTHORIZED) as node:
         node.connection.principal = ROOT
         acl = acl_creation(allow(AclOperation.CREATE))

@@ -16,7 +16,7 @@ def by_name(version: int, *names: str) -> DeleteTopicsRequest:
 
 
 @pytest.mark.parametrize("version", range(1, 7))
-def test_an_answered_topic_is_gone_and_the_others_stay(tmp_path: Path, version: int) -> None:
+def test_a_deleted_topic_is_gone_and_others_stay(tmp_path: Path, version: int) -> None:
     @on_loop
     async def scenario() -> None:
         async with running_node(tmp_path) as node:
@@ -37,7 +37,7 @@ def test_an_answered_topic_is_gone_and_the_others_stay(tmp_path: Path, version: 
 
 
 @on_loop
-async def test_a_topic_is_deleted_by_its_id_and_answered_with_its_name(tmp_path: Path) -> None:
+async def test_a_topic_is_deleted_by_id_and_returned_with_its_name(tmp_path: Path) -> None:
     async with running_node(tmp_path) as node:
         await node.create(new_topic("t"))
         topic_id = node.topic_id("t")
@@ -52,7 +52,7 @@ async def test_a_topic_is_deleted_by_its_id_and_answered_with_its_name(tmp_path:
     ("version", "code"),
     [(1, ErrorCode.INVALID_REQUEST), (2, ErrorCode.INVALID_REQUEST), (3, ErrorCode.TOPIC_DELETION_DISABLED)],
 )
-def test_a_broker_may_refuse_to_delete_anything(tmp_path: Path, version: int, code: ErrorCode) -> None:
+def test_topic_deletion_can_be_disabled(tmp_path: Path, version: int, code: ErrorCode) -> None:
     @on_loop
     async def scenario() -> None:
         async with running_node(tmp_path, delete_topic_enable="false") as node:

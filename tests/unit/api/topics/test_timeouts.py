@@ -1,4 +1,4 @@
-"""A request whose time is over is told so; what it began is done all the same, as metadata then shows."""
+"""A request that times out gets an error; what it started still completes."""
 
 from pathlib import Path
 from typing import Any
@@ -14,7 +14,7 @@ from support.images import new_topic
 from support.loop import on_loop
 from support.nodes import RunningNode, running_node
 
-#: request, where its outcomes are, and the topics (name -> partitions) once it is done; "t" has one at first
+#: request, a function that finds its results, and the topics (name -> partitions) afterwards; "t" has one at first
 REQUESTS: list[tuple[Any, str, dict[str, int]]] = [
     (
         CreateTopicsRequest([CreatableTopic("new", num_partitions=2, replication_factor=1)]),
@@ -33,7 +33,7 @@ async def topics(node: RunningNode) -> dict[str, int]:
 
 
 @pytest.mark.parametrize(("request_", "outcomes", "after"), REQUESTS, ids=ids)
-def test_what_takes_too_long_is_done_later(
+def test_a_slow_request_completes_after_its_timeout(
     tmp_path: Path, request_: Any, outcomes: str, after: dict[str, int]
 ) -> None:
     @on_loop
@@ -47,7 +47,7 @@ def test_what_takes_too_long_is_done_later(
             assert all("may still be" in each.error_message for each in found)
             assert await topics(node) == {"t": 1}
             revision = node.store.revision
-            node.store.let_go()
+            node.store.release()
             await node.node.metadata.wait_for_revision(revision + 1)
             assert await topics(node) == after
 
@@ -56,7 +56,7 @@ def test_what_takes_too_long_is_done_later(
 
 @pytest.mark.parametrize("timeout_ms", [0, -1])
 @pytest.mark.parametrize(("request_", "outcomes", "after"), REQUESTS, ids=ids)
-def test_what_has_no_time_is_not_begun(
+def test_a_request_with_timeout_0_is_not_started(
     tmp_path: Path, request_: Any, outcomes: str, after: dict[str, int], timeout_ms: int
 ) -> None:
     @on_loop

@@ -1,4 +1,4 @@
-"""Policies between the decision and the commit."""
+"""Policies run between the decision and the commit."""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -11,7 +11,7 @@ from barnabas.metadata.topic_creation import Created, TopicToCreate
 from barnabas.policy import CreateTopicPolicy
 from barnabas.policy.policies import Policies, PolicySettings
 from barnabas.wire.errors import ErrorCode
-from support.images import by_hand
+from support.images import manually_assigned
 from support.loop import on_loop
 from support.nodes import RunningNode, running_node
 from support.policies import NAMING, PolicyModule, policy_module
@@ -19,7 +19,7 @@ from support.policies import NAMING, PolicyModule, policy_module
 
 @asynccontextmanager
 async def guarded_node(directory: Path) -> AsyncIterator[tuple[RunningNode, PolicyModule]]:
-    """A node whose topics must begin with "team."."""
+    """Run a node whose topic names must start with "team."."""
     data = directory / "data"
     data.mkdir()
     with policy_module(directory, NAMING) as module:
@@ -39,7 +39,7 @@ def codes(outcomes: list[Created]) -> list[tuple[str, ErrorCode]]:
 
 
 def asked(module: PolicyModule) -> list[object]:
-    """What the policy was asked."""
+    """Return the policy's calls."""
     return [call[1] for call in module.calls if call[0] == "validate"]
 
 
@@ -57,11 +57,11 @@ async def _only_the_refused_topic_fails(directory: Path) -> None:
         assert set(running.node.image.topics) == {"team.a", "team.c"}
 
 
-def test_only_the_topic_that_the_policy_refuses_fails(tmp_path: Path) -> None:
+def test_only_the_topic_that_violates_the_policy_fails(tmp_path: Path) -> None:
     _only_the_refused_topic_fails(tmp_path)
 
 
-def test_validate_only_passes_through_the_policy(tmp_path: Path) -> None:
+def test_validate_only_runs_the_policy(tmp_path: Path) -> None:
     @on_loop
     async def scenario() -> None:
         async with guarded_node(tmp_path) as (running, _):
@@ -72,12 +72,14 @@ def test_validate_only_passes_through_the_policy(tmp_path: Path) -> None:
     scenario()
 
 
-def test_the_policy_is_told_the_counts_that_the_topic_would_have_or_its_assignments(tmp_path: Path) -> None:
+def test_the_policy_receives_the_resulting_counts_or_assignments(tmp_path: Path) -> None:
     @on_loop
     async def scenario() -> None:
         async with guarded_node(tmp_path) as (running, module):
             configs = {"retention.ms": "5"}
-            await create(running, TopicToCreate("team.a", configs=configs), by_hand("team.b", [1], [1]))
+            await create(
+                running, TopicToCreate("team.a", configs=configs), manually_assigned("team.b", [1], [1])
+            )
             metadata = CreateTopicPolicy.RequestMetadata
             assert asked(module) == [
                 metadata("team.a", 3, 1, None, configs),
@@ -97,7 +99,7 @@ def test_the_policy_is_told_the_counts_that_the_topic_would_have_or_its_assignme
         ([TopicToCreate("t", configs={"retention.ms": "x"})], ErrorCode.INVALID_CONFIG),
     ],
 )
-def test_what_fails_anyway_is_not_put_to_the_policy(
+def test_topics_that_fail_anyway_are_not_checked_by_the_policy(
     tmp_path: Path, topics: list[TopicToCreate], code: ErrorCode
 ) -> None:
     @on_loop

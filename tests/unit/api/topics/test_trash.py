@@ -23,7 +23,7 @@ async def delete(running: RunningNode, *names: str) -> None:
 
 
 @on_loop
-async def test_the_latest_deleted_is_the_first_that_is_told(tmp_path: Path) -> None:
+async def test_deleted_topics_are_ordered_newest_first(tmp_path: Path) -> None:
     async with running_node(tmp_path, barnabas_trash_retention_ms="5000") as running:
         await running.create(new_topic("first", 3), new_topic("second"))
         await delete(running, "first")
@@ -36,7 +36,7 @@ async def test_the_latest_deleted_is_the_first_that_is_told(tmp_path: Path) -> N
 
 
 @on_loop
-async def test_of_the_trash_everybody_sees_what_it_may_describe(tmp_path: Path) -> None:
+async def test_only_describable_topics_in_the_trash_are_listed(tmp_path: Path) -> None:
     async with running_node(tmp_path, **AUTHORIZED) as running:
         running.connection.principal = ROOT
         await running.create(new_topic("mine"), new_topic("other"))
@@ -49,7 +49,7 @@ async def test_of_the_trash_everybody_sees_what_it_may_describe(tmp_path: Path) 
 
 
 @on_loop
-async def test_an_undeleted_topic_is_open_when_that_is_answered(tmp_path: Path) -> None:
+async def test_an_undeleted_topic_is_open_when_the_response_is_sent(tmp_path: Path) -> None:
     async with running_node(tmp_path) as running:
         await running.create(new_topic("orders", 2))
         topic_id = running.topic_id("orders")
@@ -60,7 +60,7 @@ async def test_an_undeleted_topic_is_open_when_that_is_answered(tmp_path: Path) 
 
 
 @on_loop
-async def test_what_is_not_there_is_told_for_each(tmp_path: Path) -> None:
+async def test_missing_topics_have_their_own_errors(tmp_path: Path) -> None:
     async with running_node(tmp_path) as running:
         await running.create(new_topic("orders"))
         await delete(running, "orders")
@@ -75,7 +75,7 @@ async def test_what_is_not_there_is_told_for_each(tmp_path: Path) -> None:
 
 
 @on_loop
-async def test_where_topics_cannot_be_deleted_nothing_is_purged(tmp_path: Path) -> None:
+async def test_with_topic_deletion_disabled_nothing_is_purged(tmp_path: Path) -> None:
     async with running_node(tmp_path, delete_topic_enable="false") as running:
         [result] = (await running.ask(PurgeTopicsRequest(topics=[TopicToPurge(name="orders")]))).results
     assert result.error_code == ErrorCode.TOPIC_DELETION_DISABLED

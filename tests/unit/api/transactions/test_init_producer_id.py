@@ -9,7 +9,7 @@ from support.nodes import running_node
 
 
 @on_loop
-async def test_every_producer_gets_an_id_of_its_own_at_epoch_0(tmp_path: Path) -> None:
+async def test_every_producer_gets_its_own_id_with_epoch_0(tmp_path: Path) -> None:
     async with running_node(tmp_path) as node:
         found = [
             await node.ask(InitProducerIdRequest(transactional_id=None), version) for version in range(7)
@@ -26,7 +26,7 @@ async def test_every_producer_gets_an_id_of_its_own_at_epoch_0(tmp_path: Path) -
         (InitProducerIdRequest(transactional_id=None, producer_epoch=5), ErrorCode.INVALID_REQUEST),
     ],
 )
-def test_what_cannot_have_an_id_is_refused(
+def test_invalid_requests_are_rejected(
     tmp_path: Path, request_: InitProducerIdRequest, code: ErrorCode
 ) -> None:
     @on_loop

@@ -1,4 +1,4 @@
-"""Whole transactions through a node: ids, partitions, records, ends, and what readers see of them."""
+"""Whole transactions through a node: producer ids, partitions, records, markers, and fetches."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -40,7 +40,7 @@ FEW_PARTITIONS = {"transaction_state_log_num_partitions": "2", "offsets_topic_nu
 async def coordinating(
     path: Path, store: MemoryStore | None = None, **overrides: str
 ) -> AsyncIterator[RunningNode]:
-    """A node that coordinates transactions, with topic t of two partitions."""
+    """Run a node with a transaction coordinator and topic t of two partitions."""
     async with running_node(path, store, **FEW_PARTITIONS, **overrides) as node:
         node.connection.principal = ROOT
         if "t" not in node.node.image.topics:
@@ -100,14 +100,14 @@ async def state(node: RunningNode, transactional_id: str = TX) -> Any:
 
 
 async def completed(node: RunningNode) -> str:
-    """The state of the transactional id when its markers are written."""
+    """Return the state of the transactional id after its markers are written."""
     while (found := (await state(node)).transaction_state).startswith("Prepare"):
         await asyncio.sleep(0.01)
     return str(found)
 
 
 @pytest.mark.parametrize("commit", [True, False])
-def test_a_transaction_of_before_kip_890_goes_its_way(tmp_path: Path, commit: bool) -> None:
+def test_a_transaction_of_a_client_before_kip_890(tmp_path: Path, commit: bool) -> None:
     @on_loop
     async def scenario() -> None:
         async with coordinating(tmp_path) as node:
@@ -129,7 +129,7 @@ def test_a_transaction_of_before_kip_890_goes_its_way(tmp_path: Path, commit: bo
 
 
 @on_loop
-async def test_a_producer_of_kip_890_adds_partitions_by_writing_and_gets_an_epoch_with_each_end(
+async def test_with_kip_890_produce_adds_partitions_and_each_end_bumps_the_epoch(
     tmp_path: Path,
 ) -> None:
     async with coordinating(tmp_path) as node:
@@ -144,7 +144,7 @@ async def test_a_producer_of_kip_890_adds_partitions_by_writing_and_gets_an_epoc
 
 
 @on_loop
-async def test_a_partition_that_was_not_added_takes_no_record(tmp_path: Path) -> None:
+async def test_a_partition_that_was_not_added_rejects_records(tmp_path: Path) -> None:
     async with coordinating(tmp_path) as node:
         await init(node)
         assert (await produce(node)).error_code == ErrorCode.TRANSACTION_ABORTABLE
@@ -188,7 +188,7 @@ async def test_a_zombie_is_fenced(tmp_path: Path) -> None:
         ({"producer_epoch": 5}, ErrorCode.INVALID_REQUEST),
     ],
 )
-def test_what_a_producer_asks_for_is_checked(tmp_path: Path, fields: dict[str, Any], code: ErrorCode) -> None:
+def test_producer_requests_are_validated(tmp_path: Path, fields: dict[str, Any], code: ErrorCode) -> None:
     @on_loop
     async def scenario() -> None:
         async with coordinating(tmp_path) as node:
@@ -198,14 +198,14 @@ def test_what_a_producer_asks_for_is_checked(tmp_path: Path, fields: dict[str, A
 
 
 @on_loop
-async def test_two_phase_commit_has_no_timeout_where_it_is_on(tmp_path: Path) -> None:
+async def test_two_phase_commit_has_no_timeout_if_enabled(tmp_path: Path) -> None:
     async with coordinating(tmp_path, transaction_two_phase_commit_enable="true") as node:
         assert (await init(node, 6, enable2_pc=True, transaction_timeout_ms=0)).error_code == 0
         assert (await state(node)).transaction_timeout_ms == 2**31 - 1
 
 
 @on_loop
-async def test_one_partition_that_cannot_join_keeps_the_others_out(tmp_path: Path) -> None:
+async def test_one_invalid_partition_fails_the_whole_request(tmp_path: Path) -> None:
     async with coordinating(tmp_path) as node:
         await init(node)
         assert await add(node, 0, 7) == {
@@ -219,7 +219,7 @@ async def test_one_partition_that_cannot_join_keeps_the_others_out(tmp_path: Pat
 
 
 @on_loop
-async def test_brokers_ask_for_many_transactions_at_once(tmp_path: Path) -> None:
+async def test_brokers_verify_many_transactions_at_once(tmp_path: Path) -> None:
     async with coordinating(tmp_path) as node:
         await init(node)
         topics = [AddPartitionsToTxnTopic(name="t", partitions=[0])]
@@ -246,7 +246,7 @@ async def test_brokers_ask_for_many_transactions_at_once(tmp_path: Path) -> None
 
 
 @on_loop
-async def test_the_partition_of_a_groups_offsets_joins(tmp_path: Path) -> None:
+async def test_the_offsets_partition_of_a_group_is_added(tmp_path: Path) -> None:
     async with coordinating(tmp_path) as node:
         await init(node)
         for transactional_id, code in [(TX, 0), ("", 42), ("nobody", 49)]:
@@ -282,14 +282,14 @@ async def test_transactional_ids_are_listed_by_state_producer_duration_and_patte
 
 
 @on_loop
-async def test_what_is_not_there_cannot_be_described(tmp_path: Path) -> None:
+async def test_an_unknown_transactional_id_cannot_be_described(tmp_path: Path) -> None:
     async with coordinating(tmp_path) as node:
         assert (await state(node)).error_code == ErrorCode.TRANSACTIONAL_ID_NOT_FOUND
         assert (await state(node, "")).error_code == ErrorCode.INVALID_REQUEST
 
 
 @in_virtual_time
-async def test_a_transaction_that_is_open_for_too_long_is_aborted(tmp_path: Path) -> None:
+async def test_a_transaction_beyond_its_timeout_is_aborted(tmp_path: Path) -> None:
     async with coordinating(tmp_path) as node:
         await init(node, transaction_timeout_ms=1000)
         await add(node, 0)
@@ -302,14 +302,14 @@ async def test_a_transaction_that_is_open_for_too_long_is_aborted(tmp_path: Path
 
 
 @on_loop
-async def test_a_decided_transaction_is_finished_after_a_restart(tmp_path: Path) -> None:
+async def test_a_prepared_transaction_is_completed_after_a_restart(tmp_path: Path) -> None:
     store = MemoryStore()
     async with coordinating(tmp_path, store) as node:
         await init(node)
         await add(node, 0)
         await produce(node)
         coordinator = node.node.transactions
-        coordinator._do = lambda effect: None  # the broker goes away before a marker is written
+        coordinator._do = lambda effect: None  # the broker stops before a marker is written
         for runner in coordinator._runners.values():
             runner._do = coordinator._do
         assert (await end(node, commit=True)).error_code == 0
@@ -321,7 +321,7 @@ async def test_a_decided_transaction_is_finished_after_a_restart(tmp_path: Path)
 
 
 @on_loop
-async def test_partitions_of_a_topic_that_is_gone_do_not_hold_up_the_end(tmp_path: Path) -> None:
+async def test_partitions_of_a_deleted_topic_do_not_delay_the_end(tmp_path: Path) -> None:
     async with coordinating(tmp_path) as node:
         await init(node)
         await add(node, 0)
@@ -331,7 +331,7 @@ async def test_partitions_of_a_topic_that_is_gone_do_not_hold_up_the_end(tmp_pat
 
 
 @on_loop
-async def test_an_implicit_write_waits_a_little_for_the_transaction_before_it(tmp_path: Path) -> None:
+async def test_an_implicit_write_waits_briefly_for_the_previous_transaction(tmp_path: Path) -> None:
     async with coordinating(tmp_path) as node:
         await init(node)
         assert (await produce(node, version=13)).error_code == 0
@@ -350,7 +350,7 @@ async def test_an_implicit_write_waits_a_little_for_the_transaction_before_it(tm
 
 
 @on_loop
-async def test_a_write_that_waits_too_long_for_the_transaction_before_it_is_to_be_tried_again(
+async def test_a_write_that_waits_too_long_for_the_previous_transaction_is_retriable(
     tmp_path: Path,
 ) -> None:
     backoff = {
@@ -367,7 +367,7 @@ async def test_a_write_that_waits_too_long_for_the_transaction_before_it_is_to_b
 
 
 @on_loop
-async def test_clients_need_the_transactional_id_and_the_topic(tmp_path: Path) -> None:
+async def test_clients_need_permission_for_the_transactional_id_and_the_topic(tmp_path: Path) -> None:
     async with coordinating(tmp_path, **AUTHORIZED) as node:
         await init(node)
 
@@ -390,7 +390,7 @@ async def test_clients_need_the_transactional_id_and_the_topic(tmp_path: Path) -
 
 
 @on_loop
-async def test_what_a_principal_may_not_describe_is_left_out(tmp_path: Path) -> None:
+async def test_transactional_ids_without_describe_permission_are_omitted(tmp_path: Path) -> None:
     async with coordinating(tmp_path, **AUTHORIZED) as node:
         await init(node)
         await add(node, 0)

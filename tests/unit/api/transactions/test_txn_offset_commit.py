@@ -1,4 +1,4 @@
-"""TxnOffsetCommit on a node: verified, appended as part of the transaction, settled by its marker."""
+"""TxnOffsetCommit on a node: verified, appended within the transaction, completed by its marker."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -26,7 +26,7 @@ OFFSETS_TOPIC = "__consumer_offsets"
 
 
 async def prepare(node: RunningNode) -> None:
-    """A topic of two partitions and the coordinator of group `g`; nobody verifies transactions."""
+    """Create a topic of two partitions and the coordinator of group `g`, without transaction verification."""
     node.node.transaction_verifier = None
     await node.create(new_topic("t", 2))
     await node.ask(FindCoordinatorRequest(coordinator_keys=["g"]))
@@ -36,7 +36,7 @@ async def prepare(node: RunningNode) -> None:
 def committing(
     *offsets: int, group_id: str = "g", producer_id: int = 7, **fields: Any
 ) -> TxnOffsetCommitRequest:
-    """Offsets of successive partitions of `t`."""
+    """Build a commit of offsets of successive partitions of `t`."""
     partitions = [
         TxnOffsetCommitRequestPartition(index, offset, committed_metadata=None)
         for index, offset in enumerate(offsets)
@@ -58,7 +58,7 @@ async def end(node: RunningNode, *, commit: bool) -> None:
 
 @pytest.mark.parametrize("version", range(6))
 @pytest.mark.parametrize("commit", [True, False])
-def test_offsets_count_once_their_transaction_is_committed(
+def test_offsets_are_visible_after_their_transaction_commits(
     tmp_path: Path, version: int, commit: bool
 ) -> None:
     @on_loop
@@ -91,7 +91,7 @@ def test_an_open_transaction_survives_a_restart(tmp_path: Path, commit: bool) ->
 
 
 @on_loop
-async def test_what_is_not_there_is_refused_without_its_neighbours(tmp_path: Path) -> None:
+async def test_missing_partitions_are_errors_and_others_succeed(tmp_path: Path) -> None:
     async with running_node(tmp_path) as node:
         await prepare(node)
         request = committing(5, 6, 7)
@@ -102,7 +102,7 @@ async def test_what_is_not_there_is_refused_without_its_neighbours(tmp_path: Pat
 
 
 @on_loop
-async def test_a_fenced_producer_and_an_unknown_generation_write_nothing(tmp_path: Path) -> None:
+async def test_a_fenced_producer_or_unknown_generation_commits_nothing(tmp_path: Path) -> None:
     async with running_node(tmp_path) as node:
         await prepare(node)
         await node.ask(committing(5, producer_epoch=3), 3)
@@ -117,7 +117,7 @@ async def test_a_fenced_producer_and_an_unknown_generation_write_nothing(tmp_pat
 
 
 class Verifier:
-    """Says what it is told to say, and remembers what it was asked."""
+    """A fake with a configurable response, which records its calls."""
 
     def __init__(self, code: ErrorCode = ErrorCode.NONE) -> None:
         self.code = code
@@ -137,7 +137,7 @@ class Verifier:
 
 
 @pytest.mark.parametrize(("version", "adds"), [(3, False), (4, False), (5, True)])
-def test_the_transactions_coordinator_is_asked_once(tmp_path: Path, version: int, adds: bool) -> None:
+def test_the_transaction_coordinator_is_called_once(tmp_path: Path, version: int, adds: bool) -> None:
     @on_loop
     async def scenario() -> None:
         async with running_node(tmp_path) as node:
@@ -163,7 +163,7 @@ def test_the_transactions_coordinator_is_asked_once(tmp_path: Path, version: int
         (5, ErrorCode.CONCURRENT_TRANSACTIONS, ErrorCode.CONCURRENT_TRANSACTIONS),
     ],
 )
-def test_what_the_transactions_coordinator_has_against_it_is_told(
+def test_an_error_of_the_transaction_coordinator_is_returned(
     tmp_path: Path, version: int, said: ErrorCode, told: ErrorCode
 ) -> None:
     @on_loop

@@ -8,12 +8,12 @@ from barnabas.log.producers.producer_state_manager import ActiveProducer
 from barnabas.metadata.brokers import decide_register
 from barnabas.wire.errors import ErrorCode
 from barnabas.wire.records.control import EndTransactionMarker
-from support.images import broker, by_hand, new_topic
+from support.images import broker, manually_assigned, new_topic
 from support.loop import in_virtual_time, on_loop, turns
 from support.nodes import RunningNode, running_node
 from support.transactions import ending, marker, outcomes, producing, transactional
 
-#: Transactions begin without a coordinator.
+#: Transactions need no coordinator.
 UNVERIFIED = {"transaction_partition_verification_enable": "false"}
 
 
@@ -23,7 +23,7 @@ async def begin(node: RunningNode, *producer_ids: int, epoch: int = 0) -> None:
 
 
 @pytest.mark.parametrize("version", [0, 1, 2])
-def test_transactions_end_in_every_partition_named(tmp_path: Path, version: int) -> None:
+def test_transactions_end_in_every_requested_partition(tmp_path: Path, version: int) -> None:
     @on_loop
     async def ask() -> None:
         async with running_node(tmp_path, **UNVERIFIED) as node:
@@ -44,7 +44,7 @@ def test_transactions_end_in_every_partition_named(tmp_path: Path, version: int)
 
 
 @on_loop
-async def test_each_partition_and_each_producer_is_answered_for_itself(tmp_path: Path) -> None:
+async def test_each_partition_and_producer_has_its_own_result(tmp_path: Path) -> None:
     async with running_node(tmp_path, **UNVERIFIED) as node:
         await node.create(new_topic("t"))
         await begin(node, 9, 10)
@@ -69,7 +69,7 @@ async def test_each_partition_and_each_producer_is_answered_for_itself(tmp_path:
 
 
 @on_loop
-async def test_of_two_markers_of_a_producer_both_are_written_and_the_later_is_answered(
+async def test_two_markers_of_a_producer_are_written_and_the_later_result_is_returned(
     tmp_path: Path,
 ) -> None:
     async with running_node(tmp_path, **UNVERIFIED) as node:
@@ -85,7 +85,7 @@ async def test_of_two_markers_of_a_producer_both_are_written_and_the_later_is_an
 
 
 @pytest.mark.parametrize(("producer_id", "epoch"), [(-1, 0), (10, -1)])
-def test_a_producer_that_cannot_be_fails_the_request_before_anything_is_written(
+def test_an_invalid_producer_fails_the_request_before_anything_is_written(
     tmp_path: Path, producer_id: int, epoch: int
 ) -> None:
     @on_loop
@@ -101,14 +101,14 @@ def test_a_producer_that_cannot_be_fails_the_request_before_anything_is_written(
 
 
 @on_loop
-async def test_nothing_to_write_is_answered_with_nothing(tmp_path: Path) -> None:
+async def test_an_empty_request_has_an_empty_response(tmp_path: Path) -> None:
     async with running_node(tmp_path, **UNVERIFIED) as node:
         assert (await node.ask(ending())).markers == []
         assert (await node.ask(ending(marker(9, commit=True)))).markers == []
 
 
 @on_loop
-async def test_a_partition_that_is_named_twice_gets_one_marker(tmp_path: Path) -> None:
+async def test_a_duplicate_partition_gets_one_marker(tmp_path: Path) -> None:
     async with running_node(tmp_path) as node:
         await node.create(new_topic("t"))
         answer = await node.ask(ending(marker(9, "t", "t", commit=True)))
@@ -123,14 +123,14 @@ async def test_a_transaction_of_version_2_ends_with_the_next_epoch(tmp_path: Pat
         await begin(node, 9)
         late = await node.ask(ending(marker(9, "t", commit=True, transaction_version=2)))
         assert outcomes(late) == {(9, "t", 0): ErrorCode.INVALID_PRODUCER_EPOCH}
-        for _ in range(2):  # the second time it is written again
+        for _ in range(2):  # the second request writes it again
             answer = await node.ask(ending(marker(9, "t", commit=True, epoch=1, transaction_version=2)))
             assert outcomes(answer) == {(9, "t", 0): ErrorCode.NONE}
         assert node.partition("t").log.last_stable_offset == 3
 
 
 @on_loop
-async def test_who_follows_the_ends_of_transactions_is_told_of_those_appended(tmp_path: Path) -> None:
+async def test_subscribers_receive_appended_markers(tmp_path: Path) -> None:
     async with running_node(tmp_path, **UNVERIFIED) as node:
         told: list[tuple[TopicPartition, EndTransactionMarker]] = []
         node.node.replicas.on_transaction_marker = lambda partition, ended: told.append((partition, ended))
@@ -143,10 +143,10 @@ async def test_who_follows_the_ends_of_transactions_is_told_of_those_appended(tm
 
 
 @in_virtual_time
-async def test_the_answer_waits_for_every_replica_until_its_time_is_over(tmp_path: Path) -> None:
+async def test_the_response_waits_for_every_replica_up_to_its_timeout(tmp_path: Path) -> None:
     async with running_node(tmp_path, request_timeout_ms="500", **UNVERIFIED) as node:
         await node.node.metadata.write(lambda image: decide_register(image.brokers, broker(2)))
-        await node.create(by_hand("t", [1, 2]))
+        await node.create(manually_assigned("t", [1, 2]))
         await begin(node, 9)
         asking = asyncio.create_task(node.ask(ending(marker(9, "t", commit=True))))
         await turns()

@@ -63,7 +63,7 @@ def code(outcome: object) -> ErrorCode | None:
     return outcome.code if isinstance(outcome, KafkaError) else None
 
 
-def test_each_topic_to_create_has_an_outcome_of_its_own() -> None:
+def test_each_created_topic_has_its_own_result() -> None:
     async def scenario(broker: FakeBroker, admin: Admin) -> None:
         broker.create("old")
         outcomes = await admin.create_topics([NewTopic("new", 3), NewTopic("old")])
@@ -77,7 +77,7 @@ def test_each_topic_to_create_has_an_outcome_of_its_own() -> None:
     play(scenario)
 
 
-def test_validating_creates_nothing() -> None:
+def test_validate_only_creates_nothing() -> None:
     async def scenario(broker: FakeBroker, admin: Admin) -> None:
         raise_errors((await admin.create_topics([NewTopic("new")], validate_only=True)).values())
         assert broker.topics == {}
@@ -85,7 +85,7 @@ def test_validating_creates_nothing() -> None:
     play(scenario)
 
 
-def test_assignments_and_configs_are_carried() -> None:
+def test_assignments_and_configs_are_sent() -> None:
     topic = creatable_topic(NewTopic("t", configs={"retention.ms": "5"}, assignments={0: [1, 2], 1: [2, 1]}))
     assert [(each.partition_index, each.broker_ids) for each in topic.assignments] == [
         (0, [1, 2]),
@@ -95,7 +95,7 @@ def test_assignments_and_configs_are_carried() -> None:
     assert (topic.num_partitions, topic.replication_factor) == (-1, -1)
 
 
-def test_a_broker_that_is_no_longer_controller_is_not_the_last_word() -> None:
+def test_an_error_of_a_former_controller_is_retried() -> None:
     async def scenario(broker: FakeBroker, admin: Admin) -> None:
         moved = CreatableTopicResult(name="t", error_code=ErrorCode.NOT_CONTROLLER)
         broker.answer(CreateTopicsRequest, *[lambda _: CreateTopicsResponse(topics=[moved])] * 2)
@@ -105,7 +105,7 @@ def test_a_broker_that_is_no_longer_controller_is_not_the_last_word() -> None:
     play(scenario)
 
 
-def test_what_changes_the_cluster_is_not_repeated_when_its_answer_is_lost() -> None:
+def test_changes_are_not_repeated_when_their_response_is_lost() -> None:
     async def scenario(broker: FakeBroker, admin: Admin) -> None:
         broker.answer(DeleteTopicsRequest, lambda _: HANG_UP)
         with pytest.raises(ConnectionLost):
@@ -116,7 +116,7 @@ def test_what_changes_the_cluster_is_not_repeated_when_its_answer_is_lost() -> N
 
 
 @pytest.mark.parametrize("versions", [None, {DeleteTopicsRequest: Versions(0, 5)}])
-def test_topics_are_deleted_by_name_with_new_and_old_brokers(versions: dict[Any, Versions] | None) -> None:
+def test_topics_are_deleted_by_name_on_new_and_old_brokers(versions: dict[Any, Versions] | None) -> None:
     async def scenario(broker: FakeBroker, admin: Admin) -> None:
         broker.create("t")
         outcomes = await admin.delete_topics(["t", "missing"])
@@ -139,7 +139,7 @@ def test_partitions_are_added_up_to_a_total() -> None:
     play(scenario)
 
 
-def test_topics_are_described_all_or_by_name() -> None:
+def test_topics_are_described_by_name_or_all() -> None:
     async def scenario(broker: FakeBroker, admin: Admin) -> None:
         broker.create("b", 2)
         broker.create("a")
@@ -152,7 +152,7 @@ def test_topics_are_described_all_or_by_name() -> None:
     play(scenario)
 
 
-def test_configs_are_described_with_their_source_and_a_broker_answers_for_itself() -> None:
+def test_configs_have_sources_and_a_broker_describes_its_own() -> None:
     async def scenario(broker: FakeBroker, admin: Admin) -> None:
         broker.create("t")
         topic, missing = Resource(ResourceKind.TOPIC, "t"), Resource(ResourceKind.TOPIC, "missing")
@@ -171,14 +171,14 @@ def test_configs_are_described_with_their_source_and_a_broker_answers_for_itself
     play(scenario)
 
 
-def test_a_config_source_of_the_future_is_unknown_rather_than_an_error() -> None:
+def test_an_unknown_config_source_is_not_an_error() -> None:
     config = DescribeConfigsResourceResult(name="k", value="v", config_source=99)
     entries = config_entries(DescribeConfigsResult(configs=[config]))
     assert isinstance(entries, list)
     assert entries[0].source is ConfigSource.UNKNOWN
 
 
-def test_offsets_are_listed_by_meaning_and_errors_stay_with_their_partition() -> None:
+def test_offsets_are_listed_by_spec_with_errors_per_partition() -> None:
     async def scenario(broker: FakeBroker, admin: Admin) -> None:
         broker.create("t")
         broker.append("t", 0, encode_batch([Record(0, 100, None, b"a"), Record(0, 200, None, b"b")]))
@@ -198,7 +198,7 @@ def moved(request: Any) -> ListOffsetsResponse:
     return ListOffsetsResponse(topics=[ListOffsetsTopicResponse(name="t", partitions=[partition])])
 
 
-def test_offsets_of_a_partition_that_moves_are_asked_for_again() -> None:
+def test_offsets_of_a_moved_partition_are_requested_again() -> None:
     async def scenario(broker: FakeBroker, admin: Admin) -> None:
         broker.create("t")
         broker.answer(ListOffsetsRequest, moved, moved)
@@ -207,7 +207,7 @@ def test_offsets_of_a_partition_that_moves_are_asked_for_again() -> None:
     play(scenario)
 
 
-def test_offsets_of_a_partition_that_keeps_moving_are_an_error_in_the_end() -> None:
+def test_offsets_of_a_partition_that_keeps_moving_are_an_error() -> None:
     async def scenario(broker: FakeBroker, admin: Admin) -> None:
         broker.create("t")
         broker.answer(ListOffsetsRequest, *[moved] * 500)
@@ -230,7 +230,7 @@ def test_records_are_deleted_before_an_offset_or_all() -> None:
     play(scenario)
 
 
-def test_the_cluster_describes_itself() -> None:
+def test_the_cluster_is_described() -> None:
     async def scenario(broker: FakeBroker, admin: Admin) -> None:
         description = await admin.describe_cluster()
         assert (description.cluster_id, description.controller_id) == ("fake", NODE_ID)
@@ -253,7 +253,7 @@ def test_brokers_without_describe_cluster_are_described_from_metadata() -> None:
     play(scenario, {DescribeClusterRequest: Versions(90, 91)})
 
 
-def test_any_request_can_be_sent_and_is_repeated_when_a_connection_is_lost() -> None:
+def test_any_request_can_be_sent_and_is_repeated_after_a_lost_connection() -> None:
     async def scenario(broker: FakeBroker, admin: Admin) -> None:
         broker.answer(DescribeClusterRequest, lambda _: HANG_UP)
         response = await admin.send(DescribeClusterRequest(), NODE_ID)

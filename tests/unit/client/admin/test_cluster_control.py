@@ -1,4 +1,4 @@
-"""Elections, reassignments, features and the quorum, to and from the messages of the protocol."""
+"""Elections, reassignments, features and the quorum: building requests and parsing responses."""
 
 import pytest
 
@@ -48,7 +48,7 @@ def test_partitions_are_sent_by_topic() -> None:
     assert cluster_control.elect_leaders_request(ElectionType.PREFERRED, None, 5).topic_partitions is None
 
 
-def test_each_elected_partition_has_its_outcome() -> None:
+def test_each_elected_partition_has_its_result() -> None:
     results = [PartitionResult(0), PartitionResult(1, ErrorCode.ELECTION_NOT_NEEDED, "why")]
     outcomes = cluster_control.parse_elect_leaders_response(
         ElectLeadersResponse(replica_election_results=[ReplicaElectionResult("a", results)])
@@ -59,7 +59,7 @@ def test_each_elected_partition_has_its_outcome() -> None:
     assert (error.code, error.message) == (ErrorCode.ELECTION_NOT_NEEDED, "why")
 
 
-def test_null_calls_a_move_off() -> None:
+def test_null_cancels_a_reassignment() -> None:
     targets = {TopicPartition("a", 0): (2, 3), TopicPartition("a", 1): None}
     request = cluster_control.alter_reassignments_request(targets, False, 5)
     [topic] = request.topics
@@ -67,7 +67,7 @@ def test_null_calls_a_move_off() -> None:
     assert request.allow_replication_factor_change is False
 
 
-def test_each_moved_partition_has_its_outcome() -> None:
+def test_each_reassigned_partition_has_its_result() -> None:
     partitions = [ReassignablePartitionResponse(3, ErrorCode.INVALID_REPLICA_ASSIGNMENT, "why")]
     response = AlterPartitionReassignmentsResponse(responses=[ReassignableTopicResponse("a", partitions)])
     error = cluster_control.parse_alter_reassignments_response(response)[TopicPartition("a", 3)]
@@ -75,7 +75,7 @@ def test_each_moved_partition_has_its_outcome() -> None:
     assert error.code is ErrorCode.INVALID_REPLICA_ASSIGNMENT
 
 
-def test_moves_are_told_by_partition() -> None:
+def test_reassignments_are_returned_by_partition() -> None:
     topics = [OngoingTopicReassignment("a", [OngoingPartitionReassignment(1, [2, 1], [2], [1])])]
     moves = cluster_control.parse_list_reassignments_response(
         ListPartitionReassignmentsResponse(topics=topics)
@@ -83,7 +83,7 @@ def test_moves_are_told_by_partition() -> None:
     assert moves == {TopicPartition("a", 1): Reassignment((2, 1), (2,), (1,))}
 
 
-def test_features_are_told_by_name_whether_supported_or_in_use() -> None:
+def test_features_are_returned_by_name_with_supported_and_finalized_levels() -> None:
     response = ApiVersionsResponse(
         supported_features=[SupportedFeatureKey("b", 0, 2), SupportedFeatureKey("a", 1, 1)],
         finalized_features=[FinalizedFeatureKey("b", 2, 2), FinalizedFeatureKey("c", 1, 1)],
@@ -95,14 +95,14 @@ def test_features_are_told_by_name_whether_supported_or_in_use() -> None:
     ]
 
 
-def test_levels_are_asked_for_with_the_way_they_may_go() -> None:
+def test_levels_are_requested_with_the_upgrade_type() -> None:
     request = cluster_control.update_features_request({"a": 1}, UpgradeType.SAFE_DOWNGRADE, True, 5)
     [update] = request.feature_updates
     assert (update.feature, update.max_version_level, update.upgrade_type) == ("a", 1, 2)
     assert request.validate_only
 
 
-def test_the_quorum_is_told_with_addresses_where_they_are_known() -> None:
+def test_the_quorum_is_returned_with_known_addresses() -> None:
     states = [ReplicaState(1, b"d" * 16, 7), ReplicaState(2, b"e" * 16, 6)]
     partition = ResponsePartitionData(0, 0, None, 1, 3, 7, states[:1], states[1:])
     response = DescribeQuorumResponse(
@@ -129,7 +129,7 @@ def test_the_quorum_is_told_with_addresses_where_they_are_known() -> None:
         lambda: cluster_control.parse_describe_quorum_response(DescribeQuorumResponse(error_code=REFUSED)),
     ],
 )
-def test_a_refusal_of_the_whole_is_raised(read: object) -> None:
+def test_a_top_level_error_is_raised(read: object) -> None:
     with pytest.raises(KafkaError) as caught:
         read()  # type: ignore[operator]
     assert caught.value.code is REFUSED

@@ -1,4 +1,4 @@
-"""Groups through the client: the right broker is asked, and answers of every age are understood."""
+"""Groups through the client: the right broker, and responses of every version."""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -43,7 +43,7 @@ async def groups() -> AsyncIterator[tuple[Groups, FakeCoordinator]]:
 
 
 @on_loop
-async def test_groups_are_listed_with_what_the_filters_say() -> None:
+async def test_groups_are_listed_by_filter() -> None:
     async with groups() as (admin, coordinator):
         assert await admin.list(["Stable"], ["classic"]) == [
             GroupListing(GROUP, "classic", "consumer", "Stable")
@@ -53,7 +53,7 @@ async def test_groups_are_listed_with_what_the_filters_say() -> None:
 
 
 @on_loop
-async def test_a_broker_that_is_still_loading_is_asked_again() -> None:
+async def test_a_loading_coordinator_is_retried() -> None:
     async with groups() as (admin, coordinator):
         loading = ListGroupsResponse(error_code=ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
         coordinator.broker.answer(ListGroupsRequest, lambda _: loading)
@@ -61,7 +61,7 @@ async def test_a_broker_that_is_still_loading_is_asked_again() -> None:
 
 
 @on_loop
-async def test_a_classic_group_is_described_by_what_its_members_tell_each_other() -> None:
+async def test_a_classic_group_is_described_with_its_consumers_protocol_data() -> None:
     async with groups() as (admin, _):
         described = (await admin.describe([GROUP]))[GROUP]
         assert isinstance(described, GroupDescription)
@@ -72,7 +72,7 @@ async def test_a_classic_group_is_described_by_what_its_members_tell_each_other(
 
 
 @on_loop
-async def test_what_members_of_other_clients_tell_each_other_is_theirs() -> None:
+async def test_protocol_data_of_other_clients_is_opaque() -> None:
     async with groups() as (admin, coordinator):
         coordinator.metadata = b"\0"
         described = (await admin.describe([GROUP]))[GROUP]
@@ -81,7 +81,7 @@ async def test_what_members_of_other_clients_tell_each_other_is_theirs() -> None
 
 
 @on_loop
-async def test_a_group_that_is_not_there_is_an_error_of_its_own() -> None:
+async def test_a_missing_group_is_an_error_of_its_own() -> None:
     async with groups() as (admin, _):
         found = await admin.describe(["gone", GROUP])
         assert isinstance(found[GROUP], GroupDescription)
@@ -91,7 +91,7 @@ async def test_a_group_that_is_not_there_is_an_error_of_its_own() -> None:
 
 
 @on_loop
-async def test_a_group_of_the_consumer_protocol_is_described_by_that() -> None:
+async def test_a_consumer_group_is_described_by_its_own_api() -> None:
     async with groups() as (_, coordinator):
         given = consumer.Assignment([consumer.TopicPartitions(topic_name="t", partitions=[1, 0])])
         member = consumer.Member("m1", "i1", None, 4, "reader", "/10.0.0.1", ["u", "t"], assignment=given)
@@ -100,7 +100,9 @@ async def test_a_group_of_the_consumer_protocol_is_described_by_that() -> None:
         )
         response = consumer.ConsumerGroupDescribeResponse(groups=[group])
         coordinator.broker.serve(consumer.ConsumerGroupDescribeRequest, lambda _: response)
-        async with ClusterClient(coordinator.broker.bootstrap) as cluster:  # which learns anew what is served
+        async with ClusterClient(
+            coordinator.broker.bootstrap
+        ) as cluster:  # reconnecting learns the served versions again
             described = (await Groups(cluster).describe([GROUP]))[GROUP]
         assert isinstance(described, GroupDescription)
         assert described[:-1] == (GROUP, "consumer", "consumer", "Stable", "uniform", NODE_ID, 4)
@@ -110,7 +112,7 @@ async def test_a_group_of_the_consumer_protocol_is_described_by_that() -> None:
 
 
 @on_loop
-async def test_a_coordinator_that_has_moved_is_looked_for_again() -> None:
+async def test_a_coordinator_that_has_moved_is_looked_up_again() -> None:
     async with groups() as (admin, coordinator):
         coordinator.state = "Empty"
         moved = DeleteGroupsResponse(results=[DeletableGroupResult(GROUP, ErrorCode.NOT_COORDINATOR)])
@@ -128,7 +130,7 @@ async def test_a_group_with_members_is_not_deleted() -> None:
 
 
 @pytest.mark.parametrize("newest", [2, 7, 8, 9, 10])
-def test_offsets_are_fetched_from_brokers_of_every_age(newest: int) -> None:
+def test_offsets_are_fetched_from_brokers_of_every_version(newest: int) -> None:
     @on_loop
     async def scenario() -> None:
         async with FakeBroker({OffsetFetchRequest: Versions(0, newest)}) as broker:
@@ -144,7 +146,7 @@ def test_offsets_are_fetched_from_brokers_of_every_age(newest: int) -> None:
 
 
 @on_loop
-async def test_an_error_of_the_group_is_raised() -> None:
+async def test_a_group_error_is_raised() -> None:
     async with groups() as (admin, coordinator):
         refused = OffsetFetchResponseGroup(GROUP, error_code=ErrorCode.GROUP_AUTHORIZATION_FAILED)
         coordinator.broker.answer(OffsetFetchRequest, lambda _: OffsetFetchResponse(groups=[refused]))
@@ -154,7 +156,7 @@ async def test_an_error_of_the_group_is_raised() -> None:
 
 
 @on_loop
-async def test_offsets_are_committed_from_outside_the_group() -> None:
+async def test_offsets_are_committed_without_membership() -> None:
     async with groups() as (admin, coordinator):
         assert await admin.commit_offsets(GROUP, {T0: 3, T1: 4}) == {T0: None, T1: None}
         assert coordinator.offsets == {T0: 3, T1: 4}
@@ -167,7 +169,7 @@ async def test_offsets_are_committed_from_outside_the_group() -> None:
 
 
 @on_loop
-async def test_commits_are_tried_again_while_the_coordinator_loads() -> None:
+async def test_commits_are_retried_while_the_coordinator_loads() -> None:
     async with groups() as (admin, coordinator):
 
         def loading(request: OffsetCommitRequest) -> object:
@@ -181,7 +183,7 @@ async def test_commits_are_tried_again_while_the_coordinator_loads() -> None:
 
 
 @on_loop
-async def test_offsets_are_forgotten() -> None:
+async def test_offsets_are_deleted() -> None:
     async with groups() as (admin, coordinator):
         coordinator.offsets = {T0: 3, T1: 4}
         assert await admin.delete_offsets(GROUP, [T0]) == {T0: None}

@@ -1,4 +1,4 @@
-"""Log directories, to and from the messages of the protocol."""
+"""Log directories: building requests and parsing responses."""
 
 import pytest
 
@@ -21,13 +21,13 @@ from barnabas.wire.messages.describe_log_dirs import (
 A0, A1, B2 = TopicPartition("a", 0), TopicPartition("a", 1), TopicPartition("b", 2)
 
 
-def test_partitions_are_asked_for_by_topic_and_null_asks_for_all() -> None:
+def test_partitions_are_requested_by_topic_and_null_means_all() -> None:
     assert log_dirs.describe_log_dirs_request(None).topics is None
     topics = log_dirs.describe_log_dirs_request([A0, B2, A1]).topics
     assert [(each.topic, each.partitions) for each in topics or []] == [("a", [0, 1]), ("b", [2])]
 
 
-def test_a_directory_has_its_replicas_or_its_error() -> None:
+def test_a_directory_has_its_replicas_or_an_error() -> None:
     partitions = [DescribeLogDirsPartition(0, 10, 0), DescribeLogDirsPartition(1, 5, 3, True)]
     results = [
         DescribeLogDirsResult(0, "/x", [DescribeLogDirsTopic("a", partitions)], 100, 50, True),
@@ -42,7 +42,7 @@ def test_a_directory_has_its_replicas_or_its_error() -> None:
     assert (offline.total_bytes, offline.usable_bytes) == (-1, -1)
 
 
-def test_a_refusal_is_raised() -> None:
+def test_an_error_is_raised() -> None:
     with pytest.raises(KafkaError) as error:
         log_dirs.parse_describe_log_dirs_response(
             DescribeLogDirsResponse(error_code=ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
@@ -57,7 +57,7 @@ def test_replicas_are_moved_by_directory_and_topic() -> None:
     ] == [("/x", [("a", [0, 1])]), ("/y", [("b", [2])])]
 
 
-def test_each_replica_has_its_outcome() -> None:
+def test_each_replica_has_its_result() -> None:
     partitions = [
         AlterReplicaLogDirPartitionResult(0),
         AlterReplicaLogDirPartitionResult(1, ErrorCode.LOG_DIR_NOT_FOUND),

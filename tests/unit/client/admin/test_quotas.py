@@ -1,4 +1,4 @@
-"""Quotas, to and from the messages of the protocol."""
+"""Quotas: building requests and parsing responses."""
 
 import pytest
 
@@ -20,7 +20,7 @@ from barnabas.wire.messages.describe_client_quotas import (
 BOTH = (("client-id", None), ("user", "alice"))
 
 
-def test_named_parts_are_matched_exactly_and_nameless_ones_are_the_default() -> None:
+def test_named_parts_match_exactly_and_unnamed_ones_the_default() -> None:
     request = quotas.describe_quotas_request(BOTH, strict=True)
     assert [(each.entity_type, each.match_type, each.match) for each in request.components] == [
         ("client-id", 1, None),
@@ -29,7 +29,7 @@ def test_named_parts_are_matched_exactly_and_nameless_ones_are_the_default() -> 
     assert request.strict
 
 
-def test_the_quotas_of_each_entity_are_told_whatever_the_order_of_its_parts() -> None:
+def test_quotas_are_returned_by_entity_whatever_the_order_of_its_parts() -> None:
     parts = [EntityData("user", "alice"), EntityData("client-id", None)]
     response = DescribeClientQuotasResponse(
         entries=[EntryData(parts, [ValueData("producer_byte_rate", 5.0)])]
@@ -37,14 +37,14 @@ def test_the_quotas_of_each_entity_are_told_whatever_the_order_of_its_parts() ->
     assert quotas.parse_describe_quotas_response(response) == {BOTH: {"producer_byte_rate": 5.0}}
 
 
-def test_a_filter_that_is_refused_raises() -> None:
+def test_a_rejected_filter_raises() -> None:
     with pytest.raises(KafkaError, match="why"):
         quotas.parse_describe_quotas_response(
             DescribeClientQuotasResponse(0, ErrorCode.INVALID_REQUEST, "why", None)
         )
 
 
-def test_none_takes_a_quota_away() -> None:
+def test_none_removes_a_quota() -> None:
     request = quotas.alter_quotas_request(
         [ClientQuotaAlteration(BOTH, {"a": 1.0, "b": None})], validate_only=True
     )
@@ -56,7 +56,7 @@ def test_none_takes_a_quota_away() -> None:
     assert request.validate_only
 
 
-def test_each_altered_entity_has_its_outcome() -> None:
+def test_each_altered_entity_has_its_result() -> None:
     parts = [ResponseEntityData("user", "alice"), ResponseEntityData("client-id", None)]
     entries = [ResponseEntryData(ErrorCode.INVALID_REQUEST, "why", parts)]
     error = quotas.parse_alter_quotas_response(AlterClientQuotasResponse(entries=entries))[BOTH]

@@ -1,4 +1,4 @@
-"""Transactions through the client."""
+"""Transactions through the admin client."""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -47,7 +47,7 @@ async def test_a_transaction_is_described_by_its_coordinator() -> None:
 
 
 @on_loop
-async def test_the_leader_of_a_partition_tells_of_its_producers() -> None:
+async def test_the_partition_leader_describes_producers() -> None:
     async with transactions() as (admin, _):
         assert list(await admin.producers(PLACE)) == [
             ProducerDescription(8, 0, 5, 900, -1, None),
@@ -69,7 +69,7 @@ def test_a_transaction_is_aborted_by_a_marker_of_its_producer(known: int, sent: 
 
 
 @on_loop
-async def test_where_no_transaction_began_none_is_aborted() -> None:
+async def test_without_an_open_transaction_nothing_is_aborted() -> None:
     async with transactions() as (admin, broker):
         with pytest.raises(KafkaError, match="no open transaction of t-1 begins at offset 5") as caught:
             await admin.abort(PLACE, 5)

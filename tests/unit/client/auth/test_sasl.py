@@ -7,13 +7,13 @@ def scram(nonce: str = "rOprNGfwEbeRWgbNEkqO") -> Exchange:
     return Exchange(SaslLogin("SCRAM-SHA-256", "user", "pencil"), nonce)
 
 
-def test_plain_says_name_and_password_in_one_token() -> None:
+def test_plain_sends_name_and_password_in_one_token() -> None:
     exchange = Exchange(SaslLogin("PLAIN", "alice", "secret"))
     assert exchange.first == b"\0alice\0secret"
     assert exchange.answer(b"") is None
 
 
-def test_scram_speaks_as_in_rfc_7677() -> None:
+def test_scram_follows_rfc_7677() -> None:
     exchange = scram()
     assert exchange.first == b"n,,n=user,r=rOprNGfwEbeRWgbNEkqO"
     nonce = "rOprNGfwEbeRWgbNEkqO%hvYDpWUa2RaTCAfuxFIlj)hNlF$k0"
@@ -33,20 +33,20 @@ def test_scram_speaks_as_in_rfc_7677() -> None:
         (b"hello", "not the first message of a server"),
     ],
 )
-def test_a_broker_that_cannot_be_one_is_told_nothing(token: bytes, why: str) -> None:
+def test_a_broker_that_cannot_prove_itself_gets_nothing(token: bytes, why: str) -> None:
     with pytest.raises(NotTheBroker, match=why):
         scram("mine").answer(token)
 
 
-def test_each_login_has_a_nonce_of_its_own() -> None:
+def test_each_login_has_its_own_nonce() -> None:
     login = SaslLogin("SCRAM-SHA-512", "alice", "secret")
     assert Exchange(login).first != Exchange(login).first
 
 
-def test_a_mechanism_that_there_is_not_is_named_with_those_that_there_are() -> None:
+def test_an_unknown_mechanism_is_an_error_with_the_known_ones() -> None:
     with pytest.raises(ValueError, match="'GSSAPI' is not one of PLAIN, SCRAM-SHA-256, SCRAM-SHA-512"):
         SaslLogin("GSSAPI", "alice", "secret")
 
 
-def test_a_login_does_not_print_its_password() -> None:
+def test_a_login_has_no_password_in_its_repr() -> None:
     assert "secret" not in repr(SaslLogin("PLAIN", "alice", "secret"))

@@ -31,28 +31,28 @@ def values(data: PartitionData, position: int = 0, isolation: Isolation = Isolat
     return [record.value for record in read_fetched(PLACE, data, position, isolation).records]
 
 
-def test_records_say_where_they_stand() -> None:
+def test_records_have_their_positions() -> None:
     fetched = read_fetched(PLACE, PartitionData(records=batch(7, b"a", b"b")), 7)
     assert fetched.records[1] == ("t", 3, 8, 1_007, None, b"b", ())
     assert fetched.next_offset == 9
 
 
-def test_records_before_the_position_are_left_out() -> None:
+def test_records_before_the_position_are_skipped() -> None:
     data = PartitionData(records=batch(0, b"a", b"b") + batch(2, b"c", b"d", b"e"))
     assert values(data, 3) == [b"d", b"e"]
 
 
 @pytest.mark.parametrize("records", [b"", None, batch(0, b"a")[:-1]])
-def test_nothing_whole_leaves_the_position_where_it_is(records: bytes | None) -> None:
+def test_without_a_complete_batch_the_position_stays(records: bytes | None) -> None:
     assert read_fetched(PLACE, PartitionData(records=records), 0) == ([], 0)
 
 
-def test_a_batch_cut_off_at_the_end_is_left_for_the_next_fetch() -> None:
+def test_a_batch_that_is_cut_off_is_left_for_the_next_fetch() -> None:
     data = PartitionData(records=batch(0, b"a") + batch(1, b"b")[:-1])
     assert read_fetched(PLACE, data, 0).next_offset == 1
 
 
-def test_a_damaged_batch_is_named() -> None:
+def test_a_corrupt_batch_is_reported() -> None:
     damaged = bytearray(batch(5, b"abc"))
     damaged[-2] ^= 1
     with pytest.raises(KafkaError, match="batch at offset 5 of partition t-3 fails its checksum"):
@@ -73,21 +73,21 @@ TRANSACTIONS = b"".join(
 ABORTED = [AbortedTransaction(producer_id=1, first_offset=1)]
 
 
-def test_read_committed_leaves_out_what_was_aborted_and_only_that() -> None:
+def test_read_committed_skips_exactly_aborted_records() -> None:
     data = PartitionData(records=TRANSACTIONS, aborted_transactions=ABORTED)
     assert values(data, 0, COMMITTED) == [b"plain", b"b1", b"a2"]
 
 
-def test_read_uncommitted_sees_all_but_markers() -> None:
+def test_read_uncommitted_returns_all_data_records() -> None:
     data = PartitionData(records=TRANSACTIONS, aborted_transactions=None)
     assert values(data) == [b"plain", b"a1", b"b1", b"a2"]
 
 
-def test_markers_are_passed_though_nobody_sees_them() -> None:
+def test_markers_advance_the_position() -> None:
     assert read_fetched(PLACE, PartitionData(records=marker(3, 1, commit=True)), 3) == ([], 4)
 
 
-def test_a_transaction_of_the_same_producer_can_abort_again_later() -> None:
+def test_a_later_transaction_of_the_same_producer_can_abort_again() -> None:
     again = [*ABORTED, AbortedTransaction(producer_id=1, first_offset=4)]
     data = PartitionData(records=TRANSACTIONS, aborted_transactions=again[::-1])
     assert values(data, 0, COMMITTED) == [b"plain", b"b1"]

@@ -71,7 +71,7 @@ def refused(code: ErrorCode) -> Callable[[Any], FetchResponse]:
         (OffsetSpec.at(999), []),
     ],
 )
-def test_reading_begins_where_it_was_told_and_stops_at_the_end(
+def test_reading_starts_at_the_position_and_stops_at_the_end(
     start: int | OffsetSpec, expected: list[bytes]
 ) -> None:
     async def scenario(broker: FakeBroker, consumer: Consumer) -> None:
@@ -81,7 +81,7 @@ def test_reading_begins_where_it_was_told_and_stops_at_the_end(
     play(scenario)
 
 
-def test_several_partitions_are_read_each_in_order() -> None:
+def test_each_of_several_partitions_is_read_in_order() -> None:
     async def scenario(broker: FakeBroker, consumer: Consumer) -> None:
         await consumer.assign({P0: EARLIEST, P1: 1}, stop_at_end=True)
         values = await rest(consumer)
@@ -91,7 +91,7 @@ def test_several_partitions_are_read_each_in_order() -> None:
     play(scenario)
 
 
-def test_the_end_is_where_it_was_at_the_beginning() -> None:
+def test_the_end_is_determined_at_the_start() -> None:
     async def scenario(broker: FakeBroker, consumer: Consumer) -> None:
         await consumer.assign({P0: 3}, stop_at_end=True)
         put(broker, b"later")
@@ -100,7 +100,7 @@ def test_the_end_is_where_it_was_at_the_beginning() -> None:
     play(scenario)
 
 
-def test_new_records_are_waited_for() -> None:
+def test_new_records_are_awaited() -> None:
     async def scenario(broker: FakeBroker, consumer: Consumer) -> None:
         await consumer.assign({P0: LATEST})
         polling = asyncio.ensure_future(consumer.poll())
@@ -113,7 +113,7 @@ def test_new_records_are_waited_for() -> None:
     play(scenario, limits=FetchLimits(max_wait_ms=5))
 
 
-def test_a_poll_without_records_ends_with_its_time_and_nothing_is_lost() -> None:
+def test_a_poll_without_records_ends_at_its_timeout_without_loss() -> None:
     async def scenario(broker: FakeBroker, consumer: Consumer) -> None:
         await consumer.assign({P0: LATEST})
         assert await consumer.poll(timeout_ms=20) == []
@@ -123,7 +123,7 @@ def test_a_poll_without_records_ends_with_its_time_and_nothing_is_lost() -> None
     play(scenario, limits=FetchLimits(max_wait_ms=5))
 
 
-def test_small_answers_are_continued() -> None:
+def test_partial_responses_are_continued() -> None:
     async def scenario(broker: FakeBroker, consumer: Consumer) -> None:
         await consumer.assign({P0: EARLIEST}, stop_at_end=True)
         assert len(await rest(consumer)) == 5
@@ -132,7 +132,7 @@ def test_small_answers_are_continued() -> None:
     play(scenario, limits=FetchLimits(partition_max_bytes=1))
 
 
-def test_a_lost_connection_or_a_moved_leader_costs_no_record() -> None:
+def test_a_lost_connection_or_moved_leader_loses_no_record() -> None:
     async def scenario(broker: FakeBroker, consumer: Consumer) -> None:
         await consumer.assign({P0: EARLIEST}, stop_at_end=True)
         broker.answer(FetchRequest, lambda _: HANG_UP, refused(ErrorCode.FENCED_LEADER_EPOCH))
@@ -143,7 +143,7 @@ def test_a_lost_connection_or_a_moved_leader_costs_no_record() -> None:
     play(scenario)
 
 
-def test_failing_for_too_long_is_raised() -> None:
+def test_failures_beyond_the_timeout_are_raised() -> None:
     async def scenario(broker: FakeBroker, consumer: Consumer) -> None:
         await consumer.assign({P0: EARLIEST})
         broker.answer(FetchRequest, *[lambda _: HANG_UP] * 1_000)
@@ -154,7 +154,7 @@ def test_failing_for_too_long_is_raised() -> None:
 
 
 @pytest.mark.parametrize("code", [ErrorCode.TOPIC_AUTHORIZATION_FAILED, ErrorCode.CORRUPT_MESSAGE])
-def test_a_refusal_for_good_is_raised_at_once(code: ErrorCode) -> None:
+def test_a_fatal_error_is_raised_immediately(code: ErrorCode) -> None:
     async def scenario(broker: FakeBroker, consumer: Consumer) -> None:
         await consumer.assign({P0: 2})
         broker.answer(FetchRequest, refused(code))
@@ -165,7 +165,7 @@ def test_a_refusal_for_good_is_raised_at_once(code: ErrorCode) -> None:
     play(scenario)
 
 
-def test_an_offset_outside_the_log_is_refused_with_the_range() -> None:
+def test_an_offset_out_of_range_is_an_error_with_the_range() -> None:
     async def scenario(broker: FakeBroker, consumer: Consumer) -> None:
         await consumer.assign({P0: 77})
         with pytest.raises(KafkaError, match="offset 77 is outside partition t-0, which has offsets 0 to 5"):
@@ -174,7 +174,7 @@ def test_an_offset_outside_the_log_is_refused_with_the_range() -> None:
     play(scenario)
 
 
-def test_an_offset_outside_the_log_is_mended_where_that_is_wanted() -> None:
+def test_an_offset_out_of_range_can_be_reset() -> None:
     async def scenario(broker: FakeBroker, consumer: Consumer) -> None:
         await consumer.assign({P0: 77, P1: EARLIEST})
         seen: list[bytes | None] = []
@@ -193,7 +193,7 @@ def test_an_unknown_partition_cannot_be_assigned() -> None:
     play(scenario)
 
 
-def test_a_new_assignment_forgets_the_old_one() -> None:
+def test_a_new_assignment_replaces_the_old_one() -> None:
     async def scenario(broker: FakeBroker, consumer: Consumer) -> None:
         await consumer.assign({P0: EARLIEST})
         await consumer.poll()
@@ -203,7 +203,7 @@ def test_a_new_assignment_forgets_the_old_one() -> None:
     play(scenario)
 
 
-def test_brokers_that_know_no_topic_ids_are_asked_by_name() -> None:
+def test_brokers_without_topic_ids_are_requested_by_name() -> None:
     async def scenario(broker: FakeBroker, consumer: Consumer) -> None:
         await consumer.assign({P1: EARLIEST}, stop_at_end=True)
         assert len(await rest(consumer)) == 3

@@ -1,4 +1,4 @@
-"""A partition read as its log has it."""
+"""Reading a partition with its control batches."""
 
 from barnabas.base.ids import TopicPartition
 from barnabas.client.consumer.log_reader import read_log
@@ -28,7 +28,7 @@ async def read(broker: FakeBroker) -> bytes:
 
 
 @on_loop
-async def test_all_batches_come_control_batches_included() -> None:
+async def test_all_batches_are_returned_including_control_batches() -> None:
     async with FakeBroker() as broker:
         topic = broker.create("t")
         broker.append("t", 0, batch(b"a"))
@@ -37,7 +37,7 @@ async def test_all_batches_come_control_batches_included() -> None:
 
 
 @on_loop
-async def test_an_empty_partition_has_none() -> None:
+async def test_an_empty_partition_has_no_batches() -> None:
     async with FakeBroker() as broker:
         broker.create("t")
         assert await read(broker) == b""
@@ -45,7 +45,7 @@ async def test_an_empty_partition_has_none() -> None:
 
 
 @on_loop
-async def test_a_leader_that_has_less_for_a_moment_is_asked_again() -> None:
+async def test_a_leader_that_briefly_has_fewer_records_is_requested_again() -> None:
     async with FakeBroker() as broker:
         topic = broker.create("t")
         broker.append("t", 0, batch(b"a"))

@@ -16,12 +16,12 @@ PLACE = TopicPartition("t", 0)
 
 
 def asked(broker: FakeBroker) -> list[list[str] | None]:
-    """The topics of each Metadata request."""
+    """Return the topics of each Metadata request."""
     requests = broker.received(MetadataRequest)
     return [None if each.topics is None else [topic.name for topic in each.topics] for each in requests]
 
 
-def test_connecting_learns_the_brokers_from_whichever_answers_first() -> None:
+def test_brokers_are_learned_from_the_first_that_responds() -> None:
     async def scenario() -> None:
         async with FakeBroker() as gone:
             pass
@@ -32,7 +32,7 @@ def test_connecting_learns_the_brokers_from_whichever_answers_first() -> None:
     asyncio.run(scenario())
 
 
-def test_no_broker_answering_is_said_of_each() -> None:
+def test_the_error_names_each_broker_that_did_not_respond() -> None:
     async def scenario() -> None:
         async with FakeBroker() as one, FakeBroker() as two:
             pass
@@ -44,7 +44,7 @@ def test_no_broker_answering_is_said_of_each() -> None:
     asyncio.run(scenario())
 
 
-def test_a_topic_is_asked_for_once_and_again_when_leaders_moved_or_it_is_old() -> None:
+def test_metadata_is_requested_once_and_again_when_leaders_moved_or_it_is_stale() -> None:
     async def scenario() -> None:
         clock = ManualClock()
         async with (
@@ -64,7 +64,7 @@ def test_a_topic_is_asked_for_once_and_again_when_leaders_moved_or_it_is_old() -
     asyncio.run(scenario())
 
 
-def test_an_unknown_partition_is_asked_for_again_before_it_is_refused() -> None:
+def test_an_unknown_partition_is_requested_again_before_it_is_an_error() -> None:
     async def scenario() -> None:
         async with FakeBroker() as broker, ClusterClient(broker.bootstrap) as cluster:
             topic = broker.create("t")
@@ -78,7 +78,7 @@ def test_an_unknown_partition_is_asked_for_again_before_it_is_refused() -> None:
     asyncio.run(scenario())
 
 
-def test_topics_are_not_made_by_looking_at_them() -> None:
+def test_lookups_do_not_create_topics() -> None:
     async def scenario() -> None:
         async with FakeBroker() as broker, ClusterClient(broker.bootstrap) as cluster:
             broker.auto_create = True
@@ -104,7 +104,7 @@ def test_requests_share_a_connection_and_lanes_have_their_own() -> None:
     asyncio.run(scenario())
 
 
-def test_a_lost_connection_is_opened_anew() -> None:
+def test_a_lost_connection_is_reopened() -> None:
     async def scenario() -> None:
         retry = Retry(first_ms=1, random=Random(1))
         async with FakeBroker() as broker, ClusterClient(broker.bootstrap, retry=retry) as cluster:
@@ -115,7 +115,7 @@ def test_a_lost_connection_is_opened_anew() -> None:
     asyncio.run(scenario())
 
 
-def test_an_unknown_node_is_refused_with_the_known_ones() -> None:
+def test_an_unknown_node_is_an_error_with_the_known_ones() -> None:
     async def scenario() -> None:
         async with FakeBroker() as broker, ClusterClient(broker.bootstrap) as cluster:
             with pytest.raises(KafkaError, match="no broker with node id 9; the cluster has: 1"):
@@ -124,7 +124,7 @@ def test_an_unknown_node_is_refused_with_the_known_ones() -> None:
     asyncio.run(scenario())
 
 
-def test_an_advertised_address_that_cannot_be_reached_is_blamed() -> None:
+def test_an_unreachable_advertised_address_is_named_in_the_error() -> None:
     async def scenario() -> None:
         async with FakeBroker() as gone:
             pass
@@ -137,7 +137,7 @@ def test_an_advertised_address_that_cannot_be_reached_is_blamed() -> None:
     asyncio.run(scenario())
 
 
-def test_closing_while_a_connection_opens_leaves_nothing_behind() -> None:
+def test_closing_while_a_connection_opens_leaks_nothing() -> None:
     async def scenario() -> None:
         async with FakeBroker() as broker:
             cluster = ClusterClient(broker.bootstrap)

@@ -30,7 +30,7 @@ async def connected(broker: FakeBroker, **options: Any) -> AsyncIterator[BrokerC
 
 @asynccontextmanager
 async def server(answer: Callable[[bytes], bytes]) -> AsyncIterator[BrokerAddress]:
-    """Something that is not Kafka: answers the first bytes that come and hangs up."""
+    """Run a server that is not Kafka: it answers the first bytes and closes."""
 
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         writer.write(answer(await reader.read(1024)))
@@ -41,7 +41,7 @@ async def server(answer: Callable[[bytes], bytes]) -> AsyncIterator[BrokerAddres
         yield BrokerAddress("127.0.0.1", listening.sockets[0].getsockname()[1])
 
 
-def test_versions_are_learnt_and_the_highest_common_one_is_used() -> None:
+def test_versions_are_negotiated_and_the_highest_common_one_is_used() -> None:
     async def scenario() -> None:
         async with FakeBroker({MetadataRequest: Versions(0, 5)}) as broker, connected(broker) as connection:
             assert connection.version_of(MetadataRequest) == 5
@@ -55,7 +55,7 @@ def test_versions_are_learnt_and_the_highest_common_one_is_used() -> None:
 
 
 @pytest.mark.parametrize("last", [0, 2, 3])
-def test_an_older_broker_is_asked_again_for_its_versions_in_its_own_version(last: int) -> None:
+def test_an_older_broker_is_sent_api_versions_in_its_own_version(last: int) -> None:
     async def scenario() -> None:
         async with (
             FakeBroker({ApiVersionsRequest: Versions(0, last)}) as broker,
@@ -67,7 +67,7 @@ def test_an_older_broker_is_asked_again_for_its_versions_in_its_own_version(last
     asyncio.run(scenario())
 
 
-def test_an_api_that_the_broker_lacks_or_speaks_otherwise_is_an_unsupported_version() -> None:
+def test_an_api_without_a_common_version_is_unsupported_version() -> None:
     async def scenario() -> None:
         async with FakeBroker() as broker, connected(broker) as connection:
             with pytest.raises(KafkaError, match="does not serve DescribeAcls") as raised:
@@ -80,7 +80,7 @@ def test_an_api_that_the_broker_lacks_or_speaks_otherwise_is_an_unsupported_vers
     asyncio.run(scenario())
 
 
-def test_requests_are_pipelined_and_each_gets_its_own_answer() -> None:
+def test_requests_are_pipelined_and_matched_to_responses() -> None:
     async def scenario() -> None:
         async with FakeBroker() as broker, connected(broker) as connection:
             for name in ("a", "b", "c"):
@@ -109,7 +109,7 @@ def test_a_cancelled_request_leaves_the_connection_usable() -> None:
     asyncio.run(scenario())
 
 
-def test_no_answer_in_time_names_the_broker_and_ends_the_connection_for_all() -> None:
+def test_a_request_timeout_names_the_broker_and_closes_the_connection() -> None:
     async def scenario() -> None:
         async with FakeBroker() as broker, connected(broker, request_timeout_ms=60_000) as connection:
             broker.answer(MetadataRequest, lambda _: HANG, lambda _: HANG)
@@ -126,7 +126,7 @@ def test_no_answer_in_time_names_the_broker_and_ends_the_connection_for_all() ->
     asyncio.run(scenario())
 
 
-def test_a_broker_that_hangs_up_fails_what_waits() -> None:
+def test_pending_requests_fail_when_the_broker_closes() -> None:
     async def scenario() -> None:
         async with FakeBroker() as broker, connected(broker) as connection:
             broker.answer(MetadataRequest, lambda _: HANG_UP)
@@ -136,7 +136,7 @@ def test_a_broker_that_hangs_up_fails_what_waits() -> None:
     asyncio.run(scenario())
 
 
-def test_closing_fails_what_waits() -> None:
+def test_pending_requests_fail_on_close() -> None:
     async def scenario() -> None:
         async with FakeBroker() as broker:
             async with connected(broker) as connection:
@@ -149,7 +149,7 @@ def test_closing_fails_what_waits() -> None:
     asyncio.run(scenario())
 
 
-def test_nobody_listening_is_said_with_the_address_and_the_reason() -> None:
+def test_a_refused_connection_is_reported_with_address_and_reason() -> None:
     async def scenario() -> None:
         async with FakeBroker() as broker:
             address = BrokerAddress("127.0.0.1", broker.port)
@@ -161,7 +161,7 @@ def test_nobody_listening_is_said_with_the_address_and_the_reason() -> None:
     asyncio.run(scenario())
 
 
-def test_a_listener_that_hangs_up_at_once_is_suspected_of_tls() -> None:
+def test_a_listener_that_closes_at_once_may_expect_tls() -> None:
     async def scenario() -> None:
         async with server(lambda _: b"") as address:
             with pytest.raises(ConnectionLost, match="is it a Kafka listener without TLS"):
@@ -179,7 +179,7 @@ def test_a_listener_that_hangs_up_at_once_is_suspected_of_tls() -> None:
         struct.pack(">iih", 6, 0, 0),
     ],
 )
-def test_bytes_that_are_not_kafkas_are_called_that(answer: bytes) -> None:
+def test_bytes_that_are_not_kafka_are_reported_as_such(answer: bytes) -> None:
     async def scenario() -> None:
         async with server(lambda _: answer) as address:
             with pytest.raises(NotKafka, match="does not speak Kafka's protocol"):

@@ -1,4 +1,4 @@
-"""What comes in, in pieces of any size, is handed on as the frames that were sent."""
+"""Received data, in chunks of any size, is delivered as the frames that were sent."""
 
 import asyncio
 import itertools
@@ -18,12 +18,12 @@ from barnabas.base.buffers import Buffer
 from barnabas.client.core import frame_protocol as frames
 from barnabas.client.core.frame_protocol import AT_ONCE_BYTES, FRAME_BYTES_MAX, FrameMemory, Frames
 
-#: More than enough for a thread that nothing keeps from it.
+#: More than enough time for an idle thread.
 MAY_TAKE_S = 0.2
 
 
 class Ear:
-    """Hears what a protocol tells, and is its transport; hangs up after so many frames."""
+    """Records the protocol's callbacks, and is its transport; it closes after a number of frames."""
 
     def __init__(
         self,
@@ -55,7 +55,7 @@ class Ear:
         self.refused.append(size_bytes)
 
     def feed(self, data: bytes, piece_bytes: int = 1 << 30) -> None:
-        """As a transport does: as much as there is room for, at most a piece at a time."""
+        """Feed data as a transport does: as much as fits, at most a chunk at a time."""
         while data:
             room = self.frames.get_buffer(-1)
             count = min(len(room), len(data), piece_bytes)
@@ -69,13 +69,13 @@ def framed(*bodies: bytes) -> bytes:
 
 
 @given(st.lists(st.binary(min_size=4, max_size=40), max_size=12), st.integers(1, 90))
-def test_frames_are_those_that_were_sent_however_they_come(bodies: list[bytes], piece_bytes: int) -> None:
+def test_frames_are_delivered_whatever_the_chunks(bodies: list[bytes], piece_bytes: int) -> None:
     ear = Ear()
     ear.feed(framed(*bodies), piece_bytes)
     assert ear.heard == bodies
 
 
-def test_a_frame_larger_than_the_room_comes_whole_and_so_do_its_neighbours() -> None:
+def test_a_frame_larger_than_the_buffer_is_delivered_with_its_neighbours() -> None:
     bodies = [b"before", bytes(range(256)) * 1_000, b"behind"]
     ear = Ear()
     ear.feed(framed(*bodies), 10_000)
@@ -86,7 +86,7 @@ def awaited_bytes(connected: socket.socket) -> int:
     return connected.getsockopt(socket.SOL_SOCKET, socket.SO_RCVLOWAT)
 
 
-def test_a_socket_tells_of_a_large_frame_when_much_of_it_has_come() -> None:
+def test_a_large_frame_is_awaited_until_much_of_it_has_arrived() -> None:
     here, there = socket.socketpair()
     with here, there:
         ear = Ear(socket=here)
@@ -101,7 +101,7 @@ def test_a_socket_tells_of_a_large_frame_when_much_of_it_has_come() -> None:
     st.lists(st.integers(4, 100) | st.integers(60_000, 3 * AT_ONCE_BYTES), min_size=1, max_size=4),
     st.lists(st.integers(1, 2 * AT_ONCE_BYTES), max_size=5),
 )
-def test_a_socket_never_waits_for_more_than_is_still_to_come(sizes: list[int], pieces: list[int]) -> None:
+def test_a_socket_never_waits_for_more_than_the_rest_of_a_frame(sizes: list[int], pieces: list[int]) -> None:
     here, there = socket.socketpair()
     with here, there:
         ear = Ear(socket=here)
@@ -119,7 +119,7 @@ def test_a_socket_never_waits_for_more_than_is_still_to_come(sizes: list[int], p
 
 
 @pytest.mark.parametrize("new_loop", [asyncio.new_event_loop, uvloop.new_event_loop])
-def test_large_frames_come_whole_however_slowly_they_are_sent(
+def test_large_frames_are_delivered_at_any_speed(
     new_loop: Callable[[], asyncio.AbstractEventLoop],
 ) -> None:
     bodies = [b"before", bytes(3 * AT_ONCE_BYTES + 5), b"between", bytes(AT_ONCE_BYTES), b"last"]
@@ -150,7 +150,7 @@ def test_large_frames_come_whole_however_slowly_they_are_sent(
         assert runner.run(asyncio.wait_for(scenario(), 30)) == bodies
 
 
-def test_a_connection_that_ends_within_a_large_frame_is_told_of() -> None:
+def test_a_connection_that_ends_within_a_large_frame_is_reported() -> None:
     async def send(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         writer.write(struct.pack(">i", 3 * AT_ONCE_BYTES) + bytes(AT_ONCE_BYTES + 9))
         writer.close()
@@ -167,7 +167,7 @@ def test_a_connection_that_ends_within_a_large_frame_is_told_of() -> None:
     asyncio.run(asyncio.wait_for(scenario(), 30))
 
 
-def test_a_frame_stays_as_it_is_when_the_next_one_comes_and_cannot_be_written_to() -> None:
+def test_a_frame_is_immutable_when_the_next_one_arrives() -> None:
     ear = Ear()
     bodies = [b"one!", b"2" * 200_000, b"three", b"4" * 200_000]
     ear.feed(framed(*bodies), 70_000)
@@ -175,7 +175,7 @@ def test_a_frame_stays_as_it_is_when_the_next_one_comes_and_cannot_be_written_to
     assert all(memoryview(each).readonly for each in ear.kept)
 
 
-def test_the_memory_of_a_frame_is_taken_again_once_nobody_looks_at_it() -> None:
+def test_the_memory_of_a_frame_is_reused_without_references() -> None:
     memory = FrameMemory()
     first = memory.take(1_000_000)
     part = first[10:20].toreadonly()
@@ -183,14 +183,14 @@ def test_the_memory_of_a_frame_is_taken_again_once_nobody_looks_at_it() -> None:
     assert second.obj is not first.obj
     of_first = first.obj
     first.release()
-    third = memory.take(1_000_000)  # a part of the first is looked at
+    third = memory.take(1_000_000)  # a part of the first is referenced
     assert third.obj is not of_first
     of_second = second.obj
     del part, second
     assert memory.take(1_048_576).obj is of_second
 
 
-def test_little_memory_is_kept_and_frames_get_as_much_as_they_need() -> None:
+def test_little_memory_is_kept_and_frames_get_what_they_need() -> None:
     memory = FrameMemory()
     sizes_bytes = [1, 3 << 20, 3 << 20, 65 << 20, 5 << 20]
     assert [len(memory.take(each)) for each in sizes_bytes] == sizes_bytes
@@ -198,7 +198,7 @@ def test_little_memory_is_kept_and_frames_get_as_much_as_they_need() -> None:
     assert memory.take(65 << 20).obj is not huge
 
 
-def test_memory_that_was_given_outlasts_the_connection_and_its_own_does_not() -> None:
+def test_shared_memory_outlives_the_connection_and_its_own_does_not() -> None:
     memory = FrameMemory()
     for shared, is_kept in ((memory, True), (None, False)):
         held = []
@@ -209,7 +209,7 @@ def test_memory_that_was_given_outlasts_the_connection_and_its_own_does_not() ->
         assert (held[0] is held[1]) is is_kept
 
 
-def test_threads_that_share_memory_never_have_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_threads_that_share_memory_never_get_the_same_buffer(monkeypatch: pytest.MonkeyPatch) -> None:
     memory = FrameMemory()
     memory.take(1_000).release()
     others: list[Future[memoryview]] = []
@@ -229,26 +229,26 @@ def test_threads_that_share_memory_never_have_the_same(monkeypatch: pytest.Monke
 
 
 @pytest.mark.parametrize("size_bytes", [-1, 0, 3, FRAME_BYTES_MAX + 1])
-def test_a_length_that_no_frame_has_is_refused_and_nothing_comes_behind_it(size_bytes: int) -> None:
+def test_an_invalid_length_is_rejected_and_nothing_after_it_is_delivered(size_bytes: int) -> None:
     ear = Ear()
     ear.feed(framed(b"good") + struct.pack(">i", size_bytes) + b"what is this?")
     assert (ear.heard, ear.refused) == ([b"good"], [size_bytes])
 
 
-def test_nothing_is_handed_on_once_the_transport_is_closed() -> None:
+def test_nothing_is_delivered_after_the_transport_is_closed() -> None:
     ear = Ear(frames_max=1)
     ear.feed(framed(b"last", b"too late"))
     assert ear.heard == [b"last"]
 
 
-def test_the_end_is_told_with_its_reason() -> None:
+def test_the_end_is_reported_with_its_reason() -> None:
     ear = Ear()
     error = ConnectionResetError()
     ear.frames.connection_lost(error)
     assert ear.lost == [error]
 
 
-def test_writers_wait_for_a_slow_reader_until_it_goes_on_or_is_gone() -> None:
+def test_writers_wait_for_a_slow_reader_until_it_resumes_or_disconnects() -> None:
     async def scenario() -> None:
         ear = Ear()
         await ear.frames.drain()

@@ -27,26 +27,26 @@ def test_record_data_is_not_copied_into_the_frame() -> None:
     assert struct.unpack(">i", bytes(parts[0][:4]))[0] == sum(map(len, parts)) - 4
 
 
-def test_the_response_is_the_message_declared_beside_the_request() -> None:
+def test_the_response_class_is_declared_with_the_request() -> None:
     assert response_type(ProduceRequest).__name__ == "ProduceResponse"
     assert api_name(ProduceRequest) == api_name(response_type(ProduceRequest)) == "Produce"
 
 
 @pytest.mark.parametrize("version", [8, 9])
-def test_a_response_is_read_behind_its_header_of_either_kind(version: int) -> None:
+def test_a_response_is_decoded_after_either_kind_of_header(version: int) -> None:
     header = bytearray(4) + (b"\0" if version == 9 else b"")
     frame = encode(MetadataResponse(cluster_id="c"), version, header)
     assert decode_response(MetadataRequest, version, frame) == MetadataResponse(cluster_id="c")
 
 
-def test_a_refused_version_of_api_versions_is_read_as_version_0() -> None:
+def test_an_unsupported_version_of_api_versions_is_decoded_as_version_0() -> None:
     refusal = ApiVersionsResponse(error_code=35, api_keys=[ApiVersion(api_key=18, max_version=2)])
     frame = encode(refusal, 0, bytearray(4))
     assert decode_response(ApiVersionsRequest, 4, frame) == refusal
 
 
 @pytest.mark.parametrize("frame", [bytes(4), bytes(5), bytes(4) + b"\xff\xff"])
-def test_a_frame_that_is_cut_short_is_malformed(frame: bytes) -> None:
+def test_a_truncated_frame_is_malformed(frame: bytes) -> None:
     with pytest.raises(DecodeError):
         decode_response(ApiVersionsRequest, 4, frame)
     with pytest.raises(DecodeError):

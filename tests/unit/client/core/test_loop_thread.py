@@ -5,7 +5,7 @@ import pytest
 from barnabas.client.core.loop_thread import LoopThread
 
 
-def test_the_loop_gives_results_and_errors_of_its_work() -> None:
+def test_the_loop_returns_results_and_raises_errors() -> None:
     async def divide(by: int) -> int:
         return 6 // by
 

@@ -25,7 +25,7 @@ def topic(name: str, *leaders: int, indexes: range | None = None) -> MetadataRes
     return MetadataResponseTopic(name=name, topic_id=name.encode().ljust(16), partitions=partitions[::-1])
 
 
-def test_an_answer_gives_brokers_controller_and_topics_with_partitions_in_order() -> None:
+def test_a_response_has_brokers_controller_and_topics_with_ordered_partitions() -> None:
     metadata = Metadata().updated(answered(topic("t", 5, -1)), complete=False)
     assert metadata.node(5).address == BrokerAddress("h", 1)
     assert (metadata.cluster_id, metadata.controller_id) == ("c", 5)
@@ -35,13 +35,13 @@ def test_an_answer_gives_brokers_controller_and_topics_with_partitions_in_order(
     assert metadata.topic_name(bytes(16)) is None
 
 
-def test_topics_that_were_not_asked_for_stay_unless_all_were_asked_for() -> None:
+def test_topics_that_were_not_requested_stay_unless_all_were_requested() -> None:
     first = Metadata().updated(answered(topic("a", 5)), complete=False)
     assert first.updated(answered(topic("b", 5)), complete=False).topics.keys() == {"a", "b"}
     assert first.updated(answered(topic("b", 5)), complete=True).topics.keys() == {"b"}
 
 
-def test_a_partition_without_leader_or_out_of_range_or_of_an_unknown_topic_is_told_apart() -> None:
+def test_missing_leaders_invalid_partitions_and_unknown_topics_are_distinct_errors() -> None:
     metadata = Metadata().updated(answered(topic("t", 5, -1)), complete=False)
     for tp, code in (
         (TopicPartition("t", 1), ErrorCode.LEADER_NOT_AVAILABLE),
@@ -54,24 +54,24 @@ def test_a_partition_without_leader_or_out_of_range_or_of_an_unknown_topic_is_to
         assert raised.value.code is code
 
 
-def test_a_partition_is_found_by_index_even_where_one_is_missing() -> None:
+def test_a_partition_is_found_by_index_even_if_one_is_missing() -> None:
     metadata = Metadata().updated(answered(topic("t", 5, 6, indexes=range(1, 3))), complete=False)
     assert metadata.leader(TopicPartition("t", 2)) == 6
     with pytest.raises(KafkaError, match="none with index 0"):
         metadata.leader(TopicPartition("t", 0))
 
 
-def test_an_error_stays_with_its_topic() -> None:
+def test_an_error_belongs_to_its_topic() -> None:
     missing = MetadataResponseTopic(name="t", error_code=ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
     with pytest.raises(KafkaError, match="topic 't' does not exist"):
         Metadata().updated(answered(missing), complete=False).topic("t")
 
 
-def test_an_error_of_the_whole_answer_is_raised() -> None:
+def test_a_top_level_error_is_raised() -> None:
     with pytest.raises(KafkaError, match="REBOOTSTRAP_REQUIRED"):
         Metadata().updated(MetadataResponse(error_code=ErrorCode.REBOOTSTRAP_REQUIRED), complete=False)
 
 
-def test_an_unknown_broker_is_refused_with_those_that_are_known() -> None:
+def test_an_unknown_broker_is_an_error_with_the_known_ones() -> None:
     with pytest.raises(KafkaError, match="no broker with node id 9; the cluster has: 5"):
         Metadata().updated(answered(), complete=False).node(9)

@@ -8,12 +8,12 @@ JAAS = 'org.apache.kafka.common.security.scram.ScramLoginModule required usernam
 SASL = {"security.protocol": "SASL_PLAINTEXT", "sasl.mechanism": "SCRAM-SHA-256", "sasl.jaas.config": JAAS}
 
 
-def test_kafkas_properties_say_whom_to_log_in_as() -> None:
+def test_kafkas_properties_define_the_login() -> None:
     assert login_from_properties(SASL) == SaslLogin("SCRAM-SHA-256", "alice", "secret")
     assert login_from_properties({**SASL, "sasl.mechanism": "PLAIN"}) == SaslLogin("PLAIN", "alice", "secret")
 
 
-def test_where_nobody_logs_in_nothing_is_needed() -> None:
+def test_without_a_login_no_property_is_needed() -> None:
     assert login_from_properties({}) is None
     assert login_from_properties({**SASL, "security.protocol": "plaintext", "acks": "all"}) is None
 
@@ -38,13 +38,13 @@ def test_where_nobody_logs_in_nothing_is_needed() -> None:
         ),
     ],
 )
-def test_what_cannot_be_is_told_without_the_password(change: dict[str, str], why: str) -> None:
+def test_invalid_properties_are_reported_without_the_password(change: dict[str, str], why: str) -> None:
     with pytest.raises(ValueError, match=why) as refused:
         login_from_properties({**SASL, **change})
     assert "secret" not in str(refused.value)
 
 
-def test_without_a_mechanism_kafka_means_kerberos() -> None:
+def test_the_default_mechanism_is_kerberos() -> None:
     with pytest.raises(ValueError, match="=GSSAPI: this client supports"):
         login_from_properties({key: SASL[key] for key in SASL if key != "sasl.mechanism"})
 
@@ -56,17 +56,17 @@ def suspects(text: str) -> list[str]:
 @pytest.mark.parametrize(
     "text", ["acks=all\nssl.truststore.location = x\nconfig.providers.file.class:y", "#a\n\n"]
 )
-def test_properties_of_kafkas_clients_are_not_suspect(text: str) -> None:
+def test_properties_of_kafkas_clients_are_known(text: str) -> None:
     assert suspects(text) == []
 
 
-def test_a_misspelt_property_is_named_with_its_line_and_the_likely_one() -> None:
+def test_a_misspelt_property_is_reported_with_its_line_and_the_likely_one() -> None:
     assert suspects("acks=all\nsasl.mechanisms=PLAIN") == [
         "line 2: unknown client property 'sasl.mechanisms'; did you mean sasl.mechanism?"
     ]
 
 
-def test_a_line_without_a_value_is_named() -> None:
+def test_a_line_without_a_value_is_reported() -> None:
     assert suspects("a \\\n b\nsasl.jaas.config") == [
         "line 1: unknown client property 'a'",
         "line 3: expected key=value",

@@ -13,7 +13,7 @@ LOST = ConnectionLost(BrokerAddress("h", 1), "lost")
 
 
 class Sleeps:
-    """A clock that sleeping moves on."""
+    """A clock that sleeping advances."""
 
     def __init__(self) -> None:
         self.clock = ManualClock()
@@ -47,7 +47,7 @@ def test_a_call_is_repeated_until_it_succeeds() -> None:
     assert len(sleeps.pauses_ms) == 2
 
 
-def test_the_last_failure_is_raised_when_time_is_up() -> None:
+def test_the_last_error_is_raised_at_the_timeout() -> None:
     sleeps = Sleeps()
 
     async def attempt() -> None:
@@ -58,7 +58,7 @@ def test_the_last_failure_is_raised_when_time_is_up() -> None:
     assert sum(sleeps.pauses_ms) == pytest.approx(1_000, abs=5), "the last pause ends with the time"
 
 
-def test_what_cannot_pass_is_raised_at_once() -> None:
+def test_a_fatal_error_is_raised_immediately() -> None:
     sleeps = Sleeps()
 
     async def attempt() -> None:
@@ -69,7 +69,7 @@ def test_what_cannot_pass_is_raised_at_once() -> None:
     assert sleeps.pauses_ms == []
 
 
-def test_lost_connections_and_retriable_codes_may_pass_and_others_not() -> None:
+def test_lost_connections_and_retriable_codes_are_retried() -> None:
     assert is_retriable(LOST)
     assert is_retriable(KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER))
     assert not is_retriable(KafkaError(ErrorCode.MESSAGE_TOO_LARGE))
@@ -77,7 +77,7 @@ def test_lost_connections_and_retriable_codes_may_pass_and_others_not() -> None:
     assert not is_retriable(ValueError())
 
 
-def test_error_codes_become_errors_even_unknown_ones() -> None:
+def test_error_codes_become_exceptions_including_unknown_ones() -> None:
     assert error_for(0) is None
     check(0)
     with pytest.raises(KafkaError, match="POLICY_VIOLATION: no"):
@@ -89,7 +89,7 @@ def test_error_codes_become_errors_even_unknown_ones() -> None:
 
 
 @pytest.mark.parametrize(("at_look", "looks_count"), [(1, 1), (3, 3), (9, SETTLING_LOOKS_MAX)])
-def test_what_shows_late_is_looked_at_again_but_not_for_ever(at_look: int, looks_count: int) -> None:
+def test_changes_that_become_visible_late_are_awaited_up_to_a_limit(at_look: int, looks_count: int) -> None:
     sleeps, looks = Sleeps(), 0
 
     async def look() -> int:

@@ -27,7 +27,7 @@ def loop() -> Iterator[asyncio.AbstractEventLoop]:
 
 
 class Filling:
-    """An accumulator with a hand for adding records."""
+    """An accumulator with a helper that appends records."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop, size_bytes: int = 400, linger_ms: int = 10) -> None:
         self.loop = loop
@@ -42,7 +42,7 @@ class Filling:
         return self.accumulator.ready(now_ms, flushing=flushing)
 
 
-def test_a_batch_lingers_for_company(loop: asyncio.AbstractEventLoop) -> None:
+def test_a_batch_lingers_for_more_records(loop: asyncio.AbstractEventLoop) -> None:
     filling = Filling(loop)
     filling.add()
     assert filling.ready(9) == []
@@ -52,7 +52,7 @@ def test_a_batch_lingers_for_company(loop: asyncio.AbstractEventLoop) -> None:
     assert filling.accumulator.next_due_ms(flushing=False) is None
 
 
-def test_flushing_waits_for_nobody(loop: asyncio.AbstractEventLoop) -> None:
+def test_a_flush_does_not_linger(loop: asyncio.AbstractEventLoop) -> None:
     filling = Filling(loop)
     filling.add(P0)
     filling.add(P1)
@@ -60,7 +60,7 @@ def test_flushing_waits_for_nobody(loop: asyncio.AbstractEventLoop) -> None:
     assert [batch.tp for batch in filling.ready(0, flushing=True)] == [P0, P1]
 
 
-def test_a_full_batch_is_sent_at_once_and_the_next_waits_until_it_is_settled(
+def test_a_full_batch_is_sent_immediately_and_the_next_waits_for_its_completion(
     loop: asyncio.AbstractEventLoop,
 ) -> None:
     filling = Filling(loop)
@@ -74,7 +74,7 @@ def test_a_full_batch_is_sent_at_once_and_the_next_waits_until_it_is_settled(
     assert second is not first
 
 
-def test_a_batch_in_flight_takes_no_more_records(loop: asyncio.AbstractEventLoop) -> None:
+def test_a_batch_in_flight_accepts_no_records(loop: asyncio.AbstractEventLoop) -> None:
     filling = Filling(loop, size_bytes=10_000)
     filling.add()
     (batch,) = filling.ready(10)
@@ -84,7 +84,7 @@ def test_a_batch_in_flight_takes_no_more_records(loop: asyncio.AbstractEventLoop
     assert len(batch.records) == 1
 
 
-def test_a_batch_to_be_retried_stays_first_and_waits_its_pause(loop: asyncio.AbstractEventLoop) -> None:
+def test_a_retried_batch_stays_first_and_waits_for_its_backoff(loop: asyncio.AbstractEventLoop) -> None:
     filling = Filling(loop)
     for _ in range(3):
         filling.add()
@@ -94,7 +94,7 @@ def test_a_batch_to_be_retried_stays_first_and_waits_its_pause(loop: asyncio.Abs
     assert filling.ready(50) == [first]
 
 
-def test_a_batch_too_large_becomes_two_in_its_place_and_in_order(loop: asyncio.AbstractEventLoop) -> None:
+def test_a_batch_that_is_too_large_is_split_in_place_and_in_order(loop: asyncio.AbstractEventLoop) -> None:
     filling = Filling(loop, size_bytes=1_000)
     waiters = [filling.add() for _ in range(9)]
     (whole,) = filling.ready(0)
@@ -107,7 +107,7 @@ def test_a_batch_too_large_becomes_two_in_its_place_and_in_order(loop: asyncio.A
     assert len(split[0].records) == len(whole.records) // 2
 
 
-def test_what_is_buffered_is_counted_until_it_is_settled(loop: asyncio.AbstractEventLoop) -> None:
+def test_buffered_bytes_are_counted_until_completion(loop: asyncio.AbstractEventLoop) -> None:
     filling = Filling(loop)
     for _ in range(5):
         filling.add()
@@ -117,7 +117,7 @@ def test_what_is_buffered_is_counted_until_it_is_settled(loop: asyncio.AbstractE
     assert filling.accumulator.size_bytes == 0
 
 
-def test_the_last_waiter_of_each_partition_stands_for_all_before(loop: asyncio.AbstractEventLoop) -> None:
+def test_the_last_future_of_each_partition_covers_earlier_ones(loop: asyncio.AbstractEventLoop) -> None:
     filling = Filling(loop)
     filling.add(P0)
     last = [filling.add(P0), filling.add(P1)]
@@ -141,7 +141,7 @@ def test_the_size_of_a_record_is_never_underestimated() -> None:
         assert len(encode_batch([record])) - 61 <= record_size_bytes(record)
 
 
-def test_a_batch_is_encoded_once_with_its_identity_and_sequence(loop: asyncio.AbstractEventLoop) -> None:
+def test_a_batch_is_encoded_once_with_its_producer_id_and_sequence(loop: asyncio.AbstractEventLoop) -> None:
     filling = Filling(loop)
     filling.add()
     (batch,) = filling.ready(0, flushing=True)

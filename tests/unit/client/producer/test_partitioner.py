@@ -19,11 +19,11 @@ from unit.client.fake_broker import FakeBroker
         (b"abc", 479470107),
     ],
 )
-def test_the_hash_is_that_of_the_java_clients(data: bytes, signed: int) -> None:
+def test_the_hash_equals_that_of_the_java_clients(data: bytes, signed: int) -> None:
     assert murmur2(data) == signed % (1 << 32)
 
 
-def test_keys_go_where_librdkafka_with_the_java_partitioner_sends_them(threaded_broker: FakeBroker) -> None:
+def test_keys_are_partitioned_as_by_librdkafkas_java_partitioner(threaded_broker: FakeBroker) -> None:
     topic = threaded_broker.create("t", 7)
     producer = confluent_kafka.Producer(
         {"bootstrap.servers": threaded_broker.bootstrap, "partitioner": "murmur2_random"}
@@ -36,7 +36,7 @@ def test_keys_go_where_librdkafka_with_the_java_partitioner_sends_them(threaded_
     assert placed == {key: partition_for_key(key, 7) for key in keys}
 
 
-def test_records_without_key_stay_on_a_partition_for_a_batchs_worth_of_bytes() -> None:
+def test_records_without_key_stay_on_a_partition_for_a_batch() -> None:
     sticky = Sticky(1_000, Random(3))
     chosen = [sticky.partition("t", range(100), 100) for _ in range(40)]
     runs = [set(chosen[start : start + 10]) for start in range(0, 40, 10)]
@@ -44,14 +44,14 @@ def test_records_without_key_stay_on_a_partition_for_a_batchs_worth_of_bytes() -
     assert len(set(chosen)) > 1
 
 
-def test_topics_stick_independently() -> None:
+def test_sticky_partitions_are_per_topic() -> None:
     sticky = Sticky(10, Random(3))
     first = sticky.partition("a", range(100), 1)
     sticky.partition("b", range(100), 100)
     assert sticky.partition("a", range(100), 1) == first
 
 
-def test_a_partition_that_is_no_longer_available_is_left() -> None:
+def test_an_unavailable_partition_is_abandoned() -> None:
     sticky = Sticky(1_000, Random(3))
     first = sticky.partition("t", [0, 1], 1)
     assert sticky.partition("t", [1 - first], 1) == 1 - first

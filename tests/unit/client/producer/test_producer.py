@@ -47,7 +47,7 @@ def play(scenario: Scenario, partitions: int = 1, versions: dict[Any, Versions] 
 
 @asynccontextmanager
 async def watched(producer: Producer) -> AsyncIterator[Producer]:
-    """A producer that must have nothing left when it is closed."""
+    """Yield a producer that must have nothing pending when it is closed."""
     async with producer:
         yield producer
     assert producer._accumulator.size_bytes == 0
@@ -71,7 +71,7 @@ def refused(code: ErrorCode, **fields: Any) -> Callable[[Any], ProduceResponse]:
 
 
 def headers(broker: FakeBroker) -> list[Any]:
-    """The batch headers of every attempt, in order."""
+    """Return the batch headers of every attempt, in order."""
     return [
         read_header(partition.records)
         for request in broker.received(ProduceRequest)
@@ -80,7 +80,7 @@ def headers(broker: FakeBroker) -> list[Any]:
     ]
 
 
-def test_a_record_is_delivered_with_key_headers_and_time() -> None:
+def test_a_record_is_delivered_with_key_headers_and_timestamp() -> None:
     async def scenario(broker: FakeBroker, cluster: ClusterClient) -> None:
         async with watched(Producer(cluster)) as producer:
             delivery = await producer.send_and_wait("t", b"v", b"k", headers=(("h", b"1"),), timestamp_ms=77)
@@ -90,7 +90,7 @@ def test_a_record_is_delivered_with_key_headers_and_time() -> None:
     play(scenario)
 
 
-def test_records_sent_together_share_a_batch_and_get_successive_offsets() -> None:
+def test_records_sent_together_share_a_batch_with_successive_offsets() -> None:
     async def scenario(broker: FakeBroker, cluster: ClusterClient) -> None:
         async with watched(Producer(cluster, linger_ms=60_000)) as producer:
             waiters = [await producer.send("t", b"%d" % number) for number in range(100)]
@@ -102,7 +102,7 @@ def test_records_sent_together_share_a_batch_and_get_successive_offsets() -> Non
     play(scenario)
 
 
-def test_keys_decide_the_partition_and_an_explicit_one_wins() -> None:
+def test_keys_determine_the_partition_unless_it_is_explicit() -> None:
     async def scenario(broker: FakeBroker, cluster: ClusterClient) -> None:
         async with watched(Producer(cluster)) as producer:
             by_key = await producer.send_and_wait("t", b"v", b"key")
@@ -115,7 +115,7 @@ def test_keys_decide_the_partition_and_an_explicit_one_wins() -> None:
     play(scenario, partitions=5)
 
 
-def test_sequences_go_on_from_batch_to_batch_under_one_producer_id() -> None:
+def test_sequences_continue_across_batches_of_one_producer_id() -> None:
     async def scenario(broker: FakeBroker, cluster: ClusterClient) -> None:
         async with watched(Producer(cluster)) as producer:
             for _ in range(3):
@@ -127,7 +127,7 @@ def test_sequences_go_on_from_batch_to_batch_under_one_producer_id() -> None:
     play(scenario)
 
 
-def test_a_lost_answer_is_retried_with_the_same_bytes_and_order_is_kept() -> None:
+def test_a_lost_response_is_retried_with_the_same_bytes_in_order() -> None:
     async def scenario(broker: FakeBroker, cluster: ClusterClient) -> None:
         broker.answer(ProduceRequest, lambda _: HANG_UP, refused(ErrorCode.NOT_LEADER_OR_FOLLOWER))
         async with watched(Producer(cluster, batch_size_bytes=100)) as producer:
@@ -141,7 +141,7 @@ def test_a_lost_answer_is_retried_with_the_same_bytes_and_order_is_kept() -> Non
     play(scenario)
 
 
-def test_a_refusal_for_good_is_told_to_who_waits_and_its_sequence_is_used_again() -> None:
+def test_a_fatal_error_reaches_its_future_and_its_sequence_is_reused() -> None:
     async def scenario(broker: FakeBroker, cluster: ClusterClient) -> None:
         broker.answer(ProduceRequest, refused(ErrorCode.INVALID_TIMESTAMP, error_message="too old"))
         async with watched(Producer(cluster)) as producer:
@@ -154,7 +154,7 @@ def test_a_refusal_for_good_is_told_to_who_waits_and_its_sequence_is_used_again(
     play(scenario)
 
 
-def test_a_refusal_after_an_attempt_of_unknown_fate_begins_with_a_new_producer_id() -> None:
+def test_an_error_after_an_attempt_with_unknown_result_resets_the_producer_id() -> None:
     async def scenario(broker: FakeBroker, cluster: ClusterClient) -> None:
         broker.answer(ProduceRequest, lambda _: HANG_UP, refused(ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER))
         async with watched(Producer(cluster)) as producer:
@@ -168,7 +168,7 @@ def test_a_refusal_after_an_attempt_of_unknown_fate_begins_with_a_new_producer_i
     play(scenario)
 
 
-def test_a_duplicate_of_long_ago_counts_as_delivered_with_an_unknown_offset() -> None:
+def test_a_duplicate_of_an_old_batch_is_delivered_with_an_unknown_offset() -> None:
     async def scenario(broker: FakeBroker, cluster: ClusterClient) -> None:
         broker.answer(ProduceRequest, refused(ErrorCode.DUPLICATE_SEQUENCE_NUMBER))
         async with watched(Producer(cluster)) as producer:
@@ -177,7 +177,7 @@ def test_a_duplicate_of_long_ago_counts_as_delivered_with_an_unknown_offset() ->
     play(scenario)
 
 
-def test_a_batch_too_large_is_split_until_it_fits() -> None:
+def test_a_batch_that_is_too_large_is_split_until_it_fits() -> None:
     async def scenario(broker: FakeBroker, cluster: ClusterClient) -> None:
         broker.answer(ProduceRequest, *[refused(ErrorCode.MESSAGE_TOO_LARGE)] * 2)
         async with watched(Producer(cluster, linger_ms=60_000)) as producer:
@@ -190,7 +190,7 @@ def test_a_batch_too_large_is_split_until_it_fits() -> None:
     play(scenario)
 
 
-def test_a_single_record_too_large_is_refused() -> None:
+def test_a_single_record_that_is_too_large_fails() -> None:
     async def scenario(broker: FakeBroker, cluster: ClusterClient) -> None:
         broker.answer(ProduceRequest, refused(ErrorCode.MESSAGE_TOO_LARGE))
         async with watched(Producer(cluster)) as producer:
@@ -201,7 +201,7 @@ def test_a_single_record_too_large_is_refused() -> None:
 
 
 def outcomes(waiters: list["asyncio.Future[RecordMetadata]"]) -> list[object]:
-    """The offset of each record, or its error as text."""
+    """Return the offset of each record, or its error as text."""
     return [str(each.exception()) if each.exception() else each.result().offset for each in waiters]
 
 
@@ -211,7 +211,7 @@ def record_errors(*indexes: int) -> list[BatchIndexAndErrorMessage]:
     ]
 
 
-def test_only_the_refused_records_of_a_batch_fail_and_the_others_keep_their_order() -> None:
+def test_only_the_invalid_records_of_a_batch_fail_and_the_others_keep_their_order() -> None:
     async def scenario(broker: FakeBroker, cluster: ClusterClient) -> None:
         broker.answer(
             ProduceRequest,
@@ -236,7 +236,7 @@ def test_only_the_refused_records_of_a_batch_fail_and_the_others_keep_their_orde
     play(scenario)
 
 
-def test_a_batch_of_refused_records_alone_is_not_sent_again() -> None:
+def test_a_batch_of_invalid_records_only_is_not_sent_again() -> None:
     async def scenario(broker: FakeBroker, cluster: ClusterClient) -> None:
         broker.answer(ProduceRequest, refused(ErrorCode.INVALID_RECORD, record_errors=record_errors(0, 1)))
         async with watched(Producer(cluster, linger_ms=60_000)) as producer:
@@ -248,7 +248,7 @@ def test_a_batch_of_refused_records_alone_is_not_sent_again() -> None:
     play(scenario)
 
 
-def test_a_broker_that_does_not_name_the_refused_record_is_searched_by_halves() -> None:
+def test_invalid_records_are_located_by_bisection_if_the_broker_does_not_name_them() -> None:
     def refuse_two(request: ProduceRequest) -> object:
         [partition] = request.topic_data[0].partition_data
         assert partition.records is not None
@@ -268,7 +268,7 @@ def test_a_broker_that_does_not_name_the_refused_record_is_searched_by_halves() 
     play(scenario)
 
 
-def test_a_flush_covers_what_is_sent_again_after_its_last_record_was_refused() -> None:
+def test_a_flush_covers_records_that_are_resent_after_an_error() -> None:
     async def scenario(broker: FakeBroker, cluster: ClusterClient) -> None:
         broker.answer(
             ProduceRequest,
@@ -283,7 +283,7 @@ def test_a_flush_covers_what_is_sent_again_after_its_last_record_was_refused() -
     play(scenario)
 
 
-def test_a_partition_left_out_of_the_answer_has_failed() -> None:
+def test_a_partition_missing_from_the_response_has_failed() -> None:
     async def scenario(broker: FakeBroker, cluster: ClusterClient) -> None:
         broker.answer(ProduceRequest, lambda _: ProduceResponse())
         async with watched(Producer(cluster)) as producer:
@@ -303,7 +303,7 @@ def test_retries_end_with_the_delivery_timeout() -> None:
     play(scenario)
 
 
-def test_without_producer_ids_nothing_is_sent() -> None:
+def test_without_a_producer_id_nothing_is_sent() -> None:
     async def scenario(broker: FakeBroker, cluster: ClusterClient) -> None:
         denied = InitProducerIdResponse(error_code=ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
         broker.answer(InitProducerIdRequest, lambda _: denied)
@@ -325,7 +325,7 @@ def test_acks_1_needs_no_producer_id() -> None:
     play(scenario)
 
 
-def test_acks_0_waits_for_no_answer() -> None:
+def test_acks_0_waits_for_no_response() -> None:
     async def scenario(broker: FakeBroker, cluster: ClusterClient) -> None:
         async with watched(Producer(cluster, acks=0)) as producer:
             assert (await producer.send_and_wait("t", b"v")).offset == -1
@@ -336,13 +336,13 @@ def test_acks_0_waits_for_no_answer() -> None:
     play(scenario)
 
 
-def test_other_acks_are_refused() -> None:
+def test_other_acks_are_rejected() -> None:
     with pytest.raises(ValueError, match="acks=2: -1"):
         Producer(ClusterClient("localhost"), acks=2)
 
 
 @pytest.mark.parametrize("compression", list(Compression))
-def test_every_codec_arrives(compression: Compression) -> None:
+def test_every_codec_works(compression: Compression) -> None:
     async def scenario(broker: FakeBroker, cluster: ClusterClient) -> None:
         async with watched(Producer(cluster, compression=compression, linger_ms=60_000)) as producer:
             for _ in range(50):
@@ -353,7 +353,7 @@ def test_every_codec_arrives(compression: Compression) -> None:
     play(scenario)
 
 
-def test_brokers_that_know_no_topic_ids_are_told_names() -> None:
+def test_brokers_without_topic_ids_get_names() -> None:
     async def scenario(broker: FakeBroker, cluster: ClusterClient) -> None:
         async with watched(Producer(cluster)) as producer:
             await producer.send_and_wait("t", b"v")
@@ -362,7 +362,7 @@ def test_brokers_that_know_no_topic_ids_are_told_names() -> None:
     play(scenario, versions={MetadataRequest: Versions(0, 9)})
 
 
-def test_a_missing_topic_is_waited_for_where_the_broker_makes_it() -> None:
+def test_a_missing_topic_is_awaited_if_the_broker_creates_it() -> None:
     async def scenario(broker: FakeBroker, cluster: ClusterClient) -> None:
         broker.auto_create = True
         async with watched(Producer(cluster)) as producer:
@@ -371,7 +371,7 @@ def test_a_missing_topic_is_waited_for_where_the_broker_makes_it() -> None:
     play(scenario)
 
 
-def test_a_missing_topic_is_an_error_where_the_broker_does_not_make_it() -> None:
+def test_a_missing_topic_is_an_error_if_the_broker_does_not_create_it() -> None:
     async def scenario(broker: FakeBroker, cluster: ClusterClient) -> None:
         async with watched(Producer(cluster, topic_timeout_ms=10)) as producer:
             with pytest.raises(KafkaError, match="topic 'missing' does not exist"):
@@ -380,7 +380,7 @@ def test_a_missing_topic_is_an_error_where_the_broker_does_not_make_it() -> None
     play(scenario)
 
 
-def test_a_broker_that_is_away_is_waited_for_longer_than_a_missing_topic() -> None:
+def test_an_unreachable_broker_is_awaited_longer_than_a_missing_topic() -> None:
     async def scenario(broker: FakeBroker, cluster: ClusterClient) -> None:
         async with watched(Producer(cluster, topic_timeout_ms=0)) as producer:
             await producer.send_and_wait("t", b"before")
@@ -391,7 +391,7 @@ def test_a_broker_that_is_away_is_waited_for_longer_than_a_missing_topic() -> No
     play(scenario)
 
 
-def test_a_full_buffer_holds_back_who_sends() -> None:
+def test_a_full_buffer_blocks_send() -> None:
     async def scenario(broker: FakeBroker, cluster: ClusterClient) -> None:
         async with watched(Producer(cluster, batch_size_bytes=500, buffer_size_bytes=1_000)) as producer:
             for _ in range(50):
@@ -402,7 +402,7 @@ def test_a_full_buffer_holds_back_who_sends() -> None:
     play(scenario)
 
 
-def test_an_error_in_the_block_gives_up_what_was_not_sent() -> None:
+def test_an_exception_in_the_block_discards_unsent_records() -> None:
     async def scenario(broker: FakeBroker, cluster: ClusterClient) -> None:
         producer = Producer(cluster, linger_ms=60_000)
         delivery = await producer.send("t", b"v")

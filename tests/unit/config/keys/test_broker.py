@@ -24,13 +24,13 @@ def test_times_have_synonyms_in_other_units_the_finest_first() -> None:
     assert broker_synonyms("log.roll.hours", with_listeners=False) == ("log.roll.ms", "log.roll.hours")
 
 
-def test_the_flush_interval_falls_back_on_the_scheduler_but_not_the_reverse() -> None:
+def test_the_flush_interval_falls_back_to_the_scheduler_but_not_the_reverse() -> None:
     scheduler = "log.flush.scheduler.interval.ms"
     assert broker_synonyms("log.flush.interval.ms", with_listeners=True)[1:] == (scheduler,)
     assert broker_synonyms(scheduler, with_listeners=True) == (scheduler,)
 
 
-def test_a_prefixed_name_falls_back_on_its_base_when_asked() -> None:
+def test_a_prefixed_name_can_fall_back_to_its_base() -> None:
     name = "listener.name.tls.ssl.protocol"
     assert broker_synonyms(name, with_listeners=True) == (name, "ssl.protocol")
     assert broker_synonyms(name, with_listeners=False) == (name,)

@@ -1,4 +1,4 @@
-"""Ids that were given out to members that do not come back are bounded (KIP-394)."""
+"""The number of pending member ids is bounded (KIP-394)."""
 
 from typing import Any
 
@@ -48,20 +48,20 @@ def pending(world: GroupWorld, group_id: str = "g") -> list[str]:
     return list(group.pending_members)
 
 
-def test_of_a_group_the_oldest_pending_members_are_forgotten_with_their_timers(world: GroupWorld) -> None:
+def test_the_oldest_pending_members_of_a_group_are_removed_with_their_timers(world: GroupWorld) -> None:
     ids = [given_id(world) for _ in range(GROUP_MAX + 3)]
     assert pending(world) == ids[3:]
     assert len(world.timers) == GROUP_MAX
 
 
-def test_of_all_groups_the_oldest_pending_members_are_forgotten(world: GroupWorld) -> None:
+def test_the_oldest_pending_members_of_all_groups_are_removed(world: GroupWorld) -> None:
     for number in range(ALL_MAX + 3):
         given_id(world, f"g{number}")
     assert [len(pending(world, f"g{number}")) for number in range(ALL_MAX + 3)] == [0] * 3 + [1] * ALL_MAX
     assert len(world.timers) == ALL_MAX
 
 
-def test_a_forgotten_member_that_comes_back_starts_anew(world: GroupWorld) -> None:
+def test_a_removed_pending_member_must_join_again(world: GroupWorld) -> None:
     first, *_ = [given_id(world) for _ in range(GROUP_MAX + 1)]
     refused = join(world, member_id=first)
     assert isinstance(refused, KafkaError)
@@ -69,7 +69,7 @@ def test_a_forgotten_member_that_comes_back_starts_anew(world: GroupWorld) -> No
     assert given_id(world)
 
 
-def test_members_that_come_back_count_no_more(world: GroupWorld) -> None:
+def test_members_that_have_joined_are_no_longer_pending(world: GroupWorld) -> None:
     for _ in range(GROUP_MAX + 3):
         join(world, member_id=given_id(world))
     group = world.shard.groups["g"]
@@ -77,8 +77,8 @@ def test_members_that_come_back_count_no_more(world: GroupWorld) -> None:
     assert (len(group.members), group.pending_members) == (GROUP_MAX + 3, {})
 
 
-def test_a_rebalance_does_not_wait_for_a_member_that_was_forgotten(world: GroupWorld) -> None:
-    """Members of other groups push out the one that this group waits for."""
+def test_a_rebalance_does_not_wait_for_a_removed_pending_member(world: GroupWorld) -> None:
+    """Members of other groups displace the one that this group waits for."""
     join(world, version=3)
     first = world.asked
     world.pass_time(3_000)
@@ -94,5 +94,5 @@ def test_a_rebalance_does_not_wait_for_a_member_that_was_forgotten(world: GroupW
     assert world.answers[second].error_code == ErrorCode.NONE
 
 
-def test_what_a_client_calls_itself_is_cut_in_its_member_id(world: GroupWorld) -> None:
+def test_a_client_id_is_truncated_in_member_ids(world: GroupWorld) -> None:
     assert len(join(world, client_id="x" * 30_000).member_id) == 255 + 37

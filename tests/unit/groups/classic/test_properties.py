@@ -1,4 +1,4 @@
-"""Whatever members do, in whatever order: one generation at a time, and nobody waits for nothing."""
+"""Any order of member requests: generations never decrease, and no request stays pending forever."""
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -27,7 +27,7 @@ COMMANDS = st.one_of(
     st.just("broker group.max.size=2"),
 )
 
-#: Longer than any timeout of a member's.
+#: Longer than any timeout of a member.
 LONG_MS = 1_000_000
 
 
@@ -39,7 +39,7 @@ def group_of(scenario: GroupScenario) -> ClassicGroup | None:
 
 
 def check_generations(scenario: GroupScenario) -> None:
-    """Generations in the log never go back, until the group is deleted."""
+    """Check that generations in the log never decrease until the group is deleted."""
     generation = -1
     for batch in scenario.log.batches:
         for record, _ in batch.records:
@@ -51,7 +51,7 @@ def check_generations(scenario: GroupScenario) -> None:
 
 
 async def check_restart(scenario: GroupScenario) -> None:
-    """A group at rest is known from the log as it is."""
+    """Check that a stable group is restored from the log."""
     before = group_of(scenario)
     if before is not None and before.state in (ClassicState.STABLE, ClassicState.EMPTY):
         told = (before.generation, before.leader, before.static_members, list(before.members))
@@ -60,7 +60,7 @@ async def check_restart(scenario: GroupScenario) -> None:
         await scenario.run("restart")
         after = group_of(scenario)
         assert after is not None
-        if before.is_empty and not stored.generation:  # a group that nobody has settled in yet
+        if before.is_empty and not stored.generation:  # a group without a completed rebalance
             return
         assert told == (after.generation, after.leader, after.static_members, list(after.members))
         assert work == [member.assignment for member in after.members.values()]
@@ -68,7 +68,7 @@ async def check_restart(scenario: GroupScenario) -> None:
 
 @settings(max_examples=150)
 @given(st.lists(COMMANDS, max_size=25))
-def test_members_may_do_what_they_like(commands: list[str]) -> None:
+def test_random_member_requests_keep_the_invariants(commands: list[str]) -> None:
     @in_virtual_time
     async def play() -> None:
         scenario = GroupScenario()
@@ -76,12 +76,12 @@ def test_members_may_do_what_they_like(commands: list[str]) -> None:
             await scenario.run(command)
         await scenario.run("disk works")
         check_generations(scenario)
-        if "disk fails" not in commands:  # that all members have gone is then known here alone
+        if "disk fails" not in commands:  # only this broker then knows that all members have left
             await check_restart(scenario)
         await scenario.run(f"wait {LONG_MS}")
         group = group_of(scenario)
         assert group is None or (group.is_empty and not group.pending_members)
-        assert not scenario.asking_count, "somebody waits for an answer for ever"
+        assert not scenario.pending_count, "somebody waits for an answer for ever"
         await scenario.end()
 
     play()

@@ -1,4 +1,4 @@
-"""Classic groups in numbers."""
+"""Statistics of classic groups."""
 
 from barnabas.groups.statistics import GroupCounts
 from support.group_scenarios import GroupScenario
@@ -6,7 +6,7 @@ from support.loop import in_virtual_time
 
 
 @in_virtual_time
-async def test_a_rebalance_counts_once_the_leaders_assignment_stands_in_the_log() -> None:
+async def test_a_rebalance_is_counted_when_the_assignment_is_stored() -> None:
     scenario = GroupScenario()
     for command in (
         "join A version=3",

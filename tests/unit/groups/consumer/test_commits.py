@@ -1,4 +1,4 @@
-"""Which commits and fetches of offsets members of a consumer group may make."""
+"""Authorized commits and fetches of offsets by members of a consumer group."""
 
 import pytest
 
@@ -11,14 +11,14 @@ from support.group_worlds import GroupWorld
 
 @pytest.fixture
 def world() -> GroupWorld:
-    """A member in epoch 3 that has had partition 0 and 1 since epoch 2, and is giving up the others."""
+    """Create a member in epoch 3 that has partitions 0 and 1 since epoch 2, and is revoking the others."""
     world = GroupWorld(group_consumer_assignment_interval_ms="0")
     world.create_topic("a", 4)
     m1, m2 = ConsumerMember(world, "m1"), ConsumerMember(world, "m2")
     m1.join("a")
     m2.join("a")
     m1.beat()
-    m1.beat(tells_owned=True)
+    m1.beat(reports_owned=True)
     m2.beat()
     return world
 
@@ -48,16 +48,16 @@ def test_a_member_commits_in_its_epoch(world: GroupWorld) -> None:
     assert check(world, "m1", 3) is None
 
 
-def test_an_epoch_that_is_still_to_come_is_stale(world: GroupWorld) -> None:
+def test_a_future_epoch_is_stale(world: GroupWorld) -> None:
     assert code_of(world, "m1", 4) is ErrorCode.STALE_MEMBER_EPOCH
 
 
-def test_in_an_older_epoch_a_member_commits_what_it_has_had_since_then(world: GroupWorld) -> None:
+def test_with_an_older_epoch_a_member_commits_partitions_that_it_has_had_since(world: GroupWorld) -> None:
     topic_id = world.image.topics["a"].topic_id
     checked = check(world, "m1", 2)
     assert checked is not None
     checked(topic_id, 0)
-    for index in (2, 3, 9):  # they are not its own any more
+    for index in (2, 3, 9):  # they are no longer its own
         with pytest.raises(KafkaError) as refused:
             checked(topic_id, index)
         assert refused.value.code is ErrorCode.STALE_MEMBER_EPOCH
@@ -67,35 +67,35 @@ def test_in_an_older_epoch_a_member_commits_what_it_has_had_since_then(world: Gr
         before_it_had_any(topic_id, 0)
 
 
-def test_who_is_no_member_commits_nothing(world: GroupWorld) -> None:
+def test_a_client_outside_the_group_commits_nothing(world: GroupWorld) -> None:
     assert code_of(world, "m9", 3) is ErrorCode.UNKNOWN_MEMBER_ID
     assert code_of(world, "", -1) is ErrorCode.UNKNOWN_MEMBER_ID
 
 
-def test_members_use_a_version_that_knows_of_epochs(world: GroupWorld) -> None:
+def test_members_need_a_version_with_member_epochs(world: GroupWorld) -> None:
     assert code_of(world, "m1", 3, version=8) is ErrorCode.UNSUPPORTED_VERSION
     assert check(world, "m1", 3, version=0, is_transactional=True) is None
 
 
-def test_transactions_of_clients_that_do_not_say_who_they_are_commit(world: GroupWorld) -> None:
+def test_transactional_commits_without_member_id_succeed(world: GroupWorld) -> None:
     assert check(world, "", -1, is_transactional=True) is None
 
 
-def test_tools_commit_while_there_are_no_members(world: GroupWorld) -> None:
+def test_without_members_tools_can_commit(world: GroupWorld) -> None:
     for member_id in ("m1", "m2"):
         ConsumerMember(world, member_id).leave()
     assert check(world, "", -1) is None
     assert code_of(world, "m1", 3) is ErrorCode.UNKNOWN_MEMBER_ID
 
 
-def test_classic_members_are_told_of_generations(world: GroupWorld) -> None:
+def test_classic_members_get_generation_errors(world: GroupWorld) -> None:
     old = ClassicConsumer(world)
     old.join("a")
     assert check(world, old.member_id, old.generation, version=2) is None
     assert code_of(world, old.member_id, 99) is ErrorCode.ILLEGAL_GENERATION
 
 
-def test_fetches_name_a_member_in_its_epoch_or_nobody(world: GroupWorld) -> None:
+def test_fetches_have_a_member_and_its_epoch_or_neither(world: GroupWorld) -> None:
     group = group_of(world)
     group.check_offset_fetch(None, -1)
     group.check_offset_fetch("m1", 3)
@@ -108,7 +108,7 @@ def test_fetches_name_a_member_in_its_epoch_or_nobody(world: GroupWorld) -> None
         assert refused.value.code is code
 
 
-def test_only_offsets_of_topics_that_somebody_reads_are_in_use(world: GroupWorld) -> None:
+def test_only_offsets_of_subscribed_topics_are_in_use(world: GroupWorld) -> None:
     group = group_of(world)
     assert group.is_subscribed_to("a")
     assert not group.is_subscribed_to("b")

@@ -1,4 +1,4 @@
-"""The stories in tests/scenarios/groups_consumer and groups_migration go as they are written."""
+"""Run the scenarios in tests/scenarios/groups_consumer and groups_migration."""
 
 from pathlib import Path
 
@@ -16,7 +16,7 @@ from support.scenarios import files_of, replay
 from support.transitions import Seen, pairs_of
 
 _S = GroupState
-#: What a request, a timer or a change of the cluster can make of a group; a first member has all before it is answered.
+#: Transitions of a group by one request, timer or cluster change; a first member passes all before its response.
 GROUP_TRANSITIONS = {
     _S.EMPTY: {_S.ASSIGNING, _S.STABLE},
     _S.ASSIGNING: {_S.EMPTY, _S.RECONCILING, _S.STABLE},
@@ -26,7 +26,7 @@ GROUP_TRANSITIONS = {
 
 
 @pytest.mark.parametrize("path", files_of("groups_consumer"), ids=lambda path: path.stem)
-def test_a_story_goes_as_it_is_written(path: Path) -> None:
+def test_a_scenario_has_the_recorded_output(path: Path) -> None:
     @on_loop
     async def scenario() -> None:
         await replay(path, ConsumerScenario().run)
@@ -35,7 +35,7 @@ def test_a_story_goes_as_it_is_written(path: Path) -> None:
 
 
 @pytest.mark.parametrize("path", files_of("groups_migration"), ids=lambda path: path.stem)
-def test_a_group_changes_its_protocol_as_it_is_written(path: Path) -> None:
+def test_a_migration_scenario_has_the_recorded_output(path: Path) -> None:
     @on_loop
     async def scenario() -> None:
         await replay(path, MigrationScenario().run)
@@ -43,14 +43,14 @@ def test_a_group_changes_its_protocol_as_it_is_written(path: Path) -> None:
     scenario()
 
 
-def test_every_step_of_a_member_is_told_of(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_scenarios_cover_every_transition_of_a_member(monkeypatch: pytest.MonkeyPatch) -> None:
     seen = Seen()
     seen.watch(monkeypatch, progress, "reconcile")
-    tell_all_stories()
+    run_all_scenarios()
     assert seen.pairs == pairs_of(TRANSITIONS)
 
 
-def test_every_transition_of_a_consumer_group_is_told_of(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_scenarios_cover_every_transition_of_a_consumer_group(monkeypatch: pytest.MonkeyPatch) -> None:
     seen: set[tuple[GroupState, GroupState]] = set()
     perform = GroupWorld._perform
 
@@ -62,15 +62,15 @@ def test_every_transition_of_a_consumer_group_is_told_of(monkeypatch: pytest.Mon
             seen.add((before, after))
 
     monkeypatch.setattr(GroupWorld, "_perform", watched)
-    tell_all_stories()
+    run_all_scenarios()
     assert seen == pairs_of(GROUP_TRANSITIONS)
 
 
-def tell_all_stories() -> None:
+def run_all_scenarios() -> None:
     for path in files_of("groups_consumer"):
-        test_a_story_goes_as_it_is_written(path)
+        test_a_scenario_has_the_recorded_output(path)
     for path in files_of("groups_migration"):
-        test_a_group_changes_its_protocol_as_it_is_written(path)
+        test_a_migration_scenario_has_the_recorded_output(path)
 
 
 def state_of(world: GroupWorld) -> GroupState | None:

@@ -1,11 +1,11 @@
-"""Configuration of consumer groups holds at once, whoever sets it."""
+"""Config changes apply to consumer groups immediately."""
 
 from barnabas.wire.errors import ErrorCode
 from support.consumer_groups import ConsumerMember, group_of
 from support.group_worlds import GroupWorld
 
 
-def test_the_interval_between_targets_is_followed_while_the_broker_runs() -> None:
+def test_the_assignment_interval_follows_the_dynamic_config() -> None:
     world = GroupWorld(group_consumer_assignment_interval_ms="15000")
     world.create_topic("a", 2)
     m1, m2 = ConsumerMember(world, "m1"), ConsumerMember(world, "m2")
@@ -17,7 +17,7 @@ def test_the_interval_between_targets_is_followed_while_the_broker_runs() -> Non
     assert group_of(world).assignment_epoch == 3
 
 
-def test_what_a_group_sets_goes_before_what_the_broker_has() -> None:
+def test_a_groups_config_overrides_the_brokers() -> None:
     world = GroupWorld(group_consumer_assignment_interval_ms="15000")
     world.create_topic("a", 2)
     world.set_group_config("g", consumer_assignment_interval_ms="0")
@@ -26,7 +26,7 @@ def test_what_a_group_sets_goes_before_what_the_broker_has() -> None:
     assert group_of(world).assignment_epoch == 3
 
 
-def test_an_assignor_that_is_not_configured_is_not_supported() -> None:
+def test_an_unconfigured_assignor_is_not_supported() -> None:
     world = GroupWorld(group_consumer_assignors="range")
     assert ConsumerMember(world, "m1", server_assignor="uniform").join("a").code is (
         ErrorCode.UNSUPPORTED_ASSIGNOR

@@ -1,4 +1,4 @@
-"""Members of a consumer group join, get partitions, give them up, leave, and are put out."""
+"""Members of a consumer group join, get and revoke partitions, leave, and are fenced."""
 
 import pytest
 
@@ -19,7 +19,7 @@ from support.group_worlds import GroupWorld
 
 @pytest.fixture
 def world() -> GroupWorld:
-    """Two topics; targets may follow each other at once."""
+    """Two topics; targets may change immediately."""
     world = GroupWorld(group_consumer_assignment_interval_ms="0")
     world.create_topic("a", 4)
     world.create_topic("b", 2)
@@ -38,7 +38,7 @@ def test_the_first_member_gets_everything_with_its_first_heartbeat(world: GroupW
     assert group_of(world).state_name == "Stable"
 
 
-def test_a_heartbeat_without_news_writes_nothing_and_tells_nothing(world: GroupWorld) -> None:
+def test_a_heartbeat_without_changes_writes_and_returns_nothing(world: GroupWorld) -> None:
     m1 = member(world, "m1")
     m1.join("a")
     answer = m1.beat()
@@ -46,7 +46,7 @@ def test_a_heartbeat_without_news_writes_nothing_and_tells_nothing(world: GroupW
     assert world.last.records == []
 
 
-def test_a_member_that_joins_gets_what_others_give_up_for_it(world: GroupWorld) -> None:
+def test_a_new_member_gets_partitions_that_others_revoke(world: GroupWorld) -> None:
     m1, m2 = member(world, "m1"), member(world, "m2")
     m1.join("a")
     m2.join("a")
@@ -55,14 +55,14 @@ def test_a_member_that_joins_gets_what_others_give_up_for_it(world: GroupWorld) 
     m1.beat()
     assert (m1.epoch, m1.owned) == (2, {"a": {0, 1}})
     assert m2.beat().assignment is None
-    m1.beat(tells_owned=True)
+    m1.beat(reports_owned=True)
     assert m1.epoch == 3
     m2.beat()
     assert m2.owned == {"a": {2, 3}}
     assert group_of(world).state_name == "Stable"
 
 
-def test_partitions_of_a_member_that_leaves_go_to_those_who_stay(world: GroupWorld) -> None:
+def test_partitions_of_a_leaving_member_go_to_the_others(world: GroupWorld) -> None:
     m1, m2 = member(world, "m1"), member(world, "m2")
     m1.join("a")
     m2.join("a")
@@ -80,7 +80,7 @@ def test_a_group_whose_last_member_leaves_is_empty(world: GroupWorld) -> None:
     assert world.timers == {}
 
 
-def test_a_silent_member_is_put_out(world: GroupWorld) -> None:
+def test_a_silent_member_is_fenced(world: GroupWorld) -> None:
     m1, m2 = member(world, "m1"), member(world, "m2")
     m1.join("a")
     m2.join("a")
@@ -92,7 +92,7 @@ def test_a_silent_member_is_put_out(world: GroupWorld) -> None:
     assert m2.beat().code is ErrorCode.UNKNOWN_MEMBER_ID
 
 
-def test_a_member_that_does_not_give_up_in_time_is_put_out(world: GroupWorld) -> None:
+def test_a_member_that_does_not_revoke_in_time_is_fenced(world: GroupWorld) -> None:
     m1, m2 = member(world, "m1", rebalance_timeout_ms=10_000), member(world, "m2")
     m1.join("a")
     m2.join("a")
@@ -105,12 +105,12 @@ def test_a_member_that_does_not_give_up_in_time_is_put_out(world: GroupWorld) ->
     assert m2.owned == {"a": {0, 1, 2, 3}}
 
 
-def test_a_member_that_gives_up_in_time_is_left_alone(world: GroupWorld) -> None:
+def test_a_member_that_revokes_in_time_is_kept(world: GroupWorld) -> None:
     m1, m2 = member(world, "m1", rebalance_timeout_ms=10_000), member(world, "m2")
     m1.join("a")
     m2.join("a")
     m1.beat()
-    m1.beat(tells_owned=True)
+    m1.beat(reports_owned=True)
     world.pass_time(11_000)
     assert m1.beat().member_epoch == 3
 
@@ -123,35 +123,35 @@ def test_an_unknown_member_must_join(world: GroupWorld, epoch: int) -> None:
     assert m2.beat().code is ErrorCode.UNKNOWN_MEMBER_ID
 
 
-def test_a_heartbeat_to_a_group_that_is_not_there_finds_none(world: GroupWorld) -> None:
+def test_a_heartbeat_to_a_missing_group_is_group_id_not_found(world: GroupWorld) -> None:
     m1 = member(world, "m1")
     m1.epoch = 1
     assert m1.beat().code is ErrorCode.GROUP_ID_NOT_FOUND
     assert m1.leave().code is ErrorCode.GROUP_ID_NOT_FOUND
 
 
-def test_an_epoch_that_the_member_has_not_reached_is_fenced(world: GroupWorld) -> None:
+def test_a_future_epoch_is_fenced(world: GroupWorld) -> None:
     m1 = member(world, "m1")
     m1.join("a")
     m1.epoch = 3
     assert m1.beat().code is ErrorCode.FENCED_MEMBER_EPOCH
 
 
-def test_the_epoch_before_will_do_while_the_answer_may_have_been_lost(world: GroupWorld) -> None:
+def test_the_previous_epoch_is_accepted_because_the_response_may_be_lost(world: GroupWorld) -> None:
     m1 = member(world, "m1")
     m1.join("a")
     m1.beat(subscribed_topic_names=["a", "b"])
     assert m1.epoch == 3
     m1.epoch = 2
-    assert m1.beat().code is ErrorCode.FENCED_MEMBER_EPOCH  # it does not say what it has
+    assert m1.beat().code is ErrorCode.FENCED_MEMBER_EPOCH  # it does not report its partitions
     topic_id = world.image.topics["a"].topic_id
     m1.assignment = {topic_id: {0, 1, 2, 3}}
-    assert m1.beat(tells_owned=True).member_epoch == 3
+    assert m1.beat(reports_owned=True).member_epoch == 3
     m1.epoch, m1.assignment = 2, {topic_id: {0, 1, 2, 3, 4}}
-    assert m1.beat(tells_owned=True).code is ErrorCode.FENCED_MEMBER_EPOCH
+    assert m1.beat(reports_owned=True).code is ErrorCode.FENCED_MEMBER_EPOCH
 
 
-def test_a_member_that_has_been_fenced_joins_again_with_all_that_it_had(world: GroupWorld) -> None:
+def test_a_fenced_member_can_join_again_without_partitions(world: GroupWorld) -> None:
     m1 = member(world, "m1")
     m1.join("a")
     m1.epoch = 7
@@ -160,24 +160,24 @@ def test_a_member_that_has_been_fenced_joins_again_with_all_that_it_had(world: G
     assert m1.owned == {"a": {0, 1, 2, 3}}
 
 
-def test_a_full_heartbeat_is_answered_in_full(world: GroupWorld) -> None:
+def test_a_full_heartbeat_gets_a_full_response(world: GroupWorld) -> None:
     m1 = member(world, "m1")
     m1.join("a")
-    answer = m1.beat(tells_owned=True, rebalance_timeout_ms=60_000, subscribed_topic_names=["a"])
+    answer = m1.beat(reports_owned=True, rebalance_timeout_ms=60_000, subscribed_topic_names=["a"])
     assert answer.assignment is not None
     assert world.last.records == []
 
 
-def test_a_topic_that_is_no_longer_subscribed_to_is_given_up(world: GroupWorld) -> None:
+def test_partitions_of_an_unsubscribed_topic_are_revoked(world: GroupWorld) -> None:
     m1 = member(world, "m1")
     m1.join("a", "b")
     m1.beat(subscribed_topic_names=["b"])
     assert m1.owned == {"b": {0, 1}}
-    m1.beat(tells_owned=True)
+    m1.beat(reports_owned=True)
     assert (m1.epoch, group_of(world).state_name) == (3, "Stable")
 
 
-def test_an_unsubscribed_topic_goes_before_there_is_a_newer_target() -> None:
+def test_an_unsubscribed_topic_is_revoked_before_there_is_a_newer_target() -> None:
     world = GroupWorld(group_consumer_assignment_interval_ms="1000")
     world.create_topic("a", 1)
     world.create_topic("b", 1)
@@ -186,13 +186,13 @@ def test_an_unsubscribed_topic_goes_before_there_is_a_newer_target() -> None:
     m1.beat(subscribed_topic_names=["b"])
     assert (m1.epoch, m1.owned) == (2, {"b": {0}})
     assert group_of(world).state_name == "Assigning"
-    m1.beat(tells_owned=True)
+    m1.beat(reports_owned=True)
     world.pass_time(1_000)
-    m1.beat(tells_owned=True)
+    m1.beat(reports_owned=True)
     assert (m1.epoch, group_of(world).state_name) == (3, "Stable")
 
 
-def test_targets_keep_their_distance_in_time() -> None:
+def test_targets_change_at_most_once_per_assignment_interval() -> None:
     world = GroupWorld()
     world.create_topic("a", 2)
     m1, m2 = member(world, "m1"), member(world, "m2")
@@ -204,7 +204,7 @@ def test_targets_keep_their_distance_in_time() -> None:
     assert (m2.epoch, group_of(world).assignment_epoch) == (3, 3)
 
 
-def test_new_partitions_are_given_out_with_the_next_heartbeat(world: GroupWorld) -> None:
+def test_new_partitions_are_assigned_at_the_next_heartbeat(world: GroupWorld) -> None:
     m1 = member(world, "m1")
     m1.join("a")
     world.grow_topic("a", 6)
@@ -212,7 +212,7 @@ def test_new_partitions_are_given_out_with_the_next_heartbeat(world: GroupWorld)
     assert (m1.epoch, m1.owned) == (3, {"a": {0, 1, 2, 3, 4, 5}})
 
 
-def test_a_topic_that_comes_after_its_subscribers_is_given_out(world: GroupWorld) -> None:
+def test_a_topic_created_after_its_subscribers_is_assigned(world: GroupWorld) -> None:
     m1 = member(world, "m1")
     m1.join("later")
     assert m1.owned == {}
@@ -221,7 +221,7 @@ def test_a_topic_that_comes_after_its_subscribers_is_given_out(world: GroupWorld
     assert m1.owned == {"later": {0}}
 
 
-def test_a_topic_that_is_deleted_is_taken_away(world: GroupWorld) -> None:
+def test_a_deleted_topic_is_unassigned(world: GroupWorld) -> None:
     m1 = member(world, "m1")
     m1.join("a", "b")
     world.delete_topic("a")
@@ -229,7 +229,7 @@ def test_a_topic_that_is_deleted_is_taken_away(world: GroupWorld) -> None:
     assert m1.owned == {"b": {0, 1}}
 
 
-def test_a_topic_that_is_made_anew_goes_to_others_before_its_owner_has_heard_of_it(world: GroupWorld) -> None:
+def test_a_recreated_topic_can_be_assigned_before_its_former_owner_knows(world: GroupWorld) -> None:
     m1, m2 = member(world, "m1"), member(world, "m2")
     m1.join("a", "b")
     before = world.image.topics["b"].topic_id
@@ -243,7 +243,7 @@ def test_a_topic_that_is_made_anew_goes_to_others_before_its_owner_has_heard_of_
     assert m2.owned == {"a": {3}, "b": {0, 1}}
 
 
-def test_a_topic_that_nobody_subscribes_to_changes_nothing(world: GroupWorld) -> None:
+def test_an_unsubscribed_topic_changes_nothing(world: GroupWorld) -> None:
     m1 = member(world, "m1")
     m1.join("a")
     world.create_topic("other", 1)
@@ -251,7 +251,7 @@ def test_a_topic_that_nobody_subscribes_to_changes_nothing(world: GroupWorld) ->
     assert (m1.epoch, world.last.records) == (2, [])
 
 
-def test_no_more_members_than_allowed() -> None:
+def test_the_group_size_is_limited() -> None:
     world = GroupWorld(group_consumer_max_size="1")
     world.create_topic("a", 1)
     m1, m2 = member(world, "m1"), member(world, "m2")
@@ -260,7 +260,7 @@ def test_no_more_members_than_allowed() -> None:
     assert m1.join("a").member_epoch == 2
 
 
-def test_configs_of_the_group_hold_from_the_next_heartbeat_on(world: GroupWorld) -> None:
+def test_configs_of_the_group_apply_from_the_next_heartbeat(world: GroupWorld) -> None:
     m1 = member(world, "m1")
     m1.join("a")
     world.set_group_config("g", consumer_heartbeat_interval_ms="7000", consumer_session_timeout_ms="50000")
@@ -268,7 +268,7 @@ def test_configs_of_the_group_hold_from_the_next_heartbeat_on(world: GroupWorld)
     assert world.timers["consumer-session", "g", "m1"] == world.now_ms + 50_000
 
 
-def test_the_assignor_that_most_members_want_assigns(world: GroupWorld) -> None:
+def test_the_assignor_preferred_by_most_members_is_used(world: GroupWorld) -> None:
     members = [member(world, f"m{at}", server_assignor="range") for at in range(2)]
     for each in members:
         each.join("a", "b")
@@ -277,7 +277,7 @@ def test_the_assignor_that_most_members_want_assigns(world: GroupWorld) -> None:
     assert members[1].owned == {"a": {2, 3}, "b": {1}}
 
 
-def test_everything_is_there_again_after_a_restart(world: GroupWorld) -> None:
+def test_the_state_is_restored_after_a_restart(world: GroupWorld) -> None:
     m1, m2 = member(world, "m1"), member(world, "m2", instance_id="i2")
     m1.join("a")
     m2.join("a", "b")
@@ -298,7 +298,7 @@ def test_everything_is_there_again_after_a_restart(world: GroupWorld) -> None:
     assert {**m1.owned, **m2.owned}.keys() == {"a", "b"}
 
 
-def test_a_deleted_group_leaves_nothing_behind(world: GroupWorld) -> None:
+def test_a_deleted_group_leaves_no_state(world: GroupWorld) -> None:
     m1 = member(world, "m1", subscribed_topic_regex="a.*")
     m1.join()
     world.ask(lambda shard, result, pending: shard.groups["g"].append_tombstones(result))
@@ -322,7 +322,7 @@ def test_a_deleted_group_leaves_nothing_behind(world: GroupWorld) -> None:
         ({"subscribed_topic_regex": "(a"}, ErrorCode.INVALID_REGULAR_EXPRESSION),
     ],
 )
-def test_what_no_member_could_send_is_refused(
+def test_invalid_heartbeats_are_rejected(
     world: GroupWorld, fields: dict[str, object], code: ErrorCode
 ) -> None:
     answer = member(world, "m1").send(join_request("g", "m1", "a", **fields))
@@ -330,14 +330,14 @@ def test_what_no_member_could_send_is_refused(
     assert world.log == []
 
 
-def test_the_broker_chooses_an_id_for_who_has_none_in_version_0(world: GroupWorld) -> None:
+def test_in_version_0_the_broker_chooses_member_ids(world: GroupWorld) -> None:
     m1 = member(world, "")
     answer = m1.join("a", caller=Caller("c", "/h", 0))
     assert answer.member_id in group_of(world).members
     assert len(answer.member_id) == 22
 
 
-def test_partitions_that_are_given_up_have_an_owner_until_the_member_says_so(world: GroupWorld) -> None:
+def test_revoked_partitions_have_an_owner_until_the_member_confirms(world: GroupWorld) -> None:
     m1, m2 = member(world, "m1"), member(world, "m2")
     m1.join("a")
     m2.join("a")
@@ -355,7 +355,7 @@ def test_a_stale_heartbeat_changes_no_timer(world: GroupWorld) -> None:
     assert world.timers["consumer-session", "g", "m1"] == due_ms
 
 
-def test_members_and_the_epochs_that_they_begin_are_counted(world: GroupWorld) -> None:
+def test_members_and_their_epochs_are_counted(world: GroupWorld) -> None:
     m1, m2 = member(world, "m1"), member(world, "m2")
     m1.join("a")
     m2.join("a")

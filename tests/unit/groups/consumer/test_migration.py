@@ -1,4 +1,4 @@
-"""Groups whose members change over from the classic protocol to the consumer protocol, and back."""
+"""Online migration of groups between the classic and the consumer protocol."""
 
 import pytest
 
@@ -23,7 +23,7 @@ def world() -> GroupWorld:
 
 
 def classic_group(world: GroupWorld) -> ClassicConsumer:
-    """A classic group of one consumer, which has everything."""
+    """Create a classic group of one consumer with all partitions."""
     consumer = ClassicConsumer(world)
     consumer.join("a")
     world.pass_time(0)
@@ -34,7 +34,7 @@ def classic_group(world: GroupWorld) -> ClassicConsumer:
     return consumer
 
 
-def test_a_classic_group_becomes_a_consumer_group_when_the_first_new_member_joins(world: GroupWorld) -> None:
+def test_a_classic_group_is_upgraded_when_the_first_consumer_member_joins(world: GroupWorld) -> None:
     old = classic_group(world)
     new = ConsumerMember(world, "new")
     new.join("a")
@@ -47,7 +47,7 @@ def test_a_classic_group_becomes_a_consumer_group_when_the_first_new_member_join
     assert set(group_of(world).members) == {old.member_id, "new"}
 
 
-def test_old_and_new_members_share_the_partitions(world: GroupWorld) -> None:
+def test_classic_and_consumer_members_share_the_partitions(world: GroupWorld) -> None:
     old = classic_group(world)
     new = ConsumerMember(world, "new")
     new.join("a")
@@ -59,7 +59,7 @@ def test_old_and_new_members_share_the_partitions(world: GroupWorld) -> None:
     assert old.beat() is ErrorCode.NONE
 
 
-def test_an_old_member_may_join_a_consumer_group(world: GroupWorld) -> None:
+def test_a_classic_member_may_join_a_consumer_group(world: GroupWorld) -> None:
     new = ConsumerMember(world, "new")
     new.join("a")
     old = ClassicConsumer(world)
@@ -69,13 +69,13 @@ def test_an_old_member_may_join_a_consumer_group(world: GroupWorld) -> None:
     assert old.owned == {}
     assert old.beat() is ErrorCode.NONE
     new.beat()
-    new.beat(tells_owned=True)
+    new.beat(reports_owned=True)
     assert old.beat() is ErrorCode.REBALANCE_IN_PROGRESS
     old.rejoin("a")
     assert len(old.owned["a"]) == 2
 
 
-def test_a_group_becomes_a_classic_one_when_its_last_new_member_leaves(world: GroupWorld) -> None:
+def test_a_group_is_downgraded_when_its_last_consumer_member_leaves(world: GroupWorld) -> None:
     old = classic_group(world)
     new = ConsumerMember(world, "new")
     new.join("a")
@@ -93,7 +93,7 @@ def test_a_group_becomes_a_classic_one_when_its_last_new_member_leaves(world: Gr
     world.restart()
 
 
-def test_a_new_member_that_is_silent_counts_as_gone(world: GroupWorld) -> None:
+def test_a_silent_consumer_member_counts_as_left(world: GroupWorld) -> None:
     old = classic_group(world)
     ConsumerMember(world, "new").join("a")
     old.rejoin("a")
@@ -103,7 +103,7 @@ def test_a_new_member_that_is_silent_counts_as_gone(world: GroupWorld) -> None:
     assert isinstance(world.shard.groups["g"], ClassicGroup)
 
 
-def test_a_static_member_that_goes_back_takes_the_group_with_it(world: GroupWorld) -> None:
+def test_a_static_member_that_downgrades_takes_the_group_with_it(world: GroupWorld) -> None:
     new = ConsumerMember(world, "new", instance_id="i")
     new.join("a")
     new.leave(-2)
@@ -119,7 +119,7 @@ def test_a_static_member_that_goes_back_takes_the_group_with_it(world: GroupWorl
     world.restart()
 
 
-def test_a_static_member_changes_over_without_losing_its_partitions(world: GroupWorld) -> None:
+def test_a_static_member_upgrades_without_losing_its_partitions(world: GroupWorld) -> None:
     old = ClassicConsumer(world, group_instance_id="i")
     old.join("a")
     world.pass_time(0)
@@ -135,7 +135,7 @@ def test_a_static_member_changes_over_without_losing_its_partitions(world: Group
 
 
 @pytest.mark.parametrize("policy", ["disabled", "DOWNGRADE"])
-def test_a_classic_group_stays_one_where_upgrades_are_not_allowed(policy: str) -> None:
+def test_a_classic_group_is_not_upgraded_if_the_policy_forbids_it(policy: str) -> None:
     world = new_world(group_consumer_migration_policy=policy)
     classic_group(world)
     refused = ConsumerMember(world, "new").join("a")
@@ -146,13 +146,13 @@ def test_a_classic_group_stays_one_where_upgrades_are_not_allowed(policy: str) -
     assert "online upgrade is disabled" in refused.message
 
 
-def test_no_classic_member_joins_where_migration_is_disabled() -> None:
+def test_no_classic_member_joins_if_migration_is_disabled() -> None:
     world = new_world(group_consumer_migration_policy="disabled")
     ConsumerMember(world, "new").join("a")
     assert ClassicConsumer(world).join("a").code is ErrorCode.INCONSISTENT_GROUP_PROTOCOL
 
 
-def test_a_consumer_group_stays_one_where_downgrades_are_not_allowed() -> None:
+def test_a_consumer_group_is_not_downgraded_if_the_policy_forbids_it() -> None:
     world = new_world(group_consumer_migration_policy="upgrade")
     old = classic_group(world)
     new = ConsumerMember(world, "new")
@@ -160,12 +160,12 @@ def test_a_consumer_group_stays_one_where_downgrades_are_not_allowed() -> None:
     old.rejoin("a")
     new.leave()
     assert set(group_of(world).members) == {old.member_id}
-    assert old.beat() is ErrorCode.NONE  # nothing has been assigned anew yet
+    assert old.beat() is ErrorCode.NONE  # the new target has not been assigned yet
     ConsumerMember(world, "newer").join("a")
     old.rejoin("a")
 
 
-def test_an_empty_classic_group_gives_way(world: GroupWorld) -> None:
+def test_an_empty_classic_group_is_replaced(world: GroupWorld) -> None:
     old = classic_group(world)
     old.leave()
     assert world.shard.groups["g"].is_empty
@@ -174,7 +174,7 @@ def test_an_empty_classic_group_gives_way(world: GroupWorld) -> None:
     assert (new.epoch, set(group_of(world).members)) == (2, {"new"})
 
 
-def test_an_empty_consumer_group_gives_way(world: GroupWorld) -> None:
+def test_an_empty_consumer_group_is_replaced(world: GroupWorld) -> None:
     new = ConsumerMember(world, "new")
     new.join("a")
     new.leave()
@@ -183,7 +183,7 @@ def test_an_empty_consumer_group_gives_way(world: GroupWorld) -> None:
     world.restart()
 
 
-def test_a_group_with_an_assignor_of_its_own_is_not_converted(world: GroupWorld) -> None:
+def test_a_group_with_a_custom_assignor_is_not_upgraded(world: GroupWorld) -> None:
     old = ClassicConsumer(world)
     old.join("a")
     world.pass_time(0)
@@ -196,7 +196,7 @@ def test_a_group_with_an_assignor_of_its_own_is_not_converted(world: GroupWorld)
     assert "custom assignor" in refused.message
 
 
-def test_a_group_of_another_kind_is_not_converted(world: GroupWorld) -> None:
+def test_a_group_of_another_protocol_type_is_not_upgraded(world: GroupWorld) -> None:
     other = ClassicConsumer(world, protocol_type="connect")
     other.join("a")
     world.pass_time(0)
@@ -205,7 +205,7 @@ def test_a_group_of_another_kind_is_not_converted(world: GroupWorld) -> None:
     assert "embedded protocol" in refused.message
 
 
-def test_a_classic_member_that_does_not_join_again_is_put_out(world: GroupWorld) -> None:
+def test_a_classic_member_that_does_not_join_again_is_removed(world: GroupWorld) -> None:
     old = classic_group(world)
     new = ConsumerMember(world, "new")
     new.join("a")
@@ -217,19 +217,19 @@ def test_a_classic_member_that_does_not_join_again_is_put_out(world: GroupWorld)
     assert old.beat() is ErrorCode.UNKNOWN_MEMBER_ID
 
 
-def test_a_classic_member_that_does_not_sync_is_put_out(world: GroupWorld) -> None:
+def test_a_classic_member_that_does_not_sync_is_removed(world: GroupWorld) -> None:
     new = ConsumerMember(world, "new")
     new.join("a")
     old = ClassicConsumer(world)
     old.join("a")
     for _ in range(7):
         old.beat()
-        new.beat(tells_owned=True)
+        new.beat(reports_owned=True)
         world.pass_time(10_000)
     assert set(group_of(world).members) == {"new"}
 
 
-def test_requests_that_do_not_fit_are_refused(world: GroupWorld) -> None:
+def test_invalid_requests_are_rejected(world: GroupWorld) -> None:
     new = ConsumerMember(world, "new")
     new.join("a")
     old = ClassicConsumer(world)

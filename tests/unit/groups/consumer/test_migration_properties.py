@@ -1,4 +1,4 @@
-"""Members of both protocols come, go and are silent in one group: whatever it is at the moment, it is sound."""
+"""Members of both protocols join, leave and time out in one group, whose invariants always hold."""
 
 from hypothesis import settings
 from hypothesis import strategies as st
@@ -17,7 +17,7 @@ class MixedGroups(RuleBasedStateMachine):
     """The world checks every group after every event."""
 
     @initialize(policy=st.sampled_from(["bidirectional", "upgrade", "downgrade"]))
-    def begin(self, policy: str) -> None:
+    def start(self, policy: str) -> None:
         self.world = GroupWorld(
             group_consumer_assignment_interval_ms="0",
             group_initial_rebalance_delay_ms="0",
@@ -29,41 +29,41 @@ class MixedGroups(RuleBasedStateMachine):
         self.new: dict[str, ConsumerMember] = {}
 
     @rule(name=OLD, topics=TOPICS)
-    def old_joins(self, name: str, topics: list[str]) -> None:
+    def classic_joins(self, name: str, topics: list[str]) -> None:
         fields = {"group_instance_id": name} if name.startswith("i") else {}
         self.old.setdefault(name, ClassicConsumer(self.world, **fields)).join(*topics)
         self.world.pass_time(0)
 
     @rule(name=OLD, assigns=st.booleans())
-    def old_syncs(self, name: str, assigns: bool) -> None:
+    def classic_syncs(self, name: str, assigns: bool) -> None:
         member = self.old.get(name)
         if member is not None:
             member.sync(**({member.member_id: {"a": {0, 1}}} if assigns else {}))
 
     @rule(name=OLD)
-    def old_beats(self, name: str) -> None:
+    def classic_beats(self, name: str) -> None:
         if name in self.old:
             self.old[name].beat()
 
     @rule(name=OLD)
-    def old_leaves(self, name: str) -> None:
+    def classic_leaves(self, name: str) -> None:
         if name in self.old:
             self.old.pop(name).leave()
 
     @rule(name=NEW, topics=TOPICS)
-    def new_joins(self, name: str, topics: list[str]) -> None:
+    def consumer_joins(self, name: str, topics: list[str]) -> None:
         fields = {"instance_id": name} if name.startswith("i") else {}
         member = ConsumerMember(self.world, f"new-{name}", **fields)
         member.join(*topics)
         self.new[name] = member
 
-    @rule(name=NEW, tells_owned=st.booleans())
-    def new_beats(self, name: str, tells_owned: bool) -> None:
+    @rule(name=NEW, reports_owned=st.booleans())
+    def consumer_beats(self, name: str, reports_owned: bool) -> None:
         if name in self.new:
-            self.new[name].beat(tells_owned=tells_owned)
+            self.new[name].beat(reports_owned=reports_owned)
 
     @rule(name=NEW, for_good=st.booleans())
-    def new_leaves(self, name: str, for_good: bool) -> None:
+    def consumer_leaves(self, name: str, for_good: bool) -> None:
         member = self.new.pop(name, None)
         if member is not None:
             member.leave(-1 if for_good or not name.startswith("i") else -2)

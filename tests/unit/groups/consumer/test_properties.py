@@ -1,4 +1,4 @@
-"""Whatever members, the cluster and time do: no partition has two owners, and all settle in the end."""
+"""Random events: no partition ever has two owners, and every group becomes stable."""
 
 from hypothesis import settings
 from hypothesis import strategies as st
@@ -15,7 +15,7 @@ TOPICS = st.lists(st.sampled_from(["a", "b", "c"]), unique=True, min_size=1)
 
 
 class Groups(RuleBasedStateMachine):
-    """Clients that do what clients do, and forget to."""
+    """Clients that behave like consumers, and sometimes fail to."""
 
     @initialize(interval=st.sampled_from(["0", "1000"]), assignor=st.sampled_from(["uniform", "range"]))
     def begin(self, interval: str, assignor: str) -> None:
@@ -36,11 +36,11 @@ class Groups(RuleBasedStateMachine):
         if member.error is None:
             self.members[member_id] = member
 
-    @rule(member_id=MEMBERS, tells_owned=st.booleans())
-    def beat(self, member_id: str, tells_owned: bool) -> None:
+    @rule(member_id=MEMBERS, reports_owned=st.booleans())
+    def beat(self, member_id: str, reports_owned: bool) -> None:
         member = self.members.get(member_id)
         if member is not None:
-            member.beat(tells_owned=tells_owned)
+            member.beat(reports_owned=reports_owned)
             if member.error is not None:
                 del self.members[member_id]
 
@@ -48,7 +48,7 @@ class Groups(RuleBasedStateMachine):
     def resubscribe(self, member_id: str, topics: list[str]) -> None:
         member = self.members.get(member_id)
         if member is not None:
-            member.beat(tells_owned=True, subscribed_topic_names=topics)
+            member.beat(reports_owned=True, subscribed_topic_names=topics)
 
     @rule(member_id=MEMBERS, for_good=st.booleans())
     def leave(self, member_id: str, for_good: bool) -> None:
@@ -65,37 +65,37 @@ class Groups(RuleBasedStateMachine):
         self.world.restart()
 
     @rule()
-    def topic_comes_or_grows(self) -> None:
+    def create_or_grow_topic(self) -> None:
         if "c" not in self.world.image.topics:
             self.world.create_topic("c", 2)
         elif (count := self.world.image.topics["c"].partition_count) < 5:
             self.world.grow_topic("c", count + 1)
 
     @rule()
-    def topic_goes(self) -> None:
+    def delete_topic(self) -> None:
         if "c" in self.world.image.topics:
             self.world.delete_topic("c")
 
     @invariant()
-    def what_members_have_is_theirs(self) -> None:
-        """A client never has what the coordinator has given to somebody else."""
+    def owners_are_unique(self) -> None:
+        """A client never owns what the coordinator has assigned to another."""
         if not hasattr(self, "world") or "g" not in self.world.shard.groups:
             return
         group = group_of(self.world)
         for member_id, member in self.members.items():
             if member_id not in group.members:
-                continue  # it has been put out and will learn of it
+                continue  # it has been fenced and will learn of it
             for topic_id, indexes in member.assignment.items():
                 for index in indexes:
                     assert group.owners.get((topic_id, index), member_id) == member_id
 
     def teardown(self) -> None:
-        """Left alone, members that live get everything, and nothing but what they subscribe to."""
+        """Without further events, live members get exactly the partitions that they subscribe to."""
         if not hasattr(self, "world") or "g" not in self.world.shard.groups:
             return
         group = group_of(self.world)
         for member_id, member in tuple(self.members.items()):
-            if isinstance(member.beat(tells_owned=True), KafkaError):
+            if isinstance(member.beat(reports_owned=True), KafkaError):
                 del self.members[member_id]
         for member_id in list(group.members):
             if member_id not in self.members:

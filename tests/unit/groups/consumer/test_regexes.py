@@ -1,4 +1,4 @@
-"""Subscriptions by regular expression: which topics, when, and what is refused."""
+"""Subscriptions by regular expression: matching topics, refresh, and errors."""
 
 from dataclasses import replace
 
@@ -38,11 +38,11 @@ def names(member: ConsumerMember) -> set[str]:
         (".*|", {"orders", "orders-eu", "bills"}),
     ],
 )
-def test_a_name_must_match_as_a_whole(pattern: str, matched: set[str]) -> None:
+def test_a_regex_must_match_the_whole_name(pattern: str, matched: set[str]) -> None:
     assert matching(pattern, ("orders", "orders-eu", "bills")) == matched
 
 
-def test_names_that_come_and_go_change_what_an_expression_matches() -> None:
+def test_created_and_deleted_topics_change_the_matches() -> None:
     kept = {"orders", "orders-eu", "bills"}
     pattern = "orders.*|(once)"
     assert matching(pattern, kept) == {"orders", "orders-eu"}
@@ -51,17 +51,17 @@ def test_names_that_come_and_go_change_what_an_expression_matches() -> None:
 
 
 @pytest.mark.parametrize("pattern", ["(a", "[", "*", "(?=a)", r"(a)\1", "a{1001}"])
-def test_what_is_no_expression_of_re2_is_refused_with_the_reason(pattern: str) -> None:
+def test_an_invalid_re2_regex_is_rejected_with_the_reason(pattern: str) -> None:
     with pytest.raises(KafkaError, match="is not a valid regular expression") as refused:
         check_regex(pattern)
     assert refused.value.code is ErrorCode.INVALID_REGULAR_EXPRESSION
 
 
-def test_an_expression_that_makes_others_go_back_for_ever_takes_no_time() -> None:
+def test_a_regex_with_catastrophic_backtracking_takes_no_time() -> None:
     assert matching("(a*)*(a*)*(a*)*b", ["a" * 249]) == frozenset()
 
 
-def test_a_subscriber_gets_what_its_expression_matches(world: GroupWorld) -> None:
+def test_a_subscriber_gets_the_topics_that_match_its_regex(world: GroupWorld) -> None:
     m1 = subscriber(world, "m1", "orders.*")
     m1.join()
     assert names(m1) == {"orders", "orders-eu"}
@@ -69,13 +69,13 @@ def test_a_subscriber_gets_what_its_expression_matches(world: GroupWorld) -> Non
     assert not group_of(world).is_subscribed_to("bills")
 
 
-def test_names_and_an_expression_may_be_used_together(world: GroupWorld) -> None:
+def test_names_and_a_regex_may_be_combined(world: GroupWorld) -> None:
     m1 = subscriber(world, "m1", "orders.*")
     m1.join("bills")
     assert names(m1) == {"orders", "orders-eu", "bills"}
 
 
-def test_topics_that_come_later_are_found_but_not_looked_for_all_the_time(world: GroupWorld) -> None:
+def test_later_topics_are_found_with_a_limited_refresh_rate(world: GroupWorld) -> None:
     m1 = subscriber(world, "m1", "orders.*")
     m1.join()
     world.create_topic("orders-us", 1)
@@ -89,7 +89,7 @@ def test_topics_that_come_later_are_found_but_not_looked_for_all_the_time(world:
     assert world.last.records == []
 
 
-def test_expressions_are_matched_anew_after_a_while_though_no_topic_has_come(world: GroupWorld) -> None:
+def test_regexes_are_refreshed_periodically(world: GroupWorld) -> None:
     seen = {"orders"}
     caller = Caller("c", "/h", 1, lambda topics: {name for name in topics if name in seen})
     m1 = subscriber(world, "m1", "orders.*")
@@ -103,7 +103,7 @@ def test_expressions_are_matched_anew_after_a_while_though_no_topic_has_come(wor
     assert names(m1) == {"orders", "orders-eu"}
 
 
-def test_an_expression_that_nobody_has_any_more_is_forgotten(world: GroupWorld) -> None:
+def test_an_unused_regex_is_removed(world: GroupWorld) -> None:
     m1, m2 = subscriber(world, "m1", "orders.*"), subscriber(world, "m2", "bills")
     m1.join()
     m2.join()
@@ -112,15 +112,15 @@ def test_an_expression_that_nobody_has_any_more_is_forgotten(world: GroupWorld) 
     assert set(group_of(world).regexes) == {"orders.*"}
     m1.beat(subscribed_topic_regex="bills")
     assert set(group_of(world).regexes) == {"bills"}
-    m1.beat(tells_owned=True)
+    m1.beat(reports_owned=True)
     assert names(m1) == {"bills"}
 
 
-def test_a_member_may_end_its_subscription_by_expression(world: GroupWorld) -> None:
+def test_a_member_may_remove_its_regex(world: GroupWorld) -> None:
     m1 = subscriber(world, "m1", "orders.*")
     m1.join()
     m1.beat(subscribed_topic_regex="", subscribed_topic_names=["bills"])
-    m1.beat(tells_owned=True)
+    m1.beat(reports_owned=True)
     assert names(m1) == {"bills"}
     assert group_of(world).regexes == {}
 
@@ -135,7 +135,7 @@ def test_matches_survive_a_restart(world: GroupWorld) -> None:
     assert m1.epoch == 2
 
 
-def test_an_expression_that_another_broker_has_let_in_fails_nobody_else(world: GroupWorld) -> None:
+def test_an_invalid_regex_accepted_by_another_broker_affects_only_its_subscribers(world: GroupWorld) -> None:
     m1, m2 = subscriber(world, "m1", "orders.*"), subscriber(world, "m2", "bills")
     m1.join()
     m2.join()

@@ -1,4 +1,4 @@
-"""Members with an instance id come back as who they were."""
+"""Members with an instance id return with their identity."""
 
 import pytest
 
@@ -18,7 +18,7 @@ def static(world: GroupWorld, member_id: str, instance_id: str = "i") -> Consume
     return ConsumerMember(world, member_id, instance_id=instance_id)
 
 
-def test_who_comes_back_takes_over_without_a_rebalance(world: GroupWorld) -> None:
+def test_a_returning_static_member_takes_over_without_a_rebalance(world: GroupWorld) -> None:
     m1, other = static(world, "m1"), static(world, "m2", "j")
     m1.join("a")
     other.join("a")
@@ -33,7 +33,9 @@ def test_who_comes_back_takes_over_without_a_rebalance(world: GroupWorld) -> Non
     assert group_of(world).static_members == {"i": "m3", "j": "m2"}
 
 
-def test_who_has_gone_for_a_while_keeps_its_partitions_until_its_session_ends(world: GroupWorld) -> None:
+def test_a_static_member_that_left_temporarily_keeps_its_partitions_until_its_session_ends(
+    world: GroupWorld,
+) -> None:
     m1, other = static(world, "m1"), static(world, "m2", "j")
     m1.join("a")
     other.join("a")
@@ -47,12 +49,12 @@ def test_who_has_gone_for_a_while_keeps_its_partitions_until_its_session_ends(wo
     assert len(other.owned["a"]) == 4
 
 
-def test_an_instance_id_that_is_in_use_is_not_given_away(world: GroupWorld) -> None:
+def test_an_instance_id_in_use_is_unreleased(world: GroupWorld) -> None:
     static(world, "m1").join("a")
     assert static(world, "m2").join("a").code is ErrorCode.UNRELEASED_INSTANCE_ID
 
 
-def test_who_has_been_replaced_is_fenced(world: GroupWorld) -> None:
+def test_a_replaced_static_member_is_fenced(world: GroupWorld) -> None:
     m1 = static(world, "m1")
     m1.join("a")
     m1.leave(-2)
@@ -64,7 +66,7 @@ def test_who_has_been_replaced_is_fenced(world: GroupWorld) -> None:
     assert m2.beat().member_epoch == 2
 
 
-def test_an_instance_id_that_nobody_has_is_unknown(world: GroupWorld) -> None:
+def test_an_unknown_instance_id_is_an_error(world: GroupWorld) -> None:
     ConsumerMember(world, "m1").join("a")
     m2 = static(world, "m2")
     m2.epoch = 1
@@ -72,7 +74,7 @@ def test_an_instance_id_that_nobody_has_is_unknown(world: GroupWorld) -> None:
     assert m2.leave(-2).code is ErrorCode.UNKNOWN_MEMBER_ID
 
 
-def test_a_static_member_that_leaves_for_good_gives_everything_back(world: GroupWorld) -> None:
+def test_a_static_member_that_leaves_for_good_releases_its_partitions(world: GroupWorld) -> None:
     m1, other = static(world, "m1"), static(world, "m2", "j")
     m1.join("a")
     other.join("a")
@@ -83,7 +85,7 @@ def test_a_static_member_that_leaves_for_good_gives_everything_back(world: Group
     assert group_of(world).static_members == {"j": "m2"}
 
 
-def test_who_comes_back_with_another_subscription_makes_a_new_epoch(world: GroupWorld) -> None:
+def test_returning_with_another_subscription_bumps_the_epoch(world: GroupWorld) -> None:
     world.create_topic("b", 1)
     m1 = static(world, "m1")
     m1.join("a")
@@ -93,14 +95,14 @@ def test_who_comes_back_with_another_subscription_makes_a_new_epoch(world: Group
     assert (m2.epoch, m2.owned, group_of(world).epoch) == (3, {"b": {0}}, 3)
 
 
-def test_who_comes_back_may_commit_in_any_epoch_what_was_read_before(world: GroupWorld) -> None:
+def test_a_returning_member_may_commit_in_any_epoch(world: GroupWorld) -> None:
     m1 = static(world, "m1")
     m1.join("a")
     m1.leave(-2)
     assert set(stored(world, "m1").assigned[world.image.topics["a"].topic_id].values()) == {0}
 
 
-def test_a_static_member_may_come_back_under_its_own_id_after_a_restart(world: GroupWorld) -> None:
+def test_a_static_member_may_rejoin_with_its_own_id_after_a_restart(world: GroupWorld) -> None:
     m1 = static(world, "m1")
     m1.join("a")
     m1.leave(-2)

@@ -18,7 +18,7 @@ from barnabas.wire.messages.offset_delete import (
     OffsetDeleteRequestTopic,
 )
 from support.images import cluster, new_topic, replayed, with_topics
-from support.offsets import OffsetLog, ToldGroup, codes
+from support.offsets import FakeGroup, OffsetLog, codes
 
 DAY_MS = 24 * 60 * 60 * 1000
 RETENTION_MS = 7 * DAY_MS
@@ -32,7 +32,7 @@ def refused(error: pytest.ExceptionInfo[KafkaError]) -> ErrorCode:
 # Commits
 
 
-def test_whoever_commits_without_a_generation_makes_a_simple_group() -> None:
+def test_a_commit_without_a_generation_creates_a_simple_group() -> None:
     log = OffsetLog()
     assert log.commit({"t": {0: (5, 2, "note"), 1: 6}}) == {("t", 0): 0, ("t", 1): 0}
     assert list(log.groups) == ["g"]
@@ -45,7 +45,7 @@ def test_whoever_commits_without_a_generation_makes_a_simple_group() -> None:
 @pytest.mark.parametrize(
     ("version", "code"), [(8, ErrorCode.ILLEGAL_GENERATION), (9, ErrorCode.GROUP_ID_NOT_FOUND)]
 )
-def test_a_generation_of_a_group_that_is_not_there_is_refused(version: int, code: ErrorCode) -> None:
+def test_a_generation_of_a_missing_group_is_an_error(version: int, code: ErrorCode) -> None:
     log = OffsetLog()
     with pytest.raises(KafkaError) as error:
         log.commit({"t": {0: 5}}, version=version, generation_id_or_member_epoch=0)
@@ -56,9 +56,9 @@ def test_a_generation_of_a_group_that_is_not_there_is_refused(version: int, code
     assert not log.log
 
 
-def test_a_group_decides_who_may_commit_and_hears_of_it() -> None:
+def test_the_group_authorizes_commits_and_is_notified() -> None:
     log = OffsetLog()
-    group = log.groups["g"] = ToldGroup("g")
+    group = log.groups["g"] = FakeGroup("g")
     log.commit({"t": {0: 5}}, member_id="m")
     group.refusal = KafkaError(ErrorCode.ILLEGAL_GENERATION, "old")
     with pytest.raises(KafkaError):
@@ -67,9 +67,9 @@ def test_a_group_decides_who_may_commit_and_hears_of_it() -> None:
     assert log.fetch("other") == {}
 
 
-def test_a_stale_member_epoch_is_an_illegal_generation_within_a_transaction() -> None:
+def test_a_stale_member_epoch_is_illegal_generation_in_a_transaction() -> None:
     log = OffsetLog()
-    log.groups["g"] = ToldGroup("g", refusal=KafkaError(ErrorCode.STALE_MEMBER_EPOCH, "old"))
+    log.groups["g"] = FakeGroup("g", refusal=KafkaError(ErrorCode.STALE_MEMBER_EPOCH, "old"))
     with pytest.raises(KafkaError) as error:
         log.commit({"t": {0: 5}})
     assert refused(error) is ErrorCode.STALE_MEMBER_EPOCH
@@ -78,7 +78,7 @@ def test_a_stale_member_epoch_is_an_illegal_generation_within_a_transaction() ->
     assert refused(error) is ErrorCode.ILLEGAL_GENERATION
 
 
-def test_a_group_may_refuse_the_commit_to_a_partition() -> None:
+def test_a_group_may_reject_the_commit_to_a_partition() -> None:
     log = OffsetLog(cluster(1, new_topic("t", 2)))
     topic_id = log.image.topics["t"].topic_id
 
@@ -87,7 +87,7 @@ def test_a_group_may_refuse_the_commit_to_a_partition() -> None:
         if index == 1:
             raise KafkaError(ErrorCode.STALE_MEMBER_EPOCH, "taken away")
 
-    group = log.groups["g"] = ToldGroup("g", commit_check=check)
+    group = log.groups["g"] = FakeGroup("g", commit_check=check)
     assert log.commit({"t": {0: 5}}, member_id="m") == {("t", 0): 0}
     with pytest.raises(KafkaError):
         log.commit({"t": {0: 6, 1: 6}}, member_id="m")
@@ -95,7 +95,7 @@ def test_a_group_may_refuse_the_commit_to_a_partition() -> None:
     assert log.stored() == {("t", 0): CommittedOffset(5, -1, "", 1_000, topic_id=topic_id)}
 
 
-def test_text_that_is_too_long_is_refused_without_its_neighbours() -> None:
+def test_metadata_that_is_too_long_is_rejected_without_failing_others() -> None:
     log = OffsetLog(offset_metadata_max_bytes="3")
     offsets = {"t": {0: (1, -1, "abc"), 1: (1, -1, "abcd"), 2: (1, -1, "äöü"), 3: (1, -1, "a🙂b")}}
     expected = {("t", 0): 0, ("t", 1): ErrorCode.OFFSET_METADATA_TOO_LARGE, ("t", 2): 0}
@@ -105,7 +105,7 @@ def test_text_that_is_too_long_is_refused_without_its_neighbours() -> None:
     assert log.fetch() == {("t", 0): 1, ("t", 2): 1}
 
 
-def test_a_retention_and_a_timestamp_of_the_clients_own_are_kept() -> None:
+def test_the_clients_retention_and_timestamp_are_stored() -> None:
     log = OffsetLog()
     log.commit({"t": {0: 1}}, version=2, retention_time_ms=500)
     assert log.stored()["t", 0].expire_timestamp_ms == 1_500
@@ -121,7 +121,7 @@ def test_a_retention_and_a_timestamp_of_the_clients_own_are_kept() -> None:
 
 
 @pytest.mark.parametrize("reloads", [False, True])
-def test_offsets_of_a_transaction_appear_with_its_commit_and_vanish_with_its_abort(reloads: bool) -> None:
+def test_transactional_offsets_appear_on_commit_and_vanish_on_abort(reloads: bool) -> None:
     log = OffsetLog()
     log.commit({"t": {0: 1, 1: 1}})
     log.commit_in_transaction(7, {"t": {0: 10}})
@@ -137,7 +137,7 @@ def test_offsets_of_a_transaction_appear_with_its_commit_and_vanish_with_its_abo
     assert log.fetch(require_stable=True) == {("t", 0): 10, ("t", 1): 1}
 
 
-def test_a_transaction_alone_makes_its_group() -> None:
+def test_a_transactional_commit_creates_its_group() -> None:
     log = OffsetLog()
     log.commit_in_transaction(7, {"t": {0: 10}})
     assert list(log.groups) == ["g"]
@@ -149,7 +149,7 @@ def test_a_transaction_alone_makes_its_group() -> None:
 # Fetches
 
 
-def test_partitions_without_an_offset_are_answered_with_minus_one() -> None:
+def test_partitions_without_an_offset_have_offset_minus_one() -> None:
     log = OffsetLog()
     log.commit({"t": {0: (5, 2, "note")}})
     [topic] = log.fetch_these({"t": [0, 1]}).topics
@@ -167,7 +167,7 @@ def test_partitions_without_an_offset_are_answered_with_minus_one() -> None:
     assert log.fetch("nobody") == {}
 
 
-def test_an_offset_of_another_topic_of_the_same_name_is_none() -> None:
+def test_an_offset_of_a_former_topic_of_the_same_name_is_ignored() -> None:
     log = OffsetLog(cluster(1, new_topic("t")))
     log.commit({"t": {0: 5}})
     topic_id = log.image.topics["t"].topic_id
@@ -176,9 +176,9 @@ def test_an_offset_of_another_topic_of_the_same_name_is_none() -> None:
         assert (topic.topic_id, topic.partitions[0].committed_offset) == (asked, offset)
 
 
-def test_a_group_decides_who_may_fetch() -> None:
+def test_the_group_authorizes_fetches() -> None:
     log = OffsetLog()
-    log.groups["g"] = ToldGroup("g", refusal=KafkaError(ErrorCode.UNKNOWN_MEMBER_ID, "who"))
+    log.groups["g"] = FakeGroup("g", refusal=KafkaError(ErrorCode.UNKNOWN_MEMBER_ID, "who"))
     with pytest.raises(KafkaError):
         log.fetch(member_id="m", member_epoch=3)
 
@@ -194,7 +194,7 @@ def delete(
     return codes(log.do(lambda result, pending: log.manager.delete(result, pending, request)))
 
 
-def test_offsets_are_deleted_where_there_are_any() -> None:
+def test_existing_offsets_are_deleted() -> None:
     log = OffsetLog()
     log.commit({"t": {0: 1, 1: 1}})
     log.commit_in_transaction(7, {"t": {2: 1}})
@@ -204,7 +204,7 @@ def test_offsets_are_deleted_where_there_are_any() -> None:
     assert log.fetch() == {("t", 1): 1}
 
 
-def test_offsets_of_subscribed_topics_stay() -> None:
+def test_offsets_of_subscribed_topics_are_kept() -> None:
     log = OffsetLog()
     log.commit({"t": {0: 1}, "u": {0: 1}})
     log.groups["g"].subscribed = frozenset({"t"})
@@ -213,18 +213,18 @@ def test_offsets_of_subscribed_topics_stay() -> None:
     assert log.fetch() == {("t", 0): 1}
 
 
-def test_offsets_of_a_group_that_is_not_there_or_refuses_cannot_be_deleted() -> None:
+def test_offsets_of_a_missing_or_active_group_cannot_be_deleted() -> None:
     log = OffsetLog()
     with pytest.raises(KafkaError) as error:
         delete(log, 0)
     assert refused(error) is ErrorCode.GROUP_ID_NOT_FOUND
-    log.groups["g"] = ToldGroup("g", refusal=KafkaError(ErrorCode.NON_EMPTY_GROUP, "busy"))
+    log.groups["g"] = FakeGroup("g", refusal=KafkaError(ErrorCode.NON_EMPTY_GROUP, "busy"))
     with pytest.raises(KafkaError) as error:
         delete(log, 0)
     assert refused(error) is ErrorCode.NON_EMPTY_GROUP
 
 
-def test_a_deleted_group_takes_its_offsets_with_it_pending_ones_too() -> None:
+def test_deleting_a_group_deletes_its_offsets_including_pending_ones() -> None:
     log = OffsetLog()
     log.commit({"t": {0: 1, 1: 1}})
     log.commit({"t": {0: 3}}, "other")
@@ -238,7 +238,7 @@ def test_a_deleted_group_takes_its_offsets_with_it_pending_ones_too() -> None:
     assert log.fetch("other") == {("t", 0): 3}
 
 
-def test_a_deleted_topic_takes_its_offsets_with_it() -> None:
+def test_deleting_a_topic_deletes_its_offsets() -> None:
     before = cluster(1, new_topic("t", 2), new_topic("tt"))
     log = OffsetLog(before)
     log.commit({"t": {0: 1, 1: 1}, "tt": {0: 1}})
@@ -253,7 +253,7 @@ def test_a_deleted_topic_takes_its_offsets_with_it() -> None:
     assert log.last.records == []
 
 
-def test_offsets_of_a_later_topic_of_the_same_name_stay() -> None:
+def test_offsets_of_a_recreated_topic_are_kept() -> None:
     before = cluster(1, new_topic("t"))
     log = OffsetLog(before)
     gone = without(before, "t")
@@ -264,7 +264,7 @@ def test_offsets_of_a_later_topic_of_the_same_name_stay() -> None:
     assert log.fetch() == {("t", 0): 5}
 
 
-def test_offsets_go_when_their_topic_goes_to_the_trash_and_not_when_it_leaves_it() -> None:
+def test_offsets_are_deleted_when_their_topic_enters_the_trash_and_not_when_it_leaves_it() -> None:
     before = cluster(1, new_topic("t"))
     log = OffsetLog(before)
     log.commit({"t": {0: 5}})
@@ -284,7 +284,7 @@ def restored(
     return int(log.do(lambda result, pending: log.manager.restore(result, pending, group_id, topic, offsets)))
 
 
-def test_what_is_told_of_topics_is_committed_and_theirs() -> None:
+def test_the_offsets_of_a_deleted_topic_are_exactly_its_committed_ones() -> None:
     log = OffsetLog()
     log.commit({"t": {0: (1, 2, "note")}, "tt": {0: 1}})
     log.commit({"t": {3: 4}, "u": {0: 5}}, "other")
@@ -301,7 +301,7 @@ def test_what_is_told_of_topics_is_committed_and_theirs() -> None:
     assert log.manager.of_topics(()) == []
 
 
-def test_offsets_come_back_for_a_group_that_is_gone_as_committed_now() -> None:
+def test_restored_offsets_recreate_a_group_and_have_the_current_time() -> None:
     log = OffsetLog()
     log.now_ms = 9_000
     assert restored(log, {0: CommittedOffset(5, 2, "note", 1_000, topic_id=b"i" * 16)}) == 1
@@ -309,7 +309,7 @@ def test_offsets_come_back_for_a_group_that_is_gone_as_committed_now() -> None:
     assert list(log.groups) == ["g"]
 
 
-def test_offsets_come_back_only_where_there_are_none() -> None:
+def test_only_missing_offsets_are_restored() -> None:
     log = OffsetLog()
     log.commit({"t": {0: 9}, "other": {1: 1}})
     log.commit_in_transaction(7, {"t": {1: 8}})
@@ -319,9 +319,9 @@ def test_offsets_come_back_only_where_there_are_none() -> None:
     assert log.fetch() == {("t", 0): 9, ("t", 1): 8, ("t", 2): 5, ("other", 1): 1}
 
 
-def test_a_group_with_members_has_gone_on_without_its_offsets() -> None:
+def test_offsets_are_not_restored_to_an_active_group() -> None:
     log = OffsetLog()
-    log.groups["g"] = ToldGroup("g", is_empty=False)
+    log.groups["g"] = FakeGroup("g", is_empty=False)
     assert restored(log, {0: CommittedOffset(5, -1, "", 1_000)}) == 0
     assert log.last.records == []
 
@@ -334,13 +334,13 @@ def without(image: MetadataImage, topic: str) -> MetadataImage:
 
 
 def look(log: OffsetLog) -> None:
-    """Let the time of expiry come, as often as it takes for one round."""
+    """Run the expiry timer as often as one round takes."""
     log.do(lambda result, pending: log.manager.expire(result, NEXT_ROUND))
     while log.last.timers[-1].delay_ms == 0:
         log.do(lambda result, pending: log.manager.expire(result, log.last.timers[-1].key))
 
 
-def test_offsets_are_looked_over_from_time_to_time() -> None:
+def test_offsets_are_checked_for_expiry_periodically() -> None:
     log = OffsetLog(offsets_retention_check_interval_ms="60000")
     log.do(lambda result, pending: log.manager.on_loaded(result))
     assert log.last.timers == [(NEXT_ROUND, 60_000)]
@@ -348,7 +348,7 @@ def test_offsets_are_looked_over_from_time_to_time() -> None:
     assert log.last.timers == [(NEXT_ROUND, 60_000)]
 
 
-def test_offsets_of_a_simple_group_expire_each_in_its_time_and_the_group_with_the_last() -> None:
+def test_offsets_of_a_simple_group_expire_individually_and_the_group_with_the_last() -> None:
     log = OffsetLog()
     log.commit({"t": {0: 1}})
     log.now_ms += DAY_MS
@@ -366,7 +366,7 @@ def test_offsets_of_a_simple_group_expire_each_in_its_time_and_the_group_with_th
     assert log.groups["g"].tombstones_count == 1
 
 
-def test_offsets_of_an_empty_group_count_from_when_it_became_empty() -> None:
+def test_offsets_of_an_empty_group_age_since_it_became_empty() -> None:
     log = OffsetLog()
     log.commit({"t": {0: 1}})
     log.groups["g"].unused_since_ms = log.now_ms + DAY_MS
@@ -378,7 +378,7 @@ def test_offsets_of_an_empty_group_count_from_when_it_became_empty() -> None:
     assert log.fetch() == {}
 
 
-def test_what_is_subscribed_or_about_to_change_does_not_expire() -> None:
+def test_subscribed_and_pending_offsets_do_not_expire() -> None:
     log = OffsetLog()
     log.commit({"t": {0: 1}, "u": {0: 1, 1: 1}})
     log.groups["g"].subscribed = frozenset({"t"})
@@ -388,7 +388,7 @@ def test_what_is_subscribed_or_about_to_change_does_not_expire() -> None:
     assert log.fetch() == {("t", 0): 1, ("u", 0): 1}
 
 
-def test_nothing_expires_while_a_group_says_so() -> None:
+def test_nothing_expires_while_the_group_forbids_it() -> None:
     log = OffsetLog()
     log.commit({"t": {0: 1}})
     log.groups["g"].offsets_may_expire = False
@@ -398,7 +398,7 @@ def test_nothing_expires_while_a_group_says_so() -> None:
     assert log.groups["g"].tombstones_count == 0
 
 
-def test_a_retention_of_the_clients_own_comes_first() -> None:
+def test_the_clients_retention_takes_precedence() -> None:
     log = OffsetLog()
     log.commit({"t": {0: 1}}, version=2, retention_time_ms=500)
     log.now_ms += 499
@@ -409,10 +409,10 @@ def test_a_retention_of_the_clients_own_comes_first() -> None:
     assert log.fetch() == {}
 
 
-def test_a_group_with_members_or_with_an_open_transaction_stays_without_offsets() -> None:
+def test_a_group_with_members_or_an_open_transaction_is_kept_without_offsets() -> None:
     log = OffsetLog()
-    log.groups["busy"] = ToldGroup("busy", is_empty=False)
-    log.groups["empty"] = ToldGroup("empty")
+    log.groups["busy"] = FakeGroup("busy", is_empty=False)
+    log.groups["empty"] = FakeGroup("empty")
     log.commit_in_transaction(7, {"t": {0: 2}})
     look(log)
     assert {group.group_id: group.tombstones_count for group in log.groups.values()} == {
@@ -422,7 +422,7 @@ def test_a_group_with_members_or_with_an_open_transaction_stays_without_offsets(
     }
 
 
-def test_many_groups_are_looked_at_a_few_at_a_time() -> None:
+def test_many_groups_are_checked_in_chunks() -> None:
     log = OffsetLog()
     for number in range(3):
         log.commit({"t": dict.fromkeys(range(LOOKED_AT_OFFSETS_MAX), 1)}, f"g{number}")
@@ -442,7 +442,7 @@ def test_statistics_count_offsets() -> None:
     assert log.manager.table.is_open("g", encode_partition("t", 0))
 
 
-def test_what_is_committed_deleted_and_expired_is_counted_and_a_reload_is_not() -> None:
+def test_commits_deletions_and_expirations_are_counted_and_reloads_are_not() -> None:
     log = OffsetLog(offset_metadata_max_bytes="1")
     log.commit({"t": {0: 1, 1: 1}})
     log.commit({"t": {0: 1, 1: (1, -1, "too long")}})

@@ -1,4 +1,4 @@
-"""What counts after any sequence of commits, transactions and tombstones."""
+"""The result of any sequence of commits, transactions and tombstones."""
 
 from random import Random
 
@@ -29,7 +29,7 @@ def value_of(table: OffsetTable) -> bytes | None:
     return None if stored is None else stored[1]
 
 
-def test_what_a_transaction_commits_counts_when_it_is_committed() -> None:
+def test_a_transactional_commit_is_visible_after_the_commit() -> None:
     table = table_of((-1, b"a"), (7, b"b"))
     assert value_of(table) == b"a"
     assert table.is_open("g", PARTITION)
@@ -38,7 +38,7 @@ def test_what_a_transaction_commits_counts_when_it_is_committed() -> None:
     assert not table.has_open("g")
 
 
-def test_what_a_transaction_commits_never_was_when_it_is_aborted() -> None:
+def test_a_transactional_commit_vanishes_after_the_abort() -> None:
     assert value_of(table_of((-1, b"a"), (7, b"b"), (7, False, "end"))) == b"a"
 
 
@@ -48,26 +48,26 @@ def test_the_later_record_wins_whichever_transaction_ends_first() -> None:
     assert value_of(table_of((7, b"old"), (8, b"new"), (7, True, "end"), (8, True, "end"))) == b"new"
 
 
-def test_a_tombstone_takes_back_what_is_pending_too() -> None:
+def test_a_tombstone_removes_pending_commits_too() -> None:
     table = table_of((-1, b"a"), (7, b"b"), (8, b"c"), (-1, None), (7, True, "end"))
     assert value_of(table) is None
     assert table.statistics() == {"offsets_count": 0, "pending_offsets_count": 0}
 
 
-def test_a_partition_stays_open_until_the_last_of_its_producers_is_done() -> None:
+def test_a_partition_is_pending_until_its_last_transaction_ends() -> None:
     table = table_of((7, b"a"), (8, b"b"), (7, False, "end"))
     assert table.open_partitions("g") == {PARTITION}
     table.end_transaction(8, commit=False)
     assert table.open_partitions("g") == frozenset()
 
 
-def test_a_marker_of_a_producer_that_has_committed_nothing_changes_nothing() -> None:
+def test_a_marker_of_a_producer_without_commits_changes_nothing() -> None:
     assert value_of(table_of((-1, b"a"), (7, True, "end"))) == b"a"
 
 
 @pytest.mark.parametrize("seed", range(30))
-def test_any_sequence_leaves_what_the_latest_records_say(seed: int) -> None:
-    """Against a model that looks at the whole history of each partition."""
+def test_any_sequence_results_in_the_latest_records(seed: int) -> None:
+    """Compared with a model that scans the whole history of each partition."""
     rng = Random(seed)
     table = OffsetTable()
     committed: dict[bytes, tuple[int, bytes]] = {}

@@ -15,7 +15,7 @@ from barnabas.wire.errors import ErrorCode, KafkaError
 from barnabas.wire.records.batch import read_header
 from barnabas.wire.records.compression import Compression
 from barnabas.wire.records.record import Record, encode_batch
-from support.compaction import batches_of, compact, finish, offsets_of, records_of, written_anew
+from support.compaction import batches_of, compact, finish, offsets_of, records_of, rewritten_segments
 
 OpenLog = Callable[..., PartitionLog]
 DAY_MS = 24 * 60 * 60 * 1000
@@ -255,7 +255,7 @@ def test_damage_ends_the_pass_without_leaving_temporary_files(
     data[-1] ^= 1
     path.write_bytes(data)
     with pytest.raises(KafkaError, match="offset 1 does not match its CRC") as error:
-        written_anew(log, clock.now_ms)
+        rewritten_segments(log, clock.now_ms)
     assert error.value.code is ErrorCode.CORRUPT_MESSAGE
     assert not list((tmp_path / "t-0").glob("*.cleaned"))
 
@@ -297,7 +297,7 @@ def test_a_crash_at_any_step_of_the_swap_loses_nothing(
         log.roll()
     put(log, ("a", "9"))
     before = remaining(log)
-    _, [(old, new)] = written_anew(log, clock.now_ms)
+    _, [(old, new)] = rewritten_segments(log, clock.now_ms)
     rename, renames_count = Path.rename, 0
 
     def rename_or_crash(path: Path, target: Path) -> Path:
@@ -327,7 +327,7 @@ def test_a_disk_error_in_a_swap_takes_the_log_offline(
 ) -> None:
     put(log, ("a", "1"))
     log.roll()
-    _, [(old, new)] = written_anew(log, clock.now_ms)
+    _, [(old, new)] = rewritten_segments(log, clock.now_ms)
 
     def broken(path: Path, target: Path) -> Path:
         raise OSError(5, "Input/output error")

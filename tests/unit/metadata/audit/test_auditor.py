@@ -1,4 +1,4 @@
-"""Records of changes, in the transactions that they tell of."""
+"""Audit records, in the transactions of the changes."""
 
 import random
 
@@ -28,7 +28,7 @@ def retention(value: str) -> StoreChange:
 
 
 @on_loop
-async def test_what_an_actor_changes_is_in_the_store_with_its_record() -> None:
+async def test_an_actors_change_is_stored_with_its_audit_record() -> None:
     store = MemoryStore()
     writer = MetadataWriter(store, auditor())
     await writer.start()
@@ -40,7 +40,7 @@ async def test_what_an_actor_changes_is_in_the_store_with_its_record() -> None:
 
 
 @on_loop
-async def test_what_a_broker_does_by_itself_has_no_record() -> None:
+async def test_a_brokers_own_change_has_no_audit_record() -> None:
     writer = MetadataWriter(MemoryStore(), auditor())
     await writer.start()
     await writer.write(lambda image: Decision(None, (retention("1"),)))
@@ -58,7 +58,7 @@ async def test_nothing_is_recorded_without_an_auditor() -> None:
 
 
 @on_loop
-async def test_what_stood_there_before_is_told_as_it_was_when_it_was_replaced() -> None:
+async def test_the_previous_value_is_the_replaced_one() -> None:
     store = MemoryStore()
     mine = MetadataWriter(store, auditor())
     await mine.start()
@@ -77,11 +77,11 @@ async def test_what_stood_there_before_is_told_as_it_was_when_it_was_replaced() 
     await mine.stop()
 
 
-def test_a_change_that_people_would_not_see_has_no_record() -> None:
+def test_a_change_without_visible_effect_has_no_audit_record() -> None:
     decision = Decision(None, (PRODUCER_IDS.put("next", 7),))
     assert auditor().recorded(MetadataImage(), decision, ALICE) is decision
 
 
-def test_a_record_comes_back_from_the_store_as_it_was() -> None:
+def test_an_audit_record_round_trips_through_the_store() -> None:
     record = AuditRecord(NOW_MS, ALICE, (Difference("topic/orders", "partitions", None, 3),))
     assert AUDIT.decode(AUDIT.put("x", record).value or b"") == record

@@ -1,4 +1,4 @@
-"""Every kind of change, as the audit tells it."""
+"""Audit entries of every kind of change."""
 
 import random
 
@@ -35,26 +35,26 @@ ORDERS = AclBinding(
 
 
 def of(image: MetadataImage, decision: Decision[object]) -> list[Difference]:
-    """What a decision would make different."""
+    """Return the audited changes of a decision."""
     return list(differences(image, decision.changes))
 
 
 def in_configs(image: MetadataImage, resource: Resource, **overrides: str) -> list[Difference]:
-    """What it makes different that a resource has these configs and no others; keys have underscores for dots."""
+    """Return the changes when a resource gets exactly these configs; keys have underscores for dots."""
     values = {key.replace("_", "."): value for key, value in overrides.items()}
     record_type = CONFIG_RECORD_TYPES[resource.kind]
     change = record_type.put(resource.name, values) if values else record_type.remove(resource.name)
     return list(differences(image, (change,)))
 
 
-#: Whose view needs an image with the topic; they are tested below.
+#: Record types whose audit view needs an image with the topic; they are tested below.
 PARTITIONS = "partition_states"
 
 
 @pytest.mark.parametrize(
     "name", [name for name, record_type in record_types().items() if record_type.audit and name != PARTITIONS]
 )
-def test_creation_and_removal_of_each_audited_record_are_differences(name: str) -> None:
+def test_creation_and_removal_of_each_audited_record_type_are_changes(name: str) -> None:
     image = rich_image()
     table = image.table(record_types()[name])
     assert table, f"the image of this test needs a row of {name}"
@@ -67,7 +67,7 @@ def test_creation_and_removal_of_each_audited_record_are_differences(name: str) 
 
 
 def rich_image() -> MetadataImage:
-    """A cluster with a row in every table that is told of."""
+    """Return a cluster with a row in every audited table."""
     image = cluster(1, new_topic("orders", configs={"retention.ms": "1"}))
     image = replayed(image, decide_create_acls(image.acls, [ORDERS]))
     image = replayed(
@@ -85,7 +85,7 @@ def rich_image() -> MetadataImage:
     return replayed(image, Decision(None, (*changes, FINALIZED_FEATURES.put("group.version", 1))))
 
 
-def test_a_topic_is_told_with_its_partitions_and_configs() -> None:
+def test_a_topic_is_audited_with_its_partitions_and_configs() -> None:
     image = cluster()
     wanted = new_topic("orders", 2, configs={"retention.ms": "1"})
     decision = decide_create(image, [wanted], RULES, random.Random(7), validate_only=False)
@@ -98,7 +98,7 @@ def test_a_topic_is_told_with_its_partitions_and_configs() -> None:
     }
 
 
-def test_of_a_deleted_topic_all_that_it_had_is_told_and_nothing_of_what_brokers_keep() -> None:
+def test_a_deleted_topic_is_audited_with_its_state_but_not_broker_internals() -> None:
     image = with_topics(cluster(), new_topic("orders", configs={"retention.ms": "1"}))
     decision = decide_delete(image, [TopicToDelete("orders")])
     assert {(each.key, each.after) for each in of(image, decision)} == {
@@ -109,7 +109,7 @@ def test_of_a_deleted_topic_all_that_it_had_is_told_and_nothing_of_what_brokers_
     }
 
 
-def test_only_the_keys_that_have_changed_are_told() -> None:
+def test_only_changed_keys_are_audited() -> None:
     topic = Resource(ResourceKind.TOPIC, "orders")
     image = replayed(
         MetadataImage(), Decision(None, (TOPIC_CONFIGS.put("orders", {"a": "1", "b": "2", "c": "3"}),))
@@ -121,21 +121,21 @@ def test_only_the_keys_that_have_changed_are_told() -> None:
     ]
 
 
-def test_that_a_secret_has_changed_is_told_but_not_from_what_to_what() -> None:
+def test_a_changed_secret_is_audited_without_its_values() -> None:
     key = "listener.name.external.ssl.keystore.password"
     image = replayed(MetadataImage(), Decision(None, (BROKER_CONFIGS.put("1", {key: "old"}),)))
     change = BROKER_CONFIGS.put("1", {key: "new"})
     assert list(differences(image, (change,))) == [Difference("broker/1", key, HIDDEN, HIDDEN)]
 
 
-def test_a_user_is_told_without_what_checks_a_proof() -> None:
+def test_a_user_is_audited_without_its_keys() -> None:
     image = MetadataImage()
     upsertion = ScramUpsertion("alice", 1, 4096, b"salt", b"salted")
     [found] = of(image, decide_alter_credentials(image.scram_credentials, [upsertion]))
     assert found == Difference("user/alice", "SCRAM-SHA-256", None, {"iterations": 4096})
 
 
-def test_a_new_password_is_told_though_it_looks_the_same() -> None:
+def test_a_new_password_is_audited_although_it_looks_the_same() -> None:
     first = decide_alter_credentials(
         MetadataImage().scram_credentials, [ScramUpsertion("a", 1, 4096, b"s", b"1")]
     )
@@ -144,7 +144,7 @@ def test_a_new_password_is_told_though_it_looks_the_same() -> None:
     assert [each.key for each in of(image, again)] == ["SCRAM-SHA-256"]
 
 
-def test_an_acl_is_a_key_of_what_it_covers() -> None:
+def test_an_acl_is_a_key_of_its_resource() -> None:
     image = replayed(MetadataImage(), decide_create_acls(MetadataImage().acls, [ORDERS]))
     [found] = of(image, decide_delete_acls(image.acls, [AclFilter()]))
     assert (found.resource, found.key) == ("topic/ord*", "acl User:alice ALLOW READ from *")
@@ -161,15 +161,13 @@ def test_an_acl_is_a_key_of_what_it_covers() -> None:
         ({"ip": None}, "quota/ip"),
     ],
 )
-def test_who_has_a_quota_is_named_so_that_no_two_have_one_name(
-    parts: dict[str, str | None], resource: str
-) -> None:
+def test_quota_entities_have_unique_names(parts: dict[str, str | None], resource: str) -> None:
     key = "connection_creation_rate" if "ip" in parts else "request_percentage"
     decision = decide_alter(MetadataImage().quotas, [QuotaAlteration(entity_of(parts), [(key, 7.0)])])
     assert of(MetadataImage(), decision) == [Difference(resource, key, None, 7.0)]
 
 
-def test_a_partition_is_told_by_its_topic_until_that_is_gone() -> None:
+def test_a_partition_is_audited_by_its_topic_name_while_that_exists() -> None:
     image = cluster(2, new_topic("orders", 1, 2))
     topic = image.topics["orders"]
     key = partition_key(topic.topic_id, 0)
@@ -183,7 +181,7 @@ def test_a_partition_is_told_by_its_topic_until_that_is_gone() -> None:
     assert not list(differences(image, (PARTITION_STATES.remove(key),)))
 
 
-def test_a_broker_that_comes_back_elsewhere_is_told() -> None:
+def test_a_broker_that_returns_with_another_address_is_audited() -> None:
     image = cluster(1)
     moved = broker(1, rack="r2")
     assert [

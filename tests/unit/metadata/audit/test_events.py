@@ -1,4 +1,4 @@
-"""Events of the audit as they stand in its topic."""
+"""Audit events in their topic."""
 
 import json
 
@@ -11,12 +11,12 @@ EVENT = AuditEvent(
 )
 
 
-def test_an_event_comes_back_as_it_was_written() -> None:
+def test_an_event_round_trips() -> None:
     assert AuditEvent.from_json(EVENT.to_json()) == EVENT
 
 
 @pytest.mark.parametrize("value", [b"", b"[]", b"1", b"{}", b"[" * 100_000, b"\xff"])
-def test_what_is_no_event_is_refused(value: bytes) -> None:
+def test_an_invalid_event_is_rejected(value: bytes) -> None:
     with pytest.raises(ValueError, match=r"."):
         AuditEvent.from_json(value)
 
@@ -25,7 +25,7 @@ def test_what_is_no_event_is_refused(value: bytes) -> None:
     "field", ["revision", "number", "time", "principal", "client_host", "api", "resource"]
 )
 @pytest.mark.parametrize("wrong", [None, [1], 1.5])
-def test_an_event_with_a_field_of_the_wrong_kind_is_refused(field: str, wrong: object) -> None:
+def test_an_event_with_a_field_of_the_wrong_type_is_rejected(field: str, wrong: object) -> None:
     fields = json.loads(EVENT.to_json())
     with pytest.raises(ValueError, match="not an audit event"):
         AuditEvent.from_json(json.dumps({**fields, field: wrong}).encode())

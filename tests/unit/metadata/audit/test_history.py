@@ -1,4 +1,4 @@
-"""Resources as they were, out of events."""
+"""Earlier states of resources, computed from events."""
 
 from typing import Any
 
@@ -32,18 +32,18 @@ EVENTS = [
 ]
 
 
-def test_a_state_is_that_of_the_last_changes_before_it() -> None:
+def test_a_state_results_from_the_last_changes_before_it() -> None:
     assert state_at(EVENTS, "topic/a", 4) == {"x": "1", "y": "old"}
     assert state_at(EVENTS, "topic/a", 5) == {"x": "2", "y": "old"}
     assert state_at(EVENTS, "topic/a", 7) == {"x": "2"}
     assert state_at(EVENTS, "topic/a", 9) == {}
 
 
-def test_before_its_first_change_a_key_was_as_that_change_found_it() -> None:
+def test_before_its_first_change_a_key_had_that_changes_old_value() -> None:
     assert state_at(EVENTS, "topic/a", 0) == {"y": "old"}
 
 
-def test_what_was_refused_has_changed_nothing() -> None:
+def test_rejected_requests_have_changed_nothing() -> None:
     refused = AuditEvent(
         1,
         0,
@@ -59,7 +59,7 @@ def test_what_was_refused_has_changed_nothing() -> None:
     assert state_at([refused], "topic/a", 5) == {}
 
 
-def test_states_are_compared_key_by_key() -> None:
+def test_states_are_compared_by_key() -> None:
     assert compared({"a": 1, "b": 2}, {"b": 3, "c": 4}) == [
         KeyDifference("a", 1, None),
         KeyDifference("b", 2, 3),

@@ -1,4 +1,4 @@
-"""What a rollback brings back, what it does not, and what is in its way."""
+"""Rollbacks: what they restore, what they leave, and what prevents them."""
 
 import random
 from dataclasses import replace
@@ -29,8 +29,8 @@ ALICE = Actor("User:alice", "client", "10.0.0.1", "RollbackResource")
 ENTITY = entity_of({"user": "alice"})
 
 
-def check(resource: Resource, existing: Overrides, wanted: Overrides) -> None:
-    if "bad" in wanted:
+def check(resource: Resource, existing: Overrides, requested: Overrides) -> None:
+    if "bad" in requested:
         raise KafkaError(ErrorCode.INVALID_CONFIG, "bad is not allowed any more")
 
 
@@ -93,14 +93,14 @@ def plain(outcome: RolledBack) -> list[tuple[str, object, object]]:
     return [(each.key, each.before, each.after) for each in outcome.differences]
 
 
-def test_configs_come_back_each_key_told(world: World) -> None:
+def test_configs_are_restored_with_a_change_per_key(world: World) -> None:
     first = world.configs(a="1", b="2")
     world.configs(b="3", c="4")
     assert plain(world.roll_back(first)) == [("a", None, "1"), ("b", "3", "2"), ("c", "4", None)]
     assert world.image.topic_configs["orders"] == {"a": "1", "b": "2"}
 
 
-def test_a_rollback_is_one_record_of_who_asked_and_can_be_rolled_back(world: World) -> None:
+def test_a_rollback_is_one_audit_record_and_can_be_rolled_back(world: World) -> None:
     first = world.configs(a="1")
     second = world.configs(a="2")
     world.roll_back(first)
@@ -110,7 +110,7 @@ def test_a_rollback_is_one_record_of_who_asked_and_can_be_rolled_back(world: Wor
     assert world.image.topic_configs["orders"] == {"a": "2"}
 
 
-def test_configs_that_were_taken_away_altogether_come_back(world: World) -> None:
+def test_deleted_configs_are_restored(world: World) -> None:
     first = world.configs(a="1")
     nothing = world.change(TOPIC_CONFIGS.remove("orders"))
     world.roll_back(first)
@@ -119,14 +119,14 @@ def test_configs_that_were_taken_away_altogether_come_back(world: World) -> None
     assert "orders" not in world.image.topic_configs
 
 
-def test_what_is_as_it_was_changes_nothing(world: World) -> None:
+def test_an_unchanged_resource_has_no_changes(world: World) -> None:
     first = world.configs(a="1")
     world.configs(a="2")
     world.configs(a="1")
     assert world.roll_back(first) == RolledBack()
 
 
-def test_a_dry_run_tells_the_same_and_changes_nothing(world: World) -> None:
+def test_validate_only_returns_the_same_and_changes_nothing(world: World) -> None:
     first = world.configs(a="1")
     world.configs(a="2")
     decision = decide_rollback(world.image, "topic/orders", first, RULES, validate_only=True)
@@ -134,7 +134,7 @@ def test_a_dry_run_tells_the_same_and_changes_nothing(world: World) -> None:
     assert not decision.changes
 
 
-def test_acls_come_back_and_go_with_the_configs_in_one_change(world: World) -> None:
+def test_acls_are_restored_and_removed_with_the_configs_in_one_change(world: World) -> None:
     world.commit(decide_create_acls(world.image.acls, [binding("User:alice"), binding("User:bob")]))
     first = world.configs(a="1")
     world.commit(decide_delete_acls(world.image.acls, [AclFilter(principal="User:bob")]))
@@ -151,7 +151,7 @@ def test_acls_come_back_and_go_with_the_configs_in_one_change(world: World) -> N
     }
 
 
-def test_acls_of_other_resources_stay(world: World) -> None:
+def test_acls_of_other_resources_are_kept(world: World) -> None:
     first = world.configs(a="1")
     other = binding("User:alice")._replace(resource_name="ord", pattern_type=PatternType.PREFIXED)
     world.commit(decide_create_acls(world.image.acls, [other]))
@@ -160,7 +160,7 @@ def test_acls_of_other_resources_stay(world: World) -> None:
     assert not world.image.acls
 
 
-def test_a_policy_that_refuses_an_acl_refuses_all_of_it(world: World) -> None:
+def test_a_policy_violation_by_an_acl_rejects_the_whole_rollback(world: World) -> None:
     world.commit(decide_create_acls(world.image.acls, [binding("User:alice")]))
     first = world.configs(a="1")
     world.change(ACLS.remove(acl_key(binding("User:alice"))))
@@ -170,13 +170,13 @@ def test_a_policy_that_refuses_an_acl_refuses_all_of_it(world: World) -> None:
     assert (error.code, "no acls" in error.message) == (ErrorCode.POLICY_VIOLATION, True)
 
 
-def test_configs_that_may_not_be_any_more_do_not_come_back(world: World) -> None:
+def test_configs_that_are_no_longer_valid_are_not_restored(world: World) -> None:
     first = world.configs(bad="1")
     world.configs(good="1")
     assert world.refused(first).code is ErrorCode.INVALID_CONFIG
 
 
-def test_who_may_not_change_a_part_changes_nothing(world: World) -> None:
+def test_without_permission_for_a_part_nothing_changes(world: World) -> None:
     world.commit(decide_create_acls(world.image.acls, [binding("User:alice")]))
     first = world.image.revision
     world.change(ACLS.remove(acl_key(binding("User:alice"))))
@@ -197,7 +197,7 @@ def quota(image: MetadataImage, **values: float | None) -> Decision[object]:
     return decision
 
 
-def test_quotas_come_back_and_go(world: World) -> None:
+def test_quotas_are_restored_and_removed(world: World) -> None:
     nothing = world.image.revision
     first = world.commit(quota(world.image, producer_byte_rate=1000.0, request_percentage=50.0))
     world.commit(quota(world.image, producer_byte_rate=5.0, request_percentage=None))
@@ -213,7 +213,7 @@ def credentials(password: str) -> Credentials:
     return {mechanism: ScramCredential.of_password(mechanism, password, b"0123456789abcdef")}
 
 
-def test_a_former_password_works_again_and_is_not_told(world: World) -> None:
+def test_a_former_password_is_valid_again_and_hidden(world: World) -> None:
     first = world.change(SCRAM_CREDENTIALS.put("alice", credentials("first")))
     second = world.change(SCRAM_CREDENTIALS.put("alice", credentials("second")))
     outcome = world.roll_back(first, "user/alice")
@@ -226,7 +226,7 @@ def test_a_former_password_works_again_and_is_not_told(world: World) -> None:
     assert "alice" not in world.image.scram_credentials
 
 
-def test_secrets_of_a_broker_come_back_hidden(world: World) -> None:
+def test_secrets_of_a_broker_are_restored_and_hidden(world: World) -> None:
     key = "listener.name.sasl.plain.sasl.jaas.config"
     first = world.change(BROKER_CONFIGS.put("1", {key: "old secret"}))
     world.change(BROKER_CONFIGS.put("1", {key: "new secret"}))
@@ -235,7 +235,7 @@ def test_secrets_of_a_broker_come_back_hidden(world: World) -> None:
     assert plain(outcome) == [(key, "(hidden)", "(hidden)")]
 
 
-def test_groups_and_the_default_of_brokers_have_a_history_too(world: World) -> None:
+def test_groups_and_broker_defaults_have_a_history(world: World) -> None:
     first = world.change(GROUP_CONFIGS.put("g", {"a": "1"}), BROKER_CONFIGS.put("", {"a": "1"}))
     world.change(GROUP_CONFIGS.put("g", {"a": "2"}), BROKER_CONFIGS.put("", {"a": "2"}))
     world.roll_back(first, "group/g")
@@ -243,7 +243,7 @@ def test_groups_and_the_default_of_brokers_have_a_history_too(world: World) -> N
     assert world.image.group_configs["g"] == world.image.broker_configs[""] == {"a": "1"}
 
 
-def test_partitions_that_were_added_stay_and_that_is_said(world: World) -> None:
+def test_added_partitions_are_kept_and_reported(world: World) -> None:
     first = world.configs(a="1")
     grow(world, 3)
     world.configs(a="2")
@@ -259,7 +259,7 @@ def grow(world: World, count: int) -> None:
     world.change(TOPICS.put("orders", replace(topic, assignments=((1,),) * count)))
 
 
-def test_a_topic_that_is_gone_cannot_be_rolled_back(world: World) -> None:
+def test_a_deleted_topic_cannot_be_rolled_back(world: World) -> None:
     first = world.configs(a="1")
     world.commit(decide_delete(world.image, [TopicToDelete("orders")]))
     error = world.refused(first)
@@ -267,7 +267,7 @@ def test_a_topic_that_is_gone_cannot_be_rolled_back(world: World) -> None:
     assert "has been deleted since" in error.message
 
 
-def test_a_topic_of_the_same_name_gets_the_configs_of_the_other_one_and_that_is_said(world: World) -> None:
+def test_a_recreated_topic_gets_the_former_topics_configs_and_that_is_reported(world: World) -> None:
     first = world.configs(a="1")
     world.commit(decide_delete(world.image, [TopicToDelete("orders")]))
     between = world.image.revision
@@ -278,12 +278,12 @@ def test_a_topic_of_the_same_name_gets_the_configs_of_the_other_one_and_that_is_
 
 
 @pytest.mark.parametrize(("offset", "words"), [(1, "does not exist yet"), (-100, "no longer in the history")])
-def test_a_revision_that_is_not_known_is_refused(world: World, offset: int, words: str) -> None:
+def test_an_unknown_revision_is_rejected(world: World, offset: int, words: str) -> None:
     error = world.refused(world.image.revision + offset)
     assert (error.code, words in error.message) == (ErrorCode.INVALID_REQUEST, True)
 
 
-def test_what_was_let_go_of_is_not_known_any_more(world: World) -> None:
+def test_an_expired_revision_is_unknown(world: World) -> None:
     first = world.configs(a="1")
     second = world.configs(a="2")
     world.configs(a="3")
@@ -292,18 +292,18 @@ def test_what_was_let_go_of_is_not_known_any_more(world: World) -> None:
     world.roll_back(second)
 
 
-def test_without_a_history_nothing_comes_back(world: World) -> None:
+def test_without_a_history_nothing_can_be_rolled_back(world: World) -> None:
     first = world.configs(a="1")
     world.commit(decide_keep_history(world.image, enabled=False))
     assert "barnabas.audit.enable" in world.refused(first).message
 
 
 @pytest.mark.parametrize("resource", ["user/nobody", "quota/user=nobody", "group/nope"])
-def test_what_never_had_anything_is_not_found(world: World, resource: str) -> None:
+def test_a_resource_without_history_is_not_found(world: World, resource: str) -> None:
     assert world.refused(world.image.revision, resource).code is ErrorCode.RESOURCE_NOT_FOUND
 
 
-def test_acls_of_a_topic_that_never_was_come_back(world: World) -> None:
+def test_acls_of_a_topic_that_never_existed_are_restored(world: World) -> None:
     absent = binding("User:alice")._replace(resource_name="absent")
     world.commit(decide_create_acls(world.image.acls, [absent]))
     first = world.image.revision

@@ -1,4 +1,4 @@
-"""What the store keeps of what it had before, and for how long."""
+"""Historical values in the store, and their expiry."""
 
 import random
 
@@ -26,7 +26,7 @@ KEY = TOPIC_CONFIGS.key("orders")
 
 
 class World:
-    """An image, and what the auditor makes of changes to it, at a clock of its own."""
+    """An image and an auditor with its own clock."""
 
     def __init__(self, *, keeps: bool = True) -> None:
         self.clock = ManualClock(NOW_MS)
@@ -50,7 +50,7 @@ class World:
         return None if found is None else found["retention.ms"]
 
 
-def test_every_revision_is_known_through_changes_and_removals() -> None:
+def test_every_revision_can_be_read_across_changes_and_removals() -> None:
     world = World()
     known = {world.image.revision: None}
     for value in ("1", "2", None, "3", None, "4", "5"):
@@ -58,7 +58,7 @@ def test_every_revision_is_known_through_changes_and_removals() -> None:
     assert {revision: world.at(revision) for revision in known} == known
 
 
-def test_a_row_that_came_later_was_not_there_before_though_others_changed_since() -> None:
+def test_a_row_created_later_did_not_exist_before() -> None:
     world = World()
     before = world.image.revision
     world.retention("1")
@@ -66,7 +66,7 @@ def test_a_row_that_came_later_was_not_there_before_though_others_changed_since(
     assert world.at(before) is None
 
 
-def test_nothing_is_kept_where_no_history_is() -> None:
+def test_without_a_history_nothing_is_stored() -> None:
     world = World(keeps=False)
     world.retention("1")
     world.retention("2")
@@ -74,7 +74,7 @@ def test_nothing_is_kept_where_no_history_is() -> None:
     assert history_start(world.image) is None
 
 
-def test_a_history_that_stops_is_forgotten_and_begins_anew() -> None:
+def test_a_disabled_history_is_deleted_and_starts_again() -> None:
     world = World()
     world.retention("1")
     world.retention("2")
@@ -86,13 +86,13 @@ def test_a_history_that_stops_is_forgotten_and_begins_anew() -> None:
     assert world.at(start) == "3"
 
 
-def test_to_go_on_with_a_history_changes_nothing() -> None:
+def test_continuing_a_history_changes_nothing() -> None:
     world = World()
     assert not decide_keep_history(world.image, enabled=True).changes
     assert not decide_keep_history(World(keeps=False).image, enabled=False).changes
 
 
-def test_the_history_begins_behind_what_is_too_old() -> None:
+def test_the_history_starts_after_expired_values() -> None:
     world = World()
     world.retention("1")
     world.retention("2")
@@ -106,7 +106,7 @@ def test_the_history_begins_behind_what_is_too_old() -> None:
     assert not decide_expire_history(world.image, NOW_MS + 1500).changes
 
 
-def test_of_too_many_values_the_oldest_go() -> None:
+def test_beyond_the_limit_the_oldest_values_expire() -> None:
     world = World()
     revisions = [world.retention(str(number)) for number in range(10)]
     world.commit(decide_expire_history(world.image, None, count_max=4))
@@ -116,14 +116,14 @@ def test_of_too_many_values_the_oldest_go() -> None:
 
 
 @pytest.mark.parametrize("ended_before_ms", [None, NOW_MS])
-def test_what_is_young_stays(ended_before_ms: int | None) -> None:
+def test_recent_values_are_kept(ended_before_ms: int | None) -> None:
     world = World()
     world.retention("1")
     world.retention("2")
     assert not decide_expire_history(world.image, ended_before_ms).changes
 
 
-def test_a_resource_has_only_what_is_its_own() -> None:
+def test_a_resource_has_only_its_own_values() -> None:
     world = World()
     first = world.retention("1")
     world.commit(Decision(None, (TOPIC_CONFIGS.put("clicks", {"retention.ms": "9"}),)))
@@ -132,7 +132,7 @@ def test_a_resource_has_only_what_is_its_own() -> None:
     assert states_of(world.image, "topic/nope", first) == {}
 
 
-def test_former_values_are_never_printed() -> None:
+def test_historical_values_are_never_printed() -> None:
     world = World()
     for password in ("first", "second"):
         credential = ScramCredential.of_password(ScramMechanism.SCRAM_SHA_256, password, b"salt" * 4)

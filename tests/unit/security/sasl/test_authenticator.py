@@ -41,7 +41,7 @@ class Echo:
 
 
 class Login:
-    """An authenticator, asked as a connection asks it."""
+    """An authenticator, called as by a connection."""
 
     def __init__(self, session_ms: int = 0) -> None:
         self.clock = ManualClock(0)
@@ -60,7 +60,7 @@ class Login:
         return [(event.mechanism, event.outcome) for event in self.events]
 
     def arrives(self, api_key: int) -> None:
-        """A frame comes that is a request, as far as its key is right."""
+        """Receive a frame that is a request, judged by its key."""
         assert self.machine.receive(memoryview(api_key.to_bytes(2, "big") + b"\0\1rest")) is None
         self.machine.admit(api_key, "DescribeCluster")
 
@@ -78,7 +78,7 @@ class Login:
         return self.authenticate(b"password")
 
 
-def test_versions_then_handshake_then_tokens_log_in() -> None:
+def test_api_versions_handshake_and_tokens_log_in() -> None:
     login = Login()
     login.arrives(API_VERSIONS)
     login.machine.on_api_versions_answered()
@@ -90,18 +90,18 @@ def test_versions_then_handshake_then_tokens_log_in() -> None:
     assert login.machine.statistics() == {"state": "COMPLETE", "mechanism": "ECHO", "user": "alice"}
 
 
-def test_versions_need_not_be_asked() -> None:
+def test_api_versions_is_optional() -> None:
     assert Login().log_in() == (b"welcome", 0)
 
 
-def test_versions_that_could_not_be_told_may_be_asked_again() -> None:
+def test_api_versions_may_be_repeated_after_an_unsupported_version() -> None:
     login = Login()
     login.arrives(API_VERSIONS)
     login.arrives(API_VERSIONS)
     assert login.log_in()
 
 
-def test_after_handshake_v0_tokens_come_bare() -> None:
+def test_after_handshake_v0_tokens_are_raw() -> None:
     login = Login()
     assert login.handshake(version=0) is ErrorCode.NONE
     assert login.machine.receive(memoryview(b"alice")) == b"and?"
@@ -110,7 +110,7 @@ def test_after_handshake_v0_tokens_come_bare() -> None:
 
 
 @pytest.mark.parametrize("token", [b"bad", b"wrong"])
-def test_a_bare_token_that_fails_ends_the_connection_after_a_while_without_an_answer(token: bytes) -> None:
+def test_an_invalid_raw_token_closes_the_connection_after_a_delay(token: bytes) -> None:
     login = Login()
     login.handshake(version=0)
     with pytest.raises(SaslAuthenticationError) as ended:
@@ -120,7 +120,7 @@ def test_a_bare_token_that_fails_ends_the_connection_after_a_while_without_an_an
 
 
 @pytest.mark.parametrize("api_key", [PRODUCE, SASL_AUTHENTICATE, 9999, -1 % 65536])
-def test_nothing_else_may_come_first_and_gets_no_answer(api_key: int) -> None:
+def test_any_other_first_request_gets_no_response(api_key: int) -> None:
     login = Login()
     with pytest.raises(
         SaslAuthenticationError, match=f"api key {api_key} came where ApiVersions or SaslHandshake is due"
@@ -130,7 +130,7 @@ def test_nothing_else_may_come_first_and_gets_no_answer(api_key: int) -> None:
 
 
 @pytest.mark.parametrize("api_key", [PRODUCE, API_VERSIONS])
-def test_after_the_versions_only_a_handshake_may_come(api_key: int) -> None:
+def test_after_api_versions_only_a_handshake_is_accepted(api_key: int) -> None:
     login = Login()
     login.machine.on_api_versions_answered()
     with pytest.raises(SaslAuthenticationError, match="SaslHandshake is due"):
@@ -138,7 +138,7 @@ def test_after_the_versions_only_a_handshake_may_come(api_key: int) -> None:
 
 
 @pytest.mark.parametrize("api_key", [PRODUCE, API_VERSIONS, SASL_HANDSHAKE])
-def test_where_a_token_is_due_other_requests_are_answered_with_an_error(api_key: int) -> None:
+def test_other_requests_in_place_of_a_token_get_an_error(api_key: int) -> None:
     login = Login()
     login.handshake()
     with pytest.raises(
@@ -149,7 +149,7 @@ def test_where_a_token_is_due_other_requests_are_answered_with_an_error(api_key:
     assert login.machine.state is SaslState.FAILED
 
 
-def test_a_mechanism_that_is_not_offered_fails_and_those_that_are_can_be_told() -> None:
+def test_an_unknown_mechanism_fails_with_the_enabled_ones() -> None:
     login = Login()
     assert login.handshake("PLAIN") is ErrorCode.UNSUPPORTED_SASL_MECHANISM
     assert login.machine.offered == ["ECHO", "OTHER"]
@@ -157,7 +157,7 @@ def test_a_mechanism_that_is_not_offered_fails_and_those_that_are_can_be_told() 
     assert login.machine.failure == "SASL mechanism 'PLAIN' is not offered"
 
 
-def test_a_client_is_told_why_only_where_that_gives_nothing_away() -> None:
+def test_the_reason_of_a_failure_is_sent_only_if_it_reveals_nothing() -> None:
     login = Login()
     login.handshake()
     with pytest.raises(KafkaError, match=": Authentication failed: wrong"):
@@ -171,7 +171,7 @@ def test_a_client_is_told_why_only_where_that_gives_nothing_away() -> None:
     assert login.machine.failure == "login by ECHO failed: the password of alice is not 'bad'"
 
 
-def test_after_the_login_a_handshake_and_a_token_are_errors_that_end_nothing() -> None:
+def test_after_the_login_handshakes_and_tokens_are_errors_that_keep_the_session() -> None:
     login = Login()
     login.log_in()
     assert login.handshake() is ErrorCode.ILLEGAL_SASL_STATE
@@ -181,10 +181,10 @@ def test_after_the_login_a_handshake_and_a_token_are_errors_that_end_nothing() -
     assert login.machine.is_done
 
 
-# Sessions that end (KIP-368)
+# Session lifetimes (KIP-368)
 
 
-def test_a_session_that_ends_tells_when_and_takes_requests_until_then() -> None:
+def test_a_session_has_a_lifetime_and_accepts_requests_until_then() -> None:
     login = Login(SESSION_MS)
     assert login.log_in() == (b"welcome", SESSION_MS)
     assert (login.machine.is_complete, login.machine.is_done) == (True, False)
@@ -205,7 +205,7 @@ def test_a_session_is_renewed_on_the_same_connection_even_after_its_end() -> Non
         login.arrives(PRODUCE)
 
 
-def test_renewing_too_often_is_refused_without_an_end() -> None:
+def test_reauthenticating_too_often_is_an_error_that_keeps_the_session() -> None:
     login = Login(SESSION_MS)
     login.log_in()
     login.log_in()
@@ -215,7 +215,7 @@ def test_renewing_too_often_is_refused_without_an_end() -> None:
     login.log_in()
 
 
-def test_requests_must_wait_until_a_renewal_is_done() -> None:
+def test_requests_must_wait_for_a_reauthentication() -> None:
     login = Login(SESSION_MS)
     login.log_in()
     login.handshake()
@@ -223,7 +223,7 @@ def test_requests_must_wait_until_a_renewal_is_done() -> None:
         login.arrives(PRODUCE)
 
 
-def test_a_renewal_cannot_change_the_user() -> None:
+def test_a_reauthentication_cannot_change_the_user() -> None:
     login = Login(SESSION_MS)
     login.log_in()
     with pytest.raises(KafkaError, match=r"Cannot change principals .* from User\.alice: User\.bob"):
@@ -231,7 +231,7 @@ def test_a_renewal_cannot_change_the_user() -> None:
     assert login.machine.state is SaslState.FAILED
 
 
-def test_a_renewal_cannot_change_the_mechanism() -> None:
+def test_a_reauthentication_cannot_change_the_mechanism() -> None:
     login = Login(SESSION_MS)
     login.log_in()
     assert login.handshake("OTHER") is ErrorCode.NONE
@@ -242,7 +242,7 @@ def test_a_renewal_cannot_change_the_mechanism() -> None:
     assert not ended.value.is_immediate
 
 
-def test_a_renewal_that_fails_says_so() -> None:
+def test_a_failed_reauthentication_is_reported() -> None:
     login = Login(SESSION_MS)
     login.log_in()
     login.handshake()
@@ -250,7 +250,7 @@ def test_a_renewal_that_fails_says_so() -> None:
         login.authenticate(b"bad")
 
 
-def test_what_came_of_a_login_is_counted_by_mechanisms_that_there_are() -> None:
+def test_results_are_counted_by_known_mechanism() -> None:
     login = Login(SESSION_MS)
     login.log_in()
     login.log_in()
@@ -267,7 +267,7 @@ def test_what_came_of_a_login_is_counted_by_mechanisms_that_there_are() -> None:
     assert login.outcomes == [("", LoginOutcome.FAILED)]
 
 
-def test_an_event_names_the_user_that_logged_in_or_claimed_to_be() -> None:
+def test_an_event_has_the_authenticated_or_claimed_user() -> None:
     login = Login(SESSION_MS)
     login.log_in()
     assert login.events == [LoginEvent("ECHO", LoginOutcome.SUCCEEDED, "alice", "", "10.1.2.3", "CLIENTS")]
@@ -281,7 +281,7 @@ def test_an_event_names_the_user_that_logged_in_or_claimed_to_be() -> None:
     assert "Authentication failed: wrong" in event.reason
 
 
-def test_every_state_is_in_the_table_and_failure_is_the_end_of_all() -> None:
+def test_every_state_is_in_the_table_and_failure_is_final() -> None:
     assert set(TRANSITIONS) == set(SaslState)
     assert all(
         SaslState.FAILED in after for state, after in TRANSITIONS.items() if state is not SaslState.FAILED

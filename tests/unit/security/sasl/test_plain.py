@@ -29,7 +29,7 @@ def test_name_and_password_log_in(token: str) -> None:
         ("bob\0alice\0wrong", "Invalid username or password"),
     ],
 )
-def test_a_refusal_is_told_in_kafkas_words(token: str, why: str) -> None:
+def test_an_error_has_kafkas_message(token: str, why: str) -> None:
     plain = server()
     with pytest.raises(LoginRefused, match=f"^Authentication failed: {why}$"):
         plain.evaluate(token.encode())
@@ -47,6 +47,6 @@ def test_a_refusal_is_told_in_kafkas_words(token: str, why: str) -> None:
         (bytes(9), 4),
     ],
 )
-def test_a_token_that_is_none_is_told_as_such(token: bytes, count: int) -> None:
+def test_an_invalid_token_is_reported(token: bytes, count: int) -> None:
     with pytest.raises(LoginRefused, match=f"^Invalid SASL/PLAIN response: expected 3 tokens, got {count}$"):
         server().evaluate(token)

@@ -28,7 +28,7 @@ def server(
 
 
 def log_in(machine: ScramServer, title: str, user: str, password: str) -> None:
-    """Both machines with one another."""
+    """Run both state machines against each other."""
     exchange = Exchange(SaslLogin(title, user, password), "client-nonce")
     final = exchange.answer(machine.evaluate(exchange.first))
     assert final is not None
@@ -37,14 +37,14 @@ def log_in(machine: ScramServer, title: str, user: str, password: str) -> None:
 
 @pytest.mark.parametrize("title", MECHANISMS_BY_TITLE)
 @pytest.mark.parametrize("user", ["alice", "a,b=c"])
-def test_who_knows_the_password_logs_in(title: str, user: str) -> None:
+def test_the_right_password_logs_in(title: str, user: str) -> None:
     machine = server(title)
     log_in(machine, title, user, f"{user}'s")
     assert machine.user == user
 
 
-def test_the_broker_speaks_as_in_the_rfc() -> None:
-    """The exchange of RFC 7677 with its nonce: what the broker adds to it is ours."""
+def test_the_exchange_equals_that_of_the_rfc() -> None:
+    """RFC 7677's exchange with its nonce; the broker's part of the nonce is ours."""
     salt = bytes.fromhex("5b6d99689d12358eeca04b141236fa81")
     mechanism = ScramMechanism.SCRAM_SHA_256
     credential = ScramCredential.of_password(mechanism, "pencil", salt)
@@ -66,7 +66,7 @@ def test_a_wrong_password_and_an_unknown_user_fail_alike(user: str) -> None:
     assert machine.user is None
 
 
-def test_an_unknown_user_has_the_same_salt_whenever_asked_and_another_than_others() -> None:
+def test_an_unknown_user_always_has_the_same_salt_different_from_others() -> None:
     def salt_of(user: str, seed: int) -> bytes:
         answer = server(seed=seed).evaluate(Exchange(SaslLogin("SCRAM-SHA-256", user, ""), "n").first)
         return scram.parse_server_first(answer).salt
@@ -75,8 +75,8 @@ def test_an_unknown_user_has_the_same_salt_whenever_asked_and_another_than_other
     assert len(salt_of("nobody", 1)) == len(SALT)
 
 
-def test_the_key_of_nobody_proves_nothing() -> None:
-    """What stands in for an unknown user must not be a credential that somebody can have."""
+def test_the_key_of_an_unknown_user_proves_nothing() -> None:
+    """The stand-in for an unknown user must not be a valid credential of anyone."""
     machine = server()
     first = machine.evaluate(b"n,,n=nobody,r=x")
     bare = scram.client_final_bare(scram.parse_server_first(first).nonce)
@@ -85,8 +85,8 @@ def test_the_key_of_nobody_proves_nothing() -> None:
             machine.evaluate(scram.client_final(bare, key))
 
 
-def test_a_password_is_no_delegation_token() -> None:
-    """Who says that the name is a token's is not let in by a user's credential."""
+def test_a_password_is_not_a_delegation_token() -> None:
+    """A client that claims a token's name is not accepted with a user's credential."""
     mechanism = ScramMechanism.SCRAM_SHA_256
     machine = server()
     bare = "n=alice,r=x,tokenauth=true"
@@ -99,18 +99,18 @@ def test_a_password_is_no_delegation_token() -> None:
         machine.evaluate(scram.client_final(final, scram.exclusive_or(key, signature)))
 
 
-def test_nonces_are_the_brokers_own() -> None:
+def test_nonces_are_extended_by_the_broker() -> None:
     nonces = {server(seed=seed).evaluate(b"n,,n=alice,r=x") for seed in range(10)}
     assert len(nonces) == 10
 
 
-def test_acting_for_somebody_else_is_refused() -> None:
+def test_acting_for_another_user_is_rejected() -> None:
     with pytest.raises(LoginRefused, match="an authorization id that is different from username"):
         server().evaluate(b"n,a=bob,n=alice,r=x")
     assert server().evaluate(b"n,a=alice,n=alice,r=x")
 
 
-def test_a_token_that_is_none_fails() -> None:
+def test_an_invalid_token_fails() -> None:
     with pytest.raises(BadCredentials, match="not the first message"):
         server().evaluate(b"hello")
     machine = server()
@@ -130,7 +130,7 @@ def test_a_proof_for_another_nonce_or_of_another_length_fails() -> None:
         machine.evaluate(f"c=biws,r={nonce},p=QQ==".encode())
 
 
-def test_a_client_notices_who_does_not_know_the_password() -> None:
+def test_a_client_detects_a_server_without_the_password() -> None:
     exchange = Exchange(SaslLogin("SCRAM-SHA-256", "alice", "alice's"), "client-nonce")
     assert exchange.answer(server().evaluate(exchange.first))
     with pytest.raises(NotTheBroker, match="could not prove"):

@@ -35,7 +35,7 @@ def server(users_file: Path | None = None) -> SaslServer:
 
 
 def session_ms(server: SaslServer, login: SaslLogin) -> int:
-    """For how long a login that must succeed is good."""
+    """Return the session lifetime of a login that must succeed."""
     authenticator = server.authenticator("10.1.2.3")
     assert authenticator.handshake(login.mechanism, 1) is ErrorCode.NONE
     exchange = Exchange(login)
@@ -47,13 +47,13 @@ def session_ms(server: SaslServer, login: SaslLogin) -> int:
     return session_ms
 
 
-def test_each_mechanism_asks_its_own_users() -> None:
+def test_each_mechanism_has_its_own_users() -> None:
     assert session_ms(server(), SaslLogin("PLAIN", "alice", "plain")) == 5000
     for mechanism in ScramMechanism:
         assert session_ms(server(), SaslLogin(mechanism.title, "alice", mechanism.title)) == 0
 
 
-def test_users_of_plain_may_be_in_a_file_beside_the_configuration(tmp_path: Path) -> None:
+def test_plain_users_may_be_in_a_separate_file(tmp_path: Path) -> None:
     (tmp_path / "users").write_text("alice=hidden\nbob=file\n")
     both = server(tmp_path / "users")
     assert session_ms(both, SaslLogin("PLAIN", "alice", "plain")) == 5000

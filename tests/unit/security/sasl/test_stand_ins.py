@@ -21,7 +21,7 @@ def shapes(found: StandIns, mechanism: ScramMechanism = SHA_256) -> set[tuple[in
     return {(one.iterations, len(one.salt)) for one in each}
 
 
-def test_a_stand_in_is_the_same_after_a_restart_and_differs_by_user_mechanism_and_cluster() -> None:
+def test_a_stand_in_is_stable_and_differs_by_user_mechanism_and_cluster() -> None:
     one = stand_ins().of(SHA_256, "mallory").salt
     assert one == stand_ins().of(SHA_256, "mallory").salt
     others = {
@@ -32,11 +32,11 @@ def test_a_stand_in_is_the_same_after_a_restart_and_differs_by_user_mechanism_an
     assert len(others - {one}) == 3
 
 
-def test_without_users_stand_ins_look_like_what_barnabas_makes() -> None:
+def test_without_users_stand_ins_look_like_barnabass_credentials() -> None:
     assert shapes(stand_ins()) == {DEFAULT_SHAPE}
 
 
-def test_stand_ins_have_the_iterations_and_salt_lengths_of_the_users_of_their_mechanism() -> None:
+def test_stand_ins_have_the_iterations_and_salt_lengths_of_their_mechanisms_users() -> None:
     found = stand_ins(
         credentials(bytes(16), 4096), credentials(bytes(70), 8192), credentials(bytes(8), 16384, SHA_512)
     )
@@ -44,13 +44,13 @@ def test_stand_ins_have_the_iterations_and_salt_lengths_of_the_users_of_their_me
     assert shapes(found, SHA_512) == {(16384, 8)}
 
 
-def test_a_user_more_of_a_known_shape_changes_no_stand_in() -> None:
+def test_another_user_with_a_known_shape_changes_no_stand_in() -> None:
     before = stand_ins(credentials(bytes(16), 4096), credentials(bytes(20), 8192))
     after = stand_ins(*[credentials(bytes(20), 8192)] * 3, credentials(bytes(16), 4096))
     assert [before.of(SHA_256, name) for name in NAMES] == [after.of(SHA_256, name) for name in NAMES]
 
 
-def test_where_salts_are_of_kafkas_tools_those_of_stand_ins_are_texts_of_that_kind() -> None:
+def test_if_salts_come_from_kafkas_tools_stand_ins_have_the_same_form() -> None:
     found = stand_ins(credentials(KAFKAS_SALT, 4096))
     salts = [found.of(SHA_256, name).salt for name in NAMES]
     assert {len(salt) for salt in salts} <= {24, 25, 26}

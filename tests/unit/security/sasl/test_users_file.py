@@ -7,7 +7,7 @@ from barnabas.security.sasl.users_file import UsersFile
 
 
 def written(path: Path, text: str, second: int) -> Path:
-    """The file with a time of its own, so that no clock's grain hides the change."""
+    """Write the file with its own timestamp, so that the clock's resolution does not hide the change."""
     path.write_text(text, encoding="utf-8")
     os.utime(path, (second, second))
     return path
@@ -18,7 +18,7 @@ def test_users_are_read_as_properties(tmp_path: Path) -> None:
     assert [users.password_of(user) for user in ("alice", "jürgen", "nobody")] == ["secret", "größe", None]
 
 
-def test_a_file_that_changes_is_read_anew(tmp_path: Path) -> None:
+def test_a_changed_file_is_read_again(tmp_path: Path) -> None:
     path = written(tmp_path / "users", "alice=secret", 1)
     users = UsersFile(path)
     written(path, "bob=secret", 2)
@@ -26,7 +26,7 @@ def test_a_file_that_changes_is_read_anew(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("damage", ["remove", "malform"])
-def test_while_it_cannot_be_read_what_was_read_last_holds(tmp_path: Path, damage: str) -> None:
+def test_while_it_cannot_be_read_the_last_users_apply(tmp_path: Path, damage: str) -> None:
     path = written(tmp_path / "users", "alice=secret", 1)
     users = UsersFile(path)
     if damage == "remove":
@@ -36,6 +36,6 @@ def test_while_it_cannot_be_read_what_was_read_last_holds(tmp_path: Path, damage
     assert users.password_of("alice") == "secret"
 
 
-def test_a_file_that_is_not_there_is_told_at_once(tmp_path: Path) -> None:
+def test_a_missing_file_is_reported_immediately(tmp_path: Path) -> None:
     with pytest.raises(OSError, match="No such file"):
         UsersFile(tmp_path / "users")

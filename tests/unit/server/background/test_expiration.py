@@ -1,4 +1,4 @@
-"""What the store lets go of as time passes."""
+"""Expiry of state in the store."""
 
 from pathlib import Path
 
@@ -20,7 +20,7 @@ from support.nodes import RunningNode, running_node
 RETENTION_MS = 1000
 
 
-def forgetting(running: RunningNode) -> Expiration:
+def expiring(running: RunningNode) -> Expiration:
     return Expiration(
         running.node.dynamic_config, running.clock, running.node.metadata, running.node.replicas.trash
     )
@@ -33,7 +33,7 @@ async def change_twice(running: RunningNode) -> None:
 
 
 @pytest.mark.parametrize(("retention_ms", "kept_count"), [(RETENTION_MS, 0), (-1, 1)])
-def test_former_values_go_with_the_retention_of_the_audit(
+def test_historical_values_expire_with_the_audits_retention(
     tmp_path: Path, retention_ms: int, kept_count: int
 ) -> None:
     @on_loop
@@ -42,43 +42,41 @@ def test_former_values_go_with_the_retention_of_the_audit(
         async with running_node(tmp_path, audited=True, **settings) as running:
             await change_twice(running)
             running.clock.advance(RETENTION_MS)
-            await forgetting(running).expire_history()
+            await expiring(running).expire_history()
             assert len(running.node.image.former_values) == 1
             running.clock.advance(1)
-            await forgetting(running).expire_history()
+            await expiring(running).expire_history()
             assert len(running.node.image.former_values) == kept_count
 
     scenario()
 
 
 @on_loop
-async def test_where_no_history_is_kept_nothing_is_forgotten(tmp_path: Path) -> None:
+async def test_without_a_history_nothing_expires(tmp_path: Path) -> None:
     async with running_node(tmp_path) as running:
         await change_twice(running)
         before = running.store.revision
-        await forgetting(running).expire_history()
+        await expiring(running).expire_history()
         assert running.store.revision == before
         assert history_start(running.node.image) is None
 
 
 @on_loop
-async def test_a_deleted_topic_leaves_the_trash_when_its_time_is_over(tmp_path: Path) -> None:
+async def test_a_deleted_topic_expires_from_the_trash(tmp_path: Path) -> None:
     async with running_node(tmp_path, barnabas_trash_retention_ms="1000") as running:
         await running.create(new_topic("orders"))
         await running.ask(DeleteTopicsRequest(topics=[DeleteTopicState(name="orders")], timeout_ms=1000))
         running.clock.advance(1000)
-        await forgetting(running).empty_trash()
+        await expiring(running).empty_trash()
         assert len(running.node.image.trashed_topics) == 1
         running.clock.advance(1)
-        await forgetting(running).empty_trash()
+        await expiring(running).empty_trash()
         assert not running.node.image.trashed_topics
         assert not running.node.replicas.trash.sizes_bytes()
 
 
 @on_loop
-async def test_many_topics_leave_the_trash_a_few_at_a_time(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_many_topics_expire_in_chunks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for module in (undeletion, forgetting_module):
         monkeypatch.setattr(module, "EXPIRED_AT_ONCE_MAX", 2)
     async with running_node(tmp_path, barnabas_trash_retention_ms="1000") as running:
@@ -87,7 +85,7 @@ async def test_many_topics_leave_the_trash_a_few_at_a_time(
             await running.ask(DeleteTopicsRequest(topics=[DeleteTopicState(name=name)], timeout_ms=1000))
         running.clock.advance(1001)
         before = running.node.metadata.commits_count
-        await forgetting(running).empty_trash()
+        await expiring(running).empty_trash()
         assert not running.node.image.trashed_topics
         assert running.node.metadata.commits_count - before >= 2
 
@@ -102,7 +100,7 @@ def names_in_trash(running: RunningNode) -> list[str]:
 
 
 @on_loop
-async def test_what_is_too_much_for_the_trash_leaves_it_oldest_first(
+async def test_beyond_its_limit_the_trash_expires_oldest_first(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     measured: list[Path] = []
@@ -113,7 +111,7 @@ async def test_what_is_too_much_for_the_trash_leaves_it_oldest_first(
 
     monkeypatch.setattr(trash, "_size_bytes", hundred)
     async with running_node(tmp_path, barnabas_trash_retention_bytes="200") as running:
-        keeper = forgetting(running)
+        keeper = expiring(running)
         for name in ("a", "b", "c"):
             await running.create(new_topic(name))
         await delete(running, "b", "a")
@@ -128,13 +126,13 @@ async def test_what_is_too_much_for_the_trash_leaves_it_oldest_first(
 
 
 @on_loop
-async def test_a_topic_that_was_back_meanwhile_is_measured_again(
+async def test_a_topic_that_was_undeleted_meanwhile_is_measured_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     sizes_bytes = [100, 300]
     monkeypatch.setattr(trash, "_size_bytes", lambda path: sizes_bytes.pop(0))
     async with running_node(tmp_path, barnabas_trash_retention_bytes="200") as running:
-        keeper = forgetting(running)
+        keeper = expiring(running)
         await running.create(new_topic("a"))
         await delete(running, "a")
         await keeper.empty_trash()

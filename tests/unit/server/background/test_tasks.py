@@ -43,7 +43,7 @@ async def keeping(tmp_path: Path, **config: str) -> AsyncIterator[tuple[RunningN
 
 
 def produce(node: RunningNode, topic: str, *values: bytes, **options: Any) -> None:
-    """One batch to a segment for each value."""
+    """Write a segment of one batch for each value."""
     for value in values:
         node.partition(topic).append_as_leader(batch(value, **options), 1)
         node.partition(topic).log.roll()
@@ -58,7 +58,7 @@ def log_file(offset: int, suffix: str = "") -> str:
 
 
 @on_loop
-async def test_old_segments_are_let_go_and_their_files_follow_after_the_delay(tmp_path: Path) -> None:
+async def test_old_segments_are_deleted_and_their_files_after_the_delay(tmp_path: Path) -> None:
     async with keeping(tmp_path) as (node, keeper):
         await node.create(new_topic("t", configs={"retention.ms": "1000"}), new_topic("kept"))
         produce(node, "t", b"a", b"b")
@@ -78,7 +78,7 @@ async def test_old_segments_are_let_go_and_their_files_follow_after_the_delay(tm
 
 
 @on_loop
-async def test_others_are_served_while_partitions_are_looked_at(
+async def test_others_are_served_while_partitions_are_checked(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(module, "LOOKED_AT_COUNT", 2)
@@ -92,7 +92,7 @@ async def test_others_are_served_while_partitions_are_looked_at(
 
 
 @on_loop
-async def test_a_file_that_cannot_be_removed_is_tried_again_and_holds_up_nothing_else(
+async def test_a_file_that_cannot_be_removed_is_retried_without_delaying_others(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     warned: list[dict[str, object]] = []
@@ -109,7 +109,7 @@ async def test_a_file_that_cannot_be_removed_is_tried_again_and_holds_up_nothing
         await keeper.delete_old_segments()
         stuck = tmp_path / "t-0" / log_file(0, ".deleted")
         stuck.unlink()
-        stuck.mkdir()  # which no unlink removes
+        stuck.mkdir()  # which unlink cannot remove
         node.clock.advance(DELAY_MS)
         await keeper.tick()
         assert files_of(tmp_path, "t") == [log_file(0, ".deleted"), log_file(2)]
@@ -125,7 +125,7 @@ async def test_a_file_that_cannot_be_removed_is_tried_again_and_holds_up_nothing
 
 
 @on_loop
-async def test_what_is_only_compacted_is_kept_but_for_deleted_records(tmp_path: Path) -> None:
+async def test_compacted_topics_are_kept_except_for_deleted_records(tmp_path: Path) -> None:
     async with keeping(tmp_path) as (node, keeper):
         configs = {"cleanup.policy": "compact", "retention.ms": "1"}
         await node.create(new_topic("t", configs=configs))
@@ -139,7 +139,7 @@ async def test_what_is_only_compacted_is_kept_but_for_deleted_records(tmp_path: 
 
 
 @on_loop
-async def test_a_disk_that_fails_holds_up_no_retention_on_another(
+async def test_a_failing_disk_does_not_delay_retention_on_another(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     dirs = ",".join(str(tmp_path / name) for name in "ab")
@@ -160,7 +160,7 @@ def broken(*arguments: object) -> None:
 
 
 @on_loop
-async def test_a_deleted_topic_leaves_the_disk_after_the_delay(tmp_path: Path) -> None:
+async def test_a_deleted_topic_is_removed_from_disk_after_the_delay(tmp_path: Path) -> None:
     async with keeping(tmp_path) as (node, keeper):
         await node.create(new_topic("t"))
         await delete(node, "t")
@@ -175,7 +175,7 @@ async def delete(node: RunningNode, topic: str) -> None:
 
 
 @on_loop
-async def test_logs_are_flushed_when_their_time_has_come(tmp_path: Path) -> None:
+async def test_logs_are_flushed_when_due(tmp_path: Path) -> None:
     async with keeping(tmp_path) as (node, keeper):
         await node.create(new_topic("t", configs={"flush.ms": "500"}), new_topic("never"))
         for topic in ("t", "never"):
@@ -200,7 +200,7 @@ async def test_checkpoints_are_written(tmp_path: Path) -> None:
 
 
 @on_loop
-async def test_silent_producers_are_forgotten(tmp_path: Path) -> None:
+async def test_idle_producers_expire(tmp_path: Path) -> None:
     async with keeping(tmp_path, producer_id_expiration_ms="1000") as (node, keeper):
         await node.create(new_topic("t"))
         produce(node, "t", b"a", producer_id=5, producer_epoch=0, base_sequence=0, timestamp_ms=NOW_MS)
@@ -213,7 +213,7 @@ async def test_silent_producers_are_forgotten(tmp_path: Path) -> None:
 
 
 @on_loop
-async def test_silent_producers_are_forgotten_after_the_time_that_holds_now(tmp_path: Path) -> None:
+async def test_idle_producers_expire_after_the_present_setting(tmp_path: Path) -> None:
     async with keeping(tmp_path) as (node, keeper):
         await node.create(new_topic("t"))
         produce(node, "t", b"a", producer_id=5, producer_epoch=0, base_sequence=0, timestamp_ms=NOW_MS)
@@ -248,7 +248,7 @@ async def test_idle_connections_are_closed(tmp_path: Path) -> None:
 
 
 class Quiet:
-    """A configuration with chosen intervals, and chores that only say when they run."""
+    """A configuration with chosen intervals, and tasks that only record that they run."""
 
     def __init__(self, **intervals: int) -> None:
         self.intervals = {key.replace("_", "."): value for key, value in intervals.items()}
@@ -268,7 +268,7 @@ def quiet_keeper(**intervals: int) -> BackgroundTasks:
 
 
 def record(keeper: BackgroundTasks, name: str, fail: Callable[[], None] = lambda: None) -> list[float]:
-    """The times in seconds at which a chore runs."""
+    """Return the times in seconds at which a task runs."""
     times: list[float] = []
 
     async def task() -> None:
@@ -281,7 +281,7 @@ def record(keeper: BackgroundTasks, name: str, fail: Callable[[], None] = lambda
 
 
 @in_virtual_time
-async def test_each_chore_runs_in_its_own_interval() -> None:
+async def test_each_task_runs_in_its_own_interval() -> None:
     keeper = quiet_keeper(
         log_retention_check_interval_ms=5000,
         log_initial_task_delay_ms=700,
@@ -306,9 +306,7 @@ async def test_each_chore_runs_in_its_own_interval() -> None:
 @pytest.mark.parametrize(
     "error", [OSError("disk"), KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, "disk"), ValueError("ours")]
 )
-def test_a_chore_that_fails_is_logged_and_tried_again(
-    error: Exception, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_task_that_fails_is_logged_and_retried(error: Exception, monkeypatch: pytest.MonkeyPatch) -> None:
     logged: list[str] = []
 
     class Log:
@@ -335,7 +333,7 @@ def test_a_chore_that_fails_is_logged_and_tried_again(
 
 
 @in_virtual_time
-async def test_work_that_is_spawned_runs_once_and_is_cut_short_by_stopping() -> None:
+async def test_spawned_work_runs_once_and_is_cancelled_by_stopping() -> None:
     keeper = quiet_keeper()
     done: list[str] = []
 
@@ -353,7 +351,7 @@ async def test_work_that_is_spawned_runs_once_and_is_cut_short_by_stopping() -> 
 
 
 @on_loop
-async def test_clients_that_are_long_gone_are_forgotten(tmp_path: Path) -> None:
+async def test_long_gone_clients_are_removed(tmp_path: Path) -> None:
     async with keeping(tmp_path) as (node, keeper):
         quotas = node.node.quotas
         quotas.of("User:a", "c")
@@ -369,13 +367,13 @@ async def test_clients_that_are_long_gone_are_forgotten(tmp_path: Path) -> None:
     ("counts", "total_max", "bound"),
     [([5, 5, 5], 15, 5), ([1, 2, 100], 13, 10), ([10, 10], 10, 5), ([], 7, 7), ([3], 2, 2), ([0, 9], 4, 4)],
 )
-def test_a_fair_bound_takes_from_the_largest(counts: list[int], total_max: int, bound: int) -> None:
+def test_a_fair_limit_takes_from_the_largest(counts: list[int], total_max: int, bound: int) -> None:
     assert module.fair_bound(counts, total_max) == bound
     assert sum(min(count, bound) for count in counts) <= total_max
 
 
 @on_loop
-async def test_of_too_many_producers_in_all_the_partitions_with_most_forget_some(
+async def test_beyond_the_total_limit_the_partitions_with_most_producers_evict_some(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(module, "PRODUCER_IDS_MAX", 8)

@@ -1,4 +1,4 @@
-"""Avro to rows and back: schemas of any shape, bytes of any kind, and what cannot be a column."""
+"""Avro to rows and back: schemas of any shape, arbitrary bytes, and types that cannot be columns."""
 
 import json
 from collections.abc import Iterator
@@ -48,7 +48,7 @@ def decimals(precision: int, scale: int) -> st.SearchStrategy[Decimal]:
 
 @st.composite
 def typed(draw: Any, names: Iterator[int], depth: int = 0) -> tuple[Any, st.SearchStrategy[Any]]:
-    """A type of Avro, and what rows have of it."""
+    """Generate an Avro type and its values in rows."""
     deep = ["record", "array", "map", "optional", "union"] if depth < 3 else []
     match draw(st.sampled_from(["flat", "flat", "enum", "fixed", "uuid", "decimal", "small", *deep])):
         case "enum":
@@ -137,9 +137,7 @@ def datum(schema: Any, value: Any) -> bytes:
 
 
 @given(tables(), st.sampled_from([Frame(), Frame(True, 9)]))
-def test_rows_of_any_schema_are_the_same_behind_encoding_and_decoding(
-    table: tuple[Any, list[Any]], frame: Frame
-) -> None:
+def test_rows_of_any_schema_round_trip(table: tuple[Any, list[Any]], frame: Frame) -> None:
     schema, rows = table
     codec = spec(schema, frame).codec()
     given = pa.array(rows, arrow_type(codec.columns))
@@ -151,9 +149,7 @@ def test_rows_of_any_schema_are_the_same_behind_encoding_and_decoding(
 
 
 @given(tables(), st.lists(st.binary(max_size=40), max_size=5))
-def test_whatever_the_bytes_each_value_is_a_row_or_has_a_reason(
-    table: tuple[Any, list[Any]], values: list[bytes]
-) -> None:
+def test_any_bytes_are_a_row_or_have_a_reason(table: tuple[Any, list[Any]], values: list[bytes]) -> None:
     codec = spec(table[0]).codec()
     found, reasons = decoded(codec, pa.array(values, pa.binary()))
     assert len(found) == len(values)
@@ -161,7 +157,7 @@ def test_whatever_the_bytes_each_value_is_a_row_or_has_a_reason(
         assert row == (reason is None)
 
 
-def test_values_are_those_of_fastavro_with_logical_types() -> None:
+def test_values_equal_those_of_fastavro_with_logical_types() -> None:
     schema = of(
         {"type": "bytes", "logicalType": "decimal", "precision": 6, "scale": 2},
         {"type": "enum", "name": "E", "symbols": ["A", "B"]},
@@ -174,8 +170,8 @@ def test_values_are_those_of_fastavro_with_logical_types() -> None:
     row = {**value, "f3": [("x", "B")], "f4": str(UUID(int=7))}
     assert codec.decode(datum(schema, value)) == row
     assert codec.encode(row) == datum(schema, value)
-    told = "struct<f0:decimal(6,2),f1:string,f2:string,f3:map<string,string>,f4:string>"
-    assert (codec.label, codec.columns.simpleString()) == ("Avro of shop.R", told)
+    columns = "struct<f0:decimal(6,2),f1:string,f2:string,f3:map<string,string>,f4:string>"
+    assert (codec.label, codec.columns.simpleString()) == ("Avro of shop.R", columns)
     assert [field.nullable for field in codec.columns.fields] == [False, False, True, False, False]
 
 
@@ -202,9 +198,7 @@ DECIMAL = {"type": "bytes", "logicalType": "decimal", "precision": 2}
         ),
     ],
 )
-def test_a_value_that_is_no_row_has_a_reason_and_its_neighbours_pass(
-    kind: Any, good: Any, value: bytes, says: str
-) -> None:
+def test_an_invalid_value_has_a_reason_and_others_pass(kind: Any, good: Any, value: bytes, says: str) -> None:
     codec = spec(of(kind)).codec()
     neighbour = codec.encode({"f0": good})
     found, reasons = decoded(codec, pa.array([neighbour, value, None, neighbour], pa.binary()))
@@ -235,9 +229,7 @@ def test_a_value_that_is_no_row_has_a_reason_and_its_neighbours_pass(
         (["int", "string"], {}, "f0 has 0 of member0, member1"),
     ],
 )
-def test_a_row_that_cannot_be_a_value_has_a_reason_that_names_the_place(
-    kind: Any, value: Any, says: str
-) -> None:
+def test_a_row_that_cannot_be_encoded_has_a_reason_with_the_field(kind: Any, value: Any, says: str) -> None:
     kind = {**kind, "values": {**kind["values"], "name": "Inner"}} if says.startswith("f0[a]") else kind
     codec = spec(of(kind)).codec()
     rows = pa.array([{"f0": value}], arrow_type(codec.columns))
@@ -281,12 +273,12 @@ SELF = {"type": "record", "name": "shop.R", "fields": [{"name": "next", "type": 
         ),
     ],
 )
-def test_a_schema_that_cannot_be_columns_is_refused_with_the_place_in_it(schema: Any, says: str) -> None:
+def test_a_schema_that_cannot_be_columns_is_rejected_with_the_field(schema: Any, says: str) -> None:
     with pytest.raises(SchemaError) as caught:
         spec(schema).codec()
     assert says in str(caught.value)
 
 
-def test_a_schema_that_is_no_json_is_refused() -> None:
+def test_a_schema_that_is_not_json_is_rejected() -> None:
     with pytest.raises(SchemaError, match="the schema is no JSON: Expecting property name"):
         CodecSpec(BinaryFormat.AVRO, b"{no", "", Frame()).codec()

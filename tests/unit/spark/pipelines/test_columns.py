@@ -1,4 +1,4 @@
-"""Columns of values and rows: what may be written where, and what tasks do with batches."""
+"""Column types of values and rows: compatibility, and the work of tasks on batches."""
 
 import json
 
@@ -36,7 +36,7 @@ def a_column(kind: DataType, *, nullable: bool = True) -> StructType:
 
 
 @pytest.mark.parametrize(
-    ("given", "wanted"),
+    ("given", "target"),
     [
         (LongType(), LongType()),
         (ByteType(), IntegerType()),
@@ -49,12 +49,12 @@ def a_column(kind: DataType, *, nullable: bool = True) -> StructType:
         (MapType(StringType(), a_column(IntegerType())), MapType(StringType(), a_column(LongType()))),
     ],
 )
-def test_what_loses_nothing_may_be_written(given: DataType, wanted: DataType) -> None:
-    assert list(differences(a_column(given), a_column(wanted))) == []
+def test_lossless_conversions_are_allowed(given: DataType, target: DataType) -> None:
+    assert list(differences(a_column(given), a_column(target))) == []
 
 
 @pytest.mark.parametrize(
-    ("given", "wanted", "says"),
+    ("given", "target", "says"),
     [
         (
             LongType(),
@@ -75,14 +75,14 @@ def test_what_loses_nothing_may_be_written(given: DataType, wanted: DataType) ->
         (a_column(LongType()), a_column(IntegerType()), "column a.a is bigint, the schema wants int"),
     ],
 )
-def test_what_would_lose_something_is_told_with_its_place_and_what_would_be_right(
-    given: DataType, wanted: DataType, says: str
+def test_lossy_conversions_are_rejected_with_field_and_valid_type(
+    given: DataType, target: DataType, says: str
 ) -> None:
-    [told] = differences(a_column(given), a_column(wanted))
-    assert says in told
+    [message] = differences(a_column(given), a_column(target))
+    assert says in message
 
 
-def test_columns_that_the_schema_lacks_and_that_it_needs_are_told() -> None:
+def test_missing_required_columns_are_reported() -> None:
     other = StructType([StructField("b", IntegerType())])
     assert list(differences(other, a_column(LongType(), nullable=False))) == [
         "column b is not in the schema, which has a bigint; leave it out",
@@ -91,7 +91,7 @@ def test_columns_that_the_schema_lacks_and_that_it_needs_are_told() -> None:
     assert list(differences(StructType([]), a_column(LongType()))) == [], "what may be null may be left out"
 
 
-def test_all_may_be_null_in_columns_that_are_null_where_a_value_is_none() -> None:
+def test_all_columns_are_nullable_if_a_null_value_makes_them_null() -> None:
     strict = a_column(ArrayType(a_column(IntegerType(), nullable=False), False), nullable=False)
     assert relaxed(strict) == a_column(ArrayType(a_column(IntegerType())))
 
@@ -109,7 +109,7 @@ def test_a_task_appends_rows_and_reasons_to_records() -> None:
     ]
 
 
-def test_a_task_appends_values_to_rows_that_are_as_expected_and_turns_others_away() -> None:
+def test_a_task_appends_values_to_expected_rows_and_rejects_others() -> None:
     batch = pa.RecordBatch.from_pydict(
         {
             "row": [{"a": 1}, {"a": None}, {"a": 2}, None],

@@ -1,4 +1,4 @@
-"""How a database is declared, and that nobody is shown what opens it."""
+"""Declaration of databases, without revealing credentials."""
 
 from pathlib import Path
 
@@ -27,7 +27,7 @@ def database_of(pipeline: Pipeline) -> Database:
     return sink.database
 
 
-def test_a_database_is_read_and_told_without_the_parameters_of_its_url(
+def test_a_database_is_shown_without_the_parameters_of_its_url(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     text = (
@@ -61,14 +61,14 @@ def test_a_database_is_read_and_told_without_the_parameters_of_its_url(
         ("jdbc:mysql://db/shop", "jdbc:mysql://db/shop"),
     ],
 )
-def test_mariadb_is_told_to_spark_as_the_mysql_that_it_knows(url: str, spark_url: str) -> None:
+def test_mariadb_is_passed_to_spark_as_mysql(url: str, spark_url: str) -> None:
     database = Database(url, "t", None, None, None, {})
     assert database.spark_options()["url"] == spark_url
     assert database.label == f"jdbc t at {url.partition('?')[0]}"
     assert database.spark_options()["driver"].startswith("org.mariadb" if "mariadb" in url else "com.mysql")
 
 
-def test_a_password_comes_from_a_file_beside_the_pipeline_or_is_missed_by_name(tmp_path: Path) -> None:
+def test_a_password_comes_from_a_file_beside_the_pipeline_or_is_reported_missing(tmp_path: Path) -> None:
     (tmp_path / "secret").write_text(f"{HIDDEN}\n")
     database = database_of(
         declared(tmp_path, "{url: 'jdbc:x:y', table: t, user: me, password: {file: secret}}")
@@ -110,7 +110,7 @@ def test_a_password_comes_from_a_file_beside_the_pipeline_or_is_missed_by_name(t
         ("{url: 'jdbc:x:y', table: t, users: me}", "did you mean user?"),
     ],
 )
-def test_an_error_tells_what_would_be_right_and_no_secret(tmp_path: Path, database: str, says: str) -> None:
+def test_an_error_has_valid_values_and_no_secret(tmp_path: Path, database: str, says: str) -> None:
     with pytest.raises(PipelineFileError) as caught:
         declared(tmp_path, database)
     assert says in str(caught.value)
@@ -118,7 +118,7 @@ def test_an_error_tells_what_would_be_right_and_no_secret(tmp_path: Path, databa
     assert HIDDEN not in str(caught.value)
 
 
-def test_a_driver_that_spark_brings_is_named_to_java() -> None:
+def test_a_driver_that_spark_includes_is_passed_to_java() -> None:
     for url, driver in (
         ("jdbc:postgresql://db/shop", "org.postgresql.Driver"),
         ("jdbc:sqlite:/data/shop", "org.sqlite.JDBC"),

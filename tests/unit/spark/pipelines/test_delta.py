@@ -1,4 +1,4 @@
-"""What tasks write for a Delta table, and what is said of it, without Spark."""
+"""Files and metadata that tasks write for a Delta table, without Spark."""
 
 import datetime
 from pathlib import Path
@@ -40,21 +40,21 @@ def test_a_file_has_the_rows_of_one_partition_across_batches(tmp_path: Path) -> 
     assert [each["bytes"] for each in files] == [(tmp_path / each["path"]).stat().st_size for each in files]
 
 
-def test_without_partitions_a_task_writes_one_file_and_none_for_no_rows(tmp_path: Path) -> None:
+def test_without_partitions_a_task_writes_one_file_or_none_without_rows(tmp_path: Path) -> None:
     rows = batch((1, DAY, True))
     [file] = files_of(str(tmp_path), (), [rows, rows.slice(0, 0), rows])
     assert (file["rows"], file["partition"]) == (2, [])
     assert list(files_of(str(tmp_path), (), [])) == []
 
 
-def test_columns_of_a_table_may_all_be_null() -> None:
+def test_all_columns_of_a_table_are_nullable() -> None:
     nested = StructType([StructField("inner", ArrayType(SCHEMA, False), False)])
     text = delta_schema(nested).to_json()
     assert "false" not in text
     assert '"containsNull":true' in text.replace(" ", "")
 
 
-def test_a_type_that_delta_does_not_have_is_refused() -> None:
+def test_a_type_that_delta_does_not_have_is_rejected() -> None:
     with pytest.raises(FlowError, match="cannot be a Delta table's"):
         delta_schema(StructType([StructField("at", CalendarIntervalType())]))
 
@@ -67,7 +67,7 @@ def test_a_type_that_delta_does_not_have_is_refused() -> None:
         (("id", "id"), "names all columns"),
     ],
 )
-def test_a_table_that_cannot_be_partitioned_so_is_refused(columns: tuple[str, ...], says: str) -> None:
+def test_a_table_with_invalid_partitioning_is_rejected(columns: tuple[str, ...], says: str) -> None:
     with pytest.raises(FlowError, match=says):
         check_partitions(SCHEMA, columns)
     check_partitions(SCHEMA, ("id",))

@@ -1,4 +1,4 @@
-"""What a Delta table's log tells of added rows, on tables that delta-rs writes; no Spark."""
+"""Added rows in a Delta table's log, on tables that delta-rs writes, without Spark."""
 
 import datetime
 import json
@@ -38,7 +38,7 @@ def ids(table: Path, files: list[AddedFile]) -> list[int]:
     ]
 
 
-def test_files_come_once_by_version_with_their_partitions(tmp_path: Path) -> None:
+def test_files_are_returned_once_by_version_with_their_partitions(tmp_path: Path) -> None:
     append(tmp_path, 1, 2)
     append(tmp_path, 3, kind=None)
     begin = DeltaOffset(1, 1, 0)
@@ -60,7 +60,7 @@ def test_files_come_once_by_version_with_their_partitions(tmp_path: Path) -> Non
     assert batch.to_pylist() == [{"id": 5, "kind": "a b%/ü", "day": DAY, "more": None}]
 
 
-def test_files_that_hold_rows_anew_are_not_read_and_deletions_are_told_or_skipped(tmp_path: Path) -> None:
+def test_rewritten_files_are_not_read_and_deletions_are_reported_or_skipped(tmp_path: Path) -> None:
     append(tmp_path, 1)
     append(tmp_path, 2)
     start = end_of(tmp_path, DeltaOffset(1, 1, 0), None, Changes.FAIL)
@@ -78,7 +78,7 @@ def test_files_that_hold_rows_anew_are_not_read_and_deletions_are_told_or_skippe
     assert ids(tmp_path, between(tmp_path, start, end, Changes.SKIP)) == [3, 4]
 
 
-def test_a_log_that_was_cleaned_and_a_file_that_was_vacuumed_are_told(tmp_path: Path) -> None:
+def test_a_cleaned_log_and_a_vacuumed_file_are_reported(tmp_path: Path) -> None:
     for number in range(3):
         append(tmp_path, number)
     DeltaTable(tmp_path).create_checkpoint()
@@ -93,7 +93,7 @@ def test_a_log_that_was_cleaned_and_a_file_that_was_vacuumed_are_told(tmp_path: 
         list(rows_of(tmp_path, AddedFile("none.parquet", 1, {}), SCHEMA))
 
 
-def test_what_this_reader_does_not_understand_is_refused(tmp_path: Path) -> None:
+def test_unsupported_table_features_are_rejected(tmp_path: Path) -> None:
     append(tmp_path, 1)
     check_readable(DeltaTable(tmp_path), "delta t")
     add = {"path": "a", "size": 1, "partitionValues": {}, "dataChange": True, "deletionVector": {"x": 1}}

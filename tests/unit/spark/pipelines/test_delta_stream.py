@@ -1,4 +1,4 @@
-"""A Delta table's stream as Spark asks it, without Spark: batches of files, and the same ones when they come again."""
+"""A Delta table's stream, called as by Spark: batches of files, and the same ones when they are repeated."""
 
 import datetime
 import json
@@ -31,7 +31,7 @@ def read(reader: _DeltaStream, start: dict[str, int], end: dict[str, int]) -> li
     return sorted(tuple(row.values()) for batch in batches for row in batch.to_pylist())
 
 
-def test_a_stream_begins_with_all_rows_and_goes_on_with_those_that_are_appended(tmp_path: Path) -> None:
+def test_a_stream_starts_with_all_rows_and_continues_with_appended_ones(tmp_path: Path) -> None:
     for number in range(3):
         append(tmp_path, number)
     reader = stream(tmp_path)
@@ -47,8 +47,8 @@ def test_a_stream_begins_with_all_rows_and_goes_on_with_those_that_are_appended(
     assert again.partitions(more, more) == []
 
 
-def test_without_a_start_an_end_is_behind_all_there_is_and_nothing_comes_twice(tmp_path: Path) -> None:
-    """As Spark 4.1 asks, whose readers may also begin anew between two batches."""
+def test_without_a_start_the_end_is_after_all_rows_and_nothing_is_repeated(tmp_path: Path) -> None:
+    """As Spark 4.1 calls it, whose readers may also restart between two batches."""
     for number in range(2):
         append(tmp_path, number)
     start = stream(tmp_path).initialOffset()
@@ -70,7 +70,7 @@ def test_without_a_start_an_end_is_behind_all_there_is_and_nothing_comes_twice(t
     ]
 
 
-def test_columns_of_all_types_come_as_they_are(tmp_path: Path) -> None:
+def test_columns_of_all_types_are_read_unchanged(tmp_path: Path) -> None:
     at = datetime.datetime(2026, 1, 2, 3, 4, 5, 6, datetime.UTC)
     row = {
         "at": at,
@@ -92,7 +92,7 @@ def test_columns_of_all_types_come_as_they_are(tmp_path: Path) -> None:
     assert batch.to_pylist() == [row]
 
 
-def test_a_stream_may_begin_behind_all_rows(tmp_path: Path) -> None:
+def test_a_stream_may_start_after_all_rows(tmp_path: Path) -> None:
     append(tmp_path, 0)
     reader = stream(tmp_path, starting="latest")
     start = reader.initialOffset()
@@ -101,7 +101,7 @@ def test_a_stream_may_begin_behind_all_rows(tmp_path: Path) -> None:
     assert read(reader, start, reader.latestOffset(start, None)) == [(1, "k1")]
 
 
-def test_a_batch_has_at_most_the_files_that_the_flow_says(tmp_path: Path) -> None:
+def test_a_batch_has_at_most_the_configured_number_of_files(tmp_path: Path) -> None:
     assert HAS_LIMITS, "the tests run on Spark 4.2 or newer"
     for number in range(3):
         append(tmp_path, number)

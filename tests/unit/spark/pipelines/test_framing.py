@@ -1,4 +1,4 @@
-"""The frame of schema registries, and numbers of Protobuf's messages."""
+"""The frame of schema registries, and varints of Protobuf messages."""
 
 import pytest
 from hypothesis import given
@@ -8,7 +8,7 @@ from pyspark_barnabas.pipelines.codecs.errors import ConversionError
 from pyspark_barnabas.pipelines.codecs.framing import Frame, unzigzag, zigzag
 
 
-def test_without_a_frame_values_are_as_they_are() -> None:
+def test_without_a_frame_values_are_unchanged() -> None:
     assert Frame().opened(b"\0abc") == b"\0abc"
     assert Frame().around(b"abc") == b"abc"
 
@@ -28,18 +28,18 @@ def test_a_frame_is_a_byte_0_and_a_schema_id() -> None:
         (b"\0\0\0\1\3abc", "its schema id is 259, not 258"),
     ],
 )
-def test_a_value_in_no_frame_or_of_another_schema_is_a_misfit(value: bytes, says: str) -> None:
+def test_a_value_without_a_frame_or_of_another_schema_is_a_conversion_error(value: bytes, says: str) -> None:
     with pytest.raises(ConversionError, match=says):
         Frame(True, 258).opened(value)
 
 
 @given(st.integers(-(2**31), 2**31 - 1), st.binary(max_size=3))
-def test_numbers_are_read_as_they_were_written(number: int, before: bytes) -> None:
+def test_varints_round_trip(number: int, before: bytes) -> None:
     written = zigzag(number)
     assert unzigzag(before + written, len(before)) == (number, len(before + written))
 
 
 @pytest.mark.parametrize("value", [b"", b"\x80", b"\xff\xff\xff\xff\xff\x01"])
-def test_a_number_that_does_not_end_is_a_misfit(value: bytes) -> None:
+def test_an_unterminated_varint_is_a_conversion_error(value: bytes) -> None:
     with pytest.raises(ConversionError, match="no message number"):
         unzigzag(value, 0)

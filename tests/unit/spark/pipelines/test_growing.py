@@ -1,4 +1,4 @@
-"""What is kept of a growing column, and how often a database is asked, without either."""
+"""State of an incrementing column, and polling of a database, without Spark or a database."""
 
 import datetime
 from decimal import Decimal
@@ -21,12 +21,12 @@ from support.waiting import until
         (datetime.datetime(1970, 1, 1, 0, 0, 1, 5, datetime.UTC), End("timestamp", "1000005")),
     ],
 )
-def test_an_end_is_kept_as_text_that_loses_nothing(value: object, end: End) -> None:
+def test_an_end_value_is_stored_as_lossless_text(value: object, end: End) -> None:
     assert end_from(value, "id") == end
 
 
 @pytest.mark.parametrize("value", ["text", 1.5, True, b"x"])
-def test_columns_that_do_not_grow_in_steps_are_refused(value: object) -> None:
+def test_column_types_that_cannot_increment_are_rejected(value: object) -> None:
     with pytest.raises(FlowError, match="must be a whole number, decimal, date or timestamp"):
         end_from(value, "id")
 
@@ -35,10 +35,10 @@ def test_durations_are_in_seconds() -> None:
     assert [interval_s(text) for text in ("500 milliseconds", "1 second", "2 minutes")] == [0.5, 1.0, 120.0]
 
 
-def test_a_table_is_asked_until_it_is_stopped_or_fails() -> None:
-    asked = Event()
-    taking = Taking(asked.set, 0.001)
-    assert asked.wait(10)
+def test_a_table_is_polled_until_it_is_stopped_or_fails() -> None:
+    polls = Event()
+    taking = Taking(polls.set, 0.001)
+    assert polls.wait(10)
     taking.stop()
     assert taking.error is None
 
@@ -51,22 +51,22 @@ def test_a_table_is_asked_until_it_is_stopped_or_fails() -> None:
     failing.stop()
 
 
-def test_what_is_taken_once_begins_at_once_and_ends() -> None:
-    asked: list[int] = []
-    taking = Taking(lambda: asked.append(1), None)
+def test_a_single_extract_starts_immediately_and_ends() -> None:
+    polls: list[int] = []
+    taking = Taking(lambda: polls.append(1), None)
     until(lambda: taking.is_first_over)
     taking.stop()
-    assert (asked, taking.error) == ([1], None)
+    assert (polls, taking.error) == ([1], None)
 
 
-def test_a_take_that_is_under_way_is_called_off_when_it_is_stopped() -> None:
+def test_a_running_extract_is_cancelled_when_it_is_stopped() -> None:
     called_off = Event()
 
-    def take() -> None:
+    def extract() -> None:
         assert called_off.wait(10)
         raise FlowError("called off")
 
-    taking = Taking(take, None, called_off.set)
+    taking = Taking(extract, None, called_off.set)
     assert not taking.is_first_over
     taking.stop()
     assert taking.is_first_over

@@ -1,4 +1,4 @@
-"""What the sink for databases decides, without a database."""
+"""Decisions of the database sink, without a database."""
 
 import pytest
 
@@ -14,7 +14,7 @@ from pyspark_barnabas.pipelines.sinks.jdbc import (
 DATABASE = Database("jdbc:x:y;create=true", "t", None, None, None, {})
 
 
-def test_columns_are_found_by_name_whatever_their_capitals() -> None:
+def test_columns_are_matched_by_name_ignoring_case() -> None:
     assert fitting(["id", "At"], ["AT", "ID", "more"], DATABASE) == ["ID", "AT"]
     assert fitting(["id"], ["ID", "id"], DATABASE) == ["id"]
 
@@ -26,12 +26,12 @@ def test_columns_are_found_by_name_whatever_their_capitals() -> None:
         (["Id", "ID"], "jdbc t at jdbc:x:y has more than one column id"),
     ],
 )
-def test_a_column_that_the_table_has_not_once_is_told(there: list[str], says: str) -> None:
+def test_a_column_that_the_table_does_not_have_exactly_once_is_reported(there: list[str], says: str) -> None:
     with pytest.raises(FlowError, match=says):
         fitting(["id"], there, DATABASE)
 
 
-def test_of_each_task_the_last_attempt_counts_and_of_other_tries_none() -> None:
+def test_the_last_attempt_of_each_task_counts() -> None:
     found = [
         attempt_name("this", 0, 3),
         attempt_name("this", 1, 4),
@@ -50,7 +50,7 @@ def test_of_each_task_the_last_attempt_counts_and_of_other_tries_none() -> None:
         ("jdbc:sqlite:x", 'CREATE TABLE s.stage AS SELECT "a", "B" FROM s.t WHERE 1 = 0'),
     ],
 )
-def test_a_staging_table_has_the_columns_of_the_table_in_each_databases_words(url: str, made: str) -> None:
+def test_a_staging_table_has_the_tables_columns_in_each_dialect(url: str, made: str) -> None:
     first, second = staging_statements(url, "s.t", "s.stage", ['"a"', '"B"'])
     assert first == made
     assert second == "ALTER TABLE s.stage ADD barnabas_attempt VARCHAR(100)"

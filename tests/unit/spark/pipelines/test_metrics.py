@@ -1,4 +1,4 @@
-"""What Prometheus is told of flows."""
+"""Metrics of flows."""
 
 import urllib.request
 
@@ -6,7 +6,7 @@ from pyspark_barnabas.pipelines.metrics import PipelineMetricsServer
 from pyspark_barnabas.pipelines.state import FlowState, FlowStatus
 
 
-def test_each_number_of_a_flow_is_a_gauge_and_what_is_unknown_is_left_out() -> None:
+def test_each_number_of_a_flow_is_a_gauge_and_unknown_ones_are_omitted() -> None:
     with PipelineMetricsServer(0) as server:
         server.take([FlowStatus("one", FlowState.RUNNING, 3, 10, 7, 2, 1, 5.5, 4), FlowStatus("two")])
         with urllib.request.urlopen(f"http://127.0.0.1:{server.port}/metrics") as answer:

@@ -1,4 +1,4 @@
-"""What rows may be to become Parquet files of batches, and how paths are named to Spark."""
+"""Requirements on rows in Parquet files of batches."""
 
 import pytest
 from pyspark.sql.types import StructType
@@ -7,7 +7,7 @@ from pyspark_barnabas.pipelines.failures import FlowError
 from pyspark_barnabas.pipelines.sinks.parquet import check_columns
 
 
-def test_no_column_is_hidden_by_the_name_of_a_batch() -> None:
+def test_no_column_has_the_name_of_the_batch_partition() -> None:
     check_columns(StructType().add("id", "long").add("batches", "string"))
     with pytest.raises(FlowError, match="column Batch: readers of the files call the batch so"):
         check_columns(StructType().add("id", "long").add("Batch", "string"))

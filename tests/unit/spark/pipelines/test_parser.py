@@ -1,4 +1,4 @@
-"""What a pipelines file may say, and how it is told what it should."""
+"""Parsing of pipelines files, and errors in them."""
 
 from pathlib import Path
 
@@ -61,7 +61,7 @@ def written(folder: Path, text: str) -> Path:
     return position
 
 
-def test_a_file_is_read_with_its_flows_in_order(tmp_path: Path) -> None:
+def test_a_file_is_parsed_with_its_flows_in_order(tmp_path: Path) -> None:
     position = written(tmp_path, WHOLE)
     pipeline = read_pipeline(position)
     clean, out, counts = pipeline.flows
@@ -85,7 +85,7 @@ def test_a_file_is_read_with_its_flows_in_order(tmp_path: Path) -> None:
     assert counts.trigger == Trigger(TriggerKind.AVAILABLE_NOW)
 
 
-def test_state_is_kept_beside_the_file_unless_it_says_where(tmp_path: Path) -> None:
+def test_state_is_kept_beside_the_file_by_default(tmp_path: Path) -> None:
     assert read_pipeline(written(tmp_path, FLOW)).state == tmp_path / ".pipelines"
 
 
@@ -174,9 +174,7 @@ def test_state_is_kept_beside_the_file_unless_it_says_where(tmp_path: Path) -> N
         ),
     ],
 )
-def test_an_error_names_file_and_line_the_value_and_what_would_be_right(
-    tmp_path: Path, old: str, new: str, says: str
-) -> None:
+def test_an_error_has_file_line_value_and_valid_values(tmp_path: Path, old: str, new: str, says: str) -> None:
     assert old in FLOW
     position = written(tmp_path, FLOW.replace(old, new))
     with pytest.raises(PipelineFileError) as caught:
@@ -185,7 +183,7 @@ def test_an_error_names_file_and_line_the_value_and_what_would_be_right(
     assert says in str(caught.value)
 
 
-def test_a_schema_of_avro_is_a_file_or_the_json_itself(tmp_path: Path) -> None:
+def test_an_avro_schema_is_a_file_or_inline_json(tmp_path: Path) -> None:
     inline = """{"type": "record", "name": "R", "fields": []}"""
     text = FLOW.replace("raw}", f"avro, schema: '{inline}'}}").replace(
         "{topic: out}",
@@ -199,7 +197,7 @@ def test_a_schema_of_avro_is_a_file_or_the_json_itself(tmp_path: Path) -> None:
     assert flow.sink == TopicSink("out", Format.PROTOBUF, None, coding)
 
 
-def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:
+def test_a_missing_file_is_reported(tmp_path: Path) -> None:
     with pytest.raises(PipelineFileError, match=r"none\.yml: cannot be read"):
         read_pipeline(tmp_path / "none.yml")
 
@@ -222,7 +220,7 @@ def test_paths_are_absolute_however_the_file_was_named(
 
 
 @pytest.mark.parametrize("name", ["a[1]", "a%20b"])
-def test_a_directory_that_delta_rs_cannot_read_is_refused(tmp_path: Path, name: str) -> None:
+def test_a_directory_that_delta_rs_cannot_read_is_rejected(tmp_path: Path, name: str) -> None:
     for text in (
         FLOW.replace("{topic: out}", f"{{delta: 'tables/{name}'}}"),
         FLOW.replace("{topic: in, format: raw}", f"{{delta: 'tables/{name}'}}"),

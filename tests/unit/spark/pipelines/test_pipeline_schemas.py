@@ -1,4 +1,4 @@
-"""Schemas from files: read as they are, or made by protoc, with errors that name file and line."""
+"""Schemas from files, read directly or compiled by protoc, with errors that have file and line."""
 
 import os
 import sys
@@ -27,14 +27,14 @@ def descriptor_set() -> bytes:
     return FileDescriptorSet(file=[file]).SerializeToString()
 
 
-def test_avro_is_the_json_itself_or_a_file(tmp_path: Path) -> None:
+def test_avro_is_inline_json_or_a_file(tmp_path: Path) -> None:
     (tmp_path / "r.avsc").write_text(RECORD)
     inline = codec_spec(coding(RECORD), Format.AVRO)
     assert (inline.kind, inline.frame) == (BinaryFormat.AVRO, Frame(True, 7))
     assert codec_spec(coding(str(tmp_path / "r.avsc")), Format.AVRO) == inline
 
 
-def test_what_is_wrong_with_a_schema_is_told_with_file_and_line(tmp_path: Path) -> None:
+def test_a_schema_error_has_file_and_line(tmp_path: Path) -> None:
     with pytest.raises(FlowError, match=r"^p\.yml:4: schema: the schema is no JSON: "):
         codec_spec(coding("{"), Format.AVRO)
     with pytest.raises(FlowError, match=r"^p\.yml:4: schema: a: null alone cannot be a column"):
@@ -47,7 +47,7 @@ def test_what_is_wrong_with_a_schema_is_told_with_file_and_line(tmp_path: Path) 
         codec_spec(coding(str(none)), Format.AVRO)
 
 
-def test_a_package_that_is_missing_is_named_with_how_it_comes(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_package_is_reported_with_its_installation(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delitem(sys.modules, "pyspark_barnabas.pipelines.codecs.avro", raising=False)
     monkeypatch.setitem(sys.modules, "fastavro", None)
     with pytest.raises(
@@ -67,7 +67,7 @@ def test_protobuf_is_a_descriptor_set(tmp_path: Path) -> None:
 
 @pytest.fixture
 def proto(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A .proto file, and a folder that is all of PATH."""
+    """Write a .proto file; PATH has only an empty folder."""
     (tmp_path / "bin").mkdir()
     monkeypatch.setenv("PATH", f"{tmp_path / 'bin'}")
     position = tmp_path / "order.proto"
@@ -81,28 +81,28 @@ def install_protoc(proto: Path, script: str) -> None:
     position.chmod(0o755)
 
 
-def test_protoc_makes_a_descriptor_set_of_a_proto_file(proto: Path) -> None:
+def test_protoc_compiles_a_proto_file_to_a_descriptor_set(proto: Path) -> None:
     (proto.parent / "made").write_bytes(descriptor_set())
-    told = proto.parent / "told"
+    message = proto.parent / "message"
     install_protoc(
         proto,
-        f"echo $@ > {told}; for word; do case $word in --descriptor_set_out=*) "
+        f"echo $@ > {message}; for word; do case $word in --descriptor_set_out=*) "
         f'/bin/cp {proto.parent / "made"} "${{word#*=}}";; esac; done',
     )
     spec = codec_spec(coding(str(proto), "google.protobuf.Timestamp"), Format.PROTOBUF)
     assert spec.schema == descriptor_set()
-    words = told.read_text().split()
+    words = message.read_text().split()
     assert words[:2] == [f"--proto_path={proto.parent}", "--include_imports"]
     assert words[-1] == "order.proto"
 
 
-def test_what_protoc_finds_wrong_is_told(proto: Path) -> None:
+def test_an_error_of_protoc_is_reported(proto: Path) -> None:
     install_protoc(proto, "echo 'order.proto:1:1: Expected a name.' >&2; exit 1")
     with pytest.raises(FlowError, match=rf"^p\.yml:4: schema: {proto}: order\.proto:1:1: Expected a name"):
         codec_spec(coding(str(proto), "Order"), Format.PROTOBUF)
 
 
-def test_without_protoc_it_is_told_how_to_do_without(proto: Path) -> None:
+def test_without_protoc_the_error_has_an_alternative(proto: Path) -> None:
     assert os.environ["PATH"] == str(proto.parent / "bin")
     with pytest.raises(
         FlowError, match=r"needs protoc, which is not on the PATH; give what 'protoc --include_imports"

@@ -1,4 +1,4 @@
-"""Protobuf to rows and back: messages of any shape, bytes of any kind, and what cannot be a column."""
+"""Protobuf to rows and back: messages of any shape, arbitrary bytes, and types that cannot be columns."""
 
 from collections.abc import Callable
 from decimal import Decimal
@@ -27,7 +27,7 @@ DOUBLE = st.floats(allow_nan=False).map(lambda value: value + 0.0)
 TEXT = st.text(max_size=8)
 BYTES = st.binary(max_size=8)
 MICROS = st.integers(-(2**55), 2**55)
-#: As proto files call them, and what rows have.
+#: Scalar types in proto files, and their types in rows.
 SCALARS = {
     "double": DOUBLE,
     "float": FLOAT,
@@ -81,7 +81,7 @@ def spec(
 
 
 def add_field(message: Any, name: str, kind: str, label: str = "OPTIONAL") -> Any:
-    """A field of a scalar, or of what is named in full."""
+    """Add a field of a scalar type, or of a type named in full."""
     field = message.field.add(
         name=name, number=len(message.field) + 1, label=Field.Label.Value(f"LABEL_{label}")
     )
@@ -94,7 +94,7 @@ def add_field(message: Any, name: str, kind: str, label: str = "OPTIONAL") -> An
 
 
 def add_optional(message: Any, name: str, kind: str) -> None:
-    """`optional` of proto3: a oneof of one."""
+    """Add an `optional` field of proto3: a oneof with one member."""
     field = add_field(message, name, kind)
     field.proto3_optional = True
     field.oneof_index = len(message.oneof_decl)
@@ -126,7 +126,7 @@ def kinds(draw: Any, message: Any, position: str, depth: int) -> tuple[str, st.S
 
 @st.composite
 def contents(draw: Any, message: Any, position: str, depth: int = 0) -> Any:
-    """Fills a message with fields; gives what rows have of it."""
+    """Fill a message with fields; return the values in rows."""
     values: dict[str, st.SearchStrategy[Any]] = {}
     for index in range(draw(st.integers(1, 4))):
         name = f"f{index}"
@@ -159,9 +159,7 @@ def tables(draw: Any) -> tuple[FileDescriptorProto, list[Any]]:
 
 
 @given(tables(), st.sampled_from([Frame(), Frame(True, 9)]))
-def test_rows_of_any_message_are_the_same_behind_encoding_and_decoding(
-    table: tuple[FileDescriptorProto, list[Any]], frame: Frame
-) -> None:
+def test_rows_of_any_message_round_trip(table: tuple[FileDescriptorProto, list[Any]], frame: Frame) -> None:
     file, rows = table
     codec = spec(file, frame=frame).codec()
     given = pa.array(rows, arrow_type(codec.columns))
@@ -173,7 +171,7 @@ def test_rows_of_any_message_are_the_same_behind_encoding_and_decoding(
 
 
 @given(tables(), st.lists(st.binary(max_size=40), max_size=5))
-def test_whatever_the_bytes_each_value_is_a_row_or_has_a_reason(
+def test_any_bytes_are_a_row_or_have_a_reason(
     table: tuple[FileDescriptorProto, list[Any]], values: list[bytes]
 ) -> None:
     codec = spec(table[0]).codec()
@@ -201,13 +199,13 @@ def whole(message: Any) -> None:
     add_field(message, "tags", "string", "REPEATED")
 
 
-def test_fields_are_columns_and_null_where_they_can_be_told_from_none() -> None:
+def test_fields_are_columns_that_are_nullable_if_presence_is_tracked() -> None:
     codec = spec(order(whole)).codec()
-    told = (
+    columns = (
         "struct<id:decimal(20,0),count:bigint,kind:string,note:string,at:timestamp,took:interval day to second,"
         "weight:double,prices:map<string,double>,tags:array<string>>"
     )
-    assert (codec.label, codec.columns.simpleString()) == ("Protobuf of shop.Order", told)
+    assert (codec.label, codec.columns.simpleString()) == ("Protobuf of shop.Order", columns)
     nullable = [field.name for field in codec.columns.fields if field.nullable]
     assert nullable == ["note", "at", "took", "weight"]
     nothing = {"id": Decimal(0), "count": 0, "kind": "SMALL", "prices": [], "tags": []}
@@ -218,7 +216,7 @@ def made(codec_of: CodecSpec) -> Any:
     return message_factory.GetMessageClass(_descriptor(codec_of.schema, codec_of.message))()
 
 
-def test_values_are_those_of_protobufs_own_package() -> None:
+def test_values_equal_those_of_the_protobuf_package() -> None:
     whole_spec = spec(order(whole))
     message = made(whole_spec)
     message.id, message.count, message.kind, message.note = 2**64 - 1, 2**32 - 1, 1, ""
@@ -251,16 +249,16 @@ def choice(message: Any) -> None:
         add_field(message, name, "string").oneof_index = 0
 
 
-def test_of_a_oneof_one_at_most_is_not_null() -> None:
+def test_at_most_one_field_of_a_oneof_is_not_null() -> None:
     codec = spec(order(choice)).codec()
     row = {"card": None, "cash": ""}
     assert codec.decode(codec.encode(row)) == row
-    assert said_of(codec, {"card": "1", "cash": "2"}) == (
+    assert reason_for(codec, {"card": "1", "cash": "2"}) == (
         "the row cannot be Protobuf of shop.Order: card and cash are of one oneof, of which one at most may be not null"
     )
 
 
-def said_of(codec: ValueCodec, row: dict[str, Any]) -> str:
+def reason_for(codec: ValueCodec, row: dict[str, Any]) -> str:
     values, misfits = encoded(codec, pa.array([row], arrow_type(codec.columns)), [True])
     assert values.null_count == 1
     return str(misfits[0])
@@ -282,11 +280,9 @@ WHOLE_ROW = {"id": Decimal(1), "count": 1, "kind": "SMALL", "prices": [], "tags"
         ({"prices": [("a", None)]}, "prices[a] is null, which"),
     ],
 )
-def test_a_row_that_cannot_be_a_message_has_a_reason_that_names_the_place(
-    change: dict[str, Any], says: str
-) -> None:
-    told = said_of(spec(order(whole)).codec(), {**WHOLE_ROW, **change})
-    assert told.startswith(f"the row cannot be Protobuf of shop.Order: {says}")
+def test_a_row_that_cannot_be_encoded_has_a_reason_with_the_field(change: dict[str, Any], says: str) -> None:
+    reason = reason_for(spec(order(whole)).codec(), {**WHOLE_ROW, **change})
+    assert reason.startswith(f"the row cannot be Protobuf of shop.Order: {says}")
 
 
 def nested(message: Any) -> None:
@@ -306,9 +302,9 @@ def nested(message: Any) -> None:
         ({"named": [("a", {"kind": None})]}, "named[a].kind is null"),
     ],
 )
-def test_a_place_within_others_is_named(change: dict[str, Any], says: str) -> None:
-    told = said_of(spec(order(nested)).codec(), {"one": None, "many": [], "named": [], **change})
-    assert told.startswith(f"the row cannot be Protobuf of shop.Order: {says}")
+def test_a_nested_field_is_named_by_its_path(change: dict[str, Any], says: str) -> None:
+    reason = reason_for(spec(order(nested)).codec(), {"one": None, "many": [], "named": [], **change})
+    assert reason.startswith(f"the row cannot be Protobuf of shop.Order: {says}")
 
 
 @pytest.mark.parametrize(
@@ -323,7 +319,7 @@ def test_a_place_within_others_is_named(change: dict[str, Any], says: str) -> No
         (b"\x2a\x0a\x08\xff\xff\xff\xff\xff\xff\xff\xff\x7f", "too large"),
     ],
 )
-def test_a_value_that_is_no_row_has_a_reason_and_its_neighbours_pass(value: bytes, says: str) -> None:
+def test_an_invalid_value_has_a_reason_and_others_pass(value: bytes, says: str) -> None:
     codec = spec(order(whole)).codec()
     found, reasons = decoded(codec, pa.array([b"", value, None, b""], pa.binary()))
     assert found.is_valid().to_pylist() == [True, False, False, True]
@@ -331,15 +327,15 @@ def test_a_value_that_is_no_row_has_a_reason_and_its_neighbours_pass(value: byte
     assert says in str(reasons[1])
 
 
-def test_what_is_required_must_be_there() -> None:
+def test_required_fields_must_be_present() -> None:
     codec = spec(order(lambda message: add_field(message, "id", "int32", "REQUIRED"), "proto2")).codec()
     assert codec.decode(codec.encode({"id": 0})) == {"id": 0}
     _, reasons = decoded(codec, pa.array([b""], pa.binary()))
     assert str(reasons[0]).endswith("it has no id, which the schema requires")
-    assert "id is null" in said_of(codec, {"id": None})
+    assert "id is null" in reason_for(codec, {"id": None})
 
 
-def test_a_frame_tells_which_message_of_its_file_a_value_is() -> None:
+def test_a_frame_selects_the_message_of_its_file() -> None:
     file = order(whole)
     other = file.message_type.add(name="Other")
     add_field(other, "a", "int32")
@@ -391,7 +387,7 @@ def imports_other() -> FileDescriptorProto:
         ),
     ],
 )
-def test_a_message_that_cannot_be_columns_is_refused_with_the_place_in_it(
+def test_a_message_that_cannot_be_columns_is_rejected_with_the_field(
     file: FileDescriptorProto, name: str, says: str
 ) -> None:
     with pytest.raises(SchemaError) as caught:
@@ -399,6 +395,6 @@ def test_a_message_that_cannot_be_columns_is_refused_with_the_place_in_it(
     assert says in str(caught.value)
 
 
-def test_what_is_no_descriptor_set_is_refused() -> None:
+def test_an_invalid_descriptor_set_is_rejected() -> None:
     with pytest.raises(SchemaError, match="it is no descriptor set; protoc --include_imports"):
         CodecSpec(BinaryFormat.PROTOBUF, b"syntax = 'proto3';", "shop.Order", Frame()).codec()

@@ -1,4 +1,4 @@
-"""What is kept of flows, and who may run."""
+"""State of flows, and exclusive runs."""
 
 import json
 from pathlib import Path
@@ -24,7 +24,7 @@ flows:
 """
 
 
-def test_a_status_is_read_as_it_was_written(tmp_path: Path) -> None:
+def test_a_status_round_trips(tmp_path: Path) -> None:
     state = StateDirectory(tmp_path)
     status = FlowStatus("one", FlowState.FAILED, 3, 10, 7, 2, 1, 5.5, 0, "why")
     state.write_status(status)
@@ -32,7 +32,7 @@ def test_a_status_is_read_as_it_was_written(tmp_path: Path) -> None:
     assert state.status("two") == FlowStatus("two", FlowState.NEW)
 
 
-def test_one_run_at_a_time_has_the_directory(tmp_path: Path) -> None:
+def test_one_run_at_a_time_uses_the_directory(tmp_path: Path) -> None:
     state = StateDirectory(tmp_path)
     assert not state.is_held()
     with state.locked():
@@ -42,7 +42,7 @@ def test_one_run_at_a_time_has_the_directory(tmp_path: Path) -> None:
     assert not state.is_held()
 
 
-def test_a_flow_whose_run_is_gone_was_killed(tmp_path: Path) -> None:
+def test_a_flow_whose_process_is_gone_was_killed(tmp_path: Path) -> None:
     position = tmp_path / "pipelines.yml"
     position.write_text(FILE)
     pipeline = read_pipeline(position)
@@ -53,7 +53,7 @@ def test_a_flow_whose_run_is_gone_was_killed(tmp_path: Path) -> None:
     assert [each.state for each in pipeline_status(pipeline)] == [FlowState.KILLED]
 
 
-def test_a_flow_goes_on_behind_the_last_batch_that_was_finished(tmp_path: Path) -> None:
+def test_a_flow_continues_after_its_last_completed_batch(tmp_path: Path) -> None:
     position = tmp_path / "pipelines.yml"
     position.write_text(FILE)
     pipeline = read_pipeline(position)
@@ -67,7 +67,7 @@ def test_a_flow_goes_on_behind_the_last_batch_that_was_finished(tmp_path: Path) 
     assert starting_at(state, flow) == {"in": {"0": 10}}
 
 
-def test_lag_is_what_lies_between_the_end_of_a_batch_and_of_the_topic() -> None:
+def test_lag_is_the_distance_from_a_batchs_end_to_the_topics() -> None:
     end, latest = parsed('{"a": {"0": 3, "1": 9}}'), parsed({"a": {"0": 5, "1": 9, "2": 4}})
     assert lag_of(end, latest) == 6
     assert lag_of(None, latest) is None

@@ -1,4 +1,4 @@
-"""Forks of Spark's daemon whose socket is closed, and what they tell then."""
+"""Workers forked by Spark's daemon whose socket is closed, and their output."""
 
 import os
 import select
@@ -18,11 +18,11 @@ from pyspark_barnabas.runtime.broken_pipe import suppress_broken_pipe
 from pyspark_barnabas.runtime.gc_freeze import REUSED
 
 ENDS_WITHIN_S = 60
-#: What a worker does at each task: it answers, whether it was asked or its socket was closed.
+#: A worker's behaviour for each task: it responds, even if its socket is closed.
 WORKER = """
 def main(infile, outfile):
-    asked = infile.read(1)
-    if asked == b"q":
+    command = infile.read(1)
+    if command == b"q":
         import pyspark_barnabas
     outfile.write(b"!")
     outfile.flush()
@@ -31,15 +31,13 @@ def main(infile, outfile):
 
 @pytest.fixture
 def home() -> Iterator[Path]:
-    """A directory whose name is short enough for a socket in it."""
+    """Create a directory whose name is short enough for a socket in it."""
     with TemporaryDirectory(prefix="barnabas-") as directory:
         yield Path(directory)
 
 
-@pytest.mark.parametrize(("asked", "is_quiet"), [(b"q", True), (b"-", False)])
-def test_a_worker_that_has_imported_the_package_ends_without_a_word(
-    asked: bytes, is_quiet: bool, home: Path
-) -> None:
+@pytest.mark.parametrize(("command", "is_quiet"), [(b"q", True), (b"-", False)])
+def test_a_worker_with_the_package_exits_silently(command: bytes, is_quiet: bool, home: Path) -> None:
     (home / "pyspark_worker_of_test.py").write_text(WORKER)
     settings = {
         "PYTHONPATH": os.pathsep.join([str(home), *filter(None, sys.path)]),
@@ -62,19 +60,19 @@ def test_a_worker_that_has_imported_the_package_ends_without_a_word(
             jvm.connect(path)
             (pid,) = struct.unpack(">i", jvm.recv(4))
             worker = os.pidfd_open(pid)
-            jvm.sendall(asked)
+            jvm.sendall(command)
             assert jvm.recv(1) == b"!"
         ended, _, _ = select.select([worker], [], [], ENDS_WITHIN_S)
         os.close(worker)
-        _, told = daemon.communicate()
+        _, stderr = daemon.communicate()
     assert ended
-    assert ("BrokenPipeError" not in told.decode()) is is_quiet
+    assert ("BrokenPipeError" not in stderr.decode()) is is_quiet
 
 
 @pytest.mark.parametrize(
     ("environment", "name"), [({}, "pyspark.daemon"), ({REUSED: "1"}, "notebook"), ({REUSED: "1"}, None)]
 )
-def test_a_process_that_is_no_worker_is_left_as_it_is(environment: dict[str, str], name: str | None) -> None:
+def test_other_processes_are_not_changed(environment: dict[str, str], name: str | None) -> None:
     main = ModuleType("__main__")
     main.__spec__ = None if name is None else ModuleSpec(name, None)
     vars(main)["worker"] = "somebody else's"
@@ -82,7 +80,7 @@ def test_a_process_that_is_no_worker_is_left_as_it_is(environment: dict[str, str
     assert vars(main)["worker"] == "somebody else's"
 
 
-def test_a_daemon_without_what_is_wrapped_is_left_as_it_is() -> None:
+def test_a_daemon_without_the_wrapped_function_is_not_changed() -> None:
     main = ModuleType("__main__")
     main.__spec__ = ModuleSpec("pyspark.daemon", None)
     suppress_broken_pipe({REUSED: "1"}, main)

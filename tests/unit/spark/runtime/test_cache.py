@@ -1,4 +1,4 @@
-"""What is made once appears whole, whoever makes it."""
+"""Cached files appear completely, whichever process writes them."""
 
 import threading
 from pathlib import Path
@@ -13,14 +13,14 @@ def write(path: Path) -> None:
     (path / "content").write_text("whole")
 
 
-def test_the_cache_is_where_the_user_wants_it() -> None:
+def test_the_cache_directory_is_configurable() -> None:
     assert cache_directory({"XDG_CACHE_HOME": "/caches", "HOME": "/home/alice"}) == Path("/caches/barnabas")
     assert cache_directory({"XDG_CACHE_HOME": "", "HOME": "/home/alice"}) == Path(
         "/home/alice/.cache/barnabas"
     )
 
 
-def test_it_is_made_when_it_is_not_there_and_then_kept(tmp_path: Path) -> None:
+def test_an_entry_is_created_if_missing_and_then_kept(tmp_path: Path) -> None:
     path = tmp_path / "deep" / "thing"
     assert create_once(path, write) == path
     (path / "content").write_text("kept")
@@ -29,7 +29,7 @@ def test_it_is_made_when_it_is_not_there_and_then_kept(tmp_path: Path) -> None:
     assert [each.name for each in path.parent.iterdir()] == ["thing"]
 
 
-def test_of_many_who_make_it_at_once_one_wins(tmp_path: Path) -> None:
+def test_one_of_many_concurrent_writers_wins(tmp_path: Path) -> None:
     path = tmp_path / "thing"
     together = threading.Barrier(4)
     failures: list[Exception] = []
@@ -54,7 +54,7 @@ def test_of_many_who_make_it_at_once_one_wins(tmp_path: Path) -> None:
     assert (path / "content").read_text() == "whole"
 
 
-def test_nothing_stays_when_making_fails(tmp_path: Path) -> None:
+def test_a_failed_creation_leaves_nothing(tmp_path: Path) -> None:
     def fail(made: Path) -> None:
         write(made)
         raise ValueError
@@ -64,7 +64,7 @@ def test_nothing_stays_when_making_fails(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_place_that_cannot_be_written_is_told_with_what_would_help(tmp_path: Path) -> None:
+def test_a_directory_that_cannot_be_written_is_reported_with_a_hint(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(OSError, match="set XDG_CACHE_HOME to use another directory"):
         create_once(tmp_path / "file" / "thing", write)

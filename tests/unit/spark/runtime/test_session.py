@@ -1,4 +1,4 @@
-"""What is set before a JVM starts."""
+"""Settings before a JVM starts."""
 
 import sys
 from pathlib import Path
@@ -10,7 +10,7 @@ from pyspark_barnabas.runtime.session import executor_settings, local_settings, 
 
 @pytest.fixture
 def home(tmp_path: Path) -> Path:
-    """The home of a program that answers as a Java does."""
+    """Create a Java home with a fake program."""
     program = tmp_path / "home" / "bin" / "java"
     program.parent.mkdir(parents=True)
     program.write_text("#!/bin/sh\necho 'java.specification.version = 17' >&2\n")
@@ -29,29 +29,29 @@ def test_java_is_found_and_workers_run_this_interpreter(home: Path) -> None:
     }
 
 
-def test_an_interpreter_that_was_named_stays(home: Path) -> None:
+def test_a_configured_interpreter_is_kept(home: Path) -> None:
     environment = {"PATH": str(home / "bin"), "PYSPARK_PYTHON": "/opt/python"}
     prepare(environment)
     assert environment["PYSPARK_PYTHON"] == "/opt/python"
 
 
-def test_a_drivers_interpreter_is_not_handed_to_workers(home: Path) -> None:
+def test_a_drivers_interpreter_is_not_passed_to_workers(home: Path) -> None:
     environment = {"PATH": str(home / "bin"), "PYSPARK_DRIVER_PYTHON": "jupyter"}
     prepare(environment)
     assert environment["PYSPARK_PYTHON"] == sys.executable
     assert "PYSPARK_DRIVER_PYTHON" not in environment
 
 
-def test_arrow_looks_at_bounds_here_and_in_executors_where_that_is_wanted(home: Path) -> None:
-    wanted = {"PATH": str(home / "bin"), "ARROW_ENABLE_UNSAFE_MEMORY_ACCESS": "false"}
-    prepare(wanted)
-    assert wanted["ARROW_ENABLE_UNSAFE_MEMORY_ACCESS"] == "false"
-    assert executor_settings(wanted) == {"spark.executorEnv.ARROW_ENABLE_UNSAFE_MEMORY_ACCESS": "false"}
+def test_arrow_bounds_checks_can_be_enabled_in_driver_and_executors(home: Path) -> None:
+    expected = {"PATH": str(home / "bin"), "ARROW_ENABLE_UNSAFE_MEMORY_ACCESS": "false"}
+    prepare(expected)
+    assert expected["ARROW_ENABLE_UNSAFE_MEMORY_ACCESS"] == "false"
+    assert executor_settings(expected) == {"spark.executorEnv.ARROW_ENABLE_UNSAFE_MEMORY_ACCESS": "false"}
     assert executor_settings({}) == {"spark.executorEnv.ARROW_ENABLE_UNSAFE_MEMORY_ACCESS": "true"}
 
 
 @pytest.mark.parametrize("started_by", ["PYSPARK_GATEWAY_PORT", "SPARK_REMOTE"])
-def test_nothing_is_set_where_spark_runs_already(started_by: str) -> None:
+def test_nothing_is_set_if_spark_is_already_running(started_by: str) -> None:
     environment = {started_by: "1", "PATH": "/nowhere"}
     prepare(environment)
     assert environment == {started_by: "1", "PATH": "/nowhere"}
@@ -61,7 +61,5 @@ def test_nothing_is_set_where_spark_runs_already(started_by: str) -> None:
     ("master", "is_local"),
     [("local[4]", True), ("local", True), ("spark://127.0.0.1:7077", False), (None, False)],
 )
-def test_workers_of_a_local_master_are_talked_to_over_unix_sockets(
-    master: str | None, is_local: bool
-) -> None:
+def test_workers_of_a_local_master_use_unix_sockets(master: str | None, is_local: bool) -> None:
     assert (local_settings(master).get("spark.python.unix.domain.socket.enabled") == "true") is is_local

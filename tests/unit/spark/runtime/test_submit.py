@@ -1,4 +1,4 @@
-"""What spark-submit is called with."""
+"""Arguments of spark-submit."""
 
 import os
 import re
@@ -26,7 +26,7 @@ from support.spark import ROOT
 
 @pytest.fixture
 def environment(tmp_path: Path) -> Mapping[str, str]:
-    """Of a machine with a Java, or what answers as one does."""
+    """Return the environment of a machine with a (fake) Java."""
     program = tmp_path / "jdk" / "bin" / "java"
     program.parent.mkdir(parents=True)
     program.write_text("#!/bin/sh\necho 'java.specification.version = 17' >&2\n")
@@ -49,18 +49,18 @@ def environment(tmp_path: Path) -> Mapping[str, str]:
         ([], 0),
     ],
 )
-def test_the_application_is_the_first_argument_that_belongs_to_no_option(
+def test_the_application_is_the_first_argument_that_is_not_an_options_value(
     arguments: list[str], options_count: int
 ) -> None:
     assert split(arguments) == (arguments[:options_count], arguments[options_count:])
 
 
-def test_the_last_of_an_options_values_counts_however_it_is_written() -> None:
+def test_the_last_of_an_options_values_applies_in_either_notation() -> None:
     assert value_of(["--master", "yarn", "--master=local"], "--master", "") == "local"
     assert value_of(["--name", "--master"], "--master", "none") == "none"
 
 
-def test_the_packages_go_next_to_files_named_already() -> None:
+def test_the_packages_are_added_to_files_that_are_already_named() -> None:
     assert with_py_file(["--name", "x"], "b.zip") == ["--name", "x", "--py-files", "b.zip"]
     options = ["--py-files=lost.py", "--name", "x", "--py-files", "a.py,c.egg", "--verbose"]
     assert with_py_file(options, "b.zip") == ["--name", "x", "--verbose", "--py-files", "a.py,c.egg,b.zip"]
@@ -86,7 +86,7 @@ def test_a_clusters_workers_are_sent_the_packages(environment: Mapping[str, str]
     assert submitted.environment["PYTHONPATH"] == f"{archive}:/mine"
 
 
-def test_nothing_is_sent_to_workers_that_have_it(environment: Mapping[str, str]) -> None:
+def test_nothing_is_sent_to_workers_that_have_the_packages(environment: Mapping[str, str]) -> None:
     submitted = submission(["--master", "yarn", "app.py"], environment, ship=False)
     assert "--py-files" not in submitted.command
     assert "PYTHONPATH" not in submitted.environment
@@ -110,7 +110,7 @@ def test_nothing_is_sent_to_workers_that_have_it(environment: Mapping[str, str])
         ([], {"MASTER": "local"}, sys.executable, None),
     ],
 )
-def test_drivers_and_workers_each_run_the_interpreter_that_is_named_for_them(
+def test_drivers_and_workers_each_run_their_configured_interpreter(
     arguments: list[str],
     given: Mapping[str, str],
     workers: str | None,
@@ -125,7 +125,7 @@ def test_drivers_and_workers_each_run_the_interpreter_that_is_named_for_them(
     assert submitted.command[-1] == "app.py"
 
 
-def test_where_no_interpreter_is_named_this_one_is_the_python3_of_this_machine(
+def test_without_a_configured_interpreter_this_one_must_be_the_machines_python3(
     environment: Mapping[str, str],
 ) -> None:
     submitted = submission(["--master", "yarn", "app.py"], {**environment, "PATH": "/usr/bin"}, ship=False)
@@ -133,13 +133,13 @@ def test_where_no_interpreter_is_named_this_one_is_the_python3_of_this_machine(
 
 
 def documented() -> list[str]:
-    """The commands of the table in docs/spark.md."""
+    """Return the commands of the table in docs/spark.md."""
     text = (ROOT / "docs" / "spark.md").read_text()
     return re.findall(r"^\| [^|]+ \| `([^`]*barnabas spark-submit [^`]+)` \|$", text, re.MULTILINE)
 
 
 def submit_as_documented(master: str, environment: Mapping[str, str]) -> Submission:
-    """What the documented command for a master comes to, by the command line itself."""
+    """Return what the documented command for a master executes."""
     [line] = [each for each in documented() if f"--master {master}" in each.replace("'", "")]
     words = shlex.split(line)
     at = words.index("barnabas")
@@ -157,7 +157,7 @@ def submit_as_documented(master: str, environment: Mapping[str, str]) -> Submiss
     return only
 
 
-def test_the_documented_command_for_yarn_runs_all_of_it_in_the_environment_that_is_sent(
+def test_the_documented_command_for_yarn_runs_in_the_environment_that_is_sent(
     environment: Mapping[str, str],
 ) -> None:
     submitted = submit_as_documented("yarn", environment)
@@ -172,7 +172,7 @@ def test_the_documented_command_for_yarn_runs_all_of_it_in_the_environment_that_
     assert not {"PYSPARK_PYTHON", "PYSPARK_DRIVER_PYTHON"} & set(submitted.environment)
 
 
-def test_the_documented_command_for_kubernetes_takes_everything_from_the_image(
+def test_the_documented_command_for_kubernetes_uses_the_image_only(
     environment: Mapping[str, str],
 ) -> None:
     submitted = submit_as_documented("k8s", environment)
@@ -197,7 +197,7 @@ def test_the_documented_commands_for_one_machine_and_a_standalone_cluster_run_th
     ]
 
 
-def test_what_is_sent_can_be_imported_from_and_is_packed_once(environment: Mapping[str, str]) -> None:
+def test_the_archive_that_is_sent_can_be_imported_and_is_created_once(environment: Mapping[str, str]) -> None:
     path = packed(environment)
     assert packed(environment) == path
     names = zipfile.ZipFile(path).namelist()
@@ -206,7 +206,7 @@ def test_what_is_sent_can_be_imported_from_and_is_packed_once(environment: Mappi
     assert [each.name for each in path.parent.iterdir()] == [path.name]
 
 
-def test_every_module_can_be_imported_out_of_what_is_sent(environment: Mapping[str, str]) -> None:
+def test_every_module_can_be_imported_from_the_archive(environment: Mapping[str, str]) -> None:
     path = str(packed(environment))
     modules = [
         "pyspark_barnabas.source.batch_reader",

@@ -65,7 +65,7 @@ def test_rows_become_batches_of_their_records() -> None:
     ]
 
 
-def test_batches_are_as_large_as_they_may_be_and_sequences_follow() -> None:
+def test_batches_have_the_maximum_size_and_consecutive_sequences() -> None:
     values = pa.array([bytes(100)] * 50)
     rows = read_rows(batch(value=values), options(topic="t"))
     encoder = Encoder(Identity(7, 1), False, Compression.LZ4, 1_000)
@@ -76,32 +76,32 @@ def test_batches_are_as_large_as_they_may_be_and_sequences_follow() -> None:
     assert [record.value for encoded, _ in found for record in decode_all(encoded)] == values.to_pylist()
 
 
-def test_a_row_larger_than_a_batch_has_one_of_its_own() -> None:
+def test_a_row_larger_than_a_batch_has_its_own() -> None:
     rows = read_rows(batch(value=pa.array([b"a", bytes(5_000), b"b"])), options(topic="t"))
     encoder = Encoder(None, False, Compression.NONE, 1_000)
     assert [count for _, count in batches(encoder, rows)] == [1, 1, 1]
 
 
-def test_without_an_identity_a_batch_carries_none() -> None:
+def test_without_a_producer_id_a_batch_has_none() -> None:
     rows = read_rows(batch(value=pa.array([b"a"])), options(topic="t"))
     [(encoded, _)] = batches(Encoder(None, False, Compression.NONE, 1_000), rows)
     [(_, header)] = iterate_headers(encoded)
     assert (header.producer_id, header.producer_epoch, header.base_sequence) == (-1, -1, -1)
 
 
-def test_rows_without_a_time_have_that_of_now() -> None:
+def test_rows_without_a_timestamp_have_the_present_time() -> None:
     before_ms = time.time_ns() // 1_000_000
     stamps = pa.array([1_000_000, None], pa.timestamp("us", "UTC"))
     rows = read_rows(batch(value=pa.array([b"a", b"b"]), timestamp=stamps), options(topic="t"))
     assert rows.columns.timestamps_ms.min() >= before_ms
-    asked = read_rows(
+    requested = read_rows(
         batch(value=pa.array([b"a", b"b"]), timestamp=stamps), options(topic="t", includeTimestamp="true")
     )
-    assert asked.columns.timestamps_ms[0] == 1_000
-    assert asked.columns.timestamps_ms[1] >= before_ms
+    assert requested.columns.timestamps_ms[0] == 1_000
+    assert requested.columns.timestamps_ms[1] >= before_ms
 
 
-def test_rows_are_told_apart_by_topic() -> None:
+def test_rows_are_split_by_topic() -> None:
     rows = read_rows(batch(value=pa.array([b"1", b"2", b"3"]), topic=pa.array(["a", "b", "a"])), options())
     assert [(topic, chosen.tolist()) for topic, chosen in rows.topics if chosen is not None] == [
         ("a", [0, 2]),
@@ -110,12 +110,12 @@ def test_rows_are_told_apart_by_topic() -> None:
     assert read_rows(batch(value=pa.array([b"1"])), options(topic="t")).topics == (("t", None),)
 
 
-def test_a_row_without_a_topic_is_refused() -> None:
+def test_a_row_without_a_topic_is_rejected() -> None:
     with pytest.raises(SinkError, match="column topic is null in a row"):
         read_rows(batch(value=pa.array([b"1"]), topic=pa.array([None], pa.string())), options())
 
 
-def test_a_header_without_a_key_is_refused() -> None:
+def test_a_header_without_a_key_is_rejected() -> None:
     headers = pa.array([[{"key": None, "value": b"x"}]], HEADERS)
     rows = read_rows(batch(value=pa.array([b"1"]), headers=headers), options(topic="t"))
     encoder = Encoder(None, False, Compression.NONE, 1_000)
@@ -123,7 +123,7 @@ def test_a_header_without_a_key_is_refused() -> None:
         batches(encoder, rows)
 
 
-def test_small_batches_are_put_together_and_empty_ones_left_out() -> None:
+def test_small_batches_are_merged_and_empty_ones_skipped() -> None:
     parts = [batch(value=pa.array([bytes(1 << 20)] * count)) for count in (1, 0, 2, 1, 3)]
     assert [each.num_rows for each in grouped(parts)] == [4, 3]
     assert list(grouped([])) == []
@@ -167,12 +167,12 @@ def schema(**columns: DataType) -> StructType:
         ),
     ],
 )
-def test_columns_that_cannot_be_are_named(columns: StructType, given: dict[str, str], message: str) -> None:
+def test_invalid_columns_are_reported(columns: StructType, given: dict[str, str], message: str) -> None:
     with pytest.raises(AnalysisException, match=message):
         check_schema(columns, options(**given))
 
 
-def test_all_columns_of_the_source_can_be_written_back() -> None:
+def test_all_columns_of_the_source_can_be_written() -> None:
     source = schema(
         key=BinaryType(),
         value=BinaryType(),

@@ -1,4 +1,4 @@
-"""The sink's protocol on a broker in this process: crashes at every call, then the batch again, as Spark repeats it."""
+"""The sink's protocol on a broker in this process: crashes at every call, and repeated batches as Spark sends them."""
 
 from collections.abc import Iterator
 
@@ -39,7 +39,7 @@ def test_a_batch_is_written_once_and_the_next_follows(sink: Sink) -> None:
 
 
 @pytest.mark.parametrize("after", [False, True], ids=["before", "after"])
-def test_wherever_a_driver_dies_its_batch_is_written_once_when_it_comes_again(
+def test_a_repeated_batch_is_written_once_wherever_its_driver_died(
     broker: EmbeddedBroker, calls: Calls, after: bool
 ) -> None:
     for at in moments(broker.bootstrap, calls):
@@ -49,7 +49,7 @@ def test_wherever_a_driver_dies_its_batch_is_written_once_when_it_comes_again(
         assert sink.read() == ROWS, f"call {at}"
 
 
-def test_wherever_a_driver_dies_twice_its_batch_is_written_once(broker: EmbeddedBroker, calls: Calls) -> None:
+def test_a_batch_is_written_once_even_if_its_driver_died_twice(broker: EmbeddedBroker, calls: Calls) -> None:
     of_commit = moments(broker.bootstrap, calls)[-8:]
     for first, second in zip(of_commit, range(2, 60, 7), strict=False):
         sink = Sink(broker.bootstrap)
@@ -59,7 +59,7 @@ def test_wherever_a_driver_dies_twice_its_batch_is_written_once(broker: Embedded
         assert sink.read() == ROWS, f"calls {first} and {second}"
 
 
-def test_rows_that_come_again_in_other_tasks_are_written_once(broker: EmbeddedBroker, calls: Calls) -> None:
+def test_rows_repeated_in_other_tasks_are_written_once(broker: EmbeddedBroker, calls: Calls) -> None:
     for at in moments(broker.bootstrap, calls):
         sink = Sink(broker.bootstrap)
         crash(sink, calls, at)
@@ -68,7 +68,7 @@ def test_rows_that_come_again_in_other_tasks_are_written_once(broker: EmbeddedBr
 
 
 @pytest.mark.parametrize("lost", [(2,), (1, 2, 3)], ids=["one", "all"])
-def test_transactions_that_are_lost_after_the_decision_are_written_anew(
+def test_transactions_lost_after_the_decision_are_written_again(
     broker: EmbeddedBroker, calls: Calls, lost: tuple[int, ...]
 ) -> None:
     for at in moments(broker.bootstrap, calls):
@@ -80,7 +80,7 @@ def test_transactions_that_are_lost_after_the_decision_are_written_anew(
 
 
 @pytest.mark.parametrize("lost", [(1,), (1, 3)], ids=["one", "two"])
-def test_lost_transactions_and_moved_rows_fail_rather_than_write_twice(
+def test_lost_transactions_with_moved_rows_fail_instead_of_writing_twice(
     broker: EmbeddedBroker, calls: Calls, lost: tuple[int, ...]
 ) -> None:
     failures = 0
@@ -99,7 +99,7 @@ def test_lost_transactions_and_moved_rows_fail_rather_than_write_twice(
     assert failures
 
 
-def test_a_task_that_is_tried_again_fences_off_the_attempt_before(sink: Sink) -> None:
+def test_a_retried_task_fences_its_earlier_attempt(sink: Sink) -> None:
     first = sink.write(0, ["a"])
     second = sink.write(0, ["a"])
     with pytest.raises(Fenced, match=r"batch 0 of .* is not committed: task 0 was fenced off"):
@@ -109,7 +109,7 @@ def test_a_task_that_is_tried_again_fences_off_the_attempt_before(sink: Sink) ->
     assert sink.read() == ["a"]
 
 
-def test_of_two_drivers_with_one_batch_one_commits(sink: Sink) -> None:
+def test_one_of_two_drivers_with_the_same_batch_commits(sink: Sink) -> None:
     slow = [sink.write(task, rows) for task, rows in enumerate(TASKS)]
     quick = [sink.write(task, rows) for task, rows in enumerate(TASKS)]
     with pytest.raises(Fenced):
@@ -120,7 +120,7 @@ def test_of_two_drivers_with_one_batch_one_commits(sink: Sink) -> None:
     assert sink.read() == ROWS
 
 
-def test_a_driver_whose_tasks_were_fenced_cannot_decide_though_rows_moved(sink: Sink) -> None:
+def test_a_driver_whose_tasks_were_fenced_cannot_decide_even_if_rows_moved(sink: Sink) -> None:
     slow = [sink.write(task, rows) for task, rows in enumerate(TASKS)]
     sink.run(MOVED)
     with pytest.raises(SinkError):
@@ -128,7 +128,7 @@ def test_a_driver_whose_tasks_were_fenced_cannot_decide_though_rows_moved(sink: 
     assert sink.read() == ROWS
 
 
-def test_a_driver_that_decided_first_leaves_nothing_to_the_other(sink: Sink) -> None:
+def test_the_second_driver_commits_nothing_after_a_decision(sink: Sink) -> None:
     early = [sink.write(task, rows) for task, rows in enumerate(TASKS)]
     late = [sink.write(1, TASKS[1])]
     with pytest.raises(Fenced, match="the transactions of tasks 1 are lost"):
@@ -144,7 +144,7 @@ def test_a_driver_that_decided_first_leaves_nothing_to_the_other(sink: Sink) -> 
     assert sink.read() == ROWS
 
 
-def test_a_batch_of_which_a_task_fails_is_aborted(sink: Sink) -> None:
+def test_a_batch_with_a_failed_task_is_aborted(sink: Sink) -> None:
     messages = [sink.write(task, rows) for task, rows in enumerate(TASKS)]
     sink.abort([*messages[:2], None, messages[3]])
     assert sink.read(to_the_end=False) == []
@@ -152,20 +152,20 @@ def test_a_batch_of_which_a_task_fails_is_aborted(sink: Sink) -> None:
     assert sink.read() == ROWS
 
 
-def test_a_batch_that_is_decided_is_not_aborted_any_more(sink: Sink, calls: Calls) -> None:
+def test_a_decided_batch_is_not_aborted(sink: Sink, calls: Calls) -> None:
     messages = [sink.write(task, rows) for task, rows in enumerate(TASKS)]
     sink.commit(messages)
     sink.abort(messages)
     assert sink.read() == ROWS
 
 
-def test_another_query_with_the_same_name_counts_its_own_batches(sink: Sink) -> None:
+def test_another_query_of_the_same_name_counts_its_own_batches(sink: Sink) -> None:
     sink.run([["a"], ["b"]], batch=7)
     sink.run([["c"], ["d"]], batch=0, query="other")
     assert sink.read() == ["a", "b", "c", "d"]
 
 
-def test_a_checkpoint_that_is_older_than_the_topic_is_refused(sink: Sink) -> None:
+def test_a_checkpoint_that_is_older_than_the_topic_is_rejected(sink: Sink) -> None:
     sink.run([["a"], ["b"]], batch=7)
     with pytest.raises(SinkError, match="has seen batch 7 already, and is asked for batch 6"):
         sink.run([["c"], ["d"]], batch=6)
@@ -178,7 +178,7 @@ def test_a_batch_without_rows_needs_no_transaction(sink: Sink) -> None:
     assert sink.read() == ROWS
 
 
-def test_what_tasks_without_rows_left_open_before_is_aborted(sink: Sink) -> None:
+def test_open_transactions_of_tasks_without_rows_are_aborted(sink: Sink) -> None:
     sink.write(5, ["half"])
     sink.run(TASKS)
     assert sink.read() == ROWS

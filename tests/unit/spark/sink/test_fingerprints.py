@@ -27,16 +27,16 @@ def test_the_order_of_rows_does_not_matter(pairs: list[tuple[bytes | None, bytes
 
 
 @given(rows, st.integers(0, 12))
-def test_parts_add_up_to_the_whole(pairs: list[tuple[bytes | None, bytes | None]], cut: int) -> None:
+def test_fingerprints_of_parts_add_up(pairs: list[tuple[bytes | None, bytes | None]], cut: int) -> None:
     assert of(pairs[:cut]).plus(of(pairs[cut:])) == of(pairs)
 
 
 @given(st.binary(max_size=64), st.binary(max_size=64))
-def test_values_of_up_to_64_bytes_are_told_apart(one: bytes, other: bytes) -> None:
+def test_values_of_up_to_64_bytes_are_distinct(one: bytes, other: bytes) -> None:
     assert (of([(None, one)]) == of([(None, other)])) == (one == other)
 
 
-def test_each_byte_of_64_counts() -> None:
+def test_each_byte_of_64_matters() -> None:
     value = bytes(range(64))
     changed = [value[:at] + b"\xff" + value[at + 1 :] for at in range(64)]
     assert len({of([(None, each)]).digest for each in [value, *changed]}) == 65
@@ -48,16 +48,16 @@ def test_long_values_differ_by_size_beginning_and_end() -> None:
     assert len({of([(None, each)]).digest for each in [value, *others]}) == 4
 
 
-def test_key_and_value_are_not_exchanged() -> None:
+def test_key_and_value_are_not_interchangeable() -> None:
     assert of([(b"a", b"b")]) != of([(b"b", b"a")])
 
 
-def test_a_slice_is_as_good_as_its_rows() -> None:
+def test_a_slice_has_the_fingerprint_of_its_rows() -> None:
     values = pa.array([b"a", b"bb", None, b"ccc"])
     assert fingerprint(None, values[1:]) == fingerprint(None, pa.array([b"bb", None, b"ccc"]))
 
 
 @given(st.lists(st.none() | st.binary(max_size=200), max_size=20), st.integers(0, 3))
-def test_machine_code_and_numpy_give_the_same(values: list[bytes | None], start: int) -> None:
+def test_numba_and_numpy_agree(values: list[bytes | None], start: int) -> None:
     fields = fields_of(pa.array([*[b"before"] * start, *values], pa.binary())[start:])
     assert fingerprints_numba.hash_fields(fields).tolist() == fingerprints.hash_fields(fields).tolist()

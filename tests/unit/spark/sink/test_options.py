@@ -11,7 +11,7 @@ def batch(**options: str) -> SinkOptions:
     return batch_options({**BOOTSTRAP, **options})
 
 
-def test_a_stream_is_exactly_once_and_a_write_at_least_once_unless_asked_otherwise() -> None:
+def test_a_stream_is_exactly_once_and_a_batch_write_at_least_once_by_default() -> None:
     assert stream_options(BOOTSTRAP).delivery is DeliveryGuarantee.EXACTLY_ONCE
     assert batch().delivery is DeliveryGuarantee.AT_LEAST_ONCE
     assert batch(delivery="Exactly-Once").delivery is DeliveryGuarantee.EXACTLY_ONCE
@@ -20,12 +20,12 @@ def test_a_stream_is_exactly_once_and_a_write_at_least_once_unless_asked_otherwi
     )
 
 
-def test_names_are_read_without_regard_to_case() -> None:
+def test_names_are_case_insensitive() -> None:
     found = batch(TOPIC="t", sinkname="s", BatchId="3", delivery="exactly-once", INCLUDETIMESTAMP="true")
     assert (found.topic, found.name, found.batch_id, found.include_timestamp) == ("t", "s", 3, True)
 
 
-def test_properties_of_kafkas_producer_are_taken() -> None:
+def test_properties_of_kafkas_producer_are_accepted() -> None:
     found = batch(
         **{
             "kafka.acks": "1",
@@ -64,11 +64,11 @@ def test_properties_of_kafkas_producer_are_taken() -> None:
         ({"kafka.bootstrap.servers": ""}, "host:port pairs of brokers are expected"),
     ],
 )
-def test_what_cannot_be_is_named_with_what_would_be_right(options: dict[str, str], message: str) -> None:
+def test_an_invalid_option_is_reported_with_valid_values(options: dict[str, str], message: str) -> None:
     with pytest.raises(OptionError, match=message):
         batch(**options)
 
 
-def test_a_stream_counts_its_batches_itself() -> None:
+def test_a_stream_numbers_its_batches_itself() -> None:
     with pytest.raises(OptionError, match="a stream counts its batches itself"):
         stream_options({**BOOTSTRAP, "sinkName": "s", "batchId": "1"})

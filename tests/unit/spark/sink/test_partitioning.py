@@ -23,7 +23,7 @@ def partitioner() -> Partitioner:
 
 
 @given(keys, st.integers(1, 50))
-def test_rows_with_a_key_go_where_kafkas_clients_send_them(values: list[bytes | None], count: int) -> None:
+def test_rows_with_a_key_are_partitioned_as_by_kafkas_clients(values: list[bytes | None], count: int) -> None:
     array = pa.array(values, pa.binary())
     chosen = partitioner().choose("t", count, None, array, sizes(len(values)))
     for value, partition in zip(values, chosen.tolist(), strict=True):
@@ -32,14 +32,14 @@ def test_rows_with_a_key_go_where_kafkas_clients_send_them(values: list[bytes | 
             assert partition == client.partition_for_key(value, count)
 
 
-def test_a_row_that_says_its_partition_goes_there() -> None:
-    asked = pa.array([2, None, 0, None], pa.int32())
-    chosen = partitioner().choose("t", 3, asked, pa.array([b"k", b"k", None, None]), sizes(4))
+def test_a_row_with_a_partition_goes_there() -> None:
+    explicit = pa.array([2, None, 0, None], pa.int32())
+    chosen = partitioner().choose("t", 3, explicit, pa.array([b"k", b"k", None, None]), sizes(4))
     assert chosen[:3].tolist() == [2, client.partition_for_key(b"k", 3), 0]
 
 
 @pytest.mark.parametrize("wrong", [-1, 3])
-def test_a_partition_that_is_not_there_is_named(wrong: int) -> None:
+def test_a_missing_partition_is_reported(wrong: int) -> None:
     message = f"column partition: {wrong} is out of range; topic 't' has partitions 0 to 2"
     with pytest.raises(SinkError, match=message):
         partitioner().choose("t", 3, pa.array([0, wrong], pa.int32()), None, sizes(2))
@@ -52,12 +52,12 @@ def test_rows_without_a_key_stay_together_until_they_fill_a_batch() -> None:
     assert changes == [10, 20, 30, 40, 50, 60]
 
 
-def test_rows_larger_than_a_batch_are_spread_too() -> None:
+def test_rows_larger_than_a_batch_are_distributed() -> None:
     chosen = partitioner().choose("t", 1_000, None, None, sizes(20, 5 * BATCH_BYTES))
     assert len(set(chosen.tolist())) > 15
 
 
-def test_each_topic_has_its_own_run() -> None:
+def test_each_topic_has_its_own_sticky_partition() -> None:
     choosing = partitioner()
     first = choosing.choose("a", 1_000, None, None, sizes(1))
     choosing.choose("b", 1_000, None, None, sizes(30))

@@ -1,4 +1,4 @@
-"""The permissions that docs/spark.md asks for are enough, and each is needed."""
+"""The permissions in docs/spark.md are sufficient, and each is necessary."""
 
 from collections.abc import Iterator
 
@@ -36,9 +36,9 @@ def broker() -> Iterator[EmbeddedBroker]:
 
 
 def bindings(sink: Sink) -> list[AclBinding]:
-    """What docs/spark.md lists."""
+    """Return the permissions that docs/spark.md lists."""
     topic, prefix = (sink.topic, PatternType.LITERAL), (sink.name, PatternType.PREFIXED)
-    wanted = [
+    permissions = [
         (ResourceType.TOPIC, *topic, AclOperation.WRITE),
         (ResourceType.TOPIC, *topic, AclOperation.READ),
         (ResourceType.TRANSACTIONAL_ID, *prefix, AclOperation.WRITE),
@@ -46,20 +46,20 @@ def bindings(sink: Sink) -> list[AclBinding]:
     ]
     return [
         AclBinding(kind, name, pattern, f"User:{USER}", "*", operation, AclPermission.ALLOW)
-        for kind, name, pattern, operation in wanted
+        for kind, name, pattern, operation in permissions
     ]
 
 
 @pytest.fixture
 def sink(broker: EmbeddedBroker) -> Sink:
-    """One whose writer logs in, while tests look at it through the open listener."""
+    """A sink whose writer logs in, while tests read through the open listener."""
     [open_address] = [f"{host}:{port}" for name, host, port in broker.server.addresses if name == "PLAINTEXT"]
     found = Sink(open_address)
     found.further = {**LOGIN, "kafka.bootstrap.servers": broker.bootstrap}
     return found
 
 
-def test_what_is_documented_is_enough(broker: EmbeddedBroker, sink: Sink) -> None:
+def test_the_documented_permissions_are_sufficient(broker: EmbeddedBroker, sink: Sink) -> None:
     raise_errors(broker.client.admin.create_acls(bindings(sink)))
     sink.run(TASKS)
     sink.run(TASKS)
@@ -68,7 +68,7 @@ def test_what_is_documented_is_enough(broker: EmbeddedBroker, sink: Sink) -> Non
 
 
 @pytest.mark.parametrize("missing", range(4))
-def test_what_is_missing_is_named(broker: EmbeddedBroker, sink: Sink, missing: int) -> None:
+def test_a_missing_permission_is_reported(broker: EmbeddedBroker, sink: Sink, missing: int) -> None:
     granted = bindings(sink)
     left_out = granted.pop(missing)
     raise_errors(broker.client.admin.create_acls(granted))

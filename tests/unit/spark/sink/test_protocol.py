@@ -16,7 +16,7 @@ from pyspark_barnabas.sink.protocol import (
 BATCH = BatchId("0b5c", 7)
 MARK = TaskCommit(BATCH, Fingerprint(3, (1 << 64) - 1))
 FOREIGN = OffsetAndMetadata(7, -1, "somebody's")
-#: What `offset.metadata.max.bytes` allows by default.
+#: The default limit of `offset.metadata.max.bytes`.
 METADATA_CHARS_MAX = 4_096
 
 
@@ -25,18 +25,18 @@ def decision(count: int) -> CommitDecision:
     return CommitDecision(BATCH, tuple(ids))
 
 
-def test_a_mark_is_read_as_it_was_written() -> None:
+def test_a_mark_round_trips() -> None:
     assert find_mark([FOREIGN, MARK.to_offset()], BATCH) == MARK
     assert MARK.to_offset().offset == 7
 
 
-def test_a_mark_of_another_batch_says_nothing() -> None:
+def test_a_mark_of_another_batch_is_ignored() -> None:
     assert find_mark([MARK.to_offset()], BatchId("0b5c", 8)) is None
     assert find_mark([MARK.to_offset()], BatchId("other", 7)) is None
     assert find_mark([FOREIGN], BATCH) is None
 
 
-def test_a_decision_of_any_size_fits_into_metadata_and_is_read_again() -> None:
+def test_a_decision_of_any_size_fits_into_metadata_and_round_trips() -> None:
     for count in (0, 1, 60, 3_000):
         offsets = decision(count).to_offsets()
         assert all(len(each.metadata) <= METADATA_CHARS_MAX for each in offsets)
@@ -44,7 +44,7 @@ def test_a_decision_of_any_size_fits_into_metadata_and_is_read_again() -> None:
     assert len(decision(200).to_offsets()) == 1
 
 
-def test_a_decision_of_which_a_part_is_missing_is_none() -> None:
+def test_an_incomplete_decision_is_ignored() -> None:
     offsets = decision(3_000).to_offsets()
     assert len(offsets) > 2
     assert CommitDecision.find(offsets[1:], BATCH) is None
@@ -53,16 +53,16 @@ def test_a_decision_of_which_a_part_is_missing_is_none() -> None:
     assert CommitDecision.find(mixed, BATCH) is None
 
 
-def test_a_decision_hides_the_parts_of_a_longer_one_before() -> None:
+def test_a_decision_replaces_the_parts_of_a_longer_earlier_one() -> None:
     offsets = [*decision(3).to_offsets(), *decision(3_000).to_offsets()[1:]]
     assert CommitDecision.find(offsets, BATCH) == decision(3)
 
 
-def test_a_decision_of_another_batch_is_not_taken_for_it() -> None:
+def test_a_decision_of_another_batch_is_ignored() -> None:
     assert CommitDecision.find(decision(3).to_offsets(), BatchId("0b5c", 8)) is None
 
 
-def test_the_newest_batch_of_a_query_is_known_by_marks_and_decisions() -> None:
+def test_the_newest_batch_of_a_query_is_found_in_marks_and_decisions() -> None:
     offsets = [
         MARK.to_offset(),
         *decision(2).to_offsets(),
@@ -74,7 +74,7 @@ def test_the_newest_batch_of_a_query_is_known_by_marks_and_decisions() -> None:
     assert newest_batch(offsets, "y") == -1
 
 
-def test_tasks_are_named_by_their_sink() -> None:
+def test_tasks_are_named_after_their_sink() -> None:
     assert task_name("s", 3) == "s.3"
     assert is_task_name("s", "s.3")
     assert not any(is_task_name("s", name) for name in ("s", "s.", "s.a", "s.1.2", "ss.3", "t.3"))

@@ -1,4 +1,4 @@
-"""What log directories tell of where a log begins."""
+"""Log start offsets from log directories."""
 
 from pathlib import Path
 
@@ -32,18 +32,18 @@ def start_of(directory: Path) -> int:
     return log_start_offset(directory, PLACE, SegmentFiles(directory, lambda _: None))
 
 
-def test_a_log_begins_with_its_first_segment_or_where_the_checkpoint_says(directory: Path) -> None:
+def test_a_log_starts_at_its_first_segment_or_at_the_checkpoint(directory: Path) -> None:
     assert start_of(directory) == 5
     (directory.parent / CHECKPOINT).write_text("0\n1\norders 0 7\n")
     assert start_of(directory) == 7
 
 
-def test_a_checkpoint_that_was_made_and_not_written_says_nothing(directory: Path) -> None:
+def test_an_empty_checkpoint_is_ignored(directory: Path) -> None:
     (directory.parent / CHECKPOINT).touch()
     assert start_of(directory) == 5
 
 
-def test_a_damaged_checkpoint_is_no_guess(directory: Path) -> None:
+def test_a_damaged_checkpoint_is_an_error(directory: Path) -> None:
     (directory.parent / CHECKPOINT).write_text("nonsense")
     with pytest.raises(MalformedFile, match=CHECKPOINT):
         start_of(directory)
@@ -51,7 +51,7 @@ def test_a_damaged_checkpoint_is_no_guess(directory: Path) -> None:
 
 @pytest.fixture
 def reader(directory: Path) -> FileReader:
-    """Of a log whose offsets 5 to 10 were compacted away."""
+    """Read a log whose offsets 5 to 10 were compacted away."""
     (directory / "00000000000000000005.log").unlink()
     write_segment(directory, 0, 3, 2)
     write_segment(directory, 10, 2)
@@ -60,7 +60,7 @@ def reader(directory: Path) -> FileReader:
 
 @pytest.fixture
 def lenient(reader: FileReader, directory: Path) -> FileReader:
-    """Of the same log, and goes on without what is lost."""
+    """Read the same log with failOnDataLoss=false."""
     return FileReader(batch_options({**options_of(directory), "failOnDataLoss": "false"}), lambda _: None)
 
 
@@ -69,17 +69,17 @@ def options_of(directory: Path) -> dict[str, str]:
 
 
 def lows(reader: FileReader, low: int, high: int) -> list[int]:
-    """Where the batches begin that are read for a range."""
+    """Return the base offsets of the batches that are read for a range."""
     return [found.low for found in reader.read(OffsetRange(PLACE, low, high), bytes(16))]
 
 
-def test_a_range_that_ends_in_a_gap_of_compaction_has_lost_nothing(reader: FileReader) -> None:
+def test_a_range_that_ends_in_a_compaction_gap_has_no_data_loss(reader: FileReader) -> None:
     assert lows(reader, 0, 7) == [0]
     assert lows(reader, 5, 10) == []
     assert lows(reader, 6, 12) == [6]
 
 
-def test_a_log_that_ends_before_the_range_or_begins_behind_it_has_lost_records(
+def test_a_log_that_ends_before_the_range_or_starts_after_it_has_data_loss(
     reader: FileReader, directory: Path
 ) -> None:
     with pytest.raises(DataLossError, match="ends at offset 12 now: offsets up to 13"):
@@ -91,7 +91,7 @@ def test_a_log_that_ends_before_the_range_or_begins_behind_it_has_lost_records(
         next(reading)
 
 
-def test_segments_that_retention_removes_in_the_middle_of_a_range_are_lost(
+def test_segments_deleted_by_retention_within_a_range_are_data_loss(
     reader: FileReader, directory: Path, lenient: FileReader
 ) -> None:
     write_segment(directory, 12, 3)
@@ -106,7 +106,7 @@ def test_segments_that_retention_removes_in_the_middle_of_a_range_are_lost(
     assert [found.low for found in lenient_reading] == [5]
 
 
-def test_a_topic_that_is_deleted_while_it_is_read_has_lost_its_rest(
+def test_a_topic_deleted_while_it_is_read_is_data_loss(
     reader: FileReader, directory: Path, lenient: FileReader
 ) -> None:
     strict_reading, lenient_reading = (
@@ -119,9 +119,7 @@ def test_a_topic_that_is_deleted_while_it_is_read_has_lost_its_rest(
     assert list(lenient_reading) == []
 
 
-def test_a_topic_of_the_same_name_that_is_made_meanwhile_is_another_one(
-    reader: FileReader, directory: Path
-) -> None:
+def test_a_topic_recreated_meanwhile_is_a_different_topic(reader: FileReader, directory: Path) -> None:
     write_partition_metadata(directory, FIRST_ID)
     reading = reader.read(OffsetRange(PLACE, 0, 12), FIRST_ID)
     assert next(reading).low == 0

@@ -1,4 +1,4 @@
-"""How far micro-batches go, and what becomes of partitions that come, go, or go back."""
+"""Ends of micro-batches; new, deleted and truncated partitions."""
 
 from collections.abc import Mapping
 
@@ -11,17 +11,17 @@ from pyspark_barnabas.source.micro_batch_planner import StreamPlanner
 from pyspark_barnabas.source.options import stream_options
 from pyspark_barnabas.source.tasks import ReadTask
 from pyspark_barnabas.stream_offsets import StreamOffset
-from support.listed_logs import ListedLogs
+from support.fake_offset_reader import FakeOffsetReader
 
 A, B, C = (TopicPartition("orders", index) for index in range(3))
 LENIENT = {"failOnDataLoss": "false"}
 
 
 class Stream:
-    """A planner, its logs and its clock."""
+    """A planner with its logs and clock."""
 
     def __init__(self, ends: Mapping[TopicPartition, int], **given: str) -> None:
-        self.logs = ListedLogs(ends)
+        self.logs = FakeOffsetReader(ends)
         self.clock = ManualClock()
         self.pauses: list[float] = []
         options = stream_options({"kafka.bootstrap.servers": "a:1", "subscribe": "orders", **given})
@@ -38,17 +38,17 @@ def ranges(tasks: list[ReadTask]) -> list[tuple[TopicPartition, int, int]]:
     return [tuple(piece.range) for task in tasks for piece in task.pieces]
 
 
-def test_a_query_begins_at_the_end_unless_told_otherwise() -> None:
+def test_a_query_starts_at_the_end_by_default() -> None:
     assert Stream({A: 10, B: 20}).planner.initial().positions == {A: 10, B: 20}
     assert Stream({A: 10, B: 20}, startingOffsets="earliest").planner.initial().positions == {A: 0, B: 0}
 
 
-def test_without_a_limit_a_batch_goes_to_the_end() -> None:
+def test_without_a_limit_a_batch_extends_to_the_end() -> None:
     stream = Stream({A: 10, B: 20}, maxOffsetsPerTrigger="4")
     assert stream.latest({A: 0, B: 0}, limited=False) == {A: 10, B: 20}
 
 
-def test_with_a_limit_a_batch_takes_each_partitions_share() -> None:
+def test_with_a_limit_a_batch_has_each_partitions_share() -> None:
     stream = Stream({A: 10, B: 30}, maxOffsetsPerTrigger="4")
     assert stream.latest({A: 0, B: 0}, limited=True) == {A: 1, B: 3}
     assert stream.planner.seen == StreamOffset({A: 10, B: 30})
@@ -59,7 +59,7 @@ def test_a_new_partition_has_its_share_of_a_limit() -> None:
     assert stream.latest({A: 0}, limited=True) == {A: 2, B: 2}
 
 
-def test_a_batch_waits_for_enough_records() -> None:
+def test_a_batch_waits_for_the_minimum_number_of_records() -> None:
     stream = Stream({A: 10}, minOffsetsPerTrigger="5", maxTriggerDelay="1m")
     assert stream.latest({A: 9}, limited=True) == {A: 10}  # the first waits for nothing
     stream.logs.ends[A] = 14
@@ -68,7 +68,7 @@ def test_a_batch_waits_for_enough_records() -> None:
     assert stream.latest({A: 10}, limited=True) == {A: 15}
 
 
-def test_a_batch_does_not_wait_for_ever() -> None:
+def test_a_batch_waits_at_most_the_maximum_delay() -> None:
     stream = Stream({A: 10}, minOffsetsPerTrigger="5", maxTriggerDelay="1m")
     stream.latest({A: 9}, limited=True)
     stream.logs.ends[A] = 11
@@ -78,7 +78,7 @@ def test_a_batch_does_not_wait_for_ever() -> None:
     assert stream.latest({A: 10}, limited=True) == {A: 11}
 
 
-def test_what_comes_after_the_pin_is_left_to_the_next_query() -> None:
+def test_records_after_the_pinned_end_are_left_to_the_next_query() -> None:
     stream = Stream({A: 10}, minOffsetsPerTrigger="5", maxOffsetsPerTrigger="6")
     stream.planner.pin()
     stream.logs.ends[A] = 12
@@ -97,14 +97,14 @@ def test_a_new_partition_is_read_from_its_first_record() -> None:
     assert ranges(stream.tasks({A: 10}, {A: 10, B: 20})) == [(B, 0, 20)]
 
 
-def test_a_new_partition_without_its_first_records_is_a_loss() -> None:
+def test_a_new_partition_without_its_first_records_is_data_loss() -> None:
     stream = Stream({A: 10, B: 20})
     stream.logs.starts[B] = 7
     with pytest.raises(DataLossError, match="new partition orders-1 begins at offset 7"):
         stream.tasks({A: 10}, {A: 10, B: 20})
 
 
-def test_partitions_that_are_gone_are_a_loss() -> None:
+def test_deleted_partitions_are_data_loss() -> None:
     stream = Stream({A: 10})
     with pytest.raises(DataLossError, match=r"gone: orders-1.*failOnDataLoss"):
         stream.tasks({A: 0, B: 5}, {A: 10})
@@ -112,36 +112,36 @@ def test_partitions_that_are_gone_are_a_loss() -> None:
         stream.tasks({A: 0}, {A: 10, C: 5})
 
 
-def test_a_loss_can_be_passed_over(caplog: pytest.LogCaptureFixture) -> None:
+def test_data_loss_can_be_ignored(caplog: pytest.LogCaptureFixture) -> None:
     stream = Stream({A: 10}, **LENIENT)
     assert ranges(stream.tasks({A: 0, B: 5}, {A: 10, C: 5})) == [(A, 0, 10)]
     assert "orders-1" in caplog.text
     assert "orders-2" in caplog.text
 
 
-def test_a_partition_that_went_back_is_a_loss() -> None:
+def test_a_truncated_partition_is_data_loss() -> None:
     stream = Stream({A: 4})
     with pytest.raises(DataLossError, match="orders-0 ends at offset 4 now, and was read to 10"):
         stream.tasks({A: 10}, {A: 4})
 
 
-def test_passed_over_a_partition_that_went_back_is_read_from_its_first_record() -> None:
+def test_a_truncated_partition_is_read_from_its_first_record_if_data_loss_is_ignored() -> None:
     assert ranges(Stream({A: 4}, **LENIENT).tasks({A: 10}, {A: 4})) == [(A, 0, 4)]
 
 
-def test_an_end_that_seems_to_have_gone_back_is_asked_for_again() -> None:
+def test_an_end_that_decreased_is_requested_again() -> None:
     stream = Stream({A: 4})
     stream.planner._pause = lambda _: stream.logs.ends.update({A: 12})
     assert stream.latest({A: 10}, limited=False) == {A: 12}
 
 
-def test_an_end_that_has_gone_back_is_believed_in_the_end() -> None:
+def test_an_end_that_stays_lower_is_finally_accepted() -> None:
     stream = Stream({A: 4})
     assert stream.latest({A: 10}, limited=False) == {A: 4}
     assert stream.pauses == [1.0, 1.0]
 
 
-def test_tasks_know_the_topic_that_they_were_planned_for() -> None:
+def test_tasks_have_the_topic_id_of_their_plan() -> None:
     stream = Stream({A: 4})
     stream.logs.topic_ids["orders"] = bytes(15) + b"\x01"
     [task] = stream.tasks({A: 0}, {A: 4})
@@ -149,7 +149,7 @@ def test_tasks_know_the_topic_that_they_were_planned_for() -> None:
     assert repr(task) == "orders-0 [0, 4)"
 
 
-# Topics that are deleted and created again
+# Recreated topics
 
 OLD, NEW = bytes(15) + b"\x01", bytes(15) + b"\x02"
 
@@ -168,13 +168,13 @@ def new(positions: Mapping[TopicPartition, int]) -> StreamOffset:
     return StreamOffset(positions, {"orders": NEW})
 
 
-def test_offsets_carry_the_ids_of_their_topics() -> None:
+def test_offsets_have_topic_ids() -> None:
     planner = recreated({A: 4}, startingOffsets="earliest").planner
     assert planner.initial() == new({A: 0})
     assert planner.latest(new({A: 0}), limited=False) == new({A: 4})
 
 
-def test_a_recreated_topic_is_a_loss_whatever_its_end() -> None:
+def test_a_recreated_topic_is_data_loss_whatever_its_end() -> None:
     for end in (4, 10, 400):
         with pytest.raises(DataLossError, match="topic 'orders' was deleted and created again") as raised:
             recreated({A: end}).planner.latest(old({A: 10}), limited=False)
@@ -182,7 +182,7 @@ def test_a_recreated_topic_is_a_loss_whatever_its_end() -> None:
             assert part in str(raised.value)
 
 
-def test_a_recreated_topic_is_read_from_its_beginning_when_losses_are_passed_over(
+def test_a_recreated_topic_is_read_from_its_start_if_data_loss_is_ignored(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     stream = recreated({A: 400, B: 3}, **LENIENT)
@@ -196,19 +196,19 @@ def test_a_recreated_topic_is_read_from_its_beginning_when_losses_are_passed_ove
     assert "it is read from its beginning, as failOnDataLoss is false" in line
 
 
-def test_a_recreated_topic_has_its_share_of_a_limit_from_its_beginning() -> None:
+def test_a_recreated_topic_has_its_share_of_a_limit_from_its_start() -> None:
     stream = recreated({A: 10, B: 10}, maxOffsetsPerTrigger="4", **LENIENT)
     assert stream.planner.latest(old({A: 10, B: 10}), limited=True) == new({A: 2, B: 2})
 
 
-def test_a_start_that_spark_does_not_show_in_time_is_checked_by_the_tasks() -> None:
+def test_a_start_that_spark_does_not_pass_in_time_is_checked_by_the_tasks() -> None:
     stream = recreated({A: 400})
-    end = stream.planner.latest(StreamOffset(), limited=False)  # as Spark 4.1 asks
+    end = stream.planner.latest(StreamOffset(), limited=False)  # as Spark 4.1 calls it
     with pytest.raises(DataLossError, match="created again"):
         stream.planner.tasks(old({A: 100}), end)
 
 
-def test_a_batch_of_a_topic_that_was_recreated_since_cannot_be_repeated() -> None:
+def test_a_batch_of_a_topic_recreated_since_cannot_be_repeated() -> None:
     start, end = old({A: 100}), old({A: 200})
     with pytest.raises(DataLossError, match="created again"):
         recreated({A: 400}).planner.tasks(start, end)
@@ -218,21 +218,21 @@ def test_a_batch_of_a_topic_that_was_recreated_since_cannot_be_repeated() -> Non
     assert ranges(stream.planner.tasks(end, following)) == [(A, 0, 400)]
 
 
-def test_not_even_the_first_batch_whose_start_is_asked_for_again(caplog: pytest.LogCaptureFixture) -> None:
+def test_neither_can_the_first_batch_whose_start_is_requested_again(caplog: pytest.LogCaptureFixture) -> None:
     stream = recreated({A: 400}, startingOffsets="earliest", **LENIENT)
     assert ranges(stream.planner.tasks(stream.planner.initial(), old({A: 200}))) == []
     [line] = [record.getMessage() for record in caplog.records]
     assert line.index(uuid_to_text(OLD)) < line.index(uuid_to_text(NEW))
 
 
-def test_a_checkpoint_without_ids_goes_on_and_has_them_from_then_on() -> None:
+def test_a_checkpoint_without_ids_continues_and_then_has_them() -> None:
     stream = recreated({A: 400})
     end = stream.planner.latest(StreamOffset({A: 100}), limited=False)
     assert end == new({A: 400})
     assert ranges(stream.planner.tasks(StreamOffset({A: 100}), end)) == [(A, 100, 400)]
 
 
-def test_a_cluster_without_ids_is_not_compared() -> None:
+def test_a_cluster_without_ids_is_not_checked() -> None:
     stream = Stream({A: 400})
     end = stream.planner.latest(old({A: 100}), limited=False)
     assert ranges(stream.planner.tasks(old({A: 100}), end)) == [(A, 100, 400)]

@@ -1,4 +1,4 @@
-"""Where reading begins and ends, asked of logs that are told what they hold."""
+"""Starting and ending offsets, from a fake offset reader."""
 
 import pytest
 
@@ -6,7 +6,7 @@ from barnabas.base.ids import TopicPartition
 from pyspark_barnabas.option_values import OptionError
 from pyspark_barnabas.source.offset_range_limits import ending_offsets, starting_offsets
 from pyspark_barnabas.source.options import SourceOptions, batch_options
-from support.listed_logs import ListedLogs
+from support.fake_offset_reader import FakeOffsetReader
 
 A, B = TopicPartition("orders", 0), TopicPartition("orders", 1)
 
@@ -15,8 +15,8 @@ def options(**given: str) -> SourceOptions:
     return batch_options({"kafka.bootstrap.servers": "a:1", "subscribe": "orders", **given})
 
 
-def logs() -> ListedLogs:
-    listed = ListedLogs({A: 10, B: 20})
+def logs() -> FakeOffsetReader:
+    listed = FakeOffsetReader({A: 10, B: 20})
     listed.starts[B] = 5
     return listed
 
@@ -29,33 +29,33 @@ def ends(**given: str) -> dict[TopicPartition, int]:
     return ending_offsets(logs(), [A, B], options(**given))
 
 
-def test_a_batch_takes_all_there_is() -> None:
+def test_a_batch_reads_everything_by_default() -> None:
     assert starts() == {A: 0, B: 5}
     assert ends() == {A: 10, B: 20}
 
 
-def test_offsets_are_taken_as_they_are_and_markers_are_looked_up() -> None:
+def test_explicit_offsets_are_used_and_markers_are_looked_up() -> None:
     assert starts(startingOffsets='{"orders": {"0": 3, "1": -2}}') == {A: 3, B: 5}
     assert ends(endingOffsets='{"orders": {"0": -1, "1": 7}}') == {A: 10, B: 7}
 
 
-def test_times_are_looked_up() -> None:
+def test_timestamps_are_looked_up() -> None:
     assert starts(startingTimestamp="7") == {A: 7, B: 7}
     assert ends(endingOffsetsByTimestamp='{"orders": {"0": 8, "1": 9}}') == {A: 8, B: 9}
 
 
-def test_an_ending_time_later_than_all_records_is_the_end() -> None:
+def test_an_ending_timestamp_after_all_records_is_the_end() -> None:
     assert ends(endingTimestamp="15") == {A: 10, B: 15}
 
 
-def test_a_starting_time_later_than_all_records_is_an_error() -> None:
+def test_a_starting_timestamp_after_all_records_is_an_error() -> None:
     with pytest.raises(OptionError, match="orders-0 is as late as its starting time, 15"):
         starts(startingTimestamp="15")
     with pytest.raises(OptionError, match="orders-1 is as late as its starting time, 99"):
         starts(startingOffsetsByTimestamp='{"orders": {"0": 0, "1": 99}}')
 
 
-def test_it_is_the_end_when_that_was_asked_for() -> None:
+def test_a_starting_timestamp_after_all_records_can_be_the_end() -> None:
     given = {"startingOffsetsByTimestampStrategy": "latest"}
     assert starts(startingTimestamp="15", **given) == {A: 10, B: 15}
 
@@ -68,6 +68,6 @@ def test_it_is_the_end_when_that_was_asked_for() -> None:
         ({"startingOffsetsByTimestamp": '{"orders": {"0": 1}}'}, "startingOffsetsByTimestamp.*orders-1"),
     ],
 )
-def test_offsets_name_all_partitions_and_no_others(given: dict[str, str], named: str) -> None:
+def test_offsets_must_name_exactly_the_partitions(given: dict[str, str], named: str) -> None:
     with pytest.raises(OptionError, match=named):
         starts(**given)

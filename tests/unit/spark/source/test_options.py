@@ -1,4 +1,4 @@
-"""The source's options, and what is said of those that cannot be."""
+"""The source's options, and errors in them."""
 
 from typing import Any
 
@@ -32,7 +32,7 @@ def test_a_batch_reads_from_the_earliest_to_the_latest_offset() -> None:
     assert (options.starting, options.ending) == (Edge.EARLIEST, Edge.LATEST)
 
 
-def test_a_stream_begins_at_the_latest_offset() -> None:
+def test_a_stream_starts_at_the_latest_offset() -> None:
     assert stream_options(TOPIC).starting is Edge.LATEST
 
 
@@ -48,7 +48,7 @@ def test_defaults_are_the_connectors() -> None:
     assert options.check_crcs
 
 
-def test_names_are_read_without_regard_to_case() -> None:
+def test_names_are_case_insensitive() -> None:
     options = batch_options(
         {"KAFKA.Bootstrap.Servers": "a:1", "SUBSCRIBE": "orders", "includeHEADERS": "true"}
     )
@@ -64,12 +64,12 @@ def test_names_are_read_without_regard_to_case() -> None:
         ({"assign": '{"orders": [0]}'}, Assign(frozenset({PLACE}))),
     ],
 )
-def test_what_to_read_is_said_in_one_of_three_ways(given: dict[str, str], expected: Any) -> None:
+def test_the_topics_are_selected_in_one_of_three_ways(given: dict[str, str], expected: Any) -> None:
     assert batch_options({**SERVERS, **given}).selection == expected
 
 
 @pytest.mark.parametrize("given", [{}, {"subscribe": "orders", "assign": '{"orders": [0]}'}])
-def test_what_to_read_is_said_exactly_once(given: dict[str, str]) -> None:
+def test_exactly_one_selection_is_required(given: dict[str, str]) -> None:
     with pytest.raises(OptionError, match="exactly one of the options subscribe, subscribePattern, assign"):
         batch_options({**SERVERS, **given})
 
@@ -83,11 +83,11 @@ def test_what_to_read_is_said_exactly_once(given: dict[str, str]) -> None:
         ({"startingOffsetsByTimestamp": '{"orders": {"0": 17}}'}, Times({PLACE: 17})),
     ],
 )
-def test_a_start_is_an_edge_an_offset_or_a_time(given: dict[str, str], expected: Any) -> None:
+def test_a_start_is_earliest_latest_an_offset_or_a_timestamp(given: dict[str, str], expected: Any) -> None:
     assert batch_options({**TOPIC, **given}).starting == expected
 
 
-def test_one_time_counts_more_than_times_and_times_more_than_offsets() -> None:
+def test_one_timestamp_precedes_timestamps_and_those_precede_offsets() -> None:
     given = {"endingOffsets": "latest", "endingOffsetsByTimestamp": '{"orders": {"0": 17}}'}
     assert batch_options({**TOPIC, **given}).ending == Times({PLACE: 17})
     assert batch_options({**TOPIC, **given, "endingTimestamp": "18"}).ending == Time(18)
@@ -118,13 +118,13 @@ def test_one_time_counts_more_than_times_and_times_more_than_offsets() -> None:
         ({"kafkaConsumer.pollTimeoutMs": "soon"}, "kafkaConsumer.pollTimeoutMs"),
     ],
 )
-def test_what_cannot_be_is_refused_by_name(given: dict[str, str], named: str) -> None:
+def test_an_invalid_option_is_rejected_by_name(given: dict[str, str], named: str) -> None:
     with pytest.raises(OptionError, match=named):
         batch_options({**TOPIC, **given})
 
 
 @pytest.mark.parametrize("pattern", ["", "("])
-def test_a_pattern_must_be_one(pattern: str) -> None:
+def test_a_pattern_must_be_a_regex(pattern: str) -> None:
     with pytest.raises(OptionError, match=r"subscribePattern.*regular expression"):
         batch_options({**SERVERS, "subscribePattern": pattern})
 
@@ -135,11 +135,11 @@ def test_a_stream_has_no_end(name: str) -> None:
         stream_options({**TOPIC, name: "latest"})
 
 
-def test_limits_of_triggers_do_nothing_in_a_batch() -> None:
+def test_trigger_limits_are_ignored_in_a_batch() -> None:
     assert batch_options({**TOPIC, "maxOffsetsPerTrigger": "5"}).ignored == ("maxOffsetsPerTrigger",)
 
 
-def test_the_least_of_a_trigger_is_not_more_than_the_most() -> None:
+def test_the_minimum_of_a_trigger_is_at_most_the_maximum() -> None:
     with pytest.raises(OptionError, match=r"minOffsetsPerTrigger.*maxOffsetsPerTrigger, 4"):
         stream_options({**TOPIC, "minOffsetsPerTrigger": "5", "maxOffsetsPerTrigger": "4"})
 
@@ -153,7 +153,7 @@ def test_start_and_end_name_the_same_partitions_in_order() -> None:
     assert batch_options({**TOPIC, **start, "endingOffsets": '{"orders": {"0": -1}}'})
 
 
-def test_who_logs_in_is_said_in_kafkas_own_properties() -> None:
+def test_the_login_is_in_kafkas_properties() -> None:
     jaas = 'org.apache.kafka.common.security.plain.PlainLoginModule required username="a" password="secret";'
     given = {
         **TOPIC,
@@ -169,7 +169,7 @@ def test_who_logs_in_is_said_in_kafkas_own_properties() -> None:
     assert connection_options(given) == connection
 
 
-def test_a_bad_login_is_refused_without_its_password() -> None:
+def test_an_invalid_login_is_rejected_without_its_password() -> None:
     given = {
         **TOPIC,
         "kafka.security.protocol": "SASL_PLAINTEXT",
@@ -188,6 +188,6 @@ def test_files_need_no_broker() -> None:
     assert options.connection.bootstrap == ""
 
 
-def test_crcs_are_checked_unless_said_otherwise_in_either_spelling() -> None:
+def test_crcs_are_checked_by_default_and_in_either_spelling_of_the_option() -> None:
     assert not batch_options({**TOPIC, "kafka.check.crcs": "false"}).check_crcs
     assert not batch_options({**TOPIC, "checkCrcs": "false"}).check_crcs

@@ -1,4 +1,4 @@
-"""Ranges of offsets into tasks, and the share of each partition in a limit."""
+"""Splitting offset ranges into tasks, and sharing a limit among partitions."""
 
 import pytest
 from hypothesis import given
@@ -15,7 +15,7 @@ def lengths(tasks: list[tuple[OffsetRange, ...]]) -> list[int]:
     return [sum(each.offsets_count for each in task) for task in tasks]
 
 
-def test_a_small_log_is_one_task_however_many_partitions_it_has() -> None:
+def test_a_small_log_is_one_task_with_any_number_of_partitions() -> None:
     ranges = [OffsetRange(tp, 0, 10) for tp in (A, B, C)]
     assert plan_tasks(ranges, {}, TaskLimits(128 * MEBIBYTE)) == [tuple(ranges)]
 
@@ -24,19 +24,17 @@ def test_a_small_log_is_one_task_however_many_partitions_it_has() -> None:
     ("size_mib", "count"),
     [(1, 1), (191, 1), (192, 2), (300, 2), (511, 2), (512, 4), (12_800, 100), (12_900, 100)],
 )
-def test_there_are_even_numbers_of_tasks_of_about_the_size_that_is_wanted_or_more(
-    size_mib: int, count: int
-) -> None:
+def test_tasks_have_about_the_requested_size_or_more_and_an_even_number(size_mib: int, count: int) -> None:
     tasks = plan_tasks([OffsetRange(A, 0, size_mib)], {A: MEBIBYTE}, TaskLimits(128 * MEBIBYTE))
     assert len(tasks) == count
 
 
-def test_a_large_partition_is_cut_into_tasks_of_one_size() -> None:
+def test_a_large_partition_is_split_into_tasks_of_equal_size() -> None:
     tasks = plan_tasks([OffsetRange(A, 100, 400)], {A: MEBIBYTE}, TaskLimits(128 * MEBIBYTE))
     assert tasks == [(OffsetRange(A, 100, 250),), (OffsetRange(A, 250, 400),)]
 
 
-def test_tasks_are_even_across_partitions_of_different_weight() -> None:
+def test_tasks_are_balanced_across_partitions_of_different_sizes() -> None:
     ranges = [OffsetRange(A, 0, 100), OffsetRange(B, 0, 200)]
     tasks = plan_tasks(ranges, {A: 2_000.0, B: 1_000.0}, TaskLimits(100_000))
     assert tasks == [
@@ -53,21 +51,21 @@ def test_small_records_count_as_rows_and_missing_ones_hardly(record_bytes: float
     assert len(tasks) == count
 
 
-def test_there_are_as_many_tasks_as_were_asked_for() -> None:
+def test_there_are_as_many_tasks_as_requested() -> None:
     tasks = plan_tasks([OffsetRange(A, 0, 10)], {A: 1.0}, TaskLimits(MEBIBYTE, tasks_min=4))
     assert lengths(tasks) == [3, 2, 3, 2]
 
 
-def test_there_are_no_more_tasks_than_offsets() -> None:
+def test_there_are_at_most_as_many_tasks_as_offsets() -> None:
     assert len(plan_tasks([OffsetRange(A, 0, 3)], {}, TaskLimits(MEBIBYTE, tasks_min=50))) == 3
 
 
-def test_a_task_has_no_more_records_than_allowed() -> None:
+def test_a_task_has_at_most_the_maximum_number_of_records() -> None:
     ranges = [OffsetRange(A, 0, 25), OffsetRange(B, 0, 5)]
     assert lengths(plan_tasks(ranges, {}, TaskLimits(128 * MEBIBYTE, records_max=10))) == [10, 10, 10]
 
 
-def test_nothing_new_is_no_task() -> None:
+def test_an_empty_range_has_no_task() -> None:
     assert plan_tasks([OffsetRange(A, 7, 7), OffsetRange(B, 9, 3)], {}, TaskLimits(1)) == []
 
 
@@ -82,14 +80,16 @@ def test_nothing_new_is_no_task() -> None:
 )
 def test_every_offset_is_in_exactly_one_task(
     logs: dict[TopicPartition, tuple[int, int, float]],
-    bytes_wanted: int,
+    requested_bytes: int,
     tasks_min: int | None,
     records_max: int | None,
 ) -> None:
     ranges = [OffsetRange(tp, low, low + count) for tp, (low, count, _) in logs.items()]
     weights = {tp: weight for tp, (_, _, weight) in logs.items()}
-    bytes_wanted = max(bytes_wanted, int(sum(count * weights[tp] for tp, _, count in _counts(ranges)) / 200))
-    tasks = plan_tasks(ranges, weights, TaskLimits(bytes_wanted, tasks_min, records_max))
+    requested_bytes = max(
+        requested_bytes, int(sum(count * weights[tp] for tp, _, count in _counts(ranges)) / 200)
+    )
+    tasks = plan_tasks(ranges, weights, TaskLimits(requested_bytes, tasks_min, records_max))
     for tp, low, high in ranges:
         pieces = [each for task in tasks for each in task if each.tp == tp]
         edges = [low, *(each.high for each in pieces)]
@@ -104,17 +104,17 @@ def _counts(ranges: list[OffsetRange]) -> list[tuple[TopicPartition, int, int]]:
     return [(each.tp, each.low, each.offsets_count) for each in ranges]
 
 
-def test_a_limit_is_shared_by_what_is_new() -> None:
+def test_a_limit_is_shared_by_new_records() -> None:
     assert share_limit(40, {A: 0, B: 100}, {A: 300, B: 200}) == {A: 30, B: 110}
 
 
-def test_a_limit_starves_nobody() -> None:
+def test_a_limit_gives_every_partition_a_share() -> None:
     assert share_limit(10, {A: 0, B: 0}, {A: 1_000_000, B: 1}) == {A: 9, B: 1}
 
 
-def test_a_limit_beyond_all_that_is_new_changes_nothing() -> None:
+def test_a_limit_above_all_new_records_changes_nothing() -> None:
     assert share_limit(40, {A: 0, B: 5}, {A: 30, B: 7}) == {A: 30, B: 7}
 
 
-def test_a_partition_that_went_back_takes_no_share() -> None:
+def test_a_truncated_partition_has_no_share() -> None:
     assert share_limit(10, {A: 50, B: 0}, {A: 30, B: 100}) == {A: 30, B: 10}

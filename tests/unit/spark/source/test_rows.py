@@ -72,14 +72,14 @@ def values(buffer: bytes, aborted: AbortedRanges = NONE_ABORTED) -> list[object]
     return [row["value"] for row in rows(buffer, ["value"], aborted=aborted)]
 
 
-def test_the_schema_is_the_one_spark_asks_for() -> None:
+def test_the_schema_is_the_connectors() -> None:
     assert schema_of(list(TYPES)).equals(to_arrow_schema(SPARK_SCHEMA, timezone="UTC"))
     for read in read_arrow(batch(0, b"v"), "orders", 3, 0, END, list(TYPES)):
         assert read.schema.equals(to_arrow_schema(SPARK_SCHEMA, timezone="UTC"))
         read.validate(full=True)
 
 
-def test_rows_say_where_their_records_stand() -> None:
+def test_rows_have_the_positions_of_their_records() -> None:
     headers = (("trace", b"1"), ("empty", None))
     written = encode_batch([Record(0, 1_500, None, b"v", headers), Record(0, -1, b"k", None)], base_offset=7)
     first, second = rows(bytes(written), list(TYPES))
@@ -92,18 +92,18 @@ def test_rows_say_where_their_records_stand() -> None:
     assert second == {"key": b"k", "value": None, "offset": 8, "headers": None, **tp}
 
 
-def test_columns_come_in_the_order_asked_for() -> None:
+def test_columns_are_in_the_requested_order() -> None:
     assert rows(batch(0, b"v"), ["offset", "topic", "value"]) == [
         {"offset": 0, "topic": "orders", "value": b"v"}
     ]
 
 
-def test_rows_may_be_of_columns_that_no_record_holds() -> None:
+def test_rows_may_consist_of_metadata_columns_only() -> None:
     assert rows(batch(0, b"a", b"b"), ["partition", "topic"]) == [{"partition": 3, "topic": "orders"}] * 2
 
 
 @pytest.mark.parametrize("codec", Compression)
-def test_rows_are_counted_in_the_range_alone(codec: Compression) -> None:
+def test_rows_are_counted_within_the_range_only(codec: Compression) -> None:
     buffer = b"".join(batch(2 * each, b"a", b"b", compression=codec) for each in range(4))
     shown = [{"partition": 3}]
     assert rows(buffer, ["partition"]) == shown * 8
@@ -120,12 +120,12 @@ def test_offsets_are_clamped(low: int, high: int, offsets: list[int]) -> None:
     assert [row["offset"] for row in rows(buffer, ["offset"], low, high)] == offsets
 
 
-def test_a_time_of_appending_is_shown_as_such() -> None:
+def test_log_append_time_is_marked_as_such() -> None:
     [row] = rows(batch(0, b"v", log_append_time=True), ["timestampType"])
     assert row == {"timestampType": 1}
 
 
-def test_markers_are_no_rows() -> None:
+def test_markers_are_not_rows() -> None:
     buffer = batch(0, b"a") + marker(1, 9, commit=True) + batch(2, b"b")
     assert values(buffer) == [b"a", b"b"]
 
@@ -134,7 +134,7 @@ def in_transaction(first: int, value: bytes, producer_id: int) -> bytes:
     return batch(first, value, transactional=True, producer_id=producer_id, producer_epoch=0, base_sequence=0)
 
 
-def test_aborted_batches_are_no_rows() -> None:
+def test_aborted_batches_are_not_rows() -> None:
     buffer = (
         in_transaction(0, b"aborted", 9)
         + in_transaction(1, b"of another", 10)
@@ -148,13 +148,13 @@ def test_aborted_batches_are_no_rows() -> None:
     assert values(buffer) == [b"aborted", *expected]
 
 
-def test_batches_of_no_transaction_are_never_aborted() -> None:
+def test_non_transactional_batches_are_never_aborted() -> None:
     aborted = AbortedRanges([AbortedRange(9, 0, 3)])
     assert not aborted.admits(read_header(in_transaction(0, b"v", 9)))
     assert aborted.admits(read_header(batch(0, b"v", producer_id=9, producer_epoch=0, base_sequence=0)))
 
 
-def test_an_aborted_transaction_without_its_marker_goes_on_to_the_end() -> None:
+def test_an_aborted_transaction_without_a_marker_continues_to_the_end() -> None:
     buffer = in_transaction(0, b"a", 9) + in_transaction(1, b"b", 9)
     assert values(buffer, AbortedRanges.fetched(buffer, [(9, 0)])) == []
 
@@ -176,7 +176,7 @@ def test_all_codecs_are_read(codec: Compression) -> None:
     assert values(batch(0, b"a" * 500, b"b", compression=codec)) == [b"a" * 500, b"b"]
 
 
-def test_a_damaged_batch_is_named() -> None:
+def test_a_damaged_batch_is_reported() -> None:
     damaged = bytearray(batch(40, b"value"))
     damaged[-2] ^= 1
     with pytest.raises(KafkaError, match="batch at offset 40: its checksum") as error:
@@ -184,14 +184,14 @@ def test_a_damaged_batch_is_named() -> None:
     assert error.value.code is ErrorCode.CORRUPT_MESSAGE
 
 
-def test_the_checksum_can_be_left_unlooked_at() -> None:
+def test_crc_checks_can_be_disabled() -> None:
     damaged = bytearray(batch(40, b"value"))
     damaged[-2] ^= 1
     [read] = read_arrow(bytes(damaged), "orders", 3, 0, END, ["value"], check_crcs=False)
     assert read["value"].to_pylist() == [b"valud"]
 
 
-def test_a_batch_cut_off_at_the_end_is_no_row() -> None:
+def test_a_batch_cut_off_at_the_end_has_no_rows() -> None:
     assert values(batch(0, b"a") + batch(1, b"b")[:-1]) == [b"a"]
     assert values(b"") == []
 
@@ -200,7 +200,7 @@ def test_no_rows_are_no_record_batch() -> None:
     assert list(read_arrow(marker(0, 9, commit=True), "orders", 3, 0, END, ["value"])) == []
 
 
-def test_many_rows_come_in_several_record_batches(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_many_rows_are_split_into_record_batches(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("pyspark_barnabas.source.rows._ROWS_MAX", 3)
     buffer = batch(0, b"a", None, b"c", b"d", b"e")
     batches = list(read_arrow(buffer, "orders", 3, 0, END, ["value", "topic"]))

@@ -1,4 +1,4 @@
-"""What a user's own schema asks for."""
+"""User-defined schemas."""
 
 import pytest
 from pyspark.sql.types import StructType
@@ -21,7 +21,7 @@ def test_spark_and_arrow_have_the_same_columns() -> None:
     assert list(RECORD_TYPES) == list(TYPES)
 
 
-def test_a_schema_asks_for_columns_in_its_order() -> None:
+def test_a_schema_selects_columns_in_its_order() -> None:
     schema = StructType().add("offset", "long").add("key", "binary")
     assert requested_columns(schema, RECORD_TYPES) == ("offset", "key")
 
@@ -34,6 +34,6 @@ def test_a_schema_asks_for_columns_in_its_order() -> None:
         (StructType().add("value", "string"), "'value' is binary, not string"),
     ],
 )
-def test_a_schema_that_cannot_be_is_refused(schema: StructType, named: str) -> None:
+def test_an_invalid_schema_is_rejected(schema: StructType, named: str) -> None:
     with pytest.raises(OptionError, match=named):
         DefaultSource({}).reader(schema)

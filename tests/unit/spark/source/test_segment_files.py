@@ -1,4 +1,4 @@
-"""Segments of a directory, while others write, replace and remove them."""
+"""Segments of a directory, while other processes write, replace and delete them."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -33,21 +33,21 @@ def read(segments: SegmentFiles, low: int, high: int) -> list[int]:
     return [offset for chunk in segments.chunks(low, high) for offset in offsets(chunk)]
 
 
-def test_batches_come_in_order_from_all_segments(tmp_path: Path) -> None:
+def test_batches_are_in_order_across_segments(tmp_path: Path) -> None:
     write_segment(tmp_path, 0, 3, 2)
     write_segment(tmp_path, 5, 4)
     write_segment(tmp_path, 9, 1)
     assert read(files(tmp_path), 0, 10) == list(range(10))
 
 
-def test_only_batches_of_the_range_are_given(tmp_path: Path) -> None:
+def test_only_batches_of_the_range_are_returned(tmp_path: Path) -> None:
     write_segment(tmp_path, 0, 3, 3, 3)
     assert read(files(tmp_path), 4, 6) == [3, 4, 5]
     assert read(files(tmp_path), 2, 4) == [0, 1, 2, 3, 4, 5]
     assert read(files(tmp_path), 9, 9) == []
 
 
-def test_reading_begins_where_the_index_says_unless_it_lies(tmp_path: Path) -> None:
+def test_reading_starts_at_the_index_entry_unless_it_is_wrong(tmp_path: Path) -> None:
     write_segment(tmp_path, 0, *[1] * 50)
     size_bytes = read_header(offset_file(tmp_path, 0, ".log").read_bytes()).size_bytes
     for position in (30 * size_bytes, 30 * size_bytes + 7, 1 << 20):
@@ -58,7 +58,7 @@ def test_reading_begins_where_the_index_says_unless_it_lies(tmp_path: Path) -> N
         assert read(files(tmp_path), 35, 50) == list(range(35, 50))
 
 
-def test_what_is_being_written_behind_the_end_is_not_looked_at(tmp_path: Path) -> None:
+def test_bytes_being_written_after_the_end_are_ignored(tmp_path: Path) -> None:
     write_segment(tmp_path, 0, 3, tail=b"\0" * 500)
     assert read(files(tmp_path), 0, 3) == [0, 1, 2]
     write_segment(tmp_path, 0, 3, tail=bytes(batch(b"half"))[:30])
@@ -71,14 +71,14 @@ def test_a_batch_larger_than_a_read_is_read(tmp_path: Path) -> None:
     assert read(files(tmp_path), 0, 1) == [0]
 
 
-def test_gaps_of_compaction_are_passed_over(tmp_path: Path) -> None:
+def test_compaction_gaps_are_skipped(tmp_path: Path) -> None:
     write_segment(tmp_path, 0, 2)
     write_segment(tmp_path, 10, 2)
     assert read(files(tmp_path), 0, 12) == [0, 1, 10, 11]
     assert read(files(tmp_path), 5, 11) == [10, 11]
 
 
-def test_a_log_goes_on_behind_a_gap_and_not_behind_its_end(tmp_path: Path) -> None:
+def test_a_log_continues_after_a_gap_but_not_after_its_end(tmp_path: Path) -> None:
     write_segment(tmp_path, 0, 2)
     write_segment(tmp_path, 10, 2, 2)
     segments = files(tmp_path)
@@ -87,7 +87,7 @@ def test_a_log_goes_on_behind_a_gap_and_not_behind_its_end(tmp_path: Path) -> No
     assert [segments.go_beyond(offset) for offset in (14, 20, 21)] == [True, True, False]
 
 
-def test_segments_that_are_merged_meanwhile_are_read_on(tmp_path: Path) -> None:
+def test_segments_merged_meanwhile_are_read(tmp_path: Path) -> None:
     for base_offset in (0, 10, 20):
         write_segment(tmp_path, base_offset, 10)
     chunks = files(tmp_path).chunks(0, 30)
@@ -100,19 +100,19 @@ def test_segments_that_are_merged_meanwhile_are_read_on(tmp_path: Path) -> None:
     assert rest == list(range(15, 30)), "the whole batch in which reading goes on"
 
 
-def test_replacements_are_waited_for(tmp_path: Path) -> None:
+def test_replacements_are_awaited(tmp_path: Path) -> None:
     write_segment(tmp_path, 0, 5)
     write_segment(tmp_path, 5, 5, suffix=".swap")
 
-    def settle(_: float) -> None:
+    def complete_swap(_: float) -> None:
         swapped = offset_file(tmp_path, 5, ".log.swap")
         if swapped.exists():
             swapped.rename(offset_file(tmp_path, 5, ".log"))
 
-    assert read(files(tmp_path, settle), 0, 10) == list(range(10))
+    assert read(files(tmp_path, complete_swap), 0, 10) == list(range(10))
 
 
-def test_other_files_are_no_segments(tmp_path: Path) -> None:
+def test_other_files_are_not_segments(tmp_path: Path) -> None:
     write_segment(tmp_path, 0, 5)
     for name in (
         "00000000000000000005.log.deleted",
@@ -123,7 +123,7 @@ def test_other_files_are_no_segments(tmp_path: Path) -> None:
     assert files(tmp_path).base_offsets() == [0]
 
 
-def test_aborted_transactions_come_from_this_segments_index_and_later_ones(tmp_path: Path) -> None:
+def test_aborted_transactions_come_from_the_segments_own_and_later_indexes(tmp_path: Path) -> None:
     write_segment(tmp_path, 0, 10)
     write_segment(tmp_path, 10, 10)
     TransactionIndex(offset_file(tmp_path, 0, ".txnindex")).append(AbortedTransaction(1, 2, 4, 5))

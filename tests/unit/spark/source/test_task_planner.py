@@ -1,4 +1,4 @@
-"""Plans: what is asked of the logs, and what tasks carry."""
+"""Plans: calls to the offset reader, and the contents of tasks."""
 
 from collections.abc import Collection
 
@@ -8,20 +8,20 @@ from pyspark_barnabas.source.file_offset_reader import FileLogs
 from pyspark_barnabas.source.options import SourceOptions, batch_options
 from pyspark_barnabas.source.range_splitting import OffsetRange
 from pyspark_barnabas.source.task_planner import Planner, open_logs
-from support.listed_logs import ListedLogs
+from support.fake_offset_reader import FakeOffsetReader
 
 A, B = TopicPartition("orders", 0), TopicPartition("orders", 1)
 
 
-class WeighedLogs(ListedLogs):
-    """Logs in which every offset takes 1000 bytes, and that remember who was asked about."""
+class WeighedLogs(FakeOffsetReader):
+    """Logs in which every offset takes 1000 bytes; records which partitions were requested."""
 
     def __init__(self) -> None:
         super().__init__({A: 10, B: 20})
-        self.asked: list[TopicPartition] = []
+        self.requested: list[TopicPartition] = []
 
     def record_bytes(self, ranges: Collection[OffsetRange]) -> dict[TopicPartition, float]:
-        self.asked += [each.tp for each in ranges]
+        self.requested += [each.tp for each in ranges]
         return {each.tp: 1000.0 for each in ranges}
 
 
@@ -29,7 +29,7 @@ def options(**given: str) -> SourceOptions:
     return batch_options({"kafka.bootstrap.servers": "127.0.0.1:1", "subscribe": "orders", **given})
 
 
-def test_the_size_of_a_partition_is_asked_for_once() -> None:
+def test_the_size_of_a_partition_is_requested_once() -> None:
     logs = WeighedLogs()
     planner = Planner(logs, options(taskSize="10000"))
     for _ in range(2):
@@ -38,16 +38,16 @@ def test_the_size_of_a_partition_is_asked_for_once() -> None:
         assert tasks[0].pieces[0].topic_id == b"i" * 16
         assert tasks[0].pieces[0].record_bytes == 1000.0
     planner.plan([OffsetRange(B, 0, 20)], {})
-    assert logs.asked == [A, B]
+    assert logs.requested == [A, B]
 
 
-def test_brokers_are_asked_where_there_are_any() -> None:
+def test_brokers_are_used_if_there_are_any() -> None:
     for given in ({}, {"transport": "files", "logDirs": "/data"}):
         logs = open_logs(options(**given))
         assert isinstance(logs, ClusterLogs)
         logs.close()
 
 
-def test_else_the_checkpoints_are() -> None:
+def test_checkpoints_are_used_otherwise() -> None:
     alone = batch_options({"subscribe": "orders", "transport": "files", "logDirs": "/data"})
     assert isinstance(open_logs(alone), FileLogs)

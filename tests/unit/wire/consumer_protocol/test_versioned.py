@@ -9,7 +9,7 @@ from barnabas.wire.consumer_protocol.versioned import read_assignment, read_subs
 from support.random_structs import random_struct
 
 
-def test_subscriptions_and_assignments_of_every_version_are_read_as_they_were_written() -> None:
+def test_subscriptions_and_assignments_of_every_version_round_trip() -> None:
     rng = random.Random(415)
     for version in range(4):
         for _ in range(50):
@@ -19,14 +19,14 @@ def test_subscriptions_and_assignments_of_every_version_are_read_as_they_were_wr
             assert read_assignment(memoryview(write(assignment, version))) == assignment
 
 
-def test_the_bytes_are_those_that_java_clients_send() -> None:
+def test_the_bytes_equal_those_of_java_clients() -> None:
     sent = bytes.fromhex("0001 00000001 0001 74 ffffffff 00000000")
     assert read_subscription(sent) == ConsumerProtocolSubscription(topics=["t"])
     given = bytes.fromhex("0000 00000001 0001 74 00000002 00000000 00000001 ffffffff")
     assert read_assignment(given) == ConsumerProtocolAssignment([TopicPartition("t", [0, 1])])
 
 
-def test_a_newer_version_is_read_as_the_newest_known() -> None:
+def test_a_newer_version_is_decoded_as_the_newest_known() -> None:
     subscription = ConsumerProtocolSubscription(topics=["t"], generation_id=3, rack_id="a")
     newer = b"\0\x09" + write(subscription, 3)[2:] + b"what is added later"
     assert read_subscription(newer) == subscription

@@ -1,4 +1,4 @@
-"""The hand-written form of offsets' records is the one that `serde` reads and writes."""
+"""The hand-written codec of committed offsets is equivalent to `serde`."""
 
 import random
 from contextlib import suppress
@@ -26,7 +26,7 @@ from barnabas.wire.coordinator_records.offset_commit import OffsetCommitKey, Off
 from barnabas.wire.coordinator_records.serde import GROUP_RECORDS, EncodedRecord, UnknownRecord
 from support.random_structs import random_struct
 
-DICE = random.Random(4)
+RNG = random.Random(4)
 
 
 def as_committed(value: OffsetCommitValue) -> CommittedOffset:
@@ -41,30 +41,30 @@ def as_committed(value: OffsetCommitValue) -> CommittedOffset:
 
 
 @pytest.mark.parametrize("kind", [OffsetCommitKey, LegacyOffsetCommitKey])
-def test_keys_are_taken_apart_as_serde_does(kind: type[OffsetCommitKey]) -> None:
+def test_keys_are_decoded_as_by_serde(kind: type[OffsetCommitKey]) -> None:
     for _ in range(200):
-        key = random_struct(kind, 0, DICE)
+        key = random_struct(kind, 0, RNG)
         group_id, key_end = split_key(serde.encode_key(key))
         assert group_id == key.group
         assert decode_partition(key_end) == (key.topic, key.partition)
 
 
-def test_keys_are_put_together_as_serde_does() -> None:
+def test_keys_are_encoded_as_by_serde() -> None:
     for _ in range(200):
-        key = random_struct(OffsetCommitKey, 0, DICE)
+        key = random_struct(OffsetCommitKey, 0, RNG)
         key_end = encode_partition(key.topic, key.partition)
         assert encode_group(key.group) + key_end == serde.encode_key(key)
         assert key_end.startswith(encode_topic(key.topic))
 
 
 @pytest.mark.parametrize("version", OffsetCommitValue.VERSIONS)
-def test_values_of_every_version_are_read_as_serde_does(version: int) -> None:
+def test_values_of_every_version_are_decoded_as_by_serde(version: int) -> None:
     for _ in range(300):
-        value = random_struct(OffsetCommitValue, version, DICE)
+        value = random_struct(OffsetCommitValue, version, RNG)
         assert decode_value(serde.encode_value(value, version)) == as_committed(value)
 
 
-def test_values_of_the_legacy_form_are_read_too() -> None:
+def test_values_of_the_legacy_form_are_decoded() -> None:
     value = LegacyOffsetCommitValue(offset=5, metadata="m", commit_timestamp=9)
     assert decode_value(serde.encode_value(value)) == CommittedOffset(5, -1, "m", 9)
 
@@ -72,7 +72,7 @@ def test_values_of_the_legacy_form_are_read_too() -> None:
 @pytest.mark.parametrize("size", [0, 1, 126, 127, 128, 4096, 20_000])
 @pytest.mark.parametrize("topic_id", [ZERO_UUID, bytes(range(16))])
 @pytest.mark.parametrize("expire_ms", [-1, 0, 77])
-def test_values_are_written_as_serde_does(size: int, topic_id: bytes, expire_ms: int) -> None:
+def test_values_are_encoded_as_by_serde(size: int, topic_id: bytes, expire_ms: int) -> None:
     committed = CommittedOffset(2**40, 3, "ü" * (size // 2) + "x" * (size % 2), 5, expire_ms, topic_id)
     value = OffsetCommitValue(
         offset=committed.offset,
@@ -84,23 +84,23 @@ def test_values_are_written_as_serde_does(size: int, topic_id: bytes, expire_ms:
     )
     written = encode_value(committed)
     assert written == serde.encode_value(value)
-    if expire_ms == -1:  # a version that keeps all there is
+    if expire_ms == -1:  # a version with all fields
         assert decode_value(written) == committed
 
 
-def test_values_cut_short_or_damaged_are_malformed_and_nothing_else() -> None:
+def test_truncated_or_damaged_values_raise_only_decode_errors() -> None:
     for _ in range(100):
-        value = serde.encode_value(random_struct(OffsetCommitValue, DICE.randrange(5), DICE))
+        value = serde.encode_value(random_struct(OffsetCommitValue, RNG.randrange(5), RNG))
         for size in range(len(value)):
             with pytest.raises(DecodeError):
                 decode_value(value[:size])
         damaged = bytearray(value)
-        damaged[DICE.randrange(len(damaged))] ^= 1 << DICE.randrange(8)
+        damaged[RNG.randrange(len(damaged))] ^= 1 << RNG.randrange(8)
         with suppress(DecodeError):
             decode_value(bytes(damaged))
 
 
-def test_a_loaded_offset_stays_encoded_and_one_of_a_later_version_is_left_alone() -> None:
+def test_a_loaded_offset_stays_encoded_unless_it_is_of_a_later_version() -> None:
     key = serde.encode_key(OffsetCommitKey(group="g", topic="t", partition=1))
     value = encode_value(CommittedOffset(1, 2, "", 3))
     assert GROUP_RECORDS.load(key, value) == EncodedRecord(key, value)

@@ -30,7 +30,7 @@ OFFSET = OffsetCommitValue(offset=42, leader_epoch=7, metadata="m", commit_times
 
 
 @pytest.mark.parametrize(("topic", "key_kind", "value_kind"), KINDS)
-def test_every_record_of_every_version_is_read_as_it_was_written(
+def test_every_record_of_every_version_round_trips(
     topic: Serde, key_kind: type[Message], value_kind: type[Message]
 ) -> None:
     rng = random.Random(key_kind.__name__)
@@ -43,9 +43,7 @@ def test_every_record_of_every_version_is_read_as_it_was_written(
 
 
 @pytest.mark.parametrize(("topic", "key_kind", "value_kind"), KINDS)
-def test_a_tombstone_has_a_key_alone(
-    topic: Serde, key_kind: type[Message], value_kind: type[Message]
-) -> None:
+def test_a_tombstone_has_only_a_key(topic: Serde, key_kind: type[Message], value_kind: type[Message]) -> None:
     key = random_struct(key_kind, 0, random.Random(1))
     key_bytes, value_bytes = serde.encode(key, None)
     assert value_bytes is None
@@ -53,7 +51,7 @@ def test_a_tombstone_has_a_key_alone(
 
 
 @pytest.mark.parametrize(("topic", "key_kind", "value_kind"), KINDS)
-def test_records_cut_short_anywhere_are_malformed_and_nothing_else(
+def test_truncated_records_raise_only_decode_errors(
     topic: Serde, key_kind: type[Message], value_kind: type[Message]
 ) -> None:
     rng = random.Random(2)
@@ -65,41 +63,41 @@ def test_records_cut_short_anywhere_are_malformed_and_nothing_else(
         with pytest.raises(DecodeError):
             topic.decode(key_bytes[:size], None)
     for size in range(len(value_bytes)):
-        with suppress(DecodeError):  # what is cut off within tagged fields at the end may be nothing
+        with suppress(DecodeError):  # truncation within tagged fields at the end may remove nothing
             topic.decode(key_bytes, value_bytes[:size])
 
 
-def test_an_offset_is_written_in_the_newest_version() -> None:
+def test_an_offset_is_encoded_in_the_newest_version() -> None:
     key_bytes, value_bytes = serde.encode(OFFSET_KEY, OFFSET)
     assert key_bytes == b"\0\1" + b"\0\7readers" + b"\0\6orders" + b"\0\0\0\3"
     assert (value_bytes or b"")[:2] == b"\0\4"
 
 
-def test_an_offset_with_its_own_expiry_is_written_in_the_one_version_that_has_that() -> None:
+def test_an_offset_with_its_own_expiry_is_encoded_in_the_only_version_with_that_field() -> None:
     expiring = OffsetCommitValue(offset=42, metadata="m", commit_timestamp=1000, expire_timestamp=2000)
     written = serde.encode(OFFSET_KEY, expiring)
     assert (written[1] or b"")[:2] == b"\0\1"
     assert GROUP_RECORDS.decode(*written) == CoordinatorRecord(OFFSET_KEY, expiring)
 
 
-def test_a_classic_group_is_written_in_the_version_that_older_brokers_read() -> None:
+def test_a_classic_group_is_encoded_in_the_version_that_older_brokers_support() -> None:
     assert serde.encode_value(GroupMetadataValue())[:2] == b"\0\3"
     assert serde.encode_value(TransactionLogValue())[:2] == b"\0\1"
     assert serde.encode_value(TransactionLogValue(), version=0)[:2] == b"\0\0"
 
 
-def test_a_type_that_only_newer_brokers_know_is_told_and_not_read() -> None:
+def test_a_record_type_of_newer_brokers_is_reported_and_not_decoded() -> None:
     assert GROUP_RECORDS.decode(b"\0\x63whatever", b"\0\0") == UnknownRecord(99)
     assert TRANSACTION_RECORDS.decode(b"\0\1", None) == UnknownRecord(1)
 
 
-def test_a_value_in_a_version_that_only_newer_brokers_know_is_told_and_not_read() -> None:
+def test_a_value_version_of_newer_brokers_is_reported_and_not_decoded() -> None:
     key_bytes = serde.encode_key(OFFSET_KEY)
     assert GROUP_RECORDS.decode(key_bytes, b"\0\5whatever") == UnknownRecord(1, 5)
     assert GROUP_RECORDS.decode(key_bytes, b"\xff\xff") == UnknownRecord(1, -1)
 
 
-def test_tagged_fields_of_newer_brokers_are_passed_over() -> None:
+def test_tagged_fields_of_newer_brokers_are_skipped() -> None:
     key_bytes = serde.encode_key(TransactionLogKey("t"))
     value_bytes = serde.encode_value(TransactionLogValue(producer_id=5))
     assert value_bytes[-1] == 0
@@ -109,21 +107,21 @@ def test_tagged_fields_of_newer_brokers_are_passed_over() -> None:
     )
 
 
-def test_what_a_member_of_the_consumer_protocol_lacks_is_written_as_null() -> None:
-    """A field that is left out is an empty one, so Apache Kafka writes that there is none."""
+def test_a_consumer_members_missing_fields_are_encoded_as_null() -> None:
+    """An omitted field would mean an empty one, so Apache Kafka writes null."""
     member = ConsumerGroupMemberMetadataValue(classic_member_metadata=None)
     assert serde.encode_value(member)[-4:] == b"\1\0\1\0"
     assert serde.encode_value(ConsumerGroupMemberMetadataValue())[-1:] == b"\0"
 
 
 @pytest.mark.parametrize("bad", [b"", b"\0"])
-def test_what_is_too_short_to_name_its_type_is_malformed(bad: bytes) -> None:
+def test_a_key_that_is_too_short_for_its_type_is_malformed(bad: bytes) -> None:
     with pytest.raises(DecodeError, match=f"key has {len(bad)} bytes"):
         GROUP_RECORDS.decode(bad, None)
     with pytest.raises(DecodeError, match=f"value has {len(bad)} bytes"):
         GROUP_RECORDS.decode(serde.encode_key(GroupMetadataKey("g")), bad)
 
 
-def test_a_key_takes_no_value_of_another_record() -> None:
+def test_a_key_rejects_a_value_of_another_record() -> None:
     with pytest.raises(AssertionError):
         serde.encode(OFFSET_KEY, GroupMetadataValue())

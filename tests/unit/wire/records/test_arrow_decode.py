@@ -37,7 +37,7 @@ Decoder = Callable[[memoryview, Selection], Iterator[Decoded]]
 
 @st.composite
 def buffers(draw: st.DrawFn) -> bytes:
-    """Some batches one behind the other, packed in different ways, some records missing as compaction leaves it."""
+    """Generate consecutive batches with different codecs, some records missing as after compaction."""
     buffer, offset = b"", draw(st.integers(0, 2**50))
     for records in draw(st.lists(record_lists, max_size=4)):
         placed = []
@@ -65,7 +65,7 @@ def rows(decode: Decoder, buffer: Buffer, selection: Selection) -> list[dict[str
             assert {field.name: field.type for field in batch.schema} == {
                 name: COLUMN_TYPES[name] for name in selection.columns
             }
-            if "timestamp" in selection.columns:  # Python's own times do not reach so far
+            if "timestamp" in selection.columns:  # Python's own datetimes do not reach so far
                 at = batch.schema.get_field_index("timestamp")
                 batch = batch.set_column(at, "timestamp", batch["timestamp"].cast(pa.int64()))
             found += batch.to_pylist()
@@ -84,14 +84,14 @@ def shown(record: Record) -> dict[str, object]:
 
 @decoders
 @given(buffer=buffers())
-def test_the_columns_hold_what_the_records_do(decode: Decoder, buffer: bytes) -> None:
+def test_the_columns_equal_the_records(decode: Decoder, buffer: bytes) -> None:
     names = ["key", "value", "offset", "timestamp", "headers"]
     assert rows(decode, buffer, Selection(names)) == [shown(record) for record in decode_all(buffer)]
 
 
 @decoders
 @given(buffer=buffers(), name=st.sampled_from(ALL), ends=st.tuples(st.integers(0, 60), st.integers(0, 60)))
-def test_a_column_alone_is_that_of_all_columns(
+def test_a_single_column_equals_that_of_all_columns(
     decode: Decoder, buffer: bytes, name: str, ends: tuple[int, int]
 ) -> None:
     everything = rows(decode, buffer, Selection(ALL))
@@ -103,7 +103,7 @@ def test_a_column_alone_is_that_of_all_columns(
 
 
 def by_both(buffer: Buffer) -> list[pa.Table | None]:
-    """All that both make of the same bytes; None where they refuse them, be it for one batch's sake or another's."""
+    """Return the result of both implementations; None if they reject the bytes."""
     found: list[pa.Table | None] = []
     for decode in (arrow_plain.decode, arrow_numba.decode):
         try:
@@ -117,14 +117,14 @@ def by_both(buffer: Buffer) -> list[pa.Table | None]:
 
 
 @given(buffer=buffers())
-def test_numba_gives_the_same_arrays_as_plain_python(buffer: bytes) -> None:
+def test_numba_returns_the_same_arrays_as_plain_python(buffer: bytes) -> None:
     by_python, by_numba = by_both(buffer)
     assert isinstance(by_python, pa.Table)
     assert by_numba == by_python
 
 
 def damaged(random: Random) -> bytes:
-    """Two batches with some bytes of their records changed, and now and then of their headers."""
+    """Return two batches with some bytes of their records, and sometimes headers, changed."""
     records = [
         Record(0, 1_000 + 100 * number, b"key", b"v" * 80, (("name", b"value"), ("n", None)) * (number % 3))
         for number in range(4)
@@ -140,12 +140,12 @@ def damaged(random: Random) -> bytes:
 
 @settings(max_examples=300)
 @given(random=st.randoms(use_true_random=False))
-def test_numba_refuses_the_same_as_plain_python(random: Random) -> None:
+def test_numba_rejects_the_same_bytes_as_plain_python(random: Random) -> None:
     by_python, by_numba = by_both(damaged(random))
     assert by_numba == by_python
 
 
-def test_nothing_is_read_behind_the_data() -> None:
+def test_nothing_is_read_after_the_data() -> None:
     random = Random(7)
     with guarded(4_096) as memory:
         for _ in range(1_000):
@@ -157,7 +157,7 @@ def test_nothing_is_read_behind_the_data() -> None:
 
 
 @decoders
-def test_headers_whose_names_are_no_text_are_shown_as_far_as_they_are(decode: Decoder) -> None:
+def test_header_names_that_are_not_utf_8_are_decoded_as_far_as_possible(decode: Decoder) -> None:
     batch = encode_batch([Record(0, 0, None, b"v", (("na", b"1"), ("me", b"2")))])
     batch[batch.index(b"na")] = 0xFF
     [row] = rows(decode, seal_of(batch), Selection(["headers"]))
@@ -171,7 +171,7 @@ def seal_of(batch: bytearray) -> bytes:
 
 @decoders
 @pytest.mark.parametrize("timestamp_ms", [TIMESTAMP_MS_MAX + 1, -TIMESTAMP_MS_MAX - 1])
-def test_a_time_that_microseconds_cannot_hold_is_refused_where_times_are_wanted(
+def test_a_timestamp_that_does_not_fit_microseconds_is_rejected_if_timestamps_are_requested(
     decode: Decoder, timestamp_ms: int
 ) -> None:
     batch = bytes(encode_batch([Record(0, timestamp_ms, b"k", b"v")], base_offset=5))
@@ -183,7 +183,7 @@ def test_a_time_that_microseconds_cannot_hold_is_refused_where_times_are_wanted(
 
 @decoders
 @pytest.mark.parametrize("count", [-1, 2, 1_000_000, (1 << 31) - 1])
-def test_a_count_of_records_that_the_bytes_do_not_hold_is_corrupt(decode: Decoder, count: int) -> None:
+def test_a_record_count_that_exceeds_the_bytes_is_corrupt(decode: Decoder, count: int) -> None:
     batch = encode_batch([Record(0, 0, b"k", b"v")], base_offset=5)
     batch[57:61] = count.to_bytes(4, "big", signed=True)
     with pytest.raises(KafkaError, match="batch at offset 5") as error:
@@ -193,7 +193,7 @@ def test_a_count_of_records_that_the_bytes_do_not_hold_is_corrupt(decode: Decode
 
 @decoders
 @pytest.mark.parametrize("codec", [codec for codec in Compression if codec])
-def test_records_that_cannot_be_unpacked_are_corrupt(decode: Decoder, codec: Compression) -> None:
+def test_records_that_cannot_be_decompressed_are_corrupt(decode: Decoder, codec: Compression) -> None:
     batch = encode_batch([Record(0, 0, b"k", b"v" * 100)], base_offset=5, compression=codec)
     batch[-12:-4] = bytes(8)
     batch[BATCH_HEADER_BYTES + 2] ^= 0xFF
@@ -203,7 +203,7 @@ def test_records_that_cannot_be_unpacked_are_corrupt(decode: Decoder, codec: Com
 
 
 @decoders
-def test_a_batch_that_lost_all_its_records_has_no_rows(decode: Decoder) -> None:
+def test_a_batch_without_remaining_records_has_no_rows(decode: Decoder) -> None:
     batch = encode_batch([Record(0, 0, b"k", b"v")])[:BATCH_HEADER_BYTES]
     batch[8:12] = (BATCH_HEADER_BYTES - 12).to_bytes(4, "big")
     batch[57:61] = bytes(4)
@@ -213,7 +213,7 @@ def test_a_batch_that_lost_all_its_records_has_no_rows(decode: Decoder) -> None:
 
 
 @pytest.mark.parametrize("codec", [Compression.NONE, Compression.LZ4])
-def test_what_is_long_comes_in_parts_and_a_batch_in_one(codec: Compression) -> None:
+def test_long_data_is_returned_in_slices_of_whole_batches(codec: Compression) -> None:
     value = bytes(PART_BYTES // 3)
     buffer = b"".join(
         encode_batch([Record(0, 0, None, value)] * 2, base_offset=2 * number, compression=codec)
@@ -226,7 +226,7 @@ def test_what_is_long_comes_in_parts_and_a_batch_in_one(codec: Compression) -> N
     assert parts[-1].rows_count >= 7
 
 
-def test_parts_do_not_change_when_the_next_is_read() -> None:
+def test_slices_do_not_change_when_the_next_is_read() -> None:
     batches = [
         encode_batch(
             [Record(0, 0, bytes([number]), bytes([number]) * UNPACKED_BYTES)], compression=Compression.LZ4
@@ -237,7 +237,7 @@ def test_parts_do_not_change_when_the_next_is_read() -> None:
     assert [part.columns["value"][0].as_py()[:2] for part in parts] == [b"\0\0", b"\1\1", b"\2\2"]
 
 
-def test_without_numba_plain_python_reads() -> None:
+def test_without_numba_plain_python_is_used() -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(arrow_decode, "find_spec", lambda name: None)
         assert arrow_decode._select_backend.__wrapped__() is arrow_plain.decode

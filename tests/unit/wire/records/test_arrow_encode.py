@@ -78,7 +78,7 @@ def test_numba_writes_the_same_bytes_as_plain_python(
 
 @encoders
 @given(records=record_lists.filter(bool))
-def test_a_single_batch_is_that_of_all_records(encode: Encoder, records: list[Record]) -> None:
+def test_a_single_batch_equals_that_of_all_records(encode: Encoder, records: list[Record]) -> None:
     batching = Batching(1 << 30, producer_id=9, producer_epoch=2, transactional=True)
     expected = encode_batch(records, producer_id=9, producer_epoch=2, base_sequence=5, transactional=True)
     assert encoded(encode, rows_of(records), batching, 5) == [bytes(expected)]
@@ -86,7 +86,7 @@ def test_a_single_batch_is_that_of_all_records(encode: Encoder, records: list[Re
 
 @encoders
 @given(records=record_lists.filter(bool), random=st.randoms(use_true_random=False))
-def test_rows_are_taken_in_their_order_and_from_within_larger_arrays(
+def test_rows_are_encoded_in_order_and_from_slices_of_larger_arrays(
     encode: Encoder, records: list[Record], random: object
 ) -> None:
     order = [random.randrange(len(records)) for _ in records]  # type: ignore[attr-defined]
@@ -98,7 +98,7 @@ def test_rows_are_taken_in_their_order_and_from_within_larger_arrays(
 
 @encoders
 @pytest.mark.parametrize("batch_bytes_max", [200, 1_000])
-def test_batches_are_as_large_as_they_may_be(encode: Encoder, batch_bytes_max: int) -> None:
+def test_batches_have_the_maximum_size(encode: Encoder, batch_bytes_max: int) -> None:
     records = [Record(0, 1_000, b"key", b"v" * (index % 90)) for index in range(300)]
     sizes = [len(batch) for batch in encoded(encode, rows_of(records), Batching(batch_bytes_max))]
     assert max(sizes) <= batch_bytes_max
@@ -106,14 +106,14 @@ def test_batches_are_as_large_as_they_may_be(encode: Encoder, batch_bytes_max: i
 
 
 @encoders
-def test_a_record_that_is_too_large_goes_alone(encode: Encoder) -> None:
+def test_a_record_that_is_too_large_has_its_own_batch(encode: Encoder) -> None:
     records = [Record(0, 0, None, value) for value in (b"small", b"v" * 1_000, b"small")]
     batches = encoded(encode, rows_of(records), Batching(200))
     assert [read_header(batch).records_count for batch in batches] == [1, 1, 1]
 
 
 @encoders
-def test_sequences_go_on_from_batch_to_batch_and_begin_anew_behind_the_last(encode: Encoder) -> None:
+def test_sequences_continue_across_batches_and_wrap(encode: Encoder) -> None:
     records = [Record(0, 0, None, b"v" * 100)] * 4
     batches = encoded(encode, rows_of(records), Batching(320, producer_id=1, producer_epoch=0), 2**31 - 3)
     assert [read_header(batch).base_sequence for batch in batches] == [2**31 - 3, 2**31 - 1]
@@ -137,7 +137,7 @@ def test_columns_may_be_missing(encode: Encoder) -> None:
 
 @encoders
 @pytest.mark.parametrize("wrong", [[None], [{"key": None, "value": b"v"}]])
-def test_a_header_without_a_key_is_refused(encode: Encoder, wrong: list[object]) -> None:
+def test_a_header_without_a_key_is_rejected(encode: Encoder, wrong: list[object]) -> None:
     rows = Columns(None, None, pa.array([None, wrong], HEADERS), np.zeros(2, np.int64))
     with pytest.raises(KafkaError, match="no key") as error:
         encoded(encode, rows, Batching(1_000))
@@ -145,7 +145,7 @@ def test_a_header_without_a_key_is_refused(encode: Encoder, wrong: list[object])
 
 
 @encoders
-def test_a_time_that_microseconds_cannot_hold_is_refused(encode: Encoder) -> None:
+def test_a_timestamp_that_does_not_fit_microseconds_is_rejected(encode: Encoder) -> None:
     rows = Columns(None, None, None, np.array([TIMESTAMP_MS_MAX + 1], np.int64))
     with pytest.raises(KafkaError) as error:
         encoded(encode, rows, Batching(1_000))
@@ -158,7 +158,7 @@ def test_more_than_one_buffer_of_batches_is_written() -> None:
     assert decoded(batches) == records
 
 
-def test_without_numba_plain_python_writes() -> None:
+def test_without_numba_plain_python_is_used() -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(arrow_encode, "find_spec", lambda name: None)
         assert arrow_encode._select_backend.__wrapped__() is arrow_encode_plain.encoder

@@ -12,7 +12,7 @@ keys = st.lists(st.none() | st.binary(max_size=40), max_size=20)
 
 
 @given(keys=keys, start=st.integers(0, 5))
-def test_columns_hash_as_single_keys_do(keys: list[bytes | None], start: int) -> None:
+def test_columns_hash_like_single_keys(keys: list[bytes | None], start: int) -> None:
     expected = [partitioner.murmur2(key or b"") for key in keys]
     for kind in (pa.binary(), pa.large_binary()):
         fields = fields_of(pa.array([*[b"before"] * start, *keys], kind)[start:])
@@ -21,14 +21,14 @@ def test_columns_hash_as_single_keys_do(keys: list[bytes | None], start: int) ->
 
 
 @pytest.mark.parametrize("kind", [pa.string(), pa.large_string()])
-def test_text_hashes_as_its_bytes_do(kind: pa.DataType) -> None:
+def test_text_hashes_like_its_bytes(kind: pa.DataType) -> None:
     assert murmur2(pa.array(["clé", None], kind)).tolist() == [
         partitioner.murmur2("clé".encode()),
         partitioner.murmur2(b""),
     ]
 
 
-def test_without_numba_numpy_hashes() -> None:
+def test_without_numba_numpy_is_used() -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(arrow_hashes, "find_spec", lambda name: None)
         assert arrow_hashes._select_backend.__wrapped__() is arrow_hashes.hash_fields

@@ -51,7 +51,7 @@ def batch_of(*values: bytes, **options: object) -> bytearray:
     return encode_batch(records, **options)  # type: ignore[arg-type]
 
 
-def test_the_header_is_61_bytes_in_the_order_of_the_format() -> None:
+def test_the_header_has_61_bytes_in_the_order_of_the_format() -> None:
     batch = batch_of(b"a", b"b", producer_id=7, producer_epoch=3, base_sequence=5, transactional=True)
     header = read_header(batch)
     assert BATCH_HEADER.size == 61
@@ -68,12 +68,12 @@ def test_the_header_is_61_bytes_in_the_order_of_the_format() -> None:
     assert header.has_producer_id
 
 
-def test_a_batch_equals_the_bytes_of_the_format_but_for_the_crc() -> None:
+def test_a_batch_equals_the_bytes_of_the_format_except_the_crc() -> None:
     batch = encode_batch([Record(0, 1000, b"k", b"v")])
     assert batch[:17] + bytes(4) + batch[21:] == ONE_RECORD
 
 
-def test_offsets_follow_from_base_and_delta() -> None:
+def test_offsets_result_from_base_and_delta() -> None:
     header = read_header(batch_of(b"a", b"b", b"c", base_offset=100))
     assert (header.last_offset, header.next_offset) == (102, 103)
 
@@ -81,7 +81,7 @@ def test_offsets_follow_from_base_and_delta() -> None:
 @pytest.mark.parametrize(
     ("base", "delta", "last"), [(-1, 5, -1), (0, 0, 0), (2**31 - 2, 1, 2**31 - 1), (2**31 - 1, 2, 1)]
 )
-def test_sequences_wrap_at_two_to_the_31(base: int, delta: int, last: int) -> None:
+def test_sequences_wrap_at_2_to_the_31(base: int, delta: int, last: int) -> None:
     header = read_header(batch_of(b"a"))._replace(base_sequence=base, last_offset_delta=delta)
     assert header.last_sequence == last
 
@@ -93,7 +93,7 @@ def test_an_unknown_codec_is_corrupt() -> None:
     assert error.value.code is ErrorCode.CORRUPT_MESSAGE
 
 
-def test_headers_come_in_order_and_stop_at_a_batch_that_is_cut_off() -> None:
+def test_headers_are_returned_in_order_up_to_a_partial_batch() -> None:
     first, second = batch_of(b"a"), batch_of(b"b" * 100, compression=Compression.ZSTD)
     found = list(iterate_headers(first + second + first[:-1]))
     assert [(position, header.size_bytes) for position, header in found] == [
@@ -106,7 +106,7 @@ def test_headers_come_in_order_and_stop_at_a_batch_that_is_cut_off() -> None:
 
 
 @pytest.mark.parametrize("read", LAST_HEADER_READERS)
-def test_the_last_header_is_that_of_the_last_whole_batch(read: ReadHeader) -> None:
+def test_the_last_header_is_that_of_the_last_complete_batch(read: ReadHeader) -> None:
     first, second = batch_of(b"a"), batch_of(b"b" * 100, compression=Compression.ZSTD)
     assert read(first + second + first[:-1]) == read_header(second)
     assert read(first + second[:-1]) == read_header(first)
@@ -119,7 +119,7 @@ def test_the_last_header_is_that_of_the_last_whole_batch(read: ReadHeader) -> No
 @pytest.mark.parametrize(
     ("position", "damage", "what"), [(8, -1, "length -1 "), (8, 48, "49"), (13, 1, "message format 1")]
 )
-def test_the_last_header_of_what_is_no_batch_is_corrupt(
+def test_the_last_header_of_invalid_bytes_is_corrupt(
     position: int, damage: int, what: str, read: ReadHeader
 ) -> None:
     batch = batch_of(b"a")
@@ -129,7 +129,7 @@ def test_the_last_header_of_what_is_no_batch_is_corrupt(
 
 
 @pytest.mark.parametrize("length", [-1, 0, 13])
-def test_an_impossible_length_is_corrupt(length: int) -> None:
+def test_an_invalid_length_is_corrupt(length: int) -> None:
     batch = batch_of(b"a")
     batch[8:12] = length.to_bytes(4, "big", signed=True)
     with pytest.raises(KafkaError, match=f"length {length} ") as error:
@@ -152,7 +152,7 @@ def test_another_magic_is_corrupt(magic: int) -> None:
         list(iterate_headers(batch))
 
 
-def test_every_flipped_bit_behind_the_crc_field_breaks_the_crc() -> None:
+def test_every_flipped_bit_after_the_crc_field_invalidates_the_crc() -> None:
     batch = b"junk" + batch_of(b"payload")
     header = read_header(batch, 4)
     assert crc_matches(batch, 4, header)
@@ -162,7 +162,7 @@ def test_every_flipped_bit_behind_the_crc_field_breaks_the_crc() -> None:
         assert not crc_matches(damaged, 4, header)
 
 
-def test_assigning_a_place_in_the_log_leaves_the_crc_valid() -> None:
+def test_assigning_offset_and_epoch_keeps_the_crc_valid() -> None:
     batch = bytearray(b"junk") + batch_of(b"a")
     assign(memoryview(batch)[4:], 2**40, len(batch) - 16, 9)
     header = read_header(batch, 4)
@@ -171,7 +171,7 @@ def test_assigning_a_place_in_the_log_leaves_the_crc_valid() -> None:
     assert crc_matches(batch, 4, header)
 
 
-def test_append_time_is_stamped_on_every_record() -> None:
+def test_log_append_time_applies_to_every_record() -> None:
     batch = batch_of(b"a", b"b")
     header = stamp_append_time(batch, 0, read_header(batch), 5_000)
     assert header == read_header(batch)

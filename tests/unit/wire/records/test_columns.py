@@ -25,7 +25,7 @@ record_lists = st.lists(
 
 @st.composite
 def buffers(draw: st.DrawFn) -> bytes:
-    """Some batches one behind the other, packed in different ways, some records missing as compaction leaves it."""
+    """Generate consecutive batches with different codecs, some records missing as after compaction."""
     buffer, offset = b"", draw(st.integers(0, 2**50))
     for records in draw(st.lists(record_lists, max_size=4)):
         gaps = draw(st.lists(st.integers(0, 300), min_size=len(records), max_size=len(records)))
@@ -51,7 +51,7 @@ def rows_of(found: RecordColumns) -> list[tuple[int, int, bytes | None, bytes | 
 
 
 @given(buffer=buffers())
-def test_the_columns_hold_what_the_records_do(buffer: bytes) -> None:
+def test_the_columns_equal_the_records(buffer: bytes) -> None:
     found = read_columns(buffer)
     assert rows_of(found) == [tuple(record[:4]) for record in decode_all(buffer)]
     assert len(found.first_rows) == len(found.headers) + 1
@@ -59,7 +59,7 @@ def test_the_columns_hold_what_the_records_do(buffer: bytes) -> None:
 
 
 @given(buffer=buffers())
-def test_the_records_of_a_batch_lie_between_its_rows_starts_and_ends(buffer: bytes) -> None:
+def test_a_batchs_records_are_between_its_rows_starts_and_ends(buffer: bytes) -> None:
     found = read_columns(buffer)
     for batch, header in enumerate(found.headers):
         first, behind = found.first_rows[batch], found.first_rows[batch + 1]
@@ -67,7 +67,7 @@ def test_the_records_of_a_batch_lie_between_its_rows_starts_and_ends(buffer: byt
         assert list(found.starts[first + 1 : behind]) == list(found.ends[first : behind - 1])
 
 
-def test_columns_are_arrays_that_others_read_without_copying() -> None:
+def test_columns_are_arrays_that_support_zero_copy_reads() -> None:
     found = read_columns(bytes(encode_batch([Record(0, 1_000, b"key", None)])))
     for column in found[3:]:
         assert isinstance(column, array)
@@ -75,7 +75,7 @@ def test_columns_are_arrays_that_others_read_without_copying() -> None:
     assert (found.key(0), found.value(0)) == (b"key", None)
 
 
-def test_a_batch_cut_off_at_the_end_is_left_out() -> None:
+def test_a_batch_cut_off_at_the_end_is_omitted() -> None:
     whole = bytes(encode_batch([Record(0, 1_000, b"k", b"v")]))
     assert len(read_columns(whole + whole[:-1]).offsets) == 1
     assert read_columns(b"").first_rows == [0]
@@ -92,7 +92,7 @@ def test_a_batch_without_records_has_no_rows() -> None:
 
 
 def damaged(position: int, *values: int) -> bytes:
-    """One record (key "k", value "v") with other bytes from `position` of its body on."""
+    """Return one record (key "k", value "v") with other bytes from `position` of its body on."""
     batch = encode_batch([Record(0, 1_000, b"k", b"v")])
     batch[BATCH_HEADER_BYTES + position : BATCH_HEADER_BYTES + position + len(values)] = bytes(values)
     assert len(batch) == read_header(batch).size_bytes
@@ -112,13 +112,13 @@ def damaged(position: int, *values: int) -> bytes:
         (6, [0x7E], "the fields of a record are longer"),
     ],
 )
-def test_what_is_no_record_is_corrupt(position: int, values: list[int], what: str) -> None:
+def test_an_invalid_record_is_corrupt(position: int, values: list[int], what: str) -> None:
     with pytest.raises(KafkaError, match=what) as error:
         read_columns(damaged(position, *values))
     assert error.value.code is ErrorCode.CORRUPT_MESSAGE
 
 
-def test_bytes_behind_the_last_record_are_corrupt() -> None:
+def test_bytes_after_the_last_record_are_corrupt() -> None:
     batch = bytearray(encode_batch([Record(0, 1_000, b"k", b"v"), Record(0, 1_000, b"k", b"v")]))
     batch[57:61] = (1).to_bytes(4, "big")
     with pytest.raises(KafkaError, match="9 bytes follow the last of 1 records"):
@@ -133,7 +133,7 @@ def test_a_timestamp_of_more_than_64_bits_is_corrupt() -> None:
 
 
 def by_all(buffer: bytes) -> list[list[list[int]] | None]:
-    """What plain Python, numpy and numba make of the same records; None for corrupt ones."""
+    """Return the results of plain Python, numpy and numba; None for corrupt records."""
     bodies = [
         Body(header, position + BATCH_HEADER_BYTES, position + header.size_bytes)
         for position, header in iterate_headers(buffer)
@@ -149,7 +149,7 @@ def by_all(buffer: bytes) -> list[list[list[int]] | None]:
 
 
 @given(buffer=buffers())
-def test_numpy_and_numba_read_the_same_as_plain_python(buffer: bytes) -> None:
+def test_numpy_and_numba_return_the_same_as_plain_python(buffer: bytes) -> None:
     plain = b"".join(
         recompress(header, batch_body(buffer, position, header), Compression.NONE)
         for position, header in iterate_headers(buffer)
@@ -165,7 +165,7 @@ def test_numpy_and_numba_read_the_same_as_plain_python(buffer: bytes) -> None:
         st.tuples(st.integers(0, 10_000), st.sampled_from([0, 1, 2, 0x7F, 0x80, 0xFF])), max_size=12
     )
 )
-def test_numpy_and_numba_refuse_the_same_as_plain_python(damage: list[tuple[int, int]]) -> None:
+def test_numpy_and_numba_reject_the_same_as_plain_python(damage: list[tuple[int, int]]) -> None:
     records = [Record(0, 1_000 + 100 * number, b"key", b"v" * 80) for number in range(4)]
     buffer = bytearray(encode_batch(records) + encode_batch(records, log_append_time=True))
     for position, value in damage:
@@ -176,7 +176,7 @@ def test_numpy_and_numba_refuse_the_same_as_plain_python(damage: list[tuple[int,
     assert by_numba == by_python
 
 
-def test_many_records_are_read_by_numpy_and_few_without() -> None:
+def test_many_records_are_decoded_by_numpy_and_few_without() -> None:
     few = bytes(encode_batch([Record(0, 1_000, b"k", b"v")]))
     many = bytes(encode_batch([Record(0, 1_000, b"k", b"v")] * MANY_RECORDS_COUNT))
     with pytest.MonkeyPatch.context() as patch:
@@ -194,7 +194,7 @@ def test_many_records_are_read_by_numpy_and_few_without() -> None:
 
 
 @given(position=st.integers(0, 200), value=st.integers(0, 255))
-def test_any_damage_gives_columns_or_a_kafka_error(position: int, value: int) -> None:
+def test_any_damage_results_in_columns_or_a_kafka_error(position: int, value: int) -> None:
     records = [Record(0, 1_000 + number, b"key", b"v" * 20) for number in range(5)]
     buffer = bytearray(encode_batch(records))
     buffer[position % len(buffer)] = value

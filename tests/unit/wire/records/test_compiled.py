@@ -10,7 +10,7 @@ import pytest
 import barnabas
 from barnabas.wire.records.compiled import cache_directory
 
-#: What a broker, its cleaner, the command line and a client are made of.
+#: Imports of a broker, its cleaner, the command line and a client.
 LIGHT = (
     "barnabas.server.main",
     "barnabas.log.compaction.cleaner",
@@ -22,7 +22,7 @@ HEAVY = ("numpy", "numba", "pyarrow")
 
 SOURCE = Path(barnabas.__file__).parents[1]
 
-#: Tells how often the machine code of a kernel was found in the cache, and how often not.
+#: Prints how often a kernel's machine code was found in the cache, and how often not.
 USE = """
 from barnabas.wire.records.columns_numba import read_bodies, scan
 read_bodies(b"", [])
@@ -41,22 +41,22 @@ def run(code: str, **environment: str) -> str:
     return process.stdout.strip()
 
 
-def test_nothing_of_the_broker_imports_what_the_kernels_need() -> None:
+def test_the_broker_does_not_import_the_kernels_dependencies() -> None:
     imports = "; ".join(f"import {name}" for name in LIGHT)
     assert run(f"import sys; {imports}; print([name for name in {HEAVY} if name in sys.modules])") == "[]"
 
 
-def test_a_process_compiles_nothing_that_another_has_compiled(tmp_path: Path) -> None:
+def test_a_process_does_not_compile_what_another_has_compiled(tmp_path: Path) -> None:
     assert run(USE, NUMBA_CACHE_DIR=str(tmp_path)) == "0 1"
     assert run(USE, NUMBA_CACHE_DIR=str(tmp_path)) == "1 0"
 
 
-def test_kernels_run_where_no_directory_can_be_written() -> None:
+def test_kernels_work_without_a_writable_directory() -> None:
     for _ in range(2):
         assert run(USE, NUMBA_CACHE_DIR="/proc/nowhere") == "0 1"
 
 
-def test_workers_that_spark_sent_an_archive_compile_what_was_not_compiled_yet_wherever_it_lies(
+def test_spark_workers_compile_missing_kernels_wherever_the_archive_is(
     tmp_path: Path,
 ) -> None:
     for name, counts in (("one", "0 1"), ("another", "1 0")):
@@ -72,7 +72,7 @@ def test_other_users_of_numba_keep_their_cache() -> None:
     assert before == numba.config.CACHE_DIR
 
 
-def test_compiled_functions_lie_in_the_users_cache_or_where_numba_is_told_to_keep_them(
+def test_compiled_functions_are_in_the_users_cache_or_in_numbas_configured_one(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))

@@ -18,7 +18,7 @@ ABORT = EndTransactionMarker(10, 32_767, -1, False, 2_000)
 
 
 @pytest.mark.parametrize("marker", [COMMIT, ABORT])
-def test_an_end_marker_is_read_as_it_was_written(marker: EndTransactionMarker) -> None:
+def test_a_transaction_marker_round_trips(marker: EndTransactionMarker) -> None:
     batch = encode_end_marker(marker)
     header = read_header(batch)
     assert read_end_marker(batch, 0, header) == marker
@@ -27,13 +27,13 @@ def test_an_end_marker_is_read_as_it_was_written(marker: EndTransactionMarker) -
     assert crc_matches(batch, 0, header)
 
 
-def test_an_end_marker_is_kafkas_byte_for_byte() -> None:
+def test_a_transaction_marker_equals_kafkas_byte_for_byte() -> None:
     record = "20 00 00 00 08 0000 0001 0c 0000 00000007 00"
     assert bytes(encode_end_marker(COMMIT)[61:]) == bytes.fromhex(record)
 
 
 @pytest.mark.parametrize("known", [each for each in ControlType if each is not ControlType.UNKNOWN])
-def test_each_type_of_control_record_is_recognised(known: ControlType) -> None:
+def test_each_type_of_control_record_is_recognized(known: ControlType) -> None:
     assert control_type(struct.pack(">hh", 0, known)) is known
     assert control_type(struct.pack(">hhi", 1, known, 5)) is known
 
@@ -52,12 +52,12 @@ def test_other_keys_are_unknown(key: bytes | None) -> None:
         (None, None),
     ],
 )
-def test_what_is_no_end_marker_is_none(key: bytes | None, value: bytes | None) -> None:
+def test_other_batches_are_not_transaction_markers(key: bytes | None, value: bytes | None) -> None:
     batch = encode_batch([Record(0, 5, key, value)], control=True)
     assert read_end_marker(batch, 0, read_header(batch)) is None
 
 
-def test_a_damaged_control_batch_is_refused() -> None:
+def test_a_damaged_control_batch_is_rejected() -> None:
     batch = encode_end_marker(COMMIT)
     batch[61] = 0x7E
     with pytest.raises(KafkaError):

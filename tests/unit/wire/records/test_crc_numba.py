@@ -15,7 +15,7 @@ from support.guarded import guarded
 ways = pytest.mark.parametrize("find", [first_wrong, first_wrong_by_library])
 Find = Callable[[memoryview, Numbers], int | None]
 
-#: Of values: batches of any number of words, with any number of bytes behind them, and of quite different lengths.
+#: Value sizes for batches of any number of words, with any number of trailing bytes, and of very different lengths.
 sizes = st.lists(st.integers(0, 40) | st.integers(0, 20_000), max_size=8)
 
 
@@ -29,7 +29,7 @@ def buffer_of(sizes_bytes: list[int]) -> bytearray:
 
 @ways
 @given(sizes)
-def test_nothing_is_wrong_with_batches_as_they_were_written(find: Find, sizes_bytes: list[int]) -> None:
+def test_valid_batches_pass(find: Find, sizes_bytes: list[int]) -> None:
     buffer = buffer_of(sizes_bytes)
     assert find(memoryview(buffer), read_batches(buffer)) is None
 
@@ -49,7 +49,7 @@ def test_the_first_batch_with_a_changed_bit_is_found(
 
 
 @pytest.mark.parametrize("has_instruction", [False, True])
-def test_a_processor_without_the_instruction_leaves_it_to_the_library(
+def test_without_the_cpu_instruction_the_library_is_used(
     monkeypatch: pytest.MonkeyPatch, has_instruction: bool
 ) -> None:
     used = []
@@ -62,7 +62,7 @@ def test_a_processor_without_the_instruction_leaves_it_to_the_library(
 
 
 @ways
-def test_no_byte_behind_the_last_batch_is_read(find: Find) -> None:
+def test_no_byte_after_the_last_batch_is_read(find: Find) -> None:
     for size in range(16):
         buffer = buffer_of([size, 100, size])
         with guarded(len(buffer)) as memory:

@@ -22,7 +22,7 @@ def produced(count: int, **options: object) -> bytes:
     horizon_ms=st.none() | st.integers(0, 2**45),
     log_append_time=st.booleans(),
 )
-def test_what_is_kept_is_as_it_was(
+def test_retained_records_are_unchanged(
     kept: set[int], codec: Compression, horizon_ms: int | None, log_append_time: bool
 ) -> None:
     batch = produced(
@@ -45,7 +45,7 @@ def test_what_is_kept_is_as_it_was(
     assert after.max_timestamp == (1_000 if log_append_time else 1_000 - rows[0])
 
 
-def test_a_delete_horizon_stays_when_more_records_go() -> None:
+def test_a_delete_horizon_is_kept_when_more_records_are_removed() -> None:
     first = bytes(filter_batch(read_columns(produced(3)), 0, [0, 1, 2], HORIZON_MS))
     second = filter_batch(read_columns(first), 0, [1])
     assert read_header(second).delete_horizon_ms == HORIZON_MS
@@ -53,7 +53,7 @@ def test_a_delete_horizon_stays_when_more_records_go() -> None:
 
 
 @pytest.mark.parametrize("codec", Compression)
-def test_an_empty_batch_keeps_offsets_and_sequences_alone(codec: Compression) -> None:
+def test_an_empty_batch_keeps_only_offsets_and_sequences(codec: Compression) -> None:
     header = read_header(
         produced(3, compression=codec, producer_id=7, producer_epoch=1, base_sequence=5, transactional=True)
     )

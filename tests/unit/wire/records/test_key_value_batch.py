@@ -1,4 +1,4 @@
-"""The short form writes what the general one writes."""
+"""The key-value codec writes the same bytes as the general one."""
 
 import random
 
@@ -24,7 +24,7 @@ def random_pairs(rng: random.Random, count: int) -> list[Pair]:
 
 @pytest.mark.parametrize("seed", range(20))
 @pytest.mark.parametrize("compression", [Compression.NONE, Compression.ZSTD])
-def test_a_batch_of_pairs_is_one_of_records(seed: int, compression: Compression) -> None:
+def test_a_key_value_batch_equals_one_of_records(seed: int, compression: Compression) -> None:
     rng = random.Random(seed)
     pairs = random_pairs(rng, rng.choice([1, 2, 60, 70, 600]))
     records = [Record(0, 1_234, key, value) for key, value in pairs]
@@ -40,7 +40,7 @@ def split(batch: bytearray) -> list[tuple[int, bytes, bytes | None]] | None:
 
 
 @pytest.mark.parametrize("seed", range(20))
-def test_a_body_of_pairs_is_split_as_records_are_decoded(seed: int) -> None:
+def test_a_key_value_body_is_decoded_like_records(seed: int) -> None:
     rng = random.Random(seed)
     pairs = random_pairs(rng, rng.choice([1, 2, 60, 70, 600]))
     assert split(encode_pairs(pairs, 1_234)) == [(delta, *pair) for delta, pair in enumerate(pairs)]
@@ -56,11 +56,11 @@ def test_a_body_of_pairs_is_split_as_records_are_decoded(seed: int) -> None:
         [Record(0, 5, b"k", b"v" * 9_000)],
     ],
 )
-def test_other_records_are_left_to_the_general_form(records: list[Record]) -> None:
+def test_other_records_are_left_to_the_general_codec(records: list[Record]) -> None:
     assert split(encode_batch(records)) is None
 
 
-def test_damage_is_left_to_the_general_form_or_makes_no_difference() -> None:
+def test_damage_is_left_to_the_general_codec_or_makes_no_difference() -> None:
     rng = random.Random(3)
     for _ in range(500):
         pairs = random_pairs(rng, 3)

@@ -43,9 +43,7 @@ def numbered(records: list[Record], base_offset: int) -> list[Record]:
 
 
 @given(records=record_lists, codec=st.sampled_from(Compression), base_offset=st.integers(0, 2**50))
-def test_records_decode_to_what_was_encoded(
-    records: list[Record], codec: Compression, base_offset: int
-) -> None:
+def test_records_round_trip(records: list[Record], codec: Compression, base_offset: int) -> None:
     batch = encode_batch(records, compression=codec, base_offset=base_offset)
     header = read_header(batch)
     assert crc_matches(batch, 0, header)
@@ -54,7 +52,7 @@ def test_records_decode_to_what_was_encoded(
 
 
 @given(records=record_lists, base_offset=st.integers(0, 2**50))
-def test_kio_reads_the_same_records(records: list[Record], base_offset: int) -> None:
+def test_kio_decodes_the_same_records(records: list[Record], base_offset: int) -> None:
     batch = encode_batch(records, base_offset=base_offset, producer_id=3, producer_epoch=2, base_sequence=1)
     theirs, size_bytes = read_batch(bytes(batch), 0)
     assert size_bytes == len(batch)
@@ -95,7 +93,7 @@ def test_any_body_decodes_or_is_corrupt(body: bytes) -> None:
     assert error.value.code is ErrorCode.CORRUPT_MESSAGE
 
 
-def test_several_batches_decode_in_order_and_a_partial_last_one_is_left_out() -> None:
+def test_several_batches_decode_in_order_without_a_partial_last_one() -> None:
     first = encode_batch([Record(0, 1, b"a", None)], base_offset=5)
     second = encode_batch([Record(0, 2, b"b", None), Record(0, 3, b"c", None)], base_offset=6)
     assert [record.key for record in decode_all(first + second + first[:-1])] == [b"a", b"b", b"c"]
@@ -107,14 +105,14 @@ def test_a_partial_batch_alone_is_corrupt() -> None:
         decode_records(encode_batch([Record(0, 1, b"a", None)])[:-1])
 
 
-def test_records_may_keep_the_offsets_that_compaction_left() -> None:
+def test_records_may_keep_their_offsets_after_compaction() -> None:
     records = [Record(10, 5, b"a", b"1"), Record(17, 6, b"b", b"2")]
     batch = encode_batch(records, base_offset=10, keep_offsets=True)
     assert read_header(batch).last_offset_delta == 7
     assert decode_records(batch) == records
 
 
-def test_attributes_say_what_the_batch_is() -> None:
+def test_attributes_describe_the_batch() -> None:
     batch = encode_batch(
         [Record(0, 1, None, None)],
         compression=Compression.LZ4,
@@ -128,7 +126,7 @@ def test_attributes_say_what_the_batch_is() -> None:
     assert header.partition_leader_epoch == 4
 
 
-def test_a_header_name_that_is_not_utf_8_is_read_as_java_reads_it() -> None:
+def test_a_header_name_that_is_not_utf_8_is_decoded_as_in_java() -> None:
     batch = encode_batch([Record(0, 1, None, None, (("ab", b""),))])
     batch[batch.index(b"ab") + 1] = 0xFF
     seal(batch, 0)
@@ -136,7 +134,7 @@ def test_a_header_name_that_is_not_utf_8_is_read_as_java_reads_it() -> None:
 
 
 @pytest.mark.parametrize("codec", Compression)
-def test_recompressing_changes_the_codec_and_nothing_else(codec: Compression) -> None:
+def test_recompression_changes_only_the_codec(codec: Compression) -> None:
     records = [Record(7 + index, 50 - index, b"key", b"value" * 40) for index in range(20)]
     batch = encode_batch(records, compression=Compression.GZIP, base_offset=7, producer_id=1, base_sequence=3)
     header = read_header(batch)
@@ -149,7 +147,7 @@ def test_recompressing_changes_the_codec_and_nothing_else(codec: Compression) ->
     assert after == unchanged
 
 
-def test_a_count_of_records_that_the_body_does_not_hold_is_corrupt() -> None:
+def test_a_record_count_that_exceeds_the_body_is_corrupt() -> None:
     batch = encode_batch([Record(0, 1, None, b"v"), Record(0, 1, None, b"w")])
     for count, why in ((1, "bytes follow the last"), (3, "cut off")):
         batch[57:61] = count.to_bytes(4, "big")

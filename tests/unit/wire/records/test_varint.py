@@ -23,13 +23,13 @@ def test_numbers_are_zigzag_base_128(number: int, text: str) -> None:
 
 
 @given(st.integers(-(2**63), 2**63 - 1), st.binary(max_size=3))
-def test_numbers_read_back_at_any_place_and_as_kio_reads_them(number: int, before: bytes) -> None:
+def test_numbers_round_trip_at_any_position_and_agree_with_kio(number: int, before: bytes) -> None:
     buffer = before + encoded(number) + b"\xff"
     assert read_varint(buffer, len(before)) == (number, len(buffer) - 1)
     assert read_signed_varlong(buffer, len(before)) == (number, len(buffer) - 1 - len(before))
 
 
-def test_a_number_cut_off_is_an_index_error() -> None:
+def test_a_truncated_number_is_an_index_error() -> None:
     with pytest.raises(IndexError):
         read_varint(b"\x80\x80", 0)
 

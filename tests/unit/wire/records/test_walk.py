@@ -1,4 +1,4 @@
-"""The walk as installed, machine code where there is a C compiler, and as plain Python."""
+"""The walk as installed, which is machine code if there is a C compiler, and as plain Python."""
 
 from importlib.machinery import SourceFileLoader
 from importlib.util import module_from_spec, spec_from_loader
@@ -65,7 +65,7 @@ def problem_of(module: ModuleType, body: bytes, count: int = 1, **options: int) 
 def record(
     *, attributes: int = 0, timestamp: int = 0, offset: int = 0, key: int = -1, rest: bytes = b"\x01\x00"
 ) -> bytes:
-    """A record whose fields are what they are, under a length that is right."""
+    """Build a record from any fields, with a valid length."""
     fields = bytearray([attributes])
     for number in (timestamp, offset, key):
         write_varint(fields, number)
@@ -75,7 +75,7 @@ def record(
     return bytes(whole + fields)
 
 
-def test_plain_python_is_what_runs_where_nothing_is_compiled() -> None:
+def test_plain_python_is_used_if_nothing_is_compiled() -> None:
     assert not INTERPRETED.COMPILED
 
 
@@ -91,7 +91,7 @@ record_lists = st.lists(
 
 @either
 @given(records=record_lists)
-def test_a_sound_batch_is_walked_to_its_end(module: ModuleType, records: list[Record]) -> None:
+def test_a_valid_batch_is_walked_to_its_end(module: ModuleType, records: list[Record]) -> None:
     batch = encode_batch(records)
     body = bytes(batch[BATCH_HEADER_BYTES:])
     problem, index, position, _, largest_ms = walk_all(
@@ -102,7 +102,7 @@ def test_a_sound_batch_is_walked_to_its_end(module: ModuleType, records: list[Re
 
 
 @given(body=bodies())
-def test_records_are_walked_to_their_end_exactly_if_they_can_be_read(body: Body) -> None:
+def test_records_are_walked_to_their_end_exactly_if_they_can_be_decoded(body: Body) -> None:
     result = walk_all(installed, body.data, body.count, base_ms=body.base_ms)
     assert walk_all(INTERPRETED, body.data, body.count, base_ms=body.base_ms) == result
     problem, index, position, timestamp_ms, largest_ms = result
@@ -123,7 +123,7 @@ def test_records_are_walked_to_their_end_exactly_if_they_can_be_read(body: Body)
     latest_ms=st.sampled_from(LIMITS_MS),
     needs_keys=st.booleans(),
 )
-def test_a_walk_stops_at_the_first_record_that_the_topic_does_not_take(
+def test_a_walk_stops_at_the_first_record_that_the_topic_rejects(
     body: Body, earliest_ms: int, latest_ms: int, needs_keys: bool
 ) -> None:
     try:
@@ -141,14 +141,16 @@ def test_a_walk_stops_at_the_first_record_that_the_topic_does_not_take(
 
 
 @given(body=st.binary(max_size=40), count=st.integers(1, 3), base_ms=st.integers(INT64_MIN, INT64_MAX))
-def test_machine_code_and_python_see_the_same_in_any_bytes(body: bytes, count: int, base_ms: int) -> None:
+def test_machine_code_and_python_agree_on_any_bytes(body: bytes, count: int, base_ms: int) -> None:
     assert walk_all(installed, body, count, base_ms=base_ms) == walk_all(
         INTERPRETED, body, count, base_ms=base_ms
     )
 
 
 @given(prefix=st.binary(max_size=8), number=st.integers(0, 2**70), count=st.integers(1, 2))
-def test_they_see_the_same_in_numbers_of_any_length(prefix: bytes, number: int, count: int) -> None:
+def test_machine_code_and_python_agree_on_numbers_of_any_length(
+    prefix: bytes, number: int, count: int
+) -> None:
     digits = bytearray()
     while number >= 0x80:
         digits.append(number & 0x7F | 0x80)
@@ -186,7 +188,7 @@ def test_they_see_the_same_in_numbers_of_any_length(prefix: bytes, number: int, 
         (record(rest=b"\x01\x02\x00\x01\x00"), Problem.RECORD_SIZE),
     ],
 )
-def test_each_flaw_has_its_problem(module: ModuleType, body: bytes, expected: installed.Problem) -> None:
+def test_each_flaw_has_its_error(module: ModuleType, body: bytes, expected: installed.Problem) -> None:
     assert problem_of(module, body) is expected
 
 
@@ -234,7 +236,7 @@ def test_record_headers_are_counted_over_the_whole_batch(module: ModuleType) -> 
 
 
 @either
-def test_a_walk_goes_on_behind_a_record_that_the_topic_does_not_take(module: ModuleType) -> None:
+def test_a_walk_continues_after_a_record_that_the_topic_rejects(module: ModuleType) -> None:
     stamps = [100, 99, -1, 201, 200]
     body = b"".join(record(timestamp=stamp, offset=index) for index, stamp in enumerate(stamps))
     limits = (0, 100, 200, False, HEADERS_COUNT_MAX)
@@ -248,7 +250,7 @@ def test_a_walk_goes_on_behind_a_record_that_the_topic_does_not_take(module: Mod
 
 @either
 @pytest.mark.parametrize("size", [1, 70_000, 200_000])
-def test_an_lz4_frame_ends_behind_its_last_block(module: ModuleType, size: int) -> None:
+def test_an_lz4_frame_ends_after_its_last_block(module: ModuleType, size: int) -> None:
     frame = compress(Compression.LZ4, bytes(range(256)) * (size // 256 + 1))
     assert module.lz4_frame_end(frame) == len(frame)
     assert module.lz4_frame_end(frame + frame) == len(frame)
@@ -268,7 +270,7 @@ def test_checksums_and_the_size_are_parts_of_an_lz4_frame(module: ModuleType) ->
 
 
 @either
-def test_keys_are_demanded_where_the_topic_needs_them(module: ModuleType) -> None:
+def test_keys_are_required_if_the_topic_is_compacted(module: ModuleType) -> None:
     body = record(key=0, rest=b"\x01\x00") + record(offset=1)
     assert problem_of(module, body, 2) is Problem.NONE
     assert walk_all(module, body, 2, needs_keys=True)[:2] == (Problem.NO_KEY, 1)

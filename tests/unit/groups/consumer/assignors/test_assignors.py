@@ -1,4 +1,4 @@
-"""What the assignors on the broker promise, for groups of any shape."""
+"""Invariants of the server-side assignors, for groups of any shape."""
 
 from dataclasses import replace
 
@@ -36,7 +36,7 @@ def members_of(*member_ids: str, topics: tuple[bytes, ...] = (A,)) -> dict[str, 
 
 
 def having(group: GroupSpec, target: dict[str, Partitions]) -> GroupSpec:
-    """The group after it has been given a target."""
+    """Return the group after it has got a target assignment."""
     members = {
         member_id: replace(member, target=target.get(member_id, {}))
         for member_id, member in group.members.items()
@@ -45,7 +45,7 @@ def having(group: GroupSpec, target: dict[str, Partitions]) -> GroupSpec:
 
 
 def placed(target: dict[str, Partitions]) -> dict[tuple[bytes, int], str]:
-    """Who has each partition; fails when two have one."""
+    """Return the owner of each partition; fail if there are two."""
     owners: dict[tuple[bytes, int], str] = {}
     for member_id, partitions in target.items():
         for topic_id, indexes in partitions.items():
@@ -81,12 +81,12 @@ def moves_count(before: dict[str, Partitions], after: dict[str, Partitions]) -> 
 
 @pytest.mark.parametrize("name", ASSIGNORS)
 @given(groups())
-def test_every_partition_goes_to_exactly_one_subscriber(name: str, group: GroupSpec) -> None:
+def test_every_partition_has_exactly_one_subscriber(name: str, group: GroupSpec) -> None:
     check_complete(group, ASSIGNORS[name](group))
 
 
 @given(groups(), groups())
-def test_a_uniform_assignment_is_complete_and_balanced_whatever_was_before(
+def test_a_uniform_assignment_is_complete_and_balanced_after_any_other(
     group: GroupSpec, earlier: GroupSpec
 ) -> None:
     again = having(group, assign_uniformly(earlier))
@@ -96,13 +96,13 @@ def test_a_uniform_assignment_is_complete_and_balanced_whatever_was_before(
 
 
 @given(groups())
-def test_a_uniform_assignment_stays_while_nothing_changes(group: GroupSpec) -> None:
+def test_a_uniform_assignment_is_stable(group: GroupSpec) -> None:
     target = assign_uniformly(group)
     assert assign_uniformly(having(group, target)) == target
 
 
 @given(groups(homogeneous=True), st.sampled_from("xyz"))
-def test_a_member_that_joins_takes_its_part_and_nothing_else_moves(group: GroupSpec, joining: str) -> None:
+def test_a_new_member_gets_its_share_and_nothing_else_moves(group: GroupSpec, joining: str) -> None:
     before = assign_uniformly(group)
     topics = next(iter(group.members.values())).topic_ids
     members = dict(having(group, before).members) | {joining: MemberSpec(topics)}
@@ -111,7 +111,7 @@ def test_a_member_that_joins_takes_its_part_and_nothing_else_moves(group: GroupS
 
 
 @given(groups(homogeneous=True))
-def test_when_a_member_leaves_only_what_it_had_moves(group: GroupSpec) -> None:
+def test_only_the_partitions_of_a_leaving_member_move(group: GroupSpec) -> None:
     before = assign_uniformly(group)
     leaving = min(group.members)
     members = {k: m for k, m in having(group, before).members.items() if k != leaving}
@@ -119,13 +119,13 @@ def test_when_a_member_leaves_only_what_it_had_moves(group: GroupSpec) -> None:
     assert moves_count(before, after) <= partitions_count(before[leaving])
 
 
-def test_who_has_one_more_already_keeps_it() -> None:
+def test_a_member_that_already_has_one_more_partition_keeps_it() -> None:
     group = GroupSpec(members_of("m", "n"), {A: 3})
     before: dict[str, Partitions] = {"m": {A: frozenset({0})}, "n": {A: frozenset({1, 2})}}
     assert assign_uniformly(having(group, before)) == before
 
 
-def test_ranges_are_runs_and_the_first_members_get_the_rest() -> None:
+def test_ranges_are_contiguous_and_the_first_members_get_the_rest() -> None:
     target = assign_ranges(GroupSpec(members_of("n", "m", "o", topics=(A, B)), {A: 7, B: 3}))
     assert target == {
         "m": {A: frozenset({0, 1, 2}), B: frozenset({0})},
@@ -134,12 +134,12 @@ def test_ranges_are_runs_and_the_first_members_get_the_rest() -> None:
     }
 
 
-def test_topics_of_one_size_are_cut_alike() -> None:
+def test_topics_of_equal_size_have_equal_ranges() -> None:
     target = assign_ranges(GroupSpec(members_of("m", "n", topics=(A, B)), {A: 5, B: 5}))
     assert all(partitions[A] == partitions[B] for partitions in target.values())
 
 
-def test_static_members_get_their_ranges_by_instance_id_before_all_others() -> None:
+def test_static_members_get_their_ranges_by_instance_id_before_others() -> None:
     members = {
         "a": MemberSpec(frozenset({A})),
         "y": MemberSpec(frozenset({A}), instance_id="2"),

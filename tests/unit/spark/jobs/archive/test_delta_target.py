@@ -1,4 +1,4 @@
-"""An archive in a Delta table: a run is there when its commit is, and not before."""
+"""An archive in a Delta table: a run exists once it is committed."""
 
 from pathlib import Path
 
@@ -20,7 +20,7 @@ PLACE = TopicPartition("orders", 0)
 
 
 class Killed(BaseException):
-    """Nobody catches it."""
+    """Not caught by any handler."""
 
 
 def manifest(run: int) -> ArchiveManifest:
@@ -28,7 +28,7 @@ def manifest(run: int) -> ArchiveManifest:
 
 
 def commit(target: ArchiveTarget, run: int) -> None:
-    """One record."""
+    """Commit one record."""
     staged = target.staging(run)
     folder = staged / "topic=orders" / "date=2026-03-01"
     folder.mkdir(parents=True)
@@ -58,7 +58,7 @@ def test_the_newest_run_has_the_state_and_the_table_its_rows(tmp_path: Path) -> 
     assert values(tmp_path) == [b"1", b"2"]
 
 
-def test_what_a_dead_run_has_left_is_in_no_table_and_is_done_again(
+def test_an_uncommitted_run_is_invisible_and_repeated(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     target = open_archive(tmp_path, "delta")
@@ -78,7 +78,7 @@ def test_what_a_dead_run_has_left_is_in_no_table_and_is_done_again(
     assert values(tmp_path) == [b"1", b"2"]
 
 
-def test_a_run_stays_known_when_the_tables_log_is_cleaned_up(tmp_path: Path) -> None:
+def test_a_run_is_known_after_the_tables_log_is_cleaned_up(tmp_path: Path) -> None:
     target = open_archive(tmp_path, "delta")
     commit(target, 1)
     table = DeltaTable(tmp_path)

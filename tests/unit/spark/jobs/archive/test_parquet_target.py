@@ -1,4 +1,4 @@
-"""An archive's directory: what a run leaves, whenever it dies."""
+"""An archive's directory after runs that may die at any point."""
 
 from pathlib import Path
 
@@ -40,7 +40,7 @@ def test_the_newest_run_has_the_state(tmp_path: Path) -> None:
     assert target.manifest(1) == manifest(1)
 
 
-def test_what_a_dead_run_has_left_is_no_run_and_is_removed(tmp_path: Path) -> None:
+def test_an_uncommitted_run_is_invisible_and_removed(tmp_path: Path) -> None:
     target = ArchiveTarget(tmp_path)
     commit(target, 1)
     left = target.staging(2)
@@ -51,7 +51,7 @@ def test_what_a_dead_run_has_left_is_no_run_and_is_removed(tmp_path: Path) -> No
     assert not left.exists()
 
 
-def test_a_missing_run_is_told(tmp_path: Path) -> None:
+def test_a_missing_run_is_reported(tmp_path: Path) -> None:
     target = ArchiveTarget(tmp_path)
     for run in (1, 2, 3):
         commit(target, run)
@@ -61,7 +61,7 @@ def test_a_missing_run_is_told(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("text", ["", "{}", '{"version": 9}', "[]"])
-def test_a_damaged_manifest_is_told(tmp_path: Path, text: str) -> None:
+def test_a_damaged_manifest_is_reported(tmp_path: Path, text: str) -> None:
     target = ArchiveTarget(tmp_path)
     commit(target, 1)
     (target.path(1) / MANIFEST).write_text(text)
@@ -69,7 +69,7 @@ def test_a_damaged_manifest_is_told(tmp_path: Path, text: str) -> None:
         target.newest()
 
 
-def test_two_runs_cannot_write_at_once(tmp_path: Path) -> None:
+def test_two_runs_cannot_write_concurrently(tmp_path: Path) -> None:
     with (
         ArchiveTarget(tmp_path).locked(),
         pytest.raises(ArchiveError, match="another run"),

@@ -1,4 +1,4 @@
-"""What events of the audit say of grants and of drift."""
+"""Grants and drift derived from audit events."""
 
 import re
 
@@ -44,7 +44,7 @@ def test_columns_are_the_fields_of_events() -> None:
     assert re.findall(r"(\w+) (?:STRING|INT|BIGINT)", EVENT_DDL) == list(AuditEvent.__slots__)
 
 
-def test_an_acl_stood_from_when_it_was_made_to_when_it_was_removed_each_time() -> None:
+def test_an_acl_existed_from_each_creation_to_the_next_deletion() -> None:
     changes = [made(1, ALTER), removed(5, ALTER), made(7, ALTER), removed(2, READ)]
     assert grants_of(changes, None) == [
         Grant(READ, None, None, 2, "User:carol"),
@@ -53,12 +53,12 @@ def test_an_acl_stood_from_when_it_was_made_to_when_it_was_removed_each_time() -
     ]
 
 
-def test_what_brokers_say_counts_for_what_stands() -> None:
+def test_the_brokers_present_acls_take_precedence() -> None:
     assert grants_of([made(1, ALTER)], [READ]) == [Grant(READ)]
     assert grants_of([made(1, ALTER)], [ALTER, READ]) == [Grant(READ), Grant(ALTER, 1, "User:root")]
 
 
-def test_only_of_acls_that_are_for_changes_it_can_be_told_that_they_changed_nothing() -> None:
+def test_only_acls_on_changes_can_be_reported_as_unused() -> None:
     assert use_status(Grant(ALTER), 0, None) == UNCHANGED
     assert use_status(Grant(ALTER), 1, None) == USED
     assert use_status(Grant(allow(AclOperation.ALL)), 0, None) == UNCHANGED
@@ -72,7 +72,7 @@ def test_only_of_acls_that_are_for_changes_it_can_be_told_that_they_changed_noth
         assert use_status(Grant(binding), 0, None) == NOT_AUDITED
 
 
-def test_needs_are_those_that_no_broker_lets_pass_without() -> None:
+def test_required_permissions_are_those_that_brokers_demand() -> None:
     of_topics = {
         (need.api, need.operation, need.resource_type)
         for need in NEEDS
@@ -87,12 +87,12 @@ def test_needs_are_those_that_no_broker_lets_pass_without() -> None:
     assert all(need.is_own == (need.resource_type is not ResourceType.CLUSTER) for need in NEEDS)
 
 
-def test_the_needs_of_every_request_that_the_audit_tells_of_are_known() -> None:
+def test_every_audited_request_has_its_required_permissions() -> None:
     audited = {api.name for api in registry.build(barnabas.api).values() if api.audit is not None}
     assert audited == {need.api for need in NEEDS} - {"Metadata"}
 
 
-def test_grants_are_judged_by_their_uses_and_by_when_their_principal_was_seen() -> None:
+def test_grants_are_classified_by_use_and_by_their_principals_last_activity() -> None:
     grants = [Grant(READ), Grant(ALTER, 1, "User:root")]
     unseen, used = grant_uses(grants, [Use(1, 3, 9)], {"User:bob": 4})
     assert (unseen.uses_count, unseen.last_used, unseen.principal_seen, unseen.status) == (
@@ -104,7 +104,7 @@ def test_grants_are_judged_by_their_uses_and_by_when_their_principal_was_seen() 
     assert (used.uses_count, used.last_used, used.status) == (3, 9, USED)
 
 
-def test_of_acls_that_stand_brokers_know_more() -> None:
+def test_brokers_have_more_information_on_existing_acls() -> None:
     gone = Grant(ALTER, 1, "User:root", 2, "User:root")
     grants = [Grant(READ), Grant(ALTER, 30, "User:root"), gone]
     other = allow(AclOperation.WRITE)
@@ -119,7 +119,7 @@ def test_of_acls_that_stand_brokers_know_more() -> None:
     ]
 
 
-def test_advice_is_of_grants_that_stand_and_changed_nothing_and_of_who_lacks_rights() -> None:
+def test_advice_covers_existing_unused_grants_and_missing_permissions() -> None:
     forbidden = deny(AclOperation.ALTER_CONFIGS, name="orders")
     gone = Grant(ALTER._replace(resource_name="gone"), 1, "User:root", 2, "User:root")
     found = grant_uses([Grant(ALTER), Grant(READ), Grant(forbidden), gone], [], {})
@@ -131,11 +131,11 @@ def test_advice_is_of_grants_that_stand_and_changed_nothing_and_of_who_lacks_rig
     ]
 
 
-def test_an_acl_reads_as_people_say_it() -> None:
+def test_an_acl_has_a_readable_form() -> None:
     assert acl_text(READ) == "ALLOW READ on topic/ord* from *"
 
 
-def test_drift_counts_keys_that_are_not_as_at_first_day_by_day() -> None:
+def test_drift_counts_changed_keys_by_day() -> None:
     days = [
         KeyDay("topic/a", "x", "2026-01-01", "1", "2"),
         KeyDay("topic/b", "x", "2026-01-01", None, "1"),

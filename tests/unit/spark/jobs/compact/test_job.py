@@ -1,4 +1,4 @@
-"""The job `compact` around Spark: what it refuses, and what its command shows."""
+"""The job `compact` without Spark: rejected inputs, and the command's output."""
 
 import json
 from collections.abc import Iterator, Mapping
@@ -17,14 +17,14 @@ from pyspark_barnabas.option_values import OptionError
 DONE = Compacted("orders", 3, IMPORTED, 5, 900, 7, 2, 70_000, 20_000, 700, 200)
 
 
-def test_without_a_broker_nobody_tells_what_is_compacted() -> None:
+def test_without_a_broker_the_compacted_topics_are_unknown() -> None:
     with pytest.raises(OptionError, match=r"kafka\.bootstrap\.servers"):
         compact(None, {"subscribe": "t", "logDirs": "/tmp"})  # type: ignore[arg-type]
 
 
 @pytest.fixture
 def results(monkeypatch: pytest.MonkeyPatch) -> list[Compacted]:
-    """What the job gives back; it is given the arguments of the command."""
+    """Set the job's results; return the arguments that the command passes."""
     found: list[Compacted] = []
 
     @contextmanager
@@ -50,7 +50,7 @@ def invoked(*arguments: str) -> tuple[int, str]:
     return result.exit_code, result.output
 
 
-def test_the_command_tells_before_and_after(results: list[Compacted]) -> None:
+def test_the_command_prints_sizes_before_and_after(results: list[Compacted]) -> None:
     assert invoked()[0] == 0
     results.append(DONE)
     status, output = invoked()
@@ -63,7 +63,7 @@ def test_the_command_tells_before_and_after(results: list[Compacted]) -> None:
     assert found["partitions"][0]["bytes_after"] == 20_000
 
 
-def test_a_log_that_is_not_compacted_makes_it_fail(results: list[Compacted]) -> None:
+def test_a_log_that_is_not_compacted_is_a_failure(results: list[Compacted]) -> None:
     results.append(Compacted("orders", 3, REFUSED, why="the log has changed meanwhile"))
     status, output = invoked()
     assert status == 1

@@ -1,4 +1,4 @@
-"""What the tasks of `compact` write is what the broker's own cleaner writes."""
+"""The tasks of `compact` write the same files as the broker's cleaner."""
 
 import tempfile
 from collections.abc import Iterator
@@ -50,7 +50,7 @@ LONG = b"l" * 40
 
 
 class Home:
-    """A log, its clock and its producers."""
+    """A log with its clock and producers."""
 
     def __init__(self, path: Path) -> None:
         self.path, self.clock = path, ManualClock()
@@ -105,7 +105,7 @@ class Home:
         return SegmentFiles(self.directory, lambda seconds: None)
 
     def clean_by_tasks(self, slice_bytes: int) -> list[tuple[Cleaned, Path]]:
-        """What tasks write, in a directory beside the log; tables are plain Python here."""
+        """Return the output of the tasks in a directory beside the log; tables are plain Python here."""
         plan = self.plan()
         if plan is None:
             return []
@@ -119,15 +119,15 @@ class Home:
         return [(each, target) for each in cleaned]
 
     def imported(self, cleaned: Cleaned, target: Path, end_offset: int) -> dict[str, bytes]:
-        """The files that the broker makes of a part."""
+        """Return the files that the broker makes of a part."""
         part, log = cleaned.part, self.log
         old = [offset_file(self.directory, each.base_offset, ".log") for each in part.replaced]
         aborted = [each for segment in log.segments for each in segment.transaction_index.entries]
-        wanted = ImportableSegment(
+        expected = ImportableSegment(
             part, target, target, old, end_offset, CONFIG, last_records(log.producers.states.entries), aborted,
             self.clock.now_ms, 500,
         )  # fmt: skip
-        steps = SegmentImport(wanted).steps()
+        steps = SegmentImport(expected).steps()
         while True:
             try:
                 next(steps)
@@ -143,7 +143,7 @@ def home(tmp_path: Path) -> Iterator[Home]:
 
 
 def check_equal(home: Home, slice_bytes: int) -> None:
-    """Compact the same by tasks and by the broker."""
+    """Compact the same log with tasks and with the broker."""
     cleaned = home.clean_by_tasks(slice_bytes)
     end_offset = cleaned[-1][0].part.end_offset if cleaned else 0
     imported = {each.part.base_offset: home.imported(each, target, end_offset) for each, target in cleaned}
@@ -182,7 +182,7 @@ steps = st.one_of(
 
 @settings(max_examples=80, deadline=None)
 @given(history=st.lists(steps, max_size=40))
-def test_any_history_is_compacted_as_by_the_broker_byte_for_byte(history: list[tuple[object, ...]]) -> None:
+def test_any_history_is_compacted_byte_for_byte_as_by_the_broker(history: list[tuple[object, ...]]) -> None:
     with tempfile.TemporaryDirectory() as path:
         home = Home(Path(path))
         for what, *arguments in (*history, ("roll",), ("clean", 300)):
@@ -209,7 +209,7 @@ def test_any_history_is_compacted_as_by_the_broker_byte_for_byte(history: list[t
         home.log.local.abandon()
 
 
-def test_a_log_without_anything_dirty_is_left_alone(home: Home) -> None:
+def test_a_log_without_dirty_segments_is_left_alone(home: Home) -> None:
     home.put([(b"a", b"1")])
     assert home.plan() is None
     home.log.roll()
@@ -224,7 +224,7 @@ def test_a_log_without_anything_dirty_is_left_alone(home: Home) -> None:
     assert home.plan() is None
 
 
-def test_an_open_transaction_bounds_what_is_compacted(home: Home) -> None:
+def test_an_open_transaction_limits_compaction(home: Home) -> None:
     home.put([(b"a", b"1")])
     home.log.roll()
     home.put_as(1, [(b"a", b"2")], transactional=True)
@@ -240,7 +240,7 @@ def test_an_open_transaction_bounds_what_is_compacted(home: Home) -> None:
     assert offsets_of(home.log) == [2]
 
 
-def test_what_was_aborted_is_no_later_record(home: Home) -> None:
+def test_an_aborted_record_does_not_make_earlier_ones_obsolete(home: Home) -> None:
     home.put([(b"a", b"1")])
     home.put_as(1, [(b"a", b"2")], transactional=True)
     home.end(1, commit=False)
@@ -250,7 +250,7 @@ def test_what_was_aborted_is_no_later_record(home: Home) -> None:
 
 
 @pytest.mark.parametrize("commit", [True, False])
-def test_a_transaction_ends_in_a_segment_that_another_task_writes(home: Home, commit: bool) -> None:
+def test_a_transaction_may_end_in_a_segment_of_another_task(home: Home, commit: bool) -> None:
     home.put_as(1, [(b"a", b"1")], transactional=True)
     for _ in range(5):
         home.put([(b"b", b"x" * 300)])
@@ -263,7 +263,7 @@ def test_a_transaction_ends_in_a_segment_that_another_task_writes(home: Home, co
     assert offsets_of(home.log) == ([0, 5] if commit else [5])
 
 
-def test_many_long_keys_are_told_apart(home: Home) -> None:
+def test_many_long_keys_are_distinct(home: Home) -> None:
     keys = [LONG + b"%d" % number for number in range(60)]
     for key in keys + keys[:20]:
         home.put([(key, b"1"), (b"short", b"1")])
@@ -272,7 +272,7 @@ def test_many_long_keys_are_told_apart(home: Home) -> None:
     assert len(offsets_of(home.log)) == 61
 
 
-def test_a_segment_that_is_damaged_or_gone_ends_the_work(home: Home, tmp_path: Path) -> None:
+def test_a_damaged_or_missing_segment_ends_the_job(home: Home, tmp_path: Path) -> None:
     home.put([(b"a", b"1")])
     home.log.roll()
     plan = home.plan()
@@ -290,7 +290,7 @@ def test_a_segment_that_is_damaged_or_gone_ends_the_work(home: Home, tmp_path: P
         clean_group(plan, surveyed, 0, np.array([], np.int64), tmp_path)
 
 
-def test_configs_are_read_as_brokers_describe_them() -> None:
+def test_configs_are_parsed_as_brokers_describe_them() -> None:
     described = {
         "cleanup.policy": "compact,delete",
         "delete.retention.ms": "5",

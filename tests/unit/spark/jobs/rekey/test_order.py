@@ -1,4 +1,6 @@
-"""The order of a copy, and where groups go on in it: every record once, a key's order kept, nothing unread left out."""
+"""The order of a copy, and the new offsets of groups: each record once, key order preserved, nothing unread
+skipped.
+"""
 
 from collections import defaultdict
 from dataclasses import dataclass
@@ -30,7 +32,7 @@ HISTORIES = [(1,), (2, 4), (2, 3), (3, 4), (1, 2, 4), (4, 6), (2, 4, 8)]
 
 @dataclass
 class Written:
-    """A record of the old topic; `at` counts a key's records in the order in which they were written."""
+    """A record of the old topic; `at` numbers a key's records in the order of writing."""
 
     partition: int
     offset: int
@@ -40,7 +42,7 @@ class Written:
 
 @dataclass
 class World:
-    """An old topic, its growth, the rounds of its copy, and groups of consumers."""
+    """An old topic, its added partitions, the rounds of its copy, and consumer groups."""
 
     homes: Homes
     records: list[Written]
@@ -66,13 +68,15 @@ def worlds(draw: st.DrawFn, *, nested: bool = False, rounds_max: int = 3) -> Wor
     seen: defaultdict[bytes | None, int] = defaultdict(int)
     records = []
     ends = []
-    for number in range(len(counts) + rounds - 1):  # the topic grows, is copied, written to, copied again
+    for number in range(
+        len(counts) + rounds - 1
+    ):  # partitions are added, the topic is copied, written to, copied again
         count = counts[min(number, len(counts) - 1)]
         for key in draw(st.lists(st.sampled_from([*keys, None]), max_size=10)):
             partition = draw(st.integers(0, count - 1)) if key is None else home(key, count)
             records.append(Written(partition, offsets[partition], key, seen[key]))
             seen[key] += 1
-            offsets[partition] += draw(st.integers(1, 2))  # gaps, as of markers and compaction
+            offsets[partition] += draw(st.integers(1, 2))  # gaps, as from markers and compaction
         if number >= len(counts) - 1:
             ends.append({partition: offsets[partition] for partition in range(counts[-1])})
     groups: list[dict[int, int]] = []
@@ -96,7 +100,7 @@ def is_returning(homes: Homes, record: Written) -> bool:
 
 @dataclass
 class Copy:
-    """The new topic: each partition's records in order, by what the job itself would compute."""
+    """The new topic: each partition's records in order, computed as by the job."""
 
     steps: list[CopyStep]
     partitions: dict[int, list[tuple[CopyPosition, Written]]]
@@ -113,7 +117,7 @@ def rank_of(homes: Homes, record: Written) -> int:
 
 
 def broken(world: World, cuts: list[dict[int, int]], starts: dict[int, int]) -> set[tuple[int, int]]:
-    """Pairs of levels that contradict a key's order, by looking at all pairs of records."""
+    """Return pairs of levels that contradict a key's order, by comparing all pairs of records."""
     its = [each for each in world.records if each.key is not None and each.offset >= starts[each.partition]]
 
     def level(record: Written) -> int:
@@ -134,8 +138,8 @@ def copied(world: World, records_max: int) -> Copy:
     cuts: list[dict[int, int]] = []
     for starts, ends in zip(world.starts, world.ends, strict=True):
         is_last = ends is world.ends[-1]
-        wanted = cuts_of(world.groups, starts, ends) if is_last else []
-        cuts = [dict(each) for each in kept_cuts(wanted, broken(world, wanted, starts))]
+        expected = cuts_of(world.groups, starts, ends) if is_last else []
+        cuts = [dict(each) for each in kept_cuts(expected, broken(world, expected, starts))]
         steps += plan_steps(world.homes, starts, ends, cuts, records_max)
     keys = pa.array([each.key for each in world.records], pa.binary())
     partitions = np.array([each.partition for each in world.records], np.int64)
@@ -158,7 +162,7 @@ def is_read(group: dict[int, int], record: Written) -> bool:
 
 
 def read_again(copy: Copy, group: dict[int, int]) -> int:
-    """Records that a group reads twice, when it goes on at the first unread one of each new partition."""
+    """Return records that a group reads twice, if it continues at the first unread one of each new partition."""
     again = 0
     for its in copy.partitions.values():
         unread = [index for index, (_, record) in enumerate(its) if not is_read(group, record)]
@@ -166,7 +170,7 @@ def read_again(copy: Copy, group: dict[int, int]) -> int:
     return again
 
 
-@settings(deadline=None)  # the first call compiles the kernel of hashes
+@settings(deadline=None)  # the first call compiles the hash kernel
 @given(worlds(), st.integers(1, 12))
 def test_each_record_is_in_one_step_and_keys_and_partitions_keep_their_order(
     world: World, records_max: int
@@ -187,9 +191,9 @@ def test_each_record_is_in_one_step_and_keys_and_partitions_keep_their_order(
             assert unkeyed == sorted(unkeyed)
 
 
-@settings(deadline=None)  # the first call compiles the kernel of hashes
+@settings(deadline=None)  # the first call compiles the hash kernel
 @given(worlds(), st.integers(1, 12))
-def test_a_record_is_looked_for_in_the_ranges_of_its_step_alone(world: World, records_max: int) -> None:
+def test_a_record_is_searched_only_in_the_ranges_of_its_step(world: World, records_max: int) -> None:
     copy = copied(world, records_max)
     for its in copy.partitions.values():
         for position, record in its:
@@ -202,9 +206,9 @@ def test_a_record_is_looked_for_in_the_ranges_of_its_step_alone(world: World, re
     assert all(step.offsets_count > 0 for step in copy.steps)
 
 
-@settings(deadline=None)  # the first call compiles the kernel of hashes
+@settings(deadline=None)  # the first call compiles the hash kernel
 @given(worlds(), st.integers(1, 12))
-def test_what_a_group_has_not_read_is_never_left_out_and_what_it_reads_again_is_all_looked_at(
+def test_unread_records_are_never_skipped_and_repeated_ones_are_all_checked(
     world: World, records_max: int
 ) -> None:
     copy = copied(world, records_max)
@@ -227,11 +231,9 @@ def is_within(spans: dict[int, tuple[int, int]], record: Written) -> bool:
     return low <= record.offset < high
 
 
-@settings(deadline=None)  # the first call compiles the kernel of hashes
+@settings(deadline=None)  # the first call compiles the hash kernel
 @given(worlds(nested=True), st.integers(1, 12))
-def test_groups_of_which_none_is_ahead_and_behind_at_once_read_everything_exactly_once(
-    world: World, records_max: int
-) -> None:
+def test_groups_without_mixed_progress_read_everything_exactly_once(world: World, records_max: int) -> None:
     copy = copied(world, records_max)
     for group in world.groups:
         is_current = all(
@@ -241,11 +243,9 @@ def test_groups_of_which_none_is_ahead_and_behind_at_once_read_everything_exactl
             assert read_again(copy, group) == 0
 
 
-@settings(deadline=None)  # the first call compiles the kernel of hashes
+@settings(deadline=None)  # the first call compiles the hash kernel
 @given(worlds(rounds_max=1), st.integers(1, 12))
-def test_one_group_reads_again_only_what_no_copy_that_keeps_the_order_of_keys_could_spare_it(
-    world: World, records_max: int
-) -> None:
+def test_one_group_rereads_only_what_preserving_key_order_requires(world: World, records_max: int) -> None:
     world.groups = world.groups[:1]
     copy = copied(world, records_max)
     if read_again(copy, world.groups[0]):
@@ -265,7 +265,7 @@ def keeps_order(world: World, group: dict[int, int]) -> bool:
     return True
 
 
-def test_keys_go_where_javas_clients_put_them() -> None:
+def test_keys_are_partitioned_as_by_javas_clients() -> None:
     homes = Homes.of([4], 6, 10)
     keys = [b"", b"a", b"customer-17", None]
     placed = homes.locate(pa.array(keys, pa.binary()), np.array([0, 1, 2, 5]))
@@ -275,7 +275,7 @@ def test_keys_go_where_javas_clients_put_them() -> None:
     ]
 
 
-def test_records_in_no_home_of_their_key_and_in_one_that_it_came_back_to_are_told() -> None:
+def test_records_in_a_wrong_partition_or_in_a_reused_one_of_their_key_are_reported() -> None:
     homes = Homes.of([2, 3], 4, 4)
     keys = [b"k%d" % number for number in range(200)]
     returning = [key for key in keys if home(key, 2) == home(key, 4) != home(key, 3)]
@@ -291,7 +291,7 @@ def test_records_in_no_home_of_their_key_and_in_one_that_it_came_back_to_are_tol
     assert not placed.rank.any()
 
 
-def test_doubling_never_brings_a_key_back() -> None:
+def test_doubling_the_partitions_never_moves_a_key_back() -> None:
     homes = Homes.of([2, 4, 8], 16, 16)
     keys = [b"k%d" % number for number in range(500)]
     for count in homes.counts:
@@ -299,7 +299,7 @@ def test_doubling_never_brings_a_key_back() -> None:
         assert not homes.locate(pa.array(keys, pa.binary()), its).is_returning.any()
 
 
-def test_partitions_that_only_grow_are_expected() -> None:
+def test_a_growing_number_of_partitions_is_expected() -> None:
     assert Homes.of([], 4, 4).counts == (4,)
     assert Homes.of([4], 4, 4).counts == (4,)
     for was in ([6], [0], [3, 2]):
@@ -307,7 +307,7 @@ def test_partitions_that_only_grow_are_expected() -> None:
             Homes.of(was, 4, 4)
 
 
-def test_cuts_are_what_groups_have_read_where_one_is_behind_the_other() -> None:
+def test_cuts_are_the_read_offsets_where_one_group_is_behind_another() -> None:
     starts, ends = {0: 0, 1: 0}, {0: 10, 1: 10}
     assert cuts_of([{0: 7, 1: 5}, {0: 3, 1: 5}], starts, ends) == [{0: 3, 1: 5}, {0: 7, 1: 5}]
     assert cuts_of([{0: 7, 1: 2}, {0: 3, 1: 5}], starts, ends) == [{0: 3, 1: 2}, {0: 7, 1: 5}]
@@ -322,7 +322,7 @@ def test_a_record_is_behind_the_cuts_that_its_offset_has_reached() -> None:
     assert kept_cuts(cuts, [(0, 2)]) == []
 
 
-def test_partitions_that_cannot_have_a_rank_are_not_looked_at() -> None:
+def test_partitions_that_cannot_have_a_rank_are_skipped() -> None:
     starts, ends = dict.fromkeys(range(4), 0), dict.fromkeys(range(4), 10)
     doubled = plan_steps(Homes.of([2], 4, 4), starts, ends, [], 1_000)
     assert [(step.rank, [each[0] for each in step.ranges]) for step in doubled] == [

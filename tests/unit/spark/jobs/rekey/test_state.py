@@ -1,4 +1,4 @@
-"""The state of a copy: what is written is read again, whole or not at all, by one run at a time."""
+"""The state of a copy: read back completely or not at all, by one run at a time."""
 
 from pathlib import Path
 
@@ -22,7 +22,7 @@ STATE = Copying(
 )
 
 
-def test_a_state_is_read_as_it_was_written(tmp_path: Path) -> None:
+def test_a_state_round_trips(tmp_path: Path) -> None:
     store = RekeyDirectory(tmp_path)
     assert store.read() is None
     store.write(STATE)
@@ -30,7 +30,7 @@ def test_a_state_is_read_as_it_was_written(tmp_path: Path) -> None:
     assert [each.name for each in tmp_path.iterdir()] == ["rekey.json"]
 
 
-def test_a_state_half_written_is_none(tmp_path: Path) -> None:
+def test_a_partly_written_state_is_ignored(tmp_path: Path) -> None:
     store = RekeyDirectory(tmp_path)
     store.write(STATE)
     (tmp_path / "rekey.json.new").write_text('{"version": 1, "sou')
@@ -38,13 +38,13 @@ def test_a_state_half_written_is_none(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("text", ["", "[]", '{"version": 2}', '{"version": 1}', "nonsense"])
-def test_a_damaged_state_is_refused(tmp_path: Path, text: str) -> None:
+def test_a_damaged_state_is_rejected(tmp_path: Path, text: str) -> None:
     (tmp_path / "rekey.json").write_text(text)
     with pytest.raises(RekeyError, match=r"rekey\.json is not a valid state file of a copy"):
         RekeyDirectory(tmp_path).read()
 
 
-def test_one_run_at_a_time_has_a_directory(tmp_path: Path) -> None:
+def test_one_run_at_a_time_uses_a_directory(tmp_path: Path) -> None:
     store = RekeyDirectory(tmp_path / "made")
     with (
         store.locked(),

@@ -1,4 +1,4 @@
-"""Offsets of an original, and where a reader of what was restored goes on."""
+"""Mapping original offsets to those in the restored topic."""
 
 from pathlib import Path
 
@@ -17,11 +17,11 @@ MAP = RestoredOffsetMap("again", [OffsetRun(10, 0, 5), OffsetRun(15, 6, 2), Offs
     ("offset", "restored"),
     [(0, 0), (10, 0), (14, 4), (15, 6), (16, 7), (17, 8), (29, 8), (30, 8), (31, 9), (1_000, 9)],
 )
-def test_a_reader_goes_on_at_the_first_record_that_it_has_not_read(offset: int, restored: int) -> None:
+def test_a_consumer_continues_at_its_first_unread_record(offset: int, restored: int) -> None:
     assert MAP.translated(offset) == restored
 
 
-def test_every_record_is_read_once_wherever_a_reader_stopped() -> None:
+def test_every_record_is_read_once_wherever_a_consumer_stopped() -> None:
     originals = [run.offset + step for run in MAP.runs for step in range(run.records_count)]
     restored = [run.restored_offset + step for run in MAP.runs for step in range(run.records_count)]
     for stop in range(40):
@@ -30,7 +30,7 @@ def test_every_record_is_read_once_wherever_a_reader_stopped() -> None:
         assert len(read) + len(rest) == len(originals)
 
 
-def test_a_map_is_read_whatever_its_files_and_a_missing_one_is_told(tmp_path: Path) -> None:
+def test_a_map_is_read_from_any_files_and_a_missing_one_is_reported(tmp_path: Path) -> None:
     with pytest.raises(RestoreError, match="has no offset map"):
         read_map(tmp_path)
     (tmp_path / RUNS).mkdir()

@@ -1,4 +1,4 @@
-"""What an archive has of each partition, and what a topic must be like for records to stay in it."""
+"""The partitions in an archive, and the requirements on a topic that keeps restored records."""
 
 from pathlib import Path
 
@@ -28,12 +28,12 @@ DAY_MS = 86_400_000
         (7 * DAY_MS, "delete,compact", "2026-03-01"),
     ],
 )
-def test_records_that_stay_may_be_restored(retention_ms: int, policy: str, oldest: str) -> None:
+def test_records_that_the_topic_keeps_can_be_restored(retention_ms: int, policy: str, oldest: str) -> None:
     decide_retention("orders", {"retention.ms": str(retention_ms), "cleanup.policy": policy}, oldest, NOW_MS)
 
 
 @pytest.mark.parametrize("policy", ["delete", "compact,delete"])
-def test_records_that_would_be_removed_are_not_restored(policy: str) -> None:
+def test_records_that_the_topic_would_delete_are_not_restored(policy: str) -> None:
     configs = {"retention.ms": str(7 * DAY_MS), "cleanup.policy": policy}
     with pytest.raises(RestoreError, match=r"archived records are of 2026-02-22: they would be removed"):
         decide_retention("orders", configs, "2026-02-22", NOW_MS)
@@ -43,7 +43,7 @@ ORDERS, EMPTY, CLICKS = (TopicPartition(*each) for each in (("orders", 0), ("ord
 
 
 def archive_of_two_runs(directory: Path) -> ArchiveTarget:
-    """Partition 1 of orders never had a record, and clicks came with the second run."""
+    """Partition 1 of orders never had a record, and clicks appears in the second run."""
     target = ArchiveTarget(directory)
     day, next_day = "2026-03-01", "2026-03-02"
     runs = [
@@ -65,7 +65,7 @@ def archive_of_two_runs(directory: Path) -> ArchiveTarget:
     return target
 
 
-def test_partitions_reach_from_their_first_run_to_their_last(tmp_path: Path) -> None:
+def test_a_partitions_range_is_from_its_first_run_to_its_last(tmp_path: Path) -> None:
     target = archive_of_two_runs(tmp_path)
     orders = [ArchivedPart("orders", 0, 5, 30, 13), ArchivedPart("orders", 1, 7, 7, 0)]
     assert archived_partitions(target, []) == [ArchivedPart("clicks", 0, 0, 2, 2), *orders]
@@ -74,7 +74,7 @@ def test_partitions_reach_from_their_first_run_to_their_last(tmp_path: Path) -> 
         archived_partitions(target, ["orders", "views"])
 
 
-def test_checksums_of_runs_add_up_under_the_name_that_is_restored_to(tmp_path: Path) -> None:
+def test_checksums_of_runs_are_added_up_under_the_target_name(tmp_path: Path) -> None:
     target = archive_of_two_runs(tmp_path)
     assert expected_sums(target, Request({}, tmp_path, ["orders"], "again")) == {
         ("again", "2026-03-01", 0): (11, 2),
@@ -82,7 +82,7 @@ def test_checksums_of_runs_add_up_under_the_name_that_is_restored_to(tmp_path: P
     }
 
 
-def test_an_archive_is_of_the_format_that_it_is(tmp_path: Path) -> None:
+def test_an_archives_format_is_detected(tmp_path: Path) -> None:
     archive_of_two_runs(tmp_path / "parquet")
     assert type(open_archive(tmp_path / "parquet")) is type(open_archive(tmp_path / "new")) is ArchiveTarget
     with pytest.raises(ValueError, match="is an archive in the format parquet, not delta"):

@@ -1,4 +1,4 @@
-"""Segments of restored partitions hold their rows, offset by offset."""
+"""Segments of restored partitions contain their rows, offset by offset."""
 
 from pathlib import Path
 from typing import Any
@@ -22,7 +22,7 @@ FAR = 3_000_000_000
 
 
 def rows_of(offsets: list[int], types: list[int]) -> pa.RecordBatch:
-    """Fields that are there, empty and null; times of the broker in threes."""
+    """Return rows with fields that are present, empty and null, and LogAppendTime for every third."""
     rows: list[dict[str, Any]] = [
         {
             "offset": offset,
@@ -37,16 +37,16 @@ def rows_of(offsets: list[int], types: list[int]) -> pa.RecordBatch:
     return pa.RecordBatch.from_pylist(rows, SCHEMA)
 
 
-def written(directory: Path, wanted: RestoreManifest, rows: pa.RecordBatch, **options: Any) -> list[bytes]:
-    """The segments, written in two goes."""
+def written(directory: Path, manifest: RestoreManifest, rows: pa.RecordBatch, **options: Any) -> list[bytes]:
+    """Write the segments in two steps."""
     half = len(rows) // 2
-    with SegmentsWriter(directory, wanted, **options) as writer:
+    with SegmentsWriter(directory, manifest, **options) as writer:
         for part in (rows.slice(0, half), rows.slice(half)):
             for batch in encode_rows(part, Compression.ZSTD):
                 writer.write(batch)
         writer.finish()
     assert writer.records_count == len(rows)
-    assert read_restore_manifest(directory) == wanted
+    assert read_restore_manifest(directory) == manifest
     return [path.read_bytes() for path in sorted(directory.glob("*.log"))]
 
 
@@ -55,7 +55,7 @@ steps = st.lists(st.tuples(st.sampled_from([1, 1, 1, 1, 2, 50, FAR]), st.integer
 
 @given(steps, st.lists(st.integers(0, 1), min_size=1, max_size=4), st.integers(0, 1_000), st.integers(0, 3))
 @settings(max_examples=60, deadline=None)
-def test_rows_come_out_of_segments_as_they_went_in(
+def test_rows_round_trip_through_segments(
     tmp_path_factory: pytest.TempPathFactory,
     jumps: list[tuple[int, int]],
     kinds: list[int],
@@ -88,11 +88,11 @@ def test_rows_come_out_of_segments_as_they_went_in(
     assert found == rows.to_pylist()
 
 
-def test_segments_are_named_after_their_first_offsets_and_keep_to_their_size(tmp_path: Path) -> None:
+def test_segments_are_named_after_their_first_offsets_and_limited_in_size(tmp_path: Path) -> None:
     offsets = list(range(10, 5_010))
     rows = rows_of(offsets, [1] * len(offsets))  # a batch for three rows
-    wanted = RestoreManifest(bytes(16), 4, 5_010)
-    segments = written(tmp_path / "restored", wanted, rows, segment_bytes=50_000)
+    manifest = RestoreManifest(bytes(16), 4, 5_010)
+    segments = written(tmp_path / "restored", manifest, rows, segment_bytes=50_000)
     names = sorted(path.name for path in (tmp_path / "restored").glob("*.log"))
     assert names[0] == "00000000000000000004.log"
     assert len(segments) > 3

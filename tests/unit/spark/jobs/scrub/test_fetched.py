@@ -1,4 +1,4 @@
-"""Batches over the wire: what is damaged is named by its offsets."""
+"""Batches over the wire: damage is reported by offsets."""
 
 from collections.abc import Iterator, Sequence
 
@@ -18,7 +18,7 @@ PLACE = TopicPartition("orders", 0)
 
 
 def placed(base_offset: int, base_sequence: int | None = None) -> bytearray:
-    """Three records of one producer."""
+    """Build three records of one producer."""
     sequence = base_offset if base_sequence is None else base_sequence
     one = bytearray(
         batch(b"a", b"b", b"c", timestamp_ms=NOW_MS, producer_id=7, producer_epoch=0, base_sequence=sequence)
@@ -28,7 +28,7 @@ def placed(base_offset: int, base_sequence: int | None = None) -> bytearray:
 
 
 class Leader:
-    """Gives two batches at a time, and then fails if it is to; a leader may begin later when it is asked again."""
+    """A fake leader that returns two batches at a time, or fails; its log start may advance between requests."""
 
     def __init__(
         self, batches: Sequence[bytearray], starts: Sequence[int] = (0,), code: ErrorCode | None = None
@@ -41,11 +41,11 @@ class Leader:
     def start(self) -> int:
         return self.starts.pop(0) if len(self.starts) > 1 else self.starts[0]
 
-    def read(self, wanted: OffsetRange, _: bytes) -> Iterator[RawBatches]:
+    def read(self, requested: OffsetRange, _: bytes) -> Iterator[RawBatches]:
         self.reads_count += 1
-        wanted_ones = [one for one in self.batches if read_header(one).next_offset > wanted.low]
-        for first in range(0, len(wanted_ones), 2):
-            yield RawBatches(b"".join(wanted_ones[first : first + 2]), wanted.low, NONE_ABORTED)
+        expected_batches = [one for one in self.batches if read_header(one).next_offset > requested.low]
+        for first in range(0, len(expected_batches), 2):
+            yield RawBatches(b"".join(expected_batches[first : first + 2]), requested.low, NONE_ABORTED)
         if self.code is not None:
             raise KafkaError(self.code, "as a test wishes")
 
@@ -66,14 +66,14 @@ def sound() -> list[bytearray]:
     return [placed(offset) for offset in (0, 3, 6, 9)]
 
 
-def test_sound_batches_are_counted_and_looked_at_once() -> None:
-    leader = Leader([*sound(), placed(12)])  # the last one came after the end was asked for
+def test_valid_batches_are_counted_and_read_once() -> None:
+    leader = Leader([*sound(), placed(12)])  # the last one arrived after the end was requested
     size_bytes = sum(map(len, leader.batches[:4]))
     assert scrubbed(leader) == Scrubbed(*PLACE, 0, 4, 12, size_bytes, 0, 12)
     assert leader.reads_count == 1
 
 
-def test_each_damage_is_named_after_a_second_look() -> None:
+def test_each_damage_is_reported_after_a_second_read() -> None:
     flipped = sound()
     flipped[2][-1] ^= 4
     cases: list[tuple[list[bytearray], list[tuple[str, int, int]]]] = [
@@ -89,24 +89,24 @@ def test_each_damage_is_named_after_a_second_look() -> None:
         assert leader.reads_count == 2
 
 
-def test_what_cannot_be_read_on_is_damage_up_to_the_end() -> None:
+def test_an_unreadable_log_is_damage_up_to_the_end() -> None:
     assert found(Leader(sound()[:2], code=ErrorCode.CORRUPT_MESSAGE)) == [("unreadable", 6, 11)]
     assert found(Leader(sound()[:2], code=ErrorCode.OFFSET_NOT_AVAILABLE)) == [("cut", 6, 11)]
     with pytest.raises(KafkaError, match="as a test wishes"):
         scrubbed(Leader(sound(), code=ErrorCode.TOPIC_AUTHORIZATION_FAILED))
 
 
-def test_a_compacted_topic_may_lack_offsets_the_last_ones_too() -> None:
+def test_a_compacted_topic_may_lack_offsets_including_the_last() -> None:
     leader = Leader([placed(0), placed(6)], code=ErrorCode.OFFSET_NOT_AVAILABLE)
     assert found(leader, allow_gaps=True) == []
 
 
-def test_what_retention_takes_away_meanwhile_is_no_damage() -> None:
+def test_records_deleted_by_retention_meanwhile_are_not_damage() -> None:
     leader = Leader([placed(6), placed(9)], starts=(0, 6))
     assert found(leader) == []
     assert leader.reads_count == 2
 
 
-def test_a_log_may_begin_within_a_batch_and_be_empty() -> None:
+def test_a_log_may_start_within_a_batch_and_be_empty() -> None:
     assert found(Leader(sound(), starts=(4,))) == []
     assert scrubbed(Leader([], starts=(12,))).findings_count == 0

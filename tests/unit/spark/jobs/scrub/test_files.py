@@ -1,4 +1,4 @@
-"""Files damaged on purpose: each damage is found, and named by offsets, file and position."""
+"""Files damaged on purpose: each damage is found, and reported with offsets, file and position."""
 
 from pathlib import Path
 
@@ -27,7 +27,7 @@ def placed(base_offset: int, count: int = 3, **options: object) -> bytearray:
 
 @pytest.fixture
 def directory(tmp_path: Path) -> Path:
-    """Two segments of four batches of three records, of one producer, with their indexes."""
+    """Write two segments of four batches of three records, of one producer, with indexes."""
     path = tmp_path / str(PLACE)
     path.mkdir()
     for base_offset in (0, 12):
@@ -78,7 +78,7 @@ def segment(directory: Path, base_offset: int = 0) -> tuple[Path, bytearray, lis
 FIRST, SECOND = f"{0:020d}.log", f"{12:020d}.log"
 
 
-def test_sound_files_have_no_findings_and_are_counted(directory: Path) -> None:
+def test_valid_files_have_no_findings_and_are_counted(directory: Path) -> None:
     report = scrubbed(directory)
     sizes = sum(path.stat().st_size for path in directory.glob("*.log"))
     assert report == Scrubbed(*PLACE, 2, 8, 24, sizes, 0, 24)
@@ -103,14 +103,14 @@ def test_a_flipped_bit_in_the_last_batch_is_found(directory: Path) -> None:
     assert found(directory) == [("crc", 21, 23, SECOND, positions[3])]
 
 
-def test_a_length_that_cannot_be_ends_the_segment_and_no_more(directory: Path) -> None:
+def test_an_invalid_length_ends_only_its_segment(directory: Path) -> None:
     path, data, positions = segment(directory)
     data[positions[1] + 8 : positions[1] + 12] = bytes(4)
     path.write_bytes(data)
     assert found(directory) == [("unreadable", 3, 11, FIRST, positions[1])]
 
 
-def test_a_cut_tail_is_found_within_a_batch_and_between_batches(directory: Path) -> None:
+def test_truncation_is_found_within_a_batch_and_between_batches(directory: Path) -> None:
     path, data, positions = segment(directory, 12)
     path.write_bytes(data[:-5])
     assert found(directory) == [("cut", 21, 23, SECOND, positions[3])]
@@ -120,13 +120,13 @@ def test_a_cut_tail_is_found_within_a_batch_and_between_batches(directory: Path)
     assert {each[0] for each in kinds} <= {"cut", "index", "timeindex"}
 
 
-def test_a_cut_in_the_midst_of_the_log_is_found(directory: Path) -> None:
+def test_truncation_within_the_log_is_found(directory: Path) -> None:
     path, data, positions = segment(directory)
     path.write_bytes(data[:-5])
     assert found(directory) == [("cut", 9, 11, FIRST, positions[3])]
 
 
-def test_what_is_being_written_behind_the_end_is_no_damage(directory: Path) -> None:
+def test_records_being_appended_after_the_end_are_not_damage(directory: Path) -> None:
     path, data, positions = segment(directory, 12)
     path.write_bytes(data[:-5])
     assert found(directory, 21) == []
@@ -157,11 +157,11 @@ def test_a_wrong_index_entry_is_found(directory: Path, offset: int, position: in
     assert found(directory) == [("index", offset, offset, f"{0:020d}.index", 8)]
 
 
-def test_a_wrong_entry_of_the_time_index_is_found(directory: Path) -> None:
+def test_a_wrong_time_index_entry_is_found(directory: Path) -> None:
     times = TimeIndex(offset_file(directory, 0, ".timeindex"), 0)
     times.clear()
     times.append(NOW_MS, 8)  # which is later
-    times.append(NOW_MS + 100, 20)  # which lies in another segment
+    times.append(NOW_MS + 100, 20)  # which is in another segment
     times.save()
     name = f"{0:020d}.timeindex"
     assert found(directory) == [("timeindex", 8, 8, name, 0), ("timeindex", 20, 20, name, 12)]
@@ -188,7 +188,7 @@ def test_sequences_wrap(directory: Path) -> None:
     assert found(directory, 6) == []
 
 
-def test_gaps_are_right_only_where_the_cleaner_has_been(directory: Path) -> None:
+def test_gaps_are_valid_only_where_the_cleaner_has_run(directory: Path) -> None:
     _, data, at = segment(directory)
     write(directory, 0, [data[at[0] : at[1]], data[at[3] :]])
     assert found(directory) == [("gap", 3, 8, FIRST, at[1])]
@@ -200,7 +200,7 @@ def test_gaps_are_right_only_where_the_cleaner_has_been(directory: Path) -> None
     assert found(directory) == [("gap", 3, 8, FIRST, at[1])]
 
 
-def test_a_checkpoint_that_is_not_written_yet_is_none_and_a_damaged_one_is_found(directory: Path) -> None:
+def test_an_unwritten_checkpoint_is_ignored_and_a_damaged_one_found(directory: Path) -> None:
     checkpoint = directory.parent / CLEANER_OFFSET_FILE
     checkpoint.touch()
     assert found(directory) == []
@@ -208,13 +208,13 @@ def test_a_checkpoint_that_is_not_written_yet_is_none_and_a_damaged_one_is_found
     assert found(directory) == [("checkpoint", 0, 23, CLEANER_OFFSET_FILE, 0)]
 
 
-def test_a_segment_that_is_gone_is_a_gap(directory: Path) -> None:
+def test_a_missing_segment_is_a_gap(directory: Path) -> None:
     write(directory, 24, [placed(24)])
     offset_file(directory, 12, ".log").unlink()
     assert found(directory, 27) == [("gap", 12, 23, f"{24:020d}.log", 0)]
 
 
-def test_files_that_are_replaced_meanwhile_are_read_again(directory: Path) -> None:
+def test_files_replaced_meanwhile_are_read_again(directory: Path) -> None:
     path, data, _ = segment(directory)
     path.write_bytes(data[:-5])
     report = scrub_partition(PLACE, directory, 24, pause=lambda _: path.write_bytes(data))

@@ -1,4 +1,4 @@
-"""Moves that even out brokers and directories."""
+"""Moves that balance brokers and directories."""
 
 import json
 
@@ -15,7 +15,7 @@ def tp(number: int) -> TopicPartition:
     return TopicPartition("orders", number)
 
 
-def test_a_full_broker_gives_to_an_empty_one_what_fits_best() -> None:
+def test_a_full_broker_moves_the_best_fitting_replicas_to_an_empty_one() -> None:
     sizes = {tp(0): 600, tp(1): 300, tp(2): 300}
     layout = {each: [BROKERS[0]] for each in sizes}
     found = balanced(layout, loads_of(sizes, {}), sizes, BROKERS[:2])
@@ -26,7 +26,7 @@ def test_a_full_broker_gives_to_an_empty_one_what_fits_best() -> None:
     assert list(found.after.values()) == [0.5, 0.5]
 
 
-def test_the_file_is_what_kafka_reassign_partitions_takes() -> None:
+def test_the_file_has_the_format_of_kafka_reassign_partitions() -> None:
     sizes = {tp(0): 500, tp(1): 500}
     layout = {each: [BROKERS[0], BROKERS[1]] for each in sizes}
     found = json.loads(balanced(layout, loads_of(sizes, {}), sizes, BROKERS).to_json())
@@ -38,7 +38,7 @@ def test_the_file_is_what_kafka_reassign_partitions_takes() -> None:
     }
 
 
-def test_directories_of_one_broker_are_evened_out_by_name() -> None:
+def test_directories_of_one_broker_are_balanced_by_name() -> None:
     homes = [Home(1, "/a"), Home(1, "/b")]
     sizes = {tp(0): 500, tp(1): 500}
     found = balanced({each: [homes[0]] for each in sizes}, loads_of(sizes, {}), sizes, homes)
@@ -46,12 +46,12 @@ def test_directories_of_one_broker_are_evened_out_by_name() -> None:
     assert (moved["replicas"], moved["log_dirs"]) == ([1], ["/b"])
 
 
-def test_what_is_written_lately_weighs_as_much_as_what_lies_there() -> None:
+def test_recent_writes_weigh_as_much_as_stored_bytes() -> None:
     loads = loads_of({tp(0): 900, tp(1): 100}, {tp(1): 50})
     assert loads == {tp(0): 0.45, tp(1): 0.55}
 
 
-def test_nothing_moves_for_nothing() -> None:
+def test_a_balanced_cluster_has_no_moves() -> None:
     sizes = {tp(0): 500, tp(1): 501, tp(2): 499}
     layout = {tp(number): [home] for number, home in enumerate(BROKERS)}
     assert balanced(layout, loads_of(sizes, {}), sizes, BROKERS).moves == ()
@@ -75,7 +75,7 @@ def clusters(
 
 
 @given(clusters())
-def test_no_balance_is_worse_or_breaks_a_partition(
+def test_balancing_never_worsens_the_balance_or_breaks_a_partition(
     cluster: tuple[dict[TopicPartition, list[Home]], dict[TopicPartition, int], list[Home]],
 ) -> None:
     layout, sizes, homes = cluster

@@ -1,4 +1,4 @@
-"""What counts by partition and day say of topics."""
+"""Topic statistics from counts by partition and day."""
 
 import pytest
 
@@ -21,7 +21,7 @@ def day(partition: int, date: str, size_bytes: int, topic: str = "orders") -> Pa
     return PartDay(topic, partition, date, size_bytes, size_bytes // 10)
 
 
-def test_lately_is_the_week_up_to_the_newest_day() -> None:
+def test_recent_means_the_week_up_to_the_newest_day() -> None:
     assert recent_dates([]) == frozenset()
     assert recent_dates([day(0, "", 10)]) == frozenset()
     found = recent_dates([day(0, "2026-03-02", 10), day(0, "2025-01-01", 10), day(0, "", 10)])
@@ -30,7 +30,7 @@ def test_lately_is_the_week_up_to_the_newest_day() -> None:
     assert len(found) == 7
 
 
-def test_hot_is_what_was_lately_written_much_more_than_its_neighbours() -> None:
+def test_a_hot_partition_recently_received_much_more_than_its_neighbours() -> None:
     days = [day(0, "2026-01-01", 100_000), day(1, "2026-03-01", 900), day(2, "2026-03-02", 100)]
     found = partition_usage(PARTITIONS, days)
     assert [each.size_bytes for each in found] == [100_000, 900, 100, 0]
@@ -39,7 +39,7 @@ def test_hot_is_what_was_lately_written_much_more_than_its_neighbours() -> None:
     assert found[1].heat == pytest.approx(3.6)
 
 
-def test_topics_come_by_size_with_their_skew() -> None:
+def test_topics_are_ordered_by_size_with_their_skew() -> None:
     days = [day(0, "2026-03-01", 300), day(1, "2026-03-01", 100), day(0, "2026-03-01", 5_000, "big")]
     found = topic_usage(partition_usage([*PARTITIONS, TopicPartition("empty", 0)], days))
     assert [(each.topic, each.partitions_count, each.size_bytes, each.records_count) for each in found] == [
@@ -64,11 +64,11 @@ def test_growth_sums_partitions_by_topic_and_day() -> None:
     ("key", "text"),
     [(b"customer-7", "customer-7"), ("käse".encode(), "käse"), (b"\x00\x07", "0x0007"), (b"\xff", "0xff")],
 )
-def test_a_key_is_shown_as_text_where_it_is_text(key: bytes, text: str) -> None:
+def test_a_key_is_shown_as_text_if_it_is_text(key: bytes, text: str) -> None:
     assert format_key(key) == text
 
 
-def test_a_heavy_key_and_a_crowded_partition_are_told_apart() -> None:
+def test_a_hot_key_differs_from_a_partition_with_many_keys() -> None:
     days = [day(0, "2026-03-01", 100), day(1, "2026-03-01", 900)]
     topics = topic_usage(partition_usage(PARTITIONS, days))
     heavy = HotKey("orders", 1, "all", 80, 0.9)

@@ -1,4 +1,4 @@
-"""A broker with some of everything that a cluster has: what operators look at."""
+"""A broker with some of everything that operators look at."""
 
 import gzip
 import json
@@ -21,7 +21,7 @@ from barnabas.testing import EmbeddedBroker
 from barnabas.wire.acls import AclBinding, AclOperation, AclPermission, PatternType, ResourceType
 from barnabas.wire.scram import ScramMechanism
 
-#: Pages of the console that show something of it, by the names of their pictures.
+#: Pages of the console that show the sample data, by the names of their screenshots.
 PAGES = {
     "overview": "/",
     "topics": "/topics",
@@ -51,7 +51,7 @@ PAGES = {
     "new-topic": "/new-topic",
     "produce": "/topics/shop.orders/produce",
 }
-#: Who can log in: one who may do all, one who reads orders, one who may do nothing.
+#: Users: a superuser, one with READ on orders, and one without permissions.
 USERS = {"admin": "admin-secret", "alice": "alice-secret", "nobody": "nobody-secret"}
 GROUP = "billing"
 LIVE_GROUP = "shipping"
@@ -81,8 +81,8 @@ _TOPICS: Mapping[str, tuple[int, Mapping[str, str]]] = {
 }
 
 
-def rich_settings(home: Path) -> dict[str, str]:
-    """A broker with logins, ACLs, policies, an audit and two log directories under `home`."""
+def sample_settings(home: Path) -> dict[str, str]:
+    """Return the settings of a broker with logins, ACLs, policies, an audit and two log directories under `home`."""
     for name in ("disk-1", "disk-2"):
         (home / name).mkdir(parents=True, exist_ok=True)
     rules = home / "policies.yaml"
@@ -99,10 +99,10 @@ def rich_settings(home: Path) -> dict[str, str]:
 
 
 @contextmanager
-def rich_cluster(home: Path, settings: Mapping[str, str] | None = None) -> Iterator[EmbeddedBroker]:
-    """The broker, with data, until the block ends; a consumer stays in the group `shipping`."""
+def sample_cluster(home: Path, settings: Mapping[str, str] | None = None) -> Iterator[EmbeddedBroker]:
+    """Run the broker with data until the block ends; a consumer stays in the group `shipping`."""
     with (
-        EmbeddedBroker({**rich_settings(home), **(settings or {})}, USERS) as broker,
+        EmbeddedBroker({**sample_settings(home), **(settings or {})}, USERS) as broker,
         filled(broker.client, open_address(broker)),
     ):
         yield broker
@@ -110,7 +110,7 @@ def rich_cluster(home: Path, settings: Mapping[str, str] | None = None) -> Itera
 
 @contextmanager
 def filled(client: BlockingClient, address: str) -> Iterator[None]:
-    """Give a cluster of any Kafka its data; nobody need log in at `address`. A consumer stays until the block ends."""
+    """Fill a cluster of any Kafka; `address` needs no login. A consumer stays until the block ends."""
     topics = [NewTopic(name, partitions, configs=configs) for name, (partitions, configs) in _TOPICS.items()]
     raise_errors(client.admin.create_topics(topics).values())
     _delete_one(client)
@@ -127,7 +127,7 @@ def filled(client: BlockingClient, address: str) -> Iterator[None]:
 
 
 def _delete_one(client: BlockingClient) -> None:
-    """Leave a topic among the deleted ones, where the cluster keeps them."""
+    """Delete a topic, which stays in the trash where the cluster has one."""
     raise_errors(client.admin.create_topics([NewTopic(DELETED, 3)]).values())
     with client.producer() as producer:
         for number in range(100):
@@ -158,7 +158,7 @@ def _produce(client: BlockingClient) -> None:
 
 
 def open_address(broker: EmbeddedBroker) -> str:
-    """Where nobody need log in."""
+    """Return the listener that needs no login."""
     [port] = [port for name, _, port in broker.server.addresses if name == "PLAINTEXT"]
     return f"127.0.0.1:{port}"
 
@@ -216,7 +216,7 @@ def _allowed(
 
 
 def _member(address: str) -> Consumer:
-    """A consumer that has read a little and stays."""
+    """Start a consumer that has read a few records and stays."""
     consumer = Consumer(
         {
             "bootstrap.servers": address,

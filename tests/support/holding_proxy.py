@@ -1,4 +1,4 @@
-"""A way to a broker on which one request can be held up: whoever sent it waits until he is killed."""
+"""A proxy before a broker that can hold one request, so that its client can be killed meanwhile."""
 
 import asyncio
 import contextlib
@@ -13,38 +13,38 @@ from support.waiting import WAIT_S
 
 @dataclass
 class Hold:
-    """The `number`-th request of an API is not answered. `is_heard`: the broker gets it all the same."""
+    """Holds the `number`-th request of an API without a response. `is_forwarded`: the broker still receives it."""
 
     api_key: int
     number: int
-    is_heard: bool
-    struck: threading.Event = field(default_factory=threading.Event)
+    is_forwarded: bool
+    arrived: threading.Event = field(default_factory=threading.Event)
 
     def wait(self) -> None:
-        """Until the request has come."""
-        assert self.struck.wait(WAIT_S), "the request did not come"
+        """Wait until the request has arrived."""
+        assert self.arrived.wait(WAIT_S), "the request did not come"
 
-    def takes(self, frame: bytes) -> bool:
-        """Whether this request is the one."""
+    def matches(self, frame: bytes) -> bool:
+        """Count a frame; return whether it is the request to hold."""
         self.number -= int.from_bytes(frame[:2]) == self.api_key
         return self.number == 0
 
 
-class Turnpike:
-    """Listens on a port of 127.0.0.1, which a broker advertises, and passes on to the port where it listens itself."""
+class HoldingProxy:
+    """Listens on a port of 127.0.0.1 that a broker advertises, and forwards to the broker's own port."""
 
     def __init__(self, port: int, broker_port: int) -> None:
         self._port, self._broker_port = port, broker_port
         self._hold: Hold | None = None
-        self._loop = LoopThread("turnpike")
+        self._loop = LoopThread("holding-proxy")
 
     @property
     def bootstrap(self) -> str:
         return f"127.0.0.1:{self._port}"
 
-    def hold(self, api_key: int, number: int = 1, *, is_heard: bool) -> Hold:
-        """Hold one request from now on; the last one that was to be held no more."""
-        self._hold = Hold(api_key, number, is_heard)
+    def hold(self, api_key: int, number: int = 1, *, is_forwarded: bool) -> Hold:
+        """Hold one request from now on, in place of any earlier one."""
+        self._hold = Hold(api_key, number, is_forwarded)
         return self._hold
 
     def __enter__(self) -> Self:
@@ -63,16 +63,16 @@ class Turnpike:
             while True:
                 size = await reader.readexactly(4)
                 frame = await reader.readexactly(int.from_bytes(size))
-                held = self._hold if self._hold is not None and self._hold.takes(frame) else None
+                held = self._hold if self._hold is not None and self._hold.matches(frame) else None
                 if held is not None:
                     await _ended(passing)
-                if held is None or held.is_heard:
+                if held is None or held.is_forwarded:
                     broker.write(size + frame)
                     await broker.drain()
                 if held is not None:
-                    if held.is_heard:
+                    if held.is_forwarded:
                         await answers.readexactly(4)
-                    held.struck.set()
+                    held.arrived.set()
         await _ended(passing)
         broker.close()
         writer.close()

@@ -1,4 +1,4 @@
-"""Logs that are told what they hold."""
+"""An offset reader over given offsets."""
 
 from collections.abc import Collection, Mapping
 
@@ -9,8 +9,8 @@ from pyspark_barnabas.source.options import Selection
 from pyspark_barnabas.source.range_splitting import OffsetRange
 
 
-class ListedLogs:
-    """Partitions with a first and an end offset; a record's timestamp is its offset."""
+class FakeOffsetReader:
+    """Partitions with a start and an end offset; a record's timestamp is its offset."""
 
     def __init__(self, ends: Mapping[TopicPartition, int]) -> None:
         self.ends = dict(ends)

@@ -1,4 +1,4 @@
-"""Transactions by a producer of another make."""
+"""Transactions of a confluent-kafka producer."""
 
 from barnabas.testing import EmbeddedBroker
 from support.source_rows import WAIT_S, producer
@@ -7,12 +7,12 @@ from support.source_rows import WAIT_S, producer
 def transact(
     broker: EmbeddedBroker, topic: str, name: str, outcomes: str, *, key: bytes | None = None
 ) -> None:
-    """Ten records in a transaction for each letter: `c` commits, `a` aborts, `o` stays open."""
+    """Write ten records in a transaction for each letter: `c` commits, `a` aborts, `o` stays open."""
     transact_at(broker.bootstrap, topic, name, outcomes, key=key)
 
 
 def transact_at(bootstrap: str, topic: str, name: str, outcomes: str, *, key: bytes | None = None) -> None:
-    """The same where there is only an address."""
+    """Do the same at an address."""
     writer = producer(bootstrap, transactional_id=name)
     writer.init_transactions(WAIT_S)
     for outcome in outcomes:

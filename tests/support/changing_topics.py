@@ -1,4 +1,4 @@
-"""Topics that things befall, and a stream of our source over one, without Spark."""
+"""Topics that change while they are read, and a stream of the source over one, without Spark."""
 
 import json
 import pickle
@@ -19,6 +19,7 @@ from barnabas.config.alter_op import AlterConfigOp, OpType
 from barnabas.config.config_resource import Resource, ResourceKind
 from pyspark_barnabas.source.stream_reader import StreamReader
 from support.cleaned_logs import active_offset, is_cleaned
+from support.confluent_transactions import transact_at
 from support.source_rows import (
     COLUMNS,
     WAIT_S,
@@ -30,7 +31,6 @@ from support.source_rows import (
     rows_of,
     source_options,
 )
-from support.transactions_of_others import transact_at
 from support.waiting import until
 
 TRANSPORTS = ("fetch", "files")
@@ -38,7 +38,7 @@ LEVELS = ("read_committed", "read_uncommitted")
 CODECS = ("none", "gzip", "snappy", "lz4", "zstd")
 PARTITIONS_MAX = 4
 
-#: What befalls a topic: ("fill", codec, count, partitions), ("transact", outcomes), ("grow",),
+#: A change of a topic: ("fill", codec, count, partitions), ("transact", outcomes), ("grow",),
 #: ("delete", partition, share), or ("compact",).
 Step = tuple[Any, ...]
 FILLS = st.tuples(st.just("fill"), st.sampled_from(CODECS), st.integers(1, 40), st.integers(1, 2))
@@ -56,10 +56,10 @@ CONFIGS = st.fixed_dictionaries(
     }
 )
 
-#: Of a producer: no batch is larger than the smallest segment.
+#: Settings of a producer whose batches all fit into the smallest segment.
 SMALL_BATCHES: dict[str, Any] = {"batch_size": 1_500}
 
-#: While a topic is compacted: all that lies behind is closed by what comes, and is worth a pass.
+#: Configs while a topic is compacted: each append rolls the segment, and every log is worth a cleaning pass.
 COMPACTED = {"cleanup.policy": "compact", "segment.ms": "1", "min.cleanable.dirty.ratio": "0"}
 
 some = settings(
@@ -71,7 +71,7 @@ some = settings(
 
 
 class Topic:
-    """One that things befall; the last of its partitions stays empty unless it grows or is compacted."""
+    """A topic to which steps are applied; its last partition stays empty unless it grows or is compacted."""
 
     def __init__(self, bootstrap: str, log_dir: Path, name: str, configs: Mapping[str, str]) -> None:
         self.bootstrap, self.log_dir, self.name = bootstrap, log_dir, name
@@ -85,7 +85,7 @@ class Topic:
             )
             raise_errors(created.values())
 
-    def befall(self, result: Step) -> None:
+    def apply(self, result: Step) -> None:
         match result:
             case "fill", codec, count, partitions:
                 fill(self.bootstrap, self.name, count, partitions, compression_type=codec, **SMALL_BATCHES)
@@ -109,11 +109,11 @@ class Topic:
                 self.compact()
 
     def compact(self) -> None:
-        """Let the broker's cleaner pass over all that there is, and then never again."""
+        """Let the broker's cleaner run once over all records, then disable compaction again."""
         partitions = [TopicPartition(self.name, index) for index in range(self.partitions_count)]
         before = self.rows()
         self._alter([AlterConfigOp(key, OpType.SET, value) for key, value in COMPACTED.items()])
-        for tp in partitions * 2:  # what comes second closes a segment that nothing was deleted from
+        for tp in partitions * 2:  # the second append closes a segment from which nothing was deleted
             until(partial(self._begins_segment, tp))
         until(lambda: all(is_cleaned(self.log_dir, tp) for tp in partitions))
         self._alter([AlterConfigOp(key, OpType.DELETE) for key in COMPACTED])
@@ -125,9 +125,9 @@ class Topic:
         raise_errors(altered.values())
 
     def _begins_segment(self, tp: TopicPartition) -> bool:
-        """Append a record; whether it is a segment's first."""
+        """Append a record, and return whether it is the first of a segment."""
         self.closings_count += 1
-        told: list[Any] = []
+        deliveries: list[Any] = []
         writer = producer(self.bootstrap)
         writer.produce(
             self.name,
@@ -135,31 +135,31 @@ class Topic:
             b"closing",
             partition=tp.partition,
             timestamp=round(time.time() * 1000) + 1000 * self.closings_count,
-            on_delivery=lambda *outcome: told.append(outcome),
+            on_delivery=lambda *outcome: deliveries.append(outcome),
         )
         assert writer.flush(WAIT_S) == 0
-        [(error, message)] = told
+        [(error, message)] = deliveries
         assert error is None
         return bool(active_offset(self.log_dir, tp) == message.offset())
 
     def rows(self, *, committed: bool = False) -> list[SourceRow]:
         return consumed_rows(self.bootstrap, self.name, committed=committed)
 
-    def options(self, transport: str, **given: str) -> dict[str, str]:
-        where = {"transport": transport, "logDirs": str(self.log_dir)}
-        return source_options(self.bootstrap, self.name, **where, **given)
+    def options(self, transport: str, **settings: str) -> dict[str, str]:
+        location = {"transport": transport, "logDirs": str(self.log_dir)}
+        return source_options(self.bootstrap, self.name, **location, **settings)
 
     def check(self, tasks: int) -> None:
-        """A batch has the rows of a consumer, by both transports, committed and uncommitted."""
+        """Compare a batch read with a consumer's rows, over both transports and both isolation levels."""
         for level in LEVELS:
-            wanted = self.rows(committed=level == "read_committed")
+            expected = self.rows(committed=level == "read_committed")
             for transport in TRANSPORTS:
                 options = self.options(transport, minPartitions=str(tasks), kafka_isolation_level=level)
-                assert read_rows(options) == wanted, (level, transport)
+                assert read_rows(options) == expected, (level, transport)
 
 
 class Stream:
-    """A query as Spark runs it: offsets and tasks travel as text and pickles, and a restart keeps nothing else."""
+    """A query as Spark runs it: offsets and tasks travel as JSON and pickles, and a restart keeps only those."""
 
     def __init__(self, options: Mapping[str, str]) -> None:
         self.options = {"startingOffsets": "earliest", **options}
@@ -171,8 +171,8 @@ class Stream:
         self.reader.stop()
         self.reader = StreamReader(self.options, COLUMNS)
 
-    def take(self) -> bool:
-        """A micro-batch; whether there was anything to take."""
+    def run_batch(self) -> bool:
+        """Run a micro-batch, and return whether it had data."""
         start = self.reader.initialOffset() if self.position is None else self.position
         end = self.reader.latestOffset(start, self.reader.getDefaultReadLimit())
         tasks = pickle.loads(pickle.dumps(self.reader.partitions(start, end)))
@@ -183,8 +183,8 @@ class Stream:
         return bool(end != start)
 
     def finish(self) -> list[SourceRow]:
-        """All there is by now, by partition and offset."""
-        while self.take():
+        """Read to the end, and return all rows by partition and offset."""
+        while self.run_batch():
             pass
         self.reader.stop()
         return sorted(self.rows)

@@ -1,4 +1,4 @@
-"""A Spark stream from topic to topic while what it consists of is killed: whether each input is written once."""
+"""A Spark stream from topic to topic whose processes are killed: each input must be written once."""
 
 import os
 import random
@@ -21,11 +21,11 @@ PARTITIONS_COUNT = 3
 WAIT_S = 120
 PAUSE_S = 0.2
 BARNABAS = [sys.executable, "-c", "from barnabas.cli.main import main; main()"]
-#: Of a broker: its own topics are made when first used, and with fewer partitions they are made sooner.
+#: Settings of a broker: few partitions of internal topics are created faster on first use.
 PROPERTIES = {"offsets.topic.num.partitions": "2", "transaction.state.log.num.partitions": "2"}
 
 
-class Burning(Protocol):
+class KillableBroker(Protocol):
     """A broker that can be killed."""
 
     @property
@@ -38,17 +38,17 @@ class Burning(Protocol):
         ...
 
 
-class Fire:
-    """A broker and a stream, which are killed and started again."""
+class KillTest:
+    """A broker and a stream, which are killed and restarted."""
 
     def __init__(
         self,
         home: Path,
         master: str,
-        start_broker: Callable[[int | None], Burning],
+        start_broker: Callable[[int | None], KillableBroker],
         kill_executor: Callable[[], bool] = lambda: False,
     ) -> None:
-        """`start_broker` is given a port, or None for any; it starts on the same data each time."""
+        """`start_broker` receives a port, or None for any; it starts on the same data each time."""
         self.home, self.master = home, master
         self.rng = random.Random(SEED)
         self.kills: list[str] = []
@@ -61,21 +61,23 @@ class Fire:
             made.result()
         self.stream = self._start_stream()
 
-    def burn(self, victims: Sequence[str], rounds: int) -> None:
-        """Kill one after the other while inputs come; fails unless each input is written once, read committed."""
+    def run(self, victims: Sequence[str], rounds: int) -> None:
+        """Kill one victim after the other while inputs arrive; fail unless read_committed sees each input once."""
         for number in range(rounds):
             producing = self._produce()
             self._kill(victims[number % len(victims)])
-            if self._outlive(producing) != 0:  # the broker was killed before it had even connected
-                assert self._outlive(self._produce()) == 0, self._told("inputs.log")
-        assert len(self.kills) == rounds, f"{self.kills}; {self._told('stream.log')}"
+            if (
+                self._wait_while_restarting(producing) != 0
+            ):  # the broker was killed before the producer had connected
+                assert self._wait_while_restarting(self._produce()) == 0, self._tail("inputs.log")
+        assert len(self.kills) == rounds, f"{self.kills}; {self._tail('stream.log')}"
         command = ["check", "in", "out", "--wait", str(WAIT_S)]
-        assert self._outlive(self._verify("check.log", command)) == 0, self._told("check.log") + self._told(
-            "stream.log"
-        )
+        assert self._wait_while_restarting(self._verify("check.log", command)) == 0, self._tail(
+            "check.log"
+        ) + self._tail("stream.log")
 
     def stop(self) -> None:
-        """End everything."""
+        """End all processes."""
         self.stream.end()
         self.broker.kill()
 
@@ -99,7 +101,7 @@ class Fire:
             )
 
     def _kill(self, victim: str) -> None:
-        """At a random moment."""
+        """Kill a victim at a random time."""
         end_s = time.monotonic() + 20
         time.sleep(self.rng.uniform(0.5, 5))
         if victim == "broker":
@@ -109,18 +111,18 @@ class Fire:
             self.broker = self._start_broker(port)
             self.kills.append(victim)
             return
-        strikes = {
+        kill_functions = {
             "driver": self.stream.kill_driver,
             "worker": self.stream.kill_worker,
             "executor": self._kill_executor,
         }
         while self.stream.runs and time.monotonic() < end_s:
-            if strikes[victim]():
+            if kill_functions[victim]():
                 self.kills.append(victim)
                 break
 
-    def _outlive(self, process: subprocess.Popen[bytes]) -> int:
-        """Wait for a process, and start the stream whenever it ends meanwhile; gives the process's exit code."""
+    def _wait_while_restarting(self, process: subprocess.Popen[bytes]) -> int:
+        """Wait for a process and return its exit code; restart the stream whenever it ends."""
         end_s = time.monotonic() + 2 * WAIT_S
         while process.poll() is None and time.monotonic() < end_s:
             if not self.stream.runs:
@@ -129,5 +131,5 @@ class Fire:
         process.kill()
         return process.wait()
 
-    def _told(self, name: str) -> str:
+    def _tail(self, name: str) -> str:
         return (self.home / name).read_text(errors="replace")[-4000:]
