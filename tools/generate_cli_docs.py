@@ -1,10 +1,9 @@
-"""Writes docs/cli.md from the commands, their catalogue, and the APIs that a broker serves.
+"""Write docs/cli.md from the commands and the APIs that a broker serves.
 
 Run it after a change to a command: `python tools/generate_cli_docs.py`.
 """
 
 from collections import defaultdict
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -12,8 +11,8 @@ import typer.main
 
 import barnabas.api
 from barnabas.api.registry import build
-from barnabas.cli.catalogue import ENTRIES
-from barnabas.cli.main import app
+from barnabas.cli.main import COMMANDS, app
+from barnabas.cli.support.commands import Entry, entry_of
 from barnabas.client.core.framing import api_name
 
 DOCUMENT = Path(__file__).resolve().parent.parent / "docs" / "cli.md"
@@ -29,7 +28,7 @@ _OTHERS = {
 _INTRODUCTION = """\
 # The command line
 
-Written by `tools/generate_cli_docs.py` from the commands and `src/barnabas/cli/catalogue.py`: change those, not this.
+Written by `tools/generate_cli_docs.py` from the commands in `src/barnabas/cli`: change those, not this.
 
 `barnabas` administers any Kafka, not only Barnabas: each command speaks Kafka's protocol to the broker at `--bootstrap`
 (or `BARNABAS_BOOTSTRAP`; 127.0.0.1:9092 unless told otherwise), and logs in as `--command-config` (or
@@ -84,24 +83,25 @@ second, or as many ms as `BARNABAS_COMPLETION_TIMEOUT_MS` says. It goes into `~/
 """
 
 
-def commands() -> Iterator[tuple[str, str, Any]]:
-    """(panel, name, command) of every command, in the order of the help."""
+def commands() -> dict[str, Any]:
+    """Return name -> command, for all commands, in the order of the help."""
     root: Any = typer.main.get_command(app)
-    for name in root.list_commands(None):
-        outer = root.commands[name]
-        panel = getattr(outer, "rich_help_panel", None) or "Others"
-        for inner_name, inner in getattr(outer, "commands", {"": outer}).items():
-            yield panel, f"{name} {inner_name}".strip(), inner
+    return dict(root.every_command())
+
+
+def entries() -> dict[str, Entry]:
+    """Return name -> entry, for all commands."""
+    return {name: entry_of(command.callback) for name, command in commands().items()}
 
 
 def render() -> str:
-    """The whole page."""
+    """Return the whole page."""
     return _INTRODUCTION + _apis() + _commands()
 
 
 def _apis() -> str:
     users = defaultdict(list)
-    for name, entry in ENTRIES.items():
+    for name, entry in entries().items():
         for api in entry.apis:
             users[api].append(f"`{name}`")
     for whom, apis in _OTHERS.items():
@@ -116,7 +116,9 @@ def _apis() -> str:
     for key, spec in build(barnabas.api).items():
         name = api_name(spec.request)
         if name not in users:
-            message = f"no command uses {name}: say in the catalogue which does, or whom it is for"
+            message = (
+                f"no command uses {name}: say in the entry of a command that it does, or above whom it is for"
+            )
             raise ValueError(message)
         rows.append(f"| {key} | {name} | {', '.join(users[name])} |")
     return "\n".join(rows) + "\n"
@@ -124,20 +126,21 @@ def _apis() -> str:
 
 def _commands() -> str:
     lines = ["\n## Commands"]
+    panels = {row.name: row.panel for row in COMMANDS}
     panel = ""
-    for its_panel, name, command in commands():
-        if its_panel != panel:
-            panel = its_panel
+    for name, command in commands().items():
+        if panels[name.split()[0]] != panel:
+            panel = panels[name.split()[0]]
             lines += [
                 f"\n### {panel}",
                 "| Command | What it does | Example | Needs |",
                 "| --- | --- | --- | --- |",
             ]
-        entry = ENTRIES.get(name)
-        example = f"`{entry.example}`" if entry else ""
-        needs = ", ".join(entry.needs) if entry else ""
+        entry = entry_of(command.callback)
         summary = " ".join((command.help or "").split("\n\n")[0].split())
-        lines.append(f"| `{name}` | {summary} | {example} | {needs} |".replace("|  |", "| |"))
+        lines.append(
+            f"| `{name}` | {summary} | `{entry.example}` | {', '.join(entry.needs)} |".replace("|  |", "| |")
+        )
     return "\n".join(lines) + "\n"
 
 
