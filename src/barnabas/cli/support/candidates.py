@@ -1,6 +1,6 @@
 """Completion candidates of arguments and options: names queried from the cluster, and static values."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 import typer
@@ -8,7 +8,19 @@ import typer
 from barnabas.cli.support import live
 from barnabas.cli.support.login import COMMAND_CONFIG, command_config
 from barnabas.cli.support.options import BOOTSTRAP_DEFAULT
+from barnabas.config.keys.broker import BROKER_KEYS
+from barnabas.config.keys.client_metrics import CLIENT_METRICS_KEYS
+from barnabas.config.keys.group import GROUP_KEYS
+from barnabas.config.keys.quota import ADDRESS_QUOTA_KEYS, CLIENT_QUOTA_KEYS
+from barnabas.config.keys.topic import TOPIC_KEYS
 
+#: Kafka's config keys by kind of resource.
+_KNOWN_KEYS: Mapping[str, Iterable[str]] = {
+    "topic": TOPIC_KEYS,
+    "broker": BROKER_KEYS,
+    "group": GROUP_KEYS,
+    "client-metrics": CLIENT_METRICS_KEYS,
+}
 _KINDS = ("topic", "broker", "group", "user", "client-metrics")
 
 
@@ -77,15 +89,13 @@ def config_settings(ctx: typer.Context, incomplete: str) -> list[str]:
 
 def topic_settings(ctx: typer.Context, incomplete: str) -> list[str]:
     """Return `KEY=` for the config keys of topics."""
-    return _with_prefix(incomplete, (f"{key}=" for key in _known_keys("topic")))
+    return _with_prefix(incomplete, (f"{key}=" for key in TOPIC_KEYS))
 
 
 def quotas(ctx: typer.Context, incomplete: str) -> list[str]:
     """Return `user=NAME`, `client-id=`, `ip=` and the quota keys."""
     if incomplete.startswith("user="):
         return _with_prefix(incomplete, (f"user={name}" for name in _query(ctx, live.users)))
-    from barnabas.config.keys.quota import ADDRESS_QUOTA_KEYS, CLIENT_QUOTA_KEYS
-
     keys = (f"{key}=" for key in (*CLIENT_QUOTA_KEYS, *ADDRESS_QUOTA_KEYS))
     return _with_prefix(incomplete, ["user=", "client-id=", "ip=", *keys])
 
@@ -104,27 +114,7 @@ def _resource_names(ctx: typer.Context, kind: str) -> Iterable[str]:
 def _keys(ctx: typer.Context) -> Iterable[str]:
     """Return the config keys that the broker reports for the resource, or else Kafka's keys for its kind."""
     kind, name = str(ctx.params.get("kind") or ""), str(ctx.params.get("name") or "")
-    return list(_query(ctx, lambda admin: live.config_keys(admin, kind, name))) or _known_keys(kind)
-
-
-def _known_keys(kind: str) -> Iterable[str]:
-    if kind == "topic":
-        from barnabas.config.keys.topic import TOPIC_KEYS
-
-        return TOPIC_KEYS
-    if kind == "broker":
-        from barnabas.config.keys.broker import BROKER_KEYS
-
-        return BROKER_KEYS
-    if kind == "group":
-        from barnabas.config.keys.group import GROUP_KEYS
-
-        return GROUP_KEYS
-    if kind == "client-metrics":
-        from barnabas.config.keys.client_metrics import CLIENT_METRICS_KEYS
-
-        return CLIENT_METRICS_KEYS
-    return ()
+    return list(_query(ctx, lambda admin: live.config_keys(admin, kind, name))) or _KNOWN_KEYS.get(kind, ())
 
 
 def _query(ctx: typer.Context, query: live.Query[Iterable[str]]) -> Iterable[str]:

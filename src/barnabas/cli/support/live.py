@@ -10,8 +10,6 @@ from typing import TypeVar
 from barnabas.cli.support.config_resources import ConfigResourceKind, parse_resource
 from barnabas.cli.support.login import current_login
 from barnabas.client.admin.admin import Admin
-from barnabas.client.admin.groups import Groups
-from barnabas.client.admin.transactions import Transactions
 from barnabas.client.core.cluster import ClusterClient
 from barnabas.client.core.retry import Retry
 from barnabas.config.config_resource import ResourceKind
@@ -72,10 +70,14 @@ async def topics(admin: Admin) -> Iterable[str]:
 
 
 async def groups(admin: Admin) -> Iterable[str]:
+    from barnabas.client.admin.groups import Groups  # slow, and few commands need it
+
     return [group.group_id for group in await Groups(admin.cluster).list()]
 
 
 async def transactional_ids(admin: Admin) -> Iterable[str]:
+    from barnabas.client.admin.transactions import Transactions  # slow, and few commands need it
+
     return [transaction.transactional_id for transaction in await Transactions(admin.cluster).list()]
 
 
