@@ -77,7 +77,7 @@ RenewPassword = Annotated[
     typer.Option(
         "--renew-password",
         metavar="USER",
-        help="Set this user's password again; a stored password cannot be comparison.",
+        help="Set this user's password again; a stored password cannot be compared.",
     ),
 ]
 
