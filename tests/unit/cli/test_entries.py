@@ -1,5 +1,6 @@
 """Every command has an example that can be typed, and the document of them is up to date."""
 
+import ast
 import importlib.util
 import shlex
 from pathlib import Path
@@ -34,6 +35,24 @@ ENTRIES = generator().entries()
 def test_the_document_is_as_generated() -> None:
     written = (ROOT / "docs" / "cli.md").read_text(encoding="utf-8")
     assert written == generator().render(), "run tools/generate_cli_docs.py"
+
+
+def declared() -> set[tuple[str, str]]:
+    """(module, name) of each function with the decorator `command`."""
+    source = ROOT / "src"
+    return {
+        (".".join(path.relative_to(source).with_suffix("").parts), function.name)
+        for path in (source / "barnabas" / "cli").rglob("*.py")
+        for function in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(function, ast.FunctionDef)
+        for decorator in function.decorator_list
+        if isinstance(decorator, ast.Call) and ast.unparse(decorator.func) == "command"
+    }
+
+
+def test_every_declared_command_can_be_called() -> None:
+    callbacks = [command.callback for command in COMMANDS.values()]
+    assert declared() == {(callback.__module__, callback.__name__) for callback in callbacks}
 
 
 @pytest.mark.parametrize("name", sorted(COMMANDS))
