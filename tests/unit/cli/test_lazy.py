@@ -10,6 +10,7 @@ import typer.main
 from typer.testing import CliRunner
 
 from barnabas.cli.main import COMMANDS, app
+from barnabas.cli.support.failures import INTERRUPTED
 from unit.client.fake_broker import FakeBroker
 
 #: Runs the command line, then prints to stderr the modules that are imported.
@@ -101,3 +102,14 @@ def test_a_mistyped_command_is_answered_with_the_similar_one() -> None:
     result = CliRunner().invoke(app, ["topcis"])
     assert result.exit_code == 2
     assert "Did you mean 'topics'?" in result.output
+
+
+def test_ctrl_c_during_the_import_of_a_command_exits_as_during_the_command(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def interrupt(name: str) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("barnabas.cli.support.lazy.import_module", interrupt)
+    result = CliRunner().invoke(app, ["topics", "list"])
+    assert (result.exit_code, result.output) == (INTERRUPTED, "")

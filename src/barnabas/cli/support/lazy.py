@@ -9,6 +9,7 @@ import typer.main
 from typer.core import TyperCommand, TyperGroup
 
 from barnabas.cli.support.commands import add_command
+from barnabas.cli.support.failures import INTERRUPTED
 
 
 class TopLevel(NamedTuple):
@@ -52,7 +53,10 @@ class LazyGroup(TyperGroup):
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         name, found, rest = super().resolve_command(ctx, args)
-        return name, found.load() if isinstance(found, _Unloaded) else found, rest
+        try:
+            return name, found.load() if isinstance(found, _Unloaded) else found, rest
+        except KeyboardInterrupt:  # as while the command runs
+            raise typer.Exit(INTERRUPTED) from None
 
     def every_command(self) -> Iterator[tuple[str, Any]]:
         """Import all modules, and return the full name of each command and the command, in the order of the help."""
