@@ -1,10 +1,9 @@
-"""Generate docs/cli.md from the commands, their catalogue, and the APIs that a broker serves.
+"""Write docs/cli.md from the commands and the APIs that a broker serves.
 
 Run it after a change to a command: `python tools/generate_cli_docs.py`.
 """
 
 from collections import defaultdict
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -12,8 +11,8 @@ import typer.main
 
 import barnabas.api
 from barnabas.api.registry import build
-from barnabas.cli.catalogue import ENTRIES
-from barnabas.cli.main import app
+from barnabas.cli.main import COMMANDS, app
+from barnabas.cli.support.commands import Entry, entry_of
 from barnabas.client.core.framing import api_name
 
 DOCUMENT = Path(__file__).resolve().parent.parent / "docs" / "cli.md"
@@ -29,69 +28,70 @@ _OTHERS = {
 _INTRODUCTION = """\
 # The command line
 
-Written by `tools/generate_cli_docs.py` from the commands and `src/barnabas/cli/catalogue.py`: change those, not this.
+Written by `tools/generate_cli_docs.py` from the commands in `src/barnabas/cli`: change those, not this.
 
-`barnabas` administers any Kafka, not only Barnabas: each command speaks Kafka's protocol to the broker at `--bootstrap`
-(or `BARNABAS_BOOTSTRAP`; 127.0.0.1:9092 unless told otherwise), and logs in as `--command-config` (or
-`BARNABAS_COMMAND_CONFIG`) says, a file of Kafka's client properties. `--help` explains each command, with an example.
+`barnabas` administers any Kafka, not only Barnabas. Each command speaks Kafka's protocol to the broker at `--bootstrap`
+(or `BARNABAS_BOOTSTRAP`; default: 127.0.0.1:9092), and logs in with the file of Kafka's client properties that
+`--command-config` (or `BARNABAS_COMMAND_CONFIG`) names. `--help` describes each command, with an example.
 
 ## Exit codes
 They are the same for every command.
 
 | Code | Meaning |
 | --- | --- |
-| 0 | done |
-| 1 | failed: the broker cannot do it, or what was checked is not as it should be |
-| 2 | wrong use: what was typed makes no sense |
-| 3 | not found: a topic, group, user, broker, file ... that was named is not there |
-| 4 | refused: by an ACL, by a policy, or at the login |
-| 5 | unreachable: no broker answered, or not in time |
+| 0 | success |
+| 1 | failure: the broker returned an error, or a check failed |
+| 2 | wrong use: the arguments are not valid |
+| 3 | not found: a topic, group, user, broker, file ... does not exist |
+| 4 | refused by an ACL, by a policy, or at login |
+| 5 | unreachable: no broker responded in time |
 | 130 | interrupted by Ctrl-C |
 
-Where several things are named, each is tried; the code is that of the first that failed, and each failure is told. A
-command that lists shows what the principal may see and refuses nothing. `barnabas serve` ends with 2 when its
-configuration cannot be, and with 1 when the broker dies.
+If a command names several resources, it tries all of them. It reports each error, and exits with the code of the first.
+A command that lists resources leaves out those that the principal may not see. `barnabas serve` exits with 2 if its
+configuration is not valid, and with 1 if the broker fails.
 
 ## Output
-- For people: a table. On a terminal it is as wide as that, or a list of rows where the columns would become too narrow;
-  in a pipe nothing is cut or coloured. `NO_COLOR` is heeded. Notes and progress go to stderr, on a terminal alone.
-- For programs: `--json` prints one line: an array of objects for a list, an object for a single thing. `consume`,
-  `audit` and what waits for more print an object a line. Keys are `snake_case`, sizes end in `_bytes`, times in `_ms`,
-  what is not there is `null`; keys are added, not renamed.
-- A failure goes to stderr: `error: ...` and `try: ...`, or with `--json` an object a line with `error` (Kafka's name of
-  it, or WRONG_USE, UNREACHABLE, CONNECTION_LOST, TIMED_OUT, NOT_KAFKA, NOT_FOUND, FILE_NOT_FOUND, FAILED), `message`
-  and `hint`. What succeeded beside it is on stdout all the same. Wrong options are answered alike.
-- `produce` names each input line that did not arrive, with `--json` in `lines`, counted from 1; it sends the others. It
-  stops reading only at an error that later lines would meet as well, such as a missing permission.
-- In the file of `--command-config`, properties that Kafka's own clients do not know, and lines without a value, are
-  warned of on stderr, with `--json` as an object with `warning`.
-- `--wait SECONDS` stays until what was begun is done, with progress, and fails when that takes longer.
+- On a terminal, results are tables as wide as the terminal, or lists if the columns would become too narrow. In a pipe
+  nothing is truncated or coloured. `NO_COLOR` is respected. Notes and progress go to stderr, only on a terminal.
+- `--json` prints one line: an array for a list, an object for a single result. `consume`, `audit` and other commands that
+  wait for more print one object on a line. Keys are `snake_case`, sizes end in `_bytes`, times in `_ms`; a missing value is
+  `null`. Keys may be added, but are not renamed.
+- An error goes to stderr: `error: ...` and `try: ...`, or with `--json` one object on a line with `error` (Kafka's name
+  of the error, or WRONG_USE, UNREACHABLE, CONNECTION_LOST, TIMED_OUT, NOT_KAFKA, NOT_FOUND, FILE_NOT_FOUND, FAILED),
+  `message` and `hint`. Results that succeeded are still on stdout. Invalid options are reported in the same way.
+- `produce` reports each input line that did not arrive, with `--json` in `lines`, counted from 1, and sends the others. It
+  stops reading at an error that would affect all later lines, such as a missing permission.
+- In the file of `--command-config`, properties that Kafka's own clients do not have, and lines without a value, cause a
+  warning on stderr, with `--json` an object with `warning`.
+- `--wait SECONDS` waits until the operation is complete, shows its progress, and fails if it takes longer.
 
 ## Passwords
-`users add` asks for a password, or reads the first line of stdin where that is no terminal; `--password @FILE` takes it
-from a file, `--password -` from stdin, and the variable `BARNABAS_PASSWORD` works as well. `serve --add-scram` takes
-`USER=@FILE`, `configs set` a file of properties with `--file`, and a login stands in the file of `--command-config`.
-A password that is among the arguments is written over as soon as the command starts (on Linux), but process listings
-show it until then, and the shell keeps it in its history.
+`users add` prompts for a password, or reads the first line of stdin if that is not a terminal. `--password @FILE` reads it
+from a file, `--password -` from stdin, and the variable `BARNABAS_PASSWORD` works as well. `serve --add-scram` accepts
+`USER=@FILE`, `configs set` a file of properties with `--file`, and the file of `--command-config` holds a login.
+A password among the arguments is overwritten as soon as the command starts (on Linux), but process listings show it
+until then, and the shell keeps it in its history.
 
 ## Completion
 `source <(barnabas completion bash)` completes commands and options, and the names of topics, groups, transactional ids,
-users, brokers, directories, features and keys as the cluster at `--bootstrap` has them, if it answers within half a
-second, or as many ms as `BARNABAS_COMPLETION_TIMEOUT_MS` says. It goes into `~/.bashrc`, for zsh
+users, brokers, directories, features and keys of the cluster at `--bootstrap`, if it responds within half a second, or
+within `BARNABAS_COMPLETION_TIMEOUT_MS`. Put it into `~/.bashrc`, for zsh
 `source <(barnabas completion zsh)` below `compinit` in `~/.zshrc`; for fish:
 `barnabas completion fish > ~/.config/fish/completions/barnabas.fish`.
 
 """
 
 
-def commands() -> Iterator[tuple[str, str, Any]]:
-    """Return (panel, name, command) of every command, in the order of the help."""
+def commands() -> dict[str, Any]:
+    """Return name -> command, for all commands, in the order of the help."""
     root: Any = typer.main.get_command(app)
-    for name in root.list_commands(None):
-        outer = root.commands[name]
-        panel = getattr(outer, "rich_help_panel", None) or "Others"
-        for inner_name, inner in getattr(outer, "commands", {"": outer}).items():
-            yield panel, f"{name} {inner_name}".strip(), inner
+    return dict(root.every_command())
+
+
+def entries() -> dict[str, Entry]:
+    """Return name -> entry, for all commands."""
+    return {name: entry_of(command.callback) for name, command in commands().items()}
 
 
 def render() -> str:
@@ -101,22 +101,22 @@ def render() -> str:
 
 def _apis() -> str:
     users = defaultdict(list)
-    for name, entry in ENTRIES.items():
+    for name, entry in entries().items():
         for api in entry.apis:
             users[api].append(f"`{name}`")
-    for users, apis in _OTHERS.items():
+    for purpose, apis in _OTHERS.items():
         for api in apis:
-            users[api].append(users)
+            users[api].append(purpose)
     rows = [
         "## APIs",
-        "Every [API that a broker serves](apis.md), and the commands that are there for it.",
+        "Every [API that a broker serves](apis.md), and the commands that use it.",
         "",
     ]
     rows += ["| Key | API | Commands |", "| --- | --- | --- |"]
     for key, spec in build(barnabas.api).items():
         name = api_name(spec.request)
         if name not in users:
-            message = f"no command uses {name}: name its command or its users in the catalogue"
+            message = f"no command uses {name}: name it in the entry of a command, or its users above"
             raise ValueError(message)
         rows.append(f"| {key} | {name} | {', '.join(users[name])} |")
     return "\n".join(rows) + "\n"
@@ -124,20 +124,21 @@ def _apis() -> str:
 
 def _commands() -> str:
     lines = ["\n## Commands"]
+    panels = {row.name: row.panel for row in COMMANDS}
     panel = ""
-    for its_panel, name, command in commands():
-        if its_panel != panel:
-            panel = its_panel
+    for name, command in commands().items():
+        if panels[name.split()[0]] != panel:
+            panel = panels[name.split()[0]]
             lines += [
                 f"\n### {panel}",
                 "| Command | What it does | Example | Needs |",
                 "| --- | --- | --- | --- |",
             ]
-        entry = ENTRIES.get(name)
-        example = f"`{entry.example}`" if entry else ""
-        needs = ", ".join(entry.needs) if entry else ""
+        entry = entry_of(command.callback)
         summary = " ".join((command.help or "").split("\n\n")[0].split())
-        lines.append(f"| `{name}` | {summary} | {example} | {needs} |".replace("|  |", "| |"))
+        lines.append(
+            f"| `{name}` | {summary} | `{entry.example}` | {', '.join(entry.needs)} |".replace("|  |", "| |")
+        )
     return "\n".join(lines) + "\n"
 
 

@@ -159,7 +159,7 @@ def test_apply_prints_and_executes_changes(kafka: EmbeddedBroker, run: Run, file
 
 def test_the_confirmation_shows_the_plan(run: Run, file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     file.write_text("topics: {orders: {partitions: 3}}\n")
-    monkeypatch.setattr("barnabas.cli.work.apply._is_terminal", lambda: True)
+    monkeypatch.setattr("barnabas.cli.declared.apply._is_terminal", lambda: True)
     refused = run("apply", file, "--json")
     assert (refused.exit_code, refused.stdout) == (1, "")
     assert "topic/orders" in refused.stderr

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from barnabas.base.ids import TopicPartition
-from barnabas.cli.live import TIMEOUT_MS, TIMEOUT_VARIABLE, call_with_timeout, timeout_ms
+from barnabas.cli.support.live import TIMEOUT_MS, TIMEOUT_VARIABLE, call_with_timeout, timeout_ms
 from barnabas.testing import EmbeddedBroker
 
 COMMAND_LINE = "from barnabas.cli.main import main; main()"

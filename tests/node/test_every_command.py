@@ -6,7 +6,7 @@ import json
 import shlex
 from collections.abc import Iterator
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import pytest
 import typer.main
@@ -14,9 +14,9 @@ from confluent_kafka import Producer
 from typer.testing import CliRunner, Result
 
 from barnabas.base.ids import TopicPartition
-from barnabas.cli.catalogue import ENTRIES
-from barnabas.cli.failures import NOT_FOUND, OK, REFUSED, UNREACHABLE, WRONG_USE
 from barnabas.cli.main import app
+from barnabas.cli.support.commands import entry_of
+from barnabas.cli.support.failures import NOT_FOUND, OK, REFUSED, UNREACHABLE, WRONG_USE
 from barnabas.client.core.connection import BrokerConnection
 from barnabas.client.core.framing import api_name
 from barnabas.testing import EmbeddedBroker
@@ -30,6 +30,8 @@ SETTINGS = {
     "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
     "super.users": "User:ANONYMOUS",
 }
+ROOT: Any = typer.main.get_command(app)
+COMMANDS: dict[str, Any] = dict(ROOT.every_command())
 VOTER = "3 AAECAwQFBgcICQoLDA0ODw"
 
 
@@ -200,12 +202,12 @@ def called_apis(monkeypatch: pytest.MonkeyPatch) -> set[str]:
 
 def commands() -> set[str]:
     """Return every command that calls brokers and ends, except jobs on Spark."""
-    found = set()
-    for name, command in typer.main.get_command(app).commands.items():  # type: ignore[attr-defined]
-        for inner_name, inner in getattr(command, "commands", {"": command}).items():
-            if name not in ("jobs", "console") and any(param.name == "bootstrap" for param in inner.params):
-                found.add(f"{name} {inner_name}".strip())
-    return found
+    return {
+        name
+        for name, command in COMMANDS.items()
+        if name.split()[0] not in ("jobs", "console")
+        and any(param.name == "bootstrap" for param in command.params)
+    }
 
 
 def test_every_command_that_calls_brokers_has_a_case() -> None:
@@ -224,7 +226,7 @@ def test_a_missing_resource_is_exit_code_3(world: World, command: str) -> None:
 def test_a_command_needs_the_permissions_and_calls_the_apis_that_it_documents(
     world: World, called_apis: set[str], command: str
 ) -> None:
-    entry, case = ENTRIES[command], CASES[command]
+    entry, case = entry_of(COMMANDS[command].callback), CASES[command]
     world.make()
     world.permit(())
     refused = world.run(command, case.there, as_alice=True)

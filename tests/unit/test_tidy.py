@@ -9,11 +9,12 @@ from functools import cache
 from importlib.metadata import packages_distributions
 from importlib.util import find_spec
 from pathlib import Path
+from typing import Any
 
 import pytest
 from typer.main import get_command
 
-from barnabas.cli.main import app
+from barnabas.cli.main import COMMANDS, app
 from barnabas.config.keys.broker import BROKER_KEYS
 from barnabas.config.keys.topic import TOPIC_KEYS
 from barnabas.telemetry.names import METRICS
@@ -119,10 +120,11 @@ def test_no_test_is_skipped_or_expected_to_fail() -> None:
 
 
 def is_entry_point(path: Path) -> bool:
-    """Whether a module is found by its name in pyproject.toml, or by walking the package of APIs."""
+    """Whether a module is found by its name in pyproject.toml, in the table of commands, or among the APIs."""
     with (ROOT / "pyproject.toml").open("rb") as file:
         project = tomllib.load(file)["project"]
     named = [*project["scripts"].values(), *project["entry-points"]["pytest11"].values()]
+    named += [f"barnabas.cli.{row.target}" for row in COMMANDS]
     if module_name(path) in {each.partition(":")[0] for each in named}:
         return True
     handlers = [function for function in functions_of(path) if function.name == "handle"]
@@ -255,32 +257,29 @@ def test_every_metric_is_documented() -> None:
     assert [metric.name for metric in METRICS if f"`{metric.name}`" not in text] == []
 
 
-def command_names() -> list[str]:
-    """Return every command as a user types it."""
-    root = get_command(app)
-    names = []
-    for name, command in root.commands.items():  # type: ignore[attr-defined]
-        names += [f"{name} {inner}" for inner in getattr(command, "commands", {})] or [name]
-    return names
+def commands() -> dict[str, Any]:
+    """Return every command, by the name that a user types."""
+    root: Any = get_command(app)
+    return dict(root.every_command())
+
+
+@pytest.mark.parametrize("name", [row.name for row in COMMANDS])
+def test_every_command_and_group_has_a_summary(name: str) -> None:
+    root: Any = get_command(app)
+    assert root.commands[name].load().help
 
 
 def test_every_command_has_a_help_text() -> None:
-    root = get_command(app)
-    for name, command in root.commands.items():  # type: ignore[attr-defined]
-        assert command.help, name
-        for inner_name, inner in getattr(command, "commands", {}).items():
-            assert inner.help, f"{name} {inner_name}"
+    assert [name for name, command in commands().items() if not command.help] == []
 
 
-def test_every_option_has_a_help_text() -> None:
-    commands = [get_command(app)]
-    for command in commands:
-        commands += getattr(command, "commands", {}).values()
-        unexplained = [param.name for param in command.params if not getattr(param, "help", None)]
-        assert unexplained == [], command.name
+@pytest.mark.parametrize("name", sorted(commands()))
+def test_every_option_has_a_help_text(name: str) -> None:
+    params = commands()[name].params
+    assert [param.name for param in params if not getattr(param, "help", None)] == []
 
 
-@pytest.mark.parametrize("name", sorted(command_names()))
+@pytest.mark.parametrize("name", sorted(commands()))
 def test_every_command_is_documented(name: str) -> None:
     assert f"`{name}`" in documented("cli.md"), "run tools/generate_cli_docs.py"
 

@@ -1,16 +1,11 @@
 """`barnabas completion`: shell scripts that complete commands, options and names in the cluster."""
 
-import contextlib
-import os
-import sys
-from collections.abc import Iterator
 from enum import StrEnum
 from typing import Annotated
 
 import typer
 
-#: If this variable is set, the command line prints completions instead of running a command.
-_VARIABLE = "_BARNABAS_COMPLETE"
+from barnabas.cli.support.commands import command
 
 #: Bash splits words at `:` and `=`: the script splits the line itself, and strips the part that is already typed.
 _BASH = """\
@@ -52,29 +47,14 @@ class Shell(StrEnum):
 
 _SCRIPTS = {Shell.BASH: _BASH, Shell.ZSH: _ZSH, Shell.FISH: _FISH}
 
+_DETAILS = """\
+For the current session: source <(barnabas completion bash). For every session, add that line to ~/.bashrc; for zsh
+to ~/.zshrc after compinit; for fish: barnabas completion fish > ~/.config/fish/completions/barnabas.fish.
+"""
 
+
+@command("completion", example="completion bash", details=_DETAILS)
 def completion(
     shell: Annotated[Shell, typer.Argument(metavar="SHELL", help=f"Shell: {', '.join(Shell)}.")],
 ) -> None:
-    """Print a script that lets the shell complete commands, options, and names in the cluster.
-
-    For the current session: source <(barnabas completion bash). For every session, add that line to ~/.bashrc; for zsh
-    to ~/.zshrc after compinit; for fish: barnabas completion fish > ~/.config/fish/completions/barnabas.fish.
-    """
     print(_SCRIPTS[shell], end="")
-
-
-@contextlib.contextmanager
-def handle_completion() -> Iterator[None]:
-    """If a shell requests completions, exit right after printing them, without waiting for threads of queries."""
-    if _VARIABLE not in os.environ:
-        yield
-        return
-    from typer.completion import completion_init  # type: ignore[attr-defined]  # imported there for re-export
-
-    completion_init()
-    try:
-        yield
-    except SystemExit as end:
-        sys.stdout.flush()
-        os._exit(end.code if isinstance(end.code, int) else 0)

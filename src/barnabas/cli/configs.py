@@ -1,30 +1,40 @@
 """`barnabas configs`: list, get, set, delete and replace configs of topics, brokers, groups and others."""
 
-from enum import StrEnum
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
-from barnabas.cli import candidates
-from barnabas.cli.failures import handle_errors
-from barnabas.cli.options import BOOTSTRAP_DEFAULT, Bootstrap, Json
-
-app = typer.Typer(
-    help="List, get, set, delete and replace configs of topics, brokers, loggers, groups and client metrics.",
-    no_args_is_help=True,
+from barnabas.base.arguments import conceal
+from barnabas.cli.support import candidates
+from barnabas.cli.support.calls import with_admin
+from barnabas.cli.support.commands import command, command_group
+from barnabas.cli.support.config_resources import (
+    DEFAULT_NAME,
+    KIND_ARGUMENTS,
+    RESOURCE_KINDS,
+    ConfigResourceKind,
+    parse_resource,
 )
+from barnabas.cli.support.failures import wrong_use
+from barnabas.cli.support.options import BOOTSTRAP_DEFAULT, Bootstrap, Json, ValidateOnly, key_value_pairs
+from barnabas.cli.support.output import notice, print_json, print_table
+from barnabas.client.admin.admin import Admin, raise_errors
+from barnabas.client.admin.model import ConfigEntry
+from barnabas.config.alter_op import AlterConfigOp, OpType
+from barnabas.config.broker_config import find_broker_key
+from barnabas.config.config_resource import EVERY_BROKER, Resource, ResourceKind
+from barnabas.config.describe import ConfigSource
+from barnabas.config.properties import parse_properties
+from barnabas.wire.errors import KafkaError
 
-
-class ConfigResourceKind(StrEnum):
-    """Kind of a config resource, as in arguments."""
-
-    TOPIC = "topic"
-    BROKER = "broker"
-    LOGGER = "logger"
-    GROUP = "group"
-    CLIENT_METRICS = "client-metrics"
-
+#: Sources of values that are not set for the resource itself.
+_INHERITED = {
+    ResourceKind.TOPIC: set(ConfigSource) - {ConfigSource.DYNAMIC_TOPIC_CONFIG},
+    ResourceKind.GROUP: set(ConfigSource) - {ConfigSource.GROUP_CONFIG},
+}
+_MARKS = {"+": OpType.APPEND, "-": OpType.SUBTRACT}
 
 KindArgument = Annotated[
     ConfigResourceKind,
@@ -38,11 +48,17 @@ Name = Annotated[
         autocompletion=candidates.config_names,
     ),
 ]
-Dry = Annotated[bool, typer.Option("--validate-only", help="Validate the request without applying it.")]
+SettingsFile = Annotated[
+    Path | None, typer.Option("--file", help="A .properties file with further values, such as secrets.")
+]
 
 
-@app.command("list")
-@handle_errors
+@command(
+    "list",
+    example="configs list topic group",
+    apis=("ListConfigResources",),
+    needs=("describe-configs cluster",),
+)
 def list_resources(
     kinds: Annotated[
         list[ConfigResourceKind] | None,
@@ -54,13 +70,20 @@ def list_resources(
     as_json: Json = False,
 ) -> None:
     """List the resources that have configs; groups and client metrics appear once a config is set."""
-    from barnabas.cli.work import configs
+    resource_kinds = [RESOURCE_KINDS[kind] for kind in kinds or ()]
+    resources = sorted(with_admin(bootstrap, lambda admin: admin.list_config_resources(resource_kinds)))
+    if as_json:
+        print_json([_resource_json(resource) for resource in resources])
+        return
+    print_table(("kind", "name"), [(KIND_ARGUMENTS[resource.kind], resource.name) for resource in resources])
 
-    configs.show_list(bootstrap, [each.value for each in kinds or ()], as_json=as_json)
 
-
-@app.command("get")
-@handle_errors
+@command(
+    "get",
+    example="configs get topic orders --all",
+    apis=("DescribeConfigs",),
+    needs=("describe-configs topic",),
+)
 def get_configs(
     kind: KindArgument,
     name: Name,
@@ -79,13 +102,33 @@ def get_configs(
     as_json: Json = False,
 ) -> None:
     """Show values and their sources."""
-    from barnabas.cli.work import configs
+    resource = parse_resource(kind, name)
+    entries = with_admin(bootstrap, lambda admin: _fetch(admin, resource, keys or ()))
+    if not (everything or keys):
+        hidden = _INHERITED.get(resource.kind, {ConfigSource.DEFAULT_CONFIG})
+        entries = [entry for entry in entries if entry.source not in hidden]
+    if as_json:
+        print_json({**_resource_json(resource), "configs": [_entry_json(entry) for entry in entries]})
+        return
+    rows = [(entry.name, _format_value(entry), entry.source.name.lower()) for entry in entries]
+    print_table(("config", "value", "source"), rows)
+    if not rows:
+        notice("no configs are set; '--all' shows the defaults")
 
-    configs.show(bootstrap, kind.value, name, keys or [], everything=everything, as_json=as_json)
+
+async def _fetch(admin: Admin, resource: Resource, keys: Collection[str]) -> list[ConfigEntry]:
+    entries = (await admin.describe_configs([resource], keys or None))[resource]
+    if isinstance(entries, KafkaError):
+        raise entries
+    return sorted(entries)
 
 
-@app.command("set")
-@handle_errors
+@command(
+    "set",
+    example="configs set topic orders retention.ms=86400000 cleanup.policy+=compact",
+    apis=("IncrementalAlterConfigs",),
+    needs=("alter-configs topic",),
+)
 def set_configs(
     kind: KindArgument,
     name: Name,
@@ -97,22 +140,48 @@ def set_configs(
             autocompletion=candidates.config_settings,
         ),
     ] = None,
-    file: Annotated[
-        Path | None, typer.Option("--file", help="A .properties file with further values, such as secrets.")
-    ] = None,
-    validate_only: Dry = False,
+    file: SettingsFile = None,
+    validate_only: ValidateOnly = False,
     bootstrap: Bootstrap = BOOTSTRAP_DEFAULT,
     as_json: Json = False,
 ) -> None:
     """Set values; other configs are not changed."""
-    from barnabas.cli.work import configs
-
-    edits = configs.settings(values or [], file)
-    configs.alter(bootstrap, kind.value, name, edits, validate_only=validate_only, as_json=as_json)
+    edits = parse_edits(values or (), file)
+    _alter(bootstrap, kind, name, edits, validate_only=validate_only, as_json=as_json)
 
 
-@app.command("delete")
-@handle_errors
+def parse_edits(values: Sequence[str], file: Path | None) -> list[AlterConfigOp]:
+    """Parse `KEY=VALUE`, `KEY+=VALUE` and `KEY-=VALUE` arguments; operations of a .properties file come first.
+
+    :raises CommandError: For an argument of another form, or if there is nothing to set.
+    """
+    properties = parse_properties(file.read_text(encoding="utf-8")) if file else {}
+    edits = [AlterConfigOp(key, OpType.SET, value) for key, value in properties.items()]
+    for text in values:
+        key, equals, value = text.partition("=")
+        if not key.rstrip("+-") or not equals:
+            message = f"{text}: must have the form key=value, key+=value or key-=value"
+            raise wrong_use(message)
+        operation = _MARKS.get(key[-1], OpType.SET)
+        edits.append(AlterConfigOp(key if operation is OpType.SET else key[:-1], operation, value))
+    _conceal({edit.key: edit.value or "" for edit in edits})
+    if not edits:
+        raise wrong_use("nothing to set: specify key=value or --file")
+    return edits
+
+
+def _conceal(values: Mapping[str, str]) -> None:
+    """Hide the values of sensitive keys from process listings."""
+    keys = {name: find_broker_key(name) for name in values}
+    conceal(values[name] for name, key in keys.items() if key is not None and key.sensitive)
+
+
+@command(
+    "delete",
+    example="configs delete topic orders retention.ms",
+    apis=("IncrementalAlterConfigs",),
+    needs=("alter-configs topic",),
+)
 def delete_configs(
     kind: KindArgument,
     name: Name,
@@ -125,19 +194,44 @@ def delete_configs(
             autocompletion=candidates.config_keys,
         ),
     ],
-    validate_only: Dry = False,
+    validate_only: ValidateOnly = False,
     bootstrap: Bootstrap = BOOTSTRAP_DEFAULT,
     as_json: Json = False,
 ) -> None:
     """Reset configs to their defaults."""
-    from barnabas.cli.work import configs
-
-    edits = configs.deletions(keys)
-    configs.alter(bootstrap, kind.value, name, edits, validate_only=validate_only, as_json=as_json)
+    edits = [AlterConfigOp(key, OpType.DELETE) for key in keys]
+    _alter(bootstrap, kind, name, edits, validate_only=validate_only, as_json=as_json)
 
 
-@app.command("replace")
-@handle_errors
+def _alter(
+    bootstrap: str,
+    kind: ConfigResourceKind,
+    name: str,
+    edits: Sequence[AlterConfigOp],
+    *,
+    validate_only: bool,
+    as_json: bool,
+) -> None:
+    """Change configs of one resource, and print the changed keys."""
+    resource = parse_resource(kind, name)
+    results = with_admin(
+        bootstrap, lambda admin: admin.alter_configs({resource: edits}, validate_only=validate_only)
+    )
+    raise_errors(results.values())
+    keys = [edit.key for edit in edits]
+    if as_json:
+        print_json({**_resource_json(resource), "altered": keys, "validate_only": validate_only})
+        return
+    verb = "could be altered" if validate_only else "altered"
+    print(f"{kind} {name}: {', '.join(keys)} {verb}")
+
+
+@command(
+    "replace",
+    example="configs replace topic orders --file orders.properties",
+    apis=("AlterConfigs",),
+    needs=("alter-configs topic",),
+)
 def replace_configs(
     kind: KindArgument,
     name: Name,
@@ -149,15 +243,47 @@ def replace_configs(
             autocompletion=candidates.config_settings,
         ),
     ] = None,
-    file: Annotated[
-        Path | None, typer.Option("--file", help="A .properties file with further values, such as secrets.")
-    ] = None,
-    validate_only: Dry = False,
+    file: SettingsFile = None,
+    validate_only: ValidateOnly = False,
     bootstrap: Bootstrap = BOOTSTRAP_DEFAULT,
     as_json: Json = False,
 ) -> None:
     """Set these values and RESET ALL OTHERS to their defaults; use 'set' to keep the others."""
-    from barnabas.cli.work import configs
+    properties = parse_properties(file.read_text(encoding="utf-8")) if file else {}
+    configs = {**properties, **dict(key_value_pairs(values, "KEY=VALUE"))}
+    _conceal(configs)
+    resource = parse_resource(kind, name)
+    with_admin(bootstrap, lambda admin: admin.replace_configs(resource, configs, validate_only=validate_only))
+    if as_json:
+        print_json({**_resource_json(resource), "altered": list(configs), "validate_only": validate_only})
+        return
+    verb = "could be replaced" if validate_only else "replaced"
+    print(f"{kind} {name}: configs {verb} by {', '.join(configs) or 'defaults'}")
 
-    replacement = configs.replacement(values or [], file)
-    configs.replace(bootstrap, kind.value, name, replacement, validate_only=validate_only, as_json=as_json)
+
+def _resource_json(resource: Resource) -> dict[str, Any]:
+    name = DEFAULT_NAME if resource == Resource(ResourceKind.BROKER, EVERY_BROKER) else resource.name
+    return {"kind": KIND_ARGUMENTS[resource.kind], "name": name}
+
+
+def _entry_json(entry: ConfigEntry) -> dict[str, Any]:
+    return {
+        "config": entry.name,
+        "value": entry.value,
+        "source": entry.source.name,
+        "read_only": entry.read_only,
+        "sensitive": entry.sensitive,
+        "synonyms": [
+            {"config": synonym.name, "value": synonym.value, "source": synonym.source.name}
+            for synonym in entry.synonyms
+        ],
+    }
+
+
+def _format_value(entry: ConfigEntry) -> str:
+    if entry.sensitive:
+        return "(hidden)"
+    return "(none)" if entry.value is None else entry.value
+
+
+app = command_group(list_resources, get_configs, set_configs, delete_configs, replace_configs)

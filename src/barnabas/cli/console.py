@@ -1,16 +1,24 @@
 """`barnabas console`: the web console, for any Kafka cluster."""
 
+import signal
+from ipaddress import ip_address
+from types import FrameType
 from typing import Annotated
 
 import typer
 
-from barnabas.cli.failures import handle_errors
-from barnabas.cli.options import BOOTSTRAP_DEFAULT, Bootstrap
+from barnabas.base.hosts import is_network
+from barnabas.cli.support.commands import command
+from barnabas.cli.support.failures import wrong_use
+from barnabas.cli.support.login import current_login
+from barnabas.cli.support.options import BOOTSTRAP_DEFAULT, Bootstrap
+from barnabas.client.core.address import parse_bootstrap
+from barnabas.telemetry.http import parse_listener
 
 LISTEN_DEFAULT = "127.0.0.1:9680"
 
 
-@handle_errors
+@command("console", example="console --bootstrap 127.0.0.1:9092 --read-only")
 def console(
     bootstrap: Bootstrap = BOOTSTRAP_DEFAULT,
     listen: Annotated[
@@ -37,7 +45,46 @@ def console(
         ),
     ] = None,
 ) -> None:
-    """Serve the web console. Users log in to the cluster; with --command-config everyone acts as that user."""
-    from barnabas.cli.work import console as work
+    parse_bootstrap(bootstrap)
+    address, port = parse_listener(listen)
+    for proxy in trusted_proxy or ():
+        if not is_network(proxy):
+            message = f"--trusted-proxy '{proxy}': must be an address or a network"
+            raise wrong_use(message, "--trusted-proxy 10.1.2.3 or --trusted-proxy 10.1.0.0/16")
+    login = current_login()
+    if login is not None and not read_only and not _is_loopback(address):
+        message = f"everyone who can reach {listen} would act as '{login.user}'"
+        hint = "omit --command-config, so that users log in; or add --read-only, or listen on 127.0.0.1"
+        raise wrong_use(message, hint)
+    # heavy: neither help nor completion needs the web server
+    from barnabas.console.serving import ConsoleServer
+    from barnabas.console.settings import ConsoleSettings
+    from barnabas.console.sockets import listening
 
-    work.serve(bootstrap, listen, read_only=read_only, hosts=host or (), trusted_proxies=trusted_proxy or ())
+    settings = ConsoleSettings(
+        bootstrap,
+        read_only=read_only,
+        login=login,
+        hosts=tuple(host or ()),
+        trusted_proxies=tuple(trusted_proxy or ()),
+    )
+    server = ConsoleServer(settings, listening(address, port))
+    print(f"The console of {bootstrap}: {server.url}  (press Ctrl-C to stop)", flush=True)
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, _end)
+    server.run()
+
+
+def _end(number: int, frame: FrameType | None) -> None:
+    """Exit with 0: a signal ends the console regularly; uvicorn raises it again after its shutdown.
+
+    :raises SystemExit: Always, with 0.
+    """
+    raise SystemExit(0)
+
+
+def _is_loopback(host: str) -> bool:
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"

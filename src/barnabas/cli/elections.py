@@ -4,12 +4,19 @@ from typing import Annotated
 
 import typer
 
-from barnabas.cli import candidates, partitions
-from barnabas.cli.failures import handle_errors
-from barnabas.cli.options import BOOTSTRAP_DEFAULT, Bootstrap, Json
+from barnabas.base.ids import TopicPartition
+from barnabas.cli.support import candidates
+from barnabas.cli.support.calls import with_admin
+from barnabas.cli.support.commands import command
+from barnabas.cli.support.options import BOOTSTRAP_DEFAULT, Bootstrap, Json
+from barnabas.cli.support.output import notice
+from barnabas.cli.support.partitions import expand_partitions, parse_partition, print_results
+from barnabas.client.admin.admin import Admin
+from barnabas.client.admin.cluster_control import ElectionType
+from barnabas.wire.errors import KafkaError
 
 
-@handle_errors
+@command("elections", example="elections orders:0", apis=("ElectLeaders",), needs=("alter cluster",))
 def elections(
     partition_args: Annotated[
         list[str] | None,
@@ -30,8 +37,14 @@ def elections(
     ] = False,
     as_json: Json = False,
 ) -> None:
-    """Elect the preferred leaders of partitions, or with --unclean leaders for offline partitions."""
-    requested = [partitions.parse_partition(text) for text in partition_args or []]
-    from barnabas.cli.work import elections as work
+    partitions = [parse_partition(text) for text in partition_args or []]
+    election = ElectionType.UNCLEAN if unclean else ElectionType.PREFERRED
 
-    work.elect(bootstrap, requested, unclean=unclean, as_json=as_json)
+    async def elect(admin: Admin) -> dict[TopicPartition, KafkaError | None]:
+        tps = await expand_partitions(admin, [(partition, None) for partition in partitions])
+        return await admin.elect_leaders(list(tps) if partitions else None, election)
+
+    results = with_admin(bootstrap, elect)
+    print_results(results, "elected", {"ELECTION_NOT_NEEDED": "not needed"}, as_json=as_json)
+    if not results:
+        notice("no partition needs an election")

@@ -1,4 +1,4 @@
-"""The command `barnabas`. Commands import their modules when they run, so that `--help` is fast."""
+"""The command `barnabas`, and the table of its commands."""
 
 import sys
 from collections.abc import Sequence
@@ -6,39 +6,11 @@ from functools import partial
 from typing import Annotated, Any
 
 import typer
-from typer.core import TyperGroup
 
-from barnabas.cli import (
-    acls,
-    audit,
-    brokers,
-    completion,
-    configs,
-    console,
-    consume,
-    declared,
-    elections,
-    features,
-    groups,
-    jobs,
-    log_dirs,
-    metadata,
-    pipeline,
-    policy,
-    produce,
-    quorum,
-    quotas,
-    reassignments,
-    records,
-    serve,
-    spark_submit,
-    topics,
-    transactions,
-    users,
-    verify_eos,
-)
-from barnabas.cli.catalogue import explain
-from barnabas.cli.usage_errors import ParserError, report_abort, report_parser_error
+from barnabas import __version__
+from barnabas.cli.support.lazy import LazyGroup, TopLevel
+from barnabas.cli.support.shell import handle_completion
+from barnabas.cli.support.usage_errors import ParserError, report_abort, report_parser_error
 
 _SERVING = "Serving"
 _RECORDS = "Topics and records"
@@ -49,20 +21,166 @@ _CHANGES = "Audit and declared state"
 _SPARK = "Spark"
 _SHELL = "Shell"
 
-_PANELS = (
-    _SERVING,
-    _RECORDS,
-    _GROUPS,
-    _CLUSTER,
-    _PERMISSIONS,
-    _CHANGES,
-    _SPARK,
-    _SHELL,
+#: In the order of the help; the commands of a panel stand together.
+COMMANDS = (
+    TopLevel("serve", "serve:serve", _SERVING, "Run a Kafka broker until it is stopped."),
+    TopLevel(
+        "console",
+        "console:console",
+        _SERVING,
+        "Serve the web console. Users log in to the cluster; with --command-config everyone acts as that user.",
+    ),
+    TopLevel("produce", "produce:produce", _RECORDS, "Send each line of stdin (or of a file) as a record."),
+    TopLevel(
+        "consume",
+        "consume:consume",
+        _RECORDS,
+        "Print records as they arrive; without a start option, only new records.",
+    ),
+    TopLevel(
+        "topics",
+        "topics:app",
+        _RECORDS,
+        "List, create, describe, delete and undelete topics, add partitions.",
+    ),
+    TopLevel(
+        "records",
+        "records:app",
+        _RECORDS,
+        "Show the first and last offsets of partitions, delete old records.",
+    ),
+    TopLevel(
+        "groups",
+        "groups:app",
+        _GROUPS,
+        "List, describe and delete groups, show and change their offsets.",
+    ),
+    TopLevel(
+        "transactions",
+        "transactions:app",
+        _GROUPS,
+        "Show transactions and producers, abort hanging transactions.",
+    ),
+    TopLevel(
+        "verify-eos",
+        "verify_eos:app",
+        _GROUPS,
+        "Test the exactly-once semantics of an application that reads, transforms and writes in transactions.",
+    ),
+    TopLevel(
+        "metadata",
+        "metadata:metadata",
+        _CLUSTER,
+        "Show the brokers and topics of the cluster; with --json also the replicas of partitions.",
+    ),
+    TopLevel(
+        "elections",
+        "elections:elections",
+        _CLUSTER,
+        "Elect the preferred leaders of partitions, or with --unclean leaders for offline partitions.",
+    ),
+    TopLevel(
+        "brokers", "brokers:app", _CLUSTER, "List brokers, show the APIs that they support, unregister one."
+    ),
+    TopLevel(
+        "configs",
+        "configs:app",
+        _CLUSTER,
+        "List, get, set, delete and replace configs of topics, brokers, loggers, groups and client metrics.",
+    ),
+    TopLevel(
+        "reassignments",
+        "reassignments:app",
+        _CLUSTER,
+        "Move partitions to other brokers, list and cancel reassignments.",
+    ),
+    TopLevel(
+        "log-dirs",
+        "log_dirs:app",
+        _CLUSTER,
+        "Describe the log directories of brokers, and move replicas between them.",
+    ),
+    TopLevel("features", "features:app", _CLUSTER, "List the features of the cluster and set their levels."),
+    TopLevel(
+        "quorum", "quorum:app", _CLUSTER, "Describe the metadata quorum, add, remove and update voters."
+    ),
+    TopLevel("users", "users:app", _PERMISSIONS, "List, add and remove users with SCRAM credentials."),
+    TopLevel("acls", "acls:app", _PERMISSIONS, "List, add and remove ACLs."),
+    TopLevel(
+        "quotas",
+        "quotas:app",
+        _PERMISSIONS,
+        "List, set and remove quotas of users, client ids and addresses.",
+    ),
+    TopLevel("policy", "policy:app", _PERMISSIONS, "Test policies."),
+    TopLevel(
+        "audit",
+        "audit:audit",
+        _CHANGES,
+        "Show changes of the cluster and refused changes, with the principal that requested them.",
+    ),
+    TopLevel(
+        "history",
+        "audit:history",
+        _CHANGES,
+        "Show the changes of a resource; with --at its state at a revision, with --since what changed since one.",
+    ),
+    TopLevel(
+        "rollback",
+        "audit:rollback",
+        _CHANGES,
+        "Set the configs, ACLs, quotas and credentials of a resource back to those of a revision.",
+    ),
+    TopLevel(
+        "export",
+        "declared.export:export",
+        _CHANGES,
+        "Export topics, ACLs, quotas, users and configs of a cluster as a declared state, without secrets.",
+    ),
+    TopLevel(
+        "plan",
+        "declared.plan:plan",
+        _CHANGES,
+        "Show what would change, key by key, and what is wrong with it. Exit code: 0 no changes, 2 changes, 1 failed.",
+    ),
+    TopLevel(
+        "apply",
+        "declared.apply:apply",
+        _CHANGES,
+        "Apply the changes that `plan` shows, after confirmation. Run it again to continue an interrupted apply.",
+    ),
+    TopLevel(
+        "drift",
+        "declared.drift:drift",
+        _CHANGES,
+        "Show differences from a declared state or another cluster. Exits with 0 (no drift), 2 (drift) or 1 (failed).",
+    ),
+    TopLevel(
+        "spark-submit",
+        "spark_submit:spark_submit",
+        _SPARK,
+        "Run an application on Spark. Arguments: options of spark-submit, the application, and its arguments.",
+    ),
+    TopLevel(
+        "jobs",
+        "jobs:app",
+        _SPARK,
+        "Jobs on Spark: check, measure, archive, restore, compact and rekey topics.",
+    ),
+    TopLevel("pipeline", "pipeline:app", _SPARK, "Run pipelines on Spark, show their plan and status."),
+    TopLevel(
+        "completion",
+        "completion:completion",
+        _SHELL,
+        "Print a script that lets the shell complete commands, options, and names in the cluster.",
+    ),
 )
 
 
-class _Program(TyperGroup):
-    """Lists commands in the order of their panels, and prints parser errors like other errors."""
+class _Program(LazyGroup):
+    """Prints parser errors like other errors."""
+
+    rows = COMMANDS
 
     def main(
         self,
@@ -86,13 +204,6 @@ class _Program(TyperGroup):
             code = report_abort(arguments)
         sys.exit(code)
 
-    def list_commands(self, ctx: Any) -> list[str]:
-        return sorted(super().list_commands(ctx), key=self._panel_index)
-
-    def _panel_index(self, name: str) -> int:
-        panel = getattr(self.commands[name], "rich_help_panel", None)
-        return _PANELS.index(panel) if panel in _PANELS else len(_PANELS)
-
 
 app = typer.Typer(
     name="barnabas",
@@ -106,8 +217,6 @@ app = typer.Typer(
 
 def _print_version(requested: bool) -> None:
     if requested:
-        from barnabas import __version__
-
         print(f"barnabas {__version__}")
         raise typer.Exit
 
@@ -124,44 +233,7 @@ def barnabas(
     """A complete, wire-compatible Kafka broker in Python, and a command line for any Kafka."""
 
 
-app.command("serve", rich_help_panel=_SERVING)(serve.serve)
-app.command("console", rich_help_panel=_SERVING)(console.console)
-app.add_typer(topics.app, name="topics", rich_help_panel=_RECORDS)
-app.command("produce", rich_help_panel=_RECORDS)(produce.produce)
-app.command("consume", rich_help_panel=_RECORDS)(consume.consume)
-app.add_typer(records.app, name="records", rich_help_panel=_RECORDS)
-app.add_typer(groups.app, name="groups", rich_help_panel=_GROUPS)
-app.add_typer(transactions.app, name="transactions", rich_help_panel=_GROUPS)
-app.add_typer(verify_eos.app, name="verify-eos", rich_help_panel=_GROUPS)
-app.command("metadata", rich_help_panel=_CLUSTER)(metadata.metadata)
-app.add_typer(brokers.app, name="brokers", rich_help_panel=_CLUSTER)
-app.add_typer(configs.app, name="configs", rich_help_panel=_CLUSTER)
-app.command("elections", rich_help_panel=_CLUSTER)(elections.elections)
-app.add_typer(reassignments.app, name="reassignments", rich_help_panel=_CLUSTER)
-app.add_typer(log_dirs.app, name="log-dirs", rich_help_panel=_CLUSTER)
-app.add_typer(features.app, name="features", rich_help_panel=_CLUSTER)
-app.add_typer(quorum.app, name="quorum", rich_help_panel=_CLUSTER)
-app.add_typer(users.app, name="users", rich_help_panel=_PERMISSIONS)
-app.add_typer(acls.app, name="acls", rich_help_panel=_PERMISSIONS)
-app.add_typer(quotas.app, name="quotas", rich_help_panel=_PERMISSIONS)
-app.add_typer(policy.app, name="policy", rich_help_panel=_PERMISSIONS)
-app.command("audit", rich_help_panel=_CHANGES)(audit.audit)
-app.command("history", rich_help_panel=_CHANGES)(audit.history)
-app.command("rollback", rich_help_panel=_CHANGES)(audit.rollback)
-app.command("export", rich_help_panel=_CHANGES)(declared.export)
-app.command("plan", rich_help_panel=_CHANGES)(declared.plan)
-app.command("apply", rich_help_panel=_CHANGES)(declared.apply)
-app.command("drift", rich_help_panel=_CHANGES)(declared.drift)
-app.add_typer(jobs.app, name="jobs", rich_help_panel=_SPARK)
-app.add_typer(pipeline.app, name="pipeline", rich_help_panel=_SPARK)
-app.command("spark-submit", rich_help_panel=_SPARK, context_settings=spark_submit.CONTEXT)(
-    spark_submit.spark_submit
-)
-app.command("completion", rich_help_panel=_SHELL)(completion.completion)
-explain(app)
-
-
 def main() -> None:
     """Run the command line; exits the process with one of the exit codes in `failures`."""
-    with completion.handle_completion():
+    with handle_completion():
         app(prog_name="barnabas")

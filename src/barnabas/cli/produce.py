@@ -1,14 +1,38 @@
 """`barnabas produce`: send lines as records."""
 
+import os
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
 from enum import StrEnum
+from functools import partial
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
-from barnabas.cli import candidates
-from barnabas.cli.failures import handle_errors
-from barnabas.cli.options import BOOTSTRAP_DEFAULT, Bootstrap, Json, key_value_pairs
+from barnabas.cli.support import candidates
+from barnabas.cli.support.calls import with_cluster
+from barnabas.cli.support.commands import command
+from barnabas.cli.support.deliveries import Deliveries
+from barnabas.cli.support.failures import CommandError, report
+from barnabas.cli.support.lines import read_lines
+from barnabas.cli.support.options import BOOTSTRAP_DEFAULT, Bootstrap, Json, key_value_pairs
+from barnabas.cli.support.output import notice, print_json
+from barnabas.cli.support.progress import progress
+from barnabas.client.admin.admin import Admin
+from barnabas.client.core.cluster import ClusterClient
+from barnabas.client.producer.producer import Producer
+from barnabas.config.config_resource import Resource, ResourceKind
+from barnabas.wire.errors import ErrorCode, KafkaError
+from barnabas.wire.records.compression import Compression
+from barnabas.wire.records.record import RecordHeaders
+
+#: Time to wait for more lines before a batch is sent.
+_LINGER_MS = 5
+#: Time to wait for a topic that a broker may be auto-creating.
+_TOPIC_TIMEOUT_MS = 2_000
+_AUTO_CREATE = "auto.create.topics.enable"
 
 
 class CompressionType(StrEnum):
@@ -27,7 +51,34 @@ class Acks(StrEnum):
     NONE = "0"
 
 
-@handle_errors
+_ACKS = {Acks.ALL: -1, Acks.LEADER: 1, Acks.NONE: 0}
+
+
+@dataclass(frozen=True)
+class ProduceOptions:
+    """How lines become records."""
+
+    topic: str
+    key_separator: bytes | None
+    headers: RecordHeaders
+    partition: int | None
+    compression: Compression
+    acks: int
+
+    def key_and_value(self, line: bytes) -> tuple[bytes | None, bytes]:
+        """Split a line; without a separator the whole line is the value."""
+        if self.key_separator and self.key_separator in line:
+            key, _, value = line.partition(self.key_separator)
+            return key, value
+        return None, line
+
+
+@command(
+    "produce",
+    example="produce orders --key-separator : --file orders.txt",
+    apis=("Produce",),
+    needs=("write topic",),
+)
 def produce(
     topic: Annotated[
         str,
@@ -63,9 +114,129 @@ def produce(
     acks: Annotated[Acks, typer.Option("--acks", help="Acknowledgments required.")] = Acks.ALL,
     as_json: Json = False,
 ) -> None:
-    """Send each line of stdin (or of a file) as a record."""
-    headers = key_value_pairs(header, "--header")
-    from barnabas.cli.work import produce as work
+    options = ProduceOptions(
+        topic,
+        None if key_separator is None else key_separator.encode(),
+        tuple((name, value.encode()) for name, value in key_value_pairs(header, "--header")),
+        partition,
+        Compression[compression.upper()],
+        _ACKS[acks],
+    )
+    descriptor = sys.stdin.fileno() if file is None else os.open(file, os.O_RDONLY)
+    deliveries = Deliveries(partial(report, as_json=as_json))
+    try:
+        unread_after = with_cluster(
+            bootstrap, lambda cluster: _send_lines(cluster, options, descriptor, deliveries)
+        )
+    finally:
+        if file is not None:
+            os.close(descriptor)
+    deliveries.flush()
+    if as_json:
+        print_json(_as_json(options.topic, deliveries))
+    else:
+        notice(f"{deliveries.records_count} records sent to {options.topic}")
+    _check(deliveries, unread_after)
 
-    options = work.produce_options(topic, key_separator, headers, partition, compression.value, acks.value)
-    work.run(bootstrap, options, file, as_json=as_json)
+
+def _check(deliveries: Deliveries, unread_after: int | None) -> None:
+    failures = list(deliveries.stopping)
+    if unread_after is not None:
+        failures.append(CommandError(f"input after line {unread_after} was not read"))
+    if deliveries.failed_count and not failures:
+        total = deliveries.records_count + deliveries.failed_count
+        raise CommandError(f"{deliveries.failed_count} of {total} lines were not delivered")
+    if len(failures) > 1:
+        message = "lines were not delivered"
+        raise ExceptionGroup(message, failures)
+    for failure in failures:
+        raise failure
+
+
+async def _send_lines(
+    cluster: ClusterClient, options: ProduceOptions, descriptor: int, deliveries: Deliveries
+) -> int | None:
+    """Send lines until the input ends, or until an error that later lines would cause as well.
+
+    :returns: The number of the last line that was read, if an error stopped reading; else None.
+    :raises KafkaError: If the first line fails.
+    """
+    lines_count = 0
+    producer_options: dict[str, Any] = {
+        "acks": options.acks,
+        "compression": options.compression,
+        "linger_ms": _LINGER_MS,
+        "topic_timeout_ms": _TOPIC_TIMEOUT_MS,
+    }
+    with progress(os.fstat(descriptor).st_size) as advance:
+        async with Producer(cluster, **producer_options) as producer:
+            async for lines in read_lines(descriptor):
+                lines_count = await _send(producer, options, lines, lines_count, deliveries)
+                advance(sum(map(len, lines)) + len(lines))
+                deliveries.flush()
+                if deliveries.stopping:
+                    return lines_count
+    return None
+
+
+async def _send(
+    producer: Producer,
+    options: ProduceOptions,
+    lines: Sequence[bytes],
+    lines_count: int,
+    deliveries: Deliveries,
+) -> int:
+    """Send lines and return the number of the last one."""
+    try:
+        await _check_topic(producer.cluster, options.topic)
+        for line in lines:
+            key, value = options.key_and_value(line)
+            delivery = await producer.send(
+                options.topic, value, key, partition=options.partition, headers=options.headers
+            )
+            lines_count += 1
+            delivery.add_done_callback(partial(deliveries.count, lines_count))
+    except (KafkaError, ConnectionError) as error:
+        if lines_count == 0:
+            raise
+        lines_count += 1
+        deliveries.fail(lines_count, error)
+    return lines_count
+
+
+async def _check_topic(cluster: ClusterClient, topic: str) -> None:
+    """Fail early if the topic does not exist and will not be auto-created; the producer reports other errors.
+
+    :raises KafkaError: UNKNOWN_TOPIC_OR_PARTITION if brokers do not auto-create topics.
+    """
+    try:
+        await cluster.topic(topic, auto_create=True)
+    except KafkaError as error:
+        if error.code is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION and not await _is_auto_create_possible(cluster):
+            raise
+    except ConnectionError:
+        return
+
+
+async def _is_auto_create_possible(cluster: ClusterClient) -> bool:
+    """Whether brokers auto-create topics, according to one of them; True if that is unknown."""
+    brokers = [Resource(ResourceKind.BROKER, str(node)) for node in list(cluster.metadata.nodes)[:1]]
+    try:
+        described = await Admin(cluster).describe_configs(brokers, {_AUTO_CREATE}, synonyms=False)
+    except (KafkaError, ConnectionError):
+        return True
+    values = [entry.value for entries in described.values() if isinstance(entries, list) for entry in entries]
+    return values != ["false"]
+
+
+def _as_json(topic: str, deliveries: Deliveries) -> dict[str, Any]:
+    partitions = [
+        {"partition": partition, **delivered._asdict()}
+        for partition, delivered in sorted(deliveries.partitions.items())
+    ]
+    return {
+        "topic": topic,
+        "records": deliveries.records_count,
+        "failed": deliveries.failed_count,
+        "partitions": partitions,
+    }

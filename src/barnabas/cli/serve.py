@@ -5,14 +5,14 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from barnabas.cli.failures import handle_errors
-from barnabas.cli.options import key_value_pairs
+from barnabas.cli.support.commands import command
+from barnabas.cli.support.options import key_value_pairs
 
 if TYPE_CHECKING:
     from barnabas.server.web import Site, WebServer
 
 
-@handle_errors
+@command("serve", example="serve --data ./data --listen 127.0.0.1:9092")
 def serve(
     config: Annotated[
         Path | None,
@@ -42,9 +42,8 @@ def serve(
         ),
     ] = None,
 ) -> None:
-    """Run a Kafka broker until it is stopped."""
     overrides = dict(key_value_pairs(settings, "--set"))
-    from barnabas.server.main import serve as run
+    from barnabas.server.main import serve as run  # heavy: neither help nor completion needs the broker
 
     raise typer.Exit(
         run(

@@ -5,25 +5,30 @@ from typing import Annotated
 
 import typer
 
-from barnabas.cli.failures import CommandError, handle_errors
-from barnabas.cli.spark import check_spark_installed
+from barnabas.cli.support.commands import command
+from barnabas.cli.support.failures import CommandError
+from barnabas.cli.support.spark import check_spark_installed
 
 #: Unknown options are passed to Spark; everything after the application is passed to the application.
-CONTEXT = {"allow_extra_args": True, "ignore_unknown_options": True, "allow_interspersed_args": False}
+_CONTEXT = {"allow_extra_args": True, "ignore_unknown_options": True, "allow_interspersed_args": False}
+_DETAILS = r"""
+pip install '.\[spark]' in a checkout installs Spark, and Java if there is none. SPARK_HOME, JAVA_HOME,
+PYSPARK_PYTHON and PYSPARK_DRIVER_PYTHON select others. `barnabas spark-submit -- --help` shows Spark's options.
+"""
 
 
-@handle_errors
+@command(
+    "spark-submit",
+    example="spark-submit --master 'local[2]' application.py",
+    details=_DETAILS,
+    context_settings=_CONTEXT,
+)
 def spark_submit(
     context: typer.Context,
     ship: Annotated[
         bool, typer.Option(help="Ship Barnabas's own packages to the workers, unless the master is local.")
     ] = True,
 ) -> None:
-    r"""Run an application on Spark. Arguments: options of spark-submit, the application, and its arguments.
-
-    pip install '.\[spark]' in a checkout installs Spark, and Java if there is none. SPARK_HOME, JAVA_HOME,
-    PYSPARK_PYTHON and PYSPARK_DRIVER_PYTHON select others. `barnabas spark-submit -- --help` shows Spark's options.
-    """
     check_spark_installed()
     from pyspark_barnabas.runtime.java import JavaNotFound
     from pyspark_barnabas.runtime.submit import submission

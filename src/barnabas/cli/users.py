@@ -1,16 +1,26 @@
 """`barnabas users`: list, add and remove SCRAM users."""
 
+import getpass
+import sys
+from collections.abc import Sequence
 from enum import StrEnum
+from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from barnabas.base.arguments import conceal
-from barnabas.cli import candidates
-from barnabas.cli.failures import handle_errors
-from barnabas.cli.options import BOOTSTRAP_DEFAULT, Bootstrap, Json
-
-app = typer.Typer(help="List, add and remove users with SCRAM credentials.", no_args_is_help=True)
+from barnabas.cli.support import candidates
+from barnabas.cli.support.calls import with_admin
+from barnabas.cli.support.commands import command, command_group
+from barnabas.cli.support.failures import wrong_use
+from barnabas.cli.support.options import BOOTSTRAP_DEFAULT, Bootstrap, Json
+from barnabas.cli.support.outcomes import raise_all
+from barnabas.cli.support.output import notice, print_json, print_table
+from barnabas.client.admin.admin import Admin, raise_errors
+from barnabas.client.admin.scram import Upsertion, UserScramCredentialDeletion
+from barnabas.wire.errors import ErrorCode, KafkaError
+from barnabas.wire.scram import MECHANISMS_BY_TITLE, ScramMechanism
 
 
 class Mechanism(StrEnum):
@@ -35,8 +45,9 @@ Mechanisms = Annotated[
 ]
 
 
-@app.command("list")
-@handle_errors
+@command(
+    "list", example="users list alice", apis=("DescribeUserScramCredentials",), needs=("describe cluster",)
+)
 def list_users(
     names: Annotated[
         list[str] | None,
@@ -51,13 +62,35 @@ def list_users(
     as_json: Json = False,
 ) -> None:
     """List users, the SCRAM mechanisms of their credentials, and the numbers of iterations."""
-    from barnabas.cli.work import users
+    results = with_admin(bootstrap, lambda admin: admin.describe_user_scram_credentials(names))
+    users = {name: result for name, result in sorted(results.items()) if not isinstance(result, KafkaError)}
+    if as_json:
+        print_json(
+            [{"user": name, "mechanisms": _by_title(credentials)} for name, credentials in users.items()]
+        )
+        raise_all(results.values())
+        return
+    rows = [
+        (name, title, iterations)
+        for name, credentials in users.items()
+        for title, iterations in _by_title(credentials).items()
+    ]
+    print_table(("user", "mechanism", "iterations"), rows)
+    raise_all(results.values())
+    if not users:
+        notice("no users; 'barnabas users add NAME' creates one")
 
-    users.show_list(bootstrap, names, as_json=as_json)
+
+def _by_title(iterations: dict[ScramMechanism, int]) -> dict[str, int]:
+    return {mechanism.title: count for mechanism, count in iterations.items()}
 
 
-@app.command("add")
-@handle_errors
+@command(
+    "add",
+    example="users add alice --password @password-file",
+    apis=("AlterUserScramCredentials",),
+    needs=("alter cluster",),
+)
 def add_user(
     name: Name,
     bootstrap: Bootstrap = BOOTSTRAP_DEFAULT,
@@ -80,13 +113,41 @@ def add_user(
     """Set the password of a user; creates the user if it does not exist."""
     if password is not None:
         conceal([password])
-    from barnabas.cli.work import users
+    secret = _read_password(password)
+    upsertions = [
+        Upsertion(name, scram_mechanism, secret, iterations)
+        for scram_mechanism in _scram_mechanisms(mechanism) or MECHANISMS_BY_TITLE.values()
+    ]
+    with_admin(bootstrap, lambda admin: _alter(admin, upsertions))
+    _print_done("added", upsertions, as_json=as_json)
 
-    users.add(bootstrap, name, users.read_password(password), _titles(mechanism), iterations, as_json=as_json)
+
+def _read_password(option: str | None) -> str:
+    """Return the password: the option itself, or read from a file (@FILE), the terminal, or stdin (-).
+
+    :raises CommandError: If the password is empty.
+    """
+    if option == "-":
+        password = sys.stdin.readline().rstrip("\r\n")
+    elif option is not None and option.startswith("@"):
+        password = Path(option[1:]).read_text(encoding="utf-8").rstrip("\r\n")
+    elif option is not None:
+        password = option
+    elif sys.stdin.isatty():
+        password = getpass.getpass("Password: ")
+    else:
+        password = sys.stdin.readline().rstrip("\r\n")
+    if not password:
+        raise wrong_use("a password is required", "pass it on stdin, or with --password @FILE")
+    return password
 
 
-@app.command("remove")
-@handle_errors
+@command(
+    "remove",
+    example="users remove alice",
+    apis=("DescribeUserScramCredentials", "AlterUserScramCredentials"),
+    needs=("describe cluster", "alter cluster"),
+)
 def remove_user(
     name: Name,
     bootstrap: Bootstrap = BOOTSTRAP_DEFAULT,
@@ -94,10 +155,51 @@ def remove_user(
     as_json: Json = False,
 ) -> None:
     """Remove the SCRAM credentials of a user."""
-    from barnabas.cli.work import users
+    mechanisms = _scram_mechanisms(mechanism)
+    deletions = with_admin(bootstrap, lambda admin: _remove(admin, name, mechanisms))
+    _print_done("removed", deletions, as_json=as_json)
 
-    users.remove(bootstrap, name, _titles(mechanism), as_json=as_json)
+
+def _scram_mechanisms(mechanisms: Sequence[Mechanism] | None) -> list[ScramMechanism]:
+    return [MECHANISMS_BY_TITLE[mechanism] for mechanism in mechanisms or ()]
 
 
-def _titles(mechanisms: list[Mechanism] | None) -> list[str]:
-    return [item.value for item in mechanisms or []]
+async def _remove(
+    admin: Admin, name: str, mechanisms: Sequence[ScramMechanism]
+) -> list[UserScramCredentialDeletion]:
+    described = await admin.describe_user_scram_credentials([name])
+    raise_errors(described.values())
+    credentials = described[name]
+    assert not isinstance(credentials, KafkaError)
+    deletions = [UserScramCredentialDeletion(name, mechanism) for mechanism in mechanisms or credentials]
+    await _alter(admin, deletions)
+    return deletions
+
+
+async def _alter(admin: Admin, alterations: Sequence[Upsertion | UserScramCredentialDeletion]) -> None:
+    """Send one request per alteration, because a request may name a user only once."""
+    for alteration in alterations:
+        results = await admin.alter_user_scram_credentials([alteration])
+        raise_errors(results.values())
+        if alteration.user not in results:
+            raise KafkaError(
+                ErrorCode.UNKNOWN_SERVER_ERROR, f"the response has no result for user '{alteration.user}'"
+            )
+
+
+def _print_done(
+    verb: str, alterations: Sequence[Upsertion | UserScramCredentialDeletion], *, as_json: bool
+) -> None:
+    if as_json:
+        print_json(
+            [
+                {"user": alteration.user, "mechanism": alteration.mechanism.title, "done": verb}
+                for alteration in alterations
+            ]
+        )
+        return
+    for alteration in alterations:
+        print(f"{alteration.user}: {verb} for {alteration.mechanism.title}")
+
+
+app = command_group(list_users, add_user, remove_user)

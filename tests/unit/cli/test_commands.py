@@ -393,14 +393,6 @@ def test_serve_passes_its_options_to_the_server(
     ]
 
 
-def test_help_imports_neither_client_nor_asyncio() -> None:
-    code = "import sys, barnabas.cli.main; print(sorted({'asyncio', 'barnabas.client'} & sys.modules.keys()))"
-    assert (
-        subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
-        == "[]\n"
-    )
-
-
 def test_describing_topics_does_not_create_them(broker: FakeBroker, run: Run) -> None:
     broker.auto_create = True
     run("topics", "describe", "nope")

@@ -2,12 +2,13 @@ from pathlib import Path
 
 import pytest
 
-from barnabas.cli.failures import CommandError
-from barnabas.cli.work.configs import deletions, resource, settings
+from barnabas.cli.configs import parse_edits
+from barnabas.cli.support.config_resources import ConfigResourceKind, parse_resource
+from barnabas.cli.support.failures import CommandError
 from barnabas.config.alter_op import AlterConfigOp, OpType
 from barnabas.config.config_resource import Resource, ResourceKind
 
-SET, DELETE, APPEND, SUBTRACT = OpType
+SET, _, APPEND, SUBTRACT = OpType
 
 
 @pytest.mark.parametrize(
@@ -21,13 +22,13 @@ SET, DELETE, APPEND, SUBTRACT = OpType
     ],
 )
 def test_a_setting_is_parsed_literally(text: str, edit: AlterConfigOp) -> None:
-    assert settings([text], None) == [edit]
+    assert parse_edits([text], None) == [edit]
 
 
 def test_settings_of_a_file_are_applied_first(tmp_path: Path) -> None:
     file = tmp_path / "more.properties"
     file.write_text("# secrets\nssl.key.password = a+b\n")
-    assert settings(["retention.ms=5"], file) == [
+    assert parse_edits(["retention.ms=5"], file) == [
         AlterConfigOp("ssl.key.password", SET, "a+b"),
         AlterConfigOp("retention.ms", SET, "5"),
     ]
@@ -36,17 +37,15 @@ def test_settings_of_a_file_are_applied_first(tmp_path: Path) -> None:
 @pytest.mark.parametrize("values", [[], ["retention.ms"], ["=5"], ["+=5"]])
 def test_a_command_without_changes_is_a_usage_error(values: list[str]) -> None:
     with pytest.raises(CommandError):
-        settings(values, None)
-
-
-def test_keys_are_deleted_without_values() -> None:
-    assert deletions(["a", "b"]) == [AlterConfigOp("a", DELETE), AlterConfigOp("b", DELETE)]
+        parse_edits(values, None)
 
 
 def test_resource_types_have_short_names() -> None:
-    assert resource("topic", "default") == Resource(ResourceKind.TOPIC, "default")
-    assert resource("broker", "default") == Resource(ResourceKind.BROKER, "")
-    assert resource("logger", "1") == Resource(ResourceKind.BROKER_LOGGER, "1")
-    assert resource("client-metrics", "m") == Resource(ResourceKind.CLIENT_METRICS, "m")
+    assert parse_resource(ConfigResourceKind.TOPIC, "default") == Resource(ResourceKind.TOPIC, "default")
+    assert parse_resource(ConfigResourceKind.BROKER, "default") == Resource(ResourceKind.BROKER, "")
+    assert parse_resource(ConfigResourceKind.LOGGER, "1") == Resource(ResourceKind.BROKER_LOGGER, "1")
+    assert parse_resource(ConfigResourceKind.CLIENT_METRICS, "m") == Resource(
+        ResourceKind.CLIENT_METRICS, "m"
+    )
     with pytest.raises(CommandError, match="must be a number"):
-        resource("logger", "default")
+        parse_resource(ConfigResourceKind.LOGGER, "default")

@@ -5,8 +5,8 @@ import asyncio
 import pytest
 
 from barnabas.base.ids import TopicPartition
-from barnabas.cli.failures import REFUSED, CommandError
-from barnabas.cli.work.deliveries import DeliveredRange, Deliveries, lines_text
+from barnabas.cli.support.deliveries import DeliveredRange, Deliveries, lines_text
+from barnabas.cli.support.failures import REFUSED, CommandError
 from barnabas.client.producer.accumulator import RecordMetadata
 from barnabas.wire.errors import ErrorCode, KafkaError
 from support.loop import on_loop

@@ -5,8 +5,15 @@ from typing import Any
 import pytest
 import typer
 
-from barnabas.cli.failures import NOT_FOUND, CommandError, classify_error, handle_errors, report, wrong_use
-from barnabas.cli.options import key_value_pairs
+from barnabas.cli.support.failures import (
+    NOT_FOUND,
+    CommandError,
+    classify_error,
+    handle_errors,
+    report,
+    wrong_use,
+)
+from barnabas.cli.support.options import key_value_pairs
 from barnabas.client.core.address import BrokerAddress
 from barnabas.client.core.errors import BrokerUnreachable, RequestTimedOut
 from barnabas.wire.errors import ErrorCode, KafkaError

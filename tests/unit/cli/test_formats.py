@@ -2,8 +2,8 @@ import json
 
 import pytest
 
-from barnabas.cli.failures import CommandError
-from barnabas.cli.work.formats import as_json, compile_format
+from barnabas.cli.support.failures import CommandError
+from barnabas.cli.support.formats import as_json, compile_format
 from barnabas.client.consumer.completed_fetch import ConsumedRecord
 
 RECORD = ConsumedRecord("t", 3, 42, 1_700, b"key", b"value", (("a", b"1"), ("b", None)))

@@ -1,33 +1,27 @@
 import json
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 from typer.main import get_command
 
-from barnabas.cli.login import command_config, current_login, login_properties
 from barnabas.cli.main import app
+from barnabas.cli.support.login import command_config, current_login, login_properties
 from barnabas.client.auth.sasl import SaslLogin
 from unit.cli.conftest import Run
 
 JAAS = 'a.PlainLoginModule required username="alice" password="secret";'
 
 
-def commands(command: Any, name: str = "barnabas") -> Iterator[tuple[str, set[str]]]:
-    """Return every command with its options."""
-    inner = getattr(command, "commands", None)
-    if inner is None:
-        yield name, {option for parameter in command.params for option in parameter.opts}
-        return
-    for inner_name, each in inner.items():
-        yield from commands(each, f"{name} {inner_name}")
-
-
 def test_every_command_that_calls_brokers_has_login_options() -> None:
-    speaking = {name: options for name, options in commands(get_command(app)) if "--bootstrap" in options}
+    root: Any = get_command(app)
+    options = {
+        name: {option for param in command.params for option in param.opts}
+        for name, command in root.every_command()
+    }
+    speaking = {name: opts for name, opts in options.items() if "--bootstrap" in opts}
     assert len(speaking) > 10
-    assert [name for name, options in speaking.items() if "--command-config" not in options] == []
+    assert [name for name, opts in speaking.items() if "--command-config" not in opts] == []
 
 
 def test_without_a_file_there_is_no_login(tmp_path: Path) -> None:

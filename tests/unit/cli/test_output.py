@@ -2,8 +2,8 @@ import sys
 
 import pytest
 
-from barnabas.cli import output
-from barnabas.cli.work.progress import progress
+from barnabas.cli.support import output
+from barnabas.cli.support.progress import progress
 
 
 class Terminal:

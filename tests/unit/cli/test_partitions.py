@@ -1,7 +1,7 @@
 import pytest
 
-from barnabas.cli.failures import CommandError
-from barnabas.cli.partitions import PartitionArg, parse_partition, parse_reassignment
+from barnabas.cli.support.failures import CommandError
+from barnabas.cli.support.partitions import PartitionArg, parse_partition, parse_reassignment
 
 
 def test_an_argument_is_a_partition_or_a_whole_topic() -> None:

@@ -2,8 +2,8 @@ import datetime
 
 import pytest
 
-from barnabas.cli.failures import CommandError
-from barnabas.cli.work.times import parse_time_ms
+from barnabas.cli.support.failures import CommandError
+from barnabas.cli.support.times import parse_time_ms
 
 NOW_MS = 1_700_000_000_000
 

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from barnabas.base.clock import ManualClock
-from barnabas.cli.failures import CommandError
-from barnabas.cli.work.waiting import until_done
+from barnabas.cli.support.failures import CommandError
+from barnabas.cli.support.waiting import until_done
 from barnabas.client.core.retry import Retry
 
 

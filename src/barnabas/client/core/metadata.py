@@ -47,6 +47,11 @@ class TopicInfo:
     partitions: tuple[PartitionInfo, ...]
     error: KafkaError | None = None
 
+    @property
+    def replication_factor(self) -> int:
+        """Return the largest number of replicas among the partitions."""
+        return max((len(partition.replicas) for partition in self.partitions), default=0)
+
     def partition(self, index: int) -> PartitionInfo:
         """Return the partition with that index.
 

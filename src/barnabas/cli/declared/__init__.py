@@ -1,0 +1,1 @@
+"""`barnabas export`, `plan`, `apply`, `drift`: the declared state of any Kafka cluster."""

@@ -1,0 +1,132 @@
+"""Arguments and options of the commands on declared states, and what they stand for."""
+
+import fnmatch
+import os
+from collections.abc import Sequence
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from barnabas.cli.support.failures import wrong_use
+from barnabas.cli.support.login import current_login
+from barnabas.declared.parser import read_state
+from barnabas.declared.plan import PlanRequest
+from barnabas.declared.secrets import Secrets
+from barnabas.declared.state import CONFIG_SECTIONS, Choice, DeclaredState, Section
+from barnabas.wire.acls import ResourceType
+
+#: The APIs that read the state of a cluster, and the permissions for them.
+READING_APIS = ("Metadata", "DescribeConfigs")
+READING_NEEDS = ("describe topic", "describe-configs topic", "describe cluster", "describe-configs cluster")
+
+#: Kinds of resources in patterns (KIND/NAME); for ACLs the kind of the resource that they apply to.
+KINDS = tuple(
+    sorted(
+        {
+            kind.name.lower().replace("_", "-")
+            for kind in (*CONFIG_SECTIONS.values(), *ResourceType)
+            if kind > ResourceType.ANY
+        }
+        | {"user", "quota"}
+    )
+)
+_WILD = set("*?[")
+
+
+class SectionArg(StrEnum):
+    """Sections of a file, as in arguments."""
+
+    TOPICS = "topics"
+    ACLS = "acls"
+    QUOTAS = "quotas"
+    USERS = "users"
+    GROUPS = "groups"
+    BROKERS = "brokers"
+    CLIENT_METRICS = "client-metrics"
+
+
+File = Annotated[
+    Path, typer.Argument(metavar="FILE", help="YAML file with the declared state.", show_default=False)
+]
+Include = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--include",
+        "-i",
+        metavar="KIND/NAME",
+        help="Only resources that match, such as 'topic/orders*'; may be repeated.",
+    ),
+]
+Exclude = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--exclude",
+        "-x",
+        metavar="KIND/NAME",
+        help="Leave out resources that match, such as 'topic/test-*'; may be repeated.",
+    ),
+]
+Sections = Annotated[
+    list[SectionArg] | None,
+    typer.Option("--section", "-s", help="Only this section (default: all); may be repeated."),
+]
+RenewPassword = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--renew-password",
+        metavar="USER",
+        help="Set this user's password again; a stored password cannot be compared.",
+    ),
+]
+
+
+def resource_filter(
+    include: Sequence[str] | None, exclude: Sequence[str] | None, sections: Sequence[str] | None
+) -> Choice:
+    """Return a filter made from options; without patterns and sections it matches everything.
+
+    :raises CommandError: If a pattern cannot match any name.
+    """
+    for pattern in (*(include or ()), *(exclude or ())):
+        _check(pattern)
+    chosen = frozenset(Section(name.replace("-", "_")) for name in sections or Section)
+    return Choice(tuple(include or ()), tuple(exclude or ()), chosen)
+
+
+def _check(pattern: str) -> None:
+    """Reject a pattern that cannot match any name: a typing error would silently select nothing."""
+    kind, slash, _ = pattern.partition("/")
+    if not _WILD & set(kind) and not (slash and kind in KINDS):
+        raise wrong_use(f"invalid pattern '{pattern}'", f"KIND/NAME, where KIND is one of {', '.join(KINDS)}")
+
+
+def plan_request(file: Path, choice: Choice, renewed: Sequence[str] | None = None) -> PlanRequest:
+    """Return the plan request for a file, with the principal of the current login.
+
+    :raises FileNotFoundError: If the file does not exist.
+    :raises DeclarationError: If it is not a valid declared state.
+    :raises CommandError: If the filter matches nothing in it.
+    """
+    file.stat()
+    login = current_login()
+    principal = f"User:{login.user}" if login else "User:ANONYMOUS"
+    secrets = Secrets(os.environ, file.parent)
+    declared = read_state(file)
+    _check_choice(file, declared, choice)
+    for pattern in renewed or ():
+        if not any(fnmatch.fnmatchcase(user, pattern) for user in declared.users):
+            raise wrong_use(f"--renew-password {pattern}: no matching user is declared in {file}")
+    return PlanRequest(declared, secrets, principal, choice, tuple(renewed or ()))
+
+
+def _check_choice(file: Path, declared: DeclaredState, choice: Choice) -> None:
+    """Reject a filter that matches nothing in the file.
+
+    A pruned section counts as a match: only the cluster knows the resources that would be deleted.
+    """
+    if declared.sections and not choice.of(declared).sections:
+        raise wrong_use(
+            f"{file}: the filters match no declared resource", "check --include, --exclude and --section"
+        )

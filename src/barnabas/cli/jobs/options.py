@@ -1,0 +1,69 @@
+"""Options that several jobs have, and the options of the Spark source that they stand for."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from barnabas.cli.support import candidates
+from barnabas.cli.support.login import login_properties
+from barnabas.cli.support.options import key_value_pairs
+
+DryRun = Annotated[
+    bool, typer.Option("--dry-run", help="Show what would be read and written, without changing anything.")
+]
+Master = Annotated[
+    str, typer.Option("--master", metavar="URL", help="Spark master: local[N], or spark://HOST:7077.")
+]
+Topics = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--topic",
+        "-t",
+        metavar="TOPIC",
+        help="Topic (default: all but internal topics); may be repeated.",
+        autocompletion=candidates.topics,
+    ),
+]
+SourceOption = Annotated[
+    list[str] | None,
+    typer.Option("--option", "-o", metavar="KEY=VALUE", help="Option of the Spark source; may be repeated."),
+]
+ReportDirectory = Annotated[
+    Path | None,
+    typer.Option(
+        "--report",
+        metavar="DIRECTORY",
+        help="Directory to write tables (Parquet) and report.html with plots to.",
+    ),
+]
+
+
+def source_options(
+    bootstrap: str,
+    topics: Sequence[str] | None = None,
+    log_dirs: Sequence[Path] = (),
+    others: list[str] | None = None,
+) -> dict[str, str]:
+    """Return the options of the Spark source for these arguments.
+
+    :param others: Further options, as KEY=VALUE; they take precedence.
+    :raises CommandError: If one of them has another form.
+    """
+    options = {"subscribe": ",".join(topics)} if topics else {"subscribePattern": ".*"}
+    if bootstrap:
+        options |= connection_options(bootstrap)
+    if log_dirs:
+        options |= {"transport": "files", "logDirs": ",".join(map(str, log_dirs))}
+    return options | dict(key_value_pairs(others, "--option"))
+
+
+def connection_options(bootstrap: str) -> dict[str, str]:
+    """Return the options for the brokers and the login of `--command-config`.
+
+    :raises OSError: If its file cannot be read.
+    :raises ValueError: If a property in it is not valid.
+    """
+    properties = {"bootstrap.servers": bootstrap, **login_properties()}
+    return {f"kafka.{name}": value for name, value in properties.items()}

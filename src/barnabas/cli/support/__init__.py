@@ -1,0 +1,1 @@
+"""Helpers that commands share: options, output, errors, connections, completion."""

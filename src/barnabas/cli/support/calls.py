@@ -1,0 +1,30 @@
+"""Run asynchronous client code from a command."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import TypeVar
+
+from barnabas.cli.support.login import current_login
+from barnabas.client.admin.admin import Admin
+from barnabas.client.core.cluster import ClusterClient
+
+ResultT = TypeVar("ResultT")
+
+
+def with_cluster(bootstrap: str, work: Callable[[ClusterClient], Awaitable[ResultT]]) -> ResultT:
+    """Connect to the cluster, run `work`, disconnect, and return the result of `work`.
+
+    :raises BrokerConnectionError: If no broker responds.
+    :raises KafkaError: If a broker responds with an error.
+    """
+
+    async def run() -> ResultT:
+        async with ClusterClient(bootstrap, client_id="barnabas-cli", login=current_login()) as cluster:
+            return await work(cluster)
+
+    return asyncio.run(run())
+
+
+def with_admin(bootstrap: str, work: Callable[[Admin], Awaitable[ResultT]]) -> ResultT:
+    """Like `with_cluster`, with an `Admin`."""
+    return with_cluster(bootstrap, lambda cluster: work(Admin(cluster)))
