@@ -54,21 +54,21 @@ configuration is not valid, and with 1 if the broker fails.
 ## Output
 - On a terminal, results are tables as wide as the terminal, or lists if the columns would become too narrow. In a pipe
   nothing is truncated or coloured. `NO_COLOR` is respected. Notes and progress go to stderr, only on a terminal.
-- `--json` prints one line: an array for a list, an object for a single result. `consume`, `audit` and other commands that
-  wait for more print one object on a line. Keys are `snake_case`, sizes end in `_bytes`, times in `_ms`; a missing value is
-  `null`. Keys may be added, but are not renamed.
+- `--json` prints one line: an array for a list, an object for a single result. `consume`, `audit` and other commands
+  that wait for more print one object on a line. Keys are `snake_case`, sizes end in `_bytes`, times in `_ms`; a missing
+  value is `null`. Keys may be added, but are not renamed.
 - An error goes to stderr: `error: ...` and `try: ...`, or with `--json` one object on a line with `error` (Kafka's name
   of the error, or WRONG_USE, UNREACHABLE, CONNECTION_LOST, TIMED_OUT, NOT_KAFKA, NOT_FOUND, FILE_NOT_FOUND, FAILED),
   `message` and `hint`. Results that succeeded are still on stdout. Invalid options are reported in the same way.
-- `produce` reports each input line that did not arrive, with `--json` in `lines`, counted from 1, and sends the others. It
-  stops reading at an error that would affect all later lines, such as a missing permission.
+- `produce` reports each input line that did not arrive, with `--json` in `lines`, counted from 1, and sends the others.
+  It stops reading at an error that would affect all later lines, such as a missing permission.
 - In the file of `--command-config`, properties that Kafka's own clients do not have, and lines without a value, cause a
   warning on stderr, with `--json` an object with `warning`.
 - `--wait SECONDS` waits until the operation is complete, shows its progress, and fails if it takes longer.
 
 ## Passwords
-`users add` prompts for a password, or reads the first line of stdin if that is not a terminal. `--password @FILE` reads it
-from a file, `--password -` from stdin, and the variable `BARNABAS_PASSWORD` works as well. `serve --add-scram` accepts
+`users add` prompts for a password, or reads the first line of stdin if that is not a terminal. `--password @FILE` reads
+it from a file, `--password -` from stdin, and the variable `BARNABAS_PASSWORD` works as well. `serve --add-scram` accepts
 `USER=@FILE`, `configs set` a file of properties with `--file`, and the file of `--command-config` holds a login.
 A password among the arguments is overwritten as soon as the command starts (on Linux), but process listings show it
 until then, and the shell keeps it in its history.
