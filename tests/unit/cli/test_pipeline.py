@@ -42,7 +42,7 @@ def test_a_file_that_is_wrong_is_told_of_before_spark_is_started(file: Path, com
     file.write_text(FILE.replace("raw", "rar"))
     ended = CliRunner().invoke(app, ["pipeline", command, str(file)])
     assert ended.exit_code == 2
-    assert f"{file}:5: flows.one.from.format is 'rar': must be json or csv or raw" in ended.output
+    assert f"{file}:5: flows.one.from.format is 'rar': must be json, raw, avro" in ended.output
 
 
 def test_without_spark_it_is_said_how_to_get_it(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -139,11 +139,11 @@ TOPIC = "topics:\n  - "
         ),
         (
             TOPIC + "protected: [deletion]",
-            "line 2: topics[0].protected[0] is 'deletion': must be delete or add_partitions or ",
+            "line 2: topics[0].protected[0] is 'deletion': must be delete, add_partitions, ",
         ),
         (
             TOPIC + "prefix: a\n  - prefix: a",
-            "line 3: topics[1] is a mapping: the prefix 'a' has a rule already",
+            "line 3: topics[1].prefix is 'a': is repeated, first in line 2",
         ),
         ("brokers:\n  - partitions: {max: 1}", "line 2: a key of brokers[0] is 'partitions': is unknown; "),
         ("acls:\n  - because: x", "line 2: acls[0] is a mapping: must have forbid: what must not be created"),
