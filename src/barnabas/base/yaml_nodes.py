@@ -2,7 +2,7 @@
 
 import contextlib
 import difflib
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Mapping
 from pathlib import Path
 from typing import NamedTuple, NoReturn, TypeVar
 
@@ -11,7 +11,10 @@ import yaml
 ResultT = TypeVar("ResultT")
 
 _SHOWN_CHARACTERS_MAX = 60
-_YAML = "tag:yaml.org,2002:"
+_NULL, _BOOL, _INT, _FLOAT = (f"tag:yaml.org,2002:{name}" for name in ("null", "bool", "int", "float"))
+_CONSTRUCTOR = yaml.constructor.SafeConstructor()
+_BOOLEANS = {_BOOL: _CONSTRUCTOR.construct_yaml_bool}
+_NUMBERS = {_INT: _CONSTRUCTOR.construct_yaml_int, _FLOAT: _CONSTRUCTOR.construct_yaml_float}
 
 _NO_TEXT = "contains an unpaired surrogate (\\ud800 to \\udfff)"
 
@@ -101,7 +104,7 @@ class YamlNode(NamedTuple):
                 hint = f"did you mean {near[0]}?" if near else f"valid are {', '.join(sorted(known))}"
                 self.key_of(node).fail(f"is unknown; {hint}")
             if key in found:
-                node.fail(f"is repeated, first in line {found[key].line}")
+                self.key_of(node).fail(f"is repeated, first in line {self.key_of(found[key]).line}")
             found[key] = node
         return found
 
@@ -124,23 +127,28 @@ class YamlNode(NamedTuple):
     @property
     def is_null(self) -> bool:
         """Whether the value is empty."""
-        return bool(self.node.tag == f"{_YAML}null")
+        return bool(self.node.tag == _NULL)
 
     @property
-    def is_boolean(self) -> bool:
-        return bool(self.node.tag == f"{_YAML}bool")
+    def boolean(self) -> bool | None:
+        """Its value if it is a boolean."""
+        value = self._tagged(_BOOLEANS)
+        return value if isinstance(value, bool) else None
 
     @property
-    def is_number(self) -> bool:
-        return self.node.tag in (f"{_YAML}int", f"{_YAML}float")
+    def number(self) -> float | None:
+        """Its value if it is a number: an int or a float, as it is written."""
+        value = self._tagged(_NUMBERS)
+        return value if isinstance(value, int | float) and value == value else None
 
-    def constructed(self) -> object:
-        """The value of a scalar by its tag.
-
-        :raises ValueError: When it is tagged as a number, but is not one.
-        """
-        value: object = yaml.constructor.SafeConstructor().construct_object(self.node)
-        return value
+    def _tagged(self, constructors: Mapping[str, Callable[[yaml.ScalarNode], object]]) -> object:
+        """The value by its tag; None if the tag has no constructor, or belies the value."""
+        construct = constructors.get(self.node.tag)
+        if construct is None or not isinstance(self.node, yaml.ScalarNode):
+            return None
+        with contextlib.suppress(ValueError, LookupError):
+            return construct(self.node)
+        return None
 
 
 def read_yaml(path: Path, read: Callable[[YamlNode], ResultT]) -> ResultT:

@@ -106,9 +106,10 @@ class Boolean(Schema[bool]):
     expected: str = "must be true or false"
 
     def read(self, node: YamlNode) -> bool:
-        if not node.is_boolean:
+        value = node.boolean
+        if value is None:
             node.fail(self.expected)
-        return bool(node.constructed())
+        return value
 
 
 @dataclass(frozen=True, eq=False)
@@ -118,7 +119,7 @@ class Numeric(Schema[float]):
     expected: str = "must be a number"
 
     def read(self, node: YamlNode) -> float:
-        number = _number(node)
+        number = node.number
         if number is None:
             node.fail(self.expected)
         return number
@@ -132,22 +133,12 @@ class Whole(Schema[int]):
     most: int | None = None
 
     def read(self, node: YamlNode) -> int:
-        number = _number(node)
+        number = node.number
         most = float("inf") if self.most is None else self.most
         if not isinstance(number, int) or not self.least <= number <= most:
             bounds = f"of at least {self.least}" if self.most is None else f"from {self.least} to {self.most}"
             node.fail(f"must be a whole number {bounds}")
         return number
-
-
-def _number(node: YamlNode) -> float | None:
-    if not node.is_number:
-        return None
-    try:
-        number = node.constructed()
-    except ValueError:
-        return None
-    return number if isinstance(number, int | float) and number == number else None
 
 
 class RegularExpression(Schema[re.Pattern[str]]):

@@ -117,7 +117,7 @@ def _scalar(node: YamlNode) -> str | None:
         return None
     if not isinstance(node.node, yaml.ScalarNode):
         node.fail("must be text, a number, true, false or a list")
-    return node.text().lower() if node.is_boolean else node.text()
+    return node.text() if node.boolean is None else node.text().lower()
 
 
 def _broker_configs(node: YamlNode) -> Configs:

@@ -90,7 +90,7 @@ TOPIC = "topics:\n  - "
         ),
         ("? [a]\n: b", "line 1: a key of the file is a list: must be text"),
         ("topics: 5", "line 1: topics is '5': must be a list ([a, b], or a line for each beginning with -)"),
-        ("mode: warn\nmode: warn", "line 2: mode is 'warn': is repeated, first in line 1"),
+        ("mode: warn\nmode: warn", "line 2: a key of the file is 'mode': is repeated, first in line 1"),
         (TOPIC + "name: '['", "line 2: topics[0].name is '[': must be a regular expression: "),
         (TOPIC + "prefix:", "line 2: topics[0].prefix is '': must be text"),
         (
