@@ -255,6 +255,13 @@ class Key(NamedTuple):
     required: bool | str = False  #: what is missing without it, or just True
     into: str = ""  #: the parameter for its value, unless that is called like the key
 
+    @property
+    def purpose(self) -> str:
+        """For the error when it is missing."""
+        if isinstance(self.required, str):
+            return f": {self.required}"
+        return f": {either(self.schema.words)}" if isinstance(self.schema, Word) else ""
+
 
 class Keyed(Schema[ValueT_co]):
     """A mapping of given keys, passed to `build` by name; keys that are left out have the defaults of `build`.
@@ -303,9 +310,7 @@ class Keyed(Schema[ValueT_co]):
 
     def _fail_missing(self, node: YamlNode, found: Mapping[str, YamlNode]) -> NoReturn:
         missing = [
-            key if each.required is True else f"{key}: {each.required}"
-            for key, each in self.keys.items()
-            if each.required and key not in found
+            f"{key}{each.purpose}" for key, each in self.keys.items() if each.required and key not in found
         ]
         node.fail(f"must have {', '.join(missing)}")
 
@@ -316,7 +321,7 @@ class Variants(Schema[ValueT_co]):
     def __init__(self, variants: Mapping[str, Schema[ValueT_co]]) -> None:
         self.variants = variants
         self._keys = {name: _keyed(each).keys for name, each in variants.items()}
-        self._known = frozenset(key for keys in self._keys.values() for key in keys)
+        self._known = {key: None for keys in self._keys.values() for key in keys}  # in order
 
     def read(self, node: YamlNode) -> ValueT_co:
         found = node.mapping(self._known)
@@ -324,10 +329,12 @@ class Variants(Schema[ValueT_co]):
         if len(chosen) != 1:
             has = f"it has {', '.join(chosen) or 'none'}"
             node.fail(f"must have exactly one of {', '.join(self.variants)}; {has}")
-        for key in found.keys() - self._keys[chosen[0]].keys():
-            others = [name for name, keys in self._keys.items() if key in keys]
-            found[key].fail(f"is for {' and '.join(others)} alone")
-        return self.variants[chosen[0]].read(node)
+        [name] = chosen
+        for key, each in found.items():
+            if key not in self._keys[name]:
+                others = [other for other, keys in self._keys.items() if key in keys]
+                each.fail(f"is for {' and '.join(others)} alone")
+        return self.variants[name].read(node)
 
 
 def _keyed(schema: Schema[object]) -> Keyed[object]:

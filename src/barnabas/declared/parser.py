@@ -264,7 +264,7 @@ CREDENTIALS = MappingOf(
 STATE = Keyed(
     DeclaredState,
     {
-        PRUNE: SequenceOf(word(*PRUNABLE)).to(frozenset),
+        PRUNE: SequenceOf(word(*map(str, PRUNABLE))).to(frozenset),
         Section.TOPICS: MappingOf(Nullable(TOPIC, DeclaredTopic())),
         Section.ACLS: SequenceOf(ACL).to(lambda entries: frozenset(chain.from_iterable(entries))),
         Section.QUOTAS: SequenceOf(QUOTA, distinct="entity").to(dict),

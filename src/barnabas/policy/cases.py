@@ -121,6 +121,15 @@ class _Change(NamedTuple):
     ask: Ask
 
 
+def _asked(check: Callable[[Policies], None]) -> Ask:
+    """A check that waits for nothing."""
+
+    async def ask(policies: Policies) -> None:
+        check(policies)
+
+    return ask
+
+
 def _create_topic(new: CreateTopicPolicy.RequestMetadata) -> _Change:
     by_hand = new.replicas_assignments is not None
     metadata = replace(new, num_partitions=None, replication_factor=None) if by_hand else new
@@ -128,39 +137,28 @@ def _create_topic(new: CreateTopicPolicy.RequestMetadata) -> _Change:
 
 
 def _create_partitions(topic: str, partitions: int) -> _Change:
-    async def ask(policies: Policies) -> None:
-        policies.check_create_partitions(topic, partitions)
-
+    ask = _asked(lambda policies: policies.check_create_partitions(topic, partitions))
     return _Change(f"{topic} to {partitions}", ask)
 
 
 def _delete_topic(topic: str) -> _Change:
-    async def ask(policies: Policies) -> None:
-        policies.check_delete_topic(topic)
-
-    return _Change(topic, ask)
+    return _Change(topic, _asked(lambda policies: policies.check_delete_topic(topic)))
 
 
 def _alter_config(
     kind: ConfigResourceType, name: str, configs: Mapping[str, str | None], removed: Sequence[str] = ()
 ) -> _Change:
     altered = AlterConfigPolicy.RequestMetadata(ConfigResource(kind, name), configs)
-    return _Change(
-        f"of {kind.name.lower()} {name}", lambda policies: policies.check_alter_config(altered, removed)
-    )
+    text = f"of {kind.name.lower()} {name}"
+    return _Change(text, lambda policies: policies.check_alter_config(altered, removed))
 
 
-def _acl(action: AclAction) -> Schema[_Change]:
-    def change(acl: AclBinding) -> _Change:
-        async def ask(policies: Policies) -> None:
-            policies.check_acl(action, acl)
-
-        return _Change(f"{acl.operation.name} for {acl.principal} on {acl.resource_name}", ask)
-
-    return ACL.to(change)
+def _alter_acl(action: AclAction, acl: AclBinding) -> _Change:
+    ask = _asked(lambda policies: policies.check_acl(action, acl))
+    return _Change(f"{acl.operation.name} for {acl.principal} on {acl.resource_name}", ask)
 
 
-#: An ACL in a case.
+_REQUIRED_OF_ACL = ("resource_name", "principal", "operation")
 ACL = Keyed(
     partial(
         AclBinding,
@@ -169,10 +167,7 @@ ACL = Keyed(
         host=WILDCARD,
         permission=AclPermission.ALLOW,
     ),
-    {
-        key: Key(schema, required=key in ("resource_name", "principal", "operation"))
-        for key, schema in ACL_KEYS.items()
-    },
+    {key: Key(schema, required=key in _REQUIRED_OF_ACL) for key, schema in ACL_KEYS.items()},
 )
 PARTITION_INDEX = Text(r"\d+", "must be a partition's number")
 ASSIGNMENTS = MappingOf(SequenceOf(Whole(0)), name=PARTITION_INDEX).to(
@@ -221,19 +216,16 @@ def _changes(defaults: Counts) -> Mapping[str, Schema[_Change]]:
         ),
         "delete_topic": Keyed(_delete_topic, {"topic": TOPIC}),
         "alter_config": ALTER_CONFIG,
-        "create_acl": _acl(AclAction.CREATE),
-        "delete_acl": _acl(AclAction.DELETE),
+        "create_acl": ACL.to(partial(_alter_acl, AclAction.CREATE)),
+        "delete_acl": ACL.to(partial(_alter_acl, AclAction.DELETE)),
     }
 
 
 def _case(defaults: Counts) -> Schema[Case]:
     """One case: a change, and what is expected."""
+    results = word_for((CaseStatus.ALLOWED, CaseStatus.REFUSED, CaseStatus.WARNED))
     expectation = {
-        "expect": Key(
-            word_for((CaseStatus.ALLOWED, CaseStatus.REFUSED, CaseStatus.WARNED)),
-            required="allowed, refused or warned",
-            into="expected",
-        ),
+        "expect": Key(results, required=True, into="expected"),
         "says": Key(TEXT, into="expected_reason"),
     }
 

@@ -21,7 +21,6 @@ from barnabas.base.yaml_schema import (
     Variants,
     Whole,
     Word,
-    either,
     word,
     word_for,
 )
@@ -136,7 +135,7 @@ class _TopicKeys(NamedTuple):
 def _topic_keys(formats: Collection[Format], *, required: bool) -> dict[str, Key]:
     return {
         "topic": Key(TEXT, required=True),
-        "format": Key(word_for(formats), required=required and either([each.value for each in formats])),
+        "format": Key(word_for(formats), required=required),
         "schema": Key(STATED),
         "message": Key(STATED),
         "framing": Key(Word({"none": False, "confluent": True})),
@@ -209,7 +208,7 @@ SOURCE = Variants[_Source](
             _files_source,
             {
                 "files": Key(FILE, required=True),
-                "format": Key(FILE_FORMAT, required="json, csv or parquet", into="file_format"),
+                "format": Key(FILE_FORMAT, required=True, into="file_format"),
                 "schema": COLUMNS,
                 "batch_files_max": Whole(1),
             },
@@ -275,7 +274,7 @@ EXPECTATION = Keyed(
     {
         "name": Key(TEXT, required="a name that errors and dead letters can tell"),
         "condition": Key(STATED, required="a condition in SQL"),
-        "action": Key(word_for(ExpectationAction), required="fail, dead_letter or drop"),
+        "action": Key(word_for(ExpectationAction), required=True),
     },
 )
 WATERMARK = Keyed(

@@ -177,8 +177,11 @@ def test_an_error_names_line_key_value_and_what_is_right(
 
 
 def test_all_required_keys_that_are_missing_are_named() -> None:
-    schema = Keyed(Shape, {"name": Key(TEXT, required="a name"), "sides": Key(Whole(1), required=True)})
-    with pytest.raises(YamlError, match="must have name: a name, sides"):
+    color, sides = Key(COLOR, required=True), Key(Whole(1), required=True)
+    schema: Keyed[object] = Keyed(
+        dict, {"name": Key(TEXT, required="a name"), "color": color, "sides": sides}
+    )
+    with pytest.raises(YamlError, match="must have name: a name, color: red or blue, sides"):
         read_yaml_text("{}", schema.read)
 
 
