@@ -4,7 +4,6 @@ import io
 from collections.abc import Mapping
 from itertools import chain
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import yaml
@@ -172,7 +171,7 @@ BROKER_NAME = Text(
 )
 
 
-def _configs(configs: Configs = MappingProxyType({})) -> Configs:
+def _configs(configs: Mapping[str, Setting] = {}) -> Configs:
     return configs
 
 

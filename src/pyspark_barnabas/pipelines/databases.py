@@ -4,7 +4,6 @@ import os
 import re
 from collections.abc import Mapping
 from pathlib import Path
-from types import MappingProxyType
 from typing import NamedTuple
 
 from barnabas.base.yaml_nodes import YamlNode
@@ -62,7 +61,7 @@ class Database(NamedTuple):
     user: str | None = None
     password: PasswordRef | None = None
     driver: str | None = None  #: the class; None if the URL determines it
-    options: Mapping[str, str] = MappingProxyType({})  #: of Spark's data source
+    options: Mapping[str, str] = {}  #: of Spark's data source
 
     @property
     def label(self) -> str:

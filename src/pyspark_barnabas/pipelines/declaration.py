@@ -4,7 +4,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 from pathlib import Path
-from types import MappingProxyType
 from typing import NamedTuple
 
 from pyspark_barnabas.pipelines.databases import Database
@@ -76,7 +75,7 @@ class TopicInput(NamedTuple):
     topic: str
     starting: str = "earliest"  #: or latest; for a flow without a checkpoint
     batch_rows_max: int | None = None
-    options: Mapping[str, str] = MappingProxyType({})  #: of the data source
+    options: Mapping[str, str] = {}  #: of the data source
 
     @property
     def label(self) -> str:

@@ -4,7 +4,6 @@ from collections.abc import Collection, Mapping
 from functools import partial
 from operator import attrgetter
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from barnabas.base.yaml_nodes import YamlError, YamlNode, read_yaml
@@ -129,7 +128,7 @@ class _TopicKeys(NamedTuple):
     key: str | None = None
     starting: str = "earliest"
     batch_rows_max: int | None = None
-    options: Mapping[str, str] = MappingProxyType({})
+    options: Mapping[str, str] = {}
 
 
 def _topic_keys(formats: Collection[Format], *, required: bool) -> dict[str, Key]:

@@ -1,5 +1,6 @@
 """Reading declared states: what is meant, and what is said of what cannot be meant."""
 
+import pickle
 from pathlib import Path
 
 import pytest
@@ -138,3 +139,8 @@ def test_a_secret_in_the_clear_is_refused_and_not_repeated(tmp_path: Path, text:
         read(tmp_path, text)
     assert says in str(told.value)
     assert "hunter2" not in str(told.value)
+
+
+def test_a_state_can_be_sent_to_another_process(tmp_path: Path) -> None:
+    state = read(tmp_path, "topics: {a: }\ngroups: {b: {}}\nbrokers: {1: {}}\nclient_metrics: {c: {}}")
+    assert pickle.loads(pickle.dumps(state)) == state

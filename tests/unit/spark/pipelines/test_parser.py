@@ -1,5 +1,6 @@
 """What a pipelines file may say, and how it is told what it should."""
 
+import pickle
 from pathlib import Path
 
 import pytest
@@ -83,6 +84,13 @@ def test_a_file_is_read_with_its_flows_in_order(tmp_path: Path) -> None:
     assert counts.sink == ParquetSink(tmp_path / "files", ())
     assert counts.sink.label == f"parquet {tmp_path}/files"
     assert counts.trigger == Trigger(TriggerKind.AVAILABLE_NOW)
+
+
+def test_a_flow_can_be_sent_to_another_process(tmp_path: Path) -> None:
+    database = "{jdbc: {url: 'jdbc:x:y', table: t}}"
+    for text in (FLOW, FLOW.replace("{topic: out}", database)):
+        pipeline = read_pipeline(written(tmp_path, text))
+        assert pickle.loads(pickle.dumps(pipeline)) == pipeline
 
 
 def test_state_is_kept_beside_the_file_unless_it_says_where(tmp_path: Path) -> None:
