@@ -68,7 +68,7 @@ configuration is not valid, and with 1 if the broker fails.
 
 ## Passwords
 `users add` prompts for a password, or reads the first line of stdin if that is not a terminal. `--password @FILE` reads
-it from a file, `--password -` from stdin, and the variable `BARNABAS_PASSWORD` works as well. `serve --add-scram` accepts
+it from a file, `--password -` from stdin; the variable `BARNABAS_PASSWORD` works as well. `serve --add-scram` accepts
 `USER=@FILE`, `configs set` a file of properties with `--file`, and the file of `--command-config` holds a login.
 A password among the arguments is overwritten as soon as the command starts (on Linux), but process listings show it
 until then, and the shell keeps it in its history.

@@ -1,13 +1,26 @@
-"""Write docs/declared.schema.json, with which editors validate declared states.
+"""Write docs/declared.schema.json, with which editors validate declared states, from the schemas of the reader.
 
 Run it after a change to what can be declared: `python tools/generate_declared_schema.py`.
 """
 
+import inspect
 import json
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
+from barnabas.base.yaml_schema import (
+    Custom,
+    Keyed,
+    MappingOf,
+    Nullable,
+    Numeric,
+    Schema,
+    SequenceOf,
+    Text,
+    Whole,
+    Word,
+)
 from barnabas.config.definition import ConfigKey, UpdateMode
 from barnabas.config.keys.broker import BROKER_KEYS
 from barnabas.config.keys.client_metrics import CLIENT_METRICS_KEYS
@@ -15,126 +28,142 @@ from barnabas.config.keys.group import GROUP_KEYS
 from barnabas.config.keys.quota import ADDRESS_QUOTA_KEYS, CLIENT_QUOTA_KEYS
 from barnabas.config.keys.topic import TOPIC_KEYS
 from barnabas.declared import parser as reading
-from barnabas.declared.state import PRUNABLE, Section
-from barnabas.wire.scram import MECHANISMS_BY_TITLE
 
 DOCUMENT = Path(__file__).resolve().parent.parent / "docs" / "declared.schema.json"
 
-Schema = dict[str, Any]
+JsonSchema = dict[str, Any]
 
+TEXT = {"type": ["string", "number", "boolean"]}
+NAME = {"type": [*TEXT["type"], "null"]}
 VALUE = {"$ref": "#/$defs/value"}
 SECRET = {"$ref": "#/$defs/secret"}
-COUNT = {"type": "integer", "minimum": 1}
+SETTING = {"anyOf": [VALUE, SECRET]}
 
 
-def record(properties: Mapping[str, Any], required: Iterable[str] = (), **more: Any) -> Schema:
-    """Describe a mapping with exactly these keys."""
-    return {
-        "type": "object",
-        "properties": dict(properties),
-        "required": list(required),
-        "additionalProperties": False,
-        **more,
-    }
+def closed(properties: Mapping[str, JsonSchema], **more: Any) -> JsonSchema:
+    """Describe a mapping of exactly these keys."""
+    return {"type": "object", "properties": dict(properties), "additionalProperties": False, **more}
 
 
-def by_name(each: Schema, **more: Any) -> Schema:
-    """Describe a mapping from names to items of one schema."""
-    return {"type": "object", "additionalProperties": each, **more}
+def with_known(keys: Mapping[str, JsonSchema], others: JsonSchema) -> JsonSchema:
+    """Describe a mapping of keys that editors offer; others may be those of another Kafka."""
+    return {"type": "object", "properties": dict(keys), "additionalProperties": others}
 
 
-def configs(keys: Iterable[ConfigKey]) -> Schema:
-    """Describe values by key; unknown keys may be those of another Kafka."""
-    known = {
-        key.name: {"anyOf": [VALUE, SECRET], "description": key.description} for key in keys if key.listed
-    }
-    return {
-        "type": "object",
-        "properties": known,
-        "additionalProperties": {"anyOf": [VALUE, SECRET]},
-    }
+def configs(keys: Iterable[ConfigKey]) -> JsonSchema:
+    """Describe values by key."""
+    known = {key.name: {**SETTING, "description": key.description} for key in keys if key.listed}
+    return with_known(known, SETTING)
 
 
-def acl() -> Schema:
-    """Describe one entry of `acls`."""
-    return record(
-        {
-            "resource_type": {"enum": list(reading.RESOURCE_TYPES)},
-            "resource_name": {"type": ["string", "number"]},
-            "pattern_type": {"enum": list(reading.PATTERN_TYPES), "default": "literal"},
-            "principal": {"type": "string", "pattern": ":", "examples": ["User:alice"]},
-            "host": {"type": "string", "default": "*"},
-            "operations": {"type": "array", "items": {"enum": list(reading.OPERATIONS)}},
-            "permission": {"enum": list(reading.PERMISSIONS), "default": "allow"},
-        },
-        ("resource_type", "principal", "operations"),
-        anyOf=[{"required": ["resource_name"]}, {"properties": {"resource_type": {"const": "cluster"}}}],
-    )
-
-
-def quota() -> Schema:
-    """Describe one entry of `quotas`."""
-    name = {"type": ["string", "number", "null"]}
-    of_user = record({"user": name, "client-id": name}, minProperties=1)
-    keys = [key.name for key in (*CLIENT_QUOTA_KEYS.values(), *ADDRESS_QUOTA_KEYS.values())]
+def quota_values() -> JsonSchema:
     number = {"type": ["number", "null"]}
-    values = {"type": "object", "properties": dict.fromkeys(keys, number), "additionalProperties": number}
-    entity = {"anyOf": [of_user, record({"ip": name}, ("ip",))]}
-    return record({"entity": entity, "values": values}, reading.QUOTA_KEYS)
+    keys = [key.name for key in (*CLIENT_QUOTA_KEYS.values(), *ADDRESS_QUOTA_KEYS.values())]
+    return with_known(dict.fromkeys(keys, number), number)
 
 
-def credential() -> Schema:
-    """Describe a user's credential for one mechanism."""
-    bounds = {"minimum": reading.ITERATIONS_MIN, "maximum": reading.ITERATIONS_MAX}
-    return record({"iterations": {"type": "integer", **bounds}, "password": SECRET})
+#: What functions of the reader check, and keys that it takes as they are, but editors should know.
+SPECIAL: Mapping[Schema[object], JsonSchema] = {
+    reading.VALUE: VALUE,
+    reading.SECRET: SECRET,
+    reading.SETTING: SETTING,
+    reading.TOPIC_CONFIGS: configs(TOPIC_KEYS.values()),
+    reading.GROUP_CONFIGS: configs(GROUP_KEYS.values()),
+    reading.BROKER_CONFIGS: configs(
+        key for key in BROKER_KEYS.values() if key.mode is not UpdateMode.READ_ONLY
+    ),
+    reading.CLIENT_METRICS_CONFIGS: configs(CLIENT_METRICS_KEYS.values()),
+    reading.ENTITY: {
+        "anyOf": [
+            closed({"user": NAME, "client-id": NAME}, minProperties=1),
+            closed({"ip": NAME}, minProperties=1),
+        ]
+    },
+    reading.QUOTA_VALUES: quota_values(),
+}
 
 
-def broker() -> Schema:
-    """Describe one broker, or all."""
-    dynamic = [key for key in BROKER_KEYS.values() if key.mode is not UpdateMode.READ_ONLY]
-    return record({"configs": configs(dynamic), "expect": by_name(VALUE)})
+def described(schema: Schema[object]) -> JsonSchema:
+    """Return the JSON schema of a schema of the reader."""
+    if schema in SPECIAL:
+        return SPECIAL[schema]
+    match schema:
+        case Custom(inner=Schema() as inner):
+            return described(inner)
+        case Text():
+            form = {"type": "string", "pattern": f"^(?:{schema.form})$"}
+            return form if schema.form else TEXT
+        case Word():
+            return {"enum": [str(word) for word in schema.words]}
+        case Whole():
+            return {"type": "integer", "minimum": schema.least, "maximum": schema.most}
+        case Numeric():
+            return {"type": "number"}
+        case Nullable():
+            value = described(schema.schema)
+            return {**value, "type": [value["type"], "null"]}
+        case SequenceOf():
+            return {"type": "array", "items": described(schema.item)}
+        case MappingOf():
+            return described_mapping(schema)
+        case Keyed():
+            return described_keyed(schema)
+    raise TypeError(f"{type(schema).__name__} has no JSON schema: add it here or to SPECIAL")
 
 
-def schema() -> Schema:
+def described_mapping(schema: MappingOf[object]) -> JsonSchema:
+    value = described(schema.value)
+    more: JsonSchema = {"minProperties": 1} if schema.empty else {}
+    if schema.known is not None:
+        return closed(dict.fromkeys(schema.known, value), **more)
+    if isinstance(schema.name, Text) and schema.name.form:
+        more["propertyNames"] = {"pattern": f"^(?:{schema.name.form})$"}
+    return {"type": "object", "additionalProperties": value, **more}
+
+
+def described_keyed(schema: Keyed[object]) -> JsonSchema:
+    parameters = inspect.signature(schema.build).parameters
+    required = [key for key, each in schema.keys.items() if each.required]
+    properties = {
+        key: {**described(each.schema), **default(each.schema, parameters[each.into or key].default)}
+        for key, each in schema.keys.items()
+    }
+    return closed(properties, **({"required": required} if required else {}))
+
+
+def default(schema: Schema[object], value: object) -> JsonSchema:
+    """Return the value of a key that is left out."""
+    if isinstance(schema, Text):
+        return {"default": value} if isinstance(value, str) else {}
+    words = schema.words.items() if isinstance(schema, Word) else ()
+    return next(({"default": word} for word, meaning in words if meaning is value), {})
+
+
+def schema() -> JsonSchema:
     """Return the whole schema."""
-    mechanisms = record(dict.fromkeys(MECHANISMS_BY_TITLE, credential()), minProperties=1)
-    topic = record(
-        {"partitions": COUNT, "replication_factor": COUNT, "configs": configs(TOPIC_KEYS.values())},
-        type=["object", "null"],
+    whole = described(reading.STATE)
+    whole["properties"][reading.PRUNE]["description"] = (
+        "Sections in which everything that is not mentioned is deleted; configs: keys of resources."
     )
-    sections = {
-        Section.TOPICS: by_name(topic),
-        Section.ACLS: {"type": "array", "items": acl()},
-        Section.QUOTAS: {"type": "array", "items": quota()},
-        Section.USERS: by_name(mechanisms),
-        Section.GROUPS: by_name(record({"configs": configs(GROUP_KEYS.values())})),
-        Section.BROKERS: by_name(broker(), propertyNames={"pattern": f"^([0-9]+|{reading.EVERY_BROKER})$"}),
-        Section.CLIENT_METRICS: by_name(record({"configs": configs(CLIENT_METRICS_KEYS.values())})),
-    }
-    prune = {
-        "type": "array",
-        "items": {"enum": [str(each) for each in PRUNABLE]},
-        "description": "Sections in which everything that is not mentioned is deleted; configs: keys of resources.",
-    }
-    whole = record({reading.PRUNE: prune, **{section.value: each for section, each in sections.items()}})
+    acl = whole["properties"]["acls"]["items"]
+    acl["properties"]["principal"]["examples"] = ["User:alice"]
+    acl["anyOf"] = [
+        {"required": ["resource_name"]},
+        {"properties": {"resource_type": {"const": "cluster"}}},
+    ]
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "title": "The declared state of a Kafka cluster",
         **whole,
         "$defs": {
-            "value": {
-                "type": ["string", "number", "boolean", "null", "array"],
-                "items": {"type": ["string", "number", "boolean"]},
-            },
-            "secret": record(
-                {key: {"type": "string"} for key in reading.SECRET_ORIGINS}, minProperties=1, maxProperties=1
-            ),
+            "value": {"type": [*NAME["type"], "array"], "items": TEXT},
+            "secret": closed({"env": TEXT, "file": TEXT}, minProperties=1, maxProperties=1),
         },
     }
 
 
 def render() -> str:
-    """Return the document's text."""
+    """Return the text of the document."""
     return json.dumps(schema(), indent=1, ensure_ascii=False) + "\n"
 
 

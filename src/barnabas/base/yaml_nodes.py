@@ -2,8 +2,7 @@
 
 import contextlib
 import difflib
-import re
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Mapping
 from pathlib import Path
 from typing import NamedTuple, NoReturn, TypeVar
 
@@ -12,7 +11,10 @@ import yaml
 ResultT = TypeVar("ResultT")
 
 _SHOWN_CHARACTERS_MAX = 60
-_YAML = "tag:yaml.org,2002:"
+_NULL, _BOOL, _INT, _FLOAT = (f"tag:yaml.org,2002:{name}" for name in ("null", "bool", "int", "float"))
+_CONSTRUCTOR = yaml.constructor.SafeConstructor()
+_BOOLEANS = {_BOOL: _CONSTRUCTOR.construct_yaml_bool}
+_NUMBERS = {_INT: _CONSTRUCTOR.construct_yaml_int, _FLOAT: _CONSTRUCTOR.construct_yaml_float}
 
 _NO_TEXT = "contains an unpaired surrogate (\\ud800 to \\udfff)"
 
@@ -41,42 +43,77 @@ class YamlNode(NamedTuple):
 
     node: yaml.Node
     path: str
+    file: Path | None = None
+    key_node: yaml.Node | None = None  #: the key of a value in a mapping
 
     def fail(self, expected: str) -> NoReturn:
         """:raises YamlError: With line, key, value and what would be right."""
         what = f"{self.path} is {_shown(self.node)}" if self.path else f"the file is {_shown(self.node)}"
         raise YamlError(f"{what}: {expected}", self.line)
 
+    def fail_hidden(self, expected: str) -> NoReturn:
+        """As `fail`, without the value, which may be a password."""
+        raise YamlError(f"{self.path}: {expected}", self.line)
+
     @property
     def line(self) -> int:
         """Number of its first line, from 1."""
         return int(self.node.start_mark.line) + 1
 
+    @property
+    def position(self) -> str:
+        """File and line: `cluster.yaml:7`."""
+        return f"{self.file}:{self.line}"
+
+    @property
+    def folder(self) -> Path:
+        """The absolute directory of its file, for relative paths."""
+        assert self.file is not None
+        return self.file.parent.absolute()
+
+    @property
+    def key(self) -> str:
+        """Its key in the mapping that it is in."""
+        assert self.key_node is not None
+        return str(self.key_node.value)
+
+    def key_of(self, value: "YamlNode") -> "YamlNode":
+        """The key of a value of this mapping, as a node."""
+        assert value.key_node is not None
+        return YamlNode(value.key_node, f"a key of {self.path or 'the file'}", self.file)
+
+    def at(self, key: str) -> "YamlNode":
+        """The value of a key; the mapping itself if it does not have the key."""
+        return self.mapping().get(key, self)
+
     def mapping(self, known: Collection[str] | None = None) -> "dict[str, YamlNode]":
         """Values by key. Duplicate keys are errors, as are keys not in `known`, if given."""
         if not isinstance(self.node, yaml.MappingNode):
             self.fail("must be a mapping (key: value)")
+        path, file = self.path, self.file
         found: dict[str, YamlNode] = {}
         for key_node, value in self.node.value:
             key = key_node.value
-            node = YamlNode(value, f"{self.path}.{key}" if self.path else str(key))
+            node = YamlNode(value, f"{path}.{key}" if path else str(key), file, key_node)
             if not isinstance(key, str):
-                YamlNode(key_node, f"a key of {self.path or 'the file'}").fail("must be text")
+                self.key_of(node).fail("must be text")
             if not _is_utf8(key):
-                YamlNode(key_node, f"a key of {self.path or 'the file'}").fail(_NO_TEXT)
+                self.key_of(node).fail(_NO_TEXT)
             if known is not None and key not in known:
                 near = difflib.get_close_matches(key, known, n=1)
                 hint = f"did you mean {near[0]}?" if near else f"valid are {', '.join(sorted(known))}"
-                YamlNode(key_node, f"a key of {self.path or 'the file'}").fail(f"is unknown; {hint}")
+                self.key_of(node).fail(f"is unknown; {hint}")
             if key in found:
-                node.fail(f"is repeated, first in line {found[key].line}")
+                self.key_of(node).fail(f"is repeated, first in line {self.key_of(found[key]).line}")
             found[key] = node
         return found
 
     def items(self) -> "list[YamlNode]":
         if not isinstance(self.node, yaml.SequenceNode):
             self.fail("must be a list ([a, b], or a line for each beginning with -)")
-        return [YamlNode(node, f"{self.path}[{index}]") for index, node in enumerate(self.node.value)]
+        return [
+            YamlNode(node, f"{self.path}[{index}]", self.file) for index, node in enumerate(self.node.value)
+        ]
 
     def text(self) -> str:
         """The scalar as it is written, of any type."""
@@ -90,51 +127,28 @@ class YamlNode(NamedTuple):
     @property
     def is_null(self) -> bool:
         """Whether the value is empty."""
-        return bool(self.node.tag == f"{_YAML}null")
+        return bool(self.node.tag == _NULL)
 
-    def word(self, valid: Collection[str]) -> str:
-        """One of the words."""
-        text = self.text()
-        if text not in valid:
-            self.fail(f"must be {' or '.join(valid)}")
-        return text
+    @property
+    def boolean(self) -> bool | None:
+        """Its value if it is a boolean."""
+        value = self._tagged(_BOOLEANS)
+        return value if isinstance(value, bool) else None
 
-    def boolean(self) -> bool:
-        if self.node.tag != f"{_YAML}bool":
-            self.fail("must be true or false")
-        return bool(self._constructed())
+    @property
+    def number(self) -> float | None:
+        """Its value if it is a number: an int or a float, as it is written."""
+        value = self._tagged(_NUMBERS)
+        return value if isinstance(value, int | float) and value == value else None
 
-    def number(self, expected: str = "must be a number") -> float:
-        """A number; an int if it is whole."""
-        if self.node.tag not in (f"{_YAML}int", f"{_YAML}float"):
-            self.fail(expected)
-        try:
-            number = self._constructed()
-        except ValueError:  # tagged as a number, but not one
-            self.fail(expected)
-        if not isinstance(number, int | float) or number != number:
-            self.fail(expected)
-        return number
-
-    def whole(self, least: int, most: int | None = None) -> int:
-        """A whole number from `least` to `most`."""
-        bounds = f"of at least {least}" if most is None else f"from {least} to {most}"
-        expected = f"must be a whole number {bounds}"
-        number = self.number(expected)
-        if not isinstance(number, int) or number < least or (most is not None and number > most):
-            self.fail(expected)
-        return number
-
-    def pattern(self) -> re.Pattern[str]:
-        """A regular expression."""
-        try:
-            return re.compile(self.text())
-        except re.error as error:
-            self.fail(f"must be a regular expression: {error}")
-
-    def _constructed(self) -> object:
-        value: object = yaml.constructor.SafeConstructor().construct_object(self.node)
-        return value
+    def _tagged(self, constructors: Mapping[str, Callable[[yaml.ScalarNode], object]]) -> object:
+        """The value by its tag; None if the tag has no constructor, or belies the value."""
+        construct = constructors.get(self.node.tag)
+        if construct is None or not isinstance(self.node, yaml.ScalarNode):
+            return None
+        with contextlib.suppress(ValueError, LookupError):
+            return construct(self.node)
+        return None
 
 
 def read_yaml(path: Path, read: Callable[[YamlNode], ResultT]) -> ResultT:
@@ -148,7 +162,7 @@ def read_yaml(path: Path, read: Callable[[YamlNode], ResultT]) -> ResultT:
         raise YamlError(f"cannot be read: {error.strerror}") from None
     except UnicodeDecodeError as error:
         raise YamlError(f"must be in UTF-8: {error}") from None
-    return read_yaml_text(text, read)
+    return read_yaml_text(text, read, file=path)
 
 
 def _check_bounds(text: str, *, trusted: bool) -> None:
@@ -184,7 +198,9 @@ def _check_untrusted(event: yaml.NodeEvent, nodes_count: int) -> None:
         raise YamlError(f"has more than {UNTRUSTED_NODES_MAX} keys and values")
 
 
-def read_yaml_text(text: str, read: Callable[[YamlNode], ResultT], *, trusted: bool = True) -> ResultT:
+def read_yaml_text(
+    text: str, read: Callable[[YamlNode], ResultT], *, trusted: bool = True, file: Path | None = None
+) -> ResultT:
     """Read a text with `read`. Untrusted text may have no aliases and at most `UNTRUSTED_NODES_MAX` nodes.
 
     :raises YamlError: When it is not YAML, is too deep or too large, or `read` refuses it.
@@ -196,7 +212,7 @@ def read_yaml_text(text: str, read: Callable[[YamlNode], ResultT], *, trusted: b
         raise _no_yaml(error) from None
     if node is None:
         raise YamlError("is empty")
-    return read(YamlNode(node, ""))
+    return read(YamlNode(node, "", file))
 
 
 def compose(text: str) -> yaml.Node | None:

@@ -1,11 +1,27 @@
 """Test cases for policies: a file of changes with the expected result of each."""
 
 import enum
-from collections.abc import Awaitable, Callable, Collection
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+from operator import attrgetter
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-from barnabas.base.yaml_nodes import YamlNode, read_yaml
+from barnabas.base.yaml_nodes import read_yaml
+from barnabas.base.yaml_schema import (
+    TEXT,
+    Key,
+    Keyed,
+    MappingOf,
+    Nullable,
+    Schema,
+    SequenceOf,
+    Text,
+    Variants,
+    Whole,
+    word_for,
+)
 from barnabas.policy.interfaces import (
     AlterConfigPolicy,
     ConfigResource,
@@ -14,7 +30,7 @@ from barnabas.policy.interfaces import (
 )
 from barnabas.policy.policies import Policies, PolicySettings
 from barnabas.policy.rules import AclAction
-from barnabas.policy.rules_file import read_acl
+from barnabas.policy.rules_file import ACL_KEYS
 from barnabas.wire.acls import WILDCARD, AclBinding, AclPermission, PatternType, ResourceType
 from barnabas.wire.errors import ErrorCode, KafkaError
 
@@ -95,129 +111,135 @@ def read_cases(path: Path, defaults: Counts) -> list[Case]:
 
     :raises YamlError: With line, key, value and what would be right.
     """
-    return read_yaml(path, lambda node: [_case(item, defaults) for item in node.items()])
+    return read_yaml(path, SequenceOf(_case(defaults)).read)
 
 
-def _case(node: YamlNode, defaults: Counts) -> Case:
-    found = node.mapping((*_READERS, "expect", "says"))
-    changes = [name for name in found if name in _READERS]
-    if len(changes) != 1:
-        node.fail(f"must have one change, of {', '.join(_READERS)}")
-    if "expect" not in found:
-        node.fail("must have expect: allowed, refused or warned")
-    [name] = changes
-    change, ask = _READERS[name](found[name], defaults)
-    return Case(
-        line=node.node.start_mark.line + 1,
-        change=f"{name.replace('_', ' ')} {change}",
-        ask=ask,
-        expected=CaseStatus(found["expect"].word(("allowed", "refused", "warned"))),
-        expected_reason=found["says"].text() if "says" in found else "",
+class _Change(NamedTuple):
+    """A change in words, and how to ask the policies."""
+
+    text: str
+    ask: Ask
+
+
+def _asked(check: Callable[[Policies], None]) -> Ask:
+    """A check that waits for nothing."""
+
+    async def ask(policies: Policies) -> None:
+        check(policies)
+
+    return ask
+
+
+def _create_topic(new: CreateTopicPolicy.RequestMetadata) -> _Change:
+    by_hand = new.replicas_assignments is not None
+    metadata = replace(new, num_partitions=None, replication_factor=None) if by_hand else new
+    return _Change(new.topic, lambda policies: policies.check_create_topic(metadata))
+
+
+def _create_partitions(topic: str, partitions: int) -> _Change:
+    ask = _asked(lambda policies: policies.check_create_partitions(topic, partitions))
+    return _Change(f"{topic} to {partitions}", ask)
+
+
+def _delete_topic(topic: str) -> _Change:
+    return _Change(topic, _asked(lambda policies: policies.check_delete_topic(topic)))
+
+
+def _alter_config(
+    kind: ConfigResourceType, name: str, configs: Mapping[str, str | None], removed: Sequence[str] = ()
+) -> _Change:
+    altered = AlterConfigPolicy.RequestMetadata(ConfigResource(kind, name), configs)
+    text = f"of {kind.name.lower()} {name}"
+    return _Change(text, lambda policies: policies.check_alter_config(altered, removed))
+
+
+def _alter_acl(action: AclAction, acl: AclBinding) -> _Change:
+    ask = _asked(lambda policies: policies.check_acl(action, acl))
+    return _Change(f"{acl.operation.name} for {acl.principal} on {acl.resource_name}", ask)
+
+
+_REQUIRED_OF_ACL = ("resource_name", "principal", "operation")
+ACL = Keyed(
+    partial(
+        AclBinding,
+        resource_type=ResourceType.TOPIC,
+        pattern_type=PatternType.LITERAL,
+        host=WILDCARD,
+        permission=AclPermission.ALLOW,
+    ),
+    {key: Key(schema, required=key in _REQUIRED_OF_ACL) for key, schema in ACL_KEYS.items()},
+)
+PARTITION_INDEX = Text(r"\d+", "must be a partition's number")
+ASSIGNMENTS = MappingOf(SequenceOf(Whole(0)), name=PARTITION_INDEX).to(
+    lambda found: {int(index): brokers for index, brokers in found.items()}
+)
+TOPIC = Key(TEXT, required=True)
+
+ALTER_CONFIG = Variants(
+    {
+        kind.name.lower(): Keyed(
+            partial(_alter_config, kind),
+            {
+                kind.name.lower(): Key(TEXT, required=True, into="name"),
+                "configs": Key(MappingOf(Nullable[str | None](TEXT, None)), required=True),
+                "removed": SequenceOf(TEXT),
+            },
+        )
+        for kind in ConfigResourceType
+        if kind is not ConfigResourceType.UNKNOWN
+    }
+)
+
+
+def _changes(defaults: Counts) -> Mapping[str, Schema[_Change]]:
+    """The changes by their names."""
+    new_topic = Keyed(
+        partial(
+            CreateTopicPolicy.RequestMetadata,
+            num_partitions=defaults.partitions,
+            replication_factor=defaults.replication_factor,
+            replicas_assignments=None,
+            configs={},
+        ),
+        {
+            "topic": TOPIC,
+            "partitions": Key(Whole(1), into="num_partitions"),
+            "replication_factor": Whole(1),
+            "assignments": Key(ASSIGNMENTS, into="replicas_assignments"),
+            "configs": MappingOf(TEXT),
+        },
     )
-
-
-def _fields(node: YamlNode, required: Collection[str], optional: Collection[str] = ()) -> dict[str, YamlNode]:
-    found = node.mapping((*required, *optional))
-    missing = [name for name in required if name not in found]
-    if missing:
-        node.fail(f"must have {', '.join(missing)}")
-    return found
-
-
-def _create_topic(node: YamlNode, defaults: Counts) -> tuple[str, Ask]:
-    optional = ("partitions", "replication_factor", "assignments", "configs")
-    found = _fields(node, ("topic",), optional)
-    by_hand = "assignments" in found
-
-    def count(name: str, default: int) -> int | None:
-        return None if by_hand else found[name].whole(1) if name in found else default
-
-    metadata = CreateTopicPolicy.RequestMetadata(
-        topic=found["topic"].text(),
-        num_partitions=count("partitions", defaults.partitions),
-        replication_factor=count("replication_factor", defaults.replication_factor),
-        replicas_assignments=_assignments(found["assignments"]) if by_hand else None,
-        configs={key: each.text() for key, each in found["configs"].mapping().items()}
-        if "configs" in found
-        else {},
-    )
-    return metadata.topic, lambda policies: policies.check_create_topic(metadata)
-
-
-def _assignments(node: YamlNode) -> dict[int, list[int]]:
     return {
-        int(index) if index.isdecimal() else each.fail("must have a partition's number as its key"): [
-            broker.whole(0) for broker in each.items()
-        ]
-        for index, each in node.mapping().items()
+        "create_topic": new_topic.to(_create_topic),
+        "create_partitions": Keyed(
+            _create_partitions, {"topic": TOPIC, "partitions": Key(Whole(1), required=True)}
+        ),
+        "delete_topic": Keyed(_delete_topic, {"topic": TOPIC}),
+        "alter_config": ALTER_CONFIG,
+        "create_acl": ACL.to(partial(_alter_acl, AclAction.CREATE)),
+        "delete_acl": ACL.to(partial(_alter_acl, AclAction.DELETE)),
     }
 
 
-def _delete_topic(node: YamlNode, _: Counts) -> tuple[str, Ask]:
-    topic = _fields(node, ("topic",))["topic"].text()
+def _case(defaults: Counts) -> Schema[Case]:
+    """One case: a change, and what is expected."""
+    results = word_for((CaseStatus.ALLOWED, CaseStatus.REFUSED, CaseStatus.WARNED))
+    expectation = {
+        "expect": Key(results, required=True, into="expected"),
+        "says": Key(TEXT, into="expected_reason"),
+    }
 
-    async def ask(policies: Policies) -> None:
-        policies.check_delete_topic(topic)
+    def build(name: str, line: int, change: _Change, expected: CaseStatus, expected_reason: str = "") -> Case:
+        text = f"{name.replace('_', ' ')} {change.text}"
+        return Case(line, text, change.ask, expected, expected_reason)
 
-    return topic, ask
-
-
-def _create_partitions(node: YamlNode, _: Counts) -> tuple[str, Ask]:
-    found = _fields(node, ("topic", "partitions"))
-    topic, count = found["topic"].text(), found["partitions"].whole(1)
-
-    async def ask(policies: Policies) -> None:
-        policies.check_create_partitions(topic, count)
-
-    return f"{topic} to {count}", ask
-
-
-_RESOURCE_TYPES = {
-    kind.name.lower(): kind for kind in ConfigResourceType if kind is not ConfigResourceType.UNKNOWN
-}
-
-
-def _alter_config(node: YamlNode, _: Counts) -> tuple[str, Ask]:
-    found = _fields(node, ("configs",), (*_RESOURCE_TYPES, "removed"))
-    resource_fields = [name for name in found if name in _RESOURCE_TYPES]
-    if len(resource_fields) != 1:
-        node.fail(f"must have one bearer of configs, of {', '.join(_RESOURCE_TYPES)}")
-    resource = ConfigResource(_RESOURCE_TYPES[resource_fields[0]], found[resource_fields[0]].text())
-    configs = {key: None if each.is_null else each.text() for key, each in found["configs"].mapping().items()}
-    removed = [item.text() for item in found["removed"].items()] if "removed" in found else []
-    altered = AlterConfigPolicy.RequestMetadata(resource, configs)
-    return f"of {resource_fields[0]} {resource.name}", lambda policies: policies.check_alter_config(
-        altered, removed
+    return Variants(
+        {
+            name: Keyed(
+                partial(build, name),
+                {name: Key(schema, required=True, into="change"), **expectation},
+                context={"line": attrgetter("line")},
+            )
+            for name, schema in _changes(defaults).items()
+        }
     )
-
-
-#: Defaults of an ACL in a case.
-_ACL_DEFAULTS = {
-    "resource_type": ResourceType.TOPIC,
-    "pattern_type": PatternType.LITERAL,
-    "host": WILDCARD,
-    "permission": AclPermission.ALLOW,
-}
-
-
-def _acl(node: YamlNode, action: AclAction) -> tuple[str, Ask]:
-    found: dict[str, Any] = read_acl(node)
-    missing = [name for name in ("resource_name", "principal", "operation") if name not in found]
-    if missing:
-        node.fail(f"must have {', '.join(missing)}")
-    acl = AclBinding(**{**_ACL_DEFAULTS, **found})
-
-    async def ask(policies: Policies) -> None:
-        policies.check_acl(action, acl)
-
-    return f"{acl.operation.name} for {acl.principal} on {acl.resource_name}", ask
-
-
-_READERS: dict[str, Callable[[YamlNode, Counts], tuple[str, Ask]]] = {
-    "create_topic": _create_topic,
-    "create_partitions": _create_partitions,
-    "delete_topic": _delete_topic,
-    "alter_config": _alter_config,
-    "create_acl": lambda node, _: _acl(node, AclAction.CREATE),
-    "delete_acl": lambda node, _: _acl(node, AclAction.DELETE),
-}

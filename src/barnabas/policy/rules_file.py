@@ -1,9 +1,27 @@
 """Reads the file of `barnabas.policy.file` into rules."""
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 
 from barnabas.base.yaml_nodes import YamlError, YamlNode, read_yaml
+from barnabas.base.yaml_schema import (
+    TEXT,
+    Boolean,
+    ByKind,
+    EnumT,
+    Key,
+    Keyed,
+    MappingOf,
+    Numeric,
+    RegularExpression,
+    Schema,
+    SequenceOf,
+    Whole,
+    Word,
+    by_name,
+    word_for,
+)
 from barnabas.policy.interfaces import ConfigResourceType
 from barnabas.policy.loading import PolicyLoadError
 from barnabas.policy.policies import FILE_KEY
@@ -12,27 +30,6 @@ from barnabas.wire.acls import AclOperation, AclPermission, PatternType, Resourc
 
 #: The known keys by resource type; any key for a type without an entry.
 KnownKeys = Mapping[ConfigResourceType, Collection[str]]
-
-_MODES = ("enforce", "warn")
-_SECTIONS = {
-    "topics": ConfigResourceType.TOPIC,
-    "brokers": ConfigResourceType.BROKER,
-    "groups": ConfigResourceType.GROUP,
-    "client_metrics": ConfigResourceType.CLIENT_METRICS,
-}
-_COMMON = ("prefix", "mode", "because", "configs", "protected")
-_TOPIC_ONLY = ("name", "partitions", "replication_factor")
-_CONFIG_KEYS = ("required", "forbidden", "min", "max", "values")
-#: The attributes of an ACL, and the words for enumerated ones.
-_ACL_WORDS = {
-    "resource_type": ResourceType,
-    "pattern_type": PatternType,
-    "operation": AclOperation,
-    "permission": AclPermission,
-}
-_ACL_TEXTS = ("resource_name", "principal", "host")
-#: Words that occur only in filters, or for unknown values.
-_NOT_OF_AN_ACL = ("UNKNOWN", "ANY", "MATCH")
 
 
 def read_rules(path: Path, known_keys: KnownKeys) -> Rules:
@@ -47,116 +44,103 @@ def read_rules(path: Path, known_keys: KnownKeys) -> Rules:
 
 
 def _rules(node: YamlNode, known_keys: KnownKeys) -> Rules:
-    found = node.mapping(("mode", "acls", *_SECTIONS))
-    enforced = "mode" not in found or _is_enforced(found["mode"])
-    by_type = {
-        kind: _section(found[section], enforced, kind, known_keys.get(kind))
-        for section, kind in _SECTIONS.items()
-        if section in found
-    }
-    acls = [_acl_rule(item, enforced) for item in found["acls"].items()] if "acls" in found else []
-    return Rules(by_type, acls)
+    mode = node.mapping().get("mode")
+    return _file(mode is None or MODE.read(mode), known_keys).read(node)
 
 
-def _is_enforced(node: YamlNode) -> bool:
-    return node.word(_MODES) == "enforce"
-
-
-def _section(
-    node: YamlNode, enforced: bool, kind: ConfigResourceType, known_keys: Collection[str] | None
-) -> list[Rule]:
-    rules: dict[str, Rule] = {}
-    for item in node.items():
-        rule = _rule(item, enforced, kind, known_keys)
-        if rule.prefix in rules:
-            item.fail(f"the prefix '{rule.prefix}' has a rule already")
-        rules[rule.prefix] = rule
-    return list(rules.values())
-
-
-def _rule(
-    node: YamlNode, enforced: bool, kind: ConfigResourceType, known_keys: Collection[str] | None
-) -> Rule:
-    is_topic = kind is ConfigResourceType.TOPIC
-    found = node.mapping(_COMMON + (_TOPIC_ONLY if is_topic else ()))
-    get = found.get
-    return Rule(
-        prefix=prefix.text() if (prefix := get("prefix")) else "",
-        enforced=_is_enforced(mode) if (mode := get("mode")) else enforced,
-        because=because.text() if (because := get("because")) else "",
-        pattern=name.pattern() if (name := get("name")) else None,
-        partitions=_counts(partitions) if (partitions := get("partitions")) else None,
-        replication_factor=_counts(factor) if (factor := get("replication_factor")) else None,
-        configs=_configs(configs, known_keys) if (configs := get("configs")) else {},
-        protected=_protected(protected, is_topic) if (protected := get("protected")) else None,
-    )
-
-
-def _counts(node: YamlNode) -> Bounds:
-    found = node.mapping(("min", "max"))
-    return _bounds(node, {key: each.whole(1) for key, each in found.items()})
-
-
-def _bounds(node: YamlNode, found: Mapping[str, float]) -> Bounds:
-    bounds = Bounds(found.get("min"), found.get("max"))
+def _in_order(bounds: Bounds, node: YamlNode) -> Bounds:
     if bounds.min is not None and bounds.max is not None and bounds.min > bounds.max:
         node.fail(f"min must be at most max, but {bounds.min} is more than {bounds.max}")
     return bounds
 
 
-def _configs(node: YamlNode, known_keys: Collection[str] | None) -> dict[str, ConfigRule]:
-    return {key: _config_rule(each) for key, each in node.mapping(known_keys).items()}
+def _config_rule(
+    required: bool = False,
+    forbidden: bool = False,
+    values: tuple[str, ...] = (),
+    **bounds: float,
+) -> ConfigRule:
+    return ConfigRule(required, forbidden, Bounds(**bounds) if bounds else None, values)
 
 
-def _config_rule(node: YamlNode) -> ConfigRule:
-    found = node.mapping(_CONFIG_KEYS)
-    numbers: dict[str, float] = {key: found[key].number() for key in ("min", "max") if key in found}
-    rule = ConfigRule(
-        required="required" in found and found["required"].boolean(),
-        forbidden="forbidden" in found and found["forbidden"].boolean(),
-        bounds=_bounds(node, numbers) if numbers else None,
-        values=tuple(each.text() for each in found["values"].items()) if "values" in found else (),
-    )
-    if rule.forbidden and len(found) > 1:
+def _consistent(rule: ConfigRule, node: YamlNode) -> ConfigRule:
+    _in_order(rule.bounds or Bounds(), node)
+    if rule.forbidden and len(node.mapping()) > 1:
         node.fail("what is forbidden can have no other rule")
-    if "values" in found and not rule.values:
-        found["values"].fail("must hold a value")
     return rule
 
 
-def _protected(node: YamlNode, is_topic: bool) -> frozenset[ProtectedAction]:
-    possible = tuple(ProtectedAction) if is_topic else (ProtectedAction.ALTER_CONFIGS,)
-    if node.node.tag.endswith(":seq"):
-        return frozenset(ProtectedAction(item.word(possible)) for item in node.items())
-    if not node.node.tag.endswith(":bool"):
-        node.fail(f"must be true, false or a list of {', '.join(possible)}")
-    return frozenset(possible) if node.boolean() else frozenset()
+MODE = Word({"enforce": True, "warn": False})
+COUNTS = Keyed(Bounds, {"min": Whole(1), "max": Whole(1)}).then(_in_order)
+CONFIG_RULE = Keyed(
+    _config_rule,
+    {
+        "required": Boolean(),
+        "forbidden": Boolean(),
+        "min": Numeric(),
+        "max": Numeric(),
+        "values": SequenceOf(TEXT, empty="must hold a value").to(tuple),
+    },
+).then(_consistent)
 
 
-def _acl_rule(node: YamlNode, enforced: bool) -> AclRule:
-    found = node.mapping(("forbid", "mode", "because"))
-    if "forbid" not in found:
-        node.fail("must have forbid: what must not be created")
-    forbidden = read_acl(found["forbid"])
-    if not forbidden:
-        found["forbid"].fail("must say something, or every ACL would be forbidden")
-    return AclRule(
-        forbidden=forbidden,
-        enforced=_is_enforced(found["mode"]) if "mode" in found else enforced,
-        because=found["because"].text() if "because" in found else "",
+def _protected(*possible: ProtectedAction) -> Schema[frozenset[ProtectedAction]]:
+    either = Boolean(f"must be true, false or a list of {', '.join(possible)}")
+    return ByKind(
+        either.to(lambda protected: frozenset(possible if protected else ())),
+        sequence=SequenceOf(word_for(possible)).to(frozenset),
     )
 
 
-def read_acl(node: YamlNode) -> dict[str, object]:
-    """An ACL's attributes; types, operations and permissions in any case."""
-    values: dict[str, object] = {}
-    for name, each in node.mapping((*_ACL_WORDS, *_ACL_TEXTS)).items():
-        if name in _ACL_TEXTS:
-            values[name] = each.text()
-            continue
-        kind = _ACL_WORDS[name]
-        valid = [word for word in kind.__members__ if word not in _NOT_OF_AN_ACL]
-        if each.text().upper() not in valid:
-            each.fail(f"must be {', '.join(valid).lower()}")
-        values[name] = kind[each.text().upper()]
-    return values
+def _words(kind: type[EnumT]) -> Word[EnumT]:
+    """Words in any case, without those that occur only in filters, or for unknown values."""
+    members = (each for each in kind if each.name not in ("UNKNOWN", "ANY", "MATCH"))
+    return Word(by_name(members), any_case=True)
+
+
+#: Attributes of an ACL.
+ACL_KEYS: Mapping[str, Schema[object]] = {
+    "resource_type": _words(ResourceType),
+    "resource_name": TEXT,
+    "pattern_type": _words(PatternType),
+    "principal": TEXT,
+    "host": TEXT,
+    "operation": _words(AclOperation),
+    "permission": _words(AclPermission),
+}
+FORBIDDEN_ACL = Keyed[Mapping[str, object]](
+    dict, ACL_KEYS, empty="must say something, or every ACL would be forbidden"
+)
+
+OF_EVERY_RULE = {"mode": Key(MODE, into="enforced"), "because": Key(TEXT)}
+OF_TOPICS = {
+    "name": Key(RegularExpression(), into="pattern"),
+    "partitions": Key(COUNTS),
+    "replication_factor": Key(COUNTS),
+    "protected": Key(_protected(*ProtectedAction)),
+}
+OF_OTHERS = {"protected": Key(_protected(ProtectedAction.ALTER_CONFIGS))}
+SECTIONS = {
+    "topics": (ConfigResourceType.TOPIC, OF_TOPICS),
+    "brokers": (ConfigResourceType.BROKER, OF_OTHERS),
+    "groups": (ConfigResourceType.GROUP, OF_OTHERS),
+    "client_metrics": (ConfigResourceType.CLIENT_METRICS, OF_OTHERS),
+}
+
+
+def _file(enforced: bool, known_keys: KnownKeys) -> Schema[Rules]:
+    """The whole file; rules without a mode have `enforced`."""
+
+    def section(kind: ConfigResourceType, more: Mapping[str, Key]) -> Key:
+        configs = MappingOf(CONFIG_RULE, known=known_keys.get(kind))
+        keys = {"prefix": Key(TEXT), "configs": Key(configs), **OF_EVERY_RULE, **more}
+        return Key(SequenceOf(Keyed(partial(Rule, enforced=enforced), keys), distinct="prefix"))
+
+    forbid = Key(FORBIDDEN_ACL, required="what must not be created", into="forbidden")
+    acl_rule = Keyed(partial(AclRule, enforced=enforced), {"forbid": forbid, **OF_EVERY_RULE})
+    sections = {name: section(*of_section) for name, of_section in SECTIONS.items()}
+    return Keyed(_by_type, {"mode": MODE, "acls": SequenceOf(acl_rule), **sections})
+
+
+def _by_type(mode: bool = True, acls: Sequence[AclRule] = (), **sections: list[Rule]) -> Rules:
+    return Rules({SECTIONS[name][0]: rules for name, rules in sections.items()}, acls)

@@ -4,13 +4,12 @@ import os
 import re
 from collections.abc import Mapping
 from pathlib import Path
-from typing import NamedTuple, NoReturn
+from typing import NamedTuple
 
-from barnabas.base.yaml_nodes import YamlError, YamlNode
+from barnabas.base.yaml_nodes import YamlNode
+from barnabas.base.yaml_schema import SECRET_REFERENCE, TEXT, Custom, Key, Keyed, Text
 from pyspark_barnabas.pipelines.failures import FlowError
 
-_TABLE = re.compile(r'(?:(?:[A-Za-z_][\w$]*|"[^"]+")\.)*(?:[A-Za-z_][\w$]*|"[^"]+")')
-_COLUMN = re.compile(r"[A-Za-z_][\w$]*")
 #: Keys of URLs and options whose values are secret.
 _SECRET = re.compile(r"pass|pwd|secret|token|credential|access.?key|private.?key", re.IGNORECASE)
 _USER_INFO = re.compile(r"//[^/@]*:[^/@]*@|:[^/@:]+/[^/@]+@")
@@ -29,8 +28,6 @@ _DRIVERS = {
     "sqlserver": "com.microsoft.sqlserver.jdbc.SQLServerDriver",
 }
 _MARIADB = "jdbc:mariadb:"
-#: Keys of a mapping that describes a database.
-DATABASE_KEYS = ("url", "table", "user", "password", "driver", "options")
 
 
 class PasswordRef(NamedTuple):
@@ -61,10 +58,10 @@ class Database(NamedTuple):
 
     url: str
     table: str  #: as in SQL, with its schema if needed
-    user: str | None
-    password: PasswordRef | None
-    driver: str | None  #: the class; None if the URL determines it
-    options: Mapping[str, str]  #: of Spark's data source
+    user: str | None = None
+    password: PasswordRef | None = None
+    driver: str | None = None  #: the class; None if the URL determines it
+    options: Mapping[str, str] = {}  #: of Spark's data source
 
     @property
     def label(self) -> str:
@@ -108,73 +105,52 @@ class Database(NamedTuple):
         return text.replace(secret, "***") if secret else text
 
 
-def read_database(node: YamlNode, keys: Mapping[str, YamlNode], folder: Path) -> Database:
-    """Parse the values of DATABASE_KEYS.
-
-    :param folder: The directory of relative password files.
-    :raises YamlError: With the error, without secrets.
-    """
-    for key in ("url", "table"):
-        if key not in keys:
-            node.fail(f"must have {key}: " + {"url": "jdbc:...", "table": "a table's name"}[key])
-    if "password" in keys and "user" not in keys:
-        _refuse(keys["password"], "needs user: NAME")
-    return Database(
-        url=_url(keys["url"]),
-        table=_table(keys["table"]),
-        user=keys["user"].text() if "user" in keys else None,
-        password=_secret(keys["password"], folder) if "password" in keys else None,
-        driver=keys["driver"].text() if "driver" in keys else None,
-        options=_options(keys["options"]) if "options" in keys else {},
-    )
-
-
-def read_column(node: YamlNode) -> str:
-    """Return the name of a column that SQL accepts without quotes."""
-    if not _COLUMN.fullmatch(node.text()):
-        node.fail("must be the name of a column")
-    return node.text()
-
-
 def _url(node: YamlNode) -> str:
     url = node.text()
     if not url.startswith("jdbc:"):
-        _refuse(node, "must begin with jdbc:, such as jdbc:postgresql://HOST/DATABASE")
+        node.fail_hidden("must begin with jdbc:, such as jdbc:postgresql://HOST/DATABASE")
     keys = [part.partition("=")[0] for part in re.split("[?;&]", url)[1:]]
     if _USER_INFO.search(url) or any(_SECRET.search(key) for key in keys):
-        _refuse(node, "must not have a password in it; say password: {env: NAME} or {file: PATH} beside it")
+        node.fail_hidden(
+            "must not have a password in it; say password: {env: NAME} or {file: PATH} beside it"
+        )
     return url
-
-
-def _table(node: YamlNode) -> str:
-    if not _TABLE.fullmatch(node.text()):
-        node.fail("must be the name of a table, such as orders or sales.orders")
-    return node.text()
-
-
-def _secret(node: YamlNode, folder: Path) -> PasswordRef:
-    """Refuse a literal password: such files are shared."""
-    expected = "must be {env: NAME} or {file: PATH}, which say where the password is"
-    try:
-        keys = node.mapping()
-    except YamlError:
-        _refuse(node, expected)
-    if len(keys) != 1 or not set(keys) <= {"env", "file"}:
-        _refuse(node, expected)
-    [(kind, name)] = keys.items()
-    return PasswordRef(kind, name.text() if kind == "env" else str(folder / name.text()))
 
 
 def _options(node: YamlNode) -> dict[str, str]:
     given = node.mapping()
     for key, each in given.items():
         if key.lower() in _OURS:
-            _refuse(each, "is not an option: it is for the flow to say")
+            each.fail_hidden("is not an option: it is for the flow to say")
         if _SECRET.search(key):
-            _refuse(each, "is not to be written here; say password: {env: NAME} or {file: PATH}")
+            each.fail_hidden("is not to be written here; say password: {env: NAME} or {file: PATH}")
     return {key: each.text() for key, each in given.items()}
 
 
-def _refuse(node: YamlNode, expected: str) -> NoReturn:
-    """As `YamlNode.fail`, without the value."""
-    raise YamlError(f"{node.path}: {expected}", node.line)
+def _password(reference: tuple[str, str], node: YamlNode) -> PasswordRef:
+    kind, name = reference
+    return PasswordRef(kind, name if kind == "env" else str(node.folder / name))
+
+
+def _check_user(database: Database, node: YamlNode) -> Database:
+    if database.password is not None and database.user is None:
+        node.at("password").fail_hidden("needs user: NAME")
+    return database
+
+
+_NAME = r"[A-Za-z_][\w$]*"
+#: A column that SQL accepts without quotes.
+COLUMN = Text(_NAME, "must be the name of a column")
+_PART = rf'(?:{_NAME}|"[^"]+")'
+TABLE = Text(rf"(?:{_PART}\.)*{_PART}", "must be the name of a table, such as orders or sales.orders")
+DATABASE = Keyed(
+    Database,
+    {
+        "url": Key(Custom(_url), required="jdbc:..."),
+        "table": Key(TABLE, required="a table's name"),
+        "user": TEXT,
+        "password": SECRET_REFERENCE.then(_password),
+        "driver": TEXT,
+        "options": Custom(_options),
+    },
+).then(_check_user)

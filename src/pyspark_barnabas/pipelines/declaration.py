@@ -1,7 +1,7 @@
 """The contents of a pipelines file; what only Spark can check is checked when a flow is built."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import Enum
 from pathlib import Path
 from typing import NamedTuple
@@ -73,9 +73,9 @@ class TopicInput(NamedTuple):
     """Records of a topic."""
 
     topic: str
-    starting: str  #: earliest or latest; for a flow without a checkpoint
-    batch_rows_max: int | None
-    options: Mapping[str, str]  #: of the data source
+    starting: str = "earliest"  #: or latest; for a flow without a checkpoint
+    batch_rows_max: int | None = None
+    options: Mapping[str, str] = {}  #: of the data source
 
     @property
     def label(self) -> str:
@@ -86,7 +86,7 @@ class FilesInput(NamedTuple):
     """Files of a directory, including new ones."""
 
     path: Path
-    batch_files_max: int | None
+    batch_files_max: int | None = None
 
     @property
     def label(self) -> str:
@@ -97,9 +97,9 @@ class DeltaInput(NamedTuple):
     """Rows of a Delta table, including appended ones."""
 
     path: Path
-    starting: str  #: earliest or latest; for a flow without a checkpoint
-    batch_files_max: int | None
-    changes: Changes
+    starting: str = "earliest"  #: or latest; for a flow without a checkpoint
+    batch_files_max: int | None = None
+    changes: Changes = Changes.FAIL
 
     @property
     def label(self) -> str:
@@ -142,12 +142,15 @@ class Trigger(NamedTuple):
     interval: str = ""
 
 
+AVAILABLE_NOW = Trigger(TriggerKind.AVAILABLE_NOW)
+
+
 class TopicSink(NamedTuple):
     """A topic, written in transactions."""
 
     topic: str
     format: Format
-    key: str | None  #: the column of the key
+    key: str | None = None  #: the column of the key
     coding: Coding | None = None  #: of Avro and Protobuf
 
     @property
@@ -159,7 +162,7 @@ class DeltaSink(NamedTuple):
     """A Delta table with one commit per batch."""
 
     path: Path
-    partition_by: tuple[str, ...]
+    partition_by: tuple[str, ...] = ()
 
     @property
     def label(self) -> str:
@@ -170,7 +173,7 @@ class ParquetSink(NamedTuple):
     """Parquet files: one directory per batch, which appears complete or not at all."""
 
     path: Path
-    partition_by: tuple[str, ...]
+    partition_by: tuple[str, ...] = ()
 
     @property
     def label(self) -> str:
@@ -205,14 +208,14 @@ class Flow:
     format: Format
     schema: Stated | None  #: None to infer it from a sample, for formats without decoding, or with a coding
     coding: Coding | None  #: of Avro and Protobuf
-    sql: Stated | None
-    python: Stated | None  #: package.module:function
-    expectations: tuple[Expectation, ...]
-    watermark: Watermark | None
-    output_mode: OutputMode
     sink: Sink
-    dead_letters: str | None  #: a topic
-    trigger: Trigger
+    sql: Stated | None = None
+    python: Stated | None = None  #: package.module:function
+    expectations: tuple[Expectation, ...] = ()
+    watermark: Watermark | None = None
+    output_mode: OutputMode = OutputMode.APPEND
+    dead_letters: str | None = None  #: a topic
+    trigger: Trigger = AVAILABLE_NOW
 
     @property
     def source(self) -> str:
@@ -224,7 +227,8 @@ class Pipeline:
     """The flows of a file, in order."""
 
     path: Path
-    bootstrap: str | None
     state: Path
-    options: Mapping[str, str]  #: of the data source and the sink, such as kafka.security.protocol
     flows: tuple[Flow, ...]
+    bootstrap: str | None = None
+    #: of the data source and the sink, such as kafka.security.protocol
+    options: Mapping[str, str] = field(default_factory=dict)

@@ -42,7 +42,7 @@ def test_an_invalid_file_is_reported_before_spark_starts(file: Path, command: st
     file.write_text(FILE.replace("raw", "rar"))
     ended = CliRunner().invoke(app, ["pipeline", command, str(file)])
     assert ended.exit_code == 2
-    assert f"{file}:5: flows.one.from.format is 'rar': must be json or csv or raw" in ended.output
+    assert f"{file}:5: flows.one.from.format is 'rar': must be json, raw, avro" in ended.output
 
 
 def test_without_spark_there_is_an_installation_hint(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:

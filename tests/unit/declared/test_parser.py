@@ -1,5 +1,6 @@
 """Parsing of declared states, and errors in them."""
 
+import pickle
 from pathlib import Path
 
 import pytest
@@ -82,11 +83,11 @@ ALICE = "principal: User:alice, "
         ("topics: [orders]", "line 1: topics is a list: must be a mapping"),
         ("topics:\n  a: {partition: 1}", "line 2: a key of topics.a is 'partition': is unknown; did you mean part"),
         ("topics:\n  a: {partitions: 0}", "line 2: topics.a.partitions is '0': must be a whole number"),
-        ("topics:\n  a: {}\n  a: {}", "line 3: topics.a is a mapping: is repeated, first in line 2"),
+        ("topics:\n  a: {}\n  a: {}", "line 3: a key of topics is 'a': is repeated, first in line 2"),
         ("topics: {a: {configs: {k: [{}]}}}", "line 1: topics.a.configs.k[0] is a mapping: must be text"),
-        ("topics: {a: {configs: {k: {vault: x}}}}", "a key of topics.a.configs.k is 'vault': is unknown; valid are"),
-        ("topics: {a: {configs: {k: {}}}}", "topics.a.configs.k is a mapping: a secret is said by where it is"),
-        ("prune: [topic]", "line 1: prune[0] is 'topic': must be topics or acls or "),
+        ("topics: {a: {configs: {k: {vault: x}}}}", "topics.a.configs.k: must be {env: NAME} or {file: PATH}, which"),
+        ("topics: {a: {configs: {k: {}}}}", "topics.a.configs.k: must be {env: NAME} or {file: PATH}, which"),
+        ("prune: [topic]", "line 1: prune[0] is 'topic': must be topics, acls, quotas, "),
         (ACL + "{resource_type: topic}", "line 2: acls[0] is a mapping: must have principal"),
         (ACL + "{principal: alice, resource_type: cluster, operations: [all]}", "acls[0].principal is 'alice': must"),
         (ACL + f"{{{ALICE}resource_type: tpoic, operations: [all]}}", "acls[0].resource_type is 'tpoic': must be "),
@@ -96,6 +97,7 @@ ALICE = "principal: User:alice, "
         ("quotas: [{entity: {ip: a, user: b}, values: {}}]", "quotas[0].entity is a mapping: must name user"),
         ("quotas: [{entity: {user: b}}]", "quotas[0] is a mapping: must have values"),
         ("quotas: [{entity: {user: b}, values: {x: y}}]", "values.x is 'y': must be a number written out, as 1000000"),
+        ("quotas:" + 2 * "\n  - {entity: {ip: a}, values: {}}", "line 3: quotas[1].entity is a mapping: is repeated"),
         ("users: {a: {}}", "users.a is a mapping: must say how the user logs in: SCRAM-SHA-256 or SCRAM-SHA-512"),
         ("users: {a: {SCRAM-SHA-256: {iterations: 5}}}", "is '5': must be a whole number from 4096 to 16384"),
         ("users: {a: {SCRAM-SHA-256: {iterations: 99999}}}", "'99999': must be a whole number from 4096 to 16384"),
@@ -106,8 +108,8 @@ ALICE = "principal: User:alice, "
         ('topics: {a: {configs: {k: "\\udc00"}}}', r"topics.a.configs.k is '\udc00': contains an unpaired surrogate"),
         (ACL + f"{{{ALICE}resource_type: topic, resource_name: '', operations: [all]}}", "must name a resource or, "),
         (ACL + f"{{{ALICE}resource_type: cluster, resource_name: a, operations: [all]}}", "must be kafka-cluster, or"),
-        ("brokers: {01: {}}", "brokers.01 is a mapping: a broker is named by its id"),
-        ("brokers: {one: {}}", "brokers.one is a mapping: a broker is named by its id, or default for every broker"),
+        ("brokers: {01: {}}", "a key of brokers is '01': must be a broker's id"),
+        ("brokers: {one: {}}", "a key of brokers is 'one': must be a broker's id, or default for every"),
         ("brokers: {default: {expect: {}}}", "brokers.default.expect is a mapping: is said of one broker"),
         ("brokers: {1: {expect: {k: {env: x}}}}", "brokers.1.expect.k is a mapping: must be text, a number"),
     ],
@@ -122,11 +124,14 @@ def test_an_error_has_file_line_key_value_and_valid_values(tmp_path: Path, text:
 @pytest.mark.parametrize(
     ("text", "says"),
     [
-        ("users: {a: {SCRAM-SHA-256: {password: hunter2}}}", "users.a.SCRAM-SHA-256.password: a secret is said by"),
+        ("users: {a: {SCRAM-SHA-256: {password: hunter2}}}", "users.a.SCRAM-SHA-256.password: must be {env: NAME} or"),
+        ("users: {a: {SCRAM-SHA-256: {password: {hunter2}}}}", "SCRAM-SHA-256.password: must be {env: NAME} or"),
         ("users: {a: {SCRAM-SHA-256: hunter2}}", "users.a.SCRAM-SHA-256: must be a mapping (key: value) of iterations"),
+        ("users: {a: {SCRAM-SHA-256: {password: {env: A}, password: hunter2}}}", "'password': is repeated, first in"),
         ("users: {a: hunter2}", "users.a: must be a mapping (key: value) of SCRAM-SHA-256 or SCRAM-SHA-512"),
-        ("brokers: {1: {configs: {ssl.keystore.password: hunter2}}}", "ssl.keystore.password: a secret is said by"),
-        ("brokers: {1: {configs: {listener.name.x.ssl.key.password: hunter2}}}", "a secret is said by where it is"),
+        ("brokers: {1: {configs: {ssl.keystore.password: hunter2}}}", "ssl.keystore.password: must be {env: NAME} or"),
+        ('brokers: {1: {configs: {ssl.keystore.password: "hunter2\\ud800"}}}', "password: must be {env: NAME} or"),
+        ("brokers: {1: {configs: {listener.name.x.ssl.key.password: hunter2}}}", "which say where the secret is"),
     ],
 )  # fmt: skip
 def test_a_plaintext_secret_is_rejected_without_being_repeated(tmp_path: Path, text: str, says: str) -> None:
@@ -134,3 +139,8 @@ def test_a_plaintext_secret_is_rejected_without_being_repeated(tmp_path: Path, t
         read(tmp_path, text)
     assert says in str(told.value)
     assert "hunter2" not in str(told.value)
+
+
+def test_a_state_can_be_sent_to_another_process(tmp_path: Path) -> None:
+    state = read(tmp_path, "topics: {a: }\ngroups: {b: {}}\nbrokers: {1: {}}\nclient_metrics: {c: {}}")
+    assert pickle.loads(pickle.dumps(state)) == state

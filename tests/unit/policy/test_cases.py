@@ -121,24 +121,24 @@ def test_a_violation_for_another_reason_is_not_the_expected_result() -> None:
     ("text", "expected_reason"),
     [
         ("a: b", "line 1: the file is a mapping: must be a list"),
-        ("- expect: refused", "line 1: [0] is a mapping: must have one change, of create_topic, "),
+        ("- expect: refused", "line 1: [0] is a mapping: must have exactly one of create_topic, "),
         (
             "- delete_topic: {topic: t}",
             "line 1: [0] is a mapping: must have expect: allowed, refused or warned",
         ),
         (
             "- delete_topic: {topic: t}\n  expect: no",
-            "line 2: [0].expect is 'no': must be allowed or refused",
+            "line 2: [0].expect is 'no': must be allowed, refused or warned",
         ),
         ("- delete_topic: t\n  expect: refused", "line 1: [0].delete_topic is 't': must be a mapping"),
         ("- create_topic: {}\n  expect: refused", "line 1: [0].create_topic is a mapping: must have topic"),
         (
             "- create_topic: {topic: t, assignments: {a: [1]}}\n  expect: refused",
-            "line 1: [0].create_topic.assignments.a is a list: must have a partition's number as its key",
+            "line 1: a key of [0].create_topic.assignments is 'a': must be a partition's number",
         ),
         (
             "- alter_config: {configs: {}}\n  expect: refused",
-            "line 1: [0].alter_config is a mapping: must have one bearer of configs, of topic, broker, ",
+            "line 1: [0].alter_config is a mapping: must have exactly one of topic, broker, ",
         ),
         (
             "- create_acl: {principal: 'User:a'}\n  expect: refused",

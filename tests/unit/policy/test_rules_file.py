@@ -90,7 +90,7 @@ TOPIC = "topics:\n  - "
         ),
         ("? [a]\n: b", "line 1: a key of the file is a list: must be text"),
         ("topics: 5", "line 1: topics is '5': must be a list ([a, b], or a line for each beginning with -)"),
-        ("mode: warn\nmode: warn", "line 2: mode is 'warn': is repeated, first in line 1"),
+        ("mode: warn\nmode: warn", "line 2: a key of the file is 'mode': is repeated, first in line 1"),
         (TOPIC + "name: '['", "line 2: topics[0].name is '[': must be a regular expression: "),
         (TOPIC + "prefix:", "line 2: topics[0].prefix is '': must be text"),
         (
@@ -139,11 +139,11 @@ TOPIC = "topics:\n  - "
         ),
         (
             TOPIC + "protected: [deletion]",
-            "line 2: topics[0].protected[0] is 'deletion': must be delete or add_partitions or ",
+            "line 2: topics[0].protected[0] is 'deletion': must be delete, add_partitions, ",
         ),
         (
             TOPIC + "prefix: a\n  - prefix: a",
-            "line 3: topics[1] is a mapping: the prefix 'a' has a rule already",
+            "line 3: topics[1].prefix is 'a': is repeated, first in line 2",
         ),
         ("brokers:\n  - partitions: {max: 1}", "line 2: a key of brokers[0] is 'partitions': is unknown; "),
         ("acls:\n  - because: x", "line 2: acls[0] is a mapping: must have forbid: what must not be created"),

@@ -1,5 +1,6 @@
 """Parsing of pipelines files, and errors in them."""
 
+import pickle
 from pathlib import Path
 
 import pytest
@@ -85,6 +86,13 @@ def test_a_file_is_parsed_with_its_flows_in_order(tmp_path: Path) -> None:
     assert counts.trigger == Trigger(TriggerKind.AVAILABLE_NOW)
 
 
+def test_a_flow_can_be_sent_to_another_process(tmp_path: Path) -> None:
+    database = "{jdbc: {url: 'jdbc:x:y', table: t}}"
+    for text in (FLOW, FLOW.replace("{topic: out}", database)):
+        pipeline = read_pipeline(written(tmp_path, text))
+        assert pickle.loads(pickle.dumps(pipeline)) == pipeline
+
+
 def test_state_is_kept_beside_the_file_by_default(tmp_path: Path) -> None:
     assert read_pipeline(written(tmp_path, FLOW)).state == tmp_path / ".pipelines"
 
@@ -97,16 +105,16 @@ def test_state_is_kept_beside_the_file_by_default(tmp_path: Path) -> None:
             "flow:\n  one:",
             "2: a key of the file is 'flow': is unknown; did you mean flows?",
         ),
-        ("  one:", "  a b:", "4: flows.a b is a mapping: the name of a flow must be 1 to 100 letters"),
+        ("  one:", "  a b:", "3: a key of flows is 'a b': must be 1 to 100 letters"),
         ("bootstrap: b:9092\n", "", "3: flows.one is a mapping: reads or writes topics"),
         ("topic: in,", "topics: in,", "did you mean topic?"),
-        ("topic: in, ", "", "must have topic: a topic; or files: a directory"),
-        ("raw}", "arvo}", "4: flows.one.from.format is 'arvo': must be json or csv or raw or parquet"),
-        ("raw}", "parquet}", "must be json, csv, avro, protobuf or raw; parquet is of files"),
+        ("topic: in, ", "", "must have exactly one of topic, files, delta, jdbc; it has none"),
+        ("raw}", "arvo}", "4: flows.one.from.format is 'arvo': must be json, raw, avro, protobuf or csv"),
+        ("raw}", "parquet}", "must be json, raw, avro, protobuf or csv"),
         (
             "topic: in, format: raw",
-            "files: in, format: raw",
-            "must be json, csv or parquet; raw is of topics",
+            "files: in, schema: a INT, format: raw",
+            "must be json, csv or parquet",
         ),
         ("raw}", "csv}", "must have schema: the columns"),
         ("raw}", "avro}", "must have schema: an .avsc file, or the JSON itself"),
@@ -118,13 +126,13 @@ def test_state_is_kept_beside_the_file_by_default(tmp_path: Path) -> None:
         (
             "raw}",
             "avro, schema: a.avsc, framing: confluent, schema_id: 2147483648}",
-            "must be at most 2147483647",
+            "must be a whole number from 0 to 2147483647",
         ),
         ("raw}", "raw, framing: confluent}", "is for avro and protobuf alone"),
         (
             "topic: in, format: raw",
-            "files: in, format: avro",
-            "must be json, csv or parquet; avro is of topics",
+            "files: in, schema: a INT, format: avro",
+            "must be json, csv or parquet",
         ),
         (
             "{topic: out}",
@@ -137,10 +145,10 @@ def test_state_is_kept_beside_the_file_by_default(tmp_path: Path) -> None:
         ("raw}", "raw, batch_rows_max: 0}", "must be a whole number of at least 1"),
         ("{topic: out}", "{}", "must have exactly one of topic, delta, parquet, jdbc; it has none"),
         ("{topic: out}", "{topic: out, delta: x}", "it has topic, delta"),
-        ("{topic: out}", "{topic: out, partition_by: [a]}", "is for tables alone"),
-        ("{topic: out}", "{delta: x, key: a}", "is for topics alone"),
+        ("{topic: out}", "{topic: out, partition_by: [a]}", "is for delta and parquet alone"),
+        ("{topic: out}", "{delta: x, key: a}", "is for topic alone"),
         ("{topic: out}", "{delta: 's3://x'}", "must be a path of this machine"),
-        ("{topic: out}", "{topic: out, format: csv}", "must be json, avro, protobuf or raw"),
+        ("{topic: out}", "{topic: out, format: csv}", "must be json, raw, avro or protobuf"),
         (
             "{topic: out}",
             "{topic: out, format: raw, key: a}",
@@ -170,7 +178,7 @@ def test_state_is_kept_beside_the_file_by_default(tmp_path: Path) -> None:
         (
             "{topic: out}",
             "{topic: out}\n    expect:" + 2 * "\n    - {name: a, condition: b, action: drop}",
-            "8: flows.one.expect[1].name is 'a': comes twice",
+            "8: flows.one.expect[1].name is 'a': is repeated, first in line 7",
         ),
     ],
 )
