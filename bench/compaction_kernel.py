@@ -1,13 +1,16 @@
-"""Records a second on one core that the columns of records are read at: ``python -m bench.compaction_kernel``."""
+"""Records a second on one core that the columns of records are read at: ``python -m bench.compaction_kernel``.
+
+The kernels are those of `wire/records/walk.py`, in each of their forms; they are the same source.
+"""
 
 import time
 from collections.abc import Callable, Sequence
 
+from tests.support.kernels import BY_NUMBA, INSTALLED, INTERPRETED
+
 from barnabas.wire.records.batch import BATCH_HEADER_BYTES, iterate_headers
 from barnabas.wire.records.bodies import Body
 from barnabas.wire.records.columns import read_bodies
-from barnabas.wire.records.columns_numba import read_bodies as read_bodies_by_numba
-from barnabas.wire.records.columns_numpy import read_bodies as read_bodies_by_numpy
 from barnabas.wire.records.record import Record, decode_all, encode_batch
 
 #: Records in a batch, bytes of a value.
@@ -37,7 +40,7 @@ def records_per_s(read: Callable[[], object]) -> float:
 
 
 def measure(records_per_batch: int, value_bytes: int) -> list[float]:
-    """Records a second: as objects, as columns in plain Python, as columns by numpy and by numba."""
+    """Records a second: as objects, as columns by plain Python, by machine code, and by numba."""
     data = buffer_of(records_per_batch, value_bytes)
     bodies = [
         Body(header, position + BATCH_HEADER_BYTES, position + header.size_bytes)
@@ -45,24 +48,25 @@ def measure(records_per_batch: int, value_bytes: int) -> list[float]:
     ]
     ways: Sequence[Callable[[], object]] = (
         lambda: decode_all(data),
-        lambda: read_bodies(data, bodies),
-        lambda: read_bodies_by_numpy(data, bodies),
-        lambda: read_bodies_by_numba(data, bodies),
+        lambda: read_bodies(data, bodies, INTERPRETED),
+        lambda: read_bodies(data, bodies, INSTALLED),
+        lambda: read_bodies(data, bodies, BY_NUMBA),
     )
     return [records_per_s(way) for way in ways]
 
 
 def table() -> str:
     """The measurements as a table in Markdown."""
+    assert INSTALLED.COMPILED, "the package was built without a C compiler"
     lines = [
-        "| records | objects | columns | by numpy | by numba | columns / objects | numpy / columns | numba / numpy |",
-        "|---|---|---|---|---|---|---|---|",
+        "| records | objects | columns, plain Python | columns, compiled | columns, by numba | compiled / plain |",
+        "|---|---|---|---|---|---|",
     ]
     for records_per_batch, value_bytes in SHAPES:
-        objects, plain, by_numpy, by_numba = measure(records_per_batch, value_bytes)
-        shown = " | ".join(f"{each / 1e6:.2f}" for each in (objects, plain, by_numpy, by_numba))
-        ratios = f"{plain / objects:.1f} | {by_numpy / plain:.1f} | {by_numba / by_numpy:.1f}"
-        lines.append(f"| {records_per_batch} to a batch, values of {value_bytes} B | {shown} | {ratios} |")
+        objects, plain, compiled, by_numba = measure(records_per_batch, value_bytes)
+        shown = " | ".join(f"{each / 1e6:.2f}" for each in (objects, plain, compiled, by_numba))
+        name = f"{records_per_batch} to a batch, values of {value_bytes} B"
+        lines.append(f"| {name} | {shown} | {compiled / plain:.0f} |")
     return "\n".join(lines)
 
 

@@ -3,6 +3,7 @@
 import numpy as np
 
 from barnabas.wire.records import batch
+from barnabas.wire.records.arrow_fields import Bytes, Numbers
 from barnabas.wire.records.batch import (
     BATCH_HEADER_BYTES,
     BATCH_OVERHEAD_BYTES,
@@ -16,7 +17,9 @@ from barnabas.wire.records.batch import (
     iterate_headers,
     read_header,
 )
-from barnabas.wire.records.columns_numba import (
+from barnabas.wire.records.compiled import address_of, compiled, compiled_inline, load_byte
+from barnabas.wire.records.compression import Buffer
+from barnabas.wire.records.walk import (
     BASE_MS,
     BASE_OFFSET,
     END,
@@ -25,13 +28,9 @@ from barnabas.wire.records.columns_numba import (
     MAX_MS,
     POSITION,
     RECORDS_COUNT,
-    Bytes,
-    Numbers,
 )
-from barnabas.wire.records.compiled import address_of, compiled, compiled_inline, load_byte
-from barnabas.wire.records.compression import Buffer
 
-#: Further columns of batches, besides those of `columns_numba`.
+#: Further columns of batches, besides those of `walk`.
 ATTRIBUTES, START, CRC = 8, 9, 10
 _NUMBERS_COUNT = 11
 
