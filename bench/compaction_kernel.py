@@ -6,8 +6,9 @@ The kernels are those of `wire/records/walk.py`, in each of their forms; they ar
 import time
 from collections.abc import Callable, Sequence
 
-from tests.support.kernels import BY_NUMBA, INSTALLED, INTERPRETED
+from tests.support.kernels import BY_NUMBA, INTERPRETED
 
+from barnabas.wire.records import walk
 from barnabas.wire.records.batch import BATCH_HEADER_BYTES, iterate_headers
 from barnabas.wire.records.bodies import Body
 from barnabas.wire.records.columns import read_bodies
@@ -49,7 +50,7 @@ def measure(records_per_batch: int, value_bytes: int) -> list[float]:
     ways: Sequence[Callable[[], object]] = (
         lambda: decode_all(data),
         lambda: read_bodies(data, bodies, INTERPRETED),
-        lambda: read_bodies(data, bodies, INSTALLED),
+        lambda: read_bodies(data, bodies, walk),
         lambda: read_bodies(data, bodies, BY_NUMBA),
     )
     return [records_per_s(way) for way in ways]
@@ -57,7 +58,7 @@ def measure(records_per_batch: int, value_bytes: int) -> list[float]:
 
 def table() -> str:
     """The measurements as a table in Markdown."""
-    assert INSTALLED.COMPILED, "the package was built without a C compiler"
+    assert walk.COMPILED, "the package was built without a C compiler"
     lines = [
         "| records | objects | columns, plain Python | columns, compiled | columns, by numba | compiled / plain |",
         "|---|---|---|---|---|---|",

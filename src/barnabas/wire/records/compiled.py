@@ -120,7 +120,7 @@ def _user_cache() -> Path:
 
 
 def _is_source(name: str) -> bool:
-    return name in ("compiled.py", "walk.py") or name.endswith("_numba.py")
+    return name in ("compiled.py", "walk.py", "key_table.py") or name.endswith("_numba.py")
 
 
 # Bytes are read and written by address: an array that is passed between compiled functions is reference-counted, which
