@@ -49,7 +49,7 @@ class _Headers(NamedTuple):
 
 
 def encoder(rows: Columns) -> Encode:
-    """As `arrow_encode_plain.encoder`; batches share buffers."""
+    """The encoder of checked rows; batches share buffers."""
     count = len(rows.timestamps_ms)
     times_ms = np.require(rows.timestamps_ms, np.int64, ["C", "W"])
     columns = _fields(rows.keys, count), _fields(rows.values, count), _headers(rows.headers, count)

@@ -84,7 +84,7 @@ class _Rows(NamedTuple):
 
 
 def decode(buffer: memoryview, selection: Selection) -> Iterator[Decoded]:
-    """As `arrow_plain.decode`, for many batches at a time.
+    """See `arrow_decode.decode_arrow`.
 
     :raises KafkaError: CORRUPT_MESSAGE, INVALID_TIMESTAMP.
     """

@@ -2,7 +2,6 @@
 
 import numpy as np
 
-from barnabas.wire.records import batch
 from barnabas.wire.records.arrow_fields import Bytes, Numbers
 from barnabas.wire.records.batch import (
     BATCH_HEADER_BYTES,
@@ -51,12 +50,17 @@ def read_batches(data: Buffer) -> Numbers:
 
 
 def read_last_header(buffer: Buffer) -> BatchHeader | None:
-    """As `batch.read_last_header`, which also raises the errors.
+    """The header of the last complete batch; reads only the lengths of those before it. None without a batch.
 
-    :raises KafkaError: CORRUPT_MESSAGE.
+    :raises KafkaError: CORRUPT_MESSAGE for an invalid length, or an invalid last magic byte.
     """
     start = find_last(np.frombuffer(buffer, np.uint8))
-    return batch.read_last_header(buffer) if start < 0 else read_header(buffer, start)
+    if start >= 0:
+        return read_header(buffer, start)
+    last = None
+    for _, header in iterate_headers(buffer):  # raises the error, if there is one
+        last = header
+    return last
 
 
 @compiled_inline
