@@ -6,7 +6,8 @@ ARGS ?=
 # Number of tests that run at a time; with 0 all run in one process, for a debugger.
 WORKERS ?= 2
 # Compiled if there is a C compiler.
-COMPILED := $(wildcard src/barnabas/wire/records/walk.p*)
+KERNELS := $(addprefix src/barnabas/wire/records/,walk key_table)
+COMPILED := $(wildcard $(addsuffix .p*,$(KERNELS)))
 PARALLEL := -n $(WORKERS) --dist worksteal
 # Spark starts once in each process, which runs whole files.
 SPARK_PARALLEL := -n $(WORKERS) --dist loadfile --no-loadscope-reorder
@@ -96,4 +97,4 @@ example-orders: $(VENV)/.installed-test  ## Run the example: a million events of
 	$(BIN)/python -m examples.orders $(ARGS)
 
 clean:  ## Remove everything that was built or installed
-	rm -rf $(VENV) .venv-spark-* build dist src/barnabas/wire/records/walk.c src/barnabas/wire/records/walk.*.so .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf $(VENV) .venv-spark-* build dist $(addsuffix .c,$(KERNELS)) $(addsuffix .*.so,$(KERNELS)) .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -1,13 +1,17 @@
-"""Records per second on one core when decoding records to columns: ``python -m bench.compaction_kernel``."""
+"""Records per second on one core when decoding records to columns: ``python -m bench.compaction_kernel``.
+
+The kernels are those of `wire/records/walk.py`, in each of their forms; they are the same source.
+"""
 
 import time
 from collections.abc import Callable, Sequence
 
+from tests.support.kernels import BY_NUMBA, INTERPRETED
+
+from barnabas.wire.records import walk
 from barnabas.wire.records.batch import BATCH_HEADER_BYTES, iterate_headers
 from barnabas.wire.records.bodies import Body
 from barnabas.wire.records.columns import read_bodies
-from barnabas.wire.records.columns_numba import read_bodies as read_bodies_by_numba
-from barnabas.wire.records.columns_numpy import read_bodies as read_bodies_by_numpy
 from barnabas.wire.records.record import Record, decode_all, encode_batch
 
 #: Records in a batch, bytes of a value.
@@ -37,7 +41,7 @@ def records_per_s(read: Callable[[], object]) -> float:
 
 
 def measure(records_per_batch: int, value_bytes: int) -> list[float]:
-    """Return records per second: as objects, as columns in plain Python, with numpy and with numba."""
+    """Records a second: as objects, as columns by plain Python, by machine code, and by numba."""
     data = buffer_of(records_per_batch, value_bytes)
     bodies = [
         Body(header, position + BATCH_HEADER_BYTES, position + header.size_bytes)
@@ -45,24 +49,25 @@ def measure(records_per_batch: int, value_bytes: int) -> list[float]:
     ]
     ways: Sequence[Callable[[], object]] = (
         lambda: decode_all(data),
-        lambda: read_bodies(data, bodies),
-        lambda: read_bodies_by_numpy(data, bodies),
-        lambda: read_bodies_by_numba(data, bodies),
+        lambda: read_bodies(data, bodies, INTERPRETED),
+        lambda: read_bodies(data, bodies, walk),
+        lambda: read_bodies(data, bodies, BY_NUMBA),
     )
     return [records_per_s(way) for way in ways]
 
 
 def table() -> str:
     """Format the measurements as a Markdown table."""
+    assert walk.COMPILED, "the package was built without a C compiler"
     lines = [
-        "| records | objects | columns | by numpy | by numba | columns / objects | numpy / columns | numba / numpy |",
-        "|---|---|---|---|---|---|---|---|",
+        "| records | objects | columns, plain Python | columns, compiled | columns, by numba | compiled / plain |",
+        "|---|---|---|---|---|---|",
     ]
     for records_per_batch, value_bytes in SHAPES:
-        objects, plain, by_numpy, by_numba = measure(records_per_batch, value_bytes)
-        shown = " | ".join(f"{each / 1e6:.2f}" for each in (objects, plain, by_numpy, by_numba))
-        ratios = f"{plain / objects:.1f} | {by_numpy / plain:.1f} | {by_numba / by_numpy:.1f}"
-        lines.append(f"| {records_per_batch} to a batch, values of {value_bytes} B | {shown} | {ratios} |")
+        objects, plain, compiled, by_numba = measure(records_per_batch, value_bytes)
+        shown = " | ".join(f"{each / 1e6:.2f}" for each in (objects, plain, compiled, by_numba))
+        name = f"{records_per_batch} to a batch, values of {value_bytes} B"
+        lines.append(f"| {name} | {shown} | {compiled / plain:.0f} |")
     return "\n".join(lines)
 
 

@@ -2,12 +2,11 @@
 
 import time
 from collections.abc import Callable
-from importlib.machinery import SourceFileLoader
-from importlib.util import module_from_spec, spec_from_loader
-from pathlib import Path
 from random import Random
 from types import ModuleType
 from typing import NamedTuple
+
+from tests.support.kernels import INTERPRETED
 
 from barnabas.log.log_config import LogConfig
 from barnabas.log.validation import validate_inline
@@ -65,17 +64,6 @@ SHAPES = [
 ]
 
 
-def interpreted() -> ModuleType:
-    """Return the walk as plain Python, as it runs without a compiled module."""
-    path = Path(installed.__file__).with_name("walk.py")
-    loader = SourceFileLoader("walk_interpreted", str(path))
-    spec = spec_from_loader(loader.name, loader)
-    assert spec is not None
-    module = module_from_spec(spec)
-    loader.exec_module(module)
-    return module
-
-
 def measure(work: Callable[[], object], records_count: int) -> float:
     """Return microseconds of CPU time per record in the best round."""
     times_count, elapsed_s = 1, 0.0
@@ -119,8 +107,7 @@ def table() -> str:
     """Format microseconds per record as Markdown."""
     assert installed.COMPILED, "the package was built without a C compiler"
     head = "| records | in a batch | unpacked | walked, compiled | walked, plain Python | the whole check |"
-    plain = interpreted()
-    return "\n".join([head, "|---|---|---|---|---|---|", *(row(shape, plain) for shape in SHAPES)])
+    return "\n".join([head, "|---|---|---|---|---|---|", *(row(shape, INTERPRETED) for shape in SHAPES)])
 
 
 if __name__ == "__main__":

@@ -5,7 +5,11 @@ import numpy.typing as npt
 
 from barnabas.wire.records.arrow_fields import Fields
 from barnabas.wire.records.compiled import address_of, compiled, compiled_inline, load_byte
-from pyspark_barnabas.sink.fingerprints import MULTIPLIER, SEED, SHIFT, WORDS_COUNT
+from pyspark_barnabas.sink.fingerprints import MULTIPLIER, SHIFT
+
+SEED = 0x9E3779B97F4A7C15
+#: Covers values of up to 64 bytes.
+WORDS_COUNT = 8
 
 # Numbers are signed 64-bit; products wrap around, and shifts mask the sign bits.
 _SEED = int(np.array(SEED, np.uint64).view(np.int64))
@@ -14,7 +18,7 @@ _SHIFTED_MASK = (1 << 64 - SHIFT) - 1
 
 
 def hash_fields(fields: Fields) -> npt.NDArray[np.uint64]:
-    """As `fingerprints.hash_fields`."""
+    """The hash of each field."""
     hashes = np.empty(len(fields.sizes), np.int64)
     hash_all(fields, hashes)
     return hashes.view(np.uint64)

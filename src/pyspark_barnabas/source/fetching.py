@@ -16,7 +16,6 @@ from barnabas.client.core.frame_protocol import FrameMemory
 from barnabas.client.core.loop_thread import LoopThread
 from barnabas.wire.errors import ErrorCode, KafkaError
 from barnabas.wire.messages.fetch import FetchResponse, PartitionData
-from barnabas.wire.records.last_header import read_last_header
 from pyspark_barnabas.source.broker_offset_reader import new_cluster
 from pyspark_barnabas.source.data_loss import DataLossPolicy
 from pyspark_barnabas.source.options import SourceOptions
@@ -155,6 +154,10 @@ class FetchReader:
         data = data_by_partition(response, metadata)[tp]
         if data.error_code != ErrorCode.OFFSET_OUT_OF_RANGE:
             check(data.error_code, f"fetch from offset {position} of partition {tp}")
+            from barnabas.wire.records.batches_numba import (
+                read_last_header,  # takes most of a second, in tasks
+            )
+
             last = read_last_header(data.records or b"")
             if last is not None and last.next_offset > position:
                 return _Fetched(self._raw(data, position), last.next_offset)

@@ -13,11 +13,11 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 from barnabas.base.clock import ManualClock
 from barnabas.base.ids import TopicPartition
 from barnabas.log.closing import close_log
-from barnabas.log.compaction.offset_map import OffsetMap, PlainOffsetMap
-from barnabas.log.compaction.offset_map_numpy import NumpyOffsetMap
+from barnabas.log.compaction.offset_map import OffsetMap, PlainOffsetMap, TableOffsetMap
 from barnabas.log.log_config import LogConfig
 from barnabas.log.segments.open_files import OpenFiles
 from barnabas.log.startup.open_log import open_log
+from barnabas.wire.records import key_table
 from barnabas.wire.records.batch import iterate_headers
 from barnabas.wire.records.compression import Compression
 from barnabas.wire.records.control import ControlType, EndTransactionMarker, control_type
@@ -40,8 +40,8 @@ pairs = st.lists(
 )
 
 
-def numpy_map(keys_count_max: int) -> OffsetMap:
-    return NumpyOffsetMap(keys_count_max, 7)
+def table(keys_count_max: int) -> OffsetMap:
+    return TableOffsetMap(keys_count_max, 7, key_table)
 
 
 @dataclass
@@ -129,7 +129,7 @@ class CompactionMachine(RuleBasedStateMachine):
         keys_count_max=st.integers(1, 6),
         wait_ms=st.sampled_from([0, 1, RETENTION_MS]),
         from_start=st.booleans(),
-        make_map=st.sampled_from([PlainOffsetMap, numpy_map]),
+        make_map=st.sampled_from([PlainOffsetMap, table]),
     )
     def clean(
         self, keys_count_max: int, wait_ms: int, from_start: bool, make_map: Callable[[int], OffsetMap]

@@ -203,7 +203,7 @@ class LogCleaner:
         work = LogWork(log, log.truncations_count)
         plan, settings = plan_pass(log, cleanable, self._clock.wall_ms()), self.settings
         share_bytes = settings.dedupe_buffer_bytes // max(settings.threads_count, 1)
-        offset_map = await self._worker.in_thread(  # importing numpy is slow
+        offset_map = await self._worker.in_thread(  # a large table takes a while
             offset_map_of_size, share_bytes, settings.load_factor, plan.offsets_count
         )
         cleaning = Cleaner(plan, offset_map, settings.step_bytes)

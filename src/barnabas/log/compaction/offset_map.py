@@ -1,23 +1,37 @@
 """Maps each key to its latest offset, for compaction.
 
-With numpy the map is a table with 24 bytes per key, as in Kafka; without it a dictionary, which needs several times as
-much memory and accounts for it.
+In machine code the map is a table with 24 bytes per slot, as in Kafka; without it a dictionary, which needs several
+times as much memory and accounts for it.
 """
 
+import secrets
 from abc import ABC, abstractmethod
+from array import array
 from collections.abc import Sequence
-from functools import cache
 from hashlib import blake2b
-from importlib.util import find_spec
-from typing import ClassVar
+from itertools import count
+from math import isqrt
+from types import ModuleType
+from typing import ClassVar, Self
 
+from barnabas.wire.records import key_table
 from barnabas.wire.records.columns import RecordColumns
+from barnabas.wire.records.kernels import find_table_kernels
+
+SLOT_BYTES = 8 * key_table.SLOT_WORDS
 
 #: Memory per key in a dictionary, as measured: its bytes or digest, its offset, and its share of a half empty table.
 ENTRY_BYTES = 200
 
-#: With fewer keys the calls and the import of numpy do not pay off: a dictionary of them fits into 2 MB.
+#: With fewer keys the import of numba does not pay off: a dictionary of them fits into 2 MB.
 MANY_KEYS_COUNT = 10_000
+
+#: Tables for few keys are half empty, so that lookups take fewer steps.
+_SPARE = 2
+_LOAD_FACTOR_MIN = 0.01
+
+#: Rows in a call of a kernel: the event loop, which needs the GIL, waits for about a millisecond.
+_ROWS_COUNT = 10_000
 
 #: Keys of at least this length are replaced by a digest of this length, which is safe against collisions.
 SHORT_KEY_BYTES = 32
@@ -59,16 +73,92 @@ class OffsetMap(ABC):
 
 def offset_map_of_size(size_bytes: int, load_factor: float, keys_count: int) -> OffsetMap:
     """Return a map for `keys_count` keys, or for fewer if they do not fit into `size_bytes` at `load_factor`."""
-    if keys_count >= MANY_KEYS_COUNT and _has_numpy():
-        from barnabas.log.compaction.offset_map_numpy import NumpyOffsetMap
-
-        return NumpyOffsetMap.of_size(size_bytes, load_factor, keys_count)
+    pays = key_table.COMPILED or keys_count >= MANY_KEYS_COUNT
+    kernels = find_table_kernels() if pays else None
+    if kernels is not None:
+        return TableOffsetMap.of_size(size_bytes, load_factor, keys_count, kernels)
     return PlainOffsetMap(max(1, int(size_bytes / ENTRY_BYTES * load_factor)))
 
 
-@cache
-def _has_numpy() -> bool:
-    return find_spec("numpy") is not None
+class TableOffsetMap(OffsetMap):
+    """An offset map in a table of digests."""
+
+    entry_bytes = SLOT_BYTES
+
+    def __init__(self, keys_count_max: int, slots_count: int, kernels: ModuleType) -> None:
+        """`slots_count` must be a prime, so that probing reaches every slot, and larger than `keys_count_max`.
+
+        :param kernels: A form of the module `key_table`.
+        """
+        super().__init__(keys_count_max)
+        assert max(keys_count_max, 2) < slots_count, (keys_count_max, slots_count)
+        self._kernels = kernels
+        self._slots_count = slots_count
+        self._slots = array("q", [0]) * (slots_count * key_table.SLOT_WORDS)
+        self._secret = array("q", [secrets.randbits(63), secrets.randbits(63)])
+        self._count = 0
+
+    @classmethod
+    def of_size(cls, size_bytes: int, load_factor: float, keys_count: int, kernels: ModuleType) -> Self:
+        """Return a map for `keys_count` keys that uses at most `size_bytes`, filled up to `load_factor`."""
+        slots_count_max = int(_SPARE * keys_count / max(load_factor, _LOAD_FACTOR_MIN))
+        slots_count = _prime_up_to(max(3, min(size_bytes // SLOT_BYTES, slots_count_max)))
+        return cls(min(max(1, int(slots_count * load_factor)), slots_count - 1), slots_count, kernels)
+
+    def __len__(self) -> int:
+        return self._count
+
+    def put_rows(self, columns: RecordColumns, rows: Sequence[int], first_offset: int) -> bool:
+        """See `OffsetMap.put_rows`."""
+        numbers = array("q", rows)
+        done = end = 0
+        while done == end < len(numbers):
+            end = min(done + _ROWS_COUNT, len(numbers))
+            done, added_count, self.latest_offset = self._kernels.put_rows(
+                self._slots,
+                self._slots_count,
+                self.keys_count_max - self._count,
+                self.latest_offset,
+                self._secret,
+                columns.data,
+                numbers,
+                done,
+                end,
+                first_offset,
+                columns.offsets,
+                columns.key_positions,
+                columns.key_sizes,
+            )
+            self._count += added_count
+        if done == len(numbers):
+            return True
+        offset = columns.offsets[numbers[done]]
+        assert self._count == self.keys_count_max or offset > self.latest_offset, (offset, self.latest_offset)
+        return False
+
+    def obsolete_rows(self, columns: RecordColumns) -> bytearray:
+        rows_count = len(columns.offsets)
+        obsolete = bytearray(rows_count)
+        for first in range(0, rows_count, _ROWS_COUNT):
+            self._kernels.mark_obsolete(
+                self._slots,
+                self._slots_count,
+                self.latest_offset,
+                self._secret,
+                columns.data,
+                first,
+                min(first + _ROWS_COUNT, rows_count),
+                columns.offsets,
+                columns.key_positions,
+                columns.key_sizes,
+                obsolete,
+            )
+        return obsolete
+
+
+def _prime_up_to(number: int) -> int:
+    """Return the largest prime up to `number`."""
+    return next(n for n in count(number, -1) if all(n % divisor for divisor in range(2, isqrt(n) + 1)))
 
 
 class PlainOffsetMap(OffsetMap):

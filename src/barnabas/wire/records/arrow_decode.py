@@ -1,10 +1,7 @@
 """Decodes fetched data or segments to Arrow columns, without an object per record."""
 
-from collections.abc import Callable, Iterator
-from functools import cache
-from importlib.util import find_spec
+from collections.abc import Iterator
 
-from barnabas.wire.records import arrow_plain
 from barnabas.wire.records.arrow_types import Decoded, Selection
 from barnabas.wire.records.compression import Buffer
 
@@ -16,13 +13,6 @@ def decode_arrow(buffer: Buffer, selection: Selection) -> Iterator[Decoded]:
 
     :raises KafkaError: CORRUPT_MESSAGE, naming the batch; INVALID_TIMESTAMP for one that microseconds cannot hold.
     """
-    return _select_backend()(memoryview(buffer).toreadonly(), selection)
+    from barnabas.wire.records import arrow_numba  # importing numba takes most of a second
 
-
-@cache
-def _select_backend() -> Callable[[memoryview, Selection], Iterator[Decoded]]:
-    if find_spec("numba") is None:
-        return arrow_plain.decode
-    from barnabas.wire.records import arrow_numba
-
-    return arrow_numba.decode
+    return arrow_numba.decode(memoryview(buffer).toreadonly(), selection)

@@ -1,13 +1,10 @@
 """Encodes Arrow columns as record batches, without an object per record."""
 
-from collections.abc import Callable, Iterator
-from functools import cache
-from importlib.util import find_spec
+from collections.abc import Iterator
 
 import numpy as np
 
-from barnabas.wire.records import arrow_encode_plain
-from barnabas.wire.records.arrow_rows import Batching, Columns, Encode, EncodedBatch, Longs, check_columns
+from barnabas.wire.records.arrow_rows import Batching, Columns, EncodedBatch, Longs, check_columns
 from barnabas.wire.records.batch import NO_SEQUENCE
 
 
@@ -21,9 +18,13 @@ class ArrowEncoder:
         """:param columns: Not copied.
         :raises KafkaError: INVALID_TIMESTAMP; INVALID_RECORD for a header without a key.
         """
+        from barnabas.wire.records import (
+            arrow_encode_numba,  # importing numba takes most of a second
+        )
+
         check_columns(rows)
         self._count = len(rows.timestamps_ms)
-        self._encode = _select_backend()(rows)
+        self._encode = arrow_encode_numba.encoder(rows)
 
     def batches(
         self, batching: Batching, base_sequence: int = NO_SEQUENCE, order: Longs | None = None
@@ -33,12 +34,3 @@ class ArrowEncoder:
             order = np.arange(self._count)
         assert not len(order) or 0 <= order.min() <= order.max() < self._count, "rows that there are"
         return self._encode(order, batching, base_sequence)
-
-
-@cache
-def _select_backend() -> Callable[[Columns], Encode]:
-    if find_spec("numba") is None:
-        return arrow_encode_plain.encoder
-    from barnabas.wire.records import arrow_encode_numba
-
-    return arrow_encode_numba.encoder

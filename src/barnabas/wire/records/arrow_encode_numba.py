@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from barnabas.wire.records.arrow_fields import Fields, fields_of, no_fields, offsets_of
+from barnabas.wire.records.arrow_fields import Bytes, Fields, fields_of, no_fields, offsets_of
 from barnabas.wire.records.arrow_numba import arrow_array
 from barnabas.wire.records.arrow_rows import Batching, Columns, Encode, EncodedBatch, Longs, next_sequence
 from barnabas.wire.records.batch import (
@@ -22,7 +22,6 @@ from barnabas.wire.records.batch import (
     TRANSACTIONAL_BIT,
     compute_crc,
 )
-from barnabas.wire.records.columns_numba import Bytes
 from barnabas.wire.records.compiled import (
     SHORT_BYTES,
     address_of,
@@ -50,7 +49,7 @@ class _Headers(NamedTuple):
 
 
 def encoder(rows: Columns) -> Encode:
-    """As `arrow_encode_plain.encoder`; batches share buffers."""
+    """The encoder of checked rows; batches share buffers."""
     count = len(rows.timestamps_ms)
     times_ms = np.require(rows.timestamps_ms, np.int64, ["C", "W"])
     columns = _fields(rows.keys, count), _fields(rows.values, count), _headers(rows.headers, count)

@@ -4,15 +4,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from barnabas.wire.records.arrow_fields import Fields
-from barnabas.wire.records.arrow_hashes import MULTIPLIER, SEED
 from barnabas.wire.records.compiled import address_of, compiled, load_byte
+
+SEED = 0x9747B28C
+MULTIPLIER = 0x5BD1E995
 
 # Numbers are signed 64-bit; the product of two 32-bit numbers fits, because the multiplier is below 2^31.
 _MASK = 0xFFFFFFFF
 
 
 def hash_fields(keys: Fields) -> NDArray[np.uint32]:
-    """As `arrow_hashes.hash_fields`."""
+    """See `arrow_hashes.murmur2`."""
     hashes = np.empty(len(keys.sizes), np.uint32)
     hash_all(keys, hashes)
     return hashes

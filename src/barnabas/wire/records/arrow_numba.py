@@ -14,6 +14,7 @@ from crc32c import crc32c
 from numpy.typing import NDArray
 
 from barnabas.wire.errors import KafkaError
+from barnabas.wire.records.arrow_fields import Bytes, Numbers
 from barnabas.wire.records.arrow_types import (
     COLUMN_TYPES,
     HEADER_TYPE,
@@ -33,30 +34,24 @@ from barnabas.wire.records.batch import (
     read_header,
 )
 from barnabas.wire.records.batches_numba import ATTRIBUTES, CRC, START, read_batches
-from barnabas.wire.records.bodies import corrupt_at
-from barnabas.wire.records.columns_numba import (
+from barnabas.wire.records.bodies import corrupt_at, corrupt_records, impossible_count
+from barnabas.wire.records.columns import COLUMNS_COUNT
+from barnabas.wire.records.compiled import SHORT_BYTES, address_of, compiled, copy_field
+from barnabas.wire.records.compression import DECOMPRESSED_BYTES_MAX, Compression, decompress_into
+from barnabas.wire.records.crc_numba import first_wrong
+from barnabas.wire.records.kernels import find_kernels
+from barnabas.wire.records.walk import (
     BASE_OFFSET,
-    COLUMNS_COUNT,
     END,
     IS_APPEND_TIME,
     LAST_DELTA,
     POSITION,
     RECORD_BYTES_MIN,
     RECORDS_COUNT,
-    Bytes,
-    Numbers,
-    read_varint,
-    rows_of,
-    scan_batches,
 )
-from barnabas.wire.records.compiled import SHORT_BYTES, address_of, compiled, copy_field
-from barnabas.wire.records.compression import DECOMPRESSED_BYTES_MAX, Compression, decompress_into
-from barnabas.wire.records.crc_numba import first_wrong
 
-_HEADER_BYTES_MIN = 2
 #: A decompressed batch cannot hold more.
 _RECORDS_MAX = DECOMPRESSED_BYTES_MAX // RECORD_BYTES_MIN
-
 
 #: Uncompressed bytes that are decoded together: each part costs some hundred calls, whatever its size.
 PART_BYTES = 5 * 1024 * 1024
@@ -89,7 +84,7 @@ class _Rows(NamedTuple):
 
 
 def decode(buffer: memoryview, selection: Selection) -> Iterator[Decoded]:
-    """As `arrow_plain.decode`, for many batches at a time.
+    """See `arrow_decode.decode_arrow`.
 
     :raises KafkaError: CORRUPT_MESSAGE, INVALID_TIMESTAMP.
     """
@@ -111,7 +106,7 @@ def _counted(batches: Numbers) -> Iterator[Decoded]:
     counts = batches[:, RECORDS_COUNT]
     wrong = np.flatnonzero((counts < 0) | (counts > _RECORDS_MAX))
     if len(wrong):
-        raise corrupt_at(int(batches[wrong[0], BASE_OFFSET]), f"{counts[wrong[0]]} records")
+        raise impossible_count(int(batches[wrong[0], BASE_OFFSET]), int(counts[wrong[0]]))
     if counts.any():
         yield Decoded(int(counts.sum()), {})
 
@@ -185,15 +180,26 @@ def _unpacked(buffer: memoryview, batches: Numbers, check_crcs: bool) -> Iterato
 
 
 def _read_rows(data: Bytes, batches: Numbers, selection: Selection) -> _Rows:
-    rows_count = rows_of(batches)
+    rows_count = _records_count(batches)
     numbers, _ = arrow_array(COLUMNS_COUNT * rows_count, np.int64)
     columns = [*numbers.reshape(COLUMNS_COUNT, rows_count)]
-    scan_batches(data, batches, columns)
+    problem, batch = find_kernels().scan_records_unlocked(data, batches.ravel(), *batches.shape, *columns)
+    if problem:
+        raise corrupt_records(int(batches[batch, BASE_OFFSET]), problem)
     rows = _Rows(data, batches, None, *columns[1:])
     if selection.low <= batches[:, BASE_OFFSET].min() and _last_offsets(batches).max() < selection.high:
         return rows
     chosen = np.flatnonzero((rows.offsets >= selection.low) & (rows.offsets < selection.high))
     return _Rows(data, batches, chosen, *(column[chosen] for column in columns[1:]))
+
+
+def _records_count(batches: Numbers) -> int:
+    """The number of records according to the headers."""
+    counts, sizes = batches[:, RECORDS_COUNT], batches[:, END] - batches[:, POSITION]
+    wrong = np.flatnonzero((counts < 0) | (counts * RECORD_BYTES_MIN > sizes))
+    if len(wrong):
+        raise impossible_count(int(batches[wrong[0], BASE_OFFSET]), int(counts[wrong[0]]))
+    return int(counts.sum())
 
 
 def arrow_array(count: int, dtype: type[np.generic]) -> tuple[NDArray[Any], pa.Buffer]:
@@ -261,13 +267,16 @@ def _headers(rows: _Rows) -> pa.ListArray:
     offsets, offsets_buffer = arrow_array(count + 1, np.int32)
     validity, validity_buffer = arrow_array((count + 7) // 8, np.uint8)
     starts = rows.value_positions + np.maximum(rows.value_sizes, 0)
-    total, nulls_count = count_headers(rows.data, starts, rows.ends, offsets, validity)
+    validity.fill(0xFF)
+    kernels = find_kernels()
+    total, nulls_count = kernels.count_headers(rows.data, count, starts, rows.ends, offsets, validity)
     if total < 0:
         raise _wrong_headers(rows, nulls_count)
     key_positions, key_sizes, value_positions, value_sizes = (
         arrow_array(total, np.int64)[0] for _ in range(4)
     )
-    wrong = scan_headers(rows.data, starts, rows.ends, key_positions, key_sizes, value_positions, value_sizes)
+    columns = (key_positions, key_sizes, value_positions, value_sizes)
+    wrong = kernels.scan_headers(rows.data, count, starts, rows.ends, *columns)
     if wrong >= 0:
         raise _wrong_headers(rows, wrong)
     keys = _strings(_binary(rows, key_positions, key_sizes))
@@ -287,69 +296,6 @@ def _strings(names: pa.BinaryArray) -> pa.StringArray:
         return names.cast(pa.string())
     except pa.ArrowInvalid:  # validates every byte
         return pa.array([name.decode("utf-8", "replace") for name in names.to_pylist()], pa.string())
-
-
-@compiled
-def count_headers(
-    data: Bytes, starts: Numbers, ends: Numbers, offsets: NDArray[np.int32], validity: Bytes
-) -> tuple[int, int]:
-    """Fill Arrow's offsets and validity; return the number of headers and of records without headers.
-
-    Returns -1 and a row if that row is damaged.
-    """
-    base = address_of(data)
-    total, nulls_count = 0, 0
-    validity[:] = 0xFF
-    offsets[0] = 0
-    for row in range(starts.size):
-        end = base + ends[row]
-        count, position = read_varint(base + starts[row], end)
-        if count < 0 or count > (end - position) // _HEADER_BYTES_MIN:
-            return -1, row
-        if count == 0:
-            nulls_count += 1
-            validity[row >> 3] ^= 1 << (row & 7)
-        total += count
-        if total > 0x7FFFFFFF:
-            return -1, row
-        offsets[row + 1] = total
-    return total, nulls_count
-
-
-@compiled
-def scan_headers(
-    data: Bytes,
-    starts: Numbers,
-    ends: Numbers,
-    key_positions: Numbers,
-    key_sizes: Numbers,
-    value_positions: Numbers,
-    value_sizes: Numbers,
-) -> int:
-    """Fill the columns, one row for each header that `count_headers` counted; return -1, or the damaged row."""
-    base = address_of(data)
-    number = 0
-    for row in range(starts.size):
-        end = base + ends[row]
-        count, position = read_varint(base + starts[row], end)
-        for _ in range(count):
-            size, position = read_varint(position, end)
-            if size < 0 or size > end - position:
-                return row
-            key_positions[number] = position - base
-            key_sizes[number] = size
-            position += size
-            size, position = read_varint(position, end)
-            if size > end - position:
-                return row
-            value_positions[number] = position - base
-            value_sizes[number] = size
-            if size > 0:
-                position += size
-            number += 1
-        if position != end:
-            return row
-    return -1
 
 
 # Columns of numbers

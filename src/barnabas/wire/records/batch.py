@@ -159,22 +159,6 @@ def iterate_headers(
         position += length + BATCH_OVERHEAD_BYTES
 
 
-def read_last_header(buffer: Buffer) -> BatchHeader | None:
-    """The header of the last complete batch; reads only the lengths of those before it. None without a batch.
-
-    :raises KafkaError: CORRUPT_MESSAGE for an invalid length, or an invalid last magic byte.
-    """
-    position, last, limit = 0, 0, len(buffer)
-    while limit - position >= BATCH_OVERHEAD_BYTES:
-        base_offset, length = _OFFSET_AND_LENGTH.unpack_from(buffer, position)
-        if length < LENGTH_BYTES_MIN:
-            _check_length(base_offset, length, LENGTH_BYTES_MIN)
-        if limit - position < length + BATCH_OVERHEAD_BYTES:
-            break
-        last, position = position, position + length + BATCH_OVERHEAD_BYTES
-    return next((header for _, header in iterate_headers(buffer, last, position)), None)
-
-
 def first_is_whole(buffer: Buffer) -> bool:
     """Whether the first batch is complete."""
     if len(buffer) < BATCH_OVERHEAD_BYTES:

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from barnabas.wire.records import batch
+from barnabas.wire.records.arrow_fields import Bytes, Numbers
 from barnabas.wire.records.batch import (
     BATCH_HEADER_BYTES,
     BATCH_OVERHEAD_BYTES,
@@ -16,7 +16,9 @@ from barnabas.wire.records.batch import (
     iterate_headers,
     read_header,
 )
-from barnabas.wire.records.columns_numba import (
+from barnabas.wire.records.compiled import address_of, compiled, compiled_inline, load_byte
+from barnabas.wire.records.compression import Buffer
+from barnabas.wire.records.walk import (
     BASE_MS,
     BASE_OFFSET,
     END,
@@ -25,13 +27,9 @@ from barnabas.wire.records.columns_numba import (
     MAX_MS,
     POSITION,
     RECORDS_COUNT,
-    Bytes,
-    Numbers,
 )
-from barnabas.wire.records.compiled import address_of, compiled, compiled_inline, load_byte
-from barnabas.wire.records.compression import Buffer
 
-#: Further columns of batches, besides those of `columns_numba`.
+#: Further columns of batches, besides those of `walk`.
 ATTRIBUTES, START, CRC = 8, 9, 10
 _NUMBERS_COUNT = 11
 
@@ -52,12 +50,17 @@ def read_batches(data: Buffer) -> Numbers:
 
 
 def read_last_header(buffer: Buffer) -> BatchHeader | None:
-    """As `batch.read_last_header`, which also raises the errors.
+    """The header of the last complete batch; reads only the lengths of those before it. None without a batch.
 
-    :raises KafkaError: CORRUPT_MESSAGE.
+    :raises KafkaError: CORRUPT_MESSAGE for an invalid length, or an invalid last magic byte.
     """
     start = find_last(np.frombuffer(buffer, np.uint8))
-    return batch.read_last_header(buffer) if start < 0 else read_header(buffer, start)
+    if start >= 0:
+        return read_header(buffer, start)
+    last = None
+    for _, header in iterate_headers(buffer):  # raises the error, if there is one
+        last = header
+    return last
 
 
 @compiled_inline

@@ -1,25 +1,35 @@
 """Reads records as columns, in one pass and without an object per record.
 
 `read_columns` takes plain bytes and returns arrays of 64-bit numbers, for readers of many records (compaction,
-readers of whole topics). If numpy is installed, it reads most fields of all records at once.
+readers of whole topics).
 """
 
 from array import array
-from collections.abc import Callable, Sequence
-from functools import cache
-from importlib.util import find_spec
+from collections.abc import Sequence
+from itertools import accumulate
+from types import ModuleType
 from typing import NamedTuple
 
-from barnabas.wire.records.batch import BATCH_HEADER_BYTES, BatchHeader, iterate_headers
-from barnabas.wire.records.bodies import ZIGZAG, Body, corrupt
-from barnabas.wire.records.compression import Compression
+from barnabas.wire.errors import KafkaError
+from barnabas.wire.records import walk
+from barnabas.wire.records.batch import (
+    BATCH_HEADER_BYTES,
+    COMPRESSION_MASK,
+    LOG_APPEND_TIME_BIT,
+    BatchHeader,
+    iterate_headers,
+)
+from barnabas.wire.records.bodies import Body, corrupt_records, impossible_count
+from barnabas.wire.records.kernels import find_kernels
 from barnabas.wire.records.record import batch_body
-from barnabas.wire.records.varint import read_varint
 
-_COLUMNS_COUNT = 8
+#: From `starts` to `value_sizes`.
+COLUMNS_COUNT = 8
 
-#: With fewer records numpy does not pay for its calls and its import.
+#: With fewer records numba does not pay for its import.
 MANY_RECORDS_COUNT = 500
+
+_BATCH_NUMBERS = walk.IS_APPEND_TIME + 1
 
 
 class RecordColumns(NamedTuple):
@@ -64,27 +74,48 @@ def columns_of(data: bytes, bodies: Sequence[Body]) -> RecordColumns:
 
     :raises KafkaError: CORRUPT_MESSAGE.
     """
-    first_rows = [0]
-    for body in bodies:
-        first_rows.append(first_rows[-1] + body.header.records_count)
-    read = _select_backend() if first_rows[-1] >= MANY_RECORDS_COUNT else read_bodies
-    columns = read(data, bodies)
-    return RecordColumns(data, [body.header for body in bodies], first_rows, *columns)
+    headers = [body.header for body in bodies]
+    first_rows = [0, *accumulate(header.records_count for header in headers)]
+    kernels = find_kernels() if first_rows[-1] >= MANY_RECORDS_COUNT else walk
+    return RecordColumns(data, headers, first_rows, *read_bodies(data, bodies, kernels))
 
 
-@cache
-def _select_backend() -> Callable[[bytes, Sequence[Body]], list[Sequence[int]]]:
-    if find_spec("numpy") is None:
-        return read_bodies
-    from barnabas.wire.records import columns_numpy
+def read_bodies(data: bytes, bodies: Sequence[Body], kernels: ModuleType) -> list[Sequence[int]]:
+    """The columns `starts` to `value_sizes` of all records of `bodies`, each an `array("q")`.
 
-    return columns_numpy.read_bodies
+    :param kernels: A form of the module `walk`.
+    :raises KafkaError: CORRUPT_MESSAGE.
+    """
+    numbers: list[int] = []
+    for header, position, end in bodies:
+        base_offset, _, _, _, _, attributes, last_delta, base_ms, max_ms, _, _, _, count = header
+        is_append_time = attributes & LOG_APPEND_TIME_BIT
+        numbers += (position, end, count, base_offset, last_delta, base_ms, max_ms, is_append_time)
+    counts = numbers[walk.RECORDS_COUNT :: _BATCH_NUMBERS]
+    rows_count = sum(counts)
+    if min(counts, default=0) < 0 or rows_count * walk.RECORD_BYTES_MIN > len(data):
+        raise _impossible_count(bodies)
+    columns = [array("q", bytes(8 * rows_count)) for _ in range(COLUMNS_COUNT)]
+    batches = array("q", numbers)
+    problem, batch = kernels.scan_records_unlocked(data, batches, len(bodies), _BATCH_NUMBERS, *columns)
+    if problem:
+        raise corrupt_records(bodies[batch].header.base_offset, problem)
+    return [*columns]
+
+
+def _impossible_count(bodies: Sequence[Body]) -> KafkaError:
+    header = next(
+        header
+        for header, position, end in bodies
+        if not 0 <= header.records_count <= (end - position) // walk.RECORD_BYTES_MIN
+    )
+    return impossible_count(header.base_offset, header.records_count)
 
 
 def _unpack(buffer: bytes) -> tuple[bytes, list[Body]]:
     """The records in place; if some are compressed, all of them decompressed, one behind the other."""
     batches = list(iterate_headers(buffer))
-    if all(header.compression is Compression.NONE for _, header in batches):
+    if not any(header.attributes & COMPRESSION_MASK for _, header in batches):
         return buffer, [
             Body(header, position + BATCH_HEADER_BYTES, position + header.size_bytes)
             for position, header in batches
@@ -96,66 +127,3 @@ def _unpack(buffer: bytes) -> tuple[bytes, list[Body]]:
         bodies.append(Body(header, end, end + len(part)))
         end += len(part)
     return b"".join(parts), bodies
-
-
-def read_bodies(data: bytes, bodies: Sequence[Body]) -> list[Sequence[int]]:
-    """The columns `starts` to `value_sizes` of all records of `bodies`, each an `array("q")`.
-
-    :raises KafkaError: CORRUPT_MESSAGE.
-    """
-    rows: list[int] = []
-    for body in bodies:
-        try:
-            _read_rows(data, body, rows)
-        except IndexError as error:
-            raise corrupt(body.header, "a record is cut off") from error
-    try:
-        return [array("q", rows[column::_COLUMNS_COUNT]) for column in range(_COLUMNS_COUNT)]
-    except OverflowError as error:
-        raise corrupt(bodies[0].header, "or a batch behind it: a timestamp of more than 64 bits") from error
-
-
-def _read_rows(data: bytes, body: Body, rows: list[int]) -> None:
-    """Append the eight numbers of each record; one-byte varints, the majority, are read without a call."""
-    header, position, end = body
-    base_offset, last_delta = header.base_offset, header.last_offset_delta
-    base_ms, append_ms = header.base_timestamp, header.max_timestamp if header.is_log_append_time else None
-    for _ in range(header.records_count):
-        start = position
-        if (byte := data[position]) < 0x80:
-            size, position = ZIGZAG[byte], position + 1
-        else:
-            size, position = read_varint(data, position)
-        record_end = position + size
-        if size < 0 or record_end > end:
-            raise corrupt(header, f"a record of {size} bytes where {end - position} are left")
-        position += 1  # attributes, unused
-        if (byte := data[position]) < 0x80:
-            timestamp_delta, position = ZIGZAG[byte], position + 1
-        else:
-            timestamp_delta, position = read_varint(data, position)
-        if (byte := data[position]) < 0x80:
-            offset_delta, position = ZIGZAG[byte], position + 1
-        else:
-            offset_delta, position = read_varint(data, position)
-        if not 0 <= offset_delta <= last_delta:
-            raise corrupt(header, f"offset delta {offset_delta} is outside [0, {last_delta}]")
-        if (byte := data[position]) < 0x80:
-            key_size, position = ZIGZAG[byte], position + 1
-        else:
-            key_size, position = read_varint(data, position)
-        key = position
-        if key_size > 0:
-            position += key_size
-        if (byte := data[position]) < 0x80:
-            value_size, position = ZIGZAG[byte], position + 1
-        else:
-            value_size, position = read_varint(data, position)
-        if position + value_size >= record_end or position >= record_end:
-            raise corrupt(header, "the fields of a record are longer than the record")
-        timestamp_ms = base_ms + timestamp_delta if append_ms is None else append_ms
-        offset = base_offset + offset_delta
-        rows += (start, record_end, offset, timestamp_ms, key, key_size, position, value_size)
-        position = record_end
-    if position != end:
-        raise corrupt(header, f"{end - position} bytes follow the last of {header.records_count} records")

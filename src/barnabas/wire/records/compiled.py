@@ -120,7 +120,7 @@ def _user_cache() -> Path:
 
 
 def _is_source(name: str) -> bool:
-    return name == "compiled.py" or name.endswith("_numba.py")
+    return name in ("compiled.py", "walk.py", "key_table.py") or name.endswith("_numba.py")
 
 
 # Bytes are read and written by address: an array that is passed between compiled functions is reference-counted, which
@@ -145,6 +145,17 @@ def address_of(_: Any, array: Any) -> tuple[Signature, Callable[..., Any]]:
         return builder.ptrtoint(data, ir.IntType(64))
 
     return types.int64(array), generate
+
+
+@instructions
+def pointer_to(_: Any, array: Any) -> tuple[Signature, Callable[..., Any]]:
+    """An array's elements by index, unchecked; the caller keeps the array alive."""
+
+    def generate(context: Any, builder: Any, signature: Signature, arguments: Any) -> Any:
+        return context.make_array(signature.args[0])(context, builder, arguments[0]).data
+
+    pointer: Any = types.CPointer
+    return pointer(array.dtype)(array), generate
 
 
 @instructions

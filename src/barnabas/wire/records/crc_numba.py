@@ -7,9 +7,9 @@ parallel.
 import numpy as np
 from crc32c import crc32c
 
+from barnabas.wire.records.arrow_fields import Bytes, Numbers
 from barnabas.wire.records.batch import CRC_START
 from barnabas.wire.records.batches_numba import CRC, START
-from barnabas.wire.records.columns_numba import END, Bytes, Numbers
 from barnabas.wire.records.compiled import (
     add_byte_to_crc,
     add_word_to_crc,
@@ -20,6 +20,7 @@ from barnabas.wire.records.compiled import (
     load_byte,
     load_word,
 )
+from barnabas.wire.records.walk import END
 
 _ALL_BITS = 0xFFFFFFFF
 _WORD_BYTES = 8

@@ -1,10 +1,11 @@
 # cython: language_level=3, annotation_typing=False, boundscheck=False, wraparound=False, initializedcheck=False
-"""Walk through the records of a batch, and through LZ4 frames, without making an object of any part.
+"""Walks through the records of batches, and through LZ4 frames, without making an object of any part.
 
 Where the package is built with a C compiler, this is a compiled module with the C types of `walk.pxd`. Elsewhere it
-runs as the Python that it is, and does the same.
+runs as the Python that it is, or compiled by numba (`walk_numba.py`), and does the same.
 """
 
+from collections.abc import MutableSequence, Sequence
 from enum import IntEnum
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -19,6 +20,18 @@ COMPILED = not __file__.endswith(".py")
 #: A `Problem`, the index of the record that has it, the position behind that record, its timestamp, and the largest
 #: timestamp of the records before it, at least -1.
 WalkResult: TypeAlias = tuple[int, int, int, int, int]
+
+
+#: 64-bit integers that are written to: an `array("q")`, or an array of numpy.
+Longs: TypeAlias = MutableSequence[int]
+
+#: The numbers of a batch at the beginning of its row in a table of batches: where its records begin and end, how many
+#: they are, its base offset, the largest offset delta, the base timestamp, the largest timestamp, and whether
+#: that is the timestamp of all records (LogAppendTime).
+POSITION, END, RECORDS_COUNT, BASE_OFFSET, LAST_DELTA, BASE_MS, MAX_MS, IS_APPEND_TIME = range(8)
+
+#: A record is its length and six numbers, of at least one byte each.
+RECORD_BYTES_MIN = 7
 
 
 class Problem(IntEnum):
@@ -36,6 +49,7 @@ class Problem(IntEnum):
     NO_KEY = 9
     TOO_EARLY = 10
     TOO_LATE = 11
+    OFFSET = 12
 
 
 # In the compiled module these are C integers: code without the GIL can read no others.
@@ -51,11 +65,13 @@ _TOO_MANY_HEADERS = int(Problem.TOO_MANY_HEADERS)
 _NO_KEY = int(Problem.NO_KEY)
 _TOO_EARLY = int(Problem.TOO_EARLY)
 _TOO_LATE = int(Problem.TOO_LATE)
+_OFFSET = int(Problem.OFFSET)
 #: The flags of an LZ4 frame: version 1 and independent blocks must be there, a dictionary and a reserved bit must not.
 _LZ4_FLAGS_MASK, _LZ4_FLAGS = 0xE3, 0x60
 _LZ4_BLOCK_CHECKSUM, _LZ4_CONTENT_SIZE, _LZ4_CONTENT_CHECKSUM = 0x10, 0x08, 0x04
 _FAILED = -1
 _NO_TIMESTAMP = -1
+_INT32_MAX = (1 << 31) - 1
 _INT32_SHIFT_MAX = 28
 _INT64_SHIFT_MAX = 63
 _INT64_MAX = (1 << 63) - 1
@@ -152,6 +168,228 @@ def walk_unlocked(
         )
 
 
+def scan_records(  # noqa: C901 (in plain Python a call for each number would take longer than to read it)
+    data: Buffer,
+    batches: Sequence[int],
+    batches_count: int,
+    width: int,
+    starts: Longs,
+    ends: Longs,
+    offsets: Longs,
+    timestamps_ms: Longs,
+    key_positions: Longs,
+    key_sizes: Longs,
+    value_positions: Longs,
+    value_sizes: Longs,
+) -> tuple[int, int]:
+    """Fill the columns, one row for each record; return `Problem.NONE`, or a problem and the batch that has it.
+
+    There must be as many rows as the batches have records, at least 0 each, and the records of each batch must lie in
+    `data`. `batches` has `width` numbers for each batch. A negative size is null. Headers are not read. Every number
+    is checked before it is used: no byte behind the end of a record is read.
+    """
+    row = 0
+    for batch in range(batches_count):
+        at = batch * width
+        position, body_end = batches[at], batches[at + 1]
+        base_offset, last_delta, base_ms = batches[at + 3], batches[at + 4], batches[at + 5]
+        if last_delta > 0 and base_offset > _INT64_MAX - last_delta:
+            return _OFFSET, batch
+        is_append_time = batches[at + 7]
+        if is_append_time:
+            base_ms = batches[at + 6]
+        delta_min_ms = _INT64_MIN - base_ms if base_ms < 0 else _INT64_MIN
+        delta_max_ms = _INT64_MAX - base_ms if base_ms > 0 else _INT64_MAX
+        for _ in range(batches[at + 2]):
+            # Numbers of one byte, the majority, are read without a call. Each number ends early enough for those
+            # behind it to have a byte each, so that the first byte of a number need not be checked.
+            starts[row] = position
+            if position >= body_end:
+                return _CUT_OFF, batch
+            byte = data[position]
+            if byte < 0x80:
+                size = (byte >> 1) ^ -(byte & 1)
+                position += 1
+            else:
+                size, position = _read_varint(data, position, body_end, _INT64_SHIFT_MAX)
+                if position < 0:
+                    return _CUT_OFF, batch
+            if size < 6 or size > body_end - position:
+                return _CUT_OFF, batch
+            end = position + size
+            byte = data[position + 1]  # the first is of attributes
+            if byte < 0x80:
+                delta_ms = (byte >> 1) ^ -(byte & 1)
+                position += 2
+            else:
+                delta_ms, position = _read_varint(data, position + 1, end - 4, _INT64_SHIFT_MAX)
+                if position < 0:
+                    return _CUT_OFF, batch
+            byte = data[position]
+            if byte < 0x80:
+                offset_delta = (byte >> 1) ^ -(byte & 1)
+                position += 1
+            else:
+                offset_delta, position = _read_varint(data, position, end - 3, _INT64_SHIFT_MAX)
+                if position < 0:
+                    return _CUT_OFF, batch
+            if offset_delta < 0 or offset_delta > last_delta:
+                return _OFFSET_DELTA, batch
+            byte = data[position]
+            if byte < 0x80:
+                size = (byte >> 1) ^ -(byte & 1)
+                position += 1
+            else:
+                size, position = _read_varint(data, position, end - 2, _INT64_SHIFT_MAX)
+                if position < 0:
+                    return _CUT_OFF, batch
+            key_positions[row] = position
+            key_sizes[row] = size
+            if size > 0:
+                if size > end - 2 - position:
+                    return _RECORD_SIZE, batch
+                position += size
+            byte = data[position]
+            if byte < 0x80:
+                size = (byte >> 1) ^ -(byte & 1)
+                position += 1
+            else:
+                size, position = _read_varint(data, position, end - 1, _INT64_SHIFT_MAX)
+                if position < 0:
+                    return _CUT_OFF, batch
+            if size >= end - position:
+                return _RECORD_SIZE, batch
+            if is_append_time:
+                delta_ms = 0
+            elif delta_ms < delta_min_ms or delta_ms > delta_max_ms:
+                return _TIMESTAMP, batch
+            value_positions[row] = position
+            value_sizes[row] = size
+            offsets[row] = base_offset + offset_delta
+            timestamps_ms[row] = base_ms + delta_ms
+            ends[row] = position = end
+            row += 1
+        if position != body_end:
+            return _BYTES_BEHIND, batch
+    return _NONE, -1
+
+
+def scan_records_unlocked(
+    data: Buffer,
+    batches: Sequence[int],
+    batches_count: int,
+    width: int,
+    starts: Longs,
+    ends: Longs,
+    offsets: Longs,
+    timestamps_ms: Longs,
+    key_positions: Longs,
+    key_sizes: Longs,
+    value_positions: Longs,
+    value_sizes: Longs,
+) -> tuple[int, int]:
+    """`scan_records`; machine code does not hold the GIL."""
+    if not COMPILED:
+        return scan_records(
+            data,
+            batches,
+            batches_count,
+            width,
+            starts,
+            ends,
+            offsets,
+            timestamps_ms,
+            key_positions,
+            key_sizes,
+            value_positions,
+            value_sizes,
+        )
+    with cython.nogil:
+        return scan_records(
+            data,
+            batches,
+            batches_count,
+            width,
+            starts,
+            ends,
+            offsets,
+            timestamps_ms,
+            key_positions,
+            key_sizes,
+            value_positions,
+            value_sizes,
+        )
+
+
+def count_headers(
+    data: Buffer,
+    rows_count: int,
+    starts: Sequence[int],
+    ends: Sequence[int],
+    offsets: MutableSequence[int],
+    validity: MutableSequence[int],
+) -> tuple[int, int]:
+    """Fill Arrow's offsets; clear the bits in `validity` of records without headers, which are to be set before.
+
+    Return the number of headers and of records without; or -1 and the first row that is damaged.
+
+    :param starts: Of each record's headers, within its record, which ends at `ends`.
+    :param offsets: 32-bit integers, one more than there are rows.
+    """
+    total, nulls_count = 0, 0
+    offsets[0] = 0
+    for row in range(rows_count):
+        end = ends[row]
+        count, position = _read_varint(data, starts[row], end, _INT64_SHIFT_MAX)
+        if (
+            position < 0 or count < 0 or count > (end - position) // 2
+        ):  # the size of its key, and that of its value
+            return _FAILED, row
+        if count == 0:
+            nulls_count += 1
+            validity[row >> 3] ^= 1 << (row & 7)
+        total += count
+        if total > _INT32_MAX:
+            return _FAILED, row
+        offsets[row + 1] = total
+    return total, nulls_count
+
+
+def scan_headers(
+    data: Buffer,
+    rows_count: int,
+    starts: Sequence[int],
+    ends: Sequence[int],
+    key_positions: Longs,
+    key_sizes: Longs,
+    value_positions: Longs,
+    value_sizes: Longs,
+) -> int:
+    """Fill the columns, one row for each header that `count_headers` has counted; return the damaged record, or -1."""
+    header = 0
+    for row in range(rows_count):
+        end = ends[row]
+        count, position = _read_varint(data, starts[row], end, _INT64_SHIFT_MAX)
+        while count > 0:
+            size, position = _read_varint(data, position, end, _INT64_SHIFT_MAX)
+            if position < 0 or size < 0 or size > end - position:
+                return row
+            key_positions[header] = position
+            key_sizes[header] = size
+            size, position = _read_varint(data, position + size, end, _INT64_SHIFT_MAX)
+            if position < 0 or size > end - position:
+                return row
+            value_positions[header] = position
+            value_sizes[header] = size
+            if size > 0:
+                position += size
+            header += 1
+            count -= 1
+        if position != end:
+            return row
+    return _FAILED
+
+
 def lz4_frame_end(data: Buffer) -> int:
     """Where the first LZ4 frame ends, by the sizes of its blocks; -1 if its blocks are linked or it is cut off.
 
@@ -227,7 +465,17 @@ def _read_varint(data: Buffer, position: int, end: int, shift_max: int) -> tuple
 
     `shift_max` is where the last byte that it can have adds its bits: 28 for 32 bits, 63 for 64.
     """
-    number = shift = 0
+    if position >= end:
+        return 0, _FAILED
+    byte = data[position]
+    position += 1
+    if byte < 0x80:
+        return (byte >> 1) ^ -(byte & 1), position
+    number = byte & 0x7F
+    if position < end and data[position] < 0x80:
+        number |= data[position] << 7
+        return (number >> 1) ^ -(number & 1), position + 1
+    shift = 7
     while position < end:
         byte = data[position]
         position += 1
@@ -235,6 +483,6 @@ def _read_varint(data: Buffer, position: int, end: int, shift_max: int) -> tuple
             return 0, _FAILED
         number |= (byte & 0x7F) << shift
         if byte < 0x80:
-            return (number >> 1) ^ -(number & 1), position
+            return ((number >> 1) & _INT64_MAX) ^ -(number & 1), position
         shift += 7
     return 0, _FAILED

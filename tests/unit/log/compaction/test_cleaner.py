@@ -3,6 +3,7 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
 from random import Random
+from types import ModuleType
 from typing import Any
 
 import pytest
@@ -13,8 +14,7 @@ from barnabas.log.compaction import cleaner as module
 from barnabas.log.compaction import offset_map
 from barnabas.log.compaction.cleaner import LogCleaner
 from barnabas.log.compaction.log_worker import LogWorker
-from barnabas.log.compaction.offset_map import ENTRY_BYTES
-from barnabas.log.compaction.offset_map_numpy import SLOT_BYTES
+from barnabas.log.compaction.offset_map import ENTRY_BYTES, SLOT_BYTES
 from barnabas.log.copied_state import copy_state
 from barnabas.log.log_config import LogConfig
 from barnabas.log.log_manager import LogManager
@@ -22,6 +22,7 @@ from barnabas.log.partition_log import PartitionLog
 from barnabas.wire.records.record import Record, encode_batch
 from support.compaction import CLEANER_SETTINGS as SETTINGS
 from support.compaction import offsets_of
+from support.kernels import INTERPRETED_TABLE
 from support.loop import on_loop
 from support.waiting import reached
 
@@ -98,12 +99,17 @@ async def test_every_log_that_is_due_is_compacted_and_checkpointed(
         assert node.cleaner.time_since_last_check_ms == 70
 
 
-@pytest.mark.parametrize(("many_count", "entry_bytes"), [(1, SLOT_BYTES), (100, ENTRY_BYTES)])
+@pytest.mark.parametrize(("kernels", "entry_bytes"), [(INTERPRETED_TABLE, SLOT_BYTES), (None, ENTRY_BYTES)])
 @on_loop
 async def test_the_use_of_the_key_table_is_measured(
-    tmp_path: Path, clock: ManualClock, monkeypatch: pytest.MonkeyPatch, many_count: int, entry_bytes: int
+    tmp_path: Path,
+    clock: ManualClock,
+    monkeypatch: pytest.MonkeyPatch,
+    kernels: ModuleType | None,
+    entry_bytes: int,
 ) -> None:
-    monkeypatch.setattr(offset_map, "MANY_KEYS_COUNT", many_count)
+    monkeypatch.setattr(offset_map, "MANY_KEYS_COUNT", 1)
+    monkeypatch.setattr(offset_map, "find_table_kernels", lambda: kernels)
     async with running_cleaner(tmp_path, clock) as node:
         node.settings = SETTINGS._replace(threads_count=2)
         log = node.log("x", "abcab")

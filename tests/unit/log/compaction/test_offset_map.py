@@ -1,6 +1,9 @@
+import struct
 import tracemalloc
 from array import array
 from collections.abc import Callable, Sequence
+from functools import partial
+from types import ModuleType
 
 import pytest
 from hypothesis import given
@@ -10,23 +13,30 @@ from barnabas.log.compaction import offset_map
 from barnabas.log.compaction.offset_map import (
     ENTRY_BYTES,
     MANY_KEYS_COUNT,
+    SLOT_BYTES,
     OffsetMap,
     PlainOffsetMap,
+    TableOffsetMap,
     offset_map_of_size,
 )
-from barnabas.log.compaction.offset_map_numpy import SLOT_BYTES, NumpyOffsetMap
+from barnabas.wire.records import key_table
 from barnabas.wire.records.columns import RecordColumns
+from support.guarded import guarded
+from support.kernels import INTERPRETED_TABLE, TABLE_BY_NUMBA, TABLE_FORMS
 
 MakeMap = Callable[[int], OffsetMap]
 
 
-def numpy_map(keys_count_max: int) -> OffsetMap:
-    """Make a numpy map with as few slots as possible."""
-    primes = (2, 3, 5, 7, 11, 13, 17, 19, 23)
-    return NumpyOffsetMap(keys_count_max, next(prime for prime in primes if prime > keys_count_max))
+def table(keys_count_max: int, kernels: ModuleType) -> TableOffsetMap:
+    """Make a table with as few slots as possible."""
+    primes = (3, 5, 7, 11, 13, 17, 19, 23)
+    return TableOffsetMap(keys_count_max, next(prime for prime in primes if prime > keys_count_max), kernels)
 
 
-BOTH = pytest.mark.parametrize("make", [PlainOffsetMap, numpy_map])
+TABLES = {name: partial(table, kernels=kernels) for name, kernels in TABLE_FORMS.items()}
+MAPS: dict[str, MakeMap] = {"dictionary": PlainOffsetMap, **TABLES}
+EVERY = pytest.mark.parametrize("make", MAPS.values(), ids=MAPS)
+EVERY_TABLE = pytest.mark.parametrize("kernels", TABLE_FORMS.values(), ids=TABLE_FORMS)
 
 
 def rows_of(first_offset: int, *keys: bytes | None) -> RecordColumns:
@@ -52,7 +62,7 @@ def obsolete(offsets: OffsetMap, first_offset: int, *keys: bytes | None) -> list
     return list(offsets.obsolete_rows(rows_of(first_offset, *keys)))
 
 
-@BOTH
+@EVERY
 def test_the_latest_record_of_a_key_is_not_obsolete(make: MakeMap) -> None:
     offsets = make(10)
     assert put(offsets, 0, b"a", b"b", b"a")
@@ -61,7 +71,7 @@ def test_the_latest_record_of_a_key_is_not_obsolete(make: MakeMap) -> None:
     assert (len(offsets), offsets.latest_offset) == (3, 4)
 
 
-@BOTH
+@EVERY
 def test_records_not_in_the_map_are_not_obsolete_unless_they_have_no_key(make: MakeMap) -> None:
     offsets = make(10)
     put(offsets, 0, b"a", None, b"")
@@ -70,7 +80,7 @@ def test_records_not_in_the_map_are_not_obsolete_unless_they_have_no_key(make: M
     assert obsolete(make(10), 0, b"a", None) == [0, 0]
 
 
-@BOTH
+@EVERY
 def test_only_the_given_rows_from_the_first_offset_on_are_put(make: MakeMap) -> None:
     offsets = make(10)
     keys = (b"a", b"b", b"c", b"d")
@@ -80,7 +90,7 @@ def test_only_the_given_rows_from_the_first_offset_on_are_put(make: MakeMap) -> 
     assert offsets.latest_offset == 8
 
 
-@BOTH
+@EVERY
 def test_the_latest_offset_never_decreases(make: MakeMap) -> None:
     offsets = make(10)
     assert offsets.latest_offset == -1
@@ -89,7 +99,7 @@ def test_the_latest_offset_never_decreases(make: MakeMap) -> None:
     assert offsets.latest_offset == 5
 
 
-@BOTH
+@EVERY
 def test_a_full_map_reports_the_offset_up_to_which_all_keys_are_put(make: MakeMap) -> None:
     offsets = make(2)
     assert put(offsets, 0, b"a", b"a", b"b")
@@ -100,7 +110,7 @@ def test_a_full_map_reports_the_offset_up_to_which_all_keys_are_put(make: MakeMa
     assert (len(again), again.latest_offset) == (2, 2)
 
 
-@BOTH
+@EVERY
 def test_offsets_must_ascend(make: MakeMap) -> None:
     offsets = make(3)
     put(offsets, 5, b"a")
@@ -121,21 +131,60 @@ def test_long_keys_are_distinct_from_each_other_and_from_their_digests() -> None
         st.lists(st.none() | st.sampled_from([b"", b"a", b"b", b"c" * 40, b"d"]), max_size=9), max_size=6
     )
 )
-def test_the_numpy_map_agrees_with_the_dictionary(steps: Sequence[Sequence[bytes | None]]) -> None:
-    plain, numpy, offset = PlainOffsetMap(9), numpy_map(9), 0
+def test_tables_agree_with_the_dictionary(steps: Sequence[Sequence[bytes | None]]) -> None:
+    plain, tables, offset = PlainOffsetMap(3), [make(3) for make in TABLES.values()], 0
     for keys in steps:
-        assert put(plain, offset, *keys) == put(numpy, offset, *keys)
+        fits = put(plain, offset, *keys)
+        assert [put(each, offset, *keys) for each in tables] == [fits] * len(tables)
         offset += len(keys)
     everything = [key for keys in steps for key in keys]
-    assert obsolete(numpy, 0, *everything) == obsolete(plain, 0, *everything)
-    assert (len(numpy), numpy.latest_offset) == (len(plain), plain.latest_offset)
+    for each in tables:
+        assert obsolete(each, 0, *everything) == obsolete(plain, 0, *everything)
+        assert (len(each), each.latest_offset) == (len(plain), plain.latest_offset)
 
 
-def test_many_keys_are_found_in_an_almost_full_table() -> None:
-    count = 5_000
-    offsets = NumpyOffsetMap.of_size(count * SLOT_BYTES, 1.0, count)
+@given(keys=st.lists(st.binary(max_size=70), min_size=1, max_size=9))
+def test_every_form_of_a_table_has_the_same_slots(keys: list[bytes]) -> None:
+    tables = [make(9) for make in TABLES.values()]
+    for each in tables:
+        each._secret = tables[0]._secret
+        assert put(each, 0, *keys)
+        assert each._slots == tables[0]._slots
+
+
+@pytest.mark.parametrize(
+    ("size", "expected"),
+    [
+        (0, "a3817f04ba25a8e66df67214c7550293"),
+        (15, "5493e99933b0a8117e08ec0f97cfc3d9"),
+    ],
+)
+@pytest.mark.parametrize("kernels", [key_table, INTERPRETED_TABLE], ids=["installed", "interpreted"])
+def test_the_digest_is_siphash(kernels: ModuleType, size: int, expected: str) -> None:
+    secret = struct.unpack("<QQ", bytes(range(16)))  # of the reference's test vectors
+    words = kernels.digest(bytes(range(size)), 0, size, *secret)
+    assert struct.pack("<QQ", *words).hex() == expected
+
+
+@EVERY_TABLE
+def test_no_byte_behind_a_key_is_read(kernels: ModuleType) -> None:
+    with guarded(4_096) as memory:
+        for size in range(20):
+            columns = rows_of(0, bytes(range(size)))
+            memory[len(memory) - size :] = columns.data
+            offsets = table(3, kernels)
+            at_the_edge = columns._replace(data=memory[len(memory) - size :])  # type: ignore[arg-type]
+            assert offsets.put_rows(at_the_edge, [0], 0)
+            assert list(offsets.obsolete_rows(at_the_edge)) == [0]
+            assert obsolete(offsets, -1, bytes(range(size)), b"other") == [1, 0]
+
+
+@EVERY_TABLE
+def test_many_keys_are_found_in_an_almost_full_table(kernels: ModuleType) -> None:
+    count = 500 if kernels is INTERPRETED_TABLE else 25_000
+    offsets = TableOffsetMap.of_size(count * SLOT_BYTES, 1.0, count, kernels)
     keys = [b"%d" % number for number in range(offsets.keys_count_max)]
-    assert len(keys) > 0.99 * count
+    assert len(keys) > 0.97 * count
     assert put(offsets, 0, *keys[:-1], keys[7], keys[-1])
     assert not put(offsets, count + 1, b"one more")
     assert obsolete(offsets, 0, *keys) == [number in (7, len(keys) - 1) for number in range(len(keys))]
@@ -145,28 +194,40 @@ def test_many_keys_are_found_in_an_almost_full_table() -> None:
     ("load_factor", "keys_count"),
     [(0.9, 1_000_000), (0.9, MANY_KEYS_COUNT), (0.1, 1_000_000), (0.0, 1_000_000), (7.0, 1_000_000)],
 )
-def test_the_numpy_map_uses_its_memory_for_as_many_keys_as_fit(load_factor: float, keys_count: int) -> None:
+def test_a_table_uses_its_memory_for_as_many_keys_as_fit(load_factor: float, keys_count: int) -> None:
     size_bytes = 1 << 20
     slots_count = size_bytes // SLOT_BYTES
     tracemalloc.start()
     try:
-        offsets = offset_map_of_size(size_bytes, load_factor, keys_count)
-        used_bytes, _ = tracemalloc.get_traced_memory()
+        offsets = TableOffsetMap.of_size(size_bytes, load_factor, keys_count, INTERPRETED_TABLE)
+        used_bytes, most_bytes = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()
-    assert isinstance(offsets, NumpyOffsetMap)
     room_count = min(int(slots_count * load_factor), slots_count - 1)
     assert 0.99 * min(keys_count, room_count) <= offsets.keys_count_max <= max(room_count, 1)
-    assert used_bytes <= size_bytes + 4_096
+    assert used_bytes <= most_bytes <= size_bytes + 4_096
 
 
-def test_a_dictionary_is_used_for_few_keys_or_without_numpy(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_table_is_used_where_there_is_machine_code(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(INTERPRETED_TABLE, "COMPILED", True)
+    monkeypatch.setattr(offset_map, "key_table", INTERPRETED_TABLE)
+    monkeypatch.setattr(offset_map, "find_table_kernels", lambda: INTERPRETED_TABLE)
+    assert isinstance(offset_map_of_size(1 << 20, 0.9, 1), TableOffsetMap)
+
+
+def test_without_it_a_dictionary_is_used_for_few_keys_or_without_numba(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(offset_map, "key_table", INTERPRETED_TABLE)
+    monkeypatch.setattr(offset_map, "find_table_kernels", lambda: TABLE_BY_NUMBA)
+    assert isinstance(offset_map_of_size(1 << 20, 0.9, MANY_KEYS_COUNT), TableOffsetMap)
     assert isinstance(offset_map_of_size(1 << 20, 0.9, MANY_KEYS_COUNT - 1), PlainOffsetMap)
-    monkeypatch.setattr(offset_map, "_has_numpy", lambda: False)
+    monkeypatch.setattr(offset_map, "find_table_kernels", lambda: None)
     assert isinstance(offset_map_of_size(1 << 20, 0.9, 1_000_000), PlainOffsetMap)
 
 
-def test_a_dictionary_holds_fewer_keys_in_the_same_memory() -> None:
+def test_a_dictionary_holds_fewer_keys_in_the_same_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(offset_map, "key_table", INTERPRETED_TABLE)
     assert offset_map_of_size(ENTRY_BYTES * 4, 0.5, 9).keys_count_max == 2
     assert offset_map_of_size(1, 0.9, 9).keys_count_max == 1
 

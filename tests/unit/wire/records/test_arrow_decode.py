@@ -7,15 +7,20 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from barnabas.wire.errors import ErrorCode, KafkaError
-from barnabas.wire.records import arrow_decode, arrow_numba, arrow_plain
+from barnabas.wire.records import arrow_numba
 from barnabas.wire.records.arrow_decode import decode_arrow
 from barnabas.wire.records.arrow_numba import PART_BYTES, UNPACKED_BYTES
 from barnabas.wire.records.arrow_types import COLUMN_TYPES, TIMESTAMP_MS_MAX, Decoded, Selection
 from barnabas.wire.records.batch import BATCH_HEADER_BYTES, seal
 from barnabas.wire.records.compression import Buffer, Compression
+from barnabas.wire.records.kernels import find_kernels
 from barnabas.wire.records.record import Record, decode_all, encode_batch
+from support import arrow_reference
 from support.guarded import guarded
+from support.kernels import BY_NUMBA
 
+#: Of the kernels that find the fields; those that copy them are always numba's.
+FORMS = (find_kernels(), BY_NUMBA)
 ALL = list(COLUMN_TYPES)
 SCHEMA = pa.schema(list(COLUMN_TYPES.items()))
 
@@ -30,9 +35,6 @@ record_lists = st.lists(
     max_size=20,
 )
 codecs = st.sampled_from(Compression)
-
-decoders = pytest.mark.parametrize("decode", [arrow_plain.decode, arrow_numba.decode])
-Decoder = Callable[[memoryview, Selection], Iterator[Decoded]]
 
 
 @st.composite
@@ -54,22 +56,20 @@ def buffers(draw: st.DrawFn) -> bytes:
     return buffer
 
 
-def rows(decode: Decoder, buffer: Buffer, selection: Selection) -> list[dict[str, object]]:
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(arrow_decode, "_select_backend", lambda: decode)
-        found: list[dict[str, object]] = []
-        for decoded in decode_arrow(buffer, selection):
-            batch = pa.RecordBatch.from_arrays(list(decoded.columns.values()), list(decoded.columns))
-            batch.validate(full=True)
-            assert batch.num_rows == decoded.rows_count > 0
-            assert {field.name: field.type for field in batch.schema} == {
-                name: COLUMN_TYPES[name] for name in selection.columns
-            }
-            if "timestamp" in selection.columns:  # Python's own datetimes do not reach so far
-                at = batch.schema.get_field_index("timestamp")
-                batch = batch.set_column(at, "timestamp", batch["timestamp"].cast(pa.int64()))
-            found += batch.to_pylist()
-        return found
+def rows(buffer: Buffer, selection: Selection) -> list[dict[str, object]]:
+    found: list[dict[str, object]] = []
+    for decoded in decode_arrow(buffer, selection):
+        batch = pa.RecordBatch.from_arrays(list(decoded.columns.values()), list(decoded.columns))
+        batch.validate(full=True)
+        assert batch.num_rows == decoded.rows_count > 0
+        assert {field.name: field.type for field in batch.schema} == {
+            name: COLUMN_TYPES[name] for name in selection.columns
+        }
+        if "timestamp" in selection.columns:  # Python's own datetimes do not reach so far
+            at = batch.schema.get_field_index("timestamp")
+            batch = batch.set_column(at, "timestamp", batch["timestamp"].cast(pa.int64()))
+        found += batch.to_pylist()
+    return found
 
 
 def shown(record: Record) -> dict[str, object]:
@@ -82,45 +82,47 @@ def shown(record: Record) -> dict[str, object]:
     }
 
 
-@decoders
 @given(buffer=buffers())
-def test_the_columns_equal_the_records(decode: Decoder, buffer: bytes) -> None:
+def test_the_columns_equal_the_records(buffer: bytes) -> None:
     names = ["key", "value", "offset", "timestamp", "headers"]
-    assert rows(decode, buffer, Selection(names)) == [shown(record) for record in decode_all(buffer)]
+    assert rows(buffer, Selection(names)) == [shown(record) for record in decode_all(buffer)]
 
 
-@decoders
 @given(buffer=buffers(), name=st.sampled_from(ALL), ends=st.tuples(st.integers(0, 60), st.integers(0, 60)))
-def test_a_single_column_equals_that_of_all_columns(
-    decode: Decoder, buffer: bytes, name: str, ends: tuple[int, int]
-) -> None:
-    everything = rows(decode, buffer, Selection(ALL))
+def test_a_single_column_equals_that_of_all_columns(buffer: bytes, name: str, ends: tuple[int, int]) -> None:
+    everything = rows(buffer, Selection(ALL))
     offsets = [row["offset"] for row in everything]
     bounds = sorted([0, *offsets, 1 << 62])  # type: ignore[type-var]
     low, high = sorted(bounds[min(end, len(bounds) - 1)] for end in ends)  # type: ignore[type-var]
-    found = rows(decode, buffer, Selection([name], low, high))  # type: ignore[arg-type]
+    found = rows(buffer, Selection([name], low, high))  # type: ignore[arg-type]
     assert found == [{name: row[name]} for row in everything if low <= row["offset"] < high]  # type: ignore[operator]
 
 
-def by_both(buffer: Buffer) -> list[pa.Table | None]:
-    """Return the result of both implementations; None if they reject the bytes."""
-    found: list[pa.Table | None] = []
-    for decode in (arrow_plain.decode, arrow_numba.decode):
-        try:
-            parts = list(decode(memoryview(buffer).toreadonly(), Selection(ALL, check_crcs=False)))
-            batches = [pa.RecordBatch.from_pydict(part.columns) for part in parts]
-            found.append(pa.Table.from_batches(batches, SCHEMA).combine_chunks())
-        except KafkaError as error:
-            assert error.code in (ErrorCode.CORRUPT_MESSAGE, ErrorCode.INVALID_TIMESTAMP)  # noqa: PT017
-            found.append(None)
+def by_all(buffer: Buffer) -> list[pa.Table | None]:
+    """What the reference makes of the same bytes, and the decoder with each form of the kernels; None if refused."""
+    found = [table_of(arrow_reference.decode, buffer)]
+    for kernels in FORMS:
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(arrow_numba, "find_kernels", lambda kernels=kernels: kernels)
+            found.append(table_of(decode_arrow, buffer))
     return found
 
 
+def table_of(decode: Callable[[memoryview, Selection], Iterator[Decoded]], buffer: Buffer) -> pa.Table | None:
+    try:
+        parts = list(decode(memoryview(buffer).toreadonly(), Selection(ALL, check_crcs=False)))
+    except KafkaError as error:
+        assert error.code in (ErrorCode.CORRUPT_MESSAGE, ErrorCode.INVALID_TIMESTAMP)  # noqa: PT017
+        return None
+    batches = [pa.RecordBatch.from_pydict(part.columns) for part in parts]
+    return pa.Table.from_batches(batches, SCHEMA).combine_chunks()
+
+
 @given(buffer=buffers())
-def test_numba_returns_the_same_arrays_as_plain_python(buffer: bytes) -> None:
-    by_python, by_numba = by_both(buffer)
-    assert isinstance(by_python, pa.Table)
-    assert by_numba == by_python
+def test_the_arrays_are_those_of_the_reference(buffer: bytes) -> None:
+    expected, *found = by_all(buffer)
+    assert isinstance(expected, pa.Table)
+    assert found == [expected] * len(FORMS)
 
 
 def damaged(random: Random) -> bytes:
@@ -140,9 +142,9 @@ def damaged(random: Random) -> bytes:
 
 @settings(max_examples=300)
 @given(random=st.randoms(use_true_random=False))
-def test_numba_rejects_the_same_bytes_as_plain_python(random: Random) -> None:
-    by_python, by_numba = by_both(damaged(random))
-    assert by_numba == by_python
+def test_what_the_reference_refuses_is_refused(random: Random) -> None:
+    expected, *found = by_all(damaged(random))
+    assert found == [expected] * len(FORMS)
 
 
 def test_nothing_is_read_after_the_data() -> None:
@@ -152,15 +154,14 @@ def test_nothing_is_read_after_the_data() -> None:
             buffer = damaged(random)
             tp = memory[len(memory) - len(buffer) :]
             tp[:] = buffer
-            by_python, by_numba = by_both(tp)
-            assert by_numba == by_python
+            expected, *found = by_all(tp)
+            assert found == [expected] * len(FORMS)
 
 
-@decoders
-def test_header_names_that_are_not_utf_8_are_decoded_as_far_as_possible(decode: Decoder) -> None:
+def test_header_names_that_are_not_utf_8_are_decoded_as_far_as_possible() -> None:
     batch = encode_batch([Record(0, 0, None, b"v", (("na", b"1"), ("me", b"2")))])
     batch[batch.index(b"na")] = 0xFF
-    [row] = rows(decode, seal_of(batch), Selection(["headers"]))
+    [row] = rows(seal_of(batch), Selection(["headers"]))
     assert row == {"headers": [{"key": "\ufffda", "value": b"1"}, {"key": "me", "value": b"2"}]}
 
 
@@ -169,47 +170,43 @@ def seal_of(batch: bytearray) -> bytes:
     return bytes(batch)
 
 
-@decoders
 @pytest.mark.parametrize("timestamp_ms", [TIMESTAMP_MS_MAX + 1, -TIMESTAMP_MS_MAX - 1])
 def test_a_timestamp_that_does_not_fit_microseconds_is_rejected_if_timestamps_are_requested(
-    decode: Decoder, timestamp_ms: int
+    timestamp_ms: int,
 ) -> None:
     batch = bytes(encode_batch([Record(0, timestamp_ms, b"k", b"v")], base_offset=5))
-    assert rows(decode, batch, Selection(["value"])) == [{"value": b"v"}]
+    assert rows(batch, Selection(["value"])) == [{"value": b"v"}]
     with pytest.raises(KafkaError, match="batch at offset 5: a timestamp") as error:
-        rows(decode, batch, Selection(["timestamp"]))
+        rows(batch, Selection(["timestamp"]))
     assert error.value.code is ErrorCode.INVALID_TIMESTAMP
 
 
-@decoders
 @pytest.mark.parametrize("count", [-1, 2, 1_000_000, (1 << 31) - 1])
-def test_a_record_count_that_exceeds_the_bytes_is_corrupt(decode: Decoder, count: int) -> None:
+def test_a_record_count_that_exceeds_the_bytes_is_corrupt(count: int) -> None:
     batch = encode_batch([Record(0, 0, b"k", b"v")], base_offset=5)
     batch[57:61] = count.to_bytes(4, "big", signed=True)
     with pytest.raises(KafkaError, match="batch at offset 5") as error:
-        rows(decode, seal_of(batch), Selection(["value"]))
+        rows(seal_of(batch), Selection(["value"]))
     assert error.value.code is ErrorCode.CORRUPT_MESSAGE
 
 
-@decoders
 @pytest.mark.parametrize("codec", [codec for codec in Compression if codec])
-def test_records_that_cannot_be_decompressed_are_corrupt(decode: Decoder, codec: Compression) -> None:
+def test_records_that_cannot_be_decompressed_are_corrupt(codec: Compression) -> None:
     batch = encode_batch([Record(0, 0, b"k", b"v" * 100)], base_offset=5, compression=codec)
     batch[-12:-4] = bytes(8)
     batch[BATCH_HEADER_BYTES + 2] ^= 0xFF
     with pytest.raises(KafkaError, match="batch at offset 5") as error:
-        rows(decode, seal_of(batch), Selection(["value"]))
+        rows(seal_of(batch), Selection(["value"]))
     assert error.value.code is ErrorCode.CORRUPT_MESSAGE
 
 
-@decoders
-def test_a_batch_without_remaining_records_has_no_rows(decode: Decoder) -> None:
+def test_a_batch_without_remaining_records_has_no_rows() -> None:
     batch = encode_batch([Record(0, 0, b"k", b"v")])[:BATCH_HEADER_BYTES]
     batch[8:12] = (BATCH_HEADER_BYTES - 12).to_bytes(4, "big")
     batch[57:61] = bytes(4)
     rest = encode_batch([Record(0, 0, b"k", b"v")], base_offset=1)
-    assert rows(decode, seal_of(batch), Selection(ALL)) == []
-    assert [row["offset"] for row in rows(decode, seal_of(batch) + rest, Selection(ALL))] == [1]
+    assert rows(seal_of(batch), Selection(ALL)) == []
+    assert [row["offset"] for row in rows(seal_of(batch) + rest, Selection(ALL))] == [1]
 
 
 @pytest.mark.parametrize("codec", [Compression.NONE, Compression.LZ4])
@@ -235,10 +232,3 @@ def test_slices_do_not_change_when_the_next_is_read() -> None:
     ]
     parts = list(decode_arrow(b"".join(batches), Selection(["key", "value"])))
     assert [part.columns["value"][0].as_py()[:2] for part in parts] == [b"\0\0", b"\1\1", b"\2\2"]
-
-
-def test_without_numba_plain_python_is_used() -> None:
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(arrow_decode, "find_spec", lambda name: None)
-        assert arrow_decode._select_backend.__wrapped__() is arrow_plain.decode
-    assert arrow_decode._select_backend() is arrow_numba.decode

@@ -4,8 +4,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from barnabas.client.producer import partitioner
-from barnabas.wire.records import arrow_hashes, arrow_hashes_numba
-from barnabas.wire.records.arrow_fields import fields_of
 from barnabas.wire.records.arrow_hashes import murmur2
 
 keys = st.lists(st.none() | st.binary(max_size=40), max_size=20)
@@ -15,9 +13,7 @@ keys = st.lists(st.none() | st.binary(max_size=40), max_size=20)
 def test_columns_hash_like_single_keys(keys: list[bytes | None], start: int) -> None:
     expected = [partitioner.murmur2(key or b"") for key in keys]
     for kind in (pa.binary(), pa.large_binary()):
-        fields = fields_of(pa.array([*[b"before"] * start, *keys], kind)[start:])
-        assert arrow_hashes.hash_fields(fields).tolist() == expected
-        assert arrow_hashes_numba.hash_fields(fields).tolist() == expected
+        assert murmur2(pa.array([*[b"before"] * start, *keys], kind)[start:]).tolist() == expected
 
 
 @pytest.mark.parametrize("kind", [pa.string(), pa.large_string()])
@@ -26,10 +22,3 @@ def test_text_hashes_like_its_bytes(kind: pa.DataType) -> None:
         partitioner.murmur2("clé".encode()),
         partitioner.murmur2(b""),
     ]
-
-
-def test_without_numba_numpy_is_used() -> None:
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(arrow_hashes, "find_spec", lambda name: None)
-        assert arrow_hashes._select_backend.__wrapped__() is arrow_hashes.hash_fields
-    assert arrow_hashes._select_backend() is arrow_hashes_numba.hash_fields

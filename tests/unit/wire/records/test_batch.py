@@ -1,10 +1,6 @@
-from collections.abc import Callable
-
 import pytest
 
-from barnabas.base.buffers import Buffer
 from barnabas.wire.errors import ErrorCode, KafkaError
-from barnabas.wire.records import batches_numba, last_header
 from barnabas.wire.records.batch import (
     BATCH_HEADER,
     BatchHeader,
@@ -12,14 +8,11 @@ from barnabas.wire.records.batch import (
     crc_matches,
     iterate_headers,
     read_header,
-    read_last_header,
     stamp_append_time,
 )
+from barnabas.wire.records.batches_numba import read_last_header
 from barnabas.wire.records.compression import Compression
 from barnabas.wire.records.record import Record, decode_records, encode_batch
-
-ReadHeader = Callable[[Buffer], BatchHeader | None]
-LAST_HEADER_READERS = [read_last_header, batches_numba.read_last_header, last_header.read_last_header]
 
 # One record (key "k", value "v", timestamp 1000) as Kafka's MemoryRecords.withRecords writes it.
 ONE_RECORD = bytes.fromhex(
@@ -105,27 +98,23 @@ def test_headers_are_returned_in_order_up_to_a_partial_batch() -> None:
     assert list(iterate_headers(b"")) == []
 
 
-@pytest.mark.parametrize("read", LAST_HEADER_READERS)
-def test_the_last_header_is_that_of_the_last_complete_batch(read: ReadHeader) -> None:
+def test_the_last_header_is_that_of_the_last_complete_batch() -> None:
     first, second = batch_of(b"a"), batch_of(b"b" * 100, compression=Compression.ZSTD)
-    assert read(first + second + first[:-1]) == read_header(second)
-    assert read(first + second[:-1]) == read_header(first)
-    assert read(first + second[:5]) == read_header(first)
-    assert read(first[:-1]) is None
-    assert read(b"") is None
+    assert read_last_header(first + second + first[:-1]) == read_header(second)
+    assert read_last_header(first + second[:-1]) == read_header(first)
+    assert read_last_header(first + second[:5]) == read_header(first)
+    assert read_last_header(first[:-1]) is None
+    assert read_last_header(b"") is None
 
 
-@pytest.mark.parametrize("read", LAST_HEADER_READERS)
 @pytest.mark.parametrize(
     ("position", "damage", "what"), [(8, -1, "length -1 "), (8, 48, "49"), (13, 1, "message format 1")]
 )
-def test_the_last_header_of_invalid_bytes_is_corrupt(
-    position: int, damage: int, what: str, read: ReadHeader
-) -> None:
+def test_the_last_header_of_invalid_bytes_is_corrupt(position: int, damage: int, what: str) -> None:
     batch = batch_of(b"a")
     batch[position : position + 4] = damage.to_bytes(4, "big", signed=True)
     with pytest.raises(KafkaError, match=what):
-        read(batch)
+        read_last_header(batch)
 
 
 @pytest.mark.parametrize("length", [-1, 0, 13])

@@ -1,17 +1,29 @@
 from array import array
 from contextlib import suppress
+from random import Random
+from types import ModuleType
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from barnabas.base.buffers import Buffer
 from barnabas.wire.errors import ErrorCode, KafkaError
-from barnabas.wire.records import columns, columns_numba, columns_numpy
-from barnabas.wire.records.batch import BATCH_HEADER_BYTES, iterate_headers, read_header, seal
+from barnabas.wire.records import columns, walk
+from barnabas.wire.records.batch import BATCH_HEADER_BYTES, BatchHeader, iterate_headers, read_header, seal
 from barnabas.wire.records.bodies import Body
-from barnabas.wire.records.columns import MANY_RECORDS_COUNT, RecordColumns, read_bodies, read_columns
+from barnabas.wire.records.columns import (
+    COLUMNS_COUNT,
+    MANY_RECORDS_COUNT,
+    RecordColumns,
+    read_bodies,
+    read_columns,
+)
 from barnabas.wire.records.compression import Compression
 from barnabas.wire.records.record import Record, batch_body, decode_all, encode_batch, recompress
+from barnabas.wire.records.varint import read_varint
+from support.guarded import guarded
+from support.kernels import FORMS, every_form
 
 optional_bytes = st.none() | st.binary(max_size=200)
 headers = st.lists(st.tuples(st.text(max_size=5), optional_bytes), max_size=3).map(tuple)
@@ -102,46 +114,125 @@ def damaged(position: int, *values: int) -> bytes:
 @pytest.mark.parametrize(
     ("position", "values", "what"),
     [
-        (0, [0x7E], "a record of 63 bytes where 8 are left"),
-        (0, [0x01], "a record of -1 bytes"),
-        (0, [0x0C], "the fields of a record are longer"),
-        (0, [0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80], "variable-length|cut off"),
-        (3, [0x02], "offset delta 1 is outside"),
-        (3, [0x01], "offset delta -1 is outside"),
-        (4, [0x7E], "cut off|longer than the record"),
+        (0, [0x7E], "a record is cut off"),
+        (0, [0x01], "a record is cut off"),
+        (0, [0x0A], "a record is cut off"),
+        (0, [0x0C], "a record is cut off|the fields of a record are longer"),
+        (0, [0x80] * 9, "a record is cut off"),
+        (3, [0x02], "an offset delta is outside"),
+        (3, [0x01], "an offset delta is outside"),
+        (4, [0x7E], "the fields of a record are longer"),
         (6, [0x7E], "the fields of a record are longer"),
     ],
 )
-def test_an_invalid_record_is_corrupt(position: int, values: list[int], what: str) -> None:
-    with pytest.raises(KafkaError, match=what) as error:
-        read_columns(damaged(position, *values))
+@every_form
+def test_an_invalid_record_is_corrupt(
+    kernels: ModuleType, position: int, values: list[int], what: str
+) -> None:
+    with pytest.raises(KafkaError, match=f"batch at offset 0: ({what})") as error:
+        read(damaged(position, *values), kernels)
     assert error.value.code is ErrorCode.CORRUPT_MESSAGE
 
 
-def test_bytes_after_the_last_record_are_corrupt() -> None:
+def with_count(count: int) -> bytes:
+    batch = encode_batch([Record(0, 1_000, b"k", b"v"), Record(0, 1_000, b"k", b"v")], base_offset=5)
+    batch[57:61] = count.to_bytes(4, "big", signed=True)
+    return bytes(batch)
+
+
+@every_form
+def test_bytes_behind_the_last_record_are_corrupt(kernels: ModuleType) -> None:
+    for count in (0, 1):
+        with pytest.raises(KafkaError, match="batch at offset 5: bytes follow the last record"):
+            read(with_count(count), kernels)
+
+
+@every_form
+def test_a_batch_with_fewer_records_than_it_says_is_corrupt(kernels: ModuleType) -> None:
+    good = bytes(encode_batch([Record(0, 1_000, b"k", b"v" * 100)]))
+    with pytest.raises(KafkaError, match="batch at offset 5: a record is cut off"):
+        read(good + with_count(3), kernels)
+
+
+@pytest.mark.parametrize("count", [-1, -(1 << 31), 1_000_000, (1 << 31) - 1])
+@every_form
+def test_a_count_that_the_bytes_cannot_hold_is_refused_before_there_are_rows(
+    kernels: ModuleType, count: int
+) -> None:
+    good = bytes(encode_batch([Record(0, 1_000, b"k", b"v" * 100)]))
+    with pytest.raises(KafkaError, match=f"batch at offset 5: its bytes cannot hold {count} records"):
+        read(good + with_count(count), kernels)
+
+
+@every_form
+def test_a_timestamp_of_more_than_64_bits_is_corrupt(kernels: ModuleType) -> None:
+    for base_ms, step_ms in (((1 << 63) - 1, 1), (-1 << 63, -1)):
+        batch = bytearray(
+            encode_batch([Record(0, 1_000, b"k", b"v"), Record(0, 1_000 + step_ms, b"k", b"v")])
+        )
+        batch[27:35] = base_ms.to_bytes(8, "big", signed=True)
+        with pytest.raises(KafkaError, match="a timestamp of more than 64 bits"):
+            read(bytes(batch), kernels)
+
+
+@every_form
+def test_an_offset_of_more_than_64_bits_is_corrupt(kernels: ModuleType) -> None:
     batch = bytearray(encode_batch([Record(0, 1_000, b"k", b"v"), Record(0, 1_000, b"k", b"v")]))
-    batch[57:61] = (1).to_bytes(4, "big")
-    with pytest.raises(KafkaError, match="9 bytes follow the last of 1 records"):
-        read_columns(bytes(batch))
+    batch[0:8] = ((1 << 63) - 1).to_bytes(8, "big")
+    with pytest.raises(KafkaError, match="offsets of more than 64 bits"):
+        read(bytes(batch), kernels)
 
 
-def test_a_timestamp_of_more_than_64_bits_is_corrupt() -> None:
-    batch = bytearray(encode_batch([Record(0, 1_000, b"k", b"v"), Record(0, 1_001, b"k", b"v")]))
-    batch[27:35] = ((1 << 63) - 1).to_bytes(8, "big")
-    with pytest.raises(KafkaError, match="more than 64 bits"):
-        read_columns(bytes(batch))
-
-
-def by_all(buffer: bytes) -> list[list[list[int]] | None]:
-    """Return the results of plain Python, numpy and numba; None for corrupt records."""
-    bodies = [
+def bodies_of(buffer: Buffer) -> list[Body]:
+    return [
         Body(header, position + BATCH_HEADER_BYTES, position + header.size_bytes)
         for position, header in iterate_headers(buffer)
     ]
+
+
+def read(buffer: Buffer, kernels: ModuleType) -> list[list[int]]:
+    return [list(column) for column in read_bodies(buffer, bodies_of(buffer), kernels)]  # type: ignore[arg-type]
+
+
+def read_slowly(buffer: Buffer) -> list[list[int]] | None:
+    """The same with Python's integers, whose size nothing bounds, and checks only at the end; None if corrupt."""
+    rows: list[tuple[int, ...]] = []
+    for header, position, end in bodies_of(buffer):
+        for _ in range(header.records_count):
+            try:
+                row = read_row(bytes(buffer[:end]), position, header)
+            except (IndexError, KafkaError):
+                return None
+            delta, value_end = row[2] - header.base_offset, row[6] + max(row[7], 0)
+            is_sound = 0 <= delta <= header.last_offset_delta and value_end < row[1] <= end
+            if not is_sound or row[2] >= 1 << 63 or not -1 << 63 <= row[3] < 1 << 63:
+                return None
+            rows.append(row)
+            position = row[1]
+        if position != end or header.records_count < 0:
+            return None
+    return [list(column) for column in zip(*rows, strict=True)] or [[]] * COLUMNS_COUNT
+
+
+def read_row(data: bytes, start: int, header: BatchHeader) -> tuple[int, ...]:
+    size, position = read_varint(data, start)
+    end = position + size
+    data = data[: max(end, 0)]
+    delta_ms, position = read_varint(data, position + 1)
+    offset_delta, position = read_varint(data, position)
+    key_size, key_position = read_varint(data, position)
+    value_size, value_position = read_varint(data, key_position + max(key_size, 0))
+    timestamp_ms = header.max_timestamp if header.is_log_append_time else header.base_timestamp + delta_ms
+    places = (key_position, key_size, value_position, value_size)
+    return start, end, header.base_offset + offset_delta, timestamp_ms, *places
+
+
+def by_every_form(buffer: Buffer) -> list[list[list[int]] | None]:
+    """What each form of the kernels makes of the same records; None for corrupt ones."""
     found: list[list[list[int]] | None] = []
-    for read in (read_bodies, columns_numpy.read_bodies, columns_numba.read_bodies):
+    for kernels in FORMS.values():
         try:
-            found.append([list(column) for column in read(buffer, bodies)])
+            found.append(read(buffer, kernels))
         except KafkaError as error:
             assert error.code is ErrorCode.CORRUPT_MESSAGE  # noqa: PT017 - each may refuse
             found.append(None)
@@ -149,48 +240,65 @@ def by_all(buffer: bytes) -> list[list[list[int]] | None]:
 
 
 @given(buffer=buffers())
-def test_numpy_and_numba_return_the_same_as_plain_python(buffer: bytes) -> None:
+def test_every_form_reads_what_is_there(buffer: bytes) -> None:
     plain = b"".join(
         recompress(header, batch_body(buffer, position, header), Compression.NONE)
         for position, header in iterate_headers(buffer)
     )
-    by_python, by_numpy, by_numba = by_all(plain)
-    assert by_python is not None
-    assert by_numpy == by_python
-    assert by_numba == by_python
+    expected = read_slowly(plain)
+    assert expected is not None
+    assert by_every_form(plain) == [expected] * len(FORMS)
 
 
-@given(
-    damage=st.lists(
-        st.tuples(st.integers(0, 10_000), st.sampled_from([0, 1, 2, 0x7F, 0x80, 0xFF])), max_size=12
-    )
-)
-def test_numpy_and_numba_reject_the_same_as_plain_python(damage: list[tuple[int, int]]) -> None:
+def two_batches() -> bytearray:
     records = [Record(0, 1_000 + 100 * number, b"key", b"v" * 80) for number in range(4)]
-    buffer = bytearray(encode_batch(records) + encode_batch(records, log_append_time=True))
+    return bytearray(encode_batch(records) + encode_batch(records, log_append_time=True))
+
+
+damages = st.lists(
+    st.tuples(st.integers(0, 10_000), st.sampled_from([0, 1, 2, 0x7F, 0x80, 0xFF])), max_size=12
+)
+
+
+@given(damage=damages)
+def test_every_form_refuses_what_is_damaged(damage: list[tuple[int, int]]) -> None:
+    buffer = two_batches()
     for position, value in damage:
         body = position % (len(buffer) // 2 - BATCH_HEADER_BYTES) + BATCH_HEADER_BYTES
         buffer[body + position % 2 * len(buffer) // 2] = value
-    by_python, by_numpy, by_numba = by_all(bytes(buffer))
-    assert by_numpy == by_python
-    assert by_numba == by_python
+    assert by_every_form(bytes(buffer)) == [read_slowly(buffer)] * len(FORMS)
 
 
-def test_many_records_are_decoded_by_numpy_and_few_without() -> None:
+def test_nothing_is_read_behind_the_data() -> None:
+    random = Random(7)
+    values = [0, 1, 2, 3, 6, 12, 0x0F, 0x7F, 0x80, 0x81, 0xFF]
+    with guarded(4_096) as memory:
+        for _ in range(3_000):
+            buffer = encode_batch(
+                [Record(0, 1_000 + number, None, None) for number in range(random.randrange(1, 4))]
+            )
+            cut = random.randrange(len(buffer) - BATCH_HEADER_BYTES + 1)
+            buffer = buffer[
+                : len(buffer) - cut
+            ]  # the rest is damaged, too: it may have lost its last records
+            buffer[8:12] = (len(buffer) - 12).to_bytes(4, "big")
+            for _ in range(random.randrange(4)):
+                if len(buffer) > BATCH_HEADER_BYTES:
+                    buffer[random.randrange(BATCH_HEADER_BYTES, len(buffer))] = random.choice(values)
+            at_the_edge = memory[len(memory) - len(buffer) :]
+            at_the_edge[:] = buffer
+            assert by_every_form(at_the_edge) == [read_slowly(buffer)] * len(FORMS)
+
+
+def test_the_fastest_form_is_looked_for_only_for_many_records(monkeypatch: pytest.MonkeyPatch) -> None:
     few = bytes(encode_batch([Record(0, 1_000, b"k", b"v")]))
     many = bytes(encode_batch([Record(0, 1_000, b"k", b"v")] * MANY_RECORDS_COUNT))
-    with pytest.MonkeyPatch.context() as patch:
-        used: list[int] = []
-
-        def read(data: bytes, bodies: list[Body]) -> list[object]:
-            used.append(len(data))
-            return [array("q")] * 8
-
-        patch.setattr(columns, "_select_backend", lambda: read)
-        read_columns(few)
-        read_columns(many)
-    assert used == [len(many)]
+    sought: list[bool] = []
+    monkeypatch.setattr(columns, "find_kernels", lambda: sought.append(True) or walk)
+    assert rows_of(read_columns(few)) == [(0, 1_000, b"k", b"v")]
+    assert not sought
     assert rows_of(read_columns(many))[-1] == (MANY_RECORDS_COUNT - 1, 1_000, b"k", b"v")
+    assert sought
 
 
 @given(position=st.integers(0, 200), value=st.integers(0, 255))

@@ -24,9 +24,9 @@ SOURCE = Path(barnabas.__file__).parents[1]
 
 #: Prints how often a kernel's machine code was found in the cache, and how often not.
 USE = """
-from barnabas.wire.records.columns_numba import read_bodies, scan
-read_bodies(b"", [])
-print(sum(scan.stats.cache_hits.values()), sum(scan.stats.cache_misses.values()))
+from barnabas.wire.records.batches_numba import find_last, read_last_header
+read_last_header(b"")
+print(sum(find_last.stats.cache_hits.values()), sum(find_last.stats.cache_misses.values()))
 """
 
 

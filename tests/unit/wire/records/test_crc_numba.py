@@ -5,11 +5,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from barnabas.wire.records import crc_numba
+from barnabas.wire.records.arrow_fields import Numbers
 from barnabas.wire.records.batch import CRC_START
 from barnabas.wire.records.batches_numba import START, read_batches
-from barnabas.wire.records.columns_numba import END, Numbers
 from barnabas.wire.records.crc_numba import first_wrong, first_wrong_by_library
 from barnabas.wire.records.record import Record, encode_batch
+from barnabas.wire.records.walk import END
 from support.guarded import guarded
 
 ways = pytest.mark.parametrize("find", [first_wrong, first_wrong_by_library])

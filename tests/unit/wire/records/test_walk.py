@@ -1,8 +1,5 @@
 """The walk as installed, which is machine code if there is a C compiler, and as plain Python."""
 
-from importlib.machinery import SourceFileLoader
-from importlib.util import module_from_spec, spec_from_loader
-from pathlib import Path
 from types import ModuleType
 
 import pytest
@@ -14,6 +11,7 @@ from barnabas.wire.records.batch import BATCH_HEADER_BYTES, read_header
 from barnabas.wire.records.compression import Compression, compress
 from barnabas.wire.records.record import Record, RecordHeaders, decode_batch, encode_batch
 from barnabas.wire.records.varint import write_varint
+from support.kernels import INTERPRETED
 from support.malformed import NOW_MS
 from support.record_bodies import Body, bodies, largest_timestamp_ms, read_records, refusable
 
@@ -25,17 +23,6 @@ LIMITS_MS = (0, NOW_MS - 10**8, NOW_MS, NOW_MS + 500, INT64_MAX)
 SMALLEST = bytes([12, 0, 0, 0, 1, 1, 0])
 
 
-def load_interpreted() -> ModuleType:
-    path = Path(installed.__file__).with_name("walk.py")
-    loader = SourceFileLoader("walk_interpreted", str(path))
-    spec = spec_from_loader(loader.name, loader)
-    assert spec is not None
-    module = module_from_spec(spec)
-    loader.exec_module(module)
-    return module
-
-
-INTERPRETED = load_interpreted()
 Problem = installed.Problem
 either = pytest.mark.parametrize("module", [installed, INTERPRETED], ids=["installed", "interpreted"])
 

@@ -1,6 +1,4 @@
-"""Encodes Arrow columns as record batches in plain Python: the reference for the compiled kernels, and their
-replacement without numba.
-"""
+"""Encodes Arrow columns as record batches, record by record: what `ArrowEncoder` must write."""
 
 from collections.abc import Iterator
 from functools import partial

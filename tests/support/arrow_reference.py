@@ -1,6 +1,4 @@
-"""Decodes records to Arrow columns in plain Python: the reference for the compiled kernels, and their replacement
-without numba.
-"""
+"""Decodes records to Arrow columns record by record, as slow as that is: what `decode_arrow` must return."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TypeAlias
