@@ -104,9 +104,9 @@ def _apis() -> str:
     for name, entry in ENTRIES.items():
         for api in entry.apis:
             users[api].append(f"`{name}`")
-    for users, apis in _OTHERS.items():
+    for audience, apis in _OTHERS.items():
         for api in apis:
-            users[api].append(users)
+            users[api].append(audience)
     rows = [
         "## APIs",
         "Every [API that a broker serves](apis.md), and the commands that are there for it.",

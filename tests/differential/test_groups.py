@@ -31,7 +31,7 @@ GONE: Any = Name("gone")
 NOBODY: Any = "nobody"
 A, B, C = (Member(number) for number in range(3))
 
-TOLD = write(ConsumerProtocolSubscription(topics=["a"]), 1)
+SUBSCRIPTION = write(ConsumerProtocolSubscription(topics=["a"]), 1)
 NEWEST_JOIN = 9
 REBALANCE_TIMEOUT_S = 30.0
 SHOWN_TIMEOUT_S = 5.0
@@ -39,19 +39,23 @@ OLD_VERSION = 3  #: the version of JoinGroup in which new members join at once
 
 
 def join(member: Any = "", instance: str | None = None, *protocols: str, **fields: Any) -> JoinGroupRequest:
-    told = {
+    request_fields = {
         "session_timeout_ms": 60_000,
         "rebalance_timeout_ms": 60_000,
         "protocol_type": "consumer",
-        "protocols": [JoinGroupRequestProtocol(name, TOLD) for name in protocols or ("range", "sticky")],
+        "protocols": [
+            JoinGroupRequestProtocol(name, SUBSCRIPTION) for name in protocols or ("range", "sticky")
+        ],
     } | fields
-    return JoinGroupRequest(group_id=G, member_id=member, group_instance_id=instance, **told)
+    return JoinGroupRequest(group_id=G, member_id=member, group_instance_id=instance, **request_fields)
 
 
 def sync(member: Any, generation: int, *assigned: tuple[Any, bytes], **fields: Any) -> SyncGroupRequest:
     assignments = [SyncGroupRequestAssignment(each, what) for each, what in assigned]
-    told = {"group_id": G, "protocol_type": "consumer", "protocol_name": "range"} | fields
-    return SyncGroupRequest(generation_id=generation, member_id=member, assignments=assignments, **told)
+    request_fields = {"group_id": G, "protocol_type": "consumer", "protocol_name": "range"} | fields
+    return SyncGroupRequest(
+        generation_id=generation, member_id=member, assignments=assignments, **request_fields
+    )
 
 
 def heartbeat(member: Any, generation: int, **fields: Any) -> HeartbeatRequest:

@@ -183,8 +183,8 @@ class Application:
     def _offset(self) -> int:
         """Return the group's committed offset."""
         topics = [OffsetFetchRequestTopics(INPUT.topic, partition_indexes=[INPUT.partition])]
-        asked = OffsetFetchRequestGroup(GROUP, topics=topics)
-        (found,) = self.world.groups.offsets.fetch(asked, require_stable=True).topics[0].partitions
+        requested = OffsetFetchRequestGroup(GROUP, topics=topics)
+        (found,) = self.world.groups.offsets.fetch(requested, require_stable=True).topics[0].partitions
         if found.error_code:
             raise KafkaError(ErrorCode(found.error_code))
         return max(found.committed_offset, 0)
@@ -211,10 +211,10 @@ class Application:
         shard.initialize(step, pending, Initialization(NAME, TRANSACTION_MS))
 
     def _add(self, partition: TopicPartition) -> None:
-        asked = Addition(NAME, *self.who, (partition,), self.version)
+        requested = Addition(NAME, *self.who, (partition,), self.version)
         self.call(
             lambda: self.ask(
-                TRANSACTION_LOG, lambda shard, step, pending: shard.add_partitions(step, pending, asked)
+                TRANSACTION_LOG, lambda shard, step, pending: shard.add_partitions(step, pending, requested)
             )
         )
 
@@ -231,9 +231,11 @@ class Application:
         return event
 
     def _end(self, *, commit: bool) -> None:
-        asked = EndTxn(NAME, *self.who, commit, self.version)
+        requested = EndTxn(NAME, *self.who, commit, self.version)
         ended = self.call(
-            lambda: self.ask(TRANSACTION_LOG, lambda shard, step, pending: shard.end(step, pending, asked))
+            lambda: self.ask(
+                TRANSACTION_LOG, lambda shard, step, pending: shard.end(step, pending, requested)
+            )
         )
         self.who = ended.producer_id, ended.producer_epoch
 

@@ -99,7 +99,7 @@ class _Editor:
         ):
             yield from self._sequence(node, value, indent)
         else:
-            yield self._anew(node, value, indent)
+            yield self._replaced(node, value, indent)
 
     def _mapping(self, node: yaml.MappingNode, value: dict[str, Any]) -> Iterator[Replacement]:
         column = node.start_mark.column
@@ -124,7 +124,7 @@ class _Editor:
             else:
                 gone.append(item)
         if len(left) == len(value):
-            yield self._anew(node, value, indent)
+            yield self._replaced(node, value, indent)
             return
         for item in gone:
             yield self._cut(item.start_mark.line, item)
@@ -137,7 +137,7 @@ class _Editor:
         text = self._dump({"key": value}).partition(":")[2]
         return "-" + (" " + text.lstrip("\n ") if text.startswith("\n") else text)
 
-    def _anew(self, node: yaml.Node, value: Any, indent: int) -> Replacement:
+    def _replaced(self, node: yaml.Node, value: Any, indent: int) -> Replacement:
         """A value written in place: on the same line if it fits, else on lines of its own."""
         start = self._offset(node.start_mark)
         text = self._dump({"key": value}).partition(":")[2].removesuffix("\n")

@@ -113,10 +113,10 @@ ALICE = "principal: User:alice, "
     ],
 )  # fmt: skip
 def test_an_error_has_file_line_key_value_and_valid_values(tmp_path: Path, text: str, says: str) -> None:
-    with pytest.raises(StateFileError) as told:
+    with pytest.raises(StateFileError) as error:
         read(tmp_path, text)
-    assert str(told.value).startswith(f"{tmp_path / 'cluster.yaml'}: ")
-    assert says in str(told.value)
+    assert str(error.value).startswith(f"{tmp_path / 'cluster.yaml'}: ")
+    assert says in str(error.value)
 
 
 @pytest.mark.parametrize(
@@ -130,7 +130,7 @@ def test_an_error_has_file_line_key_value_and_valid_values(tmp_path: Path, text:
     ],
 )  # fmt: skip
 def test_a_plaintext_secret_is_rejected_without_being_repeated(tmp_path: Path, text: str, says: str) -> None:
-    with pytest.raises(StateFileError) as told:
+    with pytest.raises(StateFileError) as error:
         read(tmp_path, text)
-    assert says in str(told.value)
-    assert "hunter2" not in str(told.value)
+    assert says in str(error.value)
+    assert "hunter2" not in str(error.value)

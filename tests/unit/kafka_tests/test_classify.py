@@ -48,7 +48,9 @@ def test_a_rule_may_apply_to_one_of_a_methods_parameters(known: Path) -> None:
 
 def test_an_unsupported_feature_noted_by_the_harness_is_not_applicable() -> None:
     noted = result("FAILED", not_applicable=("internals of the JVM: LogManager.getLog", "TLS: listener"))
-    assert classify(noted, []) == Classification("not applicable", "internals of the JVM", "LogManager.getLog")
+    assert classify(noted, []) == Classification(
+        "not applicable", "internals of the JVM", "LogManager.getLog"
+    )
 
 
 def test_a_test_without_a_broker_is_not_counted() -> None:

@@ -54,8 +54,8 @@ def report(isr: list[int]) -> Event:
 
     def decide(image: MetadataImage) -> Decision[object]:
         state = state_of(image)
-        told = [each for each in state.replicas if each in isr or each == state.leader]
-        return decide_progress(image, "t", 0, told)
+        reported = [each for each in state.replicas if each in isr or each == state.leader]
+        return decide_progress(image, "t", 0, reported)
 
     return decide
 

@@ -91,7 +91,7 @@ class Joining:
         elif member_id:
             self._rejoin(step, group, join)
         else:
-            self._join_anew(step, group, join)
+            self._join_again(step, group, join)
 
     def _has_room(self, group: ClassicGroup, member_id: str) -> bool:
         size_max = self._config().integer("group.max.size")
@@ -121,7 +121,7 @@ class Joining:
 
     # A new member
 
-    def _join_anew(self, step: CoordinatorResult, group: ClassicGroup, join: Join) -> None:
+    def _join_again(self, step: CoordinatorResult, group: ClassicGroup, join: Join) -> None:
         instance_id = join.request.group_instance_id
         prefix = join.client.client_id if instance_id is None else instance_id
         member_id = f"{prefix[:_PREFIX_LENGTH_MAX]}-{UUID(int=self._rng.getrandbits(128), version=4)}"

@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
 from barnabas.wire.errors import KafkaError
-from support.consumer_groups import ConsumerMember, group_of, named, settle
+from support.consumer_groups import ConsumerMember, group_of, named, reconcile
 from support.group_worlds import GroupWorld
 
 MEMBERS = st.sampled_from(["m1", "m2", "m3", "s1", "s2"])
@@ -105,7 +105,7 @@ class Groups(RuleBasedStateMachine):
         if not self.members:
             return
         self.world.pass_time(11_000)
-        settle(self.world, *self.members.values())
+        reconcile(self.world, *self.members.values())
         owned = [
             (name, index)
             for member_id in self.members
