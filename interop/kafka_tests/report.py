@@ -103,8 +103,12 @@ def _classes(classified: Classified, complete: Collection[str]) -> str:
 
 def _cells(tests: Sequence[tuple[Result, Classification]]) -> list[str]:
     counts = count(classification for _, classification in tests)
-    collapsed = sum(1 for result, classification in tests if classification.outcome == "passed" and result.brokers > 1)
-    kinds = Counter(classification.kind for _, classification in tests if classification.outcome == "not applicable")
+    collapsed = sum(
+        1 for result, classification in tests if classification.outcome == "passed" and result.brokers > 1
+    )
+    kinds = Counter(
+        classification.kind for _, classification in tests if classification.outcome == "not applicable"
+    )
     reasons = ", ".join(f"{number} {kind}" for kind, number in kinds.most_common())
     failed = counts["listed"] + counts["failed"]
     return [str(counts["passed"] or ""), str(collapsed or ""), str(failed or ""), reasons]

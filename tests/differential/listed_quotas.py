@@ -20,7 +20,7 @@ def _tried(kind: str, name: str, key: str, value: float) -> tuple[Step, ...]:
 LISTED_QUOTAS = (
     Listed(
         "AlterClientQuotas", "entries", "NaN for a value",
-        "Kafka takes it, and whoever has such a quota is never throttled; Barnabas answers INVALID_REQUEST.",
+        "Kafka accepts it, and clients with such a quota are never throttled; Barnabas answers INVALID_REQUEST.",
         lambda each: "nan" in repr(each.request),
         _tried("user", "nobody", "producer_byte_rate", math.nan),
     ),

@@ -109,7 +109,7 @@ class Application:
 
     def wait(self, duration_ms: int) -> None:
         """Let time pass, up to a limit."""
-        assert self.world.now_ms < self.given_up_ms, "it waits for ever"
+        assert self.world.now_ms < self.given_up_ms, "the wait does not end"
         try:
             self.world.wait(duration_ms)
         except Killed:
@@ -119,7 +119,7 @@ class Application:
         """Return the response to a request, which may be pending at first."""
         pending = self.world.ask(log, event)
         while pending not in self.world.answers:
-            assert self.world.now_ms < self.given_up_ms, "it waits for ever"
+            assert self.world.now_ms < self.given_up_ms, "the wait does not end"
             self.world.wait(RETRY_MS)
         answer = self.world.answers.pop(pending)
         if isinstance(answer, KafkaError):

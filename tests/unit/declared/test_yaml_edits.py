@@ -19,7 +19,7 @@ topics:
 
   clicks:
     partitions: 2
-# who may what
+# permissions
 acls:
   - principal: User:alice
     operations: [read]

@@ -10,7 +10,7 @@ PREFERRED, UNCLEAN = Election.PREFERRED, Election.UNCLEAN
 
 
 def image_with(state: PartitionRegistration, fenced: tuple[int, ...] = ()) -> MetadataImage:
-    """Three brokers; partition 0 of `t`, created on 1, 2, 3, in this state, and partition 1 as created."""
+    """Return three brokers; partition 0 of `t`, created on 1, 2, 3, in this state, and partition 1 as created."""
     image = cluster(3, manually_assigned("t", [1, 2, 3], [2, 1, 3]))
     image = with_state(image, image.topics["t"], 0, state)
     for broker_id in fenced:

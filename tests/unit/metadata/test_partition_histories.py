@@ -50,7 +50,7 @@ def unregister(broker_id: int) -> Event:
 
 
 def report(isr: list[int]) -> Event:
-    """The leader reports an ISR of replicas that includes itself."""
+    """Report an ISR of replicas as the leader, which is included."""
 
     def decide(image: MetadataImage) -> Decision[object]:
         state = state_of(image)

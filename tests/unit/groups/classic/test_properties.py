@@ -81,7 +81,7 @@ def test_random_member_requests_keep_the_invariants(commands: list[str]) -> None
         await scenario.run(f"wait {LONG_MS}")
         group = group_of(scenario)
         assert group is None or (group.is_empty and not group.pending_members)
-        assert not scenario.pending_count, "somebody waits for an answer for ever"
+        assert not scenario.pending_count, "a request is never answered"
         await scenario.end()
 
     play()

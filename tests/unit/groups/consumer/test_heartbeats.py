@@ -19,7 +19,7 @@ from support.group_worlds import GroupWorld
 
 @pytest.fixture
 def world() -> GroupWorld:
-    """Two topics; targets may change immediately."""
+    """Create two topics; targets may change immediately."""
     world = GroupWorld(group_consumer_assignment_interval_ms="0")
     world.create_topic("a", 4)
     world.create_topic("b", 2)
