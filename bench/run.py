@@ -137,7 +137,7 @@ def main() -> int:
     whole = not options.quick and not options.only and options.against == "barnabas"
     output = options.output or (DOCUMENT if whole else None)
     if output:
-        told = document(
+        report_text = document(
             results,
             rounds,
             machine(),
@@ -145,7 +145,7 @@ def main() -> int:
             compaction_kernel.table(),
             validation.table(),
         )
-        output.write_text(console.with_section(told, console.section()))
+        output.write_text(console.with_section(report_text, console.section()))
     return 0
 
 

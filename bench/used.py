@@ -25,8 +25,8 @@ class Used(NamedTuple):
 def used_by(command: list[str]) -> Used:
     """Run a command and discard its output; errors are shown."""
     measuring = [sys.executable, "-m", "bench.used", *command]
-    told = subprocess.run(measuring, stdout=subprocess.PIPE, check=True).stdout
-    return Used(*json.loads(told))
+    output = subprocess.run(measuring, stdout=subprocess.PIPE, check=True).stdout
+    return Used(*json.loads(output))
 
 
 def main() -> None:

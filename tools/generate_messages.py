@@ -3,9 +3,10 @@
     python tools/generate_messages.py kafka-clients-4.3.1.jar kafka-clients-3.9.1.jar \\
         kafka-group-coordinator-4.3.1.jar kafka-transaction-coordinator-4.3.1.jar
 
-Requests and responses go to `messages`, what group members tell each other (KIP-415) to `consumer_protocol`, both from
-the clients' jars, of which the first is the newest; the others add the older versions that it has dropped. The records
-of the coordinators' topics, from the coordinators' jars, go to `coordinator_records`.
+Requests and responses go to `messages`, subscriptions and assignments of group members (KIP-415) to
+`consumer_protocol`, both from the clients' jars, of which the first is the newest; the others add the older versions
+that it has dropped. The records of the coordinators' topics, from the coordinators' jars, go to
+`coordinator_records`.
 """
 
 import json

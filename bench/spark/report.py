@@ -102,7 +102,7 @@ def with_growth(text: str, growth: Growth) -> str:
 
 
 def growth_line(growth: Growth) -> str:
-    """A row of the table of growth."""
+    """Format a row of the table of growth."""
     clock, processors = growth.outcome.clock, growth.outcome.processors
     theirs_s, ours_s = statistics.median(clock.baseline), statistics.median(clock.barnabas)
     return (

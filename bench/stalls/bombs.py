@@ -82,8 +82,8 @@ def _produce(topic_id: bytes, batch: bytes) -> ProduceRequest:
 
 def lookups(topic: str, timestamp_ms: int) -> ListOffsetsRequest:
     """Build a search by time in one partition."""
-    metrics = [ListOffsetsPartition(partition_index=0, timestamp=timestamp_ms)]
-    return ListOffsetsRequest(replica_id=-1, topics=[ListOffsetsTopic(name=topic, partitions=metrics)])
+    partitions = [ListOffsetsPartition(partition_index=0, timestamp=timestamp_ms)]
+    return ListOffsetsRequest(replica_id=-1, topics=[ListOffsetsTopic(name=topic, partitions=partitions)])
 
 
 def bombs(topic: str, topic_id: bytes, broker_id: int) -> dict[str, Sequence[Message]]:

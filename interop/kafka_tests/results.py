@@ -47,7 +47,7 @@ class ClassRun:
 
     @property
     def done(self) -> list[str]:
-        """The ids of tests that need not run again."""
+        """Return the ids of tests that need not run again."""
         return [result.id for result in self.results.values() if result.test]
 
 

@@ -77,5 +77,5 @@ if __name__ == "__main__":
         try:
             run(*sys.argv[1:])
         except KafkaException as error:
-            print("begins anew:", error, file=sys.stderr, flush=True)
+            print("starts again:", error, file=sys.stderr, flush=True)
             time.sleep(PAUSE_S)

@@ -79,7 +79,7 @@ def conversation(port: int, steps: Sequence[Step], mask: Callable[[bytes], bytes
 
 
 def responses(response: Struct, version: int, mask: Callable[[bytes], bytes]) -> dict[str, object]:
-    """The fields of a response that tell how a login went; other responses tell their error alone."""
+    """Return the fields of an authentication response; other responses are reduced to their error."""
     step_request = {"error_code", "error_message", "mechanisms", "session_lifetime_ms", "auth_bytes"}
     fields: dict[str, object] = {"response": type(response).__name__}
     for field in response.FIELDS:

@@ -24,7 +24,7 @@ WEIGHTS = {0: 8, 1: 8, 2: 3, 20: 1, 19: 2, 21: 2, 61: 2}
 
 
 def topic(name: str, partitions: int = 1, **configs: str) -> CreatableTopic:
-    """A topic to create; in the names of configs `_` stands for a dot."""
+    """Build a topic to create; in the names of configs `_` stands for a dot."""
     given = [CreatableTopicConfig(name=key.replace("_", "."), value=value) for key, value in configs.items()]
     symbol: Any = Name(name)
     return CreatableTopic(name=symbol, num_partitions=partitions, replication_factor=1, configs=given)
@@ -35,7 +35,7 @@ def create(*topics: CreatableTopic) -> Step:
 
 
 def produce(name: str, *batches: Batch | None, index: int = 0) -> tuple[Step, ...]:
-    """One request for each batch."""
+    """Build one request for each batch."""
     symbol: Any = Name(name)
     data: list[Any] = list(batches)
     return tuple(
@@ -60,7 +60,7 @@ def new_producer() -> Step:
 
 
 def beginning() -> list[Step]:
-    """A few topics of different kinds, two producers, and something to read."""
+    """Create a few topics of different kinds and two producers, and write some records."""
     return [
         create(
             topic("a", 2),
@@ -74,7 +74,7 @@ def beginning() -> list[Step]:
 
 
 def steps(specs: list[ApiSpec]) -> SearchStrategy[Step]:
-    """One request of any API and version."""
+    """Generate one request of any API and version."""
     weighted = [spec for spec in specs for _ in range(WEIGHTS.get(spec.api_key, 1))]
     pairs = st.sampled_from(weighted).flatmap(
         lambda spec: st.tuples(st.just(spec), st.integers(spec.versions.first, spec.versions.last))
@@ -83,5 +83,5 @@ def steps(specs: list[ApiSpec]) -> SearchStrategy[Step]:
 
 
 def histories(specs: list[ApiSpec]) -> SearchStrategy[list[Step]]:
-    """Requests one after the other."""
+    """Generate sequences of requests."""
     return st.lists(steps(specs), min_size=1, max_size=STEPS_MAX)

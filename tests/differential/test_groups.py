@@ -28,10 +28,10 @@ from differential.world import World
 
 G: Any = Name("g")
 GONE: Any = Name("gone")
-NOBODY: Any = "nobody"
+UNKNOWN_MEMBER: Any = "nobody"
 A, B, C = (Member(number) for number in range(3))
 
-TOLD = write(ConsumerProtocolSubscription(topics=["a"]), 1)
+SUBSCRIPTION = write(ConsumerProtocolSubscription(topics=["a"]), 1)
 NEWEST_JOIN = 9
 REBALANCE_TIMEOUT_S = 30.0
 SHOWN_TIMEOUT_S = 5.0
@@ -39,19 +39,23 @@ OLD_VERSION = 3  #: the version of JoinGroup in which new members join at once
 
 
 def join(member: Any = "", instance: str | None = None, *protocols: str, **fields: Any) -> JoinGroupRequest:
-    told = {
+    request_fields = {
         "session_timeout_ms": 60_000,
         "rebalance_timeout_ms": 60_000,
         "protocol_type": "consumer",
-        "protocols": [JoinGroupRequestProtocol(name, TOLD) for name in protocols or ("range", "sticky")],
+        "protocols": [
+            JoinGroupRequestProtocol(name, SUBSCRIPTION) for name in protocols or ("range", "sticky")
+        ],
     } | fields
-    return JoinGroupRequest(group_id=G, member_id=member, group_instance_id=instance, **told)
+    return JoinGroupRequest(group_id=G, member_id=member, group_instance_id=instance, **request_fields)
 
 
 def sync(member: Any, generation: int, *assigned: tuple[Any, bytes], **fields: Any) -> SyncGroupRequest:
     assignments = [SyncGroupRequestAssignment(each, what) for each, what in assigned]
-    told = {"group_id": G, "protocol_type": "consumer", "protocol_name": "range"} | fields
-    return SyncGroupRequest(generation_id=generation, member_id=member, assignments=assignments, **told)
+    request_fields = {"group_id": G, "protocol_type": "consumer", "protocol_name": "range"} | fields
+    return SyncGroupRequest(
+        generation_id=generation, member_id=member, assignments=assignments, **request_fields
+    )
 
 
 def heartbeat(member: Any, generation: int, **fields: Any) -> HeartbeatRequest:
@@ -116,12 +120,12 @@ def clients(world: World) -> Iterator[tuple[Client, Client]]:
 def test_requests_to_a_group_that_does_not_exist(world: World) -> None:
     with clients(world) as (client, _):
         client.look()
-        client.send_in_all_versions(join(NOBODY))
-        client.send_in_all_versions(join(NOBODY, "one"), 5)
-        client.send_in_all_versions(sync(NOBODY, 1))
-        client.send_in_all_versions(heartbeat(NOBODY, 1))
-        client.send_in_all_versions(leave((NOBODY, None)))
-        client.send_in_all_versions(leave((NOBODY, None), ("", "one"), (NOBODY, "one")), 3)
+        client.send_in_all_versions(join(UNKNOWN_MEMBER))
+        client.send_in_all_versions(join(UNKNOWN_MEMBER, "one"), 5)
+        client.send_in_all_versions(sync(UNKNOWN_MEMBER, 1))
+        client.send_in_all_versions(heartbeat(UNKNOWN_MEMBER, 1))
+        client.send_in_all_versions(leave((UNKNOWN_MEMBER, None)))
+        client.send_in_all_versions(leave((UNKNOWN_MEMBER, None), ("", "one"), (UNKNOWN_MEMBER, "one")), 3)
         client.send_in_all_versions(DeleteGroupsRequest([GONE, GONE, ""]))
         client.look()
 
@@ -155,7 +159,7 @@ def test_the_life_of_a_group_of_one(world: World, version: int) -> None:
         client.look()
         wrong_in_any_state(client, 1)
         client.send(join(A), version)  # the same again
-        client.send(sync(A, 1, (A, b"work"), (NOBODY, b"more")))
+        client.send(sync(A, 1, (A, b"work"), (UNKNOWN_MEMBER, b"more")))
         client.look()
         wrong_in_any_state(client, 1)
         client.send_in_all_versions(sync(A, 1, (A, b"other")))
@@ -178,14 +182,14 @@ def wrong_in_any_state(client: Client, generation: int) -> None:
     """Return requests that are invalid for a member of this generation."""
     for request in (
         sync(A, generation + 1),
-        sync(NOBODY, generation),
+        sync(UNKNOWN_MEMBER, generation),
         sync(A, generation, group_id=""),
         sync(A, generation, group_instance_id="one"),
         heartbeat(A, generation - 1),
-        heartbeat(NOBODY, generation),
+        heartbeat(UNKNOWN_MEMBER, generation),
         heartbeat(A, generation, group_id=""),
         heartbeat(A, generation, group_instance_id="one"),
-        leave((NOBODY, None)),
+        leave((UNKNOWN_MEMBER, None)),
         leave((A, "one")),
         leave(("", None)),
         leave((A, None), group=""),
@@ -199,7 +203,12 @@ def wrong_in_any_state(client: Client, generation: int) -> None:
         {"protocol_type": "", "protocol_name": ""},
     ):
         client.send(sync(A, generation, **fields))
-    for request in (join(NOBODY), join(A, "one"), join(A, None, "nope"), join(A, protocol_type="connect")):
+    for request in (
+        join(UNKNOWN_MEMBER),
+        join(A, "one"),
+        join(A, None, "nope"),
+        join(A, protocol_type="connect"),
+    ):
         client.send(request)
 
 
@@ -289,11 +298,11 @@ def test_a_static_member_is_replaced_and_removed(world: World, version: int) -> 
             heartbeat(C, 2),
             sync(C, 2, group_instance_id="one"),
             heartbeat(A, 2),
-            join(NOBODY, "two"),
+            join(UNKNOWN_MEMBER, "two"),
             join(A, "two"),
         ):
             b.send(request)
-        a.send(leave(("", "two"), ("", "one"), ("", "one"), (NOBODY, None)))
+        a.send(leave(("", "two"), ("", "one"), ("", "one"), (UNKNOWN_MEMBER, None)))
         a.look()
         a.send(join(A))
         a.send(sync(A, 3))

@@ -39,4 +39,4 @@ def test_a_listed_difference_that_stops_a_broker_still_exists(tmp_path: Path, en
 
 def test_the_page_has_the_current_table() -> None:
     page = PAGE.read_text()
-    assert page == listed.page_with_table(page), "python -m differential.listed (in tests/) makes it anew"
+    assert page == listed.page_with_table(page), "python -m differential.listed (in tests/) writes it"

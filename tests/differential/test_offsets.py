@@ -35,7 +35,7 @@ from barnabas.wire.messages.txn_offset_commit import (
 )
 from differential.sequences import create, topic
 from differential.symbols import Name, Producer, TopicId
-from differential.test_groups import GONE, NOBODY, A, Client, G, clients, join, leave, sync
+from differential.test_groups import GONE, UNKNOWN_MEMBER, A, Client, G, clients, join, leave, sync
 from differential.world import World
 
 TX: Any = Name("tx")
@@ -123,12 +123,12 @@ def test_fetches_without_committed_offsets(client: Client) -> None:
     look(client)
     client.send_in_all_versions(commit({"a": [(0, 5, "")]}, generation_id_or_member_epoch=0), 1)
     client.send_in_all_versions(
-        commit({"a": [(0, 5, "")]}, generation_id_or_member_epoch=3, member_id=NOBODY), 1
+        commit({"a": [(0, 5, "")]}, generation_id_or_member_epoch=3, member_id=UNKNOWN_MEMBER), 1
     )
     for indexes in ({"a": [0]}, {"missing": [0]}, {"a": [9]}, {}):
         client.send(delete(indexes))
         client.send(delete(indexes, ""))
-    client.send_in_all_versions(fetch({"a": [0]}, member_id=NOBODY, member_epoch=3), 9)
+    client.send_in_all_versions(fetch({"a": [0]}, member_id=UNKNOWN_MEMBER, member_epoch=3), 9)
     look(client)
 
 
@@ -147,8 +147,10 @@ def test_a_consumer_that_only_commits(client: Client, version: int) -> None:
     client.send(commit({"missing": [(0, 1, "")]}), version)
     client.send(commit({"a": []}), version)
     client.send(commit({}), version)
-    client.send(commit({"a": [(0, 2**62, "")], "b": [(1, -5, "")]}, member_id=NOBODY), version)
-    client.send(commit({"a": [(0, 11, "")]}, member_id=NOBODY, generation_id_or_member_epoch=3), version)
+    client.send(commit({"a": [(0, 2**62, "")], "b": [(1, -5, "")]}, member_id=UNKNOWN_MEMBER), version)
+    client.send(
+        commit({"a": [(0, 11, "")]}, member_id=UNKNOWN_MEMBER, generation_id_or_member_epoch=3), version
+    )
     client.send(commit({"a": [(0, 12, "")]}, group_instance_id="one" if version >= 7 else None), version)
     client.send(commit({"a": [(0, 13, "")]}, retention_time_ms=60_000), version)
     look(client)
@@ -190,7 +192,7 @@ def test_members_commit_in_their_generation(client: Client, version: int) -> Non
 
     def try_all() -> None:
         for generation in (-2, -1, 0, 1, 2):
-            for member in ("", A, NOBODY):
+            for member in ("", A, UNKNOWN_MEMBER):
                 identity = {"generation_id_or_member_epoch": generation, "member_id": member}
                 client.send(commit(offsets, **identity), version)
                 if version >= 7:
@@ -242,8 +244,10 @@ def test_offsets_of_transactions(client: Client, version: int, committed: bool) 
     client.send(commit_in_transaction({"a": [(0, 9, "")]}, -1), version)
     client.send(commit_in_transaction({"a": [(0, 9, "")]}, group=""), version)
     if version >= 3:
-        client.send(commit_in_transaction({"a": [(0, 9, "")]}, generation_id=4, member_id=NOBODY), version)
-        client.send(commit_in_transaction({"a": [(0, 10, "")]}, member_id=NOBODY), version)
+        client.send(
+            commit_in_transaction({"a": [(0, 9, "")]}, generation_id=4, member_id=UNKNOWN_MEMBER), version
+        )
+        client.send(commit_in_transaction({"a": [(0, 10, "")]}, member_id=UNKNOWN_MEMBER), version)
     look(client)
     client.send(commit({"b": [(0, 11, "later")]}), 9)
     client.send(EndTxnRequest(TX, Producer(0), 0, committed), 3 if version < 5 else 5)  # type: ignore[arg-type]

@@ -37,7 +37,7 @@ from differential.world import Pair
 TOPIC = "of-transactions"
 POLL_TIMEOUT_S = 30.0
 POLL_INTERVAL_S = 0.002
-NOBODY = (-1, -1)
+NO_PRODUCER = (-1, -1)
 
 _numbers = itertools.count(1)
 
@@ -79,7 +79,7 @@ class Coordinated:
 
     def __init__(self, side: Side, transactional_id: str) -> None:
         self.side, self.transactional_id = side, transactional_id
-        self.given = [NOBODY]
+        self.given = [NO_PRODUCER]
         self.order: dict[int, int] = {-1: -1}
 
     def ask(self, request: Message, response: type[Message], version: int) -> Any:
@@ -92,7 +92,7 @@ class Coordinated:
 
     def who(self, step: Any) -> tuple[int, int]:
         if step.who is None:
-            return NOBODY
+            return NO_PRODUCER
         producer_id, epoch = self.given[-1 - min(step.who, len(self.given) - 1)]
         return producer_id, max(epoch + step.epoch_by, -1)
 

@@ -143,7 +143,7 @@ POOLS: dict[str, Sequence[Any]] = {
     "rebalance_timeout_ms": [60_000, 0, -1],
     "protocol_type": ["consumer", "consumer", "connect", "", None],
     "protocol_name": ["range", "", None],
-    "metadata": [b"", b"told"],
+    "metadata": [b"", b"text"],
     "assignment": [b"", b"work"],
     "reason": [None, "", "because"],
     "states_filter": ["Stable", "empty", " Dead ", "nope", ""],

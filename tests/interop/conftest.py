@@ -52,7 +52,7 @@ def client(every_client: Clients, request: pytest.FixtureRequest) -> Client:
 
 @pytest.fixture(scope="session")
 def helper(every_client: Clients) -> Client:
-    """The client that does what the client under test cannot."""
+    """Return the client that does what the client under test cannot."""
     return every_client["confluent-kafka"]
 
 

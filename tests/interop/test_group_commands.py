@@ -233,7 +233,7 @@ class Careless:
         self._producer.flush()
 
     def _copy(self, up_to: int, survives: int, *, commit_first: bool) -> None:
-        """Records beyond `survives` are written without a commit, or committed without being written."""
+        """Copy records; those beyond `survives` are written without a commit, or committed without being written."""
         reader = consumer(self._broker, f"careless-with-{self._source}")
         reader.subscribe([self._source])
         committed = reader.committed([TopicPartition(self._source, each) for each in (0, 1)], WAIT_S)

@@ -269,7 +269,7 @@ def describe_acls(kafka: EmbeddedBroker, wire: Wire) -> Heeded:
 
 
 def create_acls(kafka: EmbeddedBroker, wire: Wire) -> Heeded:
-    """Each of ACLS differs from the first in one field, or in three."""
+    """Create ACLS, of which each differs from the first in one field, or in three."""
     creations = make_acls(wire)
     seen = described_acls(wire)
     differing = {

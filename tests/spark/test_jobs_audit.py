@@ -79,13 +79,13 @@ def test_config_drift_and_its_principals_are_reported(spark: SparkSession) -> No
     story.add_event(2, "bob", CREATES, "topic/new", key="partition 0 leader", after=1)
     found = analysed(story.frame(spark), None)
     assert found.events_count == 6
-    by_place = {(each.resource, each.principal): each for each in found.configs}
-    assert {tp: each.changes_count for tp, each in by_place.items()} == {
+    by_principal = {(each.resource, each.principal): each for each in found.configs}
+    assert {tp: each.changes_count for tp, each in by_principal.items()} == {
         ("topic/orders", "User:alice"): 2,
         ("topic/orders", "User:bob"): 1,
         ("topic/clicks", "User:bob"): 1,
     }
-    last = by_place["topic/orders", "User:alice"]
+    last = by_principal["topic/orders", "User:alice"]
     assert (last.last_before, last.last_after) == ("2", None)
     assert found.settings == (
         Setting("topic/orders", "retention.ms", None, None, 3, "User:alice, User:bob", last.last_time, True),

@@ -39,7 +39,7 @@ FROM_TOPIC = """
 
 
 def forever(begun: str) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
-    """A worker that runs until it is killed, and creates a file when it has started."""
+    """Work until killed, and create a file at the start."""
 
     def wait(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         import pathlib

@@ -44,7 +44,7 @@ class ClassicConsumer:
         pending.
         """
         owned = [TopicPartition(topic=name, partitions=sorted(of)) for name, of in self.owned.items()]
-        told = write(ConsumerProtocolSubscription(topics=list(topics), owned_partitions=owned), 1)
+        subscription = write(ConsumerProtocolSubscription(topics=list(topics), owned_partitions=owned), 1)
         client = JoiningClient("classic", "/h", version)
         for _ in range(2):
             request = JoinGroupRequest(
@@ -54,7 +54,9 @@ class ClassicConsumer:
                     "session_timeout_ms": 45_000,
                     "rebalance_timeout_ms": 60_000,
                     "protocol_type": "consumer",
-                    "protocols": [JoinGroupRequestProtocol(name=name, metadata=told) for name in protocols],
+                    "protocols": [
+                        JoinGroupRequestProtocol(name=name, metadata=subscription) for name in protocols
+                    ],
                     **self.fields,
                 }
             )
@@ -76,7 +78,7 @@ class ClassicConsumer:
         return answer
 
     def _take(self, answer: Any) -> None:
-        self.waiting = self.world.asked if answer is None else None
+        self.waiting = self.world.last_request if answer is None else None
         if isinstance(answer, JoinGroupResponse) and answer.error_code in (
             ErrorCode.NONE,
             ErrorCode.MEMBER_ID_REQUIRED,
@@ -131,4 +133,4 @@ class ClassicConsumer:
             self.sync()
             if self.beat() is ErrorCode.NONE:
                 return
-        raise AssertionError("it is told to join again and again")
+        raise AssertionError("the group keeps rebalancing")

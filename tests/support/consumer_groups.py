@@ -132,7 +132,7 @@ def named(world: GroupWorld, assigned: Assigned) -> Partitions:
     return {world.image.topic_names[topic_id]: set(epochs) for topic_id, epochs in assigned.items()}
 
 
-def settle(world: GroupWorld, *members: ConsumerMember) -> None:
+def reconcile(world: GroupWorld, *members: ConsumerMember) -> None:
     """Let members send heartbeats until nothing changes any more."""
     for _ in range(20):
         for member in members:
@@ -143,7 +143,7 @@ def settle(world: GroupWorld, *members: ConsumerMember) -> None:
             not is_unreconciled(world, each) for each in members
         ):
             return
-    raise AssertionError(f"the group does not settle: {group_of(world)}")
+    raise AssertionError(f"the group does not become stable: {group_of(world)}")
 
 
 def is_unreconciled(world: GroupWorld, member: ConsumerMember) -> bool:

@@ -109,7 +109,7 @@ class Application:
 
     def wait(self, duration_ms: int) -> None:
         """Let time pass, up to a limit."""
-        assert self.world.now_ms < self.given_up_ms, "it waits for ever"
+        assert self.world.now_ms < self.given_up_ms, "the wait does not end"
         try:
             self.world.wait(duration_ms)
         except Killed:
@@ -119,7 +119,7 @@ class Application:
         """Return the response to a request, which may be pending at first."""
         pending = self.world.ask(log, event)
         while pending not in self.world.answers:
-            assert self.world.now_ms < self.given_up_ms, "it waits for ever"
+            assert self.world.now_ms < self.given_up_ms, "the wait does not end"
             self.world.wait(RETRY_MS)
         answer = self.world.answers.pop(pending)
         if isinstance(answer, KafkaError):
@@ -185,8 +185,8 @@ class Application:
     def _offset(self) -> int:
         """Return the group's committed offset."""
         topics = [OffsetFetchRequestTopics(INPUT.topic, partition_indexes=[INPUT.partition])]
-        asked = OffsetFetchRequestGroup(GROUP, topics=topics)
-        (found,) = self.world.groups.offsets.fetch(asked, require_stable=True).topics[0].partitions
+        requested = OffsetFetchRequestGroup(GROUP, topics=topics)
+        (found,) = self.world.groups.offsets.fetch(requested, require_stable=True).topics[0].partitions
         if found.error_code:
             raise KafkaError(ErrorCode(found.error_code))
         return max(found.committed_offset, 0)
@@ -213,10 +213,11 @@ class Application:
         shard.initialize(result, pending, Initialization(NAME, TRANSACTION_MS))
 
     def _add(self, partition: TopicPartition) -> None:
-        asked = Addition(NAME, *self.who, (partition,), self.version)
+        requested = Addition(NAME, *self.who, (partition,), self.version)
         self.call(
             lambda: self.ask(
-                TRANSACTION_LOG, lambda shard, result, pending: shard.add_partitions(result, pending, asked)
+                TRANSACTION_LOG,
+                lambda shard, result, pending: shard.add_partitions(result, pending, requested),
             )
         )
 
@@ -233,10 +234,10 @@ class Application:
         return event
 
     def _end(self, *, commit: bool) -> None:
-        asked = EndTxn(NAME, *self.who, commit, self.version)
+        requested = EndTxn(NAME, *self.who, commit, self.version)
         ended = self.call(
             lambda: self.ask(
-                TRANSACTION_LOG, lambda shard, result, pending: shard.end(result, pending, asked)
+                TRANSACTION_LOG, lambda shard, result, pending: shard.end(result, pending, requested)
             )
         )
         self.who = ended.producer_id, ended.producer_epoch

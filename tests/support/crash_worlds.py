@@ -39,7 +39,7 @@ TRANSACTION_LOG = TopicPartition("__transaction_state", 0)
 GROUP = "g"
 
 Who: TypeAlias = tuple[int, int]  #: producer id and epoch
-NOBODY: Who = (-1, -1)
+NO_PRODUCER: Who = (-1, -1)
 Shard: TypeAlias = GroupShard | TransactionShard
 
 
@@ -166,7 +166,7 @@ class CrashWorld:
     def _perform(self, log: TopicPartition, result: CoordinatorResult) -> None:
         if result.records:
             producer = result.producer
-            who = (producer.producer_id, producer.producer_epoch) if producer else NOBODY
+            who = (producer.producer_id, producer.producer_epoch) if producer else NO_PRODUCER
             batch = Batch(log, tuple(_encoded(each) for each in result.records), who, self.now_ms)
             tp = RecordPosition(self.disk.append(batch), self.now_ms, *who)
             for record in result.records:
@@ -188,7 +188,8 @@ class CrashWorld:
                 end = End(partition, EndTransactionMarker(*who, 0, is_commit, self.now_ms))
                 self._replay(end, self.disk.append(end))
             self.run_event(
-                TRANSACTION_LOG, lambda shard, result, told=transaction: shard.markers_written(result, told)
+                TRANSACTION_LOG,
+                lambda shard, result, completed=transaction: shard.markers_written(result, completed),
             )
 
     def wait(self, duration_ms: int) -> None:

@@ -152,6 +152,6 @@ async def grown(admin: Admin, declared: DeclaredState) -> PlanRequest:
     return PlanRequest(replace(declared, topics=topics, prune=frozenset(PRUNABLE)), SECRETS)
 
 
-async def applied(admin: Admin, wish: PlanRequest) -> tuple[Plan, list[ChangeResult]]:
-    plan = await make_plan(admin, wish, SystemClock())
-    return plan, await apply_plan(admin, plan, wish)
+async def applied(admin: Admin, plan_request: PlanRequest) -> tuple[Plan, list[ChangeResult]]:
+    plan = await make_plan(admin, plan_request, SystemClock())
+    return plan, await apply_plan(admin, plan, plan_request)

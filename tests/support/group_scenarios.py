@@ -198,8 +198,8 @@ class GroupScenario(OffsetCommands):
             lambda answer: "leave: " + ", ".join(ErrorCode(each.error_code).name for each in answer.members),
         )
 
-    async def forget(self, words: list[str], options: Options) -> None:
-        """forget A: the client restarts; a static one keeps its instance id."""
+    async def reset(self, words: list[str], options: Options) -> None:
+        """reset A: the client restarts; a static one keeps its instance id."""
         self._client(words[0]).member_id = ""
 
     async def delete(self, words: list[str], options: Options) -> None:

@@ -38,7 +38,7 @@ class GroupWorld:
         self.timers: dict[TimerKey, int] = {}  #: key -> due time
         self.answers: dict[Pending[Any], Any] = {}
         self.last = CoordinatorResult(self.now_ms)  #: result of the last event
-        self.asked: Pending[Any] = Pending()  #: the last request
+        self.last_request: Pending[Any] = Pending()  #: the last request
         self._rng = random.Random(7)
         self.shard = self._new_shard()
 
@@ -49,7 +49,7 @@ class GroupWorld:
 
     def ask(self, event: Event) -> Any:
         """Return the response to a request, its error, or None while it is pending."""
-        pending = self.asked = Pending()
+        pending = self.last_request = Pending()
         result = CoordinatorResult(self.now_ms)
         try:
             event(self.shard, result, pending)
@@ -119,8 +119,8 @@ class GroupWorld:
         self.run_event(lambda shard, result: shard.on_metadata_update(result, before, after))
 
     def create_topic(self, name: str, partitions_count: int) -> None:
-        wanted = [new_topic(name, partitions_count)]
-        decision = decide_create(self.image, wanted, RULES, self._rng, validate_only=False)
+        requested = [new_topic(name, partitions_count)]
+        decision = decide_create(self.image, requested, RULES, self._rng, validate_only=False)
         self._follow(replayed(self.image, decision))
 
     def grow_topic(self, name: str, partitions_count: int) -> None:

@@ -77,9 +77,9 @@ class Load:
 
 def await_acknowledgements(loads: list[Load], count: int) -> None:
     """Wait until each load has `count` more acknowledgements."""
-    wanted = [load.acknowledged_count + count for load in loads]
+    required = [load.acknowledged_count + count for load in loads]
     deadline_s = time.monotonic() + WAIT_S
-    while any(load.acknowledged_count < count for load, count in zip(loads, wanted, strict=True)):
+    while any(load.acknowledged_count < count for load, count in zip(loads, required, strict=True)):
         assert time.monotonic() < deadline_s, [load.failures for load in loads]
         assert not any(load.failures for load in loads), [load.failures for load in loads]
         time.sleep(0.001)

@@ -24,13 +24,13 @@ async def find_coordinator(node: RunningNode) -> None:
 
 def joining(group_id: str = "g", member_id: str = "", **fields: object) -> JoinGroupRequest:
     """Build a JoinGroup request of a consumer that supports `range`."""
-    told: dict[str, object] = {
+    defaults: dict[str, object] = {
         "session_timeout_ms": 10_000,
         "rebalance_timeout_ms": 60_000,
         "protocol_type": "consumer",
-        "protocols": [JoinGroupRequestProtocol(name="range", metadata=b"told")],
+        "protocols": [JoinGroupRequestProtocol(name="range", metadata=b"metadata")],
     }
-    return JoinGroupRequest(group_id=group_id, member_id=member_id, **(told | fields))  # type: ignore[arg-type]
+    return JoinGroupRequest(group_id=group_id, member_id=member_id, **(defaults | fields))  # type: ignore[arg-type]
 
 
 @dataclass

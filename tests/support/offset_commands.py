@@ -86,8 +86,8 @@ class OffsetCommands:
     async def fetch(self, words: list[str], options: Options) -> None:
         """fetch [stable]: all committed offsets of the group."""
         assert self.runner is not None
-        asked = OffsetFetchRequestGroup("g", topics=None)
-        group = self.runner.shard.offsets.fetch(asked, require_stable="stable" in words)
+        requested = OffsetFetchRequestGroup("g", topics=None)
+        group = self.runner.shard.offsets.fetch(requested, require_stable="stable" in words)
         found = {
             f"{topic.name}-{each.partition_index}": each
             for topic in group.topics

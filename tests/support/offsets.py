@@ -171,8 +171,8 @@ class OffsetLog:
 
     def fetch(self, group_id: str = "g", *, require_stable: bool = False, **fields: Any) -> dict[Any, Any]:
         """Return (topic, index) -> offset of all offsets, or the negated error code."""
-        asked = OffsetFetchRequestGroup(group_id=group_id, topics=None, **fields)
-        return found(self.manager.fetch(asked, require_stable=require_stable))
+        requested = OffsetFetchRequestGroup(group_id=group_id, topics=None, **fields)
+        return found(self.manager.fetch(requested, require_stable=require_stable))
 
     def fetch_these(
         self,
@@ -184,8 +184,8 @@ class OffsetLog:
     ) -> OffsetFetchResponseGroup:
         """Return the response about some partitions."""
         topics = [OffsetFetchRequestTopics(name, topic_id, each) for name, each in indexes.items()]
-        asked = OffsetFetchRequestGroup(group_id=group_id, topics=topics)
-        return self.manager.fetch(asked, require_stable=stable)
+        requested = OffsetFetchRequestGroup(group_id=group_id, topics=topics)
+        return self.manager.fetch(requested, require_stable=stable)
 
     def stored(self, group_id: str = "g") -> dict[tuple[str, int], CommittedOffset]:
         """Return the committed offsets with all their fields."""
@@ -204,8 +204,8 @@ def commit_topics(offsets: Offsets) -> list[OffsetCommitRequestTopic]:
         partitions = []
         for index, each in indexes.items():
             offset, epoch, text = each if isinstance(each, tuple) else (each, -1, "")
-            asked = OffsetCommitRequestPartition(index, offset, epoch, committed_metadata=text)
-            partitions.append(asked)
+            requested = OffsetCommitRequestPartition(index, offset, epoch, committed_metadata=text)
+            partitions.append(requested)
         made.append(OffsetCommitRequestTopic(name=name, partitions=partitions))
     return made
 

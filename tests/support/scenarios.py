@@ -27,7 +27,7 @@ async def replay(path: Path, run: Run) -> None:
     found = "\n\n".join(blocks) + "\n"
     if os.environ.get("REWRITE_SCENARIOS"):
         path.write_text(found, encoding="utf-8")
-    assert found == text, f"{path.name} goes otherwise"
+    assert found == text, f"{path.name} has another output"
 
 
 async def _replay_block(block: str, run: Run) -> str:

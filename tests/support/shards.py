@@ -51,9 +51,9 @@ class CountingShard:
         count = self.counts.get(name, 0) + by
         result.append(CountKey(name=name), CountValue(count=count))
         result.answer(pending, count)
-        for wanted in [wanted for wanted in self.waiting if wanted[0] == name and wanted[1] <= count]:
-            self.waiting.remove(wanted)
-            result.answer(wanted[2], count)
+        for minimum in [minimum for minimum in self.waiting if minimum[0] == name and minimum[1] <= count]:
+            self.waiting.remove(minimum)
+            result.answer(minimum[2], count)
 
     def look(self, result: CoordinatorResult, pending: Pending[int], name: str) -> None:
         """Answer with a count and schedule a timer, or fail if there is none."""

@@ -44,14 +44,14 @@ class TransactionScenario:
         if value is None:
             return f"tombstone: {key.transactional_id}"
         assert isinstance(value, TransactionLogValue)
-        said = TransactionMetadata.of(key, value)
-        words = [f"record: {said.transactional_id} {said.state}"]
-        words.append(f"producer={said.producer_id} epoch={said.producer_epoch}")
-        if said.next_producer_id != NO_PRODUCER_ID:
-            words.append(f"next_producer={said.next_producer_id}")
-        if said.partitions:
-            words.append(_format_partitions(said.partitions))
-        words.append(f"version={said.client_version}")
+        stored = TransactionMetadata.of(key, value)
+        words = [f"record: {stored.transactional_id} {stored.state}"]
+        words.append(f"producer={stored.producer_id} epoch={stored.producer_epoch}")
+        if stored.next_producer_id != NO_PRODUCER_ID:
+            words.append(f"next_producer={stored.next_producer_id}")
+        if stored.partitions:
+            words.append(_format_partitions(stored.partitions))
+        words.append(f"version={stored.client_version}")
         return " ".join(words)
 
     def _format_pending_markers(self) -> list[str]:
@@ -86,8 +86,8 @@ class TransactionScenario:
 
     def _verify(self, plain: list[str], options: dict[str, int]) -> list[str]:
         name, *partitions = plain
-        asked = Addition(name, options["producer"], options["epoch"], list(map(_partition, partitions)))
-        outcomes = self.world.shard.verify_partitions(asked)
+        request = Addition(name, options["producer"], options["epoch"], list(map(_partition, partitions)))
+        outcomes = self.world.shard.verify_partitions(request)
         return [f"answer: {each.topic}-{each.partition} {code.name}" for each, code in outcomes.items()]
 
     def _commit(self, plain: list[str], options: dict[str, int]) -> list[str]:
@@ -148,6 +148,6 @@ class TransactionScenario:
         return [f"answer: {found.state} {who} {times} {_format_partitions(found.partitions)}"]
 
     def _list(self, plain: list[str], options: dict[str, int]) -> list[str]:
-        asked = Filter(states=frozenset(plain), duration_ms=options.get("longer_than_ms", -1))
-        found = self.world.shard.matching(asked, self.world.now_ms)
+        request = Filter(states=frozenset(plain), duration_ms=options.get("longer_than_ms", -1))
+        found = self.world.shard.matching(request, self.world.now_ms)
         return [f"answer: {each.transactional_id} {each.state}" for each in found] or ["answer: none"]

@@ -159,14 +159,14 @@ class Wire:
         **fields: int,
     ) -> FetchRequest:
         """Build a fetch of one partition; further fields are those of FetchPartition."""
-        asked = FetchPartition(
+        requested = FetchPartition(
             partition=partition, fetch_offset=offset, partition_max_bytes=partition_max_bytes, **fields
         )
         return FetchRequest(
             max_bytes=max_bytes,
             min_bytes=min_bytes,
             max_wait_ms=max_wait_ms,
-            topics=[FetchTopic(topic=topic, topic_id=self.topic_id(topic), partitions=[asked])],
+            topics=[FetchTopic(topic=topic, topic_id=self.topic_id(topic), partitions=[requested])],
         )
 
     def fetch(
@@ -182,11 +182,11 @@ class Wire:
     ) -> ListOffsetsPartitionResponse:
         """Return the offset for a timestamp or marker; further fields are those of the request and its partition."""
         epoch = fields.pop("current_leader_epoch", -1)
-        asked = ListOffsetsPartition(
+        requested = ListOffsetsPartition(
             partition_index=partition, timestamp=timestamp, current_leader_epoch=epoch
         )
         request = ListOffsetsRequest(
-            replica_id=-1, topics=[ListOffsetsTopic(name=topic, partitions=[asked])], **fields
+            replica_id=-1, topics=[ListOffsetsTopic(name=topic, partitions=[requested])], **fields
         )
         found: ListOffsetsPartitionResponse = self.ask(request, version).topics[0].partitions[0]
         return found

@@ -75,12 +75,12 @@ def test_every_row_has_a_text_and_names_existing_tests(title: str) -> None:
 @pytest.mark.parametrize("key", DETAILED)
 def test_versions_are_called_served_if_they_are(key: int) -> None:
     spec = KAFKA_APIS[key]
-    said = {
+    stated = {
         int(row.removeprefix("v")): not text.startswith("not served")
         for row, (text, _) in ROWS[f"{spec.name}: versions"].items()
     }
-    assert said == {version: version in spec.versions for version in said}
-    assert set(said) >= set(range(spec.versions.first, spec.versions.last + 1))
+    assert stated == {version: version in spec.versions for version in stated}
+    assert set(stated) >= set(range(spec.versions.first, spec.versions.last + 1))
 
 
 @pytest.mark.parametrize("key", DETAILED)

@@ -4,6 +4,7 @@ import ast
 import re
 from collections import defaultdict
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
@@ -12,44 +13,18 @@ CODE = sorted(
     for package in ("barnabas", "pyspark_barnabas", "pyspark_barnabas_batches")
     for path in (ROOT / "src" / package).rglob("*.py")
 )
-
-#: Words that docs/glossary.md replaces; they were used for many different things.
-REFUSED = frozenset(
-    {
-        *(
-            "adopt",
-            "adopted",
-            "adoption",
-            "bearer",
-            "bearers",
-            "chore",
-            "chores",
-            "dice",
-            "fate",
-            "fates",
-            "forget",
-        ),
-        *("handover", "handovers", "judge", "judged", "judges", "noun", "nouns", "remark", "remarks", "said"),
-        *(
-            "settle",
-            "settled",
-            "settles",
-            "surroundings",
-            "tell",
-            "telling",
-            "tells",
-            "thing",
-            "things",
-            "told",
-        ),
-        *("verdict", "verdicts", "whose", "wish", "wishes"),
-    }
+BESIDE_CODE = sorted(
+    path for folder in ("tests", "bench", "interop", "tools") for path in (ROOT / folder).rglob("*.py")
 )
+
+#: A test's name is a sentence, in which these are ordinary words.
+ORDINARY_IN_SENTENCES = frozenset({"place", "whose", "thing", "things"})
 
 #: Packages of messages, whose names are those of Kafka's schemas.
 NAMED_BY_KAFKA = frozenset({"messages", "consumer_protocol", "coordinator_records"})
 
 
+@cache
 def words_of(name: str) -> set[str]:
     """Split a name in any case into its words."""
     return {word.lower() for word in re.findall(r"[A-Z]?[a-z0-9]+|[A-Z]+(?![a-z])", name)}
@@ -70,14 +45,32 @@ def bound_names(tree: ast.AST) -> Iterator[tuple[int, str]]:
             yield node.lineno, node.asname or node.name.rpartition(".")[2]
 
 
+def refused_words() -> set[str]:
+    """Return the words in the table of refused identifiers in docs/glossary.md."""
+    text = (ROOT / "docs" / "glossary.md").read_text(encoding="utf-8")
+    table = text.partition("## Identifiers that are refused")[2].partition("\n## ")[0]
+    cells = [line.split("|")[1] for line in table.splitlines() if line.startswith("| ")]
+    return {word.strip() for cell in cells[1:] for word in cell.split(",")}
+
+
+def refused_in(name: str, refused: set[str]) -> set[str]:
+    words = words_of(name.replace("in_place", ""))
+    return words & (refused - ORDINARY_IN_SENTENCES if name.startswith("test_") else refused)
+
+
+def test_the_glossary_lists_refused_words() -> None:
+    assert {"told", "place", "verdict"} <= refused_words()
+
+
 def test_identifiers_have_the_words_of_the_glossary() -> None:
-    found = [
+    refused = refused_words()
+    offenders = [
         f"{path.relative_to(ROOT)}:{line}: {name}"
-        for path in CODE
+        for path in [*CODE, *BESIDE_CODE]
         for line, name in bound_names(ast.parse(path.read_text(encoding="utf-8")))
-        if words_of(name) & REFUSED
+        if refused_in(name, refused)
     ]
-    assert found == []
+    assert offenders == []
 
 
 def test_a_class_name_belongs_to_one_module() -> None:

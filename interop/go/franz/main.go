@@ -35,7 +35,7 @@ func connect(options ...kgo.Opt) *kgo.Client {
 	return client
 }
 
-// login is how and as whom to log in, as the environment says; nil where nobody asks.
+// login is how and as whom to log in, from the environment; nil without SASL.
 func login() sasl.Mechanism {
 	user, password := os.Getenv("INTEROP_USER"), os.Getenv("INTEROP_PASSWORD")
 	switch os.Getenv("INTEROP_MECHANISM") {

@@ -1,6 +1,6 @@
 // franz-go reads, transforms and writes in transactions until it is killed: transform HOST:PORT INPUT OUTPUT GROUP.
 //
-// Whatever goes wrong, it begins anew with the same transactional id: that ends what it has left open.
+// Whatever goes wrong, it starts again with the same transactional id: that ends what it has left open.
 package main
 
 import (
@@ -17,7 +17,7 @@ const pause = 200 * time.Millisecond
 func main() {
 	for {
 		if err := run(os.Args[1], os.Args[2], os.Args[3], os.Args[4]); err != nil {
-			fmt.Fprintln(os.Stderr, "begins anew:", err)
+			fmt.Fprintln(os.Stderr, "starts again:", err)
 		}
 		time.Sleep(pause)
 	}

@@ -13,7 +13,7 @@ from barnabas.metadata.audit.events import AuditEvent, AuditOutcome
 from barnabas.metadata.topics import AUDIT_TOPIC
 from barnabas.wire.errors import ErrorCode, KafkaError
 
-PLACE = TopicPartition(AUDIT_TOPIC, 0)
+AUDIT_PARTITION = TopicPartition(AUDIT_TOPIC, 0)
 #: Records per read: few at first, because the newest are usually enough, then more.
 _CHUNK, _CHUNK_MAX = 200, 5_000
 COUNT = 50  #: events per page
@@ -126,11 +126,13 @@ async def bounds_of(cluster: ClusterClient, query: AuditQuery) -> tuple[int, int
     :raises KafkaError: TOPIC_AUTHORIZATION_FAILED.
     """
     try:
-        first = (await find_offsets(cluster, {PLACE: EARLIEST}))[PLACE]
-        last = (await find_offsets(cluster, {PLACE: LATEST}))[PLACE]
+        first = (await find_offsets(cluster, {AUDIT_PARTITION: EARLIEST}))[AUDIT_PARTITION]
+        last = (await find_offsets(cluster, {AUDIT_PARTITION: LATEST}))[AUDIT_PARTITION]
         if query.since_ms is None:
             return first, last
-        since = (await find_offsets(cluster, {PLACE: OffsetSpec.at(query.since_ms)}))[PLACE]
+        since = (await find_offsets(cluster, {AUDIT_PARTITION: OffsetSpec.at(query.since_ms)}))[
+            AUDIT_PARTITION
+        ]
     except KafkaError as error:
         if error.code is not ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
             raise
@@ -141,8 +143,8 @@ async def bounds_of(cluster: ClusterClient, query: AuditQuery) -> tuple[int, int
 async def _read(
     consumer: Consumer, begin: int, end: int, wanted: Callable[[bytes], bool]
 ) -> list[tuple[int, AuditEvent]]:
-    await consumer.assign({PLACE: begin})
-    position = consumer.positions[PLACE]
+    await consumer.assign({AUDIT_PARTITION: begin})
+    position = consumer.positions[AUDIT_PARTITION]
     position.end = end
     found: list[tuple[int, AuditEvent]] = []
     while not consumer.finished:

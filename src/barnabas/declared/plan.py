@@ -88,11 +88,11 @@ async def _plan(admin: Admin, request: PlanRequest, clock: Clock) -> tuple[Plan,
     return Plan(await with_losses(admin, changes, clock.wall_ms())), refusals
 
 
-_PLACES = {section: key for key, section in enumerate(Section)}
+_SECTION_ORDER = {section: key for key, section in enumerate(Section)}
 
 
 def _in_order(change: ResourceChange) -> int:
-    return _PLACES[change.section]
+    return _SECTION_ORDER[change.section]
 
 
 def _renewals(declared: DeclaredState, live: DeclaredState, patterns: Sequence[str]) -> list[ResourceChange]:

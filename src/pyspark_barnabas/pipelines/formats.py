@@ -15,7 +15,7 @@ from pyspark_barnabas.pipelines.failures import FlowError
 _CORRUPT = f"{RESERVED}corrupt"
 _PARSED, _REASON = f"{RESERVED}parsed", f"{RESERVED}reason"
 #: Fields of a record that rows keep.
-_PLACE = ("key", "topic", "partition", "offset", "timestamp")
+_POSITION_COLUMNS = ("key", "topic", "partition", "offset", "timestamp")
 _VALUE = "CAST(value AS STRING)"
 #: Fields of a record that a dead letter keeps.
 LETTER = "struct<key:binary,value:binary,topic:string,partition:int,offset:bigint>"
@@ -38,14 +38,14 @@ def decoded(records: DataFrame, wanted: Format, schema: StructType | CodecSpec |
     else:
         names = schema.names
         parsed, reason = records.withColumn(_PARSED, _parsed(wanted, schema)), _reason(wanted, schema)
-    position = [f.col(name).alias(RESERVED + name) for name in _PLACE]
+    position = [f.col(name).alias(RESERVED + name) for name in _POSITION_COLUMNS]
     fields = [f.col(f"{_PARSED}.`{name}`").alias(name) for name in names]
     row = f.when(reason.isNull(), f.struct(*fields, *position))
     return parsed.select(row.alias("row"), reason.alias("reason"), letter.alias("letter"))
 
 
 def _read_in_python(records: DataFrame, spec: CodecSpec) -> DataFrame:
-    needed = records.select("value", *_PLACE)
+    needed = records.select("value", *_POSITION_COLUMNS)
     added = [
         StructField(_PARSED, relaxed(spec.codec().columns)),
         StructField(_REASON, StringType()),

@@ -24,7 +24,7 @@ def server(cluster: EmbeddedBroker) -> Iterator[ConsoleServer]:
 
 @pytest.fixture(scope="module")
 def admin(server: ConsoleServer) -> Iterator[Visitor]:
-    """A visitor with all permissions."""
+    """Log in a visitor with all permissions."""
     with visitor(server) as person:
         person.log_in("admin", USERS["admin"])
         yield person
@@ -32,7 +32,7 @@ def admin(server: ConsoleServer) -> Iterator[Visitor]:
 
 @pytest.fixture(scope="module")
 def alice(server: ConsoleServer) -> Iterator[Visitor]:
-    """A visitor who reads orders, and may describe the group that bills them."""
+    """Log in a visitor who reads orders, and may describe the group that bills them."""
     with visitor(server) as person:
         person.log_in("alice", USERS["alice"])
         yield person

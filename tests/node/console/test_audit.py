@@ -13,7 +13,7 @@ from support.sample_cluster import ORDERS
 
 @pytest.fixture(scope="module")
 def audited(admin: Visitor, cluster: EmbeddedBroker) -> Visitor:
-    """A visitor with all permissions, once all changes are published."""
+    """Return a visitor with all permissions, once all changes are published."""
     published(cluster, f"topic/{ORDERS}", "retention.ms", "172800000")
     return admin
 

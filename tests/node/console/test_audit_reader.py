@@ -16,7 +16,7 @@ pytestmark = pytest.mark.kafka_settings(AUDITED)
 
 @pytest.fixture
 def audited(kafka: EmbeddedBroker, monkeypatch: pytest.MonkeyPatch) -> EmbeddedBroker:
-    """A broker with the events of some topics, which are read in small chunks."""
+    """Return a broker with the events of some topics, which are read in small chunks."""
     monkeypatch.setattr(audit_reader, "_CHUNK", 2)
     for number in range(7):
         kafka.create_topic(f"t{number}", configs={"retention.ms": "1000"})

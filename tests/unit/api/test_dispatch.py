@@ -309,14 +309,14 @@ async def test_a_request_whose_response_cannot_be_encoded_is_audited_once(
     async def record_events(
         _actor: object, _refusals: object, _warnings: object, differences: object
     ) -> None:
-        told.append(differences)
+        recorded.append(differences)
 
-    told: list[object] = []
+    recorded: list[object] = []
     async with running_node(tmp_path) as node:
         with_handler(node, 19, handle)
         monkeypatch.setattr(node.node.metadata, "record_events", record_events)
         await node.ask(CreateTopicsRequest(topics=[CreatableTopic(name="a")]), 4)
-        assert told == [[Difference("topic/a", "moved", "here", "there")]]
+        assert recorded == [[Difference("topic/a", "moved", "here", "there")]]
 
 
 @on_loop

@@ -114,7 +114,7 @@ ERROR = KafkaError(ErrorCode.INVALID_REQUEST, "why not")
 WHOLE = ("",)
 
 #: request -> its parts in the error response, in order; WHOLE for an API without parts
-ASKED: list[tuple[Message, tuple[object, ...]]] = [
+REQUESTS: list[tuple[Message, tuple[object, ...]]] = [
     (
         ProduceRequest(
             topic_data=[
@@ -311,10 +311,10 @@ def parts_in_error(struct: Struct, is_top: bool = True) -> Iterator[tuple[object
 
 
 def test_every_api_has_an_error_response_with_a_test() -> None:
-    assert {request.API_KEY for request, _ in ASKED} == set(APIS)
+    assert {request.API_KEY for request, _ in REQUESTS} == set(APIS)
 
 
-@pytest.mark.parametrize(("request_", "expected"), ASKED, ids=lambda value: type(value).__name__)
+@pytest.mark.parametrize(("request_", "expected"), REQUESTS, ids=lambda value: type(value).__name__)
 def test_an_error_response_names_every_part(request_: Message, expected: tuple[object, ...]) -> None:
     refusal = APIS[request_.API_KEY].error_response(request_, ERROR)
     found = list(parts_in_error(refusal))
@@ -323,7 +323,7 @@ def test_an_error_response_names_every_part(request_: Message, expected: tuple[o
 
 
 @pytest.mark.parametrize("error", [ERROR, UNEXPECTED, KafkaError(ErrorCode.INVALID_REQUEST, "ä" * 2000)])
-@pytest.mark.parametrize(("request_", "expected"), ASKED, ids=lambda value: type(value).__name__)
+@pytest.mark.parametrize(("request_", "expected"), REQUESTS, ids=lambda value: type(value).__name__)
 def test_an_error_response_can_be_encoded_in_every_version_with_a_message_where_possible(
     request_: Message, expected: tuple[object, ...], error: KafkaError
 ) -> None:

@@ -95,10 +95,10 @@ async def test_work_is_described_by_span_attributes(tmp_path: Path) -> None:
         await send(node, MetadataRequest(topics=named, allow_auto_topic_creation=False), 12)
         await send(node, DeleteTopicsRequest([DeleteTopicState(name="a")], [], 5000), 6)
         node.node.tracer.close()
-        told = {
+        attributes = {
             span.name: dict(span.attributes or {}) for span in exporter.get_finished_spans() if span.parent
         }
-        assert told == {
+        assert attributes == {
             "barnabas.topic.create": {"topic": "a", "topic_id": topic_id, "partition_count": 2},
             "barnabas.produce.append": {"topic": "a", "partition": 0, "record_count": 1, "base_offset": 0},
             "barnabas.fetch.read": {

@@ -8,9 +8,9 @@ def test_percentiles_are_of_requests_ordered_by_time() -> None:
 
 
 def test_a_section_replaces_the_previous_one() -> None:
-    told = "## The console\nnew\n"
-    assert with_section("# Benchmarks\n\ntext\n", told) == "# Benchmarks\n\ntext\n\n## The console\nnew\n"
+    section = "## The console\nnew\n"
+    assert with_section("# Benchmarks\n\ntext\n", section) == "# Benchmarks\n\ntext\n\n## The console\nnew\n"
     old = "# Benchmarks\n\n## The console\nold\n\n## Plans\nkept\n"
-    once = with_section(old, told)
+    once = with_section(old, section)
     assert once == "# Benchmarks\n\n## The console\nnew\n\n## Plans\nkept\n"
-    assert with_section(once, told) == once
+    assert with_section(once, section) == once

@@ -109,8 +109,8 @@ def test_each_failed_topic_is_reported(broker: FakeBroker, run: Run) -> None:
     assert created.stdout == "c: created\n"
     assert [line.split("'")[1] for line in created.stderr.splitlines() if "error:" in line] == ["a", "b"]
     assert created.stderr.count("try:") == 1
-    told = run("topics", "create", "a", "d", "b", "--json").stderr.splitlines()
-    assert [json.loads(line)["error"] for line in told] == ["TOPIC_ALREADY_EXISTS"] * 2
+    errors = run("topics", "create", "a", "d", "b", "--json").stderr.splitlines()
+    assert [json.loads(line)["error"] for line in errors] == ["TOPIC_ALREADY_EXISTS"] * 2
     described = run("topics", "describe", "nope", "c")
     assert (described.exit_code, described.stdout.split()[0]) == (3, "c")
     assert "'nope' does not exist" in described.stderr
@@ -222,18 +222,18 @@ def test_an_error_of_the_topic_stops_producing(broker: FakeBroker, run: Run, tmp
     assert json.loads(result.stdout)["failed"] == 2
 
 
-def auto_create(told: str) -> DescribeConfigsResponse:
-    config = DescribeConfigsResourceResult(name="auto.create.topics.enable", value=told, config_source=5)
+def auto_create(setting: str) -> DescribeConfigsResponse:
+    config = DescribeConfigsResourceResult(name="auto.create.topics.enable", value=setting, config_source=5)
     result = DescribeConfigsResult(resource_type=4, resource_name="1", configs=[config])
     return DescribeConfigsResponse(results=[result])
 
 
-@pytest.mark.parametrize(("told", "is_patient"), [("false", False), ("true", True), (None, True)])
+@pytest.mark.parametrize(("setting", "is_patient"), [("false", False), ("true", True), (None, True)])
 def test_a_missing_topic_is_awaited_only_if_a_broker_may_create_it(
-    broker: FakeBroker, run: Run, tmp_path: Path, told: str | None, is_patient: bool
+    broker: FakeBroker, run: Run, tmp_path: Path, setting: str | None, is_patient: bool
 ) -> None:
-    if told is not None:
-        broker.serve(DescribeConfigsRequest, lambda _: auto_create(told))
+    if setting is not None:
+        broker.serve(DescribeConfigsRequest, lambda _: auto_create(setting))
     (tmp_path / "line").write_text("one line\n")
     result = run("produce", "missing", "--file", str(tmp_path / "line"))
     assert (result.exit_code, "topic 'missing' does not exist" in result.stderr) == (3, True)

@@ -40,9 +40,9 @@ UNREACHABLE = BrokerUnreachable(BrokerAddress("h", 1), "no connection")
     ],
 )
 def test_each_error_has_its_exit_code_and_hint(error: Exception, exit_code: int, hint: str) -> None:
-    judged = classify_error(error)
-    assert judged[0] == exit_code
-    assert hint in judged[2]
+    classified = classify_error(error)
+    assert classified[0] == exit_code
+    assert hint in classified[2]
 
 
 def test_errors_are_text_or_json(capsys: pytest.CaptureFixture[str]) -> None:

@@ -22,7 +22,7 @@ try:
 finally:
     print(*sys.modules, file=sys.stderr)
 """
-NOUNS = {row.target.partition(":")[0].partition(".")[0] for row in COMMANDS}
+COMMAND_MODULES = {row.target.partition(":")[0].partition(".")[0] for row in COMMANDS}
 
 
 def imported(*arguments: str, **environment: str) -> set[str]:
@@ -35,23 +35,23 @@ def imported(*arguments: str, **environment: str) -> set[str]:
     return set(result.stderr.split())
 
 
-def nouns(modules: set[str]) -> set[str]:
-    """The nouns whose modules are among these."""
-    return {noun for noun in NOUNS if f"barnabas.cli.{noun}" in modules}
+def command_modules(modules: set[str]) -> set[str]:
+    """Return the commands whose modules are among these."""
+    return {module for module in COMMAND_MODULES if f"barnabas.cli.{module}" in modules}
 
 
 @pytest.mark.parametrize("argument", ["--help", "--version"])
 def test_the_program_itself_imports_no_command(argument: str) -> None:
     modules = imported(argument)
-    assert nouns(modules) == set()
+    assert command_modules(modules) == set()
     assert {"asyncio", "barnabas.client", "barnabas.wire"} & modules == set()
 
 
 @pytest.mark.parametrize(
     "arguments", [["topics", "list"], ["topics", "list", "--help"], ["topics", "--help"]]
 )
-def test_a_command_imports_only_its_noun(broker: FakeBroker, arguments: list[str]) -> None:
-    assert nouns(imported(*arguments, BARNABAS_BOOTSTRAP=broker.bootstrap)) == {"topics"}
+def test_a_command_imports_only_its_module(broker: FakeBroker, arguments: list[str]) -> None:
+    assert command_modules(imported(*arguments, BARNABAS_BOOTSTRAP=broker.bootstrap)) == {"topics"}
 
 
 @pytest.mark.parametrize(
@@ -70,7 +70,7 @@ def test_help_does_not_import_what_is_heavy(arguments: list[str], heavy: str) ->
 
 
 @pytest.mark.parametrize(("line", "expected"), [("barnabas top", set()), ("barnabas topics l", {"topics"})])
-def test_a_completion_imports_only_the_noun_of_the_line(line: str, expected: set[str]) -> None:
+def test_a_completion_imports_only_the_module_of_the_line(line: str, expected: set[str]) -> None:
     program = f"import os\nos._exit = lambda code: sys.exit(code)\n{PROGRAM}"
     shell = {
         "COMP_WORDS": line,
@@ -80,7 +80,7 @@ def test_a_completion_imports_only_the_noun_of_the_line(line: str, expected: set
     result = subprocess.run(
         [sys.executable, "-c", program], env=os.environ | shell, capture_output=True, text=True, check=False
     )
-    assert nouns(set(result.stderr.split())) == expected
+    assert command_modules(set(result.stderr.split())) == expected
     assert result.stdout.split() == [{"top": "topics", "l": "list"}[line.split()[-1]]]
 
 

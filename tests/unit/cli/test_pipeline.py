@@ -28,9 +28,9 @@ def file(tmp_path: Path) -> Path:
 
 
 def test_the_status_of_flows_is_a_table_or_json(file: Path) -> None:
-    told = FlowStatus("one", FlowState.FAILED, 3, 10, 7, 2, 1, 5.5, 0, "why it failed")
+    status = FlowStatus("one", FlowState.FAILED, 3, 10, 7, 2, 1, 5.5, 0, "why it failed")
     assert "new" in CliRunner().invoke(app, ["pipeline", "status", str(file)]).output
-    StateDirectory(file.parent / "state").write_status(told)
+    StateDirectory(file.parent / "state").write_status(status)
     table = CliRunner().invoke(app, ["pipeline", "status", str(file)]).output
     assert "why it failed" in table
     [found] = json.loads(CliRunner().invoke(app, ["pipeline", "status", str(file), "--json"]).output)

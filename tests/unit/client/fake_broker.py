@@ -185,10 +185,10 @@ class FakeBroker:
         return api_versions.ApiVersionsResponse(api_keys=keys)
 
     def metadata(self, request: Any) -> Message:
-        wanted = list(self.topics) if request.topics is None else [topic.name for topic in request.topics]
+        requested = list(self.topics) if request.topics is None else [topic.name for topic in request.topics]
         broker = metadata.MetadataResponseBroker(node_id=NODE_ID, host="127.0.0.1", port=self.port)
-        topics = [self._described(name) for name in wanted]
-        for name in wanted:
+        topics = [self._described(name) for name in requested]
+        for name in requested:
             if name not in self.topics and request.allow_auto_topic_creation and self.auto_create:
                 self.create(name)
         return metadata.MetadataResponse(
@@ -234,16 +234,16 @@ class FakeBroker:
 
     def create_partitions(self, request: Any) -> Message:
         results = []
-        for wanted in request.topics:
-            topic = self.topics.get(wanted.name)
-            result = create_partitions.CreatePartitionsTopicResult(name=wanted.name)
+        for requested in request.topics:
+            topic = self.topics.get(requested.name)
+            result = create_partitions.CreatePartitionsTopicResult(name=requested.name)
             if topic is None:
                 result.error_code = UNKNOWN
-            elif wanted.count <= len(topic.logs):
+            elif requested.count <= len(topic.logs):
                 result.error_code = ErrorCode.INVALID_PARTITIONS
                 result.error_message = f"Topic already has {len(topic.logs)} partition(s)."
             else:
-                grown = wanted.count - len(topic.logs)
+                grown = requested.count - len(topic.logs)
                 topic.logs += [bytearray() for _ in range(grown)]
                 topic.next_offsets += [0] * grown
                 topic.start_offsets += [0] * grown
@@ -306,65 +306,67 @@ class FakeBroker:
 
     def _read(self, request: Any) -> tuple[Message, int]:
         responses, size_bytes = [], 0
-        for wanted in request.topics:
-            found = self.find(wanted.topic, wanted.topic_id)
-            answer = fetch.FetchableTopicResponse(topic=wanted.topic, topic_id=wanted.topic_id)
-            for partition in wanted.partitions:
+        for requested in request.topics:
+            found = self.find(requested.topic, requested.topic_id)
+            answer = fetch.FetchableTopicResponse(topic=requested.topic, topic_id=requested.topic_id)
+            for partition in requested.partitions:
                 data = self._partition_data(found, partition)
                 size_bytes += len(data.records or b"") or bool(data.error_code)
                 answer.partitions.append(data)
             responses.append(answer)
         return fetch.FetchResponse(responses=responses), size_bytes
 
-    def _partition_data(self, found: tuple[str, FakeTopic] | None, wanted: Any) -> Any:
-        data = fetch.PartitionData(partition_index=wanted.partition)
-        if found is None or wanted.partition >= len(found[1].logs):
+    def _partition_data(self, found: tuple[str, FakeTopic] | None, requested: Any) -> Any:
+        data = fetch.PartitionData(partition_index=requested.partition)
+        if found is None or requested.partition >= len(found[1].logs):
             data.error_code = UNKNOWN
             return data
-        topic, index = found[1], wanted.partition
+        topic, index = found[1], requested.partition
         data.high_watermark = data.last_stable_offset = topic.next_offsets[index]
         data.log_start_offset = topic.start_offsets[index]
-        if not topic.start_offsets[index] <= wanted.fetch_offset <= topic.next_offsets[index]:
+        if not topic.start_offsets[index] <= requested.fetch_offset <= topic.next_offsets[index]:
             data.error_code = ErrorCode.OFFSET_OUT_OF_RANGE
             return data
         for position, header in iterate_headers(topic.logs[index]):
-            if header.next_offset > wanted.fetch_offset:
+            if header.next_offset > requested.fetch_offset:
                 data.records = bytes(
-                    topic.logs[index][position:][: max(wanted.partition_max_bytes, header.size_bytes)]
+                    topic.logs[index][position:][: max(requested.partition_max_bytes, header.size_bytes)]
                 )
                 break
         return data
 
     def list_offsets(self, request: Any) -> Message:
         topics = []
-        for wanted in request.topics:
-            answer = list_offsets.ListOffsetsTopicResponse(name=wanted.name)
-            answer.partitions = [self._listed(wanted.name, partition) for partition in wanted.partitions]
+        for requested in request.topics:
+            answer = list_offsets.ListOffsetsTopicResponse(name=requested.name)
+            answer.partitions = [
+                self._listed(requested.name, partition) for partition in requested.partitions
+            ]
             topics.append(answer)
         return list_offsets.ListOffsetsResponse(topics=topics)
 
-    def _listed(self, name: str, wanted: Any) -> Any:
-        topic, index = self.topics.get(name), wanted.partition_index
+    def _listed(self, name: str, requested: Any) -> Any:
+        topic, index = self.topics.get(name), requested.partition_index
         result = list_offsets.ListOffsetsPartitionResponse(partition_index=index)
         if topic is None or index >= len(topic.logs):
             result.error_code = UNKNOWN
-        elif wanted.timestamp == -1:
+        elif requested.timestamp == -1:
             result.offset = topic.next_offsets[index]
-        elif wanted.timestamp == -2:
+        elif requested.timestamp == -2:
             result.offset = topic.start_offsets[index]
         else:
             for record in self.records(name, index):
-                if record.timestamp_ms >= wanted.timestamp:
+                if record.timestamp_ms >= requested.timestamp:
                     result.offset, result.timestamp = record.offset, record.timestamp_ms
                     break
         return result
 
     def delete_records(self, request: Any) -> Message:
         topics = []
-        for wanted in request.topics:
-            answer = delete_records.DeleteRecordsTopicResult(name=wanted.name)
-            for partition in wanted.partitions:
-                topic, index = self.topics[wanted.name], partition.partition_index
+        for requested in request.topics:
+            answer = delete_records.DeleteRecordsTopicResult(name=requested.name)
+            for partition in requested.partitions:
+                topic, index = self.topics[requested.name], partition.partition_index
                 last = topic.next_offsets[index]
                 result = delete_records.DeleteRecordsPartitionResult(partition_index=index)
                 if partition.offset > last:

@@ -72,7 +72,7 @@ class FakeCoordinator:
             (DeleteGroupsRequest, self._delete),
             (OffsetFetchRequest, self._fetch),
             (OffsetCommitRequest, self._commit),
-            (OffsetDeleteRequest, self._forget),
+            (OffsetDeleteRequest, self._delete_offsets),
         ):
             broker.serve(request, function)
 
@@ -105,8 +105,8 @@ class FakeCoordinator:
         return DeleteGroupsResponse(results=[DeletableGroupResult(request.groups_names[0], code)])
 
     def _fetch(self, request: Any) -> Any:
-        wanted = request.groups[0].topics if request.groups else request.topics
-        names = self._wanted(wanted)
+        requested = request.groups[0].topics if request.groups else request.topics
+        names = self._requested_partitions(requested)
         old, new = [], []
         for tp, offset in names.items():
             partition = OffsetFetchResponsePartition(tp.partition, offset, 5, "m")
@@ -116,7 +116,7 @@ class FakeCoordinator:
         groups = [OffsetFetchResponseGroup(GROUP, new)] if request.groups else []
         return OffsetFetchResponse(topics=old, groups=groups)
 
-    def _wanted(self, topics: Any) -> dict[TopicPartition, int]:
+    def _requested_partitions(self, topics: Any) -> dict[TopicPartition, int]:
         if topics is None:
             return self.offsets
         partitions = (TopicPartition(each.name, index) for each in topics for index in each.partition_indexes)
@@ -134,7 +134,7 @@ class FakeCoordinator:
             topics.append(OffsetCommitResponseTopic(topic.name, partitions=answers))
         return OffsetCommitResponse(topics=topics)
 
-    def _forget(self, request: Any) -> Any:
+    def _delete_offsets(self, request: Any) -> Any:
         topics = []
         for topic in request.topics:
             for each in topic.partitions:

@@ -12,7 +12,7 @@ from barnabas.wire.messages.init_producer_id import InitProducerIdRequest, InitP
 from unit.client.fake_broker import FakeBroker
 from unit.client.fake_coordinator import GROUP, FakeCoordinator, serve_transactions
 
-PLACE = TopicPartition("t", 0)
+TP = TopicPartition("t", 0)
 
 
 def test_a_round_trip_without_async(threaded_broker: FakeBroker) -> None:
@@ -22,12 +22,12 @@ def test_a_round_trip_without_async(threaded_broker: FakeBroker) -> None:
             futures = [producer.send("t", b"%d" % number) for number in range(10)]
             assert producer.send_and_wait("t", b"last").offset == 10
             assert [future.result().offset for future in futures] == list(range(10))
-        with client.consumer({PLACE: EARLIEST}, stop_at_end=True) as consumer:
+        with client.consumer({TP: EARLIEST}, stop_at_end=True) as consumer:
             assert [record.value for record in consumer] == [
                 *(b"%d" % number for number in range(10)),
                 b"last",
             ]
-        assert client.admin.list_offsets({PLACE: LATEST}) == {PLACE: ListedOffset(11, -1, -1)}
+        assert client.admin.list_offsets({TP: LATEST}) == {TP: ListedOffset(11, -1, -1)}
 
 
 def test_groups_and_transactions_without_async(threaded_broker: FakeBroker) -> None:
@@ -35,8 +35,8 @@ def test_groups_and_transactions_without_async(threaded_broker: FakeBroker) -> N
     serve_transactions(threaded_broker)
     with BlockingClient(threaded_broker.bootstrap) as client:
         assert [group.group_id for group in client.groups.list()] == [GROUP]
-        assert client.groups.commit_offsets(GROUP, {PLACE: 3}) == {PLACE: None}
-        assert coordinator.offsets == {PLACE: 3}
+        assert client.groups.commit_offsets(GROUP, {TP: 3}) == {TP: None}
+        assert coordinator.offsets == {TP: 3}
         assert client.transactions.describe("a").state == "Ongoing"
 
 

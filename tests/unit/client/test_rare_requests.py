@@ -35,12 +35,12 @@ class FakeCluster:
 
     def __init__(self, *answers: Any) -> None:
         self.answers = list(answers)
-        self.asked: list[Any] = []
+        self.requests: list[Any] = []
         self.metadata = SimpleNamespace(cluster_id="c")
         self.request_timeout_ms = 1
 
     async def send(self, request: Any, *_: Any, **__: Any) -> Any:
-        self.asked.append(request)
+        self.requests.append(request)
         return self.answers.pop(0)
 
     async def leader(self, tp: TopicPartition) -> int:
@@ -59,7 +59,7 @@ def test_a_voter_is_added_removed_and_updated_by_directory_id() -> None:
     asyncio.run(voters.add(VOTER, ENDPOINTS))
     asyncio.run(voters.remove(VOTER))
     asyncio.run(voters.update(VOTER, ENDPOINTS, QUORUM))
-    added, removed, updated = cluster.asked
+    added, removed, updated = cluster.requests
     for request in (added, removed, updated):
         assert (request.cluster_id, request.voter_id, request.voter_directory_id) == ("c", *VOTER)
     assert [(each.name, each.host, each.port) for each in added.listeners] == [("CONTROLLER", "h", 1)]
@@ -81,12 +81,12 @@ def test_an_epochs_end_offset_comes_from_the_leader_with_errors_per_partition() 
     cluster = cluster_of(
         epochs.OffsetForLeaderEpochResponse(topics=[epochs.OffsetForLeaderTopicResult("t", found)])
     )
-    wanted = {TopicPartition("t", 0): 2, TopicPartition("t", 1): 3, TopicPartition("gone", 0): 0}
-    ends: Any = asyncio.run(list_epoch_ends(cluster, wanted))
+    requested_epochs = {TopicPartition("t", 0): 2, TopicPartition("t", 1): 3, TopicPartition("gone", 0): 0}
+    ends: Any = asyncio.run(list_epoch_ends(cluster, requested_epochs))
     assert ends[TopicPartition("t", 0)] == EpochEnd(2, 9)
     assert ends[TopicPartition("t", 1)].code is ErrorCode.NOT_LEADER_OR_FOLLOWER
     assert ends[TopicPartition("gone", 0)].code is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-    [request] = cluster.asked
+    [request] = cluster.requests
     assert [(each.partition, each.leader_epoch) for each in request.topics[0].partitions] == [(0, 2), (1, 3)]
 
 
@@ -113,7 +113,7 @@ def test_partitions_are_described_page_by_page() -> None:
     assert (found["t"][0].isr, found["t"][0].eligible, found["t"][0].last_known_eligible) == ((1,), (2,), ())
     cursors = [
         request.cursor and (request.cursor.topic_name, request.cursor.partition_index)
-        for request in cluster.asked
+        for request in cluster.requests
     ]
     assert cursors == [None, ("t", 2)]
 

@@ -55,7 +55,7 @@ def reach_of(logs: Logs) -> dict[int, Reach]:
 
 
 def pages_of(
-    logs: Logs, wanted: Criteria, limit: int, *, backward: bool, value_bytes: int = 0
+    logs: Logs, criteria: Criteria, limit: int, *, backward: bool, value_bytes: int = 0
 ) -> list[RecordPage]:
     """Return every page by following the links."""
 
@@ -65,7 +65,7 @@ def pages_of(
         pages: list[RecordPage] = []
         while at:
             page = browser.backward if backward else browser.forward
-            pages.append(await page(reach, at, wanted, limit))
+            pages.append(await page(reach, at, criteria, limit))
             at = pages[-1].older if backward else pages[-1].newer
         return pages
 
@@ -85,10 +85,10 @@ def test_pages_have_every_matching_record_once_and_in_order(
 ) -> None:
     pages = pages_of(logs, Criteria(value=text), limit, backward=backward)
     found = offsets_of([each for page in pages for each in page.records])
-    wanted = {index: [each for each in offsets if text in str(each)] for index, offsets in logs.items()}
+    expected = {index: [each for each in offsets if text in str(each)] for index, offsets in logs.items()}
     if backward:
-        wanted = {index: offsets[::-1] for index, offsets in wanted.items()}
-    assert found == {index: offsets for index, offsets in wanted.items() if offsets}
+        expected = {index: offsets[::-1] for index, offsets in expected.items()}
+    assert found == {index: offsets for index, offsets in expected.items() if offsets}
     assert all(len(page.records) <= limit for page in pages)
 
 

@@ -12,17 +12,17 @@ class Source:
     """Counts its loads; fails on demand."""
 
     def __init__(self) -> None:
-        self.asked = 0
+        self.loads_count = 0
         self.fails = False
         self.clock = ManualClock()
         self.snapshot = Snapshot(self.load, self.clock, fresh_ms=10, stale_ms=100)
 
     async def load(self) -> int:
-        self.asked += 1
+        self.loads_count += 1
         await asyncio.sleep(0)
         if self.fails:
             raise ConnectionError("gone")
-        return self.asked
+        return self.loads_count
 
 
 async def run_pending() -> None:

@@ -51,9 +51,9 @@ def test_an_inherited_value_cannot_be_deleted() -> None:
 
 
 def test_an_unknown_key_is_rejected() -> None:
-    wanted = form(value__none="1")
-    assert changes_of(wanted, ENTRIES) == []
-    assert "no config 'none'" in wanted.errors[""]
+    submitted = form(value__none="1")
+    assert changes_of(submitted, ENTRIES) == []
+    assert "no config 'none'" in submitted.errors[""]
 
 
 def test_a_change_is_stale_if_the_value_has_changed() -> None:

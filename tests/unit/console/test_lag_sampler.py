@@ -24,7 +24,7 @@ def clock() -> ManualClock:
 
 @pytest.fixture
 def sampler(clock: ManualClock, monkeypatch: pytest.MonkeyPatch) -> LagSampler:
-    """A sampler that only the test drives; every group has a lag of three records."""
+    """Return a sampler that only the test drives; every group has a lag of three records."""
 
     async def ask(cluster: ClusterClient, names: Sequence[str]) -> dict[str, list[PartitionLag]]:
         return {name: behind(3) for name in names}

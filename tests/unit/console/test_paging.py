@@ -53,12 +53,12 @@ def test_no_matches_are_an_empty_page() -> None:
 
 
 def test_links_keep_the_query() -> None:
-    asked = query_of(q="a&b", sort="-name", size="100", page="2", kind="x")
-    assert asked.link(page=3) == "/rows?q=a%26b&sort=-name&page=3&size=100&kind=x"
-    assert asked.sort_link("name") == "/rows?q=a%26b&sort=name&size=100&kind=x"
+    current = query_of(q="a&b", sort="-name", size="100", page="2", kind="x")
+    assert current.link(page=3) == "/rows?q=a%26b&sort=-name&page=3&size=100&kind=x"
+    assert current.sort_link("name") == "/rows?q=a%26b&sort=name&size=100&kind=x"
     assert query_of().sort_link("name") == "/rows?sort=-name"
     assert query_of().link() == "/rows?sort=name"
-    assert [asked.direction("name"), query_of().direction("name"), query_of().direction("x")] == [
+    assert [current.direction("name"), query_of().direction("name"), query_of().direction("x")] == [
         "descending",
         "ascending",
         "none",

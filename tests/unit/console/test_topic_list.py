@@ -22,12 +22,12 @@ class Brokers(Admin):
     def __init__(self, responses: Mapping[int, list[LogDirDescription] | None]) -> None:
         super().__init__(ClusterClient("127.0.0.1:1"))
         self.responses = responses
-        self.asked: list[tuple[int, set[TopicPartition]]] = []
+        self.calls: list[tuple[int, set[TopicPartition]]] = []
 
     async def describe_log_dirs(
         self, node_id: int, partitions: Collection[TopicPartition] | None = None
     ) -> list[LogDirDescription]:
-        self.asked.append((node_id, set(partitions or ())))
+        self.calls.append((node_id, set(partitions or ())))
         found = self.responses[node_id]
         if found is None:
             raise ConnectionLost(BrokerAddress("h", 1), "lost")
@@ -52,7 +52,7 @@ def test_current_replicas_of_all_brokers_and_directories_count() -> None:
     sizes = asyncio.run(topic_sizes(brokers, [1, 2], [row("a", 2), row("b", 1)]))
     assert sizes == {"a": TopicSize(40, 3)}
     partitions = {a0, a1, TopicPartition("b", 0)}
-    assert brokers.asked == [(1, partitions), (2, partitions)], "each is asked once, for what is shown"
+    assert brokers.calls == [(1, partitions), (2, partitions)], "each is calls once, for what is shown"
 
 
 def test_an_unreachable_broker_is_skipped() -> None:
@@ -64,4 +64,4 @@ def test_an_unreachable_broker_is_skipped() -> None:
 def test_without_topics_no_broker_is_requested() -> None:
     brokers = Brokers({1: None})
     assert asyncio.run(topic_sizes(brokers, [1], [])) == {}
-    assert brokers.asked == []
+    assert brokers.calls == []

@@ -106,15 +106,15 @@ async def test_a_pending_request_is_completed_by_a_later_event() -> None:
 async def test_a_response_waits_until_the_records_are_stored() -> None:
     runner, log = await running()
     log.storing = asyncio.get_running_loop().create_future()
-    asked = asyncio.ensure_future(add(runner, "a"))
+    request = asyncio.ensure_future(add(runner, "a"))
     seen = asyncio.ensure_future(runner.query(lambda shard, now_ms: shard.counts["a"]))
     await asyncio.sleep(0)
     await asyncio.sleep(0)
     assert runner.shard.counts == {"a": 1}
-    assert not asked.done()
+    assert not request.done()
     assert not seen.done()
     log.storing.set_result(None)
-    assert (await asked, await seen) == (1, 1)
+    assert (await request, await seen) == (1, 1)
 
 
 @on_loop
@@ -127,11 +127,11 @@ async def test_a_response_without_records_waits_only_for_records_that_it_depends
     assert done.value.value == 1
     assert runner.timers_count == 1
     log.storing = asyncio.get_running_loop().create_future()
-    asked = asyncio.ensure_future(look(runner, "a"))
+    request = asyncio.ensure_future(look(runner, "a"))
     await turns()
-    assert not asked.done()
+    assert not request.done()
     log.storing.set_result(None)
-    assert await asked == 1
+    assert await request == 1
     runner.close("the test is over")
 
 
@@ -223,9 +223,9 @@ async def test_pending_requests_fail_when_another_broker_takes_over() -> None:
     waiting = asyncio.ensure_future(wait_for(runner, "a", 2))
     await asyncio.sleep(0)
     runner.close("the leader has changed")
-    with pytest.raises(KafkaError) as told:
+    with pytest.raises(KafkaError) as raised:
         await waiting
-    assert told.value.code is ErrorCode.NOT_COORDINATOR
+    assert raised.value.code is ErrorCode.NOT_COORDINATOR
     assert runner.shard.is_unloaded
     assert runner.statistics()["timers_count"] == 0
     with pytest.raises(KafkaError):
@@ -282,14 +282,14 @@ async def test_loads_appends_and_waits_are_counted() -> None:
     assert counts == CoordinatorCounts(loads_count=1)
     await add(runner, "a")
     log.storing = asyncio.get_running_loop().create_future()
-    asked = asyncio.ensure_future(add(runner, "a"))
+    request = asyncio.ensure_future(add(runner, "a"))
     await asyncio.sleep(0)
     clock = runner._clock
     assert isinstance(clock, ManualClock)
     await asyncio.sleep(0)
     clock.advance(30)
     log.storing.set_result(None)
-    await asked
+    await request
     log.refusal = KafkaError(ErrorCode.NOT_ENOUGH_REPLICAS, "too few")
     with pytest.raises(KafkaError):
         await add(runner, "a")

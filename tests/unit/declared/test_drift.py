@@ -19,8 +19,8 @@ def leaves(state: DeclaredState) -> list[tuple[str, Any, str]]:
     """Return every key of a state except users': section, name, and key, which is empty for an ACL."""
     found: list[tuple[str, Any, str]] = [("acls", acl, "") for acl in state.acls]
     for section in ("topics", "groups", "brokers", "client_metrics", "quotas"):
-        for name, thing in getattr(state, section).items():
-            values = getattr(thing, "configs", thing)
+        for name, resource in getattr(state, section).items():
+            values = getattr(resource, "configs", resource)
             found += [(section, name, key) for key in values]
     return found
 
@@ -29,11 +29,11 @@ def without(state: DeclaredState, section: str, name: Any, key: str) -> Declared
     """Return the state without one key."""
     if section == "acls":
         return replace(state, acls=state.acls - {name})
-    things = dict(getattr(state, section))
-    thing = things[name]
-    values = {each: value for each, value in getattr(thing, "configs", thing).items() if each != key}
-    things[name] = replace(thing, configs=values) if hasattr(thing, "configs") else values
-    return replace(state, **{section: things})
+    resources = dict(getattr(state, section))
+    resource = resources[name]
+    values = {each: value for each, value in getattr(resource, "configs", resource).items() if each != key}
+    resources[name] = replace(resource, configs=values) if hasattr(resource, "configs") else values
+    return replace(state, **{section: resources})
 
 
 @given(states(frozenset(PRUNABLE)), st.data())
@@ -81,13 +81,13 @@ def test_drift_is_reported_when_it_appears_changes_and_disappears() -> None:
 
     async def work() -> list[tuple[int, str, str, str]]:
         start_ms = clock.wall_ms()
-        told = []
+        events = []
         try:
             async for drift in watched(find, clock, pause):
                 line = drift.as_json()
-                told.append((line["time"] - start_ms, line["event"], line["declared"], line["found"]))
+                events.append((line["time"] - start_ms, line["event"], line["declared"], line["found"]))
         except Stop:
-            return told
+            return events
         raise AssertionError
 
     assert asyncio.run(work()) == [

@@ -115,10 +115,10 @@ ALICE = "principal: User:alice, "
     ],
 )  # fmt: skip
 def test_an_error_has_file_line_key_value_and_valid_values(tmp_path: Path, text: str, says: str) -> None:
-    with pytest.raises(StateFileError) as told:
+    with pytest.raises(StateFileError) as error:
         read(tmp_path, text)
-    assert str(told.value).startswith(f"{tmp_path / 'cluster.yaml'}: ")
-    assert says in str(told.value)
+    assert str(error.value).startswith(f"{tmp_path / 'cluster.yaml'}: ")
+    assert says in str(error.value)
 
 
 @pytest.mark.parametrize(
@@ -135,10 +135,10 @@ def test_an_error_has_file_line_key_value_and_valid_values(tmp_path: Path, text:
     ],
 )  # fmt: skip
 def test_a_plaintext_secret_is_rejected_without_being_repeated(tmp_path: Path, text: str, says: str) -> None:
-    with pytest.raises(StateFileError) as told:
+    with pytest.raises(StateFileError) as error:
         read(tmp_path, text)
-    assert says in str(told.value)
-    assert "hunter2" not in str(told.value)
+    assert says in str(error.value)
+    assert "hunter2" not in str(error.value)
 
 
 def test_a_state_can_be_sent_to_another_process(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""Writing states: what is written is read as the same again, in the same order always."""
+"""Rendering of states: the text parses to the same state, always in the same order."""
 
 from pathlib import Path
 
@@ -19,7 +19,7 @@ from support.declared_states import states
 
 
 @given(states())
-def test_what_is_written_is_read_as_the_same(tmp_path_factory, state: DeclaredState) -> None:  # type: ignore[no-untyped-def]
+def test_rendered_states_parse_to_the_same_state(tmp_path_factory, state: DeclaredState) -> None:  # type: ignore[no-untyped-def]
     file: Path = tmp_path_factory.mktemp("declared") / "cluster.yaml"
     file.write_text(to_yaml(to_tree(state)) or "{}", encoding="utf-8")
     assert read_state(file) == state
@@ -43,7 +43,7 @@ def test_the_text_is_ordered_and_plain() -> None:
     )
 
 
-def test_a_password_is_said_to_come_from_the_environment() -> None:
+def test_a_password_is_rendered_as_an_environment_variable() -> None:
     tree = to_tree(DeclaredState(users={"al.ice": {ScramMechanism.SCRAM_SHA_256: Credential(4096)}}))
     assert tree["users"]["al.ice"]["SCRAM-SHA-256"] == {
         "iterations": 4096,
@@ -51,7 +51,7 @@ def test_a_password_is_said_to_come_from_the_environment() -> None:
     }
 
 
-def test_what_a_broker_keeps_to_itself_is_said_to_come_from_the_environment() -> None:
+def test_a_hidden_broker_value_is_rendered_as_an_environment_variable() -> None:
     tree = to_tree(DeclaredState(brokers={"1": DeclaredBroker({"ssl.keystore.password": KEPT_SECRET})}))
     assert tree["brokers"]["1"]["configs"] == {
         "ssl.keystore.password": {"env": "BROKER_1_SSL_KEYSTORE_PASSWORD"}

@@ -1,4 +1,4 @@
-"""The published schema says what the reader says."""
+"""The published schema agrees with the parser."""
 
 import importlib.util
 import json
@@ -42,12 +42,12 @@ def test_the_schema_is_up_to_date(generator: ModuleType) -> None:
 
 
 @given(states(frozenset({"topics"})))
-def test_what_is_written_is_valid(state: DeclaredState) -> None:
+def test_rendered_states_are_valid(state: DeclaredState) -> None:
     VALIDATOR.validate(json.loads(json.dumps(to_tree(state))))
 
 
 def with_names(tree: Any) -> Any:
-    """Keys as texts: YAML reads some as numbers, which JSON does not have."""
+    """Convert keys to text: YAML reads some as numbers, which JSON does not have."""
     if isinstance(tree, dict):
         return {str(key): with_names(value) for key, value in tree.items()}
     return [with_names(each) for each in tree] if isinstance(tree, list) else tree
@@ -82,7 +82,7 @@ def test_the_example_is_valid(tmp_path: Path) -> None:
         "prune: [topic]",
     ],
 )
-def test_what_the_reader_refuses_is_invalid(tmp_path: Path, text: str) -> None:
+def test_states_that_the_parser_rejects_are_invalid(tmp_path: Path, text: str) -> None:
     assert not VALIDATOR.is_valid(with_names(yaml.safe_load(text)))
     (tmp_path / "cluster.yaml").write_text(text)
     with pytest.raises(StateFileError):

@@ -29,9 +29,9 @@ def test_a_secret_comes_from_the_environment_or_a_file(tmp_path: Path) -> None:
 def test_a_missing_secret_is_reported_by_its_reference(tmp_path: Path, secret: SecretRef, says: str) -> None:
     (tmp_path / "empty").write_text("\n")
     (tmp_path / "bytes").write_bytes(b"\xff")
-    with pytest.raises(SecretMissing) as told:
+    with pytest.raises(SecretMissing) as error:
         Secrets({}, tmp_path).value(secret)
-    assert says in str(told.value)
+    assert says in str(error.value)
 
 
 def test_a_secret_is_printed_as_hidden() -> None:
@@ -39,7 +39,7 @@ def test_a_secret_is_printed_as_hidden() -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "values", "told"),
+    ("text", "values", "expected"),
     [
         ("Invalid value 'hunter2' for k", ["hunter2"], "Invalid value '(hidden)' for k"),
         (r"Invalid value 'a\\b' for k", ["a\\b"], "Invalid value '(hidden)' for k"),
@@ -47,11 +47,11 @@ def test_a_secret_is_printed_as_hidden() -> None:
         ("Invalid value", ["hunter2"], "Invalid value"),
     ],
 )
-def test_broker_messages_are_printed_without_secrets(text: str, values: list[str], told: str) -> None:
-    assert without_secrets(text, values) == told
+def test_broker_messages_are_printed_without_secrets(text: str, values: list[str], expected: str) -> None:
+    assert without_secrets(text, values) == expected
 
 
 @pytest.mark.parametrize("text", ["no user 'hunter2'", "Invalid value 'module password=\"hun...", "hunt"])
 def test_messages_that_contain_a_part_of_a_secret_are_hidden(text: str) -> None:
-    told = without_secrets(text, ['module password="hunter2";'])
-    assert told == "the broker's message contains part of the secret, so it is not shown"
+    expected = without_secrets(text, ['module password="hunter2";'])
+    assert expected == "the broker's message contains part of the secret, so it is not shown"

@@ -19,7 +19,7 @@ topics:
 
   clicks:
     partitions: 2
-# who may what
+# permissions
 acls:
   - principal: User:alice
     operations: [read]
@@ -40,9 +40,9 @@ CLICKS = {"partitions": 2}
 ORDERS = {"partitions": 6, "configs": {"retention.ms": 1000}}
 
 
-def changed(wanted: Any) -> tuple[list[str], list[str]]:
+def changed(state: Any) -> tuple[list[str], list[str]]:
     """Return the removed and the added lines."""
-    before, after = TEXT.splitlines(), edited(TEXT, wanted, dumped).splitlines()
+    before, after = TEXT.splitlines(), edited(TEXT, state, dumped).splitlines()
     return [line for line in before if line not in after], [line for line in after if line not in before]
 
 
@@ -58,10 +58,10 @@ def test_a_value_is_replaced_in_place() -> None:
 
 
 def test_new_entries_are_appended() -> None:
-    wanted = tree(
+    state = tree(
         {**ORDERS, "replication_factor": 3}, ALICE, BOB, {"principal": "User:carol"}, clicks=CLICKS, new={}
     )
-    gone, new = changed({**wanted, "groups": {"g": {"configs": {"k": 1}}}})
+    gone, new = changed({**state, "groups": {"g": {"configs": {"k": 1}}}})
     assert gone == []
     assert new == [
         "    replication_factor: 3",
@@ -82,8 +82,8 @@ def test_removed_entries_are_deleted_and_comments_stay() -> None:
 
 
 def test_a_flow_mapping_becomes_a_block_mapping() -> None:
-    wanted = tree({"partitions": 6, "configs": {"retention.ms": 1, "k": "x"}}, ALICE, BOB, clicks=CLICKS)
-    assert changed(wanted) == (
+    state = tree({"partitions": 6, "configs": {"retention.ms": 1, "k": "x"}}, ALICE, BOB, clicks=CLICKS)
+    assert changed(state) == (
         ["    configs: {retention.ms: 1000}  # short"],
         ["    configs:", "      retention.ms: 1", "      k: x  # short"],
     )

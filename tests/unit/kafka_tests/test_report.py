@@ -17,7 +17,7 @@ def ended(method: str, brokers: int = 1, message: str = "") -> Result:
     return Result("a.b.Fetch", method, f"{method}()", method, "", brokers=brokers, message=message)
 
 
-JUDGED = {
+CLASSIFIED = {
     "a.b.Fetch": [
         (ended("one"), PASSED),
         (ended("two", brokers=3), PASSED),
@@ -30,23 +30,23 @@ JUDGED = {
 
 
 def test_a_class_has_a_line_with_its_counts() -> None:
-    assert "| Fetch | 5 | 2 | 1 | 2 | 1 jvm |" in document(JUDGED, ["a.b.Fetch"], {"a.b.Fetch"})
+    assert "| Fetch | 5 | 2 | 1 | 2 | 1 jvm |" in document(CLASSIFIED, ["a.b.Fetch"], {"a.b.Fetch"})
 
 
 def test_the_totals_count_applicable_tests() -> None:
-    text = document(JUDGED, ["a.b.Fetch"], {"a.b.Fetch"})
+    text = document(CLASSIFIED, ["a.b.Fetch"], {"a.b.Fetch"})
     assert "5 tests in 1 classes; 1 do not apply" in text
     assert "Of the 4 that do, 2 pass (50.0 %)" in text
 
 
 def test_failures_are_listed_with_their_reasons() -> None:
-    text = document(JUDGED, ["a.b.Fetch"], {"a.b.Fetch"})
+    text = document(CLASSIFIED, ["a.b.Fetch"], {"a.b.Fetch"})
     assert "| other words | Fetch.three |" in text
     assert "- Fetch.four: `expected: '1' but was: 2`" in text
 
 
 def test_incomplete_classes_are_named() -> None:
-    text = document(JUDGED, ["a.b.Fetch", "a.b.Other"], set())
+    text = document(CLASSIFIED, ["a.b.Fetch", "a.b.Other"], set())
     assert "| Fetch (not complete) |" in text
     assert "2 classes: Fetch, Other." in text
 

@@ -36,16 +36,16 @@ def test_a_brokers_own_value_precedes_the_default_and_that_the_static_value() ->
 @on_loop
 async def test_listeners_are_called_exactly_when_broker_configs_change() -> None:
     config = loaded(MetadataImage())
-    told: list[tuple[int, int]] = []
+    calls: list[tuple[int, int]] = []
 
     async def follow(before: BrokerConfig, after: BrokerConfig) -> None:
-        told.append((before.integer(KEY), after.integer(KEY)))
+        calls.append((before.integer(KEY), after.integer(KEY)))
 
     config.on_change(follow)
     changed = image_with(b1={KEY: "5"})
     await config.apply(MetadataImage(), changed, ())
     await config.apply(changed, changed, ())
-    assert told == [(1000, 5)]
+    assert calls == [(1000, 5)]
     assert config.statistics() == {"of_broker_count": 1, "of_every_broker_count": 0, "changes_count": 1}
 
 
@@ -54,19 +54,19 @@ async def test_a_listener_that_fails_does_not_prevent_others(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     config = loaded(MetadataImage())
-    told: list[int] = []
+    calls: list[int] = []
 
     async def fail(before: BrokerConfig, after: BrokerConfig) -> None:
         message = "no room"
         raise OSError(message)
 
     async def follow(before: BrokerConfig, after: BrokerConfig) -> None:
-        told.append(after.integer(KEY))
+        calls.append(after.integer(KEY))
 
     config.on_change(fail)
     config.on_change(follow)
     await config.apply(MetadataImage(), image_with(b1={KEY: "5"}), ())
-    assert told == [5]
+    assert calls == [5]
     assert "no room" in capsys.readouterr().err
 
 

@@ -10,7 +10,7 @@ PREFERRED, UNCLEAN = Election.PREFERRED, Election.UNCLEAN
 
 
 def image_with(state: PartitionRegistration, fenced: tuple[int, ...] = ()) -> MetadataImage:
-    """Three brokers; partition 0 of `t`, created on 1, 2, 3, in this state, and partition 1 as created."""
+    """Return three brokers; partition 0 of `t`, created on 1, 2, 3, in this state, and partition 1 as created."""
     image = cluster(3, manually_assigned("t", [1, 2, 3], [2, 1, 3]))
     image = with_state(image, image.topics["t"], 0, state)
     for broker_id in fenced:
@@ -31,8 +31,8 @@ def elect(image: MetadataImage, election: Election, *indexes: int) -> tuple[list
     [outcome] = decision.response
     assert outcome.name == "t"
     assert [each.index for each in outcome.partitions] == list(indexes)
-    told = [each.error.code.name if each.error else "NONE" for each in outcome.partitions]
-    return told, replayed(image, decision)
+    results = [each.error.code.name if each.error else "NONE" for each in outcome.partitions]
+    return results, replayed(image, decision)
 
 
 def leader_of(image: MetadataImage, index: int = 0) -> tuple[int, int, tuple[int, ...]]:
@@ -41,14 +41,14 @@ def leader_of(image: MetadataImage, index: int = 0) -> tuple[int, int, tuple[int
 
 
 def test_the_preferred_leader_is_elected() -> None:
-    told, image = elect(image_with(PartitionRegistration(2, 7, (2, 1))), PREFERRED, 0)
-    assert told == ["NONE"]
+    results, image = elect(image_with(PartitionRegistration(2, 7, (2, 1))), PREFERRED, 0)
+    assert results == ["NONE"]
     assert leader_of(image) == (1, 8, (2, 1))
 
 
 def test_a_partition_led_by_its_preferred_leader_needs_no_election() -> None:
-    told, image = elect(image_with(PartitionRegistration(1, 7, (1,))), PREFERRED, 0, 1)
-    assert told == ["ELECTION_NOT_NEEDED"] * 2
+    results, image = elect(image_with(PartitionRegistration(1, 7, (1,))), PREFERRED, 0, 1)
+    assert results == ["ELECTION_NOT_NEEDED"] * 2
     assert leader_of(image) == (1, 7, (1,))
 
 
@@ -56,31 +56,31 @@ def test_a_partition_led_by_its_preferred_leader_needs_no_election() -> None:
 def test_a_preferred_leader_that_is_offline_or_not_in_sync_is_not_available(
     isr: tuple[int, ...], fenced: tuple[int, ...]
 ) -> None:
-    told, image = elect(image_with(PartitionRegistration(2, 7, isr), fenced), PREFERRED, 0)
-    assert told == ["PREFERRED_LEADER_NOT_AVAILABLE"]
+    results, image = elect(image_with(PartitionRegistration(2, 7, isr), fenced), PREFERRED, 0)
+    assert results == ["PREFERRED_LEADER_NOT_AVAILABLE"]
     assert leader_of(image) == (2, 7, isr)
 
 
 def test_a_preferred_election_elects_another_in_sync_replica_if_there_is_no_leader() -> None:
-    told, image = elect(image_with(PartitionRegistration(NO_LEADER, 7, (2, 3)), (1,)), PREFERRED, 0)
-    assert told == ["NONE"]
+    results, image = elect(image_with(PartitionRegistration(NO_LEADER, 7, (2, 3)), (1,)), PREFERRED, 0)
+    assert results == ["NONE"]
     assert leader_of(image) == (2, 8, (2, 3))
 
 
 def test_an_unclean_election_applies_only_to_partitions_without_a_leader() -> None:
-    told, _ = elect(image_with(PartitionRegistration(2, 7, (2,))), UNCLEAN, 0, 1)
-    assert told == ["ELECTION_NOT_NEEDED"] * 2
+    results, _ = elect(image_with(PartitionRegistration(2, 7, (2,))), UNCLEAN, 0, 1)
+    assert results == ["ELECTION_NOT_NEEDED"] * 2
 
 
 def test_an_unclean_election_elects_a_replica_that_is_not_in_sync() -> None:
-    told, image = elect(image_with(PartitionRegistration(NO_LEADER, 7, (1,)), (1, 2)), UNCLEAN, 0)
-    assert told == ["NONE"]
+    results, image = elect(image_with(PartitionRegistration(NO_LEADER, 7, (1,)), (1, 2)), UNCLEAN, 0)
+    assert results == ["NONE"]
     assert leader_of(image) == (3, 8, (3,))
 
 
 def test_an_unclean_election_without_online_replicas_has_no_eligible_leader() -> None:
-    told, image = elect(image_with(PartitionRegistration(NO_LEADER, 7, (1,)), (1, 2, 3)), UNCLEAN, 0)
-    assert told == ["ELIGIBLE_LEADERS_NOT_AVAILABLE"]
+    results, image = elect(image_with(PartitionRegistration(NO_LEADER, 7, (1,)), (1, 2, 3)), UNCLEAN, 0)
+    assert results == ["ELIGIBLE_LEADERS_NOT_AVAILABLE"]
     assert leader_of(image) == (NO_LEADER, 7, (1,))
 
 
@@ -88,11 +88,11 @@ def test_each_partition_has_its_own_result_in_request_order() -> None:
     image = image_with(PartitionRegistration(2, 7, (2, 1)))
     requested = [("t", [5, 0, -1]), ("gone", [0]), ("t", [1, 0])]
     outcomes = decide_elect(image, PREFERRED, requested).response
-    told = [
+    results = [
         (outcome.name, [each.error.code.name if each.error else "NONE" for each in outcome.partitions])
         for outcome in outcomes
     ]
-    assert told == [
+    assert results == [
         ("t", ["UNKNOWN_TOPIC_OR_PARTITION", "NONE", "UNKNOWN_TOPIC_OR_PARTITION"]),
         ("gone", ["UNKNOWN_TOPIC_OR_PARTITION"]),
         ("t", ["ELECTION_NOT_NEEDED", "NONE"]),
@@ -104,11 +104,11 @@ def test_when_all_partitions_are_elected_only_needed_elections_are_returned() ->
     image = with_state(image, image.topics["a"], 1, PartitionRegistration(1, 3, (1, 2)))
     image = with_state(image, image.topics["b"], 0, PartitionRegistration(2, 3, (2,)))
     decision = decide_elect(image, PREFERRED, None)
-    told = {
+    results = {
         outcome.name: [(each.index, each.error and each.error.code.name) for each in outcome.partitions]
         for outcome in decision.response
     }
-    assert told == {"a": [(1, None)], "b": [(0, "PREFERRED_LEADER_NOT_AVAILABLE")]}
+    assert results == {"a": [(1, None)], "b": [(0, "PREFERRED_LEADER_NOT_AVAILABLE")]}
     after = replayed(image, decision)
     assert after.partition(after.topics["a"], 1).leader == 2
 

@@ -33,9 +33,9 @@ def fresh() -> MetadataImage:
 def update(
     image: MetadataImage, *updates: tuple[str, int, int], validate_only: bool = False
 ) -> Decision[None]:
-    wanted = [FeatureUpdate(*each) for each in updates]
+    requested_levels = [FeatureUpdate(*each) for each in updates]
     return decide_update_features(
-        image.finalized_features, SUPPORTED, wanted, broker_id=1, validate_only=validate_only
+        image.finalized_features, SUPPORTED, requested_levels, broker_id=1, validate_only=validate_only
     )
 
 
@@ -86,7 +86,7 @@ def test_the_same_level_succeeds_without_change(kind: int) -> None:
 
 
 @pytest.mark.parametrize(
-    ("wanted", "why"),
+    ("requested_levels", "why"),
     [
         (
             ("group.version", 0, UP),
@@ -112,10 +112,10 @@ def test_the_same_level_succeeds_without_change(kind: int) -> None:
     ],
 )
 def test_an_invalid_level_is_rejected_with_all_updates_beside_it(
-    wanted: tuple[str, int, int], why: str
+    requested_levels: tuple[str, int, int], why: str
 ) -> None:
-    assert why in refused(fresh(), wanted)
-    assert why in refused(fresh(), ("transaction.version", 1, SAFE), wanted)
+    assert why in refused(fresh(), requested_levels)
+    assert why in refused(fresh(), ("transaction.version", 1, SAFE), requested_levels)
 
 
 @pytest.mark.parametrize("kind", [SAFE, UNSAFE])

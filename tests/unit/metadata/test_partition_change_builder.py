@@ -28,9 +28,9 @@ def build(
     state: PartitionRegistration,
     up: frozenset[int] = ALL,
     election: Election = Election.ONLINE,
-    **wanted: object,
+    **requested: object,
 ):
-    return build_partition_change(state, replace(state, **wanted), up, election)  # type: ignore[arg-type]
+    return build_partition_change(state, replace(state, **requested), up, election)  # type: ignore[arg-type]
 
 
 def test_without_changes_no_epoch_is_bumped() -> None:

@@ -50,12 +50,12 @@ def unregister(broker_id: int) -> Event:
 
 
 def report(isr: list[int]) -> Event:
-    """The leader reports an ISR of replicas that includes itself."""
+    """Report an ISR of replicas as the leader, which is included."""
 
     def decide(image: MetadataImage) -> Decision[object]:
         state = state_of(image)
-        told = [each for each in state.replicas if each in isr or each == state.leader]
-        return decide_progress(image, "t", 0, told)
+        reported = [each for each in state.replicas if each in isr or each == state.leader]
+        return decide_progress(image, "t", 0, reported)
 
     return decide
 

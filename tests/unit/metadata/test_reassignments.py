@@ -190,11 +190,11 @@ def test_the_replication_factor_of_a_moving_partition_is_its_targets() -> None:
 def test_each_partition_has_its_own_result() -> None:
     requested = [("t", [Target(0, [3, 4]), Target(1, [9])]), ("gone", [Target(0, None)]), ("t", [])]
     decision = decide_reassign(IMAGE, requested, RULES)
-    told = [
+    results = [
         (each.name, [part.error and part.error.code.name for part in each.partitions])
         for each in decision.response
     ]
-    assert told == [
+    assert results == [
         ("t", [None, "INVALID_REPLICA_ASSIGNMENT"]),
         ("gone", ["UNKNOWN_TOPIC_OR_PARTITION"]),
         ("t", []),

@@ -217,8 +217,8 @@ def test_beyond_the_byte_limit_the_first_deleted_expire(
 ) -> None:
     image = twice_deleted()
     ids = [each.topic_id for each in sorted(image.trashed_topics.values(), key=lambda each: each.deleted_ms)]
-    told = TrashSizes(bytes_max, dict(zip(ids, sizes, strict=True)))
-    after = replayed(image, decide_expire_trash(image, 0, told))
+    trash_sizes = TrashSizes(bytes_max, dict(zip(ids, sizes, strict=True)))
+    after = replayed(image, decide_expire_trash(image, 0, trash_sizes))
     assert sorted(each.deleted_by for each in after.trashed_topics.values()) == kept
 
 

@@ -231,14 +231,14 @@ async def test_the_commit_of_a_cancelled_write_is_still_replayed() -> None:
 
 @on_loop
 async def test_listeners_see_every_change_in_order_before_the_write_returns() -> None:
-    told: list[tuple[str, int, int, list[str]]] = []
+    recorded: list[tuple[str, int, int, list[str]]] = []
 
     def listener(name: str) -> Listener:
         async def record_change(
             before: MetadataImage, after: MetadataImage, changes: tuple[StoreChange, ...]
         ) -> None:
             await turns(3)
-            told.append((name, before.revision, after.revision, [change.key for change in changes]))
+            recorded.append((name, before.revision, after.revision, [change.key for change in changes]))
 
         return record_change
 
@@ -246,9 +246,9 @@ async def test_listeners_see_every_change_in_order_before_the_write_returns() ->
         writer.listen(listener("first"))
         writer.listen(listener("second"))
         await create(writer, "a")
-        told.append(("written", 0, 0, []))
+        recorded.append(("written", 0, 0, []))
         await create(writer, "b")
-    assert told == [
+    assert recorded == [
         ("first", 1, 2, ["topics/a"]),
         ("second", 1, 2, ["topics/a"]),
         ("written", 0, 0, []),

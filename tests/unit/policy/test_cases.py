@@ -56,7 +56,7 @@ async def test_the_examples_cases_have_their_expected_results() -> None:
 
 
 @pytest.mark.parametrize(
-    ("change", "told"),
+    ("change", "message"),
     [
         ("{topic: t}", "3 2 None {}"),
         ("{topic: t, partitions: 5, replication_factor: 1}", "5 1 None {}"),
@@ -64,20 +64,22 @@ async def test_the_examples_cases_have_their_expected_results() -> None:
         ("{topic: t, configs: {retention.ms: 05, a: true}}", "3 2 None {'retention.ms': '05', 'a': 'true'}"),
     ],
 )
-def test_a_class_receives_a_new_topic_as_in_a_broker(tmp_path: Path, change: str, told: str) -> None:
+def test_a_class_receives_a_new_topic_as_in_a_broker(tmp_path: Path, change: str, message: str) -> None:
     @on_loop
     async def scenario() -> None:
         with policy_module(tmp_path, ECHO) as module:
-            cases = cases_of(tmp_path, f"- create_topic: {change}\n  expect: refused\n  says: '{told[:4]}'")
+            cases = cases_of(
+                tmp_path, f"- create_topic: {change}\n  expect: refused\n  says: '{message[:4]}'"
+            )
             [outcome] = await outcomes(PolicySettings(module.named("Echo")), cases)
-            assert outcome.why == told
+            assert outcome.why == message
             assert outcome.is_as_expected(cases[0])
 
     scenario()
 
 
 @pytest.mark.parametrize(
-    ("bearer", "told"),
+    ("resource", "message"),
     [
         ("topic: t", "TOPIC t"),
         ("broker: '1'", "BROKER 1"),
@@ -85,16 +87,16 @@ def test_a_class_receives_a_new_topic_as_in_a_broker(tmp_path: Path, change: str
         ("client_metrics: m", "CLIENT_METRICS m"),
     ],
 )
-def test_a_class_receives_altered_configs_as_in_a_broker(tmp_path: Path, bearer: str, told: str) -> None:
+def test_a_class_receives_altered_configs_as_in_a_broker(tmp_path: Path, resource: str, message: str) -> None:
     @on_loop
     async def scenario() -> None:
         with policy_module(tmp_path, ECHO) as module:
             text = (
-                f"- alter_config: {{{bearer}, configs: {{a: 1, b: null}}, removed: [c]}}\n  expect: refused"
+                f"- alter_config: {{{resource}, configs: {{a: 1, b: null}}, removed: [c]}}\n  expect: refused"
             )
             settings = PolicySettings(alter_config_class=module.named("EchoConfigs"))
             [outcome] = await outcomes(settings, cases_of(tmp_path, text))
-            assert outcome == CaseResult(CaseStatus.REFUSED, f"{told} {{'a': '1', 'b': None}}")
+            assert outcome == CaseResult(CaseStatus.REFUSED, f"{message} {{'a': '1', 'b': None}}")
 
     scenario()
 

@@ -232,10 +232,10 @@ def test_in_mode_warn_a_change_passes_with_a_warning(
         await policies.check_create_topic(new_topic("soft", 3))
         policies.check_delete_topic("soft")
         assert policies.statistics()["warnings_count"] == 2
-        told: list[str] = []
-        policies, _ = await ruled(tmp_path, told.append)
+        warnings: list[str] = []
+        policies, _ = await ruled(tmp_path, warnings.append)
         policies.check_delete_topic("soft")
-        assert told == ["Topic 'soft' is protected: it must not be deleted"]
+        assert warnings == ["Topic 'soft' is protected: it must not be deleted"]
 
     scenario()
     assert "allowed despite a policy violation (mode warn): Topic 'soft' has 3" in caplog.text

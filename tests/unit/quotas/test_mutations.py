@@ -7,7 +7,7 @@ from barnabas.wire.errors import ErrorCode, KafkaError
 
 
 def bucket() -> TokenBucket:
-    """A bucket of ten tokens, refilled with one per second."""
+    """Return a bucket of ten tokens, refilled with one per second."""
     return TokenBucket(Windows(10, 1000), 1.0, 0)
 
 

@@ -23,7 +23,7 @@ def asking(
     *partitions: tuple[str, int, int],
     session: int = 0,
     epoch: int = 0,
-    forget: Sequence[tuple[str, int]] = (),
+    forgotten_topics: Sequence[tuple[str, int]] = (),
 ) -> FetchData:
     """Build a request for (topic, partition, offset)..., in this order."""
     return fetch_data(
@@ -33,7 +33,7 @@ def asking(
         ],
         session,
         epoch,
-        forget,
+        forgotten_topics,
     )
 
 
@@ -41,7 +41,7 @@ def fetch_data(
     named: Sequence[tuple[Key, FetchTarget]] = (),
     session: int = 0,
     epoch: int = 0,
-    forget: Sequence[Key] = (),
+    forgotten_topics: Sequence[Key] = (),
 ) -> FetchData:
     return FetchData(
         max_wait_ms=0,
@@ -51,7 +51,7 @@ def fetch_data(
         session_id=session,
         session_epoch=epoch,
         named=named,
-        forgotten=forget,
+        forgotten=forgotten_topics,
     )
 
 
@@ -116,7 +116,7 @@ def test_an_incremental_fetch_reads_every_partition_of_the_session() -> None:
 def test_an_incremental_fetch_changes_adds_and_forgets_partitions() -> None:
     cache = Cache()
     session = cache.begin(asking(A0, A1)).session_id
-    request = asking(("a", 1, 99), B0, session=session, epoch=1, forget=[("a", 0), ("never", 3)])
+    request = asking(("a", 1, 99), B0, session=session, epoch=1, forgotten_topics=[("a", 0), ("never", 3)])
     assert targets(cache.begin(request)) == [("a", 1, 99), B0]
     assert targets(cache.begin(asking(session=session, epoch=2))) == [("a", 1, 99), B0]
 
@@ -148,7 +148,7 @@ def test_the_final_epoch_ends_a_session() -> None:
 def test_a_session_without_partitions_ends() -> None:
     cache = Cache()
     session = cache.begin(asking(A0)).session_id
-    last = cache.begin(asking(session=session, epoch=1, forget=[("a", 0)]))
+    last = cache.begin(asking(session=session, epoch=1, forgotten_topics=[("a", 0)]))
     assert (last.session_id, last.targets, last.is_incremental) == (0, [], False)
     error = cache.refused(asking(A0, session=session, epoch=2))
     assert error.code is ErrorCode.FETCH_SESSION_ID_NOT_FOUND
@@ -233,7 +233,7 @@ def test_a_session_that_grows_beyond_the_limit_of_a_request_ends(
     monkeypatch.setattr(module, "SESSION_TARGETS_COUNT_MAX", 2)
     cache = Cache()
     session = cache.begin(asking(A0, A1)).session_id
-    assert len(cache.begin(asking(B0, session=session, epoch=1, forget=[("a", 0)])).targets) == 2
+    assert len(cache.begin(asking(B0, session=session, epoch=1, forgotten_topics=[("a", 0)])).targets) == 2
     with pytest.raises(KafkaError, match="at most 2 partitions each") as raised:
         cache.begin(asking(A0, session=session, epoch=2))
     assert raised.value.code is ErrorCode.FETCH_SESSION_ID_NOT_FOUND
@@ -292,7 +292,7 @@ def test_a_partition_forgotten_during_a_read_stays_forgotten() -> None:
     cache = Cache()
     context = cache.begin(asking(A0, A1))
     assert context.session is not None
-    cache.begin(asking(session=context.session_id, epoch=1, forget=[("a", 0)]))
+    cache.begin(asking(session=context.session_id, epoch=1, forgotten_topics=[("a", 0)]))
     context.session.served(("a", 0))
     assert targets(cache.begin(asking(session=context.session_id, epoch=2))) == [A1]
 

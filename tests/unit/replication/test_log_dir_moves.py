@@ -497,4 +497,4 @@ async def test_a_kill_before_the_old_log_is_deleted_keeps_the_new_one(
 
 
 async def no_stop(*, abruptly: bool) -> None:
-    """The node stops without a move in progress."""
+    """Stop the node without a move in progress."""

@@ -298,8 +298,8 @@ def test_a_deletion_interrupted_by_a_crash_is_completed_at_the_next_start(broker
     broker.image = replayed(broker.image, decide_delete(broker.image, [TopicToDelete("t")]))
     assert broker.restart() == [topic_id]
     assert broker.on_disk == {"t-0-delete", "t-1-delete"}
-    forget = decide_remove_deleted(broker.image, [topic_id])
-    broker.commit(*forget.changes)
+    expiry = decide_remove_deleted(broker.image, [topic_id])
+    broker.commit(*expiry.changes)
     assert broker.restart() == []
 
 

@@ -68,8 +68,8 @@ class Watermark:
         wait = self._partition.replicated(end_offset) if acks == -1 else None
         if wait is not None:
             self._waiting[end_offset] = wait
-        verdict = "answered" if wait is None else "waits"
-        return [f"{appended.first_offset} to {appended.last_offset}: {verdict}", *self._offsets()]
+        answer = "answered" if wait is None else "waits"
+        return [f"{appended.first_offset} to {appended.last_offset}: {answer}", *self._offsets()]
 
     def fetched(self, words: list[str], options: dict[str, str]) -> list[str]:
         """fetched BROKER END_OFFSET: a follower has everything before this offset"""

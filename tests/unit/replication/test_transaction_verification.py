@@ -25,7 +25,7 @@ NO_SEQUENCE = -1
 class Coordinator:
     def __init__(self, code: ErrorCode) -> None:
         self.code = code
-        self.asked: list[bool] = []
+        self.calls: list[bool] = []
 
     async def verify(
         self,
@@ -36,7 +36,7 @@ class Coordinator:
         *,
         adds: bool,
     ) -> Mapping[TopicPartition, ErrorCode]:
-        self.asked.append(adds)
+        self.calls.append(adds)
         return dict.fromkeys(partitions, self.code)
 
 
@@ -56,11 +56,11 @@ async def test_a_coordinators_first_records_are_appended_with_their_verification
     verification = await verify_partition(coordinator, write(partition), TransactionSupport.IMPLICIT)
     assert partition.append_as_coordinator(records, verification).first_offset == 0
     assert await verify_partition(coordinator, write(partition), TransactionSupport.PLAIN) is None
-    assert coordinator.asked == [True]
+    assert coordinator.calls == [True]
 
 
 @pytest.mark.parametrize(
-    ("said", "support", "told"),
+    ("coordinator_error", "support", "expected"),
     [
         (ErrorCode.PRODUCER_FENCED, TransactionSupport.IMPLICIT, ErrorCode.INVALID_PRODUCER_EPOCH),
         (ErrorCode.TRANSACTION_ABORTABLE, TransactionSupport.PLAIN, ErrorCode.INVALID_TXN_STATE),
@@ -69,13 +69,13 @@ async def test_a_coordinators_first_records_are_appended_with_their_verification
     ],
 )
 def test_an_error_of_the_coordinator_is_raised(
-    make_partition: Make, said: ErrorCode, support: TransactionSupport, told: ErrorCode
+    make_partition: Make, coordinator_error: ErrorCode, support: TransactionSupport, expected: ErrorCode
 ) -> None:
     @on_loop
     async def verify() -> None:
         with pytest.raises(KafkaError) as error:
-            await verify_partition(Coordinator(said), write(make_partition()), support)
-        assert error.value.code is told
+            await verify_partition(Coordinator(coordinator_error), write(make_partition()), support)
+        assert error.value.code is expected
 
     verify()
 
@@ -87,7 +87,7 @@ async def test_an_error_of_the_partition_is_raised_without_verification(make_par
     with pytest.raises(KafkaError) as error:
         await verify_partition(coordinator, write(elsewhere), TransactionSupport.PLAIN)
     assert error.value.code is ErrorCode.NOT_LEADER_OR_FOLLOWER
-    assert not coordinator.asked
+    assert not coordinator.calls
 
 
 @on_loop

@@ -15,7 +15,7 @@ from pyspark_barnabas.option_values import (
     size_bytes,
 )
 
-PLACE = TopicPartition("orders", 0)
+TP = TopicPartition("orders", 0)
 
 
 @pytest.mark.parametrize(
@@ -41,7 +41,7 @@ def test_flags_are_case_insensitive(text: str) -> None:
 
 def test_partitions_are_listed_by_topic() -> None:
     assert partitions("assign", '{"orders": [0, 2], "clicks": [1]}') == {
-        PLACE,
+        TP,
         TopicPartition("orders", 2),
         TopicPartition("clicks", 1),
     }
@@ -49,7 +49,7 @@ def test_partitions_are_listed_by_topic() -> None:
 
 def test_offsets_are_by_topic_and_partition() -> None:
     found = numbers_by_partition("startingOffsets", '{"orders": {"0": 23, "1": -2}}', minimum=-2)
-    assert found == {PLACE: 23, TopicPartition("orders", 1): -2}
+    assert found == {TP: 23, TopicPartition("orders", 1): -2}
 
 
 def test_offsets_are_written_in_the_order_of_topics_and_partitions() -> None:

@@ -7,16 +7,16 @@ from pyspark_barnabas.option_values import OptionError
 from pyspark_barnabas.progress import GroupProgress, selected_offsets
 from pyspark_barnabas.source.options import Assign, Subscribe, SubscribePattern
 
-PLACE = TopicPartition("orders", 0)
+TP = TopicPartition("orders", 0)
 TEXT = '{"orders": {"0": 7, "1": 8}, "clicks": {"0": 9}, "#topicId:orders:AAAAAAAAAAAAAAAAAAAAAg": {}}'
 
 
 def test_offsets_of_selected_partitions_are_committed() -> None:
-    orders = {PLACE: 7, TopicPartition("orders", 1): 8}
+    orders = {TP: 7, TopicPartition("orders", 1): 8}
     assert selected_offsets(TEXT, Subscribe(("orders",))) == orders
     assert selected_offsets(TEXT, SubscribePattern("ord.*")) == orders
     assert selected_offsets(TEXT, SubscribePattern("ord")) == {}
-    assert selected_offsets(TEXT, Assign(frozenset({PLACE}))) == {PLACE: 7}
+    assert selected_offsets(TEXT, Assign(frozenset({TP}))) == {TP: 7}
 
 
 @pytest.mark.parametrize(

@@ -46,7 +46,7 @@ class History:
     def _init(self) -> None:
         given = self.world.init(self.rng.choice(NAMES))
         who = (given.producer_id, given.producer_epoch)
-        assert who not in self.taken, "two producers that start anew never get the same"
+        assert who not in self.taken, "two new producers never have the same identity"
         self.taken.add(who)
         self.given.append(who)
 
@@ -80,7 +80,7 @@ class History:
     def _restart(self) -> None:
         before = {name: self._stored(each) for name, each in self._transactions().items()}
         self.world.start()
-        assert self._transactions() == before, "nothing is lost but who asked last"
+        assert self._transactions() == before, "only the last request is forgotten"
         pending = {each.transactional_id for each in self.world.markers}
         assert pending == {name for name, each in before.items() if each.state in PREPARED}
 
@@ -118,7 +118,7 @@ class History:
         for name, known in self._transactions().items():
             before = self.seen.get(name)
             if before is not None and before is not known and before.producer_id == known.producer_id:
-                assert known.producer_epoch >= before.producer_epoch, "an epoch never goes back"
+                assert known.producer_epoch >= before.producer_epoch, "an epoch never decreases"
             if before is not None and before.state in PREPARED and known.state is not before.state:
                 assert known.state in TRANSITIONS[before.state]
             self.seen[name] = known

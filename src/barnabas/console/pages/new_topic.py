@@ -19,7 +19,7 @@ _FIELDS = ("name", "partitions", "replicas", "configs", *CONFIGS)
 _PARTITIONS_MAX = 100_000
 _REPLICAS_MAX = 32_767
 #: The field of each error; other errors, such as a policy's, appear at the top.
-_PLACES: Mapping[ErrorCode, str] = {
+_FIELD_BY_ERROR: Mapping[ErrorCode, str] = {
     ErrorCode.INVALID_TOPIC_EXCEPTION: "name",
     ErrorCode.TOPIC_ALREADY_EXISTS: "name",
     ErrorCode.TOPIC_AUTHORIZATION_FAILED: "name",
@@ -91,7 +91,7 @@ def new_topic(form: Form) -> NewTopic:
 
 def _set_errors(form: Form, error: KafkaError) -> None:
     """Put an error beside its field, else at the top."""
-    tp = _PLACES.get(error.code, "")
+    tp = _FIELD_BY_ERROR.get(error.code, "")
     if tp == "configs":
         tp = next((key for key in CONFIGS if form.text(key) and key in error.message), tp)
     form.refuse(tp, sentence(error))

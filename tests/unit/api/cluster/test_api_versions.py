@@ -63,9 +63,9 @@ def test_cluster_features_are_returned_since_version_3(tmp_path: Path, version: 
     scenario()
 
 
-@pytest.mark.parametrize(("version", "is_told"), [(3, False), (4, True)])
+@pytest.mark.parametrize(("version", "is_returned"), [(3, False), (4, True)])
 def test_disabled_features_are_returned_to_versions_that_support_level_0(
-    tmp_path: Path, version: int, is_told: bool
+    tmp_path: Path, version: int, is_returned: bool
 ) -> None:
     @on_loop
     async def scenario() -> None:
@@ -75,7 +75,7 @@ def test_disabled_features_are_returned_to_versions_that_support_level_0(
             await node.node.metadata.write(lambda image: Decision(None, (put,)))
             answer = await node.ask(CLIENT, version)
             supported = {each.name for each in answer.supported_features}
-            assert ("transaction.version" in supported) == is_told
+            assert ("transaction.version" in supported) == is_returned
             assert "transaction.version" in {each.name for each in answer.finalized_features}
 
     scenario()

@@ -64,11 +64,11 @@ def test_every_topic_but_the_metadata_log_is_unknown(tmp_path: Path, topics: lis
     async def scenario() -> None:
         async with running_node(tmp_path) as node:
             response = await node.ask(asking(*topics))
-            told = [
+            returned = [
                 (topic.topic_name, [each.partition_index for each in topic.partitions])
                 for topic in response.topics
             ]
-            assert told == topics
+            assert returned == topics
             partitions = [each for topic in response.topics for each in topic.partitions]
             assert {each.error_code for each in partitions} <= {ErrorCode.UNKNOWN_TOPIC_OR_PARTITION}
             assert all(each.error_message for each in partitions)

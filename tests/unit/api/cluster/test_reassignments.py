@@ -120,8 +120,8 @@ def test_the_topics_config_decides_whether_an_unclean_election_may_complete_it(
             await join(node, 2)
             await node.ask(moving("t", (0, [2])))
             await only_in_sync(node, "t", 2)
-            told = codes_of(await node.ask(moving("t", (0, None))))
-            assert told == ["NONE" if allowed == "true" else "INVALID_REPLICA_ASSIGNMENT"]
+            codes = codes_of(await node.ask(moving("t", (0, None))))
+            assert codes == ["NONE" if allowed == "true" else "INVALID_REPLICA_ASSIGNMENT"]
 
     scenario()
 

@@ -30,8 +30,8 @@ def test_a_level_is_changed_and_results_are_returned_per_feature_where_the_versi
             updates = [FeatureUpdateKey("transaction.version", 2), FeatureUpdateKey("metadata.version", 30)]
             response = await node.ask(UpdateFeaturesRequest(feature_updates=updates), version)
             assert (response.error_code, response.error_message) == (ErrorCode.NONE, None)
-            told = [(result.feature, result.error_code) for result in response.results]
-            assert told == ([] if version == 2 else [("transaction.version", 0), ("metadata.version", 0)])
+            results = [(result.feature, result.error_code) for result in response.results]
+            assert results == ([] if version == 2 else [("transaction.version", 0), ("metadata.version", 0)])
             assert level(node) == 2
 
     scenario()

@@ -23,24 +23,24 @@ from support.nodes import RunningNode, running_node
 
 TOPIC, BROKER, BROKER_LOGGER, CLIENT_METRICS, GROUP = 2, 4, 8, 16, 32
 SET, DELETE, APPEND = 0, 1, 2
-Wanted = tuple[int, str, str, int, str | None]
+RequestedEdit = tuple[int, str, str, int, str | None]
 
 
 async def alter(
-    node: RunningNode, *wanted: Wanted, validate_only: bool = False, version: int | None = None
+    node: RunningNode, *edits: RequestedEdit, validate_only: bool = False, version: int | None = None
 ) -> list[AlterConfigsResourceResponse]:
     """Send one resource with one edit for each of (type, name, key, operation, value)."""
     resources = [
         AlterConfigsResource(kind, name, [AlterableConfig(key, operation, value)])
-        for kind, name, key, operation, value in wanted
+        for kind, name, key, operation, value in edits
     ]
     request = IncrementalAlterConfigsRequest(resources=resources, validate_only=validate_only)
     responses: list[AlterConfigsResourceResponse] = (await node.ask(request, version)).responses
     return responses
 
 
-async def code(node: RunningNode, *wanted: Wanted) -> ErrorCode:
-    [response] = await alter(node, *wanted)
+async def code(node: RunningNode, *edits: RequestedEdit) -> ErrorCode:
+    [response] = await alter(node, *edits)
     assert bool(response.error_message) == bool(response.error_code)
     return ErrorCode(response.error_code)
 
@@ -75,7 +75,7 @@ async def test_each_resource_has_its_own_result_in_one_transaction(tmp_path: Pat
     async with running_node(tmp_path) as node:
         await node.create(new_topic("t"))
         before = node.node.image.revision
-        wanted: list[Wanted] = [
+        edits: list[RequestedEdit] = [
             (TOPIC, "t", "retention.ms", SET, "5"),
             (77, "x", "a", SET, "b"),
             (TOPIC, "gone", "retention.ms", SET, "5"),
@@ -84,9 +84,9 @@ async def test_each_resource_has_its_own_result_in_one_transaction(tmp_path: Pat
             (BROKER, "", "log.retention.ms", SET, "7"),
             (BROKER, "2", "log.retention.ms", SET, "7"),
         ]
-        responses = await alter(node, *wanted)
+        responses = await alter(node, *edits)
         assert [(each.resource_type, each.resource_name) for each in responses] == [
-            each[:2] for each in wanted
+            each[:2] for each in edits
         ]
         assert [ErrorCode(each.error_code) for each in responses] == [
             ErrorCode.NONE,
@@ -127,7 +127,7 @@ async def test_a_broker_id_with_leading_zeros_is_the_same_broker(tmp_path: Path)
 async def test_invalid_changes_are_rejected(tmp_path: Path) -> None:
     async with running_node(tmp_path) as node:
         await node.create(new_topic("t"))
-        for wanted, expected in [
+        for edits, expected in [
             ((TOPIC, "", "retention.ms", SET, "5"), ErrorCode.INVALID_REQUEST),
             ((TOPIC, "a b", "retention.ms", SET, "5"), ErrorCode.INVALID_TOPIC_EXCEPTION),
             ((TOPIC, "t", "retention.ms", SET, "-7"), ErrorCode.INVALID_CONFIG),
@@ -147,7 +147,7 @@ async def test_invalid_changes_are_rejected(tmp_path: Path) -> None:
             ((GROUP, "", "consumer.session.timeout.ms", APPEND, "1"), ErrorCode.INVALID_CONFIG),
             ((CLIENT_METRICS, "m", "metrics", APPEND, "a"), ErrorCode.INVALID_CONFIG),
         ]:
-            assert await code(node, wanted) is expected, wanted  # type: ignore[arg-type]
+            assert await code(node, edits) is expected, edits  # type: ignore[arg-type]
 
 
 @on_loop
@@ -225,7 +225,7 @@ class Thinking(Policies):
     def __init__(self, node: RunningNode) -> None:
         super().__init__()
         self.node = node
-        self.asked: list[Mapping[str, str | None]] = []
+        self.calls: list[Mapping[str, str | None]] = []
 
     @property
     def guards_alteration(self) -> bool:
@@ -234,8 +234,8 @@ class Thinking(Policies):
     async def check_alter_config(
         self, altered: AlterConfigPolicy.RequestMetadata, removed: Iterable[str] = ()
     ) -> None:
-        self.asked.append(altered.configs)
-        if len(self.asked) == 1:
+        self.calls.append(altered.configs)
+        if len(self.calls) == 1:
             change = TOPIC_CONFIGS.put("t", {"cleanup.policy": ""})
             await self.node.node.metadata.write(lambda _: Decision(None, (change,)))
 
@@ -246,5 +246,5 @@ async def test_policies_run_again_when_the_resulting_configs_have_changed(tmp_pa
         await node.create(new_topic("t"))
         node.node.policies = policies = Thinking(node)
         assert await code(node, (TOPIC, "t", "cleanup.policy", APPEND, "compact")) is ErrorCode.NONE
-        assert policies.asked == [{"cleanup.policy": "delete,compact"}, {"cleanup.policy": "compact"}]
+        assert policies.calls == [{"cleanup.policy": "delete,compact"}, {"cleanup.policy": "compact"}]
         assert dict(node.node.image.topic_configs) == {"t": {"cleanup.policy": "compact"}}

@@ -24,8 +24,8 @@ class Coordinator:
 
     def __init__(self) -> None:
         self.errors: dict[TopicPartition, ErrorCode] = {}
-        self.asked: list[tuple[object, ...]] = []
-        self.while_asked: Callable[[], object] = lambda: None
+        self.calls: list[tuple[object, ...]] = []
+        self.during_verification: Callable[[], object] = lambda: None
 
     async def verify(
         self,
@@ -36,9 +36,9 @@ class Coordinator:
         *,
         adds: bool,
     ) -> Mapping[TopicPartition, ErrorCode]:
-        self.asked.append((transactional_id, producer_id, producer_epoch, tuple(partitions), adds))
+        self.calls.append((transactional_id, producer_id, producer_epoch, tuple(partitions), adds))
         await turns(2)
-        self.while_asked()
+        self.during_verification()
         return self.errors
 
 
@@ -71,17 +71,17 @@ async def test_each_transaction_is_verified_once_per_partition(tmp_path: Path) -
         both = producing("t", transactional(9, 0, b"a"), transactional(9, 0, b"b"))
         assert await codes(node, both) == [ErrorCode.NONE] * 2
         assert await codes(node, producing("t", transactional(9, 1, b"c"))) == [ErrorCode.NONE]
-        assert coordinator.asked == [("payments", 9, 0, (P0, P1), False)]
+        assert coordinator.calls == [("payments", 9, 0, (P0, P1), False)]
         await node.ask(ending(marker(9, "t", commit=True)))
         assert await codes(node, producing("t", transactional(9, 2, b"d"))) == [ErrorCode.NONE]
-        assert coordinator.asked[1:] == [("payments", 9, 0, (P0,), False)]
+        assert coordinator.calls[1:] == [("payments", 9, 0, (P0,), False)]
 
 
 @on_loop
 async def test_since_version_12_produce_adds_partitions_to_the_transaction(tmp_path: Path) -> None:
     async with coordinated(tmp_path) as (node, coordinator):
         assert await codes(node, producing("t", transactional(9, 0, b"a")), IMPLICIT) == [ErrorCode.NONE]
-        assert coordinator.asked == [("payments", 9, 0, (P0,), True)]
+        assert coordinator.calls == [("payments", 9, 0, (P0,), True)]
 
 
 @on_loop
@@ -97,7 +97,7 @@ async def test_partitions_that_the_coordinator_rejects_fail_individually(tmp_pat
 
 
 @pytest.mark.parametrize(
-    ("said", "version", "told"),
+    ("coordinator_error", "version", "returned"),
     [
         (ErrorCode.PRODUCER_FENCED, 11, ErrorCode.INVALID_PRODUCER_EPOCH),
         (ErrorCode.TRANSACTION_ABORTABLE, 10, ErrorCode.INVALID_TXN_STATE),
@@ -112,13 +112,13 @@ async def test_partitions_that_the_coordinator_rejects_fail_individually(tmp_pat
     ],
 )
 def test_errors_are_mapped_to_those_of_the_request_version(
-    tmp_path: Path, said: ErrorCode, version: int, told: ErrorCode
+    tmp_path: Path, coordinator_error: ErrorCode, version: int, returned: ErrorCode
 ) -> None:
     @on_loop
     async def ask() -> None:
         async with coordinated(tmp_path) as (node, coordinator):
-            coordinator.errors[P0] = said
-            assert await codes(node, producing("t", transactional(9, 0, b"a")), version) == [told]
+            coordinator.errors[P0] = coordinator_error
+            assert await codes(node, producing("t", transactional(9, 0, b"a")), version) == [returned]
 
     ask()
 
@@ -131,7 +131,7 @@ async def test_records_outlive_the_network_buffer_during_verification(tmp_path: 
         def reuse_buffer() -> None:
             frame[:] = bytes(len(frame))
 
-        coordinator.while_asked = reuse_buffer
+        coordinator.during_verification = reuse_buffer
         context, request = node.dispatcher.parse(memoryview(frame), node.connection)
         await node.dispatcher.answer(context, request)
         assert values_of(node.partition("t").read(0, 1000, committed=False, min_one_batch=True).data) == [
@@ -143,7 +143,7 @@ async def test_records_outlive_the_network_buffer_during_verification(tmp_path: 
 async def test_a_marker_during_verification_invalidates_it(tmp_path: Path) -> None:
     async with coordinated(tmp_path) as (node, coordinator):
         ended = EndTransactionMarker(9, 0, 0, True, 1_000)
-        coordinator.while_asked = lambda: node.partition("t").log.append_transaction_marker(ended, 0)
+        coordinator.during_verification = lambda: node.partition("t").log.append_transaction_marker(ended, 0)
         assert await codes(node, producing("t", transactional(9, 0, b"a"))) == [ErrorCode.INVALID_TXN_STATE]
 
 
@@ -151,10 +151,10 @@ async def test_a_marker_during_verification_invalidates_it(tmp_path: Path) -> No
 async def test_an_older_epoch_is_rejected_without_verification(tmp_path: Path) -> None:
     async with coordinated(tmp_path) as (node, coordinator):
         assert await codes(node, producing("t", transactional(9, 0, b"a", epoch=1))) == [ErrorCode.NONE]
-        coordinator.asked.clear()
+        coordinator.calls.clear()
         found = await codes(node, producing("t", transactional(9, 0, b"b")))
         assert found == [ErrorCode.INVALID_PRODUCER_EPOCH]
-        assert not coordinator.asked
+        assert not coordinator.calls
 
 
 @on_loop
@@ -173,7 +173,7 @@ async def test_records_of_two_producers_in_a_request_are_rejected(tmp_path: Path
     async with coordinated(tmp_path) as (node, coordinator):
         both = producing("t", transactional(9, 0, b"a"), transactional(10, 0, b"b"))
         assert await codes(node, both) == [ErrorCode.INVALID_PRODUCER_ID_MAPPING] * 2
-        assert not coordinator.asked
+        assert not coordinator.calls
 
 
 @on_loop
@@ -188,7 +188,7 @@ async def test_partitions_without_transactional_records_are_not_verified(tmp_pat
     async with coordinated(tmp_path) as (node, coordinator):
         mixed = producing("t", batch(b"plain"), transactional(9, 0, b"b"))
         assert await codes(node, mixed) == [ErrorCode.NONE] * 2
-        assert coordinator.asked == [("payments", 9, 0, (P1,), False)]
+        assert coordinator.calls == [("payments", 9, 0, (P1,), False)]
         assert node.partition("t", 0).log.last_stable_offset == 1
 
 
@@ -198,7 +198,7 @@ async def test_unknown_partitions_do_not_prevent_verification_of_others(tmp_path
         request = producing("t", *[transactional(9, 0, b"a")] * 3)
         expected = [ErrorCode.NONE, ErrorCode.NONE, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION]
         assert await codes(node, request) == expected
-        assert coordinator.asked == [("payments", 9, 0, (P0, P1), False)]
+        assert coordinator.calls == [("payments", 9, 0, (P0, P1), False)]
 
 
 @on_loop
@@ -206,10 +206,10 @@ async def test_verification_can_be_disabled(tmp_path: Path) -> None:
     off = {"transaction_partition_verification_enable": "false"}
     async with coordinated(tmp_path, **off) as (node, coordinator):
         assert await codes(node, producing("t", transactional(9, 0, b"a"))) == [ErrorCode.NONE]
-        assert not coordinator.asked
+        assert not coordinator.calls
         second = producing("t", transactional(9, 1, b"a"), transactional(9, 0, b"b"))
         assert await codes(node, second, IMPLICIT) == [ErrorCode.NONE] * 2
-        assert coordinator.asked == [("payments", 9, 0, (P1,), True)]  # as adding, not verifying
+        assert coordinator.calls == [("payments", 9, 0, (P1,), True)]  # as adding, not verifying
 
 
 @on_loop

@@ -8,7 +8,7 @@ from support.loop import on_loop
 from support.members import AT_ONCE, find_coordinator, join, join_and_sync
 from support.nodes import running_node
 
-NOT_ASKED_FOR = -(2**31)
+NOT_REQUESTED = -(2**31)
 
 
 @pytest.mark.parametrize("version", range(7))
@@ -24,7 +24,7 @@ def test_a_stable_group_is_described_with_assignments(tmp_path: Path, version: i
             assert (group.protocol_type, group.protocol_data) == ("consumer", "range")
             [member] = group.members
             assert (member.client_id, member.client_host) == ("test", "/client")
-            assert (bytes(member.member_metadata), bytes(member.member_assignment)) == (b"told", b"work")
+            assert (bytes(member.member_metadata), bytes(member.member_assignment)) == (b"metadata", b"work")
             assert (group.authorized_operations > 0) is (version >= 3)
 
     scenario()
@@ -37,7 +37,7 @@ async def test_a_rebalancing_group_is_described_with_members_only(tmp_path: Path
         await join(node)
         [group] = (await node.ask(DescribeGroupsRequest(groups=["g"]))).groups
         assert (group.group_state, group.protocol_data) == ("CompletingRebalance", "")
-        assert (bytes(group.members[0].member_metadata), group.authorized_operations) == (b"", NOT_ASKED_FOR)
+        assert (bytes(group.members[0].member_metadata), group.authorized_operations) == (b"", NOT_REQUESTED)
 
 
 @on_loop

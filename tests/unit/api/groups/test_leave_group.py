@@ -18,8 +18,8 @@ def test_a_member_can_leave_only_once(tmp_path: Path, version: int) -> None:
             member = await join_and_sync(node)
             for code in (ErrorCode.NONE, ErrorCode.UNKNOWN_MEMBER_ID):
                 left = await node.ask(member.leave(), version)
-                told = [left.error_code] if version < 3 else [each.error_code for each in left.members]
-                assert told == [code]
+                error_codes = [left.error_code] if version < 3 else [each.error_code for each in left.members]
+                assert error_codes == [code]
 
     scenario()
 

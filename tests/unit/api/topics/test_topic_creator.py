@@ -38,7 +38,7 @@ def codes(outcomes: list[Created]) -> list[tuple[str, ErrorCode]]:
     return [(each.name, each.error.code if each.error else ErrorCode.NONE) for each in outcomes]
 
 
-def asked(module: PolicyModule) -> list[object]:
+def policy_calls(module: PolicyModule) -> list[object]:
     """Return the policy's calls."""
     return [call[1] for call in module.calls if call[0] == "validate"]
 
@@ -81,7 +81,7 @@ def test_the_policy_receives_the_resulting_counts_or_assignments(tmp_path: Path)
                 running, TopicToCreate("team.a", configs=configs), manually_assigned("team.b", [1], [1])
             )
             metadata = CreateTopicPolicy.RequestMetadata
-            assert asked(module) == [
+            assert policy_calls(module) == [
                 metadata("team.a", 3, 1, None, configs),
                 metadata("team.b", None, None, {0: [1], 1: [1]}, {}),
             ]
@@ -107,6 +107,6 @@ def test_topics_that_fail_anyway_are_not_checked_by_the_policy(
         async with guarded_node(tmp_path) as (running, module):
             await running.create(TopicToCreate("there", 1, 1))
             assert codes(await create(running, *topics)) == [(topics[0].name, code)]
-            assert asked(module) == []
+            assert policy_calls(module) == []
 
     scenario()

@@ -121,7 +121,7 @@ class Verifier:
 
     def __init__(self, code: ErrorCode = ErrorCode.NONE) -> None:
         self.code = code
-        self.asked: list[tuple[Any, ...]] = []
+        self.calls: list[tuple[Any, ...]] = []
 
     async def verify(
         self,
@@ -132,7 +132,7 @@ class Verifier:
         *,
         adds: bool,
     ) -> Mapping[TopicPartition, ErrorCode]:
-        self.asked.append((transactional_id, producer_id, producer_epoch, *partitions, adds))
+        self.calls.append((transactional_id, producer_id, producer_epoch, *partitions, adds))
         return dict.fromkeys(partitions, self.code)
 
 
@@ -146,7 +146,7 @@ def test_the_transaction_coordinator_is_called_once(tmp_path: Path, version: int
             node.node.transaction_verifier = verifier
             assert codes(await node.ask(committing(5), version)) == {("t", 0): 0}
             assert codes(await node.ask(committing(6), version)) == {("t", 0): 0}
-            assert verifier.asked == [
+            assert verifier.calls == [
                 ("tx", 7, 0, TopicPartition(OFFSETS_TOPIC, partition_of("g", 50)), adds)
             ]
 
@@ -154,7 +154,7 @@ def test_the_transaction_coordinator_is_called_once(tmp_path: Path, version: int
 
 
 @pytest.mark.parametrize(
-    ("version", "said", "told"),
+    ("version", "verifier_error", "expected"),
     [
         (2, ErrorCode.TRANSACTION_ABORTABLE, ErrorCode.INVALID_TXN_STATE),
         (4, ErrorCode.TRANSACTION_ABORTABLE, ErrorCode.TRANSACTION_ABORTABLE),
@@ -164,14 +164,14 @@ def test_the_transaction_coordinator_is_called_once(tmp_path: Path, version: int
     ],
 )
 def test_an_error_of_the_transaction_coordinator_is_returned(
-    tmp_path: Path, version: int, said: ErrorCode, told: ErrorCode
+    tmp_path: Path, version: int, verifier_error: ErrorCode, expected: ErrorCode
 ) -> None:
     @on_loop
     async def scenario() -> None:
         async with running_node(tmp_path) as node:
             await prepare(node)
-            node.node.transaction_verifier = Verifier(said)
-            assert codes(await node.ask(committing(5), version)) == {("t", 0): told}
+            node.node.transaction_verifier = Verifier(verifier_error)
+            assert codes(await node.ask(committing(5), version)) == {("t", 0): expected}
             await end(node, commit=True)
             assert await fetch(node) == {}
 

@@ -132,12 +132,14 @@ async def test_a_transaction_of_version_2_ends_with_the_next_epoch(tmp_path: Pat
 @on_loop
 async def test_subscribers_receive_appended_markers(tmp_path: Path) -> None:
     async with running_node(tmp_path, **UNVERIFIED) as node:
-        told: list[tuple[TopicPartition, EndTransactionMarker]] = []
-        node.node.replicas.on_transaction_marker = lambda partition, ended: told.append((partition, ended))
+        received: list[tuple[TopicPartition, EndTransactionMarker]] = []
+        node.node.replicas.on_transaction_marker = lambda partition, ended: received.append(
+            (partition, ended)
+        )
         await node.create(new_topic("t"))
         await begin(node, 9, epoch=1)
         await node.ask(ending(marker(9, "t", commit=True), marker(9, "t", commit=True, epoch=1)))
-        assert [(partition, ended.producer_epoch, ended.commit) for partition, ended in told] == [
+        assert [(partition, ended.producer_epoch, ended.commit) for partition, ended in received] == [
             (TopicPartition("t", 0), 1, True)
         ]
 

@@ -53,7 +53,8 @@ def test_an_error_is_raised() -> None:
 def test_replicas_are_moved_by_directory_and_topic() -> None:
     request = log_dirs.alter_log_dirs_request({A0: "/x", B2: "/y", A1: "/x"})
     assert [
-        (wanted.path, [(topic.name, topic.partitions) for topic in wanted.topics]) for wanted in request.dirs
+        (directory.path, [(topic.name, topic.partitions) for topic in directory.topics])
+        for directory in request.dirs
     ] == [("/x", [("a", [0, 1])]), ("/y", [("b", [2])])]
 
 

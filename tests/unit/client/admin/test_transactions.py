@@ -16,7 +16,7 @@ from support.loop import on_loop
 from unit.client.fake_broker import NODE_ID, FakeBroker
 from unit.client.fake_coordinator import FakeCoordinator, serve_transactions
 
-PLACE = TopicPartition("t", 1)
+TP = TopicPartition("t", 1)
 
 
 @asynccontextmanager
@@ -43,13 +43,13 @@ async def test_transactional_ids_are_listed_by_name() -> None:
 async def test_a_transaction_is_described_by_its_coordinator() -> None:
     async with transactions() as (admin, _):
         found = await admin.describe("a")
-        assert found == ("a", NODE_ID, "Ongoing", 7, 2, 60_000, 1_000, [TopicPartition("t", 0), PLACE])
+        assert found == ("a", NODE_ID, "Ongoing", 7, 2, 60_000, 1_000, [TopicPartition("t", 0), TP])
 
 
 @on_loop
 async def test_the_partition_leader_describes_producers() -> None:
     async with transactions() as (admin, _):
-        assert list(await admin.producers(PLACE)) == [
+        assert list(await admin.producers(TP)) == [
             ProducerDescription(8, 0, 5, 900, -1, None),
             ProducerDescription(7, 2, 4, 1_000, 3, 7),
         ]
@@ -60,7 +60,7 @@ def test_a_transaction_is_aborted_by_a_marker_of_its_producer(known: int, sent: 
     @on_loop
     async def scenario() -> None:
         async with transactions(known) as (admin, broker):
-            assert (await admin.abort(PLACE, 7)).producer_id == 7
+            assert (await admin.abort(TP, 7)).producer_id == 7
             [request] = broker.received(markers.WriteTxnMarkersRequest)
             topic = markers.WritableTxnMarkerTopic("t", [1])
             assert request.markers == [markers.WritableTxnMarker(7, 2, False, [topic], sent)]
@@ -72,6 +72,6 @@ def test_a_transaction_is_aborted_by_a_marker_of_its_producer(known: int, sent: 
 async def test_without_an_open_transaction_nothing_is_aborted() -> None:
     async with transactions() as (admin, broker):
         with pytest.raises(KafkaError, match="no open transaction of t-1 begins at offset 5") as caught:
-            await admin.abort(PLACE, 5)
+            await admin.abort(TP, 5)
         assert caught.value.code is ErrorCode.INVALID_TXN_STATE
         assert not broker.received(markers.WriteTxnMarkersRequest)

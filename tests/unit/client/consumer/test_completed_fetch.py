@@ -9,7 +9,7 @@ from barnabas.wire.errors import KafkaError
 from barnabas.wire.messages.fetch import AbortedTransaction, PartitionData
 from barnabas.wire.records.record import Record, encode_batch
 
-PLACE = TopicPartition("t", 3)
+TP = TopicPartition("t", 3)
 COMMITTED = Isolation.READ_COMMITTED
 
 
@@ -28,11 +28,11 @@ def marker(offset: int, producer_id: int, *, commit: bool) -> bytes:
 
 
 def values(data: PartitionData, position: int = 0, isolation: Isolation = Isolation.READ_UNCOMMITTED) -> list:
-    return [record.value for record in read_fetched(PLACE, data, position, isolation).records]
+    return [record.value for record in read_fetched(TP, data, position, isolation).records]
 
 
 def test_records_have_their_positions() -> None:
-    fetched = read_fetched(PLACE, PartitionData(records=batch(7, b"a", b"b")), 7)
+    fetched = read_fetched(TP, PartitionData(records=batch(7, b"a", b"b")), 7)
     assert fetched.records[1] == ("t", 3, 8, 1_007, None, b"b", ())
     assert fetched.next_offset == 9
 
@@ -44,19 +44,19 @@ def test_records_before_the_position_are_skipped() -> None:
 
 @pytest.mark.parametrize("records", [b"", None, batch(0, b"a")[:-1]])
 def test_without_a_complete_batch_the_position_stays(records: bytes | None) -> None:
-    assert read_fetched(PLACE, PartitionData(records=records), 0) == ([], 0)
+    assert read_fetched(TP, PartitionData(records=records), 0) == ([], 0)
 
 
 def test_a_batch_that_is_cut_off_is_left_for_the_next_fetch() -> None:
     data = PartitionData(records=batch(0, b"a") + batch(1, b"b")[:-1])
-    assert read_fetched(PLACE, data, 0).next_offset == 1
+    assert read_fetched(TP, data, 0).next_offset == 1
 
 
 def test_a_corrupt_batch_is_reported() -> None:
     damaged = bytearray(batch(5, b"abc"))
     damaged[-2] ^= 1
     with pytest.raises(KafkaError, match="batch at offset 5 of partition t-3 fails its checksum"):
-        read_fetched(PLACE, PartitionData(records=bytes(damaged)), 5)
+        read_fetched(TP, PartitionData(records=bytes(damaged)), 5)
 
 
 TRANSACTIONS = b"".join(
@@ -84,7 +84,7 @@ def test_read_uncommitted_returns_all_data_records() -> None:
 
 
 def test_markers_advance_the_position() -> None:
-    assert read_fetched(PLACE, PartitionData(records=marker(3, 1, commit=True)), 3) == ([], 4)
+    assert read_fetched(TP, PartitionData(records=marker(3, 1, commit=True)), 3) == ([], 4)
 
 
 def test_a_later_transaction_of_the_same_producer_can_abort_again() -> None:

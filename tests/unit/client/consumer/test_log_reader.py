@@ -15,7 +15,7 @@ from barnabas.wire.records.record import Record, encode_batch
 from support.loop import on_loop
 from unit.client.fake_broker import FakeBroker
 
-PLACE = TopicPartition("t", 0)
+TP = TopicPartition("t", 0)
 
 
 def batch(value: bytes) -> bytearray:
@@ -24,7 +24,7 @@ def batch(value: bytes) -> bytearray:
 
 async def read(broker: FakeBroker) -> bytes:
     async with ClusterClient(broker.bootstrap) as cluster:
-        return b"".join([bytes(batches) async for batches in read_log(cluster, PLACE)])
+        return b"".join([bytes(batches) async for batches in read_log(cluster, TP)])
 
 
 @on_loop

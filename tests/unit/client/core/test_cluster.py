@@ -12,10 +12,10 @@ from barnabas.wire.errors import ErrorCode, KafkaError
 from barnabas.wire.messages.metadata import MetadataRequest, MetadataResponse, MetadataResponseBroker
 from unit.client.fake_broker import HANG, HANG_UP, NODE_ID, FakeBroker
 
-PLACE = TopicPartition("t", 0)
+TP = TopicPartition("t", 0)
 
 
-def asked(broker: FakeBroker) -> list[list[str] | None]:
+def requested_topics(broker: FakeBroker) -> list[list[str] | None]:
     """Return the topics of each Metadata request."""
     requests = broker.received(MetadataRequest)
     return [None if each.topics is None else [topic.name for topic in each.topics] for each in requests]
@@ -53,13 +53,13 @@ def test_metadata_is_requested_once_and_again_when_leaders_moved_or_it_is_stale(
         ):
             broker.create("t")
             for _ in range(3):
-                assert await cluster.leader(PLACE) == NODE_ID
-            assert asked(broker) == [[], ["t"]]
+                assert await cluster.leader(TP) == NODE_ID
+            assert requested_topics(broker) == [[], ["t"]]
             cluster.invalidate()
-            await cluster.leader(PLACE)
+            await cluster.leader(TP)
             clock.advance(300_001)
-            await cluster.leader(PLACE)
-            assert asked(broker) == [[], ["t"], ["t"], ["t"]]
+            await cluster.leader(TP)
+            assert requested_topics(broker) == [[], ["t"], ["t"], ["t"]]
 
     asyncio.run(scenario())
 
@@ -68,7 +68,7 @@ def test_an_unknown_partition_is_requested_again_before_it_is_an_error() -> None
     async def scenario() -> None:
         async with FakeBroker() as broker, ClusterClient(broker.bootstrap) as cluster:
             topic = broker.create("t")
-            await cluster.leader(PLACE)
+            await cluster.leader(TP)
             topic.logs.append(bytearray())
             assert await cluster.leader(TopicPartition("t", 1)) == NODE_ID
             with pytest.raises(KafkaError) as raised:
@@ -94,7 +94,7 @@ def test_requests_share_a_connection_and_lanes_have_their_own() -> None:
         async with FakeBroker() as broker, ClusterClient(broker.bootstrap) as cluster:
             broker.answer(MetadataRequest, lambda _: HANG)
             stuck = asyncio.ensure_future(cluster.send(MetadataRequest(topics=[]), NODE_ID, lane="fetch"))
-            while len(asked(broker)) < 2:
+            while len(requested_topics(broker)) < 2:
                 await asyncio.sleep(0)
             both = (cluster.refresh([]), cluster.send(MetadataRequest(topics=[]), NODE_ID))
             await asyncio.gather(*both)

@@ -80,12 +80,12 @@ def test_members_that_have_joined_are_no_longer_pending(world: GroupWorld) -> No
 def test_a_rebalance_does_not_wait_for_a_removed_pending_member(world: GroupWorld) -> None:
     """Members of other groups displace the one that this group waits for."""
     join(world, version=3)
-    first = world.asked
+    first = world.last_request
     world.pass_time(3_000)
     first_id = world.answers[first].member_id
     given_id(world)
     join(world, version=3)
-    second = world.asked
+    second = world.last_request
     join(world, member_id=first_id, version=3)
     assert second not in world.answers
     for number in range(ALL_MAX):

@@ -21,7 +21,7 @@ COMMANDS = st.one_of(
     st.builds("sync {0} A=a B=b C=c D=d".format, st.sampled_from(NAMES)),
     st.builds("heartbeat {}".format, st.sampled_from(NAMES)),
     st.builds("leave {}".format, st.sampled_from(NAMES)),
-    st.builds("forget {}".format, st.sampled_from(NAMES)),
+    st.builds("reset {}".format, st.sampled_from(NAMES)),
     st.builds("wait {}".format, st.sampled_from([1, 3000, 5000, 10_000, 60_000, 400_000])),
     st.sampled_from(["disk fails", "disk works", "restart", "leave instance=one", "delete"]),
     st.just("broker group.max.size=2"),
@@ -54,7 +54,7 @@ async def check_restart(scenario: GroupScenario) -> None:
     """Check that a stable group is restored from the log."""
     before = group_of(scenario)
     if before is not None and before.state in (ClassicState.STABLE, ClassicState.EMPTY):
-        told = (before.generation, before.leader, before.static_members, list(before.members))
+        membership = (before.generation, before.leader, before.static_members, list(before.members))
         work = [member.assignment for member in before.members.values()]
         stored = scenario.log.batches[-1].records[-1][0].value  # type: ignore[union-attr]
         await scenario.run("restart")
@@ -62,7 +62,7 @@ async def check_restart(scenario: GroupScenario) -> None:
         assert after is not None
         if before.is_empty and not stored.generation:  # a group without a completed rebalance
             return
-        assert told == (after.generation, after.leader, after.static_members, list(after.members))
+        assert membership == (after.generation, after.leader, after.static_members, list(after.members))
         assert work == [member.assignment for member in after.members.values()]
 
 
@@ -81,7 +81,7 @@ def test_random_member_requests_keep_the_invariants(commands: list[str]) -> None
         await scenario.run(f"wait {LONG_MS}")
         group = group_of(scenario)
         assert group is None or (group.is_empty and not group.pending_members)
-        assert not scenario.pending_count, "somebody waits for an answer for ever"
+        assert not scenario.pending_count, "a request is never answered"
         await scenario.end()
 
     play()

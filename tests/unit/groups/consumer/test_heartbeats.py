@@ -11,7 +11,7 @@ from support.consumer_groups import (
     heartbeat_request,
     join_request,
     named,
-    settle,
+    reconcile,
     stored,
 )
 from support.group_worlds import GroupWorld
@@ -19,7 +19,7 @@ from support.group_worlds import GroupWorld
 
 @pytest.fixture
 def world() -> GroupWorld:
-    """Two topics; targets may change immediately."""
+    """Create two topics; targets may change immediately."""
     world = GroupWorld(group_consumer_assignment_interval_ms="0")
     world.create_topic("a", 4)
     world.create_topic("b", 2)
@@ -66,7 +66,7 @@ def test_partitions_of_a_leaving_member_go_to_the_others(world: GroupWorld) -> N
     m1, m2 = member(world, "m1"), member(world, "m2")
     m1.join("a")
     m2.join("a")
-    settle(world, m1, m2)
+    reconcile(world, m1, m2)
     assert m2.leave().member_epoch == -1
     m1.beat()
     assert m1.owned == {"a": {0, 1, 2, 3}}
@@ -84,7 +84,7 @@ def test_a_silent_member_is_fenced(world: GroupWorld) -> None:
     m1, m2 = member(world, "m1"), member(world, "m2")
     m1.join("a")
     m2.join("a")
-    settle(world, m1, m2)
+    reconcile(world, m1, m2)
     for _ in range(9):
         world.pass_time(5_000)
         m1.beat()
@@ -238,7 +238,7 @@ def test_a_recreated_topic_can_be_assigned_before_its_former_owner_knows(world: 
     m2.join("a", "b")
     assert m2.owned == {"b": {0, 1}}
     assert m1.assignment[before] == {0, 1}
-    settle(world, m1, m2)
+    reconcile(world, m1, m2)
     assert m1.owned == {"a": {0, 1, 2}}
     assert m2.owned == {"a": {3}, "b": {0, 1}}
 
@@ -272,7 +272,7 @@ def test_the_assignor_preferred_by_most_members_is_used(world: GroupWorld) -> No
     members = [member(world, f"m{at}", server_assignor="range") for at in range(2)]
     for each in members:
         each.join("a", "b")
-    settle(world, *members)
+    reconcile(world, *members)
     assert members[0].owned == {"a": {0, 1}, "b": {0}}
     assert members[1].owned == {"a": {2, 3}, "b": {1}}
 
@@ -294,7 +294,7 @@ def test_the_state_is_restored_after_a_restart(world: GroupWorld) -> None:
         ("consumer-rebalance", "g", "m1"),
         ("expire offsets", "next round"),
     }
-    settle(world, m1, m2)
+    reconcile(world, m1, m2)
     assert {**m1.owned, **m2.owned}.keys() == {"a", "b"}
 
 

@@ -7,7 +7,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 from barnabas.groups.consumer.leaving import MemberToRemove
 from barnabas.groups.rebalance_history import EventKind
 from barnabas.wire.errors import KafkaError
-from support.consumer_groups import ConsumerMember, group_of, named, settle
+from support.consumer_groups import ConsumerMember, group_of, named, reconcile
 from support.group_worlds import GroupWorld
 
 MEMBERS = st.sampled_from(["m1", "m2", "m3", "s1", "s2"])
@@ -107,7 +107,7 @@ class Groups(RuleBasedStateMachine):
         if not self.members:
             return
         self.world.pass_time(11_000)
-        settle(self.world, *self.members.values())
+        reconcile(self.world, *self.members.values())
         owned = [
             (name, index)
             for member_id in self.members

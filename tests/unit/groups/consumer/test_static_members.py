@@ -3,7 +3,7 @@
 import pytest
 
 from barnabas.wire.errors import ErrorCode
-from support.consumer_groups import ConsumerMember, group_of, settle, stored
+from support.consumer_groups import ConsumerMember, group_of, reconcile, stored
 from support.group_worlds import GroupWorld
 
 
@@ -22,7 +22,7 @@ def test_a_returning_static_member_takes_over_without_a_rebalance(world: GroupWo
     m1, other = static(world, "m1"), static(world, "m2", "j")
     m1.join("a")
     other.join("a")
-    settle(world, m1, other)
+    reconcile(world, m1, other)
     before = m1.owned
     assert m1.leave(-2).member_epoch == -2
     m3 = static(world, "m3")
@@ -39,7 +39,7 @@ def test_a_static_member_that_left_temporarily_keeps_its_partitions_until_its_se
     m1, other = static(world, "m1"), static(world, "m2", "j")
     m1.join("a")
     other.join("a")
-    settle(world, m1, other)
+    reconcile(world, m1, other)
     m1.leave(-2)
     world.pass_time(40_000)
     other.beat()
@@ -78,7 +78,7 @@ def test_a_static_member_that_leaves_for_good_releases_its_partitions(world: Gro
     m1, other = static(world, "m1"), static(world, "m2", "j")
     m1.join("a")
     other.join("a")
-    settle(world, m1, other)
+    reconcile(world, m1, other)
     m1.leave()
     other.beat()
     assert len(other.owned["a"]) == 4

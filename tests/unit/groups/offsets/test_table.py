@@ -13,7 +13,7 @@ KEY = encode_group("g") + PARTITION
 
 
 def table_of(*events: tuple[int, bytes | None] | tuple[int, bool, str]) -> OffsetTable:
-    """(producer or -1, value) is a record, (producer, committed, "end") a marker."""
+    """Build a table: (producer or -1, value) is a record, (producer, committed, "end") a marker."""
     table = OffsetTable()
     for offset, event in enumerate(events):
         if len(event) == 3:

@@ -313,7 +313,7 @@ def ids(states: ProducerStateManager) -> list[int]:
 
 @pytest.fixture
 def limited(states: ProducerStateManager, monkeypatch: pytest.MonkeyPatch) -> ProducerStateManager:
-    """A manager limited to ten producers, of which three are evicted at a time."""
+    """Return a manager limited to ten producers, of which three are evicted at a time."""
     monkeypatch.setattr(module, "PRODUCER_IDS_MAX", 10)
     monkeypatch.setattr(module, "EVICTION_COUNT", 3)
     return states

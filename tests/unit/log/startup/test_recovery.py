@@ -25,7 +25,7 @@ CONFIG = LogConfig(segment_bytes=400, index_interval_bytes=100)
 
 @pytest.fixture
 def filled(open_log: OpenLog, produce: Produce) -> PartitionLog:
-    """A log of several segments with two producers and two epochs, not closed."""
+    """Return a log of several segments with two producers and two epochs, not closed."""
     log = open_log(config=CONFIG)
     for index in range(24):
         options = {"producer_id": index % 2, "producer_epoch": 0, "base_sequence": index // 2}

@@ -87,8 +87,8 @@ def rich_image() -> MetadataImage:
 
 def test_a_topic_is_audited_with_its_partitions_and_configs() -> None:
     image = cluster()
-    wanted = new_topic("orders", 2, configs={"retention.ms": "1"})
-    decision = decide_create(image, [wanted], RULES, random.Random(7), validate_only=False)
+    configs = new_topic("orders", 2, configs={"retention.ms": "1"})
+    decision = decide_create(image, [configs], RULES, random.Random(7), validate_only=False)
     found = {(each.resource, each.key): (each.before, each.after) for each in of(image, decision)}
     assert found.pop(("topic/orders", "topic id"))[0] is None
     assert found == {

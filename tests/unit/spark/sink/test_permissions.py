@@ -52,7 +52,7 @@ def bindings(sink: Sink) -> list[AclBinding]:
 
 @pytest.fixture
 def sink(broker: EmbeddedBroker) -> Sink:
-    """A sink whose writer logs in, while tests read through the open listener."""
+    """Return a sink whose writer logs in, while tests read through the open listener."""
     [open_address] = [f"{host}:{port}" for name, host, port in broker.server.addresses if name == "PLAINTEXT"]
     found = Sink(open_address)
     found.further = {**LOGIN, "kafka.bootstrap.servers": broker.bootstrap}

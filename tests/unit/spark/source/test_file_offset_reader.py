@@ -15,21 +15,21 @@ from pyspark_barnabas.source.range_splitting import OffsetRange
 from pyspark_barnabas.source.segment_files import SegmentFiles
 from support.segments import write_segment
 
-PLACE = TopicPartition("orders", 0)
+TP = TopicPartition("orders", 0)
 FIRST_ID = bytes(15) + b"\1"
 CHECKPOINT = "log-start-offset-checkpoint"
 
 
 @pytest.fixture
 def directory(tmp_path: Path) -> Path:
-    path = tmp_path / str(PLACE)
+    path = tmp_path / str(TP)
     path.mkdir()
     (path / "00000000000000000005.log").touch()
     return path
 
 
 def start_of(directory: Path) -> int:
-    return log_start_offset(directory, PLACE, SegmentFiles(directory, lambda _: None))
+    return log_start_offset(directory, TP, SegmentFiles(directory, lambda _: None))
 
 
 def test_a_log_starts_at_its_first_segment_or_at_the_checkpoint(directory: Path) -> None:
@@ -65,12 +65,12 @@ def lenient(reader: FileReader, directory: Path) -> FileReader:
 
 
 def options_of(directory: Path) -> dict[str, str]:
-    return {"subscribe": PLACE.topic, "transport": "files", "logDirs": str(directory.parent)}
+    return {"subscribe": TP.topic, "transport": "files", "logDirs": str(directory.parent)}
 
 
 def lows(reader: FileReader, low: int, high: int) -> list[int]:
     """Return the base offsets of the batches that are read for a range."""
-    return [found.low for found in reader.read(OffsetRange(PLACE, low, high), bytes(16))]
+    return [found.low for found in reader.read(OffsetRange(TP, low, high), bytes(16))]
 
 
 def test_a_range_that_ends_in_a_compaction_gap_has_no_data_loss(reader: FileReader) -> None:
@@ -84,7 +84,7 @@ def test_a_log_that_ends_before_the_range_or_starts_after_it_has_data_loss(
 ) -> None:
     with pytest.raises(DataLossError, match="ends at offset 12 now: offsets up to 13"):
         lows(reader, 6, 13)
-    reading = reader.read(OffsetRange(PLACE, 0, 7), bytes(16))
+    reading = reader.read(OffsetRange(TP, 0, 7), bytes(16))
     assert next(reading).low == 0
     offset_file(directory, 0, ".log").unlink()
     with pytest.raises(DataLossError, match="begins at offset 10 now: offsets 5 to 7"):
@@ -96,7 +96,7 @@ def test_segments_deleted_by_retention_within_a_range_are_data_loss(
 ) -> None:
     write_segment(directory, 12, 3)
     strict_reading, lenient_reading = (
-        each.read(OffsetRange(PLACE, 0, 15), bytes(16)) for each in (reader, lenient)
+        each.read(OffsetRange(TP, 0, 15), bytes(16)) for each in (reader, lenient)
     )
     assert [next(strict_reading).low, next(lenient_reading).low] == [0, 0]
     for base_offset in (0, 10):
@@ -110,10 +110,10 @@ def test_a_topic_deleted_while_it_is_read_is_data_loss(
     reader: FileReader, directory: Path, lenient: FileReader
 ) -> None:
     strict_reading, lenient_reading = (
-        each.read(OffsetRange(PLACE, 0, 12), bytes(16)) for each in (reader, lenient)
+        each.read(OffsetRange(TP, 0, 12), bytes(16)) for each in (reader, lenient)
     )
     assert [next(strict_reading).low, next(lenient_reading).low] == [0, 0]
-    directory.rename(directory.with_name(f"{PLACE}.0123456789abcdef0123456789abcdef-delete"))
+    directory.rename(directory.with_name(f"{TP}.0123456789abcdef0123456789abcdef-delete"))
     with pytest.raises(DataLossError, match="topic 'orders' is not in the log directories"):
         next(strict_reading)
     assert list(lenient_reading) == []
@@ -121,7 +121,7 @@ def test_a_topic_deleted_while_it_is_read_is_data_loss(
 
 def test_a_topic_recreated_meanwhile_is_a_different_topic(reader: FileReader, directory: Path) -> None:
     write_partition_metadata(directory, FIRST_ID)
-    reading = reader.read(OffsetRange(PLACE, 0, 12), FIRST_ID)
+    reading = reader.read(OffsetRange(TP, 0, 12), FIRST_ID)
     assert next(reading).low == 0
     write_partition_metadata(directory, bytes(15) + b"\2")
     with pytest.raises(DataLossError, match="topic 'orders' is not in the log directories"):
@@ -133,7 +133,7 @@ def test_partitions_are_found_in_all_log_directories(directory: Path, tmp_path: 
         (tmp_path / "other" / name).mkdir(parents=True)
     other = tmp_path / "other"
     assert find_directories([str(directory.parent), str(other)]) == {
-        PLACE: directory,
+        TP: directory,
         TopicPartition("orders", 1): other / "orders-1",
     }
     (other / "orders-0").mkdir()

@@ -189,7 +189,7 @@ def test_a_recreated_topic_is_read_from_its_start_if_data_loss_is_ignored(
     start = old({A: 100, B: 5, C: 7})
     end = stream.planner.latest(start, limited=False)
     assert end == new({A: 400, B: 3})
-    assert stream.pauses == [], "the end of a new topic has not gone back"
+    assert stream.pauses == [], "the end of a new topic has not decreased"
     assert ranges(stream.planner.tasks(start, end)) == [(A, 0, 400), (B, 0, 3)]
     assert ranges(stream.planner.tasks(end, new({A: 401, B: 3}))) == [(A, 400, 401)]
     [line] = [record.getMessage() for record in caplog.records]

@@ -24,7 +24,7 @@ from pyspark_barnabas.source.options import (
 
 SERVERS = {"kafka.bootstrap.servers": "127.0.0.1:9092"}
 TOPIC = {**SERVERS, "subscribe": "orders"}
-PLACE = TopicPartition("orders", 0)
+TP = TopicPartition("orders", 0)
 
 
 def test_a_batch_reads_from_the_earliest_to_the_latest_offset() -> None:
@@ -61,7 +61,7 @@ def test_names_are_case_insensitive() -> None:
     [
         ({"subscribe": " orders , clicks,orders"}, Subscribe(("orders", "clicks"))),
         ({"subscribePattern": "orders-.*"}, SubscribePattern("orders-.*")),
-        ({"assign": '{"orders": [0]}'}, Assign(frozenset({PLACE}))),
+        ({"assign": '{"orders": [0]}'}, Assign(frozenset({TP}))),
     ],
 )
 def test_the_topics_are_selected_in_one_of_three_ways(given: dict[str, str], expected: Any) -> None:
@@ -78,9 +78,9 @@ def test_exactly_one_selection_is_required(given: dict[str, str]) -> None:
     ("given", "expected"),
     [
         ({"startingOffsets": "Earliest"}, Edge.EARLIEST),
-        ({"startingOffsets": '{"orders": {"0": -2}}'}, SpecificOffsets({PLACE: -2})),
+        ({"startingOffsets": '{"orders": {"0": -2}}'}, SpecificOffsets({TP: -2})),
         ({"startingTimestamp": "1700000000000"}, Time(1_700_000_000_000)),
-        ({"startingOffsetsByTimestamp": '{"orders": {"0": 17}}'}, Times({PLACE: 17})),
+        ({"startingOffsetsByTimestamp": '{"orders": {"0": 17}}'}, Times({TP: 17})),
     ],
 )
 def test_a_start_is_earliest_latest_an_offset_or_a_timestamp(given: dict[str, str], expected: Any) -> None:
@@ -89,7 +89,7 @@ def test_a_start_is_earliest_latest_an_offset_or_a_timestamp(given: dict[str, st
 
 def test_one_timestamp_precedes_timestamps_and_those_precede_offsets() -> None:
     given = {"endingOffsets": "latest", "endingOffsetsByTimestamp": '{"orders": {"0": 17}}'}
-    assert batch_options({**TOPIC, **given}).ending == Times({PLACE: 17})
+    assert batch_options({**TOPIC, **given}).ending == Times({TP: 17})
     assert batch_options({**TOPIC, **given, "endingTimestamp": "18"}).ending == Time(18)
 
 

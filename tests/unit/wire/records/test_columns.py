@@ -223,8 +223,8 @@ def read_row(data: bytes, start: int, header: BatchHeader) -> tuple[int, ...]:
     key_size, key_position = read_varint(data, position)
     value_size, value_position = read_varint(data, key_position + max(key_size, 0))
     timestamp_ms = header.max_timestamp if header.is_log_append_time else header.base_timestamp + delta_ms
-    places = (key_position, key_size, value_position, value_size)
-    return start, end, header.base_offset + offset_delta, timestamp_ms, *places
+    positions = (key_position, key_size, value_position, value_size)
+    return start, end, header.base_offset + offset_delta, timestamp_ms, *positions
 
 
 def by_every_form(buffer: Buffer) -> list[list[list[int]] | None]:

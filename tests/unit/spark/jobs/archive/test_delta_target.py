@@ -16,7 +16,7 @@ from pyspark_barnabas.jobs.archive.parquet_target import (
     open_archive,
 )
 
-PLACE = TopicPartition("orders", 0)
+TP = TopicPartition("orders", 0)
 
 
 class Killed(BaseException):
@@ -24,7 +24,7 @@ class Killed(BaseException):
 
 
 def manifest(run: int) -> ArchiveManifest:
-    return ArchiveManifest(run, "read_committed", {"orders": "ab" * 16}, {PLACE: run - 1}, {PLACE: run})
+    return ArchiveManifest(run, "read_committed", {"orders": "ab" * 16}, {TP: run - 1}, {TP: run})
 
 
 def commit(target: ArchiveTarget, run: int) -> None:

@@ -13,13 +13,13 @@ from pyspark_barnabas.jobs.archive.parquet_target import (
     PartSum,
 )
 
-PLACE = TopicPartition("orders", 3)
+TP = TopicPartition("orders", 3)
 
 
 def manifest(run: int) -> ArchiveManifest:
     sums = (PartSum("orders", "2026-01-01", 3, 10, (1 << 64) - 1, run * 10, run * 10 + 9),)
     return ArchiveManifest(
-        run, "read_committed", {"orders": "ab" * 16}, {PLACE: run * 10}, {PLACE: run * 10 + 10}, sums
+        run, "read_committed", {"orders": "ab" * 16}, {TP: run * 10}, {TP: run * 10 + 10}, sums
     )
 
 

@@ -123,9 +123,9 @@ def test_advice_covers_existing_unused_grants_and_missing_permissions() -> None:
     forbidden = deny(AclOperation.ALTER_CONFIGS, name="orders")
     gone = Grant(ALTER._replace(resource_name="gone"), 1, "User:root", 2, "User:root")
     found = grant_uses([Grant(ALTER), Grant(READ), Grant(forbidden), gone], [], {})
-    said = advice(found, {"User:bob": 2, "User:eve": 7})
-    assert said[0].startswith("User:alice: no change used ALLOW ALTER_CONFIGS on topic/orders from *;")
-    assert [each.split(": ")[0] for each in said[1:]] == [
+    lines = advice(found, {"User:bob": 2, "User:eve": 7})
+    assert lines[0].startswith("User:alice: no change used ALLOW ALTER_CONFIGS on topic/orders from *;")
+    assert [each.split(": ")[0] for each in lines[1:]] == [
         "User:eve had 7 authorization errors",
         "User:bob had 2 authorization errors",
     ]

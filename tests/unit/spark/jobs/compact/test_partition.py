@@ -38,7 +38,7 @@ from pyspark_barnabas.source.segment_files import SegmentFiles
 from support.compacting import obsolete_of
 from support.compaction import compact, files_of, offsets_of
 
-PLACE = TopicPartition("t", 0)
+TP = TopicPartition("t", 0)
 RETENTION_MS = 1_000
 CONFIG = LogConfig(
     cleanup_policy=frozenset({"compact"}),
@@ -54,11 +54,11 @@ class Home:
 
     def __init__(self, path: Path) -> None:
         self.path, self.clock = path, ManualClock()
-        self.directory = path / str(PLACE)
+        self.directory = path / str(TP)
         self.sequences: dict[int, int] = {}
         self.open_transactions: set[int] = set()
         self.log = open_log(
-            self.directory, PLACE, config=CONFIG, clock=self.clock, random=Random(0), open_files=OpenFiles(2)
+            self.directory, TP, config=CONFIG, clock=self.clock, random=Random(0), open_files=OpenFiles(2)
         )
 
     def put(self, pairs: list[tuple[bytes, bytes | None]], codec: Compression = Compression.NONE) -> None:
@@ -94,10 +94,10 @@ class Home:
             self.log.update_high_watermark(self.log.log_end_offset)
 
     def plan(self) -> PartitionPlan | None:
-        write_offsets(self.path / CLEANER_OFFSET_FILE, {PLACE: self.log.cleaner_offset})
+        write_offsets(self.path / CLEANER_OFFSET_FILE, {TP: self.log.cleaner_offset})
         offsets = LogOffsets(self.log.log_start_offset, self.log.last_stable_offset)
         return plan_partition(
-            PLACE, self.directory, bytes(16), CONFIG, offsets, self.segments, self.clock.now_ms
+            TP, self.directory, bytes(16), CONFIG, offsets, self.segments, self.clock.now_ms
         )
 
     @property

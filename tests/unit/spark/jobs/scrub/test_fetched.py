@@ -14,7 +14,7 @@ from pyspark_barnabas.source.range_splitting import OffsetRange
 from pyspark_barnabas.source.rows import NONE_ABORTED
 from support.batches import NOW_MS, batch
 
-PLACE = TopicPartition("orders", 0)
+TP = TopicPartition("orders", 0)
 
 
 def placed(base_offset: int, base_sequence: int | None = None) -> bytearray:
@@ -53,12 +53,12 @@ class Leader:
 
 
 def scrubbed(leader: Leader, end: int = 12, *, allow_gaps: bool = False) -> Scrubbed:
-    return scrub_fetched(leader, PLACE, ZERO_UUID, leader.start, end, allow_gaps=allow_gaps)
+    return scrub_fetched(leader, TP, ZERO_UUID, leader.start, end, allow_gaps=allow_gaps)
 
 
 def found(leader: Leader, *, allow_gaps: bool = False) -> list[tuple[str, int, int]]:
     findings = scrubbed(leader, allow_gaps=allow_gaps).findings
-    assert all(each[1:3] == PLACE and each[5:7] == ("", -1) for each in findings)
+    assert all(each[1:3] == TP and each[5:7] == ("", -1) for each in findings)
     return [(each.kind, each.first_offset, each.last_offset) for each in findings]
 
 
@@ -69,7 +69,7 @@ def sound() -> list[bytearray]:
 def test_valid_batches_are_counted_and_read_once() -> None:
     leader = Leader([*sound(), placed(12)])  # the last one arrived after the end was requested
     size_bytes = sum(map(len, leader.batches[:4]))
-    assert scrubbed(leader) == Scrubbed(*PLACE, 0, 4, 12, size_bytes, 0, 12)
+    assert scrubbed(leader) == Scrubbed(*TP, 0, 4, 12, size_bytes, 0, 12)
     assert leader.reads_count == 1
 
 

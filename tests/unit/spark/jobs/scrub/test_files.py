@@ -14,7 +14,7 @@ from pyspark_barnabas.jobs.scrub.batch_checks import Scrubbed
 from pyspark_barnabas.jobs.scrub.files import scrub_partition
 from support.batches import NOW_MS, batch
 
-PLACE = TopicPartition("orders", 0)
+TP = TopicPartition("orders", 0)
 
 
 def placed(base_offset: int, count: int = 3, **options: object) -> bytearray:
@@ -28,7 +28,7 @@ def placed(base_offset: int, count: int = 3, **options: object) -> bytearray:
 @pytest.fixture
 def directory(tmp_path: Path) -> Path:
     """Write two segments of four batches of three records, of one producer, with indexes."""
-    path = tmp_path / str(PLACE)
+    path = tmp_path / str(TP)
     path.mkdir()
     for base_offset in (0, 12):
         batches = [
@@ -57,12 +57,12 @@ def write(directory: Path, base_offset: int, batches: list[bytearray]) -> None:
 
 
 def scrubbed(directory: Path, end: int = 24, **options: bool) -> Scrubbed:
-    return scrub_partition(PLACE, directory, end, pause=lambda _: None, **options)
+    return scrub_partition(TP, directory, end, pause=lambda _: None, **options)
 
 
 def found(directory: Path, end: int = 24, **options: bool) -> list[tuple[str, int, int, str, int]]:
     findings = scrubbed(directory, end, **options).findings
-    assert all((each.topic, each.partition) == PLACE for each in findings)
+    assert all((each.topic, each.partition) == TP for each in findings)
     return [
         (each.kind, each.first_offset, each.last_offset, Path(each.file).name, each.position)
         for each in findings
@@ -81,7 +81,7 @@ FIRST, SECOND = f"{0:020d}.log", f"{12:020d}.log"
 def test_valid_files_have_no_findings_and_are_counted(directory: Path) -> None:
     report = scrubbed(directory)
     sizes = sum(path.stat().st_size for path in directory.glob("*.log"))
-    assert report == Scrubbed(*PLACE, 2, 8, 24, sizes, 0, 24)
+    assert report == Scrubbed(*TP, 2, 8, 24, sizes, 0, 24)
 
 
 @pytest.mark.parametrize("bit", [0, 4, 7])
@@ -194,9 +194,9 @@ def test_gaps_are_valid_only_where_the_cleaner_has_run(directory: Path) -> None:
     assert found(directory) == [("gap", 3, 8, FIRST, at[1])]
     assert found(directory, allow_gaps=True) == []
     checkpoint = directory.parent / CLEANER_OFFSET_FILE
-    write_offsets(checkpoint, {PLACE: 9})
+    write_offsets(checkpoint, {TP: 9})
     assert found(directory) == []
-    write_offsets(checkpoint, {PLACE: 6})
+    write_offsets(checkpoint, {TP: 6})
     assert found(directory) == [("gap", 3, 8, FIRST, at[1])]
 
 
@@ -217,7 +217,7 @@ def test_a_missing_segment_is_a_gap(directory: Path) -> None:
 def test_files_replaced_meanwhile_are_read_again(directory: Path) -> None:
     path, data, _ = segment(directory)
     path.write_bytes(data[:-5])
-    report = scrub_partition(PLACE, directory, 24, pause=lambda _: path.write_bytes(data))
+    report = scrub_partition(TP, directory, 24, pause=lambda _: path.write_bytes(data))
     assert report.findings == []
 
 

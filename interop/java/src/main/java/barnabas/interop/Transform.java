@@ -17,7 +17,7 @@ import org.apache.kafka.common.serialization.StringSerializer;
 /**
  * Reads, transforms and writes in transactions until it is killed: {@code Transform HOST:PORT INPUT OUTPUT GROUP}.
  *
- * <p>Whatever goes wrong, it begins anew with the same transactional id: that ends what it has left open.
+ * <p>Whatever goes wrong, it starts again with the same transactional id: that ends what it has left open.
  */
 public final class Transform {
     private static final Duration POLL = Duration.ofMillis(100);
@@ -46,7 +46,7 @@ public final class Transform {
             } catch (InterruptException interrupted) {
                 return;
             } catch (RuntimeException error) {
-                System.err.println("begins anew: " + error);
+                System.err.println("starts again: " + error);
                 Thread.sleep(PAUSE.toMillis());
             }
         }
