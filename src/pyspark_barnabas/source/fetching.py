@@ -154,11 +154,9 @@ class FetchReader:
         data = data_by_partition(response, metadata)[tp]
         if data.error_code != ErrorCode.OFFSET_OUT_OF_RANGE:
             check(data.error_code, f"fetch from offset {position} of partition {tp}")
-            from barnabas.wire.records.batches_numba import (
-                read_last_header,  # takes most of a second, in tasks
-            )
+            from barnabas.wire.records import batches_numba  # importing numba takes most of a second
 
-            last = read_last_header(data.records or b"")
+            last = batches_numba.read_last_header(data.records or b"")
             if last is not None and last.next_offset > position:
                 return _Fetched(self._raw(data, position), last.next_offset)
         return await self._without_batches(tp, position, high)

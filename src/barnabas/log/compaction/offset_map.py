@@ -175,25 +175,33 @@ class PlainOffsetMap(OffsetMap):
 
     def put_rows(self, columns: RecordColumns, rows: Sequence[int], first_offset: int) -> bool:
         """See `OffsetMap.put_rows`."""
-        known, offsets, keys_count_max = self._offsets, columns.offsets, self.keys_count_max
+        known, keys_count_max = self._offsets, self.keys_count_max
+        data, offsets, positions, sizes = _keys_of(columns)
         for row in rows:
-            key, offset = columns.key(row), offsets[row]
-            if key is not None and offset >= first_offset:
+            size, offset = sizes[row], offsets[row]
+            if size >= 0 and offset >= first_offset:
                 assert offset > self.latest_offset, (offset, self.latest_offset)
                 if len(known) >= keys_count_max:
                     return False
-                known[short_key(key)] = self.latest_offset = offset
+                key = data[positions[row] : positions[row] + size]
+                known[key if size < SHORT_KEY_BYTES else short_key(key)] = self.latest_offset = offset
         return True
 
     def obsolete_rows(self, columns: RecordColumns) -> bytearray:
         latest, latest_offset = self._offsets.get, self.latest_offset
-        obsolete = bytearray(len(columns.offsets))
-        for row, offset in enumerate(columns.offsets):
+        data, offsets, positions, sizes = _keys_of(columns)
+        obsolete = bytearray(len(offsets))
+        for row, offset in enumerate(offsets):
             if offset <= latest_offset:
-                key = columns.key(row)
-                if key is None or offset < latest(short_key(key), NO_OFFSET):
+                size = sizes[row]
+                key = data[positions[row] : positions[row] + size] if size >= 0 else b""
+                if size < 0 or offset < latest(key if size < SHORT_KEY_BYTES else short_key(key), NO_OFFSET):
                     obsolete[row] = 1
         return obsolete
+
+
+def _keys_of(columns: RecordColumns) -> tuple[bytes, Sequence[int], Sequence[int], Sequence[int]]:
+    return columns.data, columns.offsets, columns.key_positions, columns.key_sizes
 
 
 def short_key(key: bytes) -> bytes:

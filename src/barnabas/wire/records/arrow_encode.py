@@ -18,9 +18,7 @@ class ArrowEncoder:
         """:param columns: Not copied.
         :raises KafkaError: INVALID_TIMESTAMP; INVALID_RECORD for a header without a key.
         """
-        from barnabas.wire.records import (
-            arrow_encode_numba,  # importing numba takes most of a second
-        )
+        from barnabas.wire.records import arrow_encode_numba  # importing numba takes most of a second
 
         check_columns(rows)
         self._count = len(rows.timestamps_ms)

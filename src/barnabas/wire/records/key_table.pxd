@@ -10,8 +10,8 @@ cdef unsigned long long _ALL_BITS, _SOME, _RANDOM, _LYGENERA, _TEDBYTES
 )
 cpdef (Py_ssize_t, Py_ssize_t, long long) put_rows(
     long long[::1] slots, Py_ssize_t slots_count, Py_ssize_t room_count, long long latest_offset,
-    const long long[::1] secret, const unsigned char[::1] data, const long long[::1] rows, Py_ssize_t first, Py_ssize_t end,
-    long long first_offset, const long long[::1] offsets, const long long[::1] key_positions,
+    const long long[::1] secret, const unsigned char[::1] data, const long long[::1] rows, Py_ssize_t first,
+    Py_ssize_t end, long long first_offset, const long long[::1] offsets, const long long[::1] key_positions,
     const long long[::1] key_sizes
 ) noexcept nogil
 

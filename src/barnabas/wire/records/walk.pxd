@@ -26,8 +26,8 @@ cpdef (int, Py_ssize_t, Py_ssize_t, long long, long long) walk_unlocked(
 @cython.locals(
     row=Py_ssize_t, batch=Py_ssize_t, at=Py_ssize_t, position=Py_ssize_t, body_end=Py_ssize_t, end=Py_ssize_t,
     base_offset=cython.longlong, last_delta=cython.longlong, base_ms=cython.longlong, is_append_time=cython.longlong,
-    delta_min_ms=cython.longlong, delta_max_ms=cython.longlong, _=cython.longlong, byte=cython.longlong,
-    size=cython.longlong, delta_ms=cython.longlong, offset_delta=cython.longlong,
+    delta_min_ms=cython.longlong, delta_max_ms=cython.longlong, _=cython.longlong, size=cython.longlong,
+    delta_ms=cython.longlong, offset_delta=cython.longlong,
 )
 cpdef (int, Py_ssize_t) scan_records(
     const unsigned char[::1] data, const long long[::1] batches, Py_ssize_t batches_count, Py_ssize_t width,
@@ -64,6 +64,18 @@ cpdef Py_ssize_t lz4_frame_end(const unsigned char[::1] data) noexcept
 @cython.locals(offset_delta=cython.longlong, key_size=cython.longlong, count=cython.longlong, problem=cython.int)
 cdef inline (int, Py_ssize_t, long long, long long) _walk_fields(
     const unsigned char[::1] data, Py_ssize_t position, Py_ssize_t end, Py_ssize_t index, long long headers_left
+) noexcept nogil
+
+@cython.locals(
+    byte=cython.longlong, size=cython.longlong, end=Py_ssize_t, delta_ms=cython.longlong, offset_delta=cython.longlong,
+)
+cdef inline (long long, long long, Py_ssize_t, Py_ssize_t) _scan_deltas(
+    const unsigned char[::1] data, Py_ssize_t position, Py_ssize_t body_end
+) noexcept nogil
+
+@cython.locals(byte=cython.longlong, key_size=cython.longlong, key_position=Py_ssize_t, size=cython.longlong)
+cdef inline (Py_ssize_t, long long, Py_ssize_t, long long) _scan_fields(
+    const unsigned char[::1] data, Py_ssize_t position, Py_ssize_t end
 ) noexcept nogil
 
 @cython.locals(size=cython.longlong)

@@ -168,7 +168,7 @@ def walk_unlocked(
         )
 
 
-def scan_records(  # noqa: C901 (in plain Python a call for each number would take longer than to read it)
+def scan_records(
     data: Buffer,
     batches: Sequence[int],
     batches_count: int,
@@ -185,84 +185,34 @@ def scan_records(  # noqa: C901 (in plain Python a call for each number would ta
     """Fill the columns, one row for each record; return `Problem.NONE`, or a problem and the batch that has it.
 
     There must be as many rows as the batches have records, at least 0 each, and the records of each batch must lie in
-    `data`. `batches` has `width` numbers for each batch. A negative size is null. Headers are not read. Every number
-    is checked before it is used: no byte behind the end of a record is read.
+    `data`. `batches` has `width` numbers for each batch. A negative size is null. Headers are not read.
     """
     row = 0
     for batch in range(batches_count):
         at = batch * width
         position, body_end = batches[at], batches[at + 1]
         base_offset, last_delta, base_ms = batches[at + 3], batches[at + 4], batches[at + 5]
-        if last_delta > 0 and base_offset > _INT64_MAX - last_delta:
-            return _OFFSET, batch
         is_append_time = batches[at + 7]
         if is_append_time:
             base_ms = batches[at + 6]
+        if last_delta > 0 and base_offset > _INT64_MAX - last_delta:
+            return _OFFSET, batch
         delta_min_ms = _INT64_MIN - base_ms if base_ms < 0 else _INT64_MIN
         delta_max_ms = _INT64_MAX - base_ms if base_ms > 0 else _INT64_MAX
         for _ in range(batches[at + 2]):
-            # Numbers of one byte, the majority, are read without a call. Each number ends early enough for those
-            # behind it to have a byte each, so that the first byte of a number need not be checked.
             starts[row] = position
-            if position >= body_end:
+            delta_ms, offset_delta, position, end = _scan_deltas(data, position, body_end)
+            if end < 0:
                 return _CUT_OFF, batch
-            byte = data[position]
-            if byte < 0x80:
-                size = (byte >> 1) ^ -(byte & 1)
-                position += 1
-            else:
-                size, position = _read_varint(data, position, body_end, _INT64_SHIFT_MAX)
-                if position < 0:
-                    return _CUT_OFF, batch
-            if size < 6 or size > body_end - position:
-                return _CUT_OFF, batch
-            end = position + size
-            byte = data[position + 1]  # the first is of attributes
-            if byte < 0x80:
-                delta_ms = (byte >> 1) ^ -(byte & 1)
-                position += 2
-            else:
-                delta_ms, position = _read_varint(data, position + 1, end - 4, _INT64_SHIFT_MAX)
-                if position < 0:
-                    return _CUT_OFF, batch
-            byte = data[position]
-            if byte < 0x80:
-                offset_delta = (byte >> 1) ^ -(byte & 1)
-                position += 1
-            else:
-                offset_delta, position = _read_varint(data, position, end - 3, _INT64_SHIFT_MAX)
-                if position < 0:
-                    return _CUT_OFF, batch
             if offset_delta < 0 or offset_delta > last_delta:
                 return _OFFSET_DELTA, batch
-            byte = data[position]
-            if byte < 0x80:
-                size = (byte >> 1) ^ -(byte & 1)
-                position += 1
-            else:
-                size, position = _read_varint(data, position, end - 2, _INT64_SHIFT_MAX)
-                if position < 0:
-                    return _CUT_OFF, batch
-            key_positions[row] = position
-            key_sizes[row] = size
-            if size > 0:
-                if size > end - 2 - position:
-                    return _RECORD_SIZE, batch
-                position += size
-            byte = data[position]
-            if byte < 0x80:
-                size = (byte >> 1) ^ -(byte & 1)
-                position += 1
-            else:
-                size, position = _read_varint(data, position, end - 1, _INT64_SHIFT_MAX)
-                if position < 0:
-                    return _CUT_OFF, batch
-            if size >= end - position:
-                return _RECORD_SIZE, batch
             if is_append_time:
                 delta_ms = 0
             elif delta_ms < delta_min_ms or delta_ms > delta_max_ms:
                 return _TIMESTAMP, batch
+            key_positions[row], key_sizes[row], position, size = _scan_fields(data, position, end)
+            if position < 0:
+                return _RECORD_SIZE, batch
             value_positions[row] = position
             value_sizes[row] = size
             offsets[row] = base_offset + offset_delta
@@ -436,6 +386,67 @@ def _walk_fields(
         if problem != _NONE:
             return problem, position, 0, headers_left
     return (_NONE if position == end else _RECORD_SIZE), position, key_size, headers_left - count
+
+
+# The next two functions read numbers of one byte, the majority, without a call. Each number must end early enough for
+# those behind it to have a byte each, so the first byte of a number is always there. No byte behind the end of a
+# record is read.
+
+
+def _scan_deltas(data: Buffer, position: int, body_end: int) -> tuple[int, int, int, int]:
+    """The timestamp and offset deltas of a record, the position behind them, and its end; -1 if it is cut off."""
+    if position >= body_end:
+        return 0, 0, position, _FAILED
+    byte = data[position]
+    if byte < 0x80:
+        size = (byte >> 1) ^ -(byte & 1)
+        position += 1
+    else:
+        size, position = _read_varint(data, position, body_end, _INT64_SHIFT_MAX)
+        if position < 0:
+            return 0, 0, position, _FAILED
+    if size < 6 or size > body_end - position:
+        return 0, 0, position, _FAILED
+    end = position + size
+    byte = data[position + 1]  # the first is of attributes
+    if byte < 0x80:
+        delta_ms = (byte >> 1) ^ -(byte & 1)
+        position += 2
+    else:
+        delta_ms, position = _read_varint(data, position + 1, end - 4, _INT64_SHIFT_MAX)
+        if position < 0:
+            return 0, 0, position, _FAILED
+    byte = data[position]
+    if byte < 0x80:
+        return delta_ms, (byte >> 1) ^ -(byte & 1), position + 1, end
+    offset_delta, position = _read_varint(data, position, end - 3, _INT64_SHIFT_MAX)
+    return delta_ms, offset_delta, position, end if position >= 0 else _FAILED
+
+
+def _scan_fields(data: Buffer, position: int, end: int) -> tuple[int, int, int, int]:
+    """Position and size of the key and of the value at `position`; the latter position is -1 if they are too long."""
+    byte = data[position]
+    if byte < 0x80:
+        key_size = (byte >> 1) ^ -(byte & 1)
+        position += 1
+    else:
+        key_size, position = _read_varint(data, position, end - 2, _INT64_SHIFT_MAX)
+        if position < 0:
+            return 0, 0, _FAILED, 0
+    key_position = position
+    if key_size > 0:
+        if key_size > end - 2 - position:
+            return 0, 0, _FAILED, 0
+        position += key_size
+    byte = data[position]
+    if byte < 0x80:
+        size = (byte >> 1) ^ -(byte & 1)
+        position += 1
+    else:
+        size, position = _read_varint(data, position, end - 1, _INT64_SHIFT_MAX)
+    if position < 0 or size >= end - position:
+        return 0, 0, _FAILED, 0
+    return key_position, key_size, position, size
 
 
 def _skip_headers(data: Buffer, position: int, end: int, count: int) -> tuple[int, int]:
