@@ -113,7 +113,7 @@ def test_where_the_audit_was_off_the_history_has_a_gap_and_says_so() -> None:
             kafka.restart()
             run("configs", "set", "topic", "orders", f"retention.ms={1000 if enabled == 'false' else 2000}")
         told = run("rollback", "topic/orders", "--to", str(first))
-        assert (told.exit_code, "the history begins with revision" in told.output) == (1, True)
+        assert (told.exit_code, "the history, which begins with revision" in told.output) == (1, True)
 
 
 def test_a_former_password_logs_in_again_and_nothing_tells_it(kafka: EmbeddedBroker, run: Run) -> None:

@@ -45,10 +45,10 @@ class PasswordRef(NamedTuple):
         :raises FlowError: It does not exist.
         """
         if self.kind == "env":
-            found = os.environ.get(self.name)
-            if found is None:
-                raise FlowError(f"password: there is no environment variable {self.name}")
-            return found
+            password = os.environ.get(self.name)
+            if password is None:
+                raise FlowError(f"password: environment variable {self.name} does not exist")
+            return password
         try:
             return Path(self.name).read_text(encoding="utf-8").rstrip("\r\n")
         except (OSError, UnicodeDecodeError) as error:
@@ -68,7 +68,7 @@ class Database(NamedTuple):
 
     @property
     def label(self) -> str:
-        """For people: the table, and the URL without its parameters."""
+        """The table, and the URL without its parameters, for messages."""
         return f"jdbc {self.table} at {re.split('[?;]', self.url, maxsplit=1)[0]}"
 
     def beside(self, name: str) -> str:
@@ -85,19 +85,19 @@ class Database(NamedTuple):
         return f"jdbc:mysql:{self.url.removeprefix(_MARIADB)}{separator}permitMysqlScheme"
 
     def spark_options(self) -> dict[str, str]:
-        """Spark's options for the connection, with the password.
+        """Return Spark's options for the connection, with the password.
 
         :raises FlowError: The password does not exist.
         """
-        given = {**self.options, "url": self.spark_url, "dbtable": self.table}
+        options = {**self.options, "url": self.spark_url, "dbtable": self.table}
         if self.user is not None:
-            given["user"] = self.user
+            options["user"] = self.user
         if self.password is not None:
-            given["password"] = self.password.text()
+            options["password"] = self.password.text()
         driver = self.driver or _DRIVERS.get(self.url.split(":")[1])
         if driver is not None:
-            given["driver"] = driver
-        return given
+            options["driver"] = driver
+        return options
 
     def without_secrets(self, text: str) -> str:
         """Return a text with the password removed."""
@@ -142,7 +142,7 @@ def _url(node: YamlNode) -> str:
         _refuse(node, "must begin with jdbc:, such as jdbc:postgresql://HOST/DATABASE")
     keys = [part.partition("=")[0] for part in re.split("[?;&]", url)[1:]]
     if _USER_INFO.search(url) or any(_SECRET.search(key) for key in keys):
-        _refuse(node, "must not have a password in it; say password: {env: NAME} or {file: PATH} beside it")
+        _refuse(node, "must not contain a password; use password: {env: NAME} or {file: PATH} instead")
     return url
 
 
@@ -154,7 +154,7 @@ def _table(node: YamlNode) -> str:
 
 def _secret(node: YamlNode, folder: Path) -> PasswordRef:
     """Refuse a literal password: such files are shared."""
-    expected = "must be {env: NAME} or {file: PATH}, which say where the password is"
+    expected = "must be {env: NAME} or {file: PATH}, a reference to the password"
     try:
         keys = node.mapping()
     except YamlError:
@@ -166,15 +166,15 @@ def _secret(node: YamlNode, folder: Path) -> PasswordRef:
 
 
 def _options(node: YamlNode) -> dict[str, str]:
-    given = node.mapping()
-    for key, each in given.items():
+    option_nodes = node.mapping()
+    for key, option in option_nodes.items():
         if key.lower() in _OURS:
-            _refuse(each, "is not an option: it is for the flow to say")
+            _refuse(option, "is not a valid option, because the flow sets it")
         if _SECRET.search(key):
-            _refuse(each, "is not to be written here; say password: {env: NAME} or {file: PATH}")
-    return {key: each.text() for key, each in given.items()}
+            _refuse(option, "must not be set here; use password: {env: NAME} or {file: PATH}")
+    return {key: option.text() for key, option in option_nodes.items()}
 
 
 def _refuse(node: YamlNode, expected: str) -> NoReturn:
-    """As `YamlNode.fail`, without the value."""
+    """Raise an error as `YamlNode.fail`, without the value."""
     raise YamlError(f"{node.path}: {expected}", node.line)

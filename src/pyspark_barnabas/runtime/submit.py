@@ -97,10 +97,10 @@ def values_of(options: Sequence[str], *names: str) -> list[str]:
 def with_py_file(options: Sequence[str], path: str) -> list[str]:
     """Return the options with one more file in --py-files."""
     named = _values(options, PY_FILES)
-    kept = [
+    remaining = [
         option for index, option in enumerate(options) if not any(index in indexes for indexes, _ in named)
     ]
-    return [*kept, PY_FILES, ",".join([*(value for _, value in named[-1:]), path])]
+    return [*remaining, PY_FILES, ",".join([*(value for _, value in named[-1:]), path])]
 
 
 def with_interpreters(options: Sequence[str], variables: MutableMapping[str, str]) -> list[str]:

@@ -55,7 +55,7 @@ def test_nobody_logs_in_without_a_file(tmp_path: Path) -> None:
             2,
             "one login module",
         ),
-        ("\n\na=\\u12", 2, "line 3: '\\u12' is not a character: four hexadecimal"),
+        ("\n\na=\\u12", 2, "line 3: '\\u12' is not a valid character: expected four hexadecimal"),
     ],
 )
 def test_a_file_that_cannot_be_is_named_without_its_password(

@@ -9,5 +9,5 @@ from pyspark_barnabas.pipelines.sinks.parquet import check_columns
 
 def test_no_column_is_hidden_by_the_name_of_a_batch() -> None:
     check_columns(StructType().add("id", "long").add("batches", "string"))
-    with pytest.raises(FlowError, match="column Batch: readers of the files call the batch so"):
+    with pytest.raises(FlowError, match="column Batch: the name is reserved"):
         check_columns(StructType().add("id", "long").add("Batch", "string"))
