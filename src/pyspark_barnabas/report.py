@@ -22,7 +22,7 @@ _COLOURS = (
     ("#2d9aa0", "#63c6cb"),
     ("#8a8f98", "#a9b0ba"),
 )
-#: Of what a reader should look at.
+#: Colours of highlighted elements.
 _MARKED = ("#b3261e", "#ff8a80")
 
 _STYLE = """

@@ -150,7 +150,7 @@ class _Runs:
         return run.status
 
     def _counted(self, run: _FlowRun) -> FlowStatus:
-        assert run.query is not None, "it was looked at"
+        assert run.query is not None, "the query was checked"
         status = replace(
             run.status,
             rows_out=run.writer.rows_out,

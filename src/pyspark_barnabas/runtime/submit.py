@@ -54,7 +54,7 @@ def submission(arguments: Sequence[str], environment: Mapping[str, str], *, ship
     if ship and not is_local:
         archive = str(packed(environment))
         options = with_py_file(options, archive)
-        # the driver's JVM finds data sources with a Python process of its own, which gets only this variable
+        # the driver's JVM finds data sources with a separate Python process, which gets only this variable
         variables["PYTHONPATH"] = os.pathsep.join(filter(None, [archive, environment.get("PYTHONPATH")]))
     program = str(Path(variables["SPARK_HOME"]) / "bin" / "spark-submit")
     return Submission([program, *options, *application], variables)

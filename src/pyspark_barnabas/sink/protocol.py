@@ -1,6 +1,6 @@
 """The protocol by which a batch of many transactions is committed exactly once, whatever fails. No IO.
 
-A batch is written by tasks 0..N-1, each in a transaction of its own with the transactional id `<sink>.<task>`. Kafka
+A batch is written by tasks 0..N-1, each in its own transaction with the transactional id `<sink>.<task>`. Kafka
 commits one transaction at a time, so a batch may be committed in part. Two things are stored as committed offsets,
 which every Kafka cluster supports:
 
