@@ -157,7 +157,7 @@ brokers: {77: {configs: {log.cleaner.threads: 3}}}
     told = {(each["resource"], each["key"]): each["diagnostics"][-1] for each in found}
     assert {each["level"] for each in told.values()} == {"impossible"}
     assert "INVALID_TOPIC_EXCEPTION" in told["topic/no good", "partitions"]["text"]
-    assert "a topic cannot lose partitions" in told["topic/orders", "partitions"]["text"]
+    assert "the number of partitions cannot be reduced" in told["topic/orders", "partitions"]["text"]
     assert "barnabas reassignments" in told["topic/orders", "replication_factor"]["text"]
     assert "INVALID_CONFIG" in told["topic/orders", "retention.ms"]["text"]
     assert "no.such.key" in told["topic/clicks", "no.such.key"]["text"]
