@@ -22,7 +22,7 @@ _COLOURS = (
     ("#2d9aa0", "#63c6cb"),
     ("#8a8f98", "#a9b0ba"),
 )
-#: Of what a reader should look at.
+#: Colours of highlighted elements.
 _MARKED = ("#b3261e", "#ff8a80")
 
 _STYLE = """
@@ -62,17 +62,17 @@ class Series(NamedTuple):
 
 
 def count_text(value: float) -> str:
-    """1234567 as "1.2 M"."""
+    """Format a count: 1234567 as "1.2 M"."""
     return _scaled(value, 1_000, ("", " k", " M", " G", " T"))
 
 
 def bytes_text(value: float) -> str:
-    """1536 as "1.5 KiB"."""
+    """Format bytes: 1536 as "1.5 KiB"."""
     return _scaled(value, 1_024, (" B", " KiB", " MiB", " GiB", " TiB", " PiB"))
 
 
 def percent_text(value: float) -> str:
-    """0.254 as "25 %"."""
+    """Format a share: 0.254 as "25 %"."""
     return f"{value * 100:.0f} %" if value >= 0.1 or not value else f"{value * 100:.1f} %"
 
 
@@ -86,7 +86,7 @@ def _scaled(value: float, base: int, units: Sequence[str]) -> str:
 
 
 def page(title: str, subtitle: str, parts: Sequence[str]) -> str:
-    """Return the whole document; parts are what the functions below give."""
+    """Return the whole document; `parts` are results of the functions below."""
     style = (
         _STYLE.replace("LIGHT", _variables(0))
         .replace("DARK", _variables(1))
@@ -107,8 +107,8 @@ def _variables(mode: int) -> str:
 
 
 def _series_style() -> str:
-    each = range(len(_COLOURS))
-    return "\n".join(f".s{n} {{ fill: var(--s{n}) }} .l{n} {{ stroke: var(--s{n}) }}" for n in each)
+    numbers = range(len(_COLOURS))
+    return "\n".join(f".s{n} {{ fill: var(--s{n}) }} .l{n} {{ stroke: var(--s{n}) }}" for n in numbers)
 
 
 def heading(text: str) -> str:
@@ -117,21 +117,21 @@ def heading(text: str) -> str:
 
 
 def paragraph(text: str, *, faint: bool = False) -> str:
-    """Some words."""
+    """Return a paragraph of escaped text."""
     return f'<p class="faint">{escape(text)}</p>' if faint else f"<p>{escape(text)}</p>"
 
 
 def code(text: str) -> str:
-    """Text as it is, in lines."""
+    """Return preformatted text."""
     return f"<pre>{escape(text)}</pre>"
 
 
 def table(columns: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
-    """Return a table; columns of numbers, and of words that begin with a digit, are set to the right."""
+    """Return a table; columns of numbers, and of words that begin with a digit, are aligned to the right."""
     right = [bool(rows) and all(_is_number(row[index]) for row in rows) for index in range(len(columns))]
 
     def line(tag: str, cells: Sequence[object]) -> str:
-        marks = [' class="number"' if each else "" for each in right]
+        marks = [' class="number"' if column else "" for column in right]
         inner = [f"<{tag}{mark}>{escape(str(cell))}</{tag}>" for mark, cell in zip(marks, cells, strict=True)]
         return f"<tr>{''.join(inner)}</tr>"
 
@@ -146,18 +146,18 @@ def _is_number(cell: object) -> bool:
 def columns(
     title: str, labels: Sequence[str], series: Sequence[Series], wording: Wording = count_text
 ) -> str:
-    """Columns, one for each label, in which the series stand one upon the other."""
-    totals = [sum(each.values[index] for each in series) for index in range(len(labels))]
+    """Return a stacked bar chart: one column for each label."""
+    totals = [sum(one_series.values[index] for one_series in series) for index in range(len(labels))]
     frame = _Frame(labels, max(totals, default=0), series, wording)
     marks = []
     for index, label in enumerate(labels):
         base = 0.0
-        for number, each in enumerate(series):
-            value = each.values[index]
+        for number, one_series in enumerate(series):
+            value = one_series.values[index]
             if value > 0:
                 width = min(frame.step * 0.76, _COLUMN_WIDTH_MAX)
                 x = frame.left + (index + 0.5) * frame.step - width / 2
-                name = f"{label}, {each.name}" if each.name else label
+                name = f"{label}, {one_series.name}" if one_series.name else label
                 box = (x, frame.y(base + value), width, frame.y(base) - frame.y(base + value))
                 marks.append(_box(box, _series_class(number), f"{name}: {wording(value)}"))
                 base += value
@@ -166,17 +166,19 @@ def columns(
 
 def lines(title: str, labels: Sequence[str], series: Sequence[Series], wording: Wording = count_text) -> str:
     """Return a line for each series, through its value at each label."""
-    frame = _Frame(labels, max((max(each.values, default=0) for each in series), default=0), series, wording)
+    frame = _Frame(
+        labels, max((max(one_series.values, default=0) for one_series in series), default=0), series, wording
+    )
     marks = []
-    for number, each in enumerate(series):
+    for number, one_series in enumerate(series):
         at = [
             (frame.left + (index + 0.5) * frame.step, frame.y(value))
-            for index, value in enumerate(each.values)
+            for index, value in enumerate(one_series.values)
         ]
         path = " ".join(f"{x:.1f},{y:.1f}" for x, y in at)
         marks.append(f'<polyline class="drawn l{number % len(_COLOURS)}" points="{path}"/>')
-        for (x, y), label, value in zip(at, labels, each.values, strict=True):
-            name = f"{label}, {each.name}" if each.name else label
+        for (x, y), label, value in zip(at, labels, one_series.values, strict=True):
+            name = f"{label}, {one_series.name}" if one_series.name else label
             shown = escape(f"{name}: {wording(value)}")
             dot = f'<circle class="{_series_class(number)}" cx="{x:.1f}" cy="{y:.1f}" r="3">'
             marks.append(f"{dot}<title>{shown}</title></circle>")
@@ -190,7 +192,7 @@ def ranking(
     *,
     marked: Collection[str] = (),
 ) -> str:
-    """Bars from left to right in the order given, each with its label and value; those `marked` stand out."""
+    """Return horizontal bars in this order, each with its label and value; those `marked` are highlighted."""
     named = [_shortened(label) for label, _ in values]
     texts = [wording(value) for _, value in values]
     left = max(map(len, named), default=0) * _CHAR + 12
@@ -239,41 +241,43 @@ class _Frame:
 
     def __init__(self, labels: Sequence[str], top: float, series: Sequence[Series], wording: Wording) -> None:
         self._labels = labels
-        self._series = [each for each in series if each.name]
+        self._series = [one_series for one_series in series if one_series.name]
         self._ticks = _ticks(top, 1_024 if wording is bytes_text else 1_000)
         self._words = [wording(tick) for tick in self._ticks]
         self.left = max(map(len, self._words)) * _CHAR + 12
         self.step = (_WIDTH - self.left) / max(len(labels), 1)
 
     def y(self, value: float) -> float:
-        """Where a value is, in pixels from the top."""
+        """Return the position of a value, in pixels from the top."""
         above, below = 12, 22 + 20 * len(self._legend_lines())
         return self.height - below - (self.height - above - below) * value / self._ticks[-1]
 
     def drawn(self) -> list[str]:
-        """Return all but the marks."""
-        found = []
+        """Return the axes, grid lines, labels and legend, without the data."""
+        elements = []
         for tick, words in zip(self._ticks, self._words, strict=True):
             y = self.y(tick)
-            found.append(f'<line class="axis" x1="{self.left:.1f}" x2="{_WIDTH}" y1="{y:.1f}" y2="{y:.1f}"/>')
-            found.append(_text(self.left - 8, y + 4, words, "end", faint=True))
-        found += _label_texts(self._labels, self.left, self.step, self.y(0) + 17)
+            elements.append(
+                f'<line class="axis" x1="{self.left:.1f}" x2="{_WIDTH}" y1="{y:.1f}" y2="{y:.1f}"/>'
+            )
+            elements.append(_text(self.left - 8, y + 4, words, "end", faint=True))
+        elements += _label_texts(self._labels, self.left, self.step, self.y(0) + 17)
         y = self.y(0) + 38
         for line in self._legend_lines():
             for x, number in line:
-                found.append(
+                elements.append(
                     f'<rect class="{_series_class(number)}" x="{x:.1f}" y="{y - 10:.1f}" width="10" height="10"/>'
                 )
-                found.append(_text(x + 15, y, _shortened(self._series[number].name), "start"))
+                elements.append(_text(x + 15, y, _shortened(self._series[number].name), "start"))
             y += 20
-        return found
+        return elements
 
     def _legend_lines(self) -> list[list[tuple[float, int]]]:
-        """Where each series stands, in as many lines as they take."""
+        """Return the positions of the series in the legend, by line."""
         lines: list[list[tuple[float, int]]] = []
         x = float(_WIDTH)
-        for number, each in enumerate(self._series):
-            width = len(_shortened(each.name)) * _CHAR + 34
+        for number, one_series in enumerate(self._series):
+            width = len(_shortened(one_series.name)) * _CHAR + 34
             if x + width > _WIDTH:
                 lines.append([])
                 x = self.left
@@ -283,30 +287,30 @@ class _Frame:
 
 
 def _ticks(top: float, base: int) -> list[float]:
-    """Round values from 0 to at least `top`."""
+    """Return round values from 0 to at least `top`."""
     if top <= 0:
         return [0.0, 1.0]
     unit = float(base) ** max(0, math.floor(math.log(top, base)))
     raw = top / unit / _TICKS
     power = 10.0 ** math.floor(math.log10(raw))
-    step = next(each for each in (1, 2, 2.5, 5, 10) if each * power >= raw * 0.999) * power * unit
+    step = next(factor for factor in (1, 2, 2.5, 5, 10) if factor * power >= raw * 0.999) * power * unit
     return [step * number for number in range(math.ceil(top / step * 0.999) + 1)]
 
 
 def _label_texts(labels: Sequence[str], left: float, step: float, y: float) -> list[str]:
-    """As many labels as can be read."""
+    """Return as many labels as can be read."""
     if not labels:
         return []
     widest = max(map(len, labels)) * _CHAR + 10
     every = max(1, math.ceil(widest / step))
-    found, end = [], -math.inf
+    texts, end = [], -math.inf
     for index in range(0, len(labels), every):
         half = len(labels[index]) * _CHAR / 2
         middle = min(left + (index + 0.5) * step, _WIDTH - half)
         if middle - half > end:
-            found.append(_text(middle, y, labels[index], "middle", faint=True))
+            texts.append(_text(middle, y, labels[index], "middle", faint=True))
             end = middle + half
-    return found
+    return texts
 
 
 def _series_class(number: int) -> str:
@@ -314,11 +318,11 @@ def _series_class(number: int) -> str:
 
 
 def _shortened(text: str) -> str:
-    """With its middle left out where it is long: ends tell names apart."""
+    """Shorten a long name in its middle, because the ends distinguish names."""
     if len(text) <= _LABEL_CHARS_MAX:
         return text
-    kept = (_LABEL_CHARS_MAX - 1) // 2
-    return f"{text[:kept]}…{text[-kept:]}"
+    half = (_LABEL_CHARS_MAX - 1) // 2
+    return f"{text[:half]}…{text[-half:]}"
 
 
 def _text(x: float, y: float, text: str, anchor: str, *, faint: bool = False) -> str:

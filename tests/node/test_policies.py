@@ -115,7 +115,7 @@ def test_sighup_reloads_the_code_or_keeps_the_old_code_on_failure(tmp_path: Path
         assert error_code(broker, "team.t") == ErrorCode.POLICY_VIOLATION
         module.write("1 +")
         broker.process.send_signal(signal.SIGHUP)
-        await_line(broker, "could not be reloaded, those from before stay in force")
+        await_line(broker, "cannot reload policies; the previous ones stay in force")
         assert any("SyntaxError" in line for line in broker.errors)
         assert error_code(broker, "team.t") == ErrorCode.POLICY_VIOLATION
         assert error_code(broker, "crew.t") == ErrorCode.NONE

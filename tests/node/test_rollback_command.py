@@ -113,7 +113,7 @@ def test_the_history_marks_a_gap_where_the_audit_was_off() -> None:
             kafka.restart()
             run("configs", "set", "topic", "orders", f"retention.ms={1000 if enabled == 'false' else 2000}")
         result = run("rollback", "topic/orders", "--to", str(first))
-        assert (result.exit_code, "the history begins with revision" in result.output) == (1, True)
+        assert (result.exit_code, "the history, which begins with revision" in result.output) == (1, True)
 
 
 def test_a_rolled_back_password_is_valid_again_and_never_shown(kafka: EmbeddedBroker, run: Run) -> None:

@@ -75,8 +75,8 @@ def test_a_plan_shows_columns_that_differ_from_the_schema(avro_scene: Scene) -> 
     file = avro_scene.declare(wrong)
     [plan] = pipeline_plan(avro_scene.spark, avro_scene.pipeline)
     assert (plan.error or "").startswith(f"{file}:8: schema: column more is not in the schema, which has id")
-    assert "column at is int, the schema wants timestamp; CAST(at AS TIMESTAMP) would be" in plan.error
-    assert "column items is missing, which the schema wants as map<string,array<double>>" in plan.error
+    assert "column at is int, the schema requires timestamp; CAST(at AS TIMESTAMP) would be" in plan.error
+    assert "column items is missing; the schema requires it as map<string,array<double>>" in plan.error
 
 
 #: Name, type, type's name, label.

@@ -78,7 +78,7 @@ def test_a_flow_that_cannot_be_planned_does_not_prevent_other_plans(scene: Scene
     scene.declare(lost + hidden + INFERRED)
     first, second, last = pipeline_plan(scene.spark, scene.pipeline)
     assert "there-is-no-such-topic" in (first.error or "")
-    assert "column batch: readers of the files call the batch so" in (second.error or "")
+    assert "column batch: the name is reserved" in (second.error or "")
     assert (last.error, last.schema) == (None, "id bigint")
 
 

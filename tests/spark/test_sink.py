@@ -149,7 +149,7 @@ def test_a_write_with_a_batch_id_is_done_once(
 @pytest.mark.parametrize(
     ("columns", "options", "message"),
     [
-        (["id key"], {}, "a column named value is needed; there are key"),
+        (["id key"], {}, "a column named value is required; the columns are key"),
         (["id value"], {}, "column value is of type bigint: string or binary is expected"),
         (["'a' value", "1L partition"], {}, "column partition is of type bigint: int is expected"),
         (["'a' value"], {"topic": " "}, "option 'topic' is ' '"),

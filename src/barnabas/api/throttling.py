@@ -1,6 +1,6 @@
 """Quotas: bytes, time and partition changes of requests are charged to their clients (KIP-13, 124, 219, 599).
 
-A throttled response is sent at once with the throttle time; then the connection is not read for that time.
+A throttled response is sent immediately with the throttle time; then the connection is not read for that time.
 """
 
 from collections.abc import Iterator

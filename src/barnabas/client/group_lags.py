@@ -24,7 +24,7 @@ Committed = Mapping[TopicPartition, OffsetAndMetadata]
 
 
 class PartitionLag(NamedTuple):
-    """A partition that a group reads; None stands for an offset that is missing or unknown."""
+    """A partition that a group reads; None means that an offset is missing or unknown."""
 
     tp: TopicPartition
     committed: OffsetAndMetadata | None

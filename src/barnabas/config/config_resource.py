@@ -15,7 +15,7 @@ class ResourceKind(enum.IntEnum):
 
 
 class Resource(NamedTuple):
-    """A resource with configs: a topic by name, a broker by its id as text; an empty name stands for all brokers."""
+    """A resource with configs: a topic by name, a broker by its id as text; an empty name means all brokers."""
 
     kind: ResourceKind
     name: str

@@ -22,7 +22,7 @@ class SecurityProtocol(enum.IntEnum):
 
 
 class ListenerAddress(NamedTuple):
-    """An advertised address. An empty host stands for the machine's own name, port 0 for the bound port."""
+    """An advertised address. An empty host means the machine's own name, port 0 the bound port."""
 
     host: str
     port: int

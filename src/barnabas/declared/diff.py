@@ -58,7 +58,7 @@ class Level(enum.IntEnum):
     NOTE = 0
     WARNING = 1
     DESTRUCTIVE = 2  #: deletes data; needs consent
-    LOCKOUT = 3  #: the applicant could not undo it; needs a consent of its own
+    LOCKOUT = 3  #: the applicant could not undo it; needs separate consent
     IMPOSSIBLE = 4  #: cannot be applied, or would be rejected
 
 

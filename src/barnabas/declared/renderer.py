@@ -31,7 +31,7 @@ _WORDS = {"true": True, "false": False}
 
 
 def to_tree(state: DeclaredState) -> Tree:
-    """Return the state as it stands in a file, without empty sections."""
+    """Return the state as the content of a file, without empty sections."""
     tree: Tree = {
         "prune": sorted(state.prune),
         Section.TOPICS.value: {name: _topic(state.topics[name]) for name in sorted(state.topics)},

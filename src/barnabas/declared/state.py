@@ -14,7 +14,7 @@ from barnabas.config.config_resource import ResourceKind
 from barnabas.wire.acls import AclBinding, PatternType
 from barnabas.wire.scram import ScramMechanism
 
-#: (type, name) of each part, by type; None stands for the default.
+#: (type, name) of each part, by type; None means the default.
 Entity: TypeAlias = tuple[tuple[str, str | None], ...]
 
 
@@ -67,7 +67,7 @@ Configs: TypeAlias = Mapping[str, Setting]
 
 @dataclass(frozen=True, slots=True)
 class DeclaredTopic:
-    """None stands for an undeclared value: the broker's default for a new topic, any value for an existing one."""
+    """None means an undeclared value: the broker's default for a new topic, any value for an existing one."""
 
     partitions: int | None = None
     replication_factor: int | None = None
@@ -96,7 +96,7 @@ Credentials: TypeAlias = Mapping[ScramMechanism, Credential]
 
 @dataclass(frozen=True)
 class DeclaredState:
-    """Resources by name or entity; a broker without a name stands for all brokers. `prune` holds words of
+    """Resources by name or entity; a broker without a name means all brokers. `prune` holds words of
     `PRUNABLE`.
     """
 

@@ -1,7 +1,7 @@
 """What a connection may do next. No IO.
 
-The requests of a connection are handled one at a time and answered in their order. Most are answered at once, and the
-connection stays OPEN. A request that has to wait makes it RESPONSE_PENDING: later requests are queued, and when the
+The requests of a connection are handled one at a time and answered in their order. Most are answered immediately, and
+the connection stays OPEN. A request that has to wait makes it RESPONSE_PENDING: later requests are queued, and when the
 queue is full, the socket is not read. A client that exceeds its quota is THROTTLED: it gets its response, and then it
 is not read for a while. A client that fails to log in, or connects too often, is REFUSED: it is closed after a delay.
 """

@@ -12,7 +12,7 @@ from barnabas.net.connections import Connections
 from barnabas.security.sasl.server import SaslServer
 
 #: Connections that may wait to be accepted, unless it is configured. Kafka's default suits a thread that only accepts;
-#: here one thread does everything, and a client that is turned away tries again only after a second.
+#: here one thread does everything, and a rejected client retries only after a second.
 BACKLOG_COUNT = 1024
 
 

@@ -48,7 +48,7 @@ class _Thread:
         self._calls.put(None)
 
     def give_up(self) -> None:
-        """End it in the middle of a call. Python code notices at once, a wait in C when it is over."""
+        """Stop the thread in the middle of a call: Python code immediately, a wait in C when it is over."""
         import ctypes  # takes 2 ms, which few brokers need
 
         identifier = ctypes.c_ulong(self._thread.ident or 0)

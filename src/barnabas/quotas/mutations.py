@@ -1,6 +1,6 @@
 """The quota of partition mutations within one request (KIP-599).
 
-A decision may be repeated after the state changes, so each attempt counts on an `Allowance` of its own. Only the
+A decision may be repeated after the state changes, so each attempt counts on its own `Allowance`. Only the
 committed attempt takes tokens from the bucket.
 """
 

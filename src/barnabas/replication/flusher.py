@@ -12,7 +12,7 @@ from barnabas.telemetry.metrics import MetricsRegistry
 class Flusher:
     """Flushes logs in threads, so that the event loop never waits for a disk.
 
-    Each log directory has a thread of its own, so that a slow disk delays only its own logs.
+    Each log directory has its own thread, so that a slow disk delays only its own logs.
     """
 
     def __init__(self) -> None:

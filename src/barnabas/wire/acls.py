@@ -9,7 +9,7 @@ from typing import NamedTuple, TypeVar
 #: The only resource of type CLUSTER.
 CLUSTER_NAME = "kafka-cluster"
 
-#: A literal resource name that stands for all resources, and a host that stands for all hosts; for all principals it is
+#: A literal resource name that means all resources, and a host that means all hosts; for all principals it is
 #: `User:*`.
 WILDCARD = "*"
 WILDCARD_PRINCIPAL = "User:*"

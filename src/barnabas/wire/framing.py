@@ -5,7 +5,7 @@ import struct
 _SIZE = struct.Struct(">i")
 SIZE_BYTES = _SIZE.size
 
-#: The largest read from a socket. A larger frame is received into a buffer of its own, which is not reused.
+#: The largest read from a socket. A larger frame is received into its own buffer, which is not reused.
 SCRATCH_BYTES = 256 << 10
 
 #: The initial size of a frame's buffer at most: a claimed size must not cost memory.
@@ -20,7 +20,7 @@ class FrameReader:
     """Provides the buffer for received bytes, and returns complete frames.
 
     Small frames are cut out of `scratch`, which all connections of one thread share; a frame that does not fit is
-    received into a buffer of its own. After `received`, the frames lie between `position` and `end` of `data`: take
+    received into its own buffer. After `received`, the frames lie between `position` and `end` of `data`: take
     them
     with `next_frame` until it returns None, or parse the bytes and move `position` behind a complete frame. Frames stay
     valid until more is received.

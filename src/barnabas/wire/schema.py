@@ -6,7 +6,7 @@ A message reads like a dataclass; each field declares the versions that have it:
         name: str = string(default="")
         topic_id: bytes = uuid("7+", default=ZERO_UUID)
 
-So handlers know one shape, whatever version the client speaks: a field that a version lacks has its default after
+So handlers have one class for all versions of a request: a field that a version lacks has its default after
 reading and is left out in writing. `barnabas.wire.codec` compiles the declarations.
 """
 

@@ -62,7 +62,7 @@ class BadScramMessage(ValueError):
 
 
 class ClientFirst(NamedTuple):
-    """Who wants to log in."""
+    """The first message of the client."""
 
     name: str
     authorization_id: str  #: empty if the client acts for itself

@@ -61,12 +61,12 @@ def _written(sink: Sink) -> CodecSpec | None:
 
 
 def sink_options(pipeline: Pipeline) -> dict[str, str]:
-    """Options of sink and source for the cluster."""
+    """Return the options of sink and source for the cluster."""
     return {"kafka.bootstrap.servers": pipeline.bootstrap or "", **pipeline.options}
 
 
 def source_options(pipeline: Pipeline, source: TopicInput) -> dict[str, str]:
-    """Options of the data source; the default isolation level is read_committed."""
+    """Return the options of the data source; the default isolation level is read_committed."""
     limit = {} if source.batch_rows_max is None else {"maxOffsetsPerTrigger": str(source.batch_rows_max)}
     return {
         **sink_options(pipeline),

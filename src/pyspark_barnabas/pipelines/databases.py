@@ -42,10 +42,10 @@ class PasswordRef(NamedTuple):
         :raises FlowError: It does not exist.
         """
         if self.kind == "env":
-            found = os.environ.get(self.name)
-            if found is None:
-                raise FlowError(f"password: there is no environment variable {self.name}")
-            return found
+            password = os.environ.get(self.name)
+            if password is None:
+                raise FlowError(f"password: environment variable {self.name} does not exist")
+            return password
         try:
             return Path(self.name).read_text(encoding="utf-8").rstrip("\r\n")
         except (OSError, UnicodeDecodeError) as error:
@@ -65,7 +65,7 @@ class Database(NamedTuple):
 
     @property
     def label(self) -> str:
-        """For people: the table, and the URL without its parameters."""
+        """The table, and the URL without its parameters, for messages."""
         return f"jdbc {self.table} at {re.split('[?;]', self.url, maxsplit=1)[0]}"
 
     def beside(self, name: str) -> str:
@@ -82,19 +82,19 @@ class Database(NamedTuple):
         return f"jdbc:mysql:{self.url.removeprefix(_MARIADB)}{separator}permitMysqlScheme"
 
     def spark_options(self) -> dict[str, str]:
-        """Spark's options for the connection, with the password.
+        """Return Spark's options for the connection, with the password.
 
         :raises FlowError: The password does not exist.
         """
-        given = {**self.options, "url": self.spark_url, "dbtable": self.table}
+        options = {**self.options, "url": self.spark_url, "dbtable": self.table}
         if self.user is not None:
-            given["user"] = self.user
+            options["user"] = self.user
         if self.password is not None:
-            given["password"] = self.password.text()
+            options["password"] = self.password.text()
         driver = self.driver or _DRIVERS.get(self.url.split(":")[1])
         if driver is not None:
-            given["driver"] = driver
-        return given
+            options["driver"] = driver
+        return options
 
     def without_secrets(self, text: str) -> str:
         """Return a text with the password removed."""
@@ -111,20 +111,18 @@ def _url(node: YamlNode) -> str:
         node.fail_hidden("must begin with jdbc:, such as jdbc:postgresql://HOST/DATABASE")
     keys = [part.partition("=")[0] for part in re.split("[?;&]", url)[1:]]
     if _USER_INFO.search(url) or any(_SECRET.search(key) for key in keys):
-        node.fail_hidden(
-            "must not have a password in it; say password: {env: NAME} or {file: PATH} beside it"
-        )
+        node.fail_hidden("must not contain a password; use password: {env: NAME} or {file: PATH} instead")
     return url
 
 
 def _options(node: YamlNode) -> dict[str, str]:
-    given = node.mapping()
-    for key, each in given.items():
+    option_nodes = node.mapping()
+    for key, option in option_nodes.items():
         if key.lower() in _OURS:
-            each.fail_hidden("is not an option: it is for the flow to say")
+            option.fail_hidden("is not a valid option, because the flow sets it")
         if _SECRET.search(key):
-            each.fail_hidden("is not to be written here; say password: {env: NAME} or {file: PATH}")
-    return {key: each.text() for key, each in given.items()}
+            option.fail_hidden("must not be set here; use password: {env: NAME} or {file: PATH}")
+    return {key: option.text() for key, option in option_nodes.items()}
 
 
 def _password(reference: tuple[str, str], node: YamlNode) -> PasswordRef:

@@ -80,7 +80,7 @@ class _Runs:
             run.readings = checked.readings
             run.start = partial(self._query, checked.frame, flow, run.writer)
             if isinstance(flow.input, JdbcInput):
-                run.taking = _taking(spark, pipeline, flow)
+                run.taking = _start_poller(spark, pipeline, flow)
             else:
                 run.query = run.start()
         except Exception as error:  # any error stops only this flow
@@ -150,7 +150,7 @@ class _Runs:
         return run.status
 
     def _counted(self, run: _FlowRun) -> FlowStatus:
-        assert run.query is not None, "it was looked at"
+        assert run.query is not None, "the query was checked"
         status = replace(
             run.status,
             rows_out=run.writer.rows_out,
@@ -183,8 +183,8 @@ class _Runs:
                 run.query.stop()
 
 
-def _taking(spark: SparkSession, pipeline: Pipeline, flow: Flow) -> Taking:
-    """Reads the database's present rows, and later ones if the flow continues."""
+def _start_poller(spark: SparkSession, pipeline: Pipeline, flow: Flow) -> Taking:
+    """Start to read the database's present rows, and later ones if the flow continues."""
     source = takes(spark, pipeline, flow)
     context = spark.sparkContext
     group = f"{flow.name}: take"  # its Spark jobs can be cancelled as a group
@@ -216,32 +216,34 @@ def _after(status: FlowStatus, progress: Any, readings: int) -> FlowStatus:
         batch=progress.batchId,
         rows_in=status.rows_in + progress.numInputRows // readings,
         rows_per_second=progress.processedRowsPerSecond / readings,
-        lag=_lag([(each.endOffset, each.latestOffset) for each in sources]),
+        lag=_lag([(source.endOffset, source.latestOffset) for source in sources]),
     )
 
 
 def _lag(offsets: Collection[tuple[Any, Any]]) -> int | None:
-    """Number of unread records of topics; None if unknown."""
+    """Return the number of unread records of topics; None if unknown."""
     lags = [lag_of(parsed(end), parsed(latest)) for end, latest in offsets]
     known = [lag for lag in lags if lag is not None]
     return max(known) if known else None
 
 
 def parsed(one_line_error: Any) -> Mapping[str, Mapping[str, int]] | None:
-    """Offsets of a topic in Spark's form; None for those of files."""
+    """Return the offsets of a topic in Spark's form; None for those of files."""
     try:
-        found = json.loads(one_line_error) if isinstance(one_line_error, str) else one_line_error
+        offsets = json.loads(one_line_error) if isinstance(one_line_error, str) else one_line_error
     except ValueError:
         return None
-    if not isinstance(found, dict) or not all(isinstance(each, dict) for each in found.values()):
+    if not isinstance(offsets, dict) or not all(
+        isinstance(partitions, dict) for partitions in offsets.values()
+    ):
         return None
-    return without_ids(found)
+    return without_ids(offsets)
 
 
 def lag_of(
     end: Mapping[str, Mapping[str, int]] | None, latest: Mapping[str, Mapping[str, int]] | None
 ) -> int | None:
-    """Number of offsets between two positions."""
+    """Return the number of offsets between two positions."""
     if end is None or latest is None:
         return None
     return sum(

@@ -7,7 +7,7 @@ _TRACEBACK = "Traceback (most recent call last):"
 
 
 class FlowError(Exception):
-    """An invalid flow, or rows that violate it; for people."""
+    """An invalid flow, or rows that violate it; the message is for users."""
 
 
 def one_line_error(error: Exception) -> str:

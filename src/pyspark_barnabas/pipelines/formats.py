@@ -21,14 +21,14 @@ _VALUE = "CAST(value AS STRING)"
 LETTER = "struct<key:binary,value:binary,topic:string,partition:int,offset:bigint>"
 
 
-def decoded(records: DataFrame, wanted: Format, schema: StructType | CodecSpec | None) -> DataFrame:
+def decoded(records: DataFrame, row_format: Format, schema: StructType | CodecSpec | None) -> DataFrame:
     """Decode records.
 
     :param records: key, value, topic, partition, offset, timestamp.
     :return: `row`, null if it cannot be decoded; `reason`, null for rows; `letter`, the record itself.
     """
     letter = f.struct("key", "value", "topic", "partition", "offset").cast(LETTER)
-    if wanted is Format.RAW:
+    if row_format is Format.RAW:
         row, reason = f.struct(*records.columns), f.lit(None).cast("string")
         return records.select(row.alias("row"), reason.alias("reason"), letter.alias("letter"))
     assert schema is not None, "only raw records have no schema"
@@ -37,7 +37,7 @@ def decoded(records: DataFrame, wanted: Format, schema: StructType | CodecSpec |
         parsed, reason = _read_in_python(records, schema), f.col(_REASON)
     else:
         names = schema.names
-        parsed, reason = records.withColumn(_PARSED, _parsed(wanted, schema)), _reason(wanted, schema)
+        parsed, reason = records.withColumn(_PARSED, _parsed(row_format, schema)), _reason(row_format, schema)
     position = [f.col(name).alias(RESERVED + name) for name in _POSITION_COLUMNS]
     fields = [f.col(f"{_PARSED}.`{name}`").alias(name) for name in names]
     row = f.when(reason.isNull(), f.struct(*fields, *position))
@@ -54,18 +54,18 @@ def _read_in_python(records: DataFrame, spec: CodecSpec) -> DataFrame:
     return needed.mapInArrow(function, StructType([*needed.schema.fields, *added]))
 
 
-def _parsed(wanted: Format, schema: StructType) -> Column:
+def _parsed(row_format: Format, schema: StructType) -> Column:
     with_corrupt = StructType([*schema.fields]).add(_CORRUPT, StringType())
     options = {"mode": "PERMISSIVE", "columnNameOfCorruptRecord": _CORRUPT}
-    if wanted is Format.CSV:
+    if row_format is Format.CSV:
         return f.from_csv(f.expr(_VALUE), with_corrupt.toDDL(), options)
     return f.from_json(f.expr(_VALUE), with_corrupt, options)
 
 
-def _reason(wanted: Format, schema: StructType) -> Column:
-    """Why a value cannot be decoded; null if it can."""
+def _reason(row_format: Format, schema: StructType) -> Column:
+    """Return the reason why a value cannot be decoded; null if it can."""
     parsed = f.col(_PARSED)
-    misfit = f"the value is not {wanted.value.upper()} with the columns {schema.toDDL()}"
+    misfit = f"the value is not {row_format.value.upper()} with the columns {schema.toDDL()}"
     return (
         f.when(f.col("value").isNull(), f.lit("the value is null"))
         .when(~f.expr(f"is_valid_utf8({_VALUE})"), f.lit("the value is not UTF-8"))
@@ -82,10 +82,10 @@ def check_schema(schema: StructType, position: str) -> None:
     for name in schema.names:
         if name.startswith(RESERVED):
             raise FlowError(
-                f"{position}: column {name}: names that begin with {RESERVED} are taken; choose another"
+                f"{position}: column {name}: names that begin with {RESERVED} are reserved; use another name"
             )
         if names.count(name.lower()) > 1:
-            raise FlowError(f"{position}: column {name} comes twice")
+            raise FlowError(f"{position}: column {name} occurs twice")
 
 
 def check_fit(rows: StructType, spec: CodecSpec, coding: Coding) -> None:
@@ -93,19 +93,19 @@ def check_fit(rows: StructType, spec: CodecSpec, coding: Coding) -> None:
 
     :raises FlowError: With the columns that do not, and what would be right.
     """
-    found = list(differences(rows, spec.codec().columns))
-    if found:
-        raise FlowError(f"{coding.schema.position}: schema: {'; '.join(found)}")
+    problems = list(differences(rows, spec.codec().columns))
+    if problems:
+        raise FlowError(f"{coding.schema.position}: schema: {'; '.join(problems)}")
 
 
 def with_values(checked: DataFrame, spec: CodecSpec, misfit: ExpectationAction) -> DataFrame:
-    """Checked rows with their values; rows that cannot be encoded get the action `misfit`."""
+    """Return checked rows with their values; rows that cannot be encoded get the action `misfit`."""
     value = StructField("value", BinaryType())
     return checked.mapInArrow(encoder(spec, misfit.value), StructType([*checked.schema.fields, value]))
 
 
 def encoded(checked: DataFrame, sink: TopicSink) -> DataFrame:
-    """Rows as records for a topic.
+    """Return rows as records for a topic.
 
     :param checked: `row`; and `value`, if it is already encoded.
     :raises FlowError: A column is missing, or has the wrong type.
@@ -113,12 +113,12 @@ def encoded(checked: DataFrame, sink: TopicSink) -> DataFrame:
     rows = checked.select("row.*")
     if sink.format is Format.RAW:
         if "value" not in rows.columns:
-            raise FlowError(f"format raw needs a column value; the rows have {', '.join(rows.columns)}")
+            raise FlowError(f"format raw requires a column value; the rows have {', '.join(rows.columns)}")
         return rows
     is_text = sink.coding is None
     value = f.to_json("row", {"ignoreNullFields": "false"}) if is_text else f.col("value")
     if sink.key is None:
         return checked.select(value.alias("value"))
     if sink.key not in rows.columns:
-        raise FlowError(f"key: there is no column {sink.key}; the rows have {', '.join(rows.columns)}")
+        raise FlowError(f"key: column {sink.key} not found; the rows have {', '.join(rows.columns)}")
     return checked.select(f.col(f"row.`{sink.key}`").cast("string").alias("key"), value.alias("value"))

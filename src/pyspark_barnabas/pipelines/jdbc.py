@@ -15,7 +15,7 @@ _DRIVER = -1
 
 
 class JdbcConnection:
-    """An open connection; statements take effect at once, or in a `transaction`."""
+    """An open connection; statements take effect immediately, or in a `transaction`."""
 
     def __init__(self, connection: Any, dialect: Any) -> None:
         self._connection = connection
@@ -38,11 +38,11 @@ class JdbcConnection:
     def query(self, statement: str, *values: str | int) -> list[tuple[Any, ...]]:
         """Return all rows; for small results."""
         with self._prepared(statement, values) as prepared:
-            found = prepared.executeQuery()
-            width = range(1, found.getMetaData().getColumnCount() + 1)
+            result_set = prepared.executeQuery()
+            width = range(1, result_set.getMetaData().getColumnCount() + 1)
             rows = []
-            while found.next():
-                rows.append(tuple(found.getObject(index) for index in width))
+            while result_set.next():
+                rows.append(tuple(result_set.getObject(index) for index in width))
             return rows
 
     def columns(self, table: str) -> list[str] | None:
@@ -72,7 +72,7 @@ class JdbcConnection:
 
     @contextmanager
     def transaction(self) -> Iterator[None]:
-        """Everything in the block is committed, or nothing."""
+        """Commit everything in the block, or nothing."""
         self._connection.setAutoCommit(False)
         try:
             yield
@@ -101,7 +101,7 @@ class JdbcConnection:
 
 @contextmanager
 def connected(spark: SparkSession, database: Database) -> Iterator[JdbcConnection]:
-    """A connection of the driver's JVM, opened like Spark's own.
+    """Open a connection of the driver's JVM, like Spark's own.
 
     :raises FlowError: With the database's message, without secrets; also for errors within the block.
     """
@@ -137,10 +137,10 @@ def _opened(spark: SparkSession, database: Database) -> tuple[Any, Any]:
 
 
 def _options(jvm: Any, database: Database) -> Any:
-    given = jvm.java.util.HashMap()
+    java_options = jvm.java.util.HashMap()
     for key, value in database.spark_options().items():
-        given.put(key, value)
-    return jvm.PythonUtils.toScalaMap(given)
+        java_options.put(key, value)
+    return jvm.PythonUtils.toScalaMap(java_options)
 
 
 def _jdbc(jvm: Any) -> Any:

@@ -14,24 +14,24 @@ _PREFIX = "barnabas_pipeline_"
 
 
 def families(statuses: Collection[FlowStatus]) -> Iterable[Metric]:
-    """Gauges, labelled by flow."""
+    """Yield gauges, labelled by flow."""
     numbers: Mapping[str, tuple[str, Callable[[FlowStatus], float | None]]] = {
-        "running": ("Whether the flow runs", lambda each: each.state is FlowState.RUNNING),
-        "failed": ("Whether the flow has failed", lambda each: each.state is FlowState.FAILED),
-        "batch": ("The last batch that is written", lambda each: each.batch),
-        "rows_read": ("Rows read in this run", lambda each: each.rows_in),
-        "rows_written": ("Rows written in this run", lambda each: each.rows_out),
-        "dead_letters": ("Dead letters of this run", lambda each: each.dead_letters),
-        "rows_dropped": ("Rows dropped in this run", lambda each: each.dropped),
-        "rows_per_second": ("Rows read a second in the last batch", lambda each: each.rows_per_second),
-        "lag_records": ("Records that are not read yet", lambda each: each.lag),
+        "running": ("Whether the flow runs", lambda status: status.state is FlowState.RUNNING),
+        "failed": ("Whether the flow has failed", lambda status: status.state is FlowState.FAILED),
+        "batch": ("Last written batch", lambda status: status.batch),
+        "rows_read": ("Rows read in this run", lambda status: status.rows_in),
+        "rows_written": ("Rows written in this run", lambda status: status.rows_out),
+        "dead_letters": ("Dead letters of this run", lambda status: status.dead_letters),
+        "rows_dropped": ("Rows dropped in this run", lambda status: status.dropped),
+        "rows_per_second": ("Rows read a second in the last batch", lambda status: status.rows_per_second),
+        "lag_records": ("Unread records", lambda status: status.lag),
     }
     for name, (help_text, number) in numbers.items():
         family = GaugeMetricFamily(f"{_PREFIX}{name}", help_text, labels=["flow"])
-        for each in statuses:
-            value = number(each)
+        for status in statuses:
+            value = number(status)
             if value is not None:
-                family.add_metric([each.flow], value)
+                family.add_metric([status.flow], value)
         yield family
 
 

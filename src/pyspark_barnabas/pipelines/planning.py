@@ -29,11 +29,11 @@ class FlowPlan:
     expectations: tuple[str, ...] = ()
     trigger: str = ""
     offsets: tuple[tuple[str, int, int, int], ...] = ()  #: topic, partition, from, to
-    error: str | None = None  #: why it would fail
+    error: str | None = None  #: the error if it would fail
 
 
 def pipeline_plan(spark: SparkSession, pipeline: Pipeline) -> list[FlowPlan]:
-    """What each flow would do now; nothing is run, and nothing but an inferred schema is stored."""
+    """Return what each flow would do now; nothing is run, and nothing but an inferred schema is stored."""
     return [_planned(spark, pipeline, flow) for flow in pipeline.flows]
 
 
@@ -44,7 +44,8 @@ def _planned(spark: SparkSession, pipeline: Pipeline, flow: Flow) -> FlowPlan:
         "sink": flow.sink.label,
         "dead_letters": flow.dead_letters,
         "expectations": tuple(
-            f"{each.name}: {each.condition.text}, else {each.action.value}" for each in flow.expectations
+            f"{expectation.name}: {expectation.condition.text}, else {expectation.action.value}"
+            for expectation in flow.expectations
         ),
         "trigger": f"{flow.trigger.kind.value} {flow.trigger.interval}".strip(),
     }

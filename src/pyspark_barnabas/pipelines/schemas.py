@@ -61,19 +61,19 @@ def _protobuf(coding: Coding) -> bytes:
             f"{_where(coding)} needs protoc, which is not on the PATH; give what {made_by!r} makes"
         )
     with TemporaryDirectory(prefix="barnabas-protoc-") as folder:
-        made = Path(folder, "set")
+        output = Path(folder, "set")
         command = [
             protoc,
             f"--proto_path={source.parent}",
             "--include_imports",
-            f"--descriptor_set_out={made}",
+            f"--descriptor_set_out={output}",
         ]
         ended = subprocess.run(
             [*command, source.name], capture_output=True, text=True, timeout=_PROTOC_S, check=False
         )
         if ended.returncode != 0:
             raise FlowError(f"{_where(coding)}: {ended.stderr.strip() or 'protoc failed'}")
-        return made.read_bytes()
+        return output.read_bytes()
 
 
 def _content(coding: Coding) -> bytes:

@@ -118,8 +118,8 @@ def _seen(status: FlowStatus, runs: bool) -> FlowStatus:
 def starting_at(state: StateDirectory, flow: Flow) -> dict[str, dict[str, int]] | None:
     """Return the offsets behind the last finished batch of a flow that reads a topic; None before the first."""
     checkpoint = state.checkpoint(flow.name)
-    done = [int(each.name) for each in (checkpoint / "commits").glob("[0-9]*") if each.name.isdigit()]
-    if not done:
+    batches = [int(path.name) for path in (checkpoint / "commits").glob("[0-9]*") if path.name.isdigit()]
+    if not batches:
         return None
-    lines = (checkpoint / "offsets" / str(max(done))).read_text().splitlines()
+    lines = (checkpoint / "offsets" / str(max(batches))).read_text().splitlines()
     return without_ids(json.loads(lines[-1]))

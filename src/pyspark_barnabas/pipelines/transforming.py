@@ -86,9 +86,9 @@ def _check_rows(
 
 
 def _row_schema(rows: DataFrame) -> StructType:
-    found = rows.schema["row"].dataType
-    assert isinstance(found, StructType), found
-    return found
+    row_type = rows.schema["row"].dataType
+    assert isinstance(row_type, StructType), row_type
+    return row_type
 
 
 def transformed(flow: Flow, rows: DataFrame, folder: Path) -> DataFrame:
@@ -143,11 +143,13 @@ def judgements(flow: Flow, rows: DataFrame) -> DataFrame:
         ExpectationAction.DEAD_LETTER,
         ExpectationAction.FAIL,
     ):  # the last assignment wins
-        broken = [_broken(rows, each) for each in flow.expectations if each.action is kind]
+        broken = [
+            _broken(rows, expectation) for expectation in flow.expectations if expectation.action is kind
+        ]
         if not broken:
             continue
         reasons = f.concat_ws("; ", *broken)
-        hit = reduce(Column.__or__, [each.isNotNull() for each in broken])
+        hit = reduce(Column.__or__, [expectation.isNotNull() for expectation in broken])
         action, reason = (
             f.when(hit, f.lit(kind.value)).otherwise(action),
             f.when(hit, reasons).otherwise(reason),
@@ -163,13 +165,13 @@ def _broken(rows: DataFrame, expectation: Expectation) -> Column:
     """Return the reason why a row violates expectations; null if it does not."""
     name, condition, _ = expectation
     try:
-        [found] = rows.select(f.expr(condition.text)).schema.fields
+        [fields] = rows.select(f.expr(condition.text)).schema.fields
     except PySparkException as error:
         raise FlowError(f"{condition.position}: expectation {name}: {one_line_error(error)}") from error
-    if not isinstance(found.dataType, BooleanType):
-        given = found.dataType.simpleString()
+    if not isinstance(fields.dataType, BooleanType):
+        type_name = fields.dataType.simpleString()
         raise FlowError(
-            f"{condition.position}: expectation {name}: {condition.text} is {given}; must be true or false"
+            f"{condition.position}: expectation {name}: {condition.text} is {type_name}; must be true or false"
         )
     reason = f"expectation {name}: {condition.text} is not true"
     return f.when(~f.coalesce(f.expr(condition.text), f.lit(False)), f.lit(reason))

@@ -54,7 +54,7 @@ def submission(arguments: Sequence[str], environment: Mapping[str, str], *, ship
     if ship and not is_local:
         archive = str(packed(environment))
         options = with_py_file(options, archive)
-        # the driver's JVM finds data sources with a Python process of its own, which gets only this variable
+        # the driver's JVM finds data sources with a separate Python process, which gets only this variable
         variables["PYTHONPATH"] = os.pathsep.join(filter(None, [archive, environment.get("PYTHONPATH")]))
     program = str(Path(variables["SPARK_HOME"]) / "bin" / "spark-submit")
     return Submission([program, *options, *application], variables)
@@ -97,10 +97,10 @@ def values_of(options: Sequence[str], *names: str) -> list[str]:
 def with_py_file(options: Sequence[str], path: str) -> list[str]:
     """Return the options with one more file in --py-files."""
     named = _values(options, PY_FILES)
-    kept = [
+    remaining = [
         option for index, option in enumerate(options) if not any(index in indexes for indexes, _ in named)
     ]
-    return [*kept, PY_FILES, ",".join([*(value for _, value in named[-1:]), path])]
+    return [*remaining, PY_FILES, ",".join([*(value for _, value in named[-1:]), path])]
 
 
 def with_interpreters(options: Sequence[str], variables: MutableMapping[str, str]) -> list[str]:

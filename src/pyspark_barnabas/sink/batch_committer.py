@@ -97,19 +97,19 @@ class Committing:
         :raises RowsMoved: When rows of an earlier run were committed that no current task has.
         :raises Fenced: When a transaction is lost.
         """
-        of_now = {CARRIER, *skipped, *(each.task for each in prepared)}
+        of_now = {CARRIER, *skipped, *(transaction.task for transaction in prepared)}
         await self._check_moved(batch, of_now)
         await self._abort_leftovers(of_now)
         if not prepared:
             return
         await self._decide(CommitDecision(batch, tuple(prepared)), carrier, topic)
-        rest = [each for each in prepared if each.task != CARRIER]
-        lost = await self._commit_all(rest, batch)
-        if lost:
+        rest = [transaction for transaction in prepared if transaction.task != CARRIER]
+        uncommitted = await self._commit_all(rest, batch)
+        if uncommitted:
             raise Fenced(
                 f"batch {batch.number} of sink '{self.sink}' is decided, but the transactions of tasks "
-                f"{_listed(lost)} are lost: they timed out, or the sink runs elsewhere, too; start the query again, "
-                "and it writes them anew"
+                f"{_listed(uncommitted)} are lost: they timed out, or the sink runs elsewhere, too; "
+                "start the query again to write them"
             )
 
     async def commit_plainly(self, prepared: Iterable[Prepared]) -> None:
@@ -117,10 +117,10 @@ class Committing:
 
         :raises Fenced: When some are lost; the others are committed.
         """
-        lost = await self._end_all(prepared, commit=True)
-        if lost:
+        uncommitted = await self._end_all(prepared, commit=True)
+        if uncommitted:
             raise Fenced(
-                f"sink '{self.sink}': the transactions of tasks {_listed(lost)} are lost: they timed out after "
+                f"sink '{self.sink}': the transactions of tasks {_listed(uncommitted)} are lost: they timed out after "
                 f"{self.timeout_ms} ms (kafka.transaction.timeout.ms), or the sink runs elsewhere, too; what other "
                 "tasks wrote is committed"
             )
@@ -139,19 +139,19 @@ class Committing:
         return not await self._end_all([carrier], commit=True)  # ending it the same way again has no effect
 
     async def _check_ended(self) -> None:
-        """A decision made just now is visible only after its transaction is committed on all partitions.
+        """Check that the last decision is visible, which requires that its transaction is committed on all partitions.
 
         :raises KafkaError: CONCURRENT_TRANSACTIONS until then.
         """
         name = task_name(self.sink, CARRIER)
         try:
-            found = await Transactions(self.cluster).describe(name)
+            description = await Transactions(self.cluster).describe(name)
         except KafkaError as error:
             if error.code is not ErrorCode.TRANSACTIONAL_ID_NOT_FOUND:
                 raise
             return
-        if found.state in _ENDING:
-            message = f"transactional id '{name}' is in state {found.state}"
+        if description.state in _ENDING:
+            message = f"transactional id '{name}' is in state {description.state}"
             raise KafkaError(ErrorCode.CONCURRENT_TRANSACTIONS, message)
 
     async def _check_moved(self, batch: BatchId, of_now: Collection[int]) -> None:
@@ -161,11 +161,11 @@ class Committing:
         """
         decision = await self.decision_of(batch)
         stray = []
-        for each in decision.prepared if decision else ():
-            if each.task not in of_now:
-                await self.fence(each.task)
-                if await self.mark_of(each.task, batch) is not None:
-                    stray.append(each.task)
+        for transaction in decision.prepared if decision else ():
+            if transaction.task not in of_now:
+                await self.fence(transaction.task)
+                if await self.mark_of(transaction.task, batch) is not None:
+                    stray.append(transaction.task)
         if stray:
             tasks = ", ".join(map(str, stray))
             raise RowsMoved(moved_message(self.sink, batch, f"there are no rows for tasks {tasks} now"))
@@ -187,7 +187,7 @@ class Committing:
             if error.code is not ErrorCode.UNSUPPORTED_VERSION:  # brokers before 4.1 do not support a pattern
                 raise
             listed = await transactions.list(["Ongoing"])
-        return [each.transactional_id for each in listed]
+        return [listing.transactional_id for listing in listed]
 
     async def _decide(self, decision: CommitDecision, carrier: Identity, topic: str) -> None:
         try:
@@ -202,7 +202,7 @@ class Committing:
             ) from error
 
     async def _commit_carrier(self, decision: CommitDecision, carrier: Identity, topic: str) -> None:
-        tasks = [each.task for each in decision.prepared]
+        tasks = [transaction.task for transaction in decision.prepared]
         if tasks != [CARRIER]:  # needs no decision: it is committed or not
             described = await self.cluster.topic(topic)
             parts = decision.to_offsets()
@@ -216,33 +216,33 @@ class Committing:
     async def _commit_all(self, prepared: Sequence[Prepared], batch: BatchId) -> list[Prepared]:
         """Commit transactions; return those that could not be committed."""
         doubtful = await self._end_all(prepared, commit=True)
-        marks = await asyncio.gather(*(self.mark_of(each.task, batch) for each in doubtful))
-        return [each for each, mark in zip(doubtful, marks, strict=True) if mark is None]
+        marks = await asyncio.gather(*(self.mark_of(transaction.task, batch) for transaction in doubtful))
+        return [transaction for transaction, mark in zip(doubtful, marks, strict=True) if mark is None]
 
     async def _end_all(self, prepared: Iterable[Prepared], *, commit: bool) -> list[Prepared]:
         """End transactions; return those that no longer exist."""
 
-        async def end(each: Prepared) -> Prepared | None:
+        async def end(ended_transaction: Prepared) -> Prepared | None:
             try:
-                await self._id(each.task).end(each.identity, commit=commit)
+                await self._id(ended_transaction.task).end(ended_transaction.identity, commit=commit)
             except KafkaError as error:
                 if error.code not in GONE:
                     raise
-                return each
+                return ended_transaction
             return None
 
         ended = await asyncio.gather(*map(end, prepared))
-        return [each for each in ended if each is not None]
+        return [ended_transaction for ended_transaction in ended if ended_transaction is not None]
 
     async def _offsets(self, group: str, batch: BatchId) -> list[OffsetAndMetadata]:
         found = await Groups(self.cluster).offsets(group)
-        offsets = [each for each in found.values() if isinstance(each, OffsetAndMetadata)]
+        offsets = [offset for offset in found.values() if isinstance(offset, OffsetAndMetadata)]
         newest = newest_batch(offsets, batch.query)
         if newest > batch.number:
             raise SinkError(
                 f"sink '{self.sink}' has seen batch {newest} already, and is asked for batch {batch.number}: the "
                 "checkpoint is older than what was written, or batchId does not grow; with another sinkName the sink "
-                "begins anew"
+                "starts over"
             )
         return offsets
 
@@ -260,4 +260,4 @@ def moved_message(sink: str, batch: BatchId, what: str) -> str:
 
 
 def _listed(prepared: Iterable[Prepared]) -> str:
-    return ", ".join(str(each.task) for each in prepared)
+    return ", ".join(str(transaction.task) for transaction in prepared)

@@ -75,8 +75,8 @@ def _timestamps_ms(batch: pa.RecordBatch, options: SinkOptions) -> Longs:
     if column is None:
         return np.full(batch.num_rows, now_ms, np.int64)
     stamps = column.cast(pa.timestamp("us", column.type.tz)).cast(pa.int64())
-    found: Longs = pc.fill_null(stamps, now_ms * _US_PER_MS).to_numpy(zero_copy_only=False) // _US_PER_MS
-    return found
+    timestamps: Longs = pc.fill_null(stamps, now_ms * _US_PER_MS).to_numpy(zero_copy_only=False) // _US_PER_MS
+    return timestamps
 
 
 def _sizes(columns: Columns) -> Longs:

@@ -64,14 +64,14 @@ def batch_options(options: Mapping[str, str]) -> SinkOptions:
 
     :raises OptionError: For an invalid option; passwords are not quoted.
     """
-    found = _options(_folded(options), DeliveryGuarantee.AT_LEAST_ONCE)
-    if found.batch_id is not None and found.name is None:
+    parsed = _options(_folded(options), DeliveryGuarantee.AT_LEAST_ONCE)
+    if parsed.batch_id is not None and parsed.name is None:
         raise option_error(
-            "batchId", str(found.batch_id), "it counts the batches of a sinkName, which is missing"
+            "batchId", str(parsed.batch_id), "it counts the batches of a sinkName, which is missing"
         )
-    if found.batch_id is not None and found.delivery is not DeliveryGuarantee.EXACTLY_ONCE:
-        raise option_error("batchId", str(found.batch_id), "it needs delivery=exactly-once")
-    return found
+    if parsed.batch_id is not None and parsed.delivery is not DeliveryGuarantee.EXACTLY_ONCE:
+        raise option_error("batchId", str(parsed.batch_id), "it needs delivery=exactly-once")
+    return parsed
 
 
 def stream_options(options: Mapping[str, str]) -> SinkOptions:
@@ -79,32 +79,34 @@ def stream_options(options: Mapping[str, str]) -> SinkOptions:
 
     :raises OptionError: For an invalid option; passwords are not quoted.
     """
-    found = _options(_folded(options), DeliveryGuarantee.EXACTLY_ONCE)
-    if found.batch_id is not None:
-        raise option_error("batchId", str(found.batch_id), "a stream counts its batches itself; leave it out")
-    return found
+    parsed = _options(_folded(options), DeliveryGuarantee.EXACTLY_ONCE)
+    if parsed.batch_id is not None:
+        raise option_error(
+            "batchId", str(parsed.batch_id), "a stream counts its batches itself; leave it out"
+        )
+    return parsed
 
 
 def _folded(options: Mapping[str, str]) -> dict[str, str]:
     return {name.lower(): str(value) for name, value in options.items()}
 
 
-def _options(given: Mapping[str, str], default: DeliveryGuarantee) -> SinkOptions:
+def _options(options: Mapping[str, str], default: DeliveryGuarantee) -> SinkOptions:
     properties = {
-        name.removeprefix("kafka."): value for name, value in given.items() if name.startswith("kafka.")
+        name.removeprefix("kafka."): value for name, value in options.items() if name.startswith("kafka.")
     }
     for name, advice in _REFUSED_PROPERTIES.items():
         if name in properties:
             raise option_error(f"kafka.{name}", properties[name], f"this is not supported; {advice}")
-    delivery = _delivery(given, default)
-    batch_id = given.get("batchid")
+    delivery = _delivery(options, default)
+    batch_id = options.get("batchid")
     return SinkOptions(
-        connection=connection_options(given),
+        connection=connection_options(options),
         delivery=delivery,
-        topic=_topic(given),
-        name=_name(given),
+        topic=_topic(options),
+        name=_name(options),
         batch_id=None if batch_id is None else number("batchId", batch_id, minimum=0),
-        include_timestamp=flag("includeTimestamp", given.get("includetimestamp", "false")),
+        include_timestamp=flag("includeTimestamp", options.get("includetimestamp", "false")),
         acks=_acks(properties, delivery),
         compression=_one_of(
             "kafka.compression.type",
@@ -119,13 +121,13 @@ def _options(given: Mapping[str, str], default: DeliveryGuarantee) -> SinkOption
     )
 
 
-def _delivery(given: Mapping[str, str], default: DeliveryGuarantee) -> DeliveryGuarantee:
-    by_name = {each.value: each for each in DeliveryGuarantee}
-    return _one_of("delivery", given.get("delivery", default.value), by_name)
+def _delivery(options: Mapping[str, str], default: DeliveryGuarantee) -> DeliveryGuarantee:
+    by_name = {guarantee.value: guarantee for guarantee in DeliveryGuarantee}
+    return _one_of("delivery", options.get("delivery", default.value), by_name)
 
 
-def _topic(given: Mapping[str, str]) -> str | None:
-    topic = given.get("topic")
+def _topic(options: Mapping[str, str]) -> str | None:
+    topic = options.get("topic")
     if topic is not None and not topic.strip():
         raise option_error(
             "topic", topic, "the name of a topic is expected; left out, each row's column topic says it"
@@ -133,8 +135,8 @@ def _topic(given: Mapping[str, str]) -> str | None:
     return None if topic is None else topic.strip()
 
 
-def _name(given: Mapping[str, str]) -> str | None:
-    name = given.get("sinkname")
+def _name(options: Mapping[str, str]) -> str | None:
+    name = options.get("sinkname")
     if name is None:
         return None
     if not _NAME.fullmatch(name):
@@ -164,10 +166,10 @@ def _number(properties: Mapping[str, str], name: str, default: int) -> int:
 
 
 def _one_of(option: str, text: str, known: Mapping[str, _OptionT]) -> _OptionT:
-    found = known.get(text.strip().lower())
-    if found is None:
+    value = known.get(text.strip().lower())
+    if value is None:
         raise option_error(option, text, f"one of {', '.join(known)} is expected")
-    return found
+    return value
 
 
 __all__ = ["DeliveryGuarantee", "OptionError", "SinkOptions", "batch_options", "stream_options"]

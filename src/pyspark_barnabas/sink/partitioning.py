@@ -32,7 +32,12 @@ class Partitioner:
         self._current: dict[str, tuple[int, int]] = {}  #: topic -> (partition, bytes left in its batch)
 
     def choose(
-        self, topic: str, partitions_count: int, asked: pa.Array | None, keys: pa.Array | None, sizes: Longs
+        self,
+        topic: str,
+        partitions_count: int,
+        requested: pa.Array | None,
+        keys: pa.Array | None,
+        sizes: Longs,
     ) -> Longs:
         """Choose a partition for each row.
 
@@ -46,27 +51,27 @@ class Partitioner:
             keyed = keys.is_valid().to_numpy(zero_copy_only=False)
             hashed = (murmur2(keys) & _POSITIVE).astype(np.int64) % partitions_count
             chosen[keyed] = hashed[keyed]
-        if asked is not None and asked.null_count < count:
-            self._take_asked(topic, partitions_count, asked, chosen)
+        if requested is not None and requested.null_count < count:
+            self._take_asked(topic, partitions_count, requested, chosen)
         free = np.flatnonzero(chosen < 0)
         if len(free):
             chosen[free] = self._spread(topic, partitions_count, sizes[free])
         return chosen
 
-    def _take_asked(self, topic: str, partitions_count: int, asked: pa.Array, chosen: Longs) -> None:
-        has_partition = asked.is_valid().to_numpy(zero_copy_only=False)
-        wanted = pc.fill_null(asked, 0).to_numpy(zero_copy_only=False).astype(np.int64)
-        wrong = has_partition & ((wanted < 0) | (wanted >= partitions_count))
+    def _take_asked(self, topic: str, partitions_count: int, requested: pa.Array, chosen: Longs) -> None:
+        has_partition = requested.is_valid().to_numpy(zero_copy_only=False)
+        partitions = pc.fill_null(requested, 0).to_numpy(zero_copy_only=False).astype(np.int64)
+        wrong = has_partition & ((partitions < 0) | (partitions >= partitions_count))
         if wrong.any():
             message = (
-                f"column partition: {wanted[wrong][0]} is out of range; topic '{topic}' has partitions "
+                f"column partition: {partitions[wrong][0]} is out of range; topic '{topic}' has partitions "
                 f"0 to {partitions_count - 1}"
             )
             raise SinkError(message)
-        chosen[has_partition] = wanted[has_partition]
+        chosen[has_partition] = partitions[has_partition]
 
     def _spread(self, topic: str, partitions_count: int, sizes: Longs) -> Longs:
-        """Runs of about one batch each, to randomly chosen partitions."""
+        """Yield runs of about one batch each, to randomly chosen partitions."""
         partition, left_bytes = self._current.get(
             topic, (self._random.randrange(partitions_count), self._batch_bytes)
         )

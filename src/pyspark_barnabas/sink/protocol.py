@@ -1,6 +1,6 @@
 """The protocol by which a batch of many transactions is committed exactly once, whatever fails. No IO.
 
-A batch is written by tasks 0..N-1, each in a transaction of its own with the transactional id `<sink>.<task>`. Kafka
+A batch is written by tasks 0..N-1, each in its own transaction with the transactional id `<sink>.<task>`. Kafka
 commits one transaction at a time, so a batch may be committed in part. Two things are stored as committed offsets,
 which every Kafka cluster supports:
 
@@ -103,7 +103,7 @@ class CommitDecision(NamedTuple):
 
     def to_offsets(self) -> list[OffsetAndMetadata]:
         """Return the decision as offsets that are committed together, in as many parts as needed."""
-        flat = b"".join(_ENTRY.pack(each.task, *each.identity) for each in self.prepared)
+        flat = b"".join(_ENTRY.pack(transaction.task, *transaction.identity) for transaction in self.prepared)
         text = base64.b64encode(zlib.compress(flat, 9)).decode()
         parts = [text[start : start + _PART_CHARS] for start in range(0, len(text), _PART_CHARS)]
         return [
@@ -119,13 +119,13 @@ class CommitDecision(NamedTuple):
     def find(cls, committed: Iterable[OffsetAndMetadata], batch: BatchId) -> "CommitDecision | None":
         """Return the decision on a batch among these offsets; None if there is none, or it is incomplete."""
         parts: dict[int, dict[int, str]] = {}
-        for each in committed:
-            words = each.metadata.split(";")
-            if len(words) == 4 and words[0] == _DECISION and BatchId(words[1], each.offset) == batch:
+        for offset in committed:
+            words = offset.metadata.split(";")
+            if len(words) == 4 and words[0] == _DECISION and BatchId(words[1], offset.offset) == batch:
                 number, _, count = words[2].partition("/")
                 parts.setdefault(int(count), {})[int(number)] = words[3]
         # A decision overwrites the first parts of the previous one, and may have fewer parts.
-        newest = [found for found in parts.values() if 0 in found]
+        newest = [decision_parts for decision_parts in parts.values() if 0 in decision_parts]
         if len(newest) != 1 or parts.get(len(newest[0])) is not newest[0]:
             return None
         prepared = _entries("".join(newest[0][number] for number in sorted(newest[0])))
@@ -158,7 +158,7 @@ def is_task_name(sink: str, name: str) -> bool:
 
 def find_mark(committed: Iterable[OffsetAndMetadata], batch: BatchId) -> TaskCommit | None:
     """Return a task's mark of a batch among all offsets of its group; None if there is none."""
-    marks = (TaskCommit.from_offset(each) for each in committed)
+    marks = (TaskCommit.from_offset(offset) for offset in committed)
     return next((mark for mark in marks if mark is not None and mark.batch == batch), None)
 
 
@@ -166,5 +166,5 @@ def newest_batch(committed: Iterable[OffsetAndMetadata], query: str) -> int:
     """Return the highest batch number of a query in these marks or decisions; -1 for none."""
     heads = {(_MARK, query), (_DECISION, query)}
     return max(
-        (each.offset for each in committed if tuple(each.metadata.split(";")[:2]) in heads), default=-1
+        (offset.offset for offset in committed if tuple(offset.metadata.split(";")[:2]) in heads), default=-1
     )

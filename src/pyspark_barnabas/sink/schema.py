@@ -21,19 +21,19 @@ def check_schema(schema: StructType, options: SinkOptions) -> None:
     """
     types = {field.name: field.dataType for field in schema.fields}
     if "value" not in types:
-        raise _error(f"a column named value is needed; there are {', '.join(types) or 'none'}")
+        raise _error(f"a column named value is required; the columns are {', '.join(types) or 'none'}")
     for name in ("key", "value"):
         _check(types, name, (StringType, BinaryType), "string or binary")
     _check(types, "partition", (IntegerType,), "int")
     if options.topic is None:
         if "topic" not in types:
-            raise _error("neither option topic nor a column named topic says where the rows go")
+            raise _error("the rows have no topic: set option topic, or add a column named topic")
         _check(types, "topic", (StringType,), "string")
     if "headers" in types and not _are_headers(types["headers"]):
         raise _wrong("headers", types["headers"], "array<struct<key:string,value:binary>>")
     if options.include_timestamp:
         if "timestamp" not in types:
-            raise _error("includeTimestamp asks for a column named timestamp, which is missing")
+            raise _error("includeTimestamp requires a column named timestamp, which is missing")
         _check(types, "timestamp", (TimestampType,), "timestamp")
 
 
@@ -42,16 +42,16 @@ def _check(types: dict[str, DataType], name: str, allowed: tuple[type[DataType],
         raise _wrong(name, types[name], expected)
 
 
-def _are_headers(found: DataType) -> bool:
-    if not isinstance(found, ArrayType) or not isinstance(found.elementType, StructType):
+def _are_headers(column_type: DataType) -> bool:
+    if not isinstance(column_type, ArrayType) or not isinstance(column_type.elementType, StructType):
         return False
-    fields = found.elementType.fields
+    fields = column_type.elementType.fields
     types = [type(field.dataType) for field in fields]
     return [field.name for field in fields] == ["key", "value"] and types == [StringType, BinaryType]
 
 
-def _wrong(name: str, found: DataType, expected: str) -> AnalysisException:
-    return _error(f"column {name} is of type {found.simpleString()}: {expected} is expected")
+def _wrong(name: str, column_type: DataType, expected: str) -> AnalysisException:
+    return _error(f"column {name} is of type {column_type.simpleString()}: {expected} is expected")
 
 
 def _error(message: str) -> AnalysisException:

@@ -1,4 +1,4 @@
-"""A cluster for blocking code, connected on an event loop of its own for the time of a task or commit."""
+"""A cluster for blocking code, connected on its own event loop for the time of a task or commit."""
 
 from collections.abc import Coroutine
 from types import TracebackType

@@ -34,7 +34,7 @@ def batch_writer(options: Mapping[str, str], schema: StructType, overwrite: bool
     :raises AnalysisException: For invalid columns, and for mode overwrite.
     """
     if overwrite:
-        message = "mode overwrite is not supported: what is in a topic stays; use mode append"
+        message = "mode overwrite is not supported: records of a topic are never replaced; use mode append"
         raise AnalysisException(message=f"[BARNABAS_SINK] {message}")
     parsed = batch_options(options)
     check_schema(schema, parsed)
@@ -48,7 +48,7 @@ def stream_writer(options: Mapping[str, str], schema: StructType, overwrite: boo
     :raises AnalysisException: For invalid columns, and for output mode complete.
     """
     if overwrite:
-        message = "output mode complete is not supported: what is in a topic stays; use append or update"
+        message = "output mode complete is not supported: records of a topic are never replaced; use append or update"
         raise AnalysisException(message=f"[BARNABAS_SINK] {message}")
     parsed = stream_options(options)
     check_schema(schema, parsed)
@@ -100,43 +100,43 @@ def _context() -> TaskContext:
 
 def _write(options: SinkOptions, work: Work, batches: Iterable[pa.RecordBatch]) -> TaskDone:
     with SinkClient(options) as session:
-        done = TaskWriter(session, work).write(batches)
+        result = TaskWriter(session, work).write(batches)
     freeze_long_lived_objects()
-    return done
+    return result
 
 
 def _commit(options: SinkOptions, messages: Messages) -> None:
-    done = _of_tasks(messages)
-    prepared = _prepared(done)
-    if options.delivery is DeliveryGuarantee.AT_LEAST_ONCE or not done:
+    results = _of_tasks(messages)
+    prepared = _prepared(results)
+    if options.delivery is DeliveryGuarantee.AT_LEAST_ONCE or not results:
         return
-    work = done[0].work
+    work = results[0].work
     with SinkClient(options) as session:
         committing = Committing(session.cluster, work.sink, options.transaction_timeout_ms)
-        if any(each.outcome is TaskOutcome.DONE for each in done):
+        if any(result.outcome is TaskOutcome.DONE for result in results):
             session.run(
                 committing.abort(None, prepared)
             )  # written again by tasks that started before the decision was visible
         elif work.batch is None:
             session.run(committing.commit_plainly(prepared))
         else:
-            skipped = [each.work.task for each in done if each.outcome is TaskOutcome.SKIPPED]
-            topic = next((each.topic for each in done if each.topic), "")
-            carrier = next(each.identity for each in done if each.work.task == CARRIER)
+            skipped = [result.work.task for result in results if result.outcome is TaskOutcome.SKIPPED]
+            topic = next((result.topic for result in results if result.topic), "")
+            carrier = next(result.identity for result in results if result.work.task == CARRIER)
             assert carrier is not None
             session.run(committing.commit(work.batch, prepared, carrier, skipped, topic))
 
 
 def _abort(options: SinkOptions, messages: Messages) -> None:
-    done = _of_tasks(messages)
-    prepared = _prepared(done)
+    results = _of_tasks(messages)
+    prepared = _prepared(results)
     if options.delivery is DeliveryGuarantee.AT_LEAST_ONCE or not prepared:
         return
-    work = done[0].work
+    work = results[0].work
     carriers = [
-        Prepared(CARRIER, each.identity)
-        for each in done
-        if each.work.task == CARRIER and each.identity is not None and work.batch is not None
+        Prepared(CARRIER, result.identity)
+        for result in results
+        if result.work.task == CARRIER and result.identity is not None and work.batch is not None
     ]
     with SinkClient(options) as session:
         committing = Committing(session.cluster, work.sink, options.transaction_timeout_ms)
@@ -144,12 +144,12 @@ def _abort(options: SinkOptions, messages: Messages) -> None:
 
 
 def _of_tasks(messages: Messages) -> list[TaskDone]:
-    return [each for each in messages if isinstance(each, TaskDone)]
+    return [message for message in messages if isinstance(message, TaskDone)]
 
 
-def _prepared(done: Iterable[TaskDone]) -> list[Prepared]:
+def _prepared(results: Iterable[TaskDone]) -> list[Prepared]:
     return [
-        Prepared(each.work.task, each.identity)
-        for each in done
-        if each.outcome is TaskOutcome.WRITTEN and each.identity is not None
+        Prepared(result.work.task, result.identity)
+        for result in results
+        if result.outcome is TaskOutcome.WRITTEN and result.identity is not None
     ]

@@ -37,7 +37,7 @@ class BatchReader(DataSourceReader):
 
 
 def plan_batch(options: SourceOptions) -> list[ReadTask]:
-    """Tasks for the requested offsets."""
+    """Return tasks for the requested offsets."""
     for name in options.ignored:
         _LOG.warning("option '%s' does nothing in a batch query", name)
     with closing(open_logs(options)) as logs:

@@ -63,7 +63,7 @@ class ClusterLogs:
         return self._loop.run(find_offsets(self._cluster, specs, self._isolation))
 
     def record_bytes(self, ranges: Collection[OffsetRange]) -> dict[TopicPartition, float]:
-        """See `Logs`; sampled if the brokers do not report sizes."""
+        """Return average sizes as `Logs`; sampled if the brokers do not report sizes."""
         return self._loop.run(self._record_bytes(ranges))
 
     def close(self) -> None:
@@ -73,29 +73,31 @@ class ClusterLogs:
     async def _partitions(self, selection: Selection) -> dict[TopicPartition, bytes]:
         match selection:
             case Subscribe(topics):
-                found = await self._topics(topics)
+                topic_infos = await self._topics(topics)
             case Assign(partitions):
-                found = await self._topics({tp.topic for tp in partitions})
+                topic_infos = await self._topics({tp.topic for tp in partitions})
             case _:
                 await self._cluster.retrying(lambda: self._cluster.refresh(None))
                 everything = self._cluster.metadata.topics.values()
                 pattern = re.compile(selection.pattern)
-                found = [each for each in everything if not each.is_internal and pattern.fullmatch(each.name)]
+                topic_infos = [
+                    info for info in everything if not info.is_internal and pattern.fullmatch(info.name)
+                ]
         topic_partitions = {
-            TopicPartition(topic.name, each.partition_index): topic.topic_id
-            for topic in found
-            for each in topic.partitions
+            TopicPartition(topic.name, info.partition_index): topic.topic_id
+            for topic in topic_infos
+            for info in topic.partitions
         }
         if isinstance(selection, Assign):
             return {tp: topic_partitions[tp] for tp in sorted(selection.partitions & topic_partitions.keys())}
         return topic_partitions
 
     async def _topics(self, names: Iterable[str]) -> list[TopicInfo]:
-        """Current metadata of these topics, which may have grown or been created just now."""
-        wanted = set(names)
+        """Return the current metadata of these topics, which may have grown or been created just now."""
+        missing_names = set(names)
         for attempt in range(1, self._attempts_count + 1):
-            await self._cluster.retrying(lambda: self._cluster.refresh(wanted))
-            topics = [self._cluster.metadata.topics[name] for name in sorted(wanted)]
+            await self._cluster.retrying(lambda: self._cluster.refresh(missing_names))
+            topics = [self._cluster.metadata.topics[name] for name in sorted(missing_names)]
             failed = [topic.error for topic in topics if topic.error is not None]
             if not failed:
                 return topics
@@ -108,7 +110,7 @@ class ClusterLogs:
         raise failed[0]
 
     async def _record_bytes(self, ranges: Collection[OffsetRange]) -> dict[TopicPartition, float]:
-        partitions = [each.tp for each in ranges]
+        partitions = [offset_range.tp for offset_range in ranges]
         if not partitions:
             return {}
         starts, ends, sizes = await asyncio.gather(
@@ -121,31 +123,33 @@ class ClusterLogs:
             for tp in partitions
             if tp in sizes and ends[tp] > starts[tp]
         }
-        unknown = {each.tp: each.low for each in ranges if each.tp not in known}
+        unknown = {
+            offset_range.tp: offset_range.low for offset_range in ranges if offset_range.tp not in known
+        }
         return known | await self._sampled(unknown)
 
     async def _sizes(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
-        """Bytes of each partition's log, if its leader reports them."""
+        """Return the bytes of each partition's log, if its leader reports them."""
         sizes: dict[TopicPartition, int] = {}
         for leader, led in (await self._by_leader(partitions)).items():
             try:
                 answer = await self._cluster.send(log_dirs.describe_log_dirs_request(led), leader)
                 for directory in log_dirs.parse_describe_log_dirs_response(answer):
                     replicas = directory.replicas.items()
-                    sizes |= {tp: each.size_bytes for tp, each in replicas if not each.is_future}
+                    sizes |= {tp: replica.size_bytes for tp, replica in replicas if not replica.is_future}
             except (KafkaError, ConnectionError):  # not authorized, or an old broker
                 continue
         return sizes
 
     async def _sampled(self, positions: Mapping[TopicPartition, int]) -> dict[TopicPartition, float]:
-        """Bytes of the batches at these offsets, divided by the number of their offsets."""
-        found: dict[TopicPartition, float] = {}
+        """Return the bytes of the batches at these offsets, divided by the number of their offsets."""
+        sampled: dict[TopicPartition, float] = {}
         for leader, led in (await self._by_leader(positions)).items():
             try:
-                found |= await self._sampled_of(leader, {tp: positions[tp] for tp in led})
+                sampled |= await self._sampled_of(leader, {tp: positions[tp] for tp in led})
             except (KafkaError, ConnectionError):  # a default will do
                 continue
-        return found
+        return sampled
 
     async def _sampled_of(
         self, leader: int, positions: Mapping[TopicPartition, int]
@@ -154,13 +158,13 @@ class ClusterLogs:
         request = fetch_request(positions, metadata, _SAMPLE, Isolation.READ_UNCOMMITTED)
         response: FetchResponse = await self._cluster.send(request, leader, version_max=version_max(request))
         check(response.error_code, f"broker {leader} refused Fetch")
-        found = {}
+        sampled = {}
         for tp, data in data_by_partition(response, metadata).items():
             headers = [header for _, header in iterate_headers(data.records or b"")]
             if headers:
                 offsets_count = headers[-1].next_offset - headers[0].base_offset
-                found[tp] = sum(header.size_bytes for header in headers) / offsets_count
-        return found
+                sampled[tp] = sum(header.size_bytes for header in headers) / offsets_count
+        return sampled
 
     async def _by_leader(self, partitions: Iterable[TopicPartition]) -> dict[int, list[TopicPartition]]:
         by_leader: defaultdict[int, list[TopicPartition]] = defaultdict(list)

@@ -25,10 +25,10 @@ class DataLossPolicy:
         if self._fail:
             message = (
                 f"{what}. Records were removed (by retention, DeleteRecords or with their topic) before they were "
-                "read; set failOnDataLoss to false to go on without them"
+                "read; set failOnDataLoss to false to continue without them"
             )
             raise DataLossError(message)
-        _LOG.warning("%s; reading goes on without them, as failOnDataLoss is false", what)
+        _LOG.warning("%s; reading continues without them because failOnDataLoss is false", what)
 
     def report_recreated(self, topic: str, id_before: bytes, id_now: bytes) -> None:
         """Report a topic that was deleted and recreated since a checkpoint.
@@ -47,4 +47,4 @@ class DataLossPolicy:
                 "another cluster was meant, correct kafka.bootstrap.servers or logDirs"
             )
             raise DataLossError(message)
-        _LOG.warning("%s; it is read from its beginning, as failOnDataLoss is false", what)
+        _LOG.warning("%s; it is read from its beginning because failOnDataLoss is false", what)

@@ -53,7 +53,7 @@ class RangeReader(Protocol):
     """Reads ranges of partitions; a context manager."""
 
     def read(
-        self, wanted: OffsetRange, topic_id: bytes, record_bytes: float = math.inf
+        self, offset_range: OffsetRange, topic_id: bytes, record_bytes: float = math.inf
     ) -> Iterator[RawBatches]:
         """Yield every batch with offsets of the range, in order.
 
@@ -88,43 +88,43 @@ class FetchReader:
         self._loop = LoopThread("barnabas-fetch", uvloop.new_event_loop())
 
     def read(
-        self, wanted: OffsetRange, topic_id: bytes, record_bytes: float = math.inf
+        self, offset_range: OffsetRange, topic_id: bytes, record_bytes: float = math.inf
     ) -> Iterator[RawBatches]:
-        coming = self._begin(wanted, topic_id, record_bytes)
+        coming = self._begin(offset_range, topic_id, record_bytes)
         try:
             while True:
                 fetched = coming.result()
                 if fetched.lost is not None:
                     self._losses.report(fetched.lost)
                 if fetched.raw is not None:
-                    record_bytes = len(fetched.raw.batches) / (fetched.next_offset - wanted.low)
-                wanted = wanted._replace(low=fetched.next_offset)
-                if wanted.offsets_count > 0:
-                    coming = self._begin(wanted, topic_id, record_bytes)
+                    record_bytes = len(fetched.raw.batches) / (fetched.next_offset - offset_range.low)
+                offset_range = offset_range._replace(low=fetched.next_offset)
+                if offset_range.offsets_count > 0:
+                    coming = self._begin(offset_range, topic_id, record_bytes)
                 if fetched.raw is not None:
                     yield fetched.raw
-                if wanted.offsets_count <= 0:
+                if offset_range.offsets_count <= 0:
                     return
         finally:
             coming.cancel()
 
-    def _begin(self, wanted: OffsetRange, topic_id: bytes, record_bytes: float) -> "Future[_Fetched]":
-        size_bytes = bytes_to_ask_for(wanted.offsets_count, record_bytes, self._fetch_bytes)
+    def _begin(self, offset_range: OffsetRange, topic_id: bytes, record_bytes: float) -> "Future[_Fetched]":
+        size_bytes = fetch_bytes_for(offset_range.offsets_count, record_bytes, self._fetch_bytes)
         limits = FetchLimits(_MAX_WAIT_MS, 1, size_bytes, size_bytes)
-        return self._loop.start(self._next(wanted, topic_id, limits))
+        return self._loop.start(self._next(offset_range, topic_id, limits))
 
     def close(self) -> None:
         self._loop.run(self._cluster.close())
         self._loop.stop()
 
-    async def _next(self, wanted: OffsetRange, topic_id: bytes, limits: FetchLimits) -> _Fetched:
+    async def _next(self, offset_range: OffsetRange, topic_id: bytes, limits: FetchLimits) -> _Fetched:
         """Return the first batches of a range, retried until they arrive or are known to be gone."""
         asked_in_vain_count = 0
 
         async def attempt() -> _Fetched:
             nonlocal asked_in_vain_count
             try:
-                return await self._fetch(wanted, topic_id, limits)
+                return await self._fetch(offset_range, topic_id, limits)
             except KafkaError as error:
                 if error.code in _NOT_THIS_TOPIC:
                     asked_in_vain_count += 1
@@ -135,12 +135,12 @@ class FetchReader:
         try:
             return await self._cluster.retrying(attempt)
         except _Gone:
-            tp, low, high = wanted
+            tp, low, high = offset_range
             what = f"topic '{tp.topic}' was deleted: offsets {low} to {high} of partition {tp} are gone"
             return _Fetched(None, high, what)
 
-    async def _fetch(self, wanted: OffsetRange, topic_id: bytes, limits: FetchLimits) -> _Fetched:
-        tp, position, high = wanted
+    async def _fetch(self, offset_range: OffsetRange, topic_id: bytes, limits: FetchLimits) -> _Fetched:
+        tp, position, high = offset_range
         leader = await self._cluster.leader(tp)
         metadata = self._cluster.metadata
         known_id = metadata.topic(tp.topic).topic_id
@@ -164,12 +164,15 @@ class FetchReader:
     def _raw(self, data: PartitionData, position: int) -> RawBatches:
         batches, aborted = data.records or b"", NONE_ABORTED
         if self._isolation is Isolation.READ_COMMITTED and data.aborted_transactions:
-            transactions = [(each.producer_id, each.first_offset) for each in data.aborted_transactions]
+            transactions = [
+                (transaction.producer_id, transaction.first_offset)
+                for transaction in data.aborted_transactions
+            ]
             aborted = AbortedRanges.fetched(batches, transactions)
         return RawBatches(batches, position, aborted)
 
     async def _without_batches(self, tp: TopicPartition, position: int, high: int) -> _Fetched:
-        """What is lost when a broker returns no batches.
+        """Return the loss when a broker returns no batches.
 
         :raises KafkaError: OFFSET_NOT_AVAILABLE when it should have returned some, so that the fetch is retried.
         """
@@ -190,7 +193,7 @@ class FetchReader:
         raise KafkaError(ErrorCode.OFFSET_NOT_AVAILABLE, message)
 
 
-def bytes_to_ask_for(offsets_count: int, record_bytes: float, fetch_bytes: int) -> int:
+def fetch_bytes_for(offsets_count: int, record_bytes: float, fetch_bytes: int) -> int:
     """Return the size limit of a Fetch: at most `fetch_bytes`, and little more than the estimated size of the
     offsets.
     """

@@ -46,23 +46,21 @@ def find_directories(log_dirs: Collection[str]) -> dict[TopicPartition, Path]:
 
     :raises OptionError: When a log directory does not exist, or two contain the same partition.
     """
-    found: dict[TopicPartition, Path] = {}
+    directories: dict[TopicPartition, Path] = {}
     for log_dir in log_dirs:
         path = Path(log_dir)
         if not path.is_dir():
-            message = (
-                f"option 'logDirs' names '{log_dir}', which is no directory here: every executor must see it"
-            )
+            message = f"option 'logDirs': directory '{log_dir}' not found; it must exist on every executor"
             raise OptionError(message)
         for entry in sorted(path.iterdir()):
             tp = parse_partition(entry.name)
             if tp is None or not entry.is_dir():
                 continue
-            if tp in found:
-                message = f"partition {tp} lies in {found[tp].parent} and in {path}: name one of them"
+            if tp in directories:
+                message = f"partition {tp} is in {directories[tp].parent} and in {path}: name one of them"
                 raise OptionError(message)
-            found[tp] = entry
-    return found
+            directories[tp] = entry
+    return directories
 
 
 class FileLogs:
@@ -79,29 +77,29 @@ class FileLogs:
         match selection:
             case Subscribe(names):
                 _check_known(set(names), topics)
-                wanted = {tp for tp in self._directories if tp.topic in names}
+                selected = {tp for tp in self._directories if tp.topic in names}
             case Assign(topic_partitions):
                 _check_known({tp.topic for tp in topic_partitions}, topics)
-                wanted = set(topic_partitions & self._directories.keys())
+                selected = set(topic_partitions & self._directories.keys())
             case _:
                 pattern = re.compile(selection.pattern)
-                named = {each for each in topics if not each.startswith("__") and pattern.fullmatch(each)}
-                wanted = {tp for tp in self._directories if tp.topic in named}
-        return {tp: _topic_id(self._directories[tp]) for tp in sorted(wanted)}
+                named = {topic for topic in topics if not topic.startswith("__") and pattern.fullmatch(topic)}
+                selected = {tp for tp in self._directories if tp.topic in named}
+        return {tp: _topic_id(self._directories[tp]) for tp in sorted(selected)}
 
     def offsets(self, specs: Mapping[TopicPartition, OffsetSpec]) -> dict[TopicPartition, int]:
         return {tp: self._offset(tp, spec) for tp, spec in specs.items()}
 
     def record_bytes(self, ranges: Collection[OffsetRange]) -> dict[TopicPartition, float]:
-        found = {}
-        for tp in {each.tp for each in ranges}:
+        averages = {}
+        for tp in {offset_range.tp for offset_range in ranges}:
             offsets_count = self._high_watermark(tp) - self._start(tp)
             if offsets_count > 0:
-                found[tp] = self._segments(tp).size_bytes() / offsets_count
-        return found
+                averages[tp] = self._segments(tp).size_bytes() / offsets_count
+        return averages
 
     def close(self) -> None:
-        """See `Logs`; nothing is open."""
+        """Do nothing: nothing is open."""
 
     def _offset(self, tp: TopicPartition, spec: OffsetSpec) -> int:
         start = self._start(tp)
@@ -120,7 +118,7 @@ class FileLogs:
     def _high_watermark(self, tp: TopicPartition) -> int:
         path = self._directories[tp].parent / HIGH_WATERMARK_FILE
         if not path.exists():
-            message = f"there is no {path}, which tells how far may be read; name kafka.bootstrap.servers to ask them"
+            message = f"{path} not found, which limits what may be read; set kafka.bootstrap.servers instead"
             raise OptionError(message)
         return max(checkpointed_offset(path, tp), self._start(tp))
 
@@ -143,10 +141,10 @@ class FileReader:
         self._pause = pause
 
     def read(
-        self, wanted: OffsetRange, topic_id: bytes, record_bytes: float = math.inf
+        self, offset_range: OffsetRange, topic_id: bytes, record_bytes: float = math.inf
     ) -> Iterator[RawBatches]:
-        """See `RangeReader`; each result is valid until the next one."""
-        tp, low, high = wanted
+        """Yield batches as `RangeReader`; each result is valid until the next one."""
+        tp, low, high = offset_range
         try:
             if tp not in self._directories:
                 raise _Gone
@@ -160,7 +158,7 @@ class FileReader:
             )
 
     def close(self) -> None:
-        """See `RangeReader`; nothing is open."""
+        """Do nothing: nothing is open."""
 
 
 class _Log:
@@ -231,8 +229,8 @@ class _Log:
             return
         start = self._start()
         if start > position:
-            gone = f"offsets {position} to {min(start, next_offset)} are gone"
-            self._losses.report(f"partition {self._tp} begins at offset {start} now: {gone}")
+            removed = f"offsets {position} to {min(start, next_offset)} are gone"
+            self._losses.report(f"partition {self._tp} begins at offset {start} now: {removed}")
 
     def _retained_start(self, low: int) -> int:
         """Return the log start offset, read again if it is above `low`."""
@@ -248,8 +246,8 @@ class _Log:
         return log_start_offset(self._directory, self._tp, self._segments)
 
     def _check_topic(self) -> None:
-        found = _topic_id(self._directory)
-        if ZERO_UUID not in (found, self._topic_id) and found != self._topic_id:
+        topic_id = _topic_id(self._directory)
+        if ZERO_UUID not in (topic_id, self._topic_id) and topic_id != self._topic_id:
             raise _Gone
 
 
@@ -296,7 +294,7 @@ def _newest_snapshot(directory: Path, high_watermark: int) -> tuple[int, dict[in
             entries = read_snapshot(offset_file(directory, offset, SNAPSHOT_SUFFIX))
         except (MalformedFile, FileNotFoundError):
             continue
-        open_since = {each.producer_id: each.current_txn_start_offset for each in entries}
+        open_since = {entry.producer_id: entry.current_txn_start_offset for entry in entries}
         return offset, {producer_id: first for producer_id, first in open_since.items() if first >= 0}
     return 0, {}
 
@@ -313,10 +311,10 @@ def _offset_of_time(segments: SegmentFiles, start: int, end: int, timestamp_ms: 
     return NO_OFFSET
 
 
-def _check_known(wanted: set[str], known: set[str]) -> None:
-    missing = ", ".join(f"'{each}'" for each in sorted(wanted - known))
+def _check_known(names: set[str], known: set[str]) -> None:
+    missing = ", ".join(f"'{name}'" for name in sorted(names - known))
     if missing:
-        message = f"the log directories hold nothing of the topics {missing}"
+        message = f"the log directories do not contain the topics {missing}"
         raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, message)
 
 

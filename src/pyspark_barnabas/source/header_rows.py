@@ -83,21 +83,21 @@ def read_headers(
     if not isinstance(task, ReadTask):
         return
     with closing(open_reader(options)) as reader:
-        for wanted, topic_id, record_bytes in task.pieces:
-            for batches, _, aborted in reader.read(wanted, topic_id, record_bytes):
-                found = [
+        for planned, topic_id, record_bytes in task.pieces:
+            for batches, _, aborted in reader.read(planned, topic_id, record_bytes):
+                headers = [
                     (position, header)
                     for position, header in iterate_headers(batches)
-                    if wanted.low <= header.base_offset < wanted.high
+                    if planned.low <= header.base_offset < planned.high
                 ]
-                if found:
-                    yield _rows(batches, found, wanted.tp, options, aborted, columns)
+                if headers:
+                    yield _rows(batches, headers, planned.tp, options, aborted, columns)
     freeze_long_lived_objects()
 
 
 def _rows(
     batches: Buffer,
-    found: Sequence[tuple[int, BatchHeader]],
+    headers: Sequence[tuple[int, BatchHeader]],
     tp: TopicPartition,
     options: SourceOptions,
     aborted: AbortedRanges,
@@ -106,19 +106,19 @@ def _rows(
     def values(column: str) -> list[object]:
         match column:
             case "topic":
-                return [tp.topic] * len(found)
+                return [tp.topic] * len(headers)
             case "partition":
-                return [tp.partition] * len(found)
+                return [tp.partition] * len(headers)
             case "isAborted":
                 if options.isolation is Isolation.READ_UNCOMMITTED:
-                    return [None] * len(found)
-                return [not (header.is_control or aborted.admits(header)) for _, header in found]
+                    return [None] * len(headers)
+                return [not (header.is_control or aborted.admits(header)) for _, header in headers]
             case "crcMatches":
                 if not options.check_crcs:
-                    return [None] * len(found)
-                return [crc_matches(batches, position, header) for position, header in found]
+                    return [None] * len(headers)
+                return [crc_matches(batches, position, header) for position, header in headers]
         read_column = _FROM_HEADER[column]
-        return [read_column(header) for _, header in found]
+        return [read_column(header) for _, header in headers]
 
     types = {column: _ARROW_TYPES[BATCH_TYPES[column].simpleString()] for column in columns}
     arrays = [pa.array(values(column), types[column]) for column in columns]

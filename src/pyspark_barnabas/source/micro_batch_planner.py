@@ -43,8 +43,8 @@ class StreamPlanner:
 
         :raises OptionError: When the starting offsets do not match the partitions.
         """
-        found = self._partitions()
-        return StreamOffset.of(starting_offsets(self._logs, found, self._options), found)
+        partitions = self._partitions()
+        return StreamOffset.of(starting_offsets(self._logs, partitions, self._options), partitions)
 
     def pin(self) -> None:
         """End the query at the current ends (`Trigger.AvailableNow`)."""
@@ -60,8 +60,8 @@ class StreamPlanner:
         recreated = self._report_recreated(start, ends.topic_ids)
         if not limited:
             return ends
-        kept = start.without(recreated).positions
-        starts = {**self._earliest(ends.positions.keys() - kept.keys()), **kept}
+        positions = start.without(recreated).positions
+        starts = {**self._earliest(ends.positions.keys() - positions.keys()), **positions}
         if self._must_wait(starts, ends.positions):
             return start
         self._batch_began_ms = self._clock.monotonic_ms()
@@ -69,7 +69,7 @@ class StreamPlanner:
         return ends if limit is None else ends.at(share_limit(limit, starts, ends.positions))
 
     def tasks(self, start: StreamOffset, end: StreamOffset) -> list[ReadTask]:
-        """Tasks for the records between two offsets.
+        """Return tasks for the records between two offsets.
 
         New partitions are read from their first record, and so are those of a topic that was recreated between
         `start` and `end`. A topic that was recreated after `end`, before a batch is repeated, is left to the next
@@ -81,12 +81,12 @@ class StreamPlanner:
             self._partitions()
         superseded = self._report_recreated(end, StreamOffset.of(end.positions, self._found).topic_ids)
         end = end.without(superseded)
-        kept = start.without(superseded | self._report_recreated(start, end.topic_ids)).positions
+        positions = start.without(superseded | self._report_recreated(start, end.topic_ids)).positions
         ends = end.positions
-        starts = {**kept, **self._starts_of_new(ends.keys() - kept.keys())}
-        gone = sorted(kept.keys() - ends.keys())
-        if gone:
-            self._losses.report(f"partitions are gone: {', '.join(str(each) for each in gone)}")
+        starts = {**positions, **self._starts_of_new(ends.keys() - positions.keys())}
+        missing = sorted(positions.keys() - ends.keys())
+        if missing:
+            self._losses.report(f"partitions are gone: {', '.join(str(each) for each in missing)}")
         ranges = [self._range(tp, starts[tp], ends[tp]) for tp in sorted(ends.keys() & starts.keys())]
         return self._planner.plan(ranges, self._found)
 
@@ -124,13 +124,13 @@ class StreamPlanner:
         """
         for attempt in range(1, self._options.offset_attempts_count + 1):
             ends = self._logs.offsets(dict.fromkeys(self._partitions(), LATEST))
-            found = StreamOffset.of(ends, self._found)
-            read = start.without(start.recreated(found.topic_ids)).positions
+            stream_offset = StreamOffset.of(ends, self._found)
+            read = start.without(start.recreated(stream_offset.topic_ids)).positions
             if all(ends[tp] >= read.get(tp, 0) for tp in ends):
                 break
             if attempt < self._options.offset_attempts_count:
                 self._pause(self._options.offset_retry_ms / 1000)
-        return found
+        return stream_offset
 
     def _earliest(
         self, partitions: "set[TopicPartition] | list[TopicPartition]"

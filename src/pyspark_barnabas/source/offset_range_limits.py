@@ -44,7 +44,7 @@ class Logs(Protocol):
         ...
 
     def record_bytes(self, ranges: Collection[OffsetRange]) -> dict[TopicPartition, float]:
-        """Approximate log bytes per offset, for partitions where it is known."""
+        """Return the approximate log bytes per offset, for partitions where it is known."""
         ...
 
     def close(self) -> None: ...
@@ -99,16 +99,16 @@ def _resolve(
 
 
 def _check_complete(
-    partitions: Collection[TopicPartition], given: Mapping[TopicPartition, int], option: str
+    partitions: Collection[TopicPartition], offsets: Mapping[TopicPartition, int], option: str
 ) -> None:
-    missing = set(partitions) - given.keys()
-    beyond = given.keys() - set(partitions)
+    missing = set(partitions) - offsets.keys()
+    beyond = offsets.keys() - set(partitions)
     if missing or beyond:
         message = f"option '{option}' must name every partition that is read and no other"
         if missing:
-            message += f"; it lacks {', '.join(str(each) for each in sorted(missing))}"
+            message += f"; it lacks {', '.join(str(tp) for tp in sorted(missing))}"
         if beyond:
-            message += f"; nothing is read of {', '.join(str(each) for each in sorted(beyond))}"
+            message += f"; nothing is read of {', '.join(str(tp) for tp in sorted(beyond))}"
         raise OptionError(message)
 
 

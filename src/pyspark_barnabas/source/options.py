@@ -183,20 +183,20 @@ def batch_options(options: Mapping[str, str]) -> SourceOptions:
 
     :raises OptionError: For an invalid option; passwords are not quoted.
     """
-    given = _Given(options)
-    starting = _bound(given, "starting", Edge.EARLIEST)
-    ending = _bound(given, "ending", Edge.LATEST)
+    given_options = _Given(options)
+    starting = _bound(given_options, "starting", Edge.EARLIEST)
+    ending = _bound(given_options, "ending", Edge.LATEST)
     if starting is Edge.LATEST or _has_marker(starting, LATEST_MARKER):
         what = (
             "a batch query cannot start at the latest offset (-1); earliest (-2), an offset or a time can be"
         )
-        raise option_error("startingOffsets", given["startingOffsets"], what)
+        raise option_error("startingOffsets", given_options["startingOffsets"], what)
     if ending is Edge.EARLIEST or _has_marker(ending, EARLIEST_MARKER):
         what = "a batch query cannot end at the earliest offset (-2); latest (-1), an offset or a time can be"
-        raise option_error("endingOffsets", given["endingOffsets"], what)
-    _check_order(given, starting, ending)
-    ignored = tuple(name for name in _LIMITS if name in given)
-    return _options(given, starting, ending, ignored)
+        raise option_error("endingOffsets", given_options["endingOffsets"], what)
+    _check_order(given_options, starting, ending)
+    ignored = tuple(name for name in _LIMITS if name in given_options)
+    return _options(given_options, starting, ending, ignored)
 
 
 def stream_options(options: Mapping[str, str]) -> SourceOptions:
@@ -204,11 +204,11 @@ def stream_options(options: Mapping[str, str]) -> SourceOptions:
 
     :raises OptionError: For an invalid option; passwords are not quoted.
     """
-    given = _Given(options)
+    given_options = _Given(options)
     for name in _ENDINGS:
-        if name in given:
-            raise option_error(name, given[name], "a streaming query has no end; leave it out")
-    return _options(given, _bound(given, "starting", Edge.LATEST), Edge.LATEST, ())
+        if name in given_options:
+            raise option_error(name, given_options[name], "a streaming query has no end; leave it out")
+    return _options(given_options, _bound(given_options, "starting", Edge.LATEST), Edge.LATEST, ())
 
 
 def connection_options(options: Mapping[str, str]) -> ConnectionOptions:
@@ -219,50 +219,52 @@ def connection_options(options: Mapping[str, str]) -> ConnectionOptions:
     return _connection(_Given(options), required=True)
 
 
-def _options(given: _Given, starting: Bound, ending: Bound, ignored: tuple[str, ...]) -> SourceOptions:
-    transport = _transport(given)
-    selection = _selection(given)
-    properties = given.properties()
+def _options(
+    given_options: _Given, starting: Bound, ending: Bound, ignored: tuple[str, ...]
+) -> SourceOptions:
+    transport = _transport(given_options)
+    selection = _selection(given_options)
+    properties = given_options.properties()
     for name, advice in _REFUSED_PROPERTIES.items():
         if name in properties:
             raise option_error(f"kafka.{name}", properties[name], f"this is not supported; {advice}")
-    minimum = _optional_number(given, "minOffsetsPerTrigger")
-    maximum = _optional_number(given, "maxOffsetsPerTrigger")
+    minimum = _optional_number(given_options, "minOffsetsPerTrigger")
+    maximum = _optional_number(given_options, "maxOffsetsPerTrigger")
     if minimum is not None and maximum is not None and minimum > maximum:
         what = f"it must not be more than maxOffsetsPerTrigger, {maximum}"
         raise option_error("minOffsetsPerTrigger", str(minimum), what)
     return SourceOptions(
-        connection=_connection(given, required=transport is Transport.FETCH),
+        connection=_connection(given_options, required=transport is Transport.FETCH),
         selection=selection,
         starting=starting,
         ending=ending,
         isolation=_isolation(properties),
-        start_may_be_latest=_start_may_be_latest(given),
-        fail_on_data_loss=flag("failOnDataLoss", given.get("failOnDataLoss", "true")),
-        include_headers=flag("includeHeaders", given.get("includeHeaders", "false")),
-        min_partitions=_optional_number(given, "minPartitions"),
-        max_records_per_partition=_optional_number(given, "maxRecordsPerPartition"),
+        start_may_be_latest=_start_may_be_latest(given_options),
+        fail_on_data_loss=flag("failOnDataLoss", given_options.get("failOnDataLoss", "true")),
+        include_headers=flag("includeHeaders", given_options.get("includeHeaders", "false")),
+        min_partitions=_optional_number(given_options, "minPartitions"),
+        max_records_per_partition=_optional_number(given_options, "maxRecordsPerPartition"),
         max_offsets_per_trigger=maximum,
         min_offsets_per_trigger=minimum,
-        max_trigger_delay_ms=duration_ms("maxTriggerDelay", given.get("maxTriggerDelay", "15m")),
+        max_trigger_delay_ms=duration_ms("maxTriggerDelay", given_options.get("maxTriggerDelay", "15m")),
         offset_attempts_count=number(
-            "fetchOffset.numRetries", given.get("fetchOffset.numRetries", "3"), minimum=1
+            "fetchOffset.numRetries", given_options.get("fetchOffset.numRetries", "3"), minimum=1
         ),
         offset_retry_ms=number(
-            "fetchOffset.retryIntervalMs", given.get("fetchOffset.retryIntervalMs", "1000"), minimum=0
+            "fetchOffset.retryIntervalMs", given_options.get("fetchOffset.retryIntervalMs", "1000"), minimum=0
         ),
         transport=transport,
-        log_dirs=_log_dirs(given, transport),
-        task_bytes=size_bytes("taskSize", given.get("taskSize", str(TASK_BYTES))),
+        log_dirs=_log_dirs(given_options, transport),
+        task_bytes=size_bytes("taskSize", given_options.get("taskSize", str(TASK_BYTES))),
         fetch_bytes=_fetch_bytes(properties),
-        check_crcs=flag("checkCrcs", given.get("checkCrcs", properties.get("check.crcs", "true"))),
+        check_crcs=flag("checkCrcs", given_options.get("checkCrcs", properties.get("check.crcs", "true"))),
         group_id=properties.get("group.id"),
         ignored=ignored,
     )
 
 
-def _connection(given: _Given, *, required: bool) -> ConnectionOptions:
-    properties = given.properties()
+def _connection(given_options: _Given, *, required: bool) -> ConnectionOptions:
+    properties = given_options.properties()
     bootstrap = properties.get("bootstrap.servers", "")
     try:
         if bootstrap or required:
@@ -275,7 +277,7 @@ def _connection(given: _Given, *, required: bool) -> ConnectionOptions:
     except ValueError as error:
         raise option_error("kafka.security.protocol", properties["security.protocol"], str(error)) from None
     timeout_ms = properties.get("request.timeout.ms", "30000")
-    poll_ms = given.get("kafkaConsumer.pollTimeoutMs", str(POLL_TIMEOUT_MS))
+    poll_ms = given_options.get("kafkaConsumer.pollTimeoutMs", str(POLL_TIMEOUT_MS))
     return ConnectionOptions(
         bootstrap=bootstrap,
         client_id=properties.get("client.id", "barnabas-spark"),
@@ -285,20 +287,22 @@ def _connection(given: _Given, *, required: bool) -> ConnectionOptions:
     )
 
 
-def _selection(given: _Given) -> Selection:
-    chosen = [name for name in _STRATEGIES if name in given]
+def _selection(given_options: _Given) -> Selection:
+    chosen = [name for name in _STRATEGIES if name in given_options]
     if len(chosen) != 1:
         chosen_text = " and ".join(chosen) or "none of them"
         message = f"exactly one of the options {', '.join(_STRATEGIES)} says what to read, not {chosen_text}"
         raise OptionError(message)
     [name] = chosen
-    text = given[name].strip()
+    text = given_options[name].strip()
     if name == "assign":
         return Assign(partitions(name, text))
     if name == "subscribe":
         topics = tuple(dict.fromkeys(each.strip() for each in text.split(",") if each.strip()))
         if not topics:
-            raise option_error(name, given[name], "names of topics are expected, with commas between them")
+            raise option_error(
+                name, given_options[name], "names of topics are expected, with commas between them"
+            )
         return Subscribe(topics)
     return SubscribePattern(_pattern(name, text))
 
@@ -313,18 +317,18 @@ def _pattern(name: str, text: str) -> str:
     return text
 
 
-def _bound(given: _Given, side: str, default: Edge) -> Bound:
+def _bound(given_options: _Given, side: str, default: Edge) -> Bound:
     """Start or end; as in the connector, one time for all wins over times per partition, and these over offsets."""
     name = f"{side}Timestamp"
-    if name in given:
-        return Time(number(name, given[name], minimum=0))
+    if name in given_options:
+        return Time(number(name, given_options[name], minimum=0))
     name = f"{side}OffsetsByTimestamp"
-    if name in given:
+    if name in given_options:
         return Times(
-            numbers_by_partition(name, given[name], minimum=0, expected="times in ms since the epoch")
+            numbers_by_partition(name, given_options[name], minimum=0, expected="times in ms since the epoch")
         )
     name = f"{side}Offsets"
-    text = given.get(name, default.value).strip()
+    text = given_options.get(name, default.value).strip()
     if text.lower() in {edge.value for edge in Edge}:
         return Edge(text.lower())
     if not text.startswith("{"):
@@ -336,7 +340,7 @@ def _has_marker(bound: Bound, marker: int) -> bool:
     return isinstance(bound, SpecificOffsets) and marker in bound.by_partition.values()
 
 
-def _check_order(given: _Given, starting: Bound, ending: Bound) -> None:
+def _check_order(given_options: _Given, starting: Bound, ending: Bound) -> None:
     """Check that start and end name the same partitions, and that no end is before its start."""
     if isinstance(starting, SpecificOffsets) and isinstance(ending, SpecificOffsets):
         name = "endingOffsets"
@@ -348,17 +352,17 @@ def _check_order(given: _Given, starting: Bound, ending: Bound) -> None:
     if first.keys() != last.keys():
         one_sided = ", ".join(str(each) for each in sorted(first.keys() ^ last.keys()))
         raise option_error(
-            name, given[name], f"start and end must name the same partitions, unlike {one_sided}"
+            name, given_options[name], f"start and end must name the same partitions, unlike {one_sided}"
         )
     for tp, start in first.items():
         if start >= 0 and 0 <= last[tp] < start:
             what = f"partition {tp} would end at {last[tp]}, before its start at {start}"
-            raise option_error(name, given[name], what)
+            raise option_error(name, given_options[name], what)
 
 
-def _start_may_be_latest(given: _Given) -> bool:
+def _start_may_be_latest(given_options: _Given) -> bool:
     name = "startingOffsetsByTimestampStrategy"
-    text = given.get(name, "error")
+    text = given_options.get(name, "error")
     if text.lower() not in ("error", "latest"):
         raise option_error(name, text, "error or latest is expected")
     return text.lower() == "latest"
@@ -371,20 +375,20 @@ def _isolation(properties: Mapping[str, str]) -> Isolation:
     return _ISOLATIONS[text.lower()]
 
 
-def _transport(given: _Given) -> Transport:
-    text = given.get("transport", Transport.FETCH.value)
+def _transport(given_options: _Given) -> Transport:
+    text = given_options.get("transport", Transport.FETCH.value)
     try:
         return Transport(text.strip().lower())
     except ValueError:
         raise option_error("transport", text, "fetch or files is expected") from None
 
 
-def _log_dirs(given: _Given, transport: Transport) -> tuple[str, ...]:
-    found = tuple(each.strip() for each in given.get("logDirs", "").split(",") if each.strip())
-    if transport is Transport.FILES and not found:
+def _log_dirs(given_options: _Given, transport: Transport) -> tuple[str, ...]:
+    directories = tuple(path.strip() for path in given_options.get("logDirs", "").split(",") if path.strip())
+    if transport is Transport.FILES and not directories:
         what = "with transport=files, paths of log directories are expected, with commas between them"
-        raise option_error("logDirs", given.get("logDirs", ""), what)
-    return found
+        raise option_error("logDirs", given_options.get("logDirs", ""), what)
+    return directories
 
 
 def _fetch_bytes(properties: Mapping[str, str]) -> int:
@@ -392,5 +396,5 @@ def _fetch_bytes(properties: Mapping[str, str]) -> int:
     return number(f"kafka.{name}", properties.get(name, str(FETCH_BYTES)), minimum=1)
 
 
-def _optional_number(given: _Given, name: str) -> int | None:
-    return number(name, given[name], minimum=1) if name in given else None
+def _optional_number(given_options: _Given, name: str) -> int | None:
+    return number(name, given_options[name], minimum=1) if name in given_options else None

@@ -54,14 +54,17 @@ def plan_tasks(
 
     `record_bytes` is the average log bytes per offset of a partition.
     """
-    wanted = sorted(each for each in ranges if each.offsets_count > 0)
-    weights = {each.tp: _weight(record_bytes.get(each.tp, RECORD_BYTES_DEFAULT)) for each in wanted}
-    total_bytes = sum(each.offsets_count * weights[each.tp] for each in wanted)
-    offsets_count = sum(each.offsets_count for each in wanted)
+    non_empty = sorted(offset_range for offset_range in ranges if offset_range.offsets_count > 0)
+    weights = {
+        offset_range.tp: _weight(record_bytes.get(offset_range.tp, RECORD_BYTES_DEFAULT))
+        for offset_range in non_empty
+    }
+    total_bytes = sum(offset_range.offsets_count * weights[offset_range.tp] for offset_range in non_empty)
+    offsets_count = sum(offset_range.offsets_count for offset_range in non_empty)
     tasks_count = max(_count_of(total_bytes / limits.bytes_wanted), min(limits.tasks_min or 1, offsets_count))
     dealer = _Dealer(total_bytes / tasks_count, limits.records_max)
-    for each in wanted:
-        dealer.deal(each, weights[each.tp])
+    for offset_range in non_empty:
+        dealer.deal(offset_range, weights[offset_range.tp])
     return dealer.finish()
 
 
@@ -115,7 +118,7 @@ class _Dealer:
 def share_limit(
     limit: int, starts: Mapping[TopicPartition, int], ends: Mapping[TopicPartition, int]
 ) -> dict[TopicPartition, int]:
-    """Ends with about `limit` new offsets in all: each partition has its share of the new offsets.
+    """Return ends with about `limit` new offsets in all: each partition has its share of the new offsets.
 
     Every partition with new offsets gets at least one, so that small ones do not starve.
     """

@@ -45,12 +45,12 @@ class AbortedRanges:
 
     def __init__(self, ranges: Iterable[AbortedRange] = ()) -> None:
         self._of_producers: dict[int, list[AbortedRange]] = {}
-        for each in ranges:
-            self._of_producers.setdefault(each.producer_id, []).append(each)
+        for aborted in ranges:
+            self._of_producers.setdefault(aborted.producer_id, []).append(aborted)
 
     @classmethod
     def fetched(cls, buffer: Buffer, transactions: Iterable[tuple[int, int]]) -> "AbortedRanges":
-        """From a fetched buffer, and (producer id, first offset) of the broker's aborted transactions.
+        """Build from a fetched buffer, and (producer id, first offset) of the broker's aborted transactions.
 
         A transaction ends with the producer's first marker after its first offset; if its marker is not in the buffer,
         it
@@ -70,7 +70,7 @@ class AbortedRanges:
         """Whether the batch was not aborted."""
         ranges = self._of_producers.get(header.producer_id) if header.is_transactional else None
         return ranges is None or not any(
-            each.first_offset <= header.base_offset <= each.last_offset for each in ranges
+            aborted.first_offset <= header.base_offset <= aborted.last_offset for aborted in ranges
         )
 
 
@@ -101,16 +101,16 @@ def read_arrow(
     :raises KafkaError: CORRUPT_MESSAGE, naming the batch; INVALID_TIMESTAMP.
     """
     schema = schema_of(columns)
-    wanted = [name for name in columns if name in COLUMN_TYPES]
-    for decoded in decode_arrow(buffer, Selection(wanted, low, high, aborted.admits, check_crcs)):
+    selected = [name for name in columns if name in COLUMN_TYPES]
+    for decoded in decode_arrow(buffer, Selection(selected, low, high, aborted.admits, check_crcs)):
         for first in range(0, decoded.rows_count, _ROWS_MAX):
             count = min(decoded.rows_count - first, _ROWS_MAX)
-            found = {name: column.slice(first, count) for name, column in decoded.columns.items()}
+            arrays = {name: column.slice(first, count) for name, column in decoded.columns.items()}
             if "topic" in columns:
-                found["topic"] = _topics(topic, count)
+                arrays["topic"] = _topics(topic, count)
             if "partition" in columns:
-                found["partition"] = pa.repeat(pa.scalar(partition, pa.int32()), count)
-            yield pa.RecordBatch.from_arrays([found[name] for name in columns], schema=schema)
+                arrays["partition"] = pa.repeat(pa.scalar(partition, pa.int32()), count)
+            yield pa.RecordBatch.from_arrays([arrays[name] for name in columns], schema=schema)
 
 
 def _topics(topic: str, count: int) -> pa.StringArray:
@@ -126,7 +126,7 @@ def _repeated(topic: str, count: int) -> pa.StringArray:
 
 
 def _abort_markers(buffer: Buffer, producer_ids: set[int]) -> dict[int, list[int]]:
-    """Offsets of these producers' abort markers."""
+    """Return the offsets of these producers' abort markers."""
     offsets: dict[int, list[int]] = {}
     if producer_ids:
         for position, header in iterate_headers(buffer):

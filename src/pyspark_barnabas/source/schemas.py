@@ -43,13 +43,13 @@ def schema_of_options(options: Mapping[str, str]) -> StructType:
 
     :raises OptionError: When `includeHeaders` is neither true nor false.
     """
-    given = {name.lower(): value for name, value in options.items()}
-    return record_schema(include_headers=flag("includeHeaders", given.get("includeheaders", "false")))
+    lower_options = {name.lower(): value for name, value in options.items()}
+    return record_schema(include_headers=flag("includeHeaders", lower_options.get("includeheaders", "false")))
 
 
 def schema_of(types: Mapping[str, DataType]) -> StructType:
     """Return a schema of these columns; all are nullable, as in the connector."""
-    return StructType([StructField(name, each) for name, each in types.items()])
+    return StructType([StructField(name, column) for name, column in types.items()])
 
 
 def requested_columns(schema: StructType, types: Mapping[str, DataType]) -> tuple[str, ...]:
@@ -64,8 +64,8 @@ def requested_columns(schema: StructType, types: Mapping[str, DataType]) -> tupl
         if column.name not in types:
             message = f"there is no column '{column.name}'; these can be read: {', '.join(types)}"
             raise OptionError(message)
-        expected, given = types[column.name].simpleString(), column.dataType.simpleString()
-        if given != expected:  # ignores nullability
-            message = f"column '{column.name}' is {expected}, not {given}; cast it afterwards"
+        expected, requested_type = types[column.name].simpleString(), column.dataType.simpleString()
+        if requested_type != expected:  # ignores nullability
+            message = f"column '{column.name}' is {expected}, not {requested_type}; cast it afterwards"
             raise OptionError(message)
     return tuple(schema.names)

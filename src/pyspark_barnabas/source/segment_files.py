@@ -59,7 +59,7 @@ class SegmentFiles:
         self._pause = pause
 
     def base_offsets(self) -> list[int]:
-        """Base offsets of the segments, in a consistent state between replacements."""
+        """Return the base offsets of the segments, in a consistent state between replacements."""
         before: list[str] | None = None
         for _ in range(_LISTINGS_COUNT):
             names = sorted(name for name in os.listdir(self.directory) if LOG_SUFFIX in name)
@@ -72,7 +72,7 @@ class SegmentFiles:
         return sorted(offset for offset in offsets if offset is not None)
 
     def size_bytes(self) -> int:
-        """Allocated bytes of all segments."""
+        """Return the allocated bytes of all segments."""
         total = 0
         for base_offset in self.base_offsets():
             try:
@@ -82,7 +82,7 @@ class SegmentFiles:
         return total
 
     def chunks(self, low: int, high: int) -> Iterator[Chunk]:
-        """Batches with offsets of [low, high), in order; each chunk is valid until the next one.
+        """Yield batches with offsets of [low, high), in order; each chunk is valid until the next one.
 
         :raises KafkaError: CORRUPT_MESSAGE when the data below `high` is not a batch.
         """
@@ -122,10 +122,12 @@ class SegmentFiles:
         bases = self.base_offsets()
         first = max(bisect_right(bases, low) - 1, 0)
         ranges = [
-            AbortedRange(each.producer_id, each.first_offset, each.last_offset)
+            AbortedRange(transaction.producer_id, transaction.first_offset, transaction.last_offset)
             for base_offset in bases[first:]
-            for each in read_entries(offset_file(self.directory, base_offset, TRANSACTION_INDEX_SUFFIX))
-            if each.first_offset < high and each.last_offset >= low
+            for transaction in read_entries(
+                offset_file(self.directory, base_offset, TRANSACTION_INDEX_SUFFIX)
+            )
+            if transaction.first_offset < high and transaction.last_offset >= low
         ]
         return AbortedRanges(ranges) if ranges else NONE_ABORTED
 
@@ -169,7 +171,7 @@ def _read_segment(fd: int, start: int, low: int, high: int) -> Iterator[Chunk]:
 
 
 def _wanted(view: memoryview, low: int, high: int) -> tuple[int, int, list[BatchHeader]]:
-    """Start of the wanted batches, end of the last complete one, and the headers; stops at `high`."""
+    """Return the start of the requested batches, end of the last complete one, and the headers; stops at `high`."""
     first = end = 0
     headers: list[BatchHeader] = []
     for position, header in iterate_headers(view):

@@ -68,8 +68,8 @@ class StreamReader(STREAM_READER_BASES):  # type: ignore[misc]
         return self._planner.latest(StreamOffset.from_json(start or {}), limited=limited).to_json()
 
     def reportLatestOffset(self) -> Offsets | None:  # noqa: N802
-        seen = self._planner.seen
-        return None if seen is None else seen.to_json()
+        latest = self._planner.seen
+        return None if latest is None else latest.to_json()
 
     def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802
         self._planner.pin()

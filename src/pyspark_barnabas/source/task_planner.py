@@ -31,14 +31,14 @@ class Planner:
     def plan(
         self, ranges: Collection[OffsetRange], topic_ids: Mapping[TopicPartition, bytes]
     ) -> list[ReadTask]:
-        wanted = [each for each in ranges if each.offsets_count > 0]
-        unknown = [each for each in wanted if each.tp not in self._record_bytes]
+        non_empty = [offset_range for offset_range in ranges if offset_range.offsets_count > 0]
+        unknown = [offset_range for offset_range in non_empty if offset_range.tp not in self._record_bytes]
         if unknown:
             self._record_bytes |= self._logs.record_bytes(unknown)
 
-        def piece(each: OffsetRange) -> PlannedRange:
-            record_bytes = self._record_bytes.get(each.tp, RECORD_BYTES_DEFAULT)
-            return PlannedRange(each, topic_ids.get(each.tp, ZERO_UUID), record_bytes)
+        def piece(offset_range: OffsetRange) -> PlannedRange:
+            record_bytes = self._record_bytes.get(offset_range.tp, RECORD_BYTES_DEFAULT)
+            return PlannedRange(offset_range, topic_ids.get(offset_range.tp, ZERO_UUID), record_bytes)
 
-        tasks = plan_tasks(wanted, self._record_bytes, self._limits)
-        return [ReadTask(tuple(piece(each) for each in task)) for task in tasks]
+        tasks = plan_tasks(non_empty, self._record_bytes, self._limits)
+        return [ReadTask(tuple(piece(offset_range) for offset_range in task)) for task in tasks]

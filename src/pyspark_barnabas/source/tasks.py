@@ -49,13 +49,13 @@ def read_records(
     if not isinstance(task, ReadTask):
         return
     with closing(open_reader(options)) as reader:
-        for wanted, topic_id, record_bytes in task.pieces:
-            for batches, start, aborted in reader.read(wanted, topic_id, record_bytes):
+        for planned, topic_id, record_bytes in task.pieces:
+            for batches, start, aborted in reader.read(planned, topic_id, record_bytes):
                 yield from read_arrow(
                     batches,
-                    *wanted.tp,
+                    *planned.tp,
                     start,
-                    wanted.high,
+                    planned.high,
                     columns,
                     aborted,
                     check_crcs=options.check_crcs,

@@ -183,7 +183,7 @@ class _Production:
         return self._run_later(self._append_each(), None, write)
 
     def _keep_records(self) -> None:
-        """Copy the records, so that they outlive the network buffer. A large frame has a buffer of its own."""
+        """Copy the records, so that they outlive the network buffer. A large frame has its own buffer."""
         if self._context.size_bytes <= SCRATCH_BYTES:
             for _, partitions in self._request.topics:
                 partitions[:] = [(index, records and self._kept(records)) for index, records in partitions]

@@ -40,7 +40,7 @@ async def handle(context: RequestContext, request: HeartbeatRequest) -> EncodedR
 
 
 def _heartbeat(context: RequestContext, beat: Heartbeat) -> EncodedResponse | Awaitable[EncodedResponse]:
-    """Respond at once, unless an earlier decision of the coordinator is still being written."""
+    """Respond immediately, unless an earlier decision of the coordinator is still being written."""
     check_member_request(context, beat.group_id)
     runner = context.node.groups.runner(beat.group_id)
     code = runner.write(lambda shard, result: shard.heartbeat(result, beat))

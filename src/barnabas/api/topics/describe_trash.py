@@ -2,7 +2,7 @@
 
 An API of Barnabas. Topics that the principal may not describe are left out.
 
-Errors: none of its own.
+Errors: none.
 """
 
 import asyncio

@@ -161,7 +161,7 @@ class BrokerConnection:
             raise KafkaError(ErrorCode.UNSUPPORTED_VERSION, message)
         last = min(ours.last, theirs.last, ours.last if version_max is None else version_max)
         if last < max(ours.first, theirs.first):
-            spoken = f"the broker at {self.address} speaks {theirs.first}-{theirs.last}, "
+            spoken = f"the broker at {self.address} supports {theirs.first}-{theirs.last}, "
             spoken += f"this client {ours.first}-{ours.last if version_max is None else version_max}"
             message = f"no common version of {api_name(request)}: {spoken}"
             raise KafkaError(ErrorCode.UNSUPPORTED_VERSION, message)

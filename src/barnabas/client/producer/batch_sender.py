@@ -157,7 +157,7 @@ class BatchSender:
                 self._spawn(self._deliver(leader, request))
 
     def _requests(self, sendings: list[_InFlightBatch]) -> Iterable[list[_InFlightBatch]]:
-        """Return the batches in groups of at most the maximum request size; a larger batch is a group of its own."""
+        """Return the batches in groups of at most the maximum request size; a larger batch is a separate group."""
         request: list[_InFlightBatch] = []
         size_bytes = 0
         for sending in sendings:

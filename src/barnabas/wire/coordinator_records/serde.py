@@ -139,7 +139,7 @@ class Serde:
         if versions is None:
             return self.decode(key, value)
         if not committed_offset.is_key(key):
-            message = f"The key {key!r} of an offset's record has a size of its own."
+            message = f"The key {key!r} is not a valid key of an offset record: its size does not match."
             raise DecodeError(message)
         if value is None or value[: _INT16.size] in versions:
             return EncodedRecord(key, value)

@@ -1,4 +1,4 @@
-"""Analysis of audit events: which ACLs are used, how settings drift, what to look at. No IO."""
+"""Analysis of audit events: use of ACLs, drift of settings, recommendations. No IO."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence

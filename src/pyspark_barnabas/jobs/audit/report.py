@@ -62,15 +62,15 @@ def _largest(sums: dict[str, int], count: int = _BARS_MAX) -> list[tuple[str, fl
 
 
 def _days(title: str, activity: list[Activity], name_of: Callable[[Activity], str]) -> str:
-    dates = sorted({each.date for each in activity})
+    dates = sorted({row.date for row in activity})
     named = [
         name
-        for name, _ in _largest(_sums((name_of(each), each.requests_count) for each in activity), _SERIES_MAX)
+        for name, _ in _largest(_sums((name_of(row), row.requests_count) for row in activity), _SERIES_MAX)
     ]
     values: defaultdict[str, defaultdict[str, int]] = defaultdict(lambda: defaultdict(int))
-    for each in activity:
-        name = name_of(each)
-        values[name if name in named else _REST][each.date] += each.requests_count
+    for row in activity:
+        name = name_of(row)
+        values[name if name in named else _REST][row.date] += row.requests_count
     series = [
         Series(name, [values[name][date] for date in dates]) for name in (*named, _REST) if name in values
     ]
@@ -82,16 +82,16 @@ def _drift(audited: Audited) -> list[str]:
         return []
     rows = [
         (
-            each.resource,
-            each.key,
-            _short(each.at_first),
-            _short(each.at_last),
-            "back" if each.is_back else "",
-            each.changes_count,
-            each.principals,
-            _moment(each.last_time),
+            row.resource,
+            row.key,
+            _short(row.at_first),
+            _short(row.at_last),
+            "back" if row.is_back else "",
+            row.changes_count,
+            row.principals,
+            _moment(row.last_time),
         )
-        for each in audited.settings[:_ROWS_MAX]
+        for row in audited.settings[:_ROWS_MAX]
     ]
     columns = ("RESOURCE", "KEY", "AT FIRST", "NOW", "", "CHANGES", "BY", "LAST")
     note = "Number of keys, at the end of each day, whose values differ from those before the first event."
@@ -99,8 +99,8 @@ def _drift(audited: Audited) -> list[str]:
         report.heading("Drift"),
         report.lines(
             "Keys that differ from their first value",
-            [each.date for each in audited.drift],
-            [Series("", [each.keys_count for each in audited.drift])],
+            [row.date for row in audited.drift],
+            [Series("", [row.keys_count for row in audited.drift])],
         ),
         report.paragraph(note, faint=True),
         report.table(columns, rows),
@@ -113,17 +113,17 @@ def _configs(audited: Audited) -> list[str]:
         return []
     rows = [
         (
-            each.resource,
-            each.key,
-            each.principal,
-            each.changes_count,
-            _short(each.last_before),
-            _short(each.last_after),
-            _moment(each.last_time),
+            row.resource,
+            row.key,
+            row.principal,
+            row.changes_count,
+            _short(row.last_before),
+            _short(row.last_after),
+            _moment(row.last_time),
         )
-        for each in audited.configs[:_ROWS_MAX]
+        for row in audited.configs[:_ROWS_MAX]
     ]
-    by_key = _sums((each.key, each.changes_count) for each in audited.configs)
+    by_key = _sums((row.key, row.changes_count) for row in audited.configs)
     columns = ("RESOURCE", "CONFIG", "BY", "CHANGES", "LAST FROM", "TO", "AT")
     return [
         report.heading("Config changes"),
@@ -139,16 +139,16 @@ def _refusals(audited: Audited) -> list[str]:
     refused = [activity for activity in audited.activity if activity.outcome != "changed"]
     rows = [
         (
-            each.principal,
-            each.api,
-            each.resource,
-            each.outcome,
-            each.error,
-            each.message,
-            each.events_count,
-            _moment(each.last_time),
+            row.principal,
+            row.api,
+            row.resource,
+            row.outcome,
+            row.error,
+            row.message,
+            row.events_count,
+            _moment(row.last_time),
         )
-        for each in audited.refusals[:_ROWS_MAX]
+        for row in audited.refusals[:_ROWS_MAX]
     ]
     columns = ("PRINCIPAL", "API", "RESOURCE", "OUTCOME", "ERROR", "MESSAGE", "COUNT", "LAST")
     note = "The same error of the same client is recorded at most once a minute."
@@ -170,18 +170,18 @@ def _grants(audited: Audited) -> list[str]:
         return []
     rows = [
         (
-            each.principal,
-            each.acl,
-            each.status,
-            each.uses_count,
-            _moment(each.last_used),
-            _moment(each.unused_since),
-            _moment(each.made) or "before the audit",
-            each.made_by or "",
-            _moment(each.removed) or ("" if each.is_standing else "yes"),
-            _moment(each.principal_seen) or "never",
+            row.principal,
+            row.acl,
+            row.status,
+            row.uses_count,
+            _moment(row.last_used),
+            _moment(row.unused_since),
+            _moment(row.made) or "before the audit",
+            row.made_by or "",
+            _moment(row.removed) or ("" if row.is_standing else "yes"),
+            _moment(row.principal_seen) or "never",
         )
-        for each in audited.grant_rows()[:_ROWS_MAX]
+        for row in audited.grant_rows()[:_ROWS_MAX]
     ]
     columns = (
         "PRINCIPAL",

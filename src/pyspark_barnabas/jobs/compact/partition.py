@@ -360,7 +360,7 @@ class KnownRows(OffsetMap):
         return True
 
     def obsolete_rows(self, columns: RecordColumns) -> bytes:
-        """See `OffsetMap`."""
+        """Return a byte for each row, as `OffsetMap`."""
         offsets = np.asarray(columns.offsets)
         keyless = np.asarray(columns.key_sizes) < 0
         indexes = np.searchsorted(self._obsolete, offsets)

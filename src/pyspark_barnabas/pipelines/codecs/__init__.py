@@ -26,7 +26,7 @@ class ValueCodec(Protocol):
 
     @property
     def label(self) -> str:
-        """A label for people, such as `Avro of shop.Order`."""
+        """A label for messages, such as `Avro of shop.Order`."""
 
     @property
     def columns(self) -> StructType:

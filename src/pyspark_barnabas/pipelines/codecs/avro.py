@@ -131,12 +131,12 @@ def _expanded(text: str) -> Any:
     except json.JSONDecodeError as error:
         raise SchemaError(f"the schema is no JSON: {error}") from None
     except KeyError as error:
-        raise SchemaError(f"the schema is no Avro: {error} is missing in one of its types") from None
+        raise SchemaError(f"the schema is not valid Avro: {error} is missing in one of its types") from None
     except Exception as error:  # fastavro documents no error types
         names = ""
         if type(error).__name__ == "UnknownType":
             names = "there is no type of the name "
-        raise SchemaError(f"the schema is no Avro: {names}{error}") from None
+        raise SchemaError(f"the schema is not valid Avro: {names}{error}") from None
 
 
 class _Builder:
@@ -176,18 +176,18 @@ class _Builder:
             case str() if kind in _PRIMITIVES:
                 return _logical(kind, logical)
             case _:
-                raise SchemaError(f"{kind} is within itself, which no column can be", path)
+                raise SchemaError(f"{kind} contains itself, which a column cannot", path)
 
     def record(self, part: dict[str, Any], path: str) -> _Node:
         fields: list[tuple[str, _Node]] = []
-        for each in part["fields"]:
-            name = each["name"]
+        for field in part["fields"]:
+            name = field["name"]
             inner = f"{path}.{name}" if path else name
             if name.lower() in {other.lower() for other, _ in fields}:
-                raise SchemaError("the name comes twice in its record, whatever its case", inner)
-            fields.append((name, self.node(each["type"], inner)))
+                raise SchemaError("the name occurs twice in its record (case does not matter)", inner)
+            fields.append((name, self.node(field["type"], inner)))
         if not fields:
-            raise SchemaError(f"the record {part['name']} has no fields, which no column can be", path)
+            raise SchemaError(f"the record {part['name']} has no fields, so it cannot be a column", path)
         wire = {
             "type": "record",
             "name": self._name(),
@@ -238,14 +238,15 @@ class _Builder:
         )
 
     def _union(self, part: list[Any], path: str) -> _Node:
-        nullable = "null" in [each["type"] if isinstance(each, dict) else each for each in part]
-        others = [each for each in part if each not in ("null", {"type": "null"})]
+        nullable = "null" in [branch["type"] if isinstance(branch, dict) else branch for branch in part]
+        others = [branch for branch in part if branch not in ("null", {"type": "null"})]
         if not others:
             raise SchemaError("a union of nothing but null cannot be a column; it must have a type", path)
         if len(others) == 1:
             return self._optional(part, self.node(others[0], path), nullable=nullable)
         members = [
-            (f"member{index}", self.node(each, f"{path}.member{index}")) for index, each in enumerate(others)
+            (f"member{index}", self.node(branch, f"{path}.member{index}"))
+            for index, branch in enumerate(others)
         ]
         names = {self._name(): index for index in range(len(members))}
         branches = [
@@ -253,14 +254,14 @@ class _Builder:
             for name, index in names.items()
         ]
         left = iter(branches)
-        wire = [each if each in ("null", {"type": "null"}) else next(left) for each in part]
+        wire = [branch if branch in ("null", {"type": "null"}) else next(left) for branch in part]
         kind = StructType([StructField(name, node.type, True) for name, node in members])
         read, write = _union_reader(members, names), _union_writer(members, names)
         return _Node(kind, wire, _unless_null(read) if nullable else read, write, nullable)
 
     def _optional(self, part: list[Any], node: _Node, *, nullable: bool) -> _Node:
         """Return a nullable type; a union with one branch is that branch."""
-        wire = [each if each in ("null", {"type": "null"}) else node.wire for each in part]
+        wire = [branch if branch in ("null", {"type": "null"}) else node.wire for branch in part]
         write = node.write
         if write is not None and isinstance(node.wire, dict) and node.wire["type"] == "record":
             write = _named(node.wire["name"], write)
@@ -318,9 +319,9 @@ def _record_writer(fields: list[tuple[str, _Node]]) -> Convert:
 
 def _union_reader(members: list[tuple[str, _Node]], names: dict[str, int]) -> Convert:
     def read(value: tuple[str, dict[str, Any]]) -> dict[str, Any]:
-        branch, found = value
+        branch, result = value
         name, node = members[names[branch]]
-        inner = found[_BRANCH]
+        inner = result[_BRANCH]
         return {name: inner if node.read is None else node.read(inner)}
 
     return read

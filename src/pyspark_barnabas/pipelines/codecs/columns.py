@@ -71,7 +71,7 @@ def relaxed(kind: DataType) -> DataType:
     """Return the type with everything nullable: rows that cannot be decoded are null."""
     match kind:
         case StructType():
-            return StructType([StructField(each.name, relaxed(each.dataType)) for each in kind.fields])
+            return StructType([StructField(field.name, relaxed(field.dataType)) for field in kind.fields])
         case ArrayType():
             return ArrayType(relaxed(kind.elementType))
         case MapType():
@@ -94,25 +94,25 @@ def _numbers(kind: pa.DataType) -> pa.DataType:
 
 
 def decoded(codec: ValueCodec, values: pa.Array) -> tuple[pa.Array, pa.Array]:
-    """Rows of the values, and the reasons for null rows."""
-    found: list[dict[str, Any] | None] = []
+    """Decode values to rows; return them, and the reasons for null rows."""
+    rows: list[dict[str, Any] | None] = []
     reasons: list[str | None] = []
     for value in values.to_pylist():
         row, reason = (None, _NULL_VALUE) if value is None else _decoded(codec, value)
-        found.append(row)
+        rows.append(row)
         reasons.append(reason)
     kind = arrow_type(codec.columns)
     try:
-        return pa.array(found, kind), pa.array(reasons, pa.string())
+        return pa.array(rows, kind), pa.array(reasons, pa.string())
     except (
         pa.ArrowException,
         OverflowError,
     ):  # a number in some row does not fit its column
-        for index, row in enumerate(found):
+        for index, row in enumerate(rows):
             reason = None if row is None else _misfit(row, kind)
             if reason is not None:
-                found[index], reasons[index] = None, f"the value is not {codec.label}: {reason}"
-        return pa.array(found, kind), pa.array(reasons, pa.string())
+                rows[index], reasons[index] = None, f"the value is not {codec.label}: {reason}"
+        return pa.array(rows, kind), pa.array(reasons, pa.string())
 
 
 def _decoded(codec: ValueCodec, value: bytes) -> tuple[dict[str, Any] | None, str | None]:
@@ -130,15 +130,15 @@ def _misfit(row: dict[str, Any], kind: pa.DataType) -> str | None:
     return None
 
 
-def encoded(codec: ValueCodec, rows: pa.Array, wanted: list[bool]) -> tuple[pa.Array, pa.Array]:
-    """Values of the selected rows, and the reasons for null values."""
-    found: list[bytes | None] = []
+def encoded(codec: ValueCodec, rows: pa.Array, selected: list[bool]) -> tuple[pa.Array, pa.Array]:
+    """Encode the selected rows; return the values, and the reasons for null values."""
+    encoded_values: list[bytes | None] = []
     reasons: list[str | None] = []
-    for row, is_wanted in zip(rows.cast(_numbers(rows.type)).to_pylist(), wanted, strict=True):
+    for row, is_wanted in zip(rows.cast(_numbers(rows.type)).to_pylist(), selected, strict=True):
         value, reason = _encoded(codec, row) if is_wanted else (None, None)
-        found.append(value)
+        encoded_values.append(value)
         reasons.append(reason)
-    return pa.array(found, pa.binary()), pa.array(reasons, pa.string())
+    return pa.array(encoded_values, pa.binary()), pa.array(reasons, pa.string())
 
 
 def _encoded(codec: ValueCodec, row: dict[str, Any]) -> tuple[bytes | None, str | None]:
@@ -155,7 +155,9 @@ def _message(error: Exception) -> str:
 def decoder(
     spec: CodecSpec, added: tuple[str, str]
 ) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
-    """For tasks: appends rows and reasons as columns `added` to records with a column `value`."""
+    """Return a function for tasks that appends rows and reasons, as columns `added`, to records with a column
+    `value`.
+    """
 
     def decode(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         codec = spec.codec()
@@ -170,7 +172,7 @@ def decoder(
 def encoder(
     spec: CodecSpec, misfit_action: str
 ) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
-    """For tasks: appends values to checked rows, and marks rows that cannot be encoded.
+    """Return a function for tasks that appends values to checked rows, and marks rows that cannot be encoded.
 
     :param misfit_action: The action for those.
     """
@@ -191,38 +193,38 @@ def encoder(
     return encode
 
 
-def differences(given: StructType, wanted: StructType, path: str = "") -> Iterator[str]:
-    """Why rows do not fit a schema, for people; empty if they do."""
-    there = {field.name: field for field in given.fields}
-    known = ", ".join(f"{field.name} {field.dataType.simpleString()}" for field in wanted.fields)
-    for name in there.keys() - {field.name for field in wanted.fields}:
+def differences(actual: StructType, expected: StructType, path: str = "") -> Iterator[str]:
+    """Yield the reasons why rows do not fit a schema; none if they do."""
+    there = {field.name: field for field in actual.fields}
+    known = ", ".join(f"{field.name} {field.dataType.simpleString()}" for field in expected.fields)
+    for name in there.keys() - {field.name for field in expected.fields}:
         yield f"column {path}{name} is not in the schema, which has {known}; leave it out"
-    for field in wanted.fields:
+    for field in expected.fields:
         if field.name in there:
             yield from _differences(there[field.name].dataType, field.dataType, f"{path}{field.name}")
         elif not field.nullable:
             kind = field.dataType.simpleString()
-            yield f"column {path}{field.name} is missing, which the schema wants as {kind}"
+            yield f"column {path}{field.name} is missing; the schema requires it as {kind}"
 
 
-def _differences(given: DataType, wanted: DataType, path: str) -> Iterator[str]:
-    match given, wanted:
+def _differences(actual: DataType, expected: DataType, path: str) -> Iterator[str]:
+    match actual, expected:
         case StructType(), StructType():
-            yield from differences(given, wanted, f"{path}.")
+            yield from differences(actual, expected, f"{path}.")
         case ArrayType(), ArrayType():
-            yield from _differences(given.elementType, wanted.elementType, f"{path}[]")
+            yield from _differences(actual.elementType, expected.elementType, f"{path}[]")
         case MapType(), MapType():
-            yield from _differences(given.keyType, wanted.keyType, f"{path} (keys)")
-            yield from _differences(given.valueType, wanted.valueType, f"{path}[]")
-        case _ if not _fits(given, wanted):
-            kind = wanted.simpleString()
-            advice = f"; CAST({path} AS {kind.upper()}) would be right" if type(wanted) in _FLAT else ""
-            yield f"column {path} is {given.simpleString()}, the schema wants {kind}{advice}"
+            yield from _differences(actual.keyType, expected.keyType, f"{path} (keys)")
+            yield from _differences(actual.valueType, expected.valueType, f"{path}[]")
+        case _ if not _fits(actual, expected):
+            kind = expected.simpleString()
+            advice = f"; CAST({path} AS {kind.upper()}) would be right" if type(expected) in _FLAT else ""
+            yield f"column {path} is {actual.simpleString()}, the schema requires {kind}{advice}"
 
 
-def _fits(given: DataType, wanted: DataType) -> bool:
-    if isinstance(given, DecimalType) and isinstance(wanted, DecimalType):
-        whole = given.precision - given.scale <= wanted.precision - wanted.scale
-        return whole and given.scale <= wanted.scale
-    allowed: tuple[type[DataType], ...] = (type(wanted), *_WIDENED.get(type(wanted), ()), NullType)
-    return isinstance(given, allowed)
+def _fits(actual: DataType, expected: DataType) -> bool:
+    if isinstance(actual, DecimalType) and isinstance(expected, DecimalType):
+        whole = actual.precision - actual.scale <= expected.precision - expected.scale
+        return whole and actual.scale <= expected.scale
+    allowed: tuple[type[DataType], ...] = (type(expected), *_WIDENED.get(type(expected), ()), NullType)
+    return isinstance(actual, allowed)

@@ -1,4 +1,4 @@
-"""Errors of schemas, values and rows, for people."""
+"""Errors of schemas, values and rows; messages are for users."""
 
 
 class SchemaError(ValueError):

@@ -25,9 +25,9 @@ class Frame(NamedTuple):
             raise ConversionError(
                 "it does not begin with a byte 0 and a schema id, as framing: confluent wants"
             )
-        found = int.from_bytes(value[1:_HEADER_BYTES], "big")
-        if self.schema_id is not None and found != self.schema_id:
-            raise ConversionError(f"its schema id is {found}, not {self.schema_id}")
+        schema_id = int.from_bytes(value[1:_HEADER_BYTES], "big")
+        if self.schema_id is not None and schema_id != self.schema_id:
+            raise ConversionError(f"its schema id is {schema_id}, not {self.schema_id}")
         return value[_HEADER_BYTES:]
 
     def around(self, body: bytes) -> bytes:
@@ -47,11 +47,11 @@ class Frame(NamedTuple):
 
 def zigzag(number: int) -> bytes:
     """Return a zigzag varint (sint32 of Protobuf)."""
-    left, found = number << 1 if number >= 0 else (-number << 1) - 1, bytearray()
+    left, encoded = number << 1 if number >= 0 else (-number << 1) - 1, bytearray()
     while left > 0x7F:
-        found.append(left & 0x7F | 0x80)
+        encoded.append(left & 0x7F | 0x80)
         left >>= 7
-    return bytes([*found, left])
+    return bytes([*encoded, left])
 
 
 def unzigzag(value: bytes, at: int) -> tuple[int, int]:
@@ -59,10 +59,10 @@ def unzigzag(value: bytes, at: int) -> tuple[int, int]:
 
     :raises ConversionError: There is none.
     """
-    found, shift = 0, 0
+    number, shift = 0, 0
     for index in range(at, min(at + 5, len(value))):
-        found |= (value[index] & 0x7F) << shift
+        number |= (value[index] & 0x7F) << shift
         shift += 7
         if value[index] < 0x80:
-            return (found >> 1) ^ -(found & 1), index + 1
+            return (number >> 1) ^ -(number & 1), index + 1
     raise ConversionError("it has no message number behind its schema id, as framing: confluent wants")

@@ -159,14 +159,14 @@ class ProtobufCodec:
         if not self._frame.confluent:
             return body
         length, at = unzigzag(body, 0)
-        found = [] if length else [0]  # the first message of a file is encoded as the length only
+        indexes = [] if length else [0]  # the first message of a file is encoded as the length only
         for _ in range(min(length, _INDEXES_MAX)):
             index, at = unzigzag(body, at)
-            found.append(index)
-        if tuple(found) != self._indexes:
+            indexes.append(index)
+        if tuple(indexes) != self._indexes:
             name = self._message.DESCRIPTOR.full_name
             raise ConversionError(
-                f"it is message {_path_text(found)} of its file; {name} is {_path_text(self._indexes)}"
+                f"it is message {_path_text(indexes)} of its file; {name} is {_path_text(self._indexes)}"
             )
         return body[at:]
 
@@ -180,7 +180,7 @@ def _descriptor(schema: bytes, name: str) -> Any:
         files = {file.name: file for file in descriptor_pb2.FileDescriptorSet.FromString(schema).file}
     except DecodeError:
         raise SchemaError(
-            "it is no descriptor set; protoc --include_imports --descriptor_set_out=FILE makes one"
+            "it is not a valid descriptor set; create one with protoc --include_imports --descriptor_set_out=FILE"
         ) from None
     pool = descriptor_pool.DescriptorPool()
     added: set[str] = set()
@@ -193,22 +193,22 @@ def _descriptor(schema: bytes, name: str) -> Any:
             for other in files[file].dependency:
                 add(other, file)
         elif file not in _KNOWN_FILES:
-            raise SchemaError(
-                f"{wanted_by} imports {file}, which is not in it: protoc --include_imports puts it in"
-            )
+            raise SchemaError(f"{wanted_by} imports {file}, which it lacks: use protoc --include_imports")
         content = files[file].SerializeToString() if file in files else _KNOWN_FILES[file]
         try:
             pool.AddSerializedFile(content)
         except TypeError as error:
-            raise SchemaError(f"{file} is no good descriptor: {error}") from None
+            raise SchemaError(f"{file} is not a valid descriptor: {error}") from None
 
-    for each in files:
-        add(each, each)
+    for file_proto in files:
+        add(file_proto, file_proto)
     try:
         return pool.FindMessageTypeByName(name)
     except KeyError:
         names = [
-            f"{file.package}.{each.name}".lstrip(".") for file in files.values() for each in file.message_type
+            f"{file.package}.{file_proto.name}".lstrip(".")
+            for file in files.values()
+            for file_proto in file.message_type
         ]
         names_text = ", ".join(names[:_SHOWN_NAMES_MAX]) + (", ..." if len(names) > _SHOWN_NAMES_MAX else "")
         raise SchemaError(f"there is no message {name}; there are {names_text or 'none'}") from None
@@ -220,22 +220,22 @@ def _indexes(descriptor: Any) -> tuple[int, ...]:
     proto = descriptor_pb2.FileDescriptorProto() if parent is None else descriptor_pb2.DescriptorProto()
     (descriptor.file if parent is None else parent).CopyToProto(proto)
     siblings = proto.message_type if parent is None else proto.nested_type
-    names = [each.name for each in siblings if not each.options.map_entry]
+    names = [sibling.name for sibling in siblings if not sibling.options.map_entry]
     return (*(() if parent is None else _indexes(parent)), names.index(descriptor.name))
 
 
 def _struct(descriptor: Any, path: str, within: tuple[str, ...]) -> _Value:
     """Return a message as a struct; `within` are the messages around it."""
     if descriptor.full_name in within:
-        raise SchemaError(f"{descriptor.full_name} is within itself, which no column can be", path)
+        raise SchemaError(f"{descriptor.full_name} contains itself, which a column cannot", path)
     fields: list[_Field] = []
     for each in descriptor.fields:
         inner = f"{path}.{each.name}" if path else each.name
         if each.name.lower() in {other.name.lower() for other in fields}:
-            raise SchemaError("the name comes twice in its message, whatever its case", inner)
+            raise SchemaError("the name occurs twice in its message (case does not matter)", inner)
         fields.append(_field(each, inner, (*within, descriptor.full_name)))
     if not fields:
-        raise SchemaError(f"the message {descriptor.full_name} has no fields, which no column can be", path)
+        raise SchemaError(f"the message {descriptor.full_name} has no fields, so it cannot be a column", path)
     choices = [[each.name for each in oneof.fields] for oneof in descriptor.oneofs]
 
     def read(message: Any) -> dict[str, Any]:
@@ -243,10 +243,10 @@ def _struct(descriptor: Any, path: str, within: tuple[str, ...]) -> _Value:
 
     def fill(message: Any, row: dict[str, Any]) -> None:
         for names in choices:
-            given = [name for name in names if row.get(name) is not None]
-            if len(given) > 1:
+            set_names = [name for name in names if row.get(name) is not None]
+            if len(set_names) > 1:
                 raise ConversionError(
-                    f"{' and '.join(given)} are of one oneof, of which one at most may be not null"
+                    f"{' and '.join(set_names)} are of one oneof, of which one at most may be not null"
                 )
         for field in fields:
             _write_field(message, field, row.get(field.name))
@@ -271,7 +271,7 @@ def _write_field(message: Any, field: _Field, value: Any) -> None:
 def _field(descriptor: Any, path: str, within: tuple[str, ...]) -> _Field:
     entry = descriptor.message_type
     if descriptor.is_repeated and entry is not None and entry.GetOptions().map_entry:
-        key, value = (_value(entry.fields_by_name[each], f"{path}[]", within) for each in ("key", "value"))
+        key, value = (_value(entry.fields_by_name[part], f"{path}[]", within) for part in ("key", "value"))
         return _map_field(descriptor.name, key, value)
     value = _value(descriptor, f"{path}[]" if descriptor.is_repeated else path, within)
     if descriptor.is_repeated:
@@ -301,16 +301,16 @@ def _repeated_field(name: str, value: _Value) -> _Field:
     convert = value.read or _same
 
     def read(message: Any) -> list[Any]:
-        return [convert(each) for each in getattr(message, name)]
+        return [convert(item) for item in getattr(message, name)]
 
     def write(message: Any, found: list[Any]) -> None:
         items = getattr(message, name)
-        for index, each in enumerate(found):
+        for index, item in enumerate(found):
             item_path = f"[{index}]"
             if value.fill is None:
-                items.append(_item(value, each, item_path))
+                items.append(_item(value, item, item_path))
             else:
-                _fill_item(value.fill, items.add, each, item_path)
+                _fill_item(value.fill, items.add, item, item_path)
 
     return _Field(name, ArrayType(value.type, False), False, read, write)
 
@@ -319,16 +319,16 @@ def _map_field(name: str, key: _Value, value: _Value) -> _Field:
     read_key, read_value = key.read or _same, value.read or _same
 
     def read(message: Any) -> list[tuple[Any, Any]]:
-        """Sorted, because the wire has no order, and a repeated batch must have the same rows."""
+        """Return sorted entries, because the wire has no order, and a repeated batch must have the same rows."""
         return [
             (read_key(each), read_value(found))
             for each, found in sorted(getattr(message, name).items(), key=_key)
         ]
 
-    def write(message: Any, found: list[tuple[Any, Any]]) -> None:
+    def write(message: Any, entries: list[tuple[Any, Any]]) -> None:
         items = getattr(message, name)
-        for each, inner in found:
-            position, item_path = _item(key, each, "a key"), f"[{each}]"
+        for entry, inner in entries:
+            position, item_path = _item(key, entry, "a key"), f"[{entry}]"
             if value.fill is None:
                 items[position] = _item(value, inner, item_path)
             else:
@@ -354,11 +354,11 @@ def _item(value: _Value, found: Any, step: str) -> Any:
         raise misfit.within(step) from None
 
 
-def _fill_item(fill: Callable[[Any, Any], None], made: Callable[[], Any], found: Any, step: str) -> None:
-    if found is None:
+def _fill_item(fill: Callable[[Any, Any], None], create: Callable[[], Any], value: Any, step: str) -> None:
+    if value is None:
         raise ConversionError(NULL, step)
     try:
-        fill(made(), found)
+        fill(create(), value)
     except ConversionError as misfit:
         raise misfit.within(step) from None
 
@@ -397,8 +397,8 @@ def _wrapper(inner: _Value) -> _Value:
 
 
 def _enum(descriptor: Any) -> _Value:
-    names: dict[int, str] = {number: each.name for number, each in descriptor.values_by_number.items()}
-    numbers: dict[str, int] = {name: each.number for name, each in descriptor.values_by_name.items()}
+    names: dict[int, str] = {number: value.name for number, value in descriptor.values_by_number.items()}
+    numbers: dict[str, int] = {name: value.number for name, value in descriptor.values_by_name.items()}
     names_text = ", ".join(f"{name} {number}" for name, number in numbers.items())
 
     def read(number: int) -> str:
@@ -436,7 +436,7 @@ def _read_duration(message: Any) -> int:
 
 
 def _fill_duration(message: Any, value_us: int) -> None:
-    """Seconds and nanos must have the same sign."""
+    """Set seconds and nanos, which must have the same sign."""
     sign = 1 if value_us >= 0 else -1
     seconds, rest_us = divmod(abs(value_us), _MICROS)
     message.seconds, message.nanos = sign * seconds, sign * rest_us * 1_000

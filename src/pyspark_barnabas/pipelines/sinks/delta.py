@@ -59,7 +59,7 @@ def write_delta(rows: DataFrame, path: Path, partition_by: tuple[str, ...], batc
     if not files:
         return
     table.create_write_transaction(
-        [_added(each) for each in files],
+        [_added(file) for file in files],
         "append",
         schema,
         list(partition_by),
@@ -80,11 +80,11 @@ def delta_schema(schema: StructType) -> Schema:
 
 def _nullable(part: Any) -> Any:
     if isinstance(part, list):
-        return [_nullable(each) for each in part]
+        return [_nullable(element) for element in part]
     if not isinstance(part, dict):
         return part
     nullable = {"nullable": True, "containsNull": True, "valueContainsNull": True}
-    fresh = {key: nullable.get(key, _nullable(each)) for key, each in part.items()}
+    fresh = {key: nullable.get(key, _nullable(element)) for key, element in part.items()}
     return fresh | {"metadata": {}} if "metadata" in part else fresh
 
 
@@ -95,24 +95,22 @@ def check_partitions(schema: StructType, partition_by: tuple[str, ...]) -> None:
     """
     for name in partition_by:
         if name not in schema.names:
-            raise FlowError(
-                f"partition_by: there is no column {name}; the rows have {', '.join(schema.names)}"
-            )
+            raise FlowError(f"partition_by: column {name} not found; the rows have {', '.join(schema.names)}")
         if not isinstance(schema[name].dataType, _PARTITION_TYPES):
-            given = schema[name].dataType.simpleString()
+            type_name = schema[name].dataType.simpleString()
             raise FlowError(
-                f"partition_by: {name} is {given}; must be a string, a whole number, a date or a boolean"
+                f"partition_by: {name} is {type_name}; must be a string, a whole number, a date or a boolean"
             )
     if partition_by and len(partition_by) == len(schema.names):
-        raise FlowError("partition_by names all columns; one at least must be left for the files")
+        raise FlowError("partition_by names all columns; at least one must be left for the files")
 
 
 def _check_fit(table: DeltaTable, schema: Schema, partition_by: tuple[str, ...]) -> None:
     there = {field.name: field.type for field in table.schema().fields}
-    given = {field.name: field.type for field in schema.fields}
-    if there != given:
+    row_types = {field.name: field.type for field in schema.fields}
+    if there != row_types:
         raise FlowError(
-            f"the rows have the columns {_format_columns(given)}; the table has {_format_columns(there)}"
+            f"the rows have the columns {_format_columns(row_types)}; the table has {_format_columns(there)}"
         )
     partitioned = tuple(table.metadata().partition_columns)
     if partitioned != partition_by:
@@ -162,7 +160,7 @@ def files_of(
 def _runs(
     batch: pa.RecordBatch, partition_by: tuple[str, ...]
 ) -> Iterator[tuple[dict[str, str | None], pa.RecordBatch]]:
-    """Runs of rows of one partition, without the partition columns."""
+    """Yield runs of rows of one partition, without the partition columns."""
     if not batch.num_rows:
         return
     if not partition_by:

@@ -57,7 +57,7 @@ def write_jdbc(rows: DataFrame, database: Database, flow: str, batch: BatchName,
             connection.execute(f"DROP TABLE {staging}")
 
 
-def check_table(spark: SparkSession, database: Database, given: Sequence[str]) -> None:
+def check_table(spark: SparkSession, database: Database, columns: Sequence[str]) -> None:
     """Check that the database is reachable, and that its table, if it exists, accepts these columns.
 
     :raises FlowError: It is not, or does not.
@@ -65,47 +65,47 @@ def check_table(spark: SparkSession, database: Database, given: Sequence[str]) -
     with connected(spark, database) as connection:
         there = connection.columns(database.table)
         if there is not None:
-            fitting(given, there, database)
+            fitting(columns, there, database)
 
 
-def fitting(given: Sequence[str], there: Sequence[str], database: Database) -> list[str]:
+def fitting(columns: Sequence[str], there: Sequence[str], database: Database) -> list[str]:
     """Return the table's names of the rows' columns, in the rows' order; case matters only if it must.
 
     :raises FlowError: With the column that the table does not have.
     """
-    found = []
-    for name in given:
-        like = [each for each in there if each == name] or [
-            each for each in there if each.lower() == name.lower()
+    matching = []
+    for name in columns:
+        like = [column for column in there if column == name] or [
+            column for column in there if column.lower() == name.lower()
         ]
         if len(like) != 1:
             why = "more than one column" if like else "no column"
             raise FlowError(f"{database.label} has {why} {name}; the table has {', '.join(there)}")
-        found += like
-    return found
+        matching += like
+    return matching
 
 
 def staging_statements(url: str, table: str, staging: str, columns: Sequence[str]) -> list[str]:
-    """Statements that create a staging table with the table's columns and one more.
+    """Return statements that create a staging table with the table's columns and one more.
 
     :param columns: Quoted.
     """
     query = f"SELECT {', '.join(columns)} FROM {table}"
     if url.startswith(_NO_DATA):
-        made = f"CREATE TABLE {staging} AS ({query}) WITH NO DATA"
+        statement = f"CREATE TABLE {staging} AS ({query}) WITH NO DATA"
     else:
-        made = f"CREATE TABLE {staging} AS {query} WHERE 1 = 0"
-    return [made, f"ALTER TABLE {staging} ADD {ATTEMPT} VARCHAR({_ATTEMPT_CHARACTERS})"]
+        statement = f"CREATE TABLE {staging} AS {query} WHERE 1 = 0"
+    return [statement, f"ALTER TABLE {staging} ADD {ATTEMPT} VARCHAR({_ATTEMPT_CHARACTERS})"]
 
 
-def decide_attempts(found: Iterable[str], attempt: str) -> list[str]:
+def decide_attempts(attempts: Iterable[str], attempt: str) -> list[str]:
     """Return the last attempt of each task in this run; other runs are ignored.
 
     :param found: Names from `attempt_name`.
     """
     last: dict[int, int] = {}
-    for each in found:
-        name, task, number = each.split(".")
+    for attempt_id in attempts:
+        name, task, number = attempt_id.split(".")
         if name == attempt:
             last[int(task)] = max(int(number), last.get(int(task), 0))
     return [attempt_name(attempt, task, number) for task, number in sorted(last.items())]
@@ -147,7 +147,7 @@ def _attempted(rows: DataFrame, attempt: str) -> DataFrame:
 
 
 def _naming(attempt: str) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
-    """Adds the task attempt to each row, in tasks."""
+    """Return a function for tasks that adds the task attempt to each row."""
 
     def name_rows(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         context = TaskContext.get()
@@ -166,8 +166,8 @@ def _move(
     attempt: str,
     what: tuple[str, BatchName, int],
 ) -> None:
-    """The transaction: it records the batch first, so that of two drivers one waits, and then finds that it is too
-    late.
+    """Move the rows in one transaction. It records the batch first, so that the second of two drivers waits, and then
+    fails.
     """
     staging, columns = staged
     flow, batch, count = what
@@ -175,10 +175,10 @@ def _move(
     with connection.transaction():
         _mark(connection, database, flow, batch)
         found = [row[0] for row in connection.query(f"SELECT DISTINCT {ATTEMPT} FROM {staging}")]
-        taken = decide_attempts(found, attempt)
+        selected = decide_attempts(found, attempt)
         moved = 0
-        for start in range(0, len(taken), _LISTED_MAX):
-            some = taken[start : start + _LISTED_MAX]
+        for start in range(0, len(selected), _LISTED_MAX):
+            some = selected[start : start + _LISTED_MAX]
             listed = ", ".join("?" * len(some))
             moved += connection.execute(
                 f"INSERT INTO {database.table} ({names}) SELECT {names} FROM {staging} WHERE {ATTEMPT} IN ({listed})",

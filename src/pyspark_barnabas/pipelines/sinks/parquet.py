@@ -25,7 +25,9 @@ def check_columns(schema: StructType) -> None:
     """
     for name in schema.names:
         if name.lower() == COLUMN:
-            raise FlowError(f"column {name}: readers of the files call the batch so; give it another name")
+            raise FlowError(
+                f"column {name}: the name is reserved for the batch in these files; use another name"
+            )
 
 
 def write_parquet(rows: DataFrame, path: Path, partition_by: tuple[str, ...], batch: BatchName) -> None:

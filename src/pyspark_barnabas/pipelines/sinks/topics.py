@@ -21,7 +21,7 @@ def write_topic(
 
 
 def dead_letters(checked: DataFrame, flow: str) -> DataFrame:
-    """Records for rows with the action dead_letter.
+    """Return records for rows with the action dead_letter.
 
     A record that could not be decoded keeps its key and value; the value of a row that violated an expectation is its
     JSON.

@@ -41,17 +41,17 @@ def delta_stream(spark: SparkSession, source: DeltaInput) -> DataFrame:
     :raises FlowError: The table does not exist, or cannot be read here.
     """
     if not DeltaTable.is_deltatable(str(source.path)):
-        raise FlowError(f"{source.label}: there is no Delta table")
+        raise FlowError(f"{source.label}: Delta table not found")
     table = DeltaTable(source.path)
     check_readable(table, source.label)
     if source.batch_files_max is not None and not HAS_LIMITS:
         raise FlowError("batch_files_max of a table needs Spark 4.2: leave it out in Spark 4.1")
     spark.dataSource.register(_DeltaFiles)
-    given = {"path": str(source.path), "starting": source.starting, "changes": source.changes.value}
+    options = {"path": str(source.path), "starting": source.starting, "changes": source.changes.value}
     if source.batch_files_max is not None:
-        given["filesMax"] = str(source.batch_files_max)
+        options["filesMax"] = str(source.batch_files_max)
     schema = StructType.fromJson(json.loads(table.schema().to_json()))
-    return spark.readStream.format(_NAME).schema(schema).options(**given).load()
+    return spark.readStream.format(_NAME).schema(schema).options(**options).load()
 
 
 class _DeltaFiles(DataSource):
@@ -100,26 +100,26 @@ class _DeltaStream(STREAM_READER_BASES):  # type: ignore[misc]
         return end_of(self._table, begun, self._files_max if limited else None, self._changes)._asdict()
 
     def reportLatestOffset(self) -> None:  # noqa: N802
-        """None: the number of remaining rows is unknown."""
+        """Return None: the number of remaining rows is unknown."""
         return
 
     def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802
-        """Does nothing: rows that are appended meanwhile are read, too."""
+        """Do nothing: rows that are appended meanwhile are read, too."""
 
     def partitions(self, start: dict[str, int], end: dict[str, int]) -> Sequence[InputPartition]:
-        """Tasks of about equal size."""
+        """Return tasks of about equal size."""
         files = between(self._table, DeltaOffset(**start), DeltaOffset(**end), self._changes)
-        return [_Files(each) for each in split_into_tasks(files, _TASK_BYTES)]
+        return [_Files(group) for group in split_into_tasks(files, _TASK_BYTES)]
 
     def read(self, partition: _Files) -> Iterator[pa.RecordBatch]:
         for file in partition.files:
             yield from rows_of(self._table, file, to_arrow_schema(self._schema, **_ZONE))
 
     def commit(self, end: dict[str, int]) -> None:
-        """Does nothing: Spark stores the offset."""
+        """Do nothing: Spark stores the offset."""
 
     def stop(self) -> None:
-        """Does nothing: no resource is open."""
+        """Do nothing: no resource is open."""
 
 
 def split_into_tasks(files: Iterable[AddedFile], size_bytes: int) -> list[list[AddedFile]]:
@@ -142,13 +142,13 @@ def rows_of(table: Path, file: AddedFile, schema: pa.Schema) -> Iterator[pa.Reco
         opened = pq.ParquetFile(path)
     except FileNotFoundError:
         raise FlowError(
-            f"delta {table}: file {file.path} is gone; VACUUM removes files that were rewritten, and their rows "
-            "were not read yet"
+            f"delta {table}: file {file.path} no longer exists; VACUUM removes files that were rewritten, and "
+            "their rows were not read yet"
         ) from None
     with opened:
         there = set(opened.schema_arrow.names)
-        wanted = [name for name in schema.names if name in there]
-        for batch in opened.iter_batches(_BATCH_ROWS, columns=wanted):
+        columns = [name for name in schema.names if name in there]
+        for batch in opened.iter_batches(_BATCH_ROWS, columns=columns):
             arrays = [
                 batch.column(field.name).cast(field.type)
                 if field.name in there

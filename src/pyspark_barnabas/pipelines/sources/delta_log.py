@@ -39,11 +39,11 @@ def end_of(table: Path, offset: DeltaOffset, files_max: int | None, changes: Cha
     """
     left = files_max
     while True:
-        found = added(table, offset.snapshot, offset.version, changes)
-        assert found is not None, "a place is in a version that was there"
-        wanted = len(found) - offset.files if left is None else min(left, len(found) - offset.files)
-        offset = offset._replace(files=offset.files + wanted)
-        left = None if left is None else left - wanted
+        files = added(table, offset.snapshot, offset.version, changes)
+        assert files is not None, "a position must be in an existing version"
+        count = len(files) - offset.files if left is None else min(left, len(files) - offset.files)
+        offset = offset._replace(files=offset.files + count)
+        left = None if left is None else left - count
         if left == 0 or added(table, offset.snapshot, offset.version + 1, changes) is None:
             return offset
         offset = DeltaOffset(offset.snapshot, offset.version + 1, 0)
@@ -60,7 +60,7 @@ def between(table: Path, start: DeltaOffset, end: DeltaOffset, changes: Changes)
     for version in range(start.version, end.version + 1):
         found = added(table, start.snapshot, version, changes)
         if found is None:
-            raise FlowError(_gone(table, version))
+            raise FlowError(_missing_version(table, version))
         first = start.files if version == start.version else 0
         files += found[first : end.files if version == end.version else None]
     return files
@@ -79,7 +79,7 @@ def added(table: Path, snapshot: int, version: int, changes: Changes) -> Sequenc
         text = offset.read_text(encoding="utf-8")
     except FileNotFoundError:
         if DeltaTable(table).version() >= version:
-            raise FlowError(_gone(table, version)) from None
+            raise FlowError(_missing_version(table, version)) from None
         return None
     return added_in(text, f"delta {table}", version, changes)
 
@@ -91,19 +91,20 @@ def added_in(commit: str, label: str, version: int, changes: Changes) -> Sequenc
     :raises FlowError: It deleted or rewrote rows, or requires an unsupported reader feature.
     """
     actions: list[dict[str, Any]] = [json.loads(line) for line in commit.splitlines() if line.strip()]
-    adds = [each["add"] for each in actions if each.get("add", {}).get("dataChange")]
-    removes = [each["remove"] for each in actions if each.get("remove", {}).get("dataChange")]
+    adds = [action["add"] for action in actions if action.get("add", {}).get("dataChange")]
+    removes = [action["remove"] for action in actions if action.get("remove", {}).get("dataChange")]
     if removes:
         if changes is Changes.SKIP:
             return ()
         raise FlowError(
             f"{label}: version {version} deletes or rewrites rows ({len(removes)} files are removed); a flow reads "
-            "what is appended; with changes: skip it would go on behind this version"
+            "appended rows only; with changes: skip it continues after this version"
         )
-    if any(each.get("deletionVector") for each in adds):
-        raise FlowError(f"{label}: version {version} has deletion vectors, which are not understood here")
+    if any(action.get("deletionVector") for action in adds):
+        raise FlowError(f"{label}: version {version} has deletion vectors, which are not supported")
     return [
-        AddedFile(unquote(each["path"]), each["size"], each.get("partitionValues") or {}) for each in adds
+        AddedFile(unquote(action["path"]), action["size"], action.get("partitionValues") or {})
+        for action in adds
     ]
 
 
@@ -118,25 +119,24 @@ def check_readable(table: DeltaTable, label: str) -> None:
         unknown.remove("columnMapping")
     if mode != "none" or unknown:
         features = ", ".join(unknown) or f"columns by {mode}"
-        raise FlowError(f"{label} needs readers that know {features}, which are not understood here")
+        raise FlowError(f"{label} requires reader features {features}, which are not supported")
 
 
 def _snapshot(table: Path, version: int) -> Sequence[AddedFile]:
     try:
-        found = pa.table(DeltaTable(table, version=version).get_add_actions()).to_pylist()
+        rows = pa.table(DeltaTable(table, version=version).get_add_actions()).to_pylist()
     except Exception as error:  # delta-rs documents no error types
-        raise FlowError(f"{_gone(table, version)} ({error})") from None
-    found.sort(
-        key=lambda each: (each["modification_time"], each["path"])
+        raise FlowError(f"{_missing_version(table, version)} ({error})") from None
+    rows.sort(
+        key=lambda row: (row["modification_time"], row["path"])
     )  # approximately in the order of their commits
     return [
-        AddedFile(unquote(each["path"]), each["size_bytes"], _texts(each.get("partition") or {}))
-        for each in found
+        AddedFile(unquote(row["path"]), row["size_bytes"], _texts(row.get("partition") or {})) for row in rows
     ]
 
 
 def _texts(values: Mapping[str, Any]) -> dict[str, str | None]:
-    """Values as commits have them."""
+    """Return values as commits contain them."""
     return {key: _text(value) for key, value in values.items()}
 
 
@@ -146,8 +146,8 @@ def _text(value: object) -> str | None:
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
-def _gone(table: Path, version: int) -> str:
+def _missing_version(table: Path, version: int) -> str:
     return (
         f"delta {table}: version {version} is no longer in the table's log, so what was added cannot be told; "
-        "without the flow's state directory it begins anew"
+        "without the flow's state directory it starts over"
     )

@@ -1,4 +1,4 @@
-"""Reads from a database in a thread of its own, so that a slow one delays no other flow."""
+"""Reads from a database in its own thread, so that a slow one delays no other flow."""
 
 from collections.abc import Callable
 from threading import Event, Thread
@@ -22,7 +22,7 @@ def interval_s(text: str) -> float:
 
 
 class Taking:
-    """Reads at once, and then at an interval, if given, until it is stopped or a take fails."""
+    """Reads immediately, and then at an interval, if given, until it is stopped or a take fails."""
 
     def __init__(
         self, take: Callable[[], object], every_s: float | None, cancel: Callable[[], object] = lambda: None

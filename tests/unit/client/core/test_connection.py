@@ -74,7 +74,7 @@ def test_an_api_without_a_common_version_is_unsupported_version() -> None:
                 await connection.send(DescribeAclsRequest())
             assert raised.value.code is ErrorCode.UNSUPPORTED_VERSION
             connection.versions = {60: Versions(99, 100)}
-            with pytest.raises(KafkaError, match=r"speaks 99-100, this client 0-2"):
+            with pytest.raises(KafkaError, match=r"supports 99-100, this client 0-2"):
                 await connection.send(DescribeClusterRequest())
 
     asyncio.run(scenario())

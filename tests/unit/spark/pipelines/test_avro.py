@@ -250,8 +250,8 @@ SELF = {"type": "record", "name": "shop.R", "fields": [{"name": "next", "type": 
         (of("null"), "f0: null alone cannot be a column"),
         (of(["null"]), "f0: a union of nothing but null"),
         (of({"type": "array", "items": "null"}), "f0[]: null alone"),
-        (SELF, "next: shop.R is within itself"),
-        (of("shop.Other"), "the schema is no Avro: there is no type of the name shop.Other"),
+        (SELF, "next: shop.R contains itself"),
+        (of("shop.Other"), "the schema is not valid Avro: there is no type of the name shop.Other"),
         (of({"type": "record", "name": "E", "fields": []}), "f0: the record shop.E has no fields"),
         (of({"type": "fixed", "name": "F", "size": 0}), "f0: the size of fixed is 0; it must be at least 1"),
         (of({"type": "fixed", "name": "F"}), "'size' is missing in one of its types"),
@@ -261,7 +261,7 @@ SELF = {"type": "record", "name": "shop.R", "fields": [{"name": "next", "type": 
         ),
         (
             of({"type": "fixed", "name": "F", "size": 2, "logicalType": "decimal", "precision": 5}),
-            "the schema is no Avro: decimal precision of 5 doesn't fit",
+            "the schema is not valid Avro: decimal precision of 5 doesn't fit",
         ),
         (
             {
@@ -269,7 +269,7 @@ SELF = {"type": "record", "name": "shop.R", "fields": [{"name": "next", "type": 
                 "name": "R",
                 "fields": [{"name": "a", "type": "int"}, {"name": "A", "type": "int"}],
             },
-            "A: the name comes twice",
+            "A: the name occurs twice",
         ),
     ],
 )

@@ -59,20 +59,20 @@ def test_lossless_conversions_are_allowed(given: DataType, target: DataType) -> 
         (
             LongType(),
             IntegerType(),
-            "column a is bigint, the schema wants int; CAST(a AS INT) would be right",
+            "column a is bigint, the schema requires int; CAST(a AS INT) would be right",
         ),
         (TimestampNTZType(), TimestampType(), "CAST(a AS TIMESTAMP) would be right"),
-        (DoubleType(), FloatType(), "column a is double, the schema wants float; CAST(a AS FLOAT)"),
-        (DecimalType(5, 2), DecimalType(5, 3), "column a is decimal(5,2), the schema wants decimal(5,3)"),
-        (DecimalType(5, 4), DecimalType(9, 3), "column a is decimal(5,4), the schema wants decimal(9,3)"),
-        (StringType(), ArrayType(StringType()), "column a is string, the schema wants array<string>"),
-        (ArrayType(LongType()), ArrayType(IntegerType()), "column a[] is bigint, the schema wants int"),
+        (DoubleType(), FloatType(), "column a is double, the schema requires float; CAST(a AS FLOAT)"),
+        (DecimalType(5, 2), DecimalType(5, 3), "column a is decimal(5,2), the schema requires decimal(5,3)"),
+        (DecimalType(5, 4), DecimalType(9, 3), "column a is decimal(5,4), the schema requires decimal(9,3)"),
+        (StringType(), ArrayType(StringType()), "column a is string, the schema requires array<string>"),
+        (ArrayType(LongType()), ArrayType(IntegerType()), "column a[] is bigint, the schema requires int"),
         (
             MapType(IntegerType(), LongType()),
             MapType(StringType(), LongType()),
-            "column a (keys) is int, the schema wants string",
+            "column a (keys) is int, the schema requires string",
         ),
-        (a_column(LongType()), a_column(IntegerType()), "column a.a is bigint, the schema wants int"),
+        (a_column(LongType()), a_column(IntegerType()), "column a.a is bigint, the schema requires int"),
     ],
 )
 def test_lossy_conversions_are_rejected_with_field_and_valid_type(
@@ -86,7 +86,7 @@ def test_missing_required_columns_are_reported() -> None:
     other = StructType([StructField("b", IntegerType())])
     assert list(differences(other, a_column(LongType(), nullable=False))) == [
         "column b is not in the schema, which has a bigint; leave it out",
-        "column a is missing, which the schema wants as bigint",
+        "column a is missing; the schema requires it as bigint",
     ]
     assert list(differences(StructType([]), a_column(LongType()))) == [], "what may be null may be left out"
 

@@ -76,7 +76,7 @@ def test_a_password_comes_from_a_file_beside_the_pipeline_or_is_reported_missing
     assert database.password is not None
     assert database.password.text() == HIDDEN
     assert database.beside("marks") == "marks"
-    with pytest.raises(FlowError, match="there is no environment variable BARNABAS_NONE"):
+    with pytest.raises(FlowError, match="environment variable BARNABAS_NONE does not exist"):
         PasswordRef("env", "BARNABAS_NONE").text()
     with pytest.raises(FlowError, match="none cannot be read: No such file"):
         PasswordRef("file", "/none").text()
@@ -90,11 +90,11 @@ def test_a_password_comes_from_a_file_beside_the_pipeline_or_is_reported_missing
         ("{url: 'postgresql://db', table: t}", "must begin with jdbc:"),
         (
             f"{{url: 'jdbc:postgresql://db/x?user=me&password={HIDDEN}', table: t}}",
-            "must not have a password",
+            "must not contain a password",
         ),
-        (f"{{url: 'jdbc:derby:x;PWD={HIDDEN}', table: t}}", "must not have a password"),
-        (f"{{url: 'jdbc:mysql://me:{HIDDEN}@db/x', table: t}}", "must not have a password"),
-        (f"{{url: 'jdbc:oracle:thin:me/{HIDDEN}@db', table: t}}", "must not have a password"),
+        (f"{{url: 'jdbc:derby:x;PWD={HIDDEN}', table: t}}", "must not contain a password"),
+        (f"{{url: 'jdbc:mysql://me:{HIDDEN}@db/x', table: t}}", "must not contain a password"),
+        (f"{{url: 'jdbc:oracle:thin:me/{HIDDEN}@db', table: t}}", "must not contain a password"),
         ("{url: 'jdbc:x:y', table: '(SELECT 1) t'}", "must be the name of a table"),
         (
             f"{{url: 'jdbc:x:y', table: t, user: me, password: {HIDDEN}}}",
@@ -105,8 +105,8 @@ def test_a_password_comes_from_a_file_beside_the_pipeline_or_is_reported_missing
             "must be {env: NAME} or",
         ),
         ("{url: 'jdbc:x:y', table: t, password: {env: A}}", "needs user: NAME"),
-        ("{url: 'jdbc:x:y', table: t, options: {dbTable: u}}", "is for the flow to say"),
-        (f"{{url: 'jdbc:x:y', table: t, options: {{sslPassword: {HIDDEN}}}}}", "is not to be written here"),
+        ("{url: 'jdbc:x:y', table: t, options: {dbTable: u}}", "because the flow sets it"),
+        (f"{{url: 'jdbc:x:y', table: t, options: {{sslPassword: {HIDDEN}}}}}", "must not be set here"),
         ("{url: 'jdbc:x:y', table: t, users: me}", "did you mean user?"),
     ],
 )

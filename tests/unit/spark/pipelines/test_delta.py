@@ -62,7 +62,7 @@ def test_a_type_that_delta_does_not_have_is_rejected() -> None:
 @pytest.mark.parametrize(
     ("columns", "says"),
     [
-        (("none",), "there is no column none; the rows have id, price"),
+        (("none",), "column none not found; the rows have id, price"),
         (("price",), "price is double; must be a string, a whole number, a date or a boolean"),
         (("id", "id"), "names all columns"),
     ],

@@ -9,5 +9,5 @@ from pyspark_barnabas.pipelines.sinks.parquet import check_columns
 
 def test_no_column_has_the_name_of_the_batch_partition() -> None:
     check_columns(StructType().add("id", "long").add("batches", "string"))
-    with pytest.raises(FlowError, match="column Batch: readers of the files call the batch so"):
+    with pytest.raises(FlowError, match="column Batch: the name is reserved"):
         check_columns(StructType().add("id", "long").add("Batch", "string"))

@@ -370,20 +370,20 @@ def imports_other() -> FileDescriptorProto:
 @pytest.mark.parametrize(
     ("file", "name", "says"),
     [
-        (of_kind(".shop.Order"), "shop.Order", "a: shop.Order is within itself"),
-        (of_kind(".google.protobuf.Struct"), "shop.Order", "google.protobuf.Struct is within itself"),
+        (of_kind(".shop.Order"), "shop.Order", "a: shop.Order contains itself"),
+        (of_kind(".google.protobuf.Struct"), "shop.Order", "google.protobuf.Struct contains itself"),
         (
             of_kind(".google.protobuf.Empty"),
             "shop.Order",
             "a: the message google.protobuf.Empty has no fields",
         ),
-        (of_kind(".shop.Nobody"), "shop.Order", "shop/order.proto is no good descriptor"),
+        (of_kind(".shop.Nobody"), "shop.Order", "shop/order.proto is not a valid descriptor"),
         (of_kind("int32"), "Order", "there is no message Order; there are shop.Order"),
-        (order(twice), "shop.Order", "A: the name comes twice in its message"),
+        (order(twice), "shop.Order", "A: the name occurs twice in its message"),
         (
             imports_other(),
             "shop.Order",
-            "shop/order.proto imports shop/other.proto, which is not in it: protoc",
+            "shop/order.proto imports shop/other.proto, which it lacks: use protoc",
         ),
     ],
 )
@@ -396,5 +396,7 @@ def test_a_message_that_cannot_be_columns_is_rejected_with_the_field(
 
 
 def test_an_invalid_descriptor_set_is_rejected() -> None:
-    with pytest.raises(SchemaError, match="it is no descriptor set; protoc --include_imports"):
+    with pytest.raises(
+        SchemaError, match="it is not a valid descriptor set; create one with protoc --include_imports"
+    ):
         CodecSpec(BinaryFormat.PROTOBUF, b"syntax = 'proto3';", "shop.Order", Frame()).codec()

@@ -140,7 +140,7 @@ def schema(**columns: DataType) -> StructType:
 @pytest.mark.parametrize(
     ("columns", "given", "message"),
     [
-        (schema(key=StringType()), {"topic": "t"}, "a column named value is needed; there are key"),
+        (schema(key=StringType()), {"topic": "t"}, "a column named value is required; the columns are key"),
         (schema(value=IntegerType()), {"topic": "t"}, "value is of type int: string or binary is expected"),
         (schema(value=StringType(), key=LongType()), {"topic": "t"}, "column key is of type bigint"),
         (
@@ -148,7 +148,7 @@ def schema(**columns: DataType) -> StructType:
             {"topic": "t"},
             "partition is of type bigint: int is",
         ),
-        (schema(value=StringType()), {}, "neither option topic nor a column named topic"),
+        (schema(value=StringType()), {}, "the rows have no topic: set option topic"),
         (schema(value=StringType(), topic=LongType()), {}, "topic is of type bigint: string is expected"),
         (
             schema(value=StringType(), headers=header_type("name")),

@@ -137,5 +137,5 @@ def test_partitions_are_found_in_all_log_directories(directory: Path, tmp_path: 
         TopicPartition("orders", 1): other / "orders-1",
     }
     (other / "orders-0").mkdir()
-    with pytest.raises(OptionError, match="orders-0 lies in"):
+    with pytest.raises(OptionError, match="orders-0 is in"):
         find_directories([str(directory.parent), str(other)])

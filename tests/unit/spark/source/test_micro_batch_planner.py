@@ -193,7 +193,7 @@ def test_a_recreated_topic_is_read_from_its_start_if_data_loss_is_ignored(
     assert ranges(stream.planner.tasks(start, end)) == [(A, 0, 400), (B, 0, 3)]
     assert ranges(stream.planner.tasks(end, new({A: 401, B: 3}))) == [(A, 400, 401)]
     [line] = [record.getMessage() for record in caplog.records]
-    assert "it is read from its beginning, as failOnDataLoss is false" in line
+    assert "it is read from its beginning because failOnDataLoss is false" in line
 
 
 def test_a_recreated_topic_has_its_share_of_a_limit_from_its_start() -> None:
