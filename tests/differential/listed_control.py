@@ -54,7 +54,7 @@ def _is_new_voter(difference: Difference) -> bool:
     ) and request.voter_directory_id != ZERO_UUID
 
 
-def adding(listener: str) -> Step:
+def add_voter(listener: str) -> Step:
     """Build a request that adds a voter which does not run."""
     return AddRaftVoterRequest(None, 1000, 7, _VOTER, [Listener(listener, "127.0.0.1", 9)]), 1
 
@@ -105,7 +105,7 @@ LISTED_CONTROL = (
     Listed(
         "AddRaftVoter", "error_code", "a voter that does not exist yet",
         "Kafka checks whether it can reach the new voter; in Barnabas the voters of an embedded store cannot "
-        "change, and the error says so.", _is_new_voter, (adding("CONTROLLER"),),
+        "change, and the error says so.", _is_new_voter, (add_voter("CONTROLLER"),),
     ),
     *(
         Listed(api, f"{path}.error_message".lstrip("."), "a timeout of 0 or less", MORE, _has_text,

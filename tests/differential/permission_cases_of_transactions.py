@@ -27,7 +27,7 @@ from differential.permission_cases_of_groups import Case
 from differential.sequences import create, topic
 from differential.symbols import Name, Producer, TopicId
 from differential.world import World
-from support.transactions import ending, marker
+from support.transactions import marker, write_markers_request
 
 TIMEOUT_MS = 600_000
 #: Transactional ids in the order of their producer ids. The first two have an open transaction.
@@ -42,8 +42,8 @@ def begin_transactions(world: World) -> None:
     for transactional_id in IDS:
         _initialize(world, transactional_id)
     for number in (MINE, OTHERS, DONE):
-        assert world.exchange(_adding(number, *TOPICS), 3) == []
-    assert world.exchange(_ending(DONE), 3) == []
+        assert world.exchange(_add_request(number, *TOPICS), 3) == []
+    assert world.exchange(_end_request(DONE), 3) == []
     _wait_until_committed(world)
 
 
@@ -76,7 +76,7 @@ def _topics(*names: str) -> list[AddPartitionsToTxnTopic]:
     return [AddPartitionsToTxnTopic(name=name, partitions=[0]) for name in symbols]
 
 
-def _adding(number: int, *topics: str, transactional_id: str | None = None) -> AddPartitionsToTxnRequest:
+def _add_request(number: int, *topics: str, transactional_id: str | None = None) -> AddPartitionsToTxnRequest:
     return AddPartitionsToTxnRequest(
         v3_and_below_transactional_id=transactional_id or IDS[number],
         v3_and_below_producer_id=_producer(number),
@@ -84,7 +84,7 @@ def _adding(number: int, *topics: str, transactional_id: str | None = None) -> A
     )
 
 
-def _adding_many(*, verify_only: bool) -> AddPartitionsToTxnRequest:
+def _add_batched_request(*, verify_only: bool) -> AddPartitionsToTxnRequest:
     return AddPartitionsToTxnRequest(
         transactions=[
             AddPartitionsToTxnTransaction(
@@ -98,11 +98,11 @@ def _adding_many(*, verify_only: bool) -> AddPartitionsToTxnRequest:
     )
 
 
-def _ending(number: int, *, commit: bool = True) -> EndTxnRequest:
+def _end_request(number: int, *, commit: bool = True) -> EndTxnRequest:
     return EndTxnRequest(transactional_id=IDS[number], producer_id=_producer(number), committed=commit)
 
 
-def _pledging(number: int, group: str) -> TxnOffsetCommitRequest:
+def _offset_commit_request(number: int, group: str) -> TxnOffsetCommitRequest:
     symbols: list[Any] = [Name(name) for name in (*TOPICS, "mine-missing", "other-missing")]
     return TxnOffsetCommitRequest(
         transactional_id=IDS[number],
@@ -114,7 +114,7 @@ def _pledging(number: int, group: str) -> TxnOffsetCommitRequest:
     )
 
 
-def _producing(number: int, *topics: str, by_id: bool = False, **batch: Any) -> ProduceRequest:
+def _produce_request(number: int, *topics: str, by_id: bool = False, **batch: Any) -> ProduceRequest:
     """Build a Produce request with the producer's next sequences, which unauthorized producers do not advance."""
     records: Any = Batch(producer=number, flaw="transactional", **batch)
     names: list[Any] = ["" if by_id else Name(name) for name in topics]
@@ -141,13 +141,13 @@ TRANSACTION_CASES: dict[str, Case] = {
         InitProducerIdRequest(IDS[DONE], 60_000, _producer(DONE), 7), 3
     ),
     "InitProducerId of no transactional id": Case(InitProducerIdRequest("", 60_000), 4),
-    "AddPartitionsToTxn": Case(_adding(MINE, *TOPICS), 3),
-    "AddPartitionsToTxn of my topics": Case(_adding(MINE, TOPICS[0]), 3),
-    "AddPartitionsToTxn of a topic that is not there": Case(_adding(MINE, TOPICS[0], "mine-missing"), 3),
-    "AddPartitionsToTxn of another's topic that is not there": Case(_adding(MINE, "other-missing"), 2),
-    "AddPartitionsToTxn to another's transaction": Case(_adding(OTHERS, TOPICS[0]), 1),
-    "AddPartitionsToTxn of brokers": Case(_adding_many(verify_only=False), 4),
-    "AddPartitionsToTxn of brokers that want to know": Case(_adding_many(verify_only=True), 5),
+    "AddPartitionsToTxn": Case(_add_request(MINE, *TOPICS), 3),
+    "AddPartitionsToTxn of my topics": Case(_add_request(MINE, TOPICS[0]), 3),
+    "AddPartitionsToTxn of a topic that is not there": Case(_add_request(MINE, TOPICS[0], "mine-missing"), 3),
+    "AddPartitionsToTxn of another's topic that is not there": Case(_add_request(MINE, "other-missing"), 2),
+    "AddPartitionsToTxn to another's transaction": Case(_add_request(OTHERS, TOPICS[0]), 1),
+    "AddPartitionsToTxn of brokers": Case(_add_batched_request(verify_only=False), 4),
+    "AddPartitionsToTxn of brokers that want to know": Case(_add_batched_request(verify_only=True), 5),
     "AddOffsetsToTxn": Case(AddOffsetsToTxnRequest(IDS[MINE], _producer(MINE), 0, "mine-pledged"), 3),
     "AddOffsetsToTxn of another's group": Case(
         AddOffsetsToTxnRequest(IDS[MINE], _producer(MINE), 0, "other-pledged"), 4
@@ -155,21 +155,25 @@ TRANSACTION_CASES: dict[str, Case] = {
     "AddOffsetsToTxn to another's transaction": Case(
         AddOffsetsToTxnRequest(IDS[OTHERS], _producer(OTHERS), 0, "mine-pledged"), 3
     ),
-    "TxnOffsetCommit in my transaction": Case(_pledging(MINE, "mine-pledged"), 3),
-    "TxnOffsetCommit in my transaction that begins by it": Case(_pledging(MINE, "mine-pledged"), 5),
-    "TxnOffsetCommit in my transaction to another's group": Case(_pledging(MINE, "other-pledged"), 4),
-    "TxnOffsetCommit in another's transaction": Case(_pledging(OTHERS, "mine-pledged"), 3),
-    "Produce in my transaction": Case(_producing(MINE, *TOPICS, restarts=True), 9),
-    "Produce in my transaction by id": Case(_producing(MINE, *TOPICS, by_id=True, restarts=True), 13),
-    "Produce in my transaction, to my topic": Case(_producing(MINE, TOPICS[0], restarts=True), 11),
-    "Produce in another's transaction": Case(_producing(OTHERS, TOPICS[0], restarts=True), 12),
+    "TxnOffsetCommit in my transaction": Case(_offset_commit_request(MINE, "mine-pledged"), 3),
+    "TxnOffsetCommit in my transaction that begins by it": Case(
+        _offset_commit_request(MINE, "mine-pledged"), 5
+    ),
+    "TxnOffsetCommit in my transaction to another's group": Case(
+        _offset_commit_request(MINE, "other-pledged"), 4
+    ),
+    "TxnOffsetCommit in another's transaction": Case(_offset_commit_request(OTHERS, "mine-pledged"), 3),
+    "Produce in my transaction": Case(_produce_request(MINE, *TOPICS, restarts=True), 9),
+    "Produce in my transaction by id": Case(_produce_request(MINE, *TOPICS, by_id=True, restarts=True), 13),
+    "Produce in my transaction, to my topic": Case(_produce_request(MINE, TOPICS[0], restarts=True), 11),
+    "Produce in another's transaction": Case(_produce_request(OTHERS, TOPICS[0], restarts=True), 12),
     "DescribeTransactions": Case(
         DescribeTransactionsRequest(transactional_ids=[*IDS, "mine-missing", "other-missing"]), 0
     ),
     "ListTransactions": Case(ListTransactionsRequest(), 0),
     "ListTransactions that are open": Case(ListTransactionsRequest(state_filters=["Ongoing"]), 2),
-    "WriteTxnMarkers to missing topics": Case(ending(marker(9, "missing", commit=True)), 1),
-    "EndTxn": Case(_ending(DONE), 3),
-    "EndTxn with the wrong outcome": Case(_ending(DONE, commit=False), 4),
-    "EndTxn of another's": Case(_ending(OTHERS), 5),
+    "WriteTxnMarkers to missing topics": Case(write_markers_request(marker(9, "missing", commit=True)), 1),
+    "EndTxn": Case(_end_request(DONE), 3),
+    "EndTxn with the wrong outcome": Case(_end_request(DONE, commit=False), 4),
+    "EndTxn of another's": Case(_end_request(OTHERS), 5),
 }

@@ -17,7 +17,7 @@ from barnabas.wire.messages.list_partition_reassignments import (
 from barnabas.wire.messages.metadata import MetadataRequest, MetadataRequestTopic
 from barnabas.wire.messages.update_features import FeatureUpdateKey, UpdateFeaturesRequest
 from barnabas.wire.schema import Message
-from differential.listed_control import WITHOUT_TIME, adding
+from differential.listed_control import WITHOUT_TIME, add_voter
 from differential.sequences import Step, create, topic
 from differential.symbols import Name
 from differential.world import World
@@ -83,4 +83,4 @@ def test_features(world: World, upgrade_type: int, level: int) -> None:
 
 @pytest.mark.parametrize("listener", ["CONTROLLER", "PLAINTEXT"])
 def test_an_unknown_voter(world: World, listener: str) -> None:
-    check(world, adding(listener))
+    check(world, add_voter(listener))

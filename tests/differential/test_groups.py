@@ -212,7 +212,9 @@ def wrong_in_any_state(client: Client, generation: int) -> None:
         client.send(request)
 
 
-def join_beside(a: Client, b: Client, generation: int, request: JoinGroupRequest, version: int) -> None:
+def join_second_member(
+    a: Client, b: Client, generation: int, request: JoinGroupRequest, version: int
+) -> None:
     """Send B's JoinGroup; it completes when A, whose heartbeats report the rebalance, has joined again."""
     spec = a.world.pair.apis[JoinGroupRequest.API_KEY]
     answers = []
@@ -260,7 +262,7 @@ def lead_alone(client: Client) -> None:
 def test_a_dynamic_member_joins_and_leaves(world: World, version: int) -> None:
     with clients(world) as (a, b):
         lead_alone(a)
-        join_beside(a, b, 1, join(), version)
+        join_second_member(a, b, 1, join(), version)
         a.look()
         a.send(sync(A, 2, (A, b"one"), (B, b"two")))
         b.send(sync(B, 2))
@@ -283,7 +285,7 @@ def test_a_dynamic_member_joins_and_leaves(world: World, version: int) -> None:
 def test_a_static_member_is_replaced_and_removed(world: World, version: int) -> None:
     with clients(world) as (a, b):
         lead_alone(a)
-        join_beside(a, b, 1, join("", "one"), version)
+        join_second_member(a, b, 1, join("", "one"), version)
         a.send(sync(A, 2, (A, b"one"), (B, b"two")))
         b.send(sync(B, 2, group_instance_id="one"))
         b.send(join("", "one"), version)  # it returns with a new member id
@@ -334,5 +336,5 @@ def test_members_vote_for_a_protocol(world: World, firsts: tuple[str, ...], seco
         lead_alone(a)
         a.send(join(A, None, *firsts))
         a.send(sync(A, 2, protocol_name=firsts[0]))
-        join_beside(a, b, 2, join("", None, *seconds), OLD_VERSION)
+        join_second_member(a, b, 2, join("", None, *seconds), OLD_VERSION)
         a.look()

@@ -18,7 +18,7 @@ MADE: Any = Name("made")
 COLLIDING: Any = Name("c_d")
 
 
-def asking(*names: Any) -> MetadataRequest:
+def metadata_request(*names: Any) -> MetadataRequest:
     return MetadataRequest([MetadataRequestTopic(name=name) for name in names])
 
 
@@ -26,9 +26,9 @@ def asking(*names: Any) -> MetadataRequest:
 def test_a_topic_that_a_metadata_request_creates_is_in_the_next_response(world: World, version: int) -> None:
     assert world.exchange(*create(topic("c.d"))) == []
     for _ in range(2):
-        assert world.exchange(asking(MADE, COLLIDING, "no name"), version) == []
+        assert world.exchange(metadata_request(MADE, COLLIDING, "no name"), version) == []
     assert world.exchange(DeleteTopicsRequest(topic_names=[MADE], timeout_ms=10_000), 5) == []
-    assert world.exchange(asking(MADE), version) == []
+    assert world.exchange(metadata_request(MADE), version) == []
 
 
 @pytest.mark.parametrize("version", range(4, 12))

@@ -23,7 +23,13 @@ from barnabas.wire.messages.fetch import FetchResponse
 from barnabas.wire.records.record import decode_all
 from interop import candidate, reference
 from support.batches import batch
-from support.transactions import ending, marker, outcomes, producing, transactional
+from support.transactions import (
+    marker,
+    outcomes,
+    transactional,
+    transactional_produce_request,
+    write_markers_request,
+)
 from support.waiting import until
 from support.wire import Wire
 
@@ -58,16 +64,22 @@ def write(wire: Wire) -> None:
     for _ in range(STEPS_COUNT):
         producer, choice = rng.choice(PRODUCERS), rng.random()
         if choice < 0.25:
-            request = ending(marker(producer, TOPIC, commit=rng.random() < 0.4, coordinator_epoch=4))
+            request = write_markers_request(
+                marker(producer, TOPIC, commit=rng.random() < 0.4, coordinator_epoch=4)
+            )
             assert set(outcomes(wire.ask(request, 1)).values()) == {ErrorCode.NONE}
             continue
         value = b"v" * rng.randrange(300)
         records = batch(value) if choice < 0.35 else transactional(producer, sequences[producer], value)
         sequences[producer] += choice >= 0.35
-        answer = wire.ask(producing(TOPIC, records), 9).responses[0].partition_responses[0]
+        answer = (
+            wire.ask(transactional_produce_request(TOPIC, records), 9).responses[0].partition_responses[0]
+        )
         assert answer.error_code == ErrorCode.NONE
     for producer in PRODUCERS[:2]:
-        wire.ask(producing(TOPIC, transactional(producer, sequences[producer], b"open")), 9)
+        wire.ask(
+            transactional_produce_request(TOPIC, transactional(producer, sequences[producer], b"open")), 9
+        )
 
 
 def read(wire: Wire, offset: int, *, committed: bool) -> tuple[Any, ...]:
@@ -193,7 +205,7 @@ def test_barnabas_continues_kafkas_transactions(
         shutil.rmtree(path)
     with running(START["barnabas"](tmp_path)) as wire:
         assert responses(wire) == kafkas.responses
-        goes_on_writing(wire, kafkas.responses)
+        continues_writing(wire, kafkas.responses)
 
 
 @pytest.mark.parametrize("end", ["killed", "stopped"])
@@ -211,7 +223,7 @@ def test_kafka_continues_barnabass_transactions(
             shutil.copy(path, replica)
     with running(START["kafka"](tmp_path)) as wire:
         assert responses(wire) == ours.responses
-        goes_on_writing(wire, ours.responses)
+        continues_writing(wire, ours.responses)
 
 
 @contextmanager
@@ -224,13 +236,15 @@ def running(broker: Broker) -> Iterator[Wire]:
         broker.stop()
 
 
-def goes_on_writing(wire: Wire, before: dict[str, Any]) -> None:
+def continues_writing(wire: Wire, before: dict[str, Any]) -> None:
     """Check that the open transactions can be ended, and that each sequence is accepted only once."""
     still_open = [(each[0], each[2]) for each in before["producers"] if each[-1] >= 0]
     for producer, sequence in still_open:
-        answer = wire.ask(producing(TOPIC, transactional(producer, sequence + 2, b"gap")), 9)
+        answer = wire.ask(
+            transactional_produce_request(TOPIC, transactional(producer, sequence + 2, b"gap")), 9
+        )
         code = answer.responses[0].partition_responses[0].error_code
         assert code == ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
-        wire.ask(ending(marker(producer, TOPIC, commit=False, coordinator_epoch=4)), 1)
+        wire.ask(write_markers_request(marker(producer, TOPIC, commit=False, coordinator_epoch=4)), 1)
     end = before["end"] + len(still_open)
     assert wire.list_offset(TOPIC, -1, isolation_level=1, version=7).offset == end

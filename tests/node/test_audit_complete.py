@@ -60,7 +60,13 @@ from support.batches import batch
 from support.control import SECOND, add_broker, remove_leader
 from support.log_dirs import move
 from support.restored_logs import write_restored_log
-from support.transactions import BEFORE_IMPLICIT, ending, marker, producing, transactional
+from support.transactions import (
+    BEFORE_IMPLICIT,
+    marker,
+    transactional,
+    transactional_produce_request,
+    write_markers_request,
+)
 from support.waiting import until
 from support.wire import Wire
 
@@ -143,7 +149,7 @@ def restored(world: World) -> None:
 
 def begin_transaction(world: World) -> None:
     with Wire(world.kafka.port) as wire:
-        wire.ask(producing("orders", transactional(77, 0, b"x")), BEFORE_IMPLICIT)
+        wire.ask(transactional_produce_request("orders", transactional(77, 0, b"x")), BEFORE_IMPLICIT)
 
 
 def rolled_back(world: World, resource: str) -> Message:
@@ -267,7 +273,7 @@ STEPS = [
         lambda world: [("topic/orders", f"partition 0 log dir on broker {world.own}", ANY, ANY)],
     ),
     Step(
-        lambda _: ending(marker(77, "orders", commit=False)),
+        lambda _: write_markers_request(marker(77, "orders", commit=False)),
         lambda _: [("topic/orders", "partition 0 transaction of producer 77", "ongoing", "aborted")],
         begin_transaction,
     ),

@@ -36,7 +36,9 @@ def topic(broker: EmbeddedBroker, request: pytest.FixtureRequest) -> Iterator[st
 
 
 @asynccontextmanager
-async def sending(broker: EmbeddedBroker, **options: Any) -> AsyncIterator[tuple[BatchSender, Identity]]:
+async def running_sender(
+    broker: EmbeddedBroker, **options: Any
+) -> AsyncIterator[tuple[BatchSender, Identity]]:
     async with ClusterClient(broker.bootstrap) as cluster, BatchSender(cluster, **options) as sender:
         yield sender, await idempotent_identity(cluster)
 
@@ -58,7 +60,7 @@ def numbers(broker: EmbeddedBroker, topic: str, partition: int = 0) -> list[int]
 def test_batches_of_a_partition_keep_their_order(broker: EmbeddedBroker, topic: str) -> None:
     @on_loop
     async def scenario() -> None:
-        async with sending(broker) as (sender, identity):
+        async with running_sender(broker) as (sender, identity):
             batches = [batch(first, 10, identity) for first in range(0, 500, 10)]
             await sender.put((TopicPartition(topic, index), each) for each in batches for index in range(3))
             await sender.flush()
@@ -73,7 +75,7 @@ def test_a_batch_is_retried_after_a_retriable_error(
 ) -> None:
     @on_loop
     async def scenario() -> None:
-        async with sending(broker) as (sender, identity):
+        async with running_sender(broker) as (sender, identity):
             broker.fail_next("Produce", code, 2, topic=topic)
             await sender.put((TopicPartition(topic, 0), batch(first, 10, identity)) for first in (0, 10, 20))
             await sender.flush()
@@ -85,7 +87,7 @@ def test_a_batch_is_retried_after_a_retriable_error(
 def test_a_batch_whose_response_was_lost_is_stored_once(broker: EmbeddedBroker, topic: str) -> None:
     @on_loop
     async def scenario() -> None:
-        async with sending(broker) as (sender, identity):
+        async with running_sender(broker) as (sender, identity):
             broker.drop_next("Produce", 1, topic=topic, handled=True)
             await sender.put((TopicPartition(topic, 0), batch(first, 10, identity)) for first in (0, 10, 20))
             await sender.flush()
@@ -97,7 +99,7 @@ def test_a_batch_whose_response_was_lost_is_stored_once(broker: EmbeddedBroker, 
 def test_a_fatal_error_fails_all_later_batches(broker: EmbeddedBroker, topic: str) -> None:
     @on_loop
     async def scenario() -> None:
-        async with sending(broker) as (sender, identity):
+        async with running_sender(broker) as (sender, identity):
             broker.fail_next("Produce", ErrorCode.TOPIC_AUTHORIZATION_FAILED, 1, topic=topic)
             await sender.put([(TopicPartition(topic, 0), batch(0, 10, identity))])
             for _ in range(2):
@@ -113,7 +115,7 @@ def test_a_fatal_error_fails_all_later_batches(broker: EmbeddedBroker, topic: st
 def test_a_batch_fails_at_the_delivery_timeout(broker: EmbeddedBroker, topic: str) -> None:
     @on_loop
     async def scenario() -> None:
-        async with sending(broker, delivery_timeout_ms=200) as (sender, identity):
+        async with running_sender(broker, delivery_timeout_ms=200) as (sender, identity):
             broker.fail_next("Produce", ErrorCode.NOT_ENOUGH_REPLICAS, 1_000, topic=topic)
             await sender.put([(TopicPartition(topic, 0), batch(0, 10, identity))])
             with pytest.raises(KafkaError) as caught:
@@ -128,7 +130,7 @@ def test_a_batch_that_is_too_large_is_split_until_it_fits(broker: EmbeddedBroker
 
     @on_loop
     async def scenario() -> None:
-        async with sending(broker) as (sender, identity):
+        async with running_sender(broker) as (sender, identity):
             tp = TopicPartition(f"{topic}-small", 0)
             await sender.put([(tp, batch(0, 100, identity, 20)), (tp, batch(100, 100, identity, 20))])
             await sender.flush()
@@ -143,7 +145,7 @@ def test_a_batch_that_is_too_large_is_split_until_it_fits(broker: EmbeddedBroker
 def test_append_waits_for_buffer_memory(broker: EmbeddedBroker, topic: str) -> None:
     @on_loop
     async def scenario() -> None:
-        async with sending(broker, buffer_size_bytes=1) as (sender, identity):
+        async with running_sender(broker, buffer_size_bytes=1) as (sender, identity):
             tp = TopicPartition(topic, 0)
             await sender.put((tp, batch(first, 10, identity)) for first in range(0, 100, 10))
             await sender.flush()
@@ -155,7 +157,7 @@ def test_append_waits_for_buffer_memory(broker: EmbeddedBroker, topic: str) -> N
 def test_without_acknowledgements_sends_do_not_wait(broker: EmbeddedBroker, topic: str) -> None:
     @on_loop
     async def scenario() -> None:
-        async with sending(broker, acks=0) as (sender, _):
+        async with running_sender(broker, acks=0) as (sender, _):
             await sender.put([(TopicPartition(topic, 0), batch(0, 10))])
             await sender.flush()
             await sender.cluster.refresh([])

@@ -20,7 +20,7 @@ PATIENT = {TIMEOUT_VARIABLE: "30000"}
 
 
 @pytest.fixture(scope="module")
-def there() -> Iterator[EmbeddedBroker]:
+def broker() -> Iterator[EmbeddedBroker]:
     with EmbeddedBroker() as kafka:
         kafka.create_topic("orders", partitions=3)
         kafka.create_topic("ordinary")
@@ -60,14 +60,14 @@ def ask(line: str, environment: Mapping[str, str]) -> subprocess.CompletedProces
         ("barnabas features set transaction.v", ["transaction.version="]),
     ],
 )
-def test_names_of_the_cluster_are_completed(there: EmbeddedBroker, line: str, expected: list[str]) -> None:
-    answer = ask(line, {"BARNABAS_BOOTSTRAP": there.bootstrap})
+def test_names_of_the_cluster_are_completed(broker: EmbeddedBroker, line: str, expected: list[str]) -> None:
+    answer = ask(line, {"BARNABAS_BOOTSTRAP": broker.bootstrap})
     assert sorted(answer.stdout.split()) == expected
     assert answer.stderr == ""
 
 
-def test_the_broker_on_the_line_is_used(there: EmbeddedBroker) -> None:
-    answer = ask(f"barnabas topics describe -b {there.bootstrap} cl", UNREACHABLE)
+def test_the_broker_on_the_line_is_used(broker: EmbeddedBroker) -> None:
+    answer = ask(f"barnabas topics describe -b {broker.bootstrap} cl", UNREACHABLE)
     assert answer.stdout.split() == ["clicks"]
 
 
@@ -120,7 +120,7 @@ def test_the_shell_script_calls_the_command(shell: str) -> None:
     ],
 )
 def test_bash_completes(
-    there: EmbeddedBroker, tmp_path: Path, words: list[str], cursor: int, expected: list[str]
+    broker: EmbeddedBroker, tmp_path: Path, words: list[str], cursor: int, expected: list[str]
 ) -> None:
     """Bash splits words at colons, and completes only the part after them."""
     command = tmp_path / "barnabas"
@@ -136,7 +136,7 @@ def test_bash_completes(
         printf '%s\\n' "${{COMPREPLY[@]}}"
     """
     path = f"{tmp_path}:{os.environ['PATH']}"
-    environment = os.environ | PATIENT | {"PATH": path, "BARNABAS_BOOTSTRAP": there.bootstrap}
+    environment = os.environ | PATIENT | {"PATH": path, "BARNABAS_BOOTSTRAP": broker.bootstrap}
     answer = subprocess.run(
         ["bash", "-c", script], env=environment, capture_output=True, text=True, check=True
     )

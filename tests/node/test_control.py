@@ -42,7 +42,7 @@ def move(wire: Wire, *targets: tuple[int, list[int] | None], **fields: Any) -> l
     return [ErrorCode(each.error_code).name for each in response.responses[0].partitions]
 
 
-def moving(wire: Wire) -> dict[int, tuple[list[int], list[int]]]:
+def list_reassignments(wire: Wire) -> dict[int, tuple[list[int], list[int]]]:
     topics = wire.ask(ListPartitionReassignmentsRequest()).topics
     return {
         each.partition_index: (each.adding_replicas, each.removing_replicas)
@@ -58,7 +58,7 @@ def elect(wire: Wire, *indexes: int) -> list[str]:
 
 def test_a_partition_is_served_during_its_reassignment(kafka: EmbeddedBroker, own: int, wire: Wire) -> None:
     assert move(wire, (0, [SECOND])) == ["NONE"]
-    assert moving(wire) == {0: ([SECOND], [own])}
+    assert list_reassignments(wire) == {0: ([SECOND], [own])}
     assert wire.produce("t", batch(b"x")).error_code == ErrorCode.NONE
     partition = next(each for each in described(wire, "t").partitions if each.partition_index == 0)
     assert (partition.leader_id, partition.replica_nodes, partition.isr_nodes) == (own, [SECOND, own], [own])
@@ -70,9 +70,9 @@ def test_a_reassignment_survives_a_restart_and_can_be_cancelled(kafka: EmbeddedB
         move(wire, (0, [SECOND, own]), (1, [SECOND]))
     kafka.restart(kill=True)
     with Wire(kafka.port) as wire:
-        assert moving(wire) == {0: ([SECOND], []), 1: ([SECOND], [own])}
+        assert list_reassignments(wire) == {0: ([SECOND], []), 1: ([SECOND], [own])}
         assert move(wire, (0, None), (1, None), (1, None)) == ["NONE", "NONE", "NONE"]
-        assert moving(wire) == {}
+        assert list_reassignments(wire) == {}
         assert move(wire, (0, None)) == ["NO_REASSIGNMENT_IN_PROGRESS"]
         assert wire.produce("t", batch(b"x"), partition=1).error_code == ErrorCode.NONE
 
@@ -82,7 +82,7 @@ def test_a_topic_can_be_deleted_and_recreated_during_a_reassignment(
 ) -> None:
     move(wire, (0, [SECOND]), (1, [SECOND]))
     kafka.delete_topic("t")
-    assert moving(wire) == {}
+    assert list_reassignments(wire) == {}
     kafka.create_topic("t", partitions=2)
     assert [each.replica_nodes for each in described(wire, "t").partitions] in (
         [[own], [SECOND]],
@@ -95,7 +95,7 @@ def test_partitions_can_be_added_during_a_reassignment(kafka: EmbeddedBroker, ow
     assert grow(wire, more_partitions("t", 3))["t"].error_code == ErrorCode.NONE
     by_index = {each.partition_index: each for each in described(wire, "t").partitions}
     assert sorted(by_index[2].replica_nodes) == sorted([own, SECOND])
-    assert moving(wire) == {0: ([SECOND], [])}
+    assert list_reassignments(wire) == {0: ([SECOND], [])}
 
 
 def test_an_elected_leader_accepts_records_and_its_epoch_survives_a_restart(

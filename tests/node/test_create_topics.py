@@ -45,7 +45,7 @@ REFUSED = {
 
 
 @pytest.fixture
-def there(kafka: EmbeddedBroker, wire: Wire) -> Wire:
+def wire_with_topic(kafka: EmbeddedBroker, wire: Wire) -> Wire:
     for name in ("there", "a_b"):
         kafka.create_topic(name)
     return wire
@@ -54,11 +54,11 @@ def there(kafka: EmbeddedBroker, wire: Wire) -> Wire:
 @pytest.mark.parametrize("validate_only", [False, True])
 @pytest.mark.parametrize("case", REFUSED)
 def test_an_invalid_topic_is_rejected_with_the_reason_and_others_are_created(
-    kafka: EmbeddedBroker, there: Wire, case: str, validate_only: bool
+    kafka: EmbeddedBroker, wire_with_topic: Wire, case: str, validate_only: bool
 ) -> None:
     topic, code, message = REFUSED[case]
     before = kafka.topics()
-    results = create(there, topic, GOOD, validate_only=validate_only)
+    results = create(wire_with_topic, topic, GOOD, validate_only=validate_only)
     refused = results[topic.name]
     assert ErrorCode(refused.error_code) is code
     assert re.search(message, refused.error_message or ""), refused.error_message

@@ -17,15 +17,15 @@ UNKNOWN_ID = bytes(range(16))
 
 
 @pytest.fixture
-def there(kafka: EmbeddedBroker, wire: Wire) -> Wire:
+def wire_with_topics(kafka: EmbeddedBroker, wire: Wire) -> Wire:
     for name in ("a", "b"):
         kafka.create_topic(name, partitions=2)
     return wire
 
 
-def test_a_topic_is_deleted_by_name_or_by_id(kafka: EmbeddedBroker, there: Wire) -> None:
-    id_of_b = there.topic_id("b")
-    by_name, by_id = delete(there, "a", id_of_b)
+def test_a_topic_is_deleted_by_name_or_by_id(kafka: EmbeddedBroker, wire_with_topics: Wire) -> None:
+    id_of_b = wire_with_topics.topic_id("b")
+    by_name, by_id = delete(wire_with_topics, "a", id_of_b)
     assert (by_name.name, by_name.error_code) == ("a", ErrorCode.NONE)
     assert (by_id.name, by_id.topic_id, by_id.error_code) == ("b", id_of_b, ErrorCode.NONE)
     assert kafka.topics() == {}
@@ -33,9 +33,9 @@ def test_a_topic_is_deleted_by_name_or_by_id(kafka: EmbeddedBroker, there: Wire)
 
 @pytest.mark.parametrize("version", range(1, 7))
 def test_every_version_deletes_and_returns_its_fields(
-    kafka: EmbeddedBroker, there: Wire, version: int
+    kafka: EmbeddedBroker, wire_with_topics: Wire, version: int
 ) -> None:
-    gone, missing = delete(there, "a", "nope", version=version)
+    gone, missing = delete(wire_with_topics, "a", "nope", version=version)
     assert (gone.name, gone.error_code) == ("a", ErrorCode.NONE)
     assert (missing.name, missing.error_code) == ("nope", ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
     assert (missing.error_message is not None) == (version >= 5)
@@ -52,9 +52,9 @@ def test_every_version_deletes_and_returns_its_fields(
     ],
 )
 def test_a_failed_deletion_is_reported_and_others_succeed(
-    kafka: EmbeddedBroker, there: Wire, requested: str, code: ErrorCode, message: str
+    kafka: EmbeddedBroker, wire_with_topics: Wire, requested: str, code: ErrorCode, message: str
 ) -> None:
-    results = delete(there, requested, "b")
+    results = delete(wire_with_topics, requested, "b")
     codes = {result.name: ErrorCode(result.error_code) for result in results}
     assert codes.pop("b") is ErrorCode.NONE
     assert list(codes.values()) == [code]
@@ -66,15 +66,17 @@ def test_a_failed_deletion_is_reported_and_others_succeed(
 @pytest.mark.parametrize(
     ("version", "code"), [(2, ErrorCode.INVALID_REQUEST), (6, ErrorCode.TOPIC_DELETION_DISABLED)]
 )
-def test_deletion_can_be_disabled(kafka: EmbeddedBroker, there: Wire, version: int, code: ErrorCode) -> None:
-    assert delete(there, "a", version=version)[0].error_code == code
+def test_deletion_can_be_disabled(
+    kafka: EmbeddedBroker, wire_with_topics: Wire, version: int, code: ErrorCode
+) -> None:
+    assert delete(wire_with_topics, "a", version=version)[0].error_code == code
     assert kafka.topics() == {"a": 2, "b": 2}
 
 
 @pytest.mark.kafka_settings({"log.segment.delete.delay.ms": "100", "barnabas.trash.retention.ms": "0"})
-def test_deletion_is_asynchronous_on_disk(kafka: EmbeddedBroker, there: Wire) -> None:
-    there.produce("a", batch(b"x"))
-    delete(there, "a")
+def test_deletion_is_asynchronous_on_disk(kafka: EmbeddedBroker, wire_with_topics: Wire) -> None:
+    wire_with_topics.produce("a", batch(b"x"))
+    delete(wire_with_topics, "a")
     renamed = list(kafka.directory.glob("a-*"))
     assert len(renamed) == 2
     assert all(path.name.endswith("-delete") for path in renamed)
@@ -84,12 +86,12 @@ def test_deletion_is_asynchronous_on_disk(kafka: EmbeddedBroker, there: Wire) ->
     assert list(kafka.directory.glob("a-*")) == []
 
 
-def test_a_recreated_topic_is_empty_and_has_another_id(kafka: EmbeddedBroker, there: Wire) -> None:
-    old_id = there.topic_id("a")
-    there.produce("a", batch(b"old"))
+def test_a_recreated_topic_is_empty_and_has_another_id(kafka: EmbeddedBroker, wire_with_topics: Wire) -> None:
+    old_id = wire_with_topics.topic_id("a")
+    wire_with_topics.produce("a", batch(b"old"))
     for _ in range(3):
-        delete(there, "a")
-        create(there, new_topic("a"))
+        delete(wire_with_topics, "a")
+        create(wire_with_topics, new_topic("a"))
     with Wire(kafka.port) as wire:
         assert wire.topic_id("a") != old_id
         assert values_of(wire.fetch("a").records) == []
@@ -101,13 +103,13 @@ def test_a_recreated_topic_is_empty_and_has_another_id(kafka: EmbeddedBroker, th
 
 @pytest.mark.parametrize("version", range(4))
 def test_a_topic_with_more_partitions_keeps_its_records(
-    kafka: EmbeddedBroker, there: Wire, version: int
+    kafka: EmbeddedBroker, wire_with_topics: Wire, version: int
 ) -> None:
-    there.produce("a", batch(b"x"))
-    assert grow(there, more_partitions("a", 5), version=version)["a"].error_code == ErrorCode.NONE
+    wire_with_topics.produce("a", batch(b"x"))
+    assert grow(wire_with_topics, more_partitions("a", 5), version=version)["a"].error_code == ErrorCode.NONE
     assert kafka.topics() == {"a": 5, "b": 2}
-    assert values_of(there.fetch("a").records) == [b"x"]
-    assert there.produce("a", batch(b"y"), partition=4).base_offset == 0
+    assert values_of(wire_with_topics.fetch("a").records) == [b"x"]
+    assert wire_with_topics.produce("a", batch(b"y"), partition=4).base_offset == 0
 
 
 @pytest.mark.parametrize("validate_only", [False, True])
@@ -126,9 +128,14 @@ def test_a_topic_with_more_partitions_keeps_its_records(
     ],
 )
 def test_a_failed_partition_increase_is_reported_and_others_succeed(
-    kafka: EmbeddedBroker, there: Wire, requested: object, code: ErrorCode, message: str, validate_only: bool
+    kafka: EmbeddedBroker,
+    wire_with_topics: Wire,
+    requested: object,
+    code: ErrorCode,
+    message: str,
+    validate_only: bool,
 ) -> None:
-    results = grow(there, requested, more_partitions("b", 3), validate_only=validate_only)
+    results = grow(wire_with_topics, requested, more_partitions("b", 3), validate_only=validate_only)
     assert results.pop("b").error_code == ErrorCode.NONE
     [refused] = results.values()
     assert ErrorCode(refused.error_code) is code
@@ -136,23 +143,25 @@ def test_a_failed_partition_increase_is_reported_and_others_succeed(
     assert kafka.topics() == {"a": 2, "b": 2 if validate_only else 3}
 
 
-def test_a_duplicate_topic_is_rejected(kafka: EmbeddedBroker, there: Wire) -> None:
-    results = grow(there, more_partitions("a", 3), more_partitions("a", 4))
+def test_a_duplicate_topic_is_rejected(kafka: EmbeddedBroker, wire_with_topics: Wire) -> None:
+    results = grow(wire_with_topics, more_partitions("a", 3), more_partitions("a", 4))
     assert results["a"].error_code == ErrorCode.INVALID_REQUEST
     assert kafka.topics()["a"] == 2
 
 
-def test_new_partitions_can_be_assigned_manually(kafka: EmbeddedBroker, there: Wire) -> None:
+def test_new_partitions_can_be_assigned_manually(kafka: EmbeddedBroker, wire_with_topics: Wire) -> None:
     broker_id = kafka.server.node.broker_id
-    assert grow(there, more_partitions("a", 3, [[broker_id]]))["a"].error_code == ErrorCode.NONE
-    assert described(there, "a").partitions[2].replica_nodes == [broker_id]
+    assert grow(wire_with_topics, more_partitions("a", 3, [[broker_id]]))["a"].error_code == ErrorCode.NONE
+    assert described(wire_with_topics, "a").partitions[2].replica_nodes == [broker_id]
 
 
-def test_keys_may_move_to_new_partitions_and_stored_records_stay(kafka: EmbeddedBroker, there: Wire) -> None:
+def test_keys_may_move_to_new_partitions_and_stored_records_stay(
+    kafka: EmbeddedBroker, wire_with_topics: Wire
+) -> None:
     keys = [str(number) for number in range(50)]
     for key in keys:
         kafka.produce("a", "before", key=key)
-    grow(there, more_partitions("a", 5))
+    grow(wire_with_topics, more_partitions("a", 5))
     with BlockingClient(kafka.bootstrap) as client, client.producer() as producer:
         for key in keys:
             producer.send_and_wait("a", b"after", key=key.encode())

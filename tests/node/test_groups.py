@@ -8,7 +8,7 @@ from barnabas.wire.messages.delete_groups import DeleteGroupsRequest
 from barnabas.wire.messages.describe_groups import DescribeGroupsRequest
 from barnabas.wire.messages.list_groups import ListGroupsRequest
 from support.loop import in_virtual_time, on_loop
-from support.members import AT_ONCE, find_coordinator, join, join_and_sync, joining
+from support.members import AT_ONCE, classic_join_request, find_coordinator, join, join_and_sync
 from support.memory_store import MemoryStore
 from support.nodes import running_node
 
@@ -51,11 +51,11 @@ async def test_a_member_that_disconnects_while_joining_expires_with_its_session(
     async with running_node(tmp_path, **AT_ONCE) as node:
         await find_coordinator(node)
         member = await join_and_sync(node)
-        waiting = asyncio.ensure_future(node.ask(joining(), 3))
+        waiting = asyncio.ensure_future(node.ask(classic_join_request(), 3))
         await asyncio.sleep(0.1)
         waiting.cancel()
         assert (await node.ask(member.heartbeat())).error_code == ErrorCode.REBALANCE_IN_PROGRESS
-        again = await node.ask(joining(member_id=member.member_id))
+        again = await node.ask(classic_join_request(member_id=member.member_id))
         assert len(again.members) == 2
         await asyncio.sleep(11)
         [group] = (await node.ask(DescribeGroupsRequest(groups=["g"]))).groups

@@ -30,7 +30,7 @@ def broker(tmp_path: Path) -> Iterator[EmbeddedBroker]:
 
 
 @pytest.fixture
-def asking(broker: EmbeddedBroker) -> Iterator[Wire]:
+def describe_log_dirs(broker: EmbeddedBroker) -> Iterator[Wire]:
     with Wire(broker.port) as wire:
         yield wire
 
@@ -105,15 +105,15 @@ class Traffic:
 
 @pytest.mark.parametrize("flush", ["9223372036854775807", "1"])
 def test_a_replica_moves_back_and_forth_under_load(
-    broker: EmbeddedBroker, asking: Wire, tmp_path: Path, flush: str
+    broker: EmbeddedBroker, describe_log_dirs: Wire, tmp_path: Path, flush: str
 ) -> None:
     broker.create_topic("t", configs={"flush.messages": flush})
     traffic = Traffic(broker.bootstrap)
     try:
         for to in ("b", "a") * 4:
             until(grows(lambda: len(traffic.acknowledged), by=20))
-            assert codes(asking.ask(move(tmp_path / to, "t", 0))) == {("t", 0): "NONE"}
-            until(is_at(asking, to))
+            assert codes(describe_log_dirs.ask(move(tmp_path / to, "t", 0))) == {("t", 0): "NONE"}
+            until(is_at(describe_log_dirs, to))
     finally:
         traffic.stop()
     assert traffic.errors == []
@@ -122,29 +122,31 @@ def test_a_replica_moves_back_and_forth_under_load(
 
 
 def test_a_moves_throttle_can_be_changed_while_it_runs(
-    broker: EmbeddedBroker, asking: Wire, tmp_path: Path
+    broker: EmbeddedBroker, describe_log_dirs: Wire, tmp_path: Path
 ) -> None:
     broker.create_topic("t")
     for _ in range(200):
         broker.produce("t", b"x" * 1000)
     alter(broker, "", THROTTLE, "1000")
-    asking.ask(move(tmp_path / "b", "t", 0))
-    until(lambda: replicas(asking.ask(EVERYTHING))["b"].get(("t", 0), (0,))[0] > 0)
-    size_bytes, lag, is_future = replicas(asking.ask(EVERYTHING))["b"]["t", 0]
+    describe_log_dirs.ask(move(tmp_path / "b", "t", 0))
+    until(lambda: replicas(describe_log_dirs.ask(EVERYTHING))["b"].get(("t", 0), (0,))[0] > 0)
+    size_bytes, lag, is_future = replicas(describe_log_dirs.ask(EVERYTHING))["b"]["t", 0]
     assert is_future
     assert 0 < size_bytes < 100_000
     assert 100 < lag < 200
     alter(broker, "", THROTTLE, None)
-    until(is_at(asking, "b"))
+    until(is_at(describe_log_dirs, "b"))
     assert len(broker.records("t")) == 200
 
 
-def test_a_move_continues_after_a_stop_or_kill(broker: EmbeddedBroker, asking: Wire, tmp_path: Path) -> None:
+def test_a_move_continues_after_a_stop_or_kill(
+    broker: EmbeddedBroker, describe_log_dirs: Wire, tmp_path: Path
+) -> None:
     broker.create_topic("t")
     for number in range(300):
         broker.produce("t", b"%d" % number + b"x" * 1000)
     alter(broker, "", THROTTLE, "20000")
-    asking.ask(move(tmp_path / "b", "t", 0))
+    describe_log_dirs.ask(move(tmp_path / "b", "t", 0))
     copied_bytes = 0
     for kill in (True, False, True):
         until(grows(lambda: next(tmp_path.glob("b/t-0.*-future/*.log")).stat().st_size))
@@ -162,18 +164,20 @@ def test_a_move_continues_after_a_stop_or_kill(broker: EmbeddedBroker, asking: W
 
 
 def test_a_directory_is_cordoned_and_uncordoned_while_the_broker_runs(
-    broker: EmbeddedBroker, asking: Wire, tmp_path: Path
+    broker: EmbeddedBroker, describe_log_dirs: Wire, tmp_path: Path
 ) -> None:
     own = str(broker.server.node.broker_id)
     alter(broker, own, "cordoned.log.dirs", str(tmp_path / "a"))
     broker.create_topic("t")
-    assert [result.is_cordoned for result in asking.ask(EVERYTHING).results] == [True, False]
-    assert is_at(asking, "b")()
-    assert codes(asking.ask(move(tmp_path / "a", "t", 0))) == {("t", 0): "INVALID_REPLICA_ASSIGNMENT"}
+    assert [result.is_cordoned for result in describe_log_dirs.ask(EVERYTHING).results] == [True, False]
+    assert is_at(describe_log_dirs, "b")()
+    assert codes(describe_log_dirs.ask(move(tmp_path / "a", "t", 0))) == {
+        ("t", 0): "INVALID_REPLICA_ASSIGNMENT"
+    }
     alter(broker, own, "cordoned.log.dirs", "*")
     until(lambda: broker.server.node.image.brokers[own].cordoned)
     with pytest.raises(BrokerError, match="not cordoned"):
         broker.create_topic("nowhere")
     alter(broker, own, "cordoned.log.dirs", None)
-    assert codes(asking.ask(move(tmp_path / "a", "t", 0))) == {("t", 0): "NONE"}
-    until(is_at(asking, "a"))
+    assert codes(describe_log_dirs.ask(move(tmp_path / "a", "t", 0))) == {("t", 0): "NONE"}
+    until(is_at(describe_log_dirs, "a"))

@@ -16,7 +16,14 @@ from barnabas.wire.messages.describe_producers import DescribeProducersRequest, 
 from barnabas.wire.messages.fetch import FetchResponse, PartitionData
 from barnabas.wire.records.record import decode_all
 from support.batches import batch
-from support.transactions import BEFORE_IMPLICIT, ending, marker, outcomes, producing, transactional
+from support.transactions import (
+    BEFORE_IMPLICIT,
+    marker,
+    outcomes,
+    transactional,
+    transactional_produce_request,
+    write_markers_request,
+)
 from support.wire import Wire
 
 pytestmark = pytest.mark.kafka_settings({"transaction.partition.verification.enable": "false"})
@@ -32,13 +39,15 @@ def topic(kafka: EmbeddedBroker) -> str:
 
 
 def write(wire: Wire, producer_id: int, sequence: int, *values: bytes, epoch: int = 0) -> ErrorCode:
-    request = producing("t", transactional(producer_id, sequence, *values, epoch=epoch))
+    request = transactional_produce_request("t", transactional(producer_id, sequence, *values, epoch=epoch))
     answer = wire.ask(request, BEFORE_IMPLICIT).responses[0].partition_responses[0]
     return ErrorCode(answer.error_code)
 
 
 def end(wire: Wire, producer_id: int, *, commit: bool, epoch: int = 0) -> None:
-    answer = wire.ask(ending(marker(producer_id, "t", commit=commit, epoch=epoch, coordinator_epoch=2)))
+    answer = wire.ask(
+        write_markers_request(marker(producer_id, "t", commit=commit, epoch=epoch, coordinator_epoch=2))
+    )
     assert set(outcomes(answer).values()) == {ErrorCode.NONE}
 
 
@@ -106,7 +115,9 @@ def test_transactions_survive_a_restart(kafka: EmbeddedBroker, wire: Wire, topic
 
 def test_read_committed_offsets_end_at_the_last_stable_offset(wire: Wire, topic: str) -> None:
     wire.produce("t", batch(b"a", timestamp_ms=1_000))
-    wire.ask(producing("t", transactional(9, 0, b"b", timestamp_ms=2_000)), BEFORE_IMPLICIT)
+    wire.ask(
+        transactional_produce_request("t", transactional(9, 0, b"b", timestamp_ms=2_000)), BEFORE_IMPLICIT
+    )
 
     def offsets(timestamp: int) -> tuple[int, int]:
         """Return the offsets for read_uncommitted and read_committed."""

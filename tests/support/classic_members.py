@@ -70,7 +70,7 @@ class ClassicConsumer:
                 break
         return answer
 
-    def hear(self) -> Any:
+    def pending_response(self) -> Any:
         """Return the response that was awaited; None if none is awaited or it is still pending."""
         answer = None if self.waiting is None else self.world.answers.get(self.waiting)
         if answer is not None:

@@ -22,7 +22,7 @@ async def find_coordinator(node: RunningNode) -> None:
         await asyncio.sleep(0)
 
 
-def joining(group_id: str = "g", member_id: str = "", **fields: object) -> JoinGroupRequest:
+def classic_join_request(group_id: str = "g", member_id: str = "", **fields: object) -> JoinGroupRequest:
     """Build a JoinGroup request of a consumer that supports `range`."""
     defaults: dict[str, object] = {
         "session_timeout_ms": 10_000,
@@ -68,9 +68,9 @@ class GroupMember:
 
 async def join(node: RunningNode, group_id: str = "g", version: int | None = None) -> GroupMember:
     """Return a new member that has joined, but not synced."""
-    joined = await node.ask(joining(group_id), version)
+    joined = await node.ask(classic_join_request(group_id), version)
     if joined.error_code == ErrorCode.MEMBER_ID_REQUIRED:
-        joined = await node.ask(joining(group_id, joined.member_id), version)
+        joined = await node.ask(classic_join_request(group_id, joined.member_id), version)
     assert joined.error_code == ErrorCode.NONE, ErrorCode(joined.error_code)
     return GroupMember(node, group_id, joined)
 

@@ -40,7 +40,7 @@ class MigrationScenario(ConsumerScenario):
         """Include the responses to pending requests."""
 
         def act(words: list[str], options: Options) -> list[str]:
-            lines = [*action(words, options), *self._heard()]
+            lines = [*action(words, options), *self._pending_responses()]
             for name, client in self.classic.items():
                 if client.member_id:
                     self.names.setdefault(client.member_id, self._new_name(name))
@@ -94,10 +94,10 @@ class MigrationScenario(ConsumerScenario):
 
     # Formatting
 
-    def _heard(self) -> list[str]:
+    def _pending_responses(self) -> list[str]:
         lines = []
         for name, client in self.classic.items():
-            answer = client.hear()
+            answer = client.pending_response()
             if answer is not None:
                 formatter = self._joined if isinstance(answer, JoinGroupResponse) else self._synced
                 lines += formatter(name, answer)

@@ -35,7 +35,7 @@ def transactional(
     )
 
 
-def producing(
+def transactional_produce_request(
     topic: str, *batches: memoryview, transactional_id: str | None = TRANSACTIONAL_ID
 ) -> ProduceRequest:
     """Build a Produce request of batches for successive partitions."""
@@ -68,7 +68,7 @@ def marker(
     )
 
 
-def ending(*markers: WritableTxnMarker) -> WriteTxnMarkersRequest:
+def write_markers_request(*markers: WritableTxnMarker) -> WriteTxnMarkersRequest:
     """Build the WriteTxnMarkers request with these markers."""
     return WriteTxnMarkersRequest(markers=list(markers))
 

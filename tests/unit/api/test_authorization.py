@@ -108,7 +108,7 @@ from support.images import new_topic
 from support.loop import on_loop, turns
 from support.nodes import APIS, RunningNode, running_node
 from support.offsets import commit_topics
-from support.transactions import ending, marker
+from support.transactions import marker, write_markers_request
 
 #: APIs without a permission: unauthorized parts are omitted from the response, or it has no secrets.
 OPEN = {"ApiVersions", "DescribeCluster", "DescribeTrash", "ListGroups", "ListTransactions"} | {
@@ -322,7 +322,7 @@ RULES = [
         CLUSTER_REFUSED,
     ),
     Rule(
-        ending(marker(9, "t", commit=True)),
+        write_markers_request(marker(9, "t", commit=True)),
         frozenset({(Op.CLUSTER_ACTION, CLUSTER), (Op.ALTER, CLUSTER)}),
         CLUSTER_REFUSED,
     ),

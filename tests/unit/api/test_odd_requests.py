@@ -42,7 +42,7 @@ from support.nodes import RunningNode, running_node
 UNKNOWN_ID = b"u" * 16
 
 
-def producing(*partitions: tuple[str, bytes], acks: int = -1) -> ProduceRequest:
+def produce_request(*partitions: tuple[str, bytes], acks: int = -1) -> ProduceRequest:
     """Build a batch for partition 0 of each topic."""
     topics = [
         TopicProduceData(name=name, partition_data=[PartitionProduceData(0, r)]) for name, r in partitions
@@ -66,7 +66,7 @@ async def test_one_transactional_batch_without_a_transactional_id_fails_the_whol
         transactional = bytes(
             batch(b"v", transactional=True, producer_id=1, producer_epoch=0, base_sequence=0)
         )
-        found = await produced(node, producing(("other", bytes(batch(b"v"))), ("t", transactional)))
+        found = await produced(node, produce_request(("other", bytes(batch(b"v"))), ("t", transactional)))
         assert found == [("TRANSACTIONAL_ID_AUTHORIZATION_FAILED", -1)] * 2
         assert node.partition("other").log.log_end_offset == 0
 
@@ -76,7 +76,7 @@ async def test_invalid_acks_are_an_error_if_the_request_has_partitions(tmp_path:
     async with running_node(tmp_path) as node:
         await node.create(new_topic("t"))
         found = await produced(
-            node, producing(*((name, bytes(batch(b"v"))) for name in ("t", "gone")), acks=2)
+            node, produce_request(*((name, bytes(batch(b"v"))) for name in ("t", "gone")), acks=2)
         )
         assert found == [("INVALID_REQUIRED_ACKS", -1), ("UNKNOWN_TOPIC_OR_PARTITION", -1)]
 
@@ -95,11 +95,11 @@ async def test_the_log_start_offset_is_returned_with_producer_errors_but_not_wit
         late = bytes(batch(b"v", producer_id=7, producer_epoch=0, base_sequence=5))
         damaged = bytearray(batch(b"v"))
         damaged[-1] ^= 1
-        found = await produced(node, producing(("t", late), ("damaged", bytes(damaged))))
+        found = await produced(node, produce_request(("t", late), ("damaged", bytes(damaged))))
         assert found == [("OUT_OF_ORDER_SEQUENCE_NUMBER", 1), ("CORRUPT_MESSAGE", -1)]
 
 
-def fetching(version: int, **fields: Any) -> tuple[FetchRequest, int]:
+def fetch_request(version: int, **fields: Any) -> tuple[FetchRequest, int]:
     partition = FetchPartition(partition_max_bytes=1000, **fields)
     return FetchRequest(
         max_bytes=1000, session_epoch=-1, topics=[FetchTopic("t", partitions=[partition])]
@@ -116,7 +116,7 @@ async def fetched(node: RunningNode, request: FetchRequest, version: int) -> Par
 async def test_any_negative_leader_epoch_of_a_fetch_means_none(tmp_path: Path) -> None:
     async with running_node(tmp_path) as node:
         await node.create(new_topic("t"))
-        answer = await fetched(node, *fetching(12, current_leader_epoch=-2))
+        answer = await fetched(node, *fetch_request(12, current_leader_epoch=-2))
         assert answer.error_code == ErrorCode.NONE
 
 
@@ -134,7 +134,7 @@ async def test_an_empty_name_is_an_unknown_topic_in_a_fetch_by_name(tmp_path: Pa
 async def test_aborted_transactions_are_null_for_a_partition_with_an_error(tmp_path: Path) -> None:
     async with running_node(tmp_path) as node:
         await node.create(new_topic("t"))
-        answer = await fetched(node, *fetching(11, fetch_offset=9))
+        answer = await fetched(node, *fetch_request(11, fetch_offset=9))
         assert answer.error_code == ErrorCode.OFFSET_OUT_OF_RANGE
         assert answer.aborted_transactions is None
 
@@ -143,7 +143,7 @@ async def test_aborted_transactions_are_null_for_a_partition_with_an_error(tmp_p
 async def test_an_unknown_isolation_level_is_an_invalid_request(tmp_path: Path) -> None:
     async with running_node(tmp_path) as node:
         await node.create(new_topic("t"))
-        fetch, version = fetching(7)
+        fetch, version = fetch_request(7)
         fetch.isolation_level = 2
         assert (await node.ask(fetch, version)).error_code == ErrorCode.INVALID_REQUEST
         topics = [ListOffsetsTopic("t", [ListOffsetsPartition(0)])]

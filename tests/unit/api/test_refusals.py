@@ -106,7 +106,7 @@ from barnabas.wire.messages.update_raft_voter import UpdateRaftVoterRequest
 from barnabas.wire.schema import Message, Struct
 from support.nodes import APIS
 from support.offsets import commit_topics
-from support.transactions import ending, marker
+from support.transactions import marker, write_markers_request
 
 MOVED = [AlterReplicaLogDir("/a", [AlterReplicaLogDirTopic("a", [3, 4]), AlterReplicaLogDirTopic("b", [5])])]
 ID = b"i" * 16
@@ -193,7 +193,7 @@ REQUESTS: list[tuple[Message, tuple[object, ...]]] = [
     (DescribeTransactionsRequest(transactional_ids=["a", "b"]), ("a", "b")),
     (ListTransactionsRequest(), WHOLE),
     (
-        ending(
+        write_markers_request(
             marker(9, "a", commit=True, partitions=(3, 4)),
             marker(10, "a", commit=True, partitions=(5,)),
             marker(9, "b", commit=True, partitions=(6,)),

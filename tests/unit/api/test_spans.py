@@ -23,7 +23,7 @@ from support.loop import in_virtual_time, on_loop, turns
 from support.nodes import RunningNode, frame_of, running_node
 
 
-def producing(*topics: str) -> ProduceRequest:
+def produce_request(*topics: str) -> ProduceRequest:
     data = [PartitionProduceData(index=0, records=bytes(batch(b"v")))]
     return ProduceRequest(
         acks=-1,
@@ -32,7 +32,7 @@ def producing(*topics: str) -> ProduceRequest:
     )
 
 
-def fetching(topic: str) -> FetchRequest:
+def fetch_request(topic: str) -> FetchRequest:
     asked = FetchPartition(partition=0, fetch_offset=0, partition_max_bytes=1000)
     return FetchRequest(
         max_wait_ms=60_000, min_bytes=1, max_bytes=1000, topics=[FetchTopic(topic=topic, partitions=[asked])]
@@ -62,7 +62,7 @@ async def test_each_append_is_a_child_of_its_request(tmp_path: Path) -> None:
     async with running_node(tmp_path) as node:
         await node.create(new_topic("a"), new_topic("b"))
         exporter = traced(node)
-        await send(node, producing("a", "b"), 12)
+        await send(node, produce_request("a", "b"), 12)
         await send(node, MetadataRequest(topics=[MetadataRequestTopic(name="a")]), 12)
         assert family(node, exporter) == [
             ("Produce", "barnabas.produce.append"),
@@ -89,8 +89,8 @@ async def test_work_is_described_by_span_attributes(tmp_path: Path) -> None:
         topic = CreatableTopic(name="a", num_partitions=2, replication_factor=1)
         await send(node, CreateTopicsRequest(topics=[topic]), 7)
         topic_id = uuid_to_text(node.topic_id("a"))
-        await send(node, producing("a"), 12)
-        await send(node, fetching("a"), 12)
+        await send(node, produce_request("a"), 12)
+        await send(node, fetch_request("a"), 12)
         named = [MetadataRequestTopic(name="a")]
         await send(node, MetadataRequest(topics=named, allow_auto_topic_creation=False), 12)
         await send(node, DeleteTopicsRequest([DeleteTopicState(name="a")], [], 5000), 6)
@@ -131,9 +131,9 @@ async def test_concurrent_requests_keep_their_spans_apart(tmp_path: Path) -> Non
     async with running_node(tmp_path) as node:
         await node.create(new_topic("a"))
         exporter = traced(node)
-        waiting = asyncio.create_task(send(node, fetching("a"), 12))
+        waiting = asyncio.create_task(send(node, fetch_request("a"), 12))
         await turns(2)
-        await send(node, producing("a"), 12)
+        await send(node, produce_request("a"), 12)
         await waiting
         assert family(node, exporter) == [
             ("Produce", "barnabas.produce.append"),
@@ -148,7 +148,7 @@ async def test_a_cancelled_request_ends_its_span(tmp_path: Path) -> None:
     async with running_node(tmp_path) as node:
         await node.create(new_topic("a"))
         exporter = traced(node)
-        waiting = asyncio.create_task(send(node, fetching("a"), 12))
+        waiting = asyncio.create_task(send(node, fetch_request("a"), 12))
         await turns(2)
         waiting.cancel()
         await asyncio.gather(waiting, return_exceptions=True)

@@ -34,7 +34,7 @@ def go_first(node: RunningNode, number: int, do: Callable[[], Awaitable[object]]
     node.node.turns.checkpoint = checkpoint  # type: ignore[method-assign]
 
 
-def fetching(node: RunningNode, partitions_count: int = 1) -> FetchRequest:
+def fetch_request(node: RunningNode, partitions_count: int = 1) -> FetchRequest:
     partitions = [
         FetchPartition(partition=index, fetch_offset=0, partition_max_bytes=1000)
         for index in range(partitions_count)
@@ -58,7 +58,7 @@ def test_a_fetch_notices_records_that_arrive_while_it_yields(
                 node.partition("t").append_as_leader(memoryview(bytearray(batch(b"v"))), 1)
 
             go_first(node, number, append)
-            asking = asyncio.create_task(node.ask(fetching(node, 2)))
+            asking = asyncio.create_task(node.ask(fetch_request(node, 2)))
             await asyncio.sleep(0.1)
             if node.partition("t").log.log_end_offset == 0:
                 await append()
@@ -81,7 +81,7 @@ def test_a_topic_deleted_during_a_fetch_is_an_error_of_its_partitions_only(
     async def scenario(number: int) -> None:
         async with running_node(tmp_path / str(number)) as node:
             await node.create(new_topic("t", 2))
-            request = fetching(node, 2)
+            request = fetch_request(node, 2)
             deletion = DeleteTopicsRequest(topics=[DeleteTopicState(name="t")], timeout_ms=1000)
             go_first(node, number, lambda: node.ask(deletion))
             assert (await node.ask(request)).error_code == ErrorCode.NONE

@@ -13,7 +13,7 @@ from barnabas.console.lag_sampler import GROUPS_MAX, SAMPLES_MAX, LagSample, Lag
 from barnabas.wire.errors import ErrorCode, KafkaError
 
 
-def behind(records_count: int, topic: str = "t") -> list[PartitionLag]:
+def lag_of(records_count: int, topic: str = "t") -> list[PartitionLag]:
     return [PartitionLag(TopicPartition(topic, 0), OffsetAndMetadata(10, -1, ""), 10 + records_count)]
 
 
@@ -27,7 +27,7 @@ def sampler(clock: ManualClock, monkeypatch: pytest.MonkeyPatch) -> LagSampler:
     """Return a sampler that only the test drives; every group has a lag of three records."""
 
     async def ask(cluster: ClusterClient, names: Sequence[str]) -> dict[str, list[PartitionLag]]:
-        return {name: behind(3) for name in names}
+        return {name: lag_of(3) for name in names}
 
     monkeypatch.setattr(lag_sampler, "lags_of", ask)
     monkeypatch.setattr(LagSampler, "_sample_always", lambda self: asyncio.sleep(0))
@@ -36,10 +36,10 @@ def sampler(clock: ManualClock, monkeypatch: pytest.MonkeyPatch) -> LagSampler:
 
 def test_a_page_view_takes_a_sample_but_not_too_often(sampler: LagSampler, clock: ManualClock) -> None:
     async def look() -> None:
-        sampler.look({"g": behind(5)})
-        sampler.look({"g": behind(6)})
+        sampler.look({"g": lag_of(5)})
+        sampler.look({"g": lag_of(6)})
         clock.advance(4_000)
-        sampler.look({"g": behind(7)})
+        sampler.look({"g": lag_of(7)})
 
     asyncio.run(look())
     assert sampler.of("g") == [
@@ -51,7 +51,7 @@ def test_a_page_view_takes_a_sample_but_not_too_often(sampler: LagSampler, clock
 
 def test_groups_are_sampled_while_they_were_viewed_recently(sampler: LagSampler, clock: ManualClock) -> None:
     async def go_on() -> None:
-        sampler.look({"g": behind(5)})
+        sampler.look({"g": lag_of(5)})
         clock.advance(15_000)
         await sampler.sample()
         assert [sample.total for sample in sampler.of("g")] == [5, 3]
@@ -66,9 +66,9 @@ def test_groups_and_samples_are_bounded(sampler: LagSampler, clock: ManualClock)
     async def look() -> None:
         for _ in range(SAMPLES_MAX + 5):
             clock.advance(5_000)
-            sampler.look({"first": behind(1)})
+            sampler.look({"first": lag_of(1)})
         assert len(sampler.of("first")) == SAMPLES_MAX
-        sampler.look({f"g{index}": behind(1) for index in range(GROUPS_MAX)})
+        sampler.look({f"g{index}": lag_of(1) for index in range(GROUPS_MAX)})
 
     asyncio.run(look())
     assert sampler.of("first") == []

@@ -40,7 +40,7 @@ async def writers(store: MemoryStore, count: int = 1) -> AsyncIterator[list[Meta
             await writer.stop()
 
 
-def creating(*names: str, seed: int = 0) -> Callable[[MetadataImage], Decision[list[Created]]]:
+def create_decision(*names: str, seed: int = 0) -> Callable[[MetadataImage], Decision[list[Created]]]:
     rng = random.Random(seed)
     return lambda image: decide_create(
         image, [new_topic(name) for name in names], RULES, rng, validate_only=False
@@ -48,7 +48,7 @@ def creating(*names: str, seed: int = 0) -> Callable[[MetadataImage], Decision[l
 
 
 async def create(writer: MetadataWriter, *names: str, seed: int = 0) -> list[ErrorCode]:
-    outcomes = await writer.write(creating(*names, seed=seed))
+    outcomes = await writer.write(create_decision(*names, seed=seed))
     return [outcome.error.code if outcome.error else ErrorCode.NONE for outcome in outcomes]
 
 
@@ -144,13 +144,13 @@ async def test_a_slow_write_times_out_and_still_completes() -> None:
     async with writers(store) as [writer]:
         store.hold()
         with pytest.raises(KafkaError) as caught:
-            await writer.write(creating("late"), timeout_ms=1)
+            await writer.write(create_decision("late"), timeout_ms=1)
         assert caught.value.code is ErrorCode.REQUEST_TIMED_OUT
         assert "1 ms" in caught.value.message
         assert "late" not in writer.image.topics
         assert writer.statistics()["writes_with_timeout_count"] == 1
         store.release()
-        await writer.write(creating("behind"), timeout_ms=1000)
+        await writer.write(create_decision("behind"), timeout_ms=1000)
         assert {"late", "behind"} <= writer.image.topics.keys()
         assert writer.statistics()["writes_with_timeout_count"] == 0
 
@@ -162,9 +162,9 @@ def test_a_write_with_timeout_0_is_not_started(timeout_ms: int) -> None:
         store = MemoryStore()
         async with writers(store) as [writer]:
             with pytest.raises(KafkaError) as caught:
-                await writer.write(creating("never"), timeout_ms)
+                await writer.write(create_decision("never"), timeout_ms)
             assert caught.value.code is ErrorCode.REQUEST_TIMED_OUT
-            await writer.write(creating("behind"))
+            await writer.write(create_decision("behind"))
             assert "never" not in writer.image.topics
 
     scenario()
@@ -186,7 +186,7 @@ async def test_a_write_beyond_its_timeout_ends_with_the_writer() -> None:
     async with writers(store) as [writer]:
         store.hold()
         with pytest.raises(KafkaError):
-            await writer.write(creating("never"), timeout_ms=1)
+            await writer.write(create_decision("never"), timeout_ms=1)
         await writer.stop()
         assert "never" not in writer.image.topics
 

@@ -19,7 +19,7 @@ from barnabas.wire.errors import ErrorCode, KafkaError
 EPOCH_MAX = 2**31 - 1
 
 
-def asking(
+def fetch_request(
     *partitions: tuple[str, int, int],
     session: int = 0,
     epoch: int = 0,
@@ -81,7 +81,7 @@ A0, A1, B0 = ("a", 0, 10), ("a", 1, 11), ("b", 0, 12)
 
 
 def test_a_full_fetch_with_epoch_0_gets_a_session() -> None:
-    context = Cache().begin(asking(A0, B0))
+    context = Cache().begin(fetch_request(A0, B0))
     assert context.session_id > 0
     assert not context.is_incremental
     assert targets(context) == [A0, B0]
@@ -89,25 +89,25 @@ def test_a_full_fetch_with_epoch_0_gets_a_session() -> None:
 
 def test_a_client_without_sessions_gets_none() -> None:
     cache = Cache()
-    context = cache.begin(asking(A0, epoch=FINAL_EPOCH))
+    context = cache.begin(fetch_request(A0, epoch=FINAL_EPOCH))
     assert (context.session_id, targets(context)) == (0, [A0])
     assert cache.cache.statistics()["sessions_count"] == 0
 
 
 def test_a_session_may_start_empty_and_grow() -> None:
     cache = Cache()
-    session = cache.begin(asking(epoch=INITIAL_EPOCH)).session_id
-    assert targets(cache.begin(asking(A0, session=session, epoch=1))) == [A0]
+    session = cache.begin(fetch_request(epoch=INITIAL_EPOCH)).session_id
+    assert targets(cache.begin(fetch_request(A0, session=session, epoch=1))) == [A0]
 
 
 def test_the_last_of_duplicate_partitions_applies() -> None:
-    assert targets(Cache().begin(asking(A0, B0, ("a", 0, 77)))) == [("a", 0, 77), B0]
+    assert targets(Cache().begin(fetch_request(A0, B0, ("a", 0, 77)))) == [("a", 0, 77), B0]
 
 
 def test_an_incremental_fetch_reads_every_partition_of_the_session() -> None:
     cache = Cache()
-    session = cache.begin(asking(A0, A1, B0)).session_id
-    context = cache.begin(asking(session=session, epoch=1))
+    session = cache.begin(fetch_request(A0, A1, B0)).session_id
+    context = cache.begin(fetch_request(session=session, epoch=1))
     assert context.is_incremental
     assert context.session_id == session
     assert targets(context) == [A0, A1, B0]
@@ -115,15 +115,17 @@ def test_an_incremental_fetch_reads_every_partition_of_the_session() -> None:
 
 def test_an_incremental_fetch_changes_adds_and_forgets_partitions() -> None:
     cache = Cache()
-    session = cache.begin(asking(A0, A1)).session_id
-    request = asking(("a", 1, 99), B0, session=session, epoch=1, forgotten_topics=[("a", 0), ("never", 3)])
+    session = cache.begin(fetch_request(A0, A1)).session_id
+    request = fetch_request(
+        ("a", 1, 99), B0, session=session, epoch=1, forgotten_topics=[("a", 0), ("never", 3)]
+    )
     assert targets(cache.begin(request)) == [("a", 1, 99), B0]
-    assert targets(cache.begin(asking(session=session, epoch=2))) == [("a", 1, 99), B0]
+    assert targets(cache.begin(fetch_request(session=session, epoch=2))) == [("a", 1, 99), B0]
 
 
 def test_a_changed_partition_replaces_all_former_fields() -> None:
     cache = Cache()
-    session = cache.begin(asking(A0)).session_id
+    session = cache.begin(fetch_request(A0)).session_id
     named = FetchTarget("a", bytes(16), 0, 1, 2, 3, 4, by_id=False)
     [(_, target)] = cache.begin(fetch_data([(("a", 0), named)], session, 1)).targets
     assert target == named
@@ -139,32 +141,32 @@ def test_sessions_by_topic_id_are_keyed_by_id() -> None:
 
 def test_the_final_epoch_ends_a_session() -> None:
     cache = Cache()
-    session = cache.begin(asking(A0)).session_id
-    assert cache.begin(asking(A0, session=session, epoch=FINAL_EPOCH)).session_id == 0
-    error = cache.refused(asking(session=session, epoch=1))
+    session = cache.begin(fetch_request(A0)).session_id
+    assert cache.begin(fetch_request(A0, session=session, epoch=FINAL_EPOCH)).session_id == 0
+    error = cache.refused(fetch_request(session=session, epoch=1))
     assert error.code is ErrorCode.FETCH_SESSION_ID_NOT_FOUND
 
 
 def test_a_session_without_partitions_ends() -> None:
     cache = Cache()
-    session = cache.begin(asking(A0)).session_id
-    last = cache.begin(asking(session=session, epoch=1, forgotten_topics=[("a", 0)]))
+    session = cache.begin(fetch_request(A0)).session_id
+    last = cache.begin(fetch_request(session=session, epoch=1, forgotten_topics=[("a", 0)]))
     assert (last.session_id, last.targets, last.is_incremental) == (0, [], False)
-    error = cache.refused(asking(A0, session=session, epoch=2))
+    error = cache.refused(fetch_request(A0, session=session, epoch=2))
     assert error.code is ErrorCode.FETCH_SESSION_ID_NOT_FOUND
 
 
 def test_the_initial_epoch_replaces_a_session() -> None:
     cache = Cache()
-    old = cache.begin(asking(A0)).session_id
-    new = cache.begin(asking(B0, session=old, epoch=INITIAL_EPOCH)).session_id
+    old = cache.begin(fetch_request(A0)).session_id
+    new = cache.begin(fetch_request(B0, session=old, epoch=INITIAL_EPOCH)).session_id
     assert new not in (0, old)
     assert cache.cache.statistics()["sessions_count"] == 1
-    assert targets(cache.begin(asking(session=new, epoch=1))) == [B0]
+    assert targets(cache.begin(fetch_request(session=new, epoch=1))) == [B0]
 
 
 def test_an_unknown_session_is_an_error() -> None:
-    error = Cache().refused(asking(session=77, epoch=1))
+    error = Cache().refused(fetch_request(session=77, epoch=1))
     assert error.code is ErrorCode.FETCH_SESSION_ID_NOT_FOUND
     assert "77" in error.message
 
@@ -172,58 +174,60 @@ def test_an_unknown_session_is_an_error() -> None:
 @pytest.mark.parametrize("epoch", [2, 5, EPOCH_MAX])
 def test_an_unexpected_epoch_is_an_error_and_the_session_is_kept(epoch: int) -> None:
     cache = Cache()
-    session = cache.begin(asking(A0)).session_id
-    error = cache.refused(asking(B0, session=session, epoch=epoch))
+    session = cache.begin(fetch_request(A0)).session_id
+    error = cache.refused(fetch_request(B0, session=session, epoch=epoch))
     assert error.code is ErrorCode.INVALID_FETCH_SESSION_EPOCH
     assert f"expects epoch 1, not {epoch}" in error.message
-    assert targets(cache.begin(asking(session=session, epoch=1))) == [A0]
+    assert targets(cache.begin(fetch_request(session=session, epoch=1))) == [A0]
 
 
 def test_a_repeated_epoch_is_an_error() -> None:
     cache = Cache()
-    session = cache.begin(asking(A0)).session_id
-    cache.begin(asking(session=session, epoch=1))
-    assert cache.refused(asking(session=session, epoch=1)).code is ErrorCode.INVALID_FETCH_SESSION_EPOCH
+    session = cache.begin(fetch_request(A0)).session_id
+    cache.begin(fetch_request(session=session, epoch=1))
+    assert (
+        cache.refused(fetch_request(session=session, epoch=1)).code is ErrorCode.INVALID_FETCH_SESSION_EPOCH
+    )
 
 
 def test_epochs_wrap_to_1_and_never_to_the_initial_one() -> None:
     cache = Cache()
-    context = cache.begin(asking(A0))
+    context = cache.begin(fetch_request(A0))
     assert context.session is not None
     context.session.epoch = EPOCH_MAX
-    cache.begin(asking(session=context.session_id, epoch=EPOCH_MAX))
+    cache.begin(fetch_request(session=context.session_id, epoch=EPOCH_MAX))
     assert context.session.epoch == 1
-    cache.begin(asking(session=context.session_id, epoch=1))
+    cache.begin(fetch_request(session=context.session_id, epoch=1))
 
 
 @pytest.mark.parametrize("ids", [False, True])
 def test_a_session_does_not_mix_names_and_ids(ids: bool) -> None:
     cache = Cache()
-    session = cache.begin(asking(A0), ids=ids).session_id
-    error = cache.refused(asking(session=session, epoch=1), ids=not ids)
+    session = cache.begin(fetch_request(A0), ids=ids).session_id
+    error = cache.refused(fetch_request(session=session, epoch=1), ids=not ids)
     assert error.code is ErrorCode.FETCH_SESSION_TOPIC_ID_ERROR
 
 
 def test_a_full_cache_serves_new_clients_without_a_session() -> None:
     cache = Cache(slots_count=1)
-    first = cache.begin(asking(A0)).session_id
-    context = cache.begin(asking(B0))
+    first = cache.begin(fetch_request(A0)).session_id
+    context = cache.begin(fetch_request(B0))
     assert (context.session_id, targets(context)) == (0, [B0])
-    assert cache.begin(asking(session=first, epoch=1)).session_id == first
+    assert cache.begin(fetch_request(session=first, epoch=1)).session_id == first
 
 
 def test_the_least_recently_used_session_is_evicted_once_it_is_old() -> None:
     cache = Cache(slots_count=2)
-    first, second = cache.begin(asking(A0)).session_id, cache.begin(asking(A1)).session_id
+    first, second = cache.begin(fetch_request(A0)).session_id, cache.begin(fetch_request(A1)).session_id
     cache.clock.advance(1)
-    cache.begin(asking(session=first, epoch=1))
+    cache.begin(fetch_request(session=first, epoch=1))
     cache.clock.advance(EVICTION_AGE_MS - 2)
-    assert cache.begin(asking(B0)).session_id == 0
+    assert cache.begin(fetch_request(B0)).session_id == 0
     cache.clock.advance(1)
-    third = cache.begin(asking(B0)).session_id
+    third = cache.begin(fetch_request(B0)).session_id
     assert third > 0
-    assert cache.refused(asking(session=second, epoch=1)).code is ErrorCode.FETCH_SESSION_ID_NOT_FOUND
-    assert cache.begin(asking(session=first, epoch=2)).session_id == first
+    assert cache.refused(fetch_request(session=second, epoch=1)).code is ErrorCode.FETCH_SESSION_ID_NOT_FOUND
+    assert cache.begin(fetch_request(session=first, epoch=2)).session_id == first
     assert cache.cache.statistics() == {"sessions_count": 2, "partitions_count": 2, "evictions_count": 1}
 
 
@@ -232,40 +236,45 @@ def test_a_session_that_grows_beyond_the_limit_of_a_request_ends(
 ) -> None:
     monkeypatch.setattr(module, "SESSION_TARGETS_COUNT_MAX", 2)
     cache = Cache()
-    session = cache.begin(asking(A0, A1)).session_id
-    assert len(cache.begin(asking(B0, session=session, epoch=1, forgotten_topics=[("a", 0)])).targets) == 2
+    session = cache.begin(fetch_request(A0, A1)).session_id
+    assert (
+        len(cache.begin(fetch_request(B0, session=session, epoch=1, forgotten_topics=[("a", 0)])).targets)
+        == 2
+    )
     with pytest.raises(KafkaError, match="at most 2 partitions each") as raised:
-        cache.begin(asking(A0, session=session, epoch=2))
+        cache.begin(fetch_request(A0, session=session, epoch=2))
     assert raised.value.code is ErrorCode.FETCH_SESSION_ID_NOT_FOUND
     assert cache.cache.statistics()["partitions_count"] == 0
 
 
 def test_a_session_whose_id_is_not_sent_is_discarded() -> None:
     cache = Cache()
-    begun = cache.begin(asking(A0))
+    begun = cache.begin(fetch_request(A0))
     assert cache.cache.session_id_when_throttled(begun) == 0
     assert cache.cache.statistics()["sessions_count"] == 0
-    session = cache.begin(asking(A0)).session_id
-    assert cache.cache.session_id_when_throttled(cache.begin(asking(session=session, epoch=1))) == session
-    assert cache.cache.session_id_when_throttled(cache.begin(asking(A0, epoch=FINAL_EPOCH))) == 0
+    session = cache.begin(fetch_request(A0)).session_id
+    assert (
+        cache.cache.session_id_when_throttled(cache.begin(fetch_request(session=session, epoch=1))) == session
+    )
+    assert cache.cache.session_id_when_throttled(cache.begin(fetch_request(A0, epoch=FINAL_EPOCH))) == 0
     assert cache.cache.statistics()["sessions_count"] == 1
 
 
 def test_the_number_of_partitions_in_all_sessions_is_limited(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "TARGETS_COUNT_MAX", 3)
     cache = Cache(slots_count=10)
-    session = cache.begin(asking(A0, A1)).session_id
-    unremembered = cache.begin(asking(A0, A1))
+    session = cache.begin(fetch_request(A0, A1)).session_id
+    unremembered = cache.begin(fetch_request(A0, A1))
     assert (unremembered.session_id, len(unremembered.targets)) == (0, 2)
-    assert cache.begin(asking(B0)).session_id > 0
-    assert len(cache.begin(asking(A0, session=session, epoch=1)).targets) == 2
+    assert cache.begin(fetch_request(B0)).session_id > 0
+    assert len(cache.begin(fetch_request(A0, session=session, epoch=1)).targets) == 2
     with pytest.raises(KafkaError, match="3 in all sessions"):
-        cache.begin(asking(B0, session=session, epoch=2))
+        cache.begin(fetch_request(B0, session=session, epoch=2))
     assert cache.cache.statistics()["partitions_count"] == 1
 
 
 def test_a_cache_without_slots_has_no_sessions() -> None:
-    assert Cache(slots_count=0).begin(asking(A0)).session_id == 0
+    assert Cache(slots_count=0).begin(fetch_request(A0)).session_id == 0
 
 
 def test_session_ids_are_unique() -> None:
@@ -276,25 +285,25 @@ def test_session_ids_are_unique() -> None:
             return next(self.drawn)
 
     cache = FetchSessionCache(10, ManualClock(), Stubborn())
-    ids = [cache.begin(asking(A0), uses_topic_ids=False).session_id for _ in range(2)]
+    ids = [cache.begin(fetch_request(A0), uses_topic_ids=False).session_id for _ in range(2)]
     assert ids == [5, 6]
 
 
 def test_partitions_with_data_move_to_the_end() -> None:
     cache = Cache()
-    context = cache.begin(asking(A0, A1, B0))
+    context = cache.begin(fetch_request(A0, A1, B0))
     assert context.session is not None
     context.session.served(("a", 0))
-    assert targets(cache.begin(asking(session=context.session_id, epoch=1))) == [A1, B0, A0]
+    assert targets(cache.begin(fetch_request(session=context.session_id, epoch=1))) == [A1, B0, A0]
 
 
 def test_a_partition_forgotten_during_a_read_stays_forgotten() -> None:
     cache = Cache()
-    context = cache.begin(asking(A0, A1))
+    context = cache.begin(fetch_request(A0, A1))
     assert context.session is not None
-    cache.begin(asking(session=context.session_id, epoch=1, forgotten_topics=[("a", 0)]))
+    cache.begin(fetch_request(session=context.session_id, epoch=1, forgotten_topics=[("a", 0)]))
     context.session.served(("a", 0))
-    assert targets(cache.begin(asking(session=context.session_id, epoch=2))) == [A1]
+    assert targets(cache.begin(fetch_request(session=context.session_id, epoch=2))) == [A1]
 
 
 def new_target() -> FetchTarget:

@@ -47,7 +47,7 @@ class Writer:
         return self.answers.pop(0)
 
 
-class Sending:
+class MarkerSenderSetup:
     """A marker sender with its dependencies."""
 
     def __init__(self, *answers: dict[TopicPartition, ErrorCode]) -> None:
@@ -65,7 +65,7 @@ class Sending:
 
 @in_virtual_time
 async def test_markers_are_written_to_every_partition_and_then_the_shard_is_notified() -> None:
-    sending = Sending({A: ErrorCode.NONE, B: ErrorCode.NONE})
+    sending = MarkerSenderSetup({A: ErrorCode.NONE, B: ErrorCode.NONE})
     sending.sender.do(WriteMarkers(PREPARED))
     await turns()
     [(marker, partitions, version)] = sending.writer.requested
@@ -78,7 +78,7 @@ async def test_markers_are_written_to_every_partition_and_then_the_shard_is_noti
 @in_virtual_time
 async def test_failed_markers_are_retried_and_others_are_not() -> None:
     again = ErrorCode.NOT_ENOUGH_REPLICAS
-    sending = Sending({A: ErrorCode.NONE, B: again}, {B: again}, {B: ErrorCode.NONE})
+    sending = MarkerSenderSetup({A: ErrorCode.NONE, B: again}, {B: again}, {B: ErrorCode.NONE})
     sending.sender.do(WriteMarkers(PREPARED))
     await turns()
     assert sending.runner.notified_count == 0
@@ -91,7 +91,9 @@ async def test_failed_markers_are_retried_and_others_are_not() -> None:
 
 @in_virtual_time
 async def test_deleted_or_newer_partitions_do_not_delay_completion() -> None:
-    sending = Sending({A: ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, B: ErrorCode.TRANSACTION_COORDINATOR_FENCED})
+    sending = MarkerSenderSetup(
+        {A: ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, B: ErrorCode.TRANSACTION_COORDINATOR_FENCED}
+    )
     sending.sender.do(WriteMarkers(PREPARED))
     await turns()
     assert sending.runner.notified_count == 1
@@ -99,7 +101,7 @@ async def test_deleted_or_newer_partitions_do_not_delay_completion() -> None:
 
 @in_virtual_time
 async def test_a_transaction_without_partitions_completes_immediately() -> None:
-    sending = Sending()
+    sending = MarkerSenderSetup()
     sending.sender.do(WriteMarkers(PREPARED._replace(partitions=frozenset())))
     await turns()
     assert (sending.writer.requested, sending.runner.notified_count) == ([], 1)
@@ -107,7 +109,7 @@ async def test_a_transaction_without_partitions_completes_immediately() -> None:
 
 @in_virtual_time
 async def test_a_coordinator_that_has_moved_stops_retrying() -> None:
-    sending = Sending({A: ErrorCode.NONE, B: ErrorCode.KAFKA_STORAGE_ERROR})
+    sending = MarkerSenderSetup({A: ErrorCode.NONE, B: ErrorCode.KAFKA_STORAGE_ERROR})
     sending.sender.do(WriteMarkers(PREPARED))
     await turns()
     sending.runner.state = ShardState.CLOSED
@@ -117,7 +119,7 @@ async def test_a_coordinator_that_has_moved_stops_retrying() -> None:
 
 @in_virtual_time
 async def test_a_former_coordinator_starts_nothing() -> None:
-    sending = Sending()
+    sending = MarkerSenderSetup()
 
     def no_coordinator(key: str) -> "ShardRunner[TransactionShard]":
         raise KafkaError(ErrorCode.NOT_COORDINATOR)
@@ -130,7 +132,7 @@ async def test_a_former_coordinator_starts_nothing() -> None:
 
 @in_virtual_time
 async def test_producer_ids_are_requested_when_a_shard_needs_them() -> None:
-    sending = Sending()
+    sending = MarkerSenderSetup()
     sending.sender.do(GetProducerIds())
     await turns()
     assert sending.wants_count == 1
@@ -138,7 +140,7 @@ async def test_producer_ids_are_requested_when_a_shard_needs_them() -> None:
 
 @in_virtual_time
 async def test_markers_unwritten_at_a_stop_are_left_to_the_next_start() -> None:
-    sending = Sending({A: ErrorCode.NONE, B: ErrorCode.NOT_ENOUGH_REPLICAS})
+    sending = MarkerSenderSetup({A: ErrorCode.NONE, B: ErrorCode.NOT_ENOUGH_REPLICAS})
     sending.sender.do(WriteMarkers(PREPARED))
     await turns()
     await sending.sender.stop()

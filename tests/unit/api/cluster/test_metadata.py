@@ -14,7 +14,7 @@ from support.loop import on_loop
 from support.nodes import RunningNode, running_node
 
 
-def asking(*names: str, create: bool = False) -> MetadataRequest:
+def metadata_request(*names: str, create: bool = False) -> MetadataRequest:
     topics = [MetadataRequestTopic(name=name) for name in names]
     return MetadataRequest(topics=topics, allow_auto_topic_creation=create)
 
@@ -34,11 +34,11 @@ def test_a_topic_is_created_when_both_broker_and_request_allow_it(
     async def scenario() -> None:
         settings = {"auto_create_topics_enable": broker_allows, "num_partitions": "3"}
         async with running_node(tmp_path, **settings) as node:
-            response = await node.ask(asking("new", "bad name", create=request_allows))
+            response = await node.ask(metadata_request("new", "bad name", create=request_allows))
             unknown = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
             assert codes(response) == {"new": unknown, "bad name": ErrorCode.INVALID_TOPIC_EXCEPTION}
             assert ("new" in node.node.image.topics) is created
-            [topic] = (await node.ask(asking("new"))).topics
+            [topic] = (await node.ask(metadata_request("new"))).topics
             assert topic.error_code == (ErrorCode.NONE if created else unknown)
             if created:
                 assert len(topic.partitions) == 3
@@ -50,27 +50,27 @@ def test_a_topic_is_created_when_both_broker_and_request_allow_it(
 @on_loop
 async def test_concurrent_requests_create_a_topic_once(tmp_path: Path) -> None:
     async with running_node(tmp_path) as node:
-        answers = await asyncio.gather(*(node.ask(asking("new", create=True)) for _ in range(3)))
+        answers = await asyncio.gather(*(node.ask(metadata_request("new", create=True)) for _ in range(3)))
         assert [codes(answer) for answer in answers] == [{"new": ErrorCode.UNKNOWN_TOPIC_OR_PARTITION}] * 3
-        assert codes(await node.ask(asking("new", create=True))) == {"new": ErrorCode.NONE}
+        assert codes(await node.ask(metadata_request("new", create=True))) == {"new": ErrorCode.NONE}
 
 
 @on_loop
 async def test_before_version_4_every_request_allows_creation(tmp_path: Path) -> None:
     async with running_node(tmp_path) as node:
-        await node.ask(asking("new"), 3)
-        assert codes(await node.ask(asking("new"), 3)) == {"new": ErrorCode.NONE}
+        await node.ask(metadata_request("new"), 3)
+        assert codes(await node.ask(metadata_request("new"), 3)) == {"new": ErrorCode.NONE}
 
 
 @on_loop
 async def test_topics_of_coordinators_are_created_with_their_configs(tmp_path: Path) -> None:
     async with running_node(tmp_path, offsets_topic_num_partitions="4") as node:
-        first = await node.ask(asking("__consumer_offsets", "other", create=True))
+        first = await node.ask(metadata_request("__consumer_offsets", "other", create=True))
         assert [(topic.error_code, topic.is_internal) for topic in first.topics] == [
             (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, True),
             (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, False),
         ]
-        response = await node.ask(asking("__consumer_offsets", "other", create=True))
+        response = await node.ask(metadata_request("__consumer_offsets", "other", create=True))
         made = {topic.name: (topic.is_internal, len(topic.partitions)) for topic in response.topics}
         assert made == {"__consumer_offsets": (True, 4), "other": (False, 1)}
         assert node.partition("__consumer_offsets").log.config.cleanup_policy == {"compact"}
@@ -80,7 +80,7 @@ async def test_topics_of_coordinators_are_created_with_their_configs(tmp_path: P
 async def test_a_colliding_name_is_not_created(tmp_path: Path) -> None:
     async with running_node(tmp_path) as node:
         await node.create(new_topic("a.b"))
-        response = await node.ask(asking("a_b", create=True))
+        response = await node.ask(metadata_request("a_b", create=True))
         assert codes(response) == {
             "a_b": ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
         }  # Kafka's message, too, says no more

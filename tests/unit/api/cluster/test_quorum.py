@@ -18,7 +18,7 @@ METADATA = "__cluster_metadata"
 DIRECTORY = b"d" * 16
 
 
-def asking(*topics: tuple[str, list[int]]) -> DescribeQuorumRequest:
+def quorum_request(*topics: tuple[str, list[int]]) -> DescribeQuorumRequest:
     return DescribeQuorumRequest(
         [TopicData(name, list(map(PartitionData, indexes))) for name, indexes in topics]
     )
@@ -29,7 +29,7 @@ def test_this_node_is_the_only_voter_and_leader(tmp_path: Path, version: int) ->
     @on_loop
     async def scenario() -> None:
         async with running_node(tmp_path) as node:
-            response = await node.ask(asking((METADATA, [0])), version)
+            response = await node.ask(quorum_request((METADATA, [0])), version)
             [partition] = response.topics[0].partitions
             revision = node.node.image.revision
             assert (response.error_code, partition.error_code) == (ErrorCode.NONE, ErrorCode.NONE)
@@ -63,7 +63,7 @@ def test_every_topic_but_the_metadata_log_is_unknown(tmp_path: Path, topics: lis
     @on_loop
     async def scenario() -> None:
         async with running_node(tmp_path) as node:
-            response = await node.ask(asking(*topics))
+            response = await node.ask(quorum_request(*topics))
             returned = [
                 (topic.topic_name, [each.partition_index for each in topic.partitions])
                 for topic in response.topics

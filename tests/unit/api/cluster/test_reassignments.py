@@ -23,7 +23,7 @@ from support.loop import on_loop
 from support.nodes import RunningNode, running_node
 
 
-def moving(
+def reassignment_request(
     topic: str, *targets: tuple[int, list[int] | None], **fields: Any
 ) -> AlterPartitionReassignmentsRequest:
     partitions = [ReassignablePartition(index, replicas) for index, replicas in targets]
@@ -45,7 +45,9 @@ def test_each_partition_has_its_own_result(tmp_path: Path, version: int) -> None
     async def scenario() -> None:
         async with running_node(tmp_path) as node:
             await node.create(new_topic("t", 3))
-            response = await node.ask(moving("t", (0, [1]), (1, [2]), (2, None), (3, [1])), version)
+            response = await node.ask(
+                reassignment_request("t", (0, [1]), (1, [2]), (2, None), (3, [1])), version
+            )
             assert (response.error_code, response.error_message) == (ErrorCode.NONE, None)
             assert codes_of(response) == [
                 *[
@@ -68,7 +70,7 @@ async def test_a_reassignment_is_shown_by_every_api_that_shows_partitions(tmp_pa
     async with running_node(tmp_path) as node:
         await node.create(new_topic("t", 2))
         await join(node, 2)
-        assert codes_of(await node.ask(moving("t", (1, [2])))) == ["NONE"]
+        assert codes_of(await node.ask(reassignment_request("t", (1, [2])))) == ["NONE"]
         [topic] = (await node.ask(ListPartitionReassignmentsRequest())).topics
         [partition] = topic.partitions
         assert (topic.name, partition.partition_index) == ("t", 1)
@@ -88,8 +90,8 @@ async def test_a_reassignment_can_be_cancelled(tmp_path: Path) -> None:
     async with running_node(tmp_path) as node:
         await node.create(new_topic("t"))
         await join(node, 2)
-        await node.ask(moving("t", (0, [2])))
-        assert codes_of(await node.ask(moving("t", (0, None)))) == ["NONE"]
+        await node.ask(reassignment_request("t", (0, [2])))
+        assert codes_of(await node.ask(reassignment_request("t", (0, None)))) == ["NONE"]
         assert (await node.ask(ListPartitionReassignmentsRequest())).topics == []
         assert node.partition("t").replicas == (1,)
 
@@ -101,7 +103,7 @@ def test_the_replication_factor_changes_only_if_the_request_allows_it(tmp_path: 
         async with running_node(tmp_path) as node:
             await node.create(new_topic("t"))
             await join(node, 2)
-            request = moving("t", (0, [1, 2]), allow_replication_factor_change=allowed)
+            request = reassignment_request("t", (0, [1, 2]), allow_replication_factor_change=allowed)
             response = await node.ask(request)
             assert response.allow_replication_factor_change is allowed
             assert codes_of(response) == ["NONE" if allowed else "INVALID_REPLICATION_FACTOR"]
@@ -118,9 +120,9 @@ def test_the_topics_config_decides_whether_an_unclean_election_may_complete_it(
         async with running_node(tmp_path) as node:
             await node.create(new_topic("t", configs={"unclean.leader.election.enable": allowed}))
             await join(node, 2)
-            await node.ask(moving("t", (0, [2])))
+            await node.ask(reassignment_request("t", (0, [2])))
             await only_in_sync(node, "t", 2)
-            codes = codes_of(await node.ask(moving("t", (0, None))))
+            codes = codes_of(await node.ask(reassignment_request("t", (0, None))))
             assert codes == ["NONE" if allowed == "true" else "INVALID_REPLICA_ASSIGNMENT"]
 
     scenario()
@@ -154,7 +156,7 @@ async def test_only_moving_partitions_are_listed(tmp_path: Path) -> None:
     async with running_node(tmp_path) as node:
         await node.create(new_topic("t", 2), new_topic("still"))
         await join(node, 2)
-        await node.ask(moving("t", (0, [2]), (1, [2])))
+        await node.ask(reassignment_request("t", (0, [2]), (1, [2])))
 
         async def listed(*topics: tuple[str, list[int]]) -> dict[str, list[int]]:
             asked = [ListPartitionReassignmentsTopics(name, indexes) for name, indexes in topics]
@@ -173,7 +175,7 @@ async def test_a_reassignment_may_start_after_its_timeout(tmp_path: Path) -> Non
         await node.create(new_topic("t"))
         await join(node, 2)
         node.store.hold()
-        response = await node.ask(moving("t", (0, [2]), timeout_ms=1))
+        response = await node.ask(reassignment_request("t", (0, [2]), timeout_ms=1))
         assert response.error_code == ErrorCode.REQUEST_TIMED_OUT
         assert codes_of(response) == ["REQUEST_TIMED_OUT"]
         assert (await node.ask(ListPartitionReassignmentsRequest())).topics == []

@@ -219,7 +219,7 @@ async def test_a_policy_violation_fails_one_resource_and_not_others(tmp_path: Pa
         await node.node.policies.close()
 
 
-class Thinking(Policies):
+class ChangingPolicy(Policies):
     """Allows everything; its first call changes the topic's configs."""
 
     def __init__(self, node: RunningNode) -> None:
@@ -244,7 +244,7 @@ class Thinking(Policies):
 async def test_policies_run_again_when_the_resulting_configs_have_changed(tmp_path: Path) -> None:
     async with running_node(tmp_path) as node:
         await node.create(new_topic("t"))
-        node.node.policies = policies = Thinking(node)
+        node.node.policies = policies = ChangingPolicy(node)
         assert await code(node, (TOPIC, "t", "cleanup.policy", APPEND, "compact")) is ErrorCode.NONE
         assert policies.calls == [{"cleanup.policy": "delete,compact"}, {"cleanup.policy": "compact"}]
         assert dict(node.node.image.topic_configs) == {"t": {"cleanup.policy": "compact"}}

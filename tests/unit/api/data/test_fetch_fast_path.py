@@ -136,7 +136,7 @@ def test_any_request_has_the_same_result_on_both_paths(pair: Pair, seed: int) ->
     assert topics_count > 50
 
 
-def fetching(node: RunningNode, *indexes: int, offset: int = 0, **fields: Any) -> FetchRequest:
+def fetch_frame(node: RunningNode, *indexes: int, offset: int = 0, **fields: Any) -> FetchRequest:
     partitions = [
         FetchPartition(partition=index, fetch_offset=offset, partition_max_bytes=1 << 20) for index in indexes
     ]
@@ -147,7 +147,7 @@ def fetching(node: RunningNode, *indexes: int, offset: int = 0, **fields: Any) -
 @pytest.mark.parametrize("version", range(4, 19))
 def test_available_records_are_returned_within_the_requests_turn(pair: Pair, version: int) -> None:
     answered_count = pair.answered_in_turn_count
-    fast, decoded = pair.outcomes(frame_of(fetching(pair.fast, 0, 1, offset=1), version))
+    fast, decoded = pair.outcomes(frame_of(fetch_frame(pair.fast, 0, 1, offset=1), version))
     assert fast == decoded
     assert pair.answered_in_turn_count == answered_count + 1
     assert isinstance(fast, tuple)
@@ -159,7 +159,7 @@ def test_available_records_are_returned_within_the_requests_turn(pair: Pair, ver
 async def test_a_waiting_fetch_is_completed_by_an_append(tmp_path: Path) -> None:
     async with running_node(tmp_path) as node:
         await node.create(new_topic("t"))
-        _, answer = node.begin(frame_of(fetching(node, 0), 17))
+        _, answer = node.begin(frame_of(fetch_frame(node, 0), 17))
         assert isinstance(answer, Coroutine)
         asking = asyncio.create_task(answer)
         await asyncio.sleep(0)
@@ -174,7 +174,7 @@ async def test_unauthorized_topics_fail_immediately(tmp_path: Path) -> None:
     async with running_node(tmp_path, **AUTHORIZED) as node:
         await node.create(new_topic("t"))
         node.connection.principal = ALICE
-        _, answer = node.begin(frame_of(fetching(node, 0), 17))
+        _, answer = node.begin(frame_of(fetch_frame(node, 0), 17))
         assert isinstance(answer, list)
         response = response_of(FetchResponse, 17, b"".join(answer))
         assert response.responses[0].partitions[0].error_code == ErrorCode.TOPIC_AUTHORIZATION_FAILED

@@ -24,7 +24,7 @@ from support.loop import on_loop
 from support.nodes import RunningNode, running_node
 
 
-def asking(*timestamps: int, topic: str = "t", epoch: int = -1) -> ListOffsetsRequest:
+def list_offsets_request(*timestamps: int, topic: str = "t", epoch: int = -1) -> ListOffsetsRequest:
     """Request one partition for each timestamp."""
     partitions = [
         ListOffsetsPartition(partition_index=index, timestamp=timestamp, current_leader_epoch=epoch)
@@ -69,7 +69,7 @@ def test_offsets_are_found_by_special_timestamp_and_by_time(
     async def scenario() -> None:
         async with running_node(tmp_path) as node:
             await prepare(node)
-            [answer] = await ask(node, asking(timestamp))
+            [answer] = await ask(node, list_offsets_request(timestamp))
             assert (answer.error_code, answer.offset, answer.timestamp) == (0, *expected)
 
     scenario()
@@ -82,7 +82,7 @@ def test_a_special_timestamp_is_unknown_to_older_versions(tmp_path: Path, marker
         async with running_node(tmp_path) as node:
             await prepare(node)
             for version in range(1, 12):
-                [answer] = await ask(node, asking(marker), version)
+                [answer] = await ask(node, list_offsets_request(marker), version)
                 known = version >= MARKERS[marker]
                 assert answer.error_code == (ErrorCode.NONE if known else ErrorCode.UNSUPPORTED_VERSION)
 
@@ -92,9 +92,9 @@ def test_a_special_timestamp_is_unknown_to_older_versions(tmp_path: Path, marker
 @pytest.mark.parametrize(
     ("request_", "code"),
     [
-        (asking(LATEST, topic="gone"), ErrorCode.UNKNOWN_TOPIC_OR_PARTITION),
-        (asking(LATEST, epoch=5), ErrorCode.UNKNOWN_LEADER_EPOCH),
-        (asking(-99), ErrorCode.UNSUPPORTED_VERSION),
+        (list_offsets_request(LATEST, topic="gone"), ErrorCode.UNKNOWN_TOPIC_OR_PARTITION),
+        (list_offsets_request(LATEST, epoch=5), ErrorCode.UNKNOWN_LEADER_EPOCH),
+        (list_offsets_request(-99), ErrorCode.UNSUPPORTED_VERSION),
     ],
 )
 def test_invalid_partitions_are_errors(tmp_path: Path, request_: ListOffsetsRequest, code: ErrorCode) -> None:
@@ -112,8 +112,8 @@ def test_invalid_partitions_are_errors(tmp_path: Path, request_: ListOffsetsRequ
 async def test_a_duplicate_partition_is_an_error_and_others_are_not(tmp_path: Path) -> None:
     async with running_node(tmp_path) as node:
         await node.create(new_topic("t", 2))
-        request = asking(LATEST, LATEST)
-        request.topics += asking(LATEST).topics
+        request = list_offsets_request(LATEST, LATEST)
+        request.topics += list_offsets_request(LATEST).topics
         found = await ask(node, request)
         assert {(answer.partition_index, answer.error_code) for answer in found} == {
             (0, ErrorCode.INVALID_REQUEST),

@@ -72,7 +72,7 @@ def test_any_request_has_the_same_result_on_both_paths(pair: Pair, version: int)
     assert pair.answered_in_turn_count - answered_count > 30
 
 
-def asking(*timestamps: int) -> ListOffsetsRequest:
+def list_offsets_request(*timestamps: int) -> ListOffsetsRequest:
     partitions = [ListOffsetsPartition(index, timestamp=each) for index, each in enumerate(timestamps)]
     return ListOffsetsRequest(-1, topics=[ListOffsetsTopic("t", partitions)])
 
@@ -83,11 +83,11 @@ async def test_log_ends_are_returned_within_the_requests_turn_and_timestamps_lat
 ) -> None:
     async with running_node(tmp_path) as node:
         await prepare(node)
-        _, answer = node.begin(frame_of(asking(LATEST, EARLIEST), 10))
+        _, answer = node.begin(frame_of(list_offsets_request(LATEST, EARLIEST), 10))
         assert isinstance(answer, list)
         (topic,) = response_of(ListOffsetsResponse, 10, b"".join(answer)).topics
         assert [each.offset for each in topic.partitions] == [3, 0]
-        _, later = node.begin(frame_of(asking(MAX_TIMESTAMP, EARLIEST), 10))
+        _, later = node.begin(frame_of(list_offsets_request(MAX_TIMESTAMP, EARLIEST), 10))
         assert isinstance(later, Coroutine)
         (topic,) = response_of(ListOffsetsResponse, 10, b"".join(await later or [])).topics
         assert [each.offset for each in topic.partitions] == [1, 0]
@@ -98,5 +98,5 @@ async def test_unauthorized_topics_are_errors(tmp_path: Path) -> None:
     async with running_node(tmp_path, **AUTHORIZED) as node:
         await prepare(node)
         node.connection.principal = ALICE
-        (topic,) = (await node.ask(asking(LATEST, EARLIEST))).topics
+        (topic,) = (await node.ask(list_offsets_request(LATEST, EARLIEST))).topics
         assert {each.error_code for each in topic.partitions} == {ErrorCode.TOPIC_AUTHORIZATION_FAILED}

@@ -24,7 +24,9 @@ from support.nodes import RunningNode, frame_of, running_node
 ALL, NONE = -1, 0
 
 
-def producing(*topics: str, acks: int = ALL, timeout_ms: int = 1000, **options: object) -> ProduceRequest:
+def produce_request(
+    *topics: str, acks: int = ALL, timeout_ms: int = 1000, **options: object
+) -> ProduceRequest:
     """Build a request with one record for partition 0 of each topic."""
     return ProduceRequest(
         acks=acks,
@@ -61,7 +63,7 @@ async def shrink(node: RunningNode, topic: str, state: PartitionRegistration) ->
 async def test_acks_all_complete_when_the_last_in_sync_replica_has_the_records(tmp_path: Path) -> None:
     async with running_node(tmp_path) as node:
         await replicate(node, "t")
-        asking = asyncio.create_task(answers(node, producing("t")))
+        asking = asyncio.create_task(answers(node, produce_request("t")))
         await turns()
         assert not asking.done()
         await shrink(node, "t", PartitionRegistration(1, 1, (1,)))
@@ -73,7 +75,7 @@ async def test_acks_all_complete_when_the_last_in_sync_replica_has_the_records(t
 async def test_acks_of_one_do_not_wait_for_replicas(tmp_path: Path) -> None:
     async with running_node(tmp_path) as node:
         await replicate(node, "t")
-        [answer] = await answers(node, producing("t", acks=1))
+        [answer] = await answers(node, produce_request("t", acks=1))
         assert answer.error_code == 0
         assert asyncio.get_running_loop().time() == 0
 
@@ -83,7 +85,7 @@ async def test_slow_replicas_time_out_for_their_partition_only(tmp_path: Path) -
     async with running_node(tmp_path) as node:
         await replicate(node, "slow")
         await node.create(manually_assigned("quick", [1]))
-        slow, quick = await answers(node, producing("slow", "quick", timeout_ms=700))
+        slow, quick = await answers(node, produce_request("slow", "quick", timeout_ms=700))
         assert asyncio.get_running_loop().time() == pytest.approx(0.7)
         assert (slow.error_code, slow.base_offset) == (ErrorCode.REQUEST_TIMED_OUT, -1)
         assert slow.error_message == "The in-sync replicas did not acknowledge the records within 700 ms."
@@ -95,7 +97,7 @@ async def test_slow_replicas_time_out_for_their_partition_only(tmp_path: Path) -
 async def test_waiting_producers_get_an_error_when_leadership_is_lost(tmp_path: Path) -> None:
     async with running_node(tmp_path) as node:
         await replicate(node, "t")
-        asking = asyncio.create_task(answers(node, producing("t")))
+        asking = asyncio.create_task(answers(node, produce_request("t")))
         await turns()
         await shrink(node, "t", PartitionRegistration(2, 1, (2,)))
         [answer] = await asking
@@ -106,7 +108,7 @@ async def test_waiting_producers_get_an_error_when_leadership_is_lost(tmp_path: 
 async def test_with_flush_messages_the_response_waits_for_the_disk(tmp_path: Path) -> None:
     async with running_node(tmp_path) as node:
         await node.create(new_topic("t", configs={"flush.messages": "1"}))
-        results = await asyncio.gather(*(answers(node, producing("t", acks=1)) for _ in range(20)))
+        results = await asyncio.gather(*(answers(node, produce_request("t", acks=1)) for _ in range(20)))
         assert sorted(answer.base_offset for [answer] in results) == list(range(20))
         assert node.partition("t").log.recovery_point == 20
         assert node.node.flusher.flushes_count < 20
@@ -123,7 +125,7 @@ async def test_a_disk_failure_during_the_flush_is_reported(
         await node.create(new_topic("t", configs={"flush.messages": "1"}))
         with monkeypatch.context() as patched:
             patched.setattr(node.partition("t").log, "flush", fail)
-            [answer] = await answers(node, producing("t"))
+            [answer] = await answers(node, produce_request("t"))
         assert answer.error_code == ErrorCode.KAFKA_STORAGE_ERROR
         assert "No space left on device" in (answer.error_message or "")
         assert answer.base_offset == -1
@@ -137,7 +139,7 @@ def test_without_acks_there_is_no_response_and_an_error_closes_the_connection(
     async def scenario() -> None:
         async with running_node(tmp_path) as node:
             await node.create(new_topic("t"))
-            frame = memoryview(bytearray(frame_of(producing(topic, acks=NONE), 12)))
+            frame = memoryview(bytearray(frame_of(produce_request(topic, acks=NONE), 12)))
             context, request = node.dispatcher.parse(frame, node.connection)
             assert await node.dispatcher.answer(context, request) is None
             assert context.close_after is closes
@@ -150,7 +152,7 @@ def test_without_acks_there_is_no_response_and_an_error_closes_the_connection(
 async def test_one_invalid_partition_does_not_fail_others(tmp_path: Path) -> None:
     async with running_node(tmp_path) as node:
         await node.create(new_topic("t"), new_topic("__consumer_offsets"))
-        request = producing("gone", "t", "__consumer_offsets", acks=1)
+        request = produce_request("gone", "t", "__consumer_offsets", acks=1)
         request.topic_data.append(TopicProduceData(name="t", partition_data=[PartitionProduceData(index=9)]))
         found = await answers(node, request)
         assert [answer.error_code for answer in found] == [
@@ -166,7 +168,7 @@ async def test_one_invalid_partition_does_not_fail_others(tmp_path: Path) -> Non
 async def test_a_damaged_batch_is_rejected_as_a_whole(tmp_path: Path) -> None:
     async with running_node(tmp_path) as node:
         await node.create(new_topic("t"))
-        request = producing("t")
+        request = produce_request("t")
         data = request.topic_data[0].partition_data[0]
         data.records = bytes(data.records or b"")[:-1] + b"?"
         [answer] = await answers(node, request)
@@ -178,7 +180,7 @@ async def test_a_damaged_batch_is_rejected_as_a_whole(tmp_path: Path) -> None:
 async def test_records_without_keys_are_reported_individually_in_compacted_topics(tmp_path: Path) -> None:
     async with running_node(tmp_path) as node:
         await node.create(new_topic("t", configs={"cleanup.policy": "compact"}))
-        request = producing("t")
+        request = produce_request("t")
         request.topic_data[0].partition_data[0].records = bytes(batch(b"1", b"2"))
         [answer] = await answers(node, request)
         assert answer.error_code == ErrorCode.INVALID_RECORD
@@ -192,7 +194,7 @@ async def test_log_append_time_is_returned(tmp_path: Path) -> None:
         await node.create(
             new_topic("theirs"), new_topic("ours", configs={"message.timestamp.type": "LogAppendTime"})
         )
-        theirs, ours = await answers(node, producing("theirs", "ours", timestamp_ms=5))
+        theirs, ours = await answers(node, produce_request("theirs", "ours", timestamp_ms=5))
         assert (theirs.log_append_time_ms, ours.log_append_time_ms) == (-1, node.clock.now_ms)
 
 
@@ -201,7 +203,7 @@ async def test_a_batch_that_is_slow_to_validate_does_not_block_the_loop(tmp_path
     async with running_node(tmp_path) as node:
         await node.create(new_topic("t"), new_topic("u"))
         values = [b"v" * 1000] * 2000
-        costly = producing("t", "u")
+        costly = produce_request("t", "u")
         costly.topic_data[0].partition_data[0].records = bytes(batch(*values, compression=Compression.ZSTD))
         asking = asyncio.create_task(answers(node, costly))
         await turns()
@@ -216,7 +218,7 @@ async def test_a_batch_that_is_slow_to_validate_does_not_block_the_loop(tmp_path
 async def test_records_are_rejected_if_the_leader_changes_during_validation(tmp_path: Path) -> None:
     async with running_node(tmp_path) as node:
         await replicate(node, "t")
-        costly = producing("t", acks=1)
+        costly = produce_request("t", acks=1)
         costly.topic_data[0].partition_data[0].records = bytes(
             batch(*[bytes(1000)] * 2000, compression=Compression.ZSTD)
         )

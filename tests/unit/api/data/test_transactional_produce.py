@@ -14,7 +14,14 @@ from support.batches import batch, values_of
 from support.images import new_topic
 from support.loop import on_loop, turns
 from support.nodes import RunningNode, frame_of, running_node
-from support.transactions import BEFORE_IMPLICIT, IMPLICIT, ending, marker, producing, transactional
+from support.transactions import (
+    BEFORE_IMPLICIT,
+    IMPLICIT,
+    marker,
+    transactional,
+    transactional_produce_request,
+    write_markers_request,
+)
 
 P0, P1 = TopicPartition("t", 0), TopicPartition("t", 1)
 
@@ -68,19 +75,25 @@ async def codes(
 @on_loop
 async def test_each_transaction_is_verified_once_per_partition(tmp_path: Path) -> None:
     async with coordinated(tmp_path) as (node, coordinator):
-        both = producing("t", transactional(9, 0, b"a"), transactional(9, 0, b"b"))
+        both = transactional_produce_request("t", transactional(9, 0, b"a"), transactional(9, 0, b"b"))
         assert await codes(node, both) == [ErrorCode.NONE] * 2
-        assert await codes(node, producing("t", transactional(9, 1, b"c"))) == [ErrorCode.NONE]
+        assert await codes(node, transactional_produce_request("t", transactional(9, 1, b"c"))) == [
+            ErrorCode.NONE
+        ]
         assert coordinator.calls == [("payments", 9, 0, (P0, P1), False)]
-        await node.ask(ending(marker(9, "t", commit=True)))
-        assert await codes(node, producing("t", transactional(9, 2, b"d"))) == [ErrorCode.NONE]
+        await node.ask(write_markers_request(marker(9, "t", commit=True)))
+        assert await codes(node, transactional_produce_request("t", transactional(9, 2, b"d"))) == [
+            ErrorCode.NONE
+        ]
         assert coordinator.calls[1:] == [("payments", 9, 0, (P0,), False)]
 
 
 @on_loop
 async def test_since_version_12_produce_adds_partitions_to_the_transaction(tmp_path: Path) -> None:
     async with coordinated(tmp_path) as (node, coordinator):
-        assert await codes(node, producing("t", transactional(9, 0, b"a")), IMPLICIT) == [ErrorCode.NONE]
+        assert await codes(node, transactional_produce_request("t", transactional(9, 0, b"a")), IMPLICIT) == [
+            ErrorCode.NONE
+        ]
         assert coordinator.calls == [("payments", 9, 0, (P0,), True)]
 
 
@@ -88,7 +101,7 @@ async def test_since_version_12_produce_adds_partitions_to_the_transaction(tmp_p
 async def test_partitions_that_the_coordinator_rejects_fail_individually(tmp_path: Path) -> None:
     async with coordinated(tmp_path) as (node, coordinator):
         coordinator.errors[P0] = ErrorCode.TRANSACTION_ABORTABLE
-        both = producing("t", transactional(9, 0, b"a"), transactional(9, 0, b"b"))
+        both = transactional_produce_request("t", transactional(9, 0, b"a"), transactional(9, 0, b"b"))
         refused, taken = await answers(node, both)
         assert (refused.error_code, refused.base_offset) == (ErrorCode.TRANSACTION_ABORTABLE, -1)
         assert "t-0" in (refused.error_message or "")
@@ -118,7 +131,9 @@ def test_errors_are_mapped_to_those_of_the_request_version(
     async def ask() -> None:
         async with coordinated(tmp_path) as (node, coordinator):
             coordinator.errors[P0] = coordinator_error
-            assert await codes(node, producing("t", transactional(9, 0, b"a")), version) == [returned]
+            assert await codes(
+                node, transactional_produce_request("t", transactional(9, 0, b"a")), version
+            ) == [returned]
 
     ask()
 
@@ -126,7 +141,9 @@ def test_errors_are_mapped_to_those_of_the_request_version(
 @on_loop
 async def test_records_outlive_the_network_buffer_during_verification(tmp_path: Path) -> None:
     async with coordinated(tmp_path) as (node, coordinator):
-        frame = bytearray(frame_of(producing("t", transactional(9, 0, b"a")), BEFORE_IMPLICIT))
+        frame = bytearray(
+            frame_of(transactional_produce_request("t", transactional(9, 0, b"a")), BEFORE_IMPLICIT)
+        )
 
         def reuse_buffer() -> None:
             frame[:] = bytes(len(frame))
@@ -144,15 +161,19 @@ async def test_a_marker_during_verification_invalidates_it(tmp_path: Path) -> No
     async with coordinated(tmp_path) as (node, coordinator):
         ended = EndTransactionMarker(9, 0, 0, True, 1_000)
         coordinator.during_verification = lambda: node.partition("t").log.append_transaction_marker(ended, 0)
-        assert await codes(node, producing("t", transactional(9, 0, b"a"))) == [ErrorCode.INVALID_TXN_STATE]
+        assert await codes(node, transactional_produce_request("t", transactional(9, 0, b"a"))) == [
+            ErrorCode.INVALID_TXN_STATE
+        ]
 
 
 @on_loop
 async def test_an_older_epoch_is_rejected_without_verification(tmp_path: Path) -> None:
     async with coordinated(tmp_path) as (node, coordinator):
-        assert await codes(node, producing("t", transactional(9, 0, b"a", epoch=1))) == [ErrorCode.NONE]
+        assert await codes(node, transactional_produce_request("t", transactional(9, 0, b"a", epoch=1))) == [
+            ErrorCode.NONE
+        ]
         coordinator.calls.clear()
-        found = await codes(node, producing("t", transactional(9, 0, b"b")))
+        found = await codes(node, transactional_produce_request("t", transactional(9, 0, b"b")))
         assert found == [ErrorCode.INVALID_PRODUCER_EPOCH]
         assert not coordinator.calls
 
@@ -160,9 +181,9 @@ async def test_an_older_epoch_is_rejected_without_verification(tmp_path: Path) -
 @on_loop
 async def test_a_duplicate_batch_is_acknowledged_after_its_transaction_has_ended(tmp_path: Path) -> None:
     async with coordinated(tmp_path) as (node, _):
-        request = producing("t", transactional(9, 0, b"a"))
+        request = transactional_produce_request("t", transactional(9, 0, b"a"))
         assert await codes(node, request) == [ErrorCode.NONE]
-        await node.ask(ending(marker(9, "t", commit=True)))
+        await node.ask(write_markers_request(marker(9, "t", commit=True)))
         (again,) = await answers(node, request)
         assert (again.error_code, again.base_offset) == (ErrorCode.NONE, 0)
         assert node.partition("t").log.log_end_offset == 2
@@ -171,7 +192,7 @@ async def test_a_duplicate_batch_is_acknowledged_after_its_transaction_has_ended
 @on_loop
 async def test_records_of_two_producers_in_a_request_are_rejected(tmp_path: Path) -> None:
     async with coordinated(tmp_path) as (node, coordinator):
-        both = producing("t", transactional(9, 0, b"a"), transactional(10, 0, b"b"))
+        both = transactional_produce_request("t", transactional(9, 0, b"a"), transactional(10, 0, b"b"))
         assert await codes(node, both) == [ErrorCode.INVALID_PRODUCER_ID_MAPPING] * 2
         assert not coordinator.calls
 
@@ -179,14 +200,14 @@ async def test_records_of_two_producers_in_a_request_are_rejected(tmp_path: Path
 @on_loop
 async def test_transactional_records_need_a_transactional_id(tmp_path: Path) -> None:
     async with coordinated(tmp_path) as (node, _):
-        request = producing("t", transactional(9, 0, b"a"), transactional_id=None)
+        request = transactional_produce_request("t", transactional(9, 0, b"a"), transactional_id=None)
         assert await codes(node, request) == [ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED]
 
 
 @on_loop
 async def test_partitions_without_transactional_records_are_not_verified(tmp_path: Path) -> None:
     async with coordinated(tmp_path) as (node, coordinator):
-        mixed = producing("t", batch(b"plain"), transactional(9, 0, b"b"))
+        mixed = transactional_produce_request("t", batch(b"plain"), transactional(9, 0, b"b"))
         assert await codes(node, mixed) == [ErrorCode.NONE] * 2
         assert coordinator.calls == [("payments", 9, 0, (P1,), False)]
         assert node.partition("t", 0).log.last_stable_offset == 1
@@ -195,7 +216,7 @@ async def test_partitions_without_transactional_records_are_not_verified(tmp_pat
 @on_loop
 async def test_unknown_partitions_do_not_prevent_verification_of_others(tmp_path: Path) -> None:
     async with coordinated(tmp_path) as (node, coordinator):
-        request = producing("t", *[transactional(9, 0, b"a")] * 3)
+        request = transactional_produce_request("t", *[transactional(9, 0, b"a")] * 3)
         expected = [ErrorCode.NONE, ErrorCode.NONE, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION]
         assert await codes(node, request) == expected
         assert coordinator.calls == [("payments", 9, 0, (P0, P1), False)]
@@ -205,9 +226,11 @@ async def test_unknown_partitions_do_not_prevent_verification_of_others(tmp_path
 async def test_verification_can_be_disabled(tmp_path: Path) -> None:
     off = {"transaction_partition_verification_enable": "false"}
     async with coordinated(tmp_path, **off) as (node, coordinator):
-        assert await codes(node, producing("t", transactional(9, 0, b"a"))) == [ErrorCode.NONE]
+        assert await codes(node, transactional_produce_request("t", transactional(9, 0, b"a"))) == [
+            ErrorCode.NONE
+        ]
         assert not coordinator.calls
-        second = producing("t", transactional(9, 1, b"a"), transactional(9, 0, b"b"))
+        second = transactional_produce_request("t", transactional(9, 1, b"a"), transactional(9, 0, b"b"))
         assert await codes(node, second, IMPLICIT) == [ErrorCode.NONE] * 2
         assert coordinator.calls == [("payments", 9, 0, (P1,), True)]  # as adding, not verifying
 
@@ -216,7 +239,9 @@ async def test_verification_can_be_disabled(tmp_path: Path) -> None:
 async def test_without_coordinators_transactions_start_unverified(tmp_path: Path) -> None:
     async with coordinated(tmp_path) as (node, _):
         node.node.transaction_verifier = None
-        assert await codes(node, producing("t", transactional(9, 0, b"a"))) == [ErrorCode.NONE]
+        assert await codes(node, transactional_produce_request("t", transactional(9, 0, b"a"))) == [
+            ErrorCode.NONE
+        ]
 
 
 @on_loop
@@ -225,7 +250,7 @@ async def test_control_records_of_clients_are_rejected(tmp_path: Path) -> None:
         records = batch(
             b"x", producer_id=9, producer_epoch=0, base_sequence=0, transactional=True, control=True
         )
-        assert await codes(node, producing("t", records)) == [ErrorCode.INVALID_RECORD]
+        assert await codes(node, transactional_produce_request("t", records)) == [ErrorCode.INVALID_RECORD]
 
 
 @on_loop
@@ -233,6 +258,8 @@ async def test_non_transactional_records_are_rejected_while_the_producer_has_a_t
     tmp_path: Path,
 ) -> None:
     async with coordinated(tmp_path) as (node, _):
-        assert await codes(node, producing("t", transactional(9, 0, b"a"))) == [ErrorCode.NONE]
+        assert await codes(node, transactional_produce_request("t", transactional(9, 0, b"a"))) == [
+            ErrorCode.NONE
+        ]
         plain = transactional(9, 1, b"b", transactional=False)
-        assert await codes(node, producing("t", plain)) == [ErrorCode.INVALID_TXN_STATE]
+        assert await codes(node, transactional_produce_request("t", plain)) == [ErrorCode.INVALID_TXN_STATE]

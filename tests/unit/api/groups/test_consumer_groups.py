@@ -15,7 +15,7 @@ from support.acls import ALICE, AUTHORIZED, ROOT
 from support.consumer_groups import heartbeat_request, join_request
 from support.images import new_topic
 from support.loop import on_loop
-from support.members import joining
+from support.members import classic_join_request
 from support.nodes import RunningNode, running_node
 from support.waiting import reached
 
@@ -91,7 +91,9 @@ async def test_an_incompatible_classic_member_is_rejected_without_a_member_id(tm
     async with running_node(tmp_path) as node:
         await coordinated(node, "a")
         await beat(node, join_request("g", "m1", "a"))
-        answer = await node.ask(joining(group_id="g", member_id="mine", protocol_type="connect"), 9)
+        answer = await node.ask(
+            classic_join_request(group_id="g", member_id="mine", protocol_type="connect"), 9
+        )
         assert (answer.error_code, answer.member_id) == (ErrorCode.INCONSISTENT_GROUP_PROTOCOL, "")
 
 

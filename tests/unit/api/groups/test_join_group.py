@@ -4,7 +4,7 @@ import pytest
 
 from barnabas.wire.errors import ErrorCode
 from support.loop import on_loop
-from support.members import AT_ONCE, find_coordinator, join, joining
+from support.members import AT_ONCE, classic_join_request, find_coordinator, join
 from support.nodes import running_node
 
 
@@ -20,7 +20,7 @@ def test_a_member_joins_and_becomes_the_leader(tmp_path: Path, version: int) -> 
             assert (joined.generation_id, joined.protocol_name, joined.skip_assignment) == (1, "range", False)
             assert joined.protocol_type == ("consumer" if version >= 7 else None)
             [member] = joined.members
-            assert (member.member_id, bytes(member.metadata)) == (joined.member_id, b"told")
+            assert (member.member_id, bytes(member.metadata)) == (joined.member_id, b"metadata")
 
     scenario()
 
@@ -33,7 +33,7 @@ def test_since_version_4_a_new_member_gets_its_id_first(
     async def scenario() -> None:
         async with running_node(tmp_path, **AT_ONCE) as node:
             await find_coordinator(node)
-            first = await node.ask(joining(), version)
+            first = await node.ask(classic_join_request(), version)
             assert first.member_id
             assert (first.error_code == ErrorCode.MEMBER_ID_REQUIRED) is asks_for_id
 
@@ -59,7 +59,7 @@ def test_an_error_has_the_member_id_and_no_protocol(
         async with running_node(tmp_path, **AT_ONCE) as node:
             await find_coordinator(node)
             for version, protocol_name in ((6, ""), (7, None)):
-                refused = await node.ask(joining(**fields), version)  # type: ignore[arg-type]
+                refused = await node.ask(classic_join_request(**fields), version)  # type: ignore[arg-type]
                 assert refused.error_code == code
                 assert refused.member_id == fields.get("member_id", "")
                 assert refused.protocol_name == protocol_name
@@ -70,13 +70,13 @@ def test_an_error_has_the_member_id_and_no_protocol(
 @on_loop
 async def test_without_the_offsets_topic_the_coordinator_is_not_available(tmp_path: Path) -> None:
     async with running_node(tmp_path) as node:
-        assert (await node.ask(joining())).error_code == ErrorCode.NOT_COORDINATOR
+        assert (await node.ask(classic_join_request())).error_code == ErrorCode.NOT_COORDINATOR
 
 
 @on_loop
 async def test_a_member_with_the_longest_names_can_join(tmp_path: Path) -> None:
     async with running_node(tmp_path, **AT_ONCE) as node:
         await find_coordinator(node)
-        joined = await node.ask(joining("g" * 32_767, group_instance_id="\N{SNOWMAN}" * 10_922))
+        joined = await node.ask(classic_join_request("g" * 32_767, group_instance_id="\N{SNOWMAN}" * 10_922))
         assert joined.error_code == ErrorCode.NONE
         assert len(joined.member_id.encode()) < 32_767

@@ -29,7 +29,7 @@ from support.images import new_topic
 from support.loop import in_virtual_time, on_loop
 from support.memory_store import MemoryStore
 from support.nodes import RunningNode, running_node
-from support.transactions import BEFORE_IMPLICIT, IMPLICIT, producing, transactional
+from support.transactions import BEFORE_IMPLICIT, IMPLICIT, transactional, transactional_produce_request
 
 TX = "payments"
 CONCURRENT = ErrorCode.CONCURRENT_TRANSACTIONS
@@ -87,7 +87,9 @@ async def end(node: RunningNode, *, commit: bool, epoch: int = 0, version: int =
 async def produce(
     node: RunningNode, sequence: int = 0, epoch: int = 0, version: int = BEFORE_IMPLICIT
 ) -> Any:
-    request = producing("t", transactional(0, sequence, b"x", epoch=epoch), transactional_id=TX)
+    request = transactional_produce_request(
+        "t", transactional(0, sequence, b"x", epoch=epoch), transactional_id=TX
+    )
     if version > IMPLICIT:
         request.topic_data[0].topic_id = node.topic_id("t")
     answer = await node.ask(request, version)

@@ -20,7 +20,7 @@ from support.images import new_topic
 from support.loop import on_loop, turns
 from support.nodes import RunningNode, running_node
 from support.offsets import codes, found
-from support.transactions import ending, marker
+from support.transactions import marker, write_markers_request
 
 OFFSETS_TOPIC = "__consumer_offsets"
 
@@ -33,7 +33,7 @@ async def prepare(node: RunningNode) -> None:
     await turns()
 
 
-def committing(
+def commit_request(
     *offsets: int, group_id: str = "g", producer_id: int = 7, **fields: Any
 ) -> TxnOffsetCommitRequest:
     """Build a commit of offsets of successive partitions of `t`."""
@@ -53,7 +53,7 @@ async def fetch(node: RunningNode, *, require_stable: bool = False) -> dict[Any,
 
 async def end(node: RunningNode, *, commit: bool) -> None:
     index = partition_of("g", node.node.image.topics[OFFSETS_TOPIC].partition_count)
-    await node.ask(ending(marker(7, OFFSETS_TOPIC, commit=commit, partitions=(index,))))
+    await node.ask(write_markers_request(marker(7, OFFSETS_TOPIC, commit=commit, partitions=(index,))))
 
 
 @pytest.mark.parametrize("version", range(6))
@@ -65,7 +65,7 @@ def test_offsets_are_visible_after_their_transaction_commits(
     async def scenario() -> None:
         async with running_node(tmp_path) as node:
             await prepare(node)
-            assert codes(await node.ask(committing(5, 6), version)) == {("t", 0): 0, ("t", 1): 0}
+            assert codes(await node.ask(commit_request(5, 6), version)) == {("t", 0): 0, ("t", 1): 0}
             assert await fetch(node) == {}
             await end(node, commit=commit)
             assert await fetch(node, require_stable=True) == ({("t", 0): 5, ("t", 1): 6} if commit else {})
@@ -79,7 +79,7 @@ def test_an_open_transaction_survives_a_restart(tmp_path: Path, commit: bool) ->
     async def scenario() -> None:
         async with running_node(tmp_path) as node:
             await prepare(node)
-            await node.ask(committing(5), 3)
+            await node.ask(commit_request(5), 3)
             store = node.store
         async with running_node(tmp_path, store) as node:
             await turns(50)
@@ -94,7 +94,7 @@ def test_an_open_transaction_survives_a_restart(tmp_path: Path, commit: bool) ->
 async def test_missing_partitions_are_errors_and_others_succeed(tmp_path: Path) -> None:
     async with running_node(tmp_path) as node:
         await prepare(node)
-        request = committing(5, 6, 7)
+        request = commit_request(5, 6, 7)
         request.topics.append(TxnOffsetCommitRequestTopic("missing", [TxnOffsetCommitRequestPartition(0)]))
         assert codes(await node.ask(request)) == {("t", 0): 0, ("t", 1): 0, ("t", 2): 3, ("missing", 0): 3}
         request.topics = request.topics[1:]
@@ -105,11 +105,11 @@ async def test_missing_partitions_are_errors_and_others_succeed(tmp_path: Path) 
 async def test_a_fenced_producer_or_unknown_generation_commits_nothing(tmp_path: Path) -> None:
     async with running_node(tmp_path) as node:
         await prepare(node)
-        await node.ask(committing(5, producer_epoch=3), 3)
+        await node.ask(commit_request(5, producer_epoch=3), 3)
         for request, code in (
-            (committing(9, producer_epoch=2), ErrorCode.INVALID_PRODUCER_EPOCH),
-            (committing(9, group_id=""), ErrorCode.INVALID_GROUP_ID),
-            (committing(9, group_id="nobody", generation_id=4), ErrorCode.ILLEGAL_GENERATION),
+            (commit_request(9, producer_epoch=2), ErrorCode.INVALID_PRODUCER_EPOCH),
+            (commit_request(9, group_id=""), ErrorCode.INVALID_GROUP_ID),
+            (commit_request(9, group_id="nobody", generation_id=4), ErrorCode.ILLEGAL_GENERATION),
         ):
             assert codes(await node.ask(request, 3)) == {("t", 0): code}
         table = node.node.groups.runner("g").shard.offsets.table
@@ -144,8 +144,8 @@ def test_the_transaction_coordinator_is_called_once(tmp_path: Path, version: int
             await prepare(node)
             verifier = Verifier()
             node.node.transaction_verifier = verifier
-            assert codes(await node.ask(committing(5), version)) == {("t", 0): 0}
-            assert codes(await node.ask(committing(6), version)) == {("t", 0): 0}
+            assert codes(await node.ask(commit_request(5), version)) == {("t", 0): 0}
+            assert codes(await node.ask(commit_request(6), version)) == {("t", 0): 0}
             assert verifier.calls == [
                 ("tx", 7, 0, TopicPartition(OFFSETS_TOPIC, partition_of("g", 50)), adds)
             ]
@@ -171,7 +171,7 @@ def test_an_error_of_the_transaction_coordinator_is_returned(
         async with running_node(tmp_path) as node:
             await prepare(node)
             node.node.transaction_verifier = Verifier(verifier_error)
-            assert codes(await node.ask(committing(5), version)) == {("t", 0): expected}
+            assert codes(await node.ask(commit_request(5), version)) == {("t", 0): expected}
             await end(node, commit=True)
             assert await fetch(node) == {}
 

@@ -11,7 +11,13 @@ from barnabas.wire.records.control import EndTransactionMarker
 from support.images import broker, manually_assigned, new_topic
 from support.loop import in_virtual_time, on_loop, turns
 from support.nodes import RunningNode, running_node
-from support.transactions import ending, marker, outcomes, producing, transactional
+from support.transactions import (
+    marker,
+    outcomes,
+    transactional,
+    transactional_produce_request,
+    write_markers_request,
+)
 
 #: Transactions need no coordinator.
 UNVERIFIED = {"transaction_partition_verification_enable": "false"}
@@ -19,7 +25,9 @@ UNVERIFIED = {"transaction_partition_verification_enable": "false"}
 
 async def begin(node: RunningNode, *producer_ids: int, epoch: int = 0) -> None:
     for producer_id in producer_ids:
-        await node.ask(producing("t", transactional(producer_id, 0, b"x", epoch=epoch)), 11)
+        await node.ask(
+            transactional_produce_request("t", transactional(producer_id, 0, b"x", epoch=epoch)), 11
+        )
 
 
 @pytest.mark.parametrize("version", [0, 1, 2])
@@ -28,9 +36,11 @@ def test_transactions_end_in_every_requested_partition(tmp_path: Path, version: 
     async def ask() -> None:
         async with running_node(tmp_path, **UNVERIFIED) as node:
             await node.create(new_topic("t", 2))
-            both = producing("t", transactional(9, 0, b"x"), transactional(9, 0, b"y"))
+            both = transactional_produce_request("t", transactional(9, 0, b"x"), transactional(9, 0, b"y"))
             await node.ask(both, 11)
-            request = ending(marker(9, "t", commit=False, coordinator_epoch=3, partitions=(0, 1)))
+            request = write_markers_request(
+                marker(9, "t", commit=False, coordinator_epoch=3, partitions=(0, 1))
+            )
             answer = await node.ask(request, version)
             assert outcomes(answer) == {(9, "t", 0): ErrorCode.NONE, (9, "t", 1): ErrorCode.NONE}
             for index in (0, 1):
@@ -50,7 +60,7 @@ async def test_each_partition_and_producer_has_its_own_result(tmp_path: Path) ->
         await begin(node, 9, 10)
         await begin(node, 11, epoch=5)
         answer = await node.ask(
-            ending(
+            write_markers_request(
                 marker(9, "gone", "t", commit=True),
                 marker(10, "t", commit=True, partitions=(0, 7)),
                 marker(11, "t", commit=True, epoch=4),
@@ -79,7 +89,7 @@ async def test_two_markers_of_a_producer_are_written_and_the_later_result_is_ret
             marker(9, "t", commit=True, coordinator_epoch=4),
             marker(9, "t", commit=True, coordinator_epoch=3),
         ]
-        answer = await node.ask(ending(*ended))
+        answer = await node.ask(write_markers_request(*ended))
         assert outcomes(answer) == {(9, "t", 0): ErrorCode.TRANSACTION_COORDINATOR_FENCED}
         assert node.partition("t").log.log_end_offset == 2
 
@@ -93,7 +103,7 @@ def test_an_invalid_producer_fails_the_request_before_anything_is_written(
         async with running_node(tmp_path) as node:
             await node.create(new_topic("t"))
             wrong = marker(producer_id, "t", commit=True, epoch=epoch)
-            answer = await node.ask(ending(marker(9, "t", commit=True), wrong))
+            answer = await node.ask(write_markers_request(marker(9, "t", commit=True), wrong))
             assert set(outcomes(answer).values()) == {ErrorCode.INVALID_REQUEST}
             assert node.partition("t").log.log_end_offset == 0
 
@@ -103,15 +113,15 @@ def test_an_invalid_producer_fails_the_request_before_anything_is_written(
 @on_loop
 async def test_an_empty_request_has_an_empty_response(tmp_path: Path) -> None:
     async with running_node(tmp_path, **UNVERIFIED) as node:
-        assert (await node.ask(ending())).markers == []
-        assert (await node.ask(ending(marker(9, commit=True)))).markers == []
+        assert (await node.ask(write_markers_request())).markers == []
+        assert (await node.ask(write_markers_request(marker(9, commit=True)))).markers == []
 
 
 @on_loop
 async def test_a_duplicate_partition_gets_one_marker(tmp_path: Path) -> None:
     async with running_node(tmp_path) as node:
         await node.create(new_topic("t"))
-        answer = await node.ask(ending(marker(9, "t", "t", commit=True)))
+        answer = await node.ask(write_markers_request(marker(9, "t", "t", commit=True)))
         assert outcomes(answer) == {(9, "t", 0): ErrorCode.NONE}
         assert node.partition("t").log.log_end_offset == 1
 
@@ -121,10 +131,12 @@ async def test_a_transaction_of_version_2_ends_with_the_next_epoch(tmp_path: Pat
     async with running_node(tmp_path, **UNVERIFIED) as node:
         await node.create(new_topic("t"))
         await begin(node, 9)
-        late = await node.ask(ending(marker(9, "t", commit=True, transaction_version=2)))
+        late = await node.ask(write_markers_request(marker(9, "t", commit=True, transaction_version=2)))
         assert outcomes(late) == {(9, "t", 0): ErrorCode.INVALID_PRODUCER_EPOCH}
         for _ in range(2):  # the second request writes it again
-            answer = await node.ask(ending(marker(9, "t", commit=True, epoch=1, transaction_version=2)))
+            answer = await node.ask(
+                write_markers_request(marker(9, "t", commit=True, epoch=1, transaction_version=2))
+            )
             assert outcomes(answer) == {(9, "t", 0): ErrorCode.NONE}
         assert node.partition("t").log.last_stable_offset == 3
 
@@ -138,7 +150,9 @@ async def test_subscribers_receive_appended_markers(tmp_path: Path) -> None:
         )
         await node.create(new_topic("t"))
         await begin(node, 9, epoch=1)
-        await node.ask(ending(marker(9, "t", commit=True), marker(9, "t", commit=True, epoch=1)))
+        await node.ask(
+            write_markers_request(marker(9, "t", commit=True), marker(9, "t", commit=True, epoch=1))
+        )
         assert [(partition, ended.producer_epoch, ended.commit) for partition, ended in received] == [
             (TopicPartition("t", 0), 1, True)
         ]
@@ -150,7 +164,7 @@ async def test_the_response_waits_for_every_replica_up_to_its_timeout(tmp_path: 
         await node.node.metadata.write(lambda image: decide_register(image.brokers, broker(2)))
         await node.create(manually_assigned("t", [1, 2]))
         await begin(node, 9)
-        asking = asyncio.create_task(node.ask(ending(marker(9, "t", commit=True))))
+        asking = asyncio.create_task(node.ask(write_markers_request(marker(9, "t", commit=True))))
         await turns()
         assert not asking.done()
         assert outcomes(await asking) == {(9, "t", 0): ErrorCode.REQUEST_TIMED_OUT}

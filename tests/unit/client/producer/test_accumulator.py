@@ -26,7 +26,7 @@ def loop() -> Iterator[asyncio.AbstractEventLoop]:
     loop.close()
 
 
-class Filling:
+class FilledAccumulator:
     """An accumulator with a helper that appends records."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop, size_bytes: int = 400, linger_ms: int = 10) -> None:
@@ -43,7 +43,7 @@ class Filling:
 
 
 def test_a_batch_lingers_for_more_records(loop: asyncio.AbstractEventLoop) -> None:
-    filling = Filling(loop)
+    filling = FilledAccumulator(loop)
     filling.add()
     assert filling.ready(9) == []
     assert filling.accumulator.next_due_ms(flushing=False) == 10
@@ -53,7 +53,7 @@ def test_a_batch_lingers_for_more_records(loop: asyncio.AbstractEventLoop) -> No
 
 
 def test_a_flush_does_not_linger(loop: asyncio.AbstractEventLoop) -> None:
-    filling = Filling(loop)
+    filling = FilledAccumulator(loop)
     filling.add(P0)
     filling.add(P1)
     assert filling.accumulator.next_due_ms(flushing=True) == 0
@@ -63,7 +63,7 @@ def test_a_flush_does_not_linger(loop: asyncio.AbstractEventLoop) -> None:
 def test_a_full_batch_is_sent_immediately_and_the_next_waits_for_its_completion(
     loop: asyncio.AbstractEventLoop,
 ) -> None:
-    filling = Filling(loop)
+    filling = FilledAccumulator(loop)
     for _ in range(5):
         filling.add()
     (first,) = filling.ready(0)
@@ -75,7 +75,7 @@ def test_a_full_batch_is_sent_immediately_and_the_next_waits_for_its_completion(
 
 
 def test_a_batch_in_flight_accepts_no_records(loop: asyncio.AbstractEventLoop) -> None:
-    filling = Filling(loop, size_bytes=10_000)
+    filling = FilledAccumulator(loop, size_bytes=10_000)
     filling.add()
     (batch,) = filling.ready(10)
     filling.add()
@@ -85,7 +85,7 @@ def test_a_batch_in_flight_accepts_no_records(loop: asyncio.AbstractEventLoop) -
 
 
 def test_a_retried_batch_stays_first_and_waits_for_its_backoff(loop: asyncio.AbstractEventLoop) -> None:
-    filling = Filling(loop)
+    filling = FilledAccumulator(loop)
     for _ in range(3):
         filling.add()
     (first,) = filling.ready(0)
@@ -95,7 +95,7 @@ def test_a_retried_batch_stays_first_and_waits_for_its_backoff(loop: asyncio.Abs
 
 
 def test_a_batch_that_is_too_large_is_split_in_place_and_in_order(loop: asyncio.AbstractEventLoop) -> None:
-    filling = Filling(loop, size_bytes=1_000)
+    filling = FilledAccumulator(loop, size_bytes=1_000)
     waiters = [filling.add() for _ in range(9)]
     (whole,) = filling.ready(0)
     filling.accumulator.replace(whole, whole.halves())
@@ -108,7 +108,7 @@ def test_a_batch_that_is_too_large_is_split_in_place_and_in_order(loop: asyncio.
 
 
 def test_buffered_bytes_are_counted_until_completion(loop: asyncio.AbstractEventLoop) -> None:
-    filling = Filling(loop)
+    filling = FilledAccumulator(loop)
     for _ in range(5):
         filling.add()
     assert filling.accumulator.size_bytes > 5 * record_size_bytes(RECORD)
@@ -118,14 +118,14 @@ def test_buffered_bytes_are_counted_until_completion(loop: asyncio.AbstractEvent
 
 
 def test_the_last_future_of_each_partition_covers_earlier_ones(loop: asyncio.AbstractEventLoop) -> None:
-    filling = Filling(loop)
+    filling = FilledAccumulator(loop)
     filling.add(P0)
     last = [filling.add(P0), filling.add(P1)]
     assert filling.accumulator.last_waiters() == last
 
 
 def test_abandoned_records_are_cancelled(loop: asyncio.AbstractEventLoop) -> None:
-    filling = Filling(loop)
+    filling = FilledAccumulator(loop)
     waiters = [filling.add(), filling.add(P1)]
     filling.accumulator.abandon()
     assert all(waiter.cancelled() for waiter in waiters)
@@ -142,7 +142,7 @@ def test_the_size_of_a_record_is_never_underestimated() -> None:
 
 
 def test_a_batch_is_encoded_once_with_its_producer_id_and_sequence(loop: asyncio.AbstractEventLoop) -> None:
-    filling = Filling(loop)
+    filling = FilledAccumulator(loop)
     filling.add()
     (batch,) = filling.ready(0, flushing=True)
     batch.identity, batch.base_sequence = Identity(7, 3), 11

@@ -23,7 +23,7 @@ DELAY_MS = 60_000  #: file.delete.delay.ms, as by default
 
 
 @asynccontextmanager
-async def keeping(tmp_path: Path, **config: str) -> AsyncIterator[tuple[RunningNode, BackgroundTasks]]:
+async def running_tasks(tmp_path: Path, **config: str) -> AsyncIterator[tuple[RunningNode, BackgroundTasks]]:
     async with running_node(tmp_path, **config) as node:
         connections = Connections(
             node.clock, frame_bytes_max=100, limits=ConnectionLimits(9), idle_ms_max=1000
@@ -59,7 +59,7 @@ def log_file(offset: int, suffix: str = "") -> str:
 
 @on_loop
 async def test_old_segments_are_deleted_and_their_files_after_the_delay(tmp_path: Path) -> None:
-    async with keeping(tmp_path) as (node, keeper):
+    async with running_tasks(tmp_path) as (node, keeper):
         await node.create(new_topic("t", configs={"retention.ms": "1000"}), new_topic("kept"))
         produce(node, "t", b"a", b"b")
         produce(node, "kept", b"a")
@@ -82,7 +82,7 @@ async def test_others_are_served_while_partitions_are_checked(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(module, "LOOKED_AT_COUNT", 2)
-    async with keeping(tmp_path) as (node, keeper):
+    async with running_tasks(tmp_path) as (node, keeper):
         await node.create(new_topic("t", 6))
         work = asyncio.create_task(keeper.expire_producers())
         for _ in range(3):
@@ -102,7 +102,7 @@ async def test_a_file_that_cannot_be_removed_is_retried_without_delaying_others(
             warned.append(fields)
 
     monkeypatch.setattr(module, "_log", Log())
-    async with keeping(tmp_path) as (node, keeper):
+    async with running_tasks(tmp_path) as (node, keeper):
         await node.create(new_topic("t", configs={"retention.ms": "1000"}))
         produce(node, "t", b"a", b"b")
         node.clock.advance(1001)
@@ -126,7 +126,7 @@ async def test_a_file_that_cannot_be_removed_is_retried_without_delaying_others(
 
 @on_loop
 async def test_compacted_topics_are_kept_except_for_deleted_records(tmp_path: Path) -> None:
-    async with keeping(tmp_path) as (node, keeper):
+    async with running_tasks(tmp_path) as (node, keeper):
         configs = {"cleanup.policy": "compact", "retention.ms": "1"}
         await node.create(new_topic("t", configs=configs))
         produce(node, "t", b"a", b"b", key=b"k")
@@ -143,7 +143,7 @@ async def test_a_failing_disk_does_not_delay_retention_on_another(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     dirs = ",".join(str(tmp_path / name) for name in "ab")
-    async with keeping(tmp_path / "a", log_dirs=dirs) as (node, keeper):
+    async with running_tasks(tmp_path / "a", log_dirs=dirs) as (node, keeper):
         for topic in ("first", "second"):
             await node.create(new_topic(topic, configs={"retention.ms": "1000"}))
             produce(node, topic, b"a", b"b")
@@ -161,7 +161,7 @@ def broken(*arguments: object) -> None:
 
 @on_loop
 async def test_a_deleted_topic_is_removed_from_disk_after_the_delay(tmp_path: Path) -> None:
-    async with keeping(tmp_path) as (node, keeper):
+    async with running_tasks(tmp_path) as (node, keeper):
         await node.create(new_topic("t"))
         await delete(node, "t")
         assert len(list(tmp_path.glob("t-0.*-delete"))) == 1
@@ -176,7 +176,7 @@ async def delete(node: RunningNode, topic: str) -> None:
 
 @on_loop
 async def test_logs_are_flushed_when_due(tmp_path: Path) -> None:
-    async with keeping(tmp_path) as (node, keeper):
+    async with running_tasks(tmp_path) as (node, keeper):
         await node.create(new_topic("t", configs={"flush.ms": "500"}), new_topic("never"))
         for topic in ("t", "never"):
             node.partition(topic).append_as_leader(batch(b"a"), 1)
@@ -192,7 +192,7 @@ async def test_logs_are_flushed_when_due(tmp_path: Path) -> None:
 
 @on_loop
 async def test_checkpoints_are_written(tmp_path: Path) -> None:
-    async with keeping(tmp_path) as (node, keeper):
+    async with running_tasks(tmp_path) as (node, keeper):
         await node.create(new_topic("t"))
         produce(node, "t", b"a", b"b")
         await keeper.checkpoint()
@@ -201,7 +201,7 @@ async def test_checkpoints_are_written(tmp_path: Path) -> None:
 
 @on_loop
 async def test_idle_producers_expire(tmp_path: Path) -> None:
-    async with keeping(tmp_path, producer_id_expiration_ms="1000") as (node, keeper):
+    async with running_tasks(tmp_path, producer_id_expiration_ms="1000") as (node, keeper):
         await node.create(new_topic("t"))
         produce(node, "t", b"a", producer_id=5, producer_epoch=0, base_sequence=0, timestamp_ms=NOW_MS)
         node.clock.advance(999)
@@ -214,7 +214,7 @@ async def test_idle_producers_expire(tmp_path: Path) -> None:
 
 @on_loop
 async def test_idle_producers_expire_after_the_present_setting(tmp_path: Path) -> None:
-    async with keeping(tmp_path) as (node, keeper):
+    async with running_tasks(tmp_path) as (node, keeper):
         await node.create(new_topic("t"))
         produce(node, "t", b"a", producer_id=5, producer_epoch=0, base_sequence=0, timestamp_ms=NOW_MS)
         node.clock.advance(10)
@@ -236,7 +236,7 @@ async def test_idle_connections_are_closed(tmp_path: Path) -> None:
         def abort(self) -> None:
             raise AssertionError
 
-    async with keeping(tmp_path) as (node, keeper):
+    async with running_tasks(tmp_path) as (node, keeper):
         idle = Idle()
         idle.active_ms = node.clock.monotonic_ms() - 1001
         keeper._connections.add(idle)
@@ -352,7 +352,7 @@ async def test_spawned_work_runs_once_and_is_cancelled_by_stopping() -> None:
 
 @on_loop
 async def test_long_gone_clients_are_removed(tmp_path: Path) -> None:
-    async with keeping(tmp_path) as (node, keeper):
+    async with running_tasks(tmp_path) as (node, keeper):
         quotas = node.node.quotas
         quotas.of("User:a", "c")
         instances = node.node.client_telemetry.instances
@@ -377,7 +377,7 @@ async def test_beyond_the_total_limit_the_partitions_with_most_producers_evict_s
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(module, "PRODUCER_IDS_MAX", 8)
-    async with keeping(tmp_path) as (node, keeper):
+    async with running_tasks(tmp_path) as (node, keeper):
         await node.create(new_topic("many"), new_topic("few"))
         for topic, count in (("many", 10), ("few", 2)):
             for producer_id in range(count):
