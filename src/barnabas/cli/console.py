@@ -9,6 +9,7 @@ import typer
 
 from barnabas.base.hosts import is_network
 from barnabas.cli.support.commands import command
+from barnabas.cli.support.extras import check_console_installed
 from barnabas.cli.support.failures import wrong_use
 from barnabas.cli.support.login import current_login
 from barnabas.cli.support.options import BOOTSTRAP_DEFAULT, Bootstrap
@@ -45,6 +46,7 @@ def console(
         ),
     ] = None,
 ) -> None:
+    check_console_installed()
     parse_bootstrap(bootstrap)
     address, port = parse_listener(listen)
     for proxy in trusted_proxy or ():

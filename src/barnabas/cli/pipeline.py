@@ -17,10 +17,10 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from barnabas.cli.support.commands import command, command_group
+from barnabas.cli.support.extras import check_spark_installed
 from barnabas.cli.support.failures import CommandError
 from barnabas.cli.support.options import Json, key_value_pairs
 from barnabas.cli.support.output import print_json, print_table
-from barnabas.cli.support.spark import check_spark_installed
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

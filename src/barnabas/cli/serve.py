@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from barnabas.cli.support.commands import command
+from barnabas.cli.support.extras import is_console_installed
 from barnabas.cli.support.options import key_value_pairs
 
 if TYPE_CHECKING:
@@ -52,7 +53,7 @@ def serve(
             listen=listen,
             overrides=overrides,
             users=add_scram or [],
-            web=_console,
+            web=_console if is_console_installed() else None,
         )
     )
 

@@ -6,8 +6,8 @@ from typing import Annotated
 import typer
 
 from barnabas.cli.support.commands import command
+from barnabas.cli.support.extras import check_spark_installed
 from barnabas.cli.support.failures import CommandError
-from barnabas.cli.support.spark import check_spark_installed
 
 #: Unknown options are passed to Spark; everything after the application is passed to the application.
 _CONTEXT = {"allow_extra_args": True, "ignore_unknown_options": True, "allow_interspersed_args": False}

@@ -188,6 +188,10 @@ async def _serve(
         "the broker starts", version=__version__, node_id=config.node_id, log_dirs=list(config.log_dirs)
     )
     server = await start_broker(config, clock=clock, bootstrap_users=passwords, web=web)
+    if web is None and server.metrics_port and config.boolean("barnabas.console.enable"):
+        _log.warning(
+            "the console is not served, only metrics: its packages are not installed", extra="console"
+        )
     _log.info("the broker serves", **_facts(server), took_ms=clock.monotonic_ms() - started_ms)
     reloads: set[asyncio.Task[None]] = set()
 

@@ -197,6 +197,7 @@ def test_a_signal_stops_it_cleanly_after_it_has_printed_its_address(
     assert "Barnabas serves Kafka on 127.0.0.1:" in captured.out
     assert f"data in {tmp_path}" in captured.out
     assert "/metrics" in captured.out
+    assert "the console is not served, only metrics" in captured.err
     assert "barnabas topics create greetings --bootstrap 127.0.0.1:" in captured.out
     assert "warning: Unknown configuration num.partition" in captured.err
     assert (tmp_path / ".kafka_cleanshutdown").exists()

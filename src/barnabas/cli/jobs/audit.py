@@ -8,9 +8,9 @@ import typer
 from barnabas.base.clock import SystemClock
 from barnabas.cli.jobs.options import DryRun, Master, ReportDirectory, SourceOption, connection_options
 from barnabas.cli.support.commands import command
+from barnabas.cli.support.extras import check_spark_installed
 from barnabas.cli.support.options import BOOTSTRAP_DEFAULT, Bootstrap, Json, key_value_pairs
 from barnabas.cli.support.output import notice, print_json, print_table
-from barnabas.cli.support.spark import check_spark_installed
 from barnabas.cli.support.times import parse_time_ms
 
 if TYPE_CHECKING:

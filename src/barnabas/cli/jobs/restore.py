@@ -7,10 +7,10 @@ import typer
 
 from barnabas.cli.jobs.options import DryRun, Master, SourceOption, source_options
 from barnabas.cli.support.commands import command
+from barnabas.cli.support.extras import check_spark_installed
 from barnabas.cli.support.failures import wrong_use
 from barnabas.cli.support.options import BOOTSTRAP_DEFAULT, Bootstrap, Json, key_value_pairs
 from barnabas.cli.support.output import notice, print_json, print_table
-from barnabas.cli.support.spark import check_spark_installed
 from barnabas.wire.records.compression import Compression
 
 if TYPE_CHECKING:

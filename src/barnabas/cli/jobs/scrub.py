@@ -9,10 +9,10 @@ import typer
 
 from barnabas.cli.jobs.options import DryRun, Master, Topics, source_options
 from barnabas.cli.support.commands import command
+from barnabas.cli.support.extras import check_spark_installed
 from barnabas.cli.support.failures import FAILED, wrong_use
 from barnabas.cli.support.options import Json
 from barnabas.cli.support.output import Row, notice, print_json, print_table
-from barnabas.cli.support.spark import check_spark_installed
 
 if TYPE_CHECKING:
     from pyspark_barnabas.jobs.scrub.job import ScrubReport

@@ -7,9 +7,9 @@ import typer
 
 from barnabas.cli.jobs.options import DryRun, SourceOption, source_options
 from barnabas.cli.support.commands import command
+from barnabas.cli.support.extras import check_spark_installed
 from barnabas.cli.support.options import BOOTSTRAP_DEFAULT, Bootstrap, Json
 from barnabas.cli.support.output import print_json, print_table
-from barnabas.cli.support.spark import check_spark_installed
 
 
 @command("translate-offsets", example="jobs translate-offsets ./map --group billing")

@@ -6,9 +6,9 @@ import typer
 
 from barnabas.cli.jobs.options import DryRun, Master, ReportDirectory, SourceOption, Topics, source_options
 from barnabas.cli.support.commands import command
+from barnabas.cli.support.extras import check_spark_installed
 from barnabas.cli.support.options import BOOTSTRAP_DEFAULT, Bootstrap, Json
 from barnabas.cli.support.output import notice, print_json, print_table
-from barnabas.cli.support.spark import check_spark_installed
 
 if TYPE_CHECKING:
     from pyspark_barnabas.jobs.usage.job import Usage
