@@ -110,7 +110,7 @@ Decisions of the authorizer with 10,000 ACLs, within one process (`bench/acl_dec
 |---|---|---|---|
 {decisions}
 
-Compaction on one core (`bench/compaction_kernel.py`): million records a second that are read as objects, and as
+Compaction on one core (`bench/compaction_kernel.py`): millions of records per second that are read as objects and as
 columns; then microseconds of processor time for a record in a whole pass over 100,000 records of 50,000 keys. The
 kernels run as plain Python, as where there was no C compiler; compiled with one; and compiled by numba. In plain Python
 the offset map is a dictionary.

@@ -13,8 +13,9 @@ from barnabas.wire.records.arrow_fields import Bytes, Numbers
 from barnabas.wire.records.compiled import compiled, pointer_to
 from barnabas.wire.records.compression import Buffer
 
-for _part in (walk._read_varint, walk._scan_deltas, walk._scan_fields):  # noqa: SLF001 (parts of the kernels)
-    register_jitable(_part)
+register_jitable(walk._read_varint)  # noqa: SLF001 (parts of the kernels; so are those below)
+for _part in (walk._scan_deltas, walk._scan_fields):  # noqa: SLF001
+    register_jitable(forceinline=True)(_part)
 _scan_records = compiled(walk.scan_records)
 _count_headers = compiled(walk.count_headers)
 _scan_headers = compiled(walk.scan_headers)
