@@ -47,8 +47,8 @@ def test_every_version_deletes_and_returns_its_fields(
     [
         ("nope", ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, "'nope'"),
         (UNKNOWN_ID, ErrorCode.UNKNOWN_TOPIC_ID, "AAECAwQFBgcICQoLDA0ODw"),
-        (DeleteTopicState(name=None, topic_id=ZERO_UUID), ErrorCode.INVALID_REQUEST, "Neither"),
-        (DeleteTopicState(name="a", topic_id=UNKNOWN_ID), ErrorCode.INVALID_REQUEST, "Both"),
+        (DeleteTopicState(name=None, topic_id=ZERO_UUID), ErrorCode.INVALID_REQUEST, "neither"),
+        (DeleteTopicState(name="a", topic_id=UNKNOWN_ID), ErrorCode.INVALID_REQUEST, "both"),
     ],
 )
 def test_a_failed_deletion_is_reported_and_others_succeed(

@@ -26,6 +26,7 @@ from barnabas.wire.errors import ErrorCode
 from support.admin import create, delete, describe, grow, more_partitions, new_topic
 from support.policies import HEAD, NAMING, PolicyModule, policy_module
 from support.process import BrokerProcess, run_serve
+from support.waiting import until
 from support.wire import Wire
 
 CREATE_TOPIC = "create.topic.policy.class.name"
@@ -99,9 +100,12 @@ def error_code(broker: BrokerProcess, topic: str) -> int:
 
 def await_line(broker: BrokerProcess, words: str) -> None:
     """Wait until the broker has logged a line with these words."""
-    while not any(words in line for line in broker.errors):
+
+    def is_logged() -> bool:
         assert broker.process.poll() is None, broker.stderr
-        time.sleep(0.01)
+        return any(words in line for line in broker.errors)
+
+    until(is_logged)
 
 
 def test_sighup_reloads_the_code_or_keeps_the_old_code_on_failure(tmp_path: Path) -> None:

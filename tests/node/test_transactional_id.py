@@ -114,7 +114,7 @@ def test_a_transaction_timeout_above_the_maximum_is_reported(broker: EmbeddedBro
     @on_loop
     async def scenario() -> None:
         async with cluster(broker) as connected:
-            with pytest.raises(KafkaError, match=r"no identity \(timeout 900001 ms\)") as caught:
+            with pytest.raises(KafkaError, match=r"no producer id \(timeout 900001 ms\)") as caught:
                 await TransactionalId(connected, "slow").initialize(900_001)
             assert caught.value.code is ErrorCode.INVALID_TRANSACTION_TIMEOUT
 

@@ -228,7 +228,7 @@ class GroupScenario(OffsetCommands):
         """explain: the group's last rebalances, the latest first."""
         _, rebalances = self._shard.describe_rebalances(GROUP)
         for line in rebalance_lines(rebalances, self._name):
-            self._tell(line)
+            self._report(line)
 
     async def timers(self, words: list[str], options: Options) -> None:
         """timers: the group's timers, with the time left."""

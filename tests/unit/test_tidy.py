@@ -158,6 +158,7 @@ def test_dependencies_are_exactly_the_imported_packages() -> None:
     required = [
         *project["dependencies"],
         *extras["test"],
+        *extras["console"],
         *extras["spark"],
         *extras["tracing"],
         *build["requires"],

@@ -356,7 +356,7 @@ async def test_long_gone_clients_are_removed(tmp_path: Path) -> None:
         quotas = node.node.quotas
         quotas.of("User:a", "c")
         instances = node.node.client_telemetry.instances
-        instances.ask(b"i" * 16, {})
+        instances.fetch_subscription(b"i" * 16, {})
         node.clock.advance(3_600_000)
         await keeper.expire_clients()
         assert quotas.statistics()["clients_count"] == 0
