@@ -150,7 +150,7 @@ class _StateReader:
         return {name: each for name, each in configs.items() if each}
 
     async def _listed(self, kind: ResourceKind) -> set[str]:
-        """Return None if the broker does not support ListConfigResources (before 4.1)."""
+        """Return the names; none from brokers without ListConfigResources (before 4.1)."""
         try:
             return {resource.name for resource in await self.admin.list_config_resources([kind])}
         except KafkaError as error:
@@ -159,7 +159,7 @@ class _StateReader:
             return set()
 
     async def _acls(self) -> frozenset[AclBinding]:
-        """Return the ACLs; None without an authorizer, when ACLs cannot be created."""
+        """Return the ACLs; none from a cluster without an authorizer."""
         try:
             return frozenset(await self.admin.describe_acls())
         except KafkaError as error:

@@ -205,9 +205,9 @@ class _Log:
             position = yield from self._batches(position, high, aborted)
             if position >= high:
                 return
-            if self._segments.go_beyond(high):
-                # If the log continues behind the range, wait for new records; otherwise compaction has removed the last
-                # ones.
+            if self._segments.continues_at(high):
+                # No record of the range will appear any more. Read those that have appeared since; compaction has removed
+                # the others.
                 position = yield from self._batches(position, high, aborted)
                 self._report_removed(position, high)
                 return
