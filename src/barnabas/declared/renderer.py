@@ -10,14 +10,14 @@ import yaml
 from barnabas.declared.parser import EVERY_BROKER
 from barnabas.declared.state import (
     KEPT_SECRET,
+    BrokerState,
+    ClusterState,
     Configs,
     Credentials,
-    DeclaredBroker,
-    DeclaredState,
-    DeclaredTopic,
     Quotas,
     SecretRef,
     Section,
+    TopicState,
     acl_resource,
     name_of,
 )
@@ -30,7 +30,7 @@ _DIGITS = re.compile(r"0|-?[1-9][0-9]{0,18}")
 _WORDS = {"true": True, "false": False}
 
 
-def to_tree(state: DeclaredState) -> Tree:
+def to_tree(state: ClusterState) -> Tree:
     """Return the state as it stands in a file, without empty sections."""
     tree: Tree = {
         "prune": sorted(state.prune),
@@ -87,7 +87,7 @@ _Dumper.add_representer(list, _Dumper.represent_short_sequence)
 _Dumper.add_representer(dict, _Dumper.represent_short_mapping)
 
 
-def _topic(topic: DeclaredTopic) -> Tree:
+def _topic(topic: TopicState) -> Tree:
     counts = {"partitions": topic.partitions, "replication_factor": topic.replication_factor}
     tree: Tree = {key: count for key, count in counts.items() if count is not None}
     return {**tree, "configs": _configs(topic.configs)} if topic.configs else tree
@@ -115,7 +115,7 @@ def _config_resources(config_resources: Mapping[str, Configs]) -> Tree:
     return {name: {"configs": _configs(config_resources[name])} for name in sorted(config_resources)}
 
 
-def _broker(name: str, broker: DeclaredBroker) -> Tree:
+def _broker(name: str, broker: BrokerState) -> Tree:
     """Write a secret that the broker hides as a reference to the environment."""
     configs = {
         key: SecretRef("env", _variable("BROKER", name, key)) if value == KEPT_SECRET else value
