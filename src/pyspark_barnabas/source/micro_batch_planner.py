@@ -7,7 +7,8 @@ from barnabas.base.clock import Clock, SystemClock
 from barnabas.base.ids import TopicPartition
 from barnabas.client.admin.offsets import EARLIEST, LATEST
 from pyspark_barnabas.source.data_loss import DataLossPolicy
-from pyspark_barnabas.source.offset_range_limits import Logs, Positions, starting_offsets
+from pyspark_barnabas.source.logs import Logs
+from pyspark_barnabas.source.offset_range_limits import Positions, starting_offsets
 from pyspark_barnabas.source.options import SourceOptions
 from pyspark_barnabas.source.range_splitting import OffsetRange, share_limit
 from pyspark_barnabas.source.task_planner import Planner

@@ -3,17 +3,17 @@
 from collections.abc import Collection
 
 from barnabas.base.ids import TopicPartition
-from pyspark_barnabas.source.broker_offset_reader import ClusterLogs
-from pyspark_barnabas.source.file_offset_reader import FileLogs
+from pyspark_barnabas.source.cluster_logs import ClusterLogs
+from pyspark_barnabas.source.file_logs import FileLogs
 from pyspark_barnabas.source.options import SourceOptions, batch_options
 from pyspark_barnabas.source.range_splitting import OffsetRange
 from pyspark_barnabas.source.task_planner import Planner, open_logs
-from support.fake_offset_reader import FakeOffsetReader
+from support.fake_logs import FakeLogs
 
 A, B = TopicPartition("orders", 0), TopicPartition("orders", 1)
 
 
-class WeighedLogs(FakeOffsetReader):
+class WeighedLogs(FakeLogs):
     """Logs in which every offset takes 1000 bytes; records which partitions were requested."""
 
     def __init__(self) -> None:

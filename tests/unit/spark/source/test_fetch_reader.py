@@ -2,7 +2,7 @@
 
 import math
 
-from pyspark_barnabas.source.fetching import bytes_to_ask_for
+from pyspark_barnabas.source.fetch_reader import bytes_to_ask_for
 
 KIB = 1024
 
