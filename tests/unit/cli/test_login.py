@@ -49,7 +49,7 @@ def test_without_a_file_there_is_no_login(tmp_path: Path) -> None:
             2,
             "one login module",
         ),
-        ("\n\na=\\u12", 2, "line 3: '\\u12' is not a character: four hexadecimal"),
+        ("\n\na=\\u12", 2, "line 3: '\\u12' is not a valid character: expected four hexadecimal"),
     ],
 )
 def test_an_invalid_file_is_reported_without_its_password(
