@@ -54,11 +54,9 @@ def to_yaml(tree: Tree, comment: str = "") -> str:
     return head + dumped(tree)
 
 
-def dumped(value: Any, indent: int = 2) -> str:
+def dumped(value: Any) -> str:
     """Block style, except for lists of scalars and secret references."""
-    text: str = yaml.dump(
-        value, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=10_000, indent=indent
-    )
+    text: str = yaml.dump(value, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=10_000, indent=2)
     return text
 
 
