@@ -105,7 +105,7 @@ brokers:
     }
     table = run("plan", file).stdout
     assert "~  topic/orders" in table
-    assert "warning: topic/orders partitions: 50% of keys will go to another partition" in table
+    assert "warning: topic/orders partitions: 50% of keys will move to another partition" in table
     assert "barnabas jobs rekey" in table
     assert "6 to create, 5 to alter, 1 to delete, 1 to expect" in table
 

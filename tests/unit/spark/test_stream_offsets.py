@@ -42,5 +42,5 @@ def test_topics_are_recreated_if_both_ids_are_known_and_differ() -> None:
 
 
 def test_an_invalid_id_is_reported() -> None:
-    with pytest.raises(ValueError, match="'nonsense' is not a Kafka id"):
+    with pytest.raises(ValueError, match="invalid Kafka id 'nonsense'"):
         StreamOffset.from_json({"orders": {"0": 3}, "#topicId:orders:nonsense": {}})
