@@ -23,7 +23,7 @@ def open_logs(options: SourceOptions) -> Logs:
     return ClusterLogs(options)
 
 
-class Planner:
+class TaskPlanner:
     """Makes tasks; remembers the log bytes per offset, which are queried once per partition."""
 
     def __init__(self, logs: Logs, options: SourceOptions) -> None:
