@@ -20,7 +20,7 @@ from barnabas.declared.live import whole_state
 from barnabas.declared.parser import read_state
 from barnabas.declared.plan import PlanRequest, make_plan
 from barnabas.declared.renderer import to_tree, to_yaml
-from barnabas.declared.state import PRUNABLE, DeclaredState, DeclaredTopic
+from barnabas.declared.state import PRUNABLE, ClusterState, TopicState
 from support.declared import SECRETS, SECURED, LostConnection, applied, enriched, grown
 from support.declared_states import states
 
@@ -37,7 +37,7 @@ def test_the_plan_after_an_export_is_empty(secured: Broker, tmp_path: Path) -> N
     enriched(secured.bootstrap)
     file = tmp_path / "cluster.yaml"
 
-    async def work() -> DeclaredState:
+    async def work() -> ClusterState:
         async with ClusterClient(secured.bootstrap) as cluster:
             admin = Admin(cluster)
             exported = await whole_state(admin)
@@ -64,11 +64,11 @@ def test_the_plan_after_an_export_is_empty(secured: Broker, tmp_path: Path) -> N
 
 
 def test_impossible_changes_are_reported(secured: Broker) -> None:
-    declared = DeclaredState(
+    declared = ClusterState(
         topics={
-            "refused": DeclaredTopic(1, 1, {"retention.ms": "soon"}),
-            "two": DeclaredTopic(1, 2),
-            "good": DeclaredTopic(1),
+            "refused": TopicState(1, 1, {"retention.ms": "soon"}),
+            "two": TopicState(1, 2),
+            "good": TopicState(1),
         }
     )
 
@@ -83,7 +83,7 @@ def test_impossible_changes_are_reported(secured: Broker) -> None:
 @MANY
 @given(states(), st.integers(1, 8), st.booleans())
 def test_any_state_is_reached_when_an_interrupted_apply_is_repeated(
-    secured: Broker, declared: DeclaredState, at: int, is_delivered: bool
+    secured: Broker, declared: ClusterState, at: int, is_delivered: bool
 ) -> None:
     async def work() -> None:
         bootstrap = secured.bootstrap

@@ -20,7 +20,7 @@ from barnabas.client.core.cluster import ClusterClient
 from barnabas.declared.apply import ChangeStatus
 from barnabas.declared.live import whole_state
 from barnabas.declared.plan import make_plan
-from barnabas.declared.state import DeclaredState
+from barnabas.declared.state import ClusterState
 from barnabas.testing import EmbeddedBroker
 from barnabas.wire.errors import ErrorCode
 from support.declared import SECURED, LostConnection, another_state, applied, enriched, grown
@@ -56,7 +56,7 @@ def shared() -> Iterator[EmbeddedBroker]:
 
 @MANY
 @given(states())
-def test_one_apply_reaches_any_declared_state(shared: EmbeddedBroker, declared: DeclaredState) -> None:
+def test_one_apply_reaches_any_declared_state(shared: EmbeddedBroker, declared: ClusterState) -> None:
     async def work() -> None:
         async with ClusterClient(shared.bootstrap) as cluster:
             admin = Admin(cluster)
@@ -76,7 +76,7 @@ def test_one_apply_reaches_any_declared_state(shared: EmbeddedBroker, declared: 
 @MANY
 @given(states(), st.integers(1, 8), st.booleans())
 def test_the_next_apply_completes_an_interrupted_one(
-    shared: EmbeddedBroker, declared: DeclaredState, at: int, is_delivered: bool
+    shared: EmbeddedBroker, declared: ClusterState, at: int, is_delivered: bool
 ) -> None:
     async def work() -> None:
         async with (

@@ -18,7 +18,7 @@ from barnabas.declared.apply import ChangeResult, apply_plan
 from barnabas.declared.live import whole_state
 from barnabas.declared.plan import Plan, PlanRequest, make_plan
 from barnabas.declared.secrets import Secrets
-from barnabas.declared.state import PRUNABLE, DeclaredState
+from barnabas.declared.state import PRUNABLE, ClusterState
 from barnabas.wire.acls import AclBinding, AclOperation, AclPermission, PatternType, ResourceType
 from barnabas.wire.schema import Message
 from barnabas.wire.scram import ScramMechanism
@@ -138,7 +138,7 @@ class LostConnection(ClusterClient):
         return await super().send(request, *args, **kwargs)
 
 
-async def grown(admin: Admin, declared: DeclaredState) -> PlanRequest:
+async def grown(admin: Admin, declared: ClusterState) -> PlanRequest:
     """Return the state with at least the existing numbers of partitions, which cannot shrink. Topics it omits are
     deleted.
     """

@@ -3,13 +3,13 @@
 from hypothesis import strategies as st
 
 from barnabas.declared.state import (
+    BrokerState,
+    ClusterState,
     Configs,
     Credential,
-    DeclaredBroker,
-    DeclaredState,
-    DeclaredTopic,
     Entity,
     SecretRef,
+    TopicState,
 )
 from barnabas.wire.acls import AclBinding, AclOperation, AclPermission, PatternType, ResourceType
 from barnabas.wire.scram import ScramMechanism
@@ -27,7 +27,7 @@ topic_configs: st.SearchStrategy[Configs] = st.fixed_dictionaries(
         "compression.type": st.sampled_from(["producer", "lz4"]),
     },
 )
-topics = st.builds(DeclaredTopic, st.integers(1, 4), st.just(1), topic_configs)
+topics = st.builds(TopicState, st.integers(1, 4), st.just(1), topic_configs)
 resources = st.one_of(
     st.tuples(
         st.sampled_from([ResourceType.TOPIC, ResourceType.GROUP, ResourceType.TRANSACTIONAL_ID]),
@@ -74,16 +74,16 @@ broker_configs: st.SearchStrategy[Configs] = st.fixed_dictionaries(
 )
 
 
-def states(prune: frozenset[str] = frozenset()) -> st.SearchStrategy[DeclaredState]:
+def states(prune: frozenset[str] = frozenset()) -> st.SearchStrategy[ClusterState]:
     """Generate states with a few resources of each section."""
     return st.builds(
-        DeclaredState,
+        ClusterState,
         st.dictionaries(topic_names, topics, max_size=4),
         st.frozensets(acls, max_size=4),
         st.dictionaries(entities, quotas, max_size=2),
         st.dictionaries(st.sampled_from(["alice", "bob"]), credentials, max_size=2),
         st.dictionaries(st.sampled_from(["billing", "g 2"]), groups, max_size=2),
-        st.dictionaries(st.just(""), st.builds(DeclaredBroker, broker_configs), max_size=1),
+        st.dictionaries(st.just(""), st.builds(BrokerState, broker_configs), max_size=1),
         st.dictionaries(st.sampled_from(["lag", "cpu"]), metrics, max_size=2),
         st.just(prune),
     )

@@ -315,3 +315,18 @@ def leads_somewhere(path: Path, link: str) -> bool:
 def test_links_between_documents_are_valid(path: Path) -> None:
     links = re.findall(r"\]\(([^)\s]+)\)", path.read_text(encoding="utf-8"))
     assert [link for link in links if "://" not in link and not leads_somewhere(path, link)] == []
+
+
+def test_every_page_on_a_design_decision_is_listed() -> None:
+    folder = ROOT / "docs" / "design"
+    index = (folder / "README.md").read_text(encoding="utf-8")
+    pages = sorted(path.name for path in folder.glob("*.md") if path.name != "README.md")
+    assert [name for name in pages if f"({name})" not in index] == []
+
+
+@pytest.mark.parametrize("name", ["CONTRIBUTING.md", "docs/architecture.md"])
+def test_files_that_newcomers_are_referred_to_exist(name: str) -> None:
+    roots = (ROOT, SOURCE, SOURCE / "barnabas", SOURCE / "pyspark_barnabas")
+    paths = re.findall(r"`([a-z0-9_]+/[a-z0-9_/]*(?:\.[a-z]+)?)`", (ROOT / name).read_text(encoding="utf-8"))
+    assert paths
+    assert [path for path in paths if not any((root / path).exists() for root in roots)] == []

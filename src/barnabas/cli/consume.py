@@ -127,7 +127,7 @@ async def _print_records(cluster: ClusterClient, options: ConsumeOptions, render
     remaining_count = options.count
     async with Consumer(cluster, isolation=options.isolation) as consumer:
         await consumer.assign(starts, stop_at_end=options.exit_at_end)
-        with progress(_total(consumer, options), of_records=True) as advance:
+        with progress(_total(consumer, options)) as advance:
             while not consumer.finished and remaining_count != 0:
                 records = (await consumer.poll())[:remaining_count]
                 sys.stdout.buffer.write(b"".join(map(render, records)))

@@ -168,7 +168,7 @@ async def _send_lines(
         "linger_ms": _LINGER_MS,
         "topic_timeout_ms": _TOPIC_TIMEOUT_MS,
     }
-    with progress(os.fstat(descriptor).st_size) as advance:
+    with progress(os.fstat(descriptor).st_size, in_bytes=True) as advance:
         async with Producer(cluster, **producer_options) as producer:
             async for lines in read_lines(descriptor):
                 lines_count = await _send(producer, options, lines, lines_count, deliveries)

@@ -221,10 +221,8 @@ def bare_shell(console: Console, request: Request) -> dict[str, Any]:
 def create_app(
     settings: ConsoleSettings,
     clock: Clock | None = None,
-    token: Callable[[], str] = lambda: secrets.token_urlsafe(32),
 ) -> Starlette:
-    """The application. `token` returns random texts that cannot be guessed."""
-    console = Console(settings, clock or SystemClock(), token)
+    console = Console(settings, clock or SystemClock(), lambda: secrets.token_urlsafe(32))
 
     @contextlib.asynccontextmanager
     async def lifespan(app: Starlette) -> AsyncIterator[None]:

@@ -22,9 +22,10 @@ class Tile(NamedTuple):
         return self.width > 8.5 * min(len(self.name), 12) and self.height > 34
 
 
-def treemap(sizes: Mapping[str, int], width: float = WIDTH, height: float = HEIGHT) -> list[Tile]:
+def treemap(sizes: Mapping[str, int]) -> list[Tile]:
     """Tiles of sizes, the largest first; a size of 0 has no tile."""
     wanted = sorted(((size, name) for name, size in sizes.items() if size > 0), reverse=True)
+    width, height = WIDTH, HEIGHT
     scale = width * height / sum(size for size, _ in wanted) if wanted else 0.0
     tiles: list[Tile] = []
     x, y = 0.0, 0.0

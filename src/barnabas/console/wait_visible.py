@@ -9,17 +9,17 @@ from collections.abc import Callable
 from barnabas.client.admin.admin import Admin
 from barnabas.declared.diff import differences
 from barnabas.declared.live import live_state_for
-from barnabas.declared.state import DeclaredState
+from barnabas.declared.state import ClusterState
 from barnabas.wire.errors import KafkaError
 
 
-async def wait_until_applied(admin: Admin, declared: DeclaredState) -> None:
+async def wait_until_applied(admin: Admin, declared: ClusterState) -> None:
     """Wait until a cluster has the declared state."""
     await wait_until_visible(admin, declared, lambda live: not differences(declared, live))
 
 
 async def wait_until_visible(
-    admin: Admin, asked: DeclaredState, holds: Callable[[DeclaredState], bool]
+    admin: Admin, asked: ClusterState, holds: Callable[[ClusterState], bool]
 ) -> None:
     """Wait until a condition holds for the requested part of the live state.
 

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 from barnabas.client.admin.admin import Admin
 from barnabas.client.core.errors import BrokerConnectionError
 from barnabas.declared.diff import ChangeAction, Level, ResourceChange, differences
-from barnabas.declared.executor import Order, Outcomes, Task, batches_of, execute_batch, tasks_of
+from barnabas.declared.executor import Outcomes, RequestKind, Task, batches_of, execute_batch, tasks_of
 from barnabas.declared.live import live_state_for
 from barnabas.declared.plan import Plan, PlanRequest
 from barnabas.declared.secrets import SecretMissing, Secrets
@@ -28,9 +28,9 @@ _RETRIED = (
 )
 #: Errors of a retry which show that an earlier attempt has succeeded.
 _DONE_ALREADY = {
-    Order.CREATE_TOPICS: ErrorCode.TOPIC_ALREADY_EXISTS,
-    Order.DELETE_TOPICS: ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
-    Order.REMOVE_CREDENTIALS: ErrorCode.RESOURCE_NOT_FOUND,
+    RequestKind.CREATE_TOPICS: ErrorCode.TOPIC_ALREADY_EXISTS,
+    RequestKind.DELETE_TOPICS: ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+    RequestKind.REMOVE_CREDENTIALS: ErrorCode.RESOURCE_NOT_FOUND,
 }
 
 
@@ -65,12 +65,12 @@ async def apply_plan(
             outcomes += [ChangeResult(each, ChangeStatus.LEFT, connection_error) for each in changes]
             continue
         try:
-            outcomes += _outcomes(batch, await _done(admin, batch, request.secrets))
+            outcomes += _results_of(batch, await _execute_with_retries(admin, batch, request.secrets))
         except BrokerConnectionError as error:
             connection_error = f"{error}; apply again: changes that were made are not repeated"
             outcomes += [ChangeResult(each, ChangeStatus.FAILED, connection_error) for each in changes]
         advance(len(changes))
-    return outcomes if connection_error else await _shown(admin, outcomes, request)
+    return outcomes if connection_error else await _verified(admin, outcomes, request)
 
 
 def _reason(change: ResourceChange) -> str:
@@ -82,7 +82,7 @@ def _reason(change: ResourceChange) -> str:
     )
 
 
-def _outcomes(batch: Iterable[Task], answers: Outcomes) -> list[ChangeResult]:
+def _results_of(batch: Iterable[Task], answers: Outcomes) -> list[ChangeResult]:
     results = []
     for task in batch:
         error = answers.get(task.name)
@@ -91,15 +91,15 @@ def _outcomes(batch: Iterable[Task], answers: Outcomes) -> list[ChangeResult]:
     return results
 
 
-async def _done(admin: Admin, batch: Sequence[Task], secrets: Secrets) -> Outcomes:
+async def _execute_with_retries(admin: Admin, batch: Sequence[Task], secrets: Secrets) -> Outcomes:
     """Return the outcome of each task; tasks with retriable errors are tried again."""
     outcomes: dict[object, KafkaError | None] = {}
     left = list(batch)
     for attempt in range(1, _ATTEMPTS_MAX + 1):
-        answers = await _answers(admin, left, secrets)
+        answers = await _execute_once(admin, left, secrets)
         for task in left:
             error = answers.get(task.name)
-            is_done = attempt > 1 and error is not None and error.code is _DONE_ALREADY.get(task.order)
+            is_done = attempt > 1 and error is not None and error.code is _DONE_ALREADY.get(task.kind)
             outcomes[task.name] = None if is_done else error
         left = [task for task in left if (error := outcomes[task.name]) and error.code in _RETRIED]
         if not left:
@@ -108,7 +108,7 @@ async def _done(admin: Admin, batch: Sequence[Task], secrets: Secrets) -> Outcom
     return outcomes
 
 
-async def _answers(admin: Admin, batch: Sequence[Task], secrets: Secrets) -> Outcomes:
+async def _execute_once(admin: Admin, batch: Sequence[Task], secrets: Secrets) -> Outcomes:
     """Return the outcome of each change; an error of the whole request applies to each."""
     try:
         return await execute_batch(admin, batch, secrets)
@@ -119,13 +119,15 @@ async def _answers(admin: Admin, batch: Sequence[Task], secrets: Secrets) -> Out
         return {task.name: refusal for task in batch}
 
 
-async def _shown(admin: Admin, outcomes: Sequence[ChangeResult], request: PlanRequest) -> list[ChangeResult]:
+async def _verified(
+    admin: Admin, outcomes: Sequence[ChangeResult], request: PlanRequest
+) -> list[ChangeResult]:
     """Return the outcomes after the cluster shows the changes; changes that it never shows are reported as
     uncertain.
     """
     done = {each.change.resource_key for each in outcomes if each.status is ChangeStatus.DONE}
     try:
-        missing = await _not_shown(admin, done, request)
+        missing = await _not_visible(admin, done, request)
         reason = "accepted, but not visible in the cluster yet"
     except (BrokerConnectionError, KafkaError) as error:
         missing, reason = done, f"accepted, but could not be verified: {error}"
@@ -137,7 +139,7 @@ async def _shown(admin: Admin, outcomes: Sequence[ChangeResult], request: PlanRe
     ]
 
 
-async def _not_shown(admin: Admin, applied: Set[Any], request: PlanRequest) -> Set[Any]:
+async def _not_visible(admin: Admin, applied: Set[Any], request: PlanRequest) -> Set[Any]:
     """Return the resource keys that are not as declared yet: brokers apply a change a moment after the controller's
     response.
 

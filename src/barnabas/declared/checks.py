@@ -13,7 +13,7 @@ from barnabas.declared.diff import (
     ResourceChange,
 )
 from barnabas.declared.live import CLEANUP_POLICY
-from barnabas.declared.state import Credential, DeclaredState, Section
+from barnabas.declared.state import ClusterState, Credential, Section
 from barnabas.wire.acls import (
     WILDCARD_PRINCIPAL,
     AclBinding,
@@ -44,12 +44,12 @@ def moved_share(before: int, after: int) -> float:
     return 1 - min(before, after) / math.lcm(before, after)
 
 
-def check_changes(changes: Iterable[ResourceChange], live: DeclaredState) -> list[ResourceChange]:
+def check_changes(changes: Iterable[ResourceChange], live: ClusterState) -> list[ResourceChange]:
     """Return the changes with the diagnostics of each change by itself."""
     return [with_diagnostic(change, *_diagnostics(change, live)) for change in changes]
 
 
-def _diagnostics(change: ResourceChange, live: DeclaredState) -> list[Diagnostic]:
+def _diagnostics(change: ResourceChange, live: ClusterState) -> list[Diagnostic]:
     if change.action is ChangeAction.EXPECT:
         return [Diagnostic(Level.NOTE, _BY_HAND)]
     if change.section is Section.TOPICS:
@@ -66,7 +66,7 @@ def _diagnostics(change: ResourceChange, live: DeclaredState) -> list[Diagnostic
     return []
 
 
-def _of_topic(change: ResourceChange, live: DeclaredState) -> list[Diagnostic]:
+def _of_topic(change: ResourceChange, live: ClusterState) -> list[Diagnostic]:
     if change.key == PARTITIONS and change.action is ChangeAction.DELETE:
         return [Diagnostic(Level.DESTRUCTIVE, "deletes the topic and all its records")]
     if change.key == PARTITIONS and change.action is ChangeAction.ALTER:
@@ -82,7 +82,7 @@ def _of_topic(change: ResourceChange, live: DeclaredState) -> list[Diagnostic]:
     return []
 
 
-def _of_partitions(change: ResourceChange, live: DeclaredState) -> Diagnostic:
+def _of_partitions(change: ResourceChange, live: ClusterState) -> Diagnostic:
     before, after = change.before, change.after
     if after < before:
         text = f"the number of partitions cannot be reduced from {before}: keep it, or delete and recreate the topic"
@@ -183,7 +183,7 @@ def _of_cluster(acls: Iterable[AclBinding]) -> list[AclBinding]:
 
 
 def with_lockout(
-    changes: Sequence[ResourceChange], live: DeclaredState, applicant: Applicant
+    changes: Sequence[ResourceChange], live: ClusterState, applicant: Applicant
 ) -> list[ResourceChange]:
     """Return the changes, with a diagnostic on those that remove the applicant's right to alter the cluster."""
     acls = [each for each in changes if each.section is Section.ACLS]

@@ -11,7 +11,7 @@ from barnabas.client.core.errors import check
 from barnabas.config.config_resource import Resource, ResourceKind
 from barnabas.declared.checks import RETENTION_MS, Applicant, lowered, with_diagnostic
 from barnabas.declared.diff import Diagnostic, Level, ResourceChange
-from barnabas.declared.executor import ASKABLE, batches_of, execute_batch, tasks_of
+from barnabas.declared.executor import VALIDATABLE, batches_of, execute_batch, tasks_of
 from barnabas.declared.secrets import SecretMissing, Secrets
 from barnabas.declared.state import Credential, SecretRef
 from barnabas.wire.acls import AclOperation
@@ -36,7 +36,7 @@ async def with_refusals(
     """
     refused: dict[int, KafkaError] = {}
     tasks = tasks_of([each for each in changes if each.is_possible])
-    for batch in batches_of(task for task in tasks if task.order in ASKABLE):
+    for batch in batches_of(task for task in tasks if task.kind in VALIDATABLE):
         outcomes = await execute_batch(admin, batch, secrets, validate_only=True)
         for task in batch:
             error = outcomes.get(task.name)

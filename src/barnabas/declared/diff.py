@@ -18,17 +18,17 @@ from barnabas.config.values import parse_type
 from barnabas.declared.state import (
     CONFIGS,
     HIDDEN,
+    BrokerState,
+    ClusterState,
     Configs,
     Credential,
     Credentials,
-    DeclaredBroker,
-    DeclaredState,
-    DeclaredTopic,
     Entity,
     Quotas,
     SecretRef,
     Section,
     Setting,
+    TopicState,
     name_of,
 )
 from barnabas.wire.acls import AclBinding
@@ -106,7 +106,7 @@ class ResourceChange:
         return self.level is not Level.IMPOSSIBLE and self.action is not ChangeAction.EXPECT
 
 
-def differences(declared: DeclaredState, live: DeclaredState) -> list[ResourceChange]:
+def differences(declared: ClusterState, live: ClusterState) -> list[ResourceChange]:
     """Return the changes that turn `live` into the declared state; sections and keys are in order."""
     return [
         *_topics(declared, live),
@@ -166,26 +166,26 @@ def _config_changes(
     for key in sorted(keys):
         before, after = live.get(key), declared.get(key)
         if not same_value(section, key, before, after):
-            action = (
-                ChangeAction.CREATE
-                if before is None
-                else ChangeAction.DELETE
-                if after is None
-                else ChangeAction.ALTER
-            )
+            action = _action(before, after)
             yield ResourceChange(section, name, key, action, before, after)
+
+
+def _action(before: object, after: object) -> ChangeAction:
+    if before is None:
+        return ChangeAction.CREATE
+    return ChangeAction.DELETE if after is None else ChangeAction.ALTER
 
 
 # Sections
 
 
-def _to_prune(section: Section, declared: DeclaredState, live: DeclaredState) -> Iterable[Any]:
+def _to_prune(section: Section, declared: ClusterState, live: ClusterState) -> Iterable[Any]:
     """Return the live resources that are not declared, if their section is pruned."""
     undeclared = getattr(live, section).keys() - getattr(declared, section).keys()
     return sorted(undeclared) if section in declared.prune else ()
 
 
-def _topics(declared: DeclaredState, live: DeclaredState) -> Iterator[ResourceChange]:
+def _topics(declared: ClusterState, live: ClusterState) -> Iterator[ResourceChange]:
     prunes = CONFIGS in declared.prune
     for name, topic in sorted(declared.topics.items()):
         there = live.topics.get(name)
@@ -202,7 +202,7 @@ def _topics(declared: DeclaredState, live: DeclaredState) -> Iterator[ResourceCh
         yield ResourceChange(Section.TOPICS, name, PARTITIONS, ChangeAction.DELETE, count, None)
 
 
-def _new_topic(name: str, topic: DeclaredTopic) -> Iterator[ResourceChange]:
+def _new_topic(name: str, topic: TopicState) -> Iterator[ResourceChange]:
     parts: dict[str, Any] = {
         PARTITIONS: topic.partitions or BROKER_DEFAULT,
         REPLICATION_FACTOR: topic.replication_factor or BROKER_DEFAULT,
@@ -218,7 +218,7 @@ def acl_key(acl: AclBinding) -> str:
     return f"acl {acl.principal} {acl.permission.name} {acl.operation.name} from {acl.host}"
 
 
-def _acls(declared: DeclaredState, live: DeclaredState) -> Iterator[ResourceChange]:
+def _acls(declared: ClusterState, live: ClusterState) -> Iterator[ResourceChange]:
     for acl in sorted(declared.acls - live.acls):
         yield ResourceChange(Section.ACLS, acl, acl_key(acl), ChangeAction.CREATE, None, True)
     for acl in sorted(live.acls - declared.acls) if Section.ACLS in declared.prune else ():
@@ -231,17 +231,11 @@ def _by_key(
     for key in sorted(before.keys() | after.keys()):
         old, new = before.get(key), after.get(key)
         if old != new:
-            action = (
-                ChangeAction.CREATE
-                if old is None
-                else ChangeAction.DELETE
-                if new is None
-                else ChangeAction.ALTER
-            )
+            action = _action(old, new)
             yield ResourceChange(section, name, key, action, old, new)
 
 
-def _quotas(declared: DeclaredState, live: DeclaredState) -> Iterator[ResourceChange]:
+def _quotas(declared: ClusterState, live: ClusterState) -> Iterator[ResourceChange]:
     prunes = Section.QUOTAS in declared.prune
     for entity in sorted(declared.quotas, key=_entity_order):
         declared_quotas = declared.quotas[entity]
@@ -256,7 +250,7 @@ def _entity_order(entity: Entity) -> str:
     return name_of(Section.QUOTAS, entity)
 
 
-def _users(declared: DeclaredState, live: DeclaredState) -> Iterator[ResourceChange]:
+def _users(declared: ClusterState, live: ClusterState) -> Iterator[ResourceChange]:
     prunes = Section.USERS in declared.prune
     for user, credentials in sorted(declared.users.items()):
         yield from _credentials(user, credentials, live.users.get(user, {}), prunes)
@@ -272,18 +266,12 @@ def _credentials(
         before, after = live.get(mechanism), declared.get(mechanism)
         same = before and after and after.iterations in (None, before.iterations)
         if not same:
-            action = (
-                ChangeAction.CREATE
-                if before is None
-                else ChangeAction.DELETE
-                if after is None
-                else ChangeAction.ALTER
-            )
+            action = _action(before, after)
             yield ResourceChange(Section.USERS, user, mechanism.title, action, before, after)
 
 
 def _config_resources(
-    declared: DeclaredState, live: DeclaredState, section: Section
+    declared: ClusterState, live: ClusterState, section: Section
 ) -> Iterator[ResourceChange]:
     declared_resources: Mapping[str, Configs] = getattr(declared, section)
     there: Mapping[str, Configs] = getattr(live, section)
@@ -296,10 +284,10 @@ def _config_resources(
         yield from _config_changes(section, name, {}, there[name], prunes=True)
 
 
-def _brokers(declared: DeclaredState, live: DeclaredState) -> Iterator[ResourceChange]:
+def _brokers(declared: ClusterState, live: ClusterState) -> Iterator[ResourceChange]:
     prunes = bool(declared.prune & {Section.BROKERS, CONFIGS})
     for name, broker in sorted(declared.brokers.items()):
-        there = live.brokers.get(name, DeclaredBroker())
+        there = live.brokers.get(name, BrokerState())
         configs = _prunable(name, there.configs, broker.configs)
         yield from _config_changes(Section.BROKERS, name, broker.configs, configs, prunes=prunes)
         for key, expected in sorted(broker.expected.items()):

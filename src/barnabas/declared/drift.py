@@ -12,7 +12,7 @@ from barnabas.config.config_resource import Resource, ResourceKind
 from barnabas.declared.diff import ResourceChange, as_json, differences, shown
 from barnabas.declared.live import live_state_for, whole_state
 from barnabas.declared.plan import PlanRequest
-from barnabas.declared.state import PRUNABLE, Choice, DeclaredBroker, DeclaredState, Section
+from barnabas.declared.state import PRUNABLE, BrokerState, Choice, ClusterState, Section
 from barnabas.wire.errors import KafkaError
 
 #: Keys that differ between any two brokers.
@@ -86,7 +86,7 @@ def _id_of(node: Node) -> str:
     return str(node.node_id)
 
 
-async def _with_values(admin: Admin, state: DeclaredState, names: set[str], choice: Choice) -> DeclaredState:
+async def _with_values(admin: Admin, state: ClusterState, names: set[str], choice: Choice) -> ClusterState:
     """Return the state with the effective values of its brokers, static values and defaults included."""
     resources = [
         Resource(ResourceKind.BROKER, name) for name in sorted(names) if choice.means(Section.BROKERS, name)
@@ -95,8 +95,8 @@ async def _with_values(admin: Admin, state: DeclaredState, names: set[str], choi
     for resource, entries in (await admin.describe_configs(resources)).items():
         if isinstance(entries, KafkaError):
             raise entries
-        configs = brokers.get(resource.name, DeclaredBroker()).configs
-        brokers[resource.name] = DeclaredBroker(configs, _values(entries, configs))
+        configs = brokers.get(resource.name, BrokerState()).configs
+        brokers[resource.name] = BrokerState(configs, _values(entries, configs))
     return replace(state, brokers=brokers)
 
 
@@ -108,13 +108,13 @@ def _values(entries: Sequence[ConfigEntry], configs: Mapping[str, object]) -> di
     }
 
 
-def _in_common(state: DeclaredState, other: DeclaredState) -> DeclaredState:
+def _in_common(state: ClusterState, other: ClusterState) -> ClusterState:
     """Return the state without keys that only one of them knows: these belong to another version, or to another
     Kafka.
     """
     brokers = {
-        name: DeclaredBroker(
-            broker.configs, _shared(broker.expected, other.brokers.get(name, DeclaredBroker()).expected)
+        name: BrokerState(
+            broker.configs, _shared(broker.expected, other.brokers.get(name, BrokerState()).expected)
         )
         for name, broker in state.brokers.items()
     }

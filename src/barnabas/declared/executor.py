@@ -22,7 +22,7 @@ from barnabas.wire.errors import KafkaError
 from barnabas.wire.scram import MECHANISMS_BY_TITLE
 
 
-class Order(enum.IntEnum):
+class RequestKind(enum.IntEnum):
     """Kinds of requests, in the order in which they are sent."""
 
     SET_CREDENTIALS = enum.auto()
@@ -43,7 +43,7 @@ class Order(enum.IntEnum):
 class Task(NamedTuple):
     """The changes of one resource that one kind of request makes."""
 
-    order: Order
+    kind: RequestKind
     name: Name
     changes: tuple[ResourceChange, ...]
 
@@ -60,13 +60,13 @@ BATCH_WEIGHT = 500
 Outcomes: TypeAlias = Mapping[Any, KafkaError | None]
 
 _CONFIGURE = {
-    Section.GROUPS: Order.CONFIGURE_GROUPS,
-    Section.BROKERS: Order.CONFIGURE_BROKERS,
-    Section.CLIENT_METRICS: Order.CONFIGURE_CLIENT_METRICS,
+    Section.GROUPS: RequestKind.CONFIGURE_GROUPS,
+    Section.BROKERS: RequestKind.CONFIGURE_BROKERS,
+    Section.CLIENT_METRICS: RequestKind.CONFIGURE_CLIENT_METRICS,
 }
 
 
-def order_of(change: ResourceChange) -> Order:
+def kind_of(change: ResourceChange) -> RequestKind:
     """Return the kind of request that makes a change; creating a topic is recognised by its partition counts, which
     come first.
     """
@@ -74,28 +74,28 @@ def order_of(change: ResourceChange) -> Order:
     if change.section in _CONFIGURE:
         return _CONFIGURE[change.section]
     if change.section is Section.QUOTAS:
-        return Order.SET_QUOTAS
+        return RequestKind.SET_QUOTAS
     if change.section is Section.USERS:
-        return Order.REMOVE_CREDENTIALS if removes else Order.SET_CREDENTIALS
+        return RequestKind.REMOVE_CREDENTIALS if removes else RequestKind.SET_CREDENTIALS
     if change.section is Section.ACLS:
         assert isinstance(change.name, AclBinding)
         allows = change.name.permission is AclPermission.ALLOW
-        return Order.REMOVE_ACLS if removes else Order.ALLOW if allows else Order.FORBID
+        return RequestKind.REMOVE_ACLS if removes else RequestKind.ALLOW if allows else RequestKind.FORBID
     if change.key == PARTITIONS:
-        return _ORDERS_OF_PARTITIONS[change.action]
-    return Order.CONFIGURE_TOPICS
+        return _KINDS_OF_PARTITION_CHANGES[change.action]
+    return RequestKind.CONFIGURE_TOPICS
 
 
-_ORDERS_OF_PARTITIONS = {
-    ChangeAction.CREATE: Order.CREATE_TOPICS,
-    ChangeAction.ALTER: Order.CREATE_PARTITIONS,
-    ChangeAction.DELETE: Order.DELETE_TOPICS,
+_KINDS_OF_PARTITION_CHANGES = {
+    ChangeAction.CREATE: RequestKind.CREATE_TOPICS,
+    ChangeAction.ALTER: RequestKind.CREATE_PARTITIONS,
+    ChangeAction.DELETE: RequestKind.DELETE_TOPICS,
 }
 
 
 def tasks_of(changes: Sequence[ResourceChange]) -> list[Task]:
     """Return all tasks in order; a new topic and its configs are one task."""
-    grouped: dict[tuple[Order, Any], list[ResourceChange]] = {}
+    grouped: dict[tuple[RequestKind, Any], list[ResourceChange]] = {}
     new = {
         change.name
         for change in changes
@@ -105,10 +105,10 @@ def tasks_of(changes: Sequence[ResourceChange]) -> list[Task]:
     }
     for change in changes:
         is_new = change.section is Section.TOPICS and change.name in new
-        order = Order.CREATE_TOPICS if is_new else order_of(change)
-        grouped.setdefault((order, change.name), []).append(change)
-    tasks = [Task(order, name, tuple(group)) for (order, name), group in grouped.items()]
-    return sorted(tasks, key=lambda task: task.order)
+        kind = RequestKind.CREATE_TOPICS if is_new else kind_of(change)
+        grouped.setdefault((kind, change.name), []).append(change)
+    tasks = [Task(kind, name, tuple(group)) for (kind, name), group in grouped.items()]
+    return sorted(tasks, key=lambda task: task.kind)
 
 
 def batches_of(tasks: Iterable[Task]) -> Iterator[list[Task]]:
@@ -116,7 +116,7 @@ def batches_of(tasks: Iterable[Task]) -> Iterator[list[Task]]:
     batch: list[Task] = []
     weight = 0
     for task in tasks:
-        if batch and (batch[-1].order is not task.order or weight + task.weight > BATCH_WEIGHT):
+        if batch and (batch[-1].kind is not task.kind or weight + task.weight > BATCH_WEIGHT):
             yield batch
             batch, weight = [], 0
         batch.append(task)
@@ -132,7 +132,7 @@ async def execute_batch(
 
     :raises SecretMissing: When a secret is missing.
     """
-    outcomes = await _CARRY_OUT[batch[0].order](admin, batch, secrets, validate_only)
+    outcomes = await _SENDERS[batch[0].kind](admin, batch, secrets, validate_only)
     values = [
         secrets.value(change.after)
         for task in batch
@@ -284,33 +284,33 @@ def _acl(task: Task) -> AclBinding:
     return task.name
 
 
-_CARRY_OUT: Mapping[Order, Callable[[Admin, Sequence[Task], Secrets, bool], Awaitable[Outcomes]]] = (
+_SENDERS: Mapping[RequestKind, Callable[[Admin, Sequence[Task], Secrets, bool], Awaitable[Outcomes]]] = (
     MappingProxyType(
         {
-            Order.SET_CREDENTIALS: _set_credentials,
-            Order.ALLOW: _create_acls,
-            Order.CONFIGURE_BROKERS: _configure,
-            Order.CREATE_TOPICS: _create_topics,
-            Order.CREATE_PARTITIONS: _create_partitions,
-            Order.CONFIGURE_TOPICS: _configure,
-            Order.CONFIGURE_GROUPS: _configure,
-            Order.CONFIGURE_CLIENT_METRICS: _configure,
-            Order.SET_QUOTAS: _set_quotas,
-            Order.FORBID: _create_acls,
-            Order.REMOVE_ACLS: _remove_acls,
-            Order.REMOVE_CREDENTIALS: _set_credentials,
-            Order.DELETE_TOPICS: _delete_topics,
+            RequestKind.SET_CREDENTIALS: _set_credentials,
+            RequestKind.ALLOW: _create_acls,
+            RequestKind.CONFIGURE_BROKERS: _configure,
+            RequestKind.CREATE_TOPICS: _create_topics,
+            RequestKind.CREATE_PARTITIONS: _create_partitions,
+            RequestKind.CONFIGURE_TOPICS: _configure,
+            RequestKind.CONFIGURE_GROUPS: _configure,
+            RequestKind.CONFIGURE_CLIENT_METRICS: _configure,
+            RequestKind.SET_QUOTAS: _set_quotas,
+            RequestKind.FORBID: _create_acls,
+            RequestKind.REMOVE_ACLS: _remove_acls,
+            RequestKind.REMOVE_CREDENTIALS: _set_credentials,
+            RequestKind.DELETE_TOPICS: _delete_topics,
         }
     )
 )
 
 #: Kinds of requests that support `validate_only`.
-ASKABLE = (
-    Order.CONFIGURE_BROKERS,
-    Order.CREATE_TOPICS,
-    Order.CREATE_PARTITIONS,
-    Order.CONFIGURE_TOPICS,
-    Order.CONFIGURE_GROUPS,
-    Order.CONFIGURE_CLIENT_METRICS,
-    Order.SET_QUOTAS,
+VALIDATABLE = (
+    RequestKind.CONFIGURE_BROKERS,
+    RequestKind.CREATE_TOPICS,
+    RequestKind.CREATE_PARTITIONS,
+    RequestKind.CONFIGURE_TOPICS,
+    RequestKind.CONFIGURE_GROUPS,
+    RequestKind.CONFIGURE_CLIENT_METRICS,
+    RequestKind.SET_QUOTAS,
 )

@@ -15,15 +15,15 @@ from barnabas.declared.state import (
     CONFIGS,
     EVERYTHING,
     KEPT_SECRET,
+    BrokerState,
     Choice,
+    ClusterState,
     Configs,
     Credential,
     Credentials,
-    DeclaredBroker,
-    DeclaredState,
-    DeclaredTopic,
     Section,
     Setting,
+    TopicState,
 )
 from barnabas.wire.acls import AclBinding
 from barnabas.wire.errors import ErrorCode, KafkaError
@@ -52,7 +52,7 @@ def batches(items: Iterable[ItemT], size: int = BATCH) -> Iterator[list[ItemT]]:
         yield batch
 
 
-async def whole_state(admin: Admin, choice: Choice = EVERYTHING) -> DeclaredState:
+async def whole_state(admin: Admin, choice: Choice = EVERYTHING) -> ClusterState:
     """Return the settings of a cluster: only values that differ from the defaults, and no internal topics.
 
     :raises KafkaError: The error of a request that the cluster refused.
@@ -60,7 +60,7 @@ async def whole_state(admin: Admin, choice: Choice = EVERYTHING) -> DeclaredStat
     return choice.of(await _StateReader(admin, choice.sections).state())
 
 
-async def live_state_for(admin: Admin, declared: DeclaredState) -> DeclaredState:
+async def live_state_for(admin: Admin, declared: ClusterState) -> ClusterState:
     """Return the live state of the names that a file mentions; all names in sections that are pruned.
 
     :raises KafkaError: The error of a request that the cluster refused.
@@ -78,11 +78,11 @@ class _StateReader:
 
     admin: Admin
     sections: frozenset[Section]
-    declared: DeclaredState | None = None
+    declared: ClusterState | None = None
 
-    async def state(self) -> DeclaredState:
+    async def state(self) -> ClusterState:
         has = self.sections.__contains__
-        return DeclaredState(
+        return ClusterState(
             topics=await self._topics() if has(Section.TOPICS) else {},
             acls=await self._acls() if has(Section.ACLS) else frozenset(),
             quotas=await self.admin.describe_client_quotas() if has(Section.QUOTAS) else {},
@@ -100,7 +100,7 @@ class _StateReader:
     def _names(self, section: Section) -> Collection[str]:
         return () if self.declared is None else getattr(self.declared, section)
 
-    async def _topics(self) -> dict[str, DeclaredTopic]:
+    async def _topics(self) -> dict[str, TopicState]:
         everything = self._takes_all(Section.TOPICS)
         declared = self._names(Section.TOPICS)
         described = await self.admin.describe_topics(None if everything else declared)
@@ -150,7 +150,7 @@ class _StateReader:
         return {name: each for name, each in configs.items() if each}
 
     async def _listed(self, kind: ResourceKind) -> set[str]:
-        """Return None if the broker does not support ListConfigResources (before 4.1)."""
+        """Return the names; none from brokers without ListConfigResources (before 4.1)."""
         try:
             return {resource.name for resource in await self.admin.list_config_resources([kind])}
         except KafkaError as error:
@@ -159,7 +159,7 @@ class _StateReader:
             return set()
 
     async def _acls(self) -> frozenset[AclBinding]:
-        """Return the ACLs; None without an authorizer, when ACLs cannot be created."""
+        """Return the ACLs; none from a cluster without an authorizer."""
         try:
             return frozenset(await self.admin.describe_acls())
         except KafkaError as error:
@@ -175,25 +175,25 @@ class _StateReader:
             if not isinstance(credentials, KafkaError)
         }
 
-    async def _brokers(self) -> dict[str, DeclaredBroker]:
+    async def _brokers(self) -> dict[str, BrokerState]:
         """Return the brokers with dynamic configs, and those with expected values."""
         known = {EVERY_BROKER, *map(str, self.admin.cluster.metadata.nodes)}
         names = known if self._takes_all(Section.BROKERS) else known & set(self._names(Section.BROKERS))
         resources = [Resource(ResourceKind.BROKER, name) for name in sorted(names)]
-        brokers: dict[str, DeclaredBroker] = {}
+        brokers: dict[str, BrokerState] = {}
         for resource, entries in (await self.admin.describe_configs(resources)).items():
             if isinstance(entries, KafkaError):
                 raise entries
             brokers[resource.name] = self._broker(resource.name, entries)
-        return {name: broker for name, broker in brokers.items() if broker != DeclaredBroker()}
+        return {name: broker for name, broker in brokers.items() if broker != BrokerState()}
 
-    def _broker(self, name: str, entries: Sequence[ConfigEntry]) -> DeclaredBroker:
+    def _broker(self, name: str, entries: Sequence[ConfigEntry]) -> BrokerState:
         is_own = _is_of_broker if name else _is_of_every_broker
         configs = {entry.name: _setting(entry) for entry in entries if is_own(entry)}
         declared = self.declared.brokers.get(name) if self.declared else None
         wanted = declared.expected if declared else {}
         expected = {entry.name: entry.value for entry in entries if entry.name in wanted}
-        return DeclaredBroker(configs, expected)
+        return BrokerState(configs, expected)
 
 
 def _readable(
@@ -209,9 +209,9 @@ def _readable(
             raise KafkaError(topic.code, f"no permission to describe topic '{name}'")
 
 
-def _topic(topic: metadata.TopicInfo, configs: Configs) -> DeclaredTopic:
+def _topic(topic: metadata.TopicInfo, configs: Configs) -> TopicState:
     factor = max((len(partition.replicas) for partition in topic.partitions), default=0)
-    return DeclaredTopic(len(topic.partitions), factor, configs)
+    return TopicState(len(topic.partitions), factor, configs)
 
 
 def _own(entries: Iterable[ConfigEntry], source: ConfigSource) -> Configs:

@@ -31,16 +31,16 @@ from barnabas.base.yaml_schema import (
 from barnabas.config.keys.broker import BROKER_KEYS
 from barnabas.declared.state import (
     PRUNABLE,
+    BrokerState,
+    ClusterState,
     Configs,
     Credential,
-    DeclaredBroker,
-    DeclaredState,
-    DeclaredTopic,
     Entity,
     Quotas,
     SecretRef,
     Section,
     Setting,
+    TopicState,
 )
 from barnabas.wire.acls import (
     CLUSTER_NAME,
@@ -70,7 +70,7 @@ class StateFileError(ValueError):
     """An invalid state file."""
 
 
-def read_state(path: Path) -> DeclaredState:
+def read_state(path: Path) -> ClusterState:
     """The state that a file declares.
 
     :raises StateFileError: With file, line, key, value and what would be right.
@@ -82,7 +82,7 @@ def read_state(path: Path) -> DeclaredState:
         raise StateFileError(message) from None
 
 
-def read_state_text(text: str, *, trusted: bool = True) -> DeclaredState:
+def read_state_text(text: str, *, trusted: bool = True) -> ClusterState:
     """The state that a text declares; untrusted text is bounded (`read_yaml_text`).
 
     :raises StateFileError: With line, key, value and what would be right.
@@ -146,7 +146,7 @@ GROUP_CONFIGS = MappingOf(SETTING)
 CLIENT_METRICS_CONFIGS = MappingOf(SETTING)
 
 TOPIC = Keyed(
-    DeclaredTopic,
+    TopicState,
     {
         "partitions": Whole(1, _PARTITIONS_MAX),
         "replication_factor": Whole(1, _REPLICAS_MAX),
@@ -155,7 +155,7 @@ TOPIC = Keyed(
 )
 
 
-def _broker(broker: DeclaredBroker, node: YamlNode) -> DeclaredBroker:
+def _broker(broker: BrokerState, node: YamlNode) -> BrokerState:
     expected = node.mapping().get("expect")
     if expected is not None and node.key == EVERY_BROKER:
         expected.fail("is said of one broker: name it by its id")
@@ -163,7 +163,7 @@ def _broker(broker: DeclaredBroker, node: YamlNode) -> DeclaredBroker:
 
 
 BROKER = Keyed(
-    DeclaredBroker,
+    BrokerState,
     {"configs": BROKER_CONFIGS, "expect": Key(MappingOf(VALUE), into="expected")},
 ).then(_broker)
 BROKER_NAME = Text(
@@ -261,10 +261,10 @@ CREDENTIALS = MappingOf(
 ).to(lambda found: {MECHANISMS_BY_TITLE[title]: each for title, each in found.items()})
 
 STATE = Keyed(
-    DeclaredState,
+    ClusterState,
     {
         PRUNE: SequenceOf(word(*map(str, PRUNABLE))).to(frozenset),
-        Section.TOPICS: MappingOf(Nullable(TOPIC, DeclaredTopic())),
+        Section.TOPICS: MappingOf(Nullable(TOPIC, TopicState())),
         Section.ACLS: SequenceOf(ACL).to(lambda entries: frozenset(chain.from_iterable(entries))),
         Section.QUOTAS: SequenceOf(QUOTA, distinct="entity").to(dict),
         Section.USERS: MappingOf(CREDENTIALS),

@@ -14,7 +14,7 @@ from barnabas.declared.cluster_checks import applicant, with_losses, with_missin
 from barnabas.declared.diff import ChangeAction, Level, ResourceChange, as_json, differences
 from barnabas.declared.live import live_state_for
 from barnabas.declared.secrets import Secrets
-from barnabas.declared.state import EVERYTHING, Choice, DeclaredState, Section
+from barnabas.declared.state import EVERYTHING, Choice, ClusterState, Section
 from barnabas.wire.errors import ErrorCode
 
 #: Errors of a controller for changes that it has already made. Brokers of Apache Kafka apply changes some milliseconds
@@ -55,7 +55,7 @@ class PlanRequest:
     `renewed` are patterns of users' names: passwords cannot be compared, so a changed one must be named.
     """
 
-    declared: DeclaredState
+    declared: ClusterState
     secrets: Secrets
     principal: str = "User:ANONYMOUS"
     choice: Choice = EVERYTHING
@@ -80,7 +80,7 @@ async def _plan(admin: Admin, request: PlanRequest, clock: Clock) -> tuple[Plan,
     changes = [*differences(declared, live), *_renewals(declared, live, request.renewed)]
     if not changes:
         return Plan([]), set()
-    changes = with_own_user(check_changes(sorted(changes, key=_in_order), live), request.principal)
+    changes = with_own_user(check_changes(sorted(changes, key=_section_position), live), request.principal)
     if any(change.section is Section.ACLS for change in changes):
         changes = with_lockout(changes, live, await applicant(admin, request.principal))
     changes = with_missing_secrets(changes, request.secrets)
@@ -88,14 +88,14 @@ async def _plan(admin: Admin, request: PlanRequest, clock: Clock) -> tuple[Plan,
     return Plan(await with_losses(admin, changes, clock.wall_ms())), refusals
 
 
-_SECTION_ORDER = {section: key for key, section in enumerate(Section)}
+_SECTION_POSITIONS = {section: position for position, section in enumerate(Section)}
 
 
-def _in_order(change: ResourceChange) -> int:
-    return _SECTION_ORDER[change.section]
+def _section_position(change: ResourceChange) -> int:
+    return _SECTION_POSITIONS[change.section]
 
 
-def _renewals(declared: DeclaredState, live: DeclaredState, patterns: Sequence[str]) -> list[ResourceChange]:
+def _renewals(declared: ClusterState, live: ClusterState, patterns: Sequence[str]) -> list[ResourceChange]:
     """Return the passwords of existing users to set again; the iterations stay unless declared."""
     return [
         ResourceChange(Section.USERS, user, mechanism.title, ChangeAction.ALTER, there, credential)

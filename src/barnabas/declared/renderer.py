@@ -10,14 +10,14 @@ import yaml
 from barnabas.declared.parser import EVERY_BROKER
 from barnabas.declared.state import (
     KEPT_SECRET,
+    BrokerState,
+    ClusterState,
     Configs,
     Credentials,
-    DeclaredBroker,
-    DeclaredState,
-    DeclaredTopic,
     Quotas,
     SecretRef,
     Section,
+    TopicState,
     acl_resource,
     name_of,
 )
@@ -30,7 +30,7 @@ _DIGITS = re.compile(r"0|-?[1-9][0-9]{0,18}")
 _WORDS = {"true": True, "false": False}
 
 
-def to_tree(state: DeclaredState) -> Tree:
+def to_tree(state: ClusterState) -> Tree:
     """Return the state as the content of a file, without empty sections."""
     tree: Tree = {
         "prune": sorted(state.prune),
@@ -54,11 +54,9 @@ def to_yaml(tree: Tree, comment: str = "") -> str:
     return head + dumped(tree)
 
 
-def dumped(value: Any, indent: int = 2) -> str:
+def dumped(value: Any) -> str:
     """Block style, except for lists of scalars and secret references."""
-    text: str = yaml.dump(
-        value, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=10_000, indent=indent
-    )
+    text: str = yaml.dump(value, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=10_000, indent=2)
     return text
 
 
@@ -87,7 +85,7 @@ _Dumper.add_representer(list, _Dumper.represent_short_sequence)
 _Dumper.add_representer(dict, _Dumper.represent_short_mapping)
 
 
-def _topic(topic: DeclaredTopic) -> Tree:
+def _topic(topic: TopicState) -> Tree:
     counts = {"partitions": topic.partitions, "replication_factor": topic.replication_factor}
     tree: Tree = {key: count for key, count in counts.items() if count is not None}
     return {**tree, "configs": _configs(topic.configs)} if topic.configs else tree
@@ -115,7 +113,7 @@ def _config_resources(config_resources: Mapping[str, Configs]) -> Tree:
     return {name: {"configs": _configs(config_resources[name])} for name in sorted(config_resources)}
 
 
-def _broker(name: str, broker: DeclaredBroker) -> Tree:
+def _broker(name: str, broker: BrokerState) -> Tree:
     """Write a secret that the broker hides as a reference to the environment."""
     configs = {
         key: SecretRef("env", _variable("BROKER", name, key)) if value == KEPT_SECRET else value

@@ -66,7 +66,7 @@ Configs: TypeAlias = Mapping[str, Setting]
 
 
 @dataclass(frozen=True, slots=True)
-class DeclaredTopic:
+class TopicState:
     """None means an undeclared value: the broker's default for a new topic, any value for an existing one."""
 
     partitions: int | None = None
@@ -83,7 +83,7 @@ class Credential:
 
 
 @dataclass(frozen=True, slots=True)
-class DeclaredBroker:
+class BrokerState:
     """Dynamic configs of a broker, and effective values that are expected of it."""
 
     configs: Configs = field(default_factory=dict)
@@ -95,17 +95,17 @@ Credentials: TypeAlias = Mapping[ScramMechanism, Credential]
 
 
 @dataclass(frozen=True)
-class DeclaredState:
+class ClusterState:
     """Resources by name or entity; a broker without a name means all brokers. `prune` holds words of
     `PRUNABLE`.
     """
 
-    topics: Mapping[str, DeclaredTopic] = field(default_factory=dict)
+    topics: Mapping[str, TopicState] = field(default_factory=dict)
     acls: frozenset[AclBinding] = frozenset()
     quotas: Mapping[Entity, Quotas] = field(default_factory=dict)
     users: Mapping[str, Credentials] = field(default_factory=dict)
     groups: Mapping[str, Configs] = field(default_factory=dict)
-    brokers: Mapping[str, DeclaredBroker] = field(default_factory=dict)
+    brokers: Mapping[str, BrokerState] = field(default_factory=dict)
     client_metrics: Mapping[str, Configs] = field(default_factory=dict)
     prune: frozenset[str] = frozenset()
 
@@ -149,13 +149,13 @@ class Choice:
         name = name_of(section, key)
         return (not self.include or _matches(name, self.include)) and not _matches(name, self.exclude)
 
-    def of(self, state: DeclaredState) -> DeclaredState:
+    def of(self, state: ClusterState) -> ClusterState:
         """Return the chosen part of a state."""
         chosen: dict[str, Any] = {
             section: _chosen(getattr(state, section), self._test(section)) for section in Section
         }
         prune = frozenset(word for word in state.prune if word == CONFIGS or word in self.sections)
-        return DeclaredState(**chosen, prune=prune)
+        return ClusterState(**chosen, prune=prune)
 
     def _test(self, section: Section) -> Callable[[object], bool]:
         return lambda key: self.means(section, key)

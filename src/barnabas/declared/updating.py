@@ -9,17 +9,17 @@ from barnabas.declared.parser import EVERY_BROKER, PRUNE, acls_of, entity_of
 from barnabas.declared.renderer import Tree, dumped, to_tree
 from barnabas.declared.state import (
     CONFIG_SECTIONS,
+    BrokerState,
     Choice,
+    ClusterState,
     Configs,
-    DeclaredBroker,
-    DeclaredState,
-    DeclaredTopic,
     Section,
+    TopicState,
 )
 from barnabas.declared.yaml_edits import edited, typed
 
 
-def updated(text: str, declared: DeclaredState, live: DeclaredState, choice: Choice) -> str:
+def updated(text: str, declared: ClusterState, live: ClusterState, choice: Choice) -> str:
     """Return the text of a file that declared `declared`, changed to declare `live` in all that is chosen.
 
     Pruning, passwords and expected values stay.
@@ -38,11 +38,11 @@ def updated(text: str, declared: DeclaredState, live: DeclaredState, choice: Cho
     return edited(text, {key: tree[key] for key in order}, dumped)
 
 
-Merge = Callable[[Section, Any, Any, DeclaredState, DeclaredState, Choice], Any]
+Merge = Callable[[Section, Any, Any, ClusterState, ClusterState, Choice], Any]
 
 
 def _config_resources(
-    section: Section, old: Any, new: Any, declared: DeclaredState, live: DeclaredState, choice: Choice
+    section: Section, old: Any, new: Any, declared: ClusterState, live: ClusterState, choice: Choice
 ) -> Tree:
     before: Tree = dict(old or {})
     after: Tree = dict(new or {})
@@ -60,8 +60,8 @@ def _config_resources(
     return merged
 
 
-def _configs(resource: DeclaredTopic | DeclaredBroker | Configs) -> Configs:
-    return resource.configs if isinstance(resource, DeclaredTopic | DeclaredBroker) else resource
+def _configs(resource: TopicState | BrokerState | Configs) -> Configs:
+    return resource.configs if isinstance(resource, TopicState | BrokerState) else resource
 
 
 def _merged_resource(
@@ -81,7 +81,7 @@ def _merged_resource(
 
 
 def _acls(
-    _: Section, old: Any, _new: Any, _declared: DeclaredState, live: DeclaredState, choice: Choice
+    _: Section, old: Any, _new: Any, _declared: ClusterState, live: ClusterState, choice: Choice
 ) -> list[Tree]:
     """Keep the entries that are still true; add missing ACLs after them."""
     entries: list[Tree] = []
@@ -92,12 +92,12 @@ def _acls(
         if not is_meant or acls <= live.acls:
             entries.append(entry)
             left -= acls
-    rest = to_tree(DeclaredState(acls=frozenset(left))).get(Section.ACLS, [])
+    rest = to_tree(ClusterState(acls=frozenset(left))).get(Section.ACLS, [])
     return [*entries, *rest]
 
 
 def _quotas(
-    section: Section, old: Any, new: Any, declared: DeclaredState, live: DeclaredState, choice: Choice
+    section: Section, old: Any, new: Any, declared: ClusterState, live: ClusterState, choice: Choice
 ) -> list[Tree]:
     merged: list[Tree] = []
     fresh = {entity_of(quota["entity"]): quota for quota in new or ()}
@@ -113,7 +113,7 @@ def _quotas(
 
 
 def _users(
-    section: Section, old: Any, new: Any, declared: DeclaredState, live: DeclaredState, choice: Choice
+    section: Section, old: Any, new: Any, declared: ClusterState, live: ClusterState, choice: Choice
 ) -> Tree:
     """Update users; keep references to passwords."""
     before: Tree = dict(old or {})

@@ -21,11 +21,6 @@ class JdbcConnection:
         self._connection = connection
         self._dialect = dialect
 
-    @property
-    def product(self) -> str:
-        """The database's own name, such as Apache Derby."""
-        return str(self._connection.getMetaData().getDatabaseProductName())
-
     def quoted(self, name: str) -> str:
         """Return a column's name quoted for SQL."""
         return str(self._dialect.quoteIdentifier(name))

@@ -12,7 +12,7 @@ from pyspark_barnabas.source.data_loss import DataLossPolicy
 from pyspark_barnabas.source.offset_range_limits import Positions, ending_offsets, starting_offsets
 from pyspark_barnabas.source.options import SourceOptions, SpecificOffsets, batch_options
 from pyspark_barnabas.source.range_splitting import OffsetRange
-from pyspark_barnabas.source.task_planner import Planner, open_logs
+from pyspark_barnabas.source.task_planner import TaskPlanner, open_logs
 from pyspark_barnabas.source.tasks import Read, ReadTask, read_records
 
 _LOG = logging.getLogger(__name__)
@@ -47,7 +47,7 @@ def plan_batch(options: SourceOptions) -> list[ReadTask]:
         if isinstance(options.starting, SpecificOffsets):
             _check_starts(starts, ends, DataLossPolicy(fail=options.fail_on_data_loss))
         ranges = [OffsetRange(tp, starts[tp], ends[tp]) for tp in topic_ids]
-        return Planner(logs, options).plan(ranges, topic_ids)
+        return TaskPlanner(logs, options).plan(ranges, topic_ids)
 
 
 def _check_starts(starts: Positions, ends: Positions, losses: DataLossPolicy) -> None:

@@ -7,10 +7,11 @@ from barnabas.base.clock import Clock, SystemClock
 from barnabas.base.ids import TopicPartition
 from barnabas.client.admin.offsets import EARLIEST, LATEST
 from pyspark_barnabas.source.data_loss import DataLossPolicy
-from pyspark_barnabas.source.offset_range_limits import Logs, Positions, starting_offsets
+from pyspark_barnabas.source.logs import Logs
+from pyspark_barnabas.source.offset_range_limits import Positions, starting_offsets
 from pyspark_barnabas.source.options import SourceOptions
 from pyspark_barnabas.source.range_splitting import OffsetRange, share_limit
-from pyspark_barnabas.source.task_planner import Planner
+from pyspark_barnabas.source.task_planner import TaskPlanner
 from pyspark_barnabas.source.tasks import ReadTask
 from pyspark_barnabas.stream_offsets import StreamOffset
 
@@ -30,7 +31,7 @@ class StreamPlanner:
         self._clock = clock or SystemClock()
         self._pause = pause
         self._losses = DataLossPolicy(fail=options.fail_on_data_loss)
-        self._planner = Planner(logs, options)
+        self._planner = TaskPlanner(logs, options)
         self._found: dict[TopicPartition, bytes] = {}
         self._reported: set[tuple[str, bytes]] = set()
         self._pinned: StreamOffset | None = None

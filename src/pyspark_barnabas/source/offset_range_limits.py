@@ -1,53 +1,27 @@
 """Resolves start and end options to an offset of each partition."""
 
 from collections.abc import Collection, Mapping
-from typing import Protocol
 
 from barnabas.base.ids import TopicPartition
 from barnabas.client.admin.offsets import EARLIEST, LATEST, OffsetSpec
 from pyspark_barnabas.option_values import OptionError
+from pyspark_barnabas.source.logs import NO_OFFSET, Logs
 from pyspark_barnabas.source.options import (
     EARLIEST_MARKER,
     LATEST_MARKER,
     Bound,
     Edge,
-    Selection,
     SourceOptions,
     SpecificOffsets,
     Time,
     Times,
 )
-from pyspark_barnabas.source.range_splitting import OffsetRange
 
 #: An offset of each partition.
 Positions = Mapping[TopicPartition, int]
 
-#: The response if no record has that timestamp or a later one.
-NO_OFFSET = -1
-
 _EDGES = {Edge.EARLIEST: EARLIEST, Edge.LATEST: LATEST}
 _MARKERS = {EARLIEST_MARKER: EARLIEST, LATEST_MARKER: LATEST}
-
-
-class Logs(Protocol):
-    """Logs of a cluster or of log directories, as planning queries them."""
-
-    def partitions(self, selection: Selection) -> dict[TopicPartition, bytes]:
-        """Return the current partitions with topic ids (zero if unknown).
-
-        :raises KafkaError: UNKNOWN_TOPIC_OR_PARTITION for a named topic that does not exist.
-        """
-        ...
-
-    def offsets(self, specs: Mapping[TopicPartition, OffsetSpec]) -> dict[TopicPartition, int]:
-        """Resolve offset specs by isolation level; NO_OFFSET if no record is late enough."""
-        ...
-
-    def record_bytes(self, ranges: Collection[OffsetRange]) -> dict[TopicPartition, float]:
-        """Return the approximate log bytes per offset, for partitions where it is known."""
-        ...
-
-    def close(self) -> None: ...
 
 
 def starting_offsets(

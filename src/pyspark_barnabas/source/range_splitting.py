@@ -32,7 +32,7 @@ class OffsetRange(NamedTuple):
 
 
 #: Ranges that one task reads one after the other.
-Task = tuple[OffsetRange, ...]
+TaskRanges = tuple[OffsetRange, ...]
 
 
 @dataclass(frozen=True)
@@ -47,9 +47,9 @@ class TaskLimits:
     records_max: int | None = None
 
 
-def plan_tasks(
+def split_ranges(
     ranges: Iterable[OffsetRange], record_bytes: Mapping[TopicPartition, float], limits: TaskLimits
-) -> list[Task]:
+) -> list[TaskRanges]:
     """Distribute all ranges in the order of their partitions; a range may be split at any offset.
 
     `record_bytes` is the average log bytes per offset of a partition.
@@ -84,7 +84,7 @@ class _Dealer:
     def __init__(self, task_bytes: float, records_max: int | None) -> None:
         self._task_bytes = task_bytes
         self._records_max = math.inf if records_max is None else records_max
-        self._tasks: list[Task] = []
+        self._tasks: list[TaskRanges] = []
         self._task: list[OffsetRange] = []
         self._room_bytes = task_bytes
         self._room_records = self._records_max
@@ -102,7 +102,7 @@ class _Dealer:
             if self._room_records < 1 or self._room_bytes <= self._task_bytes * 1e-6:
                 self._close()
 
-    def finish(self) -> list[Task]:
+    def finish(self) -> list[TaskRanges]:
         if self._task:
             self._close()
         return self._tasks

@@ -97,7 +97,7 @@ class SegmentFiles:
                     yield chunk
                 read.add(_file_id(file))
 
-    def go_beyond(self, offset: int) -> bool:
+    def continues_at(self, offset: int) -> bool:
         """Whether the log continues at or after `offset`, so that missing records before it will not appear."""
         bases = self.base_offsets()
         return bool(bases) and (bases[-1] >= offset or any(self.chunks(offset, bases[-1] + _OFFSETS_MAX)))

@@ -7,8 +7,8 @@ import pyarrow as pa
 from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
 
 from pyspark_barnabas.option_values import OptionError
+from pyspark_barnabas.source.logs import Logs
 from pyspark_barnabas.source.micro_batch_planner import StreamPlanner
-from pyspark_barnabas.source.offset_range_limits import Logs
 from pyspark_barnabas.source.options import stream_options
 from pyspark_barnabas.source.task_planner import open_logs
 from pyspark_barnabas.source.tasks import Read, read_records

@@ -3,11 +3,16 @@
 from collections.abc import Collection, Mapping
 
 from barnabas.base.ids import ZERO_UUID, TopicPartition
-from pyspark_barnabas.source.broker_offset_reader import ClusterLogs
-from pyspark_barnabas.source.file_offset_reader import FileLogs
-from pyspark_barnabas.source.offset_range_limits import Logs
+from pyspark_barnabas.source.cluster_logs import ClusterLogs
+from pyspark_barnabas.source.file_logs import FileLogs
+from pyspark_barnabas.source.logs import Logs
 from pyspark_barnabas.source.options import SourceOptions, Transport
-from pyspark_barnabas.source.range_splitting import RECORD_BYTES_DEFAULT, OffsetRange, TaskLimits, plan_tasks
+from pyspark_barnabas.source.range_splitting import (
+    RECORD_BYTES_DEFAULT,
+    OffsetRange,
+    TaskLimits,
+    split_ranges,
+)
 from pyspark_barnabas.source.tasks import PlannedRange, ReadTask
 
 
@@ -18,7 +23,7 @@ def open_logs(options: SourceOptions) -> Logs:
     return ClusterLogs(options)
 
 
-class Planner:
+class TaskPlanner:
     """Makes tasks; remembers the log bytes per offset, which are queried once per partition."""
 
     def __init__(self, logs: Logs, options: SourceOptions) -> None:
@@ -40,5 +45,5 @@ class Planner:
             record_bytes = self._record_bytes.get(offset_range.tp, RECORD_BYTES_DEFAULT)
             return PlannedRange(offset_range, topic_ids.get(offset_range.tp, ZERO_UUID), record_bytes)
 
-        tasks = plan_tasks(non_empty, self._record_bytes, self._limits)
+        tasks = split_ranges(non_empty, self._record_bytes, self._limits)
         return [ReadTask(tuple(piece(offset_range) for offset_range in task)) for task in tasks]

@@ -9,9 +9,10 @@ import pyarrow as pa
 from pyspark.sql.datasource import InputPartition
 
 from pyspark_barnabas.runtime.gc_freeze import freeze_long_lived_objects
-from pyspark_barnabas.source.fetching import FetchReader, RangeReader
-from pyspark_barnabas.source.file_offset_reader import FileReader
+from pyspark_barnabas.source.fetch_reader import FetchReader
+from pyspark_barnabas.source.file_reader import FileReader
 from pyspark_barnabas.source.options import SourceOptions, Transport
+from pyspark_barnabas.source.range_reader import RangeReader
 from pyspark_barnabas.source.range_splitting import OffsetRange
 from pyspark_barnabas.source.rows import read_arrow
 

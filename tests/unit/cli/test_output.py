@@ -90,15 +90,15 @@ def test_notices_are_printed_on_terminals_only(
     assert capsys.readouterr().err == "done twice\n"
 
 
-@pytest.mark.parametrize(("of_records", "expected"), [(True, "300/300"), (False, "300/300 bytes")])
+@pytest.mark.parametrize(("in_bytes", "expected"), [(False, "300/300"), (True, "300/300 bytes")])
 def test_progress_is_shown_on_terminals_only(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, of_records: bool, expected: str
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, in_bytes: bool, expected: str
 ) -> None:
     monkeypatch.setenv("TERM", "xterm")
     for is_terminal, total in ((False, 300), (True, 0), (True, 300)):
         if is_terminal:
             monkeypatch.setattr(sys, "stderr", Terminal(sys.stderr))
-        with progress(total, of_records=of_records) as advance:
+        with progress(total, in_bytes=in_bytes) as advance:
             advance(100)
             advance(200)
         shown = capsys.readouterr().err

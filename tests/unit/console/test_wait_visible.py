@@ -7,12 +7,12 @@ from typing import Any, cast
 from barnabas.client.admin.admin import Admin
 from barnabas.client.core.retry import Retry
 from barnabas.console.wait_visible import wait_until_applied, wait_until_visible
-from barnabas.declared.state import Credential, DeclaredState
+from barnabas.declared.state import ClusterState, Credential
 from barnabas.wire.errors import ErrorCode, KafkaError
 from barnabas.wire.scram import ScramMechanism
 
 SCRAM = ScramMechanism.SCRAM_SHA_256
-CAROL = DeclaredState(users={"carol": {SCRAM: Credential()}})
+CAROL = ClusterState(users={"carol": {SCRAM: Credential()}})
 
 
 class Late:

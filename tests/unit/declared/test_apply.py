@@ -12,20 +12,20 @@ from barnabas.declared.apply import ChangeResult, ChangeStatus
 from barnabas.declared.diff import differences
 from barnabas.declared.plan import PlanRequest
 from barnabas.declared.secrets import Secrets
-from barnabas.declared.state import DeclaredState, DeclaredTopic
+from barnabas.declared.state import ClusterState, TopicState
 
 COUNT = 40
-DECLARED = DeclaredState(topics={f"t{number}": DeclaredTopic(1) for number in range(COUNT)})
+DECLARED = ClusterState(topics={f"t{number}": TopicState(1) for number in range(COUNT)})
 
 
 def visible_statuses(monkeypatch: pytest.MonkeyPatch, shown_count_max: int) -> list[tuple[ChangeStatus, str]]:
     """Return the statuses of topics when a cluster shows one more at each call, up to a limit."""
     looks = 0
 
-    async def look(*_: object) -> DeclaredState:
+    async def look(*_: object) -> ClusterState:
         nonlocal looks
         looks += 1
-        return DeclaredState(topics=dict(list(DECLARED.topics.items())[: min(looks, shown_count_max)]))
+        return ClusterState(topics=dict(list(DECLARED.topics.items())[: min(looks, shown_count_max)]))
 
     async def pause(attempts: int) -> None:
         assert attempts
@@ -33,10 +33,10 @@ def visible_statuses(monkeypatch: pytest.MonkeyPatch, shown_count_max: int) -> l
     monkeypatch.setattr(apply, "live_state_for", look)
     admin = cast("Admin", SimpleNamespace(cluster=SimpleNamespace(retry=SimpleNamespace(pause=pause))))
     made: list[Any] = [
-        ChangeResult(each, ChangeStatus.DONE) for each in differences(DECLARED, DeclaredState())
+        ChangeResult(each, ChangeStatus.DONE) for each in differences(DECLARED, ClusterState())
     ]
     request = PlanRequest(DECLARED, cast("Secrets", None))
-    return [(each.status, each.reason) for each in asyncio.run(apply._shown(admin, made, request))]
+    return [(each.status, each.reason) for each in asyncio.run(apply._verified(admin, made, request))]
 
 
 def test_a_cluster_is_awaited_while_it_makes_progress(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -16,12 +16,12 @@ from barnabas.declared.checks import (
 )
 from barnabas.declared.diff import ChangeAction, Level, ResourceChange, differences
 from barnabas.declared.state import (
+    BrokerState,
+    ClusterState,
     Credential,
-    DeclaredBroker,
-    DeclaredState,
-    DeclaredTopic,
     SecretRef,
     Section,
+    TopicState,
 )
 from barnabas.wire.acls import AclBinding, AclOperation, AclPermission, PatternType, ResourceType
 from barnabas.wire.scram import ScramMechanism
@@ -35,8 +35,8 @@ def test_the_share_of_moved_keys_matches_the_partitioner(before: int, after: int
     assert math.isclose(moved / len(keys), moved_share(before, after), abs_tol=0.03)
 
 
-def diagnostics(before: DeclaredTopic, after: DeclaredTopic) -> dict[str, tuple[Level, str]]:
-    live, declared = DeclaredState(topics={"t": before}), DeclaredState(topics={"t": after})
+def diagnostics(before: TopicState, after: TopicState) -> dict[str, tuple[Level, str]]:
+    live, declared = ClusterState(topics={"t": before}), ClusterState(topics={"t": after})
     found = check_changes(differences(declared, live), live)
     return {
         each.key: (each.level, " ".join(diagnostic.text for diagnostic in each.diagnostics)) for each in found
@@ -44,12 +44,12 @@ def diagnostics(before: DeclaredTopic, after: DeclaredTopic) -> dict[str, tuple[
 
 
 def test_adding_partitions_reports_how_many_keys_move() -> None:
-    level, text = diagnostics(DeclaredTopic(2), DeclaredTopic(4))["partitions"]
+    level, text = diagnostics(TopicState(2), TopicState(4))["partitions"]
     assert (level, text) == (
         Level.NOTE,
         "50% of keys will move to another partition, without their earlier records",
     )
-    level, text = diagnostics(DeclaredTopic(2, None, {"cleanup.policy": "delete,compact"}), DeclaredTopic(3))[
+    level, text = diagnostics(TopicState(2, None, {"cleanup.policy": "delete,compact"}), TopicState(3))[
         "partitions"
     ]
     assert level is Level.WARNING
@@ -58,7 +58,7 @@ def test_adding_partitions_reports_how_many_keys_move() -> None:
 
 
 def test_changes_without_a_request_are_impossible() -> None:
-    found = diagnostics(DeclaredTopic(4, 1), DeclaredTopic(2, 3))
+    found = diagnostics(TopicState(4, 1), TopicState(2, 3))
     assert {level for level, _ in found.values()} == {Level.IMPOSSIBLE}
     assert found["partitions"][1].startswith("the number of partitions cannot be reduced from 4")
 
@@ -68,7 +68,7 @@ def test_changes_without_a_request_are_impossible() -> None:
     [("delete", "compact", 2), ("compact", "delete", 2), ("delete", "compact,delete", 2), ("a", None, 2)],
 )
 def test_another_cleanup_policy_is_destructive(before: str, after: str | None, level: int) -> None:
-    topics = (DeclaredTopic(1, None, {"cleanup.policy": value}) for value in (before, after))
+    topics = (TopicState(1, None, {"cleanup.policy": value}) for value in (before, after))
     assert diagnostics(*topics)["cleanup.policy"][0] == level
 
 
@@ -103,8 +103,8 @@ def test_a_limit_lower_than_before_is_destructive(
 def test_a_new_user_needs_a_password() -> None:
     mechanism = ScramMechanism.SCRAM_SHA_256
     for password, level in ((None, Level.IMPOSSIBLE), (SecretRef("env", "X"), Level.NOTE)):
-        declared = DeclaredState(users={"alice": {mechanism: Credential(None, password)}})
-        [change] = check_changes(differences(declared, DeclaredState()), DeclaredState())
+        declared = ClusterState(users={"alice": {mechanism: Credential(None, password)}})
+        [change] = check_changes(differences(declared, ClusterState()), ClusterState())
         assert change.level is level
 
 
@@ -135,17 +135,17 @@ READS = AclBinding(*CLUSTER, "User:me", "*", AclOperation.DESCRIBE, AclPermissio
 def test_losing_the_own_alter_permission_is_reported(
     before: set[AclBinding], after: set[AclBinding], applicant: Applicant, locked: bool
 ) -> None:
-    live = DeclaredState(acls=frozenset(before))
-    changes = differences(DeclaredState(acls=frozenset(after), prune=frozenset({"acls"})), live)
+    live = ClusterState(acls=frozenset(before))
+    changes = differences(ClusterState(acls=frozenset(after), prune=frozenset({"acls"})), live)
     found = with_lockout(changes, live, applicant)
     assert {each.level for each in found if each.level} == ({Level.LOCKOUT} if locked else set())
 
 
 def test_removing_the_own_credential_is_reported() -> None:
-    live = DeclaredState(
+    live = ClusterState(
         users={name: {ScramMechanism.SCRAM_SHA_256: Credential(4096)} for name in ("me", "other")}
     )
-    changes = with_own_user(differences(DeclaredState(prune=frozenset({"users"})), live), "User:me")
+    changes = with_own_user(differences(ClusterState(prune=frozenset({"users"})), live), "User:me")
     assert {each.name for each in changes if each.level is Level.LOCKOUT} == {"me"}
 
 
@@ -166,7 +166,7 @@ def test_removing_the_own_credential_is_reported() -> None:
 def test_inherited_broker_configs_are_as_destructive_as_topic_configs(
     name: str, key: str, before: str | None, after: str | None, destroys: bool
 ) -> None:
-    live = DeclaredState(brokers={name: DeclaredBroker({} if before is None else {key: before})})
-    declared = DeclaredState(brokers={name: DeclaredBroker({key: after})})
+    live = ClusterState(brokers={name: BrokerState({} if before is None else {key: before})})
+    declared = ClusterState(brokers={name: BrokerState({key: after})})
     [change] = check_changes(differences(declared, live), live)
     assert change.is_destructive is destroys

@@ -10,12 +10,12 @@ from barnabas.declared.diff import ChangeAction, as_json, differences, same_valu
 from barnabas.declared.state import (
     KEPT_SECRET,
     PRUNABLE,
+    BrokerState,
+    ClusterState,
     Credential,
-    DeclaredBroker,
-    DeclaredState,
-    DeclaredTopic,
     SecretRef,
     Section,
+    TopicState,
 )
 from barnabas.wire.scram import ScramMechanism
 from support.declared_states import states
@@ -23,7 +23,7 @@ from support.declared_states import states
 SHA_256 = ScramMechanism.SCRAM_SHA_256
 
 
-def found(declared: DeclaredState, live: DeclaredState) -> dict[tuple[str, str], tuple[str, Any, Any]]:
+def found(declared: ClusterState, live: ClusterState) -> dict[tuple[str, str], tuple[str, Any, Any]]:
     return {
         (each.resource, each.key): (each.action.value, each.before, each.after)
         for each in differences(declared, live)
@@ -31,35 +31,35 @@ def found(declared: DeclaredState, live: DeclaredState) -> dict[tuple[str, str],
 
 
 @given(states(frozenset(PRUNABLE)))
-def test_a_state_has_no_changes_to_itself(state: DeclaredState) -> None:
+def test_a_state_has_no_changes_to_itself(state: ClusterState) -> None:
     assert differences(state, state) == []
 
 
 @given(states(), states())
-def test_undeclared_resources_are_kept(one: DeclaredState, other: DeclaredState) -> None:
-    assert differences(DeclaredState(), one) == []
+def test_undeclared_resources_are_kept(one: ClusterState, other: ClusterState) -> None:
+    assert differences(ClusterState(), one) == []
     actions = {each.action for each in differences(one, other) if each.section is not Section.USERS}
     assert ChangeAction.DELETE not in actions
 
 
 @given(states(frozenset(PRUNABLE)), states())
-def test_with_pruning_each_change_has_its_reverse(one: DeclaredState, other: DeclaredState) -> None:
+def test_with_pruning_each_change_has_its_reverse(one: ClusterState, other: ClusterState) -> None:
     there = {(each.resource, each.key) for each in differences(one, other)}
     back = {(each.resource, each.key) for each in differences(replace(other, prune=one.prune), one)}
     assert {name for name, key in there} == {name for name, key in back}
 
 
 def test_a_topics_changes_are_by_key() -> None:
-    live = DeclaredState(
+    live = ClusterState(
         topics={
-            "t": DeclaredTopic(3, 1, {"retention.ms": "5", "segment.ms": "7"}),
-            "gone": DeclaredTopic(2, 1),
+            "t": TopicState(3, 1, {"retention.ms": "5", "segment.ms": "7"}),
+            "gone": TopicState(2, 1),
         }
     )
-    declared = DeclaredState(
+    declared = ClusterState(
         topics={
-            "t": DeclaredTopic(6, None, {"retention.ms": "6", "segment.ms": None}),
-            "new": DeclaredTopic(1),
+            "t": TopicState(6, None, {"retention.ms": "6", "segment.ms": None}),
+            "new": TopicState(1),
         }
     )
     assert found(declared, live) == {
@@ -72,11 +72,11 @@ def test_a_topics_changes_are_by_key() -> None:
 
 
 def test_pruning_is_configured_per_section() -> None:
-    live = DeclaredState(
-        topics={"t": DeclaredTopic(1, 1, {"retention.ms": "5"}), "u": DeclaredTopic(2)},
+    live = ClusterState(
+        topics={"t": TopicState(1, 1, {"retention.ms": "5"}), "u": TopicState(2)},
         groups={"g": {"k": "v"}},
     )
-    declared = DeclaredState(topics={"t": DeclaredTopic()})
+    declared = ClusterState(topics={"t": TopicState()})
     assert found(declared, live) == {}
     assert found(replace(declared, prune=frozenset({"topics"})), live) == {
         ("topic/u", "partitions"): ("delete", 2, None)
@@ -90,35 +90,35 @@ def test_pruning_is_configured_per_section() -> None:
 
 
 def test_defaults_that_kafka_sets_for_every_broker_are_not_pruned() -> None:
-    live = DeclaredState(brokers={"": DeclaredBroker({"min.insync.replicas": "1", "k": "v"})})
-    for brokers in ({}, {"": DeclaredBroker()}):
-        found_there = found(DeclaredState(brokers=brokers, prune=frozenset({"brokers"})), live)
+    live = ClusterState(brokers={"": BrokerState({"min.insync.replicas": "1", "k": "v"})})
+    for brokers in ({}, {"": BrokerState()}):
+        found_there = found(ClusterState(brokers=brokers, prune=frozenset({"brokers"})), live)
         assert found_there == {("broker/", "k"): ("delete", "v", None)}
-    declared = DeclaredState(brokers={"": DeclaredBroker({"min.insync.replicas": "2"})})
+    declared = ClusterState(brokers={"": BrokerState({"min.insync.replicas": "2"})})
     assert found(declared, live) == {("broker/", "min.insync.replicas"): ("alter", "1", "2")}
 
 
 def test_passwords_are_not_compared_but_iterations_are() -> None:
-    live = DeclaredState(users={"alice": {SHA_256: Credential(8192)}})
+    live = ClusterState(users={"alice": {SHA_256: Credential(8192)}})
     secret = SecretRef("env", "X")
     for iterations, changes in ((None, 0), (8192, 0), (4096, 1)):
-        declared = DeclaredState(users={"alice": {SHA_256: Credential(iterations, secret)}})
+        declared = ClusterState(users={"alice": {SHA_256: Credential(iterations, secret)}})
         assert len(differences(declared, live)) == changes
 
 
 def test_hidden_broker_values_count_as_declared() -> None:
-    declared = DeclaredState(brokers={"1": DeclaredBroker({"ssl.keystore.password": SecretRef("env", "X")})})
+    declared = ClusterState(brokers={"1": BrokerState({"ssl.keystore.password": SecretRef("env", "X")})})
     assert (
-        found(declared, DeclaredState(brokers={"1": DeclaredBroker({"ssl.keystore.password": KEPT_SECRET})}))
+        found(declared, ClusterState(brokers={"1": BrokerState({"ssl.keystore.password": KEPT_SECRET})}))
         == {}
     )
-    [change] = differences(declared, DeclaredState())
+    [change] = differences(declared, ClusterState())
     assert as_json(change)["after"] == "(hidden)"
 
 
 def test_expected_broker_settings_cannot_be_changed() -> None:
-    declared = DeclaredState(brokers={"1": DeclaredBroker({}, {"num.io.threads": "9", "node.id": "1"})})
-    live = DeclaredState(brokers={"1": DeclaredBroker({}, {"num.io.threads": "8", "node.id": "1"})})
+    declared = ClusterState(brokers={"1": BrokerState({}, {"num.io.threads": "9", "node.id": "1"})})
+    live = ClusterState(brokers={"1": BrokerState({}, {"num.io.threads": "8", "node.id": "1"})})
     [change] = differences(declared, live)
     assert (change.action, change.before, change.after) == (ChangeAction.EXPECT, "8", "9")
     assert not change.is_possible

@@ -11,11 +11,11 @@ from hypothesis import strategies as st
 from barnabas.base.clock import ManualClock
 from barnabas.declared.diff import ResourceChange, differences
 from barnabas.declared.drift import watched
-from barnabas.declared.state import PRUNABLE, DeclaredState, DeclaredTopic
+from barnabas.declared.state import PRUNABLE, ClusterState, TopicState
 from support.declared_states import states
 
 
-def leaves(state: DeclaredState) -> list[tuple[str, Any, str]]:
+def leaves(state: ClusterState) -> list[tuple[str, Any, str]]:
     """Return every key of a state except users': section, name, and key, which is empty for an ACL."""
     found: list[tuple[str, Any, str]] = [("acls", acl, "") for acl in state.acls]
     for section in ("topics", "groups", "brokers", "client_metrics", "quotas"):
@@ -25,7 +25,7 @@ def leaves(state: DeclaredState) -> list[tuple[str, Any, str]]:
     return found
 
 
-def without(state: DeclaredState, section: str, name: Any, key: str) -> DeclaredState:
+def without(state: ClusterState, section: str, name: Any, key: str) -> ClusterState:
     """Return the state without one key."""
     if section == "acls":
         return replace(state, acls=state.acls - {name})
@@ -37,7 +37,7 @@ def without(state: DeclaredState, section: str, name: Any, key: str) -> Declared
 
 
 @given(states(frozenset(PRUNABLE)), st.data())
-def test_every_single_removed_key_is_found(declared: DeclaredState, data: st.DataObject) -> None:
+def test_every_single_removed_key_is_found(declared: ClusterState, data: st.DataObject) -> None:
     keys = leaves(declared)
     assume(keys)
     section, name, key = data.draw(st.sampled_from(sorted(keys, key=str)))
@@ -47,13 +47,13 @@ def test_every_single_removed_key_is_found(declared: DeclaredState, data: st.Dat
 
 
 @given(states(frozenset(PRUNABLE)), st.data())
-def test_every_single_added_key_is_found(live: DeclaredState, data: st.DataObject) -> None:
+def test_every_single_added_key_is_found(live: ClusterState, data: st.DataObject) -> None:
     keys = leaves(live)
     assume(keys)
     section, name, key = data.draw(st.sampled_from(sorted(keys, key=str)))
     [change] = differences(without(live, section, name, key), live)
     assert (change.section.value, change.name, change.after) == (section, name, None)
-    assert {each.name for each in fields(DeclaredState)} >= {section}
+    assert {each.name for each in fields(ClusterState)} >= {section}
 
 
 class Stop(Exception):
@@ -62,12 +62,10 @@ class Stop(Exception):
 
 def test_drift_is_reported_when_it_appears_changes_and_disappears() -> None:
     clock = ManualClock()
-    declared = DeclaredState(topics={"t": DeclaredTopic(None, None, {"retention.ms": "5"})})
+    declared = ClusterState(topics={"t": TopicState(None, None, {"retention.ms": "5"})})
 
     def found(value: str) -> Sequence[ResourceChange]:
-        return differences(
-            declared, DeclaredState(topics={"t": DeclaredTopic(1, 1, {"retention.ms": value})})
-        )
+        return differences(declared, ClusterState(topics={"t": TopicState(1, 1, {"retention.ms": value})}))
 
     rounds = [found("5"), found("6"), found("6"), found("7"), found("5"), []]
 

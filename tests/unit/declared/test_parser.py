@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from barnabas.declared.parser import StateFileError, read_state
-from barnabas.declared.state import Credential, DeclaredBroker, DeclaredState, DeclaredTopic, SecretRef
+from barnabas.declared.state import BrokerState, ClusterState, Credential, SecretRef, TopicState
 from barnabas.wire.acls import AclBinding, AclOperation, AclPermission, PatternType, ResourceType
 from barnabas.wire.scram import ScramMechanism
 
@@ -34,7 +34,7 @@ client_metrics: {lag: {configs: {interval.ms: 1000}}}
 """
 
 
-def read(tmp_path: Path, text: str) -> DeclaredState:
+def read(tmp_path: Path, text: str) -> ClusterState:
     file = tmp_path / "cluster.yaml"
     file.write_text(text)
     return read_state(file)
@@ -44,8 +44,8 @@ def test_everything_that_can_be_declared_is_parsed(tmp_path: Path) -> None:
     state = read(tmp_path, EVERYTHING)
     configs = {"retention.ms": "1000", "cleanup.policy": "compact,delete", "preallocate": "true"}
     assert state.topics == {
-        "orders": DeclaredTopic(12, 3, {**configs, "segment.ms": None, "x": "010"}),
-        "bare": DeclaredTopic(),
+        "orders": TopicState(12, 3, {**configs, "segment.ms": None, "x": "010"}),
+        "bare": TopicState(),
     }
     alice = (ResourceType.TOPIC, "ord", PatternType.PREFIXED, "User:alice", "*")
     bob = (ResourceType.CLUSTER, "kafka-cluster", PatternType.LITERAL, "User:bob", "10.0.0.1")
@@ -64,8 +64,8 @@ def test_everything_that_can_be_declared_is_parsed(tmp_path: Path) -> None:
     }
     assert state.groups == {"billing": {"consumer.session.timeout.ms": "50000"}}
     assert state.brokers == {
-        "": DeclaredBroker({"log.retention.ms": "5"}),
-        "1": DeclaredBroker({"ssl.keystore.password": SecretRef("file", "word")}, {"num.io.threads": "8"}),
+        "": BrokerState({"log.retention.ms": "5"}),
+        "1": BrokerState({"ssl.keystore.password": SecretRef("file", "word")}, {"num.io.threads": "8"}),
     }
     assert state.client_metrics == {"lag": {"interval.ms": "1000"}}
     assert state.prune == {"topics", "configs"}

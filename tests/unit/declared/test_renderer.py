@@ -8,30 +8,30 @@ from barnabas.declared.parser import read_state
 from barnabas.declared.renderer import to_tree, to_yaml
 from barnabas.declared.state import (
     KEPT_SECRET,
+    BrokerState,
+    ClusterState,
     Credential,
-    DeclaredBroker,
-    DeclaredState,
-    DeclaredTopic,
     SecretRef,
+    TopicState,
 )
 from barnabas.wire.scram import ScramMechanism
 from support.declared_states import states
 
 
 @given(states())
-def test_rendered_states_parse_to_the_same_state(tmp_path_factory, state: DeclaredState) -> None:  # type: ignore[no-untyped-def]
+def test_rendered_states_parse_to_the_same_state(tmp_path_factory, state: ClusterState) -> None:  # type: ignore[no-untyped-def]
     file: Path = tmp_path_factory.mktemp("declared") / "cluster.yaml"
     file.write_text(to_yaml(to_tree(state)) or "{}", encoding="utf-8")
     assert read_state(file) == state
 
 
 def test_the_text_is_ordered_and_plain() -> None:
-    state = DeclaredState(
-        topics={"b": DeclaredTopic(2, 1, {"z": "1", "a": "true"}), "a": DeclaredTopic(1)},
+    state = ClusterState(
+        topics={"b": TopicState(2, 1, {"z": "1", "a": "true"}), "a": TopicState(1)},
         brokers={
-            "10": DeclaredBroker({"k": "x"}),
-            "9": DeclaredBroker({"k": SecretRef("file", "word")}),
-            "": DeclaredBroker({"k": "0.5"}),
+            "10": BrokerState({"k": "x"}),
+            "9": BrokerState({"k": SecretRef("file", "word")}),
+            "": BrokerState({"k": "0.5"}),
         },
     )
     assert to_yaml(to_tree(state), "Written.\nBy hand.") == (
@@ -44,7 +44,7 @@ def test_the_text_is_ordered_and_plain() -> None:
 
 
 def test_a_password_is_rendered_as_an_environment_variable() -> None:
-    tree = to_tree(DeclaredState(users={"al.ice": {ScramMechanism.SCRAM_SHA_256: Credential(4096)}}))
+    tree = to_tree(ClusterState(users={"al.ice": {ScramMechanism.SCRAM_SHA_256: Credential(4096)}}))
     assert tree["users"]["al.ice"]["SCRAM-SHA-256"] == {
         "iterations": 4096,
         "password": {"env": "PASSWORD_AL_ICE"},
@@ -52,7 +52,7 @@ def test_a_password_is_rendered_as_an_environment_variable() -> None:
 
 
 def test_a_hidden_broker_value_is_rendered_as_an_environment_variable() -> None:
-    tree = to_tree(DeclaredState(brokers={"1": DeclaredBroker({"ssl.keystore.password": KEPT_SECRET})}))
+    tree = to_tree(ClusterState(brokers={"1": BrokerState({"ssl.keystore.password": KEPT_SECRET})}))
     assert tree["brokers"]["1"]["configs"] == {
         "ssl.keystore.password": {"env": "BROKER_1_SSL_KEYSTORE_PASSWORD"}
     }

@@ -13,7 +13,7 @@ from hypothesis import given
 
 from barnabas.declared.parser import StateFileError, read_state
 from barnabas.declared.renderer import to_tree
-from barnabas.declared.state import DeclaredState
+from barnabas.declared.state import ClusterState
 from support.declared_states import states
 from support.documents import code_blocks
 
@@ -42,7 +42,7 @@ def test_the_schema_is_up_to_date(generator: ModuleType) -> None:
 
 
 @given(states(frozenset({"topics"})))
-def test_rendered_states_are_valid(state: DeclaredState) -> None:
+def test_rendered_states_are_valid(state: ClusterState) -> None:
     VALIDATOR.validate(json.loads(json.dumps(to_tree(state))))
 
 

@@ -1,6 +1,6 @@
 """Names of resources, and filters on them."""
 
-from barnabas.declared.state import Choice, DeclaredBroker, DeclaredState, DeclaredTopic, Section, name_of
+from barnabas.declared.state import BrokerState, Choice, ClusterState, Section, TopicState, name_of
 from barnabas.wire.acls import AclBinding, AclOperation, AclPermission, PatternType, ResourceType
 
 ACL = AclBinding(
@@ -12,10 +12,10 @@ ACL = AclBinding(
     AclOperation.WRITE,
     AclPermission.ALLOW,
 )
-STATE = DeclaredState(
-    topics={"orders": DeclaredTopic(), "clicks": DeclaredTopic()},
+STATE = ClusterState(
+    topics={"orders": TopicState(), "clicks": TopicState()},
     acls=frozenset({ACL}),
-    brokers={"1": DeclaredBroker(), "": DeclaredBroker()},
+    brokers={"1": BrokerState(), "": BrokerState()},
     prune=frozenset({"topics", "configs"}),
 )
 
@@ -37,11 +37,11 @@ def test_a_filter_selects_included_and_not_excluded_names() -> None:
 
 
 def test_unselected_resources_are_not_pruned() -> None:
-    assert Choice(sections=frozenset({Section.ACLS})).of(STATE) == DeclaredState(
+    assert Choice(sections=frozenset({Section.ACLS})).of(STATE) == ClusterState(
         acls=STATE.acls, prune=frozenset({"configs"})
     )
 
 
 def test_a_state_covers_sections_that_it_mentions_or_prunes() -> None:
     assert STATE.sections == {Section.TOPICS, Section.ACLS, Section.BROKERS}
-    assert DeclaredState(prune=frozenset({"users", "configs"})).sections == {Section.USERS}
+    assert ClusterState(prune=frozenset({"users", "configs"})).sections == {Section.USERS}

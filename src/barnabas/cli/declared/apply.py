@@ -112,7 +112,7 @@ async def _apply(admin: Admin, request: PlanRequest, consent: Consent, *, as_jso
         return
     if not consent.ask(plan):
         raise CommandError("nothing was applied")
-    with progress(len(plan.changes), of_records=True) as advance:
+    with progress(len(plan.changes)) as advance:
         results = await apply_plan(admin, plan, request, advance)
     _print(results, as_json=as_json)
     failed_count = sum(result.status is not ChangeStatus.DONE for result in results)

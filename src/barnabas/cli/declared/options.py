@@ -14,7 +14,7 @@ from barnabas.cli.support.login import current_login
 from barnabas.declared.parser import read_state
 from barnabas.declared.plan import PlanRequest
 from barnabas.declared.secrets import Secrets
-from barnabas.declared.state import CONFIG_SECTIONS, Choice, DeclaredState, Section
+from barnabas.declared.state import CONFIG_SECTIONS, Choice, ClusterState, Section
 from barnabas.wire.acls import ResourceType
 
 #: The APIs that read the state of a cluster, and the permissions for them.
@@ -121,7 +121,7 @@ def plan_request(file: Path, choice: Choice, renewed: Sequence[str] | None = Non
     return PlanRequest(declared, secrets, principal, choice, tuple(renewed or ()))
 
 
-def _check_choice(file: Path, declared: DeclaredState, choice: Choice) -> None:
+def _check_choice(file: Path, declared: ClusterState, choice: Choice) -> None:
     """Reject a filter that matches nothing in the file.
 
     A pruned section counts as a match: only the cluster knows the resources that would be deleted.

@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterator
 
 
 @contextlib.contextmanager
-def progress(total: int, *, of_records: bool = False) -> Iterator[Callable[[int], None]]:
-    """Yield a function that advances the progress by a number of bytes, or of records.
+def progress(total: int, *, in_bytes: bool = False) -> Iterator[Callable[[int], None]]:
+    """Yield a function that advances the progress by a number of items, or of bytes.
 
     No bar is shown if stderr is not a terminal, or if the total is 0, which stands for unknown.
     """
@@ -17,9 +17,7 @@ def progress(total: int, *, of_records: bool = False) -> Iterator[Callable[[int]
     from rich import progress as rich
     from rich.console import Console
 
-    amount = (
-        (rich.MofNCompleteColumn(),) if of_records else (rich.DownloadColumn(), rich.TransferSpeedColumn())
-    )
+    amount = (rich.DownloadColumn(), rich.TransferSpeedColumn()) if in_bytes else (rich.MofNCompleteColumn(),)
     columns = (rich.BarColumn(), *amount, rich.TimeRemainingColumn())
     with rich.Progress(*columns, console=Console(stderr=True), transient=True) as bar:
         task = bar.add_task("", total=total)

@@ -18,7 +18,7 @@ async def until_done(
     retry = cluster.retry
     deadline_ms = retry.clock.monotonic_ms() + wait_s * 1000
     before = await remaining()
-    with progress(before, of_records=True) as advance:
+    with progress(before) as advance:
         attempts = 0
         while before:
             if retry.clock.monotonic_ms() >= deadline_ms:

@@ -14,7 +14,7 @@ from barnabas.console.paging import ListQuery, paged
 from barnabas.console.problems import not_found, sentence, wrong_form
 from barnabas.console.view import View
 from barnabas.console.wait_visible import wait_until_applied, wait_until_visible
-from barnabas.declared.state import DeclaredState
+from barnabas.declared.state import ClusterState
 from barnabas.wire.acls import (
     CLUSTER_NAME,
     AclBinding,
@@ -114,7 +114,7 @@ async def create(view: View) -> Response:
     if not form.errors:
         failures = [error for error in await view.admin.create_acls(bindings) if error is not None]
         if not failures:
-            await wait_until_applied(view.admin, DeclaredState(acls=frozenset(bindings)))
+            await wait_until_applied(view.admin, ClusterState(acls=frozenset(bindings)))
             return view.redirect_with_notice(
                 "/acls", f"{plural(len(bindings), 'ACL')} created for {bindings[0].principal}."
             )
@@ -159,7 +159,7 @@ async def remove(view: View) -> Response:
     raise_errors(outcomes)
     errors = [error for outcome in outcomes if isinstance(outcome, dict) for error in outcome.values()]
     raise_errors(errors)
-    await wait_until_visible(view.admin, DeclaredState(acls=bindings), lambda live: not bindings & live.acls)
+    await wait_until_visible(view.admin, ClusterState(acls=bindings), lambda live: not bindings & live.acls)
     return view.redirect_with_notice("/acls", f"{plural(len(errors), 'ACL')} deleted.")
 
 

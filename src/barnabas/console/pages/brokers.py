@@ -16,7 +16,7 @@ from barnabas.console.paging import ListQuery, paged
 from barnabas.console.problems import not_found, sentence
 from barnabas.console.view import View
 from barnabas.console.wait_visible import wait_until_applied
-from barnabas.declared.state import DeclaredBroker, DeclaredState
+from barnabas.declared.state import BrokerState, ClusterState
 from barnabas.wire.errors import KafkaError
 
 DEFAULT = "default"
@@ -144,7 +144,7 @@ async def alter(view: View) -> Response:
         return await _page(view, values, form.errors)
     if confirmed:
         await wait_until_applied(
-            view.admin, DeclaredState(brokers={resource.name: DeclaredBroker({edit.key: edit.value})})
+            view.admin, ClusterState(brokers={resource.name: BrokerState({edit.key: edit.value})})
         )
         target = "all brokers" if name == DEFAULT else f"broker {name}"
         done = "set" if edit.operation is OpType.SET else "reset to the default"

@@ -86,9 +86,9 @@ def directory_of(node: int, description: LogDirDescription) -> Directory:
     )
 
 
-def largest(sizes: Counter[str], topics_max: int = _TOPICS_MAX) -> dict[str, int]:
+def largest(sizes: Counter[str]) -> dict[str, int]:
     """The largest topics, and all others as one, if they have any bytes."""
-    top = {name: size for name, size in sizes.most_common(topics_max) if size}
+    top = {name: size for name, size in sizes.most_common(_TOPICS_MAX) if size}
     rest = sizes.total() - sum(top.values())
     return {**top, **({OTHERS: rest} if rest else {})}
 

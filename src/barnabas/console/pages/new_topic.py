@@ -10,7 +10,7 @@ from barnabas.console.page import Route
 from barnabas.console.problems import sentence
 from barnabas.console.view import View, segment
 from barnabas.console.wait_visible import wait_until_visible
-from barnabas.declared.state import DeclaredState, DeclaredTopic
+from barnabas.declared.state import ClusterState, TopicState
 from barnabas.wire.errors import ErrorCode, KafkaError
 
 #: Configs with a field of their own.
@@ -46,7 +46,7 @@ async def create(view: View) -> Response:
         elif not checking:
             await wait_until_visible(
                 view.admin,
-                DeclaredState({topic.name: DeclaredTopic()}),
+                ClusterState({topic.name: TopicState()}),
                 lambda live: topic.name in live.topics,
             )
             view.access.topics.clear()

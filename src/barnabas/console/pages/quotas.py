@@ -14,7 +14,7 @@ from barnabas.console.paging import ListQuery, paged
 from barnabas.console.problems import sentence, wrong_form
 from barnabas.console.view import View
 from barnabas.console.wait_visible import wait_until_applied
-from barnabas.declared.state import DeclaredState
+from barnabas.declared.state import ClusterState
 from barnabas.wire.errors import KafkaError
 
 #: Quota keys by entity type, with their units.
@@ -90,7 +90,7 @@ async def alter(view: View) -> Response:
         except KafkaError as error:
             form.refuse("value", sentence(error))
         else:
-            await wait_until_applied(view.admin, DeclaredState(quotas={alteration.entity: alteration.values}))
+            await wait_until_applied(view.admin, ClusterState(quotas={alteration.entity: alteration.values}))
             [(key, value)] = alteration.values.items()
             row = QuotaRow(alteration.entity, key, value or 0.0)
             return view.redirect_with_notice("/quotas", f"{row.entity_name}: {key} is set to {row.shown}.")
@@ -127,7 +127,7 @@ async def remove(view: View) -> Response:
     raise_errors(
         (await view.admin.alter_client_quotas([ClientQuotaAlteration(entity, {key: None})])).values()
     )
-    await wait_until_applied(view.admin, DeclaredState(quotas={entity: {key: None}}))
+    await wait_until_applied(view.admin, ClusterState(quotas={entity: {key: None}}))
     return view.redirect_with_notice("/quotas", f"{QuotaRow(entity, key, 0).entity_name}: {key} is removed.")
 
 

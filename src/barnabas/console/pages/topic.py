@@ -14,7 +14,7 @@ from barnabas.console.topic_view import TopicView, find_topic, reaches, sizes
 from barnabas.console.trash_rule import trash_rule
 from barnabas.console.view import View, segment
 from barnabas.console.wait_visible import wait_until_applied, wait_until_visible
-from barnabas.declared.state import DeclaredState, DeclaredTopic
+from barnabas.declared.state import ClusterState, TopicState
 from barnabas.wire.errors import KafkaError
 
 _PARTITIONS_MAX = 100_000
@@ -96,7 +96,7 @@ async def grow(view: View) -> Response:
         outcome = await view.admin.create_partitions({topic.name: total})
         error = outcome[topic.name]
         if error is None:
-            await wait_until_applied(view.admin, DeclaredState({topic.name: DeclaredTopic(total)}))
+            await wait_until_applied(view.admin, ClusterState({topic.name: TopicState(total)}))
             view.access.topics.clear()
             notice = f"{topic.name} has {total} partitions now, {total - have} of them new."
             return view.redirect_with_notice(topic_path(topic), notice)
@@ -135,7 +135,7 @@ async def delete(view: View) -> Response:
     if form.errors:
         return await _deletion_page(view, topic, form.errors)
     await wait_until_visible(
-        view.admin, DeclaredState({topic.name: DeclaredTopic()}), lambda live: topic.name not in live.topics
+        view.admin, ClusterState({topic.name: TopicState()}), lambda live: topic.name not in live.topics
     )
     view.access.topics.clear()
     way_back = " It can be undeleted under “Deleted topics”." if (await trash_rule(view)).keeps else ""

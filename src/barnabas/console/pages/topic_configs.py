@@ -15,7 +15,7 @@ from barnabas.console.problems import sentence
 from barnabas.console.topic_view import TopicView
 from barnabas.console.view import View
 from barnabas.console.wait_visible import wait_until_applied
-from barnabas.declared.state import DeclaredState, DeclaredTopic
+from barnabas.declared.state import ClusterState, TopicState
 from barnabas.wire.errors import KafkaError
 
 
@@ -60,7 +60,7 @@ async def alter(view: View) -> Response:
         return await _form(view, topic, chosen, values, resets, form.errors)
     if is_agreed:
         values_now = {change.edit.key: change.edit.value for change in changes}
-        await wait_until_applied(view.admin, DeclaredState({topic.name: DeclaredTopic(configs=values_now)}))
+        await wait_until_applied(view.admin, ClusterState({topic.name: TopicState(configs=values_now)}))
         keys = ", ".join(change.edit.key for change in changes)
         return view.redirect_with_notice(f"{topic_path(topic)}/configs", f"Changed: {keys}.")
     return await view.page(

@@ -12,7 +12,7 @@ from barnabas.console.paging import ListQuery, paged
 from barnabas.console.problems import sentence, wrong_form
 from barnabas.console.view import View
 from barnabas.console.wait_visible import wait_until_applied, wait_until_visible
-from barnabas.declared.state import Credential, DeclaredState
+from barnabas.declared.state import ClusterState, Credential
 from barnabas.wire.errors import KafkaError
 from barnabas.wire.scram import MECHANISMS_BY_TITLE, ScramMechanism
 
@@ -62,7 +62,7 @@ async def set_password(view: View) -> Response:
         else:
             title = upsertion.mechanism.title
             credentials = {upsertion.mechanism: Credential(upsertion.iterations)}
-            await wait_until_applied(view.admin, DeclaredState(users={upsertion.user: credentials}))
+            await wait_until_applied(view.admin, ClusterState(users={upsertion.user: credentials}))
             return view.redirect_with_notice(
                 "/users", f"{upsertion.user} can log in by {title} with the new password."
             )
@@ -95,7 +95,7 @@ async def remove(view: View) -> Response:
             await view.admin.alter_user_scram_credentials([UserScramCredentialDeletion(user, mechanism)])
         ).values()
     )
-    asked = DeclaredState(users={user: {mechanism: Credential()}})
+    asked = ClusterState(users={user: {mechanism: Credential()}})
     await wait_until_visible(view.admin, asked, lambda live: mechanism not in live.users.get(user, {}))
     return view.redirect_with_notice("/users", f"{user} can no longer log in by {mechanism.title}.")
 

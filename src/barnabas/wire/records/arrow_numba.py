@@ -293,8 +293,8 @@ def _wrong_headers(rows: _Rows, row: int) -> Exception:
 
 def _strings(names: pa.BinaryArray) -> pa.StringArray:
     try:
-        return names.cast(pa.string())
-    except pa.ArrowInvalid:  # validates every byte
+        return names.cast(pa.string())  # validates every byte
+    except pa.ArrowInvalid:
         return pa.array([name.decode("utf-8", "replace") for name in names.to_pylist()], pa.string())
 
 

@@ -45,8 +45,8 @@ from pyspark_barnabas.jobs.compact.partition import (
     survey,
 )
 from pyspark_barnabas.option_values import OptionError
-from pyspark_barnabas.source.broker_offset_reader import new_cluster
-from pyspark_barnabas.source.file_offset_reader import find_directories
+from pyspark_barnabas.source.cluster_logs import new_cluster
+from pyspark_barnabas.source.file_logs import find_directories
 from pyspark_barnabas.source.options import TASK_BYTES, SourceOptions, batch_options
 from pyspark_barnabas.source.segment_files import SegmentFiles
 from pyspark_barnabas.source.task_planner import open_logs

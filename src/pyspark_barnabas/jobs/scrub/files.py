@@ -17,7 +17,7 @@ from barnabas.log.startup.checkpoints import CLEANER_OFFSET_FILE, MalformedFile
 from barnabas.wire.errors import KafkaError
 from barnabas.wire.records.batch import BATCH_OVERHEAD_BYTES, BatchHeader, iterate_headers
 from pyspark_barnabas.jobs.scrub.batch_checks import CUT, UNREADABLE, BatchChecks, FilePosition, Scrubbed
-from pyspark_barnabas.source.file_offset_reader import checkpointed_offset
+from pyspark_barnabas.source.file_logs import checkpointed_offset
 from pyspark_barnabas.source.segment_files import SegmentFiles
 
 _CHUNK_BYTES = 8 * 1024 * 1024

@@ -22,7 +22,7 @@ from pyspark_barnabas.jobs.common.session import distribute, progress
 from pyspark_barnabas.jobs.scrub.batch_checks import Finding, Scrubbed
 from pyspark_barnabas.jobs.scrub.fetched import scrub_fetched
 from pyspark_barnabas.jobs.scrub.files import scrub_partition
-from pyspark_barnabas.source.file_offset_reader import find_directories
+from pyspark_barnabas.source.file_logs import find_directories
 from pyspark_barnabas.source.options import SourceOptions, Transport, batch_options
 from pyspark_barnabas.source.range_splitting import OffsetRange
 from pyspark_barnabas.source.task_planner import open_logs

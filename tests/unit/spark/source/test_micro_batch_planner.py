@@ -11,7 +11,7 @@ from pyspark_barnabas.source.micro_batch_planner import StreamPlanner
 from pyspark_barnabas.source.options import stream_options
 from pyspark_barnabas.source.tasks import ReadTask
 from pyspark_barnabas.stream_offsets import StreamOffset
-from support.fake_offset_reader import FakeOffsetReader
+from support.fake_logs import FakeLogs
 
 A, B, C = (TopicPartition("orders", index) for index in range(3))
 LENIENT = {"failOnDataLoss": "false"}
@@ -21,7 +21,7 @@ class Stream:
     """A planner with its logs and clock."""
 
     def __init__(self, ends: Mapping[TopicPartition, int], **given: str) -> None:
-        self.logs = FakeOffsetReader(ends)
+        self.logs = FakeLogs(ends)
         self.clock = ManualClock()
         self.pauses: list[float] = []
         options = stream_options({"kafka.bootstrap.servers": "a:1", "subscribe": "orders", **given})

@@ -6,7 +6,7 @@ from barnabas.base.ids import TopicPartition
 from pyspark_barnabas.option_values import OptionError
 from pyspark_barnabas.source.offset_range_limits import ending_offsets, starting_offsets
 from pyspark_barnabas.source.options import SourceOptions, batch_options
-from support.fake_offset_reader import FakeOffsetReader
+from support.fake_logs import FakeLogs
 
 A, B = TopicPartition("orders", 0), TopicPartition("orders", 1)
 
@@ -15,8 +15,8 @@ def options(**given: str) -> SourceOptions:
     return batch_options({"kafka.bootstrap.servers": "a:1", "subscribe": "orders", **given})
 
 
-def logs() -> FakeOffsetReader:
-    listed = FakeOffsetReader({A: 10, B: 20})
+def logs() -> FakeLogs:
+    listed = FakeLogs({A: 10, B: 20})
     listed.starts[B] = 5
     return listed
 

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from barnabas.base.ids import TopicPartition
-from pyspark_barnabas.source.range_splitting import OffsetRange, TaskLimits, plan_tasks, share_limit
+from pyspark_barnabas.source.range_splitting import OffsetRange, TaskLimits, share_limit, split_ranges
 
 MEBIBYTE = 1 << 20
 A, B, C = (TopicPartition("orders", index) for index in range(3))
@@ -17,7 +17,7 @@ def lengths(tasks: list[tuple[OffsetRange, ...]]) -> list[int]:
 
 def test_a_small_log_is_one_task_with_any_number_of_partitions() -> None:
     ranges = [OffsetRange(tp, 0, 10) for tp in (A, B, C)]
-    assert plan_tasks(ranges, {}, TaskLimits(128 * MEBIBYTE)) == [tuple(ranges)]
+    assert split_ranges(ranges, {}, TaskLimits(128 * MEBIBYTE)) == [tuple(ranges)]
 
 
 @pytest.mark.parametrize(
@@ -25,18 +25,18 @@ def test_a_small_log_is_one_task_with_any_number_of_partitions() -> None:
     [(1, 1), (191, 1), (192, 2), (300, 2), (511, 2), (512, 4), (12_800, 100), (12_900, 100)],
 )
 def test_tasks_have_about_the_requested_size_or_more_and_an_even_number(size_mib: int, count: int) -> None:
-    tasks = plan_tasks([OffsetRange(A, 0, size_mib)], {A: MEBIBYTE}, TaskLimits(128 * MEBIBYTE))
+    tasks = split_ranges([OffsetRange(A, 0, size_mib)], {A: MEBIBYTE}, TaskLimits(128 * MEBIBYTE))
     assert len(tasks) == count
 
 
 def test_a_large_partition_is_split_into_tasks_of_equal_size() -> None:
-    tasks = plan_tasks([OffsetRange(A, 100, 400)], {A: MEBIBYTE}, TaskLimits(128 * MEBIBYTE))
+    tasks = split_ranges([OffsetRange(A, 100, 400)], {A: MEBIBYTE}, TaskLimits(128 * MEBIBYTE))
     assert tasks == [(OffsetRange(A, 100, 250),), (OffsetRange(A, 250, 400),)]
 
 
 def test_tasks_are_balanced_across_partitions_of_different_sizes() -> None:
     ranges = [OffsetRange(A, 0, 100), OffsetRange(B, 0, 200)]
-    tasks = plan_tasks(ranges, {A: 2_000.0, B: 1_000.0}, TaskLimits(100_000))
+    tasks = split_ranges(ranges, {A: 2_000.0, B: 1_000.0}, TaskLimits(100_000))
     assert tasks == [
         (OffsetRange(A, 0, 50),),
         (OffsetRange(A, 50, 100),),
@@ -47,26 +47,26 @@ def test_tasks_are_balanced_across_partitions_of_different_sizes() -> None:
 
 @pytest.mark.parametrize(("record_bytes", "count"), [(256.0, 4), (120.0, 4), (20.0, 4), (8.0, 2), (1.0, 1)])
 def test_small_records_count_as_rows_and_missing_ones_hardly(record_bytes: float, count: int) -> None:
-    tasks = plan_tasks([OffsetRange(A, 0, 2 * MEBIBYTE)], {A: record_bytes}, TaskLimits(128 * MEBIBYTE))
+    tasks = split_ranges([OffsetRange(A, 0, 2 * MEBIBYTE)], {A: record_bytes}, TaskLimits(128 * MEBIBYTE))
     assert len(tasks) == count
 
 
 def test_there_are_as_many_tasks_as_requested() -> None:
-    tasks = plan_tasks([OffsetRange(A, 0, 10)], {A: 1.0}, TaskLimits(MEBIBYTE, tasks_min=4))
+    tasks = split_ranges([OffsetRange(A, 0, 10)], {A: 1.0}, TaskLimits(MEBIBYTE, tasks_min=4))
     assert lengths(tasks) == [3, 2, 3, 2]
 
 
 def test_there_are_at_most_as_many_tasks_as_offsets() -> None:
-    assert len(plan_tasks([OffsetRange(A, 0, 3)], {}, TaskLimits(MEBIBYTE, tasks_min=50))) == 3
+    assert len(split_ranges([OffsetRange(A, 0, 3)], {}, TaskLimits(MEBIBYTE, tasks_min=50))) == 3
 
 
 def test_a_task_has_at_most_the_maximum_number_of_records() -> None:
     ranges = [OffsetRange(A, 0, 25), OffsetRange(B, 0, 5)]
-    assert lengths(plan_tasks(ranges, {}, TaskLimits(128 * MEBIBYTE, records_max=10))) == [10, 10, 10]
+    assert lengths(split_ranges(ranges, {}, TaskLimits(128 * MEBIBYTE, records_max=10))) == [10, 10, 10]
 
 
 def test_an_empty_range_has_no_task() -> None:
-    assert plan_tasks([OffsetRange(A, 7, 7), OffsetRange(B, 9, 3)], {}, TaskLimits(1)) == []
+    assert split_ranges([OffsetRange(A, 7, 7), OffsetRange(B, 9, 3)], {}, TaskLimits(1)) == []
 
 
 @given(
@@ -89,7 +89,7 @@ def test_every_offset_is_in_exactly_one_task(
     requested_bytes = max(
         requested_bytes, int(sum(count * weights[tp] for tp, _, count in _counts(ranges)) / 200)
     )
-    tasks = plan_tasks(ranges, weights, TaskLimits(requested_bytes, tasks_min, records_max))
+    tasks = split_ranges(ranges, weights, TaskLimits(requested_bytes, tasks_min, records_max))
     for tp, low, high in ranges:
         pieces = [each for task in tasks for each in task if each.tp == tp]
         edges = [low, *(each.high for each in pieces)]

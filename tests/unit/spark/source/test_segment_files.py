@@ -82,9 +82,9 @@ def test_a_log_continues_after_a_gap_but_not_after_its_end(tmp_path: Path) -> No
     write_segment(tmp_path, 0, 2)
     write_segment(tmp_path, 10, 2, 2)
     segments = files(tmp_path)
-    assert [segments.go_beyond(offset) for offset in (5, 10, 13, 14)] == [True, True, True, False]
+    assert [segments.continues_at(offset) for offset in (5, 10, 13, 14)] == [True, True, True, False]
     write_segment(tmp_path, 20)
-    assert [segments.go_beyond(offset) for offset in (14, 20, 21)] == [True, True, False]
+    assert [segments.continues_at(offset) for offset in (14, 20, 21)] == [True, True, False]
 
 
 def test_segments_merged_meanwhile_are_read(tmp_path: Path) -> None:

@@ -3,17 +3,17 @@
 from collections.abc import Collection
 
 from barnabas.base.ids import TopicPartition
-from pyspark_barnabas.source.broker_offset_reader import ClusterLogs
-from pyspark_barnabas.source.file_offset_reader import FileLogs
+from pyspark_barnabas.source.cluster_logs import ClusterLogs
+from pyspark_barnabas.source.file_logs import FileLogs
 from pyspark_barnabas.source.options import SourceOptions, batch_options
 from pyspark_barnabas.source.range_splitting import OffsetRange
-from pyspark_barnabas.source.task_planner import Planner, open_logs
-from support.fake_offset_reader import FakeOffsetReader
+from pyspark_barnabas.source.task_planner import TaskPlanner, open_logs
+from support.fake_logs import FakeLogs
 
 A, B = TopicPartition("orders", 0), TopicPartition("orders", 1)
 
 
-class WeighedLogs(FakeOffsetReader):
+class WeighedLogs(FakeLogs):
     """Logs in which every offset takes 1000 bytes; records which partitions were requested."""
 
     def __init__(self) -> None:
@@ -31,7 +31,7 @@ def options(**given: str) -> SourceOptions:
 
 def test_the_size_of_a_partition_is_requested_once() -> None:
     logs = WeighedLogs()
-    planner = Planner(logs, options(taskSize="10000"))
+    planner = TaskPlanner(logs, options(taskSize="10000"))
     for _ in range(2):
         tasks = planner.plan([OffsetRange(A, 0, 20), OffsetRange(B, 5, 5)], {A: b"i" * 16})
         assert [repr(task) for task in tasks] == ["orders-0 [0, 10)", "orders-0 [10, 20)"]

@@ -9,7 +9,8 @@ from barnabas.log.files import offset_file
 from barnabas.log.startup.checkpoints import MalformedFile, write_partition_metadata
 from pyspark_barnabas.option_values import OptionError
 from pyspark_barnabas.source.data_loss import DataLossError
-from pyspark_barnabas.source.file_offset_reader import FileReader, find_directories, log_start_offset
+from pyspark_barnabas.source.file_logs import find_directories, log_start_offset
+from pyspark_barnabas.source.file_reader import FileReader
 from pyspark_barnabas.source.options import batch_options
 from pyspark_barnabas.source.range_splitting import OffsetRange
 from pyspark_barnabas.source.segment_files import SegmentFiles

@@ -1,14 +1,13 @@
-"""The transport `files`: reads log directories on a shared disk or in an archive.
+"""Queries log directories for planning, without brokers: partitions, offsets, sizes.
 
 Reads only what the checkpoints cover: uncommitted up to the high watermark, committed up to the last stable offset. If
 brokers are given, they are asked for these offsets, because checkpoints are some seconds old.
 """
 
-import math
 import re
 import time
 from bisect import bisect_right
-from collections.abc import Callable, Collection, Generator, Iterator, Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path
 
 from barnabas.base.ids import ZERO_UUID, TopicPartition
@@ -28,17 +27,10 @@ from barnabas.wire.records.batch import iterate_headers
 from barnabas.wire.records.control import read_end_marker
 from barnabas.wire.records.record import decode_batch
 from pyspark_barnabas.option_values import OptionError
-from pyspark_barnabas.source.data_loss import DataLossPolicy
-from pyspark_barnabas.source.fetching import RawBatches
-from pyspark_barnabas.source.offset_range_limits import NO_OFFSET
+from pyspark_barnabas.source.logs import NO_OFFSET
 from pyspark_barnabas.source.options import Assign, Selection, SourceOptions, Subscribe
 from pyspark_barnabas.source.range_splitting import OffsetRange
-from pyspark_barnabas.source.rows import NONE_ABORTED, AbortedRanges
 from pyspark_barnabas.source.segment_files import SegmentFiles
-
-#: A loss is checked again, because segments may just have been replaced.
-_ATTEMPTS_COUNT = 3
-_PAUSE_S = 0.5
 
 
 def find_directories(log_dirs: Collection[str]) -> dict[TopicPartition, Path]:
@@ -85,7 +77,7 @@ class FileLogs:
                 pattern = re.compile(selection.pattern)
                 named = {topic for topic in topics if not topic.startswith("__") and pattern.fullmatch(topic)}
                 selected = {tp for tp in self._directories if tp.topic in named}
-        return {tp: _topic_id(self._directories[tp]) for tp in sorted(selected)}
+        return {tp: topic_id_of(self._directories[tp]) for tp in sorted(selected)}
 
     def offsets(self, specs: Mapping[TopicPartition, OffsetSpec]) -> dict[TopicPartition, int]:
         return {tp: self._offset(tp, spec) for tp, spec in specs.items()}
@@ -124,131 +116,6 @@ class FileLogs:
 
     def _segments(self, tp: TopicPartition) -> SegmentFiles:
         return SegmentFiles(self._directories[tp], time.sleep)
-
-
-class _Gone(Exception):
-    """The topic does not exist any more, or was recreated."""
-
-
-class FileReader:
-    """A `RangeReader` over log directories."""
-
-    def __init__(self, options: SourceOptions, pause: Callable[[float], object] = time.sleep) -> None:
-        """:param pause: Waits for that many seconds."""
-        self._isolation = options.isolation
-        self._losses = DataLossPolicy(fail=options.fail_on_data_loss)
-        self._directories = find_directories(options.log_dirs)
-        self._pause = pause
-
-    def read(
-        self, offset_range: OffsetRange, topic_id: bytes, record_bytes: float = math.inf
-    ) -> Iterator[RawBatches]:
-        """Yield batches as `RangeReader`; each result is valid until the next one."""
-        tp, low, high = offset_range
-        try:
-            if tp not in self._directories:
-                raise _Gone
-            segments = SegmentFiles(self._directories[tp], self._pause)
-            log = _Log(tp, topic_id, segments, self._losses, self._pause)
-            yield from log.read(low, high, self._isolation)
-        except _Gone:
-            self._losses.report(
-                f"topic '{tp.topic}' is not in the log directories: what was not read yet of offsets {low} "
-                f"to {high} of partition {tp} is gone"
-            )
-
-    def close(self) -> None:
-        """Do nothing: nothing is open."""
-
-
-class _Log:
-    """One partition's directory, which retention, compaction and deletion may change meanwhile."""
-
-    def __init__(
-        self,
-        tp: TopicPartition,
-        topic_id: bytes,
-        segments: SegmentFiles,
-        losses: DataLossPolicy,
-        pause: Callable[[float], object],
-    ) -> None:
-        self._tp = tp
-        self._topic_id = topic_id
-        self._segments = segments
-        self._directory = segments.directory
-        self._losses = losses
-        self._pause = pause
-
-    def read(self, low: int, high: int, isolation: Isolation) -> Iterator[RawBatches]:
-        """Yield the batches of [low, high).
-
-        :raises _Gone: The directory belongs to another topic now.
-        """
-        try:
-            yield from self._read(low, high, isolation)
-        except FileNotFoundError as error:
-            if self._directory.is_dir():
-                raise
-            raise _Gone from error
-
-    def _read(self, low: int, high: int, isolation: Isolation) -> Iterator[RawBatches]:
-        self._check_topic()
-        position = max(low, self._retained_start(low))
-        self._report_removed(low, min(position, high))
-        # Read before the segments, because compaction removes index entries together with their records.
-        aborted = NONE_ABORTED
-        if isolation is Isolation.READ_COMMITTED:
-            aborted = self._segments.aborted(position, high)
-        for pause_s in (*[_PAUSE_S] * (_ATTEMPTS_COUNT - 1), 0.0):
-            position = yield from self._batches(position, high, aborted)
-            if position >= high:
-                return
-            if self._segments.go_beyond(high):
-                # If the log continues behind the range, wait for new records; otherwise compaction has removed the last
-                # ones.
-                position = yield from self._batches(position, high, aborted)
-                self._report_removed(position, high)
-                return
-            self._pause(pause_s)  # the last records may not be visible on this machine yet
-        self._losses.report(
-            f"partition {self._tp} ends at offset {position} now: offsets up to {high} are gone"
-        )
-
-    def _batches(self, position: int, high: int, aborted: AbortedRanges) -> Generator[RawBatches, None, int]:
-        """Yield the present batches of [position, high), and return the offset behind them."""
-        for chunk in self._segments.chunks(position, high):
-            self._check_topic()
-            self._report_removed(position, chunk.headers[0].base_offset)
-            yield RawBatches(chunk.buffer, position, aborted)
-            position = chunk.next_offset
-        return position
-
-    def _report_removed(self, position: int, next_offset: int) -> None:
-        """Report a gap [position, next_offset) at the log's start; a gap behind its start results from compaction."""
-        if position >= next_offset:
-            return
-        start = self._start()
-        if start > position:
-            removed = f"offsets {position} to {min(start, next_offset)} are gone"
-            self._losses.report(f"partition {self._tp} begins at offset {start} now: {removed}")
-
-    def _retained_start(self, low: int) -> int:
-        """Return the log start offset, read again if it is above `low`."""
-        start = self._start()
-        for _ in range(_ATTEMPTS_COUNT - 1):
-            if start <= low:
-                break
-            self._pause(_PAUSE_S)
-            start = self._start()
-        return start
-
-    def _start(self) -> int:
-        return log_start_offset(self._directory, self._tp, self._segments)
-
-    def _check_topic(self) -> None:
-        topic_id = _topic_id(self._directory)
-        if ZERO_UUID not in (topic_id, self._topic_id) and topic_id != self._topic_id:
-            raise _Gone
 
 
 def log_start_offset(directory: Path, tp: TopicPartition, segments: SegmentFiles) -> int:
@@ -318,5 +185,5 @@ def _check_known(names: set[str], known: set[str]) -> None:
         raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, message)
 
 
-def _topic_id(directory: Path) -> bytes:
+def topic_id_of(directory: Path) -> bytes:
     return read_partition_metadata(directory) or ZERO_UUID

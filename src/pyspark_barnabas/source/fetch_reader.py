@@ -3,11 +3,10 @@
 import math
 from collections.abc import Iterator
 from concurrent.futures import Future
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 import uvloop
 
-from barnabas.base.buffers import Buffer
 from barnabas.base.ids import ZERO_UUID, TopicPartition
 from barnabas.client.admin.offsets import EARLIEST, LATEST, Isolation, find_offsets
 from barnabas.client.consumer.fetch_messages import FetchLimits, data_by_partition, fetch_request, version_max
@@ -16,9 +15,10 @@ from barnabas.client.core.frame_protocol import FrameMemory
 from barnabas.client.core.loop_thread import LoopThread
 from barnabas.wire.errors import ErrorCode, KafkaError
 from barnabas.wire.messages.fetch import FetchResponse, PartitionData
-from pyspark_barnabas.source.broker_offset_reader import new_cluster
+from pyspark_barnabas.source.cluster_logs import new_cluster
 from pyspark_barnabas.source.data_loss import DataLossPolicy
 from pyspark_barnabas.source.options import SourceOptions
+from pyspark_barnabas.source.range_reader import RawBatches
 from pyspark_barnabas.source.range_splitting import OffsetRange
 from pyspark_barnabas.source.rows import NONE_ABORTED, AbortedRanges
 
@@ -39,30 +39,6 @@ _NOT_THIS_TOPIC = frozenset(
         ErrorCode.INCONSISTENT_TOPIC_ID,
     }
 )
-
-
-class RawBatches(NamedTuple):
-    """Complete batches of a partition and their visible part; they may extend beyond the range."""
-
-    batches: Buffer
-    low: int  #: records before it were read, or are gone
-    aborted: AbortedRanges
-
-
-class RangeReader(Protocol):
-    """Reads ranges of partitions; a context manager."""
-
-    def read(
-        self, offset_range: OffsetRange, topic_id: bytes, record_bytes: float = math.inf
-    ) -> Iterator[RawBatches]:
-        """Yield every batch with offsets of the range, in order.
-
-        :param record_bytes: Approximate log bytes per offset, if known.
-        :raises DataLossError: When records are gone, unless the policy tolerates it.
-        """
-        ...
-
-    def close(self) -> None: ...
 
 
 class _Gone(Exception):

@@ -1,15 +1,15 @@
-"""An offset reader over given offsets."""
+"""Logs with given offsets."""
 
 from collections.abc import Collection, Mapping
 
 from barnabas.base.ids import ZERO_UUID, TopicPartition
 from barnabas.client.admin.offsets import EARLIEST, LATEST, OffsetSpec
-from pyspark_barnabas.source.offset_range_limits import NO_OFFSET
+from pyspark_barnabas.source.logs import NO_OFFSET
 from pyspark_barnabas.source.options import Selection
 from pyspark_barnabas.source.range_splitting import OffsetRange
 
 
-class FakeOffsetReader:
+class FakeLogs:
     """Partitions with a start and an end offset; a record's timestamp is its offset."""
 
     def __init__(self, ends: Mapping[TopicPartition, int]) -> None:
