@@ -192,7 +192,7 @@ class RequestContext:
         *arguments: Parameters.args,
         **keywords: Parameters.kwargs,
     ) -> ResultT:
-        """Call a pure function of immutable arguments; for a large request, in the worker's thread."""
+        """Call a pure function of immutable arguments; for a large request, in a worker thread."""
         if self.is_large:
             return await self.node.worker.call(function, *arguments, **keywords)
         return function(*arguments, **keywords)

@@ -22,11 +22,11 @@ _log = get_logger("barnabas.api")
 
 
 #: A request of this size may have thousands of elements. One with more than `DECODED_ELEMENTS_MAX`, which take about a
-#: millisecond, is decoded and decided in the worker's threads.
+#: millisecond, is decoded and decided in a worker thread.
 LARGE_REQUEST_BYTES = 16 << 10
 DECODED_ELEMENTS_MAX = 2_000
 
-#: A response with more elements is encoded in the worker's thread.
+#: A response with more elements is encoded in a worker thread.
 LARGE_ANSWER_ELEMENTS = 500
 
 #: Encoded bodies up to this size are joined with their header; larger ones are sent without being copied.
@@ -55,7 +55,7 @@ class RequestHeader(NamedTuple):
 
 
 class Undecoded(NamedTuple):
-    """A large request, which is decoded in the worker's thread."""
+    """A large request, which is decoded in a worker thread."""
 
     message: type[Message]
     version: int

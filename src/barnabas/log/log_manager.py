@@ -427,7 +427,7 @@ class LogManager:
         return retired is not None and retired[1] is log
 
     def finish_replacement(self, name: TopicPartition) -> None:
-        """Delete the replaced log; before, flush the new one and checkpoint its offsets."""
+        """Delete the replaced log. A completed move has flushed the new one before."""
         home, old = self._retired.pop(name)
         old.local.abandon()
         self._rename_away(home, old, DELETE_SUFFIX)

@@ -25,8 +25,8 @@ REPLAYED_BYTES_MAX = 64 << 10
 _log = get_logger("barnabas.metadata")
 
 
-#: Called after each replay with the image before, the image after and the changes. The next commit waits for it;
-#: requests do not.
+#: Called after each replay with the image before, the image after and the changes. The next commit
+#: and the requests that wait for this one wait for it.
 Listener = Callable[[MetadataImage, MetadataImage, tuple[StoreChange, ...]], Awaitable[None]]
 
 

@@ -60,7 +60,10 @@ class Environment:
 
 @dataclass(frozen=True, slots=True)
 class BrokerParts:
-    """The parts of one broker. Nothing runs or listens before `start_broker` starts it."""
+    """The parts of one broker.
+
+    Metadata, replicas and coordinators run already. `BrokerServer` opens listeners and starts background work.
+    """
 
     environment: Environment
     dynamic_config: DynamicConfig
@@ -162,7 +165,10 @@ async def _open_metadata(
     """Read the store; the dynamic configuration follows the image from then on."""
     clock, rng = environment.clock, environment.rng
     audits = dynamic_config.static.boolean("barnabas.audit.enable")
-    metadata = MetadataWriter(environment.store, Auditor(clock, rng) if audits else None, _worker(shutdown))
+    worker = _worker(
+        "large-metadata", shutdown
+    )  # its own: long requests must not delay the replay of commits
+    metadata = MetadataWriter(environment.store, Auditor(clock, rng) if audits else None, worker)
     shutdown.add_async(metadata.stop)
     await metadata.start()
     await metadata.write(lambda image: decide_keep_history(image, enabled=audits))
@@ -171,8 +177,8 @@ async def _open_metadata(
     return metadata
 
 
-def _worker(shutdown: Shutdown) -> Worker:
-    worker = Worker()
+def _worker(thread_name: str, shutdown: Shutdown) -> Worker:
+    worker = Worker(thread_name)
     shutdown.add(worker.close)
     return worker
 
@@ -231,7 +237,7 @@ def _node(
         quotas=_quotas(storage.dynamic_config, metadata, clock),
         client_telemetry=_client_telemetry(metadata, clock),
         turns=Turns(clock.monotonic_ns),
-        worker=_worker(shutdown),
+        worker=_worker("large-requests", shutdown),
         groups=coordinators.groups,
         transactions=coordinators.transactions,
         transaction_verifier=coordinators.verifier,

@@ -196,7 +196,7 @@ async def test_a_producer_without_batches_is_known_after_a_move_and_a_restart(
 
 
 @on_loop
-async def test_fetched_data_stays_valid_and_waiting_fetches_complete(tmp_path: Path) -> None:
+async def test_fetched_data_stays_valid_and_delayed_fetches_complete(tmp_path: Path) -> None:
     async with node_with(tmp_path) as node:
         partition = node.partition("t")
         view = partition.log.read(0, 1 << 20, 20, may_copy=False).data

@@ -208,7 +208,7 @@ async def test_cancelled_waiters_are_skipped(make_partition: Make) -> None:
 
 
 @in_virtual_time
-async def test_waiting_fetches_are_notified_with_the_new_bytes(make_partition: Make) -> None:
+async def test_delayed_fetches_are_notified_with_the_new_bytes(make_partition: Make) -> None:
     class Counting(DelayedFetch):
         notified_bytes: list[int]
 

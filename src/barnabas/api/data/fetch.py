@@ -83,7 +83,7 @@ def fast_path(
 ) -> EncodedResponse | Coroutine[Any, Any, EncodedResponse] | UseHandler:
     """Read the request from its frame, and respond in this turn unless it has to wait.
 
-    :raises Malformed: If the request cannot be read.
+    :raises DecodeError: If the request cannot be read.
     """
     request = read_request(bytes(frame[position:]), context.api_version)
     return USE_HANDLER if request is None else _fetch(context, request)

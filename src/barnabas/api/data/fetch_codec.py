@@ -71,7 +71,7 @@ class _HasTaggedFields(Exception):
 def read_request(body: bytes, version: int) -> FetchData | None:
     """Read a request of a consumer; None for one with tagged fields.
 
-    :raises Malformed: If the bytes are cut short or contain something that the protocol forbids.
+    :raises DecodeError: If the bytes are cut short or contain something that the protocol forbids.
     """
     read = _read_flexible if version >= FIRST_FLEXIBLE_VERSION else _read_plain
     try:

@@ -66,7 +66,7 @@ def fast_path(
 ) -> EncodedResponse | Awaitable[EncodedResponse]:
     """Read the request from its frame, and respond in this turn unless a timestamp has to be searched for.
 
-    :raises Malformed: If the request cannot be read.
+    :raises DecodeError: If the request cannot be read.
     """
     return _list_offsets(context, read_request(bytes(frame[position:]), context.api_version))
 
@@ -219,7 +219,7 @@ def _error_result(index: int, code: ErrorCode) -> PartitionOffset:
 
 
 async def _finish(context: RequestContext, partition: Partition, search: Search) -> TimestampOffset | None:
-    """Search in turns; large batches are decompressed in the worker's thread.
+    """Search in turns; large batches are decompressed in a worker thread.
 
     :raises KafkaError: UNKNOWN_TOPIC_OR_PARTITION, NOT_LEADER_OR_FOLLOWER if the partition is removed meanwhile.
     """

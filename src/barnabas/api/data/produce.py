@@ -92,7 +92,7 @@ def fast_path(context: RequestContext, frame: memoryview, position: int) -> Answ
 
     Until the first wait the records are views of the network buffer; requests that wait keep copies.
 
-    :raises Malformed: If the request cannot be read.
+    :raises DecodeError: If the request cannot be read.
     """
     return _produce(context, read_request(frame, position, context.api_version, ELEMENTS_MAX))
 

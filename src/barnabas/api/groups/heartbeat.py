@@ -26,7 +26,7 @@ def fast_path(
 ) -> EncodedResponse | Awaitable[EncodedResponse]:
     """Read the request from its frame, and pass it to the group's coordinator.
 
-    :raises Malformed: If the request cannot be read.
+    :raises DecodeError: If the request cannot be read.
     """
     return _heartbeat(context, read_request(bytes(frame[position:]), context.api_version))
 

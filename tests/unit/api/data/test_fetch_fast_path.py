@@ -156,7 +156,7 @@ def test_available_records_are_returned_within_the_requests_turn(pair: Pair, ver
 
 
 @on_loop
-async def test_a_waiting_fetch_is_completed_by_an_append(tmp_path: Path) -> None:
+async def test_a_delayed_fetch_is_completed_by_an_append(tmp_path: Path) -> None:
     async with running_node(tmp_path) as node:
         await node.create(new_topic("t"))
         _, answer = node.begin(frame_of(fetching(node, 0), 17))
