@@ -143,7 +143,7 @@ def test_a_duplicate_topic_is_rejected(kafka: EmbeddedBroker, there: Wire) -> No
 
 
 def test_new_partitions_can_be_assigned_manually(kafka: EmbeddedBroker, there: Wire) -> None:
-    broker_id = kafka.server.node.broker_id
+    broker_id = kafka.server.broker.broker_id
     assert grow(there, more_partitions("a", 3, [[broker_id]]))["a"].error_code == ErrorCode.NONE
     assert described(there, "a").partitions[2].replica_nodes == [broker_id]
 

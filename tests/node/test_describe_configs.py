@@ -80,7 +80,7 @@ def test_every_version_returns_its_fields(there: Wire, version: int) -> None:
 
 
 def test_a_broker_describes_only_itself(kafka: EmbeddedBroker, there: Wire) -> None:
-    own = kafka.server.node.broker_id
+    own = kafka.server.broker.broker_id
     found = configs(ask(there, BROKER, str(own)))
     assert found["log.dirs"].value == str(kafka.directory)
     assert found["log.dirs"].config_source == STATIC_BROKER

@@ -38,7 +38,7 @@ class ServerConnection(asyncio.BufferedProtocol):
         self._dispatcher = dispatcher
         self.listener = listener
         self._connections = connections
-        self._turns = dispatcher.node.turns
+        self._turns = dispatcher.broker.turns
         self._sasl = sasl
         self._login: Authenticator | None = None  #: None once no more frames have to be checked
         self._frames = FrameReader(connections.scratch, connections.frame_bytes_max)

@@ -77,7 +77,7 @@ class BrokerParts:
     connections: Connections
     background_tasks: BackgroundTasks
     statistics: RequestStatistics
-    node: BrokerContext
+    broker: BrokerContext
     dispatcher: Dispatcher
     listeners: Listeners
     audit: AuditPublisher
@@ -96,7 +96,7 @@ async def assemble(
     storage = await _open_storage(config, environment, shutdown)
     producer_ids = ProducerIds(storage.metadata)
     coordinators = _coordinators(storage, environment, producer_ids, shutdown)
-    node = _node(storage, coordinators, producer_ids, environment, policies, shutdown)
+    broker = _broker_context(storage, coordinators, producer_ids, environment, policies, shutdown)
     connections = _connections(config, clock)
     background_tasks = BackgroundTasks(
         storage.dynamic_config,
@@ -105,13 +105,13 @@ async def assemble(
         storage.replicas,
         connections,
         storage.flusher,
-        node.quotas,
-        node.client_telemetry.instances,
+        broker.quotas,
+        broker.client_telemetry.instances,
     )
     shutdown.add_async(background_tasks.stop)
     cleaner, segment_importer = _cleaner(storage, clock, background_tasks, shutdown)
     statistics = RequestStatistics()
-    dispatcher = Dispatcher(node, statistics)
+    dispatcher = Dispatcher(broker, statistics)
     return BrokerParts(
         environment=environment,
         dynamic_config=storage.dynamic_config,
@@ -125,10 +125,10 @@ async def assemble(
         connections=connections,
         background_tasks=background_tasks,
         statistics=statistics,
-        node=node,
+        broker=broker,
         dispatcher=dispatcher,
-        listeners=Listeners(dispatcher, connections, storage.metadata, clock, rng, node.security_log),
-        audit=AuditPublisher(node),
+        listeners=Listeners(dispatcher, connections, storage.metadata, clock, rng, broker.security_log),
+        audit=AuditPublisher(broker),
     )
 
 
@@ -207,7 +207,7 @@ def _coordinators(
     return coordinators
 
 
-def _node(
+def _broker_context(
     storage: _Storage,
     coordinators: Coordinators,
     producer_ids: ProducerIds,

@@ -98,12 +98,12 @@ class BrokerServer:
         self._shutdown.add(parts.connections.abort_all)
         self._shutdown.add_async(parts.listeners.stop)
         await parts.listeners.start(self._config, parts.dynamic_config.static)
-        supported = supported_features(self.node.apis)
+        supported = supported_features(self.broker.apis)
         await parts.metadata.write(lambda image: decide_finalize(image.finalized_features, supported))
         await self._register()
         await self._serve_metrics(web)
         await asyncio.to_thread(parts.directories.begin_service)  # nothing after this can prevent the start
-        self.node.log_dir_moves.resume()
+        self.broker.log_dir_moves.resume()
         await parts.listeners.accept()
         parts.listeners.on_changed = lambda: parts.background_tasks.spawn(self._register_and_accept())
         parts.dynamic_config.on_change(parts.listeners.reconfigure)
@@ -121,7 +121,7 @@ class BrokerServer:
         expiration = Expiration(parts.dynamic_config, clock, parts.metadata, parts.replicas.trash)
         tasks.repeat(expiration.expire_history, EXPIRATION_INTERVAL_MS)
         tasks.repeat(expiration.empty_trash, EXPIRATION_INTERVAL_MS)
-        tasks.repeat(self.node.security_log.flush, SECURITY_LOG_WINDOW_MS)
+        tasks.repeat(self.broker.security_log.flush, SECURITY_LOG_WINDOW_MS)
         paths = [Path(directory) for directory in self._config.log_dirs]
         tasks.repeat(DiskWatch(paths, clock).watch, CHECK_INTERVAL_MS, 0)
 
@@ -147,8 +147,8 @@ class BrokerServer:
         self.parts.background_tasks.spawn(write)
 
     @property
-    def node(self) -> BrokerContext:
-        return self.parts.node
+    def broker(self) -> BrokerContext:
+        return self.parts.broker
 
     @property
     def dispatcher(self) -> Dispatcher:
@@ -160,11 +160,11 @@ class BrokerServer:
 
     @property
     def policies(self) -> Policies:
-        return self.parts.node.policies
+        return self.parts.broker.policies
 
     @property
     def cluster_id(self) -> str:
-        return self.parts.node.cluster_id
+        return self.parts.broker.cluster_id
 
     @property
     def _config(self) -> BrokerConfig:

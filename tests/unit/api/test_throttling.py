@@ -125,7 +125,7 @@ def test_request_time_above_the_quota_is_throttled_including_errors(tmp_path: Pa
                 answer = await node.ask(request)
                 assert 0 < answer.throttle_time_ms <= 1000
             assert answer.error_code == ErrorCode.INVALID_REQUEST
-            assert node.node.quotas.statistics()["throttled_count"] >= 2
+            assert node.broker.quotas.statistics()["throttled_count"] >= 2
 
     scenario()
 

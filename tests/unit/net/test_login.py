@@ -74,7 +74,7 @@ async def test_an_authenticated_connection_has_a_principal_and_no_further_checks
     assert client.connection.info.principal == "User:ANONYMOUS"
     client.send("now:in", "now:no")
     assert client.connection.info.principal == "User:alice"
-    assert client.connection.info.share is client.dispatcher.node.turns.share_of("User:alice")
+    assert client.connection.info.share is client.dispatcher.broker.turns.share_of("User:alice")
     assert client.received == ["in", "no"]
 
 

@@ -155,13 +155,13 @@ class Sessions:
 
     async def delete(self, words: list[str], options: dict[str, str]) -> list[str]:
         """delete TOPIC"""
-        await self._node.node.metadata.write(lambda image: decide_delete(image, [TopicToDelete(words[0])]))
+        await self._node.broker.metadata.write(lambda image: decide_delete(image, [TopicToDelete(words[0])]))
         return []
 
     async def configure(self, words: list[str], options: dict[str, str]) -> list[str]:
         """configure TOPIC key=value..."""
         change = TOPIC_CONFIGS.put(words[0], options)
-        await self._node.node.metadata.wait_for_revision(await self._node.store.commit({}, (change,)))
+        await self._node.broker.metadata.wait_for_revision(await self._node.store.commit({}, (change,)))
         return []
 
     async def advance(self, words: list[str], options: dict[str, str]) -> list[str]:
@@ -171,7 +171,7 @@ class Sessions:
 
     async def sessions(self, words: list[str], options: dict[str, str]) -> list[str]:
         """sessions: the number of sessions"""
-        found = self._node.node.fetch_sessions.statistics()
+        found = self._node.broker.fetch_sessions.statistics()
         return [", ".join(f"{name.removesuffix('_count')} {count}" for name, count in found.items())]
 
     async def fetch(self, words: list[str], options: dict[str, str]) -> list[str]:

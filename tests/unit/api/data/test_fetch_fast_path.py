@@ -107,7 +107,7 @@ class Client:
         return FetchTopic(name, self._topic_id(name), partitions)
 
     def _topic_id(self, name: str) -> bytes:
-        known = self.pair.fast.node.image.topics.get(name)
+        known = self.pair.fast.broker.image.topics.get(name)
         return (ZERO_UUID if name == "" else b"?" * 16) if known is None else known.topic_id
 
     def follow(self, outcome: Any) -> int:
@@ -131,7 +131,7 @@ def test_any_request_has_the_same_result_on_both_paths(pair: Pair, seed: int) ->
         fast, decoded = pair.outcomes(frame)
         assert fast == decoded, (client.version, frame)
         topics_count += client.follow(fast)
-    assert pair.fast.node.fetch_sessions.statistics() == pair.decoding.node.fetch_sessions.statistics()
+    assert pair.fast.broker.fetch_sessions.statistics() == pair.decoding.broker.fetch_sessions.statistics()
     assert pair.answered_in_turn_count - answered_count > 100
     assert topics_count > 50
 

@@ -48,7 +48,7 @@ async def coordinated(directory: Path, **overrides: str) -> AsyncIterator[tuple[
     async with running_node(directory, **overrides) as node:
         await node.create(new_topic("t", 2))
         coordinator = Coordinator()
-        node.node.transaction_verifier = coordinator
+        node.broker.transaction_verifier = coordinator
         yield node, coordinator
 
 
@@ -215,7 +215,7 @@ async def test_verification_can_be_disabled(tmp_path: Path) -> None:
 @on_loop
 async def test_without_coordinators_transactions_start_unverified(tmp_path: Path) -> None:
     async with coordinated(tmp_path) as (node, _):
-        node.node.transaction_verifier = None
+        node.broker.transaction_verifier = None
         assert await codes(node, producing("t", transactional(9, 0, b"a"))) == [ErrorCode.NONE]
 
 
