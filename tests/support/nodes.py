@@ -67,8 +67,8 @@ class RunningNode:
         return store
 
     @property
-    def directories(self) -> LogManager:
-        return self.parts.directories
+    def log_manager(self) -> LogManager:
+        return self.parts.log_manager
 
     async def create(self, *topics: TopicToCreate) -> None:
         """Create topics, whatever the broker's configuration says."""

@@ -43,7 +43,7 @@ from barnabas.server.audit_publisher import AuditPublisher
 from barnabas.server.background.tasks import BackgroundTasks
 from barnabas.server.coordinators import Coordinators
 from barnabas.server.listeners import Listeners, connection_limits, open_files_max
-from barnabas.server.replica_startup import form_cluster, load_replicas, open_directories
+from barnabas.server.replica_startup import form_cluster, load_replicas, open_log_manager
 from barnabas.server.shutdown import Shutdown
 from barnabas.telemetry.requests import RequestStatistics
 from barnabas.telemetry.tracing import Tracer
@@ -68,7 +68,7 @@ class BrokerParts:
     environment: Environment
     dynamic_config: DynamicConfig
     metadata: MetadataWriter
-    directories: LogManager
+    log_manager: LogManager
     replicas: ReplicaManager
     flusher: Flusher
     coordinators: Coordinators
@@ -101,7 +101,7 @@ async def assemble(
     background_tasks = BackgroundTasks(
         storage.dynamic_config,
         clock,
-        storage.directories,
+        storage.log_manager,
         storage.replicas,
         connections,
         storage.flusher,
@@ -116,7 +116,7 @@ async def assemble(
         environment=environment,
         dynamic_config=storage.dynamic_config,
         metadata=storage.metadata,
-        directories=storage.directories,
+        log_manager=storage.log_manager,
         replicas=storage.replicas,
         flusher=storage.flusher,
         coordinators=coordinators,
@@ -137,7 +137,7 @@ class _Storage(NamedTuple):
 
     dynamic_config: DynamicConfig
     metadata: MetadataWriter
-    directories: LogManager
+    log_manager: LogManager
     replicas: ReplicaManager
     flusher: Flusher
 
@@ -147,16 +147,16 @@ async def _open_storage(config: BrokerConfig, environment: Environment, shutdown
     dynamic_config = DynamicConfig(config)
     metadata = await _open_metadata(dynamic_config, environment, shutdown)
     cluster_id = await form_cluster(config, metadata, rng)
-    directories = await open_directories(dynamic_config, cluster_id, clock, rng)
+    log_manager = await open_log_manager(dynamic_config, cluster_id, clock, rng)
 
-    async def close_directories() -> None:
-        await asyncio.to_thread(directories.abandon if shutdown.is_abrupt else directories.close)
+    async def close_logs() -> None:
+        await asyncio.to_thread(log_manager.abandon if shutdown.is_abrupt else log_manager.close)
 
-    shutdown.add_async(close_directories)
-    replicas = await load_replicas(dynamic_config, metadata, directories)
+    shutdown.add_async(close_logs)
+    replicas = await load_replicas(dynamic_config, metadata, log_manager)
     flusher = Flusher()
     shutdown.add_async(flusher.close)
-    return _Storage(dynamic_config, metadata, directories, replicas, flusher)
+    return _Storage(dynamic_config, metadata, log_manager, replicas, flusher)
 
 
 async def _open_metadata(
@@ -230,7 +230,7 @@ def _broker_context(
         flusher=storage.flusher,
         producer_ids=producer_ids,
         log_dir_moves=_log_dir_moves(storage, clock, shutdown),
-        log_importer=_log_importer(storage.directories, clock, shutdown),
+        log_importer=_log_importer(storage.log_manager, clock, shutdown),
         tracer=_tracer(config, shutdown),
         policies=policies,
         apis=registry.build(barnabas.api),
@@ -262,8 +262,8 @@ def _log_dir_moves(storage: _Storage, clock: Clock, shutdown: Shutdown) -> LogDi
     return moves
 
 
-def _log_importer(directories: LogManager, clock: Clock, shutdown: Shutdown) -> LogImporter:
-    importer = LogImporter(directories, clock)
+def _log_importer(log_manager: LogManager, clock: Clock, shutdown: Shutdown) -> LogImporter:
+    importer = LogImporter(log_manager, clock)
     shutdown.add_async(importer.stop)
     return importer
 
@@ -301,13 +301,13 @@ def _cleaner(
     def settings() -> CleanerSettings:
         return cleaner_settings(storage.dynamic_config.current)
 
-    directories = storage.directories
-    worker = LogWorker(directories, clock, lambda: settings().bytes_per_second)
+    log_manager = storage.log_manager
+    worker = LogWorker(log_manager, clock, lambda: settings().bytes_per_second)
     shutdown.add(worker.close)
-    cleaner = LogCleaner(directories, clock, settings, worker)
+    cleaner = LogCleaner(log_manager, clock, settings, worker)
     cleaner.on_replaced = background_tasks.remove_later
     shutdown.add_async(cleaner.stop)
-    importer = SegmentImporter(directories, clock, settings, worker)
+    importer = SegmentImporter(log_manager, clock, settings, worker)
     importer.on_replaced = background_tasks.remove_later
     shutdown.add_async(importer.stop)
     return cleaner, importer

@@ -90,7 +90,7 @@ class BrokerServer:
 
     async def _start(self, bootstrap_users: Mapping[str, str], web: WebFactory | None) -> None:
         parts = self.parts
-        parts.directories.on_directory_failure = self._on_directory_failure
+        parts.log_manager.on_directory_failure = self._on_directory_failure
         self._fail_without_directories()
         parts.replicas.on_deleted = self._remove_deleted_topics
         for user, password in bootstrap_users.items():
@@ -102,7 +102,7 @@ class BrokerServer:
         await parts.metadata.write(lambda image: decide_finalize(image.finalized_features, supported))
         await self._register()
         await self._serve_metrics(web)
-        await asyncio.to_thread(parts.directories.begin_service)  # nothing after this can prevent the start
+        await asyncio.to_thread(parts.log_manager.begin_service)  # nothing after this can prevent the start
         self.broker.log_dir_moves.resume()
         await parts.listeners.accept()
         parts.listeners.on_changed = lambda: parts.background_tasks.spawn(self._register_and_accept())
@@ -137,7 +137,7 @@ class BrokerServer:
         self._fail_without_directories()
 
     def _fail_without_directories(self) -> None:
-        if all(directory.failure is not None for directory in self.parts.directories.directories):
+        if all(directory.failure is not None for directory in self.parts.log_manager.directories):
             _log.error("all log directories have failed: the broker cannot serve")
             self._loop.call_soon_threadsafe(self.failed.set)
 
@@ -182,10 +182,10 @@ class BrokerServer:
 
     async def _register(self) -> None:
         """Write this broker's endpoints, rack and log directories to the metadata."""
-        directories = self.parts.directories
-        log_dirs = tuple(directory.directory_id for directory in directories.directories)
+        log_manager = self.parts.log_manager
+        log_dirs = tuple(directory.directory_id for directory in log_manager.directories)
         rack = self._config.text_or_none("broker.rack")
-        cordoned = all(map(directories.is_cordoned, directories.directories))
+        cordoned = all(map(log_manager.is_cordoned, log_manager.directories))
         broker = BrokerRegistration(
             self._config.node_id, self.parts.listeners.endpoints, rack, log_dirs, cordoned=cordoned
         )

@@ -28,5 +28,5 @@ def metrics_registry(parts: BrokerParts) -> MetricsRegistry:
         broker.client_telemetry,
     ):
         part.register_metrics(registry)
-    register_log_metrics(registry, parts.directories)
+    register_log_metrics(registry, parts.log_manager)
     return registry

@@ -66,7 +66,7 @@ def bytes_of(partition: Partition, offset: int | None = None) -> bytes:
 
 
 def directory(node: RunningNode, name: str) -> LogDirectory:
-    return next(each for each in node.directories.directories if each.path.name == name)
+    return next(each for each in node.log_manager.directories if each.path.name == name)
 
 
 def start(node: RunningNode, to: str) -> ReplicaMove:
@@ -103,7 +103,7 @@ def found_in(root: Path) -> dict[str, list[str]]:
 
 def kill(node: RunningNode) -> None:
     """End the node like a killed process: nothing is flushed or marked."""
-    for each in node.directories.directories:
+    for each in node.log_manager.directories:
         each.failure = "killed"
 
 
@@ -127,7 +127,7 @@ async def test_records_appended_meanwhile_are_copied(tmp_path: Path) -> None:
         assert log.high_watermark == log.log_end_offset == number + 1
         assert bytes_of(node.partition("t")).startswith(before)
         assert move.state is MoveState.DONE
-        node.directories.delete_due(node.clock.monotonic_ms())
+        node.log_manager.delete_due(node.clock.monotonic_ms())
         assert found_in(tmp_path) == {"b": ["log"]}
         assert not has_move_mark(log.directory)
 
@@ -302,7 +302,7 @@ async def test_a_deleted_topic_leaves_no_files(tmp_path: Path) -> None:
         await ended(node)
         assert move.state is MoveState.CANCELLED
         assert found_in(tmp_path) == {"a": ["deleted"], "b": ["deleted"]}
-        node.directories.delete_due(node.clock.monotonic_ms())
+        node.log_manager.delete_due(node.clock.monotonic_ms())
         assert found_in(tmp_path) == {}
         await node.create(new_topic("t"))
         assert node.partition("t").log.log_end_offset == 0
@@ -387,7 +387,7 @@ async def test_a_failing_destination_disk_leaves_the_log_in_use(
         append(node, 31)
         assert move.state is MoveState.FAILED
         assert "Input/output error" in move.story[-1]
-        assert [each.failure is None for each in node.directories.directories] == [True, False, True]
+        assert [each.failure is None for each in node.log_manager.directories] == [True, False, True]
         assert node.partition("t").log.directory.parent.name == "a"
 
 
@@ -447,7 +447,7 @@ async def test_a_move_continues_after_a_restart(tmp_path: Path, killed: bool) ->
             kill(node)
     assert found_in(tmp_path) == {"a": ["log"], "b": ["future"]}
     async with node_with(tmp_path, store, held=True) as node:
-        assert node.directories.futures[T0].log_end_offset == move.future.log_end_offset > 0
+        assert node.log_manager.futures[T0].log_end_offset == move.future.log_end_offset > 0
         await ended(node)
         assert node.partition("t").log.directory.parent.name == "b"
         assert bytes_of(node.partition("t")) == before

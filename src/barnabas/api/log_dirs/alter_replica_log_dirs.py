@@ -61,10 +61,10 @@ async def _alter(context: RequestContext, name: TopicPartition, path: str) -> Er
     try:
         destination = _destination(broker, name, path)
         if broker.replicas.find(*name) is None:
-            broker.replicas.directories.prefer(name, destination)
+            broker.replicas.log_manager.prefer(name, destination)
         partition = broker.replicas.partition(*name)
-        directories = broker.replicas.directories
-        before = directories.future_directory_of(name) or directories.directory_of(name)
+        log_manager = broker.replicas.log_manager
+        before = log_manager.future_directory_of(name) or log_manager.directory_of(name)
         broker.log_dir_moves.alter(partition, destination)
         key = f"partition {name.partition} log dir on broker {broker.broker_id}"
         context.record_change(f"topic/{name.topic}", key, before and str(before.path), str(destination.path))
@@ -82,13 +82,13 @@ def _destination(broker: BrokerContext, name: TopicPartition, path: str) -> LogD
     if not fits_future_directory(name):
         message = f"The name of topic '{name.topic}' is too long for the directory of a future replica."
         raise KafkaError(ErrorCode.INVALID_TOPIC_EXCEPTION, message)
-    directories = broker.replicas.directories
-    directory = directories.at(path)
+    log_manager = broker.replicas.log_manager
+    directory = log_manager.at(path)
     if directory is None:
         raise KafkaError(ErrorCode.LOG_DIR_NOT_FOUND, f"'{path}' is not one of this broker's log.dirs.")
     if directory.failure is not None:
         raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, f"Log directory {path} is offline.")
-    if directories.is_cordoned(directory):
+    if log_manager.is_cordoned(directory):
         raise KafkaError(ErrorCode.INVALID_REPLICA_ASSIGNMENT, f"Log directory {path} is cordoned.")
     return directory
 

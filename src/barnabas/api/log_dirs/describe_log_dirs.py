@@ -39,7 +39,7 @@ def error_response(request: DescribeLogDirsRequest, error: KafkaError) -> Descri
 async def handle(context: RequestContext, request: DescribeLogDirsRequest) -> DescribeLogDirsResponse:
     """Describe every directory and its requested replicas; null requests all."""
     require_cluster(context, AclOperation.DESCRIBE)
-    directories = context.broker.replicas.directories.directories
+    directories = context.broker.replicas.log_manager.directories
     requested = await _requested(context, request, directories)
     return DescribeLogDirsResponse(
         results=[await _describe(context, directory, requested) for directory in directories]
@@ -75,7 +75,7 @@ async def _describe(
         topics=await _topics(context, directory, requested),
         total_bytes=volume.total_bytes,
         usable_bytes=volume.usable_bytes,
-        is_cordoned=broker.replicas.directories.is_cordoned(directory),
+        is_cordoned=broker.replicas.log_manager.is_cordoned(directory),
     )
 
 

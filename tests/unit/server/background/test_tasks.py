@@ -31,7 +31,7 @@ async def keeping(tmp_path: Path, **config: str) -> AsyncIterator[tuple[RunningN
         keeper = BackgroundTasks(
             node.broker.dynamic_config,
             node.clock,
-            node.directories,
+            node.log_manager,
             node.broker.replicas,
             connections,
             node.broker.flusher,
