@@ -27,7 +27,7 @@ class ConfigPreview(NamedTuple):
     after: str | None
 
 
-def changes_of(form: Form, entries: Iterable[ConfigEntry], own: ConfigSource = OWN) -> list[ConfigPreview]:
+def changes_of(form: Form, entries: Iterable[ConfigEntry]) -> list[ConfigPreview]:
     """The config changes of a form: `value:KEY` is the new value, `reset:KEY` removes the own value.
 
     A value that is already effective, and a reset of an inherited value, are no changes.
@@ -39,7 +39,7 @@ def changes_of(form: Form, entries: Iterable[ConfigEntry], own: ConfigSource = O
         if entry is None:
             form.refuse("", f"There is no config '{key}'.")
         elif form.flag(f"reset:{key}"):
-            if entry.source is own:
+            if entry.source is OWN:
                 changes.append(
                     ConfigPreview(AlterConfigOp(key, OpType.DELETE), entry.value, inherited_value(entry))
                 )

@@ -85,10 +85,6 @@ class ReplicaManager:
         """Return the partition of a topic name, if this broker has it."""
         return self._partitions.get((topic, index))
 
-    def find_by_id(self, topic_id: bytes, index: int) -> Partition | None:
-        """Return the partition of a topic id, if this broker has it."""
-        return self._by_id.get((topic_id, index))
-
     def _not_here(self, topic: TopicImage | None, index: int, unknown: KafkaError) -> KafkaError:
         if topic is None:
             return unknown

@@ -52,15 +52,12 @@ class RequestStatistics:
         self.in_bytes = 0
         self.out_bytes = 0
 
-    def finished(self, api_key: int, started_ns: int, count: int = 1) -> int:
-        """Count requests that were answered together, with their time, intended waits included.
-
-        Returns that time in nanoseconds.
-        """
+    def finished(self, api_key: int, started_ns: int) -> int:
+        """Count an answered request and its time, intended waits included; return that time in nanoseconds."""
         elapsed_ns = self.started() - started_ns
         api = self.apis[api_key]
-        api.total_ns += elapsed_ns * count
-        api.buckets[bisect_left(LATENCY_BOUNDS_NS, elapsed_ns)] += count
+        api.total_ns += elapsed_ns
+        api.buckets[bisect_left(LATENCY_BOUNDS_NS, elapsed_ns)] += 1
         return elapsed_ns
 
     def failed(self, api_key: int) -> None:

@@ -19,7 +19,6 @@ STRING_BYTES_MAX = 2**15 - 1
 
 _INT16 = struct.Struct(">h")
 _INT32 = struct.Struct(">i")
-_INT64 = struct.Struct(">q")
 _unpack_int16 = _INT16.unpack_from
 _unpack_int32 = _INT32.unpack_from
 

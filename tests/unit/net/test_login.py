@@ -39,10 +39,6 @@ class Login:
         return self.state is SaslState.COMPLETE
 
     @property
-    def is_in_session(self) -> bool:
-        return self.is_complete and not self.is_expired
-
-    @property
     def is_done(self) -> bool:
         return self.is_complete and self._for_good
 

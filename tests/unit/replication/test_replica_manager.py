@@ -120,7 +120,6 @@ def test_a_created_topic_is_opened(broker: Broker) -> None:
     found = broker.replicas.partition("t", 1)
     assert found is broker.replicas.partition_by_id(broker.topic("t").topic_id, 1)
     assert found is broker.replicas.find("t", 1)
-    assert found is broker.replicas.find_by_id(broker.topic("t").topic_id, 1)
     assert found.log.topic_id == broker.topic("t").topic_id
     assert found.is_leader
 
@@ -149,7 +148,6 @@ def test_missing_partitions_have_distinct_errors(broker: Broker) -> None:
     assert code_of(lambda: by_id(topic_id, 2)) is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
     assert code_of(lambda: by_id(topic_id, 1)) is ErrorCode.NOT_LEADER_OR_FOLLOWER
     assert broker.replicas.find("t", 1) is None
-    assert broker.replicas.find_by_id(topic_id, 1) is None
 
 
 def test_a_deleted_topic_is_closed_renamed_and_reported(broker: Broker) -> None:

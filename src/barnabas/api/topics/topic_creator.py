@@ -1,6 +1,6 @@
 """Creation of topics, requested or automatic: decide, evaluate the policies, commit."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 
 from barnabas.api.context import BrokerContext, RequestContext
 from barnabas.config.topics import validate_topic_overrides
@@ -21,14 +21,10 @@ from barnabas.wire.errors import KafkaError
 
 def creation_rules(broker: BrokerContext) -> CreationRules:
     """Return the defaults and checks for new topics."""
-
-    def check_configs(name: str, overrides: Mapping[str, str | None]) -> None:
-        validate_topic_overrides(broker.config, overrides)
-
     return CreationRules(
         partition_count_default=broker.config.integer("num.partitions"),
         replication_factor_default=broker.config.integer("default.replication.factor"),
-        check_configs=check_configs,
+        check_configs=lambda overrides: validate_topic_overrides(broker.config, overrides),
     )
 
 

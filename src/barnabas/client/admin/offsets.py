@@ -45,8 +45,6 @@ class OffsetSpec:
 LATEST = OffsetSpec(-1)
 EARLIEST = OffsetSpec(-2)
 MAX_TIMESTAMP = OffsetSpec(-3)
-EARLIEST_LOCAL = OffsetSpec(-4)
-LATEST_TIERED = OffsetSpec(-5)
 
 
 class ListedOffset(NamedTuple):

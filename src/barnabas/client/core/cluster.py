@@ -35,7 +35,6 @@ class ClusterClient:
         client_id: str = "barnabas",
         connect_timeout_ms: int = CONNECT_TIMEOUT_MS,
         request_timeout_ms: int = REQUEST_TIMEOUT_MS,
-        metadata_max_age_ms: int = METADATA_MAX_AGE_MS,
         retry: Retry | None = None,
         login: SaslLogin | None = None,
         memory: FrameMemory | None = None,
@@ -48,7 +47,6 @@ class ClusterClient:
         self.request_timeout_ms = request_timeout_ms
         self.retry = retry or Retry()
         self.metadata = Metadata()  #: the latest metadata
-        self._metadata_max_age_ms = metadata_max_age_ms
         self._connect_timeout_ms = connect_timeout_ms
         self._login = login
         self._memory = memory
@@ -168,7 +166,7 @@ class ClusterClient:
     def _is_old(self) -> bool:
         """Whether the metadata is older than its maximum age."""
         age_ms = self.retry.clock.monotonic_ms() - self._refreshed_ms
-        return self._stale or age_ms > self._metadata_max_age_ms
+        return self._stale or age_ms > METADATA_MAX_AGE_MS
 
     async def leader(self, tp: TopicPartition) -> int:
         """Return the node id of a partition's leader, fetched if it is not known.

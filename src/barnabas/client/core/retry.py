@@ -40,13 +40,12 @@ class Retry:
         self,
         look: Callable[[], Awaitable[ResultT]],
         holds: Callable[[ResultT], bool],
-        looks_max: int = SETTLING_LOOKS_MAX,
     ) -> ResultT:
         """Call `look` until its result satisfies the condition or the looks are used up; return the last result.
 
         :raises Exception: The errors of `look`, immediately.
         """
-        for looks in range(1, looks_max):
+        for looks in range(1, SETTLING_LOOKS_MAX):
             result = await look()
             if holds(result):
                 return result

@@ -109,11 +109,6 @@ class Authenticator:
         return self.state is SaslState.COMPLETE
 
     @property
-    def is_in_session(self) -> bool:
-        """Whether requests are allowed now."""
-        return self.is_complete and (self._expires_ms is None or self._now_ms() <= self._expires_ms)
-
-    @property
     def is_done(self) -> bool:
         """Whether nothing more is to be checked: the client is authenticated and its session has no end."""
         return self.is_complete and self._expires_ms is None

@@ -27,8 +27,6 @@ _SIZE = Struct(">h")
 _PARTITION = Struct(">i")
 _HEAD = Struct(">hqi")  # version, offset, leader epoch
 _TIMESTAMP = Struct(">q")
-#: Offset and leader epoch, which are adjacent in requests, too.
-POSITION_BYTES = _HEAD.size - _SIZE.size
 _WRITTEN = _SIZE.pack(WRITTEN_VERSION)
 _NO_TAGS = b"\0"
 _TOPIC_ID_TAG = b"\1\0\x10"  # one tagged field, number 0, of 16 bytes
