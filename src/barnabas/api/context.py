@@ -27,7 +27,7 @@ from barnabas.quotas.manager import QuotaManager
 from barnabas.replication.fetch_sessions import FetchSessionCache
 from barnabas.replication.flusher import Flusher
 from barnabas.replication.log_dir_moves import LogDirMoves
-from barnabas.replication.log_importer import LogImporter
+from barnabas.replication.log_importer import RestoredLogImporter
 from barnabas.replication.producer_ids import ProducerIds
 from barnabas.replication.replica_manager import ReplicaManager
 from barnabas.replication.transaction_verification import TransactionVerifier
@@ -67,7 +67,7 @@ class BrokerContext:
     flusher: Flusher
     producer_ids: ProducerIds
     log_dir_moves: LogDirMoves
-    log_importer: LogImporter
+    restored_log_importer: RestoredLogImporter
     tracer: Tracer
     apis: Mapping[int, ApiSpec]
     quotas: QuotaManager

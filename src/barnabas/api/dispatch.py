@@ -130,7 +130,7 @@ class Dispatcher:
     def _answer_fast(
         self, context: RequestContext, frame: memoryview, position: int
     ) -> Parts | Coroutine[Any, Any, Parts] | UseHandler:
-        started_ns = self.statistics.started()
+        started_ns = self.statistics.clock_ns()
         api = context.api
         assert api.fast_path is not None
         if self.broker.tracer.enabled:
@@ -173,9 +173,9 @@ class Dispatcher:
         except DecodeError:
             raise
         except Exception:
-            charge(context, self.statistics.started() - started_ns, is_answered=True)
+            charge(context, self.statistics.clock_ns() - started_ns, is_answered=True)
             raise
-        elapsed_ns = self.statistics.started() - started_ns
+        elapsed_ns = self.statistics.clock_ns() - started_ns
         if isinstance(response, UseHandler):
             return response
         if response is None or isinstance(response, EncodedResponse):
@@ -289,7 +289,7 @@ class Dispatcher:
             )
 
     async def _answer(self, context: RequestContext, request: Message) -> Parts:
-        started_ns = self.statistics.started()
+        started_ns = self.statistics.clock_ns()
         api = context.api
         response: Response
         try:
@@ -331,7 +331,7 @@ class Dispatcher:
         self, context: RequestContext, work: Awaitable[ResponseT], spent_ns: int = 0
     ) -> ResponseT:
         """Run the work and charge its time to the client, also after an error; `spent_ns` is the time before it."""
-        watch = Stopwatch(work, self.statistics.started)
+        watch = Stopwatch(work, self.statistics.clock_ns)
         is_answered = True
         try:
             response = await watch

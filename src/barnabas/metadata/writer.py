@@ -148,13 +148,13 @@ class MetadataWriter:
         while True:
             image = self.image
 
-            def decided(image: MetadataImage = image) -> Decision[ResponseT]:
+            def decide_and_audit(image: MetadataImage = image) -> Decision[ResponseT]:
                 decision = decide(image)
                 if auditor is None or not decision.changes:
                     return decision
-                return auditor.recorded(image, decision, actor, policy_results)
+                return auditor.with_audit_record(image, decision, actor, policy_results)
 
-            decision = await self._compute(decided, is_large=is_large)
+            decision = await self._compute(decide_and_audit, is_large=is_large)
             if not decision.changes:
                 return decision.response
             try:

@@ -234,8 +234,8 @@ class LogDirMoves:
         """Flush the new log, then delete the old one."""
         old, new = move.source, move.future
         waits = (
-            self._flusher.flushed(new),
-            self._flusher.flushed(old),
+            self._flusher.when_flushed(new),
+            self._flusher.when_flushed(old),
         )  # the second for requests that already wait for it
         failure, _ = await asyncio.gather(*waits, return_exceptions=True)
         home = self._log_manager.directory_of(move.name)

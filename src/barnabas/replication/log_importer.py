@@ -33,7 +33,7 @@ ResultT = TypeVar("ResultT")
 _log = get_logger("barnabas.import")
 
 
-class LogImporter:
+class RestoredLogImporter:
     """Imports logs that jobs have written. All methods run on the event loop."""
 
     def __init__(self, log_manager: LogManager, clock: Clock) -> None:

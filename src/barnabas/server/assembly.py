@@ -19,7 +19,7 @@ from barnabas.base.worker import Worker
 from barnabas.config.broker_config import BrokerConfig
 from barnabas.log.compaction.cleaner import CleanerSettings, LogCleaner
 from barnabas.log.compaction.log_worker import LogWorker
-from barnabas.log.imports.importer import SegmentImporter
+from barnabas.log.imports.importer import CompactedSegmentImporter
 from barnabas.log.log_manager import LogManager
 from barnabas.metadata.audit.auditor import Auditor
 from barnabas.metadata.audit.stored_history import decide_keep_history
@@ -34,7 +34,7 @@ from barnabas.replication.fetch_sessions import FetchSessionCache
 from barnabas.replication.flusher import Flusher
 from barnabas.replication.log_configs import cleaner_settings
 from barnabas.replication.log_dir_moves import LogDirMoves
-from barnabas.replication.log_importer import LogImporter
+from barnabas.replication.log_importer import RestoredLogImporter
 from barnabas.replication.producer_ids import ProducerIds
 from barnabas.replication.replica_manager import ReplicaManager
 from barnabas.security.authorizer import configured_authorizer
@@ -73,7 +73,7 @@ class BrokerParts:
     flusher: Flusher
     coordinators: Coordinators
     cleaner: LogCleaner
-    segment_importer: SegmentImporter
+    compacted_segment_importer: CompactedSegmentImporter
     connections: Connections
     background_tasks: BackgroundTasks
     statistics: RequestStatistics
@@ -109,7 +109,7 @@ async def assemble(
         broker.client_telemetry.instances,
     )
     shutdown.add_async(background_tasks.stop)
-    cleaner, segment_importer = _cleaner(storage, clock, background_tasks, shutdown)
+    cleaner, compacted_segment_importer = _cleaner(storage, clock, background_tasks, shutdown)
     statistics = RequestStatistics()
     dispatcher = Dispatcher(broker, statistics)
     return BrokerParts(
@@ -121,7 +121,7 @@ async def assemble(
         flusher=storage.flusher,
         coordinators=coordinators,
         cleaner=cleaner,
-        segment_importer=segment_importer,
+        compacted_segment_importer=compacted_segment_importer,
         connections=connections,
         background_tasks=background_tasks,
         statistics=statistics,
@@ -230,7 +230,7 @@ def _broker_context(
         flusher=storage.flusher,
         producer_ids=producer_ids,
         log_dir_moves=_log_dir_moves(storage, clock, shutdown),
-        log_importer=_log_importer(storage.log_manager, clock, shutdown),
+        restored_log_importer=_restored_log_importer(storage.log_manager, clock, shutdown),
         tracer=_tracer(config, shutdown),
         policies=policies,
         apis=registry.build(barnabas.api),
@@ -262,8 +262,8 @@ def _log_dir_moves(storage: _Storage, clock: Clock, shutdown: Shutdown) -> LogDi
     return moves
 
 
-def _log_importer(log_manager: LogManager, clock: Clock, shutdown: Shutdown) -> LogImporter:
-    importer = LogImporter(log_manager, clock)
+def _restored_log_importer(log_manager: LogManager, clock: Clock, shutdown: Shutdown) -> RestoredLogImporter:
+    importer = RestoredLogImporter(log_manager, clock)
     shutdown.add_async(importer.stop)
     return importer
 
@@ -295,7 +295,7 @@ def _connections(config: BrokerConfig, clock: Clock) -> Connections:
 
 def _cleaner(
     storage: _Storage, clock: Clock, background_tasks: BackgroundTasks, shutdown: Shutdown
-) -> tuple[LogCleaner, SegmentImporter]:
+) -> tuple[LogCleaner, CompactedSegmentImporter]:
     """Create the two parts that replace segments; they share a worker and its limit of bytes per second."""
 
     def settings() -> CleanerSettings:
@@ -307,7 +307,7 @@ def _cleaner(
     cleaner = LogCleaner(log_manager, clock, settings, worker)
     cleaner.on_replaced = background_tasks.remove_later
     shutdown.add_async(cleaner.stop)
-    importer = SegmentImporter(log_manager, clock, settings, worker)
+    importer = CompactedSegmentImporter(log_manager, clock, settings, worker)
     importer.on_replaced = background_tasks.remove_later
     shutdown.add_async(importer.stop)
     return cleaner, importer

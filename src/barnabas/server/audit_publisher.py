@@ -153,7 +153,7 @@ class AuditPublisher:
         if not self._published:
             return
         rows = list(self._published)
-        await self._broker.flusher.flushed((await self._partition()).log)
+        await self._broker.flusher.when_flushed((await self._partition()).log)
         await self._broker.metadata.write(lambda image: decide_remove_published(image, rows))
         del self._published[: len(rows)]
 

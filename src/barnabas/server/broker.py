@@ -113,7 +113,7 @@ class BrokerServer:
         parts.audit.start()
         if self._config.boolean("log.cleaner.enable"):
             parts.cleaner.start()
-        parts.segment_importer.start()
+        parts.compacted_segment_importer.start()
 
     def _start_background_tasks(self) -> None:
         parts, tasks, clock = self.parts, self.parts.background_tasks, self.parts.environment.clock

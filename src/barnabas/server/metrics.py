@@ -22,7 +22,7 @@ def metrics_registry(parts: BrokerParts) -> MetricsRegistry:
         parts.metadata,
         parts.audit,
         parts.cleaner,
-        parts.segment_importer,
+        parts.compacted_segment_importer,
         broker.policies,
         broker.quotas,
         broker.client_telemetry,

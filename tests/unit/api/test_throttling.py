@@ -162,7 +162,7 @@ def test_the_time_of_a_fast_path_before_it_waits_counts(
                 return append_as_leader(*arguments)
 
             append_as_leader = node.partition("t").append_as_leader
-            monkeypatch.setattr(node.dispatcher.statistics, "started", lambda: now_ns)
+            monkeypatch.setattr(node.dispatcher.statistics, "clock_ns", lambda: now_ns)
             monkeypatch.setattr(node.partition("t"), "append_as_leader", append)
             answer = await node.ask(produce(node))
             assert answer.responses[0].partition_responses[0].error_code == ErrorCode.NONE

@@ -49,7 +49,7 @@ def moving(opened: Open, produce: Produce) -> LogManager:
     for value in (b"1", b"2", b"3"):
         produce(log, value)
     future = log_manager.create_future(T0, log_manager.directories[1])
-    future.append_as_follower(log.read(0, 1 << 20, 2).data)
+    future.append_copied(log.read(0, 1 << 20, 2).data)
     return log_manager
 
 
@@ -65,7 +65,7 @@ def kinds(root: Path) -> dict[str, list[str]]:
 def promote(log_manager: LogManager) -> PartitionLog:
     source = log_manager.logs[T0]
     future = log_manager.futures[T0]
-    future.append_as_follower(source.read(2, 1 << 20, 3).data)
+    future.append_copied(source.read(2, 1 << 20, 3).data)
     copy_state(source, future)
     return log_manager.replace_current_with_future(T0)
 

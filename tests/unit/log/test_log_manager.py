@@ -316,7 +316,7 @@ def test_a_log_whose_files_cannot_be_closed_for_another_log_goes_offline(
     old, new = (log_manager.create("t", partition, TOPIC_ID, config) for partition in range(2))
     produce(old, b"x")
     produce(old, b"y")
-    old.segments.active.used = False
+    old.segments.active.recently_used = False
 
     def full(path: Path, data: bytes) -> int:
         raise OSError(28, "No space content on device", str(path))

@@ -35,12 +35,12 @@ class Login:
         return None
 
     @property
-    def is_complete(self) -> bool:
+    def is_authenticated(self) -> bool:
         return self.state is SaslState.COMPLETE
 
     @property
-    def is_done(self) -> bool:
-        return self.is_complete and self._for_good
+    def needs_no_more_checks(self) -> bool:
+        return self.is_authenticated and self._for_good
 
 
 class Sasl:

@@ -31,7 +31,7 @@ def target(
 def read(
     node: RunningNode, *targets: tuple[Key, FetchTarget], max_bytes: int = UNLIMITED, committed: bool = False
 ) -> Reads:
-    return read_all(node.broker.replicas, targets, max_bytes, committed=committed)
+    return read_all(node.broker.replicas, targets, max_bytes, read_committed=committed)
 
 
 def produce(node: RunningNode, topic: str, *values: bytes, index: int = 0) -> int:

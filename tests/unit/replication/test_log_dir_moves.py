@@ -220,7 +220,7 @@ async def test_waiters_for_a_flush_get_no_error(tmp_path: Path) -> None:
         waits: list[asyncio.Future[None]] = []
         while node.broker.log_dir_moves._tasks:
             append(node, number)
-            waits.append(flusher.flushed(node.partition("t").log))
+            waits.append(flusher.when_flushed(node.partition("t").log))
             number += 1
             await asyncio.sleep(0.002)
         await asyncio.gather(*waits)

@@ -123,7 +123,7 @@ async def test_a_disk_failure_is_reported_once_without_a_traceback(
             attempts += 1
             raise OSError(errno.EIO, "the disk has failed")
 
-        monkeypatch.setattr(running.broker.flusher, "flushed", failing)
+        monkeypatch.setattr(running.broker.flusher, "when_flushed", failing)
         await reached(lambda: attempts >= 3)
         await publisher.stop()
         lines = capsys.readouterr().err.splitlines()

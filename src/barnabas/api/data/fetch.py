@@ -119,14 +119,22 @@ class _Fetching:
     """One fetch: read; if that is too little, wait for more or for the timeout, and read again."""
 
     __slots__ = (
-        "_committed", "_context", "_fetch", "_max_bytes", "_quotas", "_refused", "_request", "_started_ns", "_targets",
+        "_context",
+        "_fetch",
+        "_max_bytes",
+        "_quotas",
+        "_read_committed",
+        "_refused",
+        "_request",
+        "_started_ns",
+        "_targets",
     )  # fmt: skip
 
     def __init__(self, context: RequestContext, request: FetchData, fetch: FetchContext) -> None:
         self._context = context
         self._request = request
         self._fetch = fetch
-        self._committed = request.isolation_level == READ_COMMITTED
+        self._read_committed = request.isolation_level == READ_COMMITTED
         self._quotas = _quotas(context, request)
         self._max_bytes = min(request.max_bytes, context.broker.config.integer("fetch.max.bytes"))
         if self._quotas is not None:
@@ -150,7 +158,7 @@ class _Fetching:
         return self._respond(reads)
 
     async def _wait(self, missing_bytes: int) -> EncodedResponse:
-        waiting = DelayedFetch(missing_bytes, committed=self._committed)
+        waiting = DelayedFetch(missing_bytes, read_committed=self._read_committed)
         await waiting.wait(self._partitions(self._targets), self._request.max_wait_ms)
         reads = Reads([])
         self._read(self._targets, reads)
@@ -176,7 +184,7 @@ class _Fetching:
 
     async def _read_in_slices(self) -> Reads:
         """Read in several turns. Any append ends the wait, so there may be fewer bytes than `min_bytes`."""
-        waiting = DelayedFetch(1, committed=self._committed)
+        waiting = DelayedFetch(1, read_committed=self._read_committed)
         partitions: list[Partition] = []
         try:
             reads = Reads([])
@@ -205,7 +213,7 @@ class _Fetching:
             self._context.broker.replicas,
             targets,
             self._max_bytes,
-            committed=self._committed,
+            read_committed=self._read_committed,
             is_incremental=self._fetch.is_incremental,
             reads=reads,
         )

@@ -113,7 +113,7 @@ class _Listing:
         """Look up everything within this turn, or the rest in later turns if it takes long."""
         steps, turns = self._look_up_each(), self._context.broker.turns
         for _ in steps:
-            if turns.is_over():
+            if turns.must_yield():
                 return self._run_later(steps)
         if self._searches:
             return self._run_later(steps)

@@ -172,7 +172,7 @@ class _Production:
             if costly is not None:
                 self._keep_records()
                 return self._run_later(steps, costly._replace(records=self._kept(costly.records)))
-            if turns.is_over():
+            if turns.must_yield():
                 self._keep_records()
                 return self._run_later(steps, None)
         return self._respond_later() if self._waits else self._respond()
@@ -277,7 +277,7 @@ class _Production:
             _trace_append(context, partition, appended, started_ns)
         if partition.log.needs_flush:
             self._waits.append(_flush(context, partition, results, len(results) - 1))
-        if acks == ALL_REPLICAS and (replicated := partition.replicated(appended.last_offset + 1)):
+        if acks == ALL_REPLICAS and (replicated := partition.when_replicated(appended.last_offset + 1)):
             wait = _wait_for_replicas(replicated, self._request.timeout_ms, results, len(results) - 1)
             self._waits.append(wait)
 
@@ -424,7 +424,7 @@ async def _flush(
 ) -> None:
     """Wait for the disk; `results[at]` becomes an error if it fails."""
     try:
-        await context.broker.flusher.flushed(partition.log)
+        await context.broker.flusher.when_flushed(partition.log)
     except OSError as error:
         message = f"{partition.topic}-{partition.index} could not be flushed: {error.strerror}."
         results[at] = _failed(partition.index, KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, message))

@@ -51,7 +51,7 @@ def _partitions(request: ImportSegmentsRequest) -> list[TopicPartition]:
 async def _import(context: RequestContext, tp: TopicPartition) -> ImportedPartition:
     broker = context.broker
     try:
-        manifest = await broker.log_importer.import_log(broker.replicas.partition(*tp))
+        manifest = await broker.restored_log_importer.import_log(broker.replicas.partition(*tp))
     except KafkaError as error:
         return _error_result(tp, error)
     key = f"partition {tp.partition} imported offsets"

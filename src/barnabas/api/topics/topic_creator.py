@@ -73,7 +73,7 @@ async def create_missing_topics(
     own = [name for name in names if name in BROKER_TOPICS]
     if own:
         rules, config, rng = creation_rules(broker), broker.config, broker.rng
-        coordinators = await context.write(
+        created_internal = await context.write(
             lambda image: decide_create(
                 image,
                 [internal_topic(name, config, len(open_brokers(image))) for name in own],
@@ -83,7 +83,7 @@ async def create_missing_topics(
                 admit=quota.admit(),
             )
         )
-        created += coordinators
+        created += created_internal
     return created
 
 

@@ -45,7 +45,7 @@ class _PendingImports(NamedTuple):
     claimed: list[PartitionLog]
 
 
-class SegmentImporter:
+class CompactedSegmentImporter:
     """Imports compacted segments into logs. All methods run on the event loop."""
 
     def __init__(

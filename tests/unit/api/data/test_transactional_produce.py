@@ -134,9 +134,9 @@ async def test_records_outlive_the_network_buffer_during_verification(tmp_path: 
         coordinator.while_asked = reuse_buffer
         context, request = node.dispatcher.parse(memoryview(frame), node.connection)
         await node.dispatcher.answer(context, request)
-        assert values_of(node.partition("t").read(0, 1000, committed=False, min_one_batch=True).data) == [
-            b"a"
-        ]
+        assert values_of(
+            node.partition("t").read(0, 1000, read_committed=False, min_one_batch=True).data
+        ) == [b"a"]
 
 
 @on_loop

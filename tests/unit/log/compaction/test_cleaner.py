@@ -274,7 +274,7 @@ async def test_the_cleaner_offset_is_kept_when_a_log_is_moved(tmp_path: Path, cl
         future = node.log_manager.create_future(name, node.log_manager.directories[1])
         for segment in log.segments:
             if segment.size_bytes:
-                future.append_as_follower(segment.view(0, segment.size_bytes))
+                future.append_copied(segment.view(0, segment.size_bytes))
         copy_state(log, future)
         node.log_manager.replace_current_with_future(name)
         node.log_manager.checkpoint()

@@ -10,7 +10,7 @@ from barnabas.base.clock import ManualClock
 from barnabas.log.compaction.cleaner import LogCleaner
 from barnabas.log.compaction.log_worker import LogWorker
 from barnabas.log.files import CLEANED_SUFFIX, SWAP_SUFFIX
-from barnabas.log.imports.importer import SegmentImporter
+from barnabas.log.imports.importer import CompactedSegmentImporter
 from barnabas.log.imports.manifest import Claim, ImportManifest, digest_of
 from barnabas.log.log_config import LogConfig
 from barnabas.log.log_manager import LogManager
@@ -35,7 +35,7 @@ class ImportNode:
         self.log_manager.load(lambda topic: COMPACT)
         self.worker = LogWorker(self.log_manager, clock, lambda: SETTINGS.bytes_per_second)
         self.cleaner = LogCleaner(self.log_manager, clock, lambda: SETTINGS, self.worker)
-        self.importer = SegmentImporter(self.log_manager, clock, lambda: SETTINGS, self.worker)
+        self.importer = CompactedSegmentImporter(self.log_manager, clock, lambda: SETTINGS, self.worker)
 
     def log(self, keys: str = "abacbd", config: LogConfig = COMPACT, topic: str = "x") -> PartitionLog:
         """Create a log with one record per letter of `keys`, each in its own segment; upper case makes a tombstone."""
