@@ -47,7 +47,7 @@ def main(arguments: Sequence[str]) -> int:
 def _worst(broker: MeasuredBroker, options: argparse.Namespace) -> dict[str, tuple[Hold, str]]:
     """Return the longest hold of each API, and the form that caused it."""
     worst: dict[str, tuple[Hold, str]] = {}
-    ids = {name: topic.topic_id for name, topic in broker.server.node.image.topics.items()}
+    ids = {name: topic.topic_id for name, topic in broker.server.broker.image.topics.items()}
     for api, name, data, answers_count in written(options, ids, 1):
         started_s = time.perf_counter()
         hold = broker.hold_of(data, answers_count)

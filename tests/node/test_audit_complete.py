@@ -103,7 +103,7 @@ class World(NamedTuple):
 
     @property
     def own(self) -> int:
-        return self.kafka.server.node.broker_id
+        return self.kafka.server.broker.broker_id
 
     def tp(self, topic: str) -> Path:
         """Return the directory that does not have a topic's first partition."""

@@ -43,7 +43,7 @@ def test_topic_configs_are_set_appended_subtracted_and_deleted(kafka: EmbeddedBr
 
 
 def test_every_resource_type_has_configs(kafka: EmbeddedBroker, run: Run) -> None:
-    own = str(kafka.server.node.broker_id)
+    own = str(kafka.server.broker.broker_id)
     for kind, name, setting in [
         ("broker", own, "log.retention.ms=1"),
         ("broker", "default", "log.retention.ms=2"),
@@ -60,7 +60,7 @@ def test_every_resource_type_has_configs(kafka: EmbeddedBroker, run: Run) -> Non
 
 
 def test_secrets_come_from_a_file_and_are_not_shown(kafka: EmbeddedBroker, run: Run, tmp_path: Path) -> None:
-    own = str(kafka.server.node.broker_id)
+    own = str(kafka.server.broker.broker_id)
     key = "listener.name.plaintext.ssl.keystore.password"
     file = tmp_path / "secrets.properties"
     file.write_text(f"{key}=do not tell\n")

@@ -291,12 +291,12 @@ def describe_log_dirs(kafka: EmbeddedBroker, wire: Wire) -> tuple[Message, Expec
 
 
 def describe_cluster(kafka: EmbeddedBroker, wire: Wire) -> tuple[Message, Expected]:
-    own = kafka.server.node.broker_id
+    own = kafka.server.broker.broker_id
     return DescribeClusterRequest(include_cluster_authorized_operations=True), UNTHROTTLED | {
         "error_code": [0],
         "error_message": [None],
         "endpoint_type": [1],
-        "cluster_id": [kafka.server.node.cluster_id],
+        "cluster_id": [kafka.server.broker.cluster_id],
         "controller_id": [own],
         "brokers": [1],
         "brokers.broker_id": [own],

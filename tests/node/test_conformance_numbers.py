@@ -65,7 +65,7 @@ def test_configs_of_every_resource_type_are_altered_and_described(
 ) -> None:
     kafka.create_topic("t")
     name, key, value = RESOURCES[kind]
-    name = str(kafka.server.node.broker_id) if name is None else name
+    name = str(kafka.server.broker.broker_id) if name is None else name
     if kind is ResourceKind.BROKER_LOGGER:
         key = "root"
     assert alter(wire, kind, name, key, value) is ErrorCode.NONE, Resource(kind, name)
@@ -82,7 +82,7 @@ def test_an_unknown_config_resource_type_is_rejected(wire: Wire, kind: int) -> N
 def test_every_config_source_is_returned_for_a_value_from_it(kafka: EmbeddedBroker, wire: Wire) -> None:
     """0 (UNKNOWN) is what clients call numbers that they do not know; brokers do not send it."""
     kafka.create_topic("t")
-    own = str(kafka.server.node.broker_id)
+    own = str(kafka.server.broker.broker_id)
     assert alter(wire, 2, "t", "retention.ms", "5") is ErrorCode.NONE
     assert alter(wire, 4, own, "log.retention.ms", "6") is ErrorCode.NONE
     assert alter(wire, 4, "", "log.retention.bytes", "7") is ErrorCode.NONE

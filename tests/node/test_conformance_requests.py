@@ -70,7 +70,7 @@ def partitions_of(wire: Wire, topic: str) -> dict[int, list[int]]:
 
 def create_topics(kafka: EmbeddedBroker, wire: Wire) -> Heeded:
     add_broker(kafka)
-    own = kafka.server.node.broker_id
+    own = kafka.server.broker.broker_id
     made = create(
         wire, new_topic("t", 3, 2, {"retention.ms": "5"}), new_topic("by-hand", assignments={0: [SECOND]})
     )
@@ -321,7 +321,7 @@ def elect_leaders(kafka: EmbeddedBroker, wire: Wire) -> Heeded:
 
 
 def alter_partition_reassignments(kafka: EmbeddedBroker, wire: Wire) -> Heeded:
-    own = kafka.server.node.broker_id
+    own = kafka.server.broker.broker_id
     kafka.create_topic("t", partitions=2)
     add_broker(kafka)
 
@@ -362,7 +362,7 @@ def describe_log_dirs(kafka: EmbeddedBroker, wire: Wire) -> Heeded:
 
 
 def describe_cluster(kafka: EmbeddedBroker, wire: Wire) -> Heeded:
-    own = kafka.server.node.broker_id
+    own = kafka.server.broker.broker_id
     add_broker(kafka, fenced=True)
 
     def ask(**fields: Any) -> Any:

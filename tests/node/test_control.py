@@ -30,7 +30,7 @@ def own(kafka: EmbeddedBroker) -> int:
     """Return the broker's id; create a topic of two partitions and register a second broker that does not exist."""
     kafka.create_topic("t", partitions=2)
     add_broker(kafka)
-    return kafka.server.node.broker_id
+    return kafka.server.broker.broker_id
 
 
 def move(wire: Wire, *targets: tuple[int, list[int] | None], **fields: Any) -> list[str]:
@@ -124,7 +124,7 @@ def test_one_of_many_concurrent_elections_succeeds(kafka: EmbeddedBroker) -> Non
     with ThreadPoolExecutor(8) as threads:
         error_names = list(threads.map(once, range(8)))
     assert sorted(error_names) == [*["ELECTION_NOT_NEEDED"] * 7, "NONE"]
-    assert kafka.server.node.replicas.partition("t", 0).leader_epoch == 1
+    assert kafka.server.broker.replicas.partition("t", 0).leader_epoch == 1
 
 
 def test_the_quorum_has_the_directory_id_on_disk(kafka: EmbeddedBroker, wire: Wire) -> None:
@@ -149,15 +149,15 @@ def test_features_are_finalized_from_the_start_and_stay(kafka: EmbeddedBroker, w
         UpdateFeaturesRequest(feature_updates=[FeatureUpdateKey("metadata.version", 29, upgrade_type=2)])
     )
     assert response.error_code == ErrorCode.INVALID_UPDATE_VERSION
-    revision = kafka.server.node.image.finalized_features.revision("metadata.version")
+    revision = kafka.server.broker.image.finalized_features.revision("metadata.version")
     kafka.restart()
     with Wire(kafka.port) as after:
         assert features(after) == before
-    assert kafka.server.node.image.finalized_features.revision("metadata.version") == revision
+    assert kafka.server.broker.image.finalized_features.revision("metadata.version") == revision
 
 
 def test_a_dead_broker_can_be_unregistered_and_a_live_one_cannot(kafka: EmbeddedBroker, wire: Wire) -> None:
     add_broker(kafka, fenced=True)
-    own = kafka.server.node.broker_id
+    own = kafka.server.broker.broker_id
     codes = [wire.ask(UnregisterBrokerRequest(broker_id)).error_code for broker_id in (SECOND, SECOND, own)]
     assert codes == [ErrorCode.NONE, ErrorCode.BROKER_ID_NOT_REGISTERED, ErrorCode.INVALID_REQUEST]

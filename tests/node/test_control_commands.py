@@ -55,7 +55,7 @@ def test_elections_are_held_where_needed(kafka: EmbeddedBroker, run: Run) -> Non
     assert json.loads(done(run("elections", "--unclean", "--json"))) == [
         {"topic": "t", "partition": 1, "error": None, "message": None}
     ]
-    assert kafka.server.node.replicas.partition("t", 1).is_leader
+    assert kafka.server.broker.replicas.partition("t", 1).is_leader
 
 
 def test_an_election_for_a_missing_partition_is_not_found(kafka: EmbeddedBroker, run: Run) -> None:
@@ -68,7 +68,7 @@ def test_an_election_for_a_missing_partition_is_not_found(kafka: EmbeddedBroker,
 
 
 def test_a_reassignment_is_started_listed_and_cancelled(kafka: EmbeddedBroker, run: Run) -> None:
-    own = kafka.server.node.broker_id
+    own = kafka.server.broker.broker_id
     kafka.create_topic("t", partitions=2)
     add_broker(kafka)
     assert done(run("reassignments", "start", f"t:0={SECOND},{own}")) == "t-0: moving\n"
@@ -103,7 +103,7 @@ def test_an_invalid_target_is_rejected(
 
 
 def test_the_replication_factor_can_be_kept(kafka: EmbeddedBroker, run: Run) -> None:
-    own = kafka.server.node.broker_id
+    own = kafka.server.broker.broker_id
     kafka.create_topic("t")
     add_broker(kafka)
     result = run("reassignments", "start", f"t={own},{SECOND}", "--keep-replication-factor")
@@ -141,7 +141,7 @@ def test_an_invalid_feature_level_is_rejected(
 
 
 def test_the_quorum_is_shown(kafka: EmbeddedBroker, run: Run) -> None:
-    node = kafka.server.node
+    node = kafka.server.broker
     first, *others = done(run("quorum", "describe")).splitlines()
     assert first == f"leader {node.broker_id}, epoch 1, high watermark {node.image.revision}"
     assert others[1].split()[:2] == [str(node.broker_id), "voter"]

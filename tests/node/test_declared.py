@@ -68,7 +68,7 @@ def test_brokers_without_dynamic_configs_are_not_exported(run: Run, file: Path) 
 
 def test_the_plan_shows_each_key_before_and_after(kafka: EmbeddedBroker, run: Run, file: Path) -> None:
     enriched(kafka.bootstrap)
-    own = kafka.server.node.broker_id
+    own = kafka.server.broker.broker_id
     file.write_text(f"""
 topics:
   orders:

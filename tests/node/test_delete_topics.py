@@ -150,7 +150,7 @@ def test_a_duplicate_topic_is_rejected(kafka: EmbeddedBroker, wire_with_topics: 
 
 
 def test_new_partitions_can_be_assigned_manually(kafka: EmbeddedBroker, wire_with_topics: Wire) -> None:
-    broker_id = kafka.server.node.broker_id
+    broker_id = kafka.server.broker.broker_id
     assert grow(wire_with_topics, more_partitions("a", 3, [[broker_id]]))["a"].error_code == ErrorCode.NONE
     assert described(wire_with_topics, "a").partitions[2].replica_nodes == [broker_id]
 

@@ -80,7 +80,7 @@ def test_every_version_returns_its_fields(wire_with_topic: Wire, version: int) -
 
 
 def test_a_broker_describes_only_itself(kafka: EmbeddedBroker, wire_with_topic: Wire) -> None:
-    own = kafka.server.node.broker_id
+    own = kafka.server.broker.broker_id
     found = configs(ask(wire_with_topic, BROKER, str(own)))
     assert found["log.dirs"].value == str(kafka.directory)
     assert found["log.dirs"].config_source == STATIC_BROKER

@@ -62,7 +62,7 @@ IN_THE_CLEANER: dict[str, tuple[str, str, object]] = {
 
 def own(kafka: EmbeddedBroker) -> Resource:
     """Return the broker's own resource."""
-    return Resource(ResourceKind.BROKER, str(kafka.server.node.broker_id))
+    return Resource(ResourceKind.BROKER, str(kafka.server.broker.broker_id))
 
 
 def alter(kafka: EmbeddedBroker, resource: Resource, key: str, value: str | None) -> None:
@@ -75,7 +75,7 @@ def alter(kafka: EmbeddedBroker, resource: Resource, key: str, value: str | None
 
 
 def log_config(kafka: EmbeddedBroker, topic: str) -> Any:
-    return kafka.server.node.replicas.partition(topic, 0).log.config
+    return kafka.server.broker.replicas.partition(topic, 0).log.config
 
 
 def test_a_value_applies_to_every_log_until_it_is_deleted(kafka: EmbeddedBroker) -> None:
@@ -112,7 +112,7 @@ def test_values_apply_to_new_topics_and_after_a_restart(kafka: EmbeddedBroker) -
     assert log_config(kafka, "later").retention_ms == 1
     kafka.restart()
     assert log_config(kafka, "later").retention_ms == 1
-    assert kafka.server.node.config.integer("log.retention.ms") == 1
+    assert kafka.server.broker.config.integer("log.retention.ms") == 1
 
 
 def test_the_new_maximum_batch_size_applies_to_producers(kafka: EmbeddedBroker) -> None:
@@ -126,7 +126,7 @@ def test_the_new_maximum_batch_size_applies_to_producers(kafka: EmbeddedBroker) 
 
 def test_with_flush_messages_a_record_is_on_disk_before_its_response(kafka: EmbeddedBroker) -> None:
     kafka.create_topic("t")
-    flusher = kafka.server.node.flusher
+    flusher = kafka.server.broker.flusher
     alter(kafka, EVERY_BROKER, "log.flush.interval.messages", "1")
     before = flusher.statistics()["flushes_count"]
     kafka.produce("t", b"v")
@@ -172,7 +172,7 @@ def test_connection_limits_apply_to_the_next_connection(
 def test_recovery_uses_the_threads_that_were_set_before_the_start(kafka: EmbeddedBroker) -> None:
     alter(kafka, EVERY_BROKER, "num.recovery.threads.per.data.dir", "4")
     kafka.restart()
-    assert kafka.server.node.config.integer("num.recovery.threads.per.data.dir") == 4
+    assert kafka.server.broker.config.integer("num.recovery.threads.per.data.dir") == 4
 
 
 def test_new_logs_avoid_a_cordoned_directory(tmp_path: Path) -> None:

@@ -21,7 +21,7 @@ STATIC = {"listener.security.protocol.map": PROTOCOLS}
 
 def alter(kafka: EmbeddedBroker, **values: str | None) -> None:
     """Set or delete configs of the broker; `_` stands for a dot."""
-    resource = Resource(ResourceKind.BROKER, str(kafka.server.node.broker_id))
+    resource = Resource(ResourceKind.BROKER, str(kafka.server.broker.broker_id))
     edits = [
         AlterConfigOp(key.replace("_", "."), OpType.DELETE if value is None else OpType.SET, value)
         for key, value in values.items()
@@ -47,7 +47,7 @@ def port_of(kafka: EmbeddedBroker, listener: str) -> int:
 
 def listeners(kafka: EmbeddedBroker) -> str:
     """Return the static listeners with the ports of the fixture."""
-    return kafka.server.node.dynamic_config.static.originals["listeners"]
+    return kafka.server.broker.dynamic_config.static.originals["listeners"]
 
 
 @pytest.mark.kafka_settings(STATIC)

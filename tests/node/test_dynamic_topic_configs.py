@@ -52,7 +52,7 @@ def alter(kafka: EmbeddedBroker, resource: Resource, key: str, value: str | None
 def test_a_topics_value_applies_to_its_logs_until_it_is_deleted(kafka: EmbeddedBroker) -> None:
     for name in ("t", "other"):
         kafka.create_topic(name, partitions=2)
-    partitions = {(each.topic, each.index): each for each in kafka.server.node.replicas}
+    partitions = {(each.topic, each.index): each for each in kafka.server.broker.replicas}
     before = partitions["t", 0].log.config
     topic = Resource(ResourceKind.TOPIC, "t")
     for key, (value, field, expected) in IN_LOGS.items():

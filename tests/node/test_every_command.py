@@ -167,7 +167,7 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
         world = World(kafka, str(home / "alice"), {**files, "directory": str(kafka.directory)})
         world.make()
         (home / "state").write_text(world.run("export", "--include topic/open").stdout)
-        world.partitions["revision"] = str(kafka.server.node.image.revision)
+        world.partitions["revision"] = str(kafka.server.broker.image.revision)
         yield world
 
 

@@ -28,7 +28,7 @@ def test_random_frames_delay_no_client_and_leak_nothing(tmp_path: Path) -> None:
     with MeasuredBroker(tmp_path, topics_count=20) as broker:
         topics = [CreatableTopic(name=name, num_partitions=2, replication_factor=1) for name in ("a", "b")]
         broker.ask(CreateTopicsRequest(topics=topics, timeout_ms=10_000))
-        ids = [broker.server.node.image.topics[name].topic_id for name in ("a", "b")]
+        ids = [broker.server.broker.image.topics[name].topic_id for name in ("a", "b")]
         requests, fuzzed = RandomRequests(11, ids), Fuzzed(int(broker.bootstrap.rpartition(":")[2]))
         warm_bytes, started_s = 0, time.perf_counter()
         broker.take_longest()

@@ -36,7 +36,7 @@ def _not_collected_meanwhile() -> Iterator[None]:
 
 @pytest.mark.parametrize("api", NAMES)
 def test_large_requests_leave_no_cycles(broker: MeasuredBroker, api: str) -> None:
-    topics = broker.server.node.image.topics
+    topics = broker.server.broker.image.topics
     ids = [topic.topic_id for name, topic in topics.items() if name.startswith("topic-")] or [bytes(16)]
     named = {key: naming for key, naming in namings(TOPICS_COUNT).items() if key in ("topics", "unknown")}
     for form in forms(named, ids, ELEMENTS_COUNT):
@@ -50,7 +50,7 @@ def test_a_deleted_topic_is_freed_immediately(tmp_path: Path) -> None:
     with MeasuredBroker(tmp_path, 0) as broker:
         for request in state(TOPICS_COUNT):
             broker.ask(request)
-        made = (each for each in broker.server.node.replicas if each.topic.startswith("topic-"))
+        made = (each for each in broker.server.broker.replicas if each.topic.startswith("topic-"))
         logs = WeakSet(partition.log for partition in made)
         assert len(logs) == TOPICS_COUNT
         names = [f"topic-{number}" for number in range(TOPICS_COUNT)]

@@ -166,7 +166,7 @@ def test_a_move_continues_after_a_stop_or_kill(
 def test_a_directory_is_cordoned_and_uncordoned_while_the_broker_runs(
     broker: EmbeddedBroker, describe_log_dirs: Wire, tmp_path: Path
 ) -> None:
-    own = str(broker.server.node.broker_id)
+    own = str(broker.server.broker.broker_id)
     alter(broker, own, "cordoned.log.dirs", str(tmp_path / "a"))
     broker.create_topic("t")
     assert [result.is_cordoned for result in describe_log_dirs.ask(EVERYTHING).results] == [True, False]
@@ -175,7 +175,7 @@ def test_a_directory_is_cordoned_and_uncordoned_while_the_broker_runs(
         ("t", 0): "INVALID_REPLICA_ASSIGNMENT"
     }
     alter(broker, own, "cordoned.log.dirs", "*")
-    until(lambda: broker.server.node.image.brokers[own].cordoned)
+    until(lambda: broker.server.broker.image.brokers[own].cordoned)
     with pytest.raises(BrokerError, match="not cordoned"):
         broker.create_topic("nowhere")
     alter(broker, own, "cordoned.log.dirs", None)

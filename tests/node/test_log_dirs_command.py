@@ -48,7 +48,7 @@ def replicas(run: Run, *partitions: str) -> dict[str, list[tuple[str, int]]]:
 
 
 def test_directories_and_replicas_are_listed(broker: EmbeddedBroker, run: Run, tmp_path: Path) -> None:
-    own = str(broker.server.node.broker_id)
+    own = str(broker.server.broker.broker_id)
     lines = [line.split() for line in done(run("describe")).splitlines()]
     assert [line[:3] for line in lines[1:3]] == [[own, str(tmp_path / name), "online"] for name in "ab"]
     assert [line[1:3] for line in lines[5:]] == [[str(tmp_path / "a"), "t-0"], [str(tmp_path / "b"), "t-1"]]

@@ -34,7 +34,7 @@ def test_an_existing_topic_is_described(kafka: EmbeddedBroker, wire: Wire, versi
         assert partition.leader_epoch == (0 if version >= 7 else -1)
     assert (topic.topic_id != ZERO_UUID) == (version >= 10)
     assert response.controller_id == (broker.node_id if version >= 1 else -1)
-    assert response.cluster_id == (kafka.server.node.cluster_id if version >= 2 else None)
+    assert response.cluster_id == (kafka.server.broker.cluster_id if version >= 2 else None)
 
 
 @pytest.mark.parametrize("enabled", ["true", "false"])
@@ -142,9 +142,9 @@ def test_authorized_operations_are_returned_on_request(kafka: EmbeddedBroker, wi
 @pytest.mark.parametrize("version", [0, 1, 2])
 def test_the_cluster_is_described(kafka: EmbeddedBroker, wire: Wire, version: int) -> None:
     response = wire.ask(DescribeClusterRequest(endpoint_type=1), version)
-    assert (response.error_code, response.cluster_id) == (ErrorCode.NONE, kafka.server.node.cluster_id)
+    assert (response.error_code, response.cluster_id) == (ErrorCode.NONE, kafka.server.broker.cluster_id)
     [broker] = response.brokers
-    assert (broker.broker_id, broker.port) == (kafka.server.node.broker_id, kafka.port)
+    assert (broker.broker_id, broker.port) == (kafka.server.broker.broker_id, kafka.port)
     if version >= 1:
         refused = wire.ask(DescribeClusterRequest(endpoint_type=2), version)
         assert refused.error_code == ErrorCode.MISMATCHED_ENDPOINT_TYPE

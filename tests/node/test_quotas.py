@@ -54,7 +54,7 @@ def test_a_throttled_consumer_eventually_reads_everything(
         waits_ms.append(answer.throttle_time_ms)
         read += [data.records for each in answer.responses for data in each.partitions if data.records]
     assert any(waits_ms)
-    assert kafka.server.node.quotas.statistics()["throttled_count"] > 0
+    assert kafka.server.broker.quotas.statistics()["throttled_count"] > 0
 
 
 def test_a_throttled_fetch_creates_no_session(kafka: EmbeddedBroker, wire: Wire, topic: str) -> None:
@@ -65,7 +65,7 @@ def test_a_throttled_fetch_creates_no_session(kafka: EmbeddedBroker, wire: Wire,
     answer = wire.ask(request)
     assert answer.throttle_time_ms > 0
     assert answer.session_id == 0
-    assert kafka.server.node.fetch_sessions.statistics()["sessions_count"] == 0
+    assert kafka.server.broker.fetch_sessions.statistics()["sessions_count"] == 0
 
 
 def test_connections_beyond_the_rate_limit_are_closed_without_being_read(

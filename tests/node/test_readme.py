@@ -153,7 +153,7 @@ def test_the_ini_files_settings_apply_as_documented(tmp_path: Path) -> None:
         "def test_it(kafka):\n"
         "    kafka.produce('t', 'x')\n"
         "    assert kafka.topics() == {'t': 3}\n"
-        "    assert kafka.server.node.config.integer('message.max.bytes') == 20_000\n"
+        "    assert kafka.server.broker.config.integer('message.max.bytes') == 20_000\n"
     )
     done = run([sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider"], tmp_path)
     assert "1 passed" in done.stdout, done.stdout

@@ -72,7 +72,7 @@ def test_it_exits_with_1_when_its_only_log_directory_fails(tmp_path: Path) -> No
 def test_it_keeps_serving_when_one_of_its_log_directories_fails(tmp_path: Path) -> None:
     with EmbeddedBroker({"log.dirs": f"{tmp_path / 'a'},{tmp_path / 'b'}"}) as kafka:
         kafka.create_topic("t", partitions=2)
-        lost, left = (kafka.server.node.replicas.partition("t", index).log for index in range(2))
+        lost, left = (kafka.server.broker.replicas.partition("t", index).log for index in range(2))
         lost.take_offline(OSError(5, "Input/output error"))
         kafka.produce("t", b"x", partition=1)
         assert not kafka.server.failed.is_set()

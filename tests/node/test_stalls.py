@@ -29,7 +29,7 @@ def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[MeasuredBroker]
 
 
 def topic_ids(broker: MeasuredBroker) -> list[bytes]:
-    topics = broker.server.node.image.topics
+    topics = broker.server.broker.image.topics
     return [topic.topic_id for name, topic in topics.items() if name.startswith("topic-")]
 
 
@@ -53,7 +53,7 @@ def test_no_form_of_a_request_holds_the_loop(broker: MeasuredBroker, api: str) -
 
 @pytest.mark.parametrize("bomb", list(bombs("", bytes(16), 1)))
 def test_small_expensive_requests_do_not_hold_the_loop(broker: MeasuredBroker, bomb: str) -> None:
-    topic = broker.server.node.image.topics["bombed"]
+    topic = broker.server.broker.image.topics["bombed"]
     requests = bombs("bombed", topic.topic_id, 1)[bomb]
     hold = shortest(broker, joined_frames(requests), len(requests))
     assert hold.cpu_ms <= HOLD_MS_MAX, hold

@@ -58,4 +58,4 @@ def test_a_client_logs_nothing_about_telemetry_without_a_receiver(kafka: Embedde
     consumer.close()
     producer.poll(0)
     assert [record.getMessage() for record in logged] == []
-    assert kafka.server.node.client_telemetry.statistics()["instances_count"] == 0
+    assert kafka.server.broker.client_telemetry.statistics()["instances_count"] == 0

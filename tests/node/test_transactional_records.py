@@ -179,7 +179,7 @@ def test_aborted_transactions_are_returned_across_segments(kafka: EmbeddedBroker
     end(wire, 9, commit=False)
     write(wire, 10, 0, b"y")
     end(wire, 10, commit=False)
-    assert len(kafka.server.node.replicas.partition("t", 0).log.segments) > 2
+    assert len(kafka.server.broker.replicas.partition("t", 0).log.segments) > 2
     assert shown(read(wire))[2] == [(9, 0)]
     assert shown(read(wire, 5)) == (8, 8, [(9, 0), (10, 6)], [5, 6, 7])
 

@@ -188,4 +188,4 @@ def test_a_restart_keeps_topics_configs_records_and_ids(
         for partition in range(3):
             data = after.fetch("t", partition=partition)
             assert (values_of(data.records), data.high_watermark) == ([b"a", b"b"], 2)
-        assert kafka.server.node.image.topic_configs["t"] == {"retention.ms": "-1"}
+        assert kafka.server.broker.image.topic_configs["t"] == {"retention.ms": "-1"}

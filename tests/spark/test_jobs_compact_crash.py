@@ -118,7 +118,7 @@ def test_prepared_segments_are_imported_when_the_broker_restarts(tmp_path: Path)
         assert busy == Compacted("t", 0, BUSY, why="an import is waiting for the broker")
         before = broker.records("t")
         broker.restart(kill=True)
-        until(lambda: broker.server.parts.segment_importer.imported_count == 1)
+        until(lambda: broker.server.parts.compacted_segment_importer.imported_count == 1)
         after = broker.records("t")
         assert len(after) == done.records_after + len(before) - done.records_before
         assert {each.key: each.value for each in after} == {each.key: each.value for each in before}

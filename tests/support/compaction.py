@@ -91,21 +91,21 @@ def cleaned_by_broker(
 ) -> Iterator[Mapping[TopicPartition, PartitionLog]]:
     """Return the logs in a directory after one pass of the broker's cleaner over each, at its time."""
     clock = ManualClock()
-    directories = LogManager.open([data], cluster_id="c", node_id=1, clock=clock, random=Random(0))
+    log_manager = LogManager.open([data], cluster_id="c", node_id=1, clock=clock, random=Random(0))
     try:
-        directories.load(lambda topic: config)
-        asyncio.run(_clean(directories, clock, moments))
-        yield directories.logs
+        log_manager.load(lambda topic: config)
+        asyncio.run(_clean(log_manager, clock, moments))
+        yield log_manager.logs
     finally:
-        directories.close()
+        log_manager.close()
 
 
-async def _clean(directories: LogManager, clock: ManualClock, moments: Mapping[TopicPartition, int]) -> None:
-    worker = LogWorker(directories, clock, lambda: CLEANER_SETTINGS.bytes_per_second)
-    cleaner = LogCleaner(directories, clock, lambda: CLEANER_SETTINGS, worker)
+async def _clean(log_manager: LogManager, clock: ManualClock, moments: Mapping[TopicPartition, int]) -> None:
+    worker = LogWorker(log_manager, clock, lambda: CLEANER_SETTINGS.bytes_per_second)
+    cleaner = LogCleaner(log_manager, clock, lambda: CLEANER_SETTINGS, worker)
     try:
         for tp, now_ms in moments.items():
-            clock.now_ms, log = now_ms, directories.logs[tp]
+            clock.now_ms, log = now_ms, log_manager.logs[tp]
             log.update_high_watermark(log.log_end_offset)
             await cleaner.clean_segments(log, cleanable_of(log, now_ms))
     finally:

@@ -82,7 +82,7 @@ class Dispatcher:
         self.statistics = RequestStatistics()
         self.clock = ManualClock()
         self.ms_per_request = 0  #: duration of each request with a fast path
-        self.node = SimpleNamespace(turns=Turns(self.clock.monotonic_ns))
+        self.broker = SimpleNamespace(turns=Turns(self.clock.monotonic_ns))
         self.waiting: dict[str, asyncio.Future[None]] = {}
         self.started: list[str] = []
         self.cancelled: list[str] = []

@@ -23,7 +23,7 @@ def _run(kafka: EmbeddedBroker, work: Coroutine[Any, Any, None]) -> None:
 def add_broker(kafka: EmbeddedBroker, *, fenced: bool = False) -> None:
     """Register a broker SECOND that does not exist."""
     joining = broker(SECOND, fenced=fenced)
-    _run(kafka, kafka.server.node.metadata.write(lambda image: decide_register(image.brokers, joining)))
+    _run(kafka, kafka.server.broker.metadata.write(lambda image: decide_register(image.brokers, joining)))
 
 
 def remove_leader(kafka: EmbeddedBroker, topic: str, index: int = 0) -> None:
@@ -34,4 +34,4 @@ def remove_leader(kafka: EmbeddedBroker, topic: str, index: int = 0) -> None:
         left = replace(image.partition(found, index), leader=NO_LEADER)
         return Decision(None, (PARTITION_STATES.put(partition_key(found.topic_id, index), left),))
 
-    _run(kafka, kafka.server.node.metadata.write(decide))
+    _run(kafka, kafka.server.broker.metadata.write(decide))

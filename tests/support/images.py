@@ -13,7 +13,7 @@ from barnabas.metadata.topic_creation import CreationRules, TopicToCreate, decid
 from barnabas.metadata.topics import PARTITION_STATES, PartitionRegistration, TopicImage, partition_key
 
 LISTENER = "PLAINTEXT"
-RULES = CreationRules(1, 1, lambda name, overrides: None)
+RULES = CreationRules(1, 1, lambda overrides: None)
 
 
 def broker(broker_id: int, **fields: Any) -> BrokerRegistration:

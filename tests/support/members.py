@@ -18,7 +18,7 @@ AT_ONCE = {"offsets_topic_num_partitions": "1", "group_initial_rebalance_delay_m
 async def find_coordinator(node: RunningNode) -> None:
     """Create and load the offsets topic."""
     await node.ask(FindCoordinatorRequest(coordinator_keys=["g"]))
-    while node.node.groups.is_loading:
+    while node.broker.groups.is_loading:
         await asyncio.sleep(0)
 
 

@@ -47,8 +47,8 @@ class RunningNode:
     connection: ConnectionInfo
 
     @property
-    def node(self) -> BrokerContext:
-        return self.parts.node
+    def broker(self) -> BrokerContext:
+        return self.parts.broker
 
     @property
     def dispatcher(self) -> Dispatcher:
@@ -67,22 +67,22 @@ class RunningNode:
         return store
 
     @property
-    def directories(self) -> LogManager:
-        return self.parts.directories
+    def log_manager(self) -> LogManager:
+        return self.parts.log_manager
 
     async def create(self, *topics: TopicToCreate) -> None:
         """Create topics, whatever the broker's configuration says."""
-        rng = self.node.rng
-        outcomes = await self.node.metadata.write(
+        rng = self.broker.rng
+        outcomes = await self.broker.metadata.write(
             lambda image: decide_create(image, topics, RULES, rng, validate_only=False)
         )
         assert not [outcome.error for outcome in outcomes if outcome.error]
 
     def partition(self, topic: str, index: int = 0) -> Partition:
-        return self.node.replicas.partition(topic, index)
+        return self.broker.replicas.partition(topic, index)
 
     def topic_id(self, topic: str) -> bytes:
-        return self.node.image.topics[topic].topic_id
+        return self.broker.image.topics[topic].topic_id
 
     async def send(self, frame: bytes) -> bytes | None:
         """Return the complete response to a request's frame, with its size, as the connection would write it."""
@@ -96,7 +96,7 @@ class RunningNode:
     def context(self, api_key: int = CreateTopicsRequest.API_KEY) -> RequestContext:
         """Build the context of a request in progress."""
         return RequestContext(
-            self.node, self.connection, APIS[api_key], APIS[api_key].versions.last, 7, "test"
+            self.broker, self.connection, APIS[api_key], APIS[api_key].versions.last, 7, "test"
         )
 
     async def ask(self, request: Message, version: int | None = None) -> Any:
@@ -161,7 +161,7 @@ async def running_node(
         supported = supported_features(APIS)
         await parts.metadata.write(lambda image: decide_finalize(image.finalized_features, supported))
         await parts.metadata.write(lambda image: decide_register(image.brokers, broker(1)))
-        parts.node.log_dir_moves.resume()
+        parts.broker.log_dir_moves.resume()
         yield RunningNode(parts, ConnectionInfo(LISTENER, "client", 1234))
     finally:
         await shutdown.run()

@@ -14,6 +14,6 @@ def options_of(broker: EmbeddedBroker, topic: str) -> dict[str, str]:
 
 
 def log_of(broker: EmbeddedBroker, tp: TopicPartition) -> PartitionLog:
-    log = broker.server.parts.directories.get(tp)
+    log = broker.server.parts.log_manager.get(tp)
     assert log is not None, tp
     return log

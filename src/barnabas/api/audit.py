@@ -42,7 +42,7 @@ async def record_refusals(context: RequestContext, request: Any, response: objec
     if not refusals and not warnings and not differences:
         return
     try:
-        await context.node.metadata.record_events(context.actor, refusals, warnings, differences)
+        await context.broker.metadata.record_events(context.actor, refusals, warnings, differences)
     except KafkaError as error:  # the response is valid without the record
         _log.error("cannot write an audit record", api=context.api.name, why=error.message)
 

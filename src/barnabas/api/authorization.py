@@ -21,7 +21,7 @@ _REFUSALS = {
 
 def allowed(context: RequestContext, operation: AclOperation, resource_type: ResourceType, name: str) -> bool:
     """Return whether the principal has the operation on the resource."""
-    authorizer = context.node.authorizer
+    authorizer = context.broker.authorizer
     connection = context.connection
     return authorizer is None or authorizer.allows(
         connection.principal, connection.client_host, operation, resource_type, name
@@ -35,7 +35,7 @@ def allowed_cluster(context: RequestContext, operation: AclOperation) -> bool:
 
 def allowed_any(context: RequestContext, operation: AclOperation, resource_type: ResourceType) -> bool:
     """Return whether the principal has the operation on any resource of the type, existing or not (KIP-679)."""
-    authorizer = context.node.authorizer
+    authorizer = context.broker.authorizer
     connection = context.connection
     return authorizer is None or authorizer.allows_any(
         connection.principal, connection.client_host, operation, resource_type
@@ -53,7 +53,7 @@ async def allowed_names(
     context: RequestContext, operation: AclOperation, resource_type: ResourceType, names: Iterable[str]
 ) -> set[str]:
     """Return those of many names on which the principal has the operation, for lists that leave out the others."""
-    if context.node.authorizer is None:
+    if context.broker.authorizer is None:
         return set(names)
     return {name async for name in context.each(names) if allowed(context, operation, resource_type, name)}
 
@@ -62,7 +62,7 @@ async def refused_names(
     context: RequestContext, operation: AclOperation, resource_type: ResourceType, names: Iterable[str]
 ) -> dict[str, KafkaError]:
     """Return those of many names on which the principal lacks the operation, with their errors."""
-    if context.node.authorizer is None:
+    if context.broker.authorizer is None:
         return {}
     return {
         name: denied(context, operation, resource_type, name)
@@ -76,7 +76,7 @@ async def refused_topics(
 ) -> dict[str, KafkaError]:
     """Call `topic_refusals` for many names."""
     refused: dict[str, KafkaError] = {}
-    if context.node.authorizer is not None:
+    if context.broker.authorizer is not None:
         async for name in context.each(names):
             refused |= topic_refusals(context, operation, [name])
     return refused
@@ -86,7 +86,7 @@ def authorization_errors(
     context: RequestContext, operation: AclOperation, resource_type: ResourceType, names: Iterable[str]
 ) -> dict[str, KafkaError]:
     """Return those of `names` on which the principal lacks the operation, with their errors."""
-    if context.node.authorizer is None:
+    if context.broker.authorizer is None:
         return {}
     return {
         name: denied(context, operation, resource_type, name)
@@ -115,7 +115,7 @@ def denied(
 ) -> KafkaError:
     """Log that the principal lacks a permission; return the error for the response."""
     connection = context.connection
-    context.node.security_log.denied(
+    context.broker.security_log.denied(
         connection.principal, connection.client_host, operation, resource_type, name, context.api.name
     )
     return authorization_error(operation, resource_type, name)
@@ -148,7 +148,7 @@ def require_cluster(context: RequestContext, operation: AclOperation) -> None:
 
 def authorized_operations(context: RequestContext, resource_type: ResourceType, name: str) -> int:
     """Return the operations that the principal has on the resource, as a bit field (KIP-430)."""
-    if context.node.authorizer is None:
+    if context.broker.authorizer is None:
         return ALL_OPERATIONS[resource_type]
     operations = OPERATIONS[resource_type]
     return bit_field(

@@ -27,7 +27,7 @@ from barnabas.quotas.manager import QuotaManager
 from barnabas.replication.fetch_sessions import FetchSessionCache
 from barnabas.replication.flusher import Flusher
 from barnabas.replication.log_dir_moves import LogDirMoves
-from barnabas.replication.log_importer import LogImporter
+from barnabas.replication.log_importer import RestoredLogImporter
 from barnabas.replication.producer_ids import ProducerIds
 from barnabas.replication.replica_manager import ReplicaManager
 from barnabas.replication.transaction_verification import TransactionVerifier
@@ -67,7 +67,7 @@ class BrokerContext:
     flusher: Flusher
     producer_ids: ProducerIds
     log_dir_moves: LogDirMoves
-    log_importer: LogImporter
+    restored_log_importer: RestoredLogImporter
     tracer: Tracer
     apis: Mapping[int, ApiSpec]
     quotas: QuotaManager
@@ -144,7 +144,7 @@ class RequestContext:
 
     def __init__(
         self,
-        node: BrokerContext,
+        broker: BrokerContext,
         connection: ConnectionInfo,
         api: ApiSpec,
         api_version: int,
@@ -153,7 +153,7 @@ class RequestContext:
         size_bytes: int = 0,
     ) -> None:
         """:param size_bytes: Size of the request, header included."""
-        self.node = node
+        self.broker = broker
         self.connection = connection
         self.api = api
         self.api_version = api_version
@@ -180,7 +180,7 @@ class RequestContext:
 
         Call it between the elements of a request. State may have changed afterwards.
         """
-        await self.node.turns.checkpoint(self.connection.share)
+        await self.broker.turns.checkpoint(self.connection.share)
 
     def each(self, elements: Iterable[ElementT]) -> "Each[ElementT]":
         """Iterate over the elements of a large request, with a `checkpoint` in between."""
@@ -192,9 +192,9 @@ class RequestContext:
         *arguments: Parameters.args,
         **keywords: Parameters.kwargs,
     ) -> ResultT:
-        """Call a pure function of immutable arguments; for a large request, in the worker's thread."""
+        """Call a pure function of immutable arguments; for a large request, in a worker thread."""
         if self.is_large:
-            return await self.node.worker.call(function, *arguments, **keywords)
+            return await self.broker.worker.call(function, *arguments, **keywords)
         return function(*arguments, **keywords)
 
     def free(self, *objects: object) -> None:
@@ -203,13 +203,13 @@ class RequestContext:
         Call it last: the handler must return without waiting again.
         """
         if self.is_large:
-            self.node.worker.free(*objects)
+            self.broker.worker.free(*objects)
 
     async def write(
         self, decide: Callable[[MetadataImage], Decision[ResponseT]], timeout_ms: int | None = None
     ) -> ResponseT:
         """Change the metadata on behalf of the principal; see `MetadataWriter.write`."""
-        metadata, is_large = self.node.metadata, self.is_large
+        metadata, is_large = self.broker.metadata, self.is_large
         return await metadata.write(decide, timeout_ms, self.actor, self.policy_results, is_large=is_large)
 
     def record_change(self, resource: str, key: str, before: Any, after: Any) -> None:
@@ -220,7 +220,7 @@ class RequestContext:
     @property
     def policies(self) -> Policies:
         """The policies, whose results are recorded in this context."""
-        return self.node.policies.with_observer(self._observe_policy)
+        return self.broker.policies.with_observer(self._observe_policy)
 
     def _observe_policy(self, resource: str, message: str | None) -> None:
         if message is None:

@@ -22,11 +22,11 @@ _log = get_logger("barnabas.api")
 
 
 #: A request of this size may have thousands of elements. One with more than `DECODED_ELEMENTS_MAX`, which take about a
-#: millisecond, is decoded and decided in the worker's threads.
+#: millisecond, is decoded and decided in a worker thread.
 LARGE_REQUEST_BYTES = 16 << 10
 DECODED_ELEMENTS_MAX = 2_000
 
-#: A response with more elements is encoded in the worker's thread.
+#: A response with more elements is encoded in a worker thread.
 LARGE_ANSWER_ELEMENTS = 500
 
 #: Encoded bodies up to this size are joined with their header; larger ones are sent without being copied.
@@ -55,7 +55,7 @@ class RequestHeader(NamedTuple):
 
 
 class Undecoded(NamedTuple):
-    """A large request, which is decoded in the worker's thread."""
+    """A large request, which is decoded in a worker thread."""
 
     message: type[Message]
     version: int
@@ -94,11 +94,11 @@ Interceptor = Callable[[RequestContext, Message], Awaitable[Response]]
 class Dispatcher:
     """Answers the requests of all connections of a broker."""
 
-    def __init__(self, node: BrokerContext, statistics: RequestStatistics) -> None:
-        self.node = node
+    def __init__(self, broker: BrokerContext, statistics: RequestStatistics) -> None:
+        self.broker = broker
         self.statistics = statistics
         self.interceptor: Interceptor | None = None
-        self._fast_paths = {key: spec for key, spec in node.apis.items() if spec.fast_path is not None}
+        self._fast_paths = {key: spec for key, spec in broker.apis.items() if spec.fast_path is not None}
 
     def begin(
         self, frame: memoryview, connection: ConnectionInfo
@@ -109,7 +109,7 @@ class Dispatcher:
 
         :raises RequestRejectedError: If the request is unknown or malformed.
         """
-        header = read_header(frame, self.node.apis)
+        header = read_header(frame, self.broker.apis)
         api_key, version, correlation_id, client_id, position = header
         spec = self._fast_paths.get(api_key) if self.interceptor is None else None
         if (
@@ -118,7 +118,7 @@ class Dispatcher:
             and not _may_be_large(spec, frame)
         ):
             context = RequestContext(
-                self.node, connection, spec, version, correlation_id, client_id, len(frame)
+                self.broker, connection, spec, version, correlation_id, client_id, len(frame)
             )
             answer = self._answer_fast(context, frame, position)
             if not isinstance(answer, UseHandler):
@@ -130,16 +130,16 @@ class Dispatcher:
     def _answer_fast(
         self, context: RequestContext, frame: memoryview, position: int
     ) -> Parts | Coroutine[Any, Any, Parts] | UseHandler:
-        started_ns = self.statistics.started()
+        started_ns = self.statistics.clock_ns()
         api = context.api
         assert api.fast_path is not None
-        if self.node.tracer.enabled:
-            context.span = self.node.tracer.begin(api.name)
+        if self.broker.tracer.enabled:
+            context.span = self.broker.tracer.begin(api.name)
         try:
             if context.connection.authenticator is not None:
                 context.connection.authenticator.admit(api.api_key, api.name)
             response: FastResponse
-            if self.node.quotas.enabled:
+            if self.broker.quotas.enabled:
                 response = self._metered_fast_path(context, frame, position, started_ns)
             else:
                 response = api.fast_path(context, frame, position)
@@ -173,9 +173,9 @@ class Dispatcher:
         except DecodeError:
             raise
         except Exception:
-            charge(context, self.statistics.started() - started_ns, is_answered=True)
+            charge(context, self.statistics.clock_ns() - started_ns, is_answered=True)
             raise
-        elapsed_ns = self.statistics.started() - started_ns
+        elapsed_ns = self.statistics.clock_ns() - started_ns
         if isinstance(response, UseHandler):
             return response
         if response is None or isinstance(response, EncodedResponse):
@@ -203,12 +203,12 @@ class Dispatcher:
 
         :raises RequestRejectedError: If it is unknown or malformed.
         """
-        return self._parse(read_header(frame, self.node.apis), frame, connection)
+        return self._parse(read_header(frame, self.broker.apis), frame, connection)
 
     def _parse(
         self, header: RequestHeader, frame: Buffer, connection: ConnectionInfo
     ) -> tuple[RequestContext, Message | Undecoded]:
-        spec = self.node.apis.get(header.api_key)
+        spec = self.broker.apis.get(header.api_key)
         if spec is None or header.api_version not in spec.versions:
             if spec is None or not spec.negotiates_versions:
                 raise self._unsupported(header, spec)
@@ -241,7 +241,7 @@ class Dispatcher:
     ) -> RequestContext:
         connection.requests_count += 1
         return RequestContext(
-            self.node,
+            self.broker,
             connection,
             spec,
             header.api_version,
@@ -263,14 +263,14 @@ class Dispatcher:
         """Handle a request; return the buffers of its response, size included, or None if it has no response."""
         if isinstance(request, Undecoded):
             try:
-                request = await self.node.worker.call(request.decode)
+                request = await self.broker.worker.call(request.decode)
             except DecodeError as error:
                 _log.info("a request cannot be read", why=str(error))
                 context.close_after = True
                 return None
-        if not self.node.tracer.enabled:
+        if not self.broker.tracer.enabled:
             return await self._answer(context, request)
-        context.span = self.node.tracer.begin(context.api.name)
+        context.span = self.broker.tracer.begin(context.api.name)
         try:
             return await self._answer(context, request)
         finally:
@@ -278,7 +278,7 @@ class Dispatcher:
 
     def _end_span(self, context: RequestContext) -> None:
         if context.span is not None:
-            self.node.tracer.end(
+            self.broker.tracer.end(
                 context.span,
                 api_key=context.api.api_key,
                 api_version=context.api_version,
@@ -289,14 +289,14 @@ class Dispatcher:
             )
 
     async def _answer(self, context: RequestContext, request: Message) -> Parts:
-        started_ns = self.statistics.started()
+        started_ns = self.statistics.clock_ns()
         api = context.api
         response: Response
         try:
             if context.connection.authenticator is not None:
                 context.connection.authenticator.admit(api.api_key, api.name)
             work = (self.interceptor or api.handle)(context, request)
-            response = await (self._metered(context, work) if self.node.quotas.enabled else work)
+            response = await (self._metered(context, work) if self.broker.quotas.enabled else work)
         except Exception as error:
             response = await self._refusal(context, request, error)
         try:
@@ -304,7 +304,7 @@ class Dispatcher:
                 await record_refusals(context, request, response)
             parts = None if response is None else await _encoded(context, response)
             if context.is_large:
-                self.node.worker.free(request, response)
+                self.broker.worker.free(request, response)
         except Exception as error:
             refusal = await self._refusal(context, request, error)
             parts = None if refusal is None else await _encoded(context, refusal)
@@ -331,7 +331,7 @@ class Dispatcher:
         self, context: RequestContext, work: Awaitable[ResponseT], spent_ns: int = 0
     ) -> ResponseT:
         """Run the work and charge its time to the client, also after an error; `spent_ns` is the time before it."""
-        watch = Stopwatch(work, self.statistics.started)
+        watch = Stopwatch(work, self.statistics.clock_ns)
         is_answered = True
         try:
             response = await watch
@@ -342,7 +342,7 @@ class Dispatcher:
 
     def connection_delay_ms(self, host: str) -> int:
         """Return after how many ms a new connection from an address is to be closed; 0 if it is accepted (KIP-612)."""
-        quotas = self.node.quotas
+        quotas = self.broker.quotas
         return quotas.connected(host) if quotas.has_addresses else 0
 
 
@@ -394,7 +394,7 @@ def _closes_on_error(context: RequestContext, request: Message) -> bool:
 
 async def _encoded(context: RequestContext, response: Message | EncodedResponse) -> list[Buffer]:
     if isinstance(response, Message) and has_more_elements(response, LARGE_ANSWER_ELEMENTS):
-        return await context.node.worker.call(encode_response, context, response)
+        return await context.broker.worker.call(encode_response, context, response)
     return encode_response(context, response)
 
 

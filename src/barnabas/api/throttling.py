@@ -17,7 +17,7 @@ def charge(context: RequestContext, elapsed_ns: int, *, is_answered: bool) -> No
     """
     if context.api.authenticates:
         return
-    quotas = context.node.quotas
+    quotas = context.broker.quotas
     client = quotas.of(context.connection.principal, context.client_id)
     waits_ms = [context.throttle_ms]
     if context.api.carries_records:
@@ -35,7 +35,7 @@ def mutations(context: RequestContext, strict_from: int | None) -> Iterator[Cont
 
     :param strict_from: First version with THROTTLING_QUOTA_EXCEEDED; None if there is none.
     """
-    quotas = context.node.quotas
+    quotas = context.broker.quotas
     client = quotas.of(context.connection.principal, context.client_id) if quotas.enabled else None
     quota = ControllerMutationQuota(
         None if client is None else client.mutation,

@@ -66,7 +66,7 @@ class Turns:
         self._started_ns = self._slice_started_ns = self._now_ns()
         asyncio.get_running_loop().call_soon(self._end)
 
-    def is_over(self) -> bool:
+    def must_yield(self) -> bool:
         """Whether the current client must leave the rest to a later turn. Opens a turn if none is open."""
         if not self._is_open:
             self._open()
@@ -79,7 +79,7 @@ class Turns:
 
     async def checkpoint(self, share: Share) -> None:
         """Serve other clients first if the turn is over."""
-        if self.is_over():
+        if self.must_yield():
             future = asyncio.get_running_loop().create_future()
             self._wait(share, future)
             await future

@@ -16,8 +16,8 @@ _THREADS_COUNT = 2
 class Worker:
     """Calls functions in two threads beside the event loop, so that one long call does not stop the other."""
 
-    def __init__(self) -> None:
-        self._thread = ThreadPoolExecutor(_THREADS_COUNT, thread_name_prefix="large-requests")
+    def __init__(self, thread_name: str) -> None:
+        self._threads = ThreadPoolExecutor(_THREADS_COUNT, thread_name_prefix=thread_name)
 
     async def call(
         self,
@@ -27,7 +27,7 @@ class Worker:
     ) -> ResultT:
         """Call `function` in one of the threads. Nothing that it reads may change meanwhile."""
         loop = asyncio.get_running_loop()
-        return await loop.run_in_executor(self._thread, lambda: function(*arguments, **keywords))
+        return await loop.run_in_executor(self._threads, lambda: function(*arguments, **keywords))
 
     def free(self, *objects: object) -> None:
         """Free large messages in a thread; the caller must drop its own references before it returns to the loop."""
@@ -36,8 +36,8 @@ class Worker:
 
     def _submit(self, function: Callable[[], None]) -> None:
         with suppress(RuntimeError):  # the worker is closed
-            self._thread.submit(function)
+            self._threads.submit(function)
 
     def close(self) -> None:
         """Wait for running calls and end the threads."""
-        self._thread.shutdown(cancel_futures=True)
+        self._threads.shutdown(cancel_futures=True)

@@ -46,11 +46,6 @@ class DescribedConfig(NamedTuple):
     config_type: ConfigType
     documentation: str | None
 
-    @property
-    def is_default(self) -> bool:
-        """Whether the value is the default (`is_default`, version 0)."""
-        return self.source is ConfigSource.DEFAULT_CONFIG
-
 
 class Layer(NamedTuple):
     """The values of one source, as text."""

@@ -5,7 +5,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 PLAIN_MODULE = "org.apache.kafka.common.security.plain.PlainLoginModule"
-SCRAM_MODULE = "org.apache.kafka.common.security.scram.ScramLoginModule"
 
 _BARE = r"""[^\s"'=;\\]+"""
 _WORD = rf"""(?:"(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*'|{_BARE})"""

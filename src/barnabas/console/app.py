@@ -3,7 +3,7 @@
 import asyncio
 import contextlib
 import secrets
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
@@ -48,13 +48,13 @@ _SEE_OTHER = 303
 class Console:
     """What the pages of one console share: sessions, access to the cluster, the clock."""
 
-    def __init__(self, settings: ConsoleSettings, clock: Clock, token: Callable[[], str]) -> None:
+    def __init__(self, settings: ConsoleSettings, clock: Clock) -> None:
         self.settings = settings
         self.clock = clock
         self.attempts = LoginAttempts(clock)
         self.sessions = Sessions(
             clock,
-            token,
+            lambda: secrets.token_urlsafe(32),
             idle_ms=settings.idle_ms,
             lifetime_ms=settings.lifetime_ms,
             sessions_max=settings.sessions_max,
@@ -222,7 +222,7 @@ def create_app(
     settings: ConsoleSettings,
     clock: Clock | None = None,
 ) -> Starlette:
-    console = Console(settings, clock or SystemClock(), lambda: secrets.token_urlsafe(32))
+    console = Console(settings, clock or SystemClock())
 
     @contextlib.asynccontextmanager
     async def lifespan(app: Starlette) -> AsyncIterator[None]:

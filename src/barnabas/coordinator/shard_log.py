@@ -86,8 +86,8 @@ class ShardLog:
         :raises KafkaError: The error for the client if it will not be.
         """
         partition = self.partition
-        replicated = partition.replicated(partition.log.log_end_offset)
-        flushed = self._flusher.flushed(partition.log) if partition.log.needs_flush else None
+        replicated = partition.when_replicated(partition.log.log_end_offset)
+        flushed = self._flusher.when_flushed(partition.log) if partition.log.needs_flush else None
         if replicated is None and flushed is None:
             return None
         return _stored([wait for wait in (replicated, flushed) if wait is not None])

@@ -48,13 +48,11 @@ _log = get_logger("barnabas.log")
 class LogManager:
     """The logs of a node, spread over its log directories. Not thread-safe, unless a method says otherwise."""
 
-    def __init__(
-        self, directories: Sequence[LogDirectory], clock: Clock, random: Random, open_segments_max: int
-    ) -> None:
+    def __init__(self, directories: Sequence[LogDirectory], clock: Clock, random: Random) -> None:
         self._directories = directories
         self.clock = clock
         self.random = random
-        self.open_files = OpenFiles(open_segments_max)
+        self.open_files = OpenFiles(OPEN_SEGMENTS_MAX)
         self._logs: dict[TopicPartition, PartitionLog] = {}
         self._homes: dict[TopicPartition, LogDirectory] = {}
         #: Future replicas and their directories, by partition.
@@ -79,7 +77,6 @@ class LogManager:
         node_id: int,
         clock: Clock,
         random: Random,
-        open_segments_max: int = OPEN_SEGMENTS_MAX,
     ) -> "LogManager":
         """Lock the directories and check that they belong to this node; `load` opens the logs. Blocks.
 
@@ -95,7 +92,7 @@ class LogManager:
             for directory in directories:
                 directory.unlock()
             raise
-        return cls(directories, clock, random, open_segments_max)
+        return cls(directories, clock, random)
 
     # Lookup
 
@@ -427,7 +424,7 @@ class LogManager:
         return retired is not None and retired[1] is log
 
     def finish_replacement(self, name: TopicPartition) -> None:
-        """Delete the replaced log; before, flush the new one and checkpoint its offsets."""
+        """Delete the replaced log. A completed move has flushed the new one before."""
         home, old = self._retired.pop(name)
         old.local.abandon()
         self._rename_away(home, old, DELETE_SUFFIX)

@@ -17,11 +17,11 @@ _ATTRIBUTES = {
 }
 
 
-def register_log_metrics(registry: MetricsRegistry, directories: LogManager) -> None:
+def register_log_metrics(registry: MetricsRegistry, log_manager: LogManager) -> None:
     for metric, attribute in _ATTRIBUTES.items():
-        registry.add_metric(metric, partial(_values, directories, attrgetter(attribute)))
+        registry.add_metric(metric, partial(_values, log_manager, attrgetter(attribute)))
 
 
-def _values(directories: LogManager, value_of: Callable[[PartitionLog], int]) -> Values:
-    for tp, log in directories.logs.items():
+def _values(log_manager: LogManager, value_of: Callable[[PartitionLog], int]) -> Values:
+    for tp, log in log_manager.logs.items():
         yield {"topic": tp.topic, "partition": str(tp.partition)}, value_of(log)

@@ -40,9 +40,3 @@ def earliest_offset(log: PartitionLog) -> TimestampOffset:
     """Return the log start offset, with the epoch of the leader that wrote there."""
     epoch = log.epochs.epoch_at(log.log_start_offset)
     return TimestampOffset(NO_TIMESTAMP, log.log_start_offset, NO_LEADER_EPOCH if epoch is None else epoch)
-
-
-def latest_offset(log: PartitionLog) -> TimestampOffset:
-    """Return the log end offset, with the latest epoch."""
-    epoch = log.epochs.latest
-    return TimestampOffset(NO_TIMESTAMP, log.log_end_offset, NO_LEADER_EPOCH if epoch is None else epoch)

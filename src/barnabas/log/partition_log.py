@@ -249,8 +249,8 @@ class PartitionLog:
         append_time_ms = now_ms if config.stamps_append_time else NO_TIMESTAMP
         return AppendInfo(offset, offset, append_time_ms, self.log_start_offset, False, len(records))
 
-    def append_as_follower(self, records: memoryview) -> AppendInfo:
-        """Append batches from the leader, with the offsets and leader epochs that it assigned.
+    def append_copied(self, records: memoryview) -> AppendInfo:
+        """Append batches of another replica, with their offsets and leader epochs.
 
         :raises KafkaError: CORRUPT_MESSAGE, OFFSET_OUT_OF_RANGE if a batch is below the log end offset,
             KAFKA_STORAGE_ERROR. Batches before the bad one are appended.

@@ -40,7 +40,7 @@ class CreationRules:
     partition_count_default: int
     replication_factor_default: int
     #: (topic name, configs); raises KafkaError if they are not valid
-    check_configs: Callable[[str, Mapping[str, str | None]], None]
+    check_configs: Callable[[Mapping[str, str | None]], None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,7 +126,7 @@ def _new_topic(
             ErrorCode.INVALID_REQUEST, f"Creation of internal topic {METADATA_TOPIC} is prohibited."
         )
     check_free(image, new.name, new_names)
-    rules.check_configs(new.name, new.configs or {})
+    rules.check_configs(new.configs or {})
     if new.assignments:
         assignments = _check_manual_assignment(new, usable_brokers(image))
     else:

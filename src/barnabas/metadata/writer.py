@@ -25,8 +25,8 @@ REPLAYED_BYTES_MAX = 64 << 10
 _log = get_logger("barnabas.metadata")
 
 
-#: Called after each replay with the image before, the image after and the changes. The next commit waits for it;
-#: requests do not.
+#: Called after each replay with the image before, the image after and the changes. The next commit
+#: and the requests that wait for this one wait for it.
 Listener = Callable[[MetadataImage, MetadataImage, tuple[StoreChange, ...]], Awaitable[None]]
 
 
@@ -148,13 +148,13 @@ class MetadataWriter:
         while True:
             image = self.image
 
-            def decided(image: MetadataImage = image) -> Decision[ResponseT]:
+            def decide_and_audit(image: MetadataImage = image) -> Decision[ResponseT]:
                 decision = decide(image)
                 if auditor is None or not decision.changes:
                     return decision
-                return auditor.recorded(image, decision, actor, policy_results)
+                return auditor.with_audit_record(image, decision, actor, policy_results)
 
-            decision = await self._compute(decided, is_large=is_large)
+            decision = await self._compute(decide_and_audit, is_large=is_large)
             if not decision.changes:
                 return decision.response
             try:

@@ -9,7 +9,7 @@ import asyncio
 from typing import cast
 
 from barnabas.api.context import ConnectionInfo, RequestContext
-from barnabas.api.dispatch import Dispatcher, RequestRejectedError
+from barnabas.api.dispatch import Dispatcher, Parts, RequestRejectedError
 from barnabas.base import eager
 from barnabas.base.buffers import Buffer
 from barnabas.net.connection_state import ConnectionPhase, ConnectionState
@@ -21,9 +21,6 @@ from barnabas.telemetry.logs import get_logger
 from barnabas.wire.framing import FrameReader, InvalidFrameError
 
 _log = get_logger("barnabas.net")
-
-#: An encoded response; None for a request without one, such as Produce with acks=0.
-Response = list[Buffer] | None
 
 
 class ServerConnection(asyncio.BufferedProtocol):
@@ -38,7 +35,7 @@ class ServerConnection(asyncio.BufferedProtocol):
         self._dispatcher = dispatcher
         self.listener = listener
         self._connections = connections
-        self._turns = dispatcher.node.turns
+        self._turns = dispatcher.broker.turns
         self._sasl = sasl
         self._login: Authenticator | None = None  #: None once no more frames have to be checked
         self._frames = FrameReader(connections.scratch, connections.frame_bytes_max)
@@ -46,7 +43,7 @@ class ServerConnection(asyncio.BufferedProtocol):
         self._is_reading = True  #: as the transport knows it
         self._is_drain_scheduled = False  #: queued requests will be handled in a later turn
         self._responses = ResponseBuffer()
-        self._task: asyncio.Task[Response] | None = None  #: the request that waits
+        self._task: asyncio.Task[Parts] | None = None  #: the request that waits
         self._timer: asyncio.TimerHandle | None = None  #: ends THROTTLED or REFUSED
         self.active_ms = 0  #: time of the last received bytes, on the monotonic clock
 
@@ -107,7 +104,7 @@ class ServerConnection(asyncio.BufferedProtocol):
         """Handle a request, or queue it behind one that waits or for a later turn."""
         state = self._state
         if state.can_start and not state.queue:
-            if not self._turns.is_over():
+            if not self._turns.must_yield():
                 self._start(frame)
                 return
             self._schedule_drain()
@@ -133,7 +130,7 @@ class ServerConnection(asyncio.BufferedProtocol):
     def _drain_queue(self) -> None:
         state = self._state
         while state.queue and state.can_start:
-            if self._turns.is_over():
+            if self._turns.must_yield():
                 self._schedule_drain()
                 break
             self._start(state.dequeue())
@@ -149,7 +146,7 @@ class ServerConnection(asyncio.BufferedProtocol):
         try:
             context, begun = self._dispatcher.begin(frame, self.info)
         except RequestRejectedError as error:
-            if error.answer is not None and (login is None or login.is_complete):
+            if error.answer is not None and (login is None or login.is_authenticated):
                 self._responses.add([error.answer])
             self.close(str(error))
             return
@@ -161,7 +158,7 @@ class ServerConnection(asyncio.BufferedProtocol):
         else:
             self._respond(context, response)
 
-    def _finish(self, context: RequestContext, task: "asyncio.Task[Response]") -> None:
+    def _finish(self, context: RequestContext, task: "asyncio.Task[Parts]") -> None:
         """Respond to a request that has waited, and handle those behind it."""
         self._task = None
         if self._state.phase is not ConnectionPhase.RESPONSE_PENDING:
@@ -178,7 +175,7 @@ class ServerConnection(asyncio.BufferedProtocol):
         self.send()
         self._drain_queue()
 
-    def _respond(self, context: RequestContext, response: Response) -> None:
+    def _respond(self, context: RequestContext, response: Parts) -> None:
         if self._login is not None and not self._update_login(self._login, response):
             return
         if response is not None:
@@ -221,20 +218,20 @@ class ServerConnection(asyncio.BufferedProtocol):
             self._responses.add([len(token).to_bytes(4, "big"), token])
         return False
 
-    def _update_login(self, login: Authenticator, response: Response) -> bool:
+    def _update_login(self, login: Authenticator, response: Parts) -> bool:
         """Update the login after a response; return False if it failed, and the response is delayed."""
         if login.state is SaslState.FAILED:
             self._refuse_login(login, response)
             return False
-        if login.is_complete:
+        if login.is_authenticated:
             self.info.principal = f"User:{login.user}"
             self.info.share = self._turns.share_of(self.info.principal)
             self._frames.frame_bytes_max = self._connections.frame_bytes_max
-            if login.is_done:
+            if login.needs_no_more_checks:
                 self._login = None
         return True
 
-    def _refuse_login(self, login: Authenticator, response: Response) -> None:
+    def _refuse_login(self, login: Authenticator, response: Parts) -> None:
         """Respond after a delay and close, so that passwords cannot be tried quickly (KIP-306)."""
         assert self._sasl is not None
         self.send()

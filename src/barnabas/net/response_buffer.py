@@ -9,7 +9,7 @@ from collections import deque
 from barnabas.base.buffers import Buffer
 
 #: Responses of a turn are joined into one buffer up to this size; larger ones are not copied.
-COPIED_BYTES_MAX = 16 << 10
+JOINED_CHUNK_BYTES_MAX = 16 << 10
 
 #: The size at which the responses of a turn are written before the turn is over.
 TURN_BYTES_MAX = 64 << 10
@@ -47,7 +47,7 @@ class ResponseBuffer:
         while unsent and size_bytes < CHUNK_BYTES:
             size_bytes += len(unsent[0])
             chunk.append(unsent.popleft())
-        return [b"".join(chunk)] if 0 < size_bytes <= COPIED_BYTES_MAX else chunk
+        return [b"".join(chunk)] if 0 < size_bytes <= JOINED_CHUNK_BYTES_MAX else chunk
 
     def clear(self) -> None:
         self._turn, self.turn_bytes = [], 0

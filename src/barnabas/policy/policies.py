@@ -159,9 +159,9 @@ class Policies:
         :raises KafkaError: POLICY_VIOLATION; UNKNOWN_SERVER_ERROR when a policy failed or timed out.
         """
         if self.guards_creation:
-            self._observe(f"topic/{new.topic}", None)
+            self._report(f"topic/{new.topic}", None)
         if self._loaded.rules is not None:
-            self._act_on(f"topic/{new.topic}", self._loaded.rules.create_topic(new))
+            self._act_on(f"topic/{new.topic}", self._loaded.rules.violations_of_creation(new))
         if new.configs and self._loaded.alter_config is not None:
             resource = ConfigResource(ConfigResourceType.TOPIC, new.topic)
             await self._ask_alter_config(AlterConfigPolicy.RequestMetadata(resource, new.configs))
@@ -179,9 +179,9 @@ class Policies:
         kind, name = altered.resource
         resource = resource_name(kind.name, name)
         if self.guards_alteration:
-            self._observe(resource, None)
+            self._report(resource, None)
         if self._loaded.rules is not None:
-            self._act_on(resource, self._loaded.rules.alter_config(altered, removed))
+            self._act_on(resource, self._loaded.rules.violations_of_alteration(altered, removed))
         await self._ask_alter_config(altered)
 
     async def _ask_alter_config(self, altered: AlterConfigPolicy.RequestMetadata) -> None:
@@ -195,7 +195,7 @@ class Policies:
         :raises KafkaError: POLICY_VIOLATION.
         """
         if self._loaded.rules is not None:
-            self._act_on(f"topic/{topic}", self._loaded.rules.delete_topic(topic))
+            self._act_on(f"topic/{topic}", self._loaded.rules.violations_of_deletion(topic))
 
     def check_create_partitions(self, topic: str, count: int) -> None:
         """Check a topic's growth to `count` partitions.
@@ -203,7 +203,7 @@ class Policies:
         :raises KafkaError: POLICY_VIOLATION.
         """
         if self._loaded.rules is not None:
-            self._act_on(f"topic/{topic}", self._loaded.rules.create_partitions(topic, count))
+            self._act_on(f"topic/{topic}", self._loaded.rules.violations_of_more_partitions(topic, count))
 
     def check_acl(self, action: AclAction, acl: AclBinding) -> None:
         """Check the creation or deletion of an ACL.
@@ -213,22 +213,22 @@ class Policies:
         if self._loaded.rules is not None:
             prefixed = acl.pattern_type is PatternType.PREFIXED
             resource = resource_name(acl.resource_type.name, acl.resource_name, prefixed=prefixed)
-            self._act_on(resource, self._loaded.rules.acl(action, acl))
+            self._act_on(resource, self._loaded.rules.violations_of_acl(action, acl))
 
     def _act_on(self, resource: str, violations: Sequence[Violation]) -> None:
         self._counts["checks_count"] += 1
-        self._observe(resource, None)
+        self._report(resource, None)
         refused = "; ".join(violation.message for violation in violations if violation.enforced)
         for violation in violations:
             if not violation.enforced:
                 self._counts["warnings_count"] += 1
                 self._on_warning(violation.message)
-                self._observe(resource, violation.message)
+                self._report(resource, violation.message)
         if refused:
             self._counts["refusals_count"] += 1
             raise KafkaError(ErrorCode.POLICY_VIOLATION, f"{refused}.")
 
-    def _observe(self, resource: str, message: str | None) -> None:
+    def _report(self, resource: str, message: str | None) -> None:
         if self.observe is not None:
             self.observe(resource, message)
 

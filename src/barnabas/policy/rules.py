@@ -130,7 +130,7 @@ class Rules:
                 return rule, value
         return None
 
-    def create_topic(self, new: CreateTopicPolicy.RequestMetadata) -> list[Violation]:
+    def violations_of_creation(self, new: CreateTopicPolicy.RequestMetadata) -> list[Violation]:
         """Return the violations of a new topic."""
         placed = new.replicas_assignments
         partitions = new.num_partitions if placed is None else len(placed)
@@ -183,7 +183,7 @@ class Rules:
                     rules.setdefault(key, (rule, config_rule))
         return rules
 
-    def alter_config(
+    def violations_of_alteration(
         self, altered: AlterConfigPolicy.RequestMetadata, removed: Iterable[str] = ()
     ) -> list[Violation]:
         """Return the violations of altered configs; `removed` are keys that are removed by omission."""
@@ -200,18 +200,18 @@ class Rules:
             named = _named(kind, name)
             yield match[0].violation(f"{named[0].upper()}{named[1:]} is protected: {_FORBIDDEN[action]}")
 
-    def delete_topic(self, topic: str) -> list[Violation]:
+    def violations_of_deletion(self, topic: str) -> list[Violation]:
         """Return the violations of deleting a topic."""
         return list(self._protecting(ConfigResourceType.TOPIC, topic, ProtectedAction.DELETE))
 
-    def create_partitions(self, topic: str, count: int) -> list[Violation]:
+    def violations_of_more_partitions(self, topic: str, count: int) -> list[Violation]:
         """Return the violations of a topic's growth to `count` partitions."""
         return [
             *self._protecting(ConfigResourceType.TOPIC, topic, ProtectedAction.ADD_PARTITIONS),
             *self._count(topic, "partitions", count, lambda rule: rule.partitions),
         ]
 
-    def acl(self, action: AclAction, acl: AclBinding) -> list[Violation]:
+    def violations_of_acl(self, action: AclAction, acl: AclBinding) -> list[Violation]:
         """Return the violations of creating or deleting an ACL."""
         violations = list(self._protecting_acls(acl))
         if action is AclAction.CREATE:

@@ -125,8 +125,8 @@ class Rate:
         missing_count = self._windows.count - 1 - elapsed_ms // self._windows.size_ms
         return max(elapsed_ms + max(missing_count, 0) * self._windows.size_ms, 1)
 
-    def _throttle_ms(self, now_ms: int, more: float = 0.0) -> int:
-        total = self._total(now_ms) + more
+    def _throttle_ms(self, now_ms: int) -> int:
+        total = self._total(now_ms)
         span_ms = self._span_ms(now_ms)
         rate = total / span_ms * 1000
         if rate <= self._limit:

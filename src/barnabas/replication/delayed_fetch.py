@@ -20,9 +20,9 @@ class FetchSource(Protocol):
 class DelayedFetch:
     """One long poll: completes when `missing_bytes` more can be read, or when the client must read again."""
 
-    def __init__(self, missing_bytes: int, *, committed: bool = False) -> None:
+    def __init__(self, missing_bytes: int, *, read_committed: bool = False) -> None:
         #: Whether only bytes below the last stable offset count (`read_committed`).
-        self.committed = committed
+        self.read_committed = read_committed
         self._missing_bytes = missing_bytes
         self._future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 

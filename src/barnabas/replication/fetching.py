@@ -11,7 +11,7 @@ from barnabas.wire.records.batch import first_is_whole
 
 #: After this many bytes a response only uses views of the segments, so that responses which slow clients have not read
 #: yet need little memory.
-COPIED_BYTES_MAX = 256 << 10
+COPIED_READS_BYTES_MAX = 256 << 10
 
 _NO_LOG = (
     ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
@@ -35,7 +35,7 @@ def read_all(
     targets: Iterable[tuple[Key, FetchTarget]],
     max_bytes: int,
     *,
-    committed: bool,
+    read_committed: bool,
     is_incremental: bool = False,
     reads: Reads | None = None,
 ) -> Reads:
@@ -52,9 +52,9 @@ def read_all(
             partition.check_leader(
                 max(NO_EPOCH, target.leader_epoch)
             )  # any negative epoch means none, as in Kafka's fetch
-            if is_incremental and _is_unchanged(partition, target, committed=committed):
+            if is_incremental and _is_unchanged(partition, target, read_committed=read_committed):
                 continue
-            data = _read(partition, target, remaining_bytes, reads.size_bytes, committed=committed)
+            data = _read(partition, target, remaining_bytes, reads.size_bytes, read_committed=read_committed)
         except KafkaError as error:
             data = refusal(target.index, error.code)
         if data.error_code or data.diverging_epoch is not None:
@@ -74,11 +74,11 @@ def refusal(index: int, code: ErrorCode) -> FetchedPartition:
     return FetchedPartition(index, code, aborted_transactions=[] if code in _NO_LOG else None)
 
 
-def _is_unchanged(partition: Partition, target: FetchTarget, *, committed: bool) -> bool:
+def _is_unchanged(partition: Partition, target: FetchTarget, *, read_committed: bool) -> bool:
     """Return whether there is nothing to read, and the session has sent the log start offset and high watermark."""
     log = partition.log
     return (
-        target.fetch_offset == (log.last_stable_offset if committed else log.high_watermark)
+        target.fetch_offset == (log.last_stable_offset if read_committed else log.high_watermark)
         and target.sent_high_watermark == log.high_watermark
         and target.sent_log_start_offset == log.log_start_offset
         and target.last_fetched_epoch < 0
@@ -87,7 +87,7 @@ def _is_unchanged(partition: Partition, target: FetchTarget, *, committed: bool)
 
 
 def _read(
-    partition: Partition, target: FetchTarget, remaining_bytes: int, read_bytes: int, *, committed: bool
+    partition: Partition, target: FetchTarget, remaining_bytes: int, read_bytes: int, *, read_committed: bool
 ) -> FetchedPartition:
     log = partition.log
     data = FetchedPartition(
@@ -96,7 +96,7 @@ def _read(
         log.high_watermark,
         log.last_stable_offset,
         log.log_start_offset,
-        [] if committed else None,
+        [] if read_committed else None,
     )
     if target.last_fetched_epoch >= 0 and (diverging := _divergence(partition, target)):
         data.diverging_epoch = diverging
@@ -106,15 +106,15 @@ def _read(
     log_slice = partition.read(
         target.fetch_offset,
         size_bytes,
-        committed=committed,
+        read_committed=read_committed,
         min_one_batch=read_bytes == 0,
-        may_copy=read_bytes < COPIED_BYTES_MAX,
+        may_copy=read_bytes < COPIED_READS_BYTES_MAX,
     )
     if read_bytes and log_slice.data and not first_is_whole(log_slice.data):
         data.aborted_transactions = None  # nothing was read
         return data
     data.records = log_slice.data
-    if committed and target.fetch_offset < log.last_stable_offset:
+    if read_committed and target.fetch_offset < log.last_stable_offset:
         data.aborted_transactions = log.producers.aborted_transactions(
             target.fetch_offset, log_slice, log.log_end_offset
         )

@@ -18,13 +18,13 @@ class Flusher:
     def __init__(self) -> None:
         self._lanes: dict[Path, _Lane] = {}
 
-    def flushed(self, log: PartitionLog) -> "asyncio.Future[None]":
+    def when_flushed(self, log: PartitionLog) -> "asyncio.Future[None]":
         """Return a future that completes when everything that `log` contains now is flushed."""
         directory = log.directory.parent
         lane = self._lanes.get(directory)
         if lane is None:
             lane = self._lanes[directory] = _Lane()
-        return lane.flushed(log)
+        return lane.when_flushed(log)
 
     @property
     def flushes_count(self) -> int:
@@ -58,7 +58,7 @@ class _Lane:
         """Number of logs whose next flush has not begun."""
         return len(self._waiting)
 
-    def flushed(self, log: PartitionLog) -> "asyncio.Future[None]":
+    def when_flushed(self, log: PartitionLog) -> "asyncio.Future[None]":
         loop = asyncio.get_running_loop()
         future: asyncio.Future[None] = loop.create_future()
         self._waiting.setdefault(log, []).append(future)

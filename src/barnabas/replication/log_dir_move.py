@@ -147,7 +147,7 @@ class ReplicaMove:
             data = os.pread(fd, part.size_bytes, part.position)
         finally:
             os.close(fd)
-        copied_bytes = self.future.append_as_follower(memoryview(data)).size_bytes
+        copied_bytes = self.future.append_copied(memoryview(data)).size_bytes
         self.copied_bytes += copied_bytes
         return copied_bytes
 

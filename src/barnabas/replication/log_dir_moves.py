@@ -47,7 +47,7 @@ class LogDirMoves:
         threads_count: int,
     ) -> None:
         self._replicas = replicas
-        self._directories: LogManager = replicas.directories
+        self._log_manager: LogManager = replicas.log_manager
         self._flusher = flusher
         self._clock = clock
         self._bytes_per_second = bytes_per_second
@@ -68,26 +68,26 @@ class LogDirMoves:
         :raises KafkaError: KAFKA_STORAGE_ERROR when a directory is offline: the replica might be there already.
         """
         name = TopicPartition(partition.topic, partition.index)
-        directories = self._directories
-        current, future = directories.directory_of(name), directories.future_directory_of(name)
+        log_manager = self._log_manager
+        current, future = log_manager.directory_of(name), log_manager.future_directory_of(name)
         if current is None or partition.log.failure is not None:
             raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, f"{name} is offline: {partition.log.failure}")
         action = decide_move(current, future, destination)
         if action in (MoveAction.CANCEL, MoveAction.RESTART):
             self._cancel(name, f"requested in {destination.path}")
         if action in (MoveAction.START, MoveAction.RESTART):
-            if directories.any_offline:
+            if log_manager.any_offline:
                 message = f"cannot move {name} while a log directory is offline"
                 raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, message)
-            log = directories.create_future(name, destination)
+            log = log_manager.create_future(name, destination)
             self._start(ReplicaMove(partition, partition.log, log))
 
     def resume(self) -> None:
         """Continue the moves that the last shutdown interrupted, before anything is appended."""
-        for name, future in list(self._directories.futures.items()):
+        for name, future in list(self._log_manager.futures.items()):
             partition = self._replicas.find(*name)
             if partition is None:
-                self._directories.drop_future(name)
+                self._log_manager.drop_future(name)
                 continue
             move = ReplicaMove(partition, partition.log, future)
             try:
@@ -116,7 +116,7 @@ class LogDirMoves:
             )
 
     def _cancel(self, name: TopicPartition, why: str) -> None:
-        self._directories.drop_future(name)
+        self._log_manager.drop_future(name)
         self._moves[name].transition(MoveState.CANCELLED, why)
 
     async def stop(self, *, abruptly: bool = False) -> None:
@@ -181,7 +181,7 @@ class LogDirMoves:
         while move.state is MoveState.COPYING:
             if self._stopping.is_set():
                 move.transition(MoveState.STOPPED, "the broker stops")
-            elif self._directories.futures.get(move.name) is not move.future:
+            elif self._log_manager.futures.get(move.name) is not move.future:
                 move.transition(MoveState.CANCELLED, "the topic was deleted")
             else:
                 wait_ms = self._throttle.wait_ms(self._bytes_per_second(), self._clock.monotonic_ms())
@@ -227,20 +227,20 @@ class LogDirMoves:
         except OSError as error:
             raise move.source.take_offline(error) from error
         if move.future.log_end_offset == move.source.log_end_offset:
-            move.replace(lambda: self._directories.replace_current_with_future(move.name))
+            move.replace(lambda: self._log_manager.replace_current_with_future(move.name))
             self.moved_count += 1
 
     async def _finish(self, move: ReplicaMove) -> None:
         """Flush the new log, then delete the old one."""
         old, new = move.source, move.future
         waits = (
-            self._flusher.flushed(new),
-            self._flusher.flushed(old),
+            self._flusher.when_flushed(new),
+            self._flusher.when_flushed(old),
         )  # the second for requests that already wait for it
         failure, _ = await asyncio.gather(*waits, return_exceptions=True)
-        home = self._directories.directory_of(move.name)
+        home = self._log_manager.directory_of(move.name)
         if failure is None and home is not None:
-            await self._in_thread(self._directories.checkpoint, home)
+            await self._in_thread(self._log_manager.checkpoint, home)
         if failure is not None:
             move.transition(MoveState.FAILED, f"cannot flush the new log: {failure}")
             old.local.abandon()
@@ -248,8 +248,8 @@ class LogDirMoves:
             move.transition(MoveState.STOPPED, "killed")
             old.local.abandon()
         else:
-            if self._directories.is_retired(old):
-                self._directories.finish_replacement(move.name)
+            if self._log_manager.is_retired(old):
+                self._log_manager.finish_replacement(move.name)
             move.transition(MoveState.DONE, f"in {new.directory.parent}")
             _log.info("moved a replica", partition=str(move.name), to=str(new.directory.parent))
 
@@ -257,16 +257,16 @@ class LogDirMoves:
         """End the move; the current log stays in use if its disk works."""
         if move.state is not MoveState.COPYING:
             return
-        directories = self._directories
-        if directories.futures.get(move.name) is not move.future:
+        log_manager = self._log_manager
+        if log_manager.futures.get(move.name) is not move.future:
             move.transition(MoveState.CANCELLED, "the topic was deleted")
             return
         if move.future.failure is not None:
-            directories.fail_future_directory(move.name, OSError(move.future.failure))
+            log_manager.fail_future_directory(move.name, OSError(move.future.failure))
         if move.source.failure is not None or move.future.failure is not None:
-            directories.detach_future(move.name)
+            log_manager.detach_future(move.name)
         else:
-            directories.drop_future(move.name)
+            log_manager.drop_future(move.name)
         move.transition(MoveState.FAILED, error.message)
         _log.error("cannot move a replica", partition=str(move.name), why=error.message)
 

@@ -33,11 +33,11 @@ ResultT = TypeVar("ResultT")
 _log = get_logger("barnabas.import")
 
 
-class LogImporter:
+class RestoredLogImporter:
     """Imports logs that jobs have written. All methods run on the event loop."""
 
-    def __init__(self, directories: LogManager, clock: Clock) -> None:
-        self._directories = directories
+    def __init__(self, log_manager: LogManager, clock: Clock) -> None:
+        self._log_manager = log_manager
         self._clock = clock
         self._tasks: dict[TopicPartition, asyncio.Task[RestoreManifest]] = {}
         self._is_stopping = False
@@ -70,7 +70,7 @@ class LogImporter:
     async def _import(self, partition: Partition, path: Path) -> RestoreManifest:
         log, name = partition.log, TopicPartition(partition.topic, partition.index)
         try:
-            claimed = self._directories.rename_for_removal(name, path)
+            claimed = self._log_manager.rename_for_removal(name, path)
         except OSError as error:
             raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, f"{path}: {error}") from error
         try:
@@ -85,9 +85,9 @@ class LogImporter:
         partition.replace_with_imported_log(imported)
         self.imported_count += 1
         _log.info("imported segments", partition=str(name), end_offset=manifest.end_offset)
-        home = self._directories.directory_of(name)
+        home = self._log_manager.directory_of(name)
         if home is not None:
-            await self._in_thread(self._directories.checkpoint, home)
+            await self._in_thread(self._log_manager.checkpoint, home)
         return manifest
 
     def _replace(
@@ -100,7 +100,7 @@ class LogImporter:
         try:
             self._check(partition, log, manifest)
             imported.config = log.config
-            self._directories.replace(log.topic_partition, imported)
+            self._log_manager.replace(log.topic_partition, imported)
         except KafkaError:
             imported.local.abandon()
             raise
@@ -111,7 +111,7 @@ class LogImporter:
         :raises KafkaError: INVALID_REQUEST, KAFKA_STORAGE_ERROR.
         """
         name = log.topic_partition
-        if self._is_stopping or log.failure is not None or self._directories.get(name) is not log:
+        if self._is_stopping or log.failure is not None or self._log_manager.get(name) is not log:
             raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, f"{name} is not in use any more")
         if manifest.topic_id != log.topic_id:
             message = f"{name} has topic id {(log.topic_id or b'').hex()}, not {manifest.topic_id.hex()}"
@@ -119,7 +119,7 @@ class LogImporter:
             message = f"{name} has had records: its log end offset is {log.log_end_offset}, not 0"
         elif partition.replicas != (partition.broker_id,) or not partition.is_leader:
             message = f"{name} has other replicas, which would not get the imported records"
-        elif self._directories.future_directory_of(name) is not None:
+        elif self._log_manager.future_directory_of(name) is not None:
             message = f"{name} is being moved to another directory"
         else:
             return

@@ -174,13 +174,13 @@ class Partition:
         start_offset: int,
         max_bytes: int,
         *,
-        committed: bool,
+        read_committed: bool,
         min_one_batch: bool,
         may_copy: bool = True,
     ) -> LogSlice:
-        """Read from `start_offset` on, up to the high watermark, or the last stable offset if `committed` is set."""
+        """Read from `start_offset` on, up to the high watermark, or the last stable offset with `read_committed`."""
         log = self.log
-        bound = log.last_stable_offset if committed else log.high_watermark
+        bound = log.last_stable_offset if read_committed else log.high_watermark
         return log.read(start_offset, max_bytes, bound, min_one_batch=min_one_batch, may_copy=may_copy)
 
     def delete_records(self, offset: int) -> int:
@@ -198,7 +198,7 @@ class Partition:
         self.log.increment_log_start_offset(before_offset)
         return self.log.log_start_offset
 
-    def replicated(self, offset: int) -> "asyncio.Future[None] | None":
+    def when_replicated(self, offset: int) -> "asyncio.Future[None] | None":
         """Return a future that completes when the high watermark reaches `offset`; None if it already has."""
         if self.log.high_watermark >= offset:
             return None
@@ -262,7 +262,7 @@ class Partition:
 
     def _wake_fetches(self, grown_bytes: int, stable_bytes: int) -> None:
         for fetch in tuple(self._delayed_fetches):
-            fetch.readable(stable_bytes if fetch.committed else grown_bytes)
+            fetch.readable(stable_bytes if fetch.read_committed else grown_bytes)
 
     def _stable_bytes(self, stable_offset: int) -> int:
         """Return the bytes between `stable_offset` and the last stable offset, which `read_committed` can now read."""

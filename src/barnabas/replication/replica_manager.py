@@ -42,10 +42,10 @@ _log = get_logger("barnabas.replication")
 class ReplicaManager:
     """Finds partitions for requests, and follows the metadata image as a listener of the metadata writer."""
 
-    def __init__(self, broker_id: int, directories: LogManager, log_configs: LogConfigs) -> None:
+    def __init__(self, broker_id: int, log_manager: LogManager, log_configs: LogConfigs) -> None:
         self._broker_id = broker_id
-        self._directories = self.directories = directories
-        self.trash = TrashedLogs(directories)
+        self.log_manager = log_manager
+        self.trash = TrashedLogs(log_manager)
         self._log_configs = log_configs
         self._partitions: dict[tuple[str, int], Partition] = {}
         self._by_id: dict[tuple[bytes, int], Partition] = {}
@@ -85,10 +85,6 @@ class ReplicaManager:
         """Return the partition of a topic name, if this broker has it."""
         return self._partitions.get((topic, index))
 
-    def find_by_id(self, topic_id: bytes, index: int) -> Partition | None:
-        """Return the partition of a topic id, if this broker has it."""
-        return self._by_id.get((topic_id, index))
-
     def _not_here(self, topic: TopicImage | None, index: int, unknown: KafkaError) -> KafkaError:
         if topic is None:
             return unknown
@@ -114,21 +110,21 @@ class ReplicaManager:
             may have some.
         """
         self._image = image
-        for log in list(self._directories.logs.values()):
+        for log in list(self.log_manager.logs.values()):
             name, index = log.topic_partition
             topic = image.topics.get(name)
             if topic is not None and topic.topic_id == log.topic_id and self._is_held(topic, index):
                 continue
             row = "" if log.topic_id is None else log.topic_id.hex()
             if row in image.deleted_topics or row in image.trashed_topics:
-                self._directories.delete_async(log.topic_partition, keep=row in image.trashed_topics)
+                self.log_manager.delete_async(log.topic_partition, keep=row in image.trashed_topics)
             else:
-                self._directories.rename_stray(log.topic_partition)
+                self.log_manager.rename_stray(log.topic_partition)
         for topic in image.topics.values():
-            if self._directories.any_offline:
+            if self.log_manager.any_offline:
                 self._offline.update(self._missing(topic))
             self._open(topic, range(topic.partition_count))
-        if self._directories.any_offline:
+        if self.log_manager.any_offline:
             return []
         return [topic.topic_id for topic in image.deleted_topics.values()]
 
@@ -165,7 +161,7 @@ class ReplicaManager:
                 await asyncio.sleep(0)
         if purged:
             await asyncio.to_thread(self.trash.purge, purged)
-        if (deleted or purged) and not self._directories.any_offline:
+        if (deleted or purged) and not self.log_manager.any_offline:
             self.on_deleted([*deleted, *purged])
 
     async def _restore(self, topic: TopicImage) -> None:
@@ -223,7 +219,7 @@ class ReplicaManager:
         for index in range(topic.partition_count):
             if (
                 self._is_held(topic, index)
-                and self._directories.get(TopicPartition(topic.name, index)) is None
+                and self.log_manager.get(TopicPartition(topic.name, index)) is None
             ):
                 yield topic.topic_id, index
 
@@ -232,12 +228,12 @@ class ReplicaManager:
 
         A failure takes the replica offline, because the cluster has already assigned it.
         """
-        log = self._directories.get(TopicPartition(topic.name, index))
+        log = self.log_manager.get(TopicPartition(topic.name, index))
         if log is not None:
             log.config = config
             return log
         try:
-            return self._directories.create(topic.name, index, topic.topic_id, config)
+            return self.log_manager.create(topic.name, index, topic.topic_id, config)
         except KafkaError as error:
             _log.error("cannot create a replica", topic=topic.name, partition=index, why=error.message)
             self._offline.add((topic.topic_id, index))
@@ -259,7 +255,7 @@ class ReplicaManager:
         if partition is not None:
             del self._by_id[topic.topic_id, index]
             partition.close()
-            self._directories.delete_async(TopicPartition(topic.name, index), keep=keep)
+            self.log_manager.delete_async(TopicPartition(topic.name, index), keep=keep)
 
     def _reconfigure(self, topic: str, config: LogConfig) -> None:
         for partition in self._of_topic(topic):

@@ -60,8 +60,8 @@ async def _await_replication(
     """Wait until the marker is flushed and replicated; an error becomes the result of the partition."""
     try:
         if partition.log.needs_flush:
-            await flusher.flushed(partition.log)
-        replicated = partition.replicated(end_offset)
+            await flusher.when_flushed(partition.log)
+        replicated = partition.when_replicated(end_offset)
         if replicated is not None:
             await asyncio.wait_for(replicated, timeout_ms / 1000)
     except TimeoutError:

@@ -92,31 +92,6 @@ async def finish_verification(
             started.errors[partition] = _error_for_producer(name, code, support)
 
 
-async def verify_partition(
-    verifier: TransactionVerifier | None,
-    write: TransactionalWrite,
-    support: TransactionSupport,
-) -> VerificationGuard | None:
-    """Return the guard to append a coordinator's transactional records with; `write` must be to one partition.
-
-    None if the transaction has records there already. Without a verifier the transaction is not verified.
-
-    :raises KafkaError: NOT_LEADER_OR_FOLLOWER, INVALID_PRODUCER_EPOCH, or the error from the transaction's coordinator.
-    """
-    [partition] = write.sequences
-    started = start_verification(write, support)
-    if verifier is not None and started.verifications:
-        name = TopicPartition(partition.topic, partition.index)
-        code = _error_code_for_client(
-            (await _verify(verifier, write, support, [name])).get(name, ErrorCode.NONE), support
-        )
-        if code != ErrorCode.NONE:
-            raise _not_in_transaction(name, code)
-    if partition in started.errors:
-        raise started.errors[partition]
-    return started.verifications.get(partition)
-
-
 async def _verify(
     verifier: TransactionVerifier,
     write: TransactionalWrite,

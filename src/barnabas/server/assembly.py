@@ -19,7 +19,7 @@ from barnabas.base.worker import Worker
 from barnabas.config.broker_config import BrokerConfig
 from barnabas.log.compaction.cleaner import CleanerSettings, LogCleaner
 from barnabas.log.compaction.log_worker import LogWorker
-from barnabas.log.imports.importer import SegmentImporter
+from barnabas.log.imports.importer import CompactedSegmentImporter
 from barnabas.log.log_manager import LogManager
 from barnabas.metadata.audit.auditor import Auditor
 from barnabas.metadata.audit.stored_history import decide_keep_history
@@ -34,7 +34,7 @@ from barnabas.replication.fetch_sessions import FetchSessionCache
 from barnabas.replication.flusher import Flusher
 from barnabas.replication.log_configs import cleaner_settings
 from barnabas.replication.log_dir_moves import LogDirMoves
-from barnabas.replication.log_importer import LogImporter
+from barnabas.replication.log_importer import RestoredLogImporter
 from barnabas.replication.producer_ids import ProducerIds
 from barnabas.replication.replica_manager import ReplicaManager
 from barnabas.security.authorizer import configured_authorizer
@@ -43,7 +43,7 @@ from barnabas.server.audit_publisher import AuditPublisher
 from barnabas.server.background.tasks import BackgroundTasks
 from barnabas.server.coordinators import Coordinators
 from barnabas.server.listeners import Listeners, connection_limits, open_files_max
-from barnabas.server.replica_startup import form_cluster, load_replicas, open_directories
+from barnabas.server.replica_startup import form_cluster, load_replicas, open_log_manager
 from barnabas.server.shutdown import Shutdown
 from barnabas.telemetry.requests import RequestStatistics
 from barnabas.telemetry.tracing import Tracer
@@ -60,21 +60,24 @@ class Environment:
 
 @dataclass(frozen=True, slots=True)
 class BrokerParts:
-    """The parts of one broker. Nothing runs or listens before `start_broker` starts it."""
+    """The parts of one broker.
+
+    Metadata, replicas and coordinators run already. `BrokerServer` opens listeners and starts background work.
+    """
 
     environment: Environment
     dynamic_config: DynamicConfig
     metadata: MetadataWriter
-    directories: LogManager
+    log_manager: LogManager
     replicas: ReplicaManager
     flusher: Flusher
     coordinators: Coordinators
     cleaner: LogCleaner
-    segment_importer: SegmentImporter
+    compacted_segment_importer: CompactedSegmentImporter
     connections: Connections
     background_tasks: BackgroundTasks
     statistics: RequestStatistics
-    node: BrokerContext
+    broker: BrokerContext
     dispatcher: Dispatcher
     listeners: Listeners
     audit: AuditPublisher
@@ -93,39 +96,39 @@ async def assemble(
     storage = await _open_storage(config, environment, shutdown)
     producer_ids = ProducerIds(storage.metadata)
     coordinators = _coordinators(storage, environment, producer_ids, shutdown)
-    node = _node(storage, coordinators, producer_ids, environment, policies, shutdown)
+    broker = _broker_context(storage, coordinators, producer_ids, environment, policies, shutdown)
     connections = _connections(config, clock)
     background_tasks = BackgroundTasks(
         storage.dynamic_config,
         clock,
-        storage.directories,
+        storage.log_manager,
         storage.replicas,
         connections,
         storage.flusher,
-        node.quotas,
-        node.client_telemetry.instances,
+        broker.quotas,
+        broker.client_telemetry.instances,
     )
     shutdown.add_async(background_tasks.stop)
-    cleaner, segment_importer = _cleaner(storage, clock, background_tasks, shutdown)
+    cleaner, compacted_segment_importer = _cleaner(storage, clock, background_tasks, shutdown)
     statistics = RequestStatistics()
-    dispatcher = Dispatcher(node, statistics)
+    dispatcher = Dispatcher(broker, statistics)
     return BrokerParts(
         environment=environment,
         dynamic_config=storage.dynamic_config,
         metadata=storage.metadata,
-        directories=storage.directories,
+        log_manager=storage.log_manager,
         replicas=storage.replicas,
         flusher=storage.flusher,
         coordinators=coordinators,
         cleaner=cleaner,
-        segment_importer=segment_importer,
+        compacted_segment_importer=compacted_segment_importer,
         connections=connections,
         background_tasks=background_tasks,
         statistics=statistics,
-        node=node,
+        broker=broker,
         dispatcher=dispatcher,
-        listeners=Listeners(dispatcher, connections, storage.metadata, clock, rng, node.security_log),
-        audit=AuditPublisher(node),
+        listeners=Listeners(dispatcher, connections, storage.metadata, clock, rng, broker.security_log),
+        audit=AuditPublisher(broker),
     )
 
 
@@ -134,7 +137,7 @@ class _Storage(NamedTuple):
 
     dynamic_config: DynamicConfig
     metadata: MetadataWriter
-    directories: LogManager
+    log_manager: LogManager
     replicas: ReplicaManager
     flusher: Flusher
 
@@ -144,16 +147,16 @@ async def _open_storage(config: BrokerConfig, environment: Environment, shutdown
     dynamic_config = DynamicConfig(config)
     metadata = await _open_metadata(dynamic_config, environment, shutdown)
     cluster_id = await form_cluster(config, metadata, rng)
-    directories = await open_directories(dynamic_config, cluster_id, clock, rng)
+    log_manager = await open_log_manager(dynamic_config, cluster_id, clock, rng)
 
-    async def close_directories() -> None:
-        await asyncio.to_thread(directories.abandon if shutdown.is_abrupt else directories.close)
+    async def close_logs() -> None:
+        await asyncio.to_thread(log_manager.abandon if shutdown.is_abrupt else log_manager.close)
 
-    shutdown.add_async(close_directories)
-    replicas = await load_replicas(dynamic_config, metadata, directories)
+    shutdown.add_async(close_logs)
+    replicas = await load_replicas(dynamic_config, metadata, log_manager)
     flusher = Flusher()
     shutdown.add_async(flusher.close)
-    return _Storage(dynamic_config, metadata, directories, replicas, flusher)
+    return _Storage(dynamic_config, metadata, log_manager, replicas, flusher)
 
 
 async def _open_metadata(
@@ -162,7 +165,10 @@ async def _open_metadata(
     """Read the store; the dynamic configuration follows the image from then on."""
     clock, rng = environment.clock, environment.rng
     audits = dynamic_config.static.boolean("barnabas.audit.enable")
-    metadata = MetadataWriter(environment.store, Auditor(clock, rng) if audits else None, _worker(shutdown))
+    worker = _worker(
+        "large-metadata", shutdown
+    )  # its own: long requests must not delay the replay of commits
+    metadata = MetadataWriter(environment.store, Auditor(clock, rng) if audits else None, worker)
     shutdown.add_async(metadata.stop)
     await metadata.start()
     await metadata.write(lambda image: decide_keep_history(image, enabled=audits))
@@ -171,8 +177,8 @@ async def _open_metadata(
     return metadata
 
 
-def _worker(shutdown: Shutdown) -> Worker:
-    worker = Worker()
+def _worker(thread_name: str, shutdown: Shutdown) -> Worker:
+    worker = Worker(thread_name)
     shutdown.add(worker.close)
     return worker
 
@@ -201,7 +207,7 @@ def _coordinators(
     return coordinators
 
 
-def _node(
+def _broker_context(
     storage: _Storage,
     coordinators: Coordinators,
     producer_ids: ProducerIds,
@@ -224,14 +230,14 @@ def _node(
         flusher=storage.flusher,
         producer_ids=producer_ids,
         log_dir_moves=_log_dir_moves(storage, clock, shutdown),
-        log_importer=_log_importer(storage.directories, clock, shutdown),
+        restored_log_importer=_restored_log_importer(storage.log_manager, clock, shutdown),
         tracer=_tracer(config, shutdown),
         policies=policies,
         apis=registry.build(barnabas.api),
         quotas=_quotas(storage.dynamic_config, metadata, clock),
         client_telemetry=_client_telemetry(metadata, clock),
         turns=Turns(clock.monotonic_ns),
-        worker=_worker(shutdown),
+        worker=_worker("large-requests", shutdown),
         groups=coordinators.groups,
         transactions=coordinators.transactions,
         transaction_verifier=coordinators.verifier,
@@ -256,8 +262,8 @@ def _log_dir_moves(storage: _Storage, clock: Clock, shutdown: Shutdown) -> LogDi
     return moves
 
 
-def _log_importer(directories: LogManager, clock: Clock, shutdown: Shutdown) -> LogImporter:
-    importer = LogImporter(directories, clock)
+def _restored_log_importer(log_manager: LogManager, clock: Clock, shutdown: Shutdown) -> RestoredLogImporter:
+    importer = RestoredLogImporter(log_manager, clock)
     shutdown.add_async(importer.stop)
     return importer
 
@@ -289,19 +295,19 @@ def _connections(config: BrokerConfig, clock: Clock) -> Connections:
 
 def _cleaner(
     storage: _Storage, clock: Clock, background_tasks: BackgroundTasks, shutdown: Shutdown
-) -> tuple[LogCleaner, SegmentImporter]:
+) -> tuple[LogCleaner, CompactedSegmentImporter]:
     """Create the two parts that replace segments; they share a worker and its limit of bytes per second."""
 
     def settings() -> CleanerSettings:
         return cleaner_settings(storage.dynamic_config.current)
 
-    directories = storage.directories
-    worker = LogWorker(directories, clock, lambda: settings().bytes_per_second)
+    log_manager = storage.log_manager
+    worker = LogWorker(log_manager, clock, lambda: settings().bytes_per_second)
     shutdown.add(worker.close)
-    cleaner = LogCleaner(directories, clock, settings, worker)
+    cleaner = LogCleaner(log_manager, clock, settings, worker)
     cleaner.on_replaced = background_tasks.remove_later
     shutdown.add_async(cleaner.stop)
-    importer = SegmentImporter(directories, clock, settings, worker)
+    importer = CompactedSegmentImporter(log_manager, clock, settings, worker)
     importer.on_replaced = background_tasks.remove_later
     shutdown.add_async(importer.stop)
     return cleaner, importer

@@ -47,8 +47,8 @@ _log = get_logger("barnabas.audit")
 class AuditPublisher:
     """Publishes the audit records of a broker that leads the only partition of the topic."""
 
-    def __init__(self, node: BrokerContext) -> None:
-        self._node = node
+    def __init__(self, broker: BrokerContext) -> None:
+        self._broker = broker
         self._waiting: list[tuple[int, str, AuditRecord]] = []  #: (revision, row, record), ordered
         self._published: list[str] = []  #: published records that are still in the store
         self._last: EventSequence | None = None  #: None until the topic has been read
@@ -60,9 +60,9 @@ class AuditPublisher:
 
     def start(self) -> None:
         """Publish the records in the store, and new ones as they are written."""
-        table = self._node.image.audit
+        table = self._broker.image.audit
         self._waiting = sorted((table.revision(row), row, record) for row, record in table.items())
-        self._node.metadata.listen(self._follow)
+        self._broker.metadata.listen(self._follow)
         self._woken.set()
         self._running = asyncio.get_running_loop().create_task(self._run(), name="audit")
 
@@ -133,7 +133,7 @@ class AuditPublisher:
         records = list(self._waiting)
         config = partition.log.config
         bytes_max = min(BATCH_BYTES_MAX, config.max_message_bytes, config.segment_bytes)
-        for batch in await self._node.worker.call(_encoded_batches, records, last, bytes_max):
+        for batch in await self._broker.worker.call(_encoded_batches, records, last, bytes_max):
             partition = await self._partition()
             partition.append_as_coordinator(memoryview(batch.records))
             self._last = batch.last
@@ -153,24 +153,24 @@ class AuditPublisher:
         if not self._published:
             return
         rows = list(self._published)
-        await self._node.flusher.flushed((await self._partition()).log)
-        await self._node.metadata.write(lambda image: decide_remove_published(image, rows))
+        await self._broker.flusher.when_flushed((await self._partition()).log)
+        await self._broker.metadata.write(lambda image: decide_remove_published(image, rows))
         del self._published[: len(rows)]
 
     async def _partition(self) -> Partition:
         """Return the only partition of the topic; create the topic if it does not exist."""
-        node = self._node
-        if AUDIT_TOPIC not in node.image.topics:
+        broker = self._broker
+        if AUDIT_TOPIC not in broker.image.topics:
             new, rules = (
-                internal_topic(AUDIT_TOPIC, node.config, len(open_brokers(node.image))),
-                creation_rules(node),
+                internal_topic(AUDIT_TOPIC, broker.config, len(open_brokers(broker.image))),
+                creation_rules(broker),
             )
-            [created] = await node.metadata.write(
-                lambda image: decide_create(image, [new], rules, node.rng, validate_only=False)
+            [created] = await broker.metadata.write(
+                lambda image: decide_create(image, [new], rules, broker.rng, validate_only=False)
             )
-            if created.error is not None and AUDIT_TOPIC not in node.image.topics:
+            if created.error is not None and AUDIT_TOPIC not in broker.image.topics:
                 raise created.error
-        return node.replicas.partition(AUDIT_TOPIC, 0)
+        return broker.replicas.partition(AUDIT_TOPIC, 0)
 
     def register_metrics(self, registry: MetricsRegistry) -> None:
         registry.add_metric(names.AUDIT_EVENTS, lambda: [({}, self.events_count)])

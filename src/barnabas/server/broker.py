@@ -90,7 +90,7 @@ class BrokerServer:
 
     async def _start(self, bootstrap_users: Mapping[str, str], web: WebFactory | None) -> None:
         parts = self.parts
-        parts.directories.on_directory_failure = self._on_directory_failure
+        parts.log_manager.on_directory_failure = self._on_directory_failure
         self._fail_without_directories()
         parts.replicas.on_deleted = self._remove_deleted_topics
         for user, password in bootstrap_users.items():
@@ -98,12 +98,12 @@ class BrokerServer:
         self._shutdown.add(parts.connections.abort_all)
         self._shutdown.add_async(parts.listeners.stop)
         await parts.listeners.start(self._config, parts.dynamic_config.static)
-        supported = supported_features(self.node.apis)
+        supported = supported_features(self.broker.apis)
         await parts.metadata.write(lambda image: decide_finalize(image.finalized_features, supported))
         await self._register()
         await self._serve_metrics(web)
-        await asyncio.to_thread(parts.directories.begin_service)  # nothing after this can prevent the start
-        self.node.log_dir_moves.resume()
+        await asyncio.to_thread(parts.log_manager.begin_service)  # nothing after this can prevent the start
+        self.broker.log_dir_moves.resume()
         await parts.listeners.accept()
         parts.listeners.on_changed = lambda: parts.background_tasks.spawn(self._register_and_accept())
         parts.dynamic_config.on_change(parts.listeners.reconfigure)
@@ -113,7 +113,7 @@ class BrokerServer:
         parts.audit.start()
         if self._config.boolean("log.cleaner.enable"):
             parts.cleaner.start()
-        parts.segment_importer.start()
+        parts.compacted_segment_importer.start()
 
     def _start_background_tasks(self) -> None:
         parts, tasks, clock = self.parts, self.parts.background_tasks, self.parts.environment.clock
@@ -121,7 +121,7 @@ class BrokerServer:
         expiration = Expiration(parts.dynamic_config, clock, parts.metadata, parts.replicas.trash)
         tasks.repeat(expiration.expire_history, EXPIRATION_INTERVAL_MS)
         tasks.repeat(expiration.empty_trash, EXPIRATION_INTERVAL_MS)
-        tasks.repeat(self.node.security_log.flush, SECURITY_LOG_WINDOW_MS)
+        tasks.repeat(self.broker.security_log.flush, SECURITY_LOG_WINDOW_MS)
         paths = [Path(directory) for directory in self._config.log_dirs]
         tasks.repeat(DiskWatch(paths, clock).watch, CHECK_INTERVAL_MS, 0)
 
@@ -137,7 +137,7 @@ class BrokerServer:
         self._fail_without_directories()
 
     def _fail_without_directories(self) -> None:
-        if all(directory.failure is not None for directory in self.parts.directories.directories):
+        if all(directory.failure is not None for directory in self.parts.log_manager.directories):
             _log.error("all log directories have failed: the broker cannot serve")
             self._loop.call_soon_threadsafe(self.failed.set)
 
@@ -147,8 +147,8 @@ class BrokerServer:
         self.parts.background_tasks.spawn(write)
 
     @property
-    def node(self) -> BrokerContext:
-        return self.parts.node
+    def broker(self) -> BrokerContext:
+        return self.parts.broker
 
     @property
     def dispatcher(self) -> Dispatcher:
@@ -160,11 +160,11 @@ class BrokerServer:
 
     @property
     def policies(self) -> Policies:
-        return self.parts.node.policies
+        return self.parts.broker.policies
 
     @property
     def cluster_id(self) -> str:
-        return self.parts.node.cluster_id
+        return self.parts.broker.cluster_id
 
     @property
     def _config(self) -> BrokerConfig:
@@ -182,10 +182,10 @@ class BrokerServer:
 
     async def _register(self) -> None:
         """Write this broker's endpoints, rack and log directories to the metadata."""
-        directories = self.parts.directories
-        log_dirs = tuple(directory.directory_id for directory in directories.directories)
+        log_manager = self.parts.log_manager
+        log_dirs = tuple(directory.directory_id for directory in log_manager.directories)
         rack = self._config.text_or_none("broker.rack")
-        cordoned = all(map(directories.is_cordoned, directories.directories))
+        cordoned = all(map(log_manager.is_cordoned, log_manager.directories))
         broker = BrokerRegistration(
             self._config.node_id, self.parts.listeners.endpoints, rack, log_dirs, cordoned=cordoned
         )

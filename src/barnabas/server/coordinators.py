@@ -1,3 +1,5 @@
+"""Creates the group and transaction coordinators of a broker."""
+
 from collections.abc import Callable
 from random import Random
 
@@ -13,8 +15,8 @@ from barnabas.replication.flusher import Flusher
 from barnabas.replication.producer_ids import ProducerIds
 from barnabas.replication.replica_manager import ReplicaManager
 from barnabas.server.local_markers import LocalMarkers
-from barnabas.transactions import shard as transactions
 from barnabas.transactions.markers import MarkerSender
+from barnabas.transactions.shard import TransactionCoordinatorContext, TransactionShard
 from barnabas.transactions.verification import CoordinatorVerifier
 from barnabas.wire.coordinator_records.serde import GROUP_RECORDS, TRANSACTION_RECORDS
 from barnabas.wire.records.compression import Compression
@@ -36,25 +38,25 @@ class Coordinators:
         """:param config: Returns the current configuration.
         :param image: Returns the current metadata image.
         """
-        of_groups = GroupCoordinatorContext(config, image, rng)
-        self.group_counts = of_groups.counts
-        self.rebalances = of_groups.rebalances
+        group_context = GroupCoordinatorContext(config, image, rng)
+        self.group_counts = group_context.counts
+        self.rebalances = group_context.rebalances
         self.groups = CoordinatorRuntime(
             GROUP_TOPIC,
-            lambda index: GroupShard(of_groups),
+            lambda index: GroupShard(group_context),
             GROUP_RECORDS,
             replicas,
             flusher,
             clock,
             compression=Compression(config().integer("offsets.topic.compression.codec")),
         )
-        of_transactions = transactions.TransactionCoordinatorContext(config, image, producer_ids.take)
-        self.transaction_counts = of_transactions.counts
+        transaction_context = TransactionCoordinatorContext(config, image, producer_ids.take)
+        self.transaction_counts = transaction_context.counts
         markers = LocalMarkers(config, image, replicas, flusher)
         self.marker_sender = MarkerSender(markers, clock, producer_ids.ready)
         self.transactions = CoordinatorRuntime(
             TRANSACTION_TOPIC,
-            lambda index: transactions.TransactionShard(of_transactions),
+            lambda index: TransactionShard(transaction_context),
             TRANSACTION_RECORDS,
             replicas,
             flusher,

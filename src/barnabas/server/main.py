@@ -223,7 +223,7 @@ def _facts(server: BrokerServer) -> dict[str, object]:
     """Return the identity and the addresses of this broker, for the log."""
     facts: dict[str, object] = {
         "cluster_id": server.cluster_id,
-        "node_id": server.node.broker_id,
+        "node_id": server.broker.broker_id,
         "listeners": [f"{name}://{BrokerAddress(host, port)}" for name, host, port in server.addresses],
     }
     if server.metrics_port:

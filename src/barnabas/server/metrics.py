@@ -8,25 +8,25 @@ from barnabas.telemetry.process import process_metrics
 
 
 def metrics_registry(parts: BrokerParts) -> MetricsRegistry:
-    node = parts.node
+    broker = parts.broker
     registry = MetricsRegistry()
-    request_metrics(registry, parts.statistics, {key: api.name for key, api in node.apis.items()})
+    request_metrics(registry, parts.statistics, {key: api.name for key, api in broker.apis.items()})
     process_metrics(registry)
     coordinator_metrics(registry, parts.coordinators)
     for part in (
         parts.connections,
         parts.listeners,
-        node.fetch_sessions,
+        broker.fetch_sessions,
         parts.replicas,
         parts.flusher,
         parts.metadata,
         parts.audit,
         parts.cleaner,
-        parts.segment_importer,
-        node.policies,
-        node.quotas,
-        node.client_telemetry,
+        parts.compacted_segment_importer,
+        broker.policies,
+        broker.quotas,
+        broker.client_telemetry,
     ):
         part.register_metrics(registry)
-    register_log_metrics(registry, parts.directories)
+    register_log_metrics(registry, parts.log_manager)
     return registry

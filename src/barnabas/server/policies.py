@@ -1,3 +1,5 @@
+"""Reads the settings of policies from the broker's configuration."""
+
 from pathlib import Path
 
 from barnabas.config.broker_config import BrokerConfig

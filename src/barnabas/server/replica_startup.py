@@ -32,11 +32,11 @@ async def form_cluster(config: BrokerConfig, metadata: MetadataWriter, rng: rand
     return await metadata.write(lambda image: decide_form(image.cluster, random_id, found_id, secret))
 
 
-async def open_directories(
+async def open_log_manager(
     dynamic_config: DynamicConfig, cluster_id: str, clock: Clock, rng: random.Random
 ) -> LogManager:
     config = dynamic_config.static
-    directories = await asyncio.to_thread(
+    log_manager = await asyncio.to_thread(
         LogManager.open,
         [Path(directory) for directory in config.log_dirs],
         cluster_id=cluster_id,
@@ -44,27 +44,27 @@ async def open_directories(
         clock=clock,
         random=rng,
     )
-    directories.cordons = lambda path: cordons(dynamic_config.current, path)
-    return directories
+    log_manager.cordons = lambda path: cordons(dynamic_config.current, path)
+    return log_manager
 
 
 async def load_replicas(
-    dynamic_config: DynamicConfig, metadata: MetadataWriter, directories: LogManager
+    dynamic_config: DynamicConfig, metadata: MetadataWriter, log_manager: LogManager
 ) -> ReplicaManager:
     """Recover the logs, and return the replicas of this broker; they follow the image and the configuration."""
     config, image = dynamic_config.current, metadata.image
     overrides = image.topic_configs
     deleted = {topic.topic_id for topic in image.deleted_topics.values()}
-    await asyncio.to_thread(reconcile_trash, directories, image.topic_names, deleted)
+    await asyncio.to_thread(reconcile_trash, log_manager, image.topic_names, deleted)
     await asyncio.to_thread(
-        directories.load,
+        log_manager.load,
         lambda topic: log_config(config, overrides.get(topic, {})),
         config.integer("num.recovery.threads.per.data.dir"),
     )
     if not image.topics:
-        await _recover_topics(config, metadata, directories)
+        await _recover_topics(config, metadata, log_manager)
     replicas = ReplicaManager(
-        config.node_id, directories, lambda topic, own: log_config(dynamic_config.current, own)
+        config.node_id, log_manager, lambda topic, own: log_config(dynamic_config.current, own)
     )
     removed = replicas.load(metadata.image)
     metadata.listen(replicas.apply)
@@ -78,7 +78,7 @@ async def load_replicas(
     return replicas
 
 
-async def _recover_topics(config: BrokerConfig, metadata: MetadataWriter, directories: LogManager) -> None:
+async def _recover_topics(config: BrokerConfig, metadata: MetadataWriter, log_manager: LogManager) -> None:
     """Create topics for the logs that a new metadata store finds on the disks."""
     logs = [
         FoundLog(
@@ -91,7 +91,7 @@ async def _recover_topics(config: BrokerConfig, metadata: MetadataWriter, direct
             ),
             -1 if log.latest_epoch is None else log.latest_epoch,
         )
-        for name, log in directories.logs.items()
+        for name, log in log_manager.logs.items()
         if log.topic_id is not None
     ]
     topics = await metadata.write(lambda image: decide_recover_topics(image, config.node_id, logs, config))

@@ -40,27 +40,21 @@ class ApiStatistics:
 
 
 class RequestStatistics:
-    """Counts one broker's requests: `started` and `finished` around each, `failed` or `crashed` in between.
-
-    `started()` returns the time in nanoseconds for `finished`; it is `clock_ns` itself, which saves a call.
-    """
+    """Counts one broker's requests: `failed` or `crashed` if one goes wrong, and `finished` after each."""
 
     def __init__(self, clock_ns: Callable[[], int] = time.perf_counter_ns) -> None:
-        self.started = clock_ns
+        self.clock_ns = clock_ns
         self.apis: defaultdict[int, ApiStatistics] = defaultdict(ApiStatistics)  #: by api key
         self.crashes: defaultdict[str, int] = defaultdict(int)  #: by API name
         self.in_bytes = 0
         self.out_bytes = 0
 
-    def finished(self, api_key: int, started_ns: int, count: int = 1) -> int:
-        """Count requests that were answered together, with their time, intended waits included.
-
-        Returns that time in nanoseconds.
-        """
-        elapsed_ns = self.started() - started_ns
+    def finished(self, api_key: int, started_ns: int) -> int:
+        """Count an answered request and its time, intended waits included; return that time in nanoseconds."""
+        elapsed_ns = self.clock_ns() - started_ns
         api = self.apis[api_key]
-        api.total_ns += elapsed_ns * count
-        api.buckets[bisect_left(LATENCY_BOUNDS_NS, elapsed_ns)] += count
+        api.total_ns += elapsed_ns
+        api.buckets[bisect_left(LATENCY_BOUNDS_NS, elapsed_ns)] += 1
         return elapsed_ns
 
     def failed(self, api_key: int) -> None:

@@ -163,7 +163,7 @@ class EmbeddedBroker:
         """A listener without authentication for this broker's own calls, if there is one."""
         open_listeners = {
             listener.name
-            for listener in self.server.node.config.listeners
+            for listener in self.server.broker.config.listeners
             if listener.security_protocol is SecurityProtocol.PLAINTEXT
         }
         ports = [port for name, _, port in self.server.addresses if name in open_listeners]
@@ -297,7 +297,7 @@ class EmbeddedBroker:
         self._faults.clear()
 
     def _api_key(self, api: str | int) -> int:
-        return api_key_of(api, self.server.node.apis)
+        return api_key_of(api, self.server.broker.apis)
 
     def _inject(self, fault: Fault) -> Fault:
         self._faults.add(fault)

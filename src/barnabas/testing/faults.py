@@ -129,8 +129,8 @@ class Faults:
 
 def topics_of(context: RequestContext, request: Message) -> set[str]:
     """Return the topics of a request, found by name, id or fetch session."""
-    names = context.node.image.topic_names
-    session = context.node.fetch_sessions.get(getattr(request, "session_id", 0))
+    names = context.broker.image.topic_names
+    session = context.broker.fetch_sessions.get(getattr(request, "session_id", 0))
     targets = session.targets.values() if session else ()
     names_and_ids = [value for value in _topic_values(request) if value]
     names_and_ids += [target.topic or target.topic_id for target in targets]

@@ -14,7 +14,7 @@ def largest_producer_id(log: PartitionLog) -> int:
     """Return the largest present or next producer id of a transactional id; -1 if there is none. Reads the whole log.
 
     :raises KafkaError: CORRUPT_MESSAGE, KAFKA_STORAGE_ERROR.
-    :raises Malformed: If a record cannot be read.
+    :raises DecodeError: If a record cannot be read.
     """
     largest, offset = _NONE, log.log_start_offset
     while offset < log.log_end_offset:

@@ -396,10 +396,10 @@ def codes(struct: Struct) -> Iterator[int]:
 
 async def permit(running: RunningNode, *permissions: Permission) -> None:
     """Give Alice these permissions only."""
-    await running.node.metadata.write(lambda image: decide_delete_acls(image.acls, [AclFilter()]))
+    await running.broker.metadata.write(lambda image: decide_delete_acls(image.acls, [AclFilter()]))
     bindings = [binding(permission) for permission in permissions]
-    await running.node.metadata.write(lambda image: decide_create_acls(image.acls, bindings))
-    if "t" not in running.node.image.topics:
+    await running.broker.metadata.write(lambda image: decide_create_acls(image.acls, bindings))
+    if "t" not in running.broker.image.topics:
         await running.create(new_topic("t"))
 
 
@@ -422,7 +422,7 @@ async def refused(running: RunningNode, rule: Rule) -> set[ErrorCode]:
 
 def audited_refusals(running: RunningNode) -> set[ErrorCode]:
     """Return Alice's authorization errors in the audit."""
-    records = running.node.image.audit.values()
+    records = running.broker.image.audit.values()
     return {
         ErrorCode[each.error]
         for record in records

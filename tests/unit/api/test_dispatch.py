@@ -74,7 +74,7 @@ def refused(node: RunningNode, frame: bytes) -> RequestRejectedError:
 
 def with_handler(node: RunningNode, api_key: int, handle: Handle) -> None:
     """Replace one API's handler."""
-    node.node.apis = {**node.node.apis, api_key: replace(APIS[api_key], handle=handle)}
+    node.broker.apis = {**node.broker.apis, api_key: replace(APIS[api_key], handle=handle)}
 
 
 # Headers
@@ -314,7 +314,7 @@ async def test_a_request_whose_response_cannot_be_encoded_is_audited_once(
     recorded: list[object] = []
     async with running_node(tmp_path) as node:
         with_handler(node, 19, handle)
-        monkeypatch.setattr(node.node.metadata, "record_events", record_events)
+        monkeypatch.setattr(node.broker.metadata, "record_events", record_events)
         await node.ask(CreateTopicsRequest(topics=[CreatableTopic(name="a")]), 4)
         assert recorded == [[Difference("topic/a", "moved", "here", "there")]]
 

@@ -41,13 +41,13 @@ def fetch_request(topic: str) -> FetchRequest:
 
 def traced(node: RunningNode) -> InMemorySpanExporter:
     exporter = InMemorySpanExporter()
-    node.node.tracer = Tracer.opentelemetry(exporter, node.clock)
+    node.broker.tracer = Tracer.opentelemetry(exporter, node.clock)
     return exporter
 
 
 def family(node: RunningNode, exporter: InMemorySpanExporter) -> list[tuple[str | None, str]]:
     """Return each span's name prefixed with its parent's."""
-    node.node.tracer.close()
+    node.broker.tracer.close()
     spans: tuple[ReadableSpan, ...] = exporter.get_finished_spans()
     names = {span.context.span_id: span.name for span in spans}
     return [(span.parent and names[span.parent.span_id], span.name) for span in spans]
@@ -94,7 +94,7 @@ async def test_work_is_described_by_span_attributes(tmp_path: Path) -> None:
         named = [MetadataRequestTopic(name="a")]
         await send(node, MetadataRequest(topics=named, allow_auto_topic_creation=False), 12)
         await send(node, DeleteTopicsRequest([DeleteTopicState(name="a")], [], 5000), 6)
-        node.node.tracer.close()
+        node.broker.tracer.close()
         attributes = {
             span.name: dict(span.attributes or {}) for span in exporter.get_finished_spans() if span.parent
         }

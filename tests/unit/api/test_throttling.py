@@ -125,7 +125,7 @@ def test_request_time_above_the_quota_is_throttled_including_errors(tmp_path: Pa
                 answer = await node.ask(request)
                 assert 0 < answer.throttle_time_ms <= 1000
             assert answer.error_code == ErrorCode.INVALID_REQUEST
-            assert node.node.quotas.statistics()["throttled_count"] >= 2
+            assert node.broker.quotas.statistics()["throttled_count"] >= 2
 
     scenario()
 
@@ -162,7 +162,7 @@ def test_the_time_of_a_fast_path_before_it_waits_counts(
                 return append_as_leader(*arguments)
 
             append_as_leader = node.partition("t").append_as_leader
-            monkeypatch.setattr(node.dispatcher.statistics, "started", lambda: now_ns)
+            monkeypatch.setattr(node.dispatcher.statistics, "clock_ns", lambda: now_ns)
             monkeypatch.setattr(node.partition("t"), "append_as_leader", append)
             answer = await node.ask(produce(node))
             assert answer.responses[0].partition_responses[0].error_code == ErrorCode.NONE

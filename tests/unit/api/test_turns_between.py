@@ -31,7 +31,7 @@ def go_first(node: RunningNode, number: int, do: Callable[[], Awaitable[object]]
         if count == number:
             await do()
 
-    node.node.turns.checkpoint = checkpoint  # type: ignore[method-assign]
+    node.broker.turns.checkpoint = checkpoint  # type: ignore[method-assign]
 
 
 def fetch_request(node: RunningNode, partitions_count: int = 1) -> FetchRequest:
@@ -111,10 +111,10 @@ async def test_a_produce_request_beyond_its_turn_continues_in_a_later_one(tmp_pa
         await node.create(new_topic("t", 3))
         data = [PartitionProduceData(index=index, records=bytes(batch(b"v"))) for index in range(3)]
         request = ProduceRequest(acks=1, topic_data=[TopicProduceData(name="t", partition_data=data)])
-        is_over = node.node.turns.is_over
-        node.node.turns.is_over = lambda: True  # type: ignore[method-assign]
+        is_over = node.broker.turns.must_yield
+        node.broker.turns.must_yield = lambda: True  # type: ignore[method-assign]
         _, answer = node.begin(frame_of(request, 9))
-        node.node.turns.is_over = is_over  # type: ignore[method-assign]
+        node.broker.turns.must_yield = is_over  # type: ignore[method-assign]
         assert not isinstance(answer, list)
         assert [node.partition("t", index).log.log_end_offset for index in range(3)] == [1, 0, 0]
         assert answer is not None

@@ -8,7 +8,7 @@ from support.loop import on_loop, turns
 
 @on_loop
 async def test_functions_run_in_a_thread_with_their_arguments() -> None:
-    worker = Worker()
+    worker = Worker("large-requests")
     assert await worker.call(lambda: threading.current_thread()) is not threading.current_thread()
     assert await worker.call(sorted, [1, 2, 3], reverse=True) == [3, 2, 1]
     with pytest.raises(ZeroDivisionError):
@@ -28,7 +28,7 @@ class _Freed:
 
 @on_loop
 async def test_objects_are_freed_in_another_thread() -> None:
-    worker, threads, done = Worker(), list[int](), threading.Event()
+    worker, threads, done = Worker("large-requests"), list[int](), threading.Event()
     worker.free(_Freed(threads, done))
     await turns()
     assert await worker.call(done.wait, 10)
@@ -38,7 +38,7 @@ async def test_objects_are_freed_in_another_thread() -> None:
 
 @on_loop
 async def test_objects_are_freed_even_while_the_worker_closes() -> None:
-    worker, done = Worker(), threading.Event()
+    worker, done = Worker("large-requests"), threading.Event()
     worker.free(_Freed([], done))
     worker.close()
     await turns()

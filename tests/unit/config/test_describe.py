@@ -47,7 +47,7 @@ def test_a_topics_own_value_precedes_the_brokers() -> None:
         {"max.message.bytes": " 1 "},
         {"max.message.bytes"},
     )
-    assert (entry.value, entry.source, entry.is_default) == ("1", TOPIC, False)
+    assert (entry.value, entry.source) == ("1", TOPIC)
     assert entry.synonyms == (
         ("max.message.bytes", "1", TOPIC),
         ("message.max.bytes", "2", DYNAMIC),

@@ -31,10 +31,10 @@ def opened(tmp_path: Path, clock: ManualClock) -> Iterator[Open]:
             for directory in previous.directories:
                 directory.unlock()
         paths = [tmp_path / name for name in "ab"]
-        directories = LogManager.open(paths, cluster_id="c", node_id=1, clock=clock, random=Random(0))
-        directories.load(lambda topic: LogConfig(file_delete_delay_ms=0))
-        running.append(directories)
-        return directories
+        log_manager = LogManager.open(paths, cluster_id="c", node_id=1, clock=clock, random=Random(0))
+        log_manager.load(lambda topic: LogConfig(file_delete_delay_ms=0))
+        running.append(log_manager)
+        return log_manager
 
     yield open_
     for directory in running[-1].directories:
@@ -44,13 +44,13 @@ def opened(tmp_path: Path, clock: ManualClock) -> Iterator[Open]:
 @pytest.fixture
 def moving(opened: Open, produce: Produce) -> LogManager:
     """t-0 is in a with three records; its future replica is in b with two of them."""
-    directories = opened()
-    log = directories.create("t", 0, TOPIC_ID, LogConfig(file_delete_delay_ms=0))
+    log_manager = opened()
+    log = log_manager.create("t", 0, TOPIC_ID, LogConfig(file_delete_delay_ms=0))
     for value in (b"1", b"2", b"3"):
         produce(log, value)
-    future = directories.create_future(T0, directories.directories[1])
-    future.append_as_follower(log.read(0, 1 << 20, 2).data)
-    return directories
+    future = log_manager.create_future(T0, log_manager.directories[1])
+    future.append_copied(log.read(0, 1 << 20, 2).data)
+    return log_manager
 
 
 def kinds(root: Path) -> dict[str, list[str]]:
@@ -62,12 +62,12 @@ def kinds(root: Path) -> dict[str, list[str]]:
     return {name: [kind(path) for path in sorted((root / name).glob("t-0*"))] for name in "ab"}
 
 
-def promote(directories: LogManager) -> PartitionLog:
-    source = directories.logs[T0]
-    future = directories.futures[T0]
-    future.append_as_follower(source.read(2, 1 << 20, 3).data)
+def promote(log_manager: LogManager) -> PartitionLog:
+    source = log_manager.logs[T0]
+    future = log_manager.futures[T0]
+    future.append_copied(source.read(2, 1 << 20, 3).data)
     copy_state(source, future)
-    return directories.replace_current_with_future(T0)
+    return log_manager.replace_current_with_future(T0)
 
 
 def test_future_directories_have_kafkas_names_with_the_partition() -> None:
@@ -180,12 +180,12 @@ def test_the_oldest_preferred_directory_is_dropped_above_the_limit(
     opened: Open, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("barnabas.log.log_manager._PREFERRED_COUNT_MAX", 2)
-    directories = opened()
-    first, second = directories.directories
+    log_manager = opened()
+    first, second = log_manager.directories
     for index in range(3):
-        directories.prefer(TopicPartition("t", index), second)
+        log_manager.prefer(TopicPartition("t", index), second)
     homes = []
     for index in range(3):
-        directories.create("t", index, TOPIC_ID, LogConfig())
-        homes.append(directories.directory_of(TopicPartition("t", index)))
+        log_manager.create("t", index, TOPIC_ID, LogConfig())
+        homes.append(log_manager.directory_of(TopicPartition("t", index)))
     assert homes == [first, second, second]

@@ -27,11 +27,11 @@ def open_all(tmp_path: Path, clock: ManualClock) -> Iterator[OpenAll]:
 
     def open_(*names: str, load: bool = True) -> LogManager:
         paths = [tmp_path / name for name in names or ("a", "b")]
-        directories = LogManager.open(paths, cluster_id="c", node_id=1, clock=clock, random=Random(0))
-        opened.append(directories)
+        log_manager = LogManager.open(paths, cluster_id="c", node_id=1, clock=clock, random=Random(0))
+        opened.append(log_manager)
         if load:
-            directories.load(lambda topic: LogConfig())
-        return directories
+            log_manager.load(lambda topic: LogConfig())
+        return log_manager
 
     yield open_
     kill(*opened)
@@ -39,8 +39,8 @@ def open_all(tmp_path: Path, clock: ManualClock) -> Iterator[OpenAll]:
 
 def kill(*opened: LogManager) -> None:
     """End the process without a shutdown: release the locks, write nothing."""
-    for directories in opened:
-        for directory in directories.directories:
+    for log_manager in opened:
+        for directory in log_manager.directories:
             directory.unlock()
 
 
@@ -49,16 +49,16 @@ def name(partition: int) -> TopicPartition:
 
 
 def test_logs_are_spread_over_the_directories(open_all: OpenAll, tmp_path: Path) -> None:
-    directories = open_all()
+    log_manager = open_all()
     for partition in range(5):
-        directories.create("t", partition, TOPIC_ID, LogConfig())
+        log_manager.create("t", partition, TOPIC_ID, LogConfig())
     assert sorted(path.name for path in (tmp_path / "a").glob("t-*")) == ["t-0", "t-2", "t-4"]
     assert sorted(path.name for path in (tmp_path / "b").glob("t-*")) == ["t-1", "t-3"]
-    assert set(directories.logs) == {name(partition) for partition in range(5)}
-    home = directories.directory_of(name(3))
+    assert set(log_manager.logs) == {name(partition) for partition in range(5)}
+    home = log_manager.directory_of(name(3))
     assert home is not None
     assert home.path == tmp_path / "b"
-    assert directories.get(name(9)) is None
+    assert log_manager.get(name(9)) is None
 
 
 @pytest.mark.parametrize("clean", [True, False])
@@ -119,14 +119,14 @@ def test_a_clean_shutdown_marker_that_cannot_be_removed_takes_its_directory_offl
 
 
 def test_checkpoints_have_kafkas_format(open_all: OpenAll, produce: Produce, tmp_path: Path) -> None:
-    directories = open_all("a")
-    log = directories.create("t", 0, TOPIC_ID, LogConfig())
-    directories.create("t", 1, TOPIC_ID, LogConfig())
+    log_manager = open_all("a")
+    log = log_manager.create("t", 0, TOPIC_ID, LogConfig())
+    log_manager.create("t", 1, TOPIC_ID, LogConfig())
     produce(log, b"a", b"b")
     log.increment_log_start_offset(1)
     log.flush()
     log.cleaner_offset = 1
-    directories.checkpoint()
+    log_manager.checkpoint()
     texts = {path.name: path.read_text() for path in (tmp_path / "a").glob("*-checkpoint")}
     assert texts == {
         "recovery-point-offset-checkpoint": "0\n2\nt 0 2\nt 1 0\n",
@@ -146,52 +146,52 @@ def test_a_directory_in_use_is_rejected_and_the_others_are_unlocked(open_all: Op
 def test_deletion_renames_immediately_and_removes_later(
     open_all: OpenAll, produce: Produce, clock: ManualClock, tmp_path: Path
 ) -> None:
-    directories = open_all("a")
-    log = directories.create("t", 0, TOPIC_ID, LogConfig(file_delete_delay_ms=500))
+    log_manager = open_all("a")
+    log = log_manager.create("t", 0, TOPIC_ID, LogConfig(file_delete_delay_ms=500))
     produce(log, b"a")
-    directories.delete_async(name(0))
-    assert directories.get(name(0)) is None
+    log_manager.delete_async(name(0))
+    assert log_manager.get(name(0)) is None
     (renamed,) = (tmp_path / "a").glob("t-0.*-delete")
     with pytest.raises(KafkaError, match="t-0 is deleted") as error:
         log.read(0, 1, 1)
     assert error.value.code is ErrorCode.KAFKA_STORAGE_ERROR
-    assert directories.delete_due(clock.monotonic_ms() + 499) == 0
+    assert log_manager.delete_due(clock.monotonic_ms() + 499) == 0
     assert renamed.exists()
-    assert directories.delete_due(clock.monotonic_ms() + 500) == 1
+    assert log_manager.delete_due(clock.monotonic_ms() + 500) == 1
     assert not renamed.exists()
-    assert directories.create("t", 0, TOPIC_ID, LogConfig()).log_end_offset == 0
+    assert log_manager.create("t", 0, TOPIC_ID, LogConfig()).log_end_offset == 0
 
 
 def test_the_removal_of_a_directory_is_retried(
     open_all: OpenAll, clock: ManualClock, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    directories = open_all("a")
-    directories.create("t", 0, TOPIC_ID, LogConfig(file_delete_delay_ms=0))
-    directories.delete_async(name(0))
+    log_manager = open_all("a")
+    log_manager.create("t", 0, TOPIC_ID, LogConfig(file_delete_delay_ms=0))
+    log_manager.delete_async(name(0))
     due_ms = clock.monotonic_ms()
     with monkeypatch.context() as failing:
         failing.setattr(shutil, "rmtree", lambda path, ignore_errors: None)
-        assert directories.delete_due(due_ms) == 0
-    assert directories.delete_due(due_ms + REMOVAL_RETRY_MS - 1) == 0
-    assert directories.delete_due(due_ms + REMOVAL_RETRY_MS) == 1
+        assert log_manager.delete_due(due_ms) == 0
+    assert log_manager.delete_due(due_ms + REMOVAL_RETRY_MS - 1) == 0
+    assert log_manager.delete_due(due_ms + REMOVAL_RETRY_MS) == 1
     assert list((tmp_path / "a").glob("*-delete")) == []
 
 
 def test_an_interrupted_deletion_is_completed_at_startup(open_all: OpenAll, tmp_path: Path) -> None:
-    directories = open_all("a")
-    directories.create("t", 0, TOPIC_ID, LogConfig())
-    directories.delete_async(name(0))
-    kill(directories)
+    log_manager = open_all("a")
+    log_manager.create("t", 0, TOPIC_ID, LogConfig())
+    log_manager.delete_async(name(0))
+    kill(log_manager)
     assert list((tmp_path / "a").glob("*-delete"))
     assert dict(open_all("a").logs) == {}
     assert not list((tmp_path / "a").glob("t-*"))
 
 
 def test_strays_are_renamed_and_not_deleted(open_all: OpenAll, produce: Produce, tmp_path: Path) -> None:
-    directories = open_all("a")
-    produce(directories.create("t", 0, TOPIC_ID, LogConfig()), b"a")
-    directories.rename_stray(name(0))
-    directories.close()
+    log_manager = open_all("a")
+    produce(log_manager.create("t", 0, TOPIC_ID, LogConfig()), b"a")
+    log_manager.rename_stray(name(0))
+    log_manager.close()
     again = open_all("a")
     assert dict(again.logs) == {}
     (stray,) = (tmp_path / "a").glob("t-0.*-stray")
@@ -208,10 +208,10 @@ def test_the_same_partition_in_two_directories_is_rejected(open_all: OpenAll, tm
 def test_a_failing_disk_takes_its_directory_offline_and_no_other(
     open_all: OpenAll, produce: Produce, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    directories = open_all()
-    logs = [directories.create("t", partition, TOPIC_ID, LogConfig()) for partition in range(4)]
+    log_manager = open_all()
+    logs = [log_manager.create("t", partition, TOPIC_ID, LogConfig()) for partition in range(4)]
     offline: list[Path] = []
-    directories.on_directory_failure = lambda directory: offline.append(directory.path)
+    log_manager.on_directory_failure = lambda directory: offline.append(directory.path)
 
     def broken(*_: object) -> int:
         raise OSError(5, "Input/output error")
@@ -226,10 +226,10 @@ def test_a_failing_disk_takes_its_directory_offline_and_no_other(
     with pytest.raises(KafkaError, match="Input/output error"):
         logs[2].read(0, 1, 0)
     assert produce(logs[1], b"x").first_offset == 0
-    created = directories.create("t", 9, TOPIC_ID, LogConfig())
+    created = log_manager.create("t", 9, TOPIC_ID, LogConfig())
     assert created.directory.parent.name == "b"
-    directories.checkpoint()
-    directories.close()
+    log_manager.checkpoint()
+    log_manager.close()
     assert not (offline[0] / ".kafka_cleanshutdown").exists()
     assert (created.directory.parent / ".kafka_cleanshutdown").exists()
 
@@ -277,29 +277,29 @@ def test_a_topic_id_file_emptied_by_a_power_failure_means_no_topic_id(
 def test_no_log_can_be_created_when_all_directories_are_offline(
     open_all: OpenAll, produce: Produce, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    directories = open_all("a")
-    log = directories.create("t", 0, TOPIC_ID, LogConfig())
+    log_manager = open_all("a")
+    log = log_manager.create("t", 0, TOPIC_ID, LogConfig())
     with monkeypatch.context() as patch:
         patch.setattr("os.pwrite", lambda *_: 0)
         with pytest.raises(KafkaError):
             produce(log, b"x")
     with pytest.raises(KafkaError, match="all log directories are offline") as error:
-        directories.create("t", 1, TOPIC_ID, LogConfig())
+        log_manager.create("t", 1, TOPIC_ID, LogConfig())
     assert error.value.code is ErrorCode.KAFKA_STORAGE_ERROR
 
 
 def test_a_file_with_the_name_of_a_log_takes_the_directory_offline(open_all: OpenAll, tmp_path: Path) -> None:
-    directories = open_all("a")
+    log_manager = open_all("a")
     (tmp_path / "a" / "t-0").touch()
     with pytest.raises(KafkaError, match="cannot create t-0") as error:
-        directories.create("t", 0, TOPIC_ID, LogConfig())
+        log_manager.create("t", 0, TOPIC_ID, LogConfig())
     assert error.value.code is ErrorCode.KAFKA_STORAGE_ERROR
 
 
 def test_many_idle_logs_keep_few_files_open(open_all: OpenAll, produce: Produce) -> None:
-    directories = open_all("a")
-    directories.open_files._count_max = 8
-    logs = [directories.create("t", partition, TOPIC_ID, LogConfig()) for partition in range(40)]
+    log_manager = open_all("a")
+    log_manager.open_files._count_max = 8
+    logs = [log_manager.create("t", partition, TOPIC_ID, LogConfig()) for partition in range(40)]
     for _ in range(3):
         for log in logs:
             produce(log, b"x")
@@ -310,13 +310,13 @@ def test_many_idle_logs_keep_few_files_open(open_all: OpenAll, produce: Produce)
 def test_a_log_whose_files_cannot_be_closed_for_another_log_goes_offline(
     open_all: OpenAll, produce: Produce, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    directories = open_all()
-    directories.open_files._count_max = 1
+    log_manager = open_all()
+    log_manager.open_files._count_max = 1
     config = LogConfig(index_interval_bytes=0)
-    old, new = (directories.create("t", partition, TOPIC_ID, config) for partition in range(2))
+    old, new = (log_manager.create("t", partition, TOPIC_ID, config) for partition in range(2))
     produce(old, b"x")
     produce(old, b"y")
-    old.segments.active.used = False
+    old.segments.active.recently_used = False
 
     def full(path: Path, data: bytes) -> int:
         raise OSError(28, "No space content on device", str(path))
@@ -327,7 +327,7 @@ def test_a_log_whose_files_cannot_be_closed_for_another_log_goes_offline(
     assert old.failure is not None
     assert "No space content" in old.failure
     assert new.failure is None
-    assert [directory.failure is None for directory in directories.directories] == [False, True]
+    assert [directory.failure is None for directory in log_manager.directories] == [False, True]
     assert old.segments.active._fd == -1
 
 
@@ -379,9 +379,9 @@ def test_a_file_system_that_cannot_be_flushed_is_not_marked_as_cleanly_shut_down
 
     monkeypatch.setattr("barnabas.log.closing._SYNCED_ALONE_COUNT_MAX", 0)
     monkeypatch.setattr("barnabas.log.closing.sync_file_system", broken)
-    directories = open_all("a")
-    produce(directories.create("t", 0, TOPIC_ID, LogConfig()), b"x")
-    directories.close()
+    log_manager = open_all("a")
+    produce(log_manager.create("t", 0, TOPIC_ID, LogConfig()), b"x")
+    log_manager.close()
     assert not (tmp_path / "a" / ".kafka_cleanshutdown").exists()
 
 
@@ -391,6 +391,6 @@ def test_a_file_system_that_cannot_be_flushed_is_not_marked_as_cleanly_shut_down
 def test_a_full_volume_is_logged_with_advice(
     open_all: OpenAll, capsys: pytest.CaptureFixture[str], number: int, is_advised: bool
 ) -> None:
-    directories = open_all()
-    directories.fail(directories.directories[0], OSError(number, os.strerror(number)))
+    log_manager = open_all()
+    log_manager.fail(log_manager.directories[0], OSError(number, os.strerror(number)))
     assert ("docs/operations.md" in capsys.readouterr().err) == is_advised

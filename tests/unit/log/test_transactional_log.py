@@ -253,7 +253,7 @@ def test_a_replicated_copy_has_the_same_transactions_and_producers(
         tmp_path / "copy" / "t-0", log.topic_partition, config=log.config, clock=log._clock
     )
     while copy.log_end_offset < log.log_end_offset:
-        copy.append_as_follower(log.read(copy.log_end_offset, 1 << 20, log.log_end_offset).data)
+        copy.append_copied(log.read(copy.log_end_offset, 1 << 20, log.log_end_offset).data)
     copy.update_high_watermark(copy.log_end_offset)
     assert copy.last_stable_offset == log.last_stable_offset
     assert copy.producers.states.active == log.producers.states.active

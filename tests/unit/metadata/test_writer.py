@@ -410,7 +410,7 @@ async def test_a_commit_of_large_values_is_replayed_in_another_thread() -> None:
             threads.append(function.__qualname__)
             return await super().call(function, *arguments, **keywords)
 
-    store, worker = MemoryStore(), Watched()
+    store, worker = MemoryStore(), Watched("large-metadata")
     writer = MetadataWriter(store, worker=worker)
     await writer.start()
     try:

@@ -8,7 +8,7 @@ from barnabas.net import connection as module
 from barnabas.net.connection import ServerConnection
 from barnabas.net.connection_state import QUEUED_BYTES_MAX, QUEUED_COUNT_MAX
 from barnabas.net.connections import ConnectionLimits
-from barnabas.net.response_buffer import COPIED_BYTES_MAX, TURN_BYTES_MAX
+from barnabas.net.response_buffer import JOINED_CHUNK_BYTES_MAX, TURN_BYTES_MAX
 from support.connections import FRAME_BYTES_MAX, PART_BYTES, Client, Transport
 from support.loop import in_virtual_time, on_loop, turns
 
@@ -226,7 +226,7 @@ async def test_a_very_large_response_is_completed_before_its_connection_closes()
 
 
 @pytest.mark.parametrize(
-    ("size_bytes", "how"), [(COPIED_BYTES_MAX - 1, "write"), (COPIED_BYTES_MAX, "writelines")]
+    ("size_bytes", "how"), [(JOINED_CHUNK_BYTES_MAX - 1, "write"), (JOINED_CHUNK_BYTES_MAX, "writelines")]
 )
 def test_small_responses_are_joined_and_large_ones_not_copied(size_bytes: int, how: str) -> None:
     @on_loop

@@ -23,7 +23,7 @@ def listener_at(host: str = "127.0.0.1", port: int = 0, protocol: str = "PLAINTE
 
 def opened_by(node: RunningNode, listener: Listener) -> NetworkListener:
     connections = Connections(ManualClock(), frame_bytes_max=1000, limits=ConnectionLimits(5), idle_ms_max=-1)
-    return NetworkListener(listener, node.node.config, node.dispatcher, connections)
+    return NetworkListener(listener, node.broker.config, node.dispatcher, connections)
 
 
 @asynccontextmanager

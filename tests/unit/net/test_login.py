@@ -35,16 +35,12 @@ class Login:
         return None
 
     @property
-    def is_complete(self) -> bool:
+    def is_authenticated(self) -> bool:
         return self.state is SaslState.COMPLETE
 
     @property
-    def is_in_session(self) -> bool:
-        return self.is_complete and not self.is_expired
-
-    @property
-    def is_done(self) -> bool:
-        return self.is_complete and self._for_good
+    def needs_no_more_checks(self) -> bool:
+        return self.is_authenticated and self._for_good
 
 
 class Sasl:
@@ -74,7 +70,7 @@ async def test_an_authenticated_connection_has_a_principal_and_no_further_checks
     assert client.connection.info.principal == "User:ANONYMOUS"
     client.send("now:in", "now:no")
     assert client.connection.info.principal == "User:alice"
-    assert client.connection.info.share is client.dispatcher.node.turns.share_of("User:alice")
+    assert client.connection.info.share is client.dispatcher.broker.turns.share_of("User:alice")
     assert client.received == ["in", "no"]
 
 

@@ -1,4 +1,4 @@
-from barnabas.net.response_buffer import CHUNK_BYTES, COPIED_BYTES_MAX, ResponseBuffer
+from barnabas.net.response_buffer import CHUNK_BYTES, JOINED_CHUNK_BYTES_MAX, ResponseBuffer
 
 
 def chunks(responses: ResponseBuffer) -> list[list[int]]:
@@ -23,11 +23,11 @@ def test_responses_are_written_at_the_end_of_their_turn() -> None:
 def test_large_responses_are_not_copied_and_written_in_chunks() -> None:
     responses = ResponseBuffer()
     part = bytes(CHUNK_BYTES // 2)
-    responses.add([part] * 3 + [bytes(COPIED_BYTES_MAX)])
+    responses.add([part] * 3 + [bytes(JOINED_CHUNK_BYTES_MAX)])
     responses.end_turn()
     first = responses.next_chunk()
     assert [buffer is part for buffer in first] == [True, True]
-    assert chunks(responses) == [[len(part), COPIED_BYTES_MAX]]
+    assert chunks(responses) == [[len(part), JOINED_CHUNK_BYTES_MAX]]
 
 
 def test_nothing_is_left_after_clear() -> None:

@@ -38,8 +38,10 @@ def acl(
 
 def test_names_must_match_completely() -> None:
     rules = topic_rules(Rule(pattern=re.compile("[a-z]+")))
-    assert rules.create_topic(new_topic("abc")) == []
-    assert messages(rules.create_topic(new_topic("abc1"))) == ["Topic name 'abc1' must match [a-z]+"]
+    assert rules.violations_of_creation(new_topic("abc")) == []
+    assert messages(rules.violations_of_creation(new_topic("abc1"))) == [
+        "Topic name 'abc1' must match [a-z]+"
+    ]
 
 
 @pytest.mark.parametrize(("count", "says"), [(1, ["at least 2"]), (2, []), (4, []), (5, ["at most 4"])])
@@ -49,7 +51,7 @@ def test_counts_have_limits(count: int, says: list[str]) -> None:
         (topic_rules(Rule(partitions=bounds)), new_topic("t", partitions=count)),
         (topic_rules(Rule(replication_factor=bounds)), new_topic("t", factor=count)),
     ):
-        found = messages(rules.create_topic(new))
+        found = messages(rules.violations_of_creation(new))
         assert len(found) == len(says)
         assert all(
             words in message and f"has {count} " in message
@@ -60,7 +62,7 @@ def test_counts_have_limits(count: int, says: list[str]) -> None:
 def test_manual_assignments_are_counted() -> None:
     rules = topic_rules(Rule(partitions=Bounds(max=1), replication_factor=Bounds(max=1)))
     new = CreateTopicPolicy.RequestMetadata("t", None, None, {0: [1], 1: [1, 2]}, {})
-    assert messages(rules.create_topic(new)) == [
+    assert messages(rules.violations_of_creation(new)) == [
         "Topic 't' has 2 partitions: it must be at most 1",
         "Topic 't' has 2 replicas: it must be at most 1",
     ]
@@ -75,12 +77,12 @@ def test_the_longest_prefix_applies_for_each_setting() -> None:
         Rule("big.", partitions=Bounds(max=30), configs={"b": ConfigRule()}),
         Rule("big.ger.", configs={"a": ConfigRule()}),
     )
-    assert len(rules.create_topic(new_topic("t", 4))) == 2
-    assert messages(rules.create_topic(new_topic("big.t", 30, configs={"b": "1"}))) == [
+    assert len(rules.violations_of_creation(new_topic("t", 4))) == 2
+    assert messages(rules.violations_of_creation(new_topic("big.t", 30, configs={"b": "1"}))) == [
         "a of topic 'big.t' must be set"
     ]
-    assert rules.create_topic(new_topic("big.ger.t", 30, configs={"b": "1"})) == []
-    assert len(rules.create_topic(new_topic("big.ger.t", 31))) == 1
+    assert rules.violations_of_creation(new_topic("big.ger.t", 30, configs={"b": "1"})) == []
+    assert len(rules.violations_of_creation(new_topic("big.ger.t", 31))) == 1
 
 
 @pytest.mark.parametrize(
@@ -107,23 +109,23 @@ def test_config_values_are_checked(rule: ConfigRule, key: str, value: str, says:
 def test_a_required_config_must_be_set_and_kept() -> None:
     rules = topic_rules(Rule(configs={"retention.ms": ConfigRule(required=True)}))
     must = ["retention.ms of topic 't' must be set"]
-    assert messages(rules.create_topic(new_topic("t"))) == must
-    assert rules.create_topic(new_topic("t", configs={"retention.ms": "1"})) == []
-    assert messages(rules.alter_config(altered_topic("t", retention_ms=None))) == must
-    assert messages(rules.alter_config(altered_topic("t"), removed=["retention.ms"])) == must
-    assert rules.alter_config(altered_topic("t", segment_ms="1"), removed=["segment.bytes"]) == []
+    assert messages(rules.violations_of_creation(new_topic("t"))) == must
+    assert rules.violations_of_creation(new_topic("t", configs={"retention.ms": "1"})) == []
+    assert messages(rules.violations_of_alteration(altered_topic("t", retention_ms=None))) == must
+    assert messages(rules.violations_of_alteration(altered_topic("t"), removed=["retention.ms"])) == must
+    assert rules.violations_of_alteration(altered_topic("t", segment_ms="1"), removed=["segment.bytes"]) == []
 
 
 def test_altered_configs_are_checked_like_new_ones() -> None:
     rules = topic_rules(Rule("t", configs={"retention.ms": ConfigRule(bounds=Bounds(max=5))}))
-    [message] = messages(rules.alter_config(altered_topic("t1", retention_ms="6")))
+    [message] = messages(rules.violations_of_alteration(altered_topic("t1", retention_ms="6")))
     assert message == "retention.ms of topic 't1' is '6': it must be at most 5"
-    assert rules.alter_config(altered_topic("u", retention_ms="6")) == []
+    assert rules.violations_of_alteration(altered_topic("u", retention_ms="6")) == []
 
 
 def test_a_forbidden_config_may_be_deleted() -> None:
     rules = topic_rules(Rule(configs={"retention.ms": ConfigRule(forbidden=True)}))
-    assert rules.alter_config(altered_topic("t", retention_ms=None)) == []
+    assert rules.violations_of_alteration(altered_topic("t", retention_ms=None)) == []
 
 
 PROTECTED = topic_rules(
@@ -134,22 +136,28 @@ PROTECTED = topic_rules(
 
 def test_a_protected_topic_cannot_be_deleted_grown_or_altered() -> None:
     words = "Topic 'pay.t' is protected: "
-    assert messages(PROTECTED.delete_topic("pay.t")) == [f"{words}it must not be deleted (ask finance)"]
-    assert messages(PROTECTED.create_partitions("pay.t", 9)) == [
+    assert messages(PROTECTED.violations_of_deletion("pay.t")) == [
+        f"{words}it must not be deleted (ask finance)"
+    ]
+    assert messages(PROTECTED.violations_of_more_partitions("pay.t", 9)) == [
         f"{words}no partitions may be added (ask finance)"
     ]
-    assert messages(PROTECTED.alter_config(altered_topic("pay.t"))) == [
+    assert messages(PROTECTED.violations_of_alteration(altered_topic("pay.t"))) == [
         f"{words}its configs must not be altered (ask finance)"
     ]
-    assert PROTECTED.create_topic(new_topic("pay.t")) == []
+    assert PROTECTED.violations_of_creation(new_topic("pay.t")) == []
     for name in ("other", "pay.tests.t"):
-        assert PROTECTED.delete_topic(name) == PROTECTED.create_partitions(name, 9) == []
+        assert (
+            PROTECTED.violations_of_deletion(name) == PROTECTED.violations_of_more_partitions(name, 9) == []
+        )
 
 
 def test_added_partitions_are_within_the_limits_of_new_topics() -> None:
     rules = topic_rules(Rule(partitions=Bounds(max=5)))
-    assert rules.create_partitions("t", 5) == []
-    assert messages(rules.create_partitions("t", 6)) == ["Topic 't' has 6 partitions: it must be at most 5"]
+    assert rules.violations_of_more_partitions("t", 5) == []
+    assert messages(rules.violations_of_more_partitions("t", 6)) == [
+        "Topic 't' has 6 partitions: it must be at most 5"
+    ]
 
 
 @pytest.mark.parametrize("action", AclAction)
@@ -170,21 +178,23 @@ def test_added_partitions_are_within_the_limits_of_new_topics() -> None:
 def test_an_acl_is_protected_by_the_resources_that_it_matches(
     action: AclAction, name: str, pattern_type: PatternType, is_protected: bool
 ) -> None:
-    assert len(PROTECTED.acl(action, acl(name, pattern_type))) == is_protected
-    assert PROTECTED.acl(action, acl(name, pattern_type, resource_type=ResourceType.GROUP)) == []
+    assert len(PROTECTED.violations_of_acl(action, acl(name, pattern_type))) == is_protected
+    assert (
+        PROTECTED.violations_of_acl(action, acl(name, pattern_type, resource_type=ResourceType.GROUP)) == []
+    )
 
 
 def test_some_acls_must_not_be_created_but_may_be_deleted() -> None:
     forbidden = {"principal": "User:*", "operation": AclOperation.WRITE}
     rules = Rules({}, [AclRule(forbidden, because="writers have names")])
     bad = acl(principal="User:*", operation=AclOperation.WRITE)
-    assert messages(rules.acl(AclAction.CREATE, bad)) == [
+    assert messages(rules.violations_of_acl(AclAction.CREATE, bad)) == [
         "ALLOW WRITE for User:* from * on LITERAL TOPIC 't' is forbidden (writers have names)"
     ]
-    assert rules.acl(AclAction.DELETE, bad) == []
-    assert rules.acl(AclAction.CREATE, acl(principal="User:*")) == []
+    assert rules.violations_of_acl(AclAction.DELETE, bad) == []
+    assert rules.violations_of_acl(AclAction.CREATE, acl(principal="User:*")) == []
 
 
 def test_a_violation_in_mode_warn_is_not_enforced() -> None:
     rules = topic_rules(Rule(partitions=Bounds(max=1), enforced=False))
-    assert [violation.enforced for violation in rules.create_topic(new_topic("t", 2))] == [False]
+    assert [violation.enforced for violation in rules.violations_of_creation(new_topic("t", 2))] == [False]

@@ -33,30 +33,37 @@ def problem(directory: Path, text: str) -> str:
 
 def test_the_example_has_the_described_rules() -> None:
     rules = read_rules(EXAMPLE, KNOWN)
-    assert rules.create_topic(new_topic("orders.new", 12, 3, {"cleanup.policy": "compact,delete"})) == []
-    [bad_name] = rules.create_topic(new_topic("Orders"))
+    assert (
+        rules.violations_of_creation(new_topic("orders.new", 12, 3, {"cleanup.policy": "compact,delete"}))
+        == []
+    )
+    [bad_name] = rules.violations_of_creation(new_topic("Orders"))
     assert "must match" in bad_name.message
     assert bad_name.message.endswith("(see the platform handbook)")
-    assert len(rules.create_topic(new_topic("orders.new", 13, 4, {"retention.ms": "-1"}))) == 3
+    assert len(rules.violations_of_creation(new_topic("orders.new", 13, 4, {"retention.ms": "-1"}))) == 3
     assert (
-        len(rules.create_topic(new_topic("orders.new", configs={"unclean.leader.election.enable": "true"})))
+        len(
+            rules.violations_of_creation(
+                new_topic("orders.new", configs={"unclean.leader.election.enable": "true"})
+            )
+        )
         == 1
     )
-    assert rules.create_topic(new_topic("clicks.web", 200, 1, {"retention.ms": "1"})) == []
-    assert len(rules.create_topic(new_topic("clicks.web", 200))) == 1
-    [warning] = rules.create_topic(new_topic("experiments.x", 4))
+    assert rules.violations_of_creation(new_topic("clicks.web", 200, 1, {"retention.ms": "1"})) == []
+    assert len(rules.violations_of_creation(new_topic("clicks.web", 200))) == 1
+    [warning] = rules.violations_of_creation(new_topic("experiments.x", 4))
     assert not warning.enforced
-    assert rules.delete_topic("payments.p")
-    assert rules.create_partitions("audit.a", 5) == []
-    assert rules.alter_config(altered_topic("audit.a", retention_ms="1"))
+    assert rules.violations_of_deletion("payments.p")
+    assert rules.violations_of_more_partitions("audit.a", 5) == []
+    assert rules.violations_of_alteration(altered_topic("audit.a", retention_ms="1"))
     resource = ConfigResource(ConfigResourceType.BROKER, "")
     altered = AlterConfigPolicy.RequestMetadata(resource, {"auto.create.topics.enable": "true"})
-    [broker] = rules.alter_config(altered)
+    [broker] = rules.violations_of_alteration(altered)
     assert broker.message.startswith("auto.create.topics.enable of the default of all brokers is 'true'")
     bad = AclBinding(
         ResourceType.GROUP, "g", PatternType.LITERAL, "User:*", "*", AclOperation.WRITE, AclPermission.ALLOW
     )
-    assert rules.acl(AclAction.CREATE, bad)
+    assert rules.violations_of_acl(AclAction.CREATE, bad)
 
 
 def test_the_files_mode_applies_to_rules_without_their_own(tmp_path: Path) -> None:
@@ -69,8 +76,8 @@ topics:
     protected: true
 """
     rules = rules_of(tmp_path, text)
-    assert [violation.enforced for violation in rules.delete_topic("t")] == [False]
-    assert [violation.enforced for violation in rules.delete_topic("hard.t")] == [True]
+    assert [violation.enforced for violation in rules.violations_of_deletion("t")] == [False]
+    assert [violation.enforced for violation in rules.violations_of_deletion("hard.t")] == [True]
 
 
 TOPIC = "topics:\n  - "

@@ -31,7 +31,7 @@ def target(
 def read(
     node: RunningNode, *targets: tuple[Key, FetchTarget], max_bytes: int = UNLIMITED, committed: bool = False
 ) -> Reads:
-    return read_all(node.node.replicas, targets, max_bytes, committed=committed)
+    return read_all(node.broker.replicas, targets, max_bytes, read_committed=committed)
 
 
 def produce(node: RunningNode, topic: str, *values: bytes, index: int = 0) -> int:
@@ -164,7 +164,7 @@ async def lead(node: RunningNode, topic: str, leader: int, epoch: int) -> None:
     """Set the leader of partition 0."""
     key = partition_key(node.topic_id(topic), 0)
     change = PARTITION_STATES.put(key, PartitionRegistration(leader, epoch, (leader,)))
-    await node.node.metadata.wait_for_revision(await node.store.commit({}, (change,)))
+    await node.broker.metadata.wait_for_revision(await node.store.commit({}, (change,)))
 
 
 @pytest.mark.parametrize(

@@ -40,7 +40,7 @@ async def entered(log: Log) -> None:
 
 def flushed(flusher: Flusher, log: Log) -> "asyncio.Future[None]":
     duck: Any = log
-    return flusher.flushed(duck)
+    return flusher.when_flushed(duck)
 
 
 @on_loop

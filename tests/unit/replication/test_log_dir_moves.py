@@ -42,7 +42,7 @@ async def node_with(
     dirs = ",".join(str(root / name) for name in "abc")
     rate = {"replica_alter_log_dirs_io_max_bytes_per_second": "1"} if held else {}
     async with running_node(root / "a", store, log_dirs=dirs, **rate) as node:
-        if "t" not in node.node.image.topics:
+        if "t" not in node.broker.image.topics:
             given = {key.replace("_", "."): value for key, value in configs.items()}
             await node.create(new_topic("t", configs=given))
             append(node, *range(20))
@@ -66,13 +66,13 @@ def bytes_of(partition: Partition, offset: int | None = None) -> bytes:
 
 
 def directory(node: RunningNode, name: str) -> LogDirectory:
-    return next(each for each in node.directories.directories if each.path.name == name)
+    return next(each for each in node.log_manager.directories if each.path.name == name)
 
 
 def start(node: RunningNode, to: str) -> ReplicaMove:
     """Request the move of t-0 to another directory."""
-    node.node.log_dir_moves.alter(node.partition("t"), directory(node, to))
-    return node.node.log_dir_moves._moves[T0]
+    node.broker.log_dir_moves.alter(node.partition("t"), directory(node, to))
+    return node.broker.log_dir_moves._moves[T0]
 
 
 async def one_step(node: RunningNode, move: ReplicaMove) -> None:
@@ -86,7 +86,7 @@ async def one_step(node: RunningNode, move: ReplicaMove) -> None:
 
 async def ended(node: RunningNode) -> None:
     """Wait until no move is in progress, and release held moves."""
-    while tasks := list(node.node.log_dir_moves._tasks.values()):
+    while tasks := list(node.broker.log_dir_moves._tasks.values()):
         node.clock.advance(10_000_000)
         await asyncio.wait(tasks, timeout=0.002)
 
@@ -103,7 +103,7 @@ def found_in(root: Path) -> dict[str, list[str]]:
 
 def kill(node: RunningNode) -> None:
     """End the node like a killed process: nothing is flushed or marked."""
-    for each in node.directories.directories:
+    for each in node.log_manager.directories:
         each.failure = "killed"
 
 
@@ -127,7 +127,7 @@ async def test_records_appended_meanwhile_are_copied(tmp_path: Path) -> None:
         assert log.high_watermark == log.log_end_offset == number + 1
         assert bytes_of(node.partition("t")).startswith(before)
         assert move.state is MoveState.DONE
-        node.directories.delete_due(node.clock.monotonic_ms())
+        node.log_manager.delete_due(node.clock.monotonic_ms())
         assert found_in(tmp_path) == {"b": ["log"]}
         assert not has_move_mark(log.directory)
 
@@ -196,7 +196,7 @@ async def test_a_producer_without_batches_is_known_after_a_move_and_a_restart(
 
 
 @on_loop
-async def test_fetched_data_stays_valid_and_waiting_fetches_complete(tmp_path: Path) -> None:
+async def test_fetched_data_stays_valid_and_delayed_fetches_complete(tmp_path: Path) -> None:
     async with node_with(tmp_path) as node:
         partition = node.partition("t")
         view = partition.log.read(0, 1 << 20, 20, may_copy=False).data
@@ -216,11 +216,11 @@ async def test_fetched_data_stays_valid_and_waiting_fetches_complete(tmp_path: P
 async def test_waiters_for_a_flush_get_no_error(tmp_path: Path) -> None:
     async with node_with(tmp_path, flush_messages="1") as node:
         move = start(node, "b")
-        number, flusher = 20, node.node.flusher
+        number, flusher = 20, node.broker.flusher
         waits: list[asyncio.Future[None]] = []
-        while node.node.log_dir_moves._tasks:
+        while node.broker.log_dir_moves._tasks:
             append(node, number)
-            waits.append(flusher.flushed(node.partition("t").log))
+            waits.append(flusher.when_flushed(node.partition("t").log))
             number += 1
             await asyncio.sleep(0.002)
         await asyncio.gather(*waits)
@@ -298,11 +298,11 @@ async def test_a_deleted_topic_leaves_no_files(tmp_path: Path) -> None:
     async with node_with(tmp_path, held=True, file_delete_delay_ms="0") as node:
         move = start(node, "b")
         await one_step(node, move)
-        await node.node.metadata.write(lambda image: decide_delete(image, [TopicToDelete("t")]))
+        await node.broker.metadata.write(lambda image: decide_delete(image, [TopicToDelete("t")]))
         await ended(node)
         assert move.state is MoveState.CANCELLED
         assert found_in(tmp_path) == {"a": ["deleted"], "b": ["deleted"]}
-        node.directories.delete_due(node.clock.monotonic_ms())
+        node.log_manager.delete_due(node.clock.monotonic_ms())
         assert found_in(tmp_path) == {}
         await node.create(new_topic("t"))
         assert node.partition("t").log.log_end_offset == 0
@@ -350,7 +350,7 @@ async def test_a_move_can_be_reversed_immediately(tmp_path: Path) -> None:
         await ended(node)
         assert node.partition("t").log.directory == tmp_path / "a" / "t-0"
         assert bytes_of(node.partition("t")) == before
-        assert node.node.log_dir_moves.statistics() == {"moved_count": 4, "moves": []}
+        assert node.broker.log_dir_moves.statistics() == {"moved_count": 4, "moves": []}
 
 
 @on_loop
@@ -358,7 +358,7 @@ async def test_moves_in_progress_are_listed(tmp_path: Path) -> None:
     async with node_with(tmp_path, held=True) as node:
         move = start(node, "b")
         await one_step(node, move)
-        [seen] = node.node.log_dir_moves.statistics()["moves"]  # type: ignore[misc]
+        [seen] = node.broker.log_dir_moves.statistics()["moves"]  # type: ignore[misc]
         assert (seen["partition"], seen["state"], seen["to"]) == ("t-0", "copying", str(tmp_path / "b"))
         assert seen["copied_bytes"] == move.future.size_bytes > 0
         assert seen["missing_offsets"] == 20 - move.future.log_end_offset
@@ -387,7 +387,7 @@ async def test_a_failing_destination_disk_leaves_the_log_in_use(
         append(node, 31)
         assert move.state is MoveState.FAILED
         assert "Input/output error" in move.story[-1]
-        assert [each.failure is None for each in node.directories.directories] == [True, False, True]
+        assert [each.failure is None for each in node.log_manager.directories] == [True, False, True]
         assert node.partition("t").log.directory.parent.name == "a"
 
 
@@ -447,7 +447,7 @@ async def test_a_move_continues_after_a_restart(tmp_path: Path, killed: bool) ->
             kill(node)
     assert found_in(tmp_path) == {"a": ["log"], "b": ["future"]}
     async with node_with(tmp_path, store, held=True) as node:
-        assert node.directories.futures[T0].log_end_offset == move.future.log_end_offset > 0
+        assert node.log_manager.futures[T0].log_end_offset == move.future.log_end_offset > 0
         await ended(node)
         assert node.partition("t").log.directory.parent.name == "b"
         assert bytes_of(node.partition("t")) == before
@@ -485,8 +485,8 @@ async def test_a_kill_before_the_old_log_is_deleted_keeps_the_new_one(
         assert found_in(tmp_path) == {"a": ["log"], "b": ["log"]}
         append(node, *range(appended_count))
         before = bytes_of(node.partition("t"), 3)
-        node.node.log_dir_moves._abruptly = True
-        node.node.log_dir_moves.stop = no_stop  # type: ignore[method-assign]
+        node.broker.log_dir_moves._abruptly = True
+        node.broker.log_dir_moves.stop = no_stop  # type: ignore[method-assign]
         await ended(node)
         kill(node)
     assert found_in(tmp_path) == {"a": ["log"], "b": ["log"]}

@@ -58,7 +58,7 @@ def test_without_followers_records_are_readable_immediately(make_partition: Make
     partition = make_partition()
     assert append(partition, b"a", b"b") == 2
     assert partition.log.high_watermark == 2
-    found = partition.read(0, 1000, committed=False, min_one_batch=True)
+    found = partition.read(0, 1000, read_committed=False, min_one_batch=True)
     assert values_of(found.data) == [b"a", b"b"]
 
 
@@ -107,7 +107,7 @@ def test_follower_state_of_an_earlier_leader_epoch_is_discarded(make_partition: 
     append(partition, b"a")
     followed(partition, 2, 1)
     partition.update_state(PartitionRegistration(2, 1, (1, 2)))
-    partition.log.append_as_follower(batch(b"b", base_offset=1, leader_epoch=1))
+    partition.log.append_copied(batch(b"b", base_offset=1, leader_epoch=1))
     partition.follower_end_offsets[2] = 2  # a fetch of the second epoch, processed late
     partition.update_state(PartitionRegistration(1, 2, (1, 2)))
     assert (partition.log.high_watermark, partition.log.log_end_offset) == (1, 2)
@@ -119,7 +119,7 @@ def test_a_follower_does_not_advance_its_high_watermark_itself(make_partition: M
     partition = make_partition(THREE, PartitionRegistration(1, 0, (1,)))
     append(partition, b"a")
     partition.update_state(PartitionRegistration(2, 1, (2,)))
-    partition.log.append_as_follower(batch(b"b", base_offset=1, leader_epoch=1))
+    partition.log.append_copied(batch(b"b", base_offset=1, leader_epoch=1))
     partition.update_state(PartitionRegistration(2, 1, (2, 1)))
     assert (partition.log.high_watermark, partition.log.log_end_offset) == (1, 2)
     assert not partition.is_leader
@@ -130,9 +130,9 @@ def test_unreplicated_records_cannot_be_read(make_partition: Make) -> None:
     append(partition, b"a")
     append(partition, b"b")
     followed(partition, 2, 1)
-    found = partition.read(0, 1000, committed=False, min_one_batch=True)
+    found = partition.read(0, 1000, read_committed=False, min_one_batch=True)
     assert values_of(found.data) == [b"a"]
-    assert partition.read(1, 1000, committed=True, min_one_batch=True).size_bytes == 0
+    assert partition.read(1, 1000, read_committed=True, min_one_batch=True).size_bytes == 0
 
 
 @pytest.mark.parametrize(
@@ -186,7 +186,7 @@ def test_deleting_before_the_log_start_changes_nothing(make_partition: Make) -> 
 async def test_a_produce_request_waits_until_its_records_are_replicated(make_partition: Make) -> None:
     partition = make_partition((1, 2))
     first, second = append(partition, b"a"), append(partition, b"b")
-    one, two = partition.replicated(first), partition.replicated(second)
+    one, two = partition.when_replicated(first), partition.when_replicated(second)
     assert one is not None
     assert two is not None
     assert not one.done()
@@ -194,13 +194,13 @@ async def test_a_produce_request_waits_until_its_records_are_replicated(make_par
     assert (one.done(), two.done()) == (True, False)
     followed(partition, 2, 2)
     assert two.done()
-    assert partition.replicated(second) is None
+    assert partition.when_replicated(second) is None
 
 
 @in_virtual_time
 async def test_cancelled_waiters_are_skipped(make_partition: Make) -> None:
     partition = make_partition((1, 2))
-    wait = partition.replicated(append(partition, b"a"))
+    wait = partition.when_replicated(append(partition, b"a"))
     assert wait is not None
     wait.cancel()
     followed(partition, 2, 1)
@@ -208,7 +208,7 @@ async def test_cancelled_waiters_are_skipped(make_partition: Make) -> None:
 
 
 @in_virtual_time
-async def test_waiting_fetches_are_notified_with_the_new_bytes(make_partition: Make) -> None:
+async def test_delayed_fetches_are_notified_with_the_new_bytes(make_partition: Make) -> None:
     class Counting(DelayedFetch):
         notified_bytes: list[int]
 
@@ -235,7 +235,7 @@ async def test_waiting_fetches_are_notified_with_the_new_bytes(make_partition: M
 @in_virtual_time
 async def test_closing_a_partition_releases_every_waiter(make_partition: Make) -> None:
     partition = make_partition((1, 2))
-    produce, given_up = (partition.replicated(append(partition, b"a")) for _ in range(2))
+    produce, given_up = (partition.when_replicated(append(partition, b"a")) for _ in range(2))
     assert produce is not None
     assert given_up is not None
     given_up.cancel()
@@ -253,7 +253,7 @@ async def test_closing_a_partition_releases_every_waiter(make_partition: Make) -
 @in_virtual_time
 async def test_losing_leadership_releases_every_waiter(make_partition: Make) -> None:
     partition = make_partition((1, 2))
-    produce = partition.replicated(append(partition, b"a"))
+    produce = partition.when_replicated(append(partition, b"a"))
     assert produce is not None
     fetch = DelayedFetch(1000)
     partition.add_delayed_fetch(fetch)
@@ -283,7 +283,7 @@ async def test_read_committed_fetches_are_woken_by_the_end_of_a_transaction(
     make_partition: Make,
 ) -> None:
     partition = make_partition()
-    committed, uncommitted = DelayedFetch(1, committed=True), DelayedFetch(1)
+    committed, uncommitted = DelayedFetch(1, read_committed=True), DelayedFetch(1)
     partition.add_delayed_fetch(committed)
     partition.add_delayed_fetch(uncommitted)
     begin_transaction(partition, 9, b"a")
@@ -299,7 +299,7 @@ async def test_read_committed_fetches_count_stable_bytes_only(make_partition: Ma
     begin_transaction(partition, 9, b"x" * 100)
     first_bytes = partition.log.size_bytes
     begin_transaction(partition, 10, b"x" * 1000)
-    waiting = DelayedFetch(first_bytes + 1, committed=True)
+    waiting = DelayedFetch(first_bytes + 1, read_committed=True)
     partition.add_delayed_fetch(waiting)
     partition.append_transaction_marker(EndTransactionMarker(9, 0, 0, True, 1_000), 0)
     assert partition.log.last_stable_offset == 1

@@ -42,17 +42,17 @@ class Broker:
         self.deleted: list[bytes] = []
 
     def start(self, image: MetadataImage) -> list[bytes]:
-        self.directories = LogManager.open(
+        self.log_manager = LogManager.open(
             self.paths, cluster_id="c", node_id=1, clock=ManualClock(), random=random.Random(0)
         )
-        self.directories.load(lambda topic: LogConfig())
-        self.replicas = ReplicaManager(1, self.directories, self._config)
+        self.log_manager.load(lambda topic: LogConfig())
+        self.replicas = ReplicaManager(1, self.log_manager, self._config)
         self.replicas.on_deleted = self.deleted.extend
         self.image = image
         return self.replicas.load(image)
 
     def restart(self) -> list[bytes]:
-        self.directories.close()
+        self.log_manager.close()
         return self.start(self.image)
 
     def _config(self, topic: str, overrides: Mapping[str, str]) -> LogConfig:
@@ -91,14 +91,14 @@ class Broker:
 def broker(tmp_path: Path) -> Iterator[Broker]:
     made = Broker([tmp_path / "one"])
     yield made
-    made.directories.close()
+    made.log_manager.close()
 
 
 @pytest.fixture
 def two_disks(tmp_path: Path) -> Iterator[Broker]:
     made = Broker([tmp_path / "one", tmp_path / "two"])
     yield made
-    made.directories.close()
+    made.log_manager.close()
 
 
 def code_of(find: Callable[[], object]) -> ErrorCode:
@@ -120,7 +120,6 @@ def test_a_created_topic_is_opened(broker: Broker) -> None:
     found = broker.replicas.partition("t", 1)
     assert found is broker.replicas.partition_by_id(broker.topic("t").topic_id, 1)
     assert found is broker.replicas.find("t", 1)
-    assert found is broker.replicas.find_by_id(broker.topic("t").topic_id, 1)
     assert found.log.topic_id == broker.topic("t").topic_id
     assert found.is_leader
 
@@ -149,7 +148,6 @@ def test_missing_partitions_have_distinct_errors(broker: Broker) -> None:
     assert code_of(lambda: by_id(topic_id, 2)) is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
     assert code_of(lambda: by_id(topic_id, 1)) is ErrorCode.NOT_LEADER_OR_FOLLOWER
     assert broker.replicas.find("t", 1) is None
-    assert broker.replicas.find_by_id(topic_id, 1) is None
 
 
 def test_a_deleted_topic_is_closed_renamed_and_reported(broker: Broker) -> None:
@@ -339,7 +337,7 @@ def test_a_disk_that_is_full_at_an_election_is_offline_and_others_are_not(
     with monkeypatch.context() as patched:
         fail_checkpoints(patched)
         two_disks.create(new_topic("t"))
-    home = two_disks.directories.directory_of(TopicPartition("t", 0))
+    home = two_disks.log_manager.directory_of(TopicPartition("t", 0))
     assert home is not None
     assert "No space left" in str(home.failure)
     with pytest.raises(KafkaError, match="offline"):
@@ -362,7 +360,7 @@ def test_replicas_on_a_failed_disk_are_not_created_on_another(two_disks: Broker)
     two_disks.start(cluster(1))
     two_disks.create(new_topic("t", 2))
     [lost] = [path for path in two_disks.paths if (path / "t-1").exists()]
-    two_disks.directories.close()
+    two_disks.log_manager.close()
     (lost / "t-1" / "partition.metadata").write_text("damaged")
     two_disks.start(two_disks.image)
     assert two_disks.held == {"t-0"}
@@ -374,14 +372,14 @@ def test_replicas_on_a_failed_disk_are_not_created_on_another(two_disks: Broker)
 def test_new_replicas_go_to_the_directory_with_the_fewest(two_disks: Broker) -> None:
     two_disks.start(cluster(1))
     two_disks.create(new_topic("t", 4))
-    homes = [two_disks.directories.directory_of(TopicPartition("t", index)) for index in range(4)]
+    homes = [two_disks.log_manager.directory_of(TopicPartition("t", index)) for index in range(4)]
     assert [home is not None and home.path.name for home in homes] == ["one", "two", "one", "two"]
 
 
 def test_a_broker_that_restarts_with_an_empty_disk_recreates_its_replicas(broker: Broker) -> None:
     broker.start(cluster(1))
     broker.create(new_topic("t"))
-    broker.directories.close()
+    broker.log_manager.close()
     shutil.rmtree(broker.paths[0])
     broker.start(broker.image)
     assert broker.held == {"t-0"}

@@ -65,7 +65,7 @@ class Watermark:
         acks = {"all": -1, "1": 1}[options.get("acks", "all")]
         appended = self._partition.append_as_leader(batch(*(word.encode() for word in words)), acks)
         end_offset = appended.last_offset + 1
-        wait = self._partition.replicated(end_offset) if acks == -1 else None
+        wait = self._partition.when_replicated(end_offset) if acks == -1 else None
         if wait is not None:
             self._waiting[end_offset] = wait
         answer = "answered" if wait is None else "waits"
@@ -83,7 +83,7 @@ class Watermark:
     def read(self, words: list[str], options: dict[str, str]) -> list[str]:
         """read OFFSET [epoch=-1]"""
         self._partition.check_leader(int(options.get("epoch", -1)))
-        found = self._partition.read(int(words[0]), 10_000, committed=False, min_one_batch=True)
+        found = self._partition.read(int(words[0]), 10_000, read_committed=False, min_one_batch=True)
         return [" ".join(value.decode() for value in values_of(found.data) if value) or "nothing"]
 
     def close(self, words: list[str], options: dict[str, str]) -> list[str]:
@@ -155,13 +155,13 @@ class Sessions:
 
     async def delete(self, words: list[str], options: dict[str, str]) -> list[str]:
         """delete TOPIC"""
-        await self._node.node.metadata.write(lambda image: decide_delete(image, [TopicToDelete(words[0])]))
+        await self._node.broker.metadata.write(lambda image: decide_delete(image, [TopicToDelete(words[0])]))
         return []
 
     async def configure(self, words: list[str], options: dict[str, str]) -> list[str]:
         """configure TOPIC key=value..."""
         change = TOPIC_CONFIGS.put(words[0], options)
-        await self._node.node.metadata.wait_for_revision(await self._node.store.commit({}, (change,)))
+        await self._node.broker.metadata.wait_for_revision(await self._node.store.commit({}, (change,)))
         return []
 
     async def advance(self, words: list[str], options: dict[str, str]) -> list[str]:
@@ -171,7 +171,7 @@ class Sessions:
 
     async def sessions(self, words: list[str], options: dict[str, str]) -> list[str]:
         """sessions: the number of sessions"""
-        found = self._node.node.fetch_sessions.statistics()
+        found = self._node.broker.fetch_sessions.statistics()
         return [", ".join(f"{name.removesuffix('_count')} {count}" for name, count in found.items())]
 
     async def fetch(self, words: list[str], options: dict[str, str]) -> list[str]:

@@ -52,8 +52,8 @@ async def test_transactions_are_copied_and_continue(tmp_path: Path, monkeypatch:
         end(node, 10, commit=False)
         write(node, 9, 6, b"open")
         before = known(node.partition("t").log)
-        other = next(each for each in node.directories.directories if each.path.name == "b")
-        moves = node.node.log_dir_moves
+        other = next(each for each in node.log_manager.directories if each.path.name == "b")
+        moves = node.broker.log_dir_moves
         moves.alter(node.partition("t"), other)
         verification = node.partition("t").log.producers.start_verification(11, 0, 0, bumps_epochs=False)
         while moves._moves:

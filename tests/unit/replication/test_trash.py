@@ -43,23 +43,23 @@ class Broker:
         self.start()
 
     def start(self) -> None:
-        self.directories = LogManager.open(
+        self.log_manager = LogManager.open(
             self.paths, cluster_id="c", node_id=1, clock=self.clock, random=random.Random(0)
         )
         gone = {topic.topic_id for topic in self.image.deleted_topics.values()}
-        reconcile_trash(self.directories, self.image.topic_names, gone)
-        self.directories.load(lambda topic: LogConfig())
-        self.directories.begin_service()
-        self.replicas = ReplicaManager(1, self.directories, lambda topic, own: LogConfig())
+        reconcile_trash(self.log_manager, self.image.topic_names, gone)
+        self.log_manager.load(lambda topic: LogConfig())
+        self.log_manager.begin_service()
+        self.replicas = ReplicaManager(1, self.log_manager, lambda topic, own: LogConfig())
         self.replicas.on_deleted = self.expire
         self.expire(self.replicas.load(self.image))
 
     def restart(self, *, kill: bool = True) -> None:
         if kill:
-            for directory in self.directories.directories:
+            for directory in self.log_manager.directories:
                 directory.unlock()
         else:
-            self.directories.close()
+            self.log_manager.close()
         self.start()
 
     def commit(self, decision: Decision[object]) -> None:
@@ -123,8 +123,8 @@ def broker(tmp_path: Path) -> Broker:
 def test_logs_of_a_deleted_topic_are_renamed_and_others_are_not(broker: Broker) -> None:
     broker.delete("t")
     assert broker.on_disk() == TRASHED
-    assert not broker.directories.logs
-    assert broker.directories.delete_due(broker.clock.monotonic_ms() + 10**9) == 0
+    assert not broker.log_manager.logs
+    assert broker.log_manager.delete_due(broker.clock.monotonic_ms() + 10**9) == 0
 
 
 @pytest.mark.parametrize("kill", [True, False])
@@ -159,7 +159,7 @@ def test_flushed_records_are_not_recovered_again(broker: Broker) -> None:
     broker.replicas.partition("t", 0).log.flush()
     broker.delete("t")
     broker.undelete("t")
-    logs = broker.directories.logs
+    logs = broker.log_manager.logs
     assert [logs[TopicPartition("t", index)].recovery_point for index in (0, 1)] == [3, 0]
 
 
@@ -174,11 +174,11 @@ def test_a_state_file_damaged_by_a_power_failure_loses_no_records(broker: Broker
 
 def test_another_topic_of_the_name_is_independent(broker: Broker) -> None:
     broker.replicas.partition("t", 0).log.increment_log_start_offset(1)
-    broker.directories.checkpoint()
+    broker.log_manager.checkpoint()
     broker.delete("t")
     broker.create("t")
     broker.replicas.partition("t", 1).log.increment_log_start_offset(2)
-    broker.directories.checkpoint()
+    broker.log_manager.checkpoint()
     broker.undelete("t", "old")
     broker.restart()
     assert broker.values("old") == [[b"b", b"c"], *ABC[1:]]
@@ -191,7 +191,7 @@ def test_a_checkpoint_of_a_deleted_topic_does_not_apply_to_a_new_one_of_its_name
     broker.create("x")
     for index in range(PARTITIONS):
         broker.replicas.partition("x", index).log.increment_log_start_offset(3)
-    broker.directories.checkpoint()
+    broker.log_manager.checkpoint()
     broker.delete("x")
     broker.delete("t")
     before, decision = broker.image, decide_undelete(broker.image, TrashedTopicRequest("t"), "x")
@@ -219,7 +219,7 @@ def test_purged_logs_are_removed(broker: Broker, restarted: bool) -> None:
     if restarted:
         broker.restart()
     else:
-        broker.directories.delete_due(broker.clock.monotonic_ms())
+        broker.log_manager.delete_due(broker.clock.monotonic_ms())
     assert broker.on_disk() == []
 
 
@@ -270,7 +270,7 @@ def test_a_deletion_killed_at_any_point_can_be_undone(
     broker: Broker, monkeypatch: pytest.MonkeyPatch, rename_number: int
 ) -> None:
     broker.replicas.partition("t", 2).log.increment_log_start_offset(1)
-    broker.directories.checkpoint()
+    broker.log_manager.checkpoint()
     killed_while(broker, monkeypatch, rename_number, lambda: broker.delete("t"))
     assert broker.on_disk() == TRASHED
     broker.undelete("t")
@@ -313,10 +313,10 @@ def test_unknown_logs_are_kept(broker: Broker) -> None:
 @pytest.fixture
 def failing_disk(broker: Broker, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Make renames on the first disk fail until the broker restarts."""
-    rename, disk, directories = Path.rename, broker.paths[0], broker.directories
+    rename, disk, log_manager = Path.rename, broker.paths[0], broker.log_manager
 
     def renamed(self: Path, target: Path) -> Path:
-        if self.parent == disk and self.is_dir() and broker.directories is directories:
+        if self.parent == disk and self.is_dir() and broker.log_manager is log_manager:
             raise OSError("I/O error")
         return rename(self, target)
 
@@ -325,7 +325,7 @@ def failing_disk(broker: Broker, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def offline(broker: Broker) -> list[Path]:
-    return [each.path for each in broker.directories.directories if each.failure is not None]
+    return [each.path for each in broker.log_manager.directories if each.failure is not None]
 
 
 def test_a_disk_that_fails_during_a_purge_is_offline_and_others_are_purged(
@@ -365,7 +365,7 @@ def test_a_disk_that_fails_before_logs_are_loaded_is_offline(
         raise OSError("I/O error")
 
     monkeypatch.setattr(module, "trashed_logs", failing)
-    reconcile_trash(broker.directories, broker.image.topic_names, ())
+    reconcile_trash(broker.log_manager, broker.image.topic_names, ())
     assert offline(broker) == broker.paths
 
 
@@ -374,7 +374,7 @@ def test_logs_of_a_former_offline_disk_get_the_topics_present_name(
 ) -> None:
     lost = next(index for index in range(PARTITIONS) if (failing_disk / f"t-{index}").exists())
     broker.replicas.partition("t", lost).log.increment_log_start_offset(1)
-    broker.directories.checkpoint()
+    broker.log_manager.checkpoint()
     broker.delete("t")
     broker.undelete("t", "other")
     assert offline(broker) == [failing_disk]
@@ -397,7 +397,7 @@ def test_a_topic_that_took_the_name_while_a_disk_was_offline_keeps_it(
 
 
 def left_after_a_while(broker: Broker) -> list[str]:
-    broker.directories.delete_due(broker.clock.monotonic_ms() + LogConfig().file_delete_delay_ms)
+    broker.log_manager.delete_due(broker.clock.monotonic_ms() + LogConfig().file_delete_delay_ms)
     return broker.on_disk()
 
 

@@ -150,7 +150,7 @@ async def test_a_nodes_denials_are_logged_and_allowed_requests_are_not(
     async with running_node(tmp_path, **AUTHORIZED) as running:
         await running.create(new_topic("t"), new_topic("hidden"))
         acl = allow(AclOperation.DESCRIBE)
-        await running.node.metadata.write(lambda image: decide_create_acls(image.acls, [acl]))
+        await running.broker.metadata.write(lambda image: decide_create_acls(image.acls, [acl]))
         running.connection.principal = ALICE
         await running.ask(MetadataRequest(topics=[MetadataRequestTopic(name="t")]))
         await running.ask(MetadataRequest(topics=None))  # lists describable resources: nothing is denied

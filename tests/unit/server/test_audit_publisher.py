@@ -29,7 +29,7 @@ async def change(running: RunningNode, count: int, start: int = 0) -> None:
     """Make this many changes, each of another topic."""
     for number in range(start, start + count):
         put = TOPIC_CONFIGS.put(f"t{number}", {"retention.ms": "1"})
-        await running.node.metadata.write(lambda image, put=put: Decision(None, (put,)), actor=ALICE)
+        await running.broker.metadata.write(lambda image, put=put: Decision(None, (put,)), actor=ALICE)
 
 
 def events(running: RunningNode) -> list[AuditEvent]:
@@ -47,7 +47,7 @@ async def test_events_that_cannot_be_published_now_are_published_later(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async with running_node(tmp_path, audited=True) as running:
-        publisher = AuditPublisher(running.node)
+        publisher = AuditPublisher(running.broker)
         publisher.start()
         await change(running, 1)
         await reached(lambda: publisher.events_count == 1)
@@ -76,14 +76,14 @@ async def test_a_publisher_continues_after_the_last_event_in_the_topic(
     monkeypatch.setattr(module, "BATCH_BYTES_MAX", 1)
     async with running_node(tmp_path, audited=True) as running:
         await change(running, 3)
-        first = AuditPublisher(running.node)
+        first = AuditPublisher(running.broker)
         first._waiting = sorted(
-            (running.node.image.audit.revision(row), row, record)
-            for row, record in running.node.image.audit.items()
+            (running.broker.image.audit.revision(row), row, record)
+            for row, record in running.broker.image.audit.items()
         )
         await first.publish()  # and it stops before it has updated the store
-        assert len(running.node.image.audit) == 3
-        second = AuditPublisher(running.node)
+        assert len(running.broker.image.audit) == 3
+        second = AuditPublisher(running.broker)
         second.start()
         await change(running, 1, 3)
         await reached(lambda: second.events_count == 1)
@@ -91,18 +91,18 @@ async def test_a_publisher_continues_after_the_last_event_in_the_topic(
         assert published(running) == [f"topic/t{number}" for number in range(4)]
         last = last_event(running.partition(AUDIT_TOPIC))
         assert last is not None
-        assert last.revision == running.node.image.topic_configs.revision("t3")
+        assert last.revision == running.broker.image.topic_configs.revision("t3")
 
 
 @on_loop
 async def test_published_records_are_removed_from_the_store(tmp_path: Path) -> None:
     async with running_node(tmp_path, audited=True) as running:
-        publisher = AuditPublisher(running.node)
+        publisher = AuditPublisher(running.broker)
         publisher.start()
         await change(running, 5)
         forgotten = {"events_count": 5, "waiting_count": 0, "published_count": 0}
         await reached(lambda: publisher.statistics() == forgotten)
-        assert not running.node.image.audit
+        assert not running.broker.image.audit
         await publisher.stop()
 
 
@@ -112,7 +112,7 @@ async def test_a_disk_failure_is_reported_once_without_a_traceback(
 ) -> None:
     monkeypatch.setattr(module, "REST_MS", 1)
     async with running_node(tmp_path, audited=True) as running:
-        publisher = AuditPublisher(running.node)
+        publisher = AuditPublisher(running.broker)
         publisher.start()
         await change(running, 1)
         await reached(lambda: publisher.events_count == 1)
@@ -123,7 +123,7 @@ async def test_a_disk_failure_is_reported_once_without_a_traceback(
             attempts += 1
             raise OSError(errno.EIO, "the disk has failed")
 
-        monkeypatch.setattr(running.node.flusher, "flushed", failing)
+        monkeypatch.setattr(running.broker.flusher, "when_flushed", failing)
         await reached(lambda: attempts >= 3)
         await publisher.stop()
         lines = capsys.readouterr().err.splitlines()
@@ -136,10 +136,10 @@ async def test_a_disk_failure_is_reported_once_without_a_traceback(
 @on_loop
 async def test_an_event_that_is_too_large_for_the_topic_is_truncated(tmp_path: Path) -> None:
     async with running_node(tmp_path, audited=True) as running:
-        publisher = AuditPublisher(running.node)
+        publisher = AuditPublisher(running.broker)
         publisher.start()
         put = TOPIC_CONFIGS.put("t", {"retention.ms": "1", "x": "9" * (2 << 20)})
-        await running.node.metadata.write(lambda image: Decision(None, (put,)), actor=ALICE)
+        await running.broker.metadata.write(lambda image: Decision(None, (put,)), actor=ALICE)
         await change(running, 1)
         await reached(lambda: publisher.events_count == 3)
         await publisher.stop()
@@ -151,7 +151,7 @@ async def test_an_event_that_is_too_large_for_the_topic_is_truncated(tmp_path: P
 @on_loop
 async def test_batches_are_limited_by_the_topics_maximum(tmp_path: Path) -> None:
     async with running_node(tmp_path, audited=True) as running:
-        publisher = AuditPublisher(running.node)
+        publisher = AuditPublisher(running.broker)
         publisher.start()
         await change(running, 1)
         await reached(lambda: publisher.events_count == 1)
@@ -159,7 +159,7 @@ async def test_batches_are_limited_by_the_topics_maximum(tmp_path: Path) -> None
         log.config = replace(log.config, max_message_bytes=600)
         configs = {f"t{number}": {"retention.ms": "2", "segment.ms": "3"} for number in range(20)}
         puts = tuple(TOPIC_CONFIGS.put(*each) for each in configs.items())
-        await running.node.metadata.write(lambda image: Decision(None, puts), actor=ALICE)
+        await running.broker.metadata.write(lambda image: Decision(None, puts), actor=ALICE)
         await reached(lambda: publisher.events_count == 41)
         await publisher.stop()
         assert len(events(running)) == 41
@@ -170,7 +170,7 @@ def test_other_records_at_the_end_of_the_topic_do_not_block_publication(tmp_path
     @on_loop
     async def scenario() -> None:
         async with running_node(tmp_path, audited=True) as running:
-            publisher = AuditPublisher(running.node)
+            publisher = AuditPublisher(running.broker)
             other = AuditEvent(
                 10**6, 0, 1, "User:eve", None, "", "CreateTopics", AuditOutcome.CHANGED, "topic/x"
             )
@@ -193,7 +193,7 @@ async def test_authorization_errors_are_not_audited_while_too_many_events_are_pe
     async with running_node(tmp_path, audited=True) as running:
         for number in range(5):
             refusal = Refusal(f"topic/t{number}", "TOPIC_AUTHORIZATION_FAILED", "no")
-            await running.node.metadata.record_events(ALICE, [refusal])
-        assert len(running.node.image.audit) == 3
+            await running.broker.metadata.record_events(ALICE, [refusal])
+        assert len(running.broker.image.audit) == 3
         await change(running, 2)
-        assert len(running.node.image.audit) == 5
+        assert len(running.broker.image.audit) == 5

@@ -27,7 +27,7 @@ async def started(directory: Path, **config: str) -> BrokerServer:
 
 
 async def create(server: BrokerServer, name: str) -> None:
-    node = server.node
+    node = server.broker
     topics = [new_topic(name)]
     await node.metadata.write(
         lambda image: decide_create(image, topics, RULES, node.rng, validate_only=False)
@@ -35,14 +35,14 @@ async def create(server: BrokerServer, name: str) -> None:
 
 
 async def delete(server: BrokerServer, name: str) -> None:
-    await server.node.metadata.write(lambda image: decide_delete(image, [TopicToDelete(name)]))
+    await server.broker.metadata.write(lambda image: decide_delete(image, [TopicToDelete(name)]))
 
 
 @on_loop
 async def test_a_broker_registers_its_addresses(tmp_path: Path) -> None:
     server = await started(tmp_path, broker_rack="r1")
     [(name, host, port)] = server.addresses
-    registered = server.node.image.brokers["1"]
+    registered = server.broker.image.brokers["1"]
     assert registered.endpoints == ((name, host, port),)
     assert (registered.rack, len(registered.log_dirs), registered.fenced) == ("r1", 1, False)
     assert server.metrics_port is None
@@ -53,13 +53,13 @@ async def test_a_broker_registers_its_addresses(tmp_path: Path) -> None:
 async def test_written_records_survive_a_clean_stop(tmp_path: Path) -> None:
     server = await started(tmp_path)
     await create(server, "t")
-    server.node.replicas.partition("t", 0).append_as_leader(batch(b"a"), 1)
-    cluster_id = server.node.cluster_id
+    server.broker.replicas.partition("t", 0).append_as_leader(batch(b"a"), 1)
+    cluster_id = server.broker.cluster_id
     await server.stop()
     assert (tmp_path / CLEAN).exists()
     again = await started(tmp_path)
-    assert again.node.cluster_id == cluster_id
-    assert again.node.replicas.partition("t", 0).log.high_watermark == 1
+    assert again.broker.cluster_id == cluster_id
+    assert again.broker.replicas.partition("t", 0).log.high_watermark == 1
     await again.stop()
 
 
@@ -69,11 +69,11 @@ async def test_written_records_survive_a_kill_without_a_clean_shutdown_marker(
 ) -> None:
     server = await started(tmp_path)
     await create(server, "t")
-    server.node.replicas.partition("t", 0).append_as_leader(batch(b"a"), 1)
+    server.broker.replicas.partition("t", 0).append_as_leader(batch(b"a"), 1)
     await server.kill()
     assert not (tmp_path / CLEAN).exists()
     again = await started(tmp_path)
-    assert again.node.replicas.partition("t", 0).log.log_end_offset == 1
+    assert again.broker.replicas.partition("t", 0).log.log_end_offset == 1
     await again.stop()
 
 
@@ -82,10 +82,10 @@ async def test_a_deleted_topic_expires_once_its_logs_are_removed(tmp_path: Path)
     server = await started(tmp_path)
     await create(server, "t")
     await delete(server, "t")
-    revision = server.node.image.revision
-    assert len(server.node.image.deleted_topics) == 1
-    await server.node.metadata.wait_for_revision(revision + 1)
-    assert len(server.node.image.deleted_topics) == 0
+    revision = server.broker.image.revision
+    assert len(server.broker.image.deleted_topics) == 1
+    await server.broker.metadata.wait_for_revision(revision + 1)
+    assert len(server.broker.image.deleted_topics) == 0
     await server.stop()
 
 
@@ -93,13 +93,13 @@ async def test_a_deleted_topic_expires_once_its_logs_are_removed(tmp_path: Path)
 async def test_topics_on_disk_are_recovered_when_the_store_is_lost(tmp_path: Path) -> None:
     server = await started(tmp_path)
     await create(server, "t")
-    topic, cluster_id = server.node.image.topics["t"], server.node.cluster_id
+    topic, cluster_id = server.broker.image.topics["t"], server.broker.cluster_id
     await server.stop()
     for path in tmp_path.glob(f"{STORE_FILE}*"):
         path.unlink()
     again = await started(tmp_path)
-    assert again.node.image.topics["t"] == topic
-    assert again.node.cluster_id == cluster_id
+    assert again.broker.image.topics["t"] == topic
+    assert again.broker.cluster_id == cluster_id
     await again.stop()
 
 
@@ -109,14 +109,14 @@ async def test_producer_ids_are_not_reused_after_the_store_was_lost(
 ) -> None:
     server = await started(tmp_path)
     await create(server, "t")
-    first = await server.node.producer_ids.next()
+    first = await server.broker.producer_ids.next()
     sent = batch(b"a", producer_id=first, producer_epoch=0, base_sequence=0)
-    server.node.replicas.partition("t", 0).append_as_leader(sent, 1)
+    server.broker.replicas.partition("t", 0).append_as_leader(sent, 1)
     await server.stop()
     for path in tmp_path.glob(f"{STORE_FILE}*"):
         path.unlink()
     again = await started(tmp_path)
-    assert await again.node.producer_ids.next() > first
+    assert await again.broker.producer_ids.next() > first
     await again.stop()
 
 
@@ -139,7 +139,7 @@ async def test_a_port_in_use_leaves_nothing_open(tmp_path: Path) -> None:
 async def test_a_failed_start_keeps_the_clean_shutdown_markers(tmp_path: Path, key: str) -> None:
     server = await started(tmp_path)
     await create(server, "t")
-    server.node.replicas.partition("t", 0).append_as_leader(batch(b"a"), 1)
+    server.broker.replicas.partition("t", 0).append_as_leader(batch(b"a"), 1)
     await server.stop()
     with socket.create_server(("127.0.0.1", 0)) as taken:
         address = f"127.0.0.1:{taken.getsockname()[1]}"
@@ -148,7 +148,7 @@ async def test_a_failed_start_keeps_the_clean_shutdown_markers(tmp_path: Path, k
             await started(tmp_path, **{key: given})
     assert (tmp_path / CLEAN).exists()
     again = await started(tmp_path)
-    log = again.node.replicas.partition("t", 0).log
+    log = again.broker.replicas.partition("t", 0).log
     assert log.recovery_point == 1, "nothing was recovered"
     assert not (tmp_path / CLEAN).exists()
     await again.stop()
@@ -210,7 +210,7 @@ async def test_an_unsupported_security_protocol_is_rejected_before_anything_is_o
 async def test_metrics_cover_the_brokers_state(tmp_path: Path) -> None:
     server = await started(tmp_path, barnabas_metrics_listener="127.0.0.1:0")
     await create(server, "t")
-    server.node.replicas.partition("t", 0).append_as_leader(batch(b"a", b"b"), 1)
+    server.broker.replicas.partition("t", 0).append_as_leader(batch(b"a", b"b"), 1)
     reader, writer = await asyncio.open_connection("127.0.0.1", server.metrics_port)
     writer.write(b"GET /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n")
     text = (await reader.read()).decode()

@@ -117,7 +117,7 @@ def test_settings_reach_the_broker() -> None:
 def test_the_initial_rebalance_delay_is_0_by_default(settings: dict[str, str], expected: int) -> None:
     with EmbeddedBroker(settings) as kafka:
         assert kafka._server is not None
-        assert kafka._server.node.config.integer(DELAY) == expected
+        assert kafka._server.broker.config.integer(DELAY) == expected
 
 
 def test_an_invalid_setting_is_reported_and_leaves_nothing() -> None:

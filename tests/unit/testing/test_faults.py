@@ -78,7 +78,7 @@ def test_a_fault_for_a_topic_affects_no_other(kafka: EmbeddedBroker, client: Blo
 def fetch(
     client: BlockingClient, kafka: EmbeddedBroker, session_id: int, epoch: int, *topics: str
 ) -> Message:
-    images = kafka.server.node.image.topics
+    images = kafka.server.broker.image.topics
     request = FetchRequest(session_id=session_id, session_epoch=epoch, max_wait_ms=0, min_bytes=0)
     request.topics = [
         FetchTopic(topic=name, topic_id=images[name].topic_id, partitions=[FetchPartition()])

@@ -80,11 +80,11 @@ def test_the_marker_overrides_the_command_line_and_that_the_ini_file(
 import pytest
 
 def partitions(broker):
-    return broker.server.node.config.integer("num.partitions")
+    return broker.server.broker.config.integer("num.partitions")
 
 def test_ini_and_command_line(kafka, kafka_session):
     assert partitions(kafka) == partitions(kafka_session) == 3
-    assert not kafka.server.node.config.boolean("auto.create.topics.enable")
+    assert not kafka.server.broker.config.boolean("auto.create.topics.enable")
 
 @pytest.mark.kafka_settings({"num.partitions": "4"})
 class TestMarked:

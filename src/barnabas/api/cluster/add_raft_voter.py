@@ -23,6 +23,6 @@ def error_response(request: AddRaftVoterRequest, error: KafkaError) -> AddRaftVo
 async def handle(context: RequestContext, request: AddRaftVoterRequest) -> AddRaftVoterResponse:
     """Check the request, and refuse it in any case."""
     require_cluster(context, AclOperation.ALTER)
-    quorum = quorum_of(context.node.image, context.node.broker_id)
+    quorum = quorum_of(context.broker.image, context.broker.broker_id)
     voter = Voter(request.voter_id, request.voter_directory_id)
     raise refuse_add(quorum, request.cluster_id, voter, len(request.listeners))

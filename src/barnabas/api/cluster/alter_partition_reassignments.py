@@ -61,10 +61,10 @@ async def handle(
     require_cluster(context, AclOperation.ALTER)
     if not request.topics:
         return AlterPartitionReassignmentsResponse()
-    node = context.node
+    broker = context.broker
     requested = await context.compute(_requested, request)
     rules = ReassignmentRules(
-        request.allow_replication_factor_change, lambda name: _allows_unclean_election(node, name)
+        request.allow_replication_factor_change, lambda name: _allows_unclean_election(broker, name)
     )
     outcomes = await context.write(lambda image: decide_reassign(image, requested, rules), request.timeout_ms)
     return AlterPartitionReassignmentsResponse(
@@ -84,8 +84,8 @@ def _requested(request: AlterPartitionReassignmentsRequest) -> list[tuple[str, l
     ]
 
 
-def _allows_unclean_election(node: BrokerContext, topic: str) -> bool:
-    config = effective_topic_config(node.config, node.image.topic_configs.get(topic, {}))
+def _allows_unclean_election(broker: BrokerContext, topic: str) -> bool:
+    config = effective_topic_config(broker.config, broker.image.topic_configs.get(topic, {}))
     return config.unclean_leader_election_enable
 
 

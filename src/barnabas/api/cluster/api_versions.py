@@ -56,7 +56,7 @@ async def handle(context: RequestContext, request: ApiVersionsRequest) -> ApiVer
             min_version=_FIRST_VERSION_NAMED.get(api_key, api.versions.first),
             max_version=api.versions.last,
         )
-        for api_key, api in context.node.apis.items()
+        for api_key, api in context.broker.apis.items()
         if is_named(api_key)
     ]
     unsupported = context.version_unsupported
@@ -73,24 +73,24 @@ def _naming(context: RequestContext) -> Callable[[int], bool]:
     """Return whether an API is advertised to this client."""
     if context.connection.is_own_client:
         return lambda api_key: True
-    hidden = frozenset() if _consumes_telemetry(context.node) else _TELEMETRY
+    hidden = frozenset() if _consumes_telemetry(context.broker) else _TELEMETRY
     return lambda api_key: is_kafka_api(api_key) and api_key not in hidden
 
 
-def _consumes_telemetry(node: BrokerContext) -> bool:
+def _consumes_telemetry(broker: BrokerContext) -> bool:
     """Return whether /metrics shows client metrics, or a reporter for them is configured."""
-    if any(reporter != _KAFKAS_OWN_REPORTER for reporter in node.config.items("metric.reporters")):
+    if any(reporter != _KAFKAS_OWN_REPORTER for reporter in broker.config.items("metric.reporters")):
         return True
-    is_subscribed = any(reporter.metrics for reporter in node.client_telemetry.instances.subscriptions)
-    return is_subscribed and bool(node.config.text("barnabas.metrics.listener"))
+    is_subscribed = any(reporter.metrics for reporter in broker.client_telemetry.instances.subscriptions)
+    return is_subscribed and bool(broker.config.text("barnabas.metrics.listener"))
 
 
 def _add_features(context: RequestContext, response: ApiVersionsResponse) -> None:
-    image = context.node.image
+    image = context.broker.image
     level_min = 0 if context.api_version >= 4 else 1  # clients of version 3 take 0 for an error
     response.supported_features = [
         SupportedFeatureKey(feature.name, feature.level_min, feature.level_max)
-        for feature in supported_features(context.node.apis).values()
+        for feature in supported_features(context.broker.apis).values()
         if feature.level_min >= level_min
     ]
     response.finalized_features_epoch = image.revision

@@ -8,7 +8,7 @@ def reachable_brokers(
     context: RequestContext, *, include_fenced: bool = False
 ) -> list[tuple[BrokerRegistration, Endpoint]]:
     """Return the endpoint of every broker that has the client's listener, by broker id."""
-    brokers = sorted(context.node.image.brokers.values(), key=lambda broker: broker.broker_id)
+    brokers = sorted(context.broker.image.brokers.values(), key=lambda broker: broker.broker_id)
     reachable = []
     for broker in brokers:
         endpoint = broker.endpoint(context.connection.listener)

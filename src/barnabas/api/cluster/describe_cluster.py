@@ -36,8 +36,8 @@ async def handle(context: RequestContext, request: DescribeClusterRequest) -> De
     brokers = reachable_brokers(context, include_fenced=request.include_fenced_brokers)
     return DescribeClusterResponse(
         endpoint_type=BROKERS,
-        cluster_id=context.node.cluster_id,
-        controller_id=context.node.broker_id,
+        cluster_id=context.broker.cluster_id,
+        controller_id=context.broker.broker_id,
         brokers=[
             DescribeClusterBroker(
                 broker_id=broker.broker_id,

@@ -40,8 +40,8 @@ async def handle(context: RequestContext, request: DescribeQuorumRequest) -> Des
             async for name, indexes in context.each(requested)
         ]
         return DescribeQuorumResponse(topics=unknown)
-    quorum = quorum_of(context.node.image, context.node.broker_id)
-    partition = _partition(quorum, context.node.clock.wall_ms())
+    quorum = quorum_of(context.broker.image, context.broker.broker_id)
+    partition = _partition(quorum, context.broker.clock.wall_ms())
     listeners = [Listener(*endpoint) for endpoint in quorum.endpoints]
     return DescribeQuorumResponse(
         topics=[ResponseTopicData(METADATA_TOPIC, [partition])],

@@ -40,7 +40,7 @@ async def handle(
     """Describe topics by name, from the cursor on, until the page is full."""
     names = await context.compute(_names, context, request)
     hidden = await refused_names(context, AclOperation.DESCRIBE, ResourceType.TOPIC, names)
-    count_max = context.node.config.integer("max.request.partition.size.limit")
+    count_max = context.broker.config.integer("max.request.partition.size.limit")
     left_count = max(1, min(request.response_partition_limit, count_max))
     response = DescribeTopicPartitionsResponse()
     async for name in context.each(name for name in names if name not in hidden):
@@ -48,7 +48,7 @@ async def handle(
         if left_count <= 0:
             response.next_cursor = ResponseCursor(topic_name=name, partition_index=start)
             break
-        topic = context.node.image.topics.get(name)
+        topic = context.broker.image.topics.get(name)
         if topic is None:
             response.topics.append(_missing(context, name))
             continue
@@ -73,7 +73,7 @@ def _names(context: RequestContext, request: DescribeTopicPartitionsRequest) -> 
     if cursor is not None and cursor.partition_index < 0:
         message = f"The cursor is at partition {cursor.partition_index}: it must be 0 or more."
         raise KafkaError(ErrorCode.INVALID_REQUEST, message)
-    names = requested or {name for name in context.node.image.topics if is_listed(context, name)}
+    names = requested or {name for name in context.broker.image.topics if is_listed(context, name)}
     return sorted(name for name in names if cursor is None or name >= cursor.topic_name)
 
 
@@ -115,7 +115,7 @@ def _describe(
 def _describe_partition(
     context: RequestContext, topic: TopicImage, index: int
 ) -> DescribeTopicPartitionsResponsePartition:
-    image = context.node.image
+    image = context.broker.image
     state = image.partition(topic, index)
     return DescribeTopicPartitionsResponsePartition(
         error_code=ErrorCode.LEADER_NOT_AVAILABLE if state.leader == NO_LEADER else ErrorCode.NONE,

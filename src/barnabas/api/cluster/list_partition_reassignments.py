@@ -34,7 +34,7 @@ async def handle(
     requested = None
     if request.topics is not None:
         requested = [(topic.name, topic.partition_indexes) for topic in request.topics]
-    in_progress = await context.node.worker.call(reassignments, context.node.image, requested)
+    in_progress = await context.broker.worker.call(reassignments, context.broker.image, requested)
     return ListPartitionReassignmentsResponse(
         error_message=None,
         topics=[

@@ -58,14 +58,14 @@ async def handle(context: RequestContext, request: MetadataRequest) -> MetadataR
     await context.compute(_check, context, request)
     if request.topics is None or (context.api_version == 0 and not request.topics):
         return await _all_topics(context, request)
-    started_ns = context.node.tracer.now_ns()
+    started_ns = context.broker.tracer.now_ns()
     topic_ids, names = await context.compute(_ids_and_names, request.topics)
     if topic_ids:  # one id makes it a request by ids, and names are ignored
         topics = [_by_id(context, request, topic_id) async for topic_id in context.each(topic_ids)]
     else:
         topics = await _by_names(context, request, names)
-    if context.node.tracer.enabled:
-        context.node.tracer.record(
+    if context.broker.tracer.enabled:
+        context.broker.tracer.record(
             "barnabas.metadata",
             started_ns,
             context.span,
@@ -102,8 +102,8 @@ async def _all_topics(
     context: RequestContext, request: MetadataRequest
 ) -> MetadataResponse | EncodedResponse:
     """Return the response with all topics, which is encoded once for a revision of the metadata."""
-    cache = context.node.metadata_responses
-    image = context.node.image
+    cache = context.broker.metadata_responses
+    image = context.broker.image
     operations_flags = (
         request.include_cluster_authorized_operations,
         request.include_topic_authorized_operations,
@@ -125,7 +125,7 @@ async def _all_topics(
             and allowed(context, AclOperation.DESCRIBE, ResourceType.TOPIC, topic.name)
         ]
         response = _response(context, request, topics)
-        body = bytes(await context.node.worker.call(encode, response, context.api_version))
+        body = bytes(await context.broker.worker.call(encode, response, context.api_version))
         if len(cache) >= _CACHED_COUNT_MAX:
             cache.clear()
         cached = cache[key] = (image.revision, body)
@@ -134,7 +134,7 @@ async def _all_topics(
 
 def _visibility_key(context: RequestContext) -> tuple[object, ...]:
     """Return the cache key of a response that is filtered by the caller's permissions."""
-    authorizer = context.node.authorizer
+    authorizer = context.broker.authorizer
     if authorizer is None:
         return ()
     return authorizer.version, context.connection.principal, context.connection.client_host
@@ -148,11 +148,11 @@ async def _by_names(
     As in Apache Kafka, a topic that this request creates is unknown in its response. The client retries, and the topic
     exists then, because the response waits for it.
     """
-    node = context.node
+    broker = context.broker
     hidden = await refused_names(context, AclOperation.DESCRIBE, ResourceType.TOPIC, names)
     missing: list[str] = []
-    if request.allow_auto_topic_creation and node.config.boolean("auto.create.topics.enable"):
-        missing = [name for name in names if name not in hidden and name not in node.image.topics]
+    if request.allow_auto_topic_creation and broker.config.boolean("auto.create.topics.enable"):
+        missing = [name for name in names if name not in hidden and name not in broker.image.topics]
     if missing:
         hidden = hidden | await refused_topics(context, AclOperation.CREATE, missing)
     topics = [_by_name(context, request, name, hidden.keys()) async for name in context.each(names)]
@@ -168,21 +168,21 @@ async def _auto_create(context: RequestContext, names: Iterable[str]) -> None:
     for outcome in outcomes:
         error = outcome.error
         if (
-            error is not None and outcome.name not in context.node.image.topics
+            error is not None and outcome.name not in context.broker.image.topics
         ):  # another request created it first
             reason = {"error": error.code.name, "message": error.message}  # the response has no field for it
             _log.info("a topic was not auto-created", topic=outcome.name, **reason)
 
 
 def _by_id(context: RequestContext, request: MetadataRequest, topic_id: bytes) -> MetadataResponseTopic:
-    topic = context.node.image.topic_by_id(topic_id)
+    topic = context.broker.image.topic_by_id(topic_id)
     if topic is None:
         code = ErrorCode.UNKNOWN_TOPIC_ID
         return MetadataResponseTopic(error_code=code, name=None, topic_id=topic_id)
     if not allowed(context, AclOperation.DESCRIBE, ResourceType.TOPIC, topic.name):
         code = ErrorCode.TOPIC_AUTHORIZATION_FAILED
         return MetadataResponseTopic(error_code=code, name=None, topic_id=topic_id)
-    return _describe(context, request, topic, context.node.image)
+    return _describe(context, request, topic, context.broker.image)
 
 
 def _by_name(
@@ -190,9 +190,9 @@ def _by_name(
 ) -> MetadataResponseTopic:
     if name in hidden:
         return MetadataResponseTopic(error_code=ErrorCode.TOPIC_AUTHORIZATION_FAILED, name=name)
-    topic = context.node.image.topics.get(name)
+    topic = context.broker.image.topics.get(name)
     if topic is not None:
-        return _describe(context, request, topic, context.node.image)
+        return _describe(context, request, topic, context.broker.image)
     return MetadataResponseTopic(
         error_code=_missing_code(name),
         name=name,
@@ -212,7 +212,7 @@ def _missing_code(name: str) -> ErrorCode:
 def _describe(
     context: RequestContext, request: MetadataRequest, topic: TopicImage, image: MetadataImage
 ) -> MetadataResponseTopic:
-    described = context.node.topic_descriptions.describe(image, topic)
+    described = context.broker.topic_descriptions.describe(image, topic)
     described.topic_authorized_operations = _operations(context, request, topic.name)
     return described
 
@@ -234,8 +234,8 @@ def _response(
             )
             for broker, endpoint in reachable_brokers(context)
         ],
-        cluster_id=context.node.cluster_id,
-        controller_id=context.node.broker_id,
+        cluster_id=context.broker.cluster_id,
+        controller_id=context.broker.broker_id,
         topics=list(topics),
         cluster_authorized_operations=authorized_cluster_operations(context)
         if include_operations

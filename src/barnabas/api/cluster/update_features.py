@@ -33,13 +33,13 @@ async def handle(context: RequestContext, request: UpdateFeaturesRequest) -> Upd
         FeatureUpdate(update.feature, update.max_version_level, update.upgrade_type)
         async for update in context.each(request.feature_updates)
     ]
-    supported = supported_features(context.node.apis)
+    supported = supported_features(context.broker.apis)
     await context.write(
         lambda image: decide_update_features(
             image.finalized_features,
             supported,
             updates,
-            broker_id=context.node.broker_id,
+            broker_id=context.broker.broker_id,
             validate_only=request.validate_only,
         )
     )

@@ -26,8 +26,8 @@ def error_response(request: UpdateRaftVoterRequest, error: KafkaError) -> Update
 async def handle(context: RequestContext, request: UpdateRaftVoterRequest) -> UpdateRaftVoterResponse:
     """Check the request, refuse it in any case, and return the leader."""
     require_cluster(context, AclOperation.ALTER)
-    node = context.node
-    quorum = quorum_of(node.image, node.broker_id)
+    broker = context.broker
+    quorum = quorum_of(broker.image, broker.broker_id)
     voter = Voter(request.voter_id, request.voter_directory_id)
     error = refuse_update(
         quorum, request.cluster_id, request.current_leader_epoch, voter, len(request.listeners)

@@ -93,7 +93,7 @@ async def _alteration(context: RequestContext, requested: RequestedAlteration) -
     if kind is ResourceKind.BROKER_LOGGER and requested.replaces:
         message = "Levels of loggers can only be altered with IncrementalAlterConfigs."
         raise KafkaError(ErrorCode.INVALID_REQUEST, message)
-    resource = resource_of(kind, requested.resource_name, context.node.broker_id)
+    resource = resource_of(kind, requested.resource_name, context.broker.broker_id)
     require_for(context, AclOperation.ALTER_CONFIGS, resource)
     edits = await context.compute(_edits, requested)
     return ConfigAlteration(resource, edits, requested.replaces)
@@ -162,7 +162,7 @@ async def _write(
     """
 
     def decide(image: MetadataImage) -> Decision[list[ConfigAlterationResult]]:
-        rules = alteration_rules(context.node, image)
+        rules = alteration_rules(context.broker, image)
         decision = decide_alter(image, list(alterations.values()), rules, validate_only=validate_only)
         for index, result in zip(alterations, decision.response, strict=True):
             if result.error is None and index in checked and result != checked[index]:

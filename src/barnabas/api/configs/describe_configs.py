@@ -97,9 +97,9 @@ class _Descriptions:
 
         :raises KafkaError: If it does not exist, or the principal may not describe it.
         """
-        image = self._context.node.image
+        image = self._context.broker.image
         resource = resource_of(
-            ResourceKind(requested.resource_type), requested.resource_name, self._context.node.broker_id
+            ResourceKind(requested.resource_type), requested.resource_name, self._context.broker.broker_id
         )
         require_for(self._context, AclOperation.DESCRIBE_CONFIGS, resource)
         check_named(resource)
@@ -120,7 +120,7 @@ class _Descriptions:
 
     def _topic(self, overrides: Mapping[str, str], keys: Keys) -> Configs:
         """Describe a topic with own values; everything else is shared with all topics."""
-        broker = self._context.node.dynamic_config.layers
+        broker = self._context.broker.dynamic_config.layers
         defaults = self._defaults.get(keys)
         if defaults is None:
             defaults = self._defaults[keys] = describe_topic(broker, {}, keys)
@@ -147,7 +147,7 @@ class _Descriptions:
     def _describe(
         self, resource: Resource, overrides: Mapping[str, str], names: Keys
     ) -> Sequence[DescribedConfig]:
-        broker = self._context.node.dynamic_config.layers
+        broker = self._context.broker.dynamic_config.layers
         match resource.kind:
             case ResourceKind.TOPIC:
                 return describe_topic(broker, overrides, names)

@@ -36,7 +36,7 @@ async def handle(context: RequestContext, request: ListConfigResourcesRequest) -
     kinds = [ResourceKind(code) for code in dict.fromkeys(request.resource_types)] or list(ResourceKind)
     if context.api_version == 0:
         kinds = [ResourceKind.CLIENT_METRICS]
-    image = context.node.image
+    image = context.broker.image
     resources = [
         ConfigResource(resource_name=name, resource_type=kind)
         for kind in kinds

@@ -19,18 +19,18 @@ from barnabas.metadata.topics import check_name, unknown_topic
 from barnabas.wire.errors import ErrorCode, KafkaError
 
 
-def alteration_rules(node: BrokerContext, image: MetadataImage) -> AlterationRules:
+def alteration_rules(broker: BrokerContext, image: MetadataImage) -> AlterationRules:
     """Return the rules for alterations of an image's configs."""
 
     def check(resource: Resource, existing: Overrides, altered: Overrides) -> None:
         check_named(resource)
         match resource.kind:
             case ResourceKind.TOPIC:
-                _check_topic(node, image, resource.name, existing, altered)
+                _check_topic(broker, image, resource.name, existing, altered)
             case ResourceKind.BROKER:
-                _check_broker(node, resource.name, altered)
+                _check_broker(broker, resource.name, altered)
             case ResourceKind.GROUP:
-                validate_group_overrides(node.config, altered)
+                validate_group_overrides(broker.config, altered)
             case ResourceKind.CLIENT_METRICS:
                 validate_client_metrics(altered)
 
@@ -48,19 +48,19 @@ def list_default(resource: Resource, name: str) -> str | None:
 
 
 def _check_topic(
-    node: BrokerContext, image: MetadataImage, name: str, existing: Overrides, altered: Overrides
+    broker: BrokerContext, image: MetadataImage, name: str, existing: Overrides, altered: Overrides
 ) -> None:
     if not name:
         message = "Defaults of all topics are broker configs: see the broker config of each topic config."
         raise KafkaError(ErrorCode.INVALID_REQUEST, message)
     check_name(name)
-    validate_topic_overrides(node.config, altered, existing)
+    validate_topic_overrides(broker.config, altered, existing)
     if name not in image.topics:
         raise unknown_topic(name)
 
 
-def _check_broker(node: BrokerContext, name: str, altered: Mapping[str, str]) -> None:
-    layers = node.dynamic_config.layers
+def _check_broker(broker: BrokerContext, name: str, altered: Mapping[str, str]) -> None:
+    layers = broker.dynamic_config.layers
     every_broker = name == EVERY_BROKER
     try:
         check_dynamic_values(altered, every_broker=every_broker)

@@ -68,7 +68,7 @@ def _delete(context: RequestContext, topic: str, index: int, offset: int) -> Del
         if topic in INTERNAL_TOPICS:
             message = f"Topic '{topic}' is internal: its records cannot be deleted."
             raise KafkaError(ErrorCode.INVALID_TOPIC_EXCEPTION, message)
-        partition = context.node.replicas.partition(topic, index)
+        partition = context.broker.replicas.partition(topic, index)
         partition.check_leader()
         if not partition.log.config.is_deleted:
             message = f"Topic '{topic}' is compacted only: its cleanup.policy must include 'delete'."

@@ -45,7 +45,7 @@ def _describe(context: RequestContext, topic: str, index: int) -> PartitionRespo
     try:
         require(context, AclOperation.READ, ResourceType.TOPIC, topic)
         check_name(topic)
-        partition = context.node.replicas.partition(topic, index)
+        partition = context.broker.replicas.partition(topic, index)
         partition.check_leader()
     except KafkaError as error:
         return _error_response(index, error)

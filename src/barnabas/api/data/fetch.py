@@ -83,7 +83,7 @@ def fast_path(
 ) -> EncodedResponse | Coroutine[Any, Any, EncodedResponse] | UseHandler:
     """Read the request from its frame, and respond in this turn unless it has to wait.
 
-    :raises Malformed: If the request cannot be read.
+    :raises DecodeError: If the request cannot be read.
     """
     request = read_request(bytes(frame[position:]), context.api_version)
     return USE_HANDLER if request is None else _fetch(context, request)
@@ -100,7 +100,7 @@ def _fetch(
     context: RequestContext, request: FetchData
 ) -> EncodedResponse | Coroutine[Any, Any, EncodedResponse]:
     """Start or continue the session, and read."""
-    node = context.node
+    broker = context.broker
     if request.isolation_level not in (READ_UNCOMMITTED, READ_COMMITTED):
         message = (
             f"Isolation level {request.isolation_level} is not 0 (read uncommitted) or 1 (read committed)."
@@ -108,7 +108,7 @@ def _fetch(
         raise KafkaError(ErrorCode.INVALID_REQUEST, message)
     by_id = context.api_version >= FIRST_VERSION_WITH_TOPIC_IDS
     try:
-        fetch = node.fetch_sessions.begin(request, uses_topic_ids=by_id)
+        fetch = broker.fetch_sessions.begin(request, uses_topic_ids=by_id)
     except KafkaError as error:
         return write_response(context.api_version, 0, (), error.code)
     fetching = _Fetching(context, request, fetch)
@@ -119,19 +119,27 @@ class _Fetching:
     """One fetch: read; if that is too little, wait for more or for the timeout, and read again."""
 
     __slots__ = (
-        "_committed", "_context", "_fetch", "_max_bytes", "_quotas", "_refused", "_request", "_started_ns", "_targets",
+        "_context",
+        "_fetch",
+        "_max_bytes",
+        "_quotas",
+        "_read_committed",
+        "_refused",
+        "_request",
+        "_started_ns",
+        "_targets",
     )  # fmt: skip
 
     def __init__(self, context: RequestContext, request: FetchData, fetch: FetchContext) -> None:
         self._context = context
         self._request = request
         self._fetch = fetch
-        self._committed = request.isolation_level == READ_COMMITTED
+        self._read_committed = request.isolation_level == READ_COMMITTED
         self._quotas = _quotas(context, request)
-        self._max_bytes = min(request.max_bytes, context.node.config.integer("fetch.max.bytes"))
+        self._max_bytes = min(request.max_bytes, context.broker.config.integer("fetch.max.bytes"))
         if self._quotas is not None:
             self._max_bytes = min(self._max_bytes, int(self._quotas.burst))
-        tracer = context.node.tracer
+        tracer = context.broker.tracer
         self._started_ns = tracer.now_ns() if tracer.enabled else 0
         self._targets: list[tuple[Key, FetchTarget]] = []  #: authorized targets
         self._refused: list[Answer] = []  #: results of the others
@@ -150,7 +158,7 @@ class _Fetching:
         return self._respond(reads)
 
     async def _wait(self, missing_bytes: int) -> EncodedResponse:
-        waiting = DelayedFetch(missing_bytes, committed=self._committed)
+        waiting = DelayedFetch(missing_bytes, read_committed=self._read_committed)
         await waiting.wait(self._partitions(self._targets), self._request.max_wait_ms)
         reads = Reads([])
         self._read(self._targets, reads)
@@ -172,11 +180,11 @@ class _Fetching:
         async for answers in self._slices(reads.answers):
             self._add(answers, topics)
         version, session_id = self._context.api_version, self._fetch.session_id
-        return await self._context.node.worker.call(write_response, version, session_id, topics)
+        return await self._context.broker.worker.call(write_response, version, session_id, topics)
 
     async def _read_in_slices(self) -> Reads:
         """Read in several turns. Any append ends the wait, so there may be fewer bytes than `min_bytes`."""
-        waiting = DelayedFetch(1, committed=self._committed)
+        waiting = DelayedFetch(1, read_committed=self._read_committed)
         partitions: list[Partition] = []
         try:
             reads = Reads([])
@@ -202,10 +210,10 @@ class _Fetching:
 
     def _read(self, targets: Sequence[tuple[Key, FetchTarget]], reads: Reads) -> None:
         read_all(
-            self._context.node.replicas,
+            self._context.broker.replicas,
             targets,
             self._max_bytes,
-            committed=self._committed,
+            read_committed=self._read_committed,
             is_incremental=self._fetch.is_incremental,
             reads=reads,
         )
@@ -219,19 +227,19 @@ class _Fetching:
     def _partitions(self, targets: Sequence[tuple[Key, FetchTarget]]) -> Iterator[Partition]:
         for _, target in targets:
             with suppress(KafkaError):  # the read has the same error
-                yield find(self._context.node.replicas, target)
+                yield find(self._context.broker.replicas, target)
 
     def _authorize(self, targets: Sequence[tuple[Key, FetchTarget]]) -> None:
         """Split the targets into authorized ones and results for the others."""
         context = self._context
         is_follower = self._request.is_follower
-        if context.node.authorizer is None or (
+        if context.broker.authorizer is None or (
             is_follower and allowed_cluster(context, AclOperation.CLUSTER_ACTION)
         ):
             self._targets += targets
             return
         for key, target in targets:
-            name = context.node.image.topic_names.get(target.topic_id) if target.by_id else target.topic
+            name = context.broker.image.topic_names.get(target.topic_id) if target.by_id else target.topic
             # An unknown id reveals nothing.
             if is_follower or (
                 name is not None and not allowed(context, AclOperation.READ, ResourceType.TOPIC, name)
@@ -250,25 +258,25 @@ class _Fetching:
         self._add(reads.answers, topics)
         version, session_id = self._context.api_version, self._fetch.session_id
         if reads.aborted_count > WRITTEN_ABORTED_MAX:
-            return self._context.node.worker.call(write_response, version, session_id, topics)
+            return self._context.broker.worker.call(write_response, version, session_id, topics)
         return write_response(version, session_id, topics)
 
     def _complete(self, reads: Reads) -> None:
         if self._context.api_version < FIRST_VERSION_WITH_STORAGE_ERROR:
             _replace_storage_errors(reads)
         reads.answers += self._refused
-        if self._context.node.tracer.enabled:
+        if self._context.broker.tracer.enabled:
             _trace(self._context, self._started_ns, reads)
 
     def _is_throttled(self, reads: Reads) -> bool:
         """Count what was read, and set the throttle time."""
         if self._quotas is None:
             return False
-        self._context.throttle_ms = self._context.node.quotas.fetched(self._quotas, reads.size_bytes)
+        self._context.throttle_ms = self._context.broker.quotas.fetched(self._quotas, reads.size_bytes)
         return self._context.throttle_ms > 0
 
     def _respond_throttled(self) -> EncodedResponse:
-        session_id = self._context.node.fetch_sessions.session_id_when_throttled(self._fetch)
+        session_id = self._context.broker.fetch_sessions.session_id_when_throttled(self._fetch)
         return write_response(self._context.api_version, session_id, ())
 
     def _add(self, answers: Sequence[Answer], topics: list[TopicAnswer]) -> None:
@@ -297,7 +305,7 @@ def _replace_storage_errors(reads: Reads) -> None:
 
 def _quotas(context: RequestContext, request: FetchData) -> Rate | None:
     """Return the fetch quotas of the client; followers and clients without a quota have none."""
-    quotas = context.node.quotas
+    quotas = context.broker.quotas
     if not quotas.enabled or request.is_follower:
         return None
     return quotas.of(context.connection.principal, context.client_id).fetch
@@ -308,11 +316,11 @@ def _trace(context: RequestContext, started_ns: int, reads: Reads) -> None:
         if data.error_code != ErrorCode.NONE:
             continue
         with suppress(KafkaError):  # the topic was deleted meanwhile
-            context.node.tracer.record(
+            context.broker.tracer.record(
                 "barnabas.fetch.read",
                 started_ns,
                 context.span,
-                topic=find(context.node.replicas, target).topic,
+                topic=find(context.broker.replicas, target).topic,
                 partition=key[1],
                 fetch_offset=target.fetch_offset,
                 returned_count=_records_count(data),

@@ -35,7 +35,7 @@ _NO_EPOCH = -1
 _NO_REPLICA_ID = -1
 
 #: Maximum size of the records of a response that are copied into it; larger ones are sent uncopied.
-COPIED_BYTES_MAX = 16 << 10
+COPIED_RECORDS_BYTES_MAX = 16 << 10
 
 #: A topic's name, or its id from version 13 on, and the results of its partitions.
 TopicAnswer: TypeAlias = tuple[str | bytes, list[FetchedPartition]]
@@ -71,7 +71,7 @@ class _HasTaggedFields(Exception):
 def read_request(body: bytes, version: int) -> FetchData | None:
     """Read a request of a consumer; None for one with tagged fields.
 
-    :raises Malformed: If the bytes are cut short or contain something that the protocol forbids.
+    :raises DecodeError: If the bytes are cut short or contain something that the protocol forbids.
     """
     read = _read_flexible if version >= FIRST_FLEXIBLE_VERSION else _read_plain
     try:
@@ -236,7 +236,7 @@ def write_response(
     write_count = count_writer(is_flexible)
     write_partition = _write_flexible if is_flexible else _write_plain
     parts: list[Buffer] = []
-    copied_bytes_left = COPIED_BYTES_MAX
+    copied_bytes_left = COPIED_RECORDS_BYTES_MAX
     has_session = version >= FIRST_VERSION_WITH_SESSIONS
     out = bytearray(_pack_start_v7(error_code, session_id) if has_session else _pack_start_v4())
     write_count(out, len(topics))

@@ -66,7 +66,7 @@ def fast_path(
 ) -> EncodedResponse | Awaitable[EncodedResponse]:
     """Read the request from its frame, and respond in this turn unless a timestamp has to be searched for.
 
-    :raises Malformed: If the request cannot be read.
+    :raises DecodeError: If the request cannot be read.
     """
     return _list_offsets(context, read_request(bytes(frame[position:]), context.api_version))
 
@@ -111,9 +111,9 @@ class _Listing:
 
     def run(self) -> EncodedResponse | Awaitable[EncodedResponse]:
         """Look up everything within this turn, or the rest in later turns if it takes long."""
-        steps, turns = self._look_up_each(), self._context.node.turns
+        steps, turns = self._look_up_each(), self._context.broker.turns
         for _ in steps:
-            if turns.is_over():
+            if turns.must_yield():
                 return self._run_later(steps)
         if self._searches:
             return self._run_later(steps)
@@ -172,7 +172,7 @@ class _Listing:
         if timestamp < 0 and version < MARKERS.get(timestamp, 2**15):
             message = f"ListOffsets version {version} does not support the timestamp {timestamp}."
             raise KafkaError(ErrorCode.UNSUPPORTED_VERSION, message)
-        partition = self._context.node.replicas.partition(topic, index)
+        partition = self._context.broker.replicas.partition(topic, index)
         partition.check_leader(leader_epoch)
         log = partition.log
         if timestamp == LATEST:
@@ -219,14 +219,16 @@ def _error_result(index: int, code: ErrorCode) -> PartitionOffset:
 
 
 async def _finish(context: RequestContext, partition: Partition, search: Search) -> TimestampOffset | None:
-    """Search in turns; large batches are decompressed in the worker's thread.
+    """Search in turns; large batches are decompressed in a worker thread.
 
     :raises KafkaError: UNKNOWN_TOPIC_OR_PARTITION, NOT_LEADER_OR_FOLLOWER if the partition is removed meanwhile.
     """
     body: bytes | None = None
     while True:
-        if context.node.replicas.find(*partition.log.topic_partition) is not partition:
-            context.node.replicas.partition(*partition.log.topic_partition)  # raises if the topic was deleted
+        if context.broker.replicas.find(*partition.log.topic_partition) is not partition:
+            context.broker.replicas.partition(
+                *partition.log.topic_partition
+            )  # raises if the topic was deleted
             raise KafkaError(
                 ErrorCode.NOT_LEADER_OR_FOLLOWER,
                 f"{partition.log.topic_partition} was deleted and recreated.",
@@ -240,4 +242,4 @@ async def _finish(context: RequestContext, partition: Partition, search: Search)
             body = None if packed is None else packed.unpack()
             await context.checkpoint()
         else:
-            body = await context.node.worker.call(packed.unpack)
+            body = await context.broker.worker.call(packed.unpack)

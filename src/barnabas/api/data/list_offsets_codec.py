@@ -52,7 +52,7 @@ class ListOffsetsData(NamedTuple):
 def read_request(body: bytes, version: int) -> ListOffsetsData:
     """Read a request.
 
-    :raises Malformed: If the bytes are cut short or contain something that the protocol forbids.
+    :raises DecodeError: If the bytes are cut short or contain something that the protocol forbids.
     """
     read = _read_flexible if version >= FIRST_FLEXIBLE_VERSION else _read_plain
     return read_body(ListOffsetsRequest, version, read, body, 0)

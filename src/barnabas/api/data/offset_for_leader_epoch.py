@@ -48,7 +48,7 @@ async def handle(
 
 def _look_up(context: RequestContext, topic: str, requested: OffsetForLeaderPartition) -> EpochEndOffset:
     try:
-        partition = context.node.replicas.partition(topic, requested.partition)
+        partition = context.broker.replicas.partition(topic, requested.partition)
         partition.check_leader(requested.current_leader_epoch)
     except KafkaError as error:
         return _error_result(requested.partition, error)

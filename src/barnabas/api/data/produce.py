@@ -92,7 +92,7 @@ def fast_path(context: RequestContext, frame: memoryview, position: int) -> Answ
 
     Until the first wait the records are views of the network buffer; requests that wait keep copies.
 
-    :raises Malformed: If the request cannot be read.
+    :raises DecodeError: If the request cannot be read.
     """
     return _produce(context, read_request(frame, position, context.api_version, ELEMENTS_MAX))
 
@@ -137,7 +137,7 @@ def _produce(context: RequestContext, request: ProduceData) -> Answer | Awaitabl
         return production.fail(error)
     if write is not None:
         production.verified = start_verification(write, _support(context.api_version))
-        if production.verified.verifications and context.node.transaction_verifier is not None:
+        if production.verified.verifications and context.broker.transaction_verifier is not None:
             return production.run_later(write)
     return production.run()
 
@@ -167,12 +167,12 @@ class _Production:
 
     def run(self) -> Answer | Awaitable[Answer]:
         """Append everything within this turn, or the rest in later turns if it takes long."""
-        steps, turns = self._append_each(), self._context.node.turns
+        steps, turns = self._append_each(), self._context.broker.turns
         for costly in steps:
             if costly is not None:
                 self._keep_records()
                 return self._run_later(steps, costly._replace(records=self._kept(costly.records)))
-            if turns.is_over():
+            if turns.must_yield():
                 self._keep_records()
                 return self._run_later(steps, None)
         return self._respond_later() if self._waits else self._respond()
@@ -195,7 +195,7 @@ class _Production:
         self, steps: _Steps, costly: _Costly | None, write: TransactionalWrite | None = None
     ) -> Answer:
         if write is not None:
-            verifier, verified = self._context.node.transaction_verifier, self.verified
+            verifier, verified = self._context.broker.transaction_verifier, self.verified
             assert verifier is not None
             assert verified is not None
             await finish_verification(verifier, write, _support(self._context.api_version), verified)
@@ -267,7 +267,7 @@ class _Production:
         results: list[PartitionResult],
     ) -> None:
         context, acks = self._context, self._request.acks
-        tracer = context.node.tracer
+        tracer = context.broker.tracer
         started_ns = tracer.now_ns() if tracer.enabled else 0
         appended = partition.append_as_leader(batch, acks, verification)
         results.append(
@@ -277,7 +277,7 @@ class _Production:
             _trace_append(context, partition, appended, started_ns)
         if partition.log.needs_flush:
             self._waits.append(_flush(context, partition, results, len(results) - 1))
-        if acks == ALL_REPLICAS and (replicated := partition.replicated(appended.last_offset + 1)):
+        if acks == ALL_REPLICAS and (replicated := partition.when_replicated(appended.last_offset + 1)):
             wait = _wait_for_replicas(replicated, self._request.timeout_ms, results, len(results) - 1)
             self._waits.append(wait)
 
@@ -288,7 +288,7 @@ async def _validate_in_worker(context: RequestContext, costly: _Costly) -> Valid
     :raises KafkaError: If the batch is not valid; NOT_LEADER_OR_FOLLOWER if leadership changed meanwhile.
     """
     partition = costly.partition
-    batch = await context.node.worker.call(partition.log.validate, costly.records)
+    batch = await context.broker.worker.call(partition.log.validate, costly.records)
     partition.check_leader()
     return batch
 
@@ -307,7 +307,7 @@ def _transactional_write(context: RequestContext, request: ProduceData) -> Trans
         raise KafkaError(ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED, message)
     require(context, AclOperation.WRITE, ResourceType.TRANSACTIONAL_ID, transactional_id)
     is_implicit = _support(context.api_version) is TransactionSupport.IMPLICIT
-    if not is_implicit and not context.node.config.boolean(VERIFICATION_ENABLED):
+    if not is_implicit and not context.broker.config.boolean(VERIFICATION_ENABLED):
         return None
     sequences, producers = _transactional_sequences(context, request.topics)
     if len(producers) > 1:
@@ -354,16 +354,16 @@ def _verification(verified: Verified, partition: Partition) -> VerificationGuard
 
 
 def _find(context: RequestContext, topic: str | bytes, index: int) -> Partition:
-    node = context.node
+    broker = context.broker
     if isinstance(topic, bytes):
-        name = node.image.topic_names.get(topic) if node.authorizer is not None else None
+        name = broker.image.topic_names.get(topic) if broker.authorizer is not None else None
         if name is not None:  # an unknown id reveals nothing
             require(context, AclOperation.WRITE, ResourceType.TOPIC, name)
-        partition = node.replicas.partition_by_id(topic, index)
+        partition = broker.replicas.partition_by_id(topic, index)
     else:
-        if node.authorizer is not None:
+        if broker.authorizer is not None:
             require(context, AclOperation.WRITE, ResourceType.TOPIC, topic)
-        partition = node.replicas.partition(topic, index)
+        partition = broker.replicas.partition(topic, index)
     partition.check_leader()
     if partition.topic in INTERNAL_TOPICS:
         message = f"Topic '{partition.topic}' is internal: clients cannot produce to it."
@@ -408,7 +408,7 @@ def is_transactional(records: Buffer) -> bool:
 def _trace_append(
     context: RequestContext, partition: Partition, appended: AppendInfo, started_ns: int
 ) -> None:
-    context.node.tracer.record(
+    context.broker.tracer.record(
         "barnabas.produce.append",
         started_ns,
         context.span,
@@ -424,7 +424,7 @@ async def _flush(
 ) -> None:
     """Wait for the disk; `results[at]` becomes an error if it fails."""
     try:
-        await context.node.flusher.flushed(partition.log)
+        await context.broker.flusher.when_flushed(partition.log)
     except OSError as error:
         message = f"{partition.topic}-{partition.index} could not be flushed: {error.strerror}."
         results[at] = _failed(partition.index, KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, message))

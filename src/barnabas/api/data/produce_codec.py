@@ -69,7 +69,7 @@ def read_request(frame: memoryview, position: int, version: int, elements_max: i
     """Read the body that begins at `position`.
 
     :param elements_max: Maximum number of topics and partitions.
-    :raises Malformed: If the bytes are cut short or contain something that the protocol forbids.
+    :raises DecodeError: If the bytes are cut short or contain something that the protocol forbids.
     """
     read = _read_flexible if version >= FIRST_FLEXIBLE_VERSION else _read_plain
     return read_body(ProduceRequest, version, read, frame, position, _Allowance(elements_max).take)

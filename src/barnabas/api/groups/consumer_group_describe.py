@@ -41,7 +41,7 @@ async def _describe(
         require(context, AclOperation.DESCRIBE, ResourceType.GROUP, group_id)
         if not group_id:
             raise KafkaError(ErrorCode.INVALID_GROUP_ID)
-        group = await context.node.groups.query(
+        group = await context.broker.groups.query(
             group_id, lambda shard, now_ms: shard.consumer.describe(group_id)
         )
     except KafkaError as error:

@@ -40,8 +40,8 @@ async def handle(
         raise hidden[min(hidden)]
     if request.subscribed_topic_regex:
         with suppress(KafkaError):  # the group reports the error
-            await context.node.worker.call(  # it may take long, and is cached for the group
-                matching, request.subscribed_topic_regex, context.node.image.topics
+            await context.broker.worker.call(  # it may take long, and is cached for the group
+                matching, request.subscribed_topic_regex, context.broker.image.topics
             )
     caller = Caller(
         client_id=context.client_id or "",
@@ -54,7 +54,7 @@ async def handle(
             [topic for topic in topics if is_listed(context, topic)],
         ),
     )
-    return await context.node.groups.handle_request(
+    return await context.broker.groups.handle_request(
         request.group_id,
         lambda shard, result, pending: shard.consumer.heartbeat(result, pending, request, caller),
         "ConsumerGroupHeartbeat",
@@ -66,6 +66,6 @@ def check_consumer_protocol(context: RequestContext) -> None:
 
     :raises KafkaError: UNSUPPORTED_VERSION, as in Apache Kafka without a message.
     """
-    is_enabled = "consumer" in context.node.config.items("group.coordinator.rebalance.protocols")
-    if not is_enabled or context.node.image.finalized_features.get("group.version", 0) < 1:
+    is_enabled = "consumer" in context.broker.config.items("group.coordinator.rebalance.protocols")
+    if not is_enabled or context.broker.image.finalized_features.get("group.version", 0) < 1:
         raise KafkaError(ErrorCode.UNSUPPORTED_VERSION)

@@ -50,10 +50,10 @@ async def _delete(context: RequestContext, group_id: str) -> DeletableGroupResul
 
     try:
         require(context, AclOperation.DELETE, ResourceType.GROUP, group_id)
-        while deleted := await context.node.groups.handle_request(group_id, delete_offsets):
+        while deleted := await context.broker.groups.handle_request(group_id, delete_offsets):
             before |= deleted
             await context.checkpoint()
-        await context.node.groups.handle_request(group_id, delete)
+        await context.broker.groups.handle_request(group_id, delete)
     except KafkaError as error:
         return _error_result(group_id, error)
     for key, value in sorted(before.items(), key=lambda item: item[0] != "type"):

@@ -38,7 +38,7 @@ async def handle(context: RequestContext, request: DescribeGroupsRequest) -> Des
 async def _describe(context: RequestContext, group_id: str) -> DescribedGroup:
     try:
         require(context, AclOperation.DESCRIBE, ResourceType.GROUP, group_id)
-        described: DescribedGroup = await context.node.groups.query(
+        described: DescribedGroup = await context.broker.groups.query(
             group_id, lambda shard, now_ms: shard.describe_group(group_id)
         )
     except KafkaError as error:

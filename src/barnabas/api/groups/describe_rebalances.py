@@ -33,7 +33,7 @@ async def handle(context: RequestContext, request: DescribeRebalancesRequest) ->
     require(context, AclOperation.DESCRIBE, ResourceType.GROUP, group_id)
     if not group_id:
         raise KafkaError(ErrorCode.INVALID_GROUP_ID, "The group id is empty.")
-    group, rebalances = await context.node.groups.query(
+    group, rebalances = await context.broker.groups.query(
         group_id, lambda shard, now_ms: shard.describe_rebalances(group_id)
     )
     return DescribeRebalancesResponse(

@@ -88,11 +88,11 @@ async def _leader(context: RequestContext, topic_name: str, key: str) -> Coordin
 
     :raises KafkaError: COORDINATOR_NOT_AVAILABLE; clients retry.
     """
-    if topic_name not in context.node.image.topics:
+    if topic_name not in context.broker.image.topics:
         [created] = await create_missing_topics(context, [topic_name])
-        if created.error is not None and topic_name not in context.node.image.topics:
+        if created.error is not None and topic_name not in context.broker.image.topics:
             raise _not_available(f"Topic {topic_name} cannot be created: {created.error.message}")
-    image = context.node.image
+    image = context.broker.image
     topic = image.topics[topic_name]
     index = partition_of(key, topic.partition_count)
     leader = image.partition(topic, index).leader

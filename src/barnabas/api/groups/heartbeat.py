@@ -26,7 +26,7 @@ def fast_path(
 ) -> EncodedResponse | Awaitable[EncodedResponse]:
     """Read the request from its frame, and pass it to the group's coordinator.
 
-    :raises Malformed: If the request cannot be read.
+    :raises DecodeError: If the request cannot be read.
     """
     return _heartbeat(context, read_request(bytes(frame[position:]), context.api_version))
 
@@ -42,7 +42,7 @@ async def handle(context: RequestContext, request: HeartbeatRequest) -> EncodedR
 def _heartbeat(context: RequestContext, beat: Heartbeat) -> EncodedResponse | Awaitable[EncodedResponse]:
     """Respond immediately, unless an earlier decision of the coordinator is still being written."""
     check_member_request(context, beat.group_id)
-    runner = context.node.groups.runner(beat.group_id)
+    runner = context.broker.groups.runner(beat.group_id)
     code = runner.write(lambda shard, result: shard.heartbeat(result, beat))
     if isinstance(code, ErrorCode):
         return EncodedResponse(*write_response(context.api_version, code))

@@ -29,7 +29,7 @@ _pack_v4 = struct.Struct(">4xhx").pack  # the same, no tagged fields
 def read_request(body: bytes, version: int) -> Heartbeat:
     """Read a request.
 
-    :raises Malformed: If the bytes are cut short or contain something that the protocol forbids.
+    :raises DecodeError: If the bytes are cut short or contain something that the protocol forbids.
     """
     read = _read_flexible if version >= FIRST_FLEXIBLE_VERSION else _read_plain
     return read_body(HeartbeatRequest, version, read, body, 0)

@@ -47,7 +47,7 @@ async def _join(context: RequestContext, request: JoinGroupRequest) -> JoinGroup
     def event(shard: GroupShard, result: CoordinatorResult, pending: Pending[JoinGroupResponse]) -> None:
         shard.join_group(result, Join(request, client, pending))
 
-    return await context.node.groups.handle_request(request.group_id, event)
+    return await context.broker.groups.handle_request(request.group_id, event)
 
 
 def _check_session_timeout(context: RequestContext, timeout_ms: int) -> None:
@@ -55,7 +55,7 @@ def _check_session_timeout(context: RequestContext, timeout_ms: int) -> None:
 
     :raises KafkaError: INVALID_SESSION_TIMEOUT.
     """
-    config = context.node.config
+    config = context.broker.config
     shortest_ms = config.integer("group.min.session.timeout.ms")
     longest_ms = config.integer("group.max.session.timeout.ms")
     if not shortest_ms <= timeout_ms <= longest_ms:

@@ -55,7 +55,7 @@ def _split(request: LeaveGroupRequest) -> Iterator[LeaveGroupRequest]:
 
 
 async def _leave(context: RequestContext, request: LeaveGroupRequest) -> list[MemberResponse]:
-    response: LeaveGroupResponse = await context.node.groups.handle_request(
+    response: LeaveGroupResponse = await context.broker.groups.handle_request(
         request.group_id, lambda shard, result, pending: shard.leave_group(result, pending, request)
     )
     return response.members

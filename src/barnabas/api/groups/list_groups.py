@@ -22,7 +22,7 @@ def error_response(request: ListGroupsRequest, error: KafkaError) -> ListGroupsR
 async def handle(context: RequestContext, request: ListGroupsRequest) -> ListGroupsResponse:
     states = await context.compute(lower_names, request.states_filter)
     types = await context.compute(lower_names, request.types_filter)
-    by_shard: list[list[ListedGroup]] = await context.node.groups.query_all(
+    by_shard: list[list[ListedGroup]] = await context.broker.groups.query_all(
         lambda shard, now_ms: shard.list_groups(states, types), context.checkpoint
     )
     sees_all = allowed_cluster(context, AclOperation.DESCRIBE)

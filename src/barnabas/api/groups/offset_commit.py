@@ -62,7 +62,7 @@ def fast_path(
         by_name = [(str(name), partitions) for name, (_, partitions) in zip(names, topics, strict=True)]
         commit = commit._replace(topics=by_name)
     try:
-        codes = context.node.groups.runner(commit.group_id).write(
+        codes = context.broker.groups.runner(commit.group_id).write(
             lambda shard, result: shard.offsets.commit_offsets(result, commit, version)
         )
     except KafkaError:
@@ -74,7 +74,7 @@ def fast_path(
 
 def _name(context: RequestContext, topic: str | bytes, partitions: Sequence[PartitionCommit]) -> str | None:
     """Return the topic's name if all partitions exist and the principal may read them."""
-    image = context.node.image
+    image = context.broker.image
     name = image.topic_names.get(topic) if isinstance(topic, bytes) else topic
     known = None if name is None else image.topics.rows.get(name)
     if name is None or known is None or not partitions:
@@ -102,7 +102,7 @@ async def handle(context: RequestContext, request: OffsetCommitRequest) -> Offse
     topics: list[OffsetCommitRequestTopic] = request.topics
     refused: list[RejectedPartitions] = []
     if context.api_version >= FIRST_VERSION_WITH_TOPIC_IDS:
-        topics, refused = await context.compute(by_id, context.node.image, topics)
+        topics, refused = await context.compute(by_id, context.broker.image, topics)
     known, unknown = await split_known_partitions(context, AclOperation.READ, topics)
     refused += unknown
     if not refused and topics is request.topics and not context.is_large:  # as in nearly all requests
@@ -120,7 +120,7 @@ async def _commit(context: RequestContext, request: OffsetCommitRequest) -> Offs
     """Return the response of the coordinator, with the errors of refused partitions."""
     version = context.api_version
     try:
-        return await context.node.groups.handle_request(
+        return await context.broker.groups.handle_request(
             request.group_id,
             lambda shard, result, pending: shard.offsets.commit(result, pending, request, version),
         )

@@ -47,7 +47,7 @@ _NO_LEADER_EPOCH = -1
 def read_request(body: bytes, version: int) -> OffsetCommit:
     """Read a request.
 
-    :raises Malformed: If the bytes are cut short or contain something that the protocol forbids.
+    :raises DecodeError: If the bytes are cut short or contain something that the protocol forbids.
     """
     read = _read_flexible if version >= FIRST_FLEXIBLE_VERSION else _read_plain
     return read_body(OffsetCommitRequest, version, read, body, 0)

@@ -58,7 +58,7 @@ async def _delete(context: RequestContext, request: OffsetDeleteRequest) -> list
         before.update(shard.offsets.committed_in(request.group_id, request.topics))
         shard.offsets.delete(result, pending, request)
 
-    answer = await context.node.groups.handle_request(request.group_id, delete)
+    answer = await context.broker.groups.handle_request(request.group_id, delete)
     _record_deletions(context, request.group_id, before, answer)
     return answer.topics
 

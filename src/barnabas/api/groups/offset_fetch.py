@@ -97,15 +97,15 @@ async def _query_coordinator(
     context: RequestContext, requested: OffsetFetchRequestGroup, require_stable: bool
 ) -> OffsetFetchResponseGroup:
     if not context.is_large and requested.topics is not None:
-        return await context.node.groups.query(
+        return await context.broker.groups.query(
             requested.group_id,
             lambda shard, now_ms: shard.offsets.fetch(requested, require_stable=require_stable),
         )
-    offsets, unstable = await context.node.groups.query(
+    offsets, unstable = await context.broker.groups.query(
         requested.group_id,
         lambda shard, now_ms: shard.offsets.snapshot(requested, require_stable=require_stable),
     )
-    return await context.node.worker.call(fetch, requested, offsets, unstable)
+    return await context.broker.worker.call(fetch, requested, offsets, unstable)
 
 
 async def _fetch_all(
@@ -117,7 +117,7 @@ async def _fetch_all(
     allowed = await allowed_names(context, AclOperation.DESCRIBE, ResourceType.TOPIC, names)
     topics = [topic for topic in group.topics if topic.name in allowed]
     if context.api_version >= FIRST_VERSION_WITH_TOPIC_IDS:
-        there = context.node.image.topics
+        there = context.broker.image.topics
         topics = [topic for topic in topics if topic.name in there]
         async for topic in context.each(topics):
             topic.topic_id = there[topic.name].topic_id
@@ -134,7 +134,7 @@ async def _split_authorized(
     """
     refused: list[OffsetFetchResponseTopics] = []
     if context.api_version >= FIRST_VERSION_WITH_TOPIC_IDS:
-        names = context.node.image.topic_names
+        names = context.broker.image.topic_names
         topics, refused = await context.compute(_with_names, topics, names)
     requested = {topic.name for topic in topics}
     hidden = await refused_names(context, AclOperation.DESCRIBE, ResourceType.TOPIC, requested)

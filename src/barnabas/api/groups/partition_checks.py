@@ -40,7 +40,7 @@ async def split_known_partitions(
     forbidden = await refused_names(context, operation, ResourceType.TOPIC, names)
     known: list[TopicT] = []
     refused: list[RejectedPartitions] = []
-    existing = context.node.image.topics.rows
+    existing = context.broker.image.topics.rows
     async for topic in context.each(topics):
         if topic.name in forbidden:
             refused.append(RejectedPartitions(topic, _indexes(topic.partitions), forbidden[topic.name].code))

@@ -84,7 +84,7 @@ async def _write(
 
     def decide(image: MetadataImage) -> Decision[RolledBack]:
         rules = RollbackRules(
-            alteration_rules(context.node, image),
+            alteration_rules(context.broker, image),
             functools.partial(policies.check_acl, AclAction.CREATE),
             functools.partial(policies.check_acl, AclAction.DELETE),
             authorize,
@@ -126,7 +126,7 @@ def _alter_group(context: RequestContext, name: str) -> None:
 def _alter_broker(context: RequestContext, name: str) -> None:
     require_cluster(context, AclOperation.ALTER_CONFIGS)
     if name != EVERY_BROKER:
-        resource_of(ResourceKind.BROKER, name, context.node.broker_id)
+        resource_of(ResourceKind.BROKER, name, context.broker.broker_id)
 
 
 def _alter_cluster_configs(context: RequestContext, _name: str) -> None:

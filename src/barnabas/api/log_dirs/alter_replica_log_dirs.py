@@ -57,16 +57,16 @@ def _requested(request: AlterReplicaLogDirsRequest) -> dict[TopicPartition, str]
 
 
 async def _alter(context: RequestContext, name: TopicPartition, path: str) -> ErrorCode:
-    node = context.node
+    broker = context.broker
     try:
-        destination = _destination(node, name, path)
-        if node.replicas.find(*name) is None:
-            node.replicas.directories.prefer(name, destination)
-        partition = node.replicas.partition(*name)
-        directories = node.replicas.directories
-        before = directories.future_directory_of(name) or directories.directory_of(name)
-        node.log_dir_moves.alter(partition, destination)
-        key = f"partition {name.partition} log dir on broker {node.broker_id}"
+        destination = _destination(broker, name, path)
+        if broker.replicas.find(*name) is None:
+            broker.replicas.log_manager.prefer(name, destination)
+        partition = broker.replicas.partition(*name)
+        log_manager = broker.replicas.log_manager
+        before = log_manager.future_directory_of(name) or log_manager.directory_of(name)
+        broker.log_dir_moves.alter(partition, destination)
+        key = f"partition {name.partition} log dir on broker {broker.broker_id}"
         context.record_change(f"topic/{name.topic}", key, before and str(before.path), str(destination.path))
     except KafkaError as error:
         elsewhere = error.code is ErrorCode.NOT_LEADER_OR_FOLLOWER
@@ -74,7 +74,7 @@ async def _alter(context: RequestContext, name: TopicPartition, path: str) -> Er
     return ErrorCode.NONE
 
 
-def _destination(node: BrokerContext, name: TopicPartition, path: str) -> LogDirectory:
+def _destination(broker: BrokerContext, name: TopicPartition, path: str) -> LogDirectory:
     """Return the log directory at `path`, if a replica may be moved to it.
 
     :raises KafkaError: If it may not.
@@ -82,13 +82,13 @@ def _destination(node: BrokerContext, name: TopicPartition, path: str) -> LogDir
     if not fits_future_directory(name):
         message = f"The name of topic '{name.topic}' is too long for the directory of a future replica."
         raise KafkaError(ErrorCode.INVALID_TOPIC_EXCEPTION, message)
-    directories = node.replicas.directories
-    directory = directories.at(path)
+    log_manager = broker.replicas.log_manager
+    directory = log_manager.at(path)
     if directory is None:
         raise KafkaError(ErrorCode.LOG_DIR_NOT_FOUND, f"'{path}' is not one of this broker's log.dirs.")
     if directory.failure is not None:
         raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, f"Log directory {path} is offline.")
-    if directories.is_cordoned(directory):
+    if log_manager.is_cordoned(directory):
         raise KafkaError(ErrorCode.INVALID_REPLICA_ASSIGNMENT, f"Log directory {path} is cordoned.")
     return directory
 

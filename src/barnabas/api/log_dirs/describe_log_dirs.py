@@ -39,7 +39,7 @@ def error_response(request: DescribeLogDirsRequest, error: KafkaError) -> Descri
 async def handle(context: RequestContext, request: DescribeLogDirsRequest) -> DescribeLogDirsResponse:
     """Describe every directory and its requested replicas; null requests all."""
     require_cluster(context, AclOperation.DESCRIBE)
-    directories = context.node.replicas.directories.directories
+    directories = context.broker.replicas.log_manager.directories
     requested = await _requested(context, request, directories)
     return DescribeLogDirsResponse(
         results=[await _describe(context, directory, requested) for directory in directories]
@@ -62,7 +62,7 @@ def _named_partitions(topics: Iterable[DescribableLogDirTopic]) -> Collection[To
 async def _describe(
     context: RequestContext, directory: LogDirectory, requested: Collection[TopicPartition]
 ) -> DescribeLogDirsResult:
-    node = context.node
+    broker = context.broker
     path = str(directory.path)
     try:
         volume = None if directory.failure is not None else directory.volume()
@@ -75,7 +75,7 @@ async def _describe(
         topics=await _topics(context, directory, requested),
         total_bytes=volume.total_bytes,
         usable_bytes=volume.usable_bytes,
-        is_cordoned=node.replicas.directories.is_cordoned(directory),
+        is_cordoned=broker.replicas.log_manager.is_cordoned(directory),
     )
 
 
@@ -92,16 +92,16 @@ async def _topics(
                     DescribeLogDirsPartition(
                         partition_index=name.partition,
                         partition_size=log.size_bytes,
-                        offset_lag=_lag(context.node, name, log, is_future=is_future),
+                        offset_lag=_lag(context.broker, name, log, is_future=is_future),
                         is_future_key=is_future,
                     )
                 )
     return list(topics.values())
 
 
-def _lag(node: BrokerContext, name: TopicPartition, log: PartitionLog, *, is_future: bool) -> int:
+def _lag(broker: BrokerContext, name: TopicPartition, log: PartitionLog, *, is_future: bool) -> int:
     """Return how far the log end offset is behind the high watermark, or a future replica's behind the log in use."""
-    partition = node.replicas.find(*name)
+    partition = broker.replicas.find(*name)
     if partition is None:
         return UNKNOWN_LAG
     if is_future:

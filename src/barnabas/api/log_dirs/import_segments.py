@@ -49,9 +49,9 @@ def _partitions(request: ImportSegmentsRequest) -> list[TopicPartition]:
 
 
 async def _import(context: RequestContext, tp: TopicPartition) -> ImportedPartition:
-    node = context.node
+    broker = context.broker
     try:
-        manifest = await node.log_importer.import_log(node.replicas.partition(*tp))
+        manifest = await broker.restored_log_importer.import_log(broker.replicas.partition(*tp))
     except KafkaError as error:
         return _error_result(tp, error)
     key = f"partition {tp.partition} imported offsets"

@@ -34,8 +34,8 @@ async def handle(
     context: RequestContext, request: DescribeClientQuotasRequest
 ) -> DescribeClientQuotasResponse:
     require_cluster(context, AclOperation.DESCRIBE_CONFIGS)
-    quotas, matches = context.node.image.quotas, _matches(request.components)
-    matching = await context.node.worker.call(lambda: list(find(quotas, matches, strict=request.strict)))
+    quotas, matches = context.broker.image.quotas, _matches(request.components)
+    matching = await context.broker.worker.call(lambda: list(find(quotas, matches, strict=request.strict)))
     return DescribeClientQuotasResponse(entries=[_entry(quota) async for quota in context.each(matching)])
 
 

@@ -23,10 +23,10 @@ def require_authorizer(context: RequestContext) -> Authorizer:
 
     :raises KafkaError: SECURITY_DISABLED if there is none.
     """
-    if context.node.authorizer is None:
+    if context.broker.authorizer is None:
         message = "No authorizer is configured: set authorizer.class.name to use ACLs."
         raise KafkaError(ErrorCode.SECURITY_DISABLED, message)
-    return context.node.authorizer
+    return context.broker.authorizer
 
 
 def binding_of(creation: AclCreation) -> AclBinding:

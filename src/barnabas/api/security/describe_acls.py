@@ -33,8 +33,8 @@ async def handle(context: RequestContext, request: DescribeAclsRequest) -> Descr
         return None
     require_cluster(context, AclOperation.DESCRIBE)
     require_authorizer(context)
-    acls = context.node.image.acls
-    bindings = await context.node.worker.call(matching, acls, filter_of(request))
+    acls = context.broker.image.acls
+    bindings = await context.broker.worker.call(matching, acls, filter_of(request))
     return DescribeAclsResponse(resources=await _by_resource(context, bindings))
 
 

@@ -42,8 +42,8 @@ async def handle(
     """Describe credentials without secrets."""
     require_cluster(context, AclOperation.DESCRIBE)
     users = None if request.users is None else [user.name for user in request.users]
-    stored = context.node.image.scram_credentials
-    described = await context.node.worker.call(describe_credentials, stored, users)
+    stored = context.broker.image.scram_credentials
+    described = await context.broker.worker.call(describe_credentials, stored, users)
     return DescribeUserScramCredentialsResponse(
         results=[_result(user) async for user in context.each(described)]
     )

@@ -33,15 +33,15 @@ async def handle(
     """Return the matching subscriptions; a client without an id gets one."""
     instance_id = request.client_instance_id
     if instance_id == ZERO_UUID:
-        instance_id = context.node.rng.randbytes(16)
-    instances = context.node.client_telemetry.instances
+        instance_id = context.broker.rng.randbytes(16)
+    instances = context.broker.client_telemetry.instances
     instance = instances.fetch_subscription(instance_id, attributes_of(context, instance_id))
     return GetTelemetrySubscriptionsResponse(
         client_instance_id=instance_id,
         subscription_id=instance.subscription_id,
         accepted_compression_types=list(ACCEPTED),
         push_interval_ms=instance.interval_ms,
-        telemetry_max_bytes=context.node.config.integer("telemetry.max.bytes"),
+        telemetry_max_bytes=context.broker.config.integer("telemetry.max.bytes"),
         delta_temporality=True,
         requested_metrics=list(instance.metrics),
     )

@@ -30,7 +30,7 @@ def error_response(request: PushTelemetryRequest, error: KafkaError) -> PushTele
 
 @serves(PushTelemetryRequest, PushTelemetryResponse, 0, 0, error_response=error_response)
 async def handle(context: RequestContext, request: PushTelemetryRequest) -> PushTelemetryResponse:
-    telemetry = context.node.client_telemetry
+    telemetry = context.broker.client_telemetry
     instance = telemetry.instances.push(
         request.client_instance_id,
         attributes_of(context, request.client_instance_id),
@@ -38,7 +38,7 @@ async def handle(context: RequestContext, request: PushTelemetryRequest) -> Push
         is_terminating=request.terminating,
         compression=request.compression_type,
         size_bytes=len(request.metrics),
-        size_bytes_max=context.node.config.integer("telemetry.max.bytes"),
+        size_bytes_max=context.broker.config.integer("telemetry.max.bytes"),
     )
     if request.metrics:
         try:

@@ -35,7 +35,7 @@ def audit(_request: CreatePartitionsRequest, response: CreatePartitionsResponse)
 
 @serves(CreatePartitionsRequest, CreatePartitionsResponse, 0, 3, error_response=error_response, audit=audit)
 async def handle(context: RequestContext, request: CreatePartitionsRequest) -> CreatePartitionsResponse:
-    node = context.node
+    broker = context.broker
     once = await context.compute(_unique_names, request)
     refused = await refused_names(context, AclOperation.ALTER, ResourceType.TOPIC, once)
     topics = context.each(request.topics)
@@ -45,7 +45,7 @@ async def handle(context: RequestContext, request: CreatePartitionsRequest) -> C
             lambda image: decide_create_partitions(
                 image,
                 requested,
-                node.rng,
+                broker.rng,
                 validate_only=request.validate_only,
                 check=context.policies.check_create_partitions,
                 admit=quota.admit(),

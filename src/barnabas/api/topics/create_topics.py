@@ -41,8 +41,8 @@ def audit(_request: CreateTopicsRequest, response: CreateTopicsResponse) -> Resu
 
 @serves(CreateTopicsRequest, CreateTopicsResponse, 2, 7, error_response=error_response, audit=audit)
 async def handle(context: RequestContext, request: CreateTopicsRequest) -> CreateTopicsResponse:
-    node = context.node
-    started_ns = node.tracer.now_ns()
+    broker = context.broker
+    started_ns = broker.tracer.now_ns()
     refused = await _unauthorized(context, request)
     topics = context.each(request.topics)
     requested = [_new_topic(topic) async for topic in topics if topic.name not in refused]
@@ -56,9 +56,9 @@ async def handle(context: RequestContext, request: CreateTopicsRequest) -> Creat
         )
     outcomes += [Created(name, error=error) for name, error in refused.items()]
     for outcome in outcomes:
-        if node.tracer.enabled and outcome.topic is not None:
+        if broker.tracer.enabled and outcome.topic is not None:
             topic = outcome.topic
-            node.tracer.record(
+            broker.tracer.record(
                 "barnabas.topic.create",
                 started_ns,
                 context.span,
@@ -122,7 +122,7 @@ def _result(context: RequestContext, outcome: Created) -> CreatableTopicResult:
 def _configs(context: RequestContext, overrides: Mapping[str, str]) -> list[CreatableTopicConfigs]:
     if context.api_version < 5:
         return []
-    entries = describe_topic(context.node.dynamic_config.layers, overrides)
+    entries = describe_topic(context.broker.dynamic_config.layers, overrides)
     return [
         CreatableTopicConfigs(
             name=entry.name,

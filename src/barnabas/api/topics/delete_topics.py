@@ -61,11 +61,11 @@ def audit(_request: DeleteTopicsRequest, response: DeleteTopicsResponse) -> Resu
 
 @serves(DeleteTopicsRequest, DeleteTopicsResponse, 1, 6, error_response=error_response, audit=audit)
 async def handle(context: RequestContext, request: DeleteTopicsRequest) -> DeleteTopicsResponse:
-    node = context.node
-    if not node.config.boolean("delete.topic.enable"):
+    broker = context.broker
+    if not broker.config.boolean("delete.topic.enable"):
         code = ErrorCode.INVALID_REQUEST if context.api_version < 3 else ErrorCode.TOPIC_DELETION_DISABLED
         raise KafkaError(code, "Topics cannot be deleted here: delete.topic.enable is false.")
-    started_ns = node.tracer.now_ns()
+    started_ns = broker.tracer.now_ns()
     topics = await context.compute(_requested_topics, request)
     check = context.policies.check_delete_topic
     occurrences = await context.compute(Counter, topics)
@@ -75,17 +75,17 @@ async def handle(context: RequestContext, request: DeleteTopicsRequest) -> Delet
     refused = {topic: error async for topic in context.each(once) if (error := _unauthorized(context, topic))}
     requested = await context.compute(lambda: [topic for topic in topics if topic not in refused])
     trash = None
-    if node.config.integer("barnabas.trash.retention.ms"):
+    if broker.config.integer("barnabas.trash.retention.ms"):
         offsets = await _offsets(context, requested)
-        trash = TrashEntry(node.clock.wall_ms(), context.connection.principal, offsets)
+        trash = TrashEntry(broker.clock.wall_ms(), context.connection.principal, offsets)
     with mutations(context, strict_from=5) as quota:
         outcomes = await context.write(
             lambda image: decide_delete(image, requested, check, quota.admit(), trash), request.timeout_ms
         )
     outcomes += refused.values()
     for outcome in outcomes:
-        if node.tracer.enabled and outcome.error is None:
-            node.tracer.record("barnabas.topic.delete", started_ns, context.span, topic=outcome.name)
+        if broker.tracer.enabled and outcome.error is None:
+            broker.tracer.record("barnabas.topic.delete", started_ns, context.span, topic=outcome.name)
     responses = [_result(outcome) async for outcome in context.each(outcomes)]
     context.free(topics, occurrences, once, refused, requested, outcomes)
     return DeleteTopicsResponse(responses=responses)
@@ -95,10 +95,10 @@ async def _offsets(context: RequestContext, requested: Iterable[TopicToDelete]) 
     """Return the committed offsets of topics, by topic name; none if there are too many, or if they are not
     available.
     """
-    image = context.node.image
+    image = context.broker.image
     names = await context.compute(_names, image, requested)
     try:
-        by_shard = await context.node.groups.query_all(
+        by_shard = await context.broker.groups.query_all(
             lambda shard, now_ms: shard.offsets.of_topics(names), context.checkpoint
         )
     except KafkaError as error:
@@ -132,7 +132,7 @@ def _unauthorized(context: RequestContext, requested: TopicToDelete) -> Deleted 
     Without DESCRIBE, the principal does not learn whether a topic exists, nor the name for an id, nor the id for a
     name.
     """
-    image = context.node.image
+    image = context.broker.image
     topic = (
         image.topics.get(requested.name)
         if requested.name is not None

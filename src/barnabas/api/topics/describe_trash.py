@@ -26,12 +26,12 @@ def error_response(_request: DescribeTrashRequest, error: KafkaError) -> Describ
 @serves(DescribeTrashRequest, DescribeTrashResponse, 0, 0, error_response=error_response)
 async def handle(context: RequestContext, _request: DescribeTrashRequest) -> DescribeTrashResponse:
     """Return the topics with their sizes on disk; the latest deleted first."""
-    node = context.node
-    trashed = sorted(node.image.trashed_topics.values(), key=lambda topic: -topic.deleted_ms)
+    broker = context.broker
+    trashed = sorted(broker.image.trashed_topics.values(), key=lambda topic: -topic.deleted_ms)
     names = {topic.name for topic in trashed}
     visible = await allowed_names(context, AclOperation.DESCRIBE, ResourceType.TOPIC, names)
-    sizes_bytes = await asyncio.to_thread(node.replicas.trash.sizes_bytes) if visible else {}
-    retention_ms = node.config.integer("barnabas.trash.retention.ms")
+    sizes_bytes = await asyncio.to_thread(broker.replicas.trash.sizes_bytes) if visible else {}
+    retention_ms = broker.config.integer("barnabas.trash.retention.ms")
     return DescribeTrashResponse(
         topics=[
             TrashedTopic(

@@ -32,7 +32,7 @@ def audit(_request: PurgeTopicsRequest, response: PurgeTopicsResponse) -> Result
 
 @serves(PurgeTopicsRequest, PurgeTopicsResponse, 0, 0, error_response=error_response, audit=audit)
 async def handle(context: RequestContext, request: PurgeTopicsRequest) -> PurgeTopicsResponse:
-    if not context.node.config.boolean("delete.topic.enable"):
+    if not context.broker.config.boolean("delete.topic.enable"):
         message = "Topics cannot be deleted here: delete.topic.enable is false."
         raise KafkaError(ErrorCode.TOPIC_DELETION_DISABLED, message)
     requested_topics = await context.compute(_requested, request)

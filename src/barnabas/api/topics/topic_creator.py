@@ -1,6 +1,6 @@
 """Creation of topics, requested or automatic: decide, evaluate the policies, commit."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 
 from barnabas.api.context import BrokerContext, RequestContext
 from barnabas.config.topics import validate_topic_overrides
@@ -19,16 +19,12 @@ from barnabas.quotas.mutations import UNLIMITED, ControllerMutationQuota
 from barnabas.wire.errors import KafkaError
 
 
-def creation_rules(node: BrokerContext) -> CreationRules:
+def creation_rules(broker: BrokerContext) -> CreationRules:
     """Return the defaults and checks for new topics."""
-
-    def check_configs(name: str, overrides: Mapping[str, str | None]) -> None:
-        validate_topic_overrides(node.config, overrides)
-
     return CreationRules(
-        partition_count_default=node.config.integer("num.partitions"),
-        replication_factor_default=node.config.integer("default.replication.factor"),
-        check_configs=check_configs,
+        partition_count_default=broker.config.integer("num.partitions"),
+        replication_factor_default=broker.config.integer("default.replication.factor"),
+        check_configs=lambda overrides: validate_topic_overrides(broker.config, overrides),
     )
 
 
@@ -45,18 +41,18 @@ async def create_topics(
     :raises KafkaError: As `decide_create`, for the whole request; REQUEST_TIMED_OUT if `timeout_ms` is over before the
         topics exist: they may still be created.
     """
-    node, names = context.node, [new.name for new in requested]
-    rules = creation_rules(node)
+    broker, names = context.broker, [new.name for new in requested]
+    rules = creation_rules(broker)
     refused: dict[str, Created] = {}
-    if node.policies.guards_creation:
+    if broker.policies.guards_creation:
         # Policies are evaluated once, because they take time and depend on the request alone, for the topics that are
         # valid now. They are not evaluated again when the commit meets a conflict.
-        checked = decide_create(node.image, requested, rules, node.rng, validate_only=True).response
+        checked = decide_create(broker.image, requested, rules, broker.rng, validate_only=True).response
         refused = await _refused_topics(context.policies, requested, checked)
         requested = [new for new in requested if new.name not in refused]
     outcomes = await context.write(
         lambda image: decide_create(
-            image, requested, rules, node.rng, validate_only=validate_only, admit=quota.admit()
+            image, requested, rules, broker.rng, validate_only=validate_only, admit=quota.admit()
         ),
         timeout_ms,
     )
@@ -71,13 +67,13 @@ async def create_missing_topics(
 
     :raises KafkaError: As `create_topics`.
     """
-    node, names = context.node, list(names)
+    broker, names = context.broker, list(names)
     others = [TopicToCreate(name) for name in names if name not in BROKER_TOPICS]
     created = await create_topics(context, others, validate_only=False, quota=quota) if others else []
     own = [name for name in names if name in BROKER_TOPICS]
     if own:
-        rules, config, rng = creation_rules(node), node.config, node.rng
-        coordinators = await context.write(
+        rules, config, rng = creation_rules(broker), broker.config, broker.rng
+        created_internal = await context.write(
             lambda image: decide_create(
                 image,
                 [internal_topic(name, config, len(open_brokers(image))) for name in own],
@@ -87,7 +83,7 @@ async def create_missing_topics(
                 admit=quota.admit(),
             )
         )
-        created += coordinators
+        created += created_internal
     return created
 
 

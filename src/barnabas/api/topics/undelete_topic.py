@@ -45,7 +45,7 @@ async def handle(context: RequestContext, request: UndeleteTopicRequest) -> Unde
     """Evaluate the policies as for a new topic, and restore it; respond when the logs are open."""
     requested = TrashedTopicRequest(request.name, request.topic_id)
     _authorize(context, request.name, request.name if request.new_name is None else request.new_name)
-    trial = decide_undelete(context.node.image, requested, request.new_name).response
+    trial = decide_undelete(context.broker.image, requested, request.new_name).response
     await context.policies.check_create_topic(_request_metadata(trial))
     with mutations(context, strict_from=0) as quota:
         trashed = await context.write(
@@ -75,7 +75,7 @@ async def _restore(
         shard.offsets.restore(result, pending, group_id, trashed.name, of_topic)
 
     try:
-        return await context.node.groups.handle_request(group_id, restore)
+        return await context.broker.groups.handle_request(group_id, restore)
     except KafkaError as error:
         _log.warning(
             "cannot restore the committed offsets of a topic",

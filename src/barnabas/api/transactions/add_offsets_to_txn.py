@@ -38,7 +38,7 @@ async def handle(context: RequestContext, request: AddOffsetsToTxnRequest) -> Ad
         [_offsets_partition(context, request.group_id)],
     )
     with map_fenced_error(context.api_version, FIRST_VERSION_WITH_PRODUCER_FENCED):
-        await context.node.transactions.handle_request(
+        await context.broker.transactions.handle_request(
             addition.transactional_id,
             lambda shard, result, pending: shard.add_partitions(result, pending, addition),
         )
@@ -46,7 +46,7 @@ async def handle(context: RequestContext, request: AddOffsetsToTxnRequest) -> Ad
 
 
 def _offsets_partition(context: RequestContext, group_id: str) -> TopicPartition:
-    node = context.node
-    topic = node.image.topics.get(GROUP_TOPIC)
-    count = topic.partition_count if topic else node.config.integer("offsets.topic.num.partitions")
+    broker = context.broker
+    topic = broker.image.topics.get(GROUP_TOPIC)
+    count = topic.partition_count if topic else broker.config.integer("offsets.topic.num.partitions")
     return TopicPartition(GROUP_TOPIC, partition_of(group_id, count))

@@ -105,7 +105,7 @@ async def _refused_partitions(
 
     :raises KafkaError: TRANSACTIONAL_ID_AUTHORIZATION_FAILED.
     """
-    image = context.node.image
+    image = context.broker.image
     refused = {}
     allowed = {partition.topic for partition in partitions}
     if context.api_version < FIRST_VERSION_OF_BROKERS:
@@ -139,7 +139,7 @@ async def _add_or_verify(
         partitions,
         EPOCH_BUMPS_LEVEL if is_broker else 0,
     )
-    coordinator = context.node.transactions
+    coordinator = context.broker.transactions
     if transaction.verify_only:
         return await coordinator.query(
             addition.transactional_id, lambda shard, now_ms: shard.verify_partitions(addition)

@@ -42,7 +42,7 @@ async def _describe(context: RequestContext, transactional_id: str) -> Transacti
         require(context, AclOperation.DESCRIBE, ResourceType.TRANSACTIONAL_ID, transactional_id)
         if not transactional_id:
             raise KafkaError(ErrorCode.INVALID_REQUEST, "A transactional id must not be empty.")
-        transaction = await context.node.transactions.query(
+        transaction = await context.broker.transactions.query(
             transactional_id, lambda shard, now_ms: shard.find(transactional_id)
         )
     except KafkaError as error:

@@ -38,9 +38,9 @@ async def handle(context: RequestContext, request: EndTxnRequest) -> EndTxnRespo
         EPOCH_BUMPS_LEVEL if bumps else 0,
     )
     if bumps:
-        await context.node.producer_ids.ready()
+        await context.broker.producer_ids.ready()
     with map_fenced_error(context.api_version, FIRST_VERSION_WITH_PRODUCER_FENCED):
-        ended: TransactionMetadata = await context.node.transactions.handle_request(
+        ended: TransactionMetadata = await context.broker.transactions.handle_request(
             end_txn.transactional_id, lambda shard, result, pending: shard.end(result, pending, end_txn)
         )
     return EndTxnResponse(producer_id=ended.producer_id, producer_epoch=ended.producer_epoch)

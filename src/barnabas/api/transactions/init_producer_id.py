@@ -31,16 +31,16 @@ def error_response(request: InitProducerIdRequest, error: KafkaError) -> InitPro
 async def handle(context: RequestContext, request: InitProducerIdRequest) -> InitProducerIdResponse:
     """Return a new producer id with epoch 0, or that of a transactional id with the next epoch."""
     _authorize(context, request)
-    node = context.node
+    broker = context.broker
     expected = _expected(request)
     if request.transactional_id is None:
-        return InitProducerIdResponse(producer_id=await node.producer_ids.next(), producer_epoch=0)
-    _check(node.config, request)
+        return InitProducerIdResponse(producer_id=await broker.producer_ids.next(), producer_epoch=0)
+    _check(broker.config, request)
     timeout_ms = NEVER_MS if request.enable2_pc else request.transaction_timeout_ms
     initialization = Initialization(request.transactional_id, timeout_ms, expected)
-    await node.producer_ids.ready()
+    await broker.producer_ids.ready()
     with map_fenced_error(context.api_version, FIRST_VERSION_WITH_PRODUCER_FENCED):
-        initialized: TransactionMetadata = await node.transactions.handle_request(
+        initialized: TransactionMetadata = await broker.transactions.handle_request(
             initialization.transactional_id,
             lambda shard, result, pending: shard.initialize(result, pending, initialization),
         )

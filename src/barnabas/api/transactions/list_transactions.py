@@ -31,7 +31,7 @@ async def handle(context: RequestContext, request: ListTransactionsRequest) -> L
         request.duration_filter,
         compiled(request.transactional_id_pattern),
     )
-    by_shard = await context.node.transactions.query_all(
+    by_shard = await context.broker.transactions.query_all(
         lambda shard, now_ms: shard.matching(transaction_filter, now_ms), context.checkpoint
     )
     return ListTransactionsResponse(

@@ -88,7 +88,7 @@ async def _commit_offsets(
         result.producer = producer
         shard.offsets.commit_in_transaction(result, pending, request, version)
 
-    return await context.node.groups.handle_request(request.group_id, event)
+    return await context.broker.groups.handle_request(request.group_id, event)
 
 
 async def _verify(context: RequestContext, request: TxnOffsetCommitRequest) -> VerificationGuard | None:
@@ -96,20 +96,20 @@ async def _verify(context: RequestContext, request: TxnOffsetCommitRequest) -> V
 
     :raises KafkaError: If it is not.
     """
-    node, support = context.node, _support(context.api_version)
-    if GROUP_TOPIC not in node.image.topics:
+    broker, support = context.broker, _support(context.api_version)
+    if GROUP_TOPIC not in broker.image.topics:
         raise KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE, f"The topic {GROUP_TOPIC} does not exist yet.")
-    runner = node.groups.runner(request.group_id)
+    runner = broker.groups.runner(request.group_id)
     runner.check_active()
-    if support is not TransactionSupport.IMPLICIT and not node.config.boolean(VERIFICATION_ENABLED):
+    if support is not TransactionSupport.IMPLICIT and not broker.config.boolean(VERIFICATION_ENABLED):
         return None
     partition = runner.log.partition
     write = TransactionalWrite(
         request.transactional_id, request.producer_id, request.producer_epoch, {partition: NO_SEQUENCE}
     )
     started = start_verification(write, support)
-    if node.transaction_verifier is not None and started.verifications:
-        await finish_verification(node.transaction_verifier, write, support, started)
+    if broker.transaction_verifier is not None and started.verifications:
+        await finish_verification(broker.transaction_verifier, write, support, started)
     for error in started.errors.values():
         raise coordinator_error(error)
     return started.verifications.get(partition)

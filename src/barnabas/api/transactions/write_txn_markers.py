@@ -65,24 +65,24 @@ async def handle(context: RequestContext, request: WriteTxnMarkersRequest) -> Wr
 
 
 async def _write(context: RequestContext, marker: WritableTxnMarker) -> Outcomes:
-    node = context.node
+    broker = context.broker
     end = EndTransactionMarker(
         marker.producer_id,
         marker.producer_epoch,
         marker.coordinator_epoch,
         marker.transaction_result,
-        node.clock.wall_ms(),
+        broker.clock.wall_ms(),
     )
     partitions = await context.compute(_partitions, marker)
     outcomes: Outcomes = {}
     async for start in context.each(range(0, len(partitions), WRITTEN_AT_ONCE_COUNT)):
         outcomes |= await write_transaction_markers(
-            node.replicas,
-            node.flusher,
+            broker.replicas,
+            broker.flusher,
             end,
             partitions[start : start + WRITTEN_AT_ONCE_COUNT],
             transaction_version=marker.transaction_version,
-            timeout_ms=node.config.integer("request.timeout.ms"),
+            timeout_ms=broker.config.integer("request.timeout.ms"),
         )
     end_state = "committed" if marker.transaction_result else "aborted"
     async for (topic, index), code in context.each(outcomes.items()):

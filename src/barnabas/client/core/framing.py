@@ -44,7 +44,7 @@ def encode_request(request: Message, version: int, correlation_id: int, client_i
 def decode_response(request: type[Message], version: int, frame: Buffer) -> Message:
     """Return the message in a response frame (without length, with correlation id).
 
-    :raises barnabas.wire.codec.Malformed: When the bytes are not that response.
+    :raises barnabas.wire.codec.DecodeError: When the bytes are not that response.
     """
     try:
         position, version = _body(request, version, frame)

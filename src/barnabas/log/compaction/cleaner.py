@@ -62,12 +62,12 @@ class LogCleaner:
 
     def __init__(
         self,
-        directories: LogManager,
+        log_manager: LogManager,
         clock: Clock,
         settings: Callable[[], CleanerSettings],
         worker: LogWorker,
     ) -> None:
-        self._directories = directories
+        self._log_manager = log_manager
         self._clock = clock
         self._get_settings = settings
         #: Called with the files of replaced segments, which readers may still have open.
@@ -147,7 +147,7 @@ class LogCleaner:
         candidates: list[tuple[PartitionLog, LogToClean]] = []
         self._last_checked_ms = self._clock.monotonic_ms()
         self.max_dirty_ratio, self.max_overdue_ms = 0.0, 0
-        for name, log in self._directories.logs.items():
+        for name, log in self._log_manager.logs.items():
             if not log.config.is_compacted or len(log.segments) == 1 or not self._may_clean(name, log):
                 continue
             try:
@@ -163,7 +163,7 @@ class LogCleaner:
 
     def _may_clean(self, name: TopicPartition, log: PartitionLog) -> bool:
         is_uncleanable = name in self._uncleanable and self._uncleanable[name].log is log
-        is_moving = self._directories.future_directory_of(name) is not None
+        is_moving = self._log_manager.future_directory_of(name) is not None
         is_busy = log in self._worker.busy or log in self._worker.claimed
         return log.failure is None and not is_busy and not is_uncleanable and not is_moving
 
@@ -216,8 +216,8 @@ class LogCleaner:
         if not self._worker.should_continue(work):
             raise Interrupted
         log.cleaner_offset = cleaning.end_offset
-        home = self._directories.directory_of(log.topic_partition)
-        await self._worker.in_thread(self._directories.checkpoint, home)
+        home = self._log_manager.directory_of(log.topic_partition)
+        await self._worker.in_thread(self._log_manager.checkpoint, home)
         self.last_table_use = len(offset_map) * offset_map.entry_bytes / share_bytes
         self._count(log, cleaning, began_ms)
 
@@ -243,7 +243,7 @@ class LogCleaner:
     @property
     def uncleanable(self) -> list[Uncleanable]:
         """The logs in use that could not be compacted."""
-        logs = self._directories.logs
+        logs = self._log_manager.logs
         return [entry for name, entry in self._uncleanable.items() if logs.get(name) is entry.log]
 
     @property

@@ -35,8 +35,8 @@ class LogWork(NamedTuple):
 class LogWorker:
     """What the log cleaner and segment imports share. All methods run on the event loop."""
 
-    def __init__(self, directories: LogManager, clock: Clock, bytes_per_second: Callable[[], float]) -> None:
-        self._directories = directories
+    def __init__(self, log_manager: LogManager, clock: Clock, bytes_per_second: Callable[[], float]) -> None:
+        self._log_manager = log_manager
         self._clock = clock
         self._bytes_per_second = bytes_per_second
         self._threads = ThreadPoolExecutor(_THREADS_COUNT_MAX, thread_name_prefix="log-cleaner")
@@ -83,8 +83,8 @@ class LogWorker:
         return (
             not self.stopping.is_set()
             and log.failure is None
-            and self._directories.get(name) is log
-            and self._directories.future_directory_of(name) is None
+            and self._log_manager.get(name) is log
+            and self._log_manager.future_directory_of(name) is None
             and log.truncations_count == work.truncations_count
         )
 

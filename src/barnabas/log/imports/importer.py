@@ -45,17 +45,17 @@ class _PendingImports(NamedTuple):
     claimed: list[PartitionLog]
 
 
-class SegmentImporter:
+class CompactedSegmentImporter:
     """Imports compacted segments into logs. All methods run on the event loop."""
 
     def __init__(
         self,
-        directories: LogManager,
+        log_manager: LogManager,
         clock: Clock,
         settings: Callable[[], CleanerSettings],
         worker: LogWorker,
     ) -> None:
-        self._directories = directories
+        self._log_manager = log_manager
         self._clock = clock
         self._settings = settings
         self._worker = worker
@@ -92,7 +92,7 @@ class SegmentImporter:
 
     async def import_all(self) -> None:
         """Check all logs once, and import pending segments into those that are not in use by another worker."""
-        logs = [log for log in self._directories.logs.values() if log not in self._irremovable]
+        logs = [log for log in self._log_manager.logs.values() if log not in self._irremovable]
         pending = await self._worker.in_thread(_find_pending, logs)
         claimed = set(pending.claimed + pending.published)
         self._worker.claimed = frozenset(claimed)
@@ -160,8 +160,8 @@ class SegmentImporter:
             self.imported_bytes += part.size_bytes
             await self._worker.in_thread(unlink_files, [path / part.file])
         log.cleaner_offset = max(log.cleaner_offset, end_offset)
-        home = self._directories.directory_of(log.topic_partition)
-        await self._worker.in_thread(self._directories.checkpoint, home)
+        home = self._log_manager.directory_of(log.topic_partition)
+        await self._worker.in_thread(self._log_manager.checkpoint, home)
 
     def _check_cleanable(self, log: PartitionLog, first_dirty_offset: int, end_offset: int) -> None:
         """:raises ImportRejectedError: When the segments compact too much or too little of the log."""

@@ -11,7 +11,7 @@ class OpenFileOwner(Protocol):
     """An object that opens its files again when it is next used."""
 
     #: Set on every use; cleared when the algorithm skips the object.
-    used: bool
+    recently_used: bool
 
     def close_files(self) -> None:
         """Release descriptors and maps."""
@@ -37,8 +37,8 @@ class OpenFiles:
         """Add `newcomer`, and close another owner if there are too many."""
         while len(self._open) >= self._count_max:
             oldest = self._open.popleft()
-            if oldest.used:
-                oldest.used = False
+            if oldest.recently_used:
+                oldest.recently_used = False
                 self._open.append(oldest)
             else:
                 _close(oldest)

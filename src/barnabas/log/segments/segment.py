@@ -76,7 +76,7 @@ class Segment:
             offset_file(directory, base_offset, TRANSACTION_INDEX_SUFFIX + suffix)
         )
         self.indexes_full = False
-        self.used = True
+        self.recently_used = True
         #: Called for a disk error that was not raised to a caller of the segment; set to the log's `take_offline`.
         self.on_failure: Callable[[OSError], object] | None = None
         self._open_files = open_files
@@ -129,7 +129,7 @@ class Segment:
         fd = self._fd
         if fd < 0:
             fd = self._descriptor()
-        self.used = True
+        self.recently_used = True
         size_bytes = len(data)
         if os.pwrite(fd, data, self.size_bytes) != size_bytes:
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(self.path))
@@ -259,14 +259,14 @@ class Segment:
         mapped = self._map
         if mapped is None or len(mapped) < self.size_bytes:
             mapped = self._map = mmap.mmap(self._descriptor(), self.size_bytes, access=mmap.ACCESS_READ)
-        self.used = True
+        self.recently_used = True
         return mapped
 
     def _descriptor(self) -> int:
         if self._fd < 0:
             self._fd = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
             self._open_files.opened(self)
-        self.used = True
+        self.recently_used = True
         return self._fd
 
     def close_files(self) -> None:

@@ -61,7 +61,7 @@ def trashed_logs(directory: LogDirectory) -> Iterator[TrashedLog]:
             yield TrashedLog(bytes.fromhex(match[3]), int(match[2]), path)
 
 
-def reconcile_trash(directories: LogManager, names: Mapping[bytes, str], purged: Collection[bytes]) -> None:
+def reconcile_trash(log_manager: LogManager, names: Mapping[bytes, str], purged: Collection[bytes]) -> None:
     """Complete deletions and restores that a crash or a failed disk interrupted, before logs are loaded. Blocks.
 
     A disk that fails goes offline.
@@ -69,12 +69,12 @@ def reconcile_trash(directories: LogManager, names: Mapping[bytes, str], purged:
     :param names: Existing topics by id: their logs get back the names of their partitions.
     :param gone: Ids of purged topics: their logs are removed while logs are loaded.
     """
-    _trash_misnamed(directories, names)
-    for directory in directories.directories:
-        with directories.offline_on_error(directory):
+    _trash_misnamed(log_manager, names)
+    for directory in log_manager.directories:
+        with log_manager.offline_on_error(directory):
             for trashed in list(trashed_logs(directory)):
                 if trashed.topic_id in purged:
-                    _mark_for_deletion(directory, trashed, directories.random)
+                    _mark_for_deletion(directory, trashed, log_manager.random)
                 elif trashed.topic_id in names:
                     name = TopicPartition(names[trashed.topic_id], trashed.partition)
                     if not (directory.path / str(name)).exists():
@@ -82,7 +82,7 @@ def reconcile_trash(directories: LogManager, names: Mapping[bytes, str], purged:
                         trashed.path.rename(directory.path / str(name))
 
 
-def _trash_misnamed(directories: LogManager, names: Mapping[bytes, str]) -> None:
+def _trash_misnamed(log_manager: LogManager, names: Mapping[bytes, str]) -> None:
     """Move logs to the trash whose directory has the name of another topic: their own was renamed or deleted.
 
     That happens if a topic is deleted or renamed while the disk is offline. Reads topic ids only where needed.
@@ -90,8 +90,8 @@ def _trash_misnamed(directories: LogManager, names: Mapping[bytes, str]) -> None
     ids = {name: topic_id for topic_id, name in names.items()}
     partitions_by_directory: dict[LogDirectory, list[tuple[TopicPartition, Path]]] = {}
     logs_count: Counter[TopicPartition] = Counter()
-    for directory in directories.directories:
-        with directories.offline_on_error(directory):
+    for directory in log_manager.directories:
+        with log_manager.offline_on_error(directory):
             partitions_by_directory[directory] = directory.partitions_on_disk()
             logs_count.update(name for name, _ in partitions_by_directory[directory])
             logs_count.update(
@@ -100,7 +100,7 @@ def _trash_misnamed(directories: LogManager, names: Mapping[bytes, str]) -> None
                 if trashed.topic_id in names
             )
     for directory, partitions in partitions_by_directory.items():
-        with directories.offline_on_error(directory):
+        with log_manager.offline_on_error(directory):
             for name, path in partitions:
                 if path.name == str(name) and (name.topic not in ids or logs_count[name] > 1):
                     _move_to_trash(directory, name, path, names)
@@ -130,15 +130,15 @@ def _mark_for_deletion(directory: LogDirectory, trashed: TrashedLog, random: Ran
 class TrashedLogs:
     """The trash of a node's log directories. Call blocking methods in threads, one at a time."""
 
-    def __init__(self, directories: LogManager) -> None:
-        self._directories = directories
+    def __init__(self, log_manager: LogManager) -> None:
+        self._log_manager = log_manager
 
     def _trashed(self) -> Iterator[tuple[LogDirectory, TrashedLog]]:
         """Yield the logs in the trash of all online directories; a directory that fails goes offline."""
-        for directory in self._directories.directories:
+        for directory in self._log_manager.directories:
             if directory.failure is None:
                 logs: list[TrashedLog] = []
-                with self._directories.offline_on_error(directory):
+                with self._log_manager.offline_on_error(directory):
                     logs = list(trashed_logs(directory))
                 yield from ((directory, trashed) for trashed in logs)
 
@@ -165,10 +165,10 @@ class TrashedLogs:
                 path,
                 name,
                 config=config,
-                clock=self._directories.clock,
+                clock=self._log_manager.clock,
                 recovery_point=state.recovery_point,
                 log_start_offset=state.log_start_offset,
-                random=self._directories.random,
+                random=self._log_manager.random,
                 open_files=OpenFiles(_OPEN_SEGMENTS_MAX),
             )
         except (OSError, MalformedFile, KafkaError) as error:
@@ -179,13 +179,13 @@ class TrashedLogs:
 
     def register_log(self, directory: LogDirectory, log: PartitionLog) -> None:
         """Register a restored log as its partition's log."""
-        log.local.use_open_files(self._directories.open_files)
-        self._directories.register_log(directory, log.topic_partition, log)
+        log.local.use_open_files(self._log_manager.open_files)
+        self._log_manager.register_log(directory, log.topic_partition, log)
 
     def finish_restoring(self, restored: Sequence[tuple[LogDirectory, PartitionLog]]) -> None:
         """Write the offsets of restored logs to the checkpoints, then remove their trash state. Blocks."""
         for directory in {directory for directory, _ in restored}:
-            with self._directories.offline_on_error(directory):
+            with self._log_manager.offline_on_error(directory):
                 directory.checkpoint()
                 for home, log in restored:
                     if home is directory:
@@ -195,9 +195,9 @@ class TrashedLogs:
         """Schedule the removal of topics' logs; a directory that fails goes offline. Blocks."""
         for directory, trashed in self._trashed():
             if trashed.topic_id in topic_ids and directory.failure is None:
-                with self._directories.offline_on_error(directory):
-                    self._directories.remove_soon(
-                        _mark_for_deletion(directory, trashed, self._directories.random)
+                with self._log_manager.offline_on_error(directory):
+                    self._log_manager.remove_soon(
+                        _mark_for_deletion(directory, trashed, self._log_manager.random)
                     )
 
     def sizes_bytes(self, topic_ids: Collection[bytes] | None = None) -> dict[bytes, int]:

@@ -40,7 +40,7 @@ class Auditor:
         self._rng = rng
         self._recorded_ms: dict[tuple[Actor, Refusal], int] = {}
 
-    def recorded(
+    def with_audit_record(
         self,
         image: MetadataImage,
         decision: Decision[ResponseT],

@@ -76,7 +76,7 @@ class SaslAuthenticationError(Exception):
 
 
 class Authenticator:
-    """One connection's authentication. It gets every frame until `is_done`."""
+    """One connection's authentication. It gets every frame until `needs_no_more_checks`."""
 
     def __init__(
         self,
@@ -104,19 +104,13 @@ class Authenticator:
         self.failure = ""  #: why it failed; for the log
 
     @property
-    def is_complete(self) -> bool:
-        """Whether the client is authenticated."""
+    def is_authenticated(self) -> bool:
         return self.state is SaslState.COMPLETE
 
     @property
-    def is_in_session(self) -> bool:
-        """Whether requests are allowed now."""
-        return self.is_complete and (self._expires_ms is None or self._now_ms() <= self._expires_ms)
-
-    @property
-    def is_done(self) -> bool:
-        """Whether nothing more is to be checked: the client is authenticated and its session has no end."""
-        return self.is_complete and self._expires_ms is None
+    def needs_no_more_checks(self) -> bool:
+        """Whether the client is authenticated and its session has no end."""
+        return self.is_authenticated and self._expires_ms is None
 
     @property
     def _is_renewal(self) -> bool:
@@ -226,7 +220,7 @@ class Authenticator:
                 f"with SASL mechanism {self.mechanism}"
             )
             raise KafkaError(ErrorCode.SASL_AUTHENTICATION_FAILED, message) from error
-        return answer, self._session_ms if self.is_complete else 0
+        return answer, self._session_ms if self.is_authenticated else 0
 
     def _evaluate(self, token: bytes) -> bytes:
         assert self.state is SaslState.AUTHENTICATE, self.state

@@ -43,7 +43,7 @@ class BackgroundTasks:
         self,
         config: DynamicConfig,
         clock: Clock,
-        directories: LogManager,
+        log_manager: LogManager,
         replicas: ReplicaManager,
         connections: Connections,
         flusher: Flusher,
@@ -52,7 +52,7 @@ class BackgroundTasks:
     ) -> None:
         self._config = config
         self._clock = clock
-        self._directories = directories
+        self._log_manager = log_manager
         self._replicas = replicas
         self._connections = connections
         self._flusher = flusher
@@ -140,15 +140,15 @@ class BackgroundTasks:
 
     async def checkpoint(self) -> None:
         """Write the checkpoint files of recovery points, log start offsets and high watermarks."""
-        await asyncio.to_thread(self._directories.checkpoint)
+        await asyncio.to_thread(self._log_manager.checkpoint)
 
     async def tick(self) -> None:
         """Remove deleted files, flush logs and close idle connections that are due."""
         now_ms = self._clock.monotonic_ms()
         self._connections.close_idle()
         await self._remove_deleted_files(now_ms)
-        await asyncio.to_thread(self._directories.delete_due, now_ms)
-        waits = [self._flusher.flushed(log) async for log in self._logs() if log.flush_due(now_ms)]
+        await asyncio.to_thread(self._log_manager.delete_due, now_ms)
+        waits = [self._flusher.when_flushed(log) async for log in self._logs() if log.flush_due(now_ms)]
         if waits:
             await asyncio.gather(*waits)
 

@@ -56,9 +56,9 @@ def test_cluster_features_are_returned_since_version_3(tmp_path: Path, version: 
                 assert (supported, finalized, answer.finalized_features_epoch) == ({}, {}, -1)
                 return
             assert supported["metadata.version"] == (7, 30)
-            assert finalized == dict(node.node.image.finalized_features)
+            assert finalized == dict(node.broker.image.finalized_features)
             assert finalized["metadata.version"] == 30
-            assert answer.finalized_features_epoch == node.node.image.revision
+            assert answer.finalized_features_epoch == node.broker.image.revision
 
     scenario()
 
@@ -70,9 +70,9 @@ def test_disabled_features_are_returned_to_versions_that_support_level_0(
     @on_loop
     async def scenario() -> None:
         async with running_node(tmp_path) as node:
-            node.node.apis = {**node.node.apis, **dict.fromkeys((24, 25, 26, 28), node.node.apis[3])}
+            node.broker.apis = {**node.broker.apis, **dict.fromkeys((24, 25, 26, 28), node.broker.apis[3])}
             put = FINALIZED_FEATURES.put("transaction.version", 2)
-            await node.node.metadata.write(lambda image: Decision(None, (put,)))
+            await node.broker.metadata.write(lambda image: Decision(None, (put,)))
             answer = await node.ask(CLIENT, version)
             supported = {each.name for each in answer.supported_features}
             assert ("transaction.version" in supported) == is_returned
@@ -110,7 +110,7 @@ def test_client_telemetry_is_advertised_only_with_a_receiver(
         async with running_node(tmp_path, **settings) as node:
             if metrics is not None:
                 put = CLIENT_METRICS_CONFIGS.put("all", {"metrics": metrics})
-                await node.node.metadata.write(lambda image: Decision(None, (put,)))
+                await node.broker.metadata.write(lambda image: Decision(None, (put,)))
             assert await names_telemetry(node, CLIENT) == is_named
             assert await names_telemetry(node, ApiVersionsRequest("barnabas", "1"))
 

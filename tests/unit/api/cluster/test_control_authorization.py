@@ -57,7 +57,7 @@ def test_a_request_needs_exactly_one_operation_on_the_cluster(
     async def scenario() -> None:
         async with running_node(tmp_path) as node:
             for operation in (AclOperation.ALTER, AclOperation.DESCRIBE):
-                node.node.authorizer = AllowsBut(operation)  # type: ignore[assignment]
+                node.broker.authorizer = AllowsBut(operation)  # type: ignore[assignment]
                 code = (await node.ask(request_)).error_code
                 assert (code == ErrorCode.CLUSTER_AUTHORIZATION_FAILED) == (operation is needed)
 

@@ -18,10 +18,10 @@ def test_brokers_are_described_fenced_ones_on_request(
     async def scenario() -> None:
         async with running_node(tmp_path) as node:
             fenced = broker(2, fenced=True, rack="r")
-            await node.node.metadata.write(lambda image: decide_register(image.brokers, fenced))
+            await node.broker.metadata.write(lambda image: decide_register(image.brokers, fenced))
             answer = await node.ask(DescribeClusterRequest(include_fenced_brokers=include_fenced))
             assert [found.broker_id for found in answer.brokers] == expected
-            assert (answer.cluster_id, answer.controller_id) == (node.node.cluster_id, 1)
+            assert (answer.cluster_id, answer.controller_id) == (node.broker.cluster_id, 1)
             assert [found.is_fenced for found in answer.brokers] == [False, True][: len(expected)]
 
     scenario()

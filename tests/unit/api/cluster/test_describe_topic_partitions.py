@@ -85,7 +85,7 @@ async def test_a_partition_without_a_leader_has_an_error(tmp_path: Path) -> None
         await node.create(new_topic("t"))
         key = partition_key(node.topic_id("t"), 0)
         change = PARTITION_STATES.put(key, PartitionRegistration(-1, 2, ()))
-        await node.node.metadata.wait_for_revision(await node.store.commit({}, (change,)))
+        await node.broker.metadata.wait_for_revision(await node.store.commit({}, (change,)))
         [page] = await pages(node, 10, "t")
         [partition] = page.topics[0].partitions
         assert partition.error_code == ErrorCode.LEADER_NOT_AVAILABLE

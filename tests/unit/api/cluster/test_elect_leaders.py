@@ -19,7 +19,7 @@ async def without_leader(node: RunningNode, topic: str, index: int = 0) -> None:
     put = PARTITION_STATES.put(
         partition_key(node.topic_id(topic), index), PartitionRegistration(NO_LEADER, 4, (1,), replicas=(1,))
     )
-    await node.node.metadata.write(lambda image: Decision(None, (put,)))
+    await node.broker.metadata.write(lambda image: Decision(None, (put,)))
 
 
 def codes_of(response: Any) -> dict[str, list[tuple[int, str]]]:
@@ -96,5 +96,5 @@ async def test_an_election_may_complete_after_its_timeout(tmp_path: Path) -> Non
         assert codes_of(response) == {"t": [(0, "REQUEST_TIMED_OUT")]}
         assert not node.partition("t").is_leader
         node.store.release()
-        await node.node.metadata.wait_for_revision(node.store.revision + 1)
+        await node.broker.metadata.wait_for_revision(node.store.revision + 1)
         assert node.partition("t").is_leader

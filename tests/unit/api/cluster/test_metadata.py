@@ -37,7 +37,7 @@ def test_a_topic_is_created_when_both_broker_and_request_allow_it(
             response = await node.ask(metadata_request("new", "bad name", create=request_allows))
             unknown = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
             assert codes(response) == {"new": unknown, "bad name": ErrorCode.INVALID_TOPIC_EXCEPTION}
-            assert ("new" in node.node.image.topics) is created
+            assert ("new" in node.broker.image.topics) is created
             [topic] = (await node.ask(metadata_request("new"))).topics
             assert topic.error_code == (ErrorCode.NONE if created else unknown)
             if created:
@@ -84,7 +84,7 @@ async def test_a_colliding_name_is_not_created(tmp_path: Path) -> None:
         assert codes(response) == {
             "a_b": ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
         }  # Kafka's message, too, says no more
-        assert set(node.node.image.topics) == {"a.b"}
+        assert set(node.broker.image.topics) == {"a.b"}
 
 
 @pytest.mark.parametrize(
@@ -124,12 +124,12 @@ async def test_the_response_on_all_topics_is_encoded_once_per_image(tmp_path: Pa
     async with running_node(tmp_path) as node:
         await node.create(new_topic("a"))
         assert set(codes(await everything(node))) == {"a"}
-        [(revision, body)] = node.node.metadata_responses.values()
+        [(revision, body)] = node.broker.metadata_responses.values()
         await everything(node)
-        assert node.node.metadata_responses[next(iter(node.node.metadata_responses))][1] is body
+        assert node.broker.metadata_responses[next(iter(node.broker.metadata_responses))][1] is body
         await node.create(new_topic("b"))
         assert set(codes(await everything(node))) == {"a", "b"}
-        [(later, _)] = node.node.metadata_responses.values()
+        [(later, _)] = node.broker.metadata_responses.values()
         assert later > revision
 
 
@@ -144,14 +144,14 @@ async def test_different_responses_are_cached_separately_up_to_a_limit(tmp_path:
                 )
                 operations = response.topics[0].topic_authorized_operations
                 assert (operations != -(2**31)) is (flag and version >= 8)
-        assert len(node.node.metadata_responses) <= 16
+        assert len(node.broker.metadata_responses) <= 16
 
 
 @on_loop
 async def test_clients_see_unfenced_brokers_on_their_own_listener(tmp_path: Path) -> None:
     async with running_node(tmp_path) as node:
         for joining in (broker(2), broker(3, fenced=True)):
-            await node.node.metadata.write(
+            await node.broker.metadata.write(
                 lambda image, joining=joining: decide_register(image.brokers, joining)
             )
         assert [found.node_id for found in (await everything(node)).brokers] == [1, 2]

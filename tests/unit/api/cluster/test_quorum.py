@@ -31,7 +31,7 @@ def test_this_node_is_the_only_voter_and_leader(tmp_path: Path, version: int) ->
         async with running_node(tmp_path) as node:
             response = await node.ask(quorum_request((METADATA, [0])), version)
             [partition] = response.topics[0].partitions
-            revision = node.node.image.revision
+            revision = node.broker.image.revision
             assert (response.error_code, partition.error_code) == (ErrorCode.NONE, ErrorCode.NONE)
             assert (partition.leader_id, partition.leader_epoch, partition.high_watermark) == (1, 1, revision)
             [voter] = partition.current_voters
@@ -80,7 +80,7 @@ def test_every_topic_but_the_metadata_log_is_unknown(tmp_path: Path, topics: lis
 @on_loop
 async def test_voter_changes_are_rejected_with_the_reason(tmp_path: Path) -> None:
     async with running_node(tmp_path) as node:
-        ours = node.node.cluster_id
+        ours = node.broker.cluster_id
         added = await node.ask(AddRaftVoterRequest(ours, 1000, 7, DIRECTORY, [Listener("A", "host", 1)]))
         assert (ErrorCode(added.error_code).name, "embedded" in added.error_message) == (
             "UNSUPPORTED_VERSION",

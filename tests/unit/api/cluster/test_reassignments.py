@@ -32,7 +32,7 @@ def reassignment_request(
 
 async def join(node: RunningNode, broker_id: int) -> None:
     """Register another broker."""
-    await node.node.metadata.write(lambda image: decide_register(image.brokers, broker(broker_id)))
+    await node.broker.metadata.write(lambda image: decide_register(image.brokers, broker(broker_id)))
 
 
 def codes_of(response: Any) -> list[str]:
@@ -135,13 +135,13 @@ async def only_in_sync(node: RunningNode, topic: str, broker_id: int) -> None:
     from barnabas.metadata.decision import Decision
     from barnabas.metadata.topics import PARTITION_STATES, partition_key
 
-    image = node.node.image
+    image = node.broker.image
     state = image.partition(image.topics[topic], 0)
     left = replace(
         state, leader=broker_id, isr=(broker_id,), adding=(broker_id, 9), replicas=(broker_id, 9, 1)
     )
     put = PARTITION_STATES.put(partition_key(node.topic_id(topic), 0), left)
-    await node.node.metadata.write(lambda _: Decision(None, (put,)))
+    await node.broker.metadata.write(lambda _: Decision(None, (put,)))
 
 
 @on_loop
@@ -180,5 +180,5 @@ async def test_a_reassignment_may_start_after_its_timeout(tmp_path: Path) -> Non
         assert codes_of(response) == ["REQUEST_TIMED_OUT"]
         assert (await node.ask(ListPartitionReassignmentsRequest())).topics == []
         node.store.release()
-        await node.node.metadata.wait_for_revision(node.store.revision + 1)
+        await node.broker.metadata.wait_for_revision(node.store.revision + 1)
         assert len((await node.ask(ListPartitionReassignmentsRequest())).topics) == 1

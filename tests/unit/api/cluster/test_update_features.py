@@ -12,11 +12,11 @@ from support.nodes import RunningNode, running_node
 
 def with_transactions(node: RunningNode) -> None:
     """Make the node support a feature with a variable level."""
-    node.node.apis = {**node.node.apis, **dict.fromkeys((24, 25, 26, 28), node.node.apis[3])}
+    node.broker.apis = {**node.broker.apis, **dict.fromkeys((24, 25, 26, 28), node.broker.apis[3])}
 
 
 def level(node: RunningNode) -> int | None:
-    return node.node.image.finalized_features.get("transaction.version")
+    return node.broker.image.finalized_features.get("transaction.version")
 
 
 @pytest.mark.parametrize("version", range(3))

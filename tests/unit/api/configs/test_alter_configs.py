@@ -32,20 +32,20 @@ async def test_all_configs_are_replaced(tmp_path: Path, version: int) -> None:
     async with running_node(tmp_path) as node:
         await node.create(new_topic("t", configs={"segment.ms": "7", "retention.ms": "8"}))
         assert await replace(node, TOPIC, "t", ("retention.ms", "9"), version=version) is ErrorCode.NONE
-        assert dict(node.node.image.topic_configs["t"]) == {"retention.ms": "9"}
+        assert dict(node.broker.image.topic_configs["t"]) == {"retention.ms": "9"}
         assert await replace(node, TOPIC, "t", version=version) is ErrorCode.NONE
-        assert "t" not in node.node.image.topic_configs
+        assert "t" not in node.broker.image.topic_configs
 
 
 @on_loop
 async def test_invalid_configs_are_rejected_and_nothing_changes(tmp_path: Path) -> None:
     async with running_node(tmp_path) as node:
         await node.create(new_topic("t", configs={"segment.ms": "7"}))
-        before = node.node.image
+        before = node.broker.image
         twice = (("retention.ms", "1"), ("retention.ms", "1"))
         assert await replace(node, TOPIC, "t", *twice) is ErrorCode.INVALID_REQUEST
         assert await replace(node, TOPIC, "t", ("retention.ms", None)) is ErrorCode.INVALID_REQUEST
         assert await replace(node, TOPIC, "t", ("retention.ms", "x")) is ErrorCode.INVALID_CONFIG
         assert await replace(node, BROKER_LOGGER, "1", ("root", "INFO")) is ErrorCode.INVALID_REQUEST
         assert await replace(node, TOPIC, "t", ("segment.ms", "9"), validate_only=True) is ErrorCode.NONE
-        assert node.node.image is before
+        assert node.broker.image is before

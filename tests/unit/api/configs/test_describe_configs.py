@@ -54,7 +54,7 @@ async def test_topics_with_overrides_are_described(tmp_path: Path) -> None:
         )
         for keys in (None, [first, "flush.ms", "flush.messages", "internal.segment.bytes"]):
             results = await ask(node, *((TOPIC, name) for name in names), keys=keys)
-            layers = node.node.dynamic_config.layers
+            layers = node.broker.dynamic_config.layers
             for count, result in enumerate(results):
                 entries = describe_topic(layers, dict(list(own.items())[:count]), keys)
                 assert [(each.name, each.value, each.config_source) for each in result.configs] == [
@@ -116,7 +116,7 @@ async def test_every_resource_type_is_described(tmp_path: Path) -> None:
             CLIENT_METRICS_CONFIGS.put("m", {"interval.ms": "100"}),
         )
         await node.create(new_topic("t"))
-        await node.node.metadata.write(lambda image: Decision(None, changes))
+        await node.broker.metadata.write(lambda image: Decision(None, changes))
         asked = [(TOPIC, "t"), (BROKER, "1"), (BROKER, ""), (32, "g"), (16, "m"), (8, "1"), (32, "other")]
         results = await ask(node, *asked, include_synonyms=True)
         topic, own, every, group, metrics, loggers, other = (

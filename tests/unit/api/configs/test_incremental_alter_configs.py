@@ -60,7 +60,7 @@ async def test_configs_of_every_type_are_set(tmp_path: Path, version: int) -> No
             version=version,
         )
         assert [each.error_code for each in responses] == [0] * 5
-        image = node.node.image
+        image = node.broker.image
         assert dict(image.topic_configs) == {"t": {"retention.ms": "5"}}
         assert dict(image.broker_configs) == {
             "1": {"log.segment.bytes": "2000000"},
@@ -74,7 +74,7 @@ async def test_configs_of_every_type_are_set(tmp_path: Path, version: int) -> No
 async def test_each_resource_has_its_own_result_in_one_transaction(tmp_path: Path) -> None:
     async with running_node(tmp_path) as node:
         await node.create(new_topic("t"))
-        before = node.node.image.revision
+        before = node.broker.image.revision
         edits: list[RequestedEdit] = [
             (TOPIC, "t", "retention.ms", SET, "5"),
             (77, "x", "a", SET, "b"),
@@ -97,7 +97,7 @@ async def test_each_resource_has_its_own_result_in_one_transaction(tmp_path: Pat
             ErrorCode.NONE,
             ErrorCode.INVALID_REQUEST,
         ]
-        assert node.node.image.revision == before + 1
+        assert node.broker.image.revision == before + 1
 
 
 @on_loop
@@ -110,7 +110,7 @@ async def test_a_duplicate_resource_is_rejected_and_others_are_changed(tmp_path:
             0,
             ErrorCode.INVALID_REQUEST,
         ]
-        assert dict(node.node.image.group_configs) == {}
+        assert dict(node.broker.image.group_configs) == {}
 
 
 @on_loop
@@ -120,7 +120,7 @@ async def test_a_broker_id_with_leading_zeros_is_the_same_broker(tmp_path: Path)
             node, (BROKER, "1", "log.retention.ms", SET, "5"), (BROKER, "01", "log.retention.ms", SET, "6")
         )
         assert [each.error_code for each in responses] == [ErrorCode.NONE, ErrorCode.INVALID_REQUEST]
-        assert dict(node.node.image.broker_configs) == {"1": {"log.retention.ms": "5"}}
+        assert dict(node.broker.image.broker_configs) == {"1": {"log.retention.ms": "5"}}
 
 
 @on_loop
@@ -156,7 +156,7 @@ async def test_concurrent_edits_are_all_stored(tmp_path: Path) -> None:
         await node.create(new_topic("t"))
         keys = ("retention.ms", "segment.ms", "flush.ms", "delete.retention.ms")
         await asyncio.gather(*(alter(node, (TOPIC, "t", key, SET, "7")) for key in keys))
-        assert dict(node.node.image.topic_configs["t"]) == dict.fromkeys(keys, "7")
+        assert dict(node.broker.image.topic_configs["t"]) == dict.fromkeys(keys, "7")
 
 
 @on_loop
@@ -165,17 +165,17 @@ async def test_a_topic_deleted_meanwhile_leaves_no_configs(tmp_path: Path) -> No
         await node.create(new_topic("t"))
         gone = TopicToDelete("t", ZERO_UUID)
         _, [response] = await asyncio.gather(
-            node.node.metadata.write(lambda image: decide_delete(image, [gone])),
+            node.broker.metadata.write(lambda image: decide_delete(image, [gone])),
             alter(node, (TOPIC, "t", "retention.ms", SET, "7")),
         )
         assert response.error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-        assert dict(node.node.image.topic_configs) == {}
+        assert dict(node.broker.image.topic_configs) == {}
 
 
 @on_loop
 async def test_validate_only_changes_nothing(tmp_path: Path) -> None:
     async with running_node(tmp_path) as node:
-        before = node.node.image
+        before = node.broker.image
         [good, bad] = await alter(
             node,
             (GROUP, "g", "consumer.session.timeout.ms", SET, "46000"),
@@ -183,7 +183,7 @@ async def test_validate_only_changes_nothing(tmp_path: Path) -> None:
             validate_only=True,
         )
         assert (good.error_code, bad.error_code) == (0, ErrorCode.INVALID_CONFIG)
-        assert node.node.image is before
+        assert node.broker.image is before
 
 
 @on_loop
@@ -207,16 +207,16 @@ class NoShortRetention(AlterConfigPolicy):
 @on_loop
 async def test_a_policy_violation_fails_one_resource_and_not_others(tmp_path: Path) -> None:
     async with running_node(tmp_path) as node:
-        node.node.policies = Policies(PolicySettings(alter_config_class=f"{__name__}:NoShortRetention"))
-        await node.node.policies.load()
+        node.broker.policies = Policies(PolicySettings(alter_config_class=f"{__name__}:NoShortRetention"))
+        await node.broker.policies.load()
         await node.create(new_topic("t"), new_topic("u"))
         responses = await alter(
             node, (TOPIC, "t", "retention.ms", SET, "5"), (TOPIC, "u", "segment.ms", SET, "7")
         )
         assert [each.error_code for each in responses] == [ErrorCode.POLICY_VIOLATION, 0]
         assert responses[0].error_message == "t: retention is ours"
-        assert dict(node.node.image.topic_configs) == {"u": {"segment.ms": "7"}}
-        await node.node.policies.close()
+        assert dict(node.broker.image.topic_configs) == {"u": {"segment.ms": "7"}}
+        await node.broker.policies.close()
 
 
 class ChangingPolicy(Policies):
@@ -237,14 +237,14 @@ class ChangingPolicy(Policies):
         self.calls.append(altered.configs)
         if len(self.calls) == 1:
             change = TOPIC_CONFIGS.put("t", {"cleanup.policy": ""})
-            await self.node.node.metadata.write(lambda _: Decision(None, (change,)))
+            await self.node.broker.metadata.write(lambda _: Decision(None, (change,)))
 
 
 @on_loop
 async def test_policies_run_again_when_the_resulting_configs_have_changed(tmp_path: Path) -> None:
     async with running_node(tmp_path) as node:
         await node.create(new_topic("t"))
-        node.node.policies = policies = ChangingPolicy(node)
+        node.broker.policies = policies = ChangingPolicy(node)
         assert await code(node, (TOPIC, "t", "cleanup.policy", APPEND, "compact")) is ErrorCode.NONE
         assert policies.calls == [{"cleanup.policy": "delete,compact"}, {"cleanup.policy": "compact"}]
-        assert dict(node.node.image.topic_configs) == {"t": {"cleanup.policy": "compact"}}
+        assert dict(node.broker.image.topic_configs) == {"t": {"cleanup.policy": "compact"}}

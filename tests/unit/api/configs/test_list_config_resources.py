@@ -23,7 +23,7 @@ async def configure(node: RunningNode) -> None:
         GROUP_CONFIGS.put("g", {"consumer.session.timeout.ms": "46000"}),
         CLIENT_METRICS_CONFIGS.put("m", {"interval.ms": "1000"}),
     )
-    await node.node.metadata.write(lambda image: Decision(None, changes))
+    await node.broker.metadata.write(lambda image: Decision(None, changes))
 
 
 @on_loop

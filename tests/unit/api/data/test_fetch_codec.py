@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from barnabas.api.data.fetch_codec import (
-    COPIED_BYTES_MAX,
+    COPIED_RECORDS_BYTES_MAX,
     FIRST_VERSION_WITH_REPLICA_STATE,
     FIRST_VERSION_WITH_TOPIC_IDS,
     data_of,
@@ -119,7 +119,7 @@ def random_partition(version: int, rng: random.Random) -> PartitionData:
         last_stable_offset=made.last_stable_offset,
         log_start_offset=made.log_start_offset,
         aborted_transactions=made.aborted_transactions,
-        records=rng.randbytes(rng.choice([0, 1, 130, 5000, COPIED_BYTES_MAX + 1])),
+        records=rng.randbytes(rng.choice([0, 1, 130, 5000, COPIED_RECORDS_BYTES_MAX + 1])),
     )
     if version >= 12 and rng.random() < 0.3:
         known.diverging_epoch = EpochEndOffset(rng.randrange(2**31), rng.randrange(2**63))
@@ -170,7 +170,7 @@ def test_responses_encode_as_with_kio(version: int, seed: int) -> None:
 
 
 def test_records_are_copied_up_to_a_limit() -> None:
-    small, large = b"s" * 100, memoryview(b"l" * COPIED_BYTES_MAX)
+    small, large = b"s" * 100, memoryview(b"l" * COPIED_RECORDS_BYTES_MAX)
     partitions = [FetchedPartition(index, records=data) for index, data in enumerate((small, large, small))]
     body, _, rest = write_response(17, 0, [(bytes(16), partitions)])
     assert small in body

@@ -107,7 +107,7 @@ class Client:
         return FetchTopic(name, self._topic_id(name), partitions)
 
     def _topic_id(self, name: str) -> bytes:
-        known = self.pair.fast.node.image.topics.get(name)
+        known = self.pair.fast.broker.image.topics.get(name)
         return (ZERO_UUID if name == "" else b"?" * 16) if known is None else known.topic_id
 
     def follow(self, outcome: Any) -> int:
@@ -131,7 +131,7 @@ def test_any_request_has_the_same_result_on_both_paths(pair: Pair, seed: int) ->
         fast, decoded = pair.outcomes(frame)
         assert fast == decoded, (client.version, frame)
         topics_count += client.follow(fast)
-    assert pair.fast.node.fetch_sessions.statistics() == pair.decoding.node.fetch_sessions.statistics()
+    assert pair.fast.broker.fetch_sessions.statistics() == pair.decoding.broker.fetch_sessions.statistics()
     assert pair.answered_in_turn_count - answered_count > 100
     assert topics_count > 50
 
@@ -156,7 +156,7 @@ def test_available_records_are_returned_within_the_requests_turn(pair: Pair, ver
 
 
 @on_loop
-async def test_a_waiting_fetch_is_completed_by_an_append(tmp_path: Path) -> None:
+async def test_a_delayed_fetch_is_completed_by_an_append(tmp_path: Path) -> None:
     async with running_node(tmp_path) as node:
         await node.create(new_topic("t"))
         _, answer = node.begin(frame_of(fetch_frame(node, 0), 17))

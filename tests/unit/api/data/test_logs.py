@@ -25,7 +25,7 @@ async def lead(node: RunningNode, epoch: int) -> None:
     """Make broker 1 the leader of t-0 in a new epoch."""
     key = partition_key(node.topic_id("t"), 0)
     change = PARTITION_STATES.put(key, PartitionRegistration(1, epoch, (1,)))
-    await node.node.metadata.wait_for_revision(await node.store.commit({}, (change,)))
+    await node.broker.metadata.wait_for_revision(await node.store.commit({}, (change,)))
 
 
 @on_loop

@@ -48,13 +48,13 @@ async def answers(node: RunningNode, request: ProduceRequest) -> list[PartitionP
 
 async def replicate(node: RunningNode, *topics: str) -> None:
     """Create topics with replicas on brokers 1 and 2, of which 2 has no records yet."""
-    await node.node.metadata.write(lambda image: decide_register(image.brokers, broker(2)))
+    await node.broker.metadata.write(lambda image: decide_register(image.brokers, broker(2)))
     await node.create(*(manually_assigned(topic, [1, 2]) for topic in topics))
 
 
 async def shrink(node: RunningNode, topic: str, state: PartitionRegistration) -> None:
     key = partition_key(node.topic_id(topic), 0)
-    await node.node.metadata.wait_for_revision(
+    await node.broker.metadata.wait_for_revision(
         await node.store.commit({}, (PARTITION_STATES.put(key, state),))
     )
 
@@ -111,7 +111,7 @@ async def test_with_flush_messages_the_response_waits_for_the_disk(tmp_path: Pat
         results = await asyncio.gather(*(answers(node, produce_request("t", acks=1)) for _ in range(20)))
         assert sorted(answer.base_offset for [answer] in results) == list(range(20))
         assert node.partition("t").log.recovery_point == 20
-        assert node.node.flusher.flushes_count < 20
+        assert node.broker.flusher.flushes_count < 20
 
 
 @on_loop
@@ -222,14 +222,14 @@ async def test_records_are_rejected_if_the_leader_changes_during_validation(tmp_
         costly.topic_data[0].partition_data[0].records = bytes(
             batch(*[bytes(1000)] * 2000, compression=Compression.ZSTD)
         )
-        worker_call, closed = node.node.worker.call, asyncio.Event()
+        worker_call, closed = node.broker.worker.call, asyncio.Event()
 
         async def call_slowly(*arguments: Any) -> Any:
             validated = await worker_call(*arguments)
             await closed.wait()
             return validated
 
-        node.node.worker.call = call_slowly  # type: ignore[method-assign]
+        node.broker.worker.call = call_slowly  # type: ignore[method-assign]
         asking = asyncio.create_task(answers(node, costly))
         await turns()
         node.partition("t").close()

@@ -45,7 +45,7 @@ async def prepare(node: RunningNode) -> None:
     await node.create(*(new_topic(name, 2, configs=configs) for name, configs in TOPICS.items()))
     key = partition_key(node.topic_id("elsewhere"), 0)
     change = PARTITION_STATES.put(key, PartitionRegistration(2, 1, (2,)))
-    await node.node.metadata.wait_for_revision(await node.store.commit({}, (change,)))
+    await node.broker.metadata.wait_for_revision(await node.store.commit({}, (change,)))
 
 
 @pytest.fixture(scope="module")
@@ -129,10 +129,10 @@ def test_any_request_has_the_same_result_on_both_paths(pair: Pair, seed: int) ->
     rng = random.Random(seed)
     answered_count = pair.answered_in_turn_count
     for _ in range(400):
-        frame = random_frame(rng, pair.fast.node.image.topics)
+        frame = random_frame(rng, pair.fast.broker.image.topics)
         fast, decoded = pair.outcomes(frame)
         assert fast == decoded, frame
-    for one, other in zip(pair.fast.node.replicas, pair.decoding.node.replicas, strict=True):
+    for one, other in zip(pair.fast.broker.replicas, pair.decoding.broker.replicas, strict=True):
         assert one.log.log_end_offset == other.log.log_end_offset
         assert one.log.high_watermark == other.log.high_watermark
         assert one.log.producers.states.active == other.log.producers.states.active
@@ -175,7 +175,7 @@ async def test_permissions_are_checked_for_each_request(tmp_path: Path) -> None:
         node.connection.principal = ALICE
         denied = await node.ask(everyday(), 9)
         assert denied.responses[0].partition_responses[0].error_code == ErrorCode.TOPIC_AUTHORIZATION_FAILED
-        await node.node.metadata.write(
+        await node.broker.metadata.write(
             lambda image: decide_create_acls(image.acls, [allow(AclOperation.WRITE, name="plain")])
         )
         allowed = await node.ask(everyday(), 9)
@@ -252,7 +252,7 @@ async def test_a_recreated_topic_is_a_different_topic(tmp_path: Path) -> None:
         frame = produced(bytes(batch(b"value")))
         assert [await produced_offset(node, frame) for _ in range(2)] == [0, 1]
         old = node.partition("t")
-        await node.node.metadata.write(lambda image: decide_delete(image, [TopicToDelete("t")]))
+        await node.broker.metadata.write(lambda image: decide_delete(image, [TopicToDelete("t")]))
         await node.create(new_topic("t"))
         assert await produced_offset(node, frame) == 0
         assert old.log.log_end_offset == 2

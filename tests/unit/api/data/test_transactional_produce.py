@@ -55,7 +55,7 @@ async def coordinated(directory: Path, **overrides: str) -> AsyncIterator[tuple[
     async with running_node(directory, **overrides) as node:
         await node.create(new_topic("t", 2))
         coordinator = Coordinator()
-        node.node.transaction_verifier = coordinator
+        node.broker.transaction_verifier = coordinator
         yield node, coordinator
 
 
@@ -151,9 +151,9 @@ async def test_records_outlive_the_network_buffer_during_verification(tmp_path: 
         coordinator.during_verification = reuse_buffer
         context, request = node.dispatcher.parse(memoryview(frame), node.connection)
         await node.dispatcher.answer(context, request)
-        assert values_of(node.partition("t").read(0, 1000, committed=False, min_one_batch=True).data) == [
-            b"a"
-        ]
+        assert values_of(
+            node.partition("t").read(0, 1000, read_committed=False, min_one_batch=True).data
+        ) == [b"a"]
 
 
 @on_loop
@@ -238,7 +238,7 @@ async def test_verification_can_be_disabled(tmp_path: Path) -> None:
 @on_loop
 async def test_without_coordinators_transactions_start_unverified(tmp_path: Path) -> None:
     async with coordinated(tmp_path) as (node, _):
-        node.node.transaction_verifier = None
+        node.broker.transaction_verifier = None
         assert await codes(node, transactional_produce_request("t", transactional(9, 0, b"a"))) == [
             ErrorCode.NONE
         ]

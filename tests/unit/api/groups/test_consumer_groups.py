@@ -24,7 +24,7 @@ async def coordinated(node: RunningNode, *topics: str) -> None:
     """Load the coordinator of group `g`, and create these topics."""
     await node.create(*(new_topic(name, 2) for name in topics))
     await node.ask(FindCoordinatorRequest(coordinator_keys=["g"]), 6)
-    await reached(lambda: not node.node.groups.is_loading)
+    await reached(lambda: not node.broker.groups.is_loading)
 
 
 async def beat(node: RunningNode, request: ConsumerGroupHeartbeatRequest, version: int = 1) -> Any:
@@ -108,7 +108,7 @@ async def test_a_silent_member_is_fenced_by_the_node(tmp_path: Path) -> None:
     async with running_node(tmp_path, **configs) as node:
         await coordinated(node, "a")
         await beat(node, join_request("g", "m1", "a"))
-        await reached(lambda: node.node.groups.runner("g").shard.groups["g"].is_empty)
+        await reached(lambda: node.broker.groups.runner("g").shard.groups["g"].is_empty)
 
 
 @on_loop
@@ -123,7 +123,7 @@ async def test_topics_without_describe_permission_are_neither_subscribed_to_nor_
             AclBinding(kind, name, PatternType.LITERAL, ALICE, "*", AclOperation.READ, AclPermission.ALLOW)
             for kind, name in ((ResourceType.GROUP, "g"), (ResourceType.TOPIC, "a"))
         ]
-        await node.node.metadata.write(lambda image: decide_create_acls(image.acls, rules))
+        await node.broker.metadata.write(lambda image: decide_create_acls(image.acls, rules))
         refused = await beat(node, join_request("g", "m1", "a", "ab"))
         assert refused.error_code == ErrorCode.TOPIC_AUTHORIZATION_FAILED
         request = join_request("g", "m1", subscribed_topic_names=None, subscribed_topic_regex="a.*")

@@ -19,7 +19,7 @@ from support.waiting import reached
 async def coordinated(running: RunningNode, *topics: str) -> None:
     await running.create(*(new_topic(name, 2) for name in topics))
     await running.ask(FindCoordinatorRequest(coordinator_keys=["g"]), 6)
-    await reached(lambda: not running.node.groups.is_loading)
+    await reached(lambda: not running.broker.groups.is_loading)
 
 
 @on_loop
@@ -57,7 +57,7 @@ async def test_topics_that_the_principal_may_not_describe_are_left_out(tmp_path:
             AclBinding(ResourceType.GROUP, "g", *pattern),
             AclBinding(ResourceType.TOPIC, "a", *pattern),
         ]
-        await running.node.metadata.write(lambda image: decide_create_acls(image.acls, acls))
+        await running.broker.metadata.write(lambda image: decide_create_acls(image.acls, acls))
         running.connection.principal = ALICE
         [rebalance] = (await running.ask(DescribeRebalancesRequest("g"))).rebalances
         assert [topic.name for topic in rebalance.assignments[0].topics] == ["a"]

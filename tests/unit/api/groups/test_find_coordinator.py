@@ -35,7 +35,7 @@ def test_the_groups_coordinator_leads_its_partition(tmp_path: Path, version: int
     async def scenario() -> None:
         async with running_node(tmp_path) as node:
             assert await found(node, "g", "", "größe", version=version) == [(0, 1, *HERE)] * 3
-            assert list(node.node.image.topics) == ["__consumer_offsets"]
+            assert list(node.broker.image.topics) == ["__consumer_offsets"]
             assert node.partition("__consumer_offsets", 49).log.config.cleanup_policy == {"compact"}
 
     scenario()
@@ -45,7 +45,7 @@ def test_the_groups_coordinator_leads_its_partition(tmp_path: Path, version: int
 async def test_transactions_have_their_own_topic(tmp_path: Path) -> None:
     async with running_node(tmp_path, transaction_state_log_num_partitions="3") as node:
         assert await found(node, "tx", key_type=1) == [(0, 1, *HERE)]
-        [topic] = node.node.image.topics.values()
+        [topic] = node.broker.image.topics.values()
         assert (topic.name, topic.partition_count) == ("__transaction_state", 3)
 
 
@@ -64,10 +64,10 @@ async def test_a_manually_created_topic_determines_the_partition_count(tmp_path:
     async with running_node(tmp_path) as node:
         await node.create(new_topic("__consumer_offsets", 2))
         assert await found(node, "g", "h") == [(0, 1, *HERE)] * 2
-        topic = node.node.image.topics["__consumer_offsets"]
+        topic = node.broker.image.topics["__consumer_offsets"]
         state = PartitionRegistration(NO_LEADER, 1, (), 1, (1,))
         change = PARTITION_STATES.put(partition_key(topic.topic_id, partition_of("g", 2)), state)
-        await node.node.metadata.write(lambda image: Decision(None, (change,)))
+        await node.broker.metadata.write(lambda image: Decision(None, (change,)))
         nobody = (ErrorCode.COORDINATOR_NOT_AVAILABLE, -1, "", -1)
         assert partition_of("h", 2) != partition_of("g", 2)
         assert await found(node, "g", "h") == [nobody, (0, 1, *HERE)]
@@ -90,7 +90,7 @@ async def test_when_topic_creation_fails_clients_get_a_retriable_error_with_the_
         assert (answer.error_code, answer.node_id) == (ErrorCode.COORDINATOR_NOT_AVAILABLE, -1)
         assert "Topic __consumer_offsets cannot be created: A replication factor of 2" in answer.error_message
         assert "replication factor" in answer.error_message.lower()
-        assert not list(node.node.image.topics)
+        assert not list(node.broker.image.topics)
 
 
 @pytest.mark.parametrize("version", range(1, 7))

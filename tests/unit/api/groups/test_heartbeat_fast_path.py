@@ -31,7 +31,7 @@ def pair(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pair]:
 
 def member_id(node: RunningNode) -> str:
     """Return the id of the only member of group g."""
-    group: Any = node.node.groups.runner("g").shard.groups["g"]
+    group: Any = node.broker.groups.runner("g").shard.groups["g"]
     (found,) = group.members
     return str(found)
 
@@ -88,7 +88,7 @@ async def unstored(node: RunningNode) -> bytes:
     """Send a heartbeat to a group whose records must be flushed but are not yet."""
     await find_coordinator(node)
     member = await join_and_sync(node)
-    partition = node.node.groups.runner("g").log.partition
+    partition = node.broker.groups.runner("g").log.partition
     partition.reconfigure(replace(partition.log.config, flush_messages=1))
     return frame_of(member.heartbeat(), 4)
 
@@ -100,7 +100,7 @@ async def test_the_response_waits_until_the_groups_records_are_stored(tmp_path: 
         assert isinstance(answer, Coroutine)
         parts = await answer
         assert b"".join(parts or []) == answer_of(4)
-        log = node.node.groups.runner("g").log.partition.log
+        log = node.broker.groups.runner("g").log.partition.log
         assert log.recovery_point == log.log_end_offset
 
 
@@ -108,7 +108,7 @@ async def test_the_response_waits_until_the_groups_records_are_stored(tmp_path: 
 async def test_the_response_is_an_error_when_the_records_cannot_be_stored(tmp_path: Path) -> None:
     async with running_node(tmp_path, **AT_ONCE) as node:
         frame = await unstored(node)
-        log = node.node.groups.runner("g").log.partition.log
+        log = node.broker.groups.runner("g").log.partition.log
         log.flush = _fail  # type: ignore[method-assign]
         response = response_of(HeartbeatResponse, 4, await node.send(frame) or b"")
         assert response.error_code == ErrorCode.NOT_COORDINATOR

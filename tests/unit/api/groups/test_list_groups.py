@@ -70,7 +70,7 @@ async def test_without_describe_on_the_cluster_only_describable_groups_are_liste
             (allow(AclOperation.READ, ResourceType.GROUP, "mine"), ["mine"]),
             (allow(AclOperation.DESCRIBE, ResourceType.CLUSTER, CLUSTER_NAME), ["mine", "other"]),
         ):
-            await node.node.metadata.write(partial(_add, binding))
+            await node.broker.metadata.write(partial(_add, binding))
             assert await listed(node, [], []) == seen
 
 

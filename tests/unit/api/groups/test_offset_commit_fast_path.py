@@ -44,14 +44,14 @@ def commit(node: RunningNode, offsets: Offsets, version: int = 9, **fields: Any)
     """Encode an OffsetCommit frame."""
     request = OffsetCommitRequest(**{"group_id": "g", **fields}, topics=commit_topics(offsets))
     for topic in request.topics:
-        known = node.node.image.topics.get(topic.name)
+        known = node.broker.image.topics.get(topic.name)
         topic.topic_id = b"?" * 16 if known is None else known.topic_id
     return frame_of(request, version)
 
 
 def committed(node: RunningNode, group_id: str = "g") -> dict[tuple[str, int], Any]:
     """Return (topic, index) -> the committed offset without its time and topic id."""
-    offsets = node.node.groups.runner(group_id).shard.offsets.table.of_group(group_id)
+    offsets = node.broker.groups.runner(group_id).shard.offsets.table.of_group(group_id)
     return {
         decode_partition(where): decode_value(value)._replace(commit_timestamp_ms=0, topic_id=b"")
         for where, (_, value) in offsets.items()
@@ -60,7 +60,7 @@ def committed(node: RunningNode, group_id: str = "g") -> dict[tuple[str, int], A
 
 def records(node: RunningNode, group_id: str = "g") -> list[Any]:
     """Return the records in the log of a group's shard."""
-    log, found, offset = node.node.groups.runner(group_id).log, [], 0
+    log, found, offset = node.broker.groups.runner(group_id).log, [], 0
     while batches := log.read(offset):
         found += [record for batch in batches for record, _ in batch.records]
         offset = batches[-1].header.last_offset + 1
@@ -131,7 +131,7 @@ async def test_permissions_are_checked_for_each_commit(tmp_path: Path) -> None:
         response = response_of(OffsetCommitResponse, 9, await node.send(frame) or b"")
         assert codes(response) == {("t", 0): ErrorCode.GROUP_AUTHORIZATION_FAILED}
         for permission in (allow(AclOperation.READ, ResourceType.GROUP, "g"), allow(AclOperation.READ)):
-            await node.node.metadata.write(
+            await node.broker.metadata.write(
                 lambda image, acl=permission: decide_create_acls(image.acls, [acl])  # type: ignore[misc]
             )
         response = response_of(OffsetCommitResponse, 9, await node.send(frame) or b"")
@@ -142,7 +142,7 @@ async def test_permissions_are_checked_for_each_commit(tmp_path: Path) -> None:
 async def test_a_commit_waits_for_the_disk_if_the_topic_flushes_every_message(tmp_path: Path) -> None:
     async with running_node(tmp_path) as node:
         await prepare(node)
-        partition = node.node.groups.runner("g").log.partition
+        partition = node.broker.groups.runner("g").log.partition
         partition.reconfigure(replace(partition.log.config, flush_messages=1))
         _, answer = node.begin(commit(node, {"t": {0: 5}}))
         assert isinstance(answer, Coroutine)
@@ -155,7 +155,7 @@ async def test_a_commit_waits_for_the_disk_if_the_topic_flushes_every_message(tm
 async def test_a_commit_that_cannot_be_stored_is_an_error(tmp_path: Path) -> None:
     async with running_node(tmp_path) as node:
         await prepare(node)
-        log = node.node.groups.runner("g").log.partition.log
+        log = node.broker.groups.runner("g").log.partition.log
         log.take_offline(OSError(5, "Input/output error"))
         response = response_of(OffsetCommitResponse, 9, await node.send(commit(node, {"t": {0: 5}})) or b"")
         assert codes(response) == {("t", 0): ErrorCode.NOT_COORDINATOR}

@@ -47,7 +47,7 @@ async def commit(node: RunningNode, offsets: Offsets, version: int, **fields: An
     request = OffsetCommitRequest(group_id="g", topics=commit_topics(offsets), **fields)
     if version >= 10:
         for topic in request.topics:
-            known = node.node.image.topics.get(topic.name)
+            known = node.broker.image.topics.get(topic.name)
             topic.topic_id = UNKNOWN_ID if known is None else known.topic_id
     return await node.ask(request, version)
 
@@ -66,14 +66,14 @@ async def fetch(
     else:
         named = None
         if indexes is not None:
-            images = node.node.image.topics
+            images = node.broker.image.topics
             ids = {name: images[name].topic_id if name in images else UNKNOWN_ID for name in indexes}
             named = [OffsetFetchRequestTopics(name, ids[name], each) for name, each in indexes.items()]
         asked = OffsetFetchRequestGroup(group_id=group, topics=named)
         [answer] = (await node.ask(OffsetFetchRequest(groups=[asked]), version)).groups
     for topic in answer.topics:
         if version >= 10:
-            topic.name = node.node.image.topic_names.get(topic.topic_id, "?")
+            topic.name = node.broker.image.topic_names.get(topic.topic_id, "?")
     return answer.error_code, found(answer)
 
 
@@ -129,7 +129,7 @@ async def test_a_commit_without_valid_partitions_creates_no_group(tmp_path: Path
     async with running_node(tmp_path) as node:
         await prepare(node)
         assert codes(await commit(node, {"missing": {0: 1}}, 9)) == {("missing", 0): 3}
-        assert node.node.groups.runner("g").shard.groups == {}
+        assert node.broker.groups.runner("g").shard.groups == {}
 
 
 @pytest.mark.parametrize("version", range(11))
@@ -189,7 +189,7 @@ async def test_topics_without_describe_permission_are_errors_or_omitted(tmp_path
         node.connection.principal = ALICE
         group = AclBinding(ResourceType.GROUP, "g", PatternType.LITERAL, ALICE, "*", Op.DESCRIBE, ALLOW)
         topic = AclBinding(ResourceType.TOPIC, "mine", PatternType.LITERAL, ALICE, "*", Op.READ, ALLOW)
-        await node.node.metadata.write(lambda image: decide_create_acls(image.acls, [group, topic]))
+        await node.broker.metadata.write(lambda image: decide_create_acls(image.acls, [group, topic]))
         for version in (7, 9, 10):
             code, answers = await fetch(node, {"mine": [0], "other": [0], "missing": [0]}, version)
             refused = f"error {ErrorCode.TOPIC_AUTHORIZATION_FAILED.value}"

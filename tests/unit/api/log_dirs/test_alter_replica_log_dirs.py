@@ -34,7 +34,7 @@ def both(directory: Path) -> str:
 
 async def moved(node: RunningNode) -> None:
     """Wait until no move is in progress."""
-    while tasks := list(node.node.log_dir_moves._tasks.values()):
+    while tasks := list(node.broker.log_dir_moves._tasks.values()):
         await tasks[0]
 
 
@@ -123,7 +123,7 @@ async def test_a_partition_that_does_not_exist_yet_is_created_in_the_requested_d
 async def test_a_replica_on_another_broker_is_not_available_here(tmp_path: Path) -> None:
     async with running_node(tmp_path, log_dirs=both(tmp_path)) as node:
         await node.create(new_topic("t"))
-        replicas_of_node = node.node.replicas
+        replicas_of_node = node.broker.replicas
         del replicas_of_node._partitions["t", 0]
         assert codes(await node.ask(move(tmp_path / "b", "t", 0))) == {("t", 0): "REPLICA_NOT_AVAILABLE"}
 
@@ -150,7 +150,7 @@ async def test_moves_to_from_or_beside_an_offline_directory_are_errors(tmp_path:
 async def test_moves_need_alter_on_the_cluster(tmp_path: Path) -> None:
     async with running_node(tmp_path, log_dirs=both(tmp_path)) as node:
         await node.create(new_topic("t"))
-        node.node.authorizer = Forbids()  # type: ignore[assignment]
+        node.broker.authorizer = Forbids()  # type: ignore[assignment]
         answer = codes(await node.ask(move(tmp_path / "b", "t", 0)))
         assert answer == {("t", 0): "CLUSTER_AUTHORIZATION_FAILED"}
         assert partitions(await node.ask(EVERYTHING)) == {("t", 0): ["a"]}

@@ -101,7 +101,7 @@ async def test_a_missing_volume_is_a_storage_error(tmp_path: Path, monkeypatch: 
 async def test_a_stray_replica_has_no_lag(tmp_path: Path) -> None:
     async with running_node(tmp_path) as node:
         await node.create(new_topic("t"))
-        del node.node.replicas._partitions["t", 0]
+        del node.broker.replicas._partitions["t", 0]
         assert await described(node, everything=True) == {tmp_path.name: {("t", 0): (0, -1, False)}}
 
 
@@ -111,7 +111,7 @@ async def test_without_describe_on_the_cluster_there_is_an_error_where_the_versi
     tmp_path: Path, version: int
 ) -> None:
     async with running_node(tmp_path) as node:
-        node.node.authorizer = Forbids()  # type: ignore[assignment]
+        node.broker.authorizer = Forbids()  # type: ignore[assignment]
         response = await node.ask(DescribeLogDirsRequest(topics=None), version)
         refused = ErrorCode.CLUSTER_AUTHORIZATION_FAILED if version >= 3 else ErrorCode.NONE
         assert (response.error_code, response.results) == (refused, [])

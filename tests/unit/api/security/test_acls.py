@@ -58,7 +58,7 @@ def test_acls_are_created_described_and_deleted_in_every_version(tmp_path: Path,
                 ("t", READ),
                 ("t", WRITE),
             ]
-            assert list(running.node.image.acls) == [acl_key(made[2])]
+            assert list(running.broker.image.acls) == [acl_key(made[2])]
 
     test()
 
@@ -71,7 +71,7 @@ async def test_an_invalid_acl_does_not_fail_others(
         running.connection.principal = ROOT
         codes = await create(running, allow(READ, name=""), allow(READ), allow(READ, principal="nobody"))
         assert codes == [ErrorCode.INVALID_REQUEST, ErrorCode.NONE, ErrorCode.INVALID_REQUEST]
-        assert list(running.node.image.acls) == [acl_key(allow(READ))]
+        assert list(running.broker.image.acls) == [acl_key(allow(READ))]
 
 
 @on_loop
@@ -99,14 +99,14 @@ async def test_acls_apply_when_the_response_is_sent_and_survive_a_restart(tmp_pa
     store = MemoryStore()
     async with running_node(tmp_path, store, **AUTHORIZED) as running:
         running.connection.principal = ROOT
-        authorizer = running.node.authorizer
+        authorizer = running.broker.authorizer
         assert authorizer is not None
         assert not authorizer.allows(ALICE, "h", READ, ResourceType.TOPIC, "t")
         await create(running, allow(READ))
         assert authorizer.allows(ALICE, "h", READ, ResourceType.TOPIC, "t")
     async with running_node(tmp_path, store, **AUTHORIZED) as running:
-        assert running.node.authorizer is not None
-        assert running.node.authorizer.allows(ALICE, "h", READ, ResourceType.TOPIC, "t")
+        assert running.broker.authorizer is not None
+        assert running.broker.authorizer.allows(ALICE, "h", READ, ResourceType.TOPIC, "t")
 
 
 @on_loop
@@ -139,7 +139,7 @@ def test_the_number_of_unknown_closes_the_connection(tmp_path: Path, request_: M
             context, request = running.dispatcher.parse(memoryview(frame_of(request_, 3)), running.connection)
             assert await running.dispatcher.answer(context, request) is None
             assert context.close_after
-            assert not running.node.image.acls
+            assert not running.broker.image.acls
 
     test()
 
@@ -178,8 +178,8 @@ def test_acls_on_protected_topics_can_be_neither_created_nor_deleted(tmp_path: P
         async with running_node(data, **AUTHORIZED) as running:
             running.connection.principal = ROOT
             assert await create(running, allow(READ)) == [ErrorCode.NONE]
-            running.node.policies = Policies(PolicySettings(file=file))
-            await running.node.policies.load()
+            running.broker.policies = Policies(PolicySettings(file=file))
+            await running.broker.policies.load()
             assert await create(running, allow(WRITE), allow(READ, name="u")) == [
                 ErrorCode.POLICY_VIOLATION,
                 0,
@@ -190,6 +190,6 @@ def test_acls_on_protected_topics_can_be_neither_created_nor_deleted(tmp_path: P
                 (acl.resource_name, acl.error_code, bool(acl.error_message))
                 for acl in deleted.filter_results[0].matching_acls
             ] == [("t", ErrorCode.POLICY_VIOLATION, True), ("u", ErrorCode.NONE, False)]
-            assert list(running.node.image.acls.values()) == [allow(READ)]
+            assert list(running.broker.image.acls.values()) == [allow(READ)]
 
     test()

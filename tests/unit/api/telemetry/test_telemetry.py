@@ -23,7 +23,7 @@ METRICS = metrics_data([gauge("lag", point(1.5)), sums("records", point(2))], {"
 async def subscribe(node: RunningNode, **configs: str) -> None:
     """Set the configs of the only subscription; keys have underscores for dots."""
     overrides = {key.replace("_", "."): value for key, value in configs.items()}
-    await node.node.metadata.write(lambda _: Decision(None, (CLIENT_METRICS_CONFIGS.put("s", overrides),)))
+    await node.broker.metadata.write(lambda _: Decision(None, (CLIENT_METRICS_CONFIGS.put("s", overrides),)))
 
 
 async def ask(node: RunningNode, instance_id: bytes = ID) -> Any:
@@ -61,7 +61,7 @@ def test_a_changed_or_deleted_subscription_gets_a_new_id(tmp_path: Path) -> None
             second = await ask(node)
             assert second.subscription_id != first.subscription_id
             assert second.requested_metrics == ["*"]
-            await node.node.metadata.write(lambda _: Decision(None, (CLIENT_METRICS_CONFIGS.remove("s"),)))
+            await node.broker.metadata.write(lambda _: Decision(None, (CLIENT_METRICS_CONFIGS.remove("s"),)))
             assert (await ask(node)).requested_metrics == []
 
     scenario()
@@ -79,14 +79,14 @@ def test_pushed_metrics_in_any_codec_are_stored_under_the_client_id(
             identity = (await ask(node)).subscription_id
             packed = compress(codec, METRICS)
             assert await push(node, identity, packed, compression_type=codec) is ErrorCode.NONE
-            [(labels, value)] = node.node.client_telemetry.metrics.gauges()
+            [(labels, value)] = node.broker.client_telemetry.metrics.gauges()
             assert value == 1.5
             assert labels["metric"] == "lag"
             assert labels["client_rack"] == "r1"
             assert labels["client_id"] == "test"
             assert labels["client_software_name"] == "java"
             assert labels["client_instance_id"] == "AAECAwQFBgcICQoLDA0ODw"
-            assert [value for _, value in node.node.client_telemetry.metrics.sums()] == [2.0]
+            assert [value for _, value in node.broker.client_telemetry.metrics.sums()] == [2.0]
 
     scenario()
 
@@ -109,7 +109,7 @@ def test_an_invalid_push_is_rejected(tmp_path: Path, fields: dict[str, Any], cod
             await subscribe(node, metrics="*")
             identity = (await ask(node)).subscription_id
             assert await push(node, identity, **fields) is code
-            assert list(node.node.client_telemetry.metrics.gauges()) == []
+            assert list(node.broker.client_telemetry.metrics.gauges()) == []
 
     scenario()
 
@@ -123,7 +123,7 @@ def test_a_push_before_its_interval_is_rejected_unless_it_is_the_last(tmp_path: 
             assert await push(node, identity) is ErrorCode.NONE
             assert await push(node, identity) is ErrorCode.THROTTLING_QUOTA_EXCEEDED
             assert await push(node, identity, terminating=True) is ErrorCode.NONE
-            assert [value for _, value in node.node.client_telemetry.metrics.sums()] == [4.0]
+            assert [value for _, value in node.broker.client_telemetry.metrics.sums()] == [4.0]
 
     scenario()
 
@@ -138,6 +138,6 @@ def test_a_push_that_decompresses_without_end_is_rejected(tmp_path: Path, metric
             packed = compress(Compression.ZSTD, metrics)
             assert len(packed) < 1_000
             assert await push(node, identity, packed, compression_type=4) is ErrorCode.INVALID_RECORD
-            assert node.node.client_telemetry.statistics()["series_count"] == 0
+            assert node.broker.client_telemetry.statistics()["series_count"] == 0
 
     scenario()

@@ -97,11 +97,11 @@ CHANGES: dict[str, tuple[Message, Callable[[Any], int], ErrorCode]] = {
 
 
 async def make_audit_topic(running: RunningNode) -> None:
-    await running.create(internal_topic(AUDIT_TOPIC, running.node.config, 1))
+    await running.create(internal_topic(AUDIT_TOPIC, running.broker.config, 1))
 
 
 async def give(running: RunningNode, *bindings: AclBinding) -> None:
-    await running.node.metadata.write(lambda image: decide_create_acls(image.acls, bindings))
+    await running.broker.metadata.write(lambda image: decide_create_acls(image.acls, bindings))
 
 
 async def ask_as_alice(running: RunningNode, request: Message, version: int | None = None) -> Any:
@@ -179,14 +179,14 @@ async def test_creating_the_audit_topic_needs_alter_on_the_cluster(
         assert "ALTER on the cluster" in created.error_message
         named = MetadataRequest([MetadataRequestTopic(name=AUDIT_TOPIC)], allow_auto_topic_creation=True)
         assert (await ask_as_alice(running, named)).topics[0].error_code == DENIED
-        assert AUDIT_TOPIC not in running.node.image.topics
+        assert AUDIT_TOPIC not in running.broker.image.topics
 
 
 @on_loop
 async def test_reading_the_audit_needs_only_the_topic_permission(tmp_path: Path) -> None:
     async with running_node(tmp_path, **AUTHORIZED) as running:
         await give(running, allow(AclOperation.READ, name=AUDIT_TOPIC))
-        authorizer = running.node.authorizer
+        authorizer = running.broker.authorizer
         assert authorizer is not None
         assert authorizer.allows(ALICE, "h", AclOperation.READ, ResourceType.TOPIC, AUDIT_TOPIC)
         assert not authorizer.allows(ALICE, "h", AclOperation.ALTER, ResourceType.CLUSTER, CLUSTER_NAME)

@@ -37,7 +37,7 @@ def test_each_topic_has_its_own_result(tmp_path: Path, version: int, validate_on
                 ("gone", ErrorCode.UNKNOWN_TOPIC_OR_PARTITION),
             ]
             assert [bool(answer.error_message) for answer in answers] == [False, True, True]
-            open_count = sum(partition.topic == "t" for partition in node.node.replicas)
+            open_count = sum(partition.topic == "t" for partition in node.broker.replicas)
             assert open_count == (1 if validate_only else 3)
 
     scenario()

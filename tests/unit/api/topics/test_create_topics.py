@@ -72,7 +72,7 @@ async def test_each_topic_has_its_own_error(tmp_path: Path) -> None:
         ]
         assert "retention.ms" in answers[2].error_message
         assert "no.such.key" in answers[3].error_message
-        assert set(node.node.image.topics) == {"good"}
+        assert set(node.broker.image.topics) == {"good"}
 
 
 @on_loop
@@ -93,11 +93,11 @@ async def test_manual_assignments_are_used(tmp_path: Path) -> None:
 @on_loop
 async def test_validate_only_returns_the_result_and_creates_nothing(tmp_path: Path) -> None:
     async with running_node(tmp_path, num_partitions="4") as node:
-        revision = node.node.image.revision
+        revision = node.broker.image.revision
         request = CreateTopicsRequest(topics=[wanted("t", -1, -1)], validate_only=True)
         [answer] = (await node.ask(request)).topics
         assert (answer.error_code, answer.num_partitions) == (0, 4)
-        assert node.node.image.revision == revision
+        assert node.broker.image.revision == revision
         assert not list(tmp_path.glob("t-*"))
 
 

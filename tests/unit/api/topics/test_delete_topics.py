@@ -27,7 +27,7 @@ def test_a_deleted_topic_is_gone_and_others_stay(tmp_path: Path, version: int) -
                 ("t", ErrorCode.NONE),
                 ("gone", ErrorCode.UNKNOWN_TOPIC_OR_PARTITION),
             ]
-            assert set(node.node.image.topics) == {"stays"}
+            assert set(node.broker.image.topics) == {"stays"}
             if version >= 5:
                 assert [bool(answer.error_message) for answer in answers] == [False, True]
             if version >= 6:
@@ -59,6 +59,6 @@ def test_topic_deletion_can_be_disabled(tmp_path: Path, version: int, code: Erro
             await node.create(new_topic("t"))
             answers = (await node.ask(by_name(version, "t", "gone"), version)).responses
             assert [(answer.name, answer.error_code) for answer in answers] == [("t", code), ("gone", code)]
-            assert set(node.node.image.topics) == {"t"}
+            assert set(node.broker.image.topics) == {"t"}
 
     scenario()

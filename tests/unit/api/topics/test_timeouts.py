@@ -48,7 +48,7 @@ def test_a_slow_request_completes_after_its_timeout(
             assert await topics(node) == {"t": 1}
             revision = node.store.revision
             node.store.release()
-            await node.node.metadata.wait_for_revision(revision + 1)
+            await node.broker.metadata.wait_for_revision(revision + 1)
             assert await topics(node) == after
 
     scenario()

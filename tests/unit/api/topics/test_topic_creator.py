@@ -24,10 +24,10 @@ async def guarded_node(directory: Path) -> AsyncIterator[tuple[RunningNode, Poli
     data.mkdir()
     with policy_module(directory, NAMING) as module:
         async with running_node(data, num_partitions="3") as running:
-            running.node.policies = Policies(PolicySettings(module.named("Naming"), time_limit_ms=30_000))
-            await running.node.policies.load()
+            running.broker.policies = Policies(PolicySettings(module.named("Naming"), time_limit_ms=30_000))
+            await running.broker.policies.load()
             yield running, module
-            await running.node.policies.close()
+            await running.broker.policies.close()
 
 
 async def create(running: RunningNode, *topics: TopicToCreate, validate_only: bool = False) -> list[Created]:
@@ -54,7 +54,7 @@ async def _only_the_refused_topic_fails(directory: Path) -> None:
         ]
         assert outcomes[1].error
         assert outcomes[1].error.message == "b must begin with team."
-        assert set(running.node.image.topics) == {"team.a", "team.c"}
+        assert set(running.broker.image.topics) == {"team.a", "team.c"}
 
 
 def test_only_the_topic_that_violates_the_policy_fails(tmp_path: Path) -> None:
@@ -67,7 +67,7 @@ def test_validate_only_runs_the_policy(tmp_path: Path) -> None:
         async with guarded_node(tmp_path) as (running, _):
             outcomes = await create(running, TopicToCreate("team.a"), TopicToCreate("b"), validate_only=True)
             assert codes(outcomes) == [("team.a", ErrorCode.NONE), ("b", ErrorCode.POLICY_VIOLATION)]
-            assert not running.node.image.topics
+            assert not running.broker.image.topics
 
     scenario()
 

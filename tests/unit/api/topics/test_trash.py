@@ -43,7 +43,7 @@ async def test_only_describable_topics_in_the_trash_are_listed(tmp_path: Path) -
         await delete(running, "mine", "other")
         pattern = (PatternType.LITERAL, ALICE, "*", AclOperation.DESCRIBE, AclPermission.ALLOW)
         acl = AclBinding(ResourceType.TOPIC, "mine", *pattern)
-        await running.node.metadata.write(lambda image: decide_create_acls(image.acls, [acl]))
+        await running.broker.metadata.write(lambda image: decide_create_acls(image.acls, [acl]))
         running.connection.principal = ALICE
         assert [each.name for each in (await running.ask(DescribeTrashRequest())).topics] == ["mine"]
 

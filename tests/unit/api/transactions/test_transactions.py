@@ -43,10 +43,10 @@ async def coordinating(
     """Run a node with a transaction coordinator and topic t of two partitions."""
     async with running_node(path, store, **FEW_PARTITIONS, **overrides) as node:
         node.connection.principal = ROOT
-        if "t" not in node.node.image.topics:
+        if "t" not in node.broker.image.topics:
             await node.create(new_topic("t", 2))
         await node.ask(FindCoordinatorRequest(key_type=1, coordinator_keys=[TX]))
-        while node.node.transactions.is_loading:
+        while node.broker.transactions.is_loading:
             await asyncio.sleep(0)
         yield node
 
@@ -310,7 +310,7 @@ async def test_a_prepared_transaction_is_completed_after_a_restart(tmp_path: Pat
         await init(node)
         await add(node, 0)
         await produce(node)
-        coordinator = node.node.transactions
+        coordinator = node.broker.transactions
         coordinator._do = lambda effect: None  # the broker stops before a marker is written
         for runner in coordinator._runners.values():
             runner._do = coordinator._do
@@ -337,7 +337,7 @@ async def test_an_implicit_write_waits_briefly_for_the_previous_transaction(tmp_
     async with coordinating(tmp_path) as node:
         await init(node)
         assert (await produce(node, version=13)).error_code == 0
-        coordinator = node.node.transactions
+        coordinator = node.broker.transactions
         held: list[Any] = []
         do = coordinator._do
         for runner in coordinator._runners.values():
@@ -362,7 +362,7 @@ async def test_a_write_that_waits_too_long_for_the_previous_transaction_is_retri
     async with coordinating(tmp_path, **backoff) as node:
         await init(node)
         await produce(node, version=13)
-        for runner in node.node.transactions._runners.values():
+        for runner in node.broker.transactions._runners.values():
             runner._do = lambda effect: None
         await end(node, commit=True, version=5)
         assert (await produce(node, epoch=1, version=13)).error_code == CONCURRENT
@@ -377,7 +377,7 @@ async def test_clients_need_permission_for_the_transactional_id_and_the_topic(tm
             rule = AclBinding(
                 resource_type, name, PatternType.LITERAL, ALICE, "*", AclOperation.WRITE, AclPermission.ALLOW
             )
-            await node.node.metadata.write(lambda image: decide_create_acls(image.acls, [rule]))
+            await node.broker.metadata.write(lambda image: decide_create_acls(image.acls, [rule]))
 
         node.connection.principal = ALICE
         assert set((await add(node, 0)).values()) == {ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED}
@@ -402,7 +402,7 @@ async def test_transactional_ids_without_describe_permission_are_omitted(tmp_pat
             ResourceType.TRANSACTIONAL_ID, TX, PatternType.LITERAL, ALICE, "*", AclOperation.DESCRIBE,
             AclPermission.ALLOW,
         )  # fmt: skip
-        await node.node.metadata.write(lambda image: decide_create_acls(image.acls, [rule]))
+        await node.broker.metadata.write(lambda image: decide_create_acls(image.acls, [rule]))
         assert [
             each.transactional_id for each in (await node.ask(ListTransactionsRequest())).transaction_states
         ] == [TX]

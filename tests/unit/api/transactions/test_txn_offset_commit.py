@@ -27,7 +27,7 @@ OFFSETS_TOPIC = "__consumer_offsets"
 
 async def prepare(node: RunningNode) -> None:
     """Create a topic of two partitions and the coordinator of group `g`, without transaction verification."""
-    node.node.transaction_verifier = None
+    node.broker.transaction_verifier = None
     await node.create(new_topic("t", 2))
     await node.ask(FindCoordinatorRequest(coordinator_keys=["g"]))
     await turns()
@@ -52,7 +52,7 @@ async def fetch(node: RunningNode, *, require_stable: bool = False) -> dict[Any,
 
 
 async def end(node: RunningNode, *, commit: bool) -> None:
-    index = partition_of("g", node.node.image.topics[OFFSETS_TOPIC].partition_count)
+    index = partition_of("g", node.broker.image.topics[OFFSETS_TOPIC].partition_count)
     await node.ask(write_markers_request(marker(7, OFFSETS_TOPIC, commit=commit, partitions=(index,))))
 
 
@@ -112,7 +112,7 @@ async def test_a_fenced_producer_or_unknown_generation_commits_nothing(tmp_path:
             (commit_request(9, group_id="nobody", generation_id=4), ErrorCode.ILLEGAL_GENERATION),
         ):
             assert codes(await node.ask(request, 3)) == {("t", 0): code}
-        table = node.node.groups.runner("g").shard.offsets.table
+        table = node.broker.groups.runner("g").shard.offsets.table
         assert table.statistics() == {"offsets_count": 0, "pending_offsets_count": 1}
 
 
@@ -143,7 +143,7 @@ def test_the_transaction_coordinator_is_called_once(tmp_path: Path, version: int
         async with running_node(tmp_path) as node:
             await prepare(node)
             verifier = Verifier()
-            node.node.transaction_verifier = verifier
+            node.broker.transaction_verifier = verifier
             assert codes(await node.ask(commit_request(5), version)) == {("t", 0): 0}
             assert codes(await node.ask(commit_request(6), version)) == {("t", 0): 0}
             assert verifier.calls == [
@@ -170,7 +170,7 @@ def test_an_error_of_the_transaction_coordinator_is_returned(
     async def scenario() -> None:
         async with running_node(tmp_path) as node:
             await prepare(node)
-            node.node.transaction_verifier = Verifier(verifier_error)
+            node.broker.transaction_verifier = Verifier(verifier_error)
             assert codes(await node.ask(commit_request(5), version)) == {("t", 0): expected}
             await end(node, commit=True)
             assert await fetch(node) == {}

@@ -145,7 +145,7 @@ async def test_a_transaction_of_version_2_ends_with_the_next_epoch(tmp_path: Pat
 async def test_subscribers_receive_appended_markers(tmp_path: Path) -> None:
     async with running_node(tmp_path, **UNVERIFIED) as node:
         received: list[tuple[TopicPartition, EndTransactionMarker]] = []
-        node.node.replicas.on_transaction_marker = lambda partition, ended: received.append(
+        node.broker.replicas.on_transaction_marker = lambda partition, ended: received.append(
             (partition, ended)
         )
         await node.create(new_topic("t"))
@@ -161,7 +161,7 @@ async def test_subscribers_receive_appended_markers(tmp_path: Path) -> None:
 @in_virtual_time
 async def test_the_response_waits_for_every_replica_up_to_its_timeout(tmp_path: Path) -> None:
     async with running_node(tmp_path, request_timeout_ms="500", **UNVERIFIED) as node:
-        await node.node.metadata.write(lambda image: decide_register(image.brokers, broker(2)))
+        await node.broker.metadata.write(lambda image: decide_register(image.brokers, broker(2)))
         await node.create(manually_assigned("t", [1, 2]))
         await begin(node, 9)
         asking = asyncio.create_task(node.ask(write_markers_request(marker(9, "t", commit=True))))

@@ -35,19 +35,19 @@ class CleanerNode:
     def __init__(self, tmp_path: Path, clock: ManualClock) -> None:
         self.paths = [tmp_path / "a", tmp_path / "b"]
         self.clock = clock
-        self.directories = LogManager.open(
+        self.log_manager = LogManager.open(
             self.paths, cluster_id="c", node_id=1, clock=clock, random=Random(0)
         )
-        self.directories.load(lambda topic: COMPACT)
+        self.log_manager.load(lambda topic: COMPACT)
         self.settings = SETTINGS
-        self.worker = LogWorker(self.directories, clock, lambda: self.settings.bytes_per_second)
-        self.cleaner = LogCleaner(self.directories, clock, lambda: self.settings, self.worker)
+        self.worker = LogWorker(self.log_manager, clock, lambda: self.settings.bytes_per_second)
+        self.cleaner = LogCleaner(self.log_manager, clock, lambda: self.settings, self.worker)
         self.replaced: list[Path] = []
         self.cleaner.on_replaced = lambda log, files: self.replaced.extend(files)
 
     def log(self, topic: str, keys: str = "aab", config: LogConfig = COMPACT) -> PartitionLog:
         """Create a log with one record per letter of `keys`, each in its own segment."""
-        log = self.directories.create(topic, 0, topic.encode().ljust(16), config)
+        log = self.log_manager.create(topic, 0, topic.encode().ljust(16), config)
         self.append(log, keys)
         return log
 
@@ -75,7 +75,7 @@ async def running_cleaner(tmp_path: Path, clock: ManualClock) -> AsyncIterator[C
     finally:
         await node.cleaner.stop()
         node.worker.close()
-        node.directories.close()
+        node.log_manager.close()
 
 
 @on_loop
@@ -139,7 +139,7 @@ async def test_the_cleaner_offset_survives_a_restart(tmp_path: Path, clock: Manu
         node.log("x")
         await node.clean_once()
     async with running_cleaner(tmp_path, clock) as again:
-        assert again.directories.logs[TopicPartition("x", 0)].cleaner_offset == 3
+        assert again.log_manager.logs[TopicPartition("x", 0)].cleaner_offset == 3
         assert again.cleaner.filthiest() is None
 
 
@@ -168,7 +168,7 @@ async def test_a_damaged_log_is_uncleanable_and_does_not_stop_others(
         assert "does not match its CRC" in uncleanable.why
         assert (offsets_of(good), bad.cleaner_offset, bad.failure) == ([1, 2], 0, None)
         assert [line["partition"] for line in lines] == ["x-0"]
-        node.directories.delete_async(TopicPartition("x", 0))
+        node.log_manager.delete_async(TopicPartition("x", 0))
         assert node.cleaner.uncleanable == []
         assert node.log("x")
         await reached(lambda: node.cleaner.cleaned_count == 2)
@@ -200,10 +200,10 @@ Change = Callable[[CleanerNode, PartitionLog], object]
 @pytest.mark.parametrize(
     "change",
     [
-        lambda node, log: node.directories.delete_async(log.topic_partition),
+        lambda node, log: node.log_manager.delete_async(log.topic_partition),
         lambda node, log: log.truncate_to(1),
-        lambda node, log: node.directories.create_future(
-            log.topic_partition, node.directories.directories[1]
+        lambda node, log: node.log_manager.create_future(
+            log.topic_partition, node.log_manager.directories[1]
         ),
         lambda node, log: log.increment_log_start_offset(2) and log.delete_old_segments(0),
         lambda node, log: node.worker.stopping.set(),
@@ -260,9 +260,9 @@ async def test_a_missing_file_is_not_a_disk_error(
 async def test_a_log_that_is_being_moved_is_not_compacted(tmp_path: Path, clock: ManualClock) -> None:
     async with running_cleaner(tmp_path, clock) as node:
         log = node.log("x")
-        node.directories.create_future(log.topic_partition, node.directories.directories[1])
+        node.log_manager.create_future(log.topic_partition, node.log_manager.directories[1])
         assert node.cleaner.filthiest() is None
-        node.directories.drop_future(log.topic_partition)
+        node.log_manager.drop_future(log.topic_partition)
         assert node.cleaner.filthiest() is not None
 
 
@@ -271,13 +271,13 @@ async def test_the_cleaner_offset_is_kept_when_a_log_is_moved(tmp_path: Path, cl
     async with running_cleaner(tmp_path, clock) as node:
         log, name = node.log("x"), TopicPartition("x", 0)
         await node.clean_once()
-        future = node.directories.create_future(name, node.directories.directories[1])
+        future = node.log_manager.create_future(name, node.log_manager.directories[1])
         for segment in log.segments:
             if segment.size_bytes:
-                future.append_as_follower(segment.view(0, segment.size_bytes))
+                future.append_copied(segment.view(0, segment.size_bytes))
         copy_state(log, future)
-        node.directories.replace_current_with_future(name)
-        node.directories.checkpoint()
+        node.log_manager.replace_current_with_future(name)
+        node.log_manager.checkpoint()
         assert node.checkpoint(0) == "0\n0\n"
         assert node.checkpoint(1) == "0\n1\nx 0 3\n"
         assert offsets_of(future) == [1, 2]

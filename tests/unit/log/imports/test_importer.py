@@ -10,7 +10,7 @@ from barnabas.base.clock import ManualClock
 from barnabas.log.compaction.cleaner import LogCleaner
 from barnabas.log.compaction.log_worker import LogWorker
 from barnabas.log.files import CLEANED_SUFFIX, SWAP_SUFFIX
-from barnabas.log.imports.importer import SegmentImporter
+from barnabas.log.imports.importer import CompactedSegmentImporter
 from barnabas.log.imports.manifest import Claim, ImportManifest, digest_of
 from barnabas.log.log_config import LogConfig
 from barnabas.log.log_manager import LogManager
@@ -29,17 +29,17 @@ class ImportNode:
 
     def __init__(self, tmp_path: Path, clock: ManualClock) -> None:
         self.path, self.clock = tmp_path / "logs", clock
-        self.directories = LogManager.open(
+        self.log_manager = LogManager.open(
             [self.path, tmp_path / "other"], cluster_id="c", node_id=1, clock=clock, random=Random(0)
         )
-        self.directories.load(lambda topic: COMPACT)
-        self.worker = LogWorker(self.directories, clock, lambda: SETTINGS.bytes_per_second)
-        self.cleaner = LogCleaner(self.directories, clock, lambda: SETTINGS, self.worker)
-        self.importer = SegmentImporter(self.directories, clock, lambda: SETTINGS, self.worker)
+        self.log_manager.load(lambda topic: COMPACT)
+        self.worker = LogWorker(self.log_manager, clock, lambda: SETTINGS.bytes_per_second)
+        self.cleaner = LogCleaner(self.log_manager, clock, lambda: SETTINGS, self.worker)
+        self.importer = CompactedSegmentImporter(self.log_manager, clock, lambda: SETTINGS, self.worker)
 
     def log(self, keys: str = "abacbd", config: LogConfig = COMPACT, topic: str = "x") -> PartitionLog:
         """Create a log with one record per letter of `keys`, each in its own segment; upper case makes a tombstone."""
-        log = self.directories.create(topic, 0, topic.encode().ljust(16), config)
+        log = self.log_manager.create(topic, 0, topic.encode().ljust(16), config)
         self.append(log, keys)
         return log
 
@@ -66,7 +66,7 @@ async def running_importer(tmp_path: Path, clock: ManualClock) -> AsyncIterator[
         await node.importer.stop()
         await node.cleaner.stop()
         node.worker.close()
-        node.directories.close()
+        node.log_manager.close()
 
 
 def temporary_files(log: PartitionLog) -> list[Path]:
@@ -293,14 +293,14 @@ async def test_an_import_waits_while_the_log_is_moved_and_is_dropped_when_it_is_
         log = node.log()
         claim, manifest = node.prepare(log)
         claim.publish(manifest)
-        node.directories.create_future(log.topic_partition, node.directories.directories[1])
+        node.log_manager.create_future(log.topic_partition, node.log_manager.directories[1])
         await node.importer.import_all()
         assert claim.outcome() is None
-        node.directories.drop_future(log.topic_partition).local.abandon()
+        node.log_manager.drop_future(log.topic_partition).local.abandon()
         drive = node.worker.drive
 
         async def delete_first(*arguments: object) -> object:
-            node.directories.delete_async(log.topic_partition)
+            node.log_manager.delete_async(log.topic_partition)
             return await drive(*arguments)  # type: ignore[arg-type]
 
         monkeypatch.setattr(node.worker, "drive", delete_first)

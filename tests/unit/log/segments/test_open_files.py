@@ -3,7 +3,7 @@ from barnabas.log.segments.open_files import OpenFiles
 
 class FakeOwner:
     def __init__(self) -> None:
-        self.used = False
+        self.recently_used = False
         self.closed = False
         self.fails = False
         self.failures: list[OSError] = []
@@ -22,7 +22,7 @@ def test_the_oldest_owner_that_was_not_used_since_is_closed() -> None:
     first, second, third = FakeOwner(), FakeOwner(), FakeOwner()
     files.opened(first)
     files.opened(second)
-    first.used = True
+    first.recently_used = True
     files.opened(third)
     assert [item.closed for item in (first, second, third)] == [False, True, False]
     assert len(files) == 2
@@ -31,7 +31,7 @@ def test_the_oldest_owner_that_was_not_used_since_is_closed() -> None:
 def test_a_used_owner_gets_a_second_chance_only_once() -> None:
     files = OpenFiles(1)
     first, second = FakeOwner(), FakeOwner()
-    first.used = True
+    first.recently_used = True
     files.opened(first)
     files.opened(second)
     assert first.closed

@@ -277,12 +277,12 @@ def test_open_transactions_and_markers_are_restored(open_log: OpenLog) -> None:
             transactional=True,
             base_offset=log.log_end_offset,
         )
-        log.append_as_follower(memoryview(batch))
+        log.append_copied(memoryview(batch))
     marker = Record(0, 9, struct.pack(">hh", 0, 1), struct.pack(">hi", 0, 7))
     batch = encode_batch(
         [marker], producer_id=1, producer_epoch=0, transactional=True, control=True, base_offset=2
     )
-    log.append_as_follower(memoryview(batch))
+    log.append_copied(memoryview(batch))
     expected = [ActiveProducer(1, 0, 0, 9, 7, -1), ActiveProducer(2, 0, 0, 5, -1, 1)]
     assert log.producers.states.active == expected
     recovered = open_log()

@@ -79,7 +79,7 @@ async def test_the_previous_value_is_the_replaced_one() -> None:
 
 def test_a_change_without_visible_effect_has_no_audit_record() -> None:
     decision = Decision(None, (PRODUCER_IDS.put("next", 7),))
-    assert auditor().recorded(MetadataImage(), decision, ALICE) is decision
+    assert auditor().with_audit_record(MetadataImage(), decision, ALICE) is decision
 
 
 def test_an_audit_record_round_trips_through_the_store() -> None:

@@ -60,7 +60,7 @@ class World:
         )
 
     def commit(self, decision: Decision[object], actor: Actor | None = None) -> int:
-        self.image = replayed(self.image, self.auditor.recorded(self.image, decision, actor))
+        self.image = replayed(self.image, self.auditor.with_audit_record(self.image, decision, actor))
         return self.image.revision
 
     def change(self, *changes: StoreChange) -> int:

@@ -36,7 +36,7 @@ class World:
             self.commit(decide_keep_history(self.image, enabled=True))
 
     def commit(self, decision: Decision[None]) -> int:
-        self.image = replayed(self.image, self.auditor.recorded(self.image, decision, None))
+        self.image = replayed(self.image, self.auditor.with_audit_record(self.image, decision, None))
         return self.image.revision
 
     def retention(self, value: str | None) -> int:

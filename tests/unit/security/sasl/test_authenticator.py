@@ -84,9 +84,9 @@ def test_api_versions_handshake_and_tokens_log_in() -> None:
     login.machine.on_api_versions_answered()
     assert login.handshake() is ErrorCode.NONE
     assert login.authenticate(b"alice") == (b"and?", 0)
-    assert not login.machine.is_complete
+    assert not login.machine.is_authenticated
     assert login.authenticate(b"password") == (b"welcome", 0)
-    assert login.machine.is_done
+    assert login.machine.needs_no_more_checks
     assert login.machine.statistics() == {"state": "COMPLETE", "mechanism": "ECHO", "user": "alice"}
 
 
@@ -106,7 +106,7 @@ def test_after_handshake_v0_tokens_are_raw() -> None:
     assert login.handshake(version=0) is ErrorCode.NONE
     assert login.machine.receive(memoryview(b"alice")) == b"and?"
     assert login.machine.receive(memoryview(b"password")) == b"welcome"
-    assert (login.machine.user, login.machine.is_done) == ("alice", True)
+    assert (login.machine.user, login.machine.needs_no_more_checks) == ("alice", True)
 
 
 @pytest.mark.parametrize("token", [b"bad", b"wrong"])
@@ -178,7 +178,7 @@ def test_after_the_login_handshakes_and_tokens_are_errors_that_keep_the_session(
     with pytest.raises(KafkaError, match="SaslAuthenticate request received after successful authentication"):
         login.authenticate(b"alice")
     login.arrives(PRODUCE)
-    assert login.machine.is_done
+    assert login.machine.needs_no_more_checks
 
 
 # Session lifetimes (KIP-368)
@@ -187,7 +187,7 @@ def test_after_the_login_handshakes_and_tokens_are_errors_that_keep_the_session(
 def test_a_session_has_a_lifetime_and_accepts_requests_until_then() -> None:
     login = Login(SESSION_MS)
     assert login.log_in() == (b"welcome", SESSION_MS)
-    assert (login.machine.is_complete, login.machine.is_done) == (True, False)
+    assert (login.machine.is_authenticated, login.machine.needs_no_more_checks) == (True, False)
     login.clock.advance(SESSION_MS)
     login.arrives(PRODUCE)
     login.clock.advance(1)

@@ -22,14 +22,14 @@ RETENTION_MS = 1000
 
 def expiring(running: RunningNode) -> Expiration:
     return Expiration(
-        running.node.dynamic_config, running.clock, running.node.metadata, running.node.replicas.trash
+        running.broker.dynamic_config, running.clock, running.broker.metadata, running.broker.replicas.trash
     )
 
 
 async def change_twice(running: RunningNode) -> None:
     for value in ("1", "2"):
         change = TOPIC_CONFIGS.put("orders", {"retention.ms": value})
-        await running.node.metadata.write(lambda image, change=change: Decision(None, (change,)))
+        await running.broker.metadata.write(lambda image, change=change: Decision(None, (change,)))
 
 
 @pytest.mark.parametrize(("retention_ms", "kept_count"), [(RETENTION_MS, 0), (-1, 1)])
@@ -43,10 +43,10 @@ def test_historical_values_expire_with_the_audits_retention(
             await change_twice(running)
             running.clock.advance(RETENTION_MS)
             await expiring(running).expire_history()
-            assert len(running.node.image.former_values) == 1
+            assert len(running.broker.image.former_values) == 1
             running.clock.advance(1)
             await expiring(running).expire_history()
-            assert len(running.node.image.former_values) == kept_count
+            assert len(running.broker.image.former_values) == kept_count
 
     scenario()
 
@@ -58,7 +58,7 @@ async def test_without_a_history_nothing_expires(tmp_path: Path) -> None:
         before = running.store.revision
         await expiring(running).expire_history()
         assert running.store.revision == before
-        assert history_start(running.node.image) is None
+        assert history_start(running.broker.image) is None
 
 
 @on_loop
@@ -68,11 +68,11 @@ async def test_a_deleted_topic_expires_from_the_trash(tmp_path: Path) -> None:
         await running.ask(DeleteTopicsRequest(topics=[DeleteTopicState(name="orders")], timeout_ms=1000))
         running.clock.advance(1000)
         await expiring(running).empty_trash()
-        assert len(running.node.image.trashed_topics) == 1
+        assert len(running.broker.image.trashed_topics) == 1
         running.clock.advance(1)
         await expiring(running).empty_trash()
-        assert not running.node.image.trashed_topics
-        assert not running.node.replicas.trash.sizes_bytes()
+        assert not running.broker.image.trashed_topics
+        assert not running.broker.replicas.trash.sizes_bytes()
 
 
 @on_loop
@@ -84,10 +84,10 @@ async def test_many_topics_expire_in_chunks(tmp_path: Path, monkeypatch: pytest.
             await running.create(new_topic(name))
             await running.ask(DeleteTopicsRequest(topics=[DeleteTopicState(name=name)], timeout_ms=1000))
         running.clock.advance(1001)
-        before = running.node.metadata.commits_count
+        before = running.broker.metadata.commits_count
         await expiring(running).empty_trash()
-        assert not running.node.image.trashed_topics
-        assert running.node.metadata.commits_count - before >= 2
+        assert not running.broker.image.trashed_topics
+        assert running.broker.metadata.commits_count - before >= 2
 
 
 async def delete(running: RunningNode, *names: str) -> None:
@@ -96,7 +96,7 @@ async def delete(running: RunningNode, *names: str) -> None:
 
 
 def names_in_trash(running: RunningNode) -> list[str]:
-    return sorted(each.name for each in running.node.image.trashed_topics.values())
+    return sorted(each.name for each in running.broker.image.trashed_topics.values())
 
 
 @on_loop
@@ -136,7 +136,7 @@ async def test_a_topic_that_was_undeleted_meanwhile_is_measured_again(
         await running.create(new_topic("a"))
         await delete(running, "a")
         await keeper.empty_trash()
-        await running.node.metadata.write(lambda image: decide_undelete(image, TrashedTopicRequest("a")))
+        await running.broker.metadata.write(lambda image: decide_undelete(image, TrashedTopicRequest("a")))
         await delete(running, "a")
         await keeper.empty_trash()
         assert (names_in_trash(running), sizes_bytes) == ([], [])

@@ -29,14 +29,14 @@ async def running_tasks(tmp_path: Path, **config: str) -> AsyncIterator[tuple[Ru
             node.clock, frame_bytes_max=100, limits=ConnectionLimits(9), idle_ms_max=1000
         )
         keeper = BackgroundTasks(
-            node.node.dynamic_config,
+            node.broker.dynamic_config,
             node.clock,
-            node.directories,
-            node.node.replicas,
+            node.log_manager,
+            node.broker.replicas,
             connections,
-            node.node.flusher,
-            node.node.quotas,
-            node.node.client_telemetry.instances,
+            node.broker.flusher,
+            node.broker.quotas,
+            node.broker.client_telemetry.instances,
         )
         yield node, keeper
         await keeper.stop()
@@ -171,7 +171,7 @@ async def test_a_deleted_topic_is_removed_from_disk_after_the_delay(tmp_path: Pa
 
 
 async def delete(node: RunningNode, topic: str) -> None:
-    await node.node.metadata.write(lambda image: decide_delete(image, [TopicToDelete(topic)]))
+    await node.broker.metadata.write(lambda image: decide_delete(image, [TopicToDelete(topic)]))
 
 
 @on_loop
@@ -187,7 +187,7 @@ async def test_logs_are_flushed_when_due(tmp_path: Path) -> None:
         await keeper.tick()
         assert node.partition("t").log.recovery_point == 1
         assert node.partition("never").log.recovery_point == 0
-        assert node.node.flusher.flushes_count == 1
+        assert node.broker.flusher.flushes_count == 1
 
 
 @on_loop
@@ -219,7 +219,7 @@ async def test_idle_producers_expire_after_the_present_setting(tmp_path: Path) -
         produce(node, "t", b"a", producer_id=5, producer_epoch=0, base_sequence=0, timestamp_ms=NOW_MS)
         node.clock.advance(10)
         change = BROKER_CONFIGS.put("", {"producer.id.expiration.ms": "5"})
-        await node.node.metadata.write(lambda image: Decision(None, (change,)))
+        await node.broker.metadata.write(lambda image: Decision(None, (change,)))
         await keeper.expire_producers()
         assert node.partition("t").log.producers.states.active == []
 
@@ -353,9 +353,9 @@ async def test_spawned_work_runs_once_and_is_cancelled_by_stopping() -> None:
 @on_loop
 async def test_long_gone_clients_are_removed(tmp_path: Path) -> None:
     async with running_tasks(tmp_path) as (node, keeper):
-        quotas = node.node.quotas
+        quotas = node.broker.quotas
         quotas.of("User:a", "c")
-        instances = node.node.client_telemetry.instances
+        instances = node.broker.client_telemetry.instances
         instances.fetch_subscription(b"i" * 16, {})
         node.clock.advance(3_600_000)
         await keeper.expire_clients()

@@ -7,9 +7,6 @@ from typing import TypeAlias
 #: Topic id -> indexes of its partitions.
 Partitions: TypeAlias = Mapping[bytes, frozenset[int]]
 
-#: Member id -> its target assignment.
-Target: TypeAlias = Mapping[str, Partitions]
-
 
 @dataclass(frozen=True, slots=True)
 class MemberSpec:
