@@ -31,8 +31,8 @@ from support.record_bodies import Body, bodies, largest_timestamp_ms, read_recor
 OpenLog = Callable[..., PartitionLog]
 MakeBatch = Callable[..., memoryview]
 
-CONFIG = LogConfig()
-COMPACTED = LogConfig(cleanup_policy=frozenset({"compact"}))
+CONFIG = LogConfig(max_message_bytes=1 << 24)  # more than any generated batch
+COMPACTED = LogConfig(max_message_bytes=1 << 24, cleanup_policy=frozenset({"compact"}))
 PACKING = [codec for codec in Compression if codec is not Compression.NONE]
 
 
