@@ -193,7 +193,7 @@ def test_requests_before_the_login_have_a_low_size_limit(kafka: EmbeddedBroker) 
 @pytest.mark.kafka_users(USERS)
 def test_a_page_that_outlives_its_session_leaves_no_connection_open(kafka: EmbeddedBroker) -> None:
     async def run() -> None:
-        console = Console(ConsoleSettings(kafka.bootstrap), ManualClock(), iter("abcdef").__next__)
+        console = Console(ConsoleSettings(kafka.bootstrap), ManualClock())
         session = await console.log_in(SaslLogin("PLAIN", "alice", "secret"))
 
         async def outlast(view: View) -> Response:
