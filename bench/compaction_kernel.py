@@ -128,10 +128,10 @@ def run_pass(log: PartitionLog, form: Form) -> None:
     plan = plan_pass(log, cleanable_of(log, 0), 0)
     with mock.patch.object(columns, "find_kernels", return_value=form.kernels):
         cleaning = Cleaner(plan, form.make_map(), STEP_BYTES)
-        for _ in cleaning.index():
+        for _ in cleaning.build_offset_map():
             pass
         for group in group_segments(cleaning.sources, plan.config):
-            discard(result_of(cleaning.clean(group)))
+            discard(result_of(cleaning.clean_segments(group)))
 
 
 def result_of(steps: Generator[int, None, Segment]) -> Segment:

@@ -9,7 +9,7 @@ from barnabas.base.ids import TopicPartition
 from barnabas.testing import EmbeddedBroker
 from barnabas.wire.errors import KafkaError
 from pyspark_barnabas.option_values import OptionError
-from pyspark_barnabas.source import fetching
+from pyspark_barnabas.source import fetch_reader
 from pyspark_barnabas.source.batch_reader import BatchReader
 from pyspark_barnabas.source.data_loss import DataLossError
 from support.confluent_transactions import transact
@@ -263,7 +263,7 @@ def test_a_topic_deleted_after_the_plan_is_data_loss(
     recreated: bool,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(fetching, "_UNKNOWN_ATTEMPTS_COUNT", 3)  # each pauses longer than the one before
+    monkeypatch.setattr(fetch_reader, "_UNKNOWN_ATTEMPTS_COUNT", 3)  # each pauses longer than the one before
     broker.create_topic(topic)
     fill(broker.bootstrap, topic, 10)
     options = source_options(broker.bootstrap, topic, **transport)

@@ -107,7 +107,7 @@ async def _clean(log_manager: LogManager, clock: ManualClock, moments: Mapping[T
         for tp, now_ms in moments.items():
             clock.now_ms, log = now_ms, log_manager.logs[tp]
             log.update_high_watermark(log.log_end_offset)
-            await cleaner.clean_segments(log, cleanable_of(log, now_ms))
+            await cleaner.clean(log, cleanable_of(log, now_ms))
     finally:
         await cleaner.stop()
         worker.close()
