@@ -190,7 +190,7 @@ def _edited_configs(
 def _edited_list(text: str, operation: OpType, value: str) -> str:
     """Add or remove entries of a list, which are compared as written, including blanks."""
     entries = text.split(",") if text else []
-    named = dict.fromkeys(value.split(",") if value else ())
+    named = dict.fromkeys(value.split(","))  # as in Kafka, an empty value is one empty entry
     if operation is OpType.SUBTRACT:
         return ",".join(entry for entry in entries if entry not in named)
     present = frozenset(entries)

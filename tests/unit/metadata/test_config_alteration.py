@@ -89,7 +89,8 @@ def test_a_resource_without_configs_has_no_row() -> None:
         ("", APPEND, "compact", "compact"),
         ("compact", APPEND, "compact", "compact"),
         ("compact", APPEND, "x,x,y", "compact,x,y"),
-        ("compact", APPEND, "", "compact"),
+        ("compact", APPEND, "", "compact,"),  # as in Kafka, whose validators then reject it
+        ("", APPEND, "", ""),
         ("a,b,c", SUBTRACT, "b,none", "a,c"),
         ("a, b", SUBTRACT, "b", "a, b"),
     ],
