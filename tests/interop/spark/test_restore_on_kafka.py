@@ -62,17 +62,17 @@ def test_an_archive_is_produced_once_and_groups_continue_and_only_barnabas_keeps
         restore(None, request)
     assert isinstance(client.admin.describe_topics([AGAIN])[AGAIN], KafkaError), "nothing was made"
 
-    noted = job._note
+    save = job._save
 
     def dying(directory: Path, state: Any) -> None:
         """Write the second batch without recording it."""
         if state.done_count == 2:
             raise Dead
-        noted(directory, state)
+        save(directory, state)
 
     with monkeypatch.context() as patch:
         patch.setattr(job, "_BATCH_RECORDS", 30)
-        patch.setattr(job, "_note", dying)
+        patch.setattr(job, "_save", dying)
         with pytest.raises(Dead):
             restore_mapped(spark, request, tmp_path / "map")
     restore_mapped(spark, request, tmp_path / "map")
