@@ -22,7 +22,6 @@ class Shape:
 
     @property
     def text(self) -> str:
-        """Describe the shape."""
         connections = "1 connection" if self.connections == 1 else f"{self.connections} connections"
         versions = "all versions" if "," in self.versions else f"v{self.versions}"
         keys = "1 partition" if self.partitions == 1 else f"keys over {self.partitions} partitions"
@@ -75,7 +74,6 @@ def measure(bootstrap: str, pid: int, seconds: float) -> Mapping[str, float]:
 
 
 def prepare(bootstrap: str) -> None:
-    """Create the topics."""
     for partitions in sorted({shape.partitions for shape in SHAPES}):
         load.raw(
             "create", bootstrap, topic=topic(partitions).removesuffix("-0"), count=1, partitions=partitions

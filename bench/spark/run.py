@@ -102,7 +102,6 @@ class Race:
 
 
 def print_progress(what: str) -> None:
-    """Print progress."""
     print(f"{time.monotonic() - STARTED_S:5.0f} s  {what}", flush=True)
 
 
@@ -187,7 +186,6 @@ def grown(ground: Ground, partitions: int, size_mb: int, rounds: int) -> Growth:
 
 
 def measure(options: argparse.Namespace) -> tuple[list[Outcome], list[Growth], list[Rewriting]]:
-    """Measure the selected queries."""
     scale = 0.1 if options.quick else 1.0
     outcomes: list[Outcome] = []
     growth: list[Growth] = []

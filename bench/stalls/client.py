@@ -58,7 +58,6 @@ class FrameClient:
         return more
 
     def close(self) -> None:
-        """Close the socket."""
         self.socket.close()
 
     def __enter__(self) -> Self:

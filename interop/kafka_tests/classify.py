@@ -68,7 +68,7 @@ def rules(path: Path = KNOWN) -> list[Rule]:
     listed = [Rule(re.compile(each["tests"]), "", each["reason"]) for each in document.get("difference", [])]
     for each in document.get("not_applicable", []):
         if each["kind"] not in KINDS:
-            raise ValueError(f"known.toml: kind {each['kind']!r} is none of: {', '.join(KINDS)}")
+            raise ValueError(f"known.toml: kind {each['kind']!r} is not one of: {', '.join(KINDS)}")
         listed.append(Rule(re.compile(each["tests"]), each["kind"], each["reason"]))
     return listed
 

@@ -176,7 +176,6 @@ class Application:
         return True
 
     def heartbeat(self) -> None:
-        """Send a heartbeat."""
         beat = Heartbeat(GROUP, self.generation, self.member_id)
         self.ask(
             GROUP_LOG, lambda shard, result, pending: result.answer(pending, shard.heartbeat(result, beat))
@@ -282,5 +281,4 @@ class ConsumerApplication(Application):
         )
 
     def heartbeat(self) -> None:
-        """Send a heartbeat."""
         self.generation = self._beat().member_epoch

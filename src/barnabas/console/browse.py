@@ -44,7 +44,6 @@ class PartitionShare(NamedTuple):
 
     @property
     def searched_count(self) -> int:
-        """Number of searched offsets."""
         return abs(self.at - self.begin)
 
     @property

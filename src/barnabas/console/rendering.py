@@ -56,7 +56,6 @@ def environment() -> Environment:
 
 
 def render(template: str, context: Mapping[str, Any]) -> str:
-    """Render a template."""
     return environment().get_template(template).render(context)
 
 

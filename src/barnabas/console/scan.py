@@ -75,7 +75,6 @@ class Reading:
 
     @property
     def matching_count(self) -> int:
-        """Number of matching records."""
         return sum(map(len, self.records.values()))
 
 

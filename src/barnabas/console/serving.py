@@ -62,7 +62,6 @@ class ConsoleServer:
 
     @property
     def url(self) -> str:
-        """The console's address."""
         host, port = self._socket.getsockname()[:2]
         return f"http://{BrokerAddress(host, port)}"
 

@@ -43,7 +43,6 @@ class View:
 
     @property
     def admin(self) -> Admin:
-        """The admin client."""
         return self.session.access.admin
 
     @property

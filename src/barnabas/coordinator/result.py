@@ -78,7 +78,6 @@ class CoordinatorResult:
         self.records.append(CoordinatorRecord(key, value, value_version))
 
     def append_encoded(self, key: bytes, value: bytes | None) -> None:
-        """Append an encoded record."""
         self.records.append(EncodedRecord(key, value))
 
     def answer(self, pending: Pending[ResponseT], response: ResponseT) -> None:

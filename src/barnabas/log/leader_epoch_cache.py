@@ -95,7 +95,6 @@ class LeaderEpochs:
         self._path = directory / LEADER_EPOCH_FILE
 
     def clear(self) -> None:
-        """Remove all entries."""
         self._entries.clear()
         self._write()
 

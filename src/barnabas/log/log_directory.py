@@ -143,7 +143,6 @@ class LogDirectory:
         _locked_here.add(self.path)
 
     def unlock(self) -> None:
-        """Release the lock."""
         if self._lock_fd >= 0:
             os.close(self._lock_fd)
             self._lock_fd = -1

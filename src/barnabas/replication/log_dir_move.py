@@ -105,7 +105,6 @@ class ReplicaMove:
         self.copied_bytes = 0
 
     def transition(self, target: MoveState, why: str) -> None:
-        """Change to another state."""
         assert target in TRANSITIONS[self.state], (self.state, target, self.story)
         self.state = target
         self.story.append(f"{target.value}: {why}")

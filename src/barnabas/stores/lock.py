@@ -23,5 +23,4 @@ class StoreLock:
             raise StoreError(message) from error
 
     def release(self) -> None:
-        """Release the lock."""
         self._lock.release()

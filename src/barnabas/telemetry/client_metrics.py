@@ -55,7 +55,6 @@ class ClientMetrics:
             table[series] = before + point.value
 
     def remove(self, instance_id: bytes) -> None:
-        """Remove a client's metrics."""
         client = self._clients.pop(instance_id, None)
         if client is not None:
             self._series_count -= client.series_count

@@ -108,7 +108,6 @@ class Faults:
         self._pending = (*(pending for pending in self._pending if not pending.is_over), fault)
 
     def clear(self) -> None:
-        """Remove all faults."""
         for fault in self._pending:
             fault.cancel()
         self._pending = ()

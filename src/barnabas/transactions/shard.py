@@ -264,7 +264,6 @@ class TransactionShard:
         return {"transactional_ids_count": len(self.transactions), "transactional_ids": dict(states)}
 
     def validate(self) -> None:
-        """Assert the invariants."""
         for transactional_id, transaction in self.transactions.items():
             assert transactional_id == transaction.transactional_id
             assert transaction.producer_epoch >= 0, transaction

@@ -96,7 +96,7 @@ def test_success_and_failure_outside_of_tests() -> None:
 def test_an_unknown_kind_is_rejected(tmp_path: Path) -> None:
     path = tmp_path / "known.toml"
     path.write_text('[[not_applicable]]\ntests = "x"\nkind = "moon"\nreason = "y"\n')
-    with pytest.raises(ValueError, match="'moon' is none of: several brokers"):
+    with pytest.raises(ValueError, match="'moon' is not one of: several brokers"):
         rules(path)
 
 

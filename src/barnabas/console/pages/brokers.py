@@ -58,7 +58,6 @@ _COLUMNS = {
 
 
 async def show_all(view: View) -> Response:
-    """Show all brokers."""
     return await view.page("brokers.html", cluster=await view.cluster_view())
 
 

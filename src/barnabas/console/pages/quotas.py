@@ -59,7 +59,6 @@ _COLUMNS = {"entity": lambda row: (row.entity_name, row.key), "quota": lambda ro
 
 
 async def show(view: View) -> Response:
-    """Show all quotas."""
     return await _page(view, {}, {})
 
 
@@ -122,7 +121,6 @@ def alteration_of(form: Form) -> ClientQuotaAlteration | None:
 
 
 async def remove(view: View) -> Response:
-    """Remove one quota."""
     entity, key = limit_in((await view.form()).text("limit"))
     raise_errors(
         (await view.admin.alter_client_quotas([ClientQuotaAlteration(entity, {key: None})])).values()

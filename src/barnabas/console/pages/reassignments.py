@@ -119,7 +119,6 @@ def spread(
 
 
 async def cancel(view: View) -> Response:
-    """Cancel a reassignment."""
     tp = partition_of(await view.form())
     outcome = (await view.admin.alter_partition_reassignments({tp: None}))[tp]
     if outcome is not None and outcome.code is ErrorCode.NO_REASSIGNMENT_IN_PROGRESS:

@@ -83,7 +83,6 @@ async def ask_growth(view: View) -> Response:
 
 
 async def grow(view: View) -> Response:
-    """Add partitions."""
     topic, form = await topic_of(view), await view.form()
     have = len(topic.partitions)
     form.needed("total")
@@ -123,7 +122,6 @@ async def _deletion_page(view: View, topic: TopicView, errors: dict[str, str]) -
 
 
 async def delete(view: View) -> Response:
-    """Delete the topic."""
     topic, form = await topic_of(view), await view.form()
     if form.text("typed") != topic.name:
         form.refuse("typed", f"Type the topic's name, {topic.name}, to delete it.")

@@ -85,7 +85,6 @@ def upsertion_of(form: Form) -> Upsertion:
 
 
 async def remove(view: View) -> Response:
-    """Remove a credential."""
     form = await view.form()
     user, mechanism = form.text("user"), MECHANISMS_BY_TITLE.get(form.text("mechanism"))
     if not user or mechanism is None:

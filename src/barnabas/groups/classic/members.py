@@ -14,7 +14,7 @@ class GroupMembers:
         self.leader: str | None = None  #: member id; None without members
         self.members: dict[str, ClassicGroupMember] = {}  #: by member id, in the order of joining
         self.static_members: dict[str, str] = {}  #: group instance id -> member id
-        #: pending member ids \(KIP-394\), in order; a set
+        #: pending member ids (KIP-394), in order; a set
         self.pending_members: dict[str, None] = {}
         self.unsynced_members: set[str] = set()  #: members that have not sent SyncGroup for this generation
 

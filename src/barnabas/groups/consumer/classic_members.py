@@ -1,8 +1,7 @@
 """Members of consumer groups that use the classic protocol: JoinGroup, SyncGroup, Heartbeat, LeaveGroup (KIP-848).
 
-For them, the group's epoch is the generation. A new target is a
-rebalance: they get REBALANCE_IN_PROGRESS, and the owned
-partitions in their subscription show what they have revoked.
+For them, the group's epoch is the generation. A new target is a rebalance: they get REBALANCE_IN_PROGRESS, and the
+owned partitions in their subscription show what they have revoked.
 """
 
 from collections import Counter

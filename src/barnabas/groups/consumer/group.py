@@ -65,7 +65,6 @@ class ConsumerGroup:
             self.static_members[member.instance_id] = member.member_id
 
     def remove_member(self, member_id: str) -> None:
-        """Remove a member."""
         member = self.members.pop(member_id, None)
         if member is not None:
             self._release(member)

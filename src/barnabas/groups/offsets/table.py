@@ -115,7 +115,6 @@ class OffsetTable:
                 yield group_id, partition, stored
 
     def validate(self) -> None:
-        """Assert the invariants."""
         assert all(self._committed.values()), "a group without offsets"
         assert all(self._pending.values()), "a producer without pending offsets"
         opened = {

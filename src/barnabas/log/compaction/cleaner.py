@@ -101,7 +101,6 @@ class LogCleaner:
     # Selecting logs
 
     def start(self) -> None:
-        """Start compacting."""
         self._running = asyncio.get_running_loop().create_task(self._run(), name="log-cleaner")
 
     async def stop(self) -> None:

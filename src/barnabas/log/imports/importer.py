@@ -69,7 +69,6 @@ class CompactedSegmentImporter:
         self.imported_bytes = 0
 
     def start(self) -> None:
-        """Start importing."""
         self._running = asyncio.get_running_loop().create_task(self._run(), name="replacements")
 
     async def stop(self) -> None:

@@ -30,7 +30,6 @@ class SparseIndex:
 
     @property
     def count(self) -> int:
-        """Number of entries."""
         return len(self.entries) // self.ENTRY.size
 
     def _read(self) -> bytearray:
@@ -65,7 +64,6 @@ class SparseIndex:
 
     @property
     def exists(self) -> bool:
-        """Whether the file exists."""
         return self.path.exists()
 
     def clear(self) -> None:

@@ -7,7 +7,7 @@ from barnabas.wire.records.compression import Buffer
 
 
 def decode_arrow(buffer: Buffer, selection: Selection) -> Iterator[Decoded]:
-    """The selected records of all complete batches in `buffer`, in parts; no part is empty.
+    """Return the selected records of all complete batches in `buffer`, in parts; no part is empty.
 
     Timestamps are microseconds; a record without headers has null for headers.
 

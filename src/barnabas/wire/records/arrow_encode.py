@@ -27,7 +27,7 @@ class ArrowEncoder:
     def batches(
         self, batching: Batching, base_sequence: int = NO_SEQUENCE, order: Longs | None = None
     ) -> Iterator[EncodedBatch]:
-        """The rows, or those in `order`, in as few batches as their size allows; sequences continue through them."""
+        """Yield the rows, or those in `order`, in as few batches as their size allows; sequences continue."""
         if order is None:
             order = np.arange(self._count)
         assert not len(order) or 0 <= order.min() <= order.max() < self._count, "rows that there are"

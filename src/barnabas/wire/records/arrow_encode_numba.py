@@ -49,7 +49,7 @@ class _Headers(NamedTuple):
 
 
 def encoder(rows: Columns) -> Encode:
-    """The encoder of checked rows; batches share buffers."""
+    """Return the encoder of checked rows; batches share buffers."""
     count = len(rows.timestamps_ms)
     times_ms = np.require(rows.timestamps_ms, np.int64, ["C", "W"])
     columns = _fields(rows.keys, count), _fields(rows.values, count), _headers(rows.headers, count)
@@ -83,7 +83,7 @@ def _encode_rows(
 
 
 def _runs(batches: Longs) -> Iterator[Longs]:
-    """Groups of batches that are written together."""
+    """Yield groups of batches that are written together."""
     ends = np.cumsum(batches[:, 2])
     first, before = 0, 0
     while first < len(batches):
@@ -156,7 +156,7 @@ def _headers(column: pa.Array | None, count: int) -> _Headers:
 
 @compiled_inline
 def varint_bytes(number: int) -> int:
-    """Size of a signed varint."""
+    """Return the size of a signed varint."""
     zigzag = (number << 1) ^ (number >> 63)
     if 0 <= zigzag < 0x80:
         return 1
@@ -194,7 +194,7 @@ def write_field(target: int, source: int, size: int, source_end: int) -> int:
 
 @compiled_inline
 def field_bytes(size: int) -> int:
-    """Size of a field with its length prefix, which is -1 for null."""
+    """Return the size of a field with its length prefix, which is -1 for null."""
     return varint_bytes(size) + max(size, 0)
 
 

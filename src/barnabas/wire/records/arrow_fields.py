@@ -21,7 +21,7 @@ class Fields(NamedTuple):
 
 
 def fields_of(column: pa.Array) -> Fields:
-    """The fields of a binary or string column, or of their large variants; bytes are not copied."""
+    """Return the fields of a binary or string column, or of their large variants; bytes are not copied."""
     is_large = pa.types.is_large_binary(column.type) or pa.types.is_large_string(column.type)
     assert is_large or pa.types.is_binary(column.type) or pa.types.is_string(column.type), column.type
     _, offsets_buffer, data_buffer = column.buffers()
@@ -34,12 +34,12 @@ def fields_of(column: pa.Array) -> Fields:
 
 
 def no_fields(count: int) -> Fields:
-    """A column of nulls."""
+    """Return a column of nulls."""
     return Fields(_NOTHING, np.zeros(count, np.int64), np.full(count, -1))
 
 
 def offsets_of(buffer: pa.Buffer, column: pa.Array, *, is_large: bool) -> Numbers:
-    """The offsets of a column, one more than it has rows."""
+    """Return the offsets of a column, one more than it has rows."""
     if not len(column):
         return np.zeros(1, np.int64)
     offsets = np.frombuffer(buffer, np.int64 if is_large else np.int32)

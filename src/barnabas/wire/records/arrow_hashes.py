@@ -12,7 +12,7 @@ Words: TypeAlias = NDArray[np.uint32]
 
 
 def murmur2(keys: pa.Array) -> Words:
-    """The hash of `client.producer.partitioner` for all keys; null hashes like an empty key."""
+    """Return the hash of `client.producer.partitioner` for all keys; null hashes like an empty key."""
     from barnabas.wire.records import arrow_hashes_numba  # importing numba takes most of a second
 
     return arrow_hashes_numba.hash_fields(fields_of(keys))

@@ -74,12 +74,12 @@ class _Rows(NamedTuple):
     value_sizes: Numbers
 
     def batch_indexes(self) -> Numbers:
-        """The batch of each record."""
+        """Return the batch of each record."""
         indexes = np.repeat(np.arange(len(self.batches)), self.batches[:, RECORDS_COUNT])
         return indexes if self.rows is None else indexes[self.rows]
 
     def base_offset_of(self, row: int) -> int:
-        """The base offset of a record's batch, for errors."""
+        """Return the base offset of a record's batch, for errors."""
         return int(self.batches[self.batch_indexes()[row], BASE_OFFSET])
 
 
@@ -102,7 +102,7 @@ def decode(buffer: memoryview, selection: Selection) -> Iterator[Decoded]:
 
 
 def _counted(batches: Numbers) -> Iterator[Decoded]:
-    """Rows without columns, as many as the headers say."""
+    """Yield rows without columns, as many as the headers say."""
     counts = batches[:, RECORDS_COUNT]
     wrong = np.flatnonzero((counts < 0) | (counts > _RECORDS_MAX))
     if len(wrong):
@@ -116,7 +116,7 @@ def _last_offsets(batches: Numbers) -> Numbers:
 
 
 def _chosen(buffer: memoryview, batches: Numbers, selection: Selection) -> Numbers:
-    """The batches with visible records."""
+    """Return the batches with visible records."""
     chosen = batches[:, BASE_OFFSET] >= selection.low - batches[:, LAST_DELTA]
     chosen &= batches[:, BASE_OFFSET] < selection.high
     chosen &= batches[:, ATTRIBUTES] & CONTROL_BIT == 0
@@ -126,7 +126,7 @@ def _chosen(buffer: memoryview, batches: Numbers, selection: Selection) -> Numbe
 
 
 def _chunks(buffer: memoryview, batches: Numbers, *, check_crcs: bool) -> Iterator[tuple[Bytes, Numbers]]:
-    """Batches to decode together, and the data that their positions refer to."""
+    """Yield batches to decode together, and the data that their positions refer to."""
     is_packed = batches[:, ATTRIBUTES] & COMPRESSION_MASK != 0
     for run in np.split(batches, np.flatnonzero(np.diff(is_packed)) + 1):
         if len(run):
@@ -144,7 +144,7 @@ def _in_place(buffer: memoryview, batches: Numbers, check_crcs: bool) -> Iterato
 
 
 def _parts(batches: Numbers) -> Iterator[Numbers]:
-    """The batches in parts of similar size, so that no small rest remains."""
+    """Yield the batches in parts of similar size, so that no small rest remains."""
     if len(batches):
         ends = np.cumsum(batches[:, END] - batches[:, POSITION])
         total_bytes = int(ends[-1])
@@ -194,7 +194,7 @@ def _read_rows(data: Bytes, batches: Numbers, selection: Selection) -> _Rows:
 
 
 def _records_count(batches: Numbers) -> int:
-    """The number of records according to the headers."""
+    """Return the number of records according to the headers."""
     counts, sizes = batches[:, RECORDS_COUNT], batches[:, END] - batches[:, POSITION]
     wrong = np.flatnonzero((counts < 0) | (counts * RECORD_BYTES_MIN > sizes))
     if len(wrong):
@@ -203,7 +203,7 @@ def _records_count(batches: Numbers) -> int:
 
 
 def arrow_array(count: int, dtype: type[np.generic]) -> tuple[NDArray[Any], pa.Buffer]:
-    """An array in one of Arrow's buffers, whose allocator reuses memory."""
+    """Return an array in one of Arrow's buffers, whose allocator reuses memory."""
     buffer = pa.allocate_buffer(count * np.dtype(dtype).itemsize)
     return np.frombuffer(buffer, dtype), buffer
 
@@ -212,7 +212,7 @@ def arrow_array(count: int, dtype: type[np.generic]) -> tuple[NDArray[Any], pa.B
 
 
 def _binary(rows: _Rows, positions: Numbers, sizes: Numbers) -> pa.BinaryArray:
-    """The fields at `positions`; a negative size is null."""
+    """Return the fields at `positions`; a negative size is null."""
     count = len(sizes)
     offsets, offsets_buffer = arrow_array(count + 1, np.int32)
     validity, validity_buffer = arrow_array((count + 7) // 8, np.uint8)
@@ -262,7 +262,7 @@ def copy_fields(data: Bytes, positions: Numbers, sizes: Numbers, copied: Bytes) 
 
 
 def _headers(rows: _Rows) -> pa.ListArray:
-    """The headers of all records; null for a record without headers, as in Spark's Kafka source."""
+    """Return the headers of all records; null for a record without headers, as in Spark's Kafka source."""
     count = len(rows.offsets)
     offsets, offsets_buffer = arrow_array(count + 1, np.int32)
     validity, validity_buffer = arrow_array((count + 7) // 8, np.uint8)
@@ -319,7 +319,7 @@ def _timestamp_types(rows: _Rows) -> pa.Int32Array:
 
 
 def _whole(numbers: NDArray[Any]) -> pa.Array:
-    """A column without nulls; `pyarrow.array` would check and copy the numbers."""
+    """Return a column without nulls; `pyarrow.array` would check and copy the numbers."""
     buffer = pa.py_buffer(np.ascontiguousarray(numbers))
     return pa.Array.from_buffers(pa.from_numpy_dtype(numbers.dtype), len(numbers), [None, buffer], 0)
 

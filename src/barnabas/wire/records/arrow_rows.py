@@ -47,7 +47,7 @@ Encode: TypeAlias = Callable[[Longs, Batching, int], Iterator[EncodedBatch]]
 
 
 def next_sequence(base_sequence: int, records_count: int) -> int:
-    """The base sequence of the next batch."""
+    """Return the base sequence of the next batch."""
     return NO_SEQUENCE if base_sequence == NO_SEQUENCE else (base_sequence + records_count) % SEQUENCE_LIMIT
 
 

@@ -56,7 +56,7 @@ class Decoded(NamedTuple):
 
 
 def timestamp_out_of_range(base_offset: int) -> KafkaError:
-    """The error for a timestamp that microseconds cannot hold."""
+    """Return the error for a timestamp that microseconds cannot hold."""
     message = (
         f"batch at offset {base_offset}: a timestamp is outside of what microseconds can hold, "
         f"[{TIMESTAMP_MS_MIN}, {TIMESTAMP_MS_MAX}] ms"

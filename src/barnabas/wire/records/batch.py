@@ -133,7 +133,7 @@ class BatchHeader(NamedTuple):
 
 
 def read_header(buffer: Buffer, position: int = 0) -> BatchHeader:
-    """The header at `position`, where 61 bytes must be available."""
+    """Return the header at `position`, where 61 bytes must be available."""
     return tuple.__new__(BatchHeader, BATCH_HEADER.unpack_from(buffer, position))
 
 
@@ -190,7 +190,7 @@ def assign(batch: Buffer, base_offset: int, batch_length: int, leader_epoch: int
 
 
 def placed(header: HeaderFields, base_offset: int, leader_epoch: int) -> BatchHeader:
-    """The header as `assign` leaves it."""
+    """Return the header as `assign` leaves it."""
     return BatchHeader(base_offset, header[1], leader_epoch, *header[3:])
 
 

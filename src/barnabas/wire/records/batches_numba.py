@@ -35,7 +35,7 @@ _NUMBERS_COUNT = 11
 
 
 def read_batches(data: Buffer) -> Numbers:
-    """All complete batches, one row each.
+    """Return all complete batches, one row each.
 
     :raises KafkaError: CORRUPT_MESSAGE for an invalid length or magic byte.
     """
@@ -50,7 +50,7 @@ def read_batches(data: Buffer) -> Numbers:
 
 
 def read_last_header(buffer: Buffer) -> BatchHeader | None:
-    """The header of the last complete batch; reads only the lengths of those before it. None without a batch.
+    """Return the header of the last complete batch; reads only the lengths of those before it. None without a batch.
 
     :raises KafkaError: CORRUPT_MESSAGE for an invalid length, or an invalid last magic byte.
     """
@@ -65,7 +65,7 @@ def read_last_header(buffer: Buffer) -> BatchHeader | None:
 
 @compiled_inline
 def load_int(address: int, count: int) -> int:
-    """A signed number of that many bytes in network byte order."""
+    """Return a signed number of that many bytes in network byte order."""
     number: int = -(load_byte(address) >> 7)
     for index in range(count):
         number = number << 8 | load_byte(address + index)
@@ -74,7 +74,7 @@ def load_int(address: int, count: int) -> int:
 
 @compiled
 def find_last(data: Bytes) -> int:
-    """The position of the last complete batch; -1 if there is none, or a header is invalid."""
+    """Return the position of the last complete batch; -1 if there is none, or a header is invalid."""
     base = address_of(data)
     end, start, last = base + data.size, base, -1
     while end - start >= BATCH_OVERHEAD_BYTES:

@@ -25,20 +25,20 @@ class Body(NamedTuple):
 
 
 def corrupt(header: BatchHeader, what: str) -> KafkaError:
-    """The error for a batch whose records contradict its header."""
+    """Return the error for a batch whose records contradict its header."""
     return corrupt_at(header.base_offset, what)
 
 
 def corrupt_at(base_offset: int, what: str) -> KafkaError:
-    """The error for the batch at that offset."""
+    """Return the error for the batch at that offset."""
     return KafkaError(ErrorCode.CORRUPT_MESSAGE, f"batch at offset {base_offset}: {what}")
 
 
 def impossible_count(base_offset: int, records_count: int) -> KafkaError:
-    """The error for a batch with fewer records than none, or more than its bytes can hold."""
+    """Return the error for a batch with fewer records than none, or more than its bytes can hold."""
     return corrupt_at(base_offset, f"its bytes cannot hold {records_count} records")
 
 
 def corrupt_records(base_offset: int, problem: int) -> KafkaError:
-    """The error for a batch in whose records a kernel of `walk` has found a problem."""
+    """Return the error for a batch in whose records a kernel of `walk` has found a problem."""
     return corrupt_at(base_offset, _WHAT[Problem(problem)])

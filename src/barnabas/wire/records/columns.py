@@ -60,7 +60,7 @@ class RecordColumns(NamedTuple):
 
 
 def read_columns(buffer: bytes) -> RecordColumns:
-    """The records of all complete batches in `buffer`, with control batches; the caller checks CRCs.
+    """Return the records of all complete batches in `buffer`, with control batches; the caller checks CRCs.
 
     Record headers are skipped.
 
@@ -81,7 +81,7 @@ def columns_of(data: bytes, bodies: Sequence[Body]) -> RecordColumns:
 
 
 def read_bodies(data: bytes, bodies: Sequence[Body], kernels: ModuleType) -> list[Sequence[int]]:
-    """The columns `starts` to `value_sizes` of all records of `bodies`, each an `array("q")`.
+    """Return the columns `starts` to `value_sizes` of all records of `bodies`, each an `array("q")`.
 
     :param kernels: A form of the module `walk`.
     :raises KafkaError: CORRUPT_MESSAGE.
@@ -113,7 +113,7 @@ def _impossible_count(bodies: Sequence[Body]) -> KafkaError:
 
 
 def _unpack(buffer: bytes) -> tuple[bytes, list[Body]]:
-    """The records in place; if some are compressed, all of them decompressed, one behind the other."""
+    """Return the records in place; if some are compressed, all of them decompressed, one behind the other."""
     batches = list(iterate_headers(buffer))
     if not any(header.attributes & COMPRESSION_MASK for _, header in batches):
         return buffer, [

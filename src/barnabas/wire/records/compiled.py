@@ -30,12 +30,12 @@ _LONG_BYTES = 8 * SHORT_BYTES
 
 
 def compiled(function: Function) -> Function:
-    """The compiled function, from the user's cache if possible."""
+    """Return the compiled function, from the user's cache if possible."""
     return _compile(function)
 
 
 def compiled_inline(function: Function) -> Function:
-    """A function that is inlined into compiled callers."""
+    """Return a function that is inlined into compiled callers."""
     return _compile(function, forceinline=True)
 
 
@@ -65,14 +65,14 @@ class _Locator:
         """`cache_directory` has created it."""
 
     def get_cache_path(self) -> str:
-        """The same for all functions: cache files begin with the module's name."""
+        """Return the same for all functions: cache files begin with the module's name."""
         settings: Any = numba.config
         directory = cache_directory(settings.CACHE_DIR)
         assert directory is not None
         return directory
 
     def get_source_stamp(self) -> str:
-        """The key under which code is compiled again."""
+        """Return the key under which code is compiled again."""
         return _stamp(self._function.__module__)
 
     def get_disambiguator(self) -> str:
@@ -98,7 +98,7 @@ def _stamp(module: str) -> str:
 
 @cache
 def cache_directory(chosen: str) -> str | None:
-    """The directory of compiled functions: `chosen` (`NUMBA_CACHE_DIR`) or the user's cache; None for no cache.
+    """Return the directory of compiled functions: `chosen` (`NUMBA_CACHE_DIR`) or the user's cache; None for no cache.
 
     numba checks only the file of a function, not those of the functions that it calls: so each state of these sources
     has a directory of its own. They may lie in a zip file.
@@ -128,7 +128,7 @@ def _is_source(name: str) -> bool:
 
 
 def instructions(generator: Callable[..., Any]) -> Any:
-    """A compiled function whose types and instructions `generator` provides."""
+    """Return a compiled function whose types and instructions `generator` provides."""
     return intrinsic(generator)
 
 
@@ -138,7 +138,7 @@ def _pointer(builder: Any, address: Any, value_type: Any) -> Any:
 
 @instructions
 def address_of(_: Any, array: Any) -> tuple[Signature, Callable[..., Any]]:
-    """Address of an array's elements; the caller keeps the array alive."""
+    """Return the address of an array's elements; the caller keeps the array alive."""
 
     def generate(context: Any, builder: Any, signature: Signature, arguments: Any) -> Any:
         data = context.make_array(signature.args[0])(context, builder, arguments[0]).data
@@ -149,7 +149,7 @@ def address_of(_: Any, array: Any) -> tuple[Signature, Callable[..., Any]]:
 
 @instructions
 def pointer_to(_: Any, array: Any) -> tuple[Signature, Callable[..., Any]]:
-    """An array's elements by index, unchecked; the caller keeps the array alive."""
+    """Return an array's elements by index, unchecked; the caller keeps the array alive."""
 
     def generate(context: Any, builder: Any, signature: Signature, arguments: Any) -> Any:
         return context.make_array(signature.args[0])(context, builder, arguments[0]).data
@@ -160,7 +160,7 @@ def pointer_to(_: Any, array: Any) -> tuple[Signature, Callable[..., Any]]:
 
 @instructions
 def load_byte(_: Any, address: Any) -> tuple[Signature, Callable[..., Any]]:
-    """The byte at `address`, unchecked."""
+    """Return the byte at `address`, unchecked."""
 
     def generate(context: Any, builder: Any, signature: Signature, arguments: Any) -> Any:
         loaded = builder.load(_pointer(builder, arguments[0], ir.IntType(8)))
@@ -209,7 +209,7 @@ def copy_short(_: Any, target: Any, source: Any) -> tuple[Signature, Callable[..
 
 @instructions
 def load_word(_: Any, address: Any) -> tuple[Signature, Callable[..., Any]]:
-    """The eight bytes at `address` in native byte order, unchecked."""
+    """Return the eight bytes at `address` in native byte order, unchecked."""
 
     def generate(context: Any, builder: Any, signature: Signature, arguments: Any) -> Any:
         return builder.load(_pointer(builder, arguments[0], ir.IntType(64)), align=1)
@@ -227,13 +227,13 @@ def has_crc_instruction() -> bool:
 
 @instructions
 def add_word_to_crc(_: Any, crc: Any, word: Any) -> tuple[Signature, Callable[..., Any]]:
-    """A CRC-32C with eight more bytes; requires `has_crc_instruction`."""
+    """Return a CRC-32C with eight more bytes; requires `has_crc_instruction`."""
     return types.int64(types.int64, types.int64), partial(_add_to_crc, 64, 64)
 
 
 @instructions
 def add_byte_to_crc(_: Any, crc: Any, byte: Any) -> tuple[Signature, Callable[..., Any]]:
-    """A CRC-32C with one more byte; requires `has_crc_instruction`."""
+    """Return a CRC-32C with one more byte; requires `has_crc_instruction`."""
     return types.int64(types.int64, types.int64), partial(_add_to_crc, 32, 8)
 
 

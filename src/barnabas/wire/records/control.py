@@ -65,7 +65,7 @@ class EndTransactionMarker(NamedTuple):
 
 
 def control_type(key: bytes | None) -> ControlType:
-    """The type of the record with this key; UNKNOWN for types of a later Kafka and for damage."""
+    """Return the type of the record with this key; UNKNOWN for types of a later Kafka and for damage."""
     if key is None or len(key) < _KEY.size:
         return ControlType.UNKNOWN
     version, number = _KEY.unpack_from(key)
@@ -76,7 +76,7 @@ _NUMBERS = frozenset(ControlType)
 
 
 def encode_end_marker(marker: EndTransactionMarker) -> bytearray:
-    """The control batch that ends a transaction."""
+    """Return the control batch that ends a transaction."""
     batch = bytearray(BATCH_HEADER_BYTES + _RECORD.size)
     header = BatchHeader(
         base_offset=0,
@@ -101,7 +101,7 @@ def encode_end_marker(marker: EndTransactionMarker) -> bytearray:
 
 
 def read_end_marker(buffer: Buffer, position: int, header: BatchHeader) -> EndTransactionMarker | None:
-    """The marker in the control batch at `position`; None for another control record, or a compacted batch.
+    """Return the marker in the control batch at `position`; None for another control record, or a compacted batch.
 
     :raises KafkaError: CORRUPT_MESSAGE.
     """

@@ -27,7 +27,7 @@ _WORD_BYTES = 8
 
 
 def first_wrong(buffer: memoryview, batches: Numbers) -> int | None:
-    """The first batch whose CRC is wrong; None if all are right.
+    """Return the first batch whose CRC is wrong; None if all are right.
 
     :param batches: Rows of `batches_numba.read_batches`.
     """
@@ -47,7 +47,7 @@ def first_wrong_by_library(buffer: memoryview, batches: Numbers) -> int | None:
 
 @compiled_inline
 def finished_crc(crc: int, position: int, end: int) -> int:
-    """The CRC of the header, after adding the bytes up to `end`."""
+    """Return the CRC of the header, after adding the bytes up to `end`."""
     while end - position >= _WORD_BYTES:
         crc = add_word_to_crc(crc, load_word(position))
         position += _WORD_BYTES
@@ -59,7 +59,7 @@ def finished_crc(crc: int, position: int, end: int) -> int:
 
 @compiled
 def find_wrong(data: Bytes, batches: Numbers) -> int:
-    """The first batch whose CRC is wrong; -1 if all are right."""
+    """Return the first batch whose CRC is wrong; -1 if all are right."""
     base = address_of(data)
     last: int = batches.shape[0] - 1
     for first in range(0, last + 1, 3):

@@ -23,7 +23,7 @@ EMPTY_ATTRIBUTES = LOG_APPEND_TIME_BIT | TRANSACTIONAL_BIT | CONTROL_BIT
 def filter_batch(
     columns: RecordColumns, batch: int, rows: Sequence[int], delete_horizon_ms: int | None = None
 ) -> bytearray:
-    """The batch of that index with only the records in `rows`; offsets, sequences, producer and codec stay.
+    """Return the batch of that index with only the records in `rows`; offsets, sequences, producer and codec stay.
 
     `delete_horizon_ms` is set on a batch that has none: its tombstones may be removed after that time (KIP-534).
     """
@@ -45,7 +45,7 @@ def filter_batch(
 
 
 def _rebased(columns: RecordColumns, rows: Sequence[int], base_timestamp: int) -> bytes:
-    """The records with timestamp deltas relative to another base."""
+    """Return the records with timestamp deltas relative to another base."""
     data, body = columns.data, bytearray()
     for row in rows:
         end = columns.ends[row]

@@ -1,4 +1,4 @@
-"""Finds the fastest form of the kernels in `walk.py` and `key_table.py` that there is on this machine.
+"""Selects the fastest available form of the kernels in `walk.py` and `key_table.py`.
 
 Importing numba takes most of a second and a hundred megabytes.
 """
@@ -12,7 +12,7 @@ from barnabas.wire.records import key_table, walk
 
 @cache
 def find_kernels() -> ModuleType:
-    """`walk` if it is machine code, else its functions compiled by numba, else, without numba, plain Python."""
+    """Return `walk` if it is machine code, else its functions compiled by numba, else plain Python without numba."""
     if walk.COMPILED or find_spec("numba") is None:
         return walk
     from barnabas.wire.records import walk_numba
@@ -22,7 +22,7 @@ def find_kernels() -> ModuleType:
 
 @cache
 def find_table_kernels() -> ModuleType | None:
-    """`key_table` if it is machine code, else its functions compiled by numba; None without numba."""
+    """Return `key_table` if it is machine code, else its functions compiled by numba; None without numba."""
     if key_table.COMPILED:
         return key_table
     if find_spec("numba") is None:

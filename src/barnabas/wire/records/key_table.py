@@ -6,7 +6,7 @@ Where the package is built with a C compiler, this is a compiled module with the
 numba compiles the same source (`key_table_numba.py`).
 
 A slot is a digest of the key, of two words, and its offset plus one; 0 means empty. The digest is SipHash-2-4 of 128
-bits: who does not know the secret, which each table draws, finds no two keys with the same digest.
+bits. Without the secret, which each table draws, two keys with the same digest cannot be found.
 """
 
 from collections.abc import MutableSequence, Sequence
@@ -92,9 +92,9 @@ def mark_obsolete(
     key_sizes: Sequence[int],
     obsolete: MutableSequence[int],
 ) -> None:
-    """Set `obsolete` to 1 for rows up to `latest_offset` that have no key, or are not the latest of their key.
+    """Set `obsolete` to 1 for rows of [`first`, `end`) that have no key or are not the latest of their key.
 
-    Of the rows in [`first`, `end`).
+    Rows after `latest_offset` are left out.
     """
     for row in range(first, end):
         if offsets[row] <= latest_offset:
@@ -107,7 +107,7 @@ def mark_obsolete(
 
 
 def _find(slots: Sequence[int], slots_count: int, one: Word, other: Word) -> int:
-    """Where the slot of a digest begins, or the empty one where it would be put."""
+    """Return where the slot of a digest begins, or the empty slot in which to put it."""
     slot = (one & _INT64_MAX) % slots_count
     step = (other & _INT64_MAX) % (slots_count - 1) + 1
     first, second = _signed(one), _signed(other)
@@ -121,7 +121,7 @@ def _find(slots: Sequence[int], slots_count: int, one: Word, other: Word) -> int
 
 
 def digest(data: Buffer, position: int, size: int, secret: Word, other_secret: Word) -> tuple[Word, Word]:
-    """SipHash-2-4 of 128 bits of the `size` bytes at `position`."""
+    """Return SipHash-2-4 of 128 bits of the `size` bytes at `position`."""
     a, b = secret ^ _SOME, other_secret ^ _RANDOM ^ 0xEE
     c, d = secret ^ _LYGENERA, other_secret ^ _TEDBYTES
     for _ in range(size >> 3):
@@ -140,7 +140,7 @@ def digest(data: Buffer, position: int, size: int, secret: Word, other_secret: W
 
 
 def _read_word(data: Buffer, position: int, size: int) -> Word:
-    """The number of up to eight bytes, the lowest first."""
+    """Return the number of up to eight bytes, the lowest first."""
     word = 0
     for index in range(size):
         byte = data[position + index]
@@ -168,10 +168,10 @@ def _rotate(word: Word, bits_count: int) -> Word:
 
 
 def _cut(word: int) -> Word:
-    """The lowest 64 bits, which are all that there are in machine code."""
+    """Return the lowest 64 bits, which are all that there are in machine code."""
     return word & _ALL_BITS
 
 
 def _signed(word: Word) -> int:
-    """The same bits, of which the highest is the sign; in machine code these are numbers of one size."""
+    """Return the same bits, of which the highest is the sign; in machine code these are numbers of one size."""
     return word if word <= _INT64_MAX else word - _ALL_BITS - 1

@@ -155,7 +155,7 @@ def _split(body: bytes, header: BatchHeader) -> list[tuple[int, bytes, bytes | N
 
 
 def _second(body: bytes, at: int) -> int:
-    """The upper bits of a two-byte varint."""
+    """Return the upper bits of a two-byte varint."""
     if body[at] >= 0x80:
         raise _Unlike
     return body[at] << 7

@@ -110,7 +110,7 @@ def recompress(header: BatchHeader, body: Buffer, codec: Compression, level: int
 
 
 def batch_body(buffer: Buffer, position: int, header: BatchHeader) -> bytes:
-    """The decompressed records of the batch at `position`.
+    """Return the decompressed records of the batch at `position`.
 
     :raises KafkaError: CORRUPT_MESSAGE.
     """
@@ -119,7 +119,7 @@ def batch_body(buffer: Buffer, position: int, header: BatchHeader) -> bytes:
 
 
 def decode_records(buffer: Buffer, position: int = 0) -> list[Record]:
-    """The records of the batch at `position`; the caller checks its CRC.
+    """Return the records of the batch at `position`; the caller checks its CRC.
 
     :raises KafkaError: CORRUPT_MESSAGE for an incomplete or malformed batch.
     """
@@ -130,7 +130,7 @@ def decode_records(buffer: Buffer, position: int = 0) -> list[Record]:
 
 
 def decode_all(buffer: Buffer) -> list[Record]:
-    """The records of all batches, control batches included; an incomplete last batch is ignored.
+    """Return the records of all batches, control batches included; an incomplete last batch is ignored.
 
     :raises KafkaError: CORRUPT_MESSAGE.
     """
@@ -142,7 +142,7 @@ def decode_all(buffer: Buffer) -> list[Record]:
 
 
 def decode_batch(buffer: Buffer, position: int, header: BatchHeader) -> list[Record]:
-    """The records of the batch at `position`, whose header was read before.
+    """Return the records of the batch at `position`, whose header was read before.
 
     :raises KafkaError: CORRUPT_MESSAGE.
     """
@@ -202,7 +202,7 @@ def _read_bytes(body: bytes, position: int, end: int, header: BatchHeader) -> tu
 
 
 def read_headers(body: bytes, position: int, end: int, header: BatchHeader) -> tuple[RecordHeaders, int]:
-    """The headers at `position` of a record that ends at `end`, and their end position.
+    """Return the headers at `position` of a record that ends at `end`, and their end position.
 
     :raises IndexError: When the body ends within a number.
     :raises KafkaError: CORRUPT_MESSAGE.
@@ -232,7 +232,7 @@ def _encode_body(records: Sequence[Record], deltas: Iterable[int], base_timestam
 
 
 def encode_record(record: Record, timestamp_delta: int, offset_delta: int) -> bytearray:
-    """The record without its length."""
+    """Return the record without its length."""
     encoded = bytearray(1)
     write_varint(encoded, timestamp_delta)
     write_varint(encoded, offset_delta)

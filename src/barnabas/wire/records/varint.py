@@ -6,7 +6,7 @@ _VARINT_BITS_MAX = 64
 
 
 def read_varint(buffer: bytes, position: int) -> tuple[int, int]:
-    """The signed number at `position` and its end position.
+    """Return the signed number at `position` and its end position.
 
     :raises IndexError: When the buffer ends within the number.
     :raises KafkaError: CORRUPT_MESSAGE when the number is longer than 64 bits.

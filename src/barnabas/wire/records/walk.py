@@ -35,7 +35,7 @@ RECORD_BYTES_MIN = 7
 
 
 class Problem(IntEnum):
-    """What ends a walk; from NO_KEY on the record is well-formed, but not one that the topic takes."""
+    """The reason why a walk ends; from NO_KEY on, the record is well-formed but not valid for the topic."""
 
     NONE = 0
     CUT_OFF = 1
@@ -341,7 +341,7 @@ def scan_headers(
 
 
 def lz4_frame_end(data: Buffer) -> int:
-    """Where the first LZ4 frame ends, by the sizes of its blocks; -1 if its blocks are linked or it is cut off.
+    """Return where the first LZ4 frame ends, by the sizes of its blocks; -1 if its blocks are linked or it is cut off.
 
     The caller has looked at the magic number.
     """
@@ -394,7 +394,7 @@ def _walk_fields(
 
 
 def _scan_deltas(data: Buffer, position: int, body_end: int) -> tuple[int, int, int, int]:
-    """The timestamp and offset deltas of a record, the position behind them, and its end; -1 if it is cut off."""
+    """Return the deltas of a record's timestamp and offset, the position behind them, its end; -1 if it is cut off."""
     if position >= body_end:
         return 0, 0, position, _FAILED
     byte = data[position]
@@ -424,7 +424,7 @@ def _scan_deltas(data: Buffer, position: int, body_end: int) -> tuple[int, int, 
 
 
 def _scan_fields(data: Buffer, position: int, end: int) -> tuple[int, int, int, int]:
-    """Position and size of the key and of the value at `position`; the latter position is -1 if they are too long."""
+    """Return position and size of the key and value at `position`; the value's is -1 if they are too long."""
     byte = data[position]
     if byte < 0x80:
         key_size = (byte >> 1) ^ -(byte & 1)
@@ -450,7 +450,7 @@ def _scan_fields(data: Buffer, position: int, end: int) -> tuple[int, int, int, 
 
 
 def _skip_headers(data: Buffer, position: int, end: int, count: int) -> tuple[int, int]:
-    """What is wrong with the `count` record headers at `position`, and the position behind them."""
+    """Return the problem of the `count` record headers at `position`, and the position behind them."""
     while count > 0:
         size, position = _skip_field(data, position, end)
         if size < 0:
@@ -464,7 +464,7 @@ def _skip_headers(data: Buffer, position: int, end: int, count: int) -> tuple[in
 
 
 def _skip_field(data: Buffer, position: int, end: int) -> tuple[int, int]:
-    """The size of the field at `position`, negative for null, and the position behind it, -1 if it is cut off."""
+    """Return the size of the field at `position`, negative for null, and the position behind it; -1: cut off."""
     size, position = _read_varint(data, position, end, _INT32_SHIFT_MAX)
     if position < 0 or size > end - position:
         return 0, _FAILED
@@ -472,7 +472,7 @@ def _skip_field(data: Buffer, position: int, end: int) -> tuple[int, int]:
 
 
 def _read_varint(data: Buffer, position: int, end: int, shift_max: int) -> tuple[int, int]:
-    """The zigzag number at `position` and the position behind it, -1 if it is cut off or too large.
+    """Return the zigzag number at `position` and the position behind it, -1 if it is cut off or too large.
 
     `shift_max` is where the last byte that it can have adds its bits: 28 for 32 bits, 63 for 64.
     """

@@ -65,7 +65,6 @@ class RestoredPart(NamedTuple):
 
     @property
     def tp(self) -> TopicPartition:
-        """The partition."""
         return TopicPartition(self.topic, self.partition)
 
 
