@@ -12,7 +12,7 @@ PARALLEL := -n $(WORKERS) --dist worksteal
 # Spark starts once in each process, which runs whole files.
 SPARK_PARALLEL := -n $(WORKERS) --dist loadfile --no-loadscope-reorder
 
-.PHONY: run example-orders check format test test-spark test-spark-versions interop kafka-tests differential soak-eos soak-spark soak-stalls soak-holds soak-frames bench bench-spark clean help
+.PHONY: run cluster example-orders check format test test-spark test-spark-versions interop kafka-tests differential soak-eos soak-spark soak-stalls soak-holds soak-frames sim bench bench-cluster bench-spark clean help
 
 help:  ## List the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 22
@@ -36,10 +36,14 @@ $(VENV)/.installed-check: pyproject.toml $(COMPILED) | $(BIN)/python
 run: $(VENV)/.installed  ## Serve Kafka on 127.0.0.1:9092 and the console on 127.0.0.1:9404, data in ./data (ARGS='--set key=value ...')
 	$(BIN)/barnabas serve --set barnabas.metrics.listener=127.0.0.1:9404 $(ARGS)
 
+cluster: $(VENV)/.installed  ## Three brokers on 127.0.0.1:9092-9094 and three members of etcd, data in ./data/cluster; installs etcd-server
+	$(BIN)/python -m examples.cluster.run $(ARGS)
+
 check: $(VENV)/.installed-check  ## Style, types and package layers
 	$(BIN)/ruff format --check
 	$(BIN)/ruff check
 	$(BIN)/mypy
+	$(BIN)/mypy --config-file tests/mypy.ini tests
 	$(BIN)/lint-imports
 
 format: $(VENV)/.installed-check  ## Format all files
@@ -47,7 +51,7 @@ format: $(VENV)/.installed-check  ## Format all files
 	$(BIN)/ruff check --fix
 
 test: $(VENV)/.installed-test  ## All tests that need only packages from pip, including Spark in local mode
-	$(BIN)/pytest $(PARALLEL) tests/unit tests/node $(ARGS)
+	$(BIN)/pytest $(PARALLEL) tests/unit tests/node tests/sim $(ARGS)
 	$(BIN)/pytest $(SPARK_PARALLEL) -m "not long" tests/spark $(ARGS)
 
 test-spark: $(VENV)/.installed-test  ## All tests on Spark: local mode, a cluster, Apache Kafka and its connector
@@ -87,8 +91,14 @@ soak-holds: $(VENV)/.installed-test  ## The same requests to a broker whose even
 soak-frames: $(VENV)/.installed-test  ## A million random and damaged frames: no stall, bounded memory (FRAMES=1000000)
 	SOAK_FRAMES=$(or $(FRAMES),1000000) $(BIN)/pytest tests/node/test_frames.py $(ARGS)
 
+sim: $(VENV)/.installed-test  ## Simulate brokers that crash, on virtual time (SEED="1 2" or MINUTES=10, BROKERS=3)
+	cd tests && PYTHONPATH=. ../$(BIN)/python -m sim.run $(SEED) --brokers $(or $(BROKERS),1) --minutes $(or $(MINUTES),$(if $(SEED),0,1)) $(ARGS)
+
 bench: $(VENV)/.installed-test  ## Benchmarks of Apache Kafka and Barnabas in turns; writes docs/benchmarks.md
 	$(BIN)/python -m bench.run $(ARGS)
+
+bench-cluster: $(VENV)/.installed-test  ## Benchmarks of three brokers of Apache Kafka and of Barnabas; writes docs/benchmarks-cluster.md
+	$(BIN)/python -m bench.cluster $(ARGS)
 
 bench-spark: $(VENV)/.installed-test  ## Benchmarks of Spark's Kafka connector and ours in turns; writes docs/benchmarks-spark.md
 	$(BIN)/python -m bench.spark.run $(ARGS)

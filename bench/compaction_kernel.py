@@ -22,10 +22,10 @@ from barnabas.log.compaction.cleaning_pass import Cleaner, discard
 from barnabas.log.compaction.log_to_clean import group_segments
 from barnabas.log.compaction.offset_map import OffsetMap, PlainOffsetMap, TableOffsetMap
 from barnabas.log.log_config import LogConfig
+from barnabas.log.open_log import open_log
 from barnabas.log.partition_log import PartitionLog
 from barnabas.log.segments.open_files import OpenFiles
 from barnabas.log.segments.segment import Segment
-from barnabas.log.startup.open_log import open_log
 from barnabas.wire.records import columns, key_table, walk
 from barnabas.wire.records.batch import BATCH_HEADER_BYTES, iterate_headers
 from barnabas.wire.records.bodies import Body

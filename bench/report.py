@@ -27,13 +27,13 @@ class Result:
         return statistics.median(self.barnabas) / statistics.median(self.baseline)
 
 
-def tables(results: Sequence[Result]) -> str:
+def tables(results: Sequence[Result], baseline: str = "Kafka") -> str:
     """Format the results as Markdown tables: compared with Kafka, and with Barnabas without the measured settings."""
-    against_kafka = [result for result in results if not result.against_itself]
+    against_baseline = [result for result in results if not result.against_itself]
     against_itself = [result for result in results if result.against_itself]
     parts = []
-    if against_kafka:
-        parts.append(table(against_kafka, "Kafka", "Barnabas", "Barnabas / Kafka"))
+    if against_baseline:
+        parts.append(table(against_baseline, baseline, "Barnabas", f"Barnabas / {baseline}"))
     if against_itself:
         parts.append(table(against_itself, "without", "with", "with / without"))
     return "\n\n".join(parts)

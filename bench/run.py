@@ -2,13 +2,14 @@
 
 import argparse
 import contextlib
+import functools
 import os
 import shutil
 import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -20,6 +21,10 @@ from interop.targets import START  # noqa: E402
 from bench import acl_decisions, compaction_kernel, console, validation  # noqa: E402
 from bench.measures import FULL, MEASURES, QUICK, Measure, Measured, Size  # noqa: E402
 from bench.report import Result, document, machine, tables  # noqa: E402
+from interop import candidate  # noqa: E402
+
+#: The Barnabas of another clone.
+BASE = "base"
 
 DOCUMENT = ROOT / "docs" / "benchmarks.md"
 
@@ -63,7 +68,7 @@ def compare(measure: Measure, contestants: Sequence[Contestant], size: Size, rou
     baseline, barnabas = contestants
     return [
         Result(
-            metric,
+            metric if baseline.label != BASE else replace(metric, target=None),  # targets are ratios to Kafka
             [each[name] for each in baseline.rounds],
             [each[name] for each in barnabas.rounds],
             against_itself=measure.against_itself,
@@ -72,9 +77,15 @@ def compare(measure: Measure, contestants: Sequence[Contestant], size: Size, rou
     ]
 
 
-def contestants_of(measure: Measure, against: str) -> Sequence[Contestant]:
-    """Return Kafka, or Barnabas without the measured settings, and its opponent."""
+def contestants_of(measure: Measure, against: str, base: Path | None) -> Sequence[Contestant]:
+    """Return the baseline and its opponent.
+
+    The baseline is Kafka, Barnabas without the measured settings, or the Barnabas of another clone (`base`).
+    """
     settings = measure.settings.get(against, {})
+    if base is not None:
+        start = functools.partial(candidate.start, executable=base / ".venv" / "bin" / "barnabas")
+        return Contestant(BASE, start, settings), Contestant(against, START[against], settings)
     if measure.against_itself:
         plain = Contestant("plain", START[against], measure.settings.get("plain", {}))
         return plain, Contestant(against, START[against], settings)
@@ -117,6 +128,12 @@ def arguments() -> argparse.Namespace:
     parser.add_argument(
         "--against", choices=list(START), default="barnabas", help="what Kafka is compared with"
     )
+    parser.add_argument(
+        "--base",
+        type=Path,
+        metavar="CLONE",
+        help="compare with the Barnabas of another clone, installed in its .venv, instead of Kafka",
+    )
     parser.add_argument("--output", type=Path, help=f"default: {DOCUMENT.relative_to(ROOT)} for a full run")
     return parser.parse_args()
 
@@ -132,9 +149,10 @@ def main() -> int:
     started_s = time.monotonic()
     results: list[Result] = []
     for measure in chosen:
-        results += compare(measure, contestants_of(measure, options.against), size, rounds)
-    print(f"\n{tables(results)}\n\n{time.monotonic() - started_s:.0f} s")
-    whole = not options.quick and not options.only and options.against == "barnabas"
+        results += compare(measure, contestants_of(measure, options.against, options.base), size, rounds)
+    baseline = BASE if options.base else "Kafka"
+    print(f"\n{tables(results, baseline)}\n\n{time.monotonic() - started_s:.0f} s")
+    whole = not (options.quick or options.only or options.base) and options.against == "barnabas"
     output = options.output or (DOCUMENT if whole else None)
     if output:
         report_text = document(

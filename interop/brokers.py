@@ -33,6 +33,7 @@ class Broker:
     start_s: float = 0.0  #: from the spawn of the process to the first Metadata response
     node_id: int = -1  #: from the Metadata response
     environment: Mapping[str, str] | None = None  #: environment of the process; None for ours
+    brokers_count: int = 1  #: that the process runs
 
     @property
     def pid(self) -> int:
@@ -55,7 +56,13 @@ class Broker:
         """
         self.stop()
         again = launch(
-            self.kind, self.process.args, self.bootstrap, self.data_dir, self.log_path, self.environment
+            self.kind,
+            self.process.args,
+            self.bootstrap,
+            self.data_dir,
+            self.log_path,
+            self.environment,
+            self.brokers_count,
         )
         self.process, self.start_s = again.process, again.start_s
 
@@ -76,8 +83,9 @@ def launch(
     data_dir: Path,
     log_path: Path,
     environment: Mapping[str, str] | None = None,
+    brokers_count: int = 1,
 ) -> Broker:
-    """Start ``command`` with its output in ``log_path``; return once it answers Metadata.
+    """Start ``command`` with its output in ``log_path``; return once it answers Metadata with that many brokers.
 
     Raises:
         BrokerDidNotStart: the process ended or did not respond within START_TIMEOUT_S.
@@ -87,7 +95,9 @@ def launch(
         process = subprocess.Popen(
             list(command), stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=environment
         )
-    broker = Broker(kind, process, bootstrap, data_dir, log_path, environment=environment)
+    broker = Broker(
+        kind, process, bootstrap, data_dir, log_path, environment=environment, brokers_count=brokers_count
+    )
     try:
         _wait_until_it_answers(broker, started_s)
     except BaseException:
@@ -97,7 +107,7 @@ def launch(
 
 
 def _wait_until_it_answers(broker: Broker, started_s: float) -> None:
-    while (node_id := first_broker(broker.bootstrap)) is None:
+    while (node_id := first_broker(broker.bootstrap, broker.brokers_count)) is None:
         if broker.process.poll() is not None:
             raise _did_not_start(broker, f"ended with status {broker.process.returncode}")
         if time.perf_counter() > started_s + START_TIMEOUT_S:
@@ -112,14 +122,17 @@ def _did_not_start(broker: Broker, what: str) -> BrokerDidNotStart:
     return BrokerDidNotStart(f"{broker.kind} on {broker.bootstrap} {what}; its last output:\n{tail}")
 
 
-def first_broker(bootstrap: str) -> int | None:
-    """Return the id of the first broker in a Metadata response of ``host:port``; None without a response."""
+def first_broker(bootstrap: str, brokers_count: int = 1) -> int | None:
+    """Return the id of the first broker in a Metadata response of ``host:port``.
+
+    None without a response, or if it names fewer brokers.
+    """
     host, _, port = bootstrap.rpartition(":")
     try:
         with socket.create_connection((host, int(port)), timeout=5) as connection:
             connection.sendall(struct.pack(">i", len(_METADATA_BROKERS_ONLY)) + _METADATA_BROKERS_ONLY)
             size_bytes, _correlation_id, broker_count = struct.unpack(">iii", _read(connection, 12))
-            if size_bytes < 12 or broker_count < 1:
+            if size_bytes < 12 or broker_count < brokers_count:
                 return None
             return int.from_bytes(_read(connection, 4), signed=True)
     except (OSError, EOFError):
@@ -152,3 +165,15 @@ def free_ports(count: int) -> list[int]:
         each.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         each.bind(("127.0.0.1", 0))
     return [each.getsockname()[1] for each in sockets]
+
+
+def consecutive_ports(count: int) -> int:
+    """Return the first of `count` consecutive free loopback ports; it is reserved as long as this process lives."""
+    while True:
+        [first] = free_ports(1)
+        try:
+            for port in range(first + 1, first + count):
+                socket.create_server(("127.0.0.1", port)).close()
+        except (OSError, OverflowError):
+            continue
+        return first

@@ -7,7 +7,10 @@ import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
-from interop.brokers import Broker, free_ports, launch
+from interop.brokers import Broker, consecutive_ports, launch
+
+#: Number of brokers that form the candidate; topics have a replica on each of them.
+BROKERS = int(os.environ.get("INTEROP_BROKERS", "1"))
 
 COMMAND = Path(sys.executable).with_name("barnabas")
 
@@ -21,6 +24,7 @@ def start(
     properties: Mapping[str, str] | None = None,
     port: int | None = None,
     listeners: Sequence[str] = (),
+    executable: Path = COMMAND,
 ) -> Broker:
     """Start Barnabas on ``home/data``; return once it responds. Its log is in ``home/barnabas.log``.
 
@@ -28,13 +32,15 @@ def start(
     """
     data_dir = home / "data"
     data_dir.mkdir(parents=True, exist_ok=True)
-    bootstrap = f"127.0.0.1:{port or free_ports(1)[0]}"
-    given = {"log.dirs": str(data_dir), **(properties or {})}
+    bootstrap = f"127.0.0.1:{port or consecutive_ports(BROKERS)}"
+    replicated = {"default.replication.factor": str(BROKERS)} if BROKERS > 1 else {}
+    given = {"log.dirs": str(data_dir), **replicated, **(properties or {})}
     settings = [part for key, value in given.items() for part in ("--set", f"{key}={value}")]
     listen = ",".join([f"PLAINTEXT://{bootstrap}", *listeners])
-    command = [str(COMMAND), "serve", "--listen", listen, *settings]
+    several = ["--brokers", str(BROKERS)] if BROKERS > 1 else []
+    command = [str(executable), "serve", *several, "--listen", listen, *settings]
     environment = {name: value for name, value in os.environ.items() if name != NOT_COMPILED}
-    return launch("barnabas", command, bootstrap, data_dir, home / "barnabas.log", environment)
+    return launch("barnabas", command, bootstrap, data_dir, home / "barnabas.log", environment, BROKERS)
 
 
 @contextlib.contextmanager

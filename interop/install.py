@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from interop import connector, databases, reference
+from interop import connector, databases, etcd, reference
 from interop.kafka_tests import harness
 
 HERE = Path(__file__).resolve().parent
@@ -52,6 +52,12 @@ def install_databases() -> None:
         if databases.program(program) is None:
             install_debian_package(package)
     databases.fetch()
+
+
+def install_etcd() -> None:
+    """Install the server of etcd."""
+    if shutil.which(etcd.PROGRAM) is None:
+        install_debian_package(etcd.PACKAGE)
 
 
 def install_python_clients() -> None:
@@ -97,6 +103,7 @@ STEPS: Sequence[tuple[str, Callable[[], None]]] = (
     ("Apache Kafka", fetch_kafka),
     ("Spark's connector", fetch_spark_connector),
     ("Databases", install_databases),
+    ("etcd", install_etcd),
     ("Java clients", build_java_client),
     ("Apache Kafka's tests", harness.build),
     ("Go clients", build_go_clients),

@@ -147,15 +147,20 @@ def start(
     bootstrap = f"127.0.0.1:{port or broker_port}"
     config = home / "server.properties"
     settings = _settings(data_dir, bootstrap, controller_port, listeners) | dict(properties or {})
-    config.write_text("".join(f"{key}={value}\n" for key, value in settings.items()))
+    write_properties(config, settings)
     if not (data_dir / "meta.properties").exists():
-        options = ("--standalone", "--cluster-id", _cluster_id(), "--config", config)
+        options = ("--standalone", "--cluster-id", new_cluster_id(), "--config", config)
         tool("kafka-storage", "format", *options, classes=classes)
     command = java(*SERVER_JVM_OPTIONS, "kafka.Kafka", config, log4j="log4j2.properties", classes=classes)
     return launch("kafka", command, bootstrap, data_dir, home / "kafka.log")
 
 
-def _cluster_id() -> str:
+def write_properties(path: Path, properties: Mapping[str, str]) -> None:
+    """Write a file of Kafka's settings."""
+    path.write_text("".join(f"{key}={value}\n" for key, value in properties.items()))
+
+
+def new_cluster_id() -> str:
     """Return an id like `kafka-storage random-uuid`, which takes a second; none begins with a dash."""
     return base64.urlsafe_b64encode(b"\0" + os.urandom(15)).decode().rstrip("=")
 

@@ -49,7 +49,8 @@ They are the same for every command.
 
 If a command names several resources, it tries all of them. It reports each error, and exits with the code of the first.
 A command that lists resources leaves out those that the principal may not see. `barnabas serve` exits with 2 if its
-configuration is not valid, and with 1 if the broker fails.
+configuration is not valid, and with 1 if the broker fails. `barnabas cluster status` exits with 1 if the
+cluster is not healthy.
 
 ## Output
 - On a terminal, results are tables as wide as the terminal, or lists if the columns would become too narrow. In a pipe

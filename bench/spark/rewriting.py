@@ -1,4 +1,4 @@
-"""What rewrites whole topics: compaction by Spark beside the broker's own cleaner, and rekeying."""
+"""What rewrites whole topics: the broker's cleaner, and rekeying on Spark."""
 
 import tempfile
 import time
@@ -15,13 +15,12 @@ from barnabas.client.admin.admin import raise_errors
 from barnabas.client.blocking import BlockingClient
 from barnabas.config.alter_op import AlterConfigOp, OpType
 from barnabas.config.config_resource import Resource, ResourceKind
-from barnabas.log.startup.checkpoints import CLEANER_OFFSET_FILE, read_offsets
+from barnabas.log.checkpoints import CLEANER_OFFSET_FILE, read_offsets
 from bench.spark.queries import OURS, Ground, timed
 from bench.spark.topics import MB, fill, plain
-from pyspark_barnabas.jobs.compact.job import IMPORTED, compact
 from pyspark_barnabas.jobs.rekey.job import RekeyRequest, rekey
 
-#: The broker's cleaner looks for work, and for what a job hands over, this often.
+#: The broker's cleaner looks for work this often.
 CLEANER_BACKOFF_MS = 100
 PARTITIONS = 4
 REKEYED_PARTITIONS = 8
@@ -49,7 +48,7 @@ class Rewriting:
 
 
 def rewritings(ground: Ground, size_mb: int, report: Callable[[str], None]) -> list[Rewriting]:
-    """Measure compaction by broker and job, each on a topic of its own, and rekeying."""
+    """Measure compaction by the broker and rekeying, each on a topic of its own."""
     keys_count = size_mb * MB // VALUE_BYTES // VALUES_OF_A_KEY
     shape = plain("rewritten", VALUE_BYTES, keys_count * VALUES_OF_A_KEY)
     shape = replace(shape, key=f"concat('key-', id % {keys_count})")
@@ -78,7 +77,6 @@ class _Step(NamedTuple):
 
 def _steps(ground: Ground) -> Iterator[_Step]:
     yield _Step("compacted by the broker's own cleaner", _COMPACTED, lambda topic: _clean(ground, topic))
-    yield _Step("compacted by `barnabas jobs compact`", _COMPACTED, lambda topic: _compact(ground, topic))
     text = f"rekeyed from {PARTITIONS} to {REKEYED_PARTITIONS} partitions by `barnabas jobs rekey`"
     yield _Step(text, {}, lambda topic: _rekey(ground, topic), _NEW)
 
@@ -96,16 +94,6 @@ def _clean(ground: Ground, topic: str) -> None:
     while not all(read_offsets(ground.data_dir / CLEANER_OFFSET_FILE).get(tp) for tp in partitions):
         assert time.monotonic() < deadline_s, f"{topic} was not cleaned"
         time.sleep(_POLL_S)
-
-
-def _compact(ground: Ground, topic: str) -> None:
-    options = {
-        "kafka.bootstrap.servers": ground.bootstrap,
-        "subscribe": topic,
-        "logDirs": str(ground.data_dir),
-    }
-    done = compact(ground.session, options)
-    assert [each.state for each in done] == [IMPORTED] * PARTITIONS, done
 
 
 def _rekey(ground: Ground, topic: str) -> None:

@@ -65,14 +65,27 @@ class Probe:
     """Runs while its block runs."""
 
     def __init__(self, bootstrap: str) -> None:
-        context = multiprocessing.get_context("spawn")
-        self._here, there = context.Pipe()
-        self._process = context.Process(target=_ask_on, args=(bootstrap, there), daemon=True)
+        self._bootstrap = bootstrap
 
     def __enter__(self) -> Self:
-        self._process.start()
-        self.take_longest_ms()
+        self._start()
         return self
+
+    def _start(self) -> None:
+        context = multiprocessing.get_context("spawn")
+        self._here, there = context.Pipe()
+        self._process = context.Process(target=_ask_on, args=(self._bootstrap, there), daemon=True)
+        self._process.start()
+        there.close()  # so that the end of the process is noticed
+        self.take_longest_ms()
+
+    def restart(self) -> None:
+        """Replace the process, which has lost its connection.
+
+        :raises EOFError: If the broker does not serve any more.
+        """
+        self._process.join()
+        self._start()
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None

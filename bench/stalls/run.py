@@ -111,7 +111,12 @@ def _worst(
                     delay_ms = min(delay_ms, _delay_ms(bootstrap, probe, data, answers_count))
         except (EOFError, ConnectionError):
             worst[api] = (math.inf, f"{name}: the other client lost its connection")
-            return worst
+            print(f"  {api}, {name}: the other client lost its connection", flush=True)
+            try:
+                probe.restart()
+            except (EOFError, ConnectionError):
+                return worst
+            continue
         worst[api] = max(worst.get(api, (0.0, "")), (delay_ms, name))
         if delay_ms > idle_ms + DELAY_MS_MAX:
             print(f"  {api}, {name}: {delay_ms:.1f} ms", flush=True)

@@ -112,7 +112,7 @@ def _resource(kind: int, name: Any, *, replaces: bool) -> SearchStrategy[Any]:
         some = st.lists(configs, max_size=3)
         return some.map(lambda given: whole.AlterConfigsResource(kind, name, given))
     operations = st.sampled_from([SET, SET, SET, DELETE, APPEND, SUBTRACT])
-    edits = st.builds(lambda pair, operation: _edit(*pair, operation), pairs, operations)
+    edits = st.builds(lambda pair, operation: _edit(*pair, operation), pairs, operations)  # type: ignore[call-arg]
     some_edits = st.lists(edits, max_size=3)
     return some_edits.map(lambda given: incremental.AlterConfigsResource(kind, name, given))
 

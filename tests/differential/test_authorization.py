@@ -90,7 +90,7 @@ def exchange_as(world: World, principal: str, case: Case) -> list[Difference]:
             names.learn(sent, answers[-1].body)
     if refusals_only:
         return compare_refusals(spec.name, version, *map(refusals, answers))
-    differences = compare(spec.name, version, *answers, world.kafka_names, world.barnabas_names)
+    differences = compare(spec.name, version, *answers, world.kafka_names, world.barnabas_names)  # type: ignore[call-arg]
     differences = [each for each in differences if not is_about_words(each)]
     if isinstance(request, CHANGES_TOPICS):
         world.names_in(request)

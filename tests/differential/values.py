@@ -398,7 +398,7 @@ def structs(owner: type[Struct], version: int) -> SearchStrategy[Any]:
         return st.one_of(right, st.builds(TopicData, *map(st.sampled_from, METADATA_LOGS)))
     if owner is OpData:
         pairs = st.sampled_from(QUOTAS)
-        return st.builds(lambda pair, remove: OpData(*pair, remove), pairs, st.booleans())
+        return st.builds(lambda pair, remove: OpData(*pair, remove), pairs, st.booleans())  # type: ignore[call-arg]
     own = OWN_POOLS.get(owner, {})
     fields = {
         field.name: st.sampled_from(own[field.name]) if field.name in own else values(field, version)

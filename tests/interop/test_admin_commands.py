@@ -149,6 +149,10 @@ def test_a_transaction_is_terminated(run: Run, broker: Broker, topic: str) -> No
 def test_brokers_and_their_apis_are_listed(run: Run, broker: Broker) -> None:
     [only] = run("brokers", "list", "--fenced")
     assert (only["broker"], only["fenced"]) == (broker.node_id, False)
+    status = run("cluster", "status")
+    assert (status["healthy"], status["cluster_id"] != "", status["offline_partitions"]) == (True, True, 0)
+    [live] = status["brokers"]
+    assert (live["broker"], live["state"], live["log_bytes"] >= 0) == (broker.node_id, "live", True)
     versions = {each["api"]: (each["first"], each["last"]) for each in run("brokers", "api-versions")}
     assert versions["CreateTopics"] == (2, 7)
 

@@ -6,9 +6,8 @@ from typing import Any
 
 import pytest
 
-from barnabas.base.ids import TopicPartition
+from barnabas.base.ids import ProducerIdAndEpoch, TopicPartition
 from barnabas.client.core.cluster import ClusterClient
-from barnabas.client.producer.accumulator import Identity
 from barnabas.client.producer.batch_sender import BatchSender, split_batch
 from barnabas.client.producer.transaction_requests import idempotent_identity
 from barnabas.testing import EmbeddedBroker
@@ -18,7 +17,7 @@ from barnabas.wire.records.compression import Compression
 from barnabas.wire.records.record import Record, decode_all, encode_batch
 from support.loop import on_loop
 
-NO_IDENTITY = Identity(-1, -1)
+NO_IDENTITY = ProducerIdAndEpoch(-1, -1)
 
 
 @pytest.fixture(scope="module")
@@ -38,12 +37,12 @@ def topic(broker: EmbeddedBroker, request: pytest.FixtureRequest) -> Iterator[st
 @asynccontextmanager
 async def running_sender(
     broker: EmbeddedBroker, **options: Any
-) -> AsyncIterator[tuple[BatchSender, Identity]]:
+) -> AsyncIterator[tuple[BatchSender, ProducerIdAndEpoch]]:
     async with ClusterClient(broker.bootstrap) as cluster, BatchSender(cluster, **options) as sender:
         yield sender, await idempotent_identity(cluster)
 
 
-def batch(first: int, count: int, identity: Identity = NO_IDENTITY, size: int = 1) -> bytearray:
+def batch(first: int, count: int, identity: ProducerIdAndEpoch = NO_IDENTITY, size: int = 1) -> bytearray:
     """Encode records whose values equal their sequences."""
     return encode_batch(
         [Record(0, 1_000, None, f"{number}".rjust(size).encode()) for number in range(first, first + count)],

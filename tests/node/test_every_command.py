@@ -76,6 +76,7 @@ CASES = {
     "transactions producers": Case("open:0", "nope:0"),
     "transactions abort": Case("open:0 --start-offset 0", "nope:0 --start-offset 0"),
     "transactions terminate": Case("payments", "nope"),
+    "cluster status": Case("", None),
     "brokers list": Case("", None),
     "brokers api-versions": Case("1", "77"),
     "brokers unregister": Case("77", "77"),

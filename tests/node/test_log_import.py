@@ -9,7 +9,7 @@ from barnabas.base.ids import TopicPartition
 from barnabas.client.admin.extensions.segments import ImportedLog
 from barnabas.client.admin.offsets import EARLIEST, LATEST, ListedOffset
 from barnabas.client.core.metadata import TopicInfo
-from barnabas.log.imports.restore_manifest import MANIFEST_FILE
+from barnabas.log.import_manifest import MANIFEST_FILE
 from barnabas.testing import EmbeddedBroker
 from barnabas.wire.errors import ErrorCode, KafkaError
 from support.restored_logs import TIME_MS, write_restored_log
@@ -114,13 +114,13 @@ def test_an_import_without_files_is_rejected_and_unfinished_files_are_deleted_wi
     assert error is not None
     assert (error.code, "no segments to import" in error.message) == (ErrorCode.INVALID_REQUEST, True)
     directory = write_log(broker)
-    directory.rename(directory.with_name("restored.tmp-1"))
+    directory.rename(directory.with_name("import.tmp-1"))
     assert import_segments(broker) is not None
     broker.restart()
     assert bounds(broker) == (0, 0)
     broker.delete_topic(TP.topic)
     broker.create_topic(TP.topic)
-    assert not (broker.directory / str(TP) / "restored.tmp-1").exists()
+    assert not (broker.directory / str(TP) / "import.tmp-1").exists()
 
 
 def test_partitions_that_do_not_exist_do_not_affect_others(broker: EmbeddedBroker) -> None:
@@ -157,3 +157,12 @@ def test_a_consumer_that_waits_at_the_end_of_the_empty_log_continues_in_the_impo
         while len(found) < 3:
             found += consumer.poll(1_000)
     assert [each.offset for each in found] == [0, 5, 9]
+
+
+def test_imports_and_rejected_imports_are_counted(broker: EmbeddedBroker) -> None:
+    write_log(broker, topic_id=bytes(16))
+    assert import_segments(broker) is not None
+    write_log(broker)
+    assert import_segments(broker) is None
+    importer = broker.server.parts.broker.segment_importer
+    assert importer.statistics() == {"imported_count": 1, "rejected_count": 1, "running": []}

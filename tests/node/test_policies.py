@@ -243,6 +243,6 @@ def test_policy_results_are_counted_in_metrics(rules: Path) -> None:
         create(wire, new_topic("t", 4), new_topic("u"))
         with urlopen(f"http://127.0.0.1:{kafka.server.metrics_port}/metrics") as page:
             lines = page.read().decode().splitlines()
-    assert 'barnabas_policy_checks_total{outcome="asked"} 2.0' in lines
+    assert 'barnabas_policy_checks_total{outcome="checked"} 2.0' in lines
     assert 'barnabas_policy_checks_total{outcome="refused"} 1.0' in lines
     assert 'barnabas_policy_reloads_total{outcome="done"} 0.0' in lines

@@ -1,5 +1,7 @@
 """Throttled clients over real sockets: they get a throttle time, and are muted until it is over."""
 
+from typing import Any, cast
+
 import pytest
 
 from barnabas.testing import EmbeddedBroker
@@ -19,7 +21,10 @@ def topic(kafka: EmbeddedBroker) -> str:
 
 
 def muted_count(kafka: EmbeddedBroker) -> int:
-    return sum(each.statistics()["phase"] == "THROTTLED" for each in kafka.server.parts.connections._open)
+    return sum(
+        cast("Any", each).statistics()["phase"] == "THROTTLED"
+        for each in kafka.server.parts.connections._open
+    )
 
 
 def test_a_throttled_producer_gets_a_throttle_time_and_is_muted(

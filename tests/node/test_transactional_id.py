@@ -5,12 +5,11 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from barnabas.base.ids import TopicPartition
+from barnabas.base.ids import ProducerIdAndEpoch, TopicPartition
 from barnabas.client.admin.group_messages import OffsetAndMetadata
 from barnabas.client.admin.groups import Groups
 from barnabas.client.admin.offsets import LATEST, Isolation, find_offsets
 from barnabas.client.core.cluster import ClusterClient
-from barnabas.client.producer.accumulator import Identity
 from barnabas.client.producer.batch_sender import BatchSender
 from barnabas.client.producer.transaction_requests import TransactionalId
 from barnabas.testing import EmbeddedBroker
@@ -37,7 +36,7 @@ async def cluster(broker: EmbeddedBroker) -> AsyncIterator[ClusterClient]:
         yield connected
 
 
-async def produce(cluster: ClusterClient, name: str, identity: Identity, *values: bytes) -> None:
+async def produce(cluster: ClusterClient, name: str, identity: ProducerIdAndEpoch, *values: bytes) -> None:
     """Write a value to each partition in turn."""
     await TransactionalId(cluster, name).add_partitions(identity, PARTITIONS[: len(values)])
     async with BatchSender(cluster, transactional_id=name) as sender:

@@ -134,9 +134,9 @@ def test_compaction_gaps_are_not_data_loss_for_a_stream(
 def truncate_log(broker: EmbeddedBroker, topic: str, before: int) -> None:
     """Truncate the segment to an earlier size, as a power failure may do if nothing was flushed."""
     [path] = (broker.directory / f"{topic}-0").glob("*.log")
-    broker._halt(kill=True)
+    broker.halt(kill=True)
     os.truncate(path, before)
-    broker._serve()
+    broker.serve()
 
 
 @pytest.mark.parametrize("transport", TRANSPORTS)

@@ -393,7 +393,7 @@ def test_an_archive_is_read_up_to_its_checkpoints(topic: str) -> None:
             for level in ("read_committed", "read_uncommitted")
         }
         for level, rows in expected.items():
-            broker._halt(kill=False)
+            broker.halt(kill=False)
             options = {
                 "subscribe": topic,
                 "transport": "files",
@@ -401,7 +401,7 @@ def test_an_archive_is_read_up_to_its_checkpoints(topic: str) -> None:
                 "kafka.isolation.level": level,
             }
             assert read_rows(options) == rows
-            broker._serve()
+            broker.serve()
 
 
 def test_an_archive_is_read_up_to_its_first_open_transaction(topic: str) -> None:
@@ -411,14 +411,14 @@ def test_an_archive_is_read_up_to_its_first_open_transaction(topic: str) -> None
         transact(broker, topic, topic, "cao")
         fill(broker.bootstrap, topic, 5)
         expected = consumed_rows(broker.bootstrap, topic, committed=True)
-        broker._halt(kill=False)
+        broker.halt(kill=False)
         options = {"subscribe": topic, "transport": "files", "logDirs": str(broker.directory)}
         assert read_rows({**options, "kafka.isolation.level": "read_committed"}) == expected
         assert len(read_rows(options)) == 5 + 30 + 5
         given = {"startingTimestamp": "1700000000000", "endingTimestamp": "1700000020000"}
         times = {row.timestamp for row in read_rows({**options, **given})}
         assert times
-        broker._serve()
+        broker.serve()
 
 
 def test_without_checkpoints_there_is_an_error(tmp_path: Path) -> None:

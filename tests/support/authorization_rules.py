@@ -6,6 +6,7 @@ from typing import NamedTuple
 from barnabas.wire.acls import AclOperation as Op
 from barnabas.wire.acls import ResourceType
 from barnabas.wire.barnabas_messages.describe_acl_use import DescribeAclUseRequest
+from barnabas.wire.barnabas_messages.describe_cluster_status import DescribeClusterStatusRequest
 from barnabas.wire.barnabas_messages.describe_rebalances import DescribeRebalancesRequest
 from barnabas.wire.barnabas_messages.import_segments import ImportSegmentsRequest, ImportSegmentsTopic
 from barnabas.wire.barnabas_messages.purge_topics import PurgeTopicsRequest, TopicToPurge
@@ -135,5 +136,6 @@ OWN_RULES = [
     Rule(rollback("quota/user=t"), one(Op.ALTER_CONFIGS, CLUSTER), CLUSTER_REFUSED),
     Rule(rollback("user/t"), ALTER_CLUSTER, CLUSTER_REFUSED),
     Rule(DescribeAclUseRequest(), SEE_CLUSTER, CLUSTER_REFUSED),
+    Rule(DescribeClusterStatusRequest(), SEE_CLUSTER, CLUSTER_REFUSED),
     Rule(DescribeRebalancesRequest("t"), SEE_GROUP, GROUP_REFUSED),
 ]

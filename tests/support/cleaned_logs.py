@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from barnabas.base.ids import TopicPartition
-from barnabas.log.startup.checkpoints import CLEANER_OFFSET_FILE
+from barnabas.log.checkpoints import CLEANER_OFFSET_FILE
 from pyspark_barnabas.source.file_logs import checkpointed_offset
 
 

@@ -1,25 +1,13 @@
 """Run a compaction to its end, and read what is left of the log."""
 
-import asyncio
-import shutil
-from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
-from contextlib import contextmanager
-from pathlib import Path
-from random import Random
+from collections.abc import Callable, Generator
 from typing import Any, TypeVar
 
-from barnabas.base.clock import ManualClock
-from barnabas.base.ids import TopicPartition
-from barnabas.log.compaction.cleaner import CleanerSettings, LogCleaner, cleanable_of, plan_pass
-from barnabas.log.compaction.cleaning_pass import Cleaner, discard
+from barnabas.log.compaction.cleaner import CleanerSettings, cleanable_of, plan_pass
+from barnabas.log.compaction.cleaning_pass import Cleaner
 from barnabas.log.compaction.log_to_clean import group_segments
-from barnabas.log.compaction.log_worker import LogWorker
 from barnabas.log.compaction.offset_map import OffsetMap, PlainOffsetMap
-from barnabas.log.files import DELETED_SUFFIX, SEGMENT_SUFFIXES, offset_file, unlink_files
-from barnabas.log.imports.manifest import ImportedSegment, Replaced, digest_of
-from barnabas.log.log_config import LogConfig
-from barnabas.log.log_directory import CLEAN_SHUTDOWN_FILE
-from barnabas.log.log_manager import LogManager
+from barnabas.log.files import unlink_files
 from barnabas.log.partition_log import PartitionLog
 from barnabas.log.segments.segment import Segment
 from barnabas.wire.records.batch import BatchHeader
@@ -75,50 +63,6 @@ def compact(log: PartitionLog, now_ms: int, **options: Any) -> Cleaner:
     return cleaning
 
 
-def copy_logs(source: Path, target: Path, partitions: Iterable[TopicPartition]) -> None:
-    """Copy the logs of a broker that receives no writes, as if it had been stopped."""
-    for tp in partitions:
-        left_out = shutil.ignore_patterns(f"*{DELETED_SUFFIX}")
-        shutil.copytree(source / str(tp), target / str(tp), ignore=left_out)
-    for path in source.glob("*-checkpoint"):
-        shutil.copy(path, target)
-    (target / CLEAN_SHUTDOWN_FILE).touch()
-
-
-@contextmanager
-def cleaned_by_broker(
-    data: Path, config: LogConfig, moments: Mapping[TopicPartition, int]
-) -> Iterator[Mapping[TopicPartition, PartitionLog]]:
-    """Return the logs in a directory after one pass of the broker's cleaner over each, at its time."""
-    clock = ManualClock()
-    log_manager = LogManager.open([data], cluster_id="c", node_id=1, clock=clock, random=Random(0))
-    try:
-        log_manager.load(lambda topic: config)
-        asyncio.run(_clean(log_manager, clock, moments))
-        yield log_manager.logs
-    finally:
-        log_manager.close()
-
-
-async def _clean(log_manager: LogManager, clock: ManualClock, moments: Mapping[TopicPartition, int]) -> None:
-    worker = LogWorker(log_manager, clock, lambda: CLEANER_SETTINGS.bytes_per_second)
-    cleaner = LogCleaner(log_manager, clock, lambda: CLEANER_SETTINGS, worker)
-    try:
-        for tp, now_ms in moments.items():
-            clock.now_ms, log = now_ms, log_manager.logs[tp]
-            log.update_high_watermark(log.log_end_offset)
-            await cleaner.clean(log, cleanable_of(log, now_ms))
-    finally:
-        await cleaner.stop()
-        worker.close()
-
-
-def files_of(directory: Path, base_offset: int, suffix: str = "") -> dict[str, bytes]:
-    """Return the files of a segment by kind."""
-    paths = {kind: offset_file(directory, base_offset, kind + suffix) for kind in SEGMENT_SUFFIXES}
-    return {kind: path.read_bytes() for kind, path in paths.items() if path.exists()}
-
-
 def batches_of(log: PartitionLog) -> list[tuple[BatchHeader, list[Record]]]:
     """Return every batch on disk, including those below the log start offset."""
     return [
@@ -135,22 +79,3 @@ def records_of(log: PartitionLog) -> list[Record]:
 
 def offsets_of(log: PartitionLog) -> list[int]:
     return [record.offset for record in records_of(log)]
-
-
-def parts_of(log: PartitionLog, now_ms: int, replacement: Path) -> tuple[ImportedSegment, ...]:
-    """Return the result of a pass, written to files in `replacement` as a job outside the broker does."""
-    parts = []
-    for old, new in rewritten_segments(log, now_ms)[1]:
-        file = replacement / f"{new.base_offset}.part"
-        file.write_bytes(new.path.read_bytes())
-        aborted = tuple(new.transaction_index.entries)
-        ends = [each.base_offset for each in log.segments if each.base_offset > old[-1].base_offset]
-        replaced = tuple(
-            Replaced(each.base_offset, each.size_bytes, digest_of(each.path, each.size_bytes)) for each in old
-        )
-        digest = digest_of(file, new.size_bytes)
-        parts.append(
-            ImportedSegment(file.name, new.base_offset, ends[0], new.size_bytes, digest, replaced, aborted)
-        )
-        discard(new)
-    return tuple(parts)

@@ -4,7 +4,7 @@ from collections.abc import Coroutine
 from dataclasses import replace
 from typing import Any
 
-from barnabas.metadata.brokers import decide_register
+from barnabas.metadata.brokers import SESSIONS, decide_register
 from barnabas.metadata.decision import Decision
 from barnabas.metadata.image import MetadataImage
 from barnabas.metadata.topics import NO_LEADER, PARTITION_STATES, partition_key
@@ -23,7 +23,12 @@ def _run(kafka: EmbeddedBroker, work: Coroutine[Any, Any, None]) -> None:
 def add_broker(kafka: EmbeddedBroker, *, fenced: bool = False) -> None:
     """Register a broker SECOND that does not exist."""
     joining = broker(SECOND, fenced=fenced)
-    _run(kafka, kafka.server.broker.metadata.write(lambda image: decide_register(image.brokers, joining)))
+
+    def decide(image: MetadataImage) -> Decision[None]:
+        session = SESSIONS.put(str(SECOND), 0)  # without it, the controller would fence the broker
+        return Decision(None, (*decide_register(image.brokers, joining).changes, session))
+
+    _run(kafka, kafka.server.broker.metadata.write(decide))
 
 
 def remove_leader(kafka: EmbeddedBroker, topic: str, index: int = 0) -> None:

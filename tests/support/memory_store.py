@@ -3,12 +3,14 @@
 import asyncio
 from collections.abc import AsyncIterator, Mapping
 
-from barnabas.metadata.store import NEVER, Commit, Conflict, Item, StoreChange
+from barnabas.metadata.store import NEVER, Commit, Conflict, HistoryLost, Item, StoreChange
 from support.loop import turns
 
 
 class MemoryStore:
     """Several writers may share one, as brokers share a cluster's. Commits and watches take turns of the loop."""
+
+    kind = "memory"
 
     def __init__(self, latency_turns: int = 3) -> None:
         self.revision = 0
@@ -17,7 +19,7 @@ class MemoryStore:
         self._latency_turns = latency_turns
         self._is_open = asyncio.Event()
         self._is_open.set()
-        self._watchers: list[asyncio.Queue[Commit]] = []
+        self._watchers: list[asyncio.Queue[Commit | HistoryLost]] = []
 
     async def load(self) -> tuple[int, list[Item]]:
         return self.revision, [self.items[key] for key in sorted(self.items)]
@@ -30,12 +32,14 @@ class MemoryStore:
         """Resume suspended commits."""
         self._is_open.set()
 
-    async def commit(self, reads: Mapping[str, int], changes: tuple[StoreChange, ...]) -> int:
+    async def commit(
+        self, reads: Mapping[str, int], changes: tuple[StoreChange, ...], commit_id: str = ""
+    ) -> int:
         await self._is_open.wait()
         await turns(self._latency_turns)
-        return self.write(reads, changes)
+        return self.write(reads, changes, commit_id)
 
-    def write(self, reads: Mapping[str, int], changes: tuple[StoreChange, ...]) -> int:
+    def write(self, reads: Mapping[str, int], changes: tuple[StoreChange, ...], commit_id: str = "") -> int:
         """Commit without the wait."""
         for key, seen in reads.items():
             found = self.items.get(key)
@@ -47,26 +51,48 @@ class MemoryStore:
                 self.items.pop(key, None)
             else:
                 self.items[key] = Item(key, value, self.revision)
-        commit = Commit(self.revision, changes)
+        commit = Commit(self.revision, changes, commit_id)
         self.commits.append(commit)
         for watcher in self._watchers:
             watcher.put_nowait(commit)
         return self.revision
 
     def watch(self, revision: int) -> AsyncIterator[Commit]:
-        queue: asyncio.Queue[Commit] = asyncio.Queue()
+        queue: asyncio.Queue[Commit | HistoryLost] = asyncio.Queue()
         self._watchers.append(queue)
         return self._follow(queue, revision)
 
-    async def _follow(self, queue: asyncio.Queue[Commit], revision: int) -> AsyncIterator[Commit]:
+    def lose_history(self) -> None:
+        """Let all watches end without the commits that they have not yielded yet."""
+        for watcher in self._watchers:
+            while not watcher.empty():
+                watcher.get_nowait()
+            watcher.put_nowait(HistoryLost("compacted"))
+
+    async def _follow(
+        self, queue: asyncio.Queue[Commit | HistoryLost], revision: int
+    ) -> AsyncIterator[Commit]:
         try:
             while True:
                 commit = await queue.get()
                 await turns(self._latency_turns)
+                if isinstance(commit, HistoryLost):
+                    raise commit
                 if commit.revision > revision:
                     yield commit
         finally:
             self._watchers.remove(queue)
+
+    async def open_session(self, key: str, value: bytes) -> int:
+        return await self.commit({}, (StoreChange(key, value),))
+
+    async def close_session(self, key: str) -> None:
+        await self.commit({}, (StoreChange(key, None),))
+
+    def end_session(self, key: str) -> None:
+        """Remove the key of a session, as if its process had ended."""
+        if key in self.items:
+            self.write({}, (StoreChange(key, None),))
 
     async def close(self) -> None:
         pass

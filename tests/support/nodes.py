@@ -161,6 +161,7 @@ async def running_node(
         supported = supported_features(APIS)
         await parts.metadata.write(lambda image: decide_finalize(image.finalized_features, supported))
         await parts.metadata.write(lambda image: decide_register(image.brokers, broker(1)))
+        parts.coordinators.start(parts.metadata)
         parts.broker.log_dir_moves.resume()
         yield RunningNode(parts, ConnectionInfo(LISTENER, "client", 1234))
     finally:

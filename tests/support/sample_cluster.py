@@ -24,6 +24,7 @@ from barnabas.wire.scram import ScramMechanism
 #: Pages of the console that show the sample data, by the names of their screenshots.
 PAGES = {
     "overview": "/",
+    "status": "/status",
     "topics": "/topics",
     "topic": "/topics/shop.orders",
     "topic-configs": "/topics/shop.orders/configs",

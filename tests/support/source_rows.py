@@ -90,7 +90,8 @@ def frame_rows(frame: DataFrame) -> list[SourceRow]:
         "topic", "partition", "offset", "unix_millis(timestamp)", "timestampType", "key", "value", headers
     ).collect()
     return sorted(
-        SourceRow(*row[:5], _bytes(row[5]), _bytes(row[6]), _pairs(row[7])) for row in map(tuple, found)
+        SourceRow(*row[:5], _bytes(row[5]), _bytes(row[6]), _pairs(row[7]))  # type: ignore[call-arg]
+        for row in map(tuple, found)
     )
 
 

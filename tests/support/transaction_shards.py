@@ -2,7 +2,7 @@
 
 import itertools
 
-from barnabas.base.ids import TopicPartition
+from barnabas.base.ids import ProducerIdAndEpoch, TopicPartition
 from barnabas.config.broker_config import BrokerConfig
 from barnabas.coordinator.result import CoordinatorResult, Pending, TimerKey
 from barnabas.coordinator.shard import RecordPosition
@@ -10,7 +10,7 @@ from barnabas.metadata.decision import Decision
 from barnabas.metadata.features import FINALIZED_FEATURES
 from barnabas.metadata.image import MetadataImage
 from barnabas.transactions.end_txn import EndTxn
-from barnabas.transactions.initialization import Initialization, ProducerIdAndEpoch
+from barnabas.transactions.initialization import Initialization
 from barnabas.transactions.partitions import Addition
 from barnabas.transactions.shard import TransactionCoordinatorContext, TransactionShard, WriteMarkers
 from barnabas.transactions.statistics import TransactionCounts

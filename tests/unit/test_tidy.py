@@ -142,6 +142,43 @@ def test_every_module_is_imported() -> None:
     assert dead == []
 
 
+def test_the_log_changes_files_only_through_the_disk_module() -> None:
+    """The simulator replaces that module."""
+    changes = {
+        *(
+            "allocate",
+            "chmod",
+            "fdatasync",
+            "fsync",
+            "ftruncate",
+            "mkdir",
+            "posix_fallocate",
+            "pwrite",
+            "pwritev",
+        ),
+        *(
+            "rename",
+            "rmdir",
+            "rmtree",
+            "symlink_to",
+            "touch",
+            "truncate",
+            "unlink",
+            "write_bytes",
+            "write_text",
+        ),
+    }
+    found = [
+        f"{short(path)}:{node.lineno}: {ast.unparse(node)}"
+        for package in ("log", "replication")
+        for path in (SOURCE / "barnabas" / package).rglob("*.py")
+        for node in ast.walk(tree_of(path))
+        if isinstance(node, ast.Attribute) and node.attr in changes
+        if not (isinstance(node.value, ast.Name) and node.value.id == "disk")
+    ]
+    assert found == []
+
+
 def layers() -> list[set[str]]:
     """Return the packages in the order of pyproject.toml, the highest first."""
     with (ROOT / "pyproject.toml").open("rb") as file:

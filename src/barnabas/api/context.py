@@ -17,6 +17,8 @@ from barnabas.coordinator.runtime import CoordinatorRuntime
 from barnabas.groups.shard import GroupShard
 from barnabas.metadata.audit.difference import Difference
 from barnabas.metadata.audit.records import Actor, PolicyResult, Refusal
+from barnabas.metadata.broker_lifecycle import controller_id
+from barnabas.metadata.broker_times import BrokerTimes
 from barnabas.metadata.client_metrics import ClientTelemetry
 from barnabas.metadata.decision import Decision, ResponseT
 from barnabas.metadata.dynamic_config import DynamicConfig
@@ -26,14 +28,16 @@ from barnabas.policy.policies import Policies
 from barnabas.quotas.manager import QuotaManager
 from barnabas.replication.fetch_sessions import FetchSessionCache
 from barnabas.replication.flusher import Flusher
+from barnabas.replication.follower_sessions import FollowerSessions
 from barnabas.replication.log_dir_moves import LogDirMoves
-from barnabas.replication.log_importer import RestoredLogImporter
 from barnabas.replication.producer_ids import ProducerIds
 from barnabas.replication.replica_manager import ReplicaManager
+from barnabas.replication.segment_importer import SegmentImporter
 from barnabas.replication.transaction_verification import TransactionVerifier
 from barnabas.security.authorizer import Authorizer
 from barnabas.security.sasl.authenticator import Authenticator
 from barnabas.security.security_log import SecurityLog
+from barnabas.telemetry.byte_rates import ByteRates
 from barnabas.telemetry.tracing import Span, Tracer
 from barnabas.transactions.shard import TransactionShard
 from barnabas.wire.errors import ErrorCode
@@ -64,10 +68,11 @@ class BrokerContext:
     metadata: MetadataWriter
     replicas: ReplicaManager
     fetch_sessions: FetchSessionCache
+    follower_sessions: FollowerSessions
     flusher: Flusher
     producer_ids: ProducerIds
     log_dir_moves: LogDirMoves
-    restored_log_importer: RestoredLogImporter
+    segment_importer: SegmentImporter
     tracer: Tracer
     apis: Mapping[int, ApiSpec]
     quotas: QuotaManager
@@ -77,6 +82,8 @@ class BrokerContext:
     groups: CoordinatorRuntime[GroupShard]
     transactions: CoordinatorRuntime[TransactionShard]
     security_log: SecurityLog
+    broker_times: BrokerTimes
+    byte_rates: ByteRates
     policies: Policies = field(default_factory=Policies)  #: no policies unless configured
     transaction_verifier: TransactionVerifier | None = None  #: None: transactions begin without verification
     authorizer: Authorizer | None = None  #: None: everything is allowed
@@ -88,6 +95,12 @@ class BrokerContext:
     def config(self) -> BrokerConfig:
         """The present configuration. Do not keep it: it is replaced when it changes."""
         return self.dynamic_config.current
+
+    @property
+    def controller_id(self) -> int:
+        """The id of the controller. Without one it is that of this broker: every broker accepts all requests."""
+        found = controller_id(self.image)
+        return self.broker_id if found is None else found
 
     @property
     def image(self) -> MetadataImage:

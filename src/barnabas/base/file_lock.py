@@ -12,22 +12,27 @@ class Locked(Exception):
 
 
 class FileLock:
-    """An exclusive lock on a file, created if needed, held until `release` or the end of the process."""
+    """A lock on a file, created if needed, held until `release` or the end of the process."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, *, is_shared: bool = False) -> None:
         """Take the lock.
 
+        :param is_shared: Other processes may hold the lock, if they share it, too.
         :raises Locked: When another process holds it.
         :raises OSError: When the file cannot be opened, or its file system has no locks.
         """
         self._fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
         try:
-            fcntl.flock(self._fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            fcntl.flock(self._fd, (fcntl.LOCK_SH if is_shared else fcntl.LOCK_EX) | fcntl.LOCK_NB)
         except OSError as error:
             os.close(self._fd)
             if isinstance(error, BlockingIOError):
                 raise Locked(str(path)) from error
             raise
+
+    def write(self, content: bytes) -> None:
+        """Write the beginning of the file, for other processes to read."""
+        os.pwrite(self._fd, content, 0)
 
     def release(self) -> None:
         os.close(self._fd)

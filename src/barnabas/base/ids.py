@@ -30,6 +30,20 @@ def uuid_from_text(text: str) -> bytes:
     return base64.urlsafe_b64decode(text + "==")
 
 
+class ProducerIdAndEpoch(NamedTuple):
+    """Identifies an idempotent producer (KIP-98)."""
+
+    producer_id: int
+    producer_epoch: int
+
+
+class TopicIdPartition(NamedTuple):
+    """A partition by the id of its topic, which differs from that of an earlier topic of the same name (KIP-516)."""
+
+    topic_id: bytes
+    partition: int
+
+
 class TopicPartition(NamedTuple):
     """A partition by topic name and index; prints like Kafka's directory names."""
 

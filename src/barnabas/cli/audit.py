@@ -20,8 +20,8 @@ from barnabas.cli.support.times import parse_time_ms
 from barnabas.client.admin.offsets import EARLIEST, OffsetSpec
 from barnabas.client.consumer.consumer import Consumer, Start
 from barnabas.client.core.cluster import ClusterClient
+from barnabas.metadata.audit.event_history import compared, state_at
 from barnabas.metadata.audit.events import AuditEvent, AuditOutcome
-from barnabas.metadata.audit.history import compared, state_at
 from barnabas.metadata.topics import AUDIT_TOPIC
 from barnabas.wire.errors import ErrorCode, KafkaError
 

@@ -74,6 +74,12 @@ COMMANDS = (
         "Show the brokers and topics of the cluster; with --json also the replicas of partitions.",
     ),
     TopLevel(
+        "cluster",
+        "cluster:app",
+        _CLUSTER,
+        "Show the status of the cluster: brokers, their metadata and load, unhealthy partitions.",
+    ),
+    TopLevel(
         "elections",
         "elections:elections",
         _CLUSTER,

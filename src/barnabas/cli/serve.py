@@ -12,6 +12,28 @@ from barnabas.cli.support.options import key_value_pairs
 if TYPE_CHECKING:
     from barnabas.server.web import Site, WebServer
 
+_Brokers = Annotated[
+    int,
+    typer.Option(
+        "--brokers",
+        metavar="N",
+        min=1,
+        help="Number of brokers, each a process; their ports and node ids count up from the first.",
+    ),
+]
+_Store = Annotated[
+    str | None,
+    typer.Option(
+        "--store",
+        metavar="URL",
+        help="Metadata store that brokers share: etcd://HOST:PORT,... or sqlite:FILE.",
+    ),
+]
+_NodeId = Annotated[
+    int | None, typer.Option("--node-id", metavar="ID", help="Id of this broker in its cluster.")
+]
+_Rack = Annotated[str | None, typer.Option("--rack", metavar="RACK", help="Rack of this broker.")]
+
 
 @command("serve", example="serve --data ./data --listen 127.0.0.1:9092")
 def serve(
@@ -27,6 +49,10 @@ def serve(
     listen: Annotated[
         str | None, typer.Option("--listen", metavar="HOST:PORT", help="Address to listen on for clients.")
     ] = None,
+    brokers: _Brokers = 1,
+    store: _Store = None,
+    node_id: _NodeId = None,
+    rack: _Rack = None,
     settings: Annotated[
         list[str] | None,
         typer.Option(
@@ -44,6 +70,13 @@ def serve(
     ] = None,
 ) -> None:
     overrides = dict(key_value_pairs(settings, "--set"))
+    for option, key, value in (
+        ("--store", "barnabas.store", store),
+        ("--node-id", "node.id", node_id),
+        ("--rack", "broker.rack", rack),
+    ):
+        if value is not None:
+            _override(overrides, option, key, str(value))
     from barnabas.server.main import serve as run  # heavy: neither help nor completion needs the broker
 
     raise typer.Exit(
@@ -54,8 +87,16 @@ def serve(
             overrides=overrides,
             users=add_scram or [],
             web=_console if is_console_installed() else None,
+            brokers_count=brokers,
         )
     )
+
+
+def _override(overrides: dict[str, str], option: str, key: str, value: str) -> None:
+    if key in overrides:
+        message = f"conflicts with --set {key}={overrides[key]}: use only one of them"
+        raise typer.BadParameter(message, param_hint=option)
+    overrides[key] = value
 
 
 def _console(site: "Site") -> "WebServer":

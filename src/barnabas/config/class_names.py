@@ -15,6 +15,9 @@ class ClassKey(NamedTuple):
     python_ok: bool = False
 
 
+REPLICA_SELECTOR_KEY = "replica.selector.class"
+SELECTS_BY_RACK = "rack-aware"
+
 #: The keys whose class has an effect in Barnabas; other CLASS keys accept any name.
 CLASS_KEYS = {
     "authorizer.class.name": ClassKey(
@@ -25,10 +28,10 @@ CLASS_KEYS = {
     ),
     "create.topic.policy.class.name": ClassKey({}, python_ok=True),
     "alter.config.policy.class.name": ClassKey({}, python_ok=True),
-    "replica.selector.class": ClassKey(
+    REPLICA_SELECTOR_KEY: ClassKey(
         {
             "org.apache.kafka.common.replica.LeaderSelector": "leader",
-            "org.apache.kafka.common.replica.RackAwareReplicaSelector": "rack-aware",
+            "org.apache.kafka.common.replica.RackAwareReplicaSelector": SELECTS_BY_RACK,
         }
     ),
     "group.consumer.assignors": ClassKey(

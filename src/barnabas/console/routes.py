@@ -19,6 +19,7 @@ from barnabas.console.pages import (
     quorum,
     quotas,
     reassignments,
+    status,
     theme,
     topic,
     topic_configs,
@@ -31,6 +32,7 @@ from barnabas.console.pages import (
 #: In the order of the menu. A page is a module with ROUTES and, for a menu entry, MENU.
 _PAGES = (
     overview,
+    status,
     brokers,
     quorum,
     log_dirs,

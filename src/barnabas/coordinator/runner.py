@@ -20,6 +20,9 @@ from barnabas.wire.records.control import EndTransactionMarker
 
 ShardT = TypeVar("ShardT", bound=Shard)
 
+#: How long a request waits for the replicas of its records by default (offsets.commit.timeout.ms).
+WRITE_TIMEOUT_MS = 5_000
+
 #: Records in a batch of a result that is not atomic; such a batch is well below `max.message.bytes`.
 BATCH_RECORDS_MAX = 500
 
@@ -55,15 +58,19 @@ class ShardRunner(Generic[ShardT]):
         clock: Clock,
         do: Callable[[Any], None] = lambda effect: None,
         counts: CoordinatorCounts | None = None,
+        write_timeout_ms: int = WRITE_TIMEOUT_MS,
     ) -> None:
         """:param do: Does what results request outside the shard.
         :param counts: Shared with other shards.
+        :param write_timeout_ms: How long a request waits until its records are stored. The records stay in the log, and
+            the effects of the result follow when they are stored.
         """
         self.shard = shard
         self.log = log
         self._clock = clock
         self._do = do
         self._counts = counts or CoordinatorCounts()
+        self._write_timeout_s = write_timeout_ms / 1000
         self.state = ShardState.LOADING
         self.story: list[tuple[ShardState, str]] = []
         self._timers = Timers(self._expire)
@@ -181,12 +188,30 @@ class ShardRunner(Generic[ShardT]):
     ) -> ResponseT:
         began_ms = self._clock.monotonic_ms()
         try:
-            await stored
+            await self._until_stored(stored)
         finally:
             self._counts.waits_count += 1
             self._counts.wait_ms += self._clock.monotonic_ms() - began_ms
         self._finish(result)
         return response
+
+    async def _until_stored(self, stored: Awaitable[None]) -> None:
+        """Wait for the replicas and the disk.
+
+        :raises KafkaError: COORDINATOR_NOT_AVAILABLE if they take too long, or the error that ended the wait.
+        """
+        waiting = asyncio.ensure_future(
+            stored
+        )  # the coroutine of a request runs in no task, and cannot be cancelled
+        await asyncio.wait((waiting,), timeout=self._write_timeout_s)
+        if not waiting.done():
+            waiting.cancel()
+            raise self._not_stored()
+        waiting.result()
+
+    def _not_stored(self) -> KafkaError:
+        message = f"The replicas of {self.log} did not store the records within {self._write_timeout_s} s."
+        return KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE, message)
 
     async def query(self, run_query: Callable[[ShardT, int], ResponseT]) -> ResponseT:
         """Return the result of a query, once everything that it depends on is written.
@@ -198,7 +223,7 @@ class ShardRunner(Generic[ShardT]):
         if not self.log.stored_everything:
             stored = self.log.stored()
             if stored is not None:
-                await stored
+                await self._until_stored(stored)
         return response
 
     def run_event(self, event: Callable[[ShardT, CoordinatorResult], None]) -> None:
@@ -285,6 +310,7 @@ class ShardRunner(Generic[ShardT]):
 
     async def _finish_after(self, stored: Awaitable[None], result: CoordinatorResult) -> None:
         began_ms = self._clock.monotonic_ms()
+        timer = asyncio.get_running_loop().call_later(self._write_timeout_s, self._time_out, result.answers)
         try:
             await stored
         except KafkaError as error:
@@ -292,8 +318,13 @@ class ShardRunner(Generic[ShardT]):
         else:
             self._finish(result)
         finally:
+            timer.cancel()
             self._counts.waits_count += 1
             self._counts.wait_ms += self._clock.monotonic_ms() - began_ms
+
+    def _time_out(self, answers: list[Answer]) -> None:
+        error = self._not_stored()
+        self._complete([Answer(pending, error) for pending, _ in answers])
 
     def _finish(self, result: CoordinatorResult) -> None:
         self._complete(result.answers)

@@ -9,7 +9,7 @@ from barnabas.base.clock import Clock
 from barnabas.coordinator.counts import CoordinatorCounts
 from barnabas.coordinator.partition_of import partition_of
 from barnabas.coordinator.result import CoordinatorResult, Pending, ResponseT
-from barnabas.coordinator.runner import ShardRunner, ShardState, ShardT
+from barnabas.coordinator.runner import WRITE_TIMEOUT_MS, ShardRunner, ShardState, ShardT
 from barnabas.coordinator.shard_log import ShardLog
 from barnabas.metadata.configs import GROUP_CONFIGS
 from barnabas.metadata.image import MetadataImage
@@ -52,9 +52,11 @@ class CoordinatorRuntime(Generic[ShardT]):
         clock: Clock,
         compression: Compression = Compression.NONE,
         do: Callable[[Any], None] = lambda effect: None,
+        write_timeout_ms: int = WRITE_TIMEOUT_MS,
     ) -> None:
         """:param make_shard: Returns an empty shard for a partition's index.
         :param do: Does what results request outside the shard.
+        :param write_timeout_ms: How long a request waits until its records are stored.
         """
         self.topic = topic
         self._make_shard = make_shard
@@ -64,6 +66,7 @@ class CoordinatorRuntime(Generic[ShardT]):
         self._clock = clock
         self._compression = compression
         self._do = do
+        self._write_timeout_ms = write_timeout_ms
         self.counts = CoordinatorCounts()
         self._image = MetadataImage()
         self._partitions_count = 0  #: of the topic; 0 if it does not exist
@@ -110,7 +113,9 @@ class CoordinatorRuntime(Generic[ShardT]):
 
     def _start(self, index: int, partition: Partition) -> None:
         log = ShardLog(partition, self._serde, self._flusher, self._compression)
-        runner = ShardRunner(self._make_shard(index), log, self._clock, self._do, self.counts)
+        runner = ShardRunner(
+            self._make_shard(index), log, self._clock, self._do, self.counts, self._write_timeout_ms
+        )
         self._runners[index], self._epochs[index] = runner, partition.leader_epoch
         task = asyncio.get_running_loop().create_task(runner.load())
         self._loading.add(task)

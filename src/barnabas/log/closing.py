@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from barnabas.log.files import sync_file_system
+from barnabas.base import disk
 from barnabas.log.partition_log import PartitionLog
 
 #: Number of threads that flush logs at shutdown: a disk serves several flushes at once.
@@ -64,7 +64,7 @@ def close_logs(logs: Sequence[PartitionLog], directory: Path) -> None:
     for log in logs:
         close_files(log)
     unsynced_count = sum(not is_synced(log) for log in logs)
-    if unsynced_count > _SYNCED_ALONE_COUNT_MAX and sync_file_system(directory):
+    if unsynced_count > _SYNCED_ALONE_COUNT_MAX and disk.sync_file_system(directory):
         for log in logs:
             mark_synced(log)
         return

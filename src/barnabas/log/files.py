@@ -1,8 +1,9 @@
 """Names of the files in a log directory, and helpers that write, flush and remove files."""
 
 import errno
-import os
 from pathlib import Path
+
+from barnabas.base import disk
 
 LOG_SUFFIX = ".log"
 INDEX_SUFFIX = ".index"
@@ -47,55 +48,16 @@ def write_atomically(path: Path, data: bytes, *, sync: bool = True) -> None:
     With `sync` the content is flushed to the disk before the rename.
     """
     temporary = path.with_name(path.name + ".tmp")
-    with temporary.open("wb") as file:
-        file.write(data)
-        if sync:
-            file.flush()
-            os.fsync(file.fileno())
-    temporary.replace(path)
+    disk.write_file(temporary, data, sync=sync)
+    disk.rename(temporary, path)
     if sync:
-        sync_path(path.parent)
-
-
-def sync_path(path: Path) -> None:
-    """Flush a file or a directory to the disk; do nothing if it does not exist. Blocks."""
-    try:
-        fd = os.open(path, os.O_RDONLY)
-    except FileNotFoundError:
-        return
-    try:
-        os.fsync(fd)
-    finally:
-        os.close(fd)
-
-
-def sync_file_system(path: Path) -> bool:
-    """Flush the whole file system that contains `path`. Blocks.
-
-    For thousands of files this takes a small part of the time of one `sync_path` per file.
-
-    :return: False if the operating system does not support it.
-    :raises OSError: When some data could not be written.
-    """
-    import ctypes  # slow to import, and only needed for many files
-
-    flush = getattr(ctypes.CDLL(None, use_errno=True), "syncfs", None)
-    if flush is None:
-        return False
-    fd = os.open(path, os.O_RDONLY)
-    try:
-        if flush(fd) != 0:
-            number = ctypes.get_errno()
-            raise OSError(number, os.strerror(number), str(path))
-    finally:
-        os.close(fd)
-    return True
+        disk.sync_path(path.parent)
 
 
 def unlink_files(paths: list[Path]) -> None:
     """Remove files; those that do not exist are ignored. Blocks: run it in a thread."""
     for path in paths:
-        path.unlink(missing_ok=True)
+        disk.remove_file(path)
 
 
 def unlink_possible(paths: list[Path]) -> dict[Path, OSError]:
@@ -103,7 +65,7 @@ def unlink_possible(paths: list[Path]) -> dict[Path, OSError]:
     failed = {}
     for path in paths:
         try:
-            path.unlink(missing_ok=True)
+            disk.remove_file(path)
         except OSError as error:
             failed[path] = error
     return failed

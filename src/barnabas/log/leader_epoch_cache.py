@@ -4,8 +4,8 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Iterable
 from pathlib import Path
 
-from barnabas.log.files import sync_path
-from barnabas.log.startup.checkpoints import MalformedFile, read_checkpoint, write_checkpoint
+from barnabas.base import disk
+from barnabas.log.checkpoints import MalformedFile, read_checkpoint, write_checkpoint
 
 LEADER_EPOCH_FILE = "leader-epoch-checkpoint"
 UNDEFINED_EPOCH = -1
@@ -111,8 +111,8 @@ class LeaderEpochs:
         """Flush the file to the disk. Blocks; may run in a thread."""
         if self._unsynced:
             self._unsynced = False
-            sync_path(self._path)
-            sync_path(self._path.parent)
+            disk.sync_path(self._path)
+            disk.sync_path(self._path.parent)
 
 
 def _epoch(entry: tuple[int, int]) -> int:
@@ -131,5 +131,5 @@ def open_epochs(directory: Path) -> LeaderEpochs | None:
     try:
         return LeaderEpochs(directory)
     except MalformedFile:
-        (directory / LEADER_EPOCH_FILE).unlink()
+        disk.remove_file(directory / LEADER_EPOCH_FILE)
         return None

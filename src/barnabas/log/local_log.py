@@ -5,8 +5,10 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from random import Random
 
+from barnabas.base import disk
 from barnabas.base.clock import Clock
 from barnabas.base.ids import TopicPartition
+from barnabas.log.checkpoints import PARTITION_METADATA_FILE
 from barnabas.log.files import (
     DELETED_SUFFIX,
     INDEX_SUFFIX,
@@ -15,13 +17,11 @@ from barnabas.log.files import (
     TIME_INDEX_SUFFIX,
     TRANSACTION_INDEX_SUFFIX,
     offset_file,
-    sync_path,
 )
 from barnabas.log.log_config import LogConfig
 from barnabas.log.segments.open_files import OpenFiles
 from barnabas.log.segments.segment import Segment
 from barnabas.log.segments.segments import FilePart, Segments
-from barnabas.log.startup.checkpoints import PARTITION_METADATA_FILE
 from barnabas.wire.errors import ErrorCode, KafkaError
 
 
@@ -136,10 +136,10 @@ class LocalLog:
         """
         assert self.segments.contains_run(old), "the segments to replace must still belong to the log"
         self.unsynced_directory = True
-        new.rename(SWAP_SUFFIX)
+        new.change_suffix(SWAP_SUFFIX)
         removed = [path for segment in old for path in segment.mark_deleted()]
         removed += self._mark_snapshots_deleted(old[1:])
-        new.rename("")
+        new.change_suffix("")
         new.on_failure = self.take_offline
         new.use_open_files(self._open_files)
         self.segments.replace(old, new)
@@ -151,11 +151,13 @@ class LocalLog:
 
     def _mark_snapshots_deleted(self, segments: Sequence[Segment]) -> list[Path]:
         paths = [offset_file(self.directory, segment.base_offset, SNAPSHOT_SUFFIX) for segment in segments]
-        return [path.rename(path.with_name(path.name + DELETED_SUFFIX)) for path in paths if path.exists()]
+        return [
+            disk.rename(path, path.with_name(path.name + DELETED_SUFFIX)) for path in paths if path.exists()
+        ]
 
     def relocate(self, path: Path) -> None:
         """Rename the directory within the same disk; open files stay open."""
-        self.directory = self.directory.rename(path)
+        self.directory = disk.rename(self.directory, path)
         self.unsynced_directory = True
         for segment in self.segments:
             segment.relocate(path)
@@ -229,15 +231,15 @@ class LocalLog:
         if self.unsynced_directory:
             self.unsynced_directory = False
             # Without its topic id, the log would be a stray after a crash.
-            sync_path(self.directory / PARTITION_METADATA_FILE)
-            sync_path(offset_file(self.directory, snapshot_offset, SNAPSHOT_SUFFIX))
-            sync_path(self.directory)
-            sync_path(self.directory.parent)
+            disk.sync_path(self.directory / PARTITION_METADATA_FILE)
+            disk.sync_path(offset_file(self.directory, snapshot_offset, SNAPSHOT_SUFFIX))
+            disk.sync_path(self.directory)
+            disk.sync_path(self.directory.parent)
 
     def sync_segment(self, segment: Segment) -> None:
-        sync_path(segment.path)
+        disk.sync_path(segment.path)
         for suffix in (INDEX_SUFFIX, TIME_INDEX_SUFFIX, TRANSACTION_INDEX_SUFFIX, SNAPSHOT_SUFFIX):
-            sync_path(offset_file(self.directory, segment.base_offset, suffix))
+            disk.sync_path(offset_file(self.directory, segment.base_offset, suffix))
 
     # Closing
 

@@ -1,6 +1,7 @@
 """One directory of `log.dirs`: its lock, its identity, its checkpoints, and the names of its subdirectories."""
 
 import fcntl
+import json
 import os
 import re
 from pathlib import Path
@@ -8,10 +9,9 @@ from random import Random
 from threading import Lock
 from typing import NamedTuple
 
+from barnabas.base import disk
 from barnabas.base.ids import TopicPartition, uuid_to_text
-from barnabas.log.files import sync_path, write_atomically
-from barnabas.log.partition_log import PartitionLog
-from barnabas.log.startup.checkpoints import (
+from barnabas.log.checkpoints import (
     CLEANER_OFFSET_FILE,
     HIGH_WATERMARK_FILE,
     LOG_START_OFFSET_FILE,
@@ -20,6 +20,8 @@ from barnabas.log.startup.checkpoints import (
     read_offsets,
     write_offsets,
 )
+from barnabas.log.files import write_atomically
+from barnabas.log.partition_log import PartitionLog
 from barnabas.log.startup.meta_properties import MetaProperties, read_meta_properties, write_meta_properties
 
 LOCK_FILE = ".lock"
@@ -75,7 +77,7 @@ def parse_future(name: str) -> TopicPartition | None:
 
 def write_move_mark(directory: Path) -> None:
     """Mark a directory as created by a move; the mark is flushed with the next flush of its log."""
-    (directory / _MOVE_MARK).touch()
+    disk.append_to_file(directory / _MOVE_MARK, b"")
 
 
 def has_move_mark(directory: Path) -> bool:
@@ -85,7 +87,7 @@ def has_move_mark(directory: Path) -> bool:
 
 def remove_move_mark(directory: Path) -> None:
     """Remove the mark of a move, so that the directory is an ordinary log directory."""
-    (directory / _MOVE_MARK).unlink(missing_ok=True)
+    disk.remove_file(directory / _MOVE_MARK)
 
 
 def random_directory_id(random: Random) -> bytes:
@@ -128,7 +130,7 @@ class LogDirectory:
         if self.path in _locked_here:
             raise LogDirectoryError(f"log directory {self.path} is in use by this process already")
         try:
-            self.path.mkdir(parents=True, exist_ok=True)
+            disk.make_directory(self.path, parents=True, exist_ok=True)
             fd = os.open(self.path / LOCK_FILE, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
         except OSError as error:
             message = f"log directory {self.path} cannot be written to: {error.strerror}"
@@ -193,12 +195,20 @@ class LogDirectory:
     def remove_clean_shutdown_marker(self) -> None:
         """Remove the marker before the first append: after a crash the logs must then be recovered. Blocks."""
         if self.has_clean_shutdown_marker:
-            (self.path / CLEAN_SHUTDOWN_FILE).unlink()
-            sync_path(self.path)  # so that a power failure does not restore it
+            disk.remove_file(self.path / CLEAN_SHUTDOWN_FILE)
+            disk.sync_path(self.path)  # so that a power failure does not restore it
 
-    def write_clean_shutdown_marker(self) -> None:
+    def write_clean_shutdown_marker(self, broker_epoch: int) -> None:
         """Mark the directory as cleanly shut down. Blocks; nothing may be written afterwards."""
-        write_atomically(self.path / CLEAN_SHUTDOWN_FILE, b'{"version":0,"brokerEpoch":-1}')
+        content = json.dumps({"version": 0, "brokerEpoch": broker_epoch})
+        write_atomically(self.path / CLEAN_SHUTDOWN_FILE, content.encode())
+
+    def clean_shutdown_epoch(self) -> int | None:
+        """Return the broker epoch of the marker; None without a marker, or if it is damaged."""
+        try:
+            return int(json.loads((self.path / CLEAN_SHUTDOWN_FILE).read_bytes())["brokerEpoch"])
+        except (OSError, ValueError, TypeError, KeyError):
+            return None
 
     def read_checkpoint(self, name: str) -> dict[TopicPartition, int]:
         """Return offsets by partition; none for a damaged file, which costs recovery time but no data."""

@@ -1,13 +1,13 @@
 """Manages all logs of a node in `log.dirs`: opens, creates, deletes, checkpoints and closes them."""
 
 import contextlib
-import shutil
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from random import Random
 from types import MappingProxyType
 
+from barnabas.base import disk
 from barnabas.base.clock import Clock
 from barnabas.base.ids import ZERO_UUID, TopicPartition
 from barnabas.log.closing import close_logs
@@ -23,10 +23,10 @@ from barnabas.log.log_directory import (
     renamed_directory,
     write_move_mark,
 )
+from barnabas.log.open_log import create_log, open_log
 from barnabas.log.partition_log import PartitionLog
 from barnabas.log.segments.open_files import OPEN_SEGMENTS_MAX, OpenFiles
 from barnabas.log.startup.log_loader import ConfigFor, Opened, open_logs, select_replicas
-from barnabas.log.startup.open_log import create_log, open_log
 from barnabas.log.startup.replica_selection import Role
 from barnabas.log.trash.state import remove_state, save_state, trash_directory
 from barnabas.telemetry.logs import get_logger
@@ -65,6 +65,8 @@ class LogManager:
         self._deletions: list[tuple[int, Path]] = []
         #: Called when a directory goes offline.
         self.on_directory_failure: Callable[[LogDirectory], None] | None = None
+        #: Epoch of the broker's registration, which a clean shutdown leaves in the directories.
+        self.broker_epoch = -1
         #: Whether a path may receive no new logs (`cordoned.log.dirs`).
         self.cordons: Callable[[Path], bool] = lambda path: False
 
@@ -139,7 +141,7 @@ class LogManager:
             for directory in self._directories:
                 try:
                     for leftover in directory.leftovers():
-                        shutil.rmtree(leftover, ignore_errors=True)
+                        disk.remove_directory(leftover)
                     opened += open_logs(
                         directory,
                         config_for,
@@ -196,6 +198,14 @@ class LogManager:
                     directory.remove_clean_shutdown_marker()
             except OSError as error:
                 self.fail(directory, error)
+
+    def was_closed_cleanly(self, broker_epoch: int, directory_ids: Collection[bytes]) -> bool:
+        """Return whether these directories were closed in order in the last run, which had this broker epoch.
+
+        To be called before `begin_service`. Otherwise the broker may lack records that it had acknowledged.
+        """
+        epochs = {directory.directory_id: directory.clean_shutdown_epoch() for directory in self._directories}
+        return all(epochs.get(directory_id) == broker_epoch for directory_id in directory_ids)
 
     def register_log(self, directory: LogDirectory, name: TopicPartition, log: PartitionLog) -> None:
         """Register a log that is in `directory` as the partition's log."""
@@ -300,7 +310,7 @@ class LogManager:
             if suffix == TRASH:
                 name = trash_directory(log.topic_partition, log.topic_id or ZERO_UUID)
                 save_state(log)
-            path = log.directory.rename(directory.path / name)
+            path = disk.rename(log.directory, directory.path / name)
         except OSError as error:
             self.fail(directory, error)
             return
@@ -318,7 +328,7 @@ class LogManager:
         :raises OSError: When the disk fails.
         """
         target = renamed_directory(name, self.random, DELETE_SUFFIX)
-        return path.rename(self._homes[name].path / target)
+        return disk.rename(path, self._homes[name].path / target)
 
     def replace(self, name: TopicPartition, log: PartitionLog) -> None:
         """Make a log that was `rename_for_removal` the partition's log, and delete the current one.
@@ -448,7 +458,7 @@ class LogManager:
         for entry in [entry for entry in tuple(self._deletions) if entry[0] <= now_ms]:
             self._deletions.remove(entry)
             _, path = entry
-            shutil.rmtree(path, ignore_errors=True)
+            disk.remove_directory(path)
             if path.exists():
                 self._deletions.append((now_ms + REMOVAL_RETRY_MS, path))
             else:
@@ -480,7 +490,7 @@ class LogManager:
                 if directory.failure is None:
                     close_logs([*directory.logs.values(), *directory.futures.values()], directory.path)
                     directory.checkpoint()
-                    directory.write_clean_shutdown_marker()
+                    directory.write_clean_shutdown_marker(self.broker_epoch)
             except OSError as error:
                 self.fail(directory, error)
             finally:

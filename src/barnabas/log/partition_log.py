@@ -5,6 +5,7 @@ from pathlib import Path
 
 from barnabas.base.clock import Clock
 from barnabas.log.append_info import AppendInfo, duplicate_info
+from barnabas.log.checkpoints import write_partition_metadata
 from barnabas.log.leader_epoch_cache import LeaderEpochs
 from barnabas.log.local_log import LocalLog
 from barnabas.log.log_config import LogConfig
@@ -16,7 +17,6 @@ from barnabas.log.producers.producer_state_manager import (
 from barnabas.log.retention import deletable_count
 from barnabas.log.segments.segment import Segment
 from barnabas.log.segments.segments import LogSlice, Segments
-from barnabas.log.startup.checkpoints import write_partition_metadata
 from barnabas.log.validation import (
     AppendOrigin,
     ValidatedBatch,
@@ -71,6 +71,8 @@ class PartitionLog:
         self.high_watermark = log_start_offset
         #: Everything before this offset has been compacted; may be outside the log after a truncation.
         self.cleaner_offset = 0
+        #: Behind this offset records may be missing after a power failure; see `LoadedSegments.gap_offset`.
+        self.gap_offset: int | None = None
         #: Number of truncations so far; shows a reader of a copy of the log whether the copy is still valid.
         self.truncations_count = 0
         self.local = local
@@ -92,6 +94,14 @@ class PartitionLog:
 
     def take_offline(self, error: OSError) -> KafkaError:
         return self.local.take_offline(error)
+
+    def check_online(self) -> None:
+        """Check that the disk has not failed: since then offsets and leader epochs are not kept up to date.
+
+        :raises KafkaError: KAFKA_STORAGE_ERROR.
+        """
+        if self.failure is not None:
+            raise self.local.offline_error()
 
     # Offsets
 
@@ -140,8 +150,7 @@ class PartitionLog:
 
         :raises KafkaError: OFFSET_OUT_OF_RANGE above the high watermark, KAFKA_STORAGE_ERROR if the disk fails.
         """
-        if self.local.failure is not None:
-            raise self.local.offline_error()
+        self.check_online()
         if offset > self.high_watermark:
             message = f"offset {offset} is above the high watermark {self.high_watermark}"
             raise KafkaError(ErrorCode.OFFSET_OUT_OF_RANGE, message)
@@ -188,8 +197,7 @@ class PartitionLog:
         :raises KafkaError: What `validate` raises, RECORD_LIST_TOO_LARGE, INVALID_PRODUCER_EPOCH,
             OUT_OF_ORDER_SEQUENCE_NUMBER, INVALID_TXN_STATE, KAFKA_STORAGE_ERROR; nothing is appended then.
         """
-        if self.local.failure is not None:
-            raise self.local.offline_error()
+        self.check_online()
         config, now_ms = self.config, self._clock.wall_ms()
         if isinstance(batch, memoryview):
             if origin is AppendOrigin.COORDINATOR:
@@ -234,8 +242,7 @@ class PartitionLog:
 
         :raises KafkaError: INVALID_PRODUCER_EPOCH, TRANSACTION_COORDINATOR_FENCED, KAFKA_STORAGE_ERROR.
         """
-        if self.local.failure is not None:
-            raise self.local.offline_error()
+        self.check_online()
         self.producers.states.check_transaction_marker(marker, transaction_version)
         config, now_ms, offset = self.config, self._clock.wall_ms(), self.log_end_offset
         if config.stamps_append_time:
@@ -255,8 +262,7 @@ class PartitionLog:
         :raises KafkaError: CORRUPT_MESSAGE, OFFSET_OUT_OF_RANGE if a batch is below the log end offset,
             KAFKA_STORAGE_ERROR. Batches before the bad one are appended.
         """
-        if self.local.failure is not None:
-            raise self.local.offline_error()
+        self.check_online()
         first_offset, size_bytes = self.log_end_offset, 0
         for position, header in iterate_headers(records):
             if not crc_matches(records, position, header):
@@ -328,8 +334,7 @@ class PartitionLog:
 
         :raises KafkaError: OFFSET_OUT_OF_RANGE, KAFKA_STORAGE_ERROR, CORRUPT_MESSAGE for damaged files.
         """
-        if self.local.failure is not None:
-            raise self.local.offline_error()
+        self.check_online()
         if not self.log_start_offset <= start_offset <= self.log_end_offset:
             raise self._out_of_range(start_offset)
         if start_offset >= upper_bound_offset:
@@ -430,16 +435,17 @@ class PartitionLog:
             raise self.local.take_offline(error) from error
 
     def truncate_to(self, offset: int) -> list[Path]:
-        """Remove all batches from `offset` on; return the files to unlink later.
+        """Remove all batches and leader epochs from `offset` on; return the files to unlink later.
 
         Slices that were read beyond `offset` must not be used any more.
         """
-        if offset >= self.log_end_offset:
-            return []
-        if offset < self.first_segment_offset:
-            return self.truncate_fully_and_start_at(offset)
-        self.truncations_count += 1
         try:
+            if offset >= self.log_end_offset:
+                self.epochs.truncate_from_end(offset)  # this replica may have led without writing
+                return []
+            if offset < self.first_segment_offset:
+                return self.truncate_fully_and_start_at(offset)
+            self.truncations_count += 1
             removed = self.local.truncate_to(offset)
             self.log_end_offset = offset
             self.log_start_offset = min(self.log_start_offset, offset)

@@ -32,6 +32,7 @@ class BrokerRegistration:
     cordoned: bool = (
         False  #: all its log directories are cordoned: it gets no new replicas automatically (KIP-1066)
     )
+    epoch: int = 0  #: broker epoch, larger at each start and after each lost session (KIP-631, KIP-903)
 
     def endpoint(self, listener: str) -> Endpoint | None:
         """Return the endpoint of `listener`; None if the broker does not have it."""
@@ -46,6 +47,7 @@ def _to_plain(broker: BrokerRegistration) -> Any:
         "log_dirs": [directory.hex() for directory in broker.log_dirs],
         "fenced": broker.fenced,
         "cordoned": broker.cordoned,
+        "epoch": broker.epoch,
     }
 
 
@@ -57,6 +59,7 @@ def _from_plain(plain: Any) -> BrokerRegistration:
         log_dirs=tuple(bytes.fromhex(directory) for directory in plain["log_dirs"]),
         fenced=plain["fenced"],
         cordoned=plain.get("cordoned", False),
+        epoch=plain.get("epoch", 0),
     )
 
 
@@ -76,6 +79,9 @@ def _audit(
 
 
 BROKERS: RecordType[BrokerRegistration] = RecordType("brokers", _to_plain, _from_plain, _audit)
+
+#: broker id -> broker epoch before the session; the store removes the record when the broker dies
+SESSIONS: RecordType[int] = RecordType("sessions", int, int)
 
 
 def decide_register(table: Table[BrokerRegistration], broker: BrokerRegistration) -> Decision[None]:

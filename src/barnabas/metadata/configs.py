@@ -189,12 +189,17 @@ def _edited_configs(
 
 def _edited_list(text: str, operation: OpType, value: str) -> str:
     """Add or remove entries of a list, which are compared as written, including blanks."""
-    entries = text.split(",") if text else []
-    named = dict.fromkeys(value.split(","))  # as in Kafka, an empty value is one empty entry
+    entries = _entries(text) if text else []
+    named = dict.fromkeys(_entries(value))
     if operation is OpType.SUBTRACT:
         return ",".join(entry for entry in entries if entry not in named)
     present = frozenset(entries)
     return ",".join([*entries, *(entry for entry in named if entry not in present)])
+
+
+def _entries(text: str) -> list[str]:
+    """Split a list as Kafka does: an empty text is one empty entry, and empty entries at the end are left out."""
+    return (text.rstrip(",").split(",") if text.strip(",") else []) if text else [""]
 
 
 def _changed_keys(

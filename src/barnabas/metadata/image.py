@@ -1,15 +1,15 @@
 """The cluster's metadata at a revision of the store. Immutable."""
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from barnabas.config.config_resource import Resource
 from barnabas.metadata.acls import ACLS
-from barnabas.metadata.audit.historical_value import FORMER_VALUES, HISTORY_START, FormerValue
+from barnabas.metadata.audit.former_value import FORMER_VALUES, HISTORY_START, FormerValue
 from barnabas.metadata.audit.records import AUDIT, AuditRecord
-from barnabas.metadata.brokers import BROKERS, BrokerRegistration
+from barnabas.metadata.brokers import BROKERS, SESSIONS, BrokerRegistration
 from barnabas.metadata.cluster import CLUSTER, ClusterRecord
 from barnabas.metadata.configs import (
     BROKER_CONFIGS,
@@ -25,7 +25,7 @@ from barnabas.metadata.quotas import QUOTAS, ClientQuota
 from barnabas.metadata.record_type import RecordType, Table, ValueT
 from barnabas.metadata.registry import record_types
 from barnabas.metadata.scram import SCRAM_CREDENTIALS, Credentials
-from barnabas.metadata.store import Commit, Item
+from barnabas.metadata.store import Commit, Item, StoreChange
 from barnabas.metadata.topics import (
     DELETED_TOPICS,
     PARTITION_STATES,
@@ -63,6 +63,11 @@ class MetadataImage:
     @property
     def brokers(self) -> Table[BrokerRegistration]:
         return self.table(BROKERS)
+
+    @property
+    def sessions(self) -> Table[int]:
+        """The brokers that live, by id."""
+        return self.table(SESSIONS)
 
     @property
     def topics(self) -> Table[TopicImage]:
@@ -162,6 +167,15 @@ class MetadataImage:
                 del tables[name]
         names = self._replay_topic_names(changed.get(TOPICS.name, {}))
         return MetadataImage(commit.revision, tables, names)
+
+    def changes_to(self, after: "MetadataImage", items: Iterable[Item]) -> Iterator[StoreChange]:
+        """Yield the differences between this image and a later one, which was loaded from `items`."""
+        for item in items:
+            if self.revision_of(item.key) != item.revision:
+                yield StoreChange(item.key, item.value)
+        for name, table in self.tables.items():
+            later = after.tables.get(name, _EMPTY)
+            yield from (StoreChange(f"{name}/{key}", None) for key in table if key not in later)
 
     def _replay_topic_names(self, changed: Mapping[str, TopicImage | None]) -> Mapping[bytes, str]:
         if not changed:

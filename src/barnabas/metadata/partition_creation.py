@@ -7,9 +7,10 @@ from dataclasses import dataclass, replace
 
 from barnabas.metadata.decision import Decision
 from barnabas.metadata.image import MetadataImage
-from barnabas.metadata.placement import Assignments, check_replicas, spread
+from barnabas.metadata.new_partitions import check_given_replicas, first_states
+from barnabas.metadata.placement import Assignments, spread
 from barnabas.metadata.store import StoreChange
-from barnabas.metadata.topic_creation import PARTITIONS_PER_REQUEST_MAX, open_brokers, usable_brokers
+from barnabas.metadata.topic_creation import PARTITIONS_PER_REQUEST_MAX, placeable_brokers
 from barnabas.metadata.topics import TOPICS, TopicImage, unknown_topic
 from barnabas.wire.errors import ErrorCode, KafkaError
 
@@ -63,6 +64,9 @@ def decide_create_partitions(
         outcomes[more.name] = Grown(more.name)
         changes.append(TOPICS.put(topic.name, topic))
         reads[TOPICS.key(topic.name)] = image.topics.revision(topic.name)
+        states, depends_on = first_states(image, topic, image.topics[topic.name].partition_count)
+        changes += states
+        reads.update(depends_on)
     if validate_only:
         return Decision(list(outcomes.values()))
     return Decision(list(outcomes.values()), tuple(changes), reads)
@@ -85,10 +89,9 @@ def _grown(
         )
         raise KafkaError(ErrorCode.INVALID_PARTITIONS, message)
     factor = len(image.partition(topic, 0).replicas)  # the present one: a reassignment may have changed it
-    broker_ids = open_brokers(image) if more.assignments is None else usable_brokers(image)
     _check_assignment_count(more, added_count)
     admit(added_count)  # before brokers are checked, as in Kafka
-    added = _added(more, added_count, factor, broker_ids, rng)
+    added = _added(image, more, added_count, factor, rng)
     return replace(topic, assignments=topic.assignments + added)
 
 
@@ -102,13 +105,13 @@ def _check_assignment_count(more: MorePartitions, added_count: int) -> None:
 
 
 def _added(
-    more: MorePartitions, added_count: int, factor: int, broker_ids: Sequence[int], rng: random.Random
+    image: MetadataImage, more: MorePartitions, added_count: int, factor: int, rng: random.Random
 ) -> Assignments:
     if added_count > PARTITIONS_PER_REQUEST_MAX:
         message = f"{added_count} partitions are too many: at most {PARTITIONS_PER_REQUEST_MAX} at once."
         raise KafkaError(ErrorCode.INVALID_PARTITIONS, message)
     if more.assignments is None:
-        return spread(broker_ids, added_count, factor, rng)
-    for replicas in more.assignments:
-        check_replicas(replicas, broker_ids, factor)
+        return spread(placeable_brokers(image), added_count, factor, rng)
+    for index, replicas in enumerate(more.assignments, more.count - added_count):
+        check_given_replicas(image, index, replicas, factor)
     return tuple(tuple(replicas) for replicas in more.assignments)

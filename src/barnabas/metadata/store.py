@@ -26,10 +26,11 @@ class StoreChange(NamedTuple):
 
 
 class Commit(NamedTuple):
-    """A committed transaction, as every watcher sees it."""
+    """A committed transaction, as every watcher sees it; removals of keys that did not exist may be left out."""
 
     revision: int
     changes: tuple[StoreChange, ...]
+    commit_id: str = ""  #: chosen by the writer; unique among the writers of a store
 
 
 class Conflict(Exception):
@@ -40,12 +41,32 @@ class Conflict(Exception):
         self.revision = revision
 
 
+class OutcomeUnknown(Exception):
+    """The store did not answer: the transaction may be committed, may still be, or not. The watch shows it."""
+
+
+class HistoryLost(Exception):
+    """The store no longer has all commits since the revision of a watch: load it again."""
+
+
 class StoreError(Exception):
     """The store cannot be opened or written. The message is for the operator."""
 
 
+class SessionInUse(StoreError):
+    """Another process has opened the session, and lives."""
+
+
 class Store(Protocol):
-    """What `MetadataWriter` requires of a store. Revisions count transactions, from 1."""
+    """What `MetadataWriter` requires of a store.
+
+    Revisions count transactions, from 1. A store that is shared with others may leave numbers out.
+    """
+
+    @property
+    def kind(self) -> str:
+        """What holds the data, such as "sqlite", for operators."""
+        ...
 
     async def load(self) -> tuple[int, list[Item]]:
         """Return the revision of the store and all its items.
@@ -54,16 +75,37 @@ class Store(Protocol):
         """
         ...
 
-    async def commit(self, reads: Mapping[str, int], changes: tuple[StoreChange, ...]) -> int:
+    async def commit(
+        self, reads: Mapping[str, int], changes: tuple[StoreChange, ...], commit_id: str = ""
+    ) -> int:
         """Write `changes` in one transaction if every key in `reads` still has that revision; return the revision.
 
         :raises Conflict: If a key has changed.
-        :raises StoreError: If the disk fails.
+        :raises OutcomeUnknown: If the store did not answer.
+        :raises StoreError: If nothing was written, for example because the disk is full.
         """
         ...
 
     def watch(self, revision: int) -> AsyncIterator[Commit]:
-        """Yield every transaction after `revision` in order, including those of this process."""
+        """Yield every transaction after `revision` in order, including those of this process.
+
+        :raises HistoryLost: If the store no longer has the next one.
+        """
+        ...
+
+    async def open_session(self, key: str, value: bytes) -> int:
+        """Write a key that the store removes when this process ends or stops responding; return the revision.
+
+        If the store has removed the key although the process lives, the session can be opened again.
+
+        :raises SessionInUse: If another process has the session.
+        :raises OutcomeUnknown: If the store did not answer.
+        :raises StoreError: If nothing was written.
+        """
+        ...
+
+    async def close_session(self, key: str) -> None:
+        """Remove the key of a session that this process has opened."""
         ...
 
     async def close(self) -> None:

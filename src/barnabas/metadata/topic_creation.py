@@ -10,7 +10,8 @@ from barnabas.base.ids import METADATA_TOPIC_UUID, ZERO_UUID
 from barnabas.metadata.configs import TOPIC_CONFIGS
 from barnabas.metadata.decision import Decision
 from barnabas.metadata.image import MetadataImage
-from barnabas.metadata.placement import Assignments, check_replicas, spread
+from barnabas.metadata.new_partitions import check_given_replicas, first_states
+from barnabas.metadata.placement import Assignments, PlaceableBrokers, spread
 from barnabas.metadata.store import StoreChange
 from barnabas.metadata.topics import METADATA_TOPIC, TopicImage, check_name, collision_key, topic_put
 from barnabas.wire.errors import ErrorCode, KafkaError
@@ -89,7 +90,7 @@ def decide_create(
             new_names[key] = new.name
     if validate_only:
         return Decision(list(outcomes.values()))
-    return _decision(outcomes)
+    return _decision(image, outcomes)
 
 
 def _partition_count(new: TopicToCreate, rules: CreationRules) -> int:
@@ -99,15 +100,15 @@ def _partition_count(new: TopicToCreate, rules: CreationRules) -> int:
     return rules.partition_count_default if new.partition_count == DEFAULT else max(0, new.partition_count)
 
 
-def _decision(outcomes: Mapping[str, Created]) -> Decision[list[Created]]:
+def _decision(image: MetadataImage, outcomes: Mapping[str, Created]) -> Decision[list[Created]]:
     changes: list[StoreChange] = []
     reads: dict[str, int] = {}
     for name, outcome in outcomes.items():
         if outcome.topic is None:
             continue
-        puts, absent = topic_put(outcome.topic)
-        changes += puts
-        reads.update(absent)
+        for puts, depends_on in (topic_put(outcome.topic), first_states(image, outcome.topic)):
+            changes += puts
+            reads.update(depends_on)
         if outcome.overrides:
             changes.append(TOPIC_CONFIGS.put(name, outcome.overrides))
     return Decision(list(outcomes.values()), tuple(changes), reads)
@@ -128,9 +129,9 @@ def _new_topic(
     check_free(image, new.name, new_names)
     rules.check_configs(new.configs or {})
     if new.assignments:
-        assignments = _check_manual_assignment(new, usable_brokers(image))
+        assignments = _check_manual_assignment(image, new)
     else:
-        assignments = _automatic(new, rules, open_brokers(image), rng)
+        assignments = _automatic(new, rules, placeable_brokers(image), rng)
     return TopicImage(new.name, random_topic_id(rng), assignments)
 
 
@@ -149,7 +150,7 @@ def check_free(image: MetadataImage, name: str, new_names: Mapping[str, str] = M
         raise KafkaError(ErrorCode.INVALID_TOPIC_EXCEPTION, message)
 
 
-def _check_manual_assignment(new: TopicToCreate, broker_ids: Sequence[int]) -> Assignments:
+def _check_manual_assignment(image: MetadataImage, new: TopicToCreate) -> Assignments:
     for count, what in (
         (new.replication_factor, "replication factor"),
         (new.partition_count, "partition count"),
@@ -160,7 +161,7 @@ def _check_manual_assignment(new: TopicToCreate, broker_ids: Sequence[int]) -> A
     by_hand = new.assignments or {}
     replication_factor = None
     for index in sorted(by_hand):
-        check_replicas(by_hand[index], broker_ids, replication_factor)
+        check_given_replicas(image, index, by_hand[index], replication_factor)
         replication_factor = len(by_hand[index])
     if sorted(by_hand) != list(range(len(by_hand))):
         message = (
@@ -171,7 +172,7 @@ def _check_manual_assignment(new: TopicToCreate, broker_ids: Sequence[int]) -> A
 
 
 def _automatic(
-    new: TopicToCreate, rules: CreationRules, broker_ids: Sequence[int], rng: random.Random
+    new: TopicToCreate, rules: CreationRules, brokers: PlaceableBrokers, rng: random.Random
 ) -> Assignments:
     if new.replication_factor < DEFAULT or new.replication_factor == 0:
         message = "Replication factor must be larger than 0, or -1 to use the default value."
@@ -180,17 +181,22 @@ def _automatic(
         message = "Number of partitions was set to an invalid non-positive value."
         raise KafkaError(ErrorCode.INVALID_PARTITIONS, message)
     factor = rules.replication_factor_default if new.replication_factor == DEFAULT else new.replication_factor
-    return spread(broker_ids, _partition_count(new, rules), factor, rng)
-
-
-def usable_brokers(image: MetadataImage) -> list[int]:
-    """Return the brokers that may get replicas: registered and not fenced."""
-    return sorted(broker.broker_id for broker in image.brokers.values() if not broker.fenced)
+    return spread(brokers, _partition_count(new, rules), factor, rng)
 
 
 def open_brokers(image: MetadataImage) -> list[int]:
-    """Return the brokers that get replicas automatically: usable and not cordoned."""
-    return [broker_id for broker_id in usable_brokers(image) if not image.brokers[str(broker_id)].cordoned]
+    """Return the brokers that may get leaders automatically: not fenced and not cordoned."""
+    return list(placeable_brokers(image).up)
+
+
+def placeable_brokers(image: MetadataImage) -> PlaceableBrokers:
+    """Return the brokers that get replicas automatically: those that are not cordoned."""
+    up: dict[int, str | None] = {}
+    fenced: dict[int, str | None] = {}
+    for broker in sorted(image.brokers.values(), key=lambda broker: broker.broker_id):
+        if not broker.cordoned:
+            (fenced if broker.fenced else up)[broker.broker_id] = broker.rack
+    return PlaceableBrokers(up, fenced)
 
 
 def random_topic_id(rng: random.Random) -> bytes:

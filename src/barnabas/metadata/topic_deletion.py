@@ -1,7 +1,7 @@
 """DeleteTopics: clients no longer see a topic from the commit on; its logs are deleted soon after."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from barnabas.base.ids import ZERO_UUID, uuid_to_text
 from barnabas.metadata.configs import TOPIC_CONFIGS
@@ -115,7 +115,12 @@ def _require_topic(topic: TopicImage | None, unknown: KafkaError) -> TopicImage:
 
 def _changes(image: MetadataImage, topic: TopicImage, trash: TrashEntry | None) -> list[StoreChange]:
     row = topic.topic_id.hex()
-    deletion = DELETED_TOPICS.put(row, DeletedTopic(topic.name, topic.topic_id))
+    replicas = {
+        replica
+        for index in range(topic.partition_count)
+        for replica in image.partition(topic, index).replicas
+    }
+    deletion = DELETED_TOPICS.put(row, DeletedTopic(topic.name, topic.topic_id, tuple(sorted(replicas))))
     trashing = trash and TRASHED_TOPICS.put(row, _trashed(image, topic, trash))
     changes = [TOPICS.remove(topic.name), trashing or deletion]
     if image.taken_names.get(name_key := collision_key(topic.name) or "") == topic.name:
@@ -146,7 +151,23 @@ def _is_of(committed: CommittedOffset, topic: TopicImage) -> bool:
     return committed.topic_id in (ZERO_UUID, topic.topic_id)
 
 
-def decide_remove_deleted(image: MetadataImage, topic_ids: Sequence[bytes]) -> Decision[None]:
-    """Remove deleted topics whose logs no longer exist on any disk."""
-    rows = [topic_id.hex() for topic_id in topic_ids if topic_id.hex() in image.deleted_topics]
-    return Decision(None, tuple(DELETED_TOPICS.remove(key) for key in rows))
+def decide_remove_deleted(image: MetadataImage, topic_ids: Sequence[bytes], broker_id: int) -> Decision[None]:
+    """Record that a broker has removed its logs of deleted topics; the last one removes the topics.
+
+    Until then a broker that was down during the deletion finds out that its logs are not needed.
+    """
+    changes: list[StoreChange] = []
+    reads: dict[str, int] = {}
+    for row in {topic_id.hex(): None for topic_id in topic_ids}:
+        deleted = image.deleted_topics.get(row)
+        if deleted is None:
+            continue
+        left = tuple(each for each in deleted.brokers if each != broker_id and str(each) in image.brokers)
+        if not left:
+            changes.append(DELETED_TOPICS.remove(row))
+        elif left != deleted.brokers:
+            changes.append(DELETED_TOPICS.put(row, replace(deleted, brokers=left)))
+        else:
+            continue
+        reads[DELETED_TOPICS.key(row)] = image.deleted_topics.revision(row)
+    return Decision(None, tuple(changes), reads)

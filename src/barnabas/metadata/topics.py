@@ -76,6 +76,7 @@ class DeletedTopic:
 
     name: str
     topic_id: bytes
+    brokers: tuple[int, ...] = ()  #: those that have not removed their logs yet, in ascending order
 
 
 def initial_state(replicas: tuple[int, ...]) -> PartitionRegistration:
@@ -154,8 +155,8 @@ PARTITION_STATES: RecordType[PartitionRegistration] = RecordType(
 TAKEN_NAMES: RecordType[str] = RecordType("taken_names", str, str)
 DELETED_TOPICS: RecordType[DeletedTopic] = RecordType(
     "deleted_topics",
-    lambda topic: [topic.name, topic.topic_id.hex()],
-    lambda plain: DeletedTopic(plain[0], bytes.fromhex(plain[1])),
+    lambda topic: [topic.name, topic.topic_id.hex(), list(topic.brokers)],
+    lambda plain: DeletedTopic(plain[0], bytes.fromhex(plain[1]), tuple(plain[2]) if len(plain) > 2 else ()),
 )
 
 

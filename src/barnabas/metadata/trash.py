@@ -36,6 +36,15 @@ class TrashRecord:
         return self.topic.name
 
     @property
+    def brokers(self) -> tuple[int, ...]:
+        """The brokers with replicas, in ascending order."""
+        replicas: set[int] = set()
+        for index, assigned in enumerate(self.topic.assignments):
+            state = self.states.get(index)
+            replicas.update(state.replicas if state is not None and state.replicas else assigned)
+        return tuple(sorted(replicas))
+
+    @property
     def topic_id(self) -> bytes:
         """The topic id, which the restored topic has again."""
         return self.topic.topic_id

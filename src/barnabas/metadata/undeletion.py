@@ -4,19 +4,24 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from barnabas.base.ids import ZERO_UUID, uuid_to_text
+from barnabas.metadata.brokers import BROKERS
 from barnabas.metadata.configs import TOPIC_CONFIGS
 from barnabas.metadata.decision import Decision
 from barnabas.metadata.image import MetadataImage
+from barnabas.metadata.partition_change_builder import brokers_up, build_partition_change
 from barnabas.metadata.store import StoreChange
 from barnabas.metadata.topic_creation import check_free
 from barnabas.metadata.topics import (
     DELETED_TOPICS,
     INTERNAL_TOPICS,
     METADATA_TOPIC,
+    NO_LEADER,
     PARTITION_STATES,
     DeletedTopic,
+    PartitionRegistration,
     TopicImage,
     check_name,
+    initial_state,
     partition_key,
     topic_put,
 )
@@ -96,12 +101,36 @@ def decide_undelete(
     changes = [*puts, TRASHED_TOPICS.remove(row)]
     if trashed.configs:
         changes.append(TOPIC_CONFIGS.put(name, trashed.configs))
-    changes += (
-        PARTITION_STATES.put(partition_key(topic.topic_id, index), state)
-        for index, state in trashed.states.items()
-    )
-    reads = {**absent, TRASHED_TOPICS.key(row): image.trashed_topics.revision(row)}
+    states, depends_on = _restored_states(image, topic, trashed.states)
+    changes += states
+    reads = {**absent, **depends_on, TRASHED_TOPICS.key(row): image.trashed_topics.revision(row)}
     return Decision(replace(trashed, topic=topic), tuple(changes), reads)
+
+
+def _restored_states(
+    image: MetadataImage, topic: TopicImage, before: Mapping[int, PartitionRegistration]
+) -> tuple[list[StoreChange], dict[str, int]]:
+    """Return the states of the partitions, and what they depend on.
+
+    Where there are several replicas, the brokers may have been restarted meanwhile. So a partition begins a new leader
+    epoch, with a leader that is up.
+    """
+    puts = []
+    up = brokers_up(image)
+    used: dict[int, None] = {}
+    for index, replicas in enumerate(topic.assignments):
+        state = before.get(index) or initial_state(replicas)
+        if not state.replicas:
+            state = replace(state, replicas=replicas)
+        if len(state.replicas) > 1:
+            used.update(dict.fromkeys(state.replicas))
+            isr = tuple(broker_id for broker_id in state.isr if broker_id in up) or state.isr
+            state = build_partition_change(state, replace(state, isr=isr, leader=NO_LEADER), up)
+            state = replace(state, leader_epoch=state.leader_epoch + 1)
+        elif index not in before:
+            continue
+        puts.append(PARTITION_STATES.put(partition_key(topic.topic_id, index), state))
+    return puts, {BROKERS.key(str(each)): image.brokers.revision(str(each)) for each in sorted(used)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,7 +214,7 @@ def _purge_changes(topics: Iterable[TrashRecord]) -> Iterator[StoreChange]:
     for topic in topics:
         row = topic.topic_id.hex()
         yield TRASHED_TOPICS.remove(row)
-        yield DELETED_TOPICS.put(row, DeletedTopic(topic.name, topic.topic_id))
+        yield DELETED_TOPICS.put(row, DeletedTopic(topic.name, topic.topic_id, topic.brokers))
 
 
 def _reads(image: MetadataImage, rows: Iterable[str]) -> dict[str, int]:

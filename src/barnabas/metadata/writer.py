@@ -10,7 +10,17 @@ from barnabas.metadata.audit.difference import Difference
 from barnabas.metadata.audit.records import NO_POLICY_RESULTS, Actor, PolicyResult, Refusal
 from barnabas.metadata.decision import Decision
 from barnabas.metadata.image import MetadataImage
-from barnabas.metadata.store import Commit, Conflict, Store, StoreChange, StoreError
+from barnabas.metadata.image_hash import ImageHasher, hash_changes
+from barnabas.metadata.store import (
+    Commit,
+    Conflict,
+    HistoryLost,
+    Item,
+    OutcomeUnknown,
+    Store,
+    StoreChange,
+    StoreError,
+)
 from barnabas.telemetry import names
 from barnabas.telemetry.logs import get_logger
 from barnabas.telemetry.metrics import MetricsRegistry
@@ -22,12 +32,26 @@ ResponseT = TypeVar("ResponseT")
 REPLAYED_CHANGES_MAX = 100
 REPLAYED_BYTES_MAX = 64 << 10
 
+#: How long the watch may take to show a commit that the store did not confirm.
+UNKNOWN_OUTCOME_WAIT_S = 10.0
+
+#: After which time to load the metadata again if the store failed.
+RELOAD_RETRY_S = 1.0
+
+_UNKNOWN_OUTCOME = (
+    "The metadata store did not answer. It is unknown whether the change is made; it may still be made."
+)
+
 _log = get_logger("barnabas.metadata")
 
 
 #: Called after each replay with the image before, the image after and the changes. The next commit
 #: and the requests that wait for this one wait for it.
 Listener = Callable[[MetadataImage, MetadataImage, tuple[StoreChange, ...]], Awaitable[None]]
+
+
+class _NotSeen(Exception):
+    """The store did not answer, and the watch has not shown the commit."""
 
 
 class MetadataWriter:
@@ -37,11 +61,16 @@ class MetadataWriter:
     partitions are open.
     """
 
-    def __init__(self, store: Store, auditor: Auditor | None = None, worker: Worker | None = None) -> None:
+    def __init__(
+        self, store: Store, auditor: Auditor | None = None, worker: Worker | None = None, writer_id: str = ""
+    ) -> None:
         """:param auditor: Writes audit records; None for no audit.
         :param worker: Decides large requests.
+        :param writer_id: Unique among the writers of the store, also those of earlier starts.
         """
         self._store = store
+        self._writer_id = writer_id
+        self._sent: dict[str, asyncio.Future[int]] = {}  #: commit id -> revision, once the watch has shown it
         self._worker = worker
         self._auditor = auditor
         self._listeners: list[Listener] = []
@@ -50,9 +79,13 @@ class MetadataWriter:
         self._writing: set[asyncio.Future[Any]] = set()  #: writes with a timeout; some may have outlived it
         self._failure: Exception | None = None  #: why the image cannot change any more
         self.image = MetadataImage()
+        self._hasher = ImageHasher(worker)
         self._followed_revision = 0  #: all listeners have seen the image of this revision
         self.conflicts_count = 0
         self.commits_count = 0
+        self.unknown_outcomes_count = 0
+        self.reloads_count = 0
+        self._sent_count = 0
 
     def listen(self, listener: Listener) -> None:
         """Call `listener` with (before, after, changes) for every later image."""
@@ -63,6 +96,7 @@ class MetadataWriter:
         revision, items = await self._store.load()
         commits = self._store.watch(revision)
         self.image = MetadataImage.load(revision, items)
+        await self._hasher.load(revision, items)
         self._followed_revision = revision
         self._following = asyncio.create_task(self._follow(commits), name="metadata-watch")
 
@@ -75,6 +109,7 @@ class MetadataWriter:
             self._following.cancel()
             await asyncio.gather(self._following, return_exceptions=True)
             self._following = None
+        await self._hasher.stop()
 
     async def write(
         self,
@@ -158,7 +193,11 @@ class MetadataWriter:
             if not decision.changes:
                 return decision.response
             try:
-                revision = await self._store.commit(decision.reads, decision.changes)
+                revision = await self._commit(decision)
+            except _NotSeen:
+                if actor is None:
+                    continue  # the broker's own decisions are made again on the present image
+                raise KafkaError(ErrorCode.REQUEST_TIMED_OUT, _UNKNOWN_OUTCOME) from None
             except Conflict as conflict:
                 self.conflicts_count += 1
                 await self.wait_for_revision(conflict.revision)
@@ -171,6 +210,27 @@ class MetadataWriter:
             self.commits_count += 1
             await self.wait_for_revision(revision)
             return decision.response
+
+    async def _commit(self, decision: Decision[Any]) -> int:
+        """Return the revision of the commit; where the store does not answer, that which the watch shows.
+
+        :raises _NotSeen: If the watch does not show it in time. It may still be committed.
+        """
+        self._sent_count += 1
+        commit_id = f"{self._writer_id}-{self._sent_count}"
+        shown: asyncio.Future[int] = asyncio.get_running_loop().create_future()
+        self._sent[commit_id] = shown
+        try:
+            return await self._store.commit(decision.reads, decision.changes, commit_id)
+        except OutcomeUnknown as error:
+            self.unknown_outcomes_count += 1
+            _log.warning("the metadata store did not answer", why=str(error), commit_id=commit_id)
+            await asyncio.wait({shown}, timeout=UNKNOWN_OUTCOME_WAIT_S)
+            if not shown.done():
+                raise _NotSeen from error
+            return shown.result()
+        finally:
+            del self._sent[commit_id]
 
     async def _compute(self, function: Callable[[], ResponseT], *, is_large: bool) -> ResponseT:
         """Call a pure function, in another thread if it takes long."""
@@ -190,6 +250,15 @@ class MetadataWriter:
             self._waiters.append((revision, future))
             await future
 
+    @property
+    def recent_hashes(self) -> Mapping[int, bytes]:
+        """The hashes of the image at its last revisions, by revision; see `ImageHasher`."""
+        return self._hasher.recent
+
+    @property
+    def store_kind(self) -> str:
+        return self._store.kind
+
     def register_metrics(self, registry: MetricsRegistry) -> None:
         registry.add_metric(names.METADATA_REVISION, lambda: [({}, self.image.revision)])
 
@@ -198,14 +267,20 @@ class MetadataWriter:
             "revision": self.image.revision,
             "commits_count": self.commits_count,
             "conflicts_count": self.conflicts_count,
+            "unknown_outcomes_count": self.unknown_outcomes_count,
+            "reloads_count": self.reloads_count,
             "waiters_count": len(self._waiters),
             "writes_with_timeout_count": len(self._writing),
         }
 
     async def _follow(self, commits: AsyncIterator[Commit]) -> None:
         try:
-            async for commit in commits:
-                await self._advance(commit)
+            while True:
+                try:
+                    async for commit in commits:
+                        await self._advance(commit)
+                except HistoryLost as lost:
+                    commits = await self._reload(lost)
         except Exception as error:  # any error must reach the requests that wait
             _log.exception("metadata watch failed: this broker no longer follows cluster state")
             self._failure = error
@@ -215,11 +290,43 @@ class MetadataWriter:
             self._waiters.clear()
 
     async def _advance(self, commit: Commit) -> None:
+        shown = self._sent.get(commit.commit_id)
+        if shown is not None and not shown.done():
+            shown.set_result(commit.revision)
         before, is_large = self.image, _is_large(commit)
-        after = await self._compute(lambda: before.replay(commit), is_large=is_large)
-        self.image = after
+        after, hashes = await self._compute(
+            lambda: (before.replay(commit), hash_changes(commit)), is_large=is_large
+        )
+        self._hasher.replay(commit.revision, hashes)
+        await self._show(after, commit.changes, is_large=is_large)
+
+    async def _reload(self, lost: HistoryLost) -> AsyncIterator[Commit]:
+        """Load the store again; the listeners get the difference as the changes of one commit."""
+        _log.warning("loading the metadata again", why=str(lost), revision=self.image.revision)
+        revision, items = await self._load_again()
+        commits = self._store.watch(revision)
+        before = self.image
+        after = await self._compute(lambda: MetadataImage.load(revision, items), is_large=True)
+        await self._hasher.load(revision, items)
+        changes = tuple(before.changes_to(after, items))
+        self.reloads_count += 1
+        await self._show(after, changes, is_large=True)
+        return commits
+
+    async def _load_again(self) -> tuple[int, list[Item]]:
+        """Load the store, with retries: without its metadata this broker would stand still for ever."""
+        while True:
+            try:
+                return await self._store.load()
+            except StoreError as error:
+                _log.warning("cannot load the metadata; retrying", why=str(error))
+                await asyncio.sleep(RELOAD_RETRY_S)
+
+    async def _show(self, after: MetadataImage, changes: tuple[StoreChange, ...], *, is_large: bool) -> None:
+        """Make an image the present one, and wait until all listeners have followed."""
+        before, self.image = self.image, after
         for listener in self._listeners:
-            await listener(before, after, commit.changes)
+            await listener(before, after, changes)
             if is_large:  # each listener goes through all changes
                 await asyncio.sleep(0)
         self._followed_revision = after.revision

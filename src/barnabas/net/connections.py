@@ -87,7 +87,7 @@ class Connections:
         self.accepted_count = 0
         self._idle_ms_max = idle_ms_max
         self._buffers_bytes = {SO_SNDBUF: send_buffer_bytes, SO_RCVBUF: receive_buffer_bytes}
-        self._open: set[ManagedConnection] = set()
+        self._open: dict[ManagedConnection, None] = {}  #: in the order in which they were accepted
         self._by_address: Counter[str] = Counter()
         self._sending: list[ManagedConnection] = []
 
@@ -105,7 +105,7 @@ class Connections:
     def add(self, connection: ManagedConnection) -> str | None:
         """Register a connection; return why it must be closed, if there are too many."""
         host = connection.client_host
-        self._open.add(connection)
+        self._open[connection] = None
         self._by_address[host] += 1
         self.accepted_count += 1
         limits = self.limits
@@ -121,7 +121,7 @@ class Connections:
     def remove(self, connection: ManagedConnection) -> None:
         if connection not in self._open:
             return
-        self._open.remove(connection)
+        del self._open[connection]
         host = connection.client_host
         self._by_address[host] -= 1
         if not self._by_address[host]:

@@ -238,7 +238,7 @@ class Policies:
             return [({"outcome": outcome}, counts[name]) for outcome, name in outcomes.items()]
 
         checks = {
-            "asked": "checks_count",
+            "checked": "checks_count",
             "refused": "refusals_count",
             "failed": "failures_count",
             "warned": "warnings_count",

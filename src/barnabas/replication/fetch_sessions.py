@@ -9,7 +9,7 @@ from collections import OrderedDict
 from dataclasses import dataclass
 
 from barnabas.base.clock import Clock
-from barnabas.replication.fetch_data import FetchData, FetchTarget, Key
+from barnabas.replication.fetch_targets import FetchData, FetchTarget, Key
 from barnabas.telemetry import names
 from barnabas.telemetry.metrics import MetricsRegistry
 from barnabas.wire.errors import ErrorCode, KafkaError
@@ -26,6 +26,11 @@ SESSION_TARGETS_COUNT_MAX = 100_000
 
 #: Largest number of partitions in all sessions, at about a hundred bytes each; beyond, fetches get no session.
 TARGETS_COUNT_MAX = 1_000_000
+
+
+def next_epoch(epoch: int) -> int:
+    """Return the epoch of a session's next request."""
+    return 1 if epoch == 2**31 - 1 else epoch + 1
 
 
 class FetchSession:
@@ -110,7 +115,7 @@ class FetchSessionCache:
         if not session.targets:
             del self._sessions[session.session_id]  # an empty session would save nothing
             return FetchContext([])
-        session.epoch = 1 if session.epoch == 2**31 - 1 else session.epoch + 1
+        session.epoch = next_epoch(session.epoch)
         session.used_ms = self._clock.monotonic_ms()
         self._sessions.move_to_end(session.session_id)
         return FetchContext(list(session.targets.items()), session, is_incremental=True)

@@ -1,15 +1,19 @@
 """One replica on this broker: its log, its leader, and how far it is replicated."""
 
 import asyncio
+from collections.abc import Callable, Collection
 
+from barnabas.base.ids import TopicIdPartition
 from barnabas.log.append_info import AppendInfo
 from barnabas.log.log_config import LogConfig
 from barnabas.log.partition_log import PartitionLog
 from barnabas.log.producers.producer_state_manager import VerificationGuard
 from barnabas.log.segments.segments import LogSlice
 from barnabas.log.validation import AppendOrigin, ValidatedBatch
+from barnabas.metadata.isr import IsrChange
 from barnabas.metadata.topics import NO_LEADER, PartitionRegistration, TopicImage
 from barnabas.replication.delayed_fetch import DelayedFetch
+from barnabas.replication.follower_session import FollowerSession
 from barnabas.wire.errors import ErrorCode, KafkaError
 from barnabas.wire.records.control import EndTransactionMarker
 
@@ -37,11 +41,24 @@ class Partition:
         self.replicas = state.replicas
         self.leader = state.leader
         self.leader_epoch = state.leader_epoch
+        self.partition_epoch = state.partition_epoch
         self.isr = state.isr
+        self.pending_isr: tuple[int, ...] | None = None  #: requested, but not committed yet
         #: log end offset of each follower according to its fetches; never above that of this broker
         self.follower_end_offsets: dict[int, int] = {}
-        self._delayed_fetches: set[DelayedFetch] = set()
+        self._follower_epochs: dict[int, int] = {}  #: broker epoch of each follower's fetches
+        self._follower_start_offsets: dict[int, int] = {}  #: log start offset of each follower
+        #: follower -> an offset that it lacks, and the time since which it has lacked it
+        self._lags: dict[int, tuple[int, int]] = {}
+        self._epoch_start_offset = 0  #: log end offset at which this broker began to lead
+        self._followers: dict[FollowerSession, None] = {}
+        #: whether followers learn of a new high watermark at once, because consumers read from them
+        self.sends_high_watermark_at_once = False
+        #: called when a follower that is not in sync has caught up
+        self.on_caught_up: Callable[[Partition], None] = lambda partition: None
+        self._delayed_fetches: dict[DelayedFetch, None] = {}  #: in the order of their arrival
         self._waiting_for_high_watermark: list[tuple[int, asyncio.Future[None]]] = []
+        self._waiting_for_low_watermark: list[tuple[int, asyncio.Future[None]]] = []
         #: whether fewer replicas are in sync than acks=all needs
         self._is_under_min_isr = False
         self._begin_epoch()
@@ -72,37 +89,60 @@ class Partition:
     def update_state(self, state: PartitionRegistration) -> None:
         """Apply a new leader, epoch, replicas and ISR from cluster state."""
         if state.leader_epoch != self.leader_epoch:
-            self.follower_end_offsets.clear()  # they may have been truncated since the earlier epoch
+            self.drop_follower_states()  # they may have been truncated since the earlier epoch
+        removed = set(self.isr) - set(state.isr)
+        for broker_id in removed:
+            self._drop_follower_state(broker_id)
+        for session in self._followers:
+            if session.broker_id in removed:
+                session.mark_forgotten(TopicIdPartition(self.topic_id, self.index))
+        self.partition_epoch, self.pending_isr = state.partition_epoch, None
         self.replicas, self.isr = state.replicas, state.isr
         self.leader, self.leader_epoch = state.leader, state.leader_epoch
         if not self.is_leader:
             self._release_waits()
+        self._mark_followers(wakes=True)
         self._begin_epoch()
         self._advance_high_watermark()
+        self._complete_deletions()
 
     def _begin_epoch(self) -> None:
         """Record that the leader's epoch begins at its log end offset, even if it never writes (KIP-101)."""
         self._is_under_min_isr = len(self.isr) < self._min_isr
-        if self.is_leader:
+        if self.is_leader and self.log.latest_epoch != self.leader_epoch:
+            self._epoch_start_offset = self.log.log_end_offset
+            self.log.gap_offset = None  # followers copy what this log has
             self.log.begin_epoch(self.leader_epoch)
 
     @property
     def is_leader(self) -> bool:
         return self.leader == self.broker_id
 
+    @property
+    def is_high_watermark_known(self) -> bool:
+        """False for a new leader whose high watermark has not reached the start of its epoch yet (KIP-207)."""
+        return not self.is_leader or self.log.high_watermark >= self._epoch_start_offset
+
     def check_leader(self, current_leader_epoch: int = NO_EPOCH) -> None:
         """Raise an error unless this broker leads the partition in this epoch.
 
         :raises KafkaError: NOT_LEADER_OR_FOLLOWER, FENCED_LEADER_EPOCH or UNKNOWN_LEADER_EPOCH (KIP-320).
+        """
+        self.check_epoch(current_leader_epoch)
+        if self.leader != self.broker_id:
+            message = f"Broker {self.broker_id} does not lead {self.topic}-{self.index}."
+            raise KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER, message)
+
+    def check_epoch(self, current_leader_epoch: int) -> None:
+        """Raise an error unless this is the leader epoch, or not given.
+
+        :raises KafkaError: FENCED_LEADER_EPOCH or UNKNOWN_LEADER_EPOCH (KIP-320).
         """
         if current_leader_epoch != NO_EPOCH and current_leader_epoch != self.leader_epoch:
             message = f"leader epoch {current_leader_epoch} in the request, current is {self.leader_epoch}"
             if current_leader_epoch < self.leader_epoch:
                 raise KafkaError(ErrorCode.FENCED_LEADER_EPOCH, f"{self.topic}-{self.index}: {message}")
             raise KafkaError(ErrorCode.UNKNOWN_LEADER_EPOCH, f"{self.topic}-{self.index}: {message}")
-        if self.leader != self.broker_id:
-            message = f"Broker {self.broker_id} does not lead {self.topic}-{self.index}."
-            raise KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER, message)
 
     def validate_inline(self, records: memoryview, required_acks: int) -> ValidatedBatch | None:
         """Validate a produced batch for `append_as_leader`; None if that takes long: then use `log.validate`.
@@ -128,7 +168,7 @@ class Partition:
         if required_acks == ALL_REPLICAS and self._is_under_min_isr:
             raise self._not_enough_replicas()
         appended = self.log.append_as_leader(batch, self.leader_epoch, verification=verification)
-        self._advance_high_watermark(appended.size_bytes)
+        self._grown(appended.size_bytes)
         return appended
 
     def append_as_coordinator(
@@ -146,7 +186,7 @@ class Partition:
         appended = self.log.append_as_leader(
             records, self.leader_epoch, AppendOrigin.COORDINATOR, verification
         )
-        self._advance_high_watermark(len(records))
+        self._grown(len(records))
         return appended
 
     def append_transaction_marker(self, marker: EndTransactionMarker, transaction_version: int) -> AppendInfo:
@@ -159,7 +199,7 @@ class Partition:
         if self._is_under_min_isr:
             raise self._not_enough_replicas()
         appended = self.log.append_transaction_marker(marker, self.leader_epoch, transaction_version)
-        self._advance_high_watermark(appended.size_bytes)
+        self._grown(appended.size_bytes)
         return appended
 
     def _not_enough_replicas(self) -> KafkaError:
@@ -196,7 +236,27 @@ class Partition:
             )
             raise KafkaError(ErrorCode.OFFSET_OUT_OF_RANGE, message)
         self.log.increment_log_start_offset(before_offset)
+        self._mark_followers(wakes=True)
         return self.log.log_start_offset
+
+    @property
+    def low_watermark(self) -> int:
+        """The smallest log start offset of the in-sync replicas."""
+        others = (self._follower_start_offsets.get(each, 0) for each in self.isr if each != self.broker_id)
+        return min(self.log.log_start_offset, *others) if len(self.isr) > 1 else self.log.log_start_offset
+
+    def when_deleted(self, offset: int) -> "asyncio.Future[None] | None":
+        """Return a future that completes when the low watermark reaches `offset`; None if it already has."""
+        if self.low_watermark >= offset:
+            return None
+        future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._waiting_for_low_watermark.append((offset, future))
+        return future
+
+    def _complete_deletions(self) -> None:
+        if self._waiting_for_low_watermark:
+            low_watermark = self.low_watermark
+            self._waiting_for_low_watermark = _complete(self._waiting_for_low_watermark, low_watermark)
 
     def when_replicated(self, offset: int) -> "asyncio.Future[None] | None":
         """Return a future that completes when the high watermark reaches `offset`; None if it already has."""
@@ -208,26 +268,127 @@ class Partition:
 
     def add_delayed_fetch(self, fetch: DelayedFetch) -> None:
         """Inform `fetch` about all new readable bytes from now on."""
-        self._delayed_fetches.add(fetch)
+        self._delayed_fetches[fetch] = None
 
     def remove_delayed_fetch(self, fetch: DelayedFetch) -> None:
         """Stop informing `fetch`."""
-        self._delayed_fetches.discard(fetch)
+        self._delayed_fetches.pop(fetch, None)
 
     def close(self) -> None:
         """Stop leading, and release all waiting requests, before the partition is removed from this broker."""
         self.leader = NO_LEADER
+        self._mark_followers(wakes=True)
         self._release_waits()
 
     def _release_waits(self) -> None:
         """Complete the delayed fetches, and fail the replication waits with NOT_LEADER_OR_FOLLOWER."""
         for fetch in tuple(self._delayed_fetches):
             fetch.complete()
-        for _, future in self._waiting_for_high_watermark:
+        for _, future in (*self._waiting_for_high_watermark, *self._waiting_for_low_watermark):
             if not future.done():
                 message = f"Broker {self.broker_id} does not lead {self.topic}-{self.index} any longer."
                 future.set_exception(KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER, message))
         self._waiting_for_high_watermark.clear()
+        self._waiting_for_low_watermark.clear()
+
+    # Followers
+
+    def add_follower_session(self, session: FollowerSession) -> None:
+        """Notify `session` about every change from now on."""
+        self._followers[session] = None
+
+    def remove_follower_session(self, session: FollowerSession) -> None:
+        self._followers.pop(session, None)
+
+    def _mark_followers(self, *, wakes: bool) -> None:
+        for session in self._followers:
+            session.mark(TopicIdPartition(self.topic_id, self.index), wakes=wakes)
+
+    def drop_follower_states(self) -> None:
+        """Forget how far the followers are; the high watermark stands still until each has fetched again."""
+        for broker_id in tuple(self.follower_end_offsets):
+            self._drop_follower_state(broker_id)
+
+    def _drop_follower_state(self, broker_id: int) -> None:
+        self.follower_end_offsets.pop(broker_id, None)
+        self._follower_epochs.pop(broker_id, None)
+        self._follower_start_offsets.pop(broker_id, None)
+        self._lags.pop(broker_id, None)
+
+    def followers_with(self, offset: int) -> list[tuple[int, int]]:
+        """Return the in-sync followers whose logs contain an offset, or end there, with their log end offsets."""
+        return [
+            (broker_id, end_offset)
+            for broker_id, end_offset in self.follower_end_offsets.items()
+            if broker_id in self.isr and self._follower_start_offsets[broker_id] <= offset <= end_offset
+        ]
+
+    def update_follower(self, broker_id: int, broker_epoch: int, start_offset: int, end_offset: int) -> None:
+        """Store which offsets a follower has, as its fetch says; this may raise the high and low watermarks."""
+        if not self.is_leader or broker_id not in self.replicas or end_offset > self.log.log_end_offset:
+            return
+        self.follower_end_offsets[broker_id] = end_offset
+        self._follower_epochs[broker_id] = broker_epoch
+        self._follower_start_offsets[broker_id] = start_offset
+        self._complete_deletions()
+        if broker_id in self.isr or (self.pending_isr is not None and broker_id in self.pending_isr):
+            self._advance_high_watermark()
+        elif self.pending_isr is None and self._is_in_sync(end_offset):
+            self.on_caught_up(self)
+
+    def _is_in_sync(self, end_offset: int) -> bool:
+        """Whether a follower has everything that was acknowledged, and everything before this leader epoch."""
+        return end_offset >= max(self.log.high_watermark, self._epoch_start_offset)
+
+    def lagging_followers(self, now_ms: int, lag_ms_max: int) -> list[int]:
+        """Return the in-sync followers that have lacked a record for longer than `lag_ms_max`."""
+        end_offset = self.log.log_end_offset
+        lagging = []
+        for broker_id in self.isr:
+            has_offset = self.follower_end_offsets.get(broker_id, -1)
+            if broker_id == self.broker_id or has_offset >= end_offset:
+                self._lags.pop(broker_id, None)
+                continue
+            lacks_offset, since_ms = self._lags.setdefault(broker_id, (end_offset, now_ms))
+            if has_offset >= lacks_offset:
+                self._lags[broker_id] = end_offset, now_ms
+            elif now_ms - since_ms > lag_ms_max:
+                lagging.append(broker_id)
+        return lagging
+
+    def caught_up_followers(self) -> list[int]:
+        """Return the followers that are not in sync, but could be."""
+        return [
+            broker_id
+            for broker_id in self.replicas
+            if broker_id not in self.isr and self._is_in_sync(self.follower_end_offsets.get(broker_id, -1))
+        ]
+
+    def request_isr(self, lagging: Collection[int] = ()) -> IsrChange:
+        """Return the change that adds the followers that have caught up and removes `lagging` ones.
+
+        Until it is committed or refused, the high watermark respects the added followers and the removed ones.
+        """
+        caught_up = self.caught_up_followers()
+        isr = tuple(broker_id for broker_id in (*self.isr, *caught_up) if broker_id not in lagging)
+        self.pending_isr = isr
+        epochs = {broker_id: self._follower_epochs[broker_id] for broker_id in caught_up}
+        return IsrChange(self.topic_id, self.index, self.leader_epoch, self.partition_epoch, isr, epochs)
+
+    def cancel_isr_request(self) -> None:
+        """Forget a requested change that was refused, or has been committed."""
+        if self.pending_isr is not None:
+            self.pending_isr = None
+            self._advance_high_watermark()
+
+    def follow_leader(self, high_watermark: int, log_start_offset: int) -> None:
+        """Store what the leader says about the partition; called on a follower after an append."""
+        log = self.log
+        before = log.high_watermark
+        if log.update_high_watermark(high_watermark) > before:
+            self._wake_fetches(UNKNOWN_GROWTH_BYTES, UNKNOWN_GROWTH_BYTES)
+        if log.log_start_offset < log_start_offset <= log.high_watermark:
+            log.increment_log_start_offset(log_start_offset)
 
     def statistics(self) -> dict[str, object]:
         """Return leadership, replication state and the number of delayed fetches."""
@@ -239,18 +400,32 @@ class Partition:
             **self.log.statistics(),
         }
 
+    def _grown(self, size_bytes: int) -> None:
+        """Pass an append on to followers and readers."""
+        if self._followers:
+            self._mark_followers(wakes=True)
+        self._advance_high_watermark(size_bytes)
+
     def _advance_high_watermark(self, grown_bytes: int = UNKNOWN_GROWTH_BYTES) -> None:
         """Raise the high watermark to what every in-sync replica has. Does nothing on a follower."""
         if self.leader != self.broker_id:
             return
         log = self.log
         high_watermark = log.log_end_offset
-        if len(self.isr) > 1:
-            end_offsets = self.follower_end_offsets
-            followers = [end_offsets.get(broker, 0) for broker in self.isr if broker != self.broker_id]
-            high_watermark = min(high_watermark, *followers)
+        if self._is_under_min_isr:
+            return  # a record must not be visible before as many replicas have it as acks=all promises
+        if len(self.isr) > 1 or self.pending_isr is not None:
+            end_offsets, isr = self.follower_end_offsets, self.isr
+            if self.pending_isr is not None:  # an addition may be committed already, a removal may not
+                isr = tuple({*isr, *self.pending_isr})
+            high_watermark = min(
+                [high_watermark, *(end_offsets.get(each, 0) for each in isr if each != self.broker_id)]
+            )
         if high_watermark <= log.high_watermark:
             return
+        if self._followers:
+            # Otherwise they learn of it with the next records, or when their fetch ends.
+            self._mark_followers(wakes=self.sends_high_watermark_at_once)
         if not self._delayed_fetches:
             log.update_high_watermark(high_watermark)
         else:
@@ -258,7 +433,7 @@ class Partition:
             log.update_high_watermark(high_watermark)
             self._wake_fetches(grown_bytes, self._stable_bytes(stable_offset))
         if self._waiting_for_high_watermark:
-            self._complete_replicated(high_watermark)
+            self._waiting_for_high_watermark = _complete(self._waiting_for_high_watermark, high_watermark)
 
     def _wake_fetches(self, grown_bytes: int, stable_bytes: int) -> None:
         for fetch in tuple(self._delayed_fetches):
@@ -275,9 +450,12 @@ class Partition:
             size_bytes = None  # a read reports the same error
         return UNKNOWN_GROWTH_BYTES if size_bytes is None else size_bytes
 
-    def _complete_replicated(self, high_watermark: int) -> None:
-        waiting = self._waiting_for_high_watermark
-        self._waiting_for_high_watermark = [entry for entry in waiting if entry[0] > high_watermark]
-        for offset, future in waiting:
-            if offset <= high_watermark and not future.done():
-                future.set_result(None)
+
+def _complete(
+    waiting: "list[tuple[int, asyncio.Future[None]]]", watermark: int
+) -> "list[tuple[int, asyncio.Future[None]]]":
+    """Complete the futures whose offsets the watermark has reached; return the others."""
+    for offset, future in waiting:
+        if offset <= watermark and not future.done():
+            future.set_result(None)
+    return [entry for entry in waiting if entry[0] > watermark]

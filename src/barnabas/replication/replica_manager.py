@@ -51,8 +51,14 @@ class ReplicaManager:
         self._by_id: dict[tuple[bytes, int], Partition] = {}
         self._offline: set[tuple[bytes, int]] = set()  #: replicas of this broker without a usable log
         self._image = MetadataImage()
+        #: whether consumers may be sent to followers (replica.selector.class)
+        self.serves_consumers_of_followers = False
         #: called with the ids of topics whose logs were marked for deletion
         self.on_deleted: Callable[[list[bytes]], None] = lambda topic_ids: None
+        #: called when a follower that is not in sync has caught up with a partition of this broker
+        self.on_caught_up: Callable[[Partition], None] = lambda partition: None
+        #: called when this broker begins to lead a partition that has followers
+        self.on_led: Callable[[Partition], None] = lambda partition: None
         #: called after a transaction marker was appended to a partition, including those of `__consumer_offsets`
         self.on_transaction_marker: Callable[[TopicPartition, EndTransactionMarker], None] = (
             lambda partition, marker: None
@@ -80,6 +86,10 @@ class ReplicaManager:
             topic = self._image.topic_by_id(topic_id)
             raise self._not_here(topic, index, unknown_topic_id(uuid_to_text(topic_id)))
         return partition
+
+    def find_by_id(self, topic_id: bytes, index: int) -> Partition | None:
+        """Return the partition of a topic id, if this broker has it."""
+        return self._by_id.get((topic_id, index))
 
     def find(self, topic: str, index: int) -> Partition | None:
         """Return the partition of a topic name, if this broker has it."""
@@ -207,8 +217,18 @@ class ReplicaManager:
             if log is None:
                 continue
             partition = Partition(self._broker_id, topic, index, log, self._image.partition(topic, index))
+            partition.on_caught_up = self._caught_up
+            partition.sends_high_watermark_at_once = self.serves_consumers_of_followers
             self._partitions[topic.name, index] = partition
             self._by_id[topic.topic_id, index] = partition
+            self._led(partition)
+
+    def _led(self, partition: Partition) -> None:
+        if partition.is_leader and len(partition.replicas) > 1:
+            self.on_led(partition)
+
+    def _caught_up(self, partition: Partition) -> None:
+        self.on_caught_up(partition)
 
     def _is_held(self, topic: TopicImage, index: int) -> bool:
         """Whether a replica of the partition is assigned to this broker."""
@@ -289,7 +309,10 @@ class ReplicaManager:
         if self._broker_id not in state.replicas:
             self._delete_replica(topic, index)
         elif partition is not None:
+            leader_epoch = partition.leader_epoch
             partition.update_state(state)
+            if partition.leader_epoch != leader_epoch:
+                self._led(partition)
         else:
             self._open(topic, range(index, index + 1))
 

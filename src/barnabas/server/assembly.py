@@ -14,37 +14,50 @@ from barnabas.api import registry
 from barnabas.api.context import BrokerContext
 from barnabas.api.dispatch import Dispatcher
 from barnabas.base.clock import Clock
+from barnabas.base.ids import TopicIdPartition
 from barnabas.base.turns import Turns
 from barnabas.base.worker import Worker
 from barnabas.config.broker_config import BrokerConfig
+from barnabas.config.keys.barnabas import FAILURE_DETECTION_KEY
+from barnabas.config.topics import effective_topic_config
 from barnabas.log.compaction.cleaner import CleanerSettings, LogCleaner
 from barnabas.log.compaction.log_worker import LogWorker
-from barnabas.log.imports.importer import CompactedSegmentImporter
 from barnabas.log.log_manager import LogManager
 from barnabas.metadata.audit.auditor import Auditor
-from barnabas.metadata.audit.stored_history import decide_keep_history
+from barnabas.metadata.audit.history import decide_keep_history
+from barnabas.metadata.broker_times import BrokerTimes
 from barnabas.metadata.client_metrics import ClientTelemetry
 from barnabas.metadata.dynamic_config import DynamicConfig
+from barnabas.metadata.internal_topics import internal_topic
 from barnabas.metadata.store import Store
 from barnabas.metadata.writer import MetadataWriter
 from barnabas.net.connections import Connections
 from barnabas.policy.policies import Policies
 from barnabas.quotas.manager import QuotaManager
+from barnabas.replication.broker_client import BrokerClient
 from barnabas.replication.fetch_sessions import FetchSessionCache
 from barnabas.replication.flusher import Flusher
+from barnabas.replication.follower_sessions import FollowerSessions
+from barnabas.replication.isr_manager import IsrManager
 from barnabas.replication.log_configs import cleaner_settings
 from barnabas.replication.log_dir_moves import LogDirMoves
-from barnabas.replication.log_importer import RestoredLogImporter
 from barnabas.replication.producer_ids import ProducerIds
+from barnabas.replication.replica_fetcher import FetchSettings
+from barnabas.replication.replica_fetchers import ReplicaFetchers
 from barnabas.replication.replica_manager import ReplicaManager
+from barnabas.replication.segment_importer import SegmentImporter
 from barnabas.security.authorizer import configured_authorizer
 from barnabas.security.security_log import SecurityLog
 from barnabas.server.audit_publisher import AuditPublisher
 from barnabas.server.background.tasks import BackgroundTasks
+from barnabas.server.controller import Controller
 from barnabas.server.coordinators import Coordinators
+from barnabas.server.failure_detector import FailureDetector
 from barnabas.server.listeners import Listeners, connection_limits, open_files_max
-from barnabas.server.replica_startup import form_cluster, load_replicas, open_log_manager
+from barnabas.server.metadata_comparison import MetadataComparison
 from barnabas.server.shutdown import Shutdown
+from barnabas.server.startup import form_cluster, load_replicas, open_log_manager
+from barnabas.telemetry.byte_rates import ByteRates
 from barnabas.telemetry.requests import RequestStatistics
 from barnabas.telemetry.tracing import Tracer
 
@@ -58,11 +71,19 @@ class Environment:
     rng: random.Random
 
 
+class BrokerClients(NamedTuple):
+    """Connections to the other brokers."""
+
+    requests: BrokerClient
+    fetches: BrokerClient  #: a fetch waits for records, and would hold up other requests
+    probes: BrokerClient  #: those of the failure detector, which have a time limit of their own
+
+
 @dataclass(frozen=True, slots=True)
 class BrokerParts:
     """The parts of one broker.
 
-    Metadata, replicas and coordinators run already. `BrokerServer` opens listeners and starts background work.
+    Metadata and replicas run already. `BrokerServer` opens listeners, and starts coordinators and background work.
     """
 
     environment: Environment
@@ -70,10 +91,16 @@ class BrokerParts:
     metadata: MetadataWriter
     log_manager: LogManager
     replicas: ReplicaManager
+    lost_replicas: frozenset[TopicIdPartition]  #: those whose log directory is missing
     flusher: Flusher
+    controller: Controller
+    failure_detector: FailureDetector
+    broker_clients: BrokerClients
+    replica_fetchers: ReplicaFetchers
+    isr_manager: IsrManager
+    metadata_comparison: MetadataComparison
     coordinators: Coordinators
     cleaner: LogCleaner
-    compacted_segment_importer: CompactedSegmentImporter
     connections: Connections
     background_tasks: BackgroundTasks
     statistics: RequestStatistics
@@ -96,7 +123,8 @@ async def assemble(
     storage = await _open_storage(config, environment, shutdown)
     producer_ids = ProducerIds(storage.metadata)
     coordinators = _coordinators(storage, environment, producer_ids, shutdown)
-    broker = _broker_context(storage, coordinators, producer_ids, environment, policies, shutdown)
+    statistics = RequestStatistics()
+    broker = _broker_context(storage, coordinators, producer_ids, environment, policies, statistics, shutdown)
     connections = _connections(config, clock)
     background_tasks = BackgroundTasks(
         storage.dynamic_config,
@@ -109,8 +137,7 @@ async def assemble(
         broker.client_telemetry.instances,
     )
     shutdown.add_async(background_tasks.stop)
-    cleaner, compacted_segment_importer = _cleaner(storage, clock, background_tasks, shutdown)
-    statistics = RequestStatistics()
+    cleaner = _cleaner(storage, clock, background_tasks, shutdown)
     dispatcher = Dispatcher(broker, statistics)
     return BrokerParts(
         environment=environment,
@@ -118,10 +145,18 @@ async def assemble(
         metadata=storage.metadata,
         log_manager=storage.log_manager,
         replicas=storage.replicas,
+        lost_replicas=storage.lost_replicas,
         flusher=storage.flusher,
+        controller=_controller(config, storage, shutdown),
+        failure_detector=_failure_detector(config, storage, clock, shutdown),
+        broker_clients=storage.broker_clients,
+        replica_fetchers=_replica_fetchers(storage, clock, shutdown),
+        isr_manager=_isr_manager(storage, clock, shutdown),
+        metadata_comparison=MetadataComparison(
+            config.node_id, storage.metadata, storage.broker_clients.requests
+        ),
         coordinators=coordinators,
         cleaner=cleaner,
-        compacted_segment_importer=compacted_segment_importer,
         connections=connections,
         background_tasks=background_tasks,
         statistics=statistics,
@@ -139,7 +174,9 @@ class _Storage(NamedTuple):
     metadata: MetadataWriter
     log_manager: LogManager
     replicas: ReplicaManager
+    lost_replicas: frozenset[TopicIdPartition]
     flusher: Flusher
+    broker_clients: BrokerClients
 
 
 async def _open_storage(config: BrokerConfig, environment: Environment, shutdown: Shutdown) -> _Storage:
@@ -153,10 +190,16 @@ async def _open_storage(config: BrokerConfig, environment: Environment, shutdown
         await asyncio.to_thread(log_manager.abandon if shutdown.is_abrupt else log_manager.close)
 
     shutdown.add_async(close_logs)
-    replicas = await load_replicas(dynamic_config, metadata, log_manager)
+    replicas, lost = await load_replicas(dynamic_config, metadata, log_manager)
     flusher = Flusher()
     shutdown.add_async(flusher.close)
-    return _Storage(dynamic_config, metadata, log_manager, replicas, flusher)
+    request_timeout_ms = config.integer("request.timeout.ms")
+    clients = BrokerClients(
+        requests=_broker_client(config, metadata, shutdown, request_timeout_ms),
+        fetches=_broker_client(config, metadata, shutdown, request_timeout_ms),
+        probes=_broker_client(config, metadata, shutdown, config.integer(FAILURE_DETECTION_KEY)),
+    )
+    return _Storage(dynamic_config, metadata, log_manager, replicas, lost, flusher, clients)
 
 
 async def _open_metadata(
@@ -168,7 +211,9 @@ async def _open_metadata(
     worker = _worker(
         "large-metadata", shutdown
     )  # its own: long requests must not delay the replay of commits
-    metadata = MetadataWriter(environment.store, Auditor(clock, rng) if audits else None, worker)
+    metadata = MetadataWriter(
+        environment.store, Auditor(clock, rng) if audits else None, worker, writer_id=rng.randbytes(8).hex()
+    )
     shutdown.add_async(metadata.stop)
     await metadata.start()
     await metadata.write(lambda image: decide_keep_history(image, enabled=audits))
@@ -192,7 +237,7 @@ def _tracer(config: BrokerConfig, shutdown: Shutdown) -> Tracer:
 def _coordinators(
     storage: _Storage, environment: Environment, producer_ids: ProducerIds, shutdown: Shutdown
 ) -> Coordinators:
-    """Create the coordinators, which follow the image and load what this broker leads."""
+    """Create the coordinators; `BrokerServer` starts them."""
     coordinators = Coordinators(
         lambda: storage.dynamic_config.current,
         lambda: storage.metadata.image,
@@ -201,10 +246,52 @@ def _coordinators(
         environment.clock,
         environment.rng,
         producer_ids,
+        storage.broker_clients.requests,
     )
-    coordinators.start(storage.metadata)
     shutdown.add_async(coordinators.stop)
     return coordinators
+
+
+def _broker_client(
+    config: BrokerConfig, metadata: MetadataWriter, shutdown: Shutdown, request_timeout_ms: int
+) -> BrokerClient:
+    client = BrokerClient(
+        config.node_id,
+        lambda: metadata.image,
+        config.inter_broker_listener_name,
+        request_timeout_ms=request_timeout_ms,
+    )
+    shutdown.add_async(client.close)
+    return client
+
+
+def _replica_fetchers(storage: _Storage, clock: Clock, shutdown: Shutdown) -> ReplicaFetchers:
+    def settings() -> FetchSettings:
+        integer = storage.dynamic_config.current.integer
+        return FetchSettings(
+            integer("replica.fetch.wait.max.ms"),
+            integer("replica.fetch.max.bytes"),
+            integer("replica.fetch.response.max.bytes"),
+            integer("replica.fetch.backoff.ms"),
+        )
+
+    broker_id = storage.dynamic_config.static.node_id
+    fetchers = ReplicaFetchers(broker_id, storage.replicas, storage.broker_clients.fetches, clock, settings)
+    storage.metadata.listen(fetchers.apply)
+    shutdown.add_async(fetchers.stop)
+    return fetchers
+
+
+def _isr_manager(storage: _Storage, clock: Clock, shutdown: Shutdown) -> IsrManager:
+    manager = IsrManager(
+        storage.dynamic_config.static.node_id,
+        storage.replicas,
+        storage.metadata,
+        clock,
+        lambda: storage.dynamic_config.current.integer("replica.lag.time.max.ms"),
+    )
+    shutdown.add_async(manager.stop)
+    return manager
 
 
 def _broker_context(
@@ -213,6 +300,7 @@ def _broker_context(
     producer_ids: ProducerIds,
     environment: Environment,
     policies: Policies,
+    statistics: RequestStatistics,
     shutdown: Shutdown,
 ) -> BrokerContext:
     config, clock, rng = storage.dynamic_config.static, environment.clock, environment.rng
@@ -227,10 +315,11 @@ def _broker_context(
         fetch_sessions=FetchSessionCache(
             config.integer("max.incremental.fetch.session.cache.slots"), clock, rng
         ),
+        follower_sessions=_follower_sessions(storage.replicas, rng, shutdown),
         flusher=storage.flusher,
         producer_ids=producer_ids,
         log_dir_moves=_log_dir_moves(storage, clock, shutdown),
-        restored_log_importer=_restored_log_importer(storage.log_manager, clock, shutdown),
+        segment_importer=_segment_importer(storage.log_manager, clock, shutdown),
         tracer=_tracer(config, shutdown),
         policies=policies,
         apis=registry.build(barnabas.api),
@@ -243,7 +332,15 @@ def _broker_context(
         transaction_verifier=coordinators.verifier,
         authorizer=configured_authorizer(config, metadata, clock),
         security_log=SecurityLog(clock),
+        broker_times=_broker_times(metadata, clock),
+        byte_rates=ByteRates(statistics, clock.monotonic_ms),
     )
+
+
+def _follower_sessions(replicas: ReplicaManager, rng: random.Random, shutdown: Shutdown) -> FollowerSessions:
+    sessions = FollowerSessions(replicas, rng)
+    shutdown.add(sessions.close)
+    return sessions
 
 
 def _log_dir_moves(storage: _Storage, clock: Clock, shutdown: Shutdown) -> LogDirMoves:
@@ -262,8 +359,8 @@ def _log_dir_moves(storage: _Storage, clock: Clock, shutdown: Shutdown) -> LogDi
     return moves
 
 
-def _restored_log_importer(log_manager: LogManager, clock: Clock, shutdown: Shutdown) -> RestoredLogImporter:
-    importer = RestoredLogImporter(log_manager, clock)
+def _segment_importer(log_manager: LogManager, clock: Clock, shutdown: Shutdown) -> SegmentImporter:
+    importer = SegmentImporter(log_manager, clock)
     shutdown.add_async(importer.stop)
     return importer
 
@@ -282,6 +379,12 @@ def _client_telemetry(metadata: MetadataWriter, clock: Clock) -> ClientTelemetry
     return client_telemetry
 
 
+def _broker_times(metadata: MetadataWriter, clock: Clock) -> BrokerTimes:
+    times = BrokerTimes(clock)
+    metadata.listen(times.apply)
+    return times
+
+
 def _connections(config: BrokerConfig, clock: Clock) -> Connections:
     return Connections(
         clock,
@@ -293,11 +396,34 @@ def _connections(config: BrokerConfig, clock: Clock) -> Connections:
     )
 
 
+def _controller(config: BrokerConfig, storage: _Storage, shutdown: Shutdown) -> Controller:
+    metadata, dynamic_config = storage.metadata, storage.dynamic_config
+
+    def replication_factor(topic: str, brokers_count: int) -> int:
+        return internal_topic(topic, config, brokers_count).replication_factor
+
+    def allows_unclean(topic: str) -> bool:
+        overrides = metadata.image.topic_configs.get(topic, {})
+        return effective_topic_config(dynamic_config.current, overrides).unclean_leader_election_enable
+
+    rebalances = config.boolean("auto.leader.rebalance.enable")
+    interval_s = config.integer("leader.imbalance.check.interval.seconds") if rebalances else None
+    controller = Controller(config.node_id, metadata, replication_factor, allows_unclean, interval_s)
+    shutdown.add_async(controller.stop)
+    return controller
+
+
+def _failure_detector(
+    config: BrokerConfig, storage: _Storage, clock: Clock, shutdown: Shutdown
+) -> FailureDetector:
+    detector = FailureDetector(config.node_id, storage.metadata, storage.broker_clients.probes, clock)
+    shutdown.add_async(detector.stop)
+    return detector
+
+
 def _cleaner(
     storage: _Storage, clock: Clock, background_tasks: BackgroundTasks, shutdown: Shutdown
-) -> tuple[LogCleaner, CompactedSegmentImporter]:
-    """Create the two parts that replace segments; they share a worker and its limit of bytes per second."""
-
+) -> LogCleaner:
     def settings() -> CleanerSettings:
         return cleaner_settings(storage.dynamic_config.current)
 
@@ -307,7 +433,4 @@ def _cleaner(
     cleaner = LogCleaner(log_manager, clock, settings, worker)
     cleaner.on_replaced = background_tasks.remove_later
     shutdown.add_async(cleaner.stop)
-    importer = CompactedSegmentImporter(log_manager, clock, settings, worker)
-    importer.on_replaced = background_tasks.remove_later
-    shutdown.add_async(importer.stop)
-    return cleaner, importer
+    return cleaner

@@ -16,9 +16,10 @@ from barnabas.metadata.audit.records import AUDIT, AuditRecord
 from barnabas.metadata.decision import Decision
 from barnabas.metadata.image import MetadataImage
 from barnabas.metadata.internal_topics import internal_topic
+from barnabas.metadata.record_type import Table
 from barnabas.metadata.store import StoreChange
 from barnabas.metadata.topic_creation import decide_create, open_brokers
-from barnabas.metadata.topics import AUDIT_TOPIC
+from barnabas.metadata.topics import AUDIT_TOPIC, PARTITION_STATES
 from barnabas.replication.partition import Partition
 from barnabas.telemetry import names
 from barnabas.telemetry.logs import get_logger
@@ -38,6 +39,8 @@ RECORD_OVERHEAD_BYTES = 32
 REMOVED_COUNT = 500
 REST_MS = 1000
 
+_NO_RECORDS: Table[AuditRecord] = Table()
+
 #: Sorts before the first event.
 _NOTHING = EventSequence(-1, -1)
 
@@ -45,10 +48,11 @@ _log = get_logger("barnabas.audit")
 
 
 class AuditPublisher:
-    """Publishes the audit records of a broker that leads the only partition of the topic."""
+    """Publishes the audit records while this broker leads the only partition of the topic."""
 
     def __init__(self, broker: BrokerContext) -> None:
         self._broker = broker
+        self._leader_epoch: int | None = None  #: in which this broker publishes; None while it does not
         self._waiting: list[tuple[int, str, AuditRecord]] = []  #: (revision, row, record), ordered
         self._published: list[str] = []  #: published records that are still in the store
         self._last: EventSequence | None = None  #: None until the topic has been read
@@ -60,8 +64,6 @@ class AuditPublisher:
 
     def start(self) -> None:
         """Publish the records in the store, and new ones as they are written."""
-        table = self._broker.image.audit
-        self._waiting = sorted((table.revision(row), row, record) for row, record in table.items())
         self._broker.metadata.listen(self._follow)
         self._woken.set()
         self._running = asyncio.get_running_loop().create_task(self._run(), name="audit")
@@ -83,8 +85,11 @@ class AuditPublisher:
         for change in changes:
             if change.value is not None and change.key.startswith(prefix):
                 row = change.key.removeprefix(prefix)
-                self._waiting.append((after.revision, row, after.audit[row]))
+                if self._leader_epoch is not None:
+                    self._waiting.append((after.revision, row, after.audit[row]))
                 self._woken.set()
+            elif change.key.startswith(PARTITION_STATES.key("")):
+                self._woken.set()  # this broker may lead the topic now
 
     async def _run(self) -> None:
         while True:
@@ -126,15 +131,14 @@ class AuditPublisher:
 
         :raises KafkaError: If they cannot be appended; they stay in the queue.
         """
-        if not self._waiting:
+        partition = await self._led_partition()
+        if partition is None or not self._waiting:
             return
-        partition = await self._partition()
         last = self._last if self._last is not None else self._last_published(partition)
         records = list(self._waiting)
         config = partition.log.config
         bytes_max = min(BATCH_BYTES_MAX, config.max_message_bytes, config.segment_bytes)
         for batch in await self._broker.worker.call(_encoded_batches, records, last, bytes_max):
-            partition = await self._partition()
             partition.append_as_coordinator(memoryview(batch.records))
             self._last = batch.last
             self.events_count += batch.events_count
@@ -152,13 +156,32 @@ class AuditPublisher:
         """Remove records from the store whose events are on disk."""
         if not self._published:
             return
+        partition = await self._led_partition()
+        if partition is None:
+            return
         rows = list(self._published)
-        await self._broker.flusher.when_flushed((await self._partition()).log)
+        await self._broker.flusher.when_flushed(partition.log)
         await self._broker.metadata.write(lambda image: decide_remove_published(image, rows))
         del self._published[: len(rows)]
 
-    async def _partition(self) -> Partition:
-        """Return the only partition of the topic; create the topic if it does not exist."""
+    async def _led_partition(self) -> Partition | None:
+        """Return the only partition of the topic if this broker leads it.
+
+        When it begins to lead, its queue is what is in the store.
+        """
+        image = self._broker.image
+        if not image.audit and AUDIT_TOPIC not in image.topics:
+            return None
+        partition = await self._partition()
+        epoch = partition.leader_epoch if partition is not None and partition.is_leader else None
+        if epoch != self._leader_epoch:
+            table = self._broker.image.audit if epoch is not None else _NO_RECORDS
+            self._waiting = sorted((table.revision(row), row, record) for row, record in table.items())
+            self._published, self._last, self._leader_epoch = [], None, epoch
+        return partition if epoch is not None else None
+
+    async def _partition(self) -> Partition | None:
+        """Return this broker's replica of the only partition; create the topic if it does not exist."""
         broker = self._broker
         if AUDIT_TOPIC not in broker.image.topics:
             new, rules = (
@@ -170,7 +193,7 @@ class AuditPublisher:
             )
             if created.error is not None and AUDIT_TOPIC not in broker.image.topics:
                 raise created.error
-        return broker.replicas.partition(AUDIT_TOPIC, 0)
+        return broker.replicas.find(AUDIT_TOPIC, 0)
 
     def register_metrics(self, registry: MetricsRegistry) -> None:
         registry.add_metric(names.AUDIT_EVENTS, lambda: [({}, self.events_count)])

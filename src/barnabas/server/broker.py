@@ -9,11 +9,13 @@ from barnabas.api.context import BrokerContext
 from barnabas.api.dispatch import Dispatcher
 from barnabas.base.clock import Clock, SystemClock
 from barnabas.config.broker_config import BrokerConfig
+from barnabas.config.keys.barnabas import FAILURE_DETECTION_KEY
 from barnabas.config.listener_validation import check_listeners
 from barnabas.log.log_directory import LogDirectory
-from barnabas.metadata.brokers import BrokerRegistration, decide_register
+from barnabas.metadata.brokers import BrokerRegistration
 from barnabas.metadata.features import decide_finalize, supported_features
 from barnabas.metadata.scram import decide_add_user
+from barnabas.metadata.store import Store
 from barnabas.metadata.topic_deletion import decide_remove_deleted
 from barnabas.net.listener import StartError, reason_of
 from barnabas.policy.policies import Policies
@@ -21,20 +23,19 @@ from barnabas.security.security_log import WINDOW_MS as SECURITY_LOG_WINDOW_MS
 from barnabas.server.assembly import BrokerParts, Environment, assemble
 from barnabas.server.background.expiration import INTERVAL_MS as EXPIRATION_INTERVAL_MS
 from barnabas.server.background.expiration import Expiration
+from barnabas.server.broker_lifecycle import BrokerLifecycle
 from barnabas.server.disk_space import CHECK_INTERVAL_MS, DiskWatch
 from barnabas.server.listeners import connection_limits, open_files_max
+from barnabas.server.metadata_comparison import COMPARISON_INTERVAL_MS
 from barnabas.server.metrics import metrics_registry
 from barnabas.server.policies import policy_settings
 from barnabas.server.shutdown import Shutdown
+from barnabas.server.stores import open_store
 from barnabas.server.web import WebFactory, WebServer, http_hosts, site_of
-from barnabas.stores.lock import StoreLock
-from barnabas.stores.sqlite import SqliteStore
+from barnabas.telemetry.byte_rates import SAMPLE_INTERVAL_MS
 from barnabas.telemetry.http import MetricsServer
 from barnabas.telemetry.logs import get_logger
 from barnabas.telemetry.requests import RequestStatistics
-
-#: The file of the embedded store, in `metadata.log.dir` or the first log directory.
-STORE_FILE = "metadata.sqlite"
 
 _log = get_logger("barnabas.server")
 
@@ -44,11 +45,13 @@ async def start_broker(
     *,
     clock: Clock | None = None,
     rng: random.Random | None = None,
+    store: Store | None = None,
     bootstrap_users: Mapping[str, str] | None = None,
     web: WebFactory | None = None,
 ) -> "BrokerServer":
     """Start a broker of an embedded cluster on the running event loop. A failed start leaves nothing open.
 
+    :param store: Holds the metadata; by default an embedded store in `metadata.log.dir` or the first log directory.
     :param bootstrap_users: Passwords of users to add, by name; existing users are not changed.
     :param web: Creates the server of console and metrics; without it there are only metrics.
     :raises ConfigError: If the listeners are not valid.
@@ -64,7 +67,7 @@ async def start_broker(
         policies = Policies(policy_settings(config))
         await policies.load()
         shutdown.add_async(policies.close)
-        store = _open_store(config, shutdown)
+        store = store or open_store(config, clock or SystemClock(), shutdown)
         environment = Environment(store, clock or SystemClock(), rng or random.SystemRandom())
         parts = await assemble(config, environment, policies, shutdown)
         server = BrokerServer(parts, shutdown)
@@ -84,6 +87,10 @@ class BrokerServer:
         self._shutdown = shutdown
         self._loop = asyncio.get_running_loop()
         self._metrics: WebServer | None = None
+        self.lifecycle = BrokerLifecycle(
+            self._config.node_id, parts.environment.store, parts.metadata, self._registration, self._joined
+        )
+        self._serves = False  #: the start is complete
         self.serves_pages = False  #: the console, not only metrics
         #: Set when all log directories have failed; Apache Kafka halts then.
         self.failed = asyncio.Event()
@@ -100,7 +107,9 @@ class BrokerServer:
         await parts.listeners.start(self._config, parts.dynamic_config.static)
         supported = supported_features(self.broker.apis)
         await parts.metadata.write(lambda image: decide_finalize(image.finalized_features, supported))
-        await self._register()
+        await self._join()
+        # Not before: until it has joined, this broker may still lead in an epoch of which it has lost records.
+        parts.coordinators.start(parts.metadata)
         await self._serve_metrics(web)
         await asyncio.to_thread(parts.log_manager.begin_service)  # nothing after this can prevent the start
         self.broker.log_dir_moves.resume()
@@ -113,7 +122,14 @@ class BrokerServer:
         parts.audit.start()
         if self._config.boolean("log.cleaner.enable"):
             parts.cleaner.start()
-        parts.compacted_segment_importer.start()
+        parts.controller.start()
+        if self._config.integer(FAILURE_DETECTION_KEY) > 0:
+            parts.failure_detector.start()
+        self._serves = True
+        parts.replica_fetchers.remove_later = parts.background_tasks.remove_later
+        parts.replica_fetchers.start(self.lifecycle.epoch)
+        parts.isr_manager.start()
+        self._shutdown.add_async(self._leave)
 
     def _start_background_tasks(self) -> None:
         parts, tasks, clock = self.parts, self.parts.background_tasks, self.parts.environment.clock
@@ -122,6 +138,8 @@ class BrokerServer:
         tasks.repeat(expiration.expire_history, EXPIRATION_INTERVAL_MS)
         tasks.repeat(expiration.empty_trash, EXPIRATION_INTERVAL_MS)
         tasks.repeat(self.broker.security_log.flush, SECURITY_LOG_WINDOW_MS)
+        tasks.repeat(self.broker.byte_rates.sample, SAMPLE_INTERVAL_MS)
+        tasks.repeat(parts.metadata_comparison.compare, COMPARISON_INTERVAL_MS)
         paths = [Path(directory) for directory in self._config.log_dirs]
         tasks.repeat(DiskWatch(paths, clock).watch, CHECK_INTERVAL_MS, 0)
 
@@ -143,7 +161,8 @@ class BrokerServer:
 
     def _remove_deleted_topics(self, topic_ids: list[bytes]) -> None:
         """Remove topics from the metadata whose logs have been renamed, which a crash cannot undo."""
-        write = self.parts.metadata.write(lambda image: decide_remove_deleted(image, topic_ids))
+        broker_id = self._config.node_id
+        write = self.parts.metadata.write(lambda image: decide_remove_deleted(image, topic_ids, broker_id))
         self.parts.background_tasks.spawn(write)
 
     @property
@@ -173,23 +192,39 @@ class BrokerServer:
     async def _reconfigure(self, before: BrokerConfig, after: BrokerConfig) -> None:
         self.parts.connections.limits = connection_limits(after, open_files_max())
         if before.items_or_none("cordoned.log.dirs") != after.items_or_none("cordoned.log.dirs"):
-            self.parts.background_tasks.spawn(self._register())
+            self.parts.background_tasks.spawn(self.lifecycle.update())
 
     async def _register_and_accept(self) -> None:
         """Serve on new listeners after they are registered: clients ask on them for brokers first."""
-        await self._register()
+        await self.lifecycle.update()
         await self.parts.listeners.accept()
 
-    async def _register(self) -> None:
-        """Write this broker's endpoints, rack and log directories to the metadata."""
+    async def _join(self) -> None:
+        """Register this broker, and elect it where it may lead."""
+        log_manager = self.parts.log_manager
+        before = self.parts.metadata.image.brokers.get(str(self._config.node_id))
+        is_clean = before is not None and await asyncio.to_thread(
+            log_manager.was_closed_cleanly, before.epoch, before.log_dirs
+        )
+        await self.lifecycle.start(is_clean=is_clean, lost=self.parts.lost_replicas)
+
+    async def _leave(self) -> None:
+        await (self.lifecycle.abandon() if self._shutdown.is_abrupt else self.lifecycle.leave())
+
+    def _joined(self, registration: BrokerRegistration) -> None:
+        self.parts.log_manager.broker_epoch = registration.epoch
+        if self._serves:
+            self.parts.replica_fetchers.start(registration.epoch)
+
+    def _registration(self) -> BrokerRegistration:
+        """Return this broker's endpoints, rack and log directories."""
         log_manager = self.parts.log_manager
         log_dirs = tuple(directory.directory_id for directory in log_manager.directories)
         rack = self._config.text_or_none("broker.rack")
         cordoned = all(map(log_manager.is_cordoned, log_manager.directories))
-        broker = BrokerRegistration(
+        return BrokerRegistration(
             self._config.node_id, self.parts.listeners.endpoints, rack, log_dirs, cordoned=cordoned
         )
-        await self.parts.metadata.write(lambda image: decide_register(image.brokers, broker))
 
     async def _serve_metrics(self, web: WebFactory | None) -> None:
         address = self._config.text("barnabas.metrics.listener")
@@ -230,18 +265,3 @@ class BrokerServer:
         """Stop as a killed process does: write nothing more, and leave the logs unmarked."""
         self._shutdown.is_abrupt = True
         await self._shutdown.run()
-
-
-def _open_store(config: BrokerConfig, shutdown: Shutdown) -> SqliteStore:
-    directory = Path(config.text_or_none("metadata.log.dir") or config.log_dirs[0])
-    try:
-        directory.mkdir(parents=True, exist_ok=True)
-        path = directory / STORE_FILE
-        path.touch(0o600)  # it contains credentials
-    except OSError as error:
-        message = f"Directory {directory} cannot be written to: {error.strerror}. Choose another with --data."
-        raise StartError(message) from error
-    shutdown.add(StoreLock(directory).release)
-    store = SqliteStore(path)
-    shutdown.add_async(store.close)
-    return store

@@ -11,10 +11,12 @@ from barnabas.groups.shard import GroupShard
 from barnabas.metadata.image import MetadataImage
 from barnabas.metadata.internal_topics import GROUP_TOPIC, TRANSACTION_TOPIC
 from barnabas.metadata.writer import MetadataWriter
+from barnabas.replication.broker_client import BrokerClient
 from barnabas.replication.flusher import Flusher
 from barnabas.replication.producer_ids import ProducerIds
 from barnabas.replication.replica_manager import ReplicaManager
-from barnabas.server.local_markers import LocalMarkers
+from barnabas.server.transaction_markers import TransactionMarkers
+from barnabas.server.transaction_verifier import ClusterTransactionVerifier
 from barnabas.transactions.markers import MarkerSender
 from barnabas.transactions.shard import TransactionCoordinatorContext, TransactionShard
 from barnabas.transactions.verification import CoordinatorVerifier
@@ -34,10 +36,13 @@ class Coordinators:
         clock: Clock,
         rng: Random,
         producer_ids: ProducerIds,
+        broker_client: BrokerClient,
     ) -> None:
         """:param config: Returns the current configuration.
         :param image: Returns the current metadata image.
         """
+        broker_id = config().node_id
+        write_timeout_ms = config().integer("offsets.commit.timeout.ms")
         group_context = GroupCoordinatorContext(config, image, rng)
         self.group_counts = group_context.counts
         self.rebalances = group_context.rebalances
@@ -49,11 +54,12 @@ class Coordinators:
             flusher,
             clock,
             compression=Compression(config().integer("offsets.topic.compression.codec")),
+            write_timeout_ms=write_timeout_ms,
         )
         transaction_context = TransactionCoordinatorContext(config, image, producer_ids.take)
         self.transaction_counts = transaction_context.counts
-        markers = LocalMarkers(config, image, replicas, flusher)
-        self.marker_sender = MarkerSender(markers, clock, producer_ids.ready)
+        self._markers = TransactionMarkers(broker_id, config, image, replicas, flusher, broker_client)
+        self.marker_sender = MarkerSender(self._markers, clock, producer_ids.ready)
         self.transactions = CoordinatorRuntime(
             TRANSACTION_TOPIC,
             lambda index: TransactionShard(transaction_context),
@@ -62,9 +68,11 @@ class Coordinators:
             flusher,
             clock,
             do=self.marker_sender.do,
+            write_timeout_ms=write_timeout_ms,
         )
         self.marker_sender.serve(self.transactions)
-        self.verifier = CoordinatorVerifier(self.transactions, config)
+        own_coordinators = CoordinatorVerifier(self.transactions, config)
+        self.verifier = ClusterTransactionVerifier(broker_id, image, own_coordinators, broker_client)
         replicas.on_transaction_marker = lambda partition, marker: self.groups.end_transaction(
             partition.topic, partition.partition, marker
         )
@@ -80,3 +88,4 @@ class Coordinators:
         await self.groups.stop()
         await self.transactions.stop()
         await self.marker_sender.stop()
+        await self._markers.stop()

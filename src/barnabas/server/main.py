@@ -19,8 +19,8 @@ from barnabas.config.definition import ConfigError
 from barnabas.config.listener_validation import check_listeners
 from barnabas.config.listeners import SecurityProtocol
 from barnabas.config.load import LoadedConfig, environment_name, load_broker_config, read_properties
+from barnabas.log.checkpoints import MalformedFile
 from barnabas.log.log_directory import LogDirectoryError
-from barnabas.log.startup.checkpoints import MalformedFile
 from barnabas.metadata.store import StoreError
 from barnabas.net.listener import StartError
 from barnabas.policy.loading import PolicyLoadError
@@ -28,6 +28,7 @@ from barnabas.server.bootstrap_users import bootstrap_users
 from barnabas.server.broker import BrokerServer, start_broker
 from barnabas.server.garbage import calm_collector, collect_all_when_quiet
 from barnabas.server.process_log import FORMAT_KEY, ProcessLog, everything_logged
+from barnabas.server.supervisor import SUPERVISED, BrokerPlan, Supervisor, plan_brokers
 from barnabas.server.web import WebFactory
 from barnabas.telemetry.logs import configure, get_logger
 from barnabas.wire.errors import KafkaError
@@ -50,6 +51,7 @@ def serve(
     overrides: Mapping[str, str],
     users: Sequence[str] = (),
     web: WebFactory | None = None,
+    brokers_count: int = 1,
 ) -> int:
     """Run a broker until SIGTERM or SIGINT; return the exit code of the process.
 
@@ -58,12 +60,15 @@ def serve(
 
     :param users: The values of --add-scram.
     :param web: Creates the server of the console.
+    :param brokers_count: With more than one, run as many processes, which share a metadata store.
     """
     process_log = ProcessLog.early(overrides, os.environ, config_file)
     try:
         loaded = load(config_file, data, listen, overrides)
         passwords = bootstrap_users(users, os.environ)
         conceal([*passwords.values(), *_sensitive(overrides)])
+        if brokers_count > 1:
+            return _run_several(loaded, brokers_count, config_file, overrides, users, process_log)
         return run(loaded, passwords, web, process_log)
     except (ConfigError, StartError, LogDirectoryError, StoreError, MalformedFile, PolicyLoadError) as error:
         process_log.cannot_start(str(error))
@@ -156,6 +161,37 @@ def run(
         return runner.run(_serve(config, passwords, web, prints_banner=not process_log.is_json))
 
 
+def _run_several(
+    loaded: LoadedConfig,
+    count: int,
+    config_file: Path | None,
+    overrides: Mapping[str, str],
+    users: Sequence[str],
+    process_log: ProcessLog,
+) -> int:
+    """Serve with several processes until a signal stops them."""
+    config = loaded.config
+    configure(config.text(FORMAT_KEY), config.text("barnabas.log.level"))
+    plans = plan_brokers(config, count)
+    arguments = [f"--config={config_file}"] if config_file else []
+    arguments += [f"--set={key}={value}" for key, value in overrides.items() if key not in plans[0].settings]
+
+    async def supervise() -> int:
+        supervisor = Supervisor(
+            plans,
+            arguments,
+            [f"--add-scram={user}" for user in users],
+            names_brokers=not process_log.is_json,
+        )
+        for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+            asyncio.get_running_loop().add_signal_handler(number, supervisor.stop)
+        return await supervisor.run(
+            lambda: None if process_log.is_json else _print_cluster_banner(plans, config)
+        )
+
+    return asyncio.run(supervise())
+
+
 def _allow_many_files() -> None:
     """Raise the soft limit of open files to the hard one, as the JVM does for Kafka: each connection is a file."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
@@ -183,6 +219,8 @@ async def _serve(
 
     for number in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(number, stop_by, number)
+    if SUPERVISED in os.environ:
+        await asyncio.get_running_loop().connect_read_pipe(lambda: _SupervisorEnd(stop), sys.stdin)
     started_ms = clock.monotonic_ms()
     _log.info(
         "the broker starts", version=__version__, node_id=config.node_id, log_dirs=list(config.log_dirs)
@@ -219,6 +257,18 @@ async def _serve(
     return EXIT_FAILED if server.failed.is_set() else EXIT_STOPPED
 
 
+class _SupervisorEnd(asyncio.Protocol):
+    """Stops the broker when its supervisor has ended without stopping it."""
+
+    def __init__(self, stop: asyncio.Event) -> None:
+        self._stop = stop
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        if not self._stop.is_set():
+            _log.warning("the supervisor has ended: the broker stops")
+            self._stop.set()
+
+
 def _facts(server: BrokerServer) -> dict[str, object]:
     """Return the identity and the addresses of this broker, for the log."""
     facts: dict[str, object] = {
@@ -246,6 +296,14 @@ async def _reload(server: BrokerServer) -> None:
         _log.info("policies reloaded")
 
 
+def _print_cluster_banner(plans: Sequence[BrokerPlan], config: BrokerConfig) -> None:
+    addresses = ",".join(str(plan.address) for plan in plans)
+    print(
+        f"Barnabas serves Kafka with {len(plans)} brokers on {addresses}, data in {', '.join(config.log_dirs)}."
+    )
+    _print_examples(str(plans[0].address), config)
+
+
 def _print_banner(server: BrokerServer, config: BrokerConfig) -> None:
     _, host, port = server.addresses[0]
     bootstrap = str(BrokerAddress(host, port))
@@ -256,6 +314,10 @@ def _print_banner(server: BrokerServer, config: BrokerConfig) -> None:
         print(f"Metrics: {url}/metrics")
         if server.serves_pages:
             print(f"Console: {url}/")
+    _print_examples(bootstrap, config)
+
+
+def _print_examples(bootstrap: str, config: BrokerConfig) -> None:
     command = _command()
     asks_for_login = config.listeners[0].security_protocol is SecurityProtocol.SASL_PLAINTEXT
     options = f"--bootstrap {bootstrap}" + (" --command-config FILE" if asks_for_login else "")

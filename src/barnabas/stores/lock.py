@@ -1,4 +1,4 @@
-"""A lock that allows one broker per metadata store, because a watch sees only the commits of its own process."""
+"""A lock that allows either one broker or brokers that share the metadata store."""
 
 from pathlib import Path
 
@@ -9,15 +9,15 @@ LOCK_FILE = "metadata.lock"
 
 
 class StoreLock:
-    """An exclusive lock next to the store's file, held until `release` or the end of the process."""
+    """A lock next to the store's file, held until `release` or the end of the process."""
 
-    def __init__(self, directory: Path) -> None:
+    def __init__(self, directory: Path, *, is_shared: bool = False) -> None:
         """Acquire the lock.
 
-        :raises StoreError: When another broker, in this or another process, holds it.
+        :raises StoreError: When another broker, in this or another process, holds it, unless both share it.
         """
         try:
-            self._lock = FileLock(directory / LOCK_FILE)
+            self._lock = FileLock(directory / LOCK_FILE, is_shared=is_shared)
         except Locked as error:
             message = f"The metadata in {directory} is in use by another broker, which holds {LOCK_FILE}."
             raise StoreError(message) from error

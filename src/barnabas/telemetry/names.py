@@ -121,12 +121,12 @@ CLEANER_FAILURES = MetricName(
 )
 SEGMENT_IMPORTS = MetricName(
     "barnabas_segment_imports_total",
-    "Imports of segments that a compaction job has written.",
+    "Logs that were imported from segment files.",
     "counter",
 )
 SEGMENT_IMPORTS_REJECTED = MetricName(
     "barnabas_segment_imports_rejected_total",
-    "Imports of segments that were rejected because they did not match the log.",
+    "Imports of segment files that were rejected.",
     "counter",
 )
 COORDINATOR_PARTITIONS = MetricName(
@@ -262,9 +262,14 @@ AUDIT_WAITING = MetricName(
 METADATA_REVISION = MetricName(
     "barnabas_metadata_revision", "Revision of cluster state on this broker.", "gauge"
 )
+METADATA_DIFFERENT = MetricName(
+    "barnabas_metadata_different_brokers",
+    "Brokers whose metadata differs from that of the controller at the same revision; 0 on other brokers.",
+    "gauge",
+)
 POLICY_CHECKS = MetricName(
     "barnabas_policy_checks_total",
-    "Policy checks by outcome: asked (all checks), refused, failed (an exception or a timeout), warned.",
+    "Policy checks by outcome: checked (all checks), refused, failed (an exception or a timeout), warned.",
     "counter",
     ("outcome",),
 )
@@ -371,6 +376,7 @@ METRICS: tuple[MetricName, ...] = (
     AUDIT_EVENTS,
     AUDIT_WAITING,
     METADATA_REVISION,
+    METADATA_DIFFERENT,
     POLICY_CHECKS,
     POLICY_RELOADS,
     THROTTLED,

@@ -7,12 +7,17 @@ it.
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from barnabas.testing.cluster import EmbeddedCluster
     from barnabas.testing.embedded import EmbeddedBroker
     from barnabas.testing.faults import Fault
 
-__all__ = ["EmbeddedBroker", "Fault"]
+__all__ = ["EmbeddedBroker", "EmbeddedCluster", "Fault"]
 
-_HOMES = {"EmbeddedBroker": "barnabas.testing.embedded", "Fault": "barnabas.testing.faults"}
+_HOMES = {
+    "EmbeddedBroker": "barnabas.testing.embedded",
+    "EmbeddedCluster": "barnabas.testing.cluster",
+    "Fault": "barnabas.testing.faults",
+}
 
 
 def __getattr__(name: str) -> Any:

@@ -1,23 +1,14 @@
 """A real broker inside a test's process, on a free port, with data in a temporary directory."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from types import TracebackType
 from typing import Self
 
 import uvloop
 
-from barnabas.base.clock import Clock, SystemClock
-from barnabas.base.ids import TopicPartition
-from barnabas.client.admin.admin import raise_errors
-from barnabas.client.admin.model import NewTopic
-from barnabas.client.admin.offsets import EARLIEST
-from barnabas.client.blocking import BlockingClient, BlockingProducer
-from barnabas.client.consumer.completed_fetch import ConsumedRecord
+from barnabas.client.blocking import BlockingClient
 from barnabas.client.core.loop_thread import LoopThread
-from barnabas.client.core.metadata import TopicInfo
-from barnabas.client.producer.accumulator import RecordMetadata
 from barnabas.config.listeners import SecurityProtocol
 from barnabas.config.load import load_broker_config
 from barnabas.server.broker import BrokerServer, start_broker
@@ -32,8 +23,9 @@ from barnabas.testing.faults import (
     error_code_of,
 )
 from barnabas.testing.logins import login_settings
+from barnabas.testing.topics import EmbeddedKafka
+from barnabas.testing.virtual_time import VirtualClock, VirtualTimeLoop
 from barnabas.wire.errors import ErrorCode
-from barnabas.wire.records.record import RecordHeaders
 
 HOST = "127.0.0.1"
 WAIT_MS = 10_000
@@ -46,7 +38,7 @@ _NOT_RUNNING = "the broker is not running: call start(), or use it in a with sta
 QUICK_SETTINGS = {"group.initial.rebalance.delay.ms": "0", "barnabas.audit.enable": "false"}
 
 
-class EmbeddedBroker:
+class EmbeddedBroker(EmbeddedKafka):
     """A broker with `start` and `stop`, or a context manager; it can be started again.
 
     Every method but `start` and `stop` needs a running broker. Faults do not affect its own calls (`create_topic`,
@@ -54,21 +46,26 @@ class EmbeddedBroker:
     """
 
     def __init__(
-        self, settings: Mapping[str, str] | None = None, users: Mapping[str, str] | None = None
+        self,
+        settings: Mapping[str, str] | None = None,
+        users: Mapping[str, str] | None = None,
+        *,
+        virtual_time: bool = False,
     ) -> None:
         """:param settings: Broker settings by Kafka's names, such as {"auto.create.topics.enable": "false"}.
         :param users: Passwords by name. If given, clients must log in on `bootstrap`, by PLAIN or SCRAM.
+        :param virtual_time: Allow `advance`. The broker is a little slower then.
         """
+        super().__init__()
         self._settings = dict(settings or {})
         self._users = dict(users or {})
         self._port = 0
         self._directory: TemporaryDirectory[str] | None = None
         self._thread: LoopThread | None = None
         self._server: BrokerServer | None = None
-        self._client: BlockingClient | None = None
-        self._producer: BlockingProducer | None = None
         self._faults = Faults()
-        self._clock: Clock = SystemClock()
+        self._virtual_time = virtual_time
+        self._virtual_loop: VirtualTimeLoop | None = None
 
     # Starting and stopping
 
@@ -81,10 +78,11 @@ class EmbeddedBroker:
             message = f"the broker is already running on {self.bootstrap}"
             raise RuntimeError(message)
         self._directory = TemporaryDirectory(prefix="barnabas-", ignore_cleanup_errors=True)
-        self._thread = LoopThread("barnabas-broker", uvloop.new_event_loop())
+        self._virtual_loop = VirtualTimeLoop() if self._virtual_time else None
+        self._thread = LoopThread("barnabas-broker", self._virtual_loop or uvloop.new_event_loop())
         self._port = 0
         try:
-            self._serve()
+            self.serve()
         except BaseException:
             self.stop()
             raise
@@ -93,7 +91,7 @@ class EmbeddedBroker:
     def stop(self) -> None:
         """Stop and remove the data; does nothing if the broker is stopped."""
         try:
-            self._halt(kill=False)
+            self.halt(kill=False)
         finally:
             if self._thread is not None:
                 self._thread.stop()
@@ -109,10 +107,28 @@ class EmbeddedBroker:
         With `kill` nothing is flushed, checkpointed or marked as cleanly stopped, as if the process were killed:
         the next start recovers. Pending faults stay.
         """
-        self._halt(kill=kill)
-        self._serve()
+        self.halt(kill=kill)
+        self.serve()
 
-    def _serve(self) -> None:
+    def call_soon(self, function: Callable[[], object]) -> None:
+        """Call a function on the broker's own thread."""
+        if self._thread is None:
+            raise RuntimeError(_NOT_RUNNING)
+        self._thread.call_soon(function)
+
+    def block_brokers(self, broker_ids: Collection[int]) -> None:
+        """Let requests to these brokers fail from now on, and no others."""
+
+        async def block() -> None:
+            for client in self.server.parts.broker_clients:
+                client.block(broker_ids)
+
+        if self._thread is None:
+            raise RuntimeError(_NOT_RUNNING)
+        self._thread.run(block())
+
+    def serve(self) -> None:
+        """Serve after `halt`, on the same port with the same data."""
         assert self._thread is not None
         settings = {
             "listeners": f"PLAINTEXT://{HOST}:{self._port}",
@@ -122,29 +138,19 @@ class EmbeddedBroker:
             **self._settings,
         }
         loaded = load_broker_config(settings=[f"{key}={value}" for key, value in settings.items()])
-        self._server = server = self._thread.run(start_broker(loaded.config, bootstrap_users=self._users))
+        clock = None if self._virtual_loop is None else VirtualClock(self._virtual_loop)
+        starting = start_broker(loaded.config, clock=clock, bootstrap_users=self._users)
+        self._server = server = self._thread.run(starting)
         _, _, self._port = server.addresses[0]
         if not self._faults.is_empty:
             server.dispatcher.interceptor = self._faults.intercept
 
-    def _halt(self, kill: bool) -> None:
+    def halt(self, *, kill: bool) -> None:
+        """Stop serving, but keep the port and the data; with `kill` as if the process were killed."""
         server, self._server = self._server, None
-        client, self._client = self._client, None
-        producer, self._producer = self._producer, None
-        if producer is not None:
-            producer.close(flush=False)
-        if client is not None:
-            client.close()
+        self._close_client()
         if server is not None and self._thread is not None:
             self._thread.run(server.kill() if kill else server.stop())
-
-    def __enter__(self) -> Self:
-        return self.start()
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
-        self.stop()
 
     # Attributes
 
@@ -183,91 +189,25 @@ class EmbeddedBroker:
             raise RuntimeError(_NOT_RUNNING)
         return self._server
 
-    # Topics and records
+    # Time
 
-    def create_topic(
-        self, name: str, partitions: int = 1, configs: Mapping[str, str | None] | None = None
-    ) -> None:
-        """Create a topic.
+    def advance(self, *, hours: float = 0, minutes: float = 0, seconds: float = 0) -> None:
+        """Move the time of the broker forward: its timers fire in order, without the wait.
 
-        :raises KafkaError: The broker's error, such as TOPIC_ALREADY_EXISTS.
+        Retention removes records, and sessions and transactions expire. Clients keep their time. Connections that are
+        then idle for longer than `connections.max.idle.ms` are closed.
+
+        :raises RuntimeError: Without `virtual_time`.
         """
-        topic = NewTopic(name, partitions, configs=configs or {})
-        raise_errors(self.client.admin.create_topics([topic]).values())
+        loop = self._virtual_loop
+        if loop is None or self._thread is None:
+            message = "advance needs a running broker with virtual time: EmbeddedBroker(virtual_time=True)"
+            raise RuntimeError(message)
+        self._thread.run(loop.advance(hours * 3_600 + minutes * 60 + seconds))
 
-    def delete_topic(self, name: str) -> None:
-        """Delete a topic.
-
-        :raises KafkaError: The broker's error, such as UNKNOWN_TOPIC_OR_PARTITION.
-        """
-        raise_errors(self.client.admin.delete_topics([name]).values())
-
-    def topics(self) -> dict[str, int]:
-        """Return the partition count of every topic by name, without internal topics."""
-        described = self.client.admin.describe_topics()
-        return {
-            name: len(topic.partitions)
-            for name, topic in described.items()
-            if isinstance(topic, TopicInfo) and not topic.is_internal
-        }
-
-    def produce(
-        self,
-        topic: str,
-        value: str | bytes | None,
-        key: str | bytes | None = None,
-        *,
-        partition: int | None = None,
-        headers: RecordHeaders = (),
-        timestamp_ms: int | None = None,
-    ) -> RecordMetadata:
-        """Write one record and wait until it is stored; text is encoded as UTF-8. Creates the topic if needed.
-
-        :raises KafkaError: The broker's error.
-        """
-        if self._producer is None:
-            self._producer = self.client.producer()
-        return self._producer.send_and_wait(
-            topic,
-            _as_bytes(value),
-            _as_bytes(key),
-            partition=partition,
-            headers=headers,
-            timestamp_ms=timestamp_ms,
-        )
-
-    def records(
-        self, topic: str, *, count: int | None = None, timeout_ms: int = WAIT_MS
-    ) -> list[ConsumedRecord]:
-        """Return all records of a topic by partition and offset; with `count`, wait until there are that many.
-
-        :raises KafkaError: UNKNOWN_TOPIC_OR_PARTITION.
-        :raises TimeoutError: When fewer than `count` have arrived within `timeout_ms`.
-        """
-        [described] = self.client.admin.describe_topics([topic]).values()
-        if not isinstance(described, TopicInfo):
-            raise described
-        starts = {TopicPartition(topic, index): EARLIEST for index in range(len(described.partitions))}
-        deadline_ms = self._clock.monotonic_ms() + timeout_ms
-        found: list[ConsumedRecord] = []
-        with self.client.consumer(starts, stop_at_end=count is None) as consumer:
-            if count is None:
-                found.extend(consumer)
-            while count is not None and len(found) < count:
-                left_ms = deadline_ms - self._clock.monotonic_ms()
-                if left_ms <= 0:
-                    message = f"topic '{topic}' has {len(found)} records after {timeout_ms} ms, not {count}"
-                    raise TimeoutError(message)
-                found += consumer.poll(left_ms)
-        return sorted(found, key=lambda record: (record.partition, record.offset))
-
-    @property
-    def client(self) -> BlockingClient:
-        """A connected `KafkaClient` of Barnabas."""
-        if self._client is None:
-            assert self.server
-            self._client = BlockingClient(self._open_address, client_id=OWN_CLIENT_ID)
-        return self._client
+    def _new_client(self) -> BlockingClient:
+        assert self.server
+        return BlockingClient(self._open_address, client_id=OWN_CLIENT_ID)
 
     # Faults
 
@@ -303,7 +243,3 @@ class EmbeddedBroker:
         self._faults.add(fault)
         self.server.dispatcher.interceptor = self._faults.intercept
         return fault
-
-
-def _as_bytes(data: str | bytes | None) -> bytes | None:
-    return data.encode() if isinstance(data, str) else data

@@ -5,7 +5,7 @@ in each run without cached bytecode, so the plugin makes Python import its packa
 """
 
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from importlib.machinery import ModuleSpec, PathFinder
 from types import ModuleType
 from typing import TYPE_CHECKING
@@ -13,11 +13,15 @@ from typing import TYPE_CHECKING
 import pytest
 
 if TYPE_CHECKING:
+    from barnabas.testing.cluster import EmbeddedCluster
     from barnabas.testing.embedded import EmbeddedBroker
+
+    StartCluster = Callable[..., EmbeddedCluster]
 
 _INI = "kafka_settings"
 _MARKER = "kafka_settings"
 _USERS_MARKER = "kafka_users"
+_VIRTUAL_TIME_MARKER = "kafka_virtual_time"
 _PACKAGES = frozenset({"barnabas", "pyspark_barnabas", "pyspark_barnabas_batches"})
 
 
@@ -56,6 +60,8 @@ def pytest_configure(config: pytest.Config) -> None:
     """Register the marker."""
     text = f"{_MARKER}(settings): broker settings for this test's kafka fixture, as a dict of key to value."
     config.addinivalue_line("markers", text)
+    text = f"{_VIRTUAL_TIME_MARKER}: this test's kafka fixture has advance(), which moves its time forward."
+    config.addinivalue_line("markers", text)
     text = f"{_USERS_MARKER}(passwords): users of this test's kafka fixture, as a dict of name to password."
     config.addinivalue_line("markers", text)
 
@@ -67,13 +73,30 @@ def kafka(request: pytest.FixtureRequest) -> Iterator["EmbeddedBroker"]:
     for marker in reversed(list(request.node.iter_markers(_MARKER))):
         settings |= marker.args[0]
     users = request.node.get_closest_marker(_USERS_MARKER)
-    yield from _running(settings, users.args[0] if users else {})
+    virtual_time = request.node.get_closest_marker(_VIRTUAL_TIME_MARKER) is not None
+    yield from _running(settings, users.args[0] if users else {}, virtual_time=virtual_time)
 
 
 @pytest.fixture(scope="session")
 def kafka_session(pytestconfig: pytest.Config) -> Iterator["EmbeddedBroker"]:
     """One broker for the whole run: tests that use it should use their own topic names."""
     yield from _running(_settings(pytestconfig), {})
+
+
+@pytest.fixture
+def kafka_cluster(request: pytest.FixtureRequest) -> Iterator["StartCluster"]:
+    """A function that starts a cluster of brokers for one test: ``kafka_cluster(brokers=3)``."""
+    from contextlib import ExitStack
+
+    from barnabas.testing.cluster import EmbeddedCluster
+
+    with ExitStack() as stack:
+
+        def start(brokers: int = 3, settings: Mapping[str, str] | None = None) -> EmbeddedCluster:
+            all_settings = _settings(request.config) | dict(settings or {})
+            return stack.enter_context(EmbeddedCluster(brokers, all_settings))
+
+        yield start
 
 
 def _settings(config: pytest.Config) -> dict[str, str]:
@@ -87,8 +110,10 @@ def _settings(config: pytest.Config) -> dict[str, str]:
     return settings
 
 
-def _running(settings: dict[str, str], users: dict[str, str]) -> Iterator["EmbeddedBroker"]:
+def _running(
+    settings: dict[str, str], users: dict[str, str], *, virtual_time: bool = False
+) -> Iterator["EmbeddedBroker"]:
     from barnabas.testing.embedded import EmbeddedBroker
 
-    with EmbeddedBroker(settings, users) as broker:
+    with EmbeddedBroker(settings, users, virtual_time=virtual_time) as broker:
         yield broker

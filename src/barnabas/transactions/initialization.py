@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from typing import NamedTuple
 
+from barnabas.base.ids import ProducerIdAndEpoch
 from barnabas.transactions.end_txn import fenced
 from barnabas.transactions.errors import concurrent, producer_fenced
 from barnabas.transactions.states import TransactionState
@@ -12,13 +13,6 @@ from barnabas.transactions.transaction import (
     NO_TIMESTAMP,
     TransactionMetadata,
 )
-
-
-class ProducerIdAndEpoch(NamedTuple):
-    """The identity in a producer's request."""
-
-    producer_id: int
-    producer_epoch: int
 
 
 class Initialization(NamedTuple):

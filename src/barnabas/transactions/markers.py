@@ -93,7 +93,7 @@ class MarkerSender:
         transaction: TransactionMetadata,
         marker: EndTransactionMarker,
     ) -> None:
-        left: Collection[TopicPartition] = transaction.partitions
+        left: Collection[TopicPartition] = sorted(transaction.partitions)
         self.waiting_count += len(left)
         try:
             while left and runner.state is ShardState.ACTIVE:

@@ -4,12 +4,11 @@ import asyncio
 import re
 from collections.abc import Collection, Iterable, Sequence
 
-from barnabas.base.ids import TopicPartition
+from barnabas.base.ids import ProducerIdAndEpoch, TopicPartition
 from barnabas.client.admin.group_messages import OffsetAndMetadata
 from barnabas.client.admin.groups import Groups
 from barnabas.client.admin.transactions import Transactions
 from barnabas.client.core.cluster import ClusterClient
-from barnabas.client.producer.accumulator import Identity
 from barnabas.client.producer.transaction_requests import TransactionalId
 from barnabas.wire.errors import ErrorCode, KafkaError
 from pyspark_barnabas.sink.errors import Fenced, RowsMoved, SinkError
@@ -50,14 +49,14 @@ class Committing:
         self.sink = sink
         self.timeout_ms = timeout_ms
 
-    async def fence(self, task: int) -> Identity:
+    async def fence(self, task: int) -> ProducerIdAndEpoch:
         """Return a producer id and epoch for a task's transaction; earlier writers of the task cannot commit any
         more.
         """
         return await self._id(task).initialize(self.timeout_ms)
 
     async def add_partitions(
-        self, task: int, identity: Identity, partitions: Iterable[TopicPartition]
+        self, task: int, identity: ProducerIdAndEpoch, partitions: Iterable[TopicPartition]
     ) -> None:
         """Add partitions to a task's transaction before producing to them."""
         await self._id(task).add_partitions(identity, partitions)
@@ -66,7 +65,7 @@ class Committing:
         """Return the mark of a task, which is final after the task was fenced."""
         return find_mark(await self._offsets(task_name(self.sink, task), batch), batch)
 
-    async def put_mark(self, task: int, identity: Identity, mark: TaskCommit, topic: str) -> None:
+    async def put_mark(self, task: int, identity: ProducerIdAndEpoch, mark: TaskCommit, topic: str) -> None:
         """Commit the mark with the task's transaction."""
         offsets = {TopicPartition(topic, 0): mark.to_offset()}
         await self._id(task).commit_offsets(identity, task_name(self.sink, task), offsets)
@@ -85,7 +84,7 @@ class Committing:
         self,
         batch: BatchId,
         prepared: Sequence[Prepared],
-        carrier: Identity,
+        carrier: ProducerIdAndEpoch,
         skipped: Collection[int],
         topic: str,
     ) -> None:
@@ -189,7 +188,7 @@ class Committing:
             listed = await transactions.list(["Ongoing"])
         return [listing.transactional_id for listing in listed]
 
-    async def _decide(self, decision: CommitDecision, carrier: Identity, topic: str) -> None:
+    async def _decide(self, decision: CommitDecision, carrier: ProducerIdAndEpoch, topic: str) -> None:
         try:
             await self._commit_carrier(decision, carrier, topic)
         except KafkaError as error:
@@ -201,7 +200,9 @@ class Committing:
                 "(kafka.transaction.timeout.ms)"
             ) from error
 
-    async def _commit_carrier(self, decision: CommitDecision, carrier: Identity, topic: str) -> None:
+    async def _commit_carrier(
+        self, decision: CommitDecision, carrier: ProducerIdAndEpoch, topic: str
+    ) -> None:
         tasks = [transaction.task for transaction in decision.prepared]
         if tasks != [CARRIER]:  # needs no decision: it is committed or not
             described = await self.cluster.topic(topic)

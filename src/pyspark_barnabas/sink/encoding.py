@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from barnabas.client.producer.accumulator import Identity
+from barnabas.base.ids import ProducerIdAndEpoch
 from barnabas.wire.errors import KafkaError
 from barnabas.wire.records.arrow_encode import ArrowEncoder
 from barnabas.wire.records.arrow_rows import Batching, Columns, EncodedBatch
@@ -17,7 +17,7 @@ from pyspark_barnabas.sink.partitioning import Longs
 class Encoder:
     """The common properties of a task's batches."""
 
-    identity: Identity | None  #: None for a producer that is not idempotent
+    identity: ProducerIdAndEpoch | None  #: None for a producer that is not idempotent
     transactional: bool
     compression: Compression
     batch_bytes: int

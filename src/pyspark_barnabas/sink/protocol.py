@@ -35,8 +35,8 @@ import zlib
 from collections.abc import Iterable
 from typing import NamedTuple
 
+from barnabas.base.ids import ProducerIdAndEpoch
 from barnabas.client.admin.group_messages import OffsetAndMetadata
-from barnabas.client.producer.accumulator import Identity
 
 _MARK = "barnabas-mark:1"
 _DECISION = "barnabas-decision:1"
@@ -92,7 +92,7 @@ class Prepared(NamedTuple):
     """A transaction with all rows of a task, and its mark."""
 
     task: int
-    identity: Identity
+    identity: ProducerIdAndEpoch
 
 
 class CommitDecision(NamedTuple):
@@ -138,7 +138,9 @@ def _entries(text: str) -> tuple[Prepared, ...] | None:
         entries = list(_ENTRY.iter_unpack(flat))
     except (binascii.Error, zlib.error, struct.error):  # parts of two decisions
         return None
-    return tuple(Prepared(task, Identity(producer_id, epoch)) for task, producer_id, epoch in entries)
+    return tuple(
+        Prepared(task, ProducerIdAndEpoch(producer_id, epoch)) for task, producer_id, epoch in entries
+    )
 
 
 def is_sink_offset(committed: OffsetAndMetadata) -> bool:

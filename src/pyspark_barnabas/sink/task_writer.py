@@ -11,8 +11,7 @@ import numpy as np
 import pyarrow as pa
 from pyspark.sql.datasource import WriterCommitMessage
 
-from barnabas.base.ids import TopicPartition
-from barnabas.client.producer.accumulator import Identity
+from barnabas.base.ids import ProducerIdAndEpoch, TopicPartition
 from barnabas.client.producer.batch_sender import BatchSender, Encoded
 from barnabas.client.producer.transaction_requests import idempotent_identity
 from barnabas.wire.records.arrow_rows import Columns
@@ -56,7 +55,7 @@ class TaskDone(WriterCommitMessage):
     work: Work
     outcome: TaskOutcome
     rows_count: int = 0
-    identity: Identity | None = None  #: of its transaction
+    identity: ProducerIdAndEpoch | None = None  #: of its transaction
     topic: str | None = None  #: one that it wrote to
 
 
@@ -105,7 +104,7 @@ class TaskWriter:
         return TaskDone(self._work, TaskOutcome.WRITTEN, self._rows.rows_count, topic=topic)
 
     def _write_in_transaction(
-        self, identity: Identity, first: pa.RecordBatch, groups: Iterator[pa.RecordBatch]
+        self, identity: ProducerIdAndEpoch, first: pa.RecordBatch, groups: Iterator[pa.RecordBatch]
     ) -> TaskDone:
         topic = self._send(identity, first, groups)
         if self._work.batch is not None:
@@ -116,7 +115,7 @@ class TaskWriter:
     def _compare(
         self,
         mark: TaskCommit,
-        identity: Identity,
+        identity: ProducerIdAndEpoch,
         first: pa.RecordBatch | None,
         groups: Iterator[pa.RecordBatch],
     ) -> TaskDone:
@@ -136,7 +135,7 @@ class TaskWriter:
         self._rows = self._rows.plus(fingerprint(columns.keys, columns.values))
 
     def _send(
-        self, identity: Identity | None, first: pa.RecordBatch, groups: Iterator[pa.RecordBatch]
+        self, identity: ProducerIdAndEpoch | None, first: pa.RecordBatch, groups: Iterator[pa.RecordBatch]
     ) -> str:
         """Produce all rows and wait until they are stored; return one of their topics."""
         transactional = self._options.delivery is DeliveryGuarantee.EXACTLY_ONCE
@@ -172,7 +171,7 @@ class _RowSender:
         self,
         session: SinkClient,
         sender: BatchSender,
-        identity: Identity | None,
+        identity: ProducerIdAndEpoch | None,
         committing: Committing,
         work: Work,
     ) -> None:

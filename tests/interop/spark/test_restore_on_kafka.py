@@ -15,7 +15,6 @@ from barnabas.client.blocking import BlockingClient
 from barnabas.wire.errors import KafkaError
 from pyspark_barnabas.jobs.archive.job import archive
 from pyspark_barnabas.jobs.common.client import NotBarnabas
-from pyspark_barnabas.jobs.compact.job import compact
 from pyspark_barnabas.jobs.restore import mapped as job
 from pyspark_barnabas.jobs.restore.job import restore
 from pyspark_barnabas.jobs.restore.mapped import restore_mapped
@@ -97,14 +96,3 @@ def check_translated(
         left = [each for each in expected if each.partition == tp.partition and each.offset >= stop]
         found = [each for each in rows if each.partition == tp.partition and each.offset >= restored]
         assert contents(found) == contents(left)
-
-
-def test_compaction_is_rejected_before_anything_is_read(
-    spark: SparkSession, kafka: Broker, client: BlockingClient
-) -> None:
-    topic = NewTopic("left-alone", 1, 1, {"cleanup.policy": "compact"})
-    raise_errors(client.admin.create_topics([topic]).values())
-    options = {"kafka.bootstrap.servers": kafka.bootstrap, "subscribe": "left-alone"}
-    with pytest.raises(NotBarnabas, match="only Barnabas brokers can import compacted segments"):
-        compact(spark, {**options, "logDirs": str(kafka.data_dir)})
-    assert not (kafka.data_dir / "left-alone-0" / "replacement").exists()

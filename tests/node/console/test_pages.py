@@ -9,6 +9,7 @@ from support.sample_cluster import USERS
 #: Page -> a word that appears only when the page has its data.
 PAGES = {
     "/": "Brokers",
+    "/status": "The cluster is healthy.",
     "/brokers": "Broker 1",
     "/brokers/1": "advertised.listeners",
     "/brokers/default": "log.cleaner.threads",
@@ -40,7 +41,7 @@ def test_a_page_shows_its_data(admin: Visitor, path: str) -> None:
 
 def test_unauthorized_actions_are_neither_offered_nor_accepted(alice: Visitor) -> None:
     assert 'href="/acls"' not in alice.get("/").text
-    for path in ("/acls", "/users", "/log-dirs"):
+    for path in ("/acls", "/users", "/log-dirs", "/status"):
         assert alice.get(path).status_code == 403, path
     assert "Show the new offsets" not in alice.get("/groups/billing").text
     assert alice.submit("/groups/delete/billing", "/groups/billing").status_code == 403

@@ -7,6 +7,7 @@ import pytest
 
 from barnabas.api.dispatch import UNEXPECTED
 from barnabas.wire.barnabas_messages.describe_acl_use import DescribeAclUseRequest
+from barnabas.wire.barnabas_messages.describe_cluster_status import DescribeClusterStatusRequest
 from barnabas.wire.barnabas_messages.describe_rebalances import DescribeRebalancesRequest
 from barnabas.wire.barnabas_messages.describe_trash import DescribeTrashRequest
 from barnabas.wire.barnabas_messages.import_segments import ImportSegmentsRequest, ImportSegmentsTopic
@@ -275,6 +276,7 @@ REQUESTS: list[tuple[Message, tuple[object, ...]]] = [
     (RollbackResourceRequest("topic/a"), WHOLE),
     (DescribeAclUseRequest(), WHOLE),
     (DescribeTrashRequest(), WHOLE),
+    (DescribeClusterStatusRequest(), WHOLE),
     (UndeleteTopicRequest("a"), WHOLE),
     (DescribeRebalancesRequest("g"), WHOLE),
     (ImportSegmentsRequest([ImportSegmentsTopic("a", [3, 4])]), (3, 4)),

@@ -389,8 +389,23 @@ def test_serve_passes_its_options_to_the_server(
             "overrides": {"a": "b", "c": "d=e"},
             "users": ["u=p"],
             "web": ANY,
+            "brokers_count": 1,
         }
     ]
+
+
+@pytest.mark.parametrize(
+    ("option", "value", "key"),
+    [
+        ("--store", "sqlite:s", "barnabas.store"),
+        ("--node-id", "2", "node.id"),
+        ("--rack", "a", "broker.rack"),
+    ],
+)
+def test_an_option_of_serve_conflicts_with_its_setting(run: Run, option: str, value: str, key: str) -> None:
+    ended = run("serve", option, value, "--set", f"{key}=1")
+    assert ended.exit_code == 2
+    assert f"conflicts with --set {key}=1: use only one of them" in " ".join(ended.stderr.split())
 
 
 def test_describing_topics_does_not_create_them(broker: FakeBroker, run: Run) -> None:

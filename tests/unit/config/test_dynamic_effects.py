@@ -21,11 +21,12 @@ BROKER_PROOFS = (
     "node/test_dynamic_configs.py",
     "node/test_dynamic_listeners.py",
     "node/test_log_dirs.py",
+    "node/test_several_brokers.py",
     "unit/groups/consumer/test_group_configs.py",
     "unit/server/background/test_tasks.py",
 )
 GROUP_PROOFS = ("unit/groups/consumer/test_group_configs.py", "unit/groups/consumer/test_heartbeats.py")
-TOPIC_PROOFS = ("node/test_dynamic_topic_configs.py",)
+TOPIC_PROOFS = ("node/test_dynamic_topic_configs.py", "node/test_several_brokers.py")
 
 #: Keys that are set with a prefix.
 BEHIND_A_PREFIX = frozenset({"sasl.jaas.config"})

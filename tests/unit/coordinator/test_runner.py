@@ -1,16 +1,17 @@
 """Loading, running and closing a shard."""
 
 import asyncio
+from collections.abc import Awaitable, Callable
 
 import pytest
 
 from barnabas.base.clock import ManualClock
 from barnabas.coordinator.counts import CoordinatorCounts
 from barnabas.coordinator.result import CoordinatorResult, Pending
-from barnabas.coordinator.runner import BATCH_RECORDS_MAX, ShardRunner, ShardState
+from barnabas.coordinator.runner import BATCH_RECORDS_MAX, WRITE_TIMEOUT_MS, ShardRunner, ShardState
 from barnabas.wire.errors import ErrorCode, KafkaError
 from barnabas.wire.records.control import EndTransactionMarker
-from support.loop import on_loop, turns
+from support.loop import in_virtual_time, on_loop, turns
 from support.shards import CountingShard, CountKey, CountValue, MemoryShardLog
 
 Runner = ShardRunner[CountingShard]
@@ -117,22 +118,56 @@ async def test_a_response_waits_until_the_records_are_stored() -> None:
     assert (await request, await seen) == (1, 1)
 
 
-@on_loop
-async def test_a_response_without_records_waits_only_for_records_that_it_depends_on() -> None:
+async def write(runner: Runner, name: str) -> int:
+    def event(shard: CountingShard, result: CoordinatorResult) -> int:
+        result.append(CountKey(name=name), CountValue(count=1))
+        return 1
+
+    response = runner.write(event)
+    return response if isinstance(response, int) else await response
+
+
+async def query(runner: Runner, name: str) -> int:
+    return await runner.query(lambda shard, now_ms: shard.counts[name])
+
+
+@pytest.mark.parametrize("ask", [add, write, query])
+@in_virtual_time
+async def test_a_request_that_depends_on_records_which_are_not_stored_in_time_is_refused(
+    ask: Callable[[Runner, str], Awaitable[int]],
+) -> None:
     runner, log = await running()
     await add(runner, "a")
-    looking = look(runner, "a")
-    with pytest.raises(StopIteration) as done:
-        looking.send(None)  # completes without a wait
-    assert done.value.value == 1
-    assert runner.timers_count == 1
     log.storing = asyncio.get_running_loop().create_future()
-    request = asyncio.ensure_future(look(runner, "a"))
-    await turns()
-    assert not request.done()
+    started_s = asyncio.get_running_loop().time()
+    with pytest.raises(KafkaError) as refused:
+        await ask(runner, "a")
+    assert refused.value.code is ErrorCode.COORDINATOR_NOT_AVAILABLE
+    assert asyncio.get_running_loop().time() - started_s == WRITE_TIMEOUT_MS / 1000
+    assert runner.state is ShardState.ACTIVE
+    if not log.storing.done():
+        log.storing.set_result(None)
+        await turns()
+
+
+@in_virtual_time
+async def test_side_effects_run_even_if_their_request_was_refused_meanwhile() -> None:
+    done: list[str] = []
+    log = MemoryShardLog()
+    runner = ShardRunner(CountingShard(), log, ManualClock(), done.append)
+    await runner.load()
+    log.storing = asyncio.get_running_loop().create_future()
+
+    def add_with_effect(shard: CountingShard, result: CoordinatorResult, pending: Pending[int]) -> None:
+        shard.add(result, pending, "a", 1)
+        result.do("write markers")
+
+    with pytest.raises(KafkaError):
+        await runner.handle_request(add_with_effect, "add")
+    assert done == []
     log.storing.set_result(None)
-    assert await request == 1
-    runner.close("the test is over")
+    await turns()
+    assert done == ["write markers"]
 
 
 @on_loop

@@ -6,11 +6,11 @@ import pytest
 
 from barnabas.base.clock import ManualClock
 from barnabas.base.ids import TopicPartition
+from barnabas.log import open_log as opening
 from barnabas.log.append_info import AppendInfo
 from barnabas.log.log_config import LogConfig
 from barnabas.log.partition_log import PartitionLog
 from barnabas.log.segments.open_files import OpenFiles
-from barnabas.log.startup import open_log as opening
 from barnabas.wire.records.record import Record, encode_batch
 
 NOW_MS = 1_700_000_000_000

@@ -15,8 +15,8 @@ from barnabas.base.ids import TopicPartition
 from barnabas.log.closing import close_log
 from barnabas.log.compaction.offset_map import OffsetMap, PlainOffsetMap, TableOffsetMap
 from barnabas.log.log_config import LogConfig
+from barnabas.log.open_log import open_log
 from barnabas.log.segments.open_files import OpenFiles
-from barnabas.log.startup.open_log import open_log
 from barnabas.wire.records import key_table
 from barnabas.wire.records.batch import iterate_headers
 from barnabas.wire.records.compression import Compression

@@ -99,7 +99,7 @@ def test_the_producer_snapshot_is_flushed_before_the_old_log_is_deleted(
 ) -> None:
     new = promote(moving)
     synced: list[Path] = []
-    monkeypatch.setattr("barnabas.log.local_log.sync_path", synced.append)
+    monkeypatch.setattr("barnabas.base.disk.sync_path", synced.append)
     new.flush()
     snapshot = tmp_path / "b" / "t-0" / f"{3:020d}.snapshot"
     assert snapshot.exists()

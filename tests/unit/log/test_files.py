@@ -1,13 +1,10 @@
 from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
 
 from barnabas.log.files import (
     offset_file,
     offset_of,
-    sync_file_system,
-    sync_path,
     unlink_files,
     unlink_possible,
     write_atomically,
@@ -41,9 +38,8 @@ def test_a_file_is_replaced_as_a_whole(tmp_path: Path, sync: bool) -> None:
     assert [entry.name for entry in tmp_path.iterdir()] == ["file"]
 
 
-def test_syncing_and_removing_missing_files_is_not_an_error(tmp_path: Path) -> None:
+def test_removing_missing_files_is_not_an_error(tmp_path: Path) -> None:
     (tmp_path / "a").touch()
-    sync_path(tmp_path / "none")
     unlink_files([tmp_path / "a", tmp_path / "none"])
     assert not (tmp_path / "a").exists()
 
@@ -56,24 +52,3 @@ def test_a_file_that_cannot_be_removed_does_not_stop_the_removal_of_others(tmp_p
         ("directory", "Is a directory")
     ]
     assert not (tmp_path / "b").exists()
-
-
-def test_a_whole_file_system_is_flushed(tmp_path: Path) -> None:
-    (tmp_path / "file").write_bytes(b"x")
-    assert sync_file_system(tmp_path)
-    with pytest.raises(FileNotFoundError):
-        sync_file_system(tmp_path / "missing")
-
-
-def test_a_failed_file_system_flush_raises_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("ctypes.CDLL", lambda *_, **__: SimpleNamespace(syncfs=lambda fd: -1))
-    monkeypatch.setattr("ctypes.get_errno", lambda: 5)
-    with pytest.raises(OSError, match="Input/output error"):
-        sync_file_system(tmp_path)
-
-
-def test_false_is_returned_if_syncfs_is_not_available(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("ctypes.CDLL", lambda *_, **__: SimpleNamespace())
-    assert not sync_file_system(tmp_path)

@@ -76,7 +76,7 @@ def test_the_first_flush_includes_the_topic_id(
     log = open_log(topic_id=bytes(range(16)))
     produce(log, b"a")
     synced: list[Path] = []
-    monkeypatch.setattr("barnabas.log.local_log.sync_path", synced.append)
+    monkeypatch.setattr("barnabas.base.disk.sync_path", synced.append)
     log.flush()
     assert tmp_path / "t-0" / "partition.metadata" in synced
     synced.clear()

@@ -1,3 +1,4 @@
+import json
 import os
 import subprocess
 import sys
@@ -128,12 +129,19 @@ def test_damaged_properties_raise_a_log_directory_error(tmp_path: Path) -> None:
 def test_the_clean_shutdown_marker_is_written_and_removed(tmp_path: Path) -> None:
     directory = LogDirectory(tmp_path)
     assert not directory.has_clean_shutdown_marker
-    directory.write_clean_shutdown_marker()
-    assert (tmp_path / ".kafka_cleanshutdown").read_text() == '{"version":0,"brokerEpoch":-1}'
+    directory.write_clean_shutdown_marker(7)
+    assert json.loads((tmp_path / ".kafka_cleanshutdown").read_text()) == {"version": 0, "brokerEpoch": 7}
+    assert directory.clean_shutdown_epoch() == 7
     assert directory.has_clean_shutdown_marker
     directory.remove_clean_shutdown_marker()
     directory.remove_clean_shutdown_marker()
     assert not directory.has_clean_shutdown_marker
+
+
+@pytest.mark.parametrize("content", ["", "{}", "[1]", '{"brokerEpoch": null}'])
+def test_a_damaged_clean_shutdown_marker_has_no_epoch(tmp_path: Path, content: str) -> None:
+    (tmp_path / ".kafka_cleanshutdown").write_text(content)
+    assert LogDirectory(tmp_path).clean_shutdown_epoch() is None
 
 
 def test_a_damaged_checkpoint_is_read_as_empty(tmp_path: Path) -> None:

@@ -7,6 +7,7 @@ from random import Random
 
 import pytest
 
+from barnabas.base import disk
 from barnabas.base.clock import ManualClock
 from barnabas.base.ids import TopicPartition
 from barnabas.log.append_info import AppendInfo
@@ -61,6 +62,26 @@ def test_logs_are_spread_over_the_directories(open_all: OpenAll, tmp_path: Path)
     assert log_manager.get(name(9)) is None
 
 
+@pytest.mark.parametrize("seed", range(5))
+def test_logs_work_when_there_are_more_of_them_than_open_files(
+    open_all: OpenAll, produce: Produce, monkeypatch: pytest.MonkeyPatch, seed: int
+) -> None:
+    monkeypatch.setattr("barnabas.log.log_manager.OPEN_SEGMENTS_MAX", 4)
+    log_manager, random = open_all("a"), Random(seed)
+    produced: dict[TopicPartition, int] = {}
+    for partition in range(20):
+        log_manager.create("t", partition, TOPIC_ID, LogConfig())
+        produced[name(partition)] = 0
+        for _ in range(5):
+            chosen = name(random.randrange(partition + 1))
+            produce(log_manager.logs[chosen], b"x")
+            produced[chosen] += 1
+            active = [log.local.segments.active for log in log_manager.logs.values()]
+            assert len(log_manager.open_files) == sum(segment.is_open for segment in active) <= 4
+    assert not log_manager.any_offline
+    assert {each: log.log_end_offset for each, log in log_manager.logs.items()} == produced
+
+
 @pytest.mark.parametrize("clean", [True, False])
 def test_logs_survive_a_restart(open_all: OpenAll, produce: Produce, clean: bool) -> None:
     first = open_all()
@@ -98,7 +119,7 @@ def test_the_removal_of_the_clean_shutdown_marker_is_flushed(
 ) -> None:
     open_all("a").close()
     synced: list[Path] = []
-    monkeypatch.setattr("barnabas.log.log_directory.sync_path", synced.append)
+    monkeypatch.setattr("barnabas.base.disk.sync_path", synced.append)
     open_all("a").begin_service()
     assert synced == [tmp_path / "a"]
 
@@ -109,11 +130,11 @@ def test_a_clean_shutdown_marker_that_cannot_be_removed_takes_its_directory_offl
     open_all().close()
     again = open_all()
 
-    def unlink(path: Path, missing_ok: bool = False) -> None:
+    def remove_file(path: Path) -> None:
         if path.parent.name == "a":
             raise OSError(30, "Read-only file system")
 
-    monkeypatch.setattr(Path, "unlink", unlink)
+    monkeypatch.setattr(disk, "remove_file", remove_file)
     again.begin_service()
     assert [directory.failure is None for directory in again.directories] == [False, True]
 
@@ -217,7 +238,7 @@ def test_a_failing_disk_takes_its_directory_offline_and_no_other(
         raise OSError(5, "Input/output error")
 
     with monkeypatch.context() as patch:
-        patch.setattr("os.pwrite", broken)
+        patch.setattr("barnabas.base.disk.write_at", broken)
         for log in (logs[0], logs[2]):
             with pytest.raises(KafkaError) as error:
                 produce(log, b"x")
@@ -280,7 +301,7 @@ def test_no_log_can_be_created_when_all_directories_are_offline(
     log_manager = open_all("a")
     log = log_manager.create("t", 0, TOPIC_ID, LogConfig())
     with monkeypatch.context() as patch:
-        patch.setattr("os.pwrite", lambda *_: 0)
+        patch.setattr("barnabas.base.disk.write_at", lambda *_: 0)
         with pytest.raises(KafkaError):
             produce(log, b"x")
     with pytest.raises(KafkaError, match="all log directories are offline") as error:
@@ -318,11 +339,15 @@ def test_a_log_whose_files_cannot_be_closed_for_another_log_goes_offline(
     produce(old, b"y")
     old.segments.active.recently_used = False
 
-    def full(path: Path, data: bytes) -> int:
+    write_file = disk.write_file
+
+    def full(path: Path, data: bytes, *, sync: bool = False) -> None:
+        if path.suffix != ".index":
+            return write_file(path, data, sync=sync)
         raise OSError(28, "No space content on device", str(path))
 
     with monkeypatch.context() as patch:
-        patch.setattr(Path, "write_bytes", full)
+        patch.setattr(disk, "write_file", full)
         assert produce(new, b"y").first_offset == 0
     assert old.failure is not None
     assert "No space content" in old.failure
@@ -359,7 +384,7 @@ def test_many_logs_are_shut_down_cleanly_with_or_without_syncfs(
         return is_supported
 
     monkeypatch.setattr("barnabas.log.closing._SYNCED_ALONE_COUNT_MAX", 3)
-    monkeypatch.setattr("barnabas.log.closing.sync_file_system", flush)
+    monkeypatch.setattr("barnabas.base.disk.sync_file_system", flush)
     first = open_all()
     for partition in range(12):
         produce(first.create("t", partition, TOPIC_ID, LogConfig()), b"x")
@@ -378,7 +403,7 @@ def test_a_file_system_that_cannot_be_flushed_is_not_marked_as_cleanly_shut_down
         raise OSError(5, "Input/output error", str(path))
 
     monkeypatch.setattr("barnabas.log.closing._SYNCED_ALONE_COUNT_MAX", 0)
-    monkeypatch.setattr("barnabas.log.closing.sync_file_system", broken)
+    monkeypatch.setattr("barnabas.base.disk.sync_file_system", broken)
     log_manager = open_all("a")
     produce(log_manager.create("t", 0, TOPIC_ID, LogConfig()), b"x")
     log_manager.close()

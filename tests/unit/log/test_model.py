@@ -12,9 +12,9 @@ from barnabas.base.ids import TopicPartition
 from barnabas.log.closing import close_log
 from barnabas.log.log_config import LogConfig
 from barnabas.log.offset_lookup import search_timestamp
+from barnabas.log.open_log import open_log
 from barnabas.log.segments.open_files import OpenFiles
 from barnabas.log.segments.timestamps import run_search
-from barnabas.log.startup.open_log import open_log
 from barnabas.wire.errors import ErrorCode, KafkaError
 from barnabas.wire.records.record import Record, decode_all, encode_batch
 

@@ -243,6 +243,17 @@ def test_truncation_removes_whole_batches_and_everything_after_them(
     assert log.truncate_to(6) == []
 
 
+def test_truncation_to_the_end_removes_an_epoch_in_which_nothing_was_written(
+    open_log: OpenLog, produce: Produce
+) -> None:
+    log = open_log()
+    produce(log, b"a", b"b", epoch=0)
+    log.begin_epoch(1)
+    assert log.truncate_to(2) == []
+    assert log.latest_epoch == 0
+    assert values_of(log) == [(0, b"a"), (1, b"b")]
+
+
 def test_truncating_fully_starts_an_empty_log_elsewhere(open_log: OpenLog, produce: Produce) -> None:
     log = open_log()
     produce(log, b"a", b"b")
@@ -376,7 +387,7 @@ def test_a_disk_error_takes_the_log_offline(
         raise OSError(5, "Input/output error")
 
     with monkeypatch.context() as patch:
-        patch.setattr("os.pwrite", broken)
+        patch.setattr("barnabas.base.disk.write_at", broken)
         with pytest.raises(KafkaError, match="Input/output error") as error:
             produce(log, b"b")
     assert error.value.code is ErrorCode.KAFKA_STORAGE_ERROR
@@ -399,7 +410,7 @@ def test_a_batch_that_meets_a_full_disk_is_not_appended(
     produce(log, b"a")
     size_bytes = log.size_bytes
     with monkeypatch.context() as patch:
-        patch.setattr("os.pwrite", lambda fd, data, position: 7)
+        patch.setattr("barnabas.base.disk.write_at", lambda fd, data, position: 7)
         with pytest.raises(KafkaError, match="No space left"):
             produce(log, b"b")
     assert (log.log_end_offset, log.size_bytes) == (1, size_bytes)

@@ -14,9 +14,9 @@ from barnabas.base.clock import ManualClock
 from barnabas.base.ids import TopicPartition
 from barnabas.log.closing import close_log
 from barnabas.log.log_config import LogConfig
+from barnabas.log.open_log import open_log
 from barnabas.log.segments.open_files import OpenFiles
 from barnabas.log.segments.transaction_index import AbortedTransaction
-from barnabas.log.startup.open_log import open_log
 from barnabas.wire.errors import ErrorCode, KafkaError
 from barnabas.wire.records.batch import iterate_headers
 from barnabas.wire.records.control import EndTransactionMarker, read_end_marker

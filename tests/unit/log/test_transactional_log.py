@@ -5,11 +5,11 @@ from pathlib import Path
 
 import pytest
 
+from barnabas.log import open_log as opening
 from barnabas.log.append_info import AppendInfo
 from barnabas.log.closing import close_log
 from barnabas.log.partition_log import PartitionLog
 from barnabas.log.segments.transaction_index import AbortedTransaction
-from barnabas.log.startup import open_log as opening
 from barnabas.wire.errors import ErrorCode, KafkaError
 from barnabas.wire.records.batch import read_header
 from barnabas.wire.records.control import EndTransactionMarker, read_end_marker

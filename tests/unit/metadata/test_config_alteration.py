@@ -91,6 +91,9 @@ def test_a_resource_without_configs_has_no_row() -> None:
         ("compact", APPEND, "x,x,y", "compact,x,y"),
         ("compact", APPEND, "", "compact,"),  # as in Kafka, whose validators then reject it
         ("", APPEND, "", ""),
+        ("compact", APPEND, "x,", "compact,x"),
+        ("compact", APPEND, ",,", "compact"),
+        ("compact", APPEND, ",x", "compact,,x"),
         ("a,b,c", SUBTRACT, "b,none", "a,c"),
         ("a, b", SUBTRACT, "b", "a, b"),
     ],

@@ -49,7 +49,7 @@ def _delete(name: str) -> Command:
 
 
 def _expire(image: MetadataImage, rng: random.Random) -> Decision[Any]:
-    return decide_remove_deleted(image, [topic.topic_id for topic in image.deleted_topics.values()][:1])
+    return decide_remove_deleted(image, [topic.topic_id for topic in image.deleted_topics.values()][:1], 1)
 
 
 def _register(broker_id: int, fenced: bool) -> Command:

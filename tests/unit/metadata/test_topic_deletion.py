@@ -1,11 +1,13 @@
 import pytest
 
 from barnabas.base.ids import ZERO_UUID, uuid_to_text
+from barnabas.metadata.brokers import BROKERS
+from barnabas.metadata.decision import Decision
 from barnabas.metadata.image import MetadataImage
 from barnabas.metadata.topic_deletion import Deleted, TopicToDelete, decide_delete, decide_remove_deleted
 from barnabas.metadata.topics import DeletedTopic, PartitionRegistration
 from barnabas.wire.errors import ErrorCode
-from support.images import cluster, new_topic, replayed, with_state, with_topics
+from support.images import cluster, manually_assigned, new_topic, replayed, with_state, with_topics
 
 IMAGE = cluster(1, new_topic("a", 2, configs={"retention.ms": "5"}), new_topic("b"))
 A, B = IMAGE.topics["a"], IMAGE.topics["b"]
@@ -19,7 +21,7 @@ def test_a_topic_is_deleted_by_name_or_by_id(asked: TopicToDelete) -> None:
     after = replayed(IMAGE, decision)
     assert set(after.topics) == {"b"}
     assert after.topic_by_id(A.topic_id) is None
-    assert dict(after.deleted_topics) == {A.topic_id.hex(): DeletedTopic("a", A.topic_id)}
+    assert dict(after.deleted_topics) == {A.topic_id.hex(): DeletedTopic("a", A.topic_id, (1,))}
 
 
 def test_deleting_a_topic_deletes_its_configs_and_states() -> None:
@@ -73,14 +75,14 @@ def test_an_empty_request_changes_nothing() -> None:
 
 def test_expired_topics_leave_no_state() -> None:
     image = replayed(IMAGE, decide_delete(IMAGE, [TopicToDelete("a"), TopicToDelete("b")]))
-    after = replayed(image, decide_remove_deleted(image, [A.topic_id]))
+    after = replayed(image, decide_remove_deleted(image, [A.topic_id], 1))
     assert set(after.deleted_topics) == {B.topic_id.hex()}
-    assert decide_remove_deleted(after, [A.topic_id]).changes == ()
+    assert decide_remove_deleted(after, [A.topic_id], 1).changes == ()
 
 
 def test_deleting_everything_leaves_an_empty_cluster() -> None:
     image = replayed(IMAGE, decide_delete(IMAGE, [TopicToDelete("a"), TopicToDelete("b")]))
-    image = replayed(image, decide_remove_deleted(image, [A.topic_id, B.topic_id]))
+    image = replayed(image, decide_remove_deleted(image, [A.topic_id, B.topic_id], 1))
     empty = cluster(1)
     assert image == MetadataImage(image.revision, {"cluster": image.cluster, "brokers": image.brokers})
     assert dict(image.brokers) == dict(empty.brokers)
@@ -113,3 +115,25 @@ def test_requests_for_missing_topics_have_their_own_errors() -> None:
     outcomes = decide_delete(IMAGE, [neither, neither, both, both]).response
     assert [outcome.error and outcome.error.code for outcome in outcomes] == [ErrorCode.INVALID_REQUEST] * 4
     assert not any("more than once" in str(outcome.error) for outcome in outcomes)
+
+
+def test_a_deleted_topic_is_removed_when_each_broker_with_replicas_has_removed_its_logs() -> None:
+    image = cluster(3, manually_assigned("r", [1, 2], [2, 3]))
+    topic_id = image.topics["r"].topic_id
+    image = replayed(image, decide_delete(image, [TopicToDelete("r")]))
+    assert image.deleted_topics[topic_id.hex()].brokers == (1, 2, 3)
+    left = []
+    for broker_id in (2, 2, 1, 3):
+        image = replayed(image, decide_remove_deleted(image, [topic_id], broker_id))
+        found = image.deleted_topics.get(topic_id.hex())
+        left.append(found and found.brokers)
+    assert left == [(1, 3), (1, 3), (3,), None]
+
+
+def test_a_broker_that_is_not_registered_any_more_is_not_waited_for() -> None:
+    image = cluster(2, manually_assigned("r", [1, 2]))
+    topic_id = image.topics["r"].topic_id
+    image = replayed(image, decide_delete(image, [TopicToDelete("r")]))
+    image = replayed(image, Decision(None, (BROKERS.remove("2"),)))
+    image = replayed(image, decide_remove_deleted(image, [topic_id], 1))
+    assert topic_id.hex() not in image.deleted_topics

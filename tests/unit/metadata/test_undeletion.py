@@ -6,6 +6,7 @@ import pytest
 
 from barnabas.base.ids import ZERO_UUID, uuid_to_text
 from barnabas.metadata.audit.changes import differences
+from barnabas.metadata.brokers import decide_register
 from barnabas.metadata.image import MetadataImage
 from barnabas.metadata.store import Item
 from barnabas.metadata.topic_deletion import TopicToDelete, decide_delete
@@ -20,7 +21,7 @@ from barnabas.metadata.undeletion import (
 )
 from barnabas.wire.coordinator_records.committed_offset import CommittedOffset
 from barnabas.wire.errors import ErrorCode, KafkaError
-from support.images import cluster, new_topic, replayed, with_state, with_topics
+from support.images import broker, cluster, manually_assigned, new_topic, replayed, with_state, with_topics
 
 NOW_MS = 1_700_000_000_000
 ALICE = TrashEntry(NOW_MS, "User:alice")
@@ -94,6 +95,17 @@ def test_a_topic_is_undeleted_under_another_name_with_its_id() -> None:
     assert after.topic_configs["other"] == {"retention.ms": "5"}
     assert after.partition(after.topics["other"], 1) == MOVED
     assert "or.ders" not in after.topics
+
+
+def test_replicas_that_may_have_been_restarted_meanwhile_begin_a_new_leader_epoch() -> None:
+    image = deleted(cluster(3, manually_assigned("or.ders", [1, 2, 3], [3, 1, 2])))
+    image = replayed(image, decide_register(image.brokers, broker(1, fenced=True)))
+    after = replayed(image, decide_undelete(image, TrashedTopicRequest("or.ders")))
+    states = [after.partition(after.topics["or.ders"], index) for index in range(2)]
+    assert [(state.leader, state.leader_epoch, state.isr) for state in states] == [
+        (2, 2, (2, 3)),
+        (3, 1, (3, 2)),
+    ]
 
 
 @pytest.mark.parametrize(

@@ -133,6 +133,8 @@ async def test_a_conflicting_decision_is_repeated_on_the_new_image() -> None:
             "revision": 3,
             "commits_count": 2,
             "conflicts_count": 1,
+            "reloads_count": 0,
+            "unknown_outcomes_count": 0,
             "waiters_count": 0,
             "writes_with_timeout_count": 0,
         }
@@ -314,7 +316,7 @@ async def test_a_stopped_writer_keeps_its_image_and_replays_nothing() -> None:
 @on_loop
 async def test_a_failing_store_fails_the_write() -> None:
     class Broken(MemoryStore):
-        async def commit(self, reads: object, changes: object) -> int:
+        async def commit(self, reads: object, changes: object, commit_id: str = "") -> int:
             raise OSError("the disk is full")
 
     writer = MetadataWriter(Broken())
@@ -329,10 +331,12 @@ async def test_a_full_disk_fails_writes_until_there_is_space() -> None:
     class Full(MemoryStore):
         is_full = True
 
-        async def commit(self, reads: Mapping[str, int], changes: tuple[StoreChange, ...]) -> int:
+        async def commit(
+            self, reads: Mapping[str, int], changes: tuple[StoreChange, ...], commit_id: str = ""
+        ) -> int:
             if self.is_full:
                 raise StoreError("the disk is full")
-            return await super().commit(reads, changes)
+            return await super().commit(reads, changes, commit_id)
 
     store = Full()
     writer = MetadataWriter(store)

@@ -427,7 +427,7 @@ async def test_statistics_have_the_client_and_pending_requests() -> None:
 async def test_a_peer_without_an_address_is_served() -> None:
     client = Client()
     client.transport = Transport()
-    client.transport._extra.clear()
+    client.transport._extra.clear()  # type: ignore[attr-defined]
     duck: Any = client.dispatcher
     client.connection = ServerConnection(duck, "PLAINTEXT", client.connections)
     client.connection.connection_made(client.transport)

@@ -8,8 +8,8 @@ import pytest
 from barnabas.base.clock import ManualClock
 from barnabas.base.ids import TopicPartition
 from barnabas.log.log_config import LogConfig
+from barnabas.log.open_log import open_log
 from barnabas.log.segments.open_files import OpenFiles
-from barnabas.log.startup.open_log import open_log
 from barnabas.metadata.topics import PartitionRegistration, TopicImage, initial_state
 from barnabas.replication.partition import Partition
 

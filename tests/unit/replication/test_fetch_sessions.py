@@ -6,7 +6,6 @@ import pytest
 
 from barnabas.base.clock import ManualClock
 from barnabas.replication import fetch_sessions as module
-from barnabas.replication.fetch_data import EndOfEpoch, FetchData, FetchedPartition, FetchTarget, Key
 from barnabas.replication.fetch_sessions import (
     EVICTION_AGE_MS,
     FINAL_EPOCH,
@@ -14,6 +13,7 @@ from barnabas.replication.fetch_sessions import (
     FetchContext,
     FetchSessionCache,
 )
+from barnabas.replication.fetch_targets import EndOfEpoch, FetchData, FetchedPartition, FetchTarget, Key
 from barnabas.wire.errors import ErrorCode, KafkaError
 
 EPOCH_MAX = 2**31 - 1

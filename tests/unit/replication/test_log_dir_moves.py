@@ -371,7 +371,7 @@ def broken(*arguments: object) -> None:
     raise OSError(5, "Input/output error")
 
 
-@pytest.mark.parametrize("what", ["os.pwrite", "barnabas.replication.log_dir_moves.unlink_files"])
+@pytest.mark.parametrize("what", ["base.disk.write_at", "replication.log_dir_moves.unlink_files"])
 @on_loop
 async def test_a_failing_destination_disk_leaves_the_log_in_use(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, what: str
@@ -382,7 +382,7 @@ async def test_a_failing_destination_disk_leaves_the_log_in_use(
         node.partition("t").log.truncate_fully_and_start_at(30)
         append(node, 30)
         with monkeypatch.context() as patch:
-            patch.setattr(what, broken)
+            patch.setattr(f"barnabas.{what}", broken)
             await ended(node)
         append(node, 31)
         assert move.state is MoveState.FAILED

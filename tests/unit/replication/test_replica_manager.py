@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from barnabas.base import disk
 from barnabas.base.clock import ManualClock
 from barnabas.base.ids import TopicPartition
 from barnabas.log import leader_epoch_cache as leader_epochs
@@ -296,16 +297,16 @@ def test_a_deletion_interrupted_by_a_crash_is_completed_at_the_next_start(broker
     broker.image = replayed(broker.image, decide_delete(broker.image, [TopicToDelete("t")]))
     assert broker.restart() == [topic_id]
     assert broker.on_disk == {"t-0-delete", "t-1-delete"}
-    expiry = decide_remove_deleted(broker.image, [topic_id])
+    expiry = decide_remove_deleted(broker.image, [topic_id], 1)
     broker.commit(*expiry.changes)
     assert broker.restart() == []
 
 
 def fail_disks(monkeypatch: pytest.MonkeyPatch) -> None:
-    def mkdir(path: Path, *arguments: Any, **keywords: Any) -> None:
+    def make_directory(path: Path, *arguments: Any, **keywords: Any) -> None:
         raise OSError(5, "Input/output error", str(path))
 
-    monkeypatch.setattr(Path, "mkdir", mkdir)
+    monkeypatch.setattr(disk, "make_directory", make_directory)
 
 
 def test_a_topic_whose_disk_fails_during_its_creation_is_offline_and_others_are_not(

@@ -74,10 +74,7 @@ class Watermark:
     def fetched(self, words: list[str], options: dict[str, str]) -> list[str]:
         """fetched BROKER END_OFFSET: a follower has everything before this offset"""
         broker_id, end_offset = map(int, words)
-        partition = self._partition
-        partition.follower_end_offsets[broker_id] = end_offset
-        epoch, isr = partition.leader_epoch, partition.isr
-        partition.update_state(PartitionRegistration(partition.leader, epoch, isr, replicas=self._replicas))
+        self._partition.update_follower(broker_id, 1, 0, end_offset)
         return self._offsets()
 
     def read(self, words: list[str], options: dict[str, str]) -> list[str]:

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from barnabas.base import disk
 from barnabas.base.clock import ManualClock
 from barnabas.base.ids import TopicPartition
 from barnabas.log.log_config import LogConfig
@@ -69,7 +70,7 @@ class Broker:
 
     def expire(self, topic_ids: list[bytes]) -> None:
         """Expire deleted topics in the store for which no disk has any logs."""
-        self.image = replayed(self.image, decide_remove_deleted(self.image, topic_ids))
+        self.image = replayed(self.image, decide_remove_deleted(self.image, topic_ids, 1))
 
     def create(self, name: str) -> None:
         rng = random.Random(self.image.revision)
@@ -225,8 +226,8 @@ def test_purged_logs_are_removed(broker: Broker, restarted: bool) -> None:
 
 def test_missing_logs_are_offline_and_not_empty(broker: Broker) -> None:
     broker.delete("t")
-    for disk in broker.paths:
-        for path in disk.glob("*-0.*-stray"):
+    for directory in broker.paths:
+        for path in directory.glob("*-0.*-stray"):
             shutil.rmtree(path)
     broker.undelete("t")
     assert broker.replicas.find("t", 0) is None
@@ -238,7 +239,7 @@ def test_missing_logs_are_offline_and_not_empty(broker: Broker) -> None:
 
 def dies_at(monkeypatch: pytest.MonkeyPatch, rename_number: int) -> Callable[[], None]:
     """Make the process die at its n-th rename of a log directory; return a function that ends this."""
-    rename, count = Path.rename, 0
+    rename, count = disk.rename, 0
 
     def renamed(self: Path, target: Path) -> Path:
         nonlocal count
@@ -248,7 +249,7 @@ def dies_at(monkeypatch: pytest.MonkeyPatch, rename_number: int) -> Callable[[],
             count += 1
         return rename(self, target)
 
-    monkeypatch.setattr(Path, "rename", renamed)
+    monkeypatch.setattr(disk, "rename", renamed)
     return monkeypatch.undo
 
 
@@ -313,15 +314,15 @@ def test_unknown_logs_are_kept(broker: Broker) -> None:
 @pytest.fixture
 def failing_disk(broker: Broker, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Make renames on the first disk fail until the broker restarts."""
-    rename, disk, log_manager = Path.rename, broker.paths[0], broker.log_manager
+    rename, first, log_manager = disk.rename, broker.paths[0], broker.log_manager
 
     def renamed(self: Path, target: Path) -> Path:
-        if self.parent == disk and self.is_dir() and broker.log_manager is log_manager:
+        if self.parent == first and self.is_dir() and broker.log_manager is log_manager:
             raise OSError("I/O error")
         return rename(self, target)
 
-    monkeypatch.setattr(Path, "rename", renamed)
-    return disk
+    monkeypatch.setattr(disk, "rename", renamed)
+    return first
 
 
 def offline(broker: Broker) -> list[Path]:
@@ -332,14 +333,14 @@ def test_a_disk_that_fails_during_a_purge_is_offline_and_others_are_purged(
     broker: Broker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     broker.delete("t")
-    rename = Path.rename
+    rename = disk.rename
 
     def renamed(self: Path, target: Path) -> Path:
         if self.parent == broker.paths[0]:
             raise OSError("I/O error")
         return rename(self, target)
 
-    monkeypatch.setattr(Path, "rename", renamed)
+    monkeypatch.setattr(disk, "rename", renamed)
     broker.purge("t")
     assert offline(broker) == broker.paths[:1]
     assert not list(broker.paths[1].glob("*-stray"))

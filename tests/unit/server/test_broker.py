@@ -12,8 +12,11 @@ from barnabas.log.log_directory import LogDirectoryError
 from barnabas.metadata.store import StoreError
 from barnabas.metadata.topic_creation import decide_create
 from barnabas.metadata.topic_deletion import TopicToDelete, decide_delete
+from barnabas.metadata.writer import MetadataWriter
 from barnabas.net.listener import StartError
-from barnabas.server.broker import STORE_FILE, BrokerServer, start_broker
+from barnabas.server.broker import BrokerServer, start_broker
+from barnabas.server.coordinators import Coordinators
+from barnabas.server.stores import STORE_FILE
 from support.batches import batch
 from support.images import RULES, new_topic
 from support.loop import on_loop, turns
@@ -46,6 +49,23 @@ async def test_a_broker_registers_its_addresses(tmp_path: Path) -> None:
     assert registered.endpoints == ((name, host, port),)
     assert (registered.rack, len(registered.log_dirs), registered.fenced) == ("r1", 1, False)
     assert server.metrics_port is None
+    await server.stop()
+
+
+@on_loop
+async def test_a_broker_coordinates_nothing_before_it_has_registered(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    registered: list[bool] = []
+    start = Coordinators.start
+
+    def watched_start(coordinators: Coordinators, metadata: MetadataWriter) -> None:
+        registered.append("1" in metadata.image.brokers)
+        start(coordinators, metadata)
+
+    monkeypatch.setattr(Coordinators, "start", watched_start)
+    server = await started(tmp_path)
+    assert registered == [True]
     await server.stop()
 
 

@@ -23,9 +23,16 @@ class TestSqliteStore(StoreContract):
             await store.close()
 
 
+class TestSharedSqliteStore(StoreContract):
+    @asynccontextmanager
+    async def opened(self, directory: Path) -> AsyncIterator[Store]:
+        async with opened(directory / "metadata.sqlite", is_shared=True) as store:
+            yield store
+
+
 @asynccontextmanager
-async def opened(path: Path) -> AsyncIterator[SqliteStore]:
-    store = SqliteStore(path)
+async def opened(path: Path, *, is_shared: bool = False) -> AsyncIterator[SqliteStore]:
+    store = SqliteStore(path, is_shared=is_shared)
     yield store
     await store.close()
 

@@ -95,13 +95,13 @@ def test_only_a_restart_without_kill_leaves_a_clean_shutdown_marker(
 ) -> None:
     marker = kafka.directory / ".kafka_cleanshutdown"
     found: list[bool] = []
-    serve = EmbeddedBroker._serve
+    serve = EmbeddedBroker.serve
 
     def look_and_serve(broker: EmbeddedBroker) -> None:
         found.append(marker.exists())
         serve(broker)
 
-    monkeypatch.setattr(EmbeddedBroker, "_serve", look_and_serve)
+    monkeypatch.setattr(EmbeddedBroker, "serve", look_and_serve)
     kafka.restart(kill=True)
     kafka.restart()
     assert found == [False, True]

@@ -1,4 +1,5 @@
 import time
+from typing import cast
 
 import pytest
 
@@ -6,9 +7,8 @@ from barnabas.client.blocking import BlockingClient
 from barnabas.testing import EmbeddedBroker
 from barnabas.wire.errors import ErrorCode
 from barnabas.wire.messages.describe_configs import DescribeConfigsRequest, DescribeConfigsResource
-from barnabas.wire.messages.fetch import FetchPartition, FetchRequest, FetchTopic
+from barnabas.wire.messages.fetch import FetchPartition, FetchRequest, FetchResponse, FetchTopic
 from barnabas.wire.messages.metadata import MetadataRequest, MetadataRequestTopic
-from barnabas.wire.schema import Message
 from support.batches import batch
 from support.wire import Wire, produce_request
 
@@ -77,14 +77,14 @@ def test_a_fault_for_a_topic_affects_no_other(kafka: EmbeddedBroker, client: Blo
 
 def fetch(
     client: BlockingClient, kafka: EmbeddedBroker, session_id: int, epoch: int, *topics: str
-) -> Message:
+) -> FetchResponse:
     images = kafka.server.broker.image.topics
     request = FetchRequest(session_id=session_id, session_epoch=epoch, max_wait_ms=0, min_bytes=0)
     request.topics = [
         FetchTopic(topic=name, topic_id=images[name].topic_id, partitions=[FetchPartition()])
         for name in topics
     ]
-    return client.admin.send(request)
+    return cast("FetchResponse", client.admin.send(request))
 
 
 def test_a_topic_is_matched_by_its_id_and_within_a_fetch_session(

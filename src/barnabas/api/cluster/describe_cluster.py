@@ -37,7 +37,7 @@ async def handle(context: RequestContext, request: DescribeClusterRequest) -> De
     return DescribeClusterResponse(
         endpoint_type=BROKERS,
         cluster_id=context.broker.cluster_id,
-        controller_id=context.broker.broker_id,
+        controller_id=context.broker.controller_id,
         brokers=[
             DescribeClusterBroker(
                 broker_id=broker.broker_id,

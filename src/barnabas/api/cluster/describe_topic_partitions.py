@@ -6,7 +6,7 @@ LEADER_NOT_AVAILABLE.
 """
 
 from barnabas.api.authorization import authorized_operations, refused_names
-from barnabas.api.cluster.topic_descriptions import offline_replicas
+from barnabas.api.cluster.topic_descriptions import live_leader, offline_replicas
 from barnabas.api.context import RequestContext
 from barnabas.api.listed_topics import is_listed
 from barnabas.api.registry import serves
@@ -117,14 +117,16 @@ def _describe_partition(
 ) -> DescribeTopicPartitionsResponsePartition:
     image = context.broker.image
     state = image.partition(topic, index)
+    offline = offline_replicas(image, state.replicas)
+    leader = live_leader(state, offline)
     return DescribeTopicPartitionsResponsePartition(
-        error_code=ErrorCode.LEADER_NOT_AVAILABLE if state.leader == NO_LEADER else ErrorCode.NONE,
+        error_code=ErrorCode.LEADER_NOT_AVAILABLE if leader == NO_LEADER else ErrorCode.NONE,
         partition_index=index,
-        leader_id=state.leader,
+        leader_id=leader,
         leader_epoch=state.leader_epoch,
         replica_nodes=list(state.replicas),
         isr_nodes=list(state.isr),
         eligible_leader_replicas=[],
         last_known_elr=[],
-        offline_replicas=offline_replicas(image, state.replicas),
+        offline_replicas=offline,
     )

@@ -235,7 +235,7 @@ def _response(
             for broker, endpoint in reachable_brokers(context)
         ],
         cluster_id=context.broker.cluster_id,
-        controller_id=context.broker.broker_id,
+        controller_id=context.broker.controller_id,
         topics=list(topics),
         cluster_authorized_operations=authorized_cluster_operations(context)
         if include_operations

@@ -1,7 +1,9 @@
 """Topics in metadata responses: leaders and replicas, and errors of partitions without a leader."""
 
+from collections.abc import Sequence
+
 from barnabas.metadata.image import MetadataImage
-from barnabas.metadata.topics import INTERNAL_TOPICS, NO_LEADER, TopicImage
+from barnabas.metadata.topics import INTERNAL_TOPICS, NO_LEADER, PartitionRegistration, TopicImage
 from barnabas.wire.codec import Repeated
 from barnabas.wire.errors import ErrorCode
 from barnabas.wire.messages.metadata import MetadataResponsePartition, MetadataResponseTopic
@@ -45,15 +47,22 @@ def _described(topic: TopicImage, partitions: Repeated[MetadataResponsePartition
 
 def _describe_partition(image: MetadataImage, topic: TopicImage, index: int) -> MetadataResponsePartition:
     state = image.partition(topic, index)
+    offline = offline_replicas(image, state.replicas)
+    leader = live_leader(state, offline)
     return MetadataResponsePartition(
-        error_code=ErrorCode.LEADER_NOT_AVAILABLE if state.leader == NO_LEADER else ErrorCode.NONE,
+        error_code=ErrorCode.LEADER_NOT_AVAILABLE if leader == NO_LEADER else ErrorCode.NONE,
         partition_index=index,
-        leader_id=state.leader,
+        leader_id=leader,
         leader_epoch=state.leader_epoch,
         replica_nodes=list(state.replicas),
         isr_nodes=list(state.isr),
-        offline_replicas=offline_replicas(image, state.replicas),
+        offline_replicas=offline,
     )
+
+
+def live_leader(state: PartitionRegistration, offline: Sequence[int]) -> int:
+    """Return the leader; none while it is offline and another is not elected yet: clients do not know its address."""
+    return NO_LEADER if state.leader in offline else state.leader
 
 
 def offline_replicas(image: MetadataImage, replicas: tuple[int, ...]) -> list[int]:

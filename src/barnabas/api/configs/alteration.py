@@ -2,8 +2,8 @@
 
 import contextlib
 from collections import Counter
-from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import Any, NamedTuple, TypeVar
 
 from barnabas.api.audit import Results
 from barnabas.api.configs.loggers import alter_levels
@@ -19,6 +19,8 @@ from barnabas.policy import AlterConfigPolicy, ConfigResource, ConfigResourceTyp
 from barnabas.policy.policies import Policies
 from barnabas.wire.acls import AclOperation
 from barnabas.wire.errors import ErrorCode, KafkaError
+
+ResultT = TypeVar("ResultT")
 
 _KINDS = frozenset(ResourceKind)
 
@@ -117,23 +119,34 @@ async def _commit(
 ) -> dict[int, Outcome]:
     """Commit what the rules and the policies allow; return the outcomes by index of the request."""
     policies = context.policies
-    while True:
+
+    async def check_and_write() -> dict[int, Outcome]:
         refused: dict[int, Outcome] = {}
         checked: dict[int, ConfigAlterationResult] = {}
         if policies.guards_alteration:
-            # Policies are evaluated before the commit, because they take time, for the alterations that are valid now.
             trial = await _write(context, alterations, {}, validate_only=True)
             refused = {index: await alteration_error(policies, result) for index, result in trial.items()}
             refused = {index: error for index, error in refused.items() if error is not None}
             checked = {index: result for index, result in trial.items() if index not in refused}
         passed = {index: result for index, result in alterations.items() if index not in refused}
-        with contextlib.suppress(_ChangedSincePolicyCheck):
-            altered = await _write(context, passed, checked, validate_only=validate_only)
-            return {**refused, **{index: result.error for index, result in altered.items()}}
+        altered = await _write(context, passed, checked, validate_only=validate_only)
+        return {**refused, **{index: result.error for index, result in altered.items()}}
+
+    return await until_unchanged(check_and_write)
 
 
-class _ChangedSincePolicyCheck(Exception):
+class ChangedSincePolicyCheck(Exception):
     """Configs have changed since the policies were evaluated, so that the edits would have another result."""
+
+
+async def until_unchanged(check_and_write: Callable[[], Awaitable[ResultT]]) -> ResultT:
+    """Evaluate the policies and commit, again for as long as configs change in between.
+
+    Policies take time, so they are evaluated before the commit, for the configs of that moment.
+    """
+    while True:
+        with contextlib.suppress(ChangedSincePolicyCheck):
+            return await check_and_write()
 
 
 async def alteration_error(policies: Policies, altered: ConfigAlterationResult) -> Outcome:
@@ -158,7 +171,7 @@ async def _write(
 ) -> dict[int, ConfigAlterationResult]:
     """Commit, unless the result would differ from `checked`.
 
-    :raises _ChangedSincePolicyCheck: If it would differ.
+    :raises ChangedSincePolicyCheck: If it would differ.
     """
 
     def decide(image: MetadataImage) -> Decision[list[ConfigAlterationResult]]:
@@ -166,7 +179,7 @@ async def _write(
         decision = decide_alter(image, list(alterations.values()), rules, validate_only=validate_only)
         for index, result in zip(alterations, decision.response, strict=True):
             if result.error is None and index in checked and result != checked[index]:
-                raise _ChangedSincePolicyCheck
+                raise ChangedSincePolicyCheck
         return decision
 
     altered = await context.write(decide)

@@ -1,14 +1,19 @@
 """DeleteRecords (21), v0-v2: raise the log start offset (KIP-107).
 
 Errors, per partition: TOPIC_AUTHORIZATION_FAILED, UNKNOWN_TOPIC_OR_PARTITION, NOT_LEADER_OR_FOLLOWER,
-OFFSET_OUT_OF_RANGE, POLICY_VIOLATION for topics that are only compacted, INVALID_TOPIC_EXCEPTION for internal topics.
+OFFSET_OUT_OF_RANGE, POLICY_VIOLATION for topics that are only compacted, INVALID_TOPIC_EXCEPTION for internal topics,
+REQUEST_TIMED_OUT if an in-sync replica still has the records.
 """
+
+import asyncio
+from typing import NamedTuple
 
 from barnabas.api.audit import Results
 from barnabas.api.authorization import require
 from barnabas.api.context import RequestContext
 from barnabas.api.registry import serves
 from barnabas.metadata.topics import INTERNAL_TOPICS
+from barnabas.replication.partition import Partition
 from barnabas.wire.acls import AclOperation, ResourceType
 from barnabas.wire.errors import ErrorCode, KafkaError
 from barnabas.wire.messages.delete_records import (
@@ -43,13 +48,19 @@ def audit(_request: DeleteRecordsRequest, response: DeleteRecordsResponse) -> Re
 
 @serves(DeleteRecordsRequest, DeleteRecordsResponse, 0, 2, error_response=error_response, audit=audit)
 async def handle(context: RequestContext, request: DeleteRecordsRequest) -> DeleteRecordsResponse:
-    """Raise the start of each log; segments are deleted by the next retention check."""
+    """Raise the start of each log, and wait for the in-sync replicas.
+
+    Segments are deleted by the next retention check of each broker.
+    """
     requested = await context.compute(_offsets, request)
-    topics = []
+    topics: list[DeleteRecordsTopicResult] = []
+    waits: list[_Wait] = []
     async for name, offsets in context.each(requested.items()):
         partitions = context.each(offsets.items())
-        results = [_delete(context, name, index, offset) async for index, offset in partitions]
+        results = [_delete(context, name, index, offset, waits) async for index, offset in partitions]
         topics.append(DeleteRecordsTopicResult(name=name, partitions=results))
+    if waits:
+        await _wait(waits, request.timeout_ms)
     return DeleteRecordsResponse(topics=topics)
 
 
@@ -62,7 +73,29 @@ def _offsets(request: DeleteRecordsRequest) -> dict[str, dict[int, int]]:
     return requested
 
 
-def _delete(context: RequestContext, topic: str, index: int, offset: int) -> DeleteRecordsPartitionResult:
+class _Wait(NamedTuple):
+    """A deletion that followers have not copied yet."""
+
+    partition: Partition
+    deleted: "asyncio.Future[None]"
+    result: DeleteRecordsPartitionResult
+
+
+async def _wait(waits: list[_Wait], timeout_ms: int) -> None:
+    """Wait until the in-sync replicas have deleted the records, and complete the results."""
+    await asyncio.wait([each.deleted for each in waits], timeout=max(0, timeout_ms) / 1000)
+    for partition, deleted, result in waits:
+        result.low_watermark = partition.low_watermark
+        if not deleted.done():
+            deleted.cancel()
+            result.error_code = ErrorCode.REQUEST_TIMED_OUT
+        elif isinstance(error := deleted.exception(), KafkaError):
+            result.low_watermark, result.error_code = UNKNOWN_LOW_WATERMARK, error.code
+
+
+def _delete(
+    context: RequestContext, topic: str, index: int, offset: int, waits: list[_Wait]
+) -> DeleteRecordsPartitionResult:
     try:
         require(context, AclOperation.DELETE, ResourceType.TOPIC, topic)
         if topic in INTERNAL_TOPICS:
@@ -74,12 +107,15 @@ def _delete(context: RequestContext, topic: str, index: int, offset: int) -> Del
             message = f"Topic '{topic}' is compacted only: its cleanup.policy must include 'delete'."
             raise KafkaError(ErrorCode.POLICY_VIOLATION, message)
         before = partition.log.log_start_offset
-        low_watermark = partition.delete_records(offset)
+        start_offset = partition.delete_records(offset)
         key = f"partition {index} log start offset"
         context.record_change(f"topic/{topic}", key, before, partition.log.log_start_offset)
     except KafkaError as error:
         return _error_result(index, error)
-    return DeleteRecordsPartitionResult(partition_index=index, low_watermark=low_watermark)
+    result = DeleteRecordsPartitionResult(partition_index=index, low_watermark=partition.low_watermark)
+    if deleted := partition.when_deleted(start_offset):
+        waits.append(_Wait(partition, deleted, result))
+    return result
 
 
 def _error_result(index: int, error: KafkaError) -> DeleteRecordsPartitionResult:

@@ -17,19 +17,25 @@ from typing import Any, TypeVar
 from barnabas.api.authorization import allowed, allowed_cluster, denied
 from barnabas.api.context import EncodedResponse, RequestContext
 from barnabas.api.data.fetch_codec import (
+    FIRST_VERSION_WITH_LEADER_HINTS,
+    FIRST_VERSION_WITH_RACK,
     FIRST_VERSION_WITH_TOPIC_IDS,
     TopicAnswer,
     data_of,
     read_request,
     write_response,
 )
+from barnabas.api.data.leader_hints import LeaderHint, NodeEndpoint, endpoints_of, find_leader
+from barnabas.api.data.replica_fetch import fetch_replica, is_replica_fetch
 from barnabas.api.registry import USE_HANDLER, UseHandler, serves
+from barnabas.config.class_names import REPLICA_SELECTOR_KEY, SELECTS_BY_RACK
 from barnabas.quotas.rate import Rate
 from barnabas.replication.delayed_fetch import DelayedFetch
-from barnabas.replication.fetch_data import FetchData, FetchedPartition, FetchTarget, Key
+from barnabas.replication.fetch_reader import PreferredReplica, Reads, find, read_all, refusal
 from barnabas.replication.fetch_sessions import FetchContext
-from barnabas.replication.fetching import Reads, find, read_all, refusal
+from barnabas.replication.fetch_targets import NO_REPLICA, FetchData, FetchedPartition, FetchTarget, Key
 from barnabas.replication.partition import Partition
+from barnabas.replication.replica_selector import ReplicaView, select_in_rack
 from barnabas.wire.acls import AclOperation, ResourceType
 from barnabas.wire.errors import ErrorCode, KafkaError
 from barnabas.wire.messages.fetch import (
@@ -49,6 +55,9 @@ READ_UNCOMMITTED, READ_COMMITTED = 0, 1
 
 #: Clients of earlier versions may not know KAFKA_STORAGE_ERROR, and would not retry.
 FIRST_VERSION_WITH_STORAGE_ERROR = 6
+
+#: Errors that name the leader.
+_WITH_LEADER_HINT = (ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.FENCED_LEADER_EPOCH)
 
 #: Partitions that are read, or written to the response, before other clients are served.
 SLICE_PARTITIONS_MAX = 500
@@ -91,7 +100,9 @@ def fast_path(
 
 @serves(FetchRequest, FetchResponse, 4, 18, error_response=error_response, fast_path=fast_path)
 async def handle(context: RequestContext, request: FetchRequest) -> EncodedResponse:
-    """Handle a decoded request: a large one, one with tagged fields, or one for an interceptor."""
+    """Handle a decoded request: a large one, one with tagged fields such as a follower's, or one for an interceptor."""
+    if is_replica_fetch(context, request.replica_state.replica_id):
+        return await fetch_replica(context, request)
     response = _fetch(context, await context.compute(data_of, request, context.api_version))
     return response if isinstance(response, EncodedResponse) else await response
 
@@ -120,8 +131,11 @@ class _Fetching:
 
     __slots__ = (
         "_context",
+        "_endpoints",
         "_fetch",
+        "_from_followers",
         "_max_bytes",
+        "_preferred_replica",
         "_quotas",
         "_read_committed",
         "_refused",
@@ -135,6 +149,8 @@ class _Fetching:
         self._request = request
         self._fetch = fetch
         self._read_committed = request.isolation_level == READ_COMMITTED
+        self._from_followers = context.api_version >= FIRST_VERSION_WITH_RACK and not request.is_follower
+        self._preferred_replica = _preferred_replica(context, request)
         self._quotas = _quotas(context, request)
         self._max_bytes = min(request.max_bytes, context.broker.config.integer("fetch.max.bytes"))
         if self._quotas is not None:
@@ -143,6 +159,7 @@ class _Fetching:
         self._started_ns = tracer.now_ns() if tracer.enabled else 0
         self._targets: list[tuple[Key, FetchTarget]] = []  #: authorized targets
         self._refused: list[Answer] = []  #: results of the others
+        self._endpoints: list[NodeEndpoint] = []  #: of the leaders that errors name
 
     def run(self) -> EncodedResponse | Coroutine[Any, Any, EncodedResponse]:
         """Respond in this turn unless there are fewer than `min_bytes`.
@@ -180,7 +197,9 @@ class _Fetching:
         async for answers in self._slices(reads.answers):
             self._add(answers, topics)
         version, session_id = self._context.api_version, self._fetch.session_id
-        return await self._context.broker.worker.call(write_response, version, session_id, topics)
+        return await self._context.broker.worker.call(
+            write_response, version, session_id, topics, endpoints=self._endpoints
+        )
 
     async def _read_in_slices(self) -> Reads:
         """Read in several turns. Any append ends the wait, so there may be fewer bytes than `min_bytes`."""
@@ -215,6 +234,8 @@ class _Fetching:
             self._max_bytes,
             read_committed=self._read_committed,
             is_incremental=self._fetch.is_incremental,
+            from_followers=self._from_followers,
+            preferred_replica=self._preferred_replica,
             reads=reads,
         )
 
@@ -258,12 +279,16 @@ class _Fetching:
         self._add(reads.answers, topics)
         version, session_id = self._context.api_version, self._fetch.session_id
         if reads.aborted_count > WRITTEN_ABORTED_MAX:
-            return self._context.broker.worker.call(write_response, version, session_id, topics)
-        return write_response(version, session_id, topics)
+            return self._context.broker.worker.call(
+                write_response, version, session_id, topics, endpoints=self._endpoints
+            )
+        return write_response(version, session_id, topics, endpoints=self._endpoints)
 
     def _complete(self, reads: Reads) -> None:
         if self._context.api_version < FIRST_VERSION_WITH_STORAGE_ERROR:
             _replace_storage_errors(reads)
+        if reads.must_answer and self._context.api_version >= FIRST_VERSION_WITH_LEADER_HINTS:
+            self._endpoints = _name_leaders(self._context, reads)
         reads.answers += self._refused
         if self._context.broker.tracer.enabled:
             _trace(self._context, self._started_ns, reads)
@@ -301,6 +326,42 @@ def _replace_storage_errors(reads: Reads) -> None:
     for _, _, data in reads.answers:
         if data.error_code == ErrorCode.KAFKA_STORAGE_ERROR:
             data.error_code = ErrorCode.NOT_LEADER_OR_FOLLOWER
+
+
+def _name_leaders(context: RequestContext, reads: Reads) -> list[NodeEndpoint]:
+    """Add the leaders to errors of partitions that other brokers lead; return the leaders' endpoints."""
+    leaders: list[LeaderHint] = []
+    for (topic, index), _, data in reads.answers:
+        if data.error_code in _WITH_LEADER_HINT:
+            leader = find_leader(context, topic, index)
+            if leader is not None:
+                data.leader_hint = leader
+                leaders.append(leader)
+    return endpoints_of(context, leaders)
+
+
+def _preferred_replica(context: RequestContext, request: FetchData) -> PreferredReplica | None:
+    """Return how replicas are preferred for this consumer; None if it should fetch from leaders."""
+    broker = context.broker
+    if not request.rack or request.is_follower or broker.config.part(REPLICA_SELECTOR_KEY) != SELECTS_BY_RACK:
+        return None
+    brokers, listener, rack = broker.image.brokers, context.connection.listener, request.rack
+
+    def view(broker_id: int, end_offset: int) -> ReplicaView | None:
+        registration = brokers.get(str(broker_id))
+        if registration is None or registration.fenced or registration.endpoint(listener) is None:
+            return None
+        return ReplicaView(broker_id, registration.rack, end_offset)
+
+    def select(partition: Partition, offset: int) -> int:
+        leader = view(broker.broker_id, partition.log.log_end_offset)
+        if leader is None:
+            return NO_REPLICA
+        followers = [found for each in partition.followers_with(offset) if (found := view(*each))]
+        selected = select_in_rack(rack, leader, followers)
+        return NO_REPLICA if selected == broker.broker_id else selected
+
+    return select
 
 
 def _quotas(context: RequestContext, request: FetchData) -> Rate | None:

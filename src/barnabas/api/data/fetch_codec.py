@@ -8,9 +8,10 @@ from collections.abc import Callable, Sequence
 from typing import TypeAlias
 
 from barnabas.api.context import EncodedResponse
+from barnabas.api.data.leader_hints import NodeEndpoint, write_endpoints
 from barnabas.base.buffers import Buffer
 from barnabas.base.ids import ZERO_UUID
-from barnabas.replication.fetch_data import FetchData, FetchedPartition, FetchTarget, Key
+from barnabas.replication.fetch_targets import FetchData, FetchedPartition, FetchTarget, Key
 from barnabas.wire.in_place import count_writer, elements, read_body, write_topic
 from barnabas.wire.messages.fetch import FetchRequest
 from barnabas.wire.primitives import (
@@ -23,6 +24,7 @@ from barnabas.wire.primitives import (
 )
 
 FIRST_FLEXIBLE_VERSION = FetchRequest.FLEXIBLE.first
+FIRST_VERSION_WITH_LEADER_HINTS = 16
 FIRST_VERSION_WITH_REPLICA_STATE = 15
 FIRST_VERSION_WITH_TOPIC_IDS = 13
 FIRST_VERSION_WITH_RACK = 11
@@ -61,7 +63,8 @@ _pack_flexible_aborted = struct.Struct(">qqx").pack
 _pack_int32 = struct.Struct(">i").pack
 #: The tagged fields of a partition whose log diverges: one field, number 0, of 13 bytes: epoch, end offset, no fields.
 _pack_diverging_epoch = struct.Struct(">3Biqx").pack
-_NO_PREFERRED_REPLICA = _pack_int32(_NO_REPLICA_ID)
+#: Its tagged field 1, of 9 bytes: leader id, leader epoch, no fields.
+_pack_leader_hint = struct.Struct(">3Biix").pack
 
 
 class _HasTaggedFields(Exception):
@@ -98,9 +101,10 @@ def _read_plain(body: bytes, position: int, version: int) -> tuple[FetchData, in
             name, position = read_string(body, position)
             count, position = read_size(body, position)
             position = _read_forgotten(body, position, count, name, forgotten)
+    rack = ""
     if version >= FIRST_VERSION_WITH_RACK:
-        _, position = read_string(body, position)
-    return _data(replica_id, start, named, forgotten), position
+        rack, position = read_string(body, position)
+    return _data(replica_id, start, named, forgotten, rack), position
 
 
 def _read_plain_partitions(
@@ -145,10 +149,10 @@ def _read_flexible(body: bytes, position: int, version: int) -> tuple[FetchData,
         if body[position]:
             raise _HasTaggedFields
         position += 1
-    _, position = read_compact_string(body, position)  # the rack
+    rack, position = read_compact_string(body, position)
     if body[position]:
         raise _HasTaggedFields
-    return _data(replica_id, start, named, forgotten), position + 1
+    return _data(replica_id, start, named, forgotten, rack), position + 1
 
 
 def _read_flexible_partitions(
@@ -177,7 +181,11 @@ def _read_forgotten(body: bytes, position: int, count: int, topic: str | bytes, 
 
 
 def _data(
-    replica_id: int, start: list[int], named: list[tuple[Key, FetchTarget]], forgotten: list[Key]
+    replica_id: int,
+    start: list[int],
+    named: list[tuple[Key, FetchTarget]],
+    forgotten: list[Key],
+    rack: str,
 ) -> FetchData:
     max_wait_ms, min_bytes, max_bytes, isolation_level, session_id, session_epoch = start
     return FetchData(
@@ -190,6 +198,7 @@ def _data(
         named,
         forgotten,
         is_follower=replica_id >= 0,
+        rack=rack,
     )
 
 
@@ -225,13 +234,20 @@ def data_of(request: FetchRequest, version: int) -> FetchData:
         request.session_epoch,
     ]
     replica_id = max(request.replica_id, request.replica_state.replica_id)
-    return _data(replica_id, start, named, forgotten)
+    return _data(replica_id, start, named, forgotten, request.rack_id)
 
 
 def write_response(
-    version: int, session_id: int, topics: Sequence[TopicAnswer], error_code: int = 0
+    version: int,
+    session_id: int,
+    topics: Sequence[TopicAnswer],
+    error_code: int = 0,
+    endpoints: Sequence[NodeEndpoint] = (),
 ) -> EncodedResponse:
-    """Write a response; large records are not copied."""
+    """Write a response; large records are not copied.
+
+    :param endpoints: Those of the leaders that errors name, for versions that have them.
+    """
     is_flexible = version >= FIRST_FLEXIBLE_VERSION
     write_count = count_writer(is_flexible)
     write_partition = _write_flexible if is_flexible else _write_plain
@@ -257,7 +273,7 @@ def write_response(
         if is_flexible:
             out.append(0)  # no tagged fields
     if is_flexible:
-        out.append(0)
+        write_endpoints(out, endpoints)
     if not parts:
         return EncodedResponse(out, 0)
     first, *rest = parts
@@ -282,7 +298,7 @@ def _write_plain(out: bytearray, version: int, partition: FetchedPartition) -> N
     if aborted:
         out += b"".join([_pack_aborted(producer_id, first) for producer_id, first, _, _ in aborted])
     if version >= FIRST_VERSION_WITH_RACK:
-        out += _NO_PREFERRED_REPLICA
+        out += _pack_int32(partition.preferred_read_replica)
     out += _pack_int32(len(partition.records))
 
 
@@ -299,12 +315,14 @@ def _write_flexible(out: bytearray, _version: int, partition: FetchedPartition) 
     write_compact_size(out, None if aborted is None else len(aborted))
     if aborted:
         out += b"".join([_pack_flexible_aborted(producer_id, first) for producer_id, first, _, _ in aborted])
-    out += _NO_PREFERRED_REPLICA
+    out += _pack_int32(partition.preferred_read_replica)
     write_compact_size(out, len(partition.records))
 
 
 def _write_tagged_fields(out: bytearray, partition: FetchedPartition) -> None:
-    if partition.diverging_epoch is None:
-        out.append(0)
-    else:
+    if partition.diverging_epoch is not None:
         out += _pack_diverging_epoch(1, 0, 13, *partition.diverging_epoch)
+    elif partition.leader_hint is not None:
+        out += _pack_leader_hint(1, 1, 9, *partition.leader_hint)
+    else:
+        out.append(0)

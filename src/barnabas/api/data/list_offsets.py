@@ -3,7 +3,8 @@
 v2: isolation level.  v4: leader epochs (KIP-320).  v7: MAX_TIMESTAMP (KIP-734).  v8: EARLIEST_LOCAL (KIP-405).
 v9: LATEST_TIERED (KIP-1005).  v10: timeout (KIP-1075).  v11: EARLIEST_PENDING_UPLOAD (KIP-1023).
 Errors, per partition: TOPIC_AUTHORIZATION_FAILED, UNKNOWN_TOPIC_OR_PARTITION, NOT_LEADER_OR_FOLLOWER,
-FENCED_LEADER_EPOCH, UNKNOWN_LEADER_EPOCH, INVALID_REQUEST for a duplicate partition or an unknown isolation level,
+FENCED_LEADER_EPOCH, UNKNOWN_LEADER_EPOCH, OFFSET_NOT_AVAILABLE (KIP-207; LEADER_NOT_AVAILABLE before v5) while a new
+leader does not know the high watermark, INVALID_REQUEST for a duplicate partition or an unknown isolation level,
 UNSUPPORTED_VERSION for a marker that the version does not have.
 """
 
@@ -43,6 +44,8 @@ EARLIEST_LOCAL, LATEST_TIERED, EARLIEST_PENDING_UPLOAD = -4, -5, -6
 MARKERS = {
     LATEST: 1, EARLIEST: 1, MAX_TIMESTAMP: 7, EARLIEST_LOCAL: 8, LATEST_TIERED: 9, EARLIEST_PENDING_UPLOAD: 11,
 }  # fmt: skip
+
+FIRST_VERSION_WITH_OFFSET_NOT_AVAILABLE = 5
 
 READ_UNCOMMITTED, READ_COMMITTED = 0, 1
 CONSUMER_REPLICA_ID = -1
@@ -176,6 +179,7 @@ class _Listing:
         partition.check_leader(leader_epoch)
         log = partition.log
         if timestamp == LATEST:
+            self._check_high_watermark(partition)
             result = TimestampOffset(-1, self._bound(partition), partition.leader_epoch)
         elif timestamp in (EARLIEST, EARLIEST_LOCAL):
             result = earliest_offset(log)
@@ -184,6 +188,21 @@ class _Listing:
             if timestamp not in (LATEST_TIERED, EARLIEST_PENDING_UPLOAD):
                 self._searches.append(_TimeSearch(partition, timestamp, results, len(results)))
         results.append(_to_result(index, result))
+
+    def _check_high_watermark(self, partition: Partition) -> None:
+        """Check that the end of what consumers can read is known.
+
+        :raises KafkaError: OFFSET_NOT_AVAILABLE; LEADER_NOT_AVAILABLE for clients that do not know it.
+        """
+        if self._request.replica_id != CONSUMER_REPLICA_ID or partition.is_high_watermark_known:
+            return
+        code = ErrorCode.OFFSET_NOT_AVAILABLE
+        if self._context.api_version < FIRST_VERSION_WITH_OFFSET_NOT_AVAILABLE:
+            code = ErrorCode.LEADER_NOT_AVAILABLE
+        message = (
+            f"{partition.topic}-{partition.index} has a new leader, and no high watermark of its epoch yet."
+        )
+        raise KafkaError(code, message)
 
     def _bound(self, partition: Partition) -> int:
         """Return the end offset for the client: high watermark, last stable offset or, for replicas, log end offset."""
@@ -203,6 +222,8 @@ class _Listing:
                 search_max_timestamp(log) if timestamp == MAX_TIMESTAMP else search_timestamp(log, timestamp)
             )
             result = await _finish(self._context, partition, search)
+            if result is None or result.offset >= bound:
+                self._check_high_watermark(partition)
         except KafkaError as error:
             results[at] = _error_result(partition.index, error.code)
             return

@@ -50,6 +50,7 @@ def _look_up(context: RequestContext, topic: str, requested: OffsetForLeaderPart
     try:
         partition = context.broker.replicas.partition(topic, requested.partition)
         partition.check_leader(requested.current_leader_epoch)
+        partition.log.check_online()
     except KafkaError as error:
         return _error_result(requested.partition, error)
     leader_epoch, end_offset = partition.log.end_offset_for_epoch(requested.leader_epoch)

@@ -17,7 +17,9 @@ from typing import NamedTuple, TypeAlias
 
 from barnabas.api.authorization import require
 from barnabas.api.context import EncodedResponse, RequestContext
+from barnabas.api.data.leader_hints import LeaderHint, NodeEndpoint, endpoints_of, find_leader
 from barnabas.api.data.produce_codec import (
+    FIRST_VERSION_WITH_LEADER_HINTS,
     FIRST_VERSION_WITH_TOPIC_IDS,
     PartitionResult,
     ProduceData,
@@ -225,13 +227,18 @@ class _Production:
 
     def _respond(self) -> Answer:
         context = self._context
+        refused = [
+            (topic, result)
+            for topic, results in self._results
+            for result in results
+            if not isinstance(result, tuple)
+        ]
         if self._request.acks == NO_RESPONSE:
             # Closing the connection is the only way to report an error to a producer that expects no response.
-            context.close_after = any(
-                not isinstance(result, tuple) for _, results in self._results for result in results
-            )
+            context.close_after = bool(refused)
             return None
-        return EncodedResponse(*write_response(context.api_version, self._results))
+        endpoints = _name_leaders(context, refused) if refused else ()
+        return EncodedResponse(*write_response(context.api_version, self._results, endpoints))
 
     def _append_each(self) -> _Steps:
         """Append one batch after another, each a step.
@@ -441,6 +448,22 @@ async def _wait_for_replicas(
         results[at] = _failed(_index(results[at]), KafkaError(ErrorCode.REQUEST_TIMED_OUT, message))
     except KafkaError as error:
         results[at] = _failed(_index(results[at]), error)
+
+
+def _name_leaders(
+    context: RequestContext, refused: list[tuple[str | bytes, PartitionProduceResponse]]
+) -> list[NodeEndpoint]:
+    """Add the leaders to the errors of partitions that other brokers lead; return the leaders' endpoints."""
+    if context.api_version < FIRST_VERSION_WITH_LEADER_HINTS:
+        return []
+    leaders: list[LeaderHint] = []
+    for topic, answer in refused:
+        if answer.error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER:
+            leader = find_leader(context, topic, answer.index)
+            if leader is not None:
+                answer.current_leader = LeaderIdAndEpoch(*leader)
+                leaders.append(leader)
+    return endpoints_of(context, leaders)
 
 
 def _index(result: PartitionResult) -> int:

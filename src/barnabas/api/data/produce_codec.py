@@ -4,9 +4,10 @@ The generated messages (`wire/messages/produce.py`) describe the same bytes; tes
 """
 
 import struct
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import NamedTuple, TypeAlias
 
+from barnabas.api.data.leader_hints import NodeEndpoint, write_endpoints
 from barnabas.wire.codec import part_writer
 from barnabas.wire.in_place import count_writer, elements, read_body, write_topic
 from barnabas.wire.messages.produce import PartitionProduceResponse, ProduceRequest, ProduceResponse
@@ -26,6 +27,7 @@ FIRST_FLEXIBLE_VERSION = ProduceRequest.FLEXIBLE.first
 FIRST_VERSION_WITH_TOPIC_IDS = 13
 FIRST_VERSION_WITH_LOG_START = 5
 FIRST_VERSION_WITH_RECORD_ERRORS = 8
+FIRST_VERSION_WITH_LEADER_HINTS = 10
 
 #: A partition's index and its record batch, a view of the frame; None for null.
 PartitionData: TypeAlias = tuple[int, memoryview | None]
@@ -140,8 +142,13 @@ def _read_flexible(
     return ProduceData(transactional_id, acks, timeout_ms, topics), position
 
 
-def write_response(version: int, results: list[TopicResults]) -> tuple[bytearray, int]:
-    """Write a response body; return it and the position of its throttle time."""
+def write_response(
+    version: int, results: list[TopicResults], endpoints: Sequence[NodeEndpoint] = ()
+) -> tuple[bytearray, int]:
+    """Write a response body; return it and the position of its throttle time.
+
+    :param endpoints: Those of the leaders that errors name, for versions that have them.
+    """
     out = bytearray()
     is_flexible = version >= FIRST_FLEXIBLE_VERSION
     write_count = count_writer(is_flexible)
@@ -163,5 +170,9 @@ def write_response(version: int, results: list[TopicResults]) -> tuple[bytearray
         if is_flexible:
             out.append(0)  # no tagged fields
     throttle_position = len(out)
-    out += _END_FLEXIBLE if is_flexible else _END
+    if endpoints:
+        out += _END
+        write_endpoints(out, endpoints)
+    else:
+        out += _END_FLEXIBLE if is_flexible else _END
     return out, throttle_position

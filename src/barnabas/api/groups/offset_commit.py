@@ -20,8 +20,8 @@ from barnabas.api.groups.offset_commit_codec import (
     read_request,
     write_response,
 )
-from barnabas.api.groups.partition_checks import RejectedPartitions, merge, split_known_partitions
-from barnabas.api.groups.topic_slices import slices
+from barnabas.api.groups.partition_checks import RejectedPartitions, merge, reject, split_known_partitions
+from barnabas.api.groups.topic_slices import request_slices
 from barnabas.api.registry import USE_HANDLER, UseHandler, serves
 from barnabas.groups.offsets.commits import PartitionCommit, TopicCommit
 from barnabas.metadata.image import MetadataImage
@@ -37,9 +37,7 @@ from barnabas.wire.messages.offset_commit import (
 
 
 def error_response(request: OffsetCommitRequest, error: KafkaError) -> OffsetCommitResponse:
-    return OffsetCommitResponse(
-        topics=[_error_topic(_reject_topic(topic, error.code)) for topic in request.topics]
-    )
+    return OffsetCommitResponse(topics=[_error_topic(reject(topic, error.code)) for topic in request.topics])
 
 
 def fast_path(
@@ -111,8 +109,8 @@ async def handle(context: RequestContext, request: OffsetCommitRequest) -> Offse
     if not known:
         return OffsetCommitResponse(topics=await context.compute(merge, errors, []))
     answered: list[OffsetCommitResponseTopic] = []
-    async for some_topics in context.each(slices(known)):
-        answered += (await _commit(context, with_topics(request, some_topics))).topics
+    async for part in context.each(request_slices(request, known)):
+        answered += (await _commit(context, part)).topics
     return OffsetCommitResponse(topics=await context.compute(merge, errors, answered))
 
 
@@ -128,18 +126,6 @@ async def _commit(context: RequestContext, request: OffsetCommitRequest) -> Offs
         return error_response(request, error)
 
 
-def with_topics(request: OffsetCommitRequest, topics: list[OffsetCommitRequestTopic]) -> OffsetCommitRequest:
-    """Return a copy of the request with these topics."""
-    return OffsetCommitRequest(
-        request.group_id,
-        request.generation_id_or_member_epoch,
-        request.member_id,
-        request.group_instance_id,
-        request.retention_time_ms,
-        topics,
-    )
-
-
 def by_id(
     image: MetadataImage, topics: list[OffsetCommitRequestTopic]
 ) -> tuple[list[OffsetCommitRequestTopic], list[RejectedPartitions]]:
@@ -149,14 +135,10 @@ def by_id(
     for topic in topics:
         name = names.get(topic.topic_id)
         if name is None:
-            refused.append(_reject_topic(topic, ErrorCode.UNKNOWN_TOPIC_ID))
+            refused.append(reject(topic, ErrorCode.UNKNOWN_TOPIC_ID))
         else:
             known.append(OffsetCommitRequestTopic(name, topic.topic_id, topic.partitions))
     return known, refused
-
-
-def _reject_topic(topic: OffsetCommitRequestTopic, code: ErrorCode) -> RejectedPartitions:
-    return RejectedPartitions(topic, [partition.partition_index for partition in topic.partitions], code)
 
 
 def _error_topic(rejected: RejectedPartitions) -> OffsetCommitResponseTopic:

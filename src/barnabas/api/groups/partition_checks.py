@@ -28,6 +28,11 @@ class RejectedPartitions(NamedTuple):
     code: ErrorCode
 
 
+def reject(topic: NamedTopic, code: ErrorCode) -> RejectedPartitions:
+    """Reject all partitions of a topic."""
+    return RejectedPartitions(topic, _indexes(topic.partitions), code)
+
+
 async def split_known_partitions(
     context: RequestContext, operation: AclOperation, topics: Sequence[TopicT]
 ) -> tuple[list[TopicT], list[RejectedPartitions]]:
@@ -43,13 +48,11 @@ async def split_known_partitions(
     existing = context.broker.image.topics.rows
     async for topic in context.each(topics):
         if topic.name in forbidden:
-            refused.append(RejectedPartitions(topic, _indexes(topic.partitions), forbidden[topic.name].code))
+            refused.append(reject(topic, forbidden[topic.name].code))
             continue
         there = existing.get(topic.name)
         if there is None:  # returned even if it is named without partitions
-            refused.append(
-                RejectedPartitions(topic, _indexes(topic.partitions), ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
-            )
+            refused.append(reject(topic, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION))
             continue
         count = there.partition_count
         missing = await context.compute(_missing, topic.partitions, count)

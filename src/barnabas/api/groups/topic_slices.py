@@ -2,12 +2,28 @@
 
 from collections.abc import Iterator, Sequence
 from copy import copy
-from typing import Any, TypeVar
+from typing import Any, Protocol, TypeVar
 
+
+class RequestWithTopics(Protocol):
+    """A request about partitions of topics."""
+
+    topics: list[Any]
+
+
+RequestT = TypeVar("RequestT", bound=RequestWithTopics)
 TopicT = TypeVar("TopicT")
 
 #: Partitions of one part: committing their offsets takes 2 to 8 ms.
 SLICE_PARTITIONS_MAX = 200
+
+
+def request_slices(request: RequestT, topics: Sequence[Any]) -> Iterator[RequestT]:
+    """Yield copies of a request with parts of these topics."""
+    for one_slice in slices(topics):
+        part = copy(request)
+        part.topics = one_slice
+        yield part
 
 
 def slices(topics: Sequence[TopicT], field: str = "partitions") -> Iterator[list[TopicT]]:

@@ -6,7 +6,6 @@ Errors: INVALID_REQUEST, RESOURCE_NOT_FOUND, UNKNOWN_TOPIC_OR_PARTITION, POLICY_
 SECURITY_DISABLED, TOPIC_, GROUP_, CLUSTER_AUTHORIZATION_FAILED.
 """
 
-import contextlib
 import functools
 import json
 from collections.abc import Callable
@@ -14,7 +13,7 @@ from typing import Any
 
 from barnabas.api.audit import Results
 from barnabas.api.authorization import require, require_cluster
-from barnabas.api.configs.alteration import alteration_error
+from barnabas.api.configs.alteration import ChangedSincePolicyCheck, alteration_error, until_unchanged
 from barnabas.api.configs.resources import resource_of
 from barnabas.api.configs.rules import alteration_rules
 from barnabas.api.context import RequestContext
@@ -50,22 +49,18 @@ def audit(request: RollbackResourceRequest, response: RollbackResourceResponse) 
 async def handle(context: RequestContext, request: RollbackResourceRequest) -> RollbackResourceResponse:
     """Decide, evaluate the policies, and commit everything or nothing."""
     _require_for(context, request.resource)
-    while True:
+
+    async def check_and_write() -> RolledBack:
         checked = await _write(context, request, validate_only=True)
         if context.policies.guards_alteration and checked.altered is not None:
             error = await alteration_error(context.policies, checked.altered)
             if error is not None:
                 raise error
         if request.validate_only:
-            return _response(request, checked)
-        with contextlib.suppress(_ChangedSincePolicyCheck):
-            return _response(
-                request, await _write(context, request, validate_only=False, checked=checked.altered)
-            )
+            return checked
+        return await _write(context, request, validate_only=False, checked=checked.altered)
 
-
-class _ChangedSincePolicyCheck(Exception):
-    """Configs have changed since the policies were evaluated."""
+    return _response(request, await until_unchanged(check_and_write))
 
 
 async def _write(
@@ -93,7 +88,7 @@ async def _write(
             image, request.resource, request.revision, rules, validate_only=validate_only
         )
         if not validate_only and decision.response.altered != checked:
-            raise _ChangedSincePolicyCheck
+            raise ChangedSincePolicyCheck
         return decision
 
     return await context.write(decide)

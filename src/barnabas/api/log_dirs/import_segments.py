@@ -1,7 +1,7 @@
 """ImportSegments (32005), v0: make segment files that a job has written the log of an empty partition.
 
-An API of Barnabas. The files and their manifest are in the directory `restored` of the partition's log directory; see
-`replication/log_importer.py`. The response follows when the import is complete.
+An API of Barnabas. The files and their manifest are in the directory `import` of the partition's log directory; see
+`replication/segment_importer.py`. The response follows when the import is complete.
 
 Errors, per partition: CLUSTER_AUTHORIZATION_FAILED, UNKNOWN_TOPIC_OR_PARTITION, NOT_LEADER_OR_FOLLOWER, INVALID_REQUEST
 if there are no files or they do not match the partition, CORRUPT_MESSAGE if they are damaged, KAFKA_STORAGE_ERROR.
@@ -51,7 +51,7 @@ def _partitions(request: ImportSegmentsRequest) -> list[TopicPartition]:
 async def _import(context: RequestContext, tp: TopicPartition) -> ImportedPartition:
     broker = context.broker
     try:
-        manifest = await broker.restored_log_importer.import_log(broker.replicas.partition(*tp))
+        manifest = await broker.segment_importer.import_log(broker.replicas.partition(*tp))
     except KafkaError as error:
         return _error_result(tp, error)
     key = f"partition {tp.partition} imported offsets"

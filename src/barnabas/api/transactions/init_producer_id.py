@@ -11,8 +11,9 @@ from barnabas.api.authorization import allowed_any, require, require_cluster
 from barnabas.api.context import RequestContext
 from barnabas.api.registry import serves
 from barnabas.api.transactions.error_mapping import map_fenced_error
+from barnabas.base.ids import ProducerIdAndEpoch
 from barnabas.config.broker_config import BrokerConfig
-from barnabas.transactions.initialization import Initialization, ProducerIdAndEpoch
+from barnabas.transactions.initialization import Initialization
 from barnabas.transactions.transaction import NEVER_MS, TransactionMetadata
 from barnabas.wire.acls import AclOperation, ResourceType
 from barnabas.wire.errors import ErrorCode, KafkaError

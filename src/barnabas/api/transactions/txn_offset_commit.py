@@ -10,8 +10,8 @@ NOT_COORDINATOR, COORDINATOR_LOAD_IN_PROGRESS, COORDINATOR_NOT_AVAILABLE.
 
 from barnabas.api.authorization import require
 from barnabas.api.context import RequestContext
-from barnabas.api.groups.partition_checks import RejectedPartitions, merge, split_known_partitions
-from barnabas.api.groups.topic_slices import slices
+from barnabas.api.groups.partition_checks import RejectedPartitions, merge, reject, split_known_partitions
+from barnabas.api.groups.topic_slices import request_slices
 from barnabas.api.registry import serves
 from barnabas.coordinator.result import CoordinatorResult, Pending, TransactionalProducer
 from barnabas.coordinator.shard_log import coordinator_error
@@ -28,7 +28,6 @@ from barnabas.wire.acls import AclOperation, ResourceType
 from barnabas.wire.errors import ErrorCode, KafkaError
 from barnabas.wire.messages.txn_offset_commit import (
     TxnOffsetCommitRequest,
-    TxnOffsetCommitRequestTopic,
     TxnOffsetCommitResponse,
     TxnOffsetCommitResponsePartition,
     TxnOffsetCommitResponseTopic,
@@ -44,7 +43,7 @@ VERIFICATION_ENABLED = "transaction.partition.verification.enable"
 
 def error_response(request: TxnOffsetCommitRequest, error: KafkaError) -> TxnOffsetCommitResponse:
     return TxnOffsetCommitResponse(
-        topics=[_error_topic(_reject_topic(topic, error.code)) for topic in request.topics]
+        topics=[_error_topic(reject(topic, error.code)) for topic in request.topics]
     )
 
 
@@ -58,8 +57,8 @@ async def handle(context: RequestContext, request: TxnOffsetCommitRequest) -> Tx
     if not known:
         return TxnOffsetCommitResponse(topics=await context.compute(merge, errors, []))
     answered: list[TxnOffsetCommitResponseTopic] = []
-    async for some_topics in context.each(slices(known)):
-        answered += (await _commit(context, _with_topics(request, some_topics))).topics
+    async for part in context.each(request_slices(request, known)):
+        answered += (await _commit(context, part)).topics
     return TxnOffsetCommitResponse(topics=await context.compute(merge, errors, answered))
 
 
@@ -129,25 +128,6 @@ def _error_for_version(error: KafkaError, version: int) -> KafkaError:
     if is_loading and version < FIRST_VERSION_WITH_LOAD_IN_PROGRESS:
         return KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE, error.message)
     return error
-
-
-def _with_topics(
-    request: TxnOffsetCommitRequest, topics: list[TxnOffsetCommitRequestTopic]
-) -> TxnOffsetCommitRequest:
-    return TxnOffsetCommitRequest(
-        request.transactional_id,
-        request.group_id,
-        request.producer_id,
-        request.producer_epoch,
-        request.generation_id,
-        request.member_id,
-        request.group_instance_id,
-        topics,
-    )
-
-
-def _reject_topic(topic: TxnOffsetCommitRequestTopic, code: ErrorCode) -> RejectedPartitions:
-    return RejectedPartitions(topic, [partition.partition_index for partition in topic.partitions], code)
 
 
 def _error_topic(rejected: RejectedPartitions) -> TxnOffsetCommitResponseTopic:

@@ -5,7 +5,6 @@ Spark, which may not be installed, is imported only by commands that run.
 
 from barnabas.cli.jobs.archive import archive_topics
 from barnabas.cli.jobs.audit import summarize_audit
-from barnabas.cli.jobs.compact import compact_topics
 from barnabas.cli.jobs.rekey import rekey_topic
 from barnabas.cli.jobs.restore import restore_topics
 from barnabas.cli.jobs.scrub import scrub_logs
@@ -15,7 +14,6 @@ from barnabas.cli.support.commands import command_group
 
 app = command_group(
     scrub_logs,
-    compact_topics,
     measure_usage,
     summarize_audit,
     rekey_topic,

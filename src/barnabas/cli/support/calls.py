@@ -7,11 +7,16 @@ from typing import TypeVar
 from barnabas.cli.support.login import current_login
 from barnabas.client.admin.admin import Admin
 from barnabas.client.core.cluster import ClusterClient
+from barnabas.client.core.connection import REQUEST_TIMEOUT_MS
 
 ResultT = TypeVar("ResultT")
 
 
-def with_cluster(bootstrap: str, work: Callable[[ClusterClient], Awaitable[ResultT]]) -> ResultT:
+def with_cluster(
+    bootstrap: str,
+    work: Callable[[ClusterClient], Awaitable[ResultT]],
+    request_timeout_ms: int = REQUEST_TIMEOUT_MS,
+) -> ResultT:
     """Connect to the cluster, run `work`, disconnect, and return the result of `work`.
 
     :raises BrokerConnectionError: If no broker responds.
@@ -19,7 +24,12 @@ def with_cluster(bootstrap: str, work: Callable[[ClusterClient], Awaitable[Resul
     """
 
     async def run() -> ResultT:
-        async with ClusterClient(bootstrap, client_id="barnabas-cli", login=current_login()) as cluster:
+        async with ClusterClient(
+            bootstrap,
+            client_id="barnabas-cli",
+            request_timeout_ms=request_timeout_ms,
+            login=current_login(),
+        ) as cluster:
             return await work(cluster)
 
     return asyncio.run(run())

@@ -178,6 +178,11 @@ class BrokerConnection:
         except TimeoutError:
             self._frames.transport.abort()
 
+    def abort(self) -> None:
+        """Close at once; requests that wait for a response fail with ConnectionLost."""
+        self._fail(self._lost("this client closed it"))
+        self._frames.transport.abort()
+
     async def _negotiate(self) -> None:
         """Send ApiVersions at our newest version, and again at the broker's newest if that is older (KIP-511)."""
         newest = ApiVersionsRequest.VERSIONS.last

@@ -3,7 +3,7 @@
 import asyncio
 import concurrent.futures
 import threading
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine
 from typing import Any, TypeVar
 
 ResultT = TypeVar("ResultT")
@@ -29,6 +29,10 @@ class LoopThread:
     def start(self, work: Coroutine[Any, Any, ResultT]) -> concurrent.futures.Future[ResultT]:
         """Begin `work`; the caller continues, and gets the result from the future."""
         return asyncio.run_coroutine_threadsafe(work, self._loop)
+
+    def call_soon(self, function: Callable[[], object]) -> None:
+        """Call a function on the thread, without waiting for it."""
+        self._loop.call_soon_threadsafe(function)
 
     def stop(self) -> None:
         """Cancel running tasks, then end the loop, its worker threads and its thread."""

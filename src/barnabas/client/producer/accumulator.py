@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from barnabas.base.ids import TopicPartition
+from barnabas.base.ids import ProducerIdAndEpoch, TopicPartition
 from barnabas.wire.records.batch import BATCH_HEADER_BYTES
 from barnabas.wire.records.compression import Compression
 from barnabas.wire.records.record import Record, encode_batch
@@ -22,13 +22,6 @@ class RecordMetadata(NamedTuple):
     tp: TopicPartition
     offset: int
     timestamp_ms: int
-
-
-class Identity(NamedTuple):
-    """Producer id, epoch and sequence of an idempotent producer (KIP-98)."""
-
-    producer_id: int
-    producer_epoch: int
 
 
 Waiter = Future[RecordMetadata]
@@ -48,7 +41,7 @@ class Batch:
     retry_at_ms: int = 0
     in_flight: bool = False
     closed: bool = False  #: closed for more records, and sent without lingering
-    identity: Identity | None = None
+    identity: ProducerIdAndEpoch | None = None
     base_sequence: int = -1
     encoded: bytearray = field(default_factory=bytearray)
     #: Records that the broker refused, with their errors; they fail when the batch is finished, so that a flush covers
@@ -65,7 +58,7 @@ class Batch:
         """Encode the batch once, so that every attempt sends the same."""
         if self.encoded:
             return
-        identity = self.identity or Identity(-1, -1)
+        identity = self.identity or ProducerIdAndEpoch(-1, -1)
         self.encoded = encode_batch(
             self.records,
             compression=compression,

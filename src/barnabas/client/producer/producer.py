@@ -7,14 +7,13 @@ from types import TracebackType
 from typing import Self
 
 from barnabas.base.clock import Clock, SystemClock
-from barnabas.base.ids import TopicPartition
+from barnabas.base.ids import ProducerIdAndEpoch, TopicPartition
 from barnabas.client.core.cluster import ClusterClient
 from barnabas.client.core.errors import error_for, is_retriable
 from barnabas.client.core.metadata import NO_LEADER, TopicInfo
 from barnabas.client.producer.accumulator import (
     Accumulator,
     Batch,
-    Identity,
     RecordMetadata,
     record_size_bytes,
 )
@@ -81,7 +80,7 @@ class Producer:
         self._clock = clock or SystemClock()
         self._sticky = Sticky(batch_size_bytes, cluster.retry.random)
         self._accumulator = Accumulator(batch_size_bytes, linger_ms)
-        self._identity: Identity | None = None
+        self._identity: ProducerIdAndEpoch | None = None
         self._sequences: defaultdict[TopicPartition, int] = defaultdict(int)
         self._flushing = 0  #: calls of `flush` that wait
         self._work = asyncio.Event()  #: set when the sender should check the queues

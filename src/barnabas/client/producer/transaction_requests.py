@@ -7,12 +7,11 @@ partitions are added one by one, which brokers support under every transaction.v
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from typing import TypeVar
 
-from barnabas.base.ids import TopicPartition
+from barnabas.base.ids import ProducerIdAndEpoch, TopicPartition
 from barnabas.client.admin.group_messages import OffsetAndMetadata
 from barnabas.client.core.cluster import MAIN_LANE, ClusterClient
 from barnabas.client.core.coordinators import KeyType, ask_coordinator
 from barnabas.client.core.errors import check
-from barnabas.client.producer.accumulator import Identity
 from barnabas.wire.messages.add_offsets_to_txn import AddOffsetsToTxnRequest, AddOffsetsToTxnResponse
 from barnabas.wire.messages.add_partitions_to_txn import (
     AddPartitionsToTxnRequest,
@@ -44,7 +43,7 @@ class TransactionalId:
         self.cluster = cluster
         self.name = name
 
-    async def initialize(self, timeout_ms: int) -> Identity:
+    async def initialize(self, timeout_ms: int) -> ProducerIdAndEpoch:
         """Return a new producer id and epoch; all earlier ones are fenced, and an open transaction is aborted first.
 
         :param timeout_ms: The broker aborts a transaction that is open for longer.
@@ -52,14 +51,16 @@ class TransactionalId:
         """
         request = InitProducerIdRequest(transactional_id=self.name, transaction_timeout_ms=timeout_ms)
 
-        async def ask(node: int) -> Identity:
+        async def ask(node: int) -> ProducerIdAndEpoch:
             response: InitProducerIdResponse = await self.cluster.send(request, node)
             check(response.error_code, self._with_id(f"no producer id (timeout {timeout_ms} ms)"))
-            return Identity(response.producer_id, response.producer_epoch)
+            return ProducerIdAndEpoch(response.producer_id, response.producer_epoch)
 
         return await self._ask(ask)
 
-    async def add_partitions(self, identity: Identity, partitions: Iterable[TopicPartition]) -> None:
+    async def add_partitions(
+        self, identity: ProducerIdAndEpoch, partitions: Iterable[TopicPartition]
+    ) -> None:
         """Add partitions to the transaction before producing to them; the first call begins it.
 
         :raises KafkaError: PRODUCER_FENCED, INVALID_TXN_STATE, TOPIC_AUTHORIZATION_FAILED and others.
@@ -89,7 +90,7 @@ class TransactionalId:
         await self._ask(ask)
 
     async def commit_offsets(
-        self, identity: Identity, group: str, offsets: Mapping[TopicPartition, OffsetAndMetadata]
+        self, identity: ProducerIdAndEpoch, group: str, offsets: Mapping[TopicPartition, OffsetAndMetadata]
     ) -> None:
         """Commit offsets of a group without members as part of the transaction.
 
@@ -121,7 +122,7 @@ class TransactionalId:
         await self._ask(add)
         await ask_coordinator(self.cluster, KeyType.GROUP, group, commit)
 
-    async def end(self, identity: Identity, *, commit: bool) -> None:
+    async def end(self, identity: ProducerIdAndEpoch, *, commit: bool) -> None:
         """End the transaction; ending it the same way again has no effect.
 
         :raises KafkaError: PRODUCER_FENCED when the id has a newer epoch, as after a timeout;
@@ -143,7 +144,7 @@ class TransactionalId:
 
 
 def _offset_commit_request(
-    name: str, identity: Identity, group: str, offsets: Mapping[TopicPartition, OffsetAndMetadata]
+    name: str, identity: ProducerIdAndEpoch, group: str, offsets: Mapping[TopicPartition, OffsetAndMetadata]
 ) -> TxnOffsetCommitRequest:
     topics: dict[str, list[TxnOffsetCommitRequestPartition]] = {}
     for tp, committed in offsets.items():
@@ -157,16 +158,16 @@ def _offset_commit_request(
     )
 
 
-async def idempotent_identity(cluster: ClusterClient, lane: str = MAIN_LANE) -> Identity:
+async def idempotent_identity(cluster: ClusterClient, lane: str = MAIN_LANE) -> ProducerIdAndEpoch:
     """Return a producer id without a transactional id, with which each batch is stored once however often it is sent.
 
     :raises KafkaError: The error of the broker.
     """
     request = InitProducerIdRequest(transactional_id=None, transaction_timeout_ms=_NO_TRANSACTION_TIMEOUT_MS)
 
-    async def attempt() -> Identity:
+    async def attempt() -> ProducerIdAndEpoch:
         response: InitProducerIdResponse = await cluster.send(request, lane=lane)
         check(response.error_code, "no producer id for an idempotent producer")
-        return Identity(response.producer_id, response.producer_epoch)
+        return ProducerIdAndEpoch(response.producer_id, response.producer_epoch)
 
     return await cluster.retrying(attempt)

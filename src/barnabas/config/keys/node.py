@@ -69,8 +69,9 @@ NODE_KEYS: tuple[ConfigKey, ...] = (
               "Socket timeout of requests to the controller."),
     ConfigKey("broker.heartbeat.interval.ms", INT, 2_000, None, READ_ONLY, NO_EFFECT,
               "Interval between the heartbeats of a broker to the controller."),
-    ConfigKey("broker.session.timeout.ms", INT, 9_000, None, READ_ONLY, NO_EFFECT,
-              "A broker that sends no heartbeat for this time is fenced."),
+    ConfigKey("broker.session.timeout.ms", INT, 9_000, None, READ_ONLY, HONOURED,
+              "A broker that sends no heartbeat for this time is fenced. One whose process has ended is fenced "
+              "at once if the brokers share a SQLite store."),
     ConfigKey("initial.broker.registration.timeout.ms", INT, 60_000, None, READ_ONLY, NO_EFFECT,
               "How long a starting broker tries to register before it exits."),
     ConfigKey("server.max.startup.time.ms", LONG, LONG_MAX, AT_LEAST_0, READ_ONLY, NO_EFFECT,

@@ -143,7 +143,7 @@ _KEYS: tuple[ConfigKey, ...] = (
     ConfigKey("segment.ms", LONG, 604_800_000, AT_LEAST_1, CLUSTER_WIDE, HONOURED,
               "A segment is rolled this many milliseconds after its first record, whatever its size.",
               synonyms=(Synonym("log.roll.ms"), Synonym("log.roll.hours", 3_600_000))),
-    ConfigKey("unclean.leader.election.enable", BOOLEAN, False, None, CLUSTER_WIDE, NO_EFFECT,
+    ConfigKey("unclean.leader.election.enable", BOOLEAN, False, None, CLUSTER_WIDE, HONOURED,
               "Whether a replica that is not in sync may become leader as a last resort, which loses "
               "records.", synonyms=(Synonym("unclean.leader.election.enable"),)),
 )

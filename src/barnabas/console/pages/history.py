@@ -11,8 +11,8 @@ from barnabas.console.pages.audit import history_path, shown
 from barnabas.console.problems import not_found, sentence, wrong_form
 from barnabas.console.topic_view import find_topic
 from barnabas.console.view import View
+from barnabas.metadata.audit.event_history import compared, state_at
 from barnabas.metadata.audit.events import AuditEvent, AuditOutcome
-from barnabas.metadata.audit.history import compared, state_at
 from barnabas.wire.errors import KafkaError
 
 _COUNT_MAX = 5_000

@@ -8,13 +8,14 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 
+from barnabas.base import disk
 from barnabas.base.clock import Clock
 from barnabas.base.ids import TopicPartition
 from barnabas.log.compaction.cleaning_pass import Cleaner, CleaningPlan, Source, last_records
 from barnabas.log.compaction.log_to_clean import LogBounds, LogToClean, decide_cleanable, group_segments
 from barnabas.log.compaction.log_worker import Interrupted, LogWork, LogWorker
 from barnabas.log.compaction.offset_map import offset_map_of_size
-from barnabas.log.files import INDEX_SUFFIX, NO_SPACE, TIME_INDEX_SUFFIX, offset_file, sync_path
+from barnabas.log.files import INDEX_SUFFIX, NO_SPACE, TIME_INDEX_SUFFIX, offset_file
 from barnabas.log.log_manager import LogManager
 from barnabas.log.partition_log import PartitionLog
 from barnabas.log.segments.segment import Segment
@@ -133,15 +134,10 @@ class LogCleaner:
     def _begin(self, log: PartitionLog, cleanable: LogToClean) -> None:
         task = asyncio.get_running_loop().create_task(self._clean_if_possible(log, cleanable))
         self._under_way[log] = task
-        self._worker.busy.add(log)
-        task.add_done_callback(lambda _: self._end(log))
-
-    def _end(self, log: PartitionLog) -> None:
-        del self._under_way[log]
-        self._worker.busy.discard(log)
+        task.add_done_callback(lambda _: self._under_way.pop(log))
 
     def filthiest(self) -> tuple[PartitionLog, LogToClean] | None:
-        """Return the log with the largest dirty ratio among those that are due, not busy and not uncleanable."""
+        """Return the log with the largest dirty ratio among those that are due and can be cleaned now."""
         now_ms = self._clock.wall_ms()
         candidates: list[tuple[PartitionLog, LogToClean]] = []
         self._last_checked_ms = self._clock.monotonic_ms()
@@ -163,8 +159,7 @@ class LogCleaner:
     def _may_clean(self, name: TopicPartition, log: PartitionLog) -> bool:
         is_uncleanable = name in self._uncleanable and self._uncleanable[name].log is log
         is_moving = self._log_manager.future_directory_of(name) is not None
-        is_busy = log in self._worker.busy or log in self._worker.claimed
-        return log.failure is None and not is_busy and not is_uncleanable and not is_moving
+        return log.failure is None and log not in self._under_way and not is_uncleanable and not is_moving
 
     # Cleaning
 
@@ -210,7 +205,7 @@ class LogCleaner:
         for group in group_segments(cleaning.sources, plan.config):
             cleaned = await self._worker.drive(work, cleaning.clean_segments(group))
             files = self._worker.swap(work, [source.segment for source in group], cleaned)
-            await self._worker.in_thread(sync_path, log.directory)
+            await self._worker.in_thread(disk.sync_path, log.directory)
             self.on_replaced(log, files)
         if not self._worker.should_continue(work):
             raise Interrupted

@@ -8,9 +8,10 @@ from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
+from barnabas.base import disk
 from barnabas.log.compaction.cleaned_transaction_metadata import CleanedTransactionMetadata, control_type_of
 from barnabas.log.compaction.offset_map import OffsetMap
-from barnabas.log.files import CLEANED_SUFFIX, SEGMENT_SUFFIXES, offset_file, sync_path, unlink_files
+from barnabas.log.files import CLEANED_SUFFIX, SEGMENT_SUFFIXES, offset_file, unlink_files
 from barnabas.log.log_config import LogConfig
 from barnabas.log.producers.producer_state_manager import ProducerStateEntry
 from barnabas.log.segments.open_files import OpenFiles
@@ -254,7 +255,7 @@ def finish(cleaned: Segment, last: Path) -> None:
     written_ns = last.stat().st_mtime_ns
     os.utime(cleaned.path, ns=(written_ns, written_ns))
     for path in _files(cleaned):
-        sync_path(path)
+        disk.sync_path(path)
 
 
 def discard(cleaned: Segment) -> None:

@@ -33,7 +33,7 @@ class LogWork(NamedTuple):
 
 
 class LogWorker:
-    """What the log cleaner and segment imports share. All methods run on the event loop."""
+    """The threads of the log cleaner and their rate limit. All methods run on the event loop."""
 
     def __init__(self, log_manager: LogManager, clock: Clock, bytes_per_second: Callable[[], float]) -> None:
         self._log_manager = log_manager
@@ -42,10 +42,6 @@ class LogWorker:
         self._threads = ThreadPoolExecutor(_THREADS_COUNT_MAX, thread_name_prefix="log-cleaner")
         self.throttle = Throttle()
         self.stopping = asyncio.Event()
-        #: Logs whose segments are being rewritten.
-        self.busy: set[PartitionLog] = set()
-        #: Logs with a pending import from a process outside the broker.
-        self.claimed: frozenset[PartitionLog] = frozenset()
 
     def close(self) -> None:
         """Wait for the threads; call it when no work is driven any more."""

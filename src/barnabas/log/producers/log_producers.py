@@ -1,7 +1,8 @@
 """The producers and transactions of one log (KIP-98, KIP-890): their state, its snapshots and aborted transactions."""
 
+from barnabas.base import disk
 from barnabas.base.clock import Clock
-from barnabas.log.files import SNAPSHOT_SUFFIX, offset_file, sync_path
+from barnabas.log.files import SNAPSHOT_SUFFIX, offset_file
 from barnabas.log.local_log import LocalLog
 from barnabas.log.producers.producer_recovery import (
     RestoredProducers,
@@ -121,7 +122,7 @@ class LogProducers:
 
     def sync_snapshot(self) -> None:
         """Flush the newest snapshot. Blocks."""
-        sync_path(offset_file(self._local.directory, self._snapshot_offset, SNAPSHOT_SUFFIX))
+        disk.sync_path(offset_file(self._local.directory, self._snapshot_offset, SNAPSHOT_SUFFIX))
 
     def restore(self, log_start_offset: int, log_end_offset: int) -> None:
         """Restore the state from snapshots and batches after a truncation."""

@@ -3,14 +3,15 @@
 from pathlib import Path
 from typing import NamedTuple
 
+from barnabas.base import disk
 from barnabas.base.ids import TopicPartition
+from barnabas.log.checkpoints import MalformedFile
 from barnabas.log.files import SNAPSHOT_SUFFIX, offset_file
 from barnabas.log.producers.producer_snapshot import read_snapshot, snapshot_offsets
 from barnabas.log.producers.producer_state_manager import ProducerStateManager
 from barnabas.log.segments.segment import Segment
 from barnabas.log.segments.segments import Segments
 from barnabas.log.segments.transaction_index import AbortedTransaction
-from barnabas.log.startup.checkpoints import MalformedFile
 from barnabas.wire.records.batch import BatchHeader
 from barnabas.wire.records.control import read_end_marker
 
@@ -32,7 +33,7 @@ def restore_producers(
     """Restore the producer state at `log_end_offset`; removes snapshots outside the log and damaged ones."""
     for offset in snapshot_offsets(directory):
         if not log_start_offset < offset <= log_end_offset:
-            offset_file(directory, offset, SNAPSHOT_SUFFIX).unlink()
+            disk.remove_file(offset_file(directory, offset, SNAPSHOT_SUFFIX))
     return producers_at(directory, topic_partition, segments, log_start_offset, log_end_offset)
 
 
@@ -53,7 +54,7 @@ def producers_at(
         try:
             states.replace(read_snapshot(path))
         except MalformedFile:
-            path.unlink()
+            disk.remove_file(path)
             continue
         snapshot_offset = snapshot_at
         break

@@ -8,9 +8,10 @@ from struct import error as struct_error
 
 from crc32c import crc32c
 
+from barnabas.base import disk
+from barnabas.log.checkpoints import MalformedFile
 from barnabas.log.files import SNAPSHOT_SUFFIX, offset_file, offset_of, write_atomically
 from barnabas.log.producers.producer_state_manager import NO_OFFSET, BatchMetadata, ProducerStateEntry
-from barnabas.log.startup.checkpoints import MalformedFile
 
 _VERSION = 1
 _HEAD = Struct(">hIi")
@@ -82,4 +83,4 @@ def remove_stray_snapshots(directory: Path, base_offsets: Iterable[int]) -> None
     strays = [offset for offset in snapshot_offsets(directory) if offset not in starts]
     keeps_newest = bool(strays) and strays[-1] > max(starts, default=-1)
     for offset in strays[:-1] if keeps_newest else strays:
-        offset_file(directory, offset, SNAPSHOT_SUFFIX).unlink(missing_ok=True)
+        disk.remove_file(offset_file(directory, offset, SNAPSHOT_SUFFIX))

@@ -1,6 +1,6 @@
 """Limits the number of open segments, so that ten thousand idle partitions do not need ten thousand descriptors."""
 
-from collections import deque
+from collections import OrderedDict
 from typing import Protocol
 
 #: A quarter of the descriptors that most systems allow a process; a mapped segment uses two (Python keeps its own).
@@ -28,26 +28,26 @@ class OpenFiles:
     def __init__(self, count_max: int = OPEN_SEGMENTS_MAX) -> None:
         assert count_max > 0
         self._count_max = count_max
-        self._open: deque[OpenFileOwner] = deque()
+        self._open: OrderedDict[OpenFileOwner, None] = OrderedDict()  #: each owner once, the oldest first
 
     def __len__(self) -> int:
         return len(self._open)
 
     def opened(self, newcomer: OpenFileOwner) -> None:
         """Add `newcomer`, and close another owner if there are too many."""
+        self._open.pop(newcomer, None)
         while len(self._open) >= self._count_max:
-            oldest = self._open.popleft()
+            oldest, _ = self._open.popitem(last=False)
             if oldest.recently_used:
                 oldest.recently_used = False
-                self._open.append(oldest)
+                self._open[oldest] = None
             else:
                 _close(oldest)
-        self._open.append(newcomer)
+        self._open[newcomer] = None
 
     def closed(self, segment: OpenFileOwner) -> None:
         """Remove a segment that closed its files itself."""
-        if segment in self._open:
-            self._open.remove(segment)
+        self._open.pop(segment, None)
 
 
 def _close(oldest: OpenFileOwner) -> None:

@@ -8,6 +8,7 @@ from pathlib import Path
 from struct import Struct
 from typing import TypeAlias
 
+from barnabas.base import disk
 from barnabas.log.files import (
     DELETED_SUFFIX,
     INDEX_SUFFIX,
@@ -100,12 +101,12 @@ class Segment:
     ) -> "Segment":
         """Create an empty segment and its file; existing files of the same name are removed."""
         for kind in SEGMENT_SUFFIXES:
-            offset_file(directory, base_offset, kind + suffix).unlink(missing_ok=True)
+            disk.remove_file(offset_file(directory, base_offset, kind + suffix))
         segment = cls(directory, base_offset, open_files, size_bytes=0, created_ms=now_ms, suffix=suffix)
         segment.clear_indexes()
         fd = segment._descriptor()
         if preallocate_bytes:
-            os.posix_fallocate(fd, 0, preallocate_bytes)
+            disk.allocate(fd, preallocate_bytes)
         return segment
 
     def append(self, batch: memoryview, last_offset: int, max_timestamp: int, config: LogConfig) -> None:
@@ -131,7 +132,7 @@ class Segment:
             fd = self._descriptor()
         self.recently_used = True
         size_bytes = len(data)
-        if os.pwrite(fd, data, self.size_bytes) != size_bytes:
+        if disk.write_at(fd, data, self.size_bytes) != size_bytes:
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(self.path))
         self.size_bytes += size_bytes
 
@@ -264,10 +265,15 @@ class Segment:
 
     def _descriptor(self) -> int:
         if self._fd < 0:
-            self._fd = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+            self._fd = disk.open_file(self.path)
             self._open_files.opened(self)
         self.recently_used = True
         return self._fd
+
+    @property
+    def is_open(self) -> bool:
+        """Whether the segment has a descriptor, which counts in `OpenFiles`."""
+        return self._fd >= 0
 
     def close_files(self) -> None:
         """Write the indexes and release descriptor, map and memory; the next use opens the files again."""
@@ -296,7 +302,7 @@ class Segment:
         """Write the indexes, truncate the file to its batches if it is preallocated, and close the files."""
         self.time_index.append(*self.max_timestamp)
         if self.path.stat().st_size != self.size_bytes:
-            os.ftruncate(self._descriptor(), self.size_bytes)
+            disk.truncate(self._descriptor(), self.size_bytes)
         self._positions.clear()
         self.close_counted()
 
@@ -334,12 +340,12 @@ class Segment:
     def cut(self, size_bytes: int) -> None:
         """Truncate the file to `size_bytes`; the caller updates the indexes."""
         self._map = None
-        os.ftruncate(self._descriptor(), size_bytes)
+        disk.truncate(self._descriptor(), size_bytes)
         self.size_bytes = size_bytes
 
     def use_open_files(self, open_files: OpenFiles) -> None:
         """Close the files and use another `OpenFiles` from now on, for example when a thread has loaded the segment."""
-        self.close_files()
+        self.close_counted()
         self._open_files = open_files
 
     def relocate(self, directory: Path) -> None:
@@ -352,12 +358,12 @@ class Segment:
             directory, self.base_offset, TRANSACTION_INDEX_SUFFIX + self.suffix
         )
 
-    def rename(self, suffix: str) -> None:
+    def change_suffix(self, suffix: str) -> None:
         """Replace the suffix of all file names by `suffix`; the data file is renamed first."""
         for kind in SEGMENT_SUFFIXES:
             path = offset_file(self.directory, self.base_offset, kind + self.suffix)
             if path.exists():
-                path.rename(offset_file(self.directory, self.base_offset, kind + suffix))
+                disk.rename(path, offset_file(self.directory, self.base_offset, kind + suffix))
         self.suffix = suffix
         self.relocate(self.directory)
 
@@ -378,5 +384,5 @@ class Segment:
         for suffix in SEGMENT_SUFFIXES:
             path = offset_file(self.directory, self.base_offset, suffix)
             if path.exists():
-                renamed.append(path.rename(path.with_name(path.name + DELETED_SUFFIX)))
+                renamed.append(disk.rename(path, path.with_name(path.name + DELETED_SUFFIX)))
         return renamed

@@ -9,6 +9,8 @@ from collections.abc import Callable
 from pathlib import Path
 from struct import Struct
 
+from barnabas.base import disk
+
 
 class SparseIndex:
     """Entries of two ascending numbers, one of which is an offset relative to the base offset."""
@@ -74,7 +76,7 @@ class SparseIndex:
     def save(self) -> None:
         """Write the file at its exact size if it lacks any change."""
         if self._unsaved:
-            self.path.write_bytes(self.entries)
+            disk.write_file(self.path, self.entries)
             self._unsaved = False
 
     def release(self) -> None:

@@ -1,12 +1,12 @@
 """The transaction index (`.txnindex`): aborted transactions with markers in a segment (KIP-98), in marker order."""
 
-import os
 from bisect import bisect_left
 from collections.abc import Sequence
 from pathlib import Path
 from struct import Struct
 from typing import NamedTuple
 
+from barnabas.base import disk
 from barnabas.wire.errors import ErrorCode, KafkaError
 
 _ENTRY = Struct(">hqqqq")
@@ -66,8 +66,7 @@ class TransactionIndex:
         """
         entries = self._entries()
         assert not entries or entries[-1].last_offset < aborted.last_offset, (entries[-1], aborted)
-        with self.path.open("ab") as file:
-            file.write(_ENTRY.pack(_VERSION, *aborted))
+        disk.append_to_file(self.path, _ENTRY.pack(_VERSION, *aborted))
         entries.append(aborted)
 
     def collect(self, start_offset: int, upper_bound_offset: int, aborted: list[AbortedTransaction]) -> bool:
@@ -87,12 +86,12 @@ class TransactionIndex:
         """Remove the transactions with markers at or after `offset`."""
         remaining = [entry for entry in self._entries() if entry.last_offset < offset]
         if len(remaining) < len(self._entries()):
-            os.truncate(self.path, len(remaining) * _ENTRY.size)
+            disk.truncate_file(self.path, len(remaining) * _ENTRY.size)
             self._loaded = remaining
 
     def clear(self) -> None:
         """Remove all entries and the file."""
-        self.path.unlink(missing_ok=True)
+        disk.remove_file(self.path)
         self._loaded = []
 
     def release(self) -> None:

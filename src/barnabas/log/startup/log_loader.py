@@ -8,18 +8,18 @@ from typing import NamedTuple
 
 from barnabas.base.clock import Clock
 from barnabas.base.ids import TopicPartition
-from barnabas.log.log_config import LogConfig
-from barnabas.log.log_directory import LogDirectory, LogDirectoryError, has_move_mark
-from barnabas.log.partition_log import PartitionLog
-from barnabas.log.segments.open_files import OpenFiles
-from barnabas.log.startup.checkpoints import (
+from barnabas.log.checkpoints import (
     CLEANER_OFFSET_FILE,
     HIGH_WATERMARK_FILE,
     LOG_START_OFFSET_FILE,
     RECOVERY_POINT_FILE,
     MalformedFile,
 )
-from barnabas.log.startup.open_log import open_log
+from barnabas.log.log_config import LogConfig
+from barnabas.log.log_directory import LogDirectory, LogDirectoryError, has_move_mark
+from barnabas.log.open_log import open_log
+from barnabas.log.partition_log import PartitionLog
+from barnabas.log.segments.open_files import OpenFiles
 from barnabas.log.startup.replica_selection import AmbiguousReplicasError, FoundReplica, Role, decide_roles
 from barnabas.log.trash.state import read_state
 from barnabas.telemetry.logs import get_logger

@@ -4,8 +4,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 from barnabas.base.ids import uuid_from_text, uuid_to_text
+from barnabas.log.checkpoints import MalformedFile
 from barnabas.log.files import write_atomically
-from barnabas.log.startup.checkpoints import MalformedFile
 
 META_PROPERTIES_FILE = "meta.properties"
 

@@ -1,9 +1,12 @@
 """Opens the files of a log: removes leftovers, checks batches after a crash, finds start and end. Blocks."""
 
+import itertools
 import os
+from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
+from barnabas.base import disk
 from barnabas.base.ids import TopicPartition
 from barnabas.log.files import (
     CLEANED_SUFFIX,
@@ -40,6 +43,9 @@ class LoadedSegments(NamedTuple):
     log_end_offset: int
     #: Bytes that recovery truncated or deleted.
     discarded_bytes: int
+    #: End of the first segment, among those that were not flushed, behind which offsets are missing; None if there is
+    #: none. A power failure may have lost the last batches of the segment. So may compaction, which is no loss.
+    gap_offset: int | None
 
 
 def load_segments(
@@ -85,7 +91,17 @@ def load_segments(
             discarded_bytes=discarded_bytes,
             log_end_offset=end_offset,
         )
-    return LoadedSegments(Segments(segments), end_offset, discarded_bytes)
+    gap_offset = None if clean_shutdown else _first_gap(segments, recovery_point)
+    return LoadedSegments(Segments(segments), end_offset, discarded_bytes, gap_offset)
+
+
+def _first_gap(segments: Sequence[Segment], recovery_point: int) -> int | None:
+    for segment, following in itertools.pairwise(segments):
+        if following.base_offset > recovery_point:
+            end_offset = _next_offset(segment)
+            if end_offset < following.base_offset:
+                return end_offset
+    return None
 
 
 def _open_segment(path: Path, open_files: OpenFiles, now_ms: int) -> Segment:
@@ -127,16 +143,16 @@ def _finish_swaps(directory: Path) -> None:
         for path in directory.iterdir():
             offset = offset_of(path.name)
             if offset is not None and first <= offset < end and path not in swaps:
-                path.unlink()
+                disk.remove_file(path)
     for path in swaps:
-        path.rename(path.with_name(path.name.removesuffix(SWAP_SUFFIX)))
+        disk.rename(path, path.with_name(path.name.removesuffix(SWAP_SUFFIX)))
 
 
 def _swap_end_offset(path: Path) -> int:
     segment = _open_segment(path, OpenFiles(), 0)
     segment.path = path
     end_offset = _scan_end(segment, 0)
-    segment.close_files()
+    segment.close_counted()
     return end_offset
 
 
@@ -246,8 +262,8 @@ def _scan_end(segment: Segment, position: int) -> int:
 
 def _remove(segments: list[Segment]) -> None:
     for segment in segments:
-        segment.close_files()
+        segment.close_counted()
         unlink_files(
             [offset_file(segment.directory, segment.base_offset, suffix) for suffix in SEGMENT_SUFFIXES]
         )
-        offset_file(segment.directory, segment.base_offset, SNAPSHOT_SUFFIX).unlink(missing_ok=True)
+        disk.remove_file(offset_file(segment.directory, segment.base_offset, SNAPSHOT_SUFFIX))

@@ -4,6 +4,7 @@ import json
 from pathlib import Path
 from typing import NamedTuple
 
+from barnabas.base import disk
 from barnabas.base.ids import TopicPartition
 from barnabas.log.files import write_atomically
 from barnabas.log.log_directory import STRAY_SUFFIX
@@ -70,4 +71,4 @@ def read_state(directory: Path) -> TrashState | None:
 
 def remove_state(directory: Path) -> None:
     """Remove the stored state, because the checkpoints contain it from now on. Blocks."""
-    (directory / STATE_FILE).unlink(missing_ok=True)
+    disk.remove_file(directory / STATE_FILE)

@@ -13,20 +13,21 @@ from pathlib import Path
 from random import Random
 from typing import NamedTuple
 
+from barnabas.base import disk
 from barnabas.base.ids import TopicPartition
-from barnabas.log.log_config import LogConfig
-from barnabas.log.log_directory import DELETE_SUFFIX, LogDirectory, remove_move_mark, renamed_directory
-from barnabas.log.log_manager import LogManager
-from barnabas.log.partition_log import PartitionLog
-from barnabas.log.segments.open_files import OpenFiles
-from barnabas.log.startup.checkpoints import (
+from barnabas.log.checkpoints import (
     CLEANER_OFFSET_FILE,
     LOG_START_OFFSET_FILE,
     RECOVERY_POINT_FILE,
     MalformedFile,
     read_partition_metadata,
 )
-from barnabas.log.startup.open_log import open_log
+from barnabas.log.log_config import LogConfig
+from barnabas.log.log_directory import DELETE_SUFFIX, LogDirectory, remove_move_mark, renamed_directory
+from barnabas.log.log_manager import LogManager
+from barnabas.log.open_log import open_log
+from barnabas.log.partition_log import PartitionLog
+from barnabas.log.segments.open_files import OpenFiles
 from barnabas.log.trash.state import TrashState, read_state, remove_state, trash_directory, write_state
 from barnabas.telemetry.logs import get_logger
 from barnabas.wire.errors import KafkaError
@@ -79,7 +80,7 @@ def reconcile_trash(log_manager: LogManager, names: Mapping[bytes, str], purged:
                     name = TopicPartition(names[trashed.topic_id], trashed.partition)
                     if not (directory.path / str(name)).exists():
                         write_state(trashed.path, read_state(trashed.path) or TrashState())
-                        trashed.path.rename(directory.path / str(name))
+                        disk.rename(trashed.path, directory.path / str(name))
 
 
 def _trash_misnamed(log_manager: LogManager, names: Mapping[bytes, str]) -> None:
@@ -119,12 +120,12 @@ def _move_to_trash(
         return  # no other log needs the name
     offsets = (directory.read_checkpoint(file).get(name, 0) for file in _STATE_FILES)
     write_state(path, TrashState(*offsets), sync=True)
-    path.rename(directory.path / trash_directory(name, topic_id))
+    disk.rename(path, directory.path / trash_directory(name, topic_id))
 
 
 def _mark_for_deletion(directory: LogDirectory, trashed: TrashedLog, random: Random) -> Path:
     name = TopicPartition("trash", trashed.partition)
-    return trashed.path.rename(directory.path / renamed_directory(name, random, DELETE_SUFFIX))
+    return disk.rename(trashed.path, directory.path / renamed_directory(name, random, DELETE_SUFFIX))
 
 
 class TrashedLogs:
@@ -160,7 +161,7 @@ class TrashedLogs:
             directory.remove_from_checkpoints(name)
             remove_move_mark(trashed.path)
             write_state(trashed.path, state)  # a restart then knows that the log is from the trash
-            trashed.path.rename(path)
+            disk.rename(trashed.path, path)
             log = open_log(
                 path,
                 name,

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 from barnabas.base.clock import Clock
 from barnabas.metadata.audit.changes import differences
 from barnabas.metadata.audit.difference import Difference
+from barnabas.metadata.audit.history import history_records_for
 from barnabas.metadata.audit.records import (
     AUDIT,
     NO_POLICY_RESULTS,
@@ -14,7 +15,6 @@ from barnabas.metadata.audit.records import (
     PolicyResult,
     Refusal,
 )
-from barnabas.metadata.audit.stored_history import history_records_for
 from barnabas.metadata.decision import Decision, ResponseT
 from barnabas.metadata.image import MetadataImage
 from barnabas.metadata.store import StoreChange

@@ -1,43 +1,108 @@
-"""Reconstructs the state of a resource at a revision from audit events."""
+"""The history of the metadata store: replaced values, for how long they are kept, and the state at a revision."""
 
-from collections.abc import Iterable, Mapping
-from typing import Any, NamedTuple
+from collections.abc import Iterable, Iterator
+from typing import Any
 
-from barnabas.metadata.audit.events import AuditEvent, AuditOutcome
+from barnabas.metadata.audit.former_value import FORMER_VALUES, HISTORY_START, KEY, FormerValue
+from barnabas.metadata.decision import Decision
+from barnabas.metadata.image import MetadataImage
+from barnabas.metadata.registry import record_types
+from barnabas.metadata.store import NEVER, StoreChange
 
-
-class KeyDifference(NamedTuple):
-    """One key of a resource at two revisions; None if the key did not exist."""
-
-    key: str
-    before: Any
-    after: Any
-
-
-def state_at(events: Iterable[AuditEvent], resource: str, revision: int) -> dict[str, Any]:
-    """Return the keys of the resource at a revision, as far as events show them.
-
-    A key that changed only later has the value from before its first later event.
-
-    :param events: All available events, in order; a key that changed only before the first of them is not known.
-    """
-    state: dict[str, Any] = {}
-    later: dict[str, Any] = {}
-    for event in events:
-        if event.resource != resource or event.outcome is not AuditOutcome.CHANGED or event.key is None:
-            continue
-        if event.revision <= revision:
-            state[event.key] = event.after
-        elif event.key not in state:
-            later.setdefault(event.key, event.before)
-    return {key: value for key, value in (later | state).items() if value is not None}
+#: Maximum number of replaced values, of about 500 bytes each. When there are more, the oldest are removed, and the
+#: history begins after them.
+KEPT_COUNT_MAX = 20_000
 
 
-def compared(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[KeyDifference]:
-    """Return the keys in which two states differ, sorted by name."""
-    keys = sorted(before.keys() | after.keys())
-    return [
-        KeyDifference(key, before.get(key), after.get(key))
-        for key in keys
-        if before.get(key) != after.get(key)
+def history_records_for(
+    image: MetadataImage, changes: Iterable[StoreChange], now_ms: int
+) -> Iterator[StoreChange]:
+    """Return the records that keep the values that `changes` replace or remove; none if no history is kept."""
+    if KEY not in image.history_start:
+        return
+    for change in changes:
+        name, _, row = change.key.partition("/")
+        record_type = record_types()[name]
+        before = image.table(record_type).get(row) if record_type.keeps_history else None
+        if before is not None:
+            plain = record_type.to_plain(before)
+            former = FormerValue(change.key, plain, image.revision_of(change.key), now_ms)
+            yield FORMER_VALUES.put(former.row, former)
+
+
+def history_start(image: MetadataImage) -> int | None:
+    """Return the first revision whose state is known; None if no history is kept."""
+    if KEY not in image.history_start:
+        return None
+    return image.history_start[KEY] or image.history_start.revision(KEY)
+
+
+def decide_keep_history(image: MetadataImage, *, enabled: bool) -> Decision[None]:
+    """Start the history, or remove it, because a history with a gap would be wrong."""
+    if enabled == (KEY in image.history_start):
+        return Decision(None)
+    if enabled:
+        return Decision(None, (HISTORY_START.put(KEY, 0),), {HISTORY_START.key(KEY): NEVER})
+    return Decision(None, (HISTORY_START.remove(KEY), *map(FORMER_VALUES.remove, image.former_values)))
+
+
+def decide_expire_history(
+    image: MetadataImage, ended_before_ms: int | None, count_max: int = KEPT_COUNT_MAX
+) -> Decision[None]:
+    """Remove values that were replaced before a time (None: none of them), and the oldest of too many."""
+    table = image.former_values
+    oldest_first = sorted(table, key=table.revision)
+    too_many = len(table) - count_max
+    expired = [
+        row
+        for index, row in enumerate(oldest_first)
+        if index < too_many or (ended_before_ms is not None and table[row].ended_ms < ended_before_ms)
     ]
+    start = history_start(image)
+    if not expired or start is None:
+        return Decision(None)
+    first_known = max(start, *(table.revision(row) for row in expired))
+    reads = {HISTORY_START.key(KEY): image.history_start.revision(KEY)}
+    changes = (HISTORY_START.put(KEY, first_known), *map(FORMER_VALUES.remove, expired))
+    return Decision(None, changes, reads)
+
+
+def value_at(image: MetadataImage, key: str, revision: int) -> Any:
+    """Return the value of a key of the store at a known revision; None if it did not exist."""
+    return _value_at(
+        image, key, revision, [former for former in image.former_values.values() if former.key == key]
+    )
+
+
+def _value_at(image: MetadataImage, key: str, revision: int, former: Iterable[FormerValue]) -> Any:
+    name, _, row = key.partition("/")
+    ended = image.former_values.revision
+    later = [value for value in former if ended(value.row) > revision]
+    if later:
+        first = min(later, key=lambda value: ended(value.row))
+        return record_types()[name].from_plain(first.plain) if first.since <= revision else None
+    return image.table(record_types()[name]).get(row) if image.revision_of(key) <= revision else None
+
+
+def states_of(image: MetadataImage, resource: str, revision: int) -> dict[str, Any]:
+    """Return the records that the resource has or had, by their keys in the store, as they were at a revision; None for
+    those that did not exist.
+    """
+    former: dict[str, list[FormerValue]] = {}
+    for value in image.former_values.values():
+        name, _, row = value.key.partition("/")
+        record_type = record_types()[name]
+        rollback = record_type.rollback
+        if rollback is not None and rollback.resource(row, record_type.from_plain(value.plain)) == resource:
+            former.setdefault(value.key, []).append(value)
+    present = (
+        record_type.key(row)
+        for record_type in record_types().values()
+        if record_type.rollback is not None
+        for row, state in image.table(record_type).items()
+        if record_type.rollback.resource(row, state) == resource
+    )
+    return {
+        key: _value_at(image, key, revision, former.get(key, ()))
+        for key in dict.fromkeys([*present, *former])
+    }

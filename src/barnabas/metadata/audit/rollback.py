@@ -11,7 +11,7 @@ from typing import Any
 from barnabas.metadata import acls
 from barnabas.metadata.audit.changes import differences
 from barnabas.metadata.audit.difference import Difference
-from barnabas.metadata.audit.stored_history import history_start, states_of, value_at
+from barnabas.metadata.audit.history import history_start, states_of, value_at
 from barnabas.metadata.configs import AlterationRules, ConfigAlterationResult
 from barnabas.metadata.decision import Decision
 from barnabas.metadata.image import MetadataImage

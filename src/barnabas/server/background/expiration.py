@@ -4,7 +4,7 @@ import asyncio
 
 from barnabas.base.clock import Clock
 from barnabas.log.trash.trash import TrashedLogs
-from barnabas.metadata.audit.stored_history import decide_expire_history
+from barnabas.metadata.audit.history import decide_expire_history
 from barnabas.metadata.dynamic_config import DynamicConfig
 from barnabas.metadata.undeletion import EXPIRED_AT_ONCE_MAX, UNBOUNDED, TrashSizes, decide_expire_trash
 from barnabas.metadata.writer import MetadataWriter

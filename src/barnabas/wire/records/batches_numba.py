@@ -74,7 +74,7 @@ def load_int(address: int, count: int) -> int:
 
 @compiled
 def find_last(data: Bytes) -> int:
-    """Return the position of the last complete batch; -1 if there is none, or a header is invalid."""
+    """Return the position of the last complete batch, or -1, also for an invalid header."""
     base = address_of(data)
     end, start, last = base + data.size, base, -1
     while end - start >= BATCH_OVERHEAD_BYTES:

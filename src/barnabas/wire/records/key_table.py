@@ -168,7 +168,7 @@ def _rotate(word: Word, bits_count: int) -> Word:
 
 
 def _cut(word: int) -> Word:
-    """Return the lowest 64 bits, which are all that there are in machine code."""
+    """Return the lowest 64 bits; in machine code a word has no others."""
     return word & _ALL_BITS
 
 

@@ -16,7 +16,8 @@ from deltalake import CommitProperties, DeltaTable, Transaction
 from deltalake.transaction import AddAction, RemoveAction
 from pyspark.sql import DataFrame, SparkSession
 
-from barnabas.log.files import sync_path, write_atomically
+from barnabas.base import disk
+from barnabas.log.files import write_atomically
 from pyspark_barnabas.jobs.archive.parquet_target import (
     RECORDS_DDL,
     ArchiveError,
@@ -86,18 +87,18 @@ class DeltaTarget(ArchiveTarget):
             ),
         )
         for path in (*(self.directory / "_delta_log").glob("*.json"), self.directory / "_delta_log"):
-            sync_path(path)
+            disk.sync_path(path)
         self._remove_staged()
 
     def _added(self, path: Path, staged: Path) -> AddAction:
         relative_path = path.relative_to(staged)
         target = self.directory / relative_path
         rows_count = pq.read_metadata(path).num_rows
-        sync_path(path)
+        disk.sync_path(path)
         target.parent.mkdir(parents=True, exist_ok=True)
         path.rename(target)
         for parent in target.parents[:3]:
-            sync_path(parent)
+            disk.sync_path(parent)
         values: dict[str, str | None] = {}
         for part in relative_path.parts[:-1]:
             name, _, value = part.partition("=")

@@ -18,9 +18,9 @@ from uuid import uuid4
 
 from pyspark.sql import DataFrame, SparkSession
 
+from barnabas.base import disk
 from barnabas.base.file_lock import locked
 from barnabas.base.ids import TopicPartition
-from barnabas.log.files import sync_path
 from pyspark_barnabas.paths import pattern_of, table_flaw
 
 MANIFEST = "_manifest.json"
@@ -187,10 +187,10 @@ class ArchiveTarget:
         (staged / MANIFEST).write_text(manifest.to_json())
         for parent, _, names in os.walk(staged):
             for name in names:
-                sync_path(Path(parent, name))
-            sync_path(Path(parent))
+                disk.sync_path(Path(parent, name))
+            disk.sync_path(Path(parent))
         staged.rename(self.path(manifest.run))
-        sync_path(self.directory)
+        disk.sync_path(self.directory)
 
     def _remove_staged(self) -> None:
         for path in self.directory.glob(f"{_STAGING}-*"):

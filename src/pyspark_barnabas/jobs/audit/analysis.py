@@ -113,7 +113,7 @@ class GrantUse(NamedTuple):
     unused_since: int | None = None
 
 
-USED, UNUSED, UNCHANGED, NOT_AUDITED = "used", "unused", "no change", "not told"
+USED, UNUSED, UNCHANGED, NOT_AUDITED = "used", "unused", "no change", "not audited"
 
 
 def grants_of(changes: Iterable[AclChange], standing: Iterable[AclBinding] | None) -> list[Grant]:
@@ -141,8 +141,8 @@ def use_status(grant: Grant, uses_count: int, acl_use: AclUse | None) -> str:
 
     `used`: the audit or a broker has seen it decide a request. `unused`: the ACL exists and no broker that reports its
     decisions has used it. Without such reports only the audit counts, which has the requests that change the cluster:
-    `no change` if the ACL permits audited changes (and perhaps descriptions, which are not audited), `not told` if it
-    permits none (records, groups, transactions).
+    `no change` if the ACL permits audited changes (and perhaps descriptions, which are not audited), `not audited` if
+    it permits none (records, groups, transactions).
     """
     binding = grant.binding
     if uses_count or (acl_use is not None and grant.is_standing and binding in acl_use.used):

@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from barnabas.base import disk
 from barnabas.base.file_lock import locked
-from barnabas.log.files import sync_path
 from pyspark_barnabas.jobs.rekey.order import CopyStep, Homes, RekeyError
 
 _VERSION = 1
@@ -124,6 +124,6 @@ class RekeyDirectory:
         """Replace the state file atomically; it is synced before and after the rename."""
         written = self.directory / f"{_STATE}.new"
         written.write_text(state.to_json())
-        sync_path(written)
+        disk.sync_path(written)
         os.replace(written, self.directory / _STATE)
-        sync_path(self.directory)
+        disk.sync_path(self.directory)

@@ -1,9 +1,9 @@
 """Restore topics from an archive with the offsets that their records had.
 
 Producers cannot choose offsets, so tasks write segments into the broker's log directory, one partition each, and the
-broker imports them (`barnabas.log.imports`). A partition is empty or complete at any time: after a killed run,
-unfinished partitions are restored again and finished ones are recognized by their bounds. Finally all restored records
-are read from the topics and compared with the sums of the archive.
+broker imports them (`barnabas.replication.segment_importer`). A partition is empty or complete at any time: after a
+killed run, unfinished partitions are restored again and finished ones are recognized by their bounds. Finally all
+restored records are read from the topics and compared with the sums of the archive.
 """
 
 import shutil
@@ -23,8 +23,8 @@ from pyspark.sql import functions as f
 from barnabas.base.ids import TopicPartition
 from barnabas.client.blocking import BlockingClient
 from barnabas.client.core.metadata import TopicInfo
-from barnabas.log.imports.restore_manifest import RESTORED_DIRECTORY, RestoreManifest
-from barnabas.log.startup.checkpoints import read_partition_metadata
+from barnabas.log.checkpoints import read_partition_metadata
+from barnabas.log.import_manifest import IMPORT_DIRECTORY, ImportManifest
 from barnabas.wire.errors import ErrorCode, KafkaError
 from barnabas.wire.records.compression import Compression
 from pyspark_barnabas.jobs.archive.job import dated, reading, sums_of
@@ -44,7 +44,7 @@ from pyspark_barnabas.jobs.restore.plan import (
 from pyspark_barnabas.jobs.restore.segments import SegmentsWriter, encode_rows
 from pyspark_barnabas.sink.columns import grouped
 
-_STAGING = f"{RESTORED_DIRECTORY}.tmp-"
+_STAGING = f"{IMPORT_DIRECTORY}.tmp-"
 #: Brokers check the segments that they import, at about a gigabyte per second.
 _IMPORT_TIMEOUT_MS = 3_600_000
 _ATTEMPTS_COUNT = 20
@@ -101,7 +101,7 @@ def restore(spark: SparkSession | None, request: Request, *, dry_run: bool = Fal
         homes = _homes(client, [part.tp for part in missing])
         tasks = _Tasks(
             {tp: str(home.directory) for tp, home in homes.items()},
-            {part.tp: RestoreManifest(homes[part.tp].topic_id, part.start, part.end) for part in missing},
+            {part.tp: ImportManifest(homes[part.tp].topic_id, part.start, part.end) for part in missing},
             request.compression,
         )
         if missing:
@@ -213,13 +213,13 @@ class _Tasks:
     """Work of the tasks: what they write, and where."""
 
     directories: Mapping[TopicPartition, str]
-    manifests: Mapping[TopicPartition, RestoreManifest]
+    manifests: Mapping[TopicPartition, ImportManifest]
     compression: Compression
 
     def run(self, rows: DataFrame) -> dict[TopicPartition, str]:
         """Write all partitions; return the directory of each."""
         for directory in self.directories.values():
-            for leftover in Path(directory).glob(f"{RESTORED_DIRECTORY}*"):
+            for leftover in Path(directory).glob(f"{IMPORT_DIRECTORY}*"):
                 shutil.rmtree(leftover, ignore_errors=True)
         written_rows = rows.mapInArrow(self.write, _WRITTEN_DDL).collect()
         written = {TopicPartition(row["topic"], row["partition"]): row["path"] for row in written_rows}
@@ -268,7 +268,7 @@ def _import(client: BlockingClient, tp: TopicPartition, home: _Home, written: Pa
 
     :raises RestoreError: The broker does not import them.
     """
-    restored = written.rename(home.directory / RESTORED_DIRECTORY)
+    restored = written.rename(home.directory / IMPORT_DIRECTORY)
     try:
         [result] = client.admin.import_segments(home.node_id, [tp]).values()
     except KafkaError as error:

@@ -14,8 +14,9 @@ from typing import Any, BinaryIO, Self
 import numpy as np
 import pyarrow as pa
 
-from barnabas.log.files import LOG_SUFFIX, offset_file, sync_path
-from barnabas.log.imports.restore_manifest import MANIFEST_FILE, RestoreManifest
+from barnabas.base import disk
+from barnabas.log.files import LOG_SUFFIX, offset_file
+from barnabas.log.import_manifest import MANIFEST_FILE, ImportManifest
 from barnabas.log.segments.segment import RELATIVE_OFFSET_MAX
 from barnabas.wire.records.arrow_encode import ArrowEncoder
 from barnabas.wire.records.arrow_rows import Batching, Columns, Longs
@@ -148,7 +149,7 @@ class SegmentsWriter:
     """Writes the segments to import into one partition, in a new directory; use as a context manager."""
 
     def __init__(
-        self, directory: Path, manifest: RestoreManifest, *, segment_bytes: int = SEGMENT_BYTES
+        self, directory: Path, manifest: ImportManifest, *, segment_bytes: int = SEGMENT_BYTES
     ) -> None:
         self.directory = directory
         self._manifest = manifest
@@ -197,7 +198,7 @@ class SegmentsWriter:
         self._close()
         (self.directory / MANIFEST_FILE).write_text(self._manifest.to_json())
         for path in (*self.directory.iterdir(), self.directory):
-            sync_path(path)
+            disk.sync_path(path)
 
     def _roll(self, base_offset: int) -> None:
         self._close()

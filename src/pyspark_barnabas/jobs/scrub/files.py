@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import NamedTuple
 
 from barnabas.base.ids import TopicPartition
+from barnabas.log.checkpoints import CLEANER_OFFSET_FILE, MalformedFile
 from barnabas.log.files import INDEX_SUFFIX, LOG_SUFFIX, TIME_INDEX_SUFFIX, offset_file
 from barnabas.log.segments.offset_index import OffsetIndex
 from barnabas.log.segments.time_index import TimeIndex
-from barnabas.log.startup.checkpoints import CLEANER_OFFSET_FILE, MalformedFile
 from barnabas.wire.errors import KafkaError
 from barnabas.wire.records.batch import BATCH_OVERHEAD_BYTES, BatchHeader, iterate_headers
 from pyspark_barnabas.jobs.scrub.batch_checks import CUT, UNREADABLE, BatchChecks, FilePosition, Scrubbed

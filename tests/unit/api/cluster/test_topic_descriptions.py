@@ -1,9 +1,14 @@
+from dataclasses import replace
+
 import pytest
 
 from barnabas.api.cluster import topic_descriptions
 from barnabas.api.cluster.topic_descriptions import TopicDescriptions
-from barnabas.metadata.topics import PartitionRegistration
-from support.images import cluster, manually_assigned, new_topic, with_state
+from barnabas.metadata.brokers import BROKERS
+from barnabas.metadata.decision import Decision
+from barnabas.metadata.topics import NO_LEADER, PartitionRegistration
+from barnabas.wire.errors import ErrorCode
+from support.images import cluster, manually_assigned, new_topic, replayed, with_state
 
 
 def test_a_topic_is_described_once_per_image() -> None:
@@ -30,3 +35,13 @@ def test_the_number_of_cached_topics_is_bounded(monkeypatch: pytest.MonkeyPatch)
     before = [descriptions.describe(image, image.topics[name]).partitions for name in "abc"]
     after = [descriptions.describe(image, image.topics[name]).partitions for name in "cba"]
     assert [old is new for old, new in zip(reversed(before), after, strict=True)] == [True, False, False]
+
+
+def test_a_leader_that_is_fenced_and_not_replaced_yet_is_not_named() -> None:
+    image = cluster(2, manually_assigned("t", [1, 2], [2, 1]))
+    fenced = replace(image.brokers["1"], fenced=True)
+    image = replayed(image, Decision(None, (BROKERS.put("1", fenced),)))
+    first, second = TopicDescriptions().describe(image, image.topics["t"]).partitions
+    assert (first.leader_id, first.error_code) == (NO_LEADER, ErrorCode.LEADER_NOT_AVAILABLE)
+    assert (second.leader_id, second.error_code) == (2, ErrorCode.NONE)
+    assert first.offline_replicas == second.offline_replicas == [1]

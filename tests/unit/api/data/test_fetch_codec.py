@@ -14,9 +14,10 @@ from barnabas.api.data.fetch_codec import (
     read_request,
     write_response,
 )
+from barnabas.api.data.leader_hints import NodeEndpoint
 from barnabas.base.ids import ZERO_UUID
 from barnabas.log.segments.transaction_index import AbortedTransaction
-from barnabas.replication.fetch_data import EndOfEpoch, FetchData, FetchedPartition, FetchTarget
+from barnabas.replication.fetch_targets import EndOfEpoch, FetchData, FetchedPartition, FetchTarget
 from barnabas.wire.codec import decode, encode
 from barnabas.wire.messages.fetch import AbortedTransaction as AbortedTransactionMessage
 from barnabas.wire.messages.fetch import (
@@ -24,9 +25,11 @@ from barnabas.wire.messages.fetch import (
     FetchableTopicResponse,
     FetchRequest,
     FetchResponse,
+    LeaderIdAndEpoch,
     PartitionData,
     ReplicaState,
 )
+from barnabas.wire.messages.fetch import NodeEndpoint as NodeEndpointMessage
 from support.kio_messages import read_by_kio, written_by_kio
 from support.message_bodies import Body, bodies, damaged_bodies, read_or_none
 from support.nodes import APIS
@@ -81,6 +84,7 @@ def data_by_kio(version: int, encoded: bytes) -> FetchData:
         named,
         forgotten,
         is_follower=version < FIRST_VERSION_WITH_REPLICA_STATE and request.replica_id >= 0,
+        rack=getattr(request, "rack_id", ""),
     )
 
 
@@ -121,15 +125,19 @@ def random_partition(version: int, rng: random.Random) -> PartitionData:
         aborted_transactions=made.aborted_transactions,
         records=rng.randbytes(rng.choice([0, 1, 130, 5000, COPIED_RECORDS_BYTES_MAX + 1])),
     )
+    if version >= 11:
+        known.preferred_read_replica = rng.choice([-1, -1, 7])
     if version >= 12 and rng.random() < 0.3:
         known.diverging_epoch = EpochEndOffset(rng.randrange(2**31), rng.randrange(2**63))
+    elif version >= 16 and rng.random() < 0.3:
+        known.current_leader = LeaderIdAndEpoch(rng.randrange(9), rng.randrange(2**31))
     return known
 
 
 def fetched(data: PartitionData) -> FetchedPartition:
     """Convert to the broker's representation."""
     aborted = data.aborted_transactions
-    diverging = data.diverging_epoch
+    diverging, leader = data.diverging_epoch, data.current_leader
     return FetchedPartition(
         data.partition_index,
         data.error_code,
@@ -139,6 +147,8 @@ def fetched(data: PartitionData) -> FetchedPartition:
         None if aborted is None else [_aborted(each) for each in aborted],
         data.records or b"",
         None if diverging == EpochEndOffset() else EndOfEpoch(diverging.epoch, diverging.end_offset),
+        None if leader == LeaderIdAndEpoch() else (leader.leader_id, leader.leader_epoch),
+        data.preferred_read_replica,
     )
 
 
@@ -152,6 +162,8 @@ def test_responses_encode_as_with_kio(version: int, seed: int) -> None:
     response = FetchResponse()
     if version >= 7:
         response.error_code, response.session_id = rng.randrange(100), rng.randrange(2**31)
+    if version >= 16 and rng.random() < 0.3:
+        response.node_endpoints = [NodeEndpointMessage(9, "host", 9092, rng.choice([None, "", "rack"]))] * 3
     for _ in range(rng.choice([0, 1, 1, 3])):
         topic = random_struct(FetchableTopicResponse, version, rng)
         topic.partitions = [random_partition(version, rng) for _ in range(rng.choice([0, 1, 3, 130]))]
@@ -161,7 +173,12 @@ def test_responses_encode_as_with_kio(version: int, seed: int) -> None:
         (topic.topic_id if by_id else topic.topic, [fetched(each) for each in topic.partitions])
         for topic in response.responses
     ]
-    body, throttle_position, rest = write_response(version, response.session_id, topics, response.error_code)
+    endpoints = [
+        NodeEndpoint(each.node_id, each.host, each.port, each.rack) for each in response.node_endpoints
+    ]
+    body, throttle_position, rest = write_response(
+        version, response.session_id, topics, response.error_code, endpoints
+    )
     written = b"".join((body, *rest))
     assert throttle_position == 0
     assert written == encode(response, version)

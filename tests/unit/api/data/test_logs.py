@@ -82,6 +82,8 @@ async def test_an_epoch_ends_where_the_next_one_starts(tmp_path: Path) -> None:
         assert await ask("t", 9) == (0, -1, -1)
         assert await ask("t", 0, current=3) == (ErrorCode.FENCED_LEADER_EPOCH, -1, -1)
         assert await ask("gone", 0) == (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, -1, -1)
+        node.partition("t").log.take_offline(OSError("the disk failed"))
+        assert await ask("t", 0) == (ErrorCode.KAFKA_STORAGE_ERROR, -1, -1)
 
 
 @on_loop

@@ -3,11 +3,10 @@ from collections.abc import Iterator
 
 import pytest
 
-from barnabas.base.ids import TopicPartition
+from barnabas.base.ids import ProducerIdAndEpoch, TopicPartition
 from barnabas.client.producer.accumulator import (
     Accumulator,
     Batch,
-    Identity,
     RecordMetadata,
     record_size_bytes,
 )
@@ -145,7 +144,7 @@ def test_a_batch_is_encoded_once_with_its_producer_id_and_sequence(loop: asyncio
     filling = FilledAccumulator(loop)
     filling.add()
     (batch,) = filling.ready(0, flushing=True)
-    batch.identity, batch.base_sequence = Identity(7, 3), 11
+    batch.identity, batch.base_sequence = ProducerIdAndEpoch(7, 3), 11
     batch.encode(Compression.GZIP)
     encoded = batch.encoded
     header = read_header(encoded)

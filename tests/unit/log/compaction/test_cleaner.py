@@ -185,7 +185,7 @@ async def test_a_full_disk_makes_the_log_uncleanable_and_a_disk_error_takes_it_o
     async with running_cleaner(tmp_path, clock) as node:
         log = node.log("x")
         with monkeypatch.context() as patch:
-            patch.setattr("os.pwrite", broken)
+            patch.setattr("barnabas.base.disk.write_at", broken)
             await node.clean_once()
         assert (log.failure is not None) == is_offline
         assert len(node.cleaner.uncleanable) == (not is_offline)

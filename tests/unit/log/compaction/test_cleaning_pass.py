@@ -3,6 +3,7 @@ from pathlib import Path
 
 import pytest
 
+from barnabas.base import disk
 from barnabas.base.clock import ManualClock
 from barnabas.log.closing import close_log
 from barnabas.log.compaction.cleaner import cleanable_of, plan_pass
@@ -298,7 +299,7 @@ def test_a_crash_at_any_step_of_the_swap_loses_nothing(
     put(log, ("a", "9"))
     before = remaining(log)
     _, [(old, new)] = rewritten_segments(log, clock.now_ms)
-    rename, renames_count = Path.rename, 0
+    rename, renames_count = disk.rename, 0
 
     def rename_or_crash(path: Path, target: Path) -> Path:
         nonlocal renames_count
@@ -308,7 +309,7 @@ def test_a_crash_at_any_step_of_the_swap_loses_nothing(
         return rename(path, target)
 
     with monkeypatch.context() as patch:
-        patch.setattr(Path, "rename", rename_or_crash)
+        patch.setattr(disk, "rename", rename_or_crash)
         with pytest.raises(Crash):
             log.replace_segments(old, new)
     again = open_log()
@@ -332,7 +333,7 @@ def test_a_disk_error_in_a_swap_takes_the_log_offline(
     def broken(path: Path, target: Path) -> Path:
         raise OSError(5, "Input/output error")
 
-    monkeypatch.setattr(Path, "rename", broken)
+    monkeypatch.setattr(disk, "rename", broken)
     with pytest.raises(KafkaError, match="Input/output error"):
         log.replace_segments(old, new)
     assert log.failure is not None

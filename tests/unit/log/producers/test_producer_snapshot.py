@@ -4,6 +4,7 @@ from pathlib import Path
 import pytest
 from crc32c import crc32c
 
+from barnabas.log.checkpoints import MalformedFile
 from barnabas.log.producers.producer_snapshot import (
     read_snapshot,
     remove_stray_snapshots,
@@ -11,7 +12,6 @@ from barnabas.log.producers.producer_snapshot import (
     write_snapshot,
 )
 from barnabas.log.producers.producer_state_manager import BatchMetadata, ProducerStateEntry
-from barnabas.log.startup.checkpoints import MalformedFile
 
 
 def entry() -> ProducerStateEntry:

@@ -38,6 +38,16 @@ def test_a_used_owner_gets_a_second_chance_only_once() -> None:
     assert not second.closed
 
 
+def test_an_owner_that_is_opened_again_is_never_closed_for_itself() -> None:
+    files = OpenFiles(2)
+    first, second = FakeOwner(), FakeOwner()
+    for owner in (first, second, first):
+        files.opened(owner)
+    assert not first.closed
+    assert not second.closed
+    assert len(files) == 2
+
+
 def test_an_owner_that_closes_itself_is_removed() -> None:
     files = OpenFiles(2)
     first = FakeOwner()

@@ -2,7 +2,7 @@ from pathlib import Path
 
 import pytest
 
-from barnabas.log.startup.checkpoints import MalformedFile
+from barnabas.log.checkpoints import MalformedFile
 from barnabas.log.startup.meta_properties import MetaProperties, read_meta_properties, write_meta_properties
 
 

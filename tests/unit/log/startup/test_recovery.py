@@ -12,10 +12,10 @@ from barnabas.log.append_info import AppendInfo
 from barnabas.log.closing import close_log
 from barnabas.log.log_config import LogConfig
 from barnabas.log.offset_lookup import search_max_timestamp
+from barnabas.log.open_log import open_log
 from barnabas.log.partition_log import PartitionLog
 from barnabas.log.producers.producer_state_manager import ActiveProducer
 from barnabas.log.segments.timestamps import run_search
-from barnabas.log.startup.open_log import open_log
 from barnabas.wire.records.record import Record, decode_all, encode_batch
 
 OpenLog = Callable[..., PartitionLog]
@@ -290,3 +290,21 @@ def test_open_transactions_and_markers_are_restored(open_log: OpenLog) -> None:
     recovered.update_high_watermark(3)
     assert recovered.last_stable_offset == 1
     assert recovered.high_watermark == 3
+
+
+@pytest.mark.parametrize(
+    ("recovery_point", "clean", "is_found"), [(0, False, True), (1000, False, False), (0, True, False)]
+)
+def test_a_gap_between_segments_is_found_if_they_were_not_flushed(
+    filled: PartitionLog, tmp_path: Path, clock: ManualClock, recovery_point: int, clean: bool, is_found: bool
+) -> None:
+    assert reopened(tmp_path, clock).gap_offset is None
+    first, second, *_ = list(filled.segments)
+    *_, (position, header) = first.headers()
+    with first.path.open(
+        "r+b"
+    ) as file:  # the last batch of the first segment is lost, the second segment is not
+        file.truncate(position)
+    log = reopened(tmp_path, clock, recovery_point=recovery_point, clean=clean)
+    assert log.gap_offset == (header.base_offset if is_found else None)
+    assert second.base_offset > header.base_offset

@@ -1,68 +1,142 @@
-"""Earlier states of resources, computed from events."""
+"""Historical values in the store, and their expiry."""
 
-from typing import Any
+import random
 
-from barnabas.metadata.audit.events import AuditEvent, AuditOutcome
-from barnabas.metadata.audit.history import KeyDifference, compared, state_at
+import pytest
 
+from barnabas.base.clock import ManualClock
+from barnabas.metadata.audit.auditor import Auditor
+from barnabas.metadata.audit.history import (
+    decide_expire_history,
+    decide_keep_history,
+    history_start,
+    states_of,
+    value_at,
+)
+from barnabas.metadata.configs import TOPIC_CONFIGS
+from barnabas.metadata.decision import Decision
+from barnabas.metadata.image import MetadataImage
+from barnabas.metadata.scram import SCRAM_CREDENTIALS, ScramCredential
+from barnabas.metadata.store import StoreChange
+from barnabas.wire.scram import ScramMechanism
+from support.images import replayed
 
-def event(revision: int, key: str, before: Any, after: Any, resource: str = "topic/a") -> AuditEvent:
-    return AuditEvent(
-        revision,
-        0,
-        1,
-        "User:a",
-        None,
-        "::1",
-        "AlterConfigs",
-        AuditOutcome.CHANGED,
-        resource,
-        key,
-        before,
-        after,
-    )
-
-
-EVENTS = [
-    event(3, "x", None, "1"),
-    event(4, "x", None, "9", resource="topic/b"),
-    event(5, "x", "1", "2"),
-    event(7, "y", "old", None),
-    event(9, "x", "2", None),
-]
+NOW_MS = 1_700_000_000_000
+KEY = TOPIC_CONFIGS.key("orders")
 
 
-def test_a_state_results_from_the_last_changes_before_it() -> None:
-    assert state_at(EVENTS, "topic/a", 4) == {"x": "1", "y": "old"}
-    assert state_at(EVENTS, "topic/a", 5) == {"x": "2", "y": "old"}
-    assert state_at(EVENTS, "topic/a", 7) == {"x": "2"}
-    assert state_at(EVENTS, "topic/a", 9) == {}
+class World:
+    """An image and an auditor with its own clock."""
+
+    def __init__(self, *, keeps: bool = True) -> None:
+        self.clock = ManualClock(NOW_MS)
+        self.auditor = Auditor(self.clock, random.Random(1))
+        self.image = MetadataImage()
+        if keeps:
+            self.commit(decide_keep_history(self.image, enabled=True))
+
+    def commit(self, decision: Decision[None]) -> int:
+        self.image = replayed(self.image, self.auditor.with_audit_record(self.image, decision, None))
+        return self.image.revision
+
+    def retention(self, value: str | None) -> int:
+        change = (
+            StoreChange(KEY, None) if value is None else TOPIC_CONFIGS.put("orders", {"retention.ms": value})
+        )
+        return self.commit(Decision(None, (change,)))
+
+    def at(self, revision: int) -> str | None:
+        found = value_at(self.image, KEY, revision)
+        return None if found is None else found["retention.ms"]
 
 
-def test_before_its_first_change_a_key_had_that_changes_old_value() -> None:
-    assert state_at(EVENTS, "topic/a", 0) == {"y": "old"}
+def test_every_revision_can_be_read_across_changes_and_removals() -> None:
+    world = World()
+    known = {world.image.revision: None}
+    for value in ("1", "2", None, "3", None, "4", "5"):
+        known[world.retention(value)] = value
+    assert {revision: world.at(revision) for revision in known} == known
 
 
-def test_rejected_requests_have_changed_nothing() -> None:
-    refused = AuditEvent(
-        1,
-        0,
-        1,
-        "User:a",
-        None,
-        "::1",
-        "DeleteTopics",
-        AuditOutcome.REFUSED,
-        "topic/a",
-        error="POLICY_VIOLATION",
-    )
-    assert state_at([refused], "topic/a", 5) == {}
+def test_a_row_created_later_did_not_exist_before() -> None:
+    world = World()
+    before = world.image.revision
+    world.retention("1")
+    world.retention("2")
+    assert world.at(before) is None
 
 
-def test_states_are_compared_by_key() -> None:
-    assert compared({"a": 1, "b": 2}, {"b": 3, "c": 4}) == [
-        KeyDifference("a", 1, None),
-        KeyDifference("b", 2, 3),
-        KeyDifference("c", None, 4),
-    ]
-    assert compared({"a": [1]}, {"a": [1]}) == []
+def test_without_a_history_nothing_is_stored() -> None:
+    world = World(keeps=False)
+    world.retention("1")
+    world.retention("2")
+    assert not world.image.former_values
+    assert history_start(world.image) is None
+
+
+def test_a_disabled_history_is_deleted_and_starts_again() -> None:
+    world = World()
+    world.retention("1")
+    world.retention("2")
+    world.commit(decide_keep_history(world.image, enabled=False))
+    assert not world.image.former_values
+    world.retention("3")
+    start = world.commit(decide_keep_history(world.image, enabled=True))
+    assert history_start(world.image) == start
+    assert world.at(start) == "3"
+
+
+def test_continuing_a_history_changes_nothing() -> None:
+    world = World()
+    assert not decide_keep_history(world.image, enabled=True).changes
+    assert not decide_keep_history(World(keeps=False).image, enabled=False).changes
+
+
+def test_the_history_starts_after_expired_values() -> None:
+    world = World()
+    world.retention("1")
+    world.retention("2")
+    world.clock.advance(1000)
+    third = world.retention("3")
+    world.clock.advance(1000)
+    fourth = world.retention("4")
+    world.commit(decide_expire_history(world.image, NOW_MS + 1500))
+    assert history_start(world.image) == third
+    assert (world.at(third), world.at(fourth)) == ("3", "4")
+    assert not decide_expire_history(world.image, NOW_MS + 1500).changes
+
+
+def test_beyond_the_limit_the_oldest_values_expire() -> None:
+    world = World()
+    revisions = [world.retention(str(number)) for number in range(10)]
+    world.commit(decide_expire_history(world.image, None, count_max=4))
+    assert len(world.image.former_values) == 4
+    assert history_start(world.image) == revisions[5]
+    assert [world.at(revision) for revision in revisions[5:]] == ["5", "6", "7", "8", "9"]
+
+
+@pytest.mark.parametrize("ended_before_ms", [None, NOW_MS])
+def test_recent_values_are_kept(ended_before_ms: int | None) -> None:
+    world = World()
+    world.retention("1")
+    world.retention("2")
+    assert not decide_expire_history(world.image, ended_before_ms).changes
+
+
+def test_a_resource_has_only_its_own_values() -> None:
+    world = World()
+    first = world.retention("1")
+    world.commit(Decision(None, (TOPIC_CONFIGS.put("clicks", {"retention.ms": "9"}),)))
+    world.retention(None)
+    assert states_of(world.image, "topic/orders", first) == {KEY: {"retention.ms": "1"}}
+    assert states_of(world.image, "topic/nope", first) == {}
+
+
+def test_historical_values_are_never_printed() -> None:
+    world = World()
+    for password in ("first", "second"):
+        credential = ScramCredential.of_password(ScramMechanism.SCRAM_SHA_256, password, b"salt" * 4)
+        change = SCRAM_CREDENTIALS.put("alice", {ScramMechanism.SCRAM_SHA_256: credential})
+        world.commit(Decision(None, (change,)))
+    [former] = world.image.former_values.values()
+    assert former.plain["SCRAM-SHA-256"][0] not in repr(world.image)

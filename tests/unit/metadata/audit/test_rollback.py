@@ -9,9 +9,9 @@ from barnabas.base.clock import ManualClock
 from barnabas.config.config_resource import Resource
 from barnabas.metadata.acls import ACLS, acl_key, decide_create_acls, decide_delete_acls
 from barnabas.metadata.audit.auditor import Auditor
+from barnabas.metadata.audit.history import decide_expire_history, decide_keep_history
 from barnabas.metadata.audit.records import Actor
 from barnabas.metadata.audit.rollback import RollbackRules, RolledBack, decide_rollback
-from barnabas.metadata.audit.stored_history import decide_expire_history, decide_keep_history
 from barnabas.metadata.configs import BROKER_CONFIGS, GROUP_CONFIGS, TOPIC_CONFIGS, AlterationRules, Overrides
 from barnabas.metadata.decision import Decision
 from barnabas.metadata.image import MetadataImage

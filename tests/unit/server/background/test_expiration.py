@@ -6,7 +6,7 @@ import pytest
 
 from barnabas.log.trash import trash
 from barnabas.metadata import undeletion
-from barnabas.metadata.audit.stored_history import history_start
+from barnabas.metadata.audit.history import history_start
 from barnabas.metadata.configs import TOPIC_CONFIGS
 from barnabas.metadata.decision import Decision
 from barnabas.metadata.undeletion import TrashedTopicRequest, decide_undelete

@@ -16,7 +16,7 @@ from pyspark.sql.types import (
     TimestampType,
 )
 
-from barnabas.client.producer.accumulator import Identity
+from barnabas.base.ids import ProducerIdAndEpoch
 from barnabas.wire.records.arrow_rows import EncodedBatch
 from barnabas.wire.records.batch import iterate_headers
 from barnabas.wire.records.compression import Compression
@@ -53,7 +53,7 @@ def test_rows_become_batches_of_their_records() -> None:
         ),
         options(topic="t", includeTimestamp="true"),
     )
-    encoder = Encoder(Identity(7, 1), True, Compression.NONE, 1_000_000)
+    encoder = Encoder(ProducerIdAndEpoch(7, 1), True, Compression.NONE, 1_000_000)
     [(encoded, count)] = batches(encoder, rows, 5)
     [(_, header)] = iterate_headers(encoded)
     assert (count, header.producer_id, header.producer_epoch, header.base_sequence) == (3, 7, 1, 5)
@@ -68,7 +68,7 @@ def test_rows_become_batches_of_their_records() -> None:
 def test_batches_have_the_maximum_size_and_consecutive_sequences() -> None:
     values = pa.array([bytes(100)] * 50)
     rows = read_rows(batch(value=values), options(topic="t"))
-    encoder = Encoder(Identity(7, 1), False, Compression.LZ4, 1_000)
+    encoder = Encoder(ProducerIdAndEpoch(7, 1), False, Compression.LZ4, 1_000)
     found = list(batches(encoder, rows, (1 << 31) - 4))
     assert [count for _, count in found] == [8] * 6 + [2]
     sequences = [header.base_sequence for encoded, _ in found for _, header in iterate_headers(encoded)]

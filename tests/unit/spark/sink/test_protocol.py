@@ -1,5 +1,5 @@
+from barnabas.base.ids import ProducerIdAndEpoch
 from barnabas.client.admin.group_messages import OffsetAndMetadata
-from barnabas.client.producer.accumulator import Identity
 from pyspark_barnabas.sink.protocol import (
     NO_ROWS,
     BatchId,
@@ -21,7 +21,10 @@ METADATA_CHARS_MAX = 4_096
 
 
 def decision(count: int) -> CommitDecision:
-    ids = [Prepared(task, Identity(1_000_000 + 7919 * task % 10_007, task % 30_000)) for task in range(count)]
+    ids = [
+        Prepared(task, ProducerIdAndEpoch(1_000_000 + 7919 * task % 10_007, task % 30_000))
+        for task in range(count)
+    ]
     return CommitDecision(BATCH, tuple(ids))
 
 

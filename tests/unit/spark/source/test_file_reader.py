@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from barnabas.base.ids import TopicPartition
+from barnabas.log.checkpoints import MalformedFile, write_partition_metadata
 from barnabas.log.files import offset_file
-from barnabas.log.startup.checkpoints import MalformedFile, write_partition_metadata
 from pyspark_barnabas.option_values import OptionError
 from pyspark_barnabas.source.data_loss import DataLossError
 from pyspark_barnabas.source.file_logs import find_directories, log_start_offset

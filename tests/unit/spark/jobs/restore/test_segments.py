@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from barnabas.log.imports.restore_manifest import RestoreManifest, read_restore_manifest
+from barnabas.log.import_manifest import ImportManifest, read_import_manifest
 from barnabas.wire.records.batch import crc_matches, iterate_headers
 from barnabas.wire.records.compression import Compression
 from barnabas.wire.records.record import decode_batch
@@ -37,7 +37,7 @@ def rows_of(offsets: list[int], types: list[int]) -> pa.RecordBatch:
     return pa.RecordBatch.from_pylist(rows, SCHEMA)
 
 
-def written(directory: Path, manifest: RestoreManifest, rows: pa.RecordBatch, **options: Any) -> list[bytes]:
+def written(directory: Path, manifest: ImportManifest, rows: pa.RecordBatch, **options: Any) -> list[bytes]:
     """Write the segments in two steps."""
     half = len(rows) // 2
     with SegmentsWriter(directory, manifest, **options) as writer:
@@ -46,7 +46,7 @@ def written(directory: Path, manifest: RestoreManifest, rows: pa.RecordBatch, **
                 writer.write(batch)
         writer.finish()
     assert writer.records_count == len(rows)
-    assert read_restore_manifest(directory) == manifest
+    assert read_import_manifest(directory) == manifest
     return [path.read_bytes() for path in sorted(directory.glob("*.log"))]
 
 
@@ -70,7 +70,7 @@ def test_rows_round_trip_through_segments(
     rows = rows_of(offsets, types)
     end = offset + tail
     segments = written(
-        tmp_path_factory.mktemp("log") / "restored", RestoreManifest(bytes(16), start, end), rows
+        tmp_path_factory.mktemp("log") / "restored", ImportManifest(bytes(16), start, end), rows
     )
     expected = start
     for segment in segments:
@@ -91,7 +91,7 @@ def test_rows_round_trip_through_segments(
 def test_segments_are_named_after_their_first_offsets_and_limited_in_size(tmp_path: Path) -> None:
     offsets = list(range(10, 5_010))
     rows = rows_of(offsets, [1] * len(offsets))  # a batch for three rows
-    manifest = RestoreManifest(bytes(16), 4, 5_010)
+    manifest = ImportManifest(bytes(16), 4, 5_010)
     segments = written(tmp_path / "restored", manifest, rows, segment_bytes=50_000)
     names = sorted(path.name for path in (tmp_path / "restored").glob("*.log"))
     assert names[0] == "00000000000000000004.log"
@@ -105,16 +105,16 @@ def test_segments_are_named_after_their_first_offsets_and_limited_in_size(tmp_pa
 def test_gaps_of_compaction_share_batches(tmp_path: Path) -> None:
     offsets = list(range(0, 30_000, 3))
     rows = rows_of(offsets, [0] * len(offsets))
-    [segment] = written(tmp_path / "restored", RestoreManifest(bytes(16), 0, offsets[-1] + 1), rows)
+    [segment] = written(tmp_path / "restored", ImportManifest(bytes(16), 0, offsets[-1] + 1), rows)
     assert len(list(iterate_headers(segment))) <= 20
 
 
 def test_a_partition_without_records_has_an_empty_batch_or_an_empty_segment(tmp_path: Path) -> None:
     nothing = rows_of([], [])
-    [segment] = written(tmp_path / "a", RestoreManifest(bytes(16), 5, 9), nothing)
+    [segment] = written(tmp_path / "a", ImportManifest(bytes(16), 5, 9), nothing)
     [(position, header)] = iterate_headers(segment)
     assert (header.base_offset, header.next_offset, header.records_count) == (5, 9, 0)
     assert decode_batch(segment, position, header) == []
-    assert written(tmp_path / "b", RestoreManifest(bytes(16), 7, 7), nothing) == [b""]
-    far = written(tmp_path / "c", RestoreManifest(bytes(16), 0, FAR), nothing)
+    assert written(tmp_path / "b", ImportManifest(bytes(16), 7, 7), nothing) == [b""]
+    far = written(tmp_path / "c", ImportManifest(bytes(16), 0, FAR), nothing)
     assert [header.next_offset for each in far for _, header in iterate_headers(each)] == [1 << 31, FAR]

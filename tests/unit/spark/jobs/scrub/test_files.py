@@ -5,10 +5,10 @@ from pathlib import Path
 import pytest
 
 from barnabas.base.ids import TopicPartition
+from barnabas.log.checkpoints import CLEANER_OFFSET_FILE, write_offsets
 from barnabas.log.files import offset_file
 from barnabas.log.segments.offset_index import OffsetIndex
 from barnabas.log.segments.time_index import TimeIndex
-from barnabas.log.startup.checkpoints import CLEANER_OFFSET_FILE, write_offsets
 from barnabas.wire.records.batch import assign, iterate_headers, read_header
 from pyspark_barnabas.jobs.scrub.batch_checks import Scrubbed
 from pyspark_barnabas.jobs.scrub.files import scrub_partition

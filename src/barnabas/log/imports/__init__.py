@@ -1,1 +1,0 @@
-"""Imports segment files that were built outside the broker into logs."""

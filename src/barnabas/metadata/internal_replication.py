@@ -1,0 +1,41 @@
+"""Adds replicas to internal topics that were created when the cluster had fewer brokers."""
+
+from collections.abc import Callable
+from dataclasses import replace
+
+from barnabas.metadata.decision import Decision
+from barnabas.metadata.image import MetadataImage
+from barnabas.metadata.internal_topics import BROKER_TOPICS
+from barnabas.metadata.partition_change_builder import (
+    PartitionChange,
+    brokers_up,
+    build_partition_change,
+    partition_puts,
+)
+from barnabas.metadata.placement import choose
+from barnabas.metadata.topic_creation import placeable_brokers
+
+
+def decide_replicate_internal_topics(
+    image: MetadataImage, replication_factor: Callable[[str, int], int]
+) -> Decision[int]:
+    """Begin to add replicas where an internal topic has fewer than it would get now; return the number of partitions.
+
+    :param replication_factor: (topic, number of brokers) -> the number of replicas as configured.
+    """
+    racks, up = placeable_brokers(image).up, brokers_up(image)
+    changes = []
+    for name in sorted(BROKER_TOPICS & image.topics.keys()):
+        topic = image.topics[name]
+        count = min(replication_factor(name, len(racks)), len(racks))
+        for index in range(topic.partition_count):
+            state = image.partition(topic, index)
+            if state.is_reassigning or len(state.replicas) >= count:
+                continue
+            others = [broker_id for broker_id in racks if broker_id not in state.replicas]
+            first = index % len(others)  # spreads the replicas over the brokers
+            candidates = (*others[first:], *others[:first])
+            added = choose(candidates, state.replicas, count - len(state.replicas), racks)
+            target = replace(state, replicas=(*state.replicas, *added), adding=tuple(sorted(added)))
+            changes.append(PartitionChange(topic, index, build_partition_change(state, target, up)))
+    return Decision(len(changes), *partition_puts(image, changes))

@@ -1,0 +1,197 @@
+"""The fetch sessions of followers: one for each broker that follows partitions of this one."""
+
+import random
+from collections.abc import Sequence
+
+from barnabas.base.ids import TopicIdPartition
+from barnabas.replication.fetch_reader import COPIED_READS_BYTES_MAX, find_divergence
+from barnabas.replication.fetch_sessions import FINAL_EPOCH, INITIAL_EPOCH, next_epoch
+from barnabas.replication.fetch_targets import FetchedPartition
+from barnabas.replication.follower_session import FollowedPartition, FollowerSession
+from barnabas.replication.partition import Partition
+from barnabas.replication.replica_manager import ReplicaManager
+from barnabas.wire.errors import ErrorCode, KafkaError
+from barnabas.wire.records.batch import first_is_whole
+
+#: How long after this broker began to lead a partition the fetches of its followers end.
+WAKE_PAUSE_S = 0.02
+
+#: Partitions that are read before other clients are served.
+READ_AT_ONCE_MAX = 500
+
+
+class FollowerSessions:
+    """Finds the session of a follower, and reads for it."""
+
+    def __init__(self, replicas: ReplicaManager, rng: random.Random) -> None:
+        self._replicas = replicas
+        self._rng = rng
+        self._sessions: dict[int, FollowerSession] = {}  #: by broker id
+        replicas.on_led = self._wake_followers
+
+    def _wake_followers(self, partition: Partition) -> None:
+        """End the fetches of followers that wait, so that the next ones name a partition that this broker leads now.
+
+        After a pause, in which the followers learn of it, too. If one takes longer, its fetch ends by itself.
+        """
+        for broker_id in partition.replicas:
+            if session := self._sessions.get(broker_id):
+                session.wake_later(WAKE_PAUSE_S)
+
+    def begin(self, broker_id: int, session_id: int, epoch: int) -> FollowerSession:
+        """Return the session of a fetch; a new one replaces that of the broker.
+
+        :raises KafkaError: FETCH_SESSION_ID_NOT_FOUND or INVALID_FETCH_SESSION_EPOCH: the follower starts a new one.
+        """
+        if epoch in (INITIAL_EPOCH, FINAL_EPOCH):
+            self.end(broker_id)
+            session = FollowerSession(self._rng.randrange(1, 2**31), broker_id)
+            self._sessions[broker_id] = session
+            return session
+        found = self._sessions.get(broker_id)
+        if found is None or found.session_id != session_id:
+            message = f"Broker {broker_id} has no fetch session {session_id}."
+            raise KafkaError(ErrorCode.FETCH_SESSION_ID_NOT_FOUND, message)
+        if found.epoch != epoch:
+            message = f"Fetch session {session_id} expects epoch {found.epoch}, not {epoch}."
+            raise KafkaError(ErrorCode.INVALID_FETCH_SESSION_EPOCH, message)
+        found.epoch = next_epoch(epoch)
+        return found
+
+    def end(self, broker_id: int) -> None:
+        """End the session of a broker, if it has one."""
+        session = self._sessions.pop(broker_id, None)
+        if session is not None:
+            for key in tuple(session.targets):
+                self.remove(session, key)
+            session.close()
+
+    def name(
+        self, session: FollowerSession, key: TopicIdPartition, target: FollowedPartition, broker_epoch: int
+    ) -> None:
+        """Add a partition to a session, or change its position: the follower has everything before it."""
+        before = session.targets.get(key)
+        if before is not None:
+            target.sent_high_watermark = before.sent_high_watermark
+            target.sent_log_start_offset = before.sent_log_start_offset
+        session.targets[key] = target
+        session.mark(key, wakes=False)
+        partition = self._replicas.find_by_id(*key)
+        if partition is not None:
+            partition.add_follower_session(session)
+            self._update(session, partition, target, broker_epoch)
+
+    def store_forgotten(self, session: FollowerSession, broker_epoch: int) -> None:
+        """Store again the positions that were forgotten when the follower left the in-sync replicas.
+
+        Such a follower may have fetched already after its return, before this leader learned that it had left.
+        """
+        for key in session.take_forgotten():
+            partition, target = self._replicas.find_by_id(*key), session.targets.get(key)
+            if partition is not None and target is not None:
+                self._update(session, partition, target, broker_epoch)
+
+    def _update(
+        self, session: FollowerSession, partition: Partition, target: FollowedPartition, broker_epoch: int
+    ) -> None:
+        if target.leader_epoch == partition.leader_epoch and _has_same_records(partition, target):
+            partition.update_follower(
+                session.broker_id, broker_epoch, target.log_start_offset, target.fetch_offset
+            )
+
+    def remove(self, session: FollowerSession, key: TopicIdPartition) -> None:
+        """Remove a partition from a session."""
+        session.targets.pop(key, None)
+        partition = self._replicas.find_by_id(*key)
+        if partition is not None:
+            partition.remove_follower_session(session)
+
+    def read(
+        self, session: FollowerSession, max_bytes: int
+    ) -> list[tuple[TopicIdPartition, FetchedPartition]]:
+        """Read some of what is new for the follower, in the order in which it became new; the rest stays marked."""
+        answers: list[tuple[TopicIdPartition, FetchedPartition]] = []
+        read_bytes = 0
+        for key in session.take_marked(READ_AT_ONCE_MAX):
+            target = session.targets.get(key)
+            if target is None:
+                continue
+            if read_bytes >= max_bytes:
+                session.mark(key, wakes=False)
+                continue
+            try:
+                data = self._read(session, key, target, max_bytes - read_bytes, read_bytes)
+            except KafkaError as error:
+                data = FetchedPartition(key.partition, error.code)
+            if _has_news(target, data):
+                answers.append((key, data))
+                read_bytes += len(data.records)
+        return answers
+
+    def _read(
+        self,
+        session: FollowerSession,
+        key: TopicIdPartition,
+        target: FollowedPartition,
+        remaining_bytes: int,
+        read_bytes: int,
+    ) -> FetchedPartition:
+        partition = self._replicas.partition_by_id(*key)
+        partition.check_leader(target.leader_epoch)
+        if session.broker_id not in partition.replicas:
+            message = f"Broker {session.broker_id} is not a replica of {partition.topic}-{partition.index}."
+            raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, message)
+        log = partition.log
+        log.check_online()
+        data = FetchedPartition(
+            key.partition, ErrorCode.NONE, log.high_watermark, log.last_stable_offset, log.log_start_offset
+        )
+        data.diverging_epoch = find_divergence(partition, target.last_fetched_epoch, target.fetch_offset)
+        if data.diverging_epoch is not None:
+            return data
+        log_slice = log.read(
+            target.fetch_offset,
+            min(target.max_bytes, remaining_bytes),
+            log.log_end_offset,
+            min_one_batch=read_bytes == 0,
+            may_copy=read_bytes < COPIED_READS_BYTES_MAX,
+        )
+        if log_slice.data and (read_bytes == 0 or first_is_whole(log_slice.data)):
+            data.records = log_slice.data
+        if target.fetch_offset < log.log_end_offset and not data.records:
+            session.mark(key, wakes=False)  # it did not fit
+        return data
+
+    def close(self) -> None:
+        for broker_id in tuple(self._sessions):
+            self.end(broker_id)
+
+    def statistics(self) -> dict[str, int]:
+        return {
+            "sessions_count": len(self._sessions),
+            "partitions_count": sum(len(session.targets) for session in self._sessions.values()),
+        }
+
+
+def _has_news(target: FollowedPartition, data: FetchedPartition) -> bool:
+    """Store what is sent; return False if the follower knows all of it."""
+    sent = (target.sent_high_watermark, target.sent_log_start_offset)
+    target.sent_high_watermark, target.sent_log_start_offset = data.high_watermark, data.log_start_offset
+    is_news = sent != (data.high_watermark, data.log_start_offset)
+    return bool(is_news or data.records or data.error_code or data.diverging_epoch is not None)
+
+
+def _has_same_records(partition: Partition, target: FollowedPartition) -> bool:
+    try:
+        return find_divergence(partition, target.last_fetched_epoch, target.fetch_offset) is None
+    except KafkaError:
+        return False
+
+
+def topics_of(
+    answers: Sequence[tuple[TopicIdPartition, FetchedPartition]],
+) -> list[tuple[str | bytes, list[FetchedPartition]]]:
+    topics: dict[str | bytes, list[FetchedPartition]] = {}
+    for (topic_id, _), data in answers:
+        topics.setdefault(topic_id, []).append(data)
+    return list(topics.items())

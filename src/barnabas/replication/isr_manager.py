@@ -1,0 +1,119 @@
+"""Requests changes of in-sync replicas for the partitions that this broker leads."""
+
+import asyncio
+from collections.abc import Callable
+from functools import partial
+
+from barnabas.base.clock import Clock
+from barnabas.metadata.isr import IsrChange, decide_alter_isr
+from barnabas.metadata.writer import MetadataWriter
+from barnabas.replication.partition import Partition
+from barnabas.replication.replica_manager import ReplicaManager
+from barnabas.telemetry.logs import get_logger
+from barnabas.wire.errors import KafkaError
+
+#: Changes in one commit.
+CHANGES_MAX = 500
+
+#: Partitions to check for lagging followers before the event loop continues.
+CHECKED_PER_YIELD_COUNT = 500
+
+#: After which time to try again if the store failed, or a change was refused.
+RETRY_S = 0.5
+
+_log = get_logger("barnabas.replication")
+
+
+class IsrManager:
+    """Adds followers as soon as they have caught up, and removes those that lag for `replica.lag.time.max.ms`."""
+
+    def __init__(
+        self,
+        broker_id: int,
+        replicas: ReplicaManager,
+        metadata: MetadataWriter,
+        clock: Clock,
+        lag_ms_max: Callable[[], int],
+    ) -> None:
+        self._broker_id = broker_id
+        self._replicas = replicas
+        self._metadata = metadata
+        self._clock = clock
+        self._lag_ms_max = lag_ms_max
+        self._queue: dict[Partition, list[int]] = {}  #: partition -> lagging followers to remove
+        self._woken = asyncio.Event()
+        self._tasks: list[asyncio.Task[None]] = []
+        self.changes_count = 0
+        replicas.on_caught_up = self._enqueue
+
+    def start(self) -> None:
+        loop = asyncio.get_running_loop()
+        self._tasks = [
+            loop.create_task(self._run(), name="isr-changes"),
+            loop.create_task(self._look_for_lag(), name="isr-lag"),
+        ]
+
+    async def stop(self) -> None:
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+
+    def _enqueue(self, partition: Partition) -> None:
+        self._queue.setdefault(partition, [])
+        self._woken.set()
+
+    async def _run(self) -> None:
+        while True:
+            await self._woken.wait()
+            self._woken.clear()
+            try:
+                await self._request_changes()
+            except KafkaError as error:
+                _log.warning("cannot change in-sync replicas; retrying", why=error.message)
+                await asyncio.sleep(RETRY_S)
+                self._woken.set()  # others are waiting in the queue
+
+    async def _request_changes(self) -> None:
+        while self._queue:
+            batch = {partition: self._queue.pop(partition) for partition in tuple(self._queue)[:CHANGES_MAX]}
+            changes: list[IsrChange] = []
+            for partition, lagging in batch.items():
+                if not partition.is_leader:
+                    continue
+                change = partition.request_isr(lagging)
+                if set(change.isr) != set(partition.isr):
+                    changes.append(change)
+            try:
+                decide = partial(decide_alter_isr, broker_id=self._broker_id, requested=changes)
+                self.changes_count += await self._metadata.write(decide)
+            finally:  # those that were committed have a new state already
+                for partition in batch:
+                    partition.cancel_isr_request()
+                    self._try_again_later(partition)
+
+    def _try_again_later(self, partition: Partition) -> None:
+        """Ask again if a follower was refused, for example because the metadata did not show yet that it is back."""
+        if partition.is_leader and partition.caught_up_followers():
+            asyncio.get_running_loop().call_later(RETRY_S, self._enqueue, partition)
+
+    async def _look_for_lag(self) -> None:
+        while True:
+            lag_ms_max = self._lag_ms_max()
+            await asyncio.sleep(lag_ms_max / 2000)
+            now_ms = self._clock.monotonic_ms()
+            for number, partition in enumerate(list(self._replicas), 1):
+                if number % CHECKED_PER_YIELD_COUNT == 0:
+                    await asyncio.sleep(0)
+                if not partition.is_leader or len(partition.isr) == 1:
+                    continue
+                if lagging := partition.lagging_followers(now_ms, lag_ms_max):
+                    _log.warning(
+                        "followers lag; removing them from the in-sync replicas",
+                        partition=f"{partition.topic}-{partition.index}",
+                        followers=lagging,
+                    )
+                    self._queue[partition] = lagging
+                    self._woken.set()
+
+    def statistics(self) -> dict[str, int]:
+        return {"changes_count": self.changes_count, "waiting_count": len(self._queue)}

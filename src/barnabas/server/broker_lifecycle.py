@@ -1,0 +1,125 @@
+"""The broker's own membership: its session, its registration, and controlled shutdown."""
+
+import asyncio
+from collections.abc import Callable, Collection
+from dataclasses import replace
+
+from barnabas.base.ids import TopicIdPartition
+from barnabas.metadata.broker_lifecycle import decide_elections, decide_join, decide_leave
+from barnabas.metadata.brokers import SESSIONS, BrokerRegistration, decide_register
+from barnabas.metadata.image import MetadataImage
+from barnabas.metadata.store import OutcomeUnknown, Store, StoreChange, StoreError
+from barnabas.metadata.writer import MetadataWriter
+from barnabas.telemetry.logs import get_logger
+from barnabas.wire.errors import KafkaError
+
+#: After which time a lost session is opened again if the store failed.
+RETRY_S = 1.0
+
+#: How long a broker that stops waits for the store.
+LEAVE_TIMEOUT_S = 5.0
+
+_log = get_logger("barnabas.server")
+
+
+class BrokerLifecycle:
+    """Joins the cluster, joins it again if the session is lost, and leaves it."""
+
+    def __init__(
+        self,
+        broker_id: int,
+        store: Store,
+        metadata: MetadataWriter,
+        describe: Callable[[], BrokerRegistration],
+        on_joined: Callable[[BrokerRegistration], None],
+    ) -> None:
+        """:param describe: Returns the registration without its epoch.
+        :param on_joined: Called with the registration and its new epoch.
+        """
+        self._broker_id = broker_id
+        self._store = store
+        self._metadata = metadata
+        self._describe = describe
+        self._on_joined = on_joined
+        self._is_member = False  #: between the start and the stop
+        self._joining: asyncio.Task[None] | None = None
+        self.epoch = -1  #: broker epoch
+        self.lost_sessions_count = 0
+        metadata.listen(self._follow_session)
+
+    async def start(self, *, is_clean: bool, lost: Collection[TopicIdPartition]) -> None:
+        """Open the session and register; see `decide_join`.
+
+        :raises SessionInUse: If another broker with this id is running.
+        """
+        await self._open_session()
+        await self._join(is_clean=is_clean, lost=lost)
+        self._is_member = True
+
+    async def update(self) -> None:
+        """Register changed listeners or directories, in the same broker epoch."""
+        await self._metadata.write(
+            lambda image: decide_register(image.brokers, replace(self._describe(), epoch=self.epoch))
+        )
+
+    async def _open_session(self) -> None:
+        key, value = SESSIONS.put(str(self._broker_id), self.epoch)
+        assert value is not None
+        while True:
+            try:
+                revision = await self._store.open_session(key, value)
+                break
+            except OutcomeUnknown as error:  # opening it once more does no harm
+                _log.warning("the metadata store did not answer", why=str(error), session=key)
+        await self._metadata.wait_for_revision(revision)
+
+    async def _join(self, *, is_clean: bool, lost: Collection[TopicIdPartition] = ()) -> None:
+        registration = await self._metadata.write(
+            lambda image: decide_join(image, self._describe(), is_clean=is_clean, lost=lost)
+        )
+        self.epoch = registration.epoch
+        self._on_joined(registration)
+
+    async def _follow_session(
+        self, before: MetadataImage, after: MetadataImage, changes: tuple[StoreChange, ...]
+    ) -> None:
+        """Join again if the store has ended the session, although this broker lives."""
+        if self._is_member and self._joining is None and str(self._broker_id) not in after.sessions:
+            self.lost_sessions_count += 1
+            _log.warning("the session of this broker has ended; joining the cluster again")
+            self._joining = asyncio.get_running_loop().create_task(self._join_again())
+
+    async def _join_again(self) -> None:
+        has_joined = False
+        while not has_joined or str(self._broker_id) not in self._metadata.image.sessions:
+            try:
+                await self._open_session()
+                await self._join(is_clean=True)  # this process lives: its logs have everything
+                has_joined = True
+            except (StoreError, OutcomeUnknown, KafkaError) as error:
+                _log.warning("cannot join the cluster; retrying", why=str(error))
+                await asyncio.sleep(RETRY_S)
+        self._joining = None
+
+    async def leave(self) -> None:
+        """Hand the partitions over and end the session, in a controlled shutdown."""
+        await self.abandon()
+        try:
+            async with asyncio.timeout(LEAVE_TIMEOUT_S):
+                if await self._metadata.write(lambda image: decide_leave(image, self._broker_id)):
+                    while await self._metadata.write(decide_elections, is_large=True):
+                        pass
+                await self._store.close_session(SESSIONS.key(str(self._broker_id)))
+        except (TimeoutError, StoreError, OutcomeUnknown, KafkaError) as error:
+            _log.warning("stopping without a controlled shutdown", why=str(error) or "timeout")
+
+    async def abandon(self) -> None:
+        """Stop following the session: if it ends now, the broker does not join again."""
+        self._is_member = False
+        if self._joining is not None:
+            self._joining.cancel()
+            await asyncio.gather(self._joining, return_exceptions=True)
+            self._joining = None
+
+    def statistics(self) -> dict[str, int]:
+        return {"broker_epoch": self.epoch, "lost_sessions_count": self.lost_sessions_count}

@@ -1,0 +1,124 @@
+"""Fences dead brokers and elects leaders, on the broker that is the controller at the time."""
+
+import asyncio
+from collections.abc import Callable
+from functools import partial
+
+from barnabas.metadata.broker_lifecycle import controller_id, dead_brokers, decide_elections, decide_fence
+from barnabas.metadata.brokers import BROKERS, SESSIONS
+from barnabas.metadata.configs import BROKER_CONFIGS, TOPIC_CONFIGS
+from barnabas.metadata.elections import decide_elect
+from barnabas.metadata.image import MetadataImage
+from barnabas.metadata.internal_replication import decide_replicate_internal_topics
+from barnabas.metadata.partition_change_builder import Election
+from barnabas.metadata.store import StoreChange
+from barnabas.metadata.writer import MetadataWriter
+from barnabas.telemetry.logs import get_logger
+from barnabas.wire.errors import KafkaError
+
+#: After which time to try again if the store failed.
+RETRY_S = 1.0
+
+#: Changes of these record types may make a broker fenced, or an election necessary or possible.
+_FOLLOWED = frozenset({BROKERS.name, SESSIONS.name, TOPIC_CONFIGS.name, BROKER_CONFIGS.name})
+
+_log = get_logger("barnabas.controller")
+
+
+class Controller:
+    """Runs on every broker, and acts on one of them (see `controller_id`)."""
+
+    def __init__(
+        self,
+        broker_id: int,
+        metadata: MetadataWriter,
+        replication_factor: Callable[[str, int], int],
+        allows_unclean: Callable[[str], bool],
+        rebalance_interval_s: float | None,
+    ) -> None:
+        """:param replication_factor: (internal topic, number of brokers) -> the number of replicas as configured.
+        :param allows_unclean: Whether a topic may get a leader that is not in sync.
+        :param rebalance_interval_s: How often preferred leaders are elected; None for never.
+        """
+        self._broker_id = broker_id
+        self._metadata = metadata
+        self._replication_factor = replication_factor
+        self._allows_unclean = allows_unclean
+        self._rebalance_interval_s = rebalance_interval_s
+        self._changed = asyncio.Event()
+        self._tasks: list[asyncio.Task[None]] = []
+        self.fenced_count = 0
+        self.elections_count = 0
+
+    def start(self) -> None:
+        """Begin to follow the image."""
+        self._metadata.listen(self._apply)
+        self._changed.set()
+        loop = asyncio.get_running_loop()
+        self._tasks.append(loop.create_task(self._run(), name="controller"))
+        if self._rebalance_interval_s is not None:
+            rebalancing = self._rebalance_leaders(self._rebalance_interval_s)
+            self._tasks.append(loop.create_task(rebalancing, name="leader-rebalance"))
+
+    async def stop(self) -> None:
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        self._tasks.clear()
+
+    @property
+    def is_active(self) -> bool:
+        return controller_id(self._metadata.image) == self._broker_id
+
+    async def _apply(
+        self, before: MetadataImage, after: MetadataImage, changes: tuple[StoreChange, ...]
+    ) -> None:
+        if any(change.key.partition("/")[0] in _FOLLOWED for change in changes):
+            self._changed.set()
+
+    async def _run(self) -> None:
+        while True:
+            await self._changed.wait()
+            self._changed.clear()
+            try:
+                await self._act()
+            except KafkaError as error:
+                _log.warning("the controller cannot change the metadata; retrying", why=error.message)
+                await asyncio.sleep(RETRY_S)
+                self._changed.set()
+
+    async def _act(self) -> None:
+        while self.is_active and (dead := dead_brokers(self._metadata.image)):
+            await self._metadata.write(partial(decide_fence, broker_id=dead[0]))
+            self.fenced_count += 1
+            _log.warning("fenced a broker whose session has ended", broker_id=dead[0])
+        elections = partial(decide_elections, allows_unclean=self._allows_unclean)
+        while self.is_active and (count := await self._metadata.write(elections, is_large=True)):
+            self.elections_count += count
+            _log.info("elected leaders", partitions_count=count)
+        if self.is_active:
+            count = await self._metadata.write(
+                lambda image: decide_replicate_internal_topics(image, self._replication_factor)
+            )
+            if count:
+                _log.info("adding replicas to internal topics", partitions_count=count)
+
+    async def _rebalance_leaders(self, interval_s: float) -> None:
+        """Return leadership to the preferred leaders that are in sync (auto.leader.rebalance.enable)."""
+        while True:
+            await asyncio.sleep(interval_s)
+            if not self.is_active:
+                continue
+            try:
+                await self._metadata.write(
+                    lambda image: decide_elect(image, Election.PREFERRED, None), is_large=True
+                )
+            except KafkaError as error:
+                _log.warning("cannot elect preferred leaders; retrying", why=error.message)
+
+    def statistics(self) -> dict[str, int]:
+        return {
+            "is_active": int(self.is_active),
+            "fenced_count": self.fenced_count,
+            "elections_count": self.elections_count,
+        }

@@ -1,0 +1,141 @@
+"""The first steps of a start: form the cluster, open the log directories, and load the replicas from them."""
+
+import asyncio
+import random
+from pathlib import Path
+from typing import NamedTuple
+
+from barnabas.base.clock import Clock
+from barnabas.base.ids import TopicIdPartition, TopicPartition
+from barnabas.config.broker_config import BrokerConfig
+from barnabas.config.class_names import REPLICA_SELECTOR_KEY, SELECTS_BY_RACK
+from barnabas.log.log_manager import LogManager
+from barnabas.log.startup.meta_properties import read_meta_properties
+from barnabas.log.trash.trash import reconcile_trash
+from barnabas.metadata.cluster import SECRET_BYTES, decide_form
+from barnabas.metadata.dynamic_config import DynamicConfig
+from barnabas.metadata.image import MetadataImage
+from barnabas.metadata.internal_topics import TRANSACTION_TOPIC
+from barnabas.metadata.topic_deletion import decide_remove_deleted
+from barnabas.metadata.topic_recovery import FoundLog, decide_recover_topics
+from barnabas.metadata.writer import MetadataWriter
+from barnabas.replication.log_configs import cordons, log_config
+from barnabas.replication.replica_manager import ReplicaManager
+from barnabas.telemetry.logs import get_logger
+from barnabas.transactions.found_producers import largest_producer_id
+
+_log = get_logger("barnabas.server")
+
+
+async def form_cluster(config: BrokerConfig, metadata: MetadataWriter, rng: random.Random) -> str:
+    """Return the cluster id: that of the store, else that of a log directory, else a new one."""
+    paths = (Path(directory) for directory in config.log_dirs)
+    metas = (read_meta_properties(path) for path in paths if path.is_dir())
+    found_id = next((meta.cluster_id for meta in metas if meta is not None), None)
+    random_id, secret = rng.randbytes(16), rng.randbytes(SECRET_BYTES)
+    return await metadata.write(lambda image: decide_form(image.cluster, random_id, found_id, secret))
+
+
+async def open_log_manager(
+    dynamic_config: DynamicConfig, cluster_id: str, clock: Clock, rng: random.Random
+) -> LogManager:
+    config = dynamic_config.static
+    log_manager = await asyncio.to_thread(
+        LogManager.open,
+        [Path(directory) for directory in config.log_dirs],
+        cluster_id=cluster_id,
+        node_id=config.node_id,
+        clock=clock,
+        random=rng,
+    )
+    log_manager.cordons = lambda path: cordons(dynamic_config.current, path)
+    return log_manager
+
+
+class LoadedReplicas(NamedTuple):
+    """The replicas of this broker, and those of which it has lost the records."""
+
+    replicas: ReplicaManager
+    lost: frozenset[TopicIdPartition]
+
+
+async def load_replicas(
+    dynamic_config: DynamicConfig, metadata: MetadataWriter, log_manager: LogManager
+) -> LoadedReplicas:
+    """Recover the logs, and return the replicas of this broker; they follow the image and the configuration."""
+    config, image = dynamic_config.current, metadata.image
+    overrides = image.topic_configs
+    deleted = {topic.topic_id for topic in image.deleted_topics.values()}
+    await asyncio.to_thread(reconcile_trash, log_manager, image.topic_names, deleted)
+    await asyncio.to_thread(
+        log_manager.load,
+        lambda topic: log_config(config, overrides.get(topic, {})),
+        config.integer("num.recovery.threads.per.data.dir"),
+    )
+    if not image.topics:
+        await _recover_topics(config, metadata, log_manager)
+    lost = lost_replicas(metadata.image, config.node_id, log_manager)
+    replicas = ReplicaManager(
+        config.node_id, log_manager, lambda topic, own: log_config(dynamic_config.current, own)
+    )
+    replicas.serves_consumers_of_followers = config.part(REPLICA_SELECTOR_KEY) == SELECTS_BY_RACK
+    removed = replicas.load(metadata.image)
+    metadata.listen(replicas.apply)
+
+    async def reconfigure(before: BrokerConfig, after: BrokerConfig) -> None:
+        await replicas.reconfigure_all()
+
+    dynamic_config.on_change(reconfigure)
+    if removed:
+        await metadata.write(lambda image: decide_remove_deleted(image, removed, config.node_id))
+    return LoadedReplicas(replicas, lost)
+
+
+def lost_replicas(
+    image: MetadataImage, broker_id: int, log_manager: LogManager
+) -> frozenset[TopicIdPartition]:
+    """Return the replicas without a log, if the broker no longer has a log directory that it had at its last start.
+
+    If it has all of them, replicas without a log were assigned to it after it had stopped.
+    """
+    broker = image.brokers.get(str(broker_id))
+    present = {directory.directory_id for directory in log_manager.directories}
+    if broker is None or present.issuperset(broker.log_dirs) or log_manager.any_offline:
+        return frozenset()
+    lost = frozenset(
+        TopicIdPartition(topic.topic_id, index)
+        for topic in image.topics.values()
+        for index in range(topic.partition_count)
+        if broker_id in image.partition(topic, index).replicas
+        and log_manager.get(TopicPartition(topic.name, index)) is None
+    )
+    if lost:
+        _log.error(
+            "log directories are missing; partitions without another in-sync replica have no leader until "
+            "`barnabas elections --unclean`, which makes them empty",
+            replicas_count=len(lost),
+        )
+    return lost
+
+
+async def _recover_topics(config: BrokerConfig, metadata: MetadataWriter, log_manager: LogManager) -> None:
+    """Create topics for the logs that a new metadata store finds on the disks."""
+    logs = [
+        FoundLog(
+            name.topic,
+            log.topic_id,
+            name.partition,
+            max(
+                log.producers.last_producer_id,
+                largest_producer_id(log) if name.topic == TRANSACTION_TOPIC else -1,
+            ),
+            -1 if log.latest_epoch is None else log.latest_epoch,
+        )
+        for name, log in log_manager.logs.items()
+        if log.topic_id is not None
+    ]
+    topics = await metadata.write(lambda image: decide_recover_topics(image, config.node_id, logs, config))
+    if topics:
+        _log.warning(
+            "recovered topics from logs on disk, because the metadata store had no topics", topics=topics
+        )

@@ -1,0 +1,249 @@
+"""`barnabas serve --brokers N`: runs brokers as processes of one machine that share a metadata store."""
+
+import asyncio
+import os
+import signal
+import sys
+from asyncio.subprocess import DEVNULL, PIPE, Process
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from barnabas.client.core.address import BrokerAddress
+from barnabas.config.broker_config import BrokerConfig
+from barnabas.config.definition import ConfigError
+from barnabas.config.listeners import Listener
+from barnabas.server.stores import SQLITE_SCHEME, STORE_FILE, STORE_KEY, metadata_directory
+from barnabas.telemetry.logs import get_logger
+
+#: Directory of the other brokers' data, in each log directory of the first broker.
+BROKERS_DIRECTORY = "brokers"
+
+#: Pauses before a broker that has ended is started again; the last one repeats.
+RESTART_PAUSES_S = (0.0, 0.5, 2.0, 10.0)
+
+#: A broker that has run for so long had no problem with its start.
+STABLE_S = 60.0
+
+#: How long a broker may take to stop before it is killed.
+STOP_TIMEOUT_S = 60.0
+
+#: How often to check whether a broker accepts connections.
+PROBE_INTERVAL_S = 0.02
+
+#: Size of the pieces in which the logs of brokers are copied.
+LOG_READ_BYTES = 64 << 10
+
+#: The exit code of a broker whose configuration or data is not valid: it is not started again.
+EXIT_CANNOT_START = 2
+
+#: Set in the environment of supervised brokers. They stop when their standard input ends, because the supervisor has
+#: been killed then.
+SUPERVISED = "BARNABAS_SUPERVISED"
+
+_EVERY_INTERFACE = ("", "0.0.0.0", "::")
+
+_PROGRAM = (sys.executable, "-c", "from barnabas.cli.main import main; main()", "serve")
+
+_log = get_logger("barnabas.server")
+
+
+@dataclass(frozen=True, slots=True)
+class BrokerPlan:
+    """How one of the brokers is started."""
+
+    node_id: int
+    address: BrokerAddress  #: of its first listener
+    settings: Mapping[str, str] = field(repr=False)  #: those that differ from the other brokers'
+
+
+def plan_brokers(config: BrokerConfig, count: int) -> list[BrokerPlan]:
+    """Return the brokers of a cluster on one machine: node ids and ports count up from those of the configuration.
+
+    The first broker has the data and the store of a single broker, so that it can become one of several.
+
+    :raises ConfigError: If a listener has no fixed port, or the configuration names a store.
+    """
+    if config.text(STORE_KEY):
+        raise ConfigError(
+            STORE_KEY, config.text(STORE_KEY), "--brokers uses a store of its own; omit one of them"
+        )
+    for listener in config.listeners:
+        if listener.port == 0:
+            address = f"{listener.name}://{listener.host}:0"
+            raise ConfigError("listeners", address, "with --brokers, listeners must have fixed ports")
+    store = f"{SQLITE_SCHEME}{metadata_directory(config) / STORE_FILE}"
+    return [_plan_broker(config, number, store) for number in range(count)]
+
+
+def _plan_broker(config: BrokerConfig, number: int, store: str) -> BrokerPlan:
+    node_id = config.node_id + number
+    first = config.listeners[0]
+    settings = {
+        "node.id": str(node_id),
+        "broker.id": str(node_id),
+        "log.dirs": ",".join(str(_data_directory(Path(path), number, node_id)) for path in config.log_dirs),
+        "listeners": ",".join(_shifted(listener, number) for listener in config.listeners),
+        STORE_KEY: store,
+    }
+    if config.is_set("advertised.listeners"):
+        advertised = [_advertised(listener, number) for listener in config.listeners if listener.advertised]
+        settings["advertised.listeners"] = ",".join(advertised)
+    metrics_host, _, metrics_port = config.text("barnabas.metrics.listener").rpartition(":")
+    if metrics_port not in ("", "0"):
+        settings["barnabas.metrics.listener"] = f"{metrics_host}:{int(metrics_port) + number}"
+    if number > 0:
+        settings["barnabas.console.enable"] = "false"
+    host = first.host if first.host not in _EVERY_INTERFACE else "127.0.0.1"
+    return BrokerPlan(node_id, BrokerAddress(host, first.port + number), settings)
+
+
+def _data_directory(path: Path, number: int, node_id: int) -> Path:
+    return path if number == 0 else path / BROKERS_DIRECTORY / str(node_id)
+
+
+def _shifted(listener: Listener, number: int) -> str:
+    return f"{listener.name}://{BrokerAddress(listener.host, listener.port + number)}"
+
+
+def _advertised(listener: Listener, number: int) -> str:
+    assert listener.advertised is not None
+    host, port = listener.advertised
+    return f"{listener.name}://{BrokerAddress(host, port + number if port else 0)}"
+
+
+class Supervisor:
+    """Starts brokers, starts those again that end, and stops all of them in order."""
+
+    def __init__(
+        self,
+        plans: Sequence[BrokerPlan],
+        arguments: Sequence[str],
+        first_arguments: Sequence[str],
+        *,
+        names_brokers: bool,
+    ) -> None:
+        """:param arguments: Options of `barnabas serve` for all brokers.
+        :param first_arguments: Options for the first broker.
+        :param names_brokers: Begin each line of a broker's log with its id.
+        """
+        self._plans = plans
+        self._arguments = arguments
+        self._first_arguments = first_arguments
+        self._names_brokers = names_brokers
+        self._stopping = asyncio.Event()
+        self._processes: dict[int, Process] = {}  #: by node id
+
+    def stop(self) -> None:
+        """Let `run` stop the brokers and return."""
+        self._stopping.set()
+
+    async def run(self, on_ready: Callable[[], None]) -> int:
+        """Run until `stop`, or until a broker cannot start; return the largest exit code of the brokers.
+
+        :param on_ready: Called when all brokers accept connections.
+        """
+        try:
+            async with asyncio.TaskGroup() as group:
+                keepers = [group.create_task(self._keep(plan)) for plan in self._plans]
+                ready = group.create_task(self._wait_until_ready(on_ready))
+                await self._stopping.wait()
+                ready.cancel()
+                for plan in self._plans:  # one after the other, so that the next can take the partitions over
+                    await self._stop(plan.node_id)
+        finally:  # after an error, too, no broker is left behind
+            for process in self._processes.values():
+                if process.returncode is None:
+                    process.kill()
+        return max(keeper.result() for keeper in keepers)
+
+    async def _wait_until_ready(self, on_ready: Callable[[], None]) -> None:
+        for plan in self._plans:
+            while not await _accepts(plan.address):
+                await asyncio.sleep(PROBE_INTERVAL_S)
+        on_ready()
+
+    async def _keep(self, plan: BrokerPlan) -> int:
+        """Run one broker again and again; return the exit code of its last run."""
+        loop = asyncio.get_running_loop()
+        failures_count = 0
+        while True:
+            started_s = loop.time()
+            process = await self._start(plan)
+            if self._stopping.is_set():  # `run` has not seen this process
+                process.terminate()
+            await self._copy_log(plan, process)
+            code = await process.wait()
+            if self._stopping.is_set():
+                return code
+            if code == EXIT_CANNOT_START and failures_count == 0:
+                self._stopping.set()
+                return code
+            failures_count = 1 if loop.time() - started_s > STABLE_S else failures_count + 1
+            pause_s = RESTART_PAUSES_S[min(failures_count, len(RESTART_PAUSES_S)) - 1]
+            _log.warning(
+                "a broker has ended; starting it again",
+                broker_id=plan.node_id,
+                exit_code=code,
+                pause_s=pause_s,
+            )
+            if await self._stops_within(pause_s):
+                return code
+
+    async def _stops_within(self, seconds: float) -> bool:
+        try:
+            async with asyncio.timeout(seconds):
+                await self._stopping.wait()
+        except TimeoutError:
+            return False
+        return True
+
+    async def _start(self, plan: BrokerPlan) -> Process:
+        own = [f"--set={key}={value}" for key, value in plan.settings.items()]
+        first = self._first_arguments if plan is self._plans[0] else ()
+        process = await asyncio.create_subprocess_exec(
+            *_PROGRAM,
+            *self._arguments,
+            *first,
+            *own,
+            stdin=PIPE,
+            stdout=DEVNULL,
+            stderr=PIPE if self._names_brokers else None,
+            start_new_session=True,
+            env={**os.environ, SUPERVISED: "1"},
+        )
+        self._processes[plan.node_id] = process
+        return process
+
+    async def _copy_log(self, plan: BrokerPlan, process: Process) -> None:
+        """Copy the log of a broker to that of this process, until the broker ends."""
+        if process.stderr is None:
+            return
+        prefix, rest = f"broker {plan.node_id} | ".encode(), b""
+        while data := await process.stderr.read(LOG_READ_BYTES):
+            *lines, rest = (rest + data).split(b"\n")
+            sys.stderr.buffer.write(b"".join(prefix + line + b"\n" for line in lines))
+            sys.stderr.buffer.flush()
+        if rest:
+            sys.stderr.buffer.write(prefix + rest + b"\n")
+
+    async def _stop(self, node_id: int) -> None:
+        process = self._processes.get(node_id)
+        if process is None or process.returncode is not None:
+            return
+        process.send_signal(signal.SIGTERM)
+        try:
+            async with asyncio.timeout(STOP_TIMEOUT_S):
+                await process.wait()
+        except TimeoutError:
+            _log.error("a broker does not stop; it is killed", broker_id=node_id)
+            process.kill()
+
+
+async def _accepts(address: BrokerAddress) -> bool:
+    try:
+        _, writer = await asyncio.open_connection(address.host, address.port)
+    except OSError:
+        return False
+    writer.close()
+    return True

@@ -1,0 +1,279 @@
+"""The metadata store of a cluster: etcd 3.4 or newer, through its JSON gateway. See docs/design/etcd.md."""
+
+import asyncio
+import json
+from base64 import b64decode
+from collections.abc import AsyncGenerator, Mapping
+from contextlib import aclosing, closing
+from typing import Any
+
+from barnabas.metadata.store import NEVER, Commit, Conflict, HistoryLost, Item, StoreChange, StoreError
+from barnabas.stores.etcd_gateway import Gateway, Refused, decode_answer
+from barnabas.stores.etcd_http import EtcdEndpoint, HttpConnection, NoAnswer, NotSent
+from barnabas.stores.etcd_keys import (
+    Keys,
+    Revisions,
+    compare_revision,
+    delete,
+    encode,
+    get,
+    got,
+    pairs_of,
+    put,
+    revision_of,
+)
+from barnabas.stores.etcd_sessions import EtcdSessions
+from barnabas.telemetry.logs import get_logger
+
+#: Number of keys in one answer while the store is loaded.
+PAGE_COUNT = 1000
+
+#: A failover changes some hundred partitions in one transaction; etcd allows 128 operations by default.
+OPERATIONS_COUNT_WANTED = 1000
+
+#: How often loading begins again because etcd has compacted the revision that was read.
+LOADS_COUNT_MAX = 5
+
+#: How long a watch may be silent before its member is asked whether it still belongs to the majority.
+SILENCE_S = 1.0
+
+#: Pause before a watch is opened again.
+REOPEN_PAUSE_S = 0.2
+
+#: Pause after a conflict with something that the watch has not shown: the end of a session.
+CONFLICT_PAUSE_S = 0.005
+
+_log = get_logger("barnabas.stores")
+
+
+class EtcdStore:
+    """Items under a prefix of etcd; etcd may be shared with others."""
+
+    kind = "etcd"
+
+    def __init__(self, gateway: Gateway, prefix: str, session_timeout_ms: int) -> None:
+        self._gateway = gateway
+        self._keys = Keys(prefix)
+        self._sessions = EtcdSessions(gateway, self._keys, session_timeout_ms)
+        self._revisions: Revisions | None = None
+        self._shown_revision = NEVER  #: the newest commit that a watch has yielded
+        self.reopened_watches_count = 0
+
+    async def load(self) -> tuple[int, list[Item]]:
+        """Return the store's revision and all items; see `metadata.store.Store`."""
+        revisions = await self._find_revisions()
+        await self._check_limit()
+        for _ in range(LOADS_COUNT_MAX):
+            try:
+                return await self._load(revisions)
+            except Refused as refused:
+                if not refused.is_compacted:
+                    raise _store_error(refused) from refused
+        raise StoreError("etcd compacts its history faster than the metadata can be loaded")
+
+    async def commit(
+        self, reads: Mapping[str, int], changes: tuple[StoreChange, ...], commit_id: str = ""
+    ) -> int:
+        """Write `changes` if every key in `reads` still has that revision; see `metadata.store.Store`."""
+        revisions = await self._find_revisions()
+        writes = dict(changes)  # etcd refuses a key that is written twice
+        transaction: dict[str, Any] = {
+            "compare": [
+                compare_revision(self._keys.item(key), revisions.of_etcd(seen)) for key, seen in reads.items()
+            ],
+            "success": [
+                delete(self._keys.item(key)) if value is None else put(self._keys.item(key), value)
+                for key, value in writes.items()
+            ]
+            + [put(self._keys.last, commit_id)],
+            "failure": [get(self._keys.last)],
+        }
+        try:
+            answer = await self._gateway.call("/v3/kv/txn", transaction, is_repeatable=False)
+        except Refused as refused:
+            raise _store_error(refused, transaction) from refused
+        if answer.get("succeeded"):
+            return revisions.of_store(revision_of(answer))
+        last = got(answer)
+        revision = NEVER if last is None else revisions.of_store(int(last["mod_revision"]))
+        if revision <= self._shown_revision:
+            await asyncio.sleep(CONFLICT_PAUSE_S)
+        raise Conflict(revision)
+
+    async def watch(self, revision: int) -> AsyncGenerator[Commit]:
+        """Yield every commit after `revision` in order; see `metadata.store.Store`."""
+        revisions = await self._find_revisions()
+        while True:
+            endpoint = self._gateway.endpoint
+            try:
+                connection = await self._open_watch(endpoint, revisions.of_etcd(revision + 1))
+                with closing(connection):
+                    async with aclosing(self._follow(connection, endpoint, revisions, revision)) as commits:
+                        async for commit in commits:
+                            revision = commit.revision
+                            self._shown_revision = max(self._shown_revision, revision)
+                            yield commit
+            except (NotSent, NoAnswer, Refused) as error:
+                _log.warning("the watch of etcd ended", endpoint=str(endpoint), why=str(error))
+            self.reopened_watches_count += 1
+            self._gateway.drop_token()
+            self._gateway.leave(endpoint)
+            await asyncio.sleep(REOPEN_PAUSE_S)
+
+    async def open_session(self, key: str, value: bytes) -> int:
+        """Write a key with a lease; see `metadata.store.Store`. An earlier process may have left the key: wait."""
+        revisions = await self._find_revisions()
+        return revisions.of_store(await self._sessions.open(key, value))
+
+    async def close_session(self, key: str) -> None:
+        """Remove the key of a session that this process has opened."""
+        await self.commit({}, (StoreChange(key, None),))
+        await self._sessions.revoke(key)
+
+    async def close(self) -> None:
+        """Close the connections. Open sessions end as if the process had ended."""
+        await self._sessions.close()
+        self._gateway.close()
+
+    def statistics(self) -> dict[str, int]:
+        return {
+            "requests_count": self._gateway.requests_count,
+            "failovers_count": self._gateway.failovers_count,
+            "reopened_watches_count": self.reopened_watches_count,
+            "lost_leases_count": self._sessions.lost_leases_count,
+        }
+
+    async def _find_revisions(self) -> Revisions:
+        """Return how to translate revisions; the first process that asks writes the base."""
+        if self._revisions is None:
+            ask = {
+                "compare": [compare_revision(self._keys.base, 0)],
+                "success": [put(self._keys.base, "0"), get(self._keys.base)],
+                "failure": [get(self._keys.base)],
+            }
+            try:
+                answer = await self._gateway.call("/v3/kv/txn", ask)
+            except Refused as refused:
+                raise _store_error(refused) from refused
+            base = got(answer, at=1 if answer.get("succeeded") else 0)
+            assert base is not None
+            self._revisions = Revisions(base)
+        return self._revisions
+
+    async def _check_limit(self) -> None:
+        """Warn if etcd refuses transactions of the size that brokers need."""
+        transaction = {"compare": [compare_revision(self._keys.base, 0)] * OPERATIONS_COUNT_WANTED}
+        try:
+            await self._gateway.call("/v3/kv/txn", transaction)
+        except Refused as refused:
+            _log.warning(
+                "etcd allows small transactions only: large changes, also the failover of many partitions, will fail",
+                why=refused.message,
+                start_etcd_with="--max-txn-ops=10000 --max-request-bytes=16777216",
+            )
+
+    async def _load(self, revisions: Revisions) -> tuple[int, list[Item]]:
+        """Read all pages at the revision of the first."""
+        page = await self._gateway.call("/v3/kv/range", {**self._keys.range, "limit": str(PAGE_COUNT)})
+        etcd_revision = revision_of(page)
+        pairs = pairs_of(page)
+        while page.get("more"):
+            rest = {
+                "key": encode(_after(pairs[-1])),
+                "range_end": encode(self._keys.end),
+                "limit": str(PAGE_COUNT),
+                "revision": str(etcd_revision),
+            }
+            page = await self._gateway.call("/v3/kv/range", rest)
+            pairs += pairs_of(page)
+        if not pairs or not revisions.is_base(self._keys, pairs[0]):
+            raise StoreError(
+                f"etcd has lost the store: {self._keys.base} is no longer what it was; restore a backup"
+            )
+        items = (revisions.item(self._keys, pair) for pair in pairs)
+        return revisions.of_store(etcd_revision), [item for item in items if item is not None]
+
+    async def _open_watch(self, endpoint: EtcdEndpoint, etcd_revision: int) -> HttpConnection:
+        create = {**self._keys.range, "start_revision": str(etcd_revision), "fragment": True}
+        return await self._gateway.open_stream(endpoint, "/v3/watch", {"create_request": create})
+
+    async def _follow(
+        self, connection: HttpConnection, endpoint: EtcdEndpoint, revisions: Revisions, revision: int
+    ) -> AsyncGenerator[Commit]:
+        """Yield the commits that a connection shows.
+
+        :raises HistoryLost: If etcd has compacted the next one.
+        :raises NoAnswer: If the connection or its member fails.
+        :raises StoreError: If etcd has an older state.
+        """
+        events: list[Mapping[str, Any]] = []
+        while True:
+            try:
+                async with asyncio.timeout(SILENCE_S):
+                    line = await connection.next_line()
+            except TimeoutError:
+                await self._check(endpoint, revisions, revision)
+                continue
+            answer = decode_answer(0, line)
+            if answer.get("canceled"):
+                _raise_cancellation(answer)
+            events += answer.get("events", ())
+            if answer.get("fragment"):
+                continue  # a transaction may continue in the next fragment
+            for commit in revisions.commits(self._keys, events):
+                revision = commit.revision
+                yield commit
+            events = []
+
+    async def _check(self, endpoint: EtcdEndpoint, revisions: Revisions, revision: int) -> None:
+        """Ask a member for something that only a majority knows.
+
+        :raises NoAnswer: If it does not answer, as when it is stopped or cut off.
+        :raises StoreError: If etcd has an older state than the watch has shown. Topics that are missing there must not
+            be deleted at once, so this is not `HistoryLost`.
+        """
+        answer = await self._gateway.call_at(endpoint, "/v3/kv/range", {"key": encode(self._keys.last)})
+        present_revision = revisions.of_store(revision_of(answer))
+        if present_revision < revision:
+            raise StoreError(
+                f"etcd went back from revision {revision} to {present_revision}, as when a backup is restored; "
+                "start the brokers again"
+            )
+
+
+def _after(pair: Mapping[str, Any]) -> bytes:
+    """Return the smallest key after a key."""
+    return b64decode(pair["key"]) + b"\0"
+
+
+def _raise_cancellation(answer: Mapping[str, Any]) -> None:
+    compacted_revision = int(answer.get("compact_revision", 0))
+    if compacted_revision:
+        raise HistoryLost(f"etcd has compacted its history up to its revision {compacted_revision}")
+    raise NoAnswer(str(answer.get("cancel_reason") or "etcd has cancelled the watch"))
+
+
+def _store_error(refused: Refused, transaction: Mapping[str, Any] | None = None) -> StoreError:
+    """Return the error with what the operator can do."""
+    text = refused.message
+    if transaction is not None and "too many operations" in text:
+        count = max(len(transaction["compare"]), len(transaction["success"]))
+        return StoreError(
+            f"a change of {count} keys is larger than etcd allows; start etcd with a larger --max-txn-ops"
+        )
+    if transaction is not None and ("too large" in text or "larger than max" in text):
+        size = len(json.dumps(transaction)) * 3 // 4
+        return StoreError(
+            f"a change of about {size} bytes is larger than etcd allows; start etcd with a larger "
+            "--max-request-bytes"
+        )
+    if "database space exceeded" in text:
+        return StoreError(
+            "etcd has no space left (alarm NOSPACE): compact and defragment it, disarm the alarm, and start it "
+            "with --auto-compaction-retention=1h or a larger --quota-backend-bytes"
+        )
+    if "permission denied" in text or "user name is empty" in text:
+        return StoreError(
+            f"{text}: the user in barnabas.store.user must be allowed to read and write the prefix"
+        )
+    return StoreError(f"etcd refuses the request: {text}")

@@ -1,0 +1,186 @@
+"""Several real brokers inside a test's process, which replicate their topics."""
+
+import threading
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Self
+
+from barnabas.client.admin.admin import raise_errors
+from barnabas.client.admin.model import NewTopic
+from barnabas.client.blocking import BlockingClient
+from barnabas.testing.embedded import EmbeddedBroker
+from barnabas.testing.faults import OWN_CLIENT_ID
+from barnabas.testing.topics import WAIT_MS, EmbeddedKafka
+
+#: Dead and paused brokers are fenced quickly, slow followers leave the ISR quickly, and the internal topics are small.
+QUICK_SETTINGS = {
+    "broker.session.timeout.ms": "2000",
+    "replica.lag.time.max.ms": "2000",
+    "replica.fetch.backoff.ms": "50",
+    "offsets.topic.num.partitions": "3",
+    "transaction.state.log.num.partitions": "3",
+}
+
+#: How long the cluster's own client waits for a broker that is paused.
+REQUEST_TIMEOUT_MS = 5_000
+
+#: Pause between two looks at the brokers.
+PAUSE_S = 0.002
+
+
+class EmbeddedCluster(EmbeddedKafka):
+    """Brokers with the ids 1, 2, ... over one metadata store; a context manager.
+
+    Topics have as many replicas as there are brokers, up to three, unless a test says otherwise. All methods but
+    `start` and `stop` need a running cluster.
+    """
+
+    def __init__(
+        self, brokers: int = 3, settings: Mapping[str, str] | None = None, racks: Sequence[str] = ()
+    ) -> None:
+        """:param settings: Settings of all brokers, by Kafka's names.
+        :param racks: The rack of each broker; none have racks by default.
+        """
+        super().__init__()
+        assert brokers > 0, brokers
+        assert len(racks) in (0, brokers), (racks, brokers)
+        self._racks = tuple(racks)
+        self._brokers_count = brokers
+        self._settings = dict(settings or {})
+        self._directory: TemporaryDirectory[str] | None = None
+        self._brokers: dict[int, EmbeddedBroker] = {}
+        self._down: set[int] = set()
+        self._paused: dict[int, threading.Event] = {}
+
+    # Starting and stopping
+
+    def start(self) -> Self:
+        """Start all brokers, each on a free port.
+
+        :raises ConfigError: For invalid settings.
+        """
+        assert self._directory is None, "the cluster is running already"
+        self._directory = TemporaryDirectory(prefix="barnabas-cluster-", ignore_cleanup_errors=True)
+        store = Path(self._directory.name) / "metadata.sqlite"
+        try:
+            for node_id in range(1, self._brokers_count + 1):
+                own = {"node.id": str(node_id), "barnabas.store": f"sqlite:{store}"}
+                if self._racks:
+                    own["broker.rack"] = self._racks[node_id - 1]
+                broker = EmbeddedBroker({**QUICK_SETTINGS, **self._settings, **own})
+                self._brokers[node_id] = broker.start()
+        except BaseException:
+            self.stop()
+            raise
+        return self
+
+    def stop(self) -> None:
+        """Stop all brokers and remove their data; does nothing if the cluster is stopped."""
+        self._close_client()
+        for node_id in tuple(self._paused):
+            self.resume(node_id)
+        for broker in self._brokers.values():
+            broker.stop()
+        self._brokers.clear()
+        self._down.clear()
+        if self._directory is not None:
+            self._directory.cleanup()
+            self._directory = None
+
+    @property
+    def brokers(self) -> Mapping[int, EmbeddedBroker]:
+        """The brokers by id, running or not."""
+        return self._brokers
+
+    @property
+    def bootstrap(self) -> str:
+        """`bootstrap.servers` for clients: the addresses of all brokers."""
+        return ",".join(broker.bootstrap for broker in self._brokers.values())
+
+    def _new_client(self) -> BlockingClient:
+        return BlockingClient(self.bootstrap, client_id=OWN_CLIENT_ID, request_timeout_ms=REQUEST_TIMEOUT_MS)
+
+    # Topics
+
+    def create_topic(
+        self,
+        name: str,
+        partitions: int = 1,
+        configs: Mapping[str, str | None] | None = None,
+        *,
+        replication_factor: int | None = None,
+    ) -> None:
+        """Create a topic, by default with a replica on each broker, at most three, and wait until all brokers know it.
+
+        :raises KafkaError: The broker's error, such as TOPIC_ALREADY_EXISTS.
+        """
+        factor = min(3, self._brokers_count) if replication_factor is None else replication_factor
+        topic = NewTopic(name, partitions, factor, configs=configs or {})
+        raise_errors(self.client.admin.create_topics([topic]).values())
+        deadline_ms = self._clock.monotonic_ms() + WAIT_MS
+        while not all(name in broker.server.broker.image.topics for broker in self._live_brokers()):
+            if self._clock.monotonic_ms() > deadline_ms:
+                message = f"a broker does not know topic '{name}' after {WAIT_MS} ms"
+                raise TimeoutError(message)
+            time.sleep(PAUSE_S)
+
+    def leader(self, topic: str, partition: int = 0) -> int | None:
+        """Return the broker that leads a partition, as the live brokers see it; None if none does."""
+        return self._state(topic, partition)[0]
+
+    def in_sync(self, topic: str, partition: int = 0) -> Sequence[int]:
+        """Return the in-sync replicas of a partition, in ascending order."""
+        return self._state(topic, partition)[1]
+
+    def _state(self, topic: str, partition: int) -> tuple[int | None, list[int]]:
+        live, *_ = self._live_brokers()
+        image = live.server.broker.image
+        state = image.partition(image.topics[topic], partition)
+        return (state.leader if state.leader >= 0 else None), sorted(state.isr)
+
+    def _live_brokers(self) -> list[EmbeddedBroker]:
+        unavailable = self._down | self._paused.keys()
+        return [broker for node_id, broker in self._brokers.items() if node_id not in unavailable]
+
+    # Faults
+
+    def kill(self, node_id: int) -> None:
+        """End a broker like SIGKILL: nothing is flushed or handed over. Its data stays."""
+        self._brokers[node_id].halt(kill=True)
+        self._down.add(node_id)
+
+    def shut_down(self, node_id: int) -> None:
+        """Stop a broker in order: it hands its partitions over."""
+        self._brokers[node_id].halt(kill=False)
+        self._down.add(node_id)
+
+    def restart(self, node_id: int) -> None:
+        """Start a broker again, on its port and its data; a running one is stopped in order first."""
+        if node_id not in self._down:
+            self.shut_down(node_id)
+        self._brokers[node_id].serve()
+        self._down.discard(node_id)
+
+    def pause(self, node_id: int) -> None:
+        """Let a broker stand still like SIGSTOP, until `resume`: its connections stay open, and nothing happens."""
+        resumed = self._paused[node_id] = threading.Event()
+        self._brokers[node_id].call_soon(resumed.wait)
+
+    def resume(self, node_id: int) -> None:
+        """Let a paused broker continue."""
+        self._paused.pop(node_id).set()
+
+    def isolate(self, node_id: int) -> None:
+        """Cut a broker off from the other brokers, in both directions, until `rejoin`. Clients still reach it."""
+        for other_id, other in self._brokers.items():
+            blocked = {node_id} if other_id != node_id else self._brokers.keys() - {node_id}
+            if other_id not in self._down:
+                other.block_brokers(blocked)
+
+    def rejoin(self) -> None:
+        """Let all isolated brokers reach the others again."""
+        for node_id, broker in self._brokers.items():
+            if node_id not in self._down:
+                broker.block_brokers(frozenset())

@@ -1,1 +1,0 @@
-"""The compact job: compaction of large topics on Spark."""

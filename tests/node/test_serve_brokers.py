@@ -1,0 +1,95 @@
+"""`barnabas serve --brokers 3`: processes that share a store."""
+
+import os
+import signal
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from interop.brokers import consecutive_ports
+
+from barnabas.base.ids import TopicPartition
+from barnabas.client.admin.model import NewTopic
+from barnabas.client.blocking import BlockingClient
+from support.process import COMMAND, clean_environment, run_serve
+from support.waiting import until
+
+
+@contextmanager
+def brokers(data: Path, count: int) -> Iterator[tuple["subprocess.Popen[str]", str]]:
+    port = consecutive_ports(count)
+    command = [*COMMAND, "--brokers", str(count), "--data", str(data), "--listen", f"127.0.0.1:{port}"]
+    with subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, env=clean_environment()
+    ) as process:
+        try:
+            assert process.stdout is not None
+            line = process.stdout.readline()
+            addresses = ",".join(f"127.0.0.1:{port + number}" for number in range(count))
+            assert line.startswith(
+                f"Barnabas serves Kafka with {count} brokers on {addresses}, data in {data}"
+            )
+            yield process, addresses
+        finally:
+            process.send_signal(signal.SIGTERM)
+            process.wait(60)
+
+
+def pid_of(data: Path) -> int:
+    """Return the process of the broker with this log directory."""
+    for directory in Path("/proc").iterdir():
+        if directory.name.isdigit():
+            try:
+                arguments = (directory / "cmdline").read_bytes().split(b"\0")
+            except OSError:
+                continue
+            if f"--set=log.dirs={data}".encode() in arguments:
+                return int(directory.name)
+    raise AssertionError(f"no broker has {data}")
+
+
+def test_a_killed_broker_is_replaced_and_comes_back_and_a_signal_stops_all(tmp_path: Path) -> None:
+    data = tmp_path / "data"
+    with brokers(data, 3) as (process, addresses):
+        with BlockingClient(addresses) as client:
+            client.admin.create_topics([NewTopic("t", 3, 3)])
+            with client.producer() as producer:
+                for number in range(30):
+                    producer.send_and_wait("t", b"%d" % number, partition=number % 3)
+                os.kill(pid_of(data / "brokers" / "2"), signal.SIGKILL)
+                for number in range(30, 60):
+                    producer.send_and_wait("t", b"%d" % number, partition=number % 3)
+            starts = {TopicPartition("t", index): 0 for index in range(3)}
+            with client.consumer(starts, stop_at_end=True) as consumer:
+                values = sorted(int(record.value or b"") for record in consumer)
+            assert values == list(range(60))
+            until(lambda: len(client.admin.describe_cluster().nodes) == 3)
+        process.send_signal(signal.SIGINT)
+        assert process.wait(60) == 0
+    for directory in (data, data / "brokers" / "2", data / "brokers" / "3"):
+        assert (directory / ".kafka_cleanshutdown").exists()
+
+
+def test_brokers_stop_in_order_when_their_supervisor_is_killed(tmp_path: Path) -> None:
+    data = tmp_path / "data"
+    with brokers(data, 2) as (process, _):
+        directories = data, data / "brokers" / "2"
+        pids = [pid_of(directory) for directory in directories]
+        process.kill()
+        process.wait()
+        until(lambda: not any(Path(f"/proc/{pid}").exists() for pid in pids))
+    for directory in directories:
+        assert (directory / ".kafka_cleanshutdown").exists()
+
+
+def test_a_store_and_several_brokers_exclude_each_other(tmp_path: Path) -> None:
+    ended = run_serve("--brokers", "2", "--data", str(tmp_path), "--store", f"sqlite:{tmp_path / 's'}")
+    assert ended.returncode == 2
+    assert "barnabas.store" in ended.stderr
+
+
+def test_an_unknown_store_is_refused(tmp_path: Path) -> None:
+    ended = run_serve("--data", str(tmp_path), "--listen", "127.0.0.1:0", "--store", "oracle:x")
+    assert ended.returncode == 2
+    assert "must be empty, sqlite:FILE or etcd://" in ended.stderr

@@ -1,0 +1,268 @@
+"""What clients of one broker see of the others, over real sockets."""
+
+import time
+from collections.abc import Iterator
+
+import pytest
+
+from barnabas.client.admin.admin import raise_errors
+from barnabas.config.alter_op import AlterConfigOp, OpType
+from barnabas.config.config_resource import Resource, ResourceKind
+from barnabas.testing import EmbeddedCluster
+from barnabas.wire.errors import ErrorCode
+from barnabas.wire.messages.delete_records import (
+    DeleteRecordsPartition,
+    DeleteRecordsRequest,
+    DeleteRecordsResponse,
+    DeleteRecordsTopic,
+)
+from barnabas.wire.messages.fetch import FetchRequest, FetchResponse
+from barnabas.wire.messages.produce import ProduceResponse
+from support.batches import batch
+from support.waiting import until
+from support.wire import Wire, produce_request
+
+LATEST, EARLIEST = -1, -2
+
+
+@pytest.fixture(scope="module")
+def running() -> Iterator[EmbeddedCluster]:
+    with EmbeddedCluster(3, {"replica.lag.time.max.ms": "1000"}) as cluster:
+        yield cluster
+
+
+@pytest.fixture
+def cluster(running: EmbeddedCluster, request: pytest.FixtureRequest) -> Iterator[EmbeddedCluster]:
+    running.create_topic("t")
+    running.produce("t", b"value")
+    yield running
+    running.rejoin()
+    running.client.admin.delete_topics(["t"])
+    until(lambda: all("t" not in broker.server.broker.image.topics for broker in running.brokers.values()))
+
+
+def port_of(cluster: EmbeddedCluster, node_id: int) -> int:
+    return int(cluster.brokers[node_id].bootstrap.rpartition(":")[2])
+
+
+def leader_of(cluster: EmbeddedCluster) -> int:
+    leader = cluster.leader("t")
+    assert leader is not None
+    return leader
+
+
+def follower_of(cluster: EmbeddedCluster) -> int:
+    return next(node_id for node_id in cluster.brokers if node_id != leader_of(cluster))
+
+
+# Leader hints
+
+
+def test_a_producer_learns_the_leader_from_another_broker(cluster: EmbeddedCluster) -> None:
+    leader = leader_of(cluster)
+    with Wire(port_of(cluster, follower_of(cluster))) as wire:
+        response: ProduceResponse = wire.ask(produce_request("t", wire.topic_id("t"), batch(b"x")))
+        [answer] = response.responses[0].partition_responses
+        assert answer.error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER
+        assert (answer.current_leader.leader_id, answer.current_leader.leader_epoch) == (leader, 0)
+        [endpoint] = response.node_endpoints
+        assert (endpoint.node_id, endpoint.port) == (leader, port_of(cluster, leader))
+
+        old = wire.ask(produce_request("t", wire.topic_id("t"), batch(b"x")), 9)
+        assert old.responses[0].partition_responses[0].error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER
+
+
+def test_a_consumer_learns_the_leader_from_a_broker_without_a_replica(cluster: EmbeddedCluster) -> None:
+    cluster.create_topic("one", replication_factor=1)
+    leader = cluster.leader("one")
+    assert leader is not None
+    other = next(node_id for node_id in cluster.brokers if node_id != leader)
+    with Wire(port_of(cluster, other)) as wire:
+        response: FetchResponse = wire.ask(wire.fetch_request("one", 0))
+        [data] = response.responses[0].partitions
+        assert data.error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER
+        assert (data.current_leader.leader_id, data.current_leader.leader_epoch) == (leader, 0)
+        assert [each.node_id for each in response.node_endpoints] == [leader]
+        old = wire.ask(wire.fetch_request("one", 0), 15)
+        assert old.responses[0].partitions[0].current_leader.leader_id == -1
+    cluster.client.admin.delete_topics(["one"])
+
+
+def test_a_request_to_the_leader_gets_no_hint(cluster: EmbeddedCluster) -> None:
+    with Wire(port_of(cluster, leader_of(cluster))) as wire:
+        response: ProduceResponse = wire.ask(produce_request("t", wire.topic_id("t"), batch(b"x"), None))
+        assert response.node_endpoints == []
+        assert wire.ask(wire.fetch_request("t", 99)).node_endpoints == []
+
+
+# Fetching from followers (KIP-392)
+
+
+@pytest.fixture(scope="module")
+def racks() -> Iterator[EmbeddedCluster]:
+    settings = {"replica.selector.class": "org.apache.kafka.common.replica.RackAwareReplicaSelector"}
+    with EmbeddedCluster(3, settings, racks=["a", "b", "c"]) as cluster:
+        cluster.create_topic("t")
+        cluster.produce("t", b"value")
+        yield cluster
+
+
+def rack_of(node_id: int) -> str:
+    return "abc"[node_id - 1]
+
+
+def in_rack(request: FetchRequest, rack: str) -> FetchRequest:
+    request.rack_id = rack
+    return request
+
+
+def test_a_consumer_is_sent_to_the_follower_in_its_rack_and_reads_there(racks: EmbeddedCluster) -> None:
+    follower = follower_of(racks)
+    with Wire(port_of(racks, leader_of(racks))) as wire:
+        response: FetchResponse = wire.ask(in_rack(wire.fetch_request("t", 0), rack_of(follower)))
+        [data] = response.responses[0].partitions
+        assert (data.preferred_read_replica, data.records, data.high_watermark) == (follower, b"", 1)
+    with Wire(port_of(racks, follower)) as wire:
+        request = wire.fetch_request("t", 0, min_bytes=1, max_wait_ms=10_000)
+        [data] = wire.ask(in_rack(request, rack_of(follower))).responses[0].partitions
+        assert (data.error_code, data.preferred_read_replica) == (ErrorCode.NONE, -1)
+        assert data.records
+        assert wire.fetch("t", 5).error_code == ErrorCode.OFFSET_OUT_OF_RANGE
+
+
+@pytest.mark.parametrize("rack", ["own", "elsewhere", ""])
+def test_a_consumer_reads_from_the_leader_if_no_follower_is_nearer(racks: EmbeddedCluster, rack: str) -> None:
+    leader = leader_of(racks)
+    with Wire(port_of(racks, leader)) as wire:
+        request = in_rack(wire.fetch_request("t", 0), rack_of(leader) if rack == "own" else rack)
+        [data] = wire.ask(request).responses[0].partitions
+        assert data.preferred_read_replica == -1
+        assert data.records
+
+
+def test_a_follower_that_lacks_the_offset_is_not_preferred(racks: EmbeddedCluster) -> None:
+    with Wire(port_of(racks, leader_of(racks))) as wire:
+        request = in_rack(wire.fetch_request("t", 7), rack_of(follower_of(racks)))
+        [data] = wire.ask(request).responses[0].partitions
+        assert data.error_code == ErrorCode.OFFSET_OUT_OF_RANGE
+
+
+def test_new_records_reach_a_consumer_at_a_follower_without_the_wait_of_a_fetch(
+    racks: EmbeddedCluster,
+) -> None:
+    settings = {
+        "replica.fetch.wait.max.ms": "60000",
+        "replica.socket.timeout.ms": "120000",
+        "replica.lag.time.max.ms": "120000",
+    }
+    settings |= {"replica.selector.class": "org.apache.kafka.common.replica.RackAwareReplicaSelector"}
+    with EmbeddedCluster(2, settings, racks=["a", "b"]) as cluster:
+        cluster.create_topic("t")
+        with Wire(port_of(cluster, follower_of(cluster))) as wire:
+            sent = wire.send(wire.fetch_request("t", 0, min_bytes=1, max_wait_ms=50_000))
+            cluster.produce("t", b"value")
+            [data] = wire.receive(FetchRequest, sent).responses[0].partitions
+            assert data.records
+
+
+def test_clients_of_old_versions_read_from_leaders(racks: EmbeddedCluster) -> None:
+    with Wire(port_of(racks, follower_of(racks))) as wire:
+        assert wire.fetch("t", 0, version=10).error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER
+
+
+# The high watermark of a new leader
+
+
+def test_a_new_leader_has_no_latest_offset_until_it_knows_the_high_watermark(
+    cluster: EmbeddedCluster,
+) -> None:
+    leader = leader_of(cluster)
+    with Wire(port_of(cluster, leader)) as wire:
+        partition = cluster.brokers[leader].server.broker.replicas.find("t", 0)
+        assert partition is not None
+        assert wire.list_offset("t", LATEST).offset == 1
+        partition._epoch_start_offset = (
+            2  # as if this broker had been elected with a record that others may lack
+        )
+        assert wire.list_offset("t", LATEST).error_code == ErrorCode.OFFSET_NOT_AVAILABLE
+        assert wire.list_offset("t", LATEST, version=4).error_code == ErrorCode.LEADER_NOT_AVAILABLE
+        assert wire.list_offset("t", 2**50).error_code == ErrorCode.OFFSET_NOT_AVAILABLE
+        assert wire.list_offset("t", EARLIEST).offset == 0
+        cluster.produce("t", b"value")
+        assert wire.list_offset("t", LATEST).offset == 2
+
+
+# Deleted records
+
+
+def delete_records(wire: Wire, offset: int, timeout_ms: int = 20_000) -> tuple[ErrorCode, int]:
+    topic = DeleteRecordsTopic(
+        name="t", partitions=[DeleteRecordsPartition(partition_index=0, offset=offset)]
+    )
+    response: DeleteRecordsResponse = wire.ask(DeleteRecordsRequest(topics=[topic], timeout_ms=timeout_ms))
+    [result] = response.topics[0].partitions
+    return ErrorCode(result.error_code), result.low_watermark
+
+
+def start_offsets(cluster: EmbeddedCluster) -> list[int]:
+    found = [broker.server.broker.replicas.find("t", 0) for broker in cluster.brokers.values()]
+    return [partition.log.log_start_offset for partition in found if partition is not None]
+
+
+def test_records_are_deleted_on_all_in_sync_replicas(cluster: EmbeddedCluster) -> None:
+    cluster.produce("t", b"value")
+    with Wire(port_of(cluster, leader_of(cluster))) as wire:
+        assert delete_records(wire, 1) == (ErrorCode.NONE, 1)
+        assert start_offsets(cluster) == [1, 1, 1]
+        assert delete_records(wire, -1) == (ErrorCode.NONE, 2)
+        assert start_offsets(cluster) == [2, 2, 2]
+
+
+def test_a_deletion_that_a_replica_has_not_copied_times_out_with_the_low_watermark(
+    cluster: EmbeddedCluster,
+) -> None:
+    cluster.isolate(follower_of(cluster))
+    with Wire(port_of(cluster, leader_of(cluster))) as wire:
+        started_s = time.monotonic()
+        assert delete_records(wire, 1, timeout_ms=50) == (ErrorCode.REQUEST_TIMED_OUT, 0)
+        assert time.monotonic() - started_s >= 0.05
+        cluster.rejoin()
+        assert delete_records(wire, 1) == (ErrorCode.NONE, 1)
+
+
+def test_a_deletion_ends_when_a_replica_leaves_the_isr(cluster: EmbeddedCluster) -> None:
+    cluster.isolate(follower_of(cluster))
+    with Wire(port_of(cluster, leader_of(cluster))) as wire:
+        wire.produce("t", batch(b"x"), acks=1)  # the follower lacks a record, so it lags
+        assert delete_records(wire, 1) == (ErrorCode.NONE, 1)
+        until(lambda: len(cluster.in_sync("t")) == 2)
+
+
+# Unclean elections
+
+
+@pytest.mark.parametrize(
+    "resource",
+    [Resource(ResourceKind.TOPIC, "t"), Resource(ResourceKind.BROKER, "")],
+    ids=["topic", "cluster"],
+)
+def test_a_replica_that_is_not_in_sync_leads_when_that_is_allowed(resource: Resource) -> None:
+    with EmbeddedCluster(2) as cluster:
+        cluster.create_topic("t")
+        cluster.produce("t", b"on both")
+        leader, follower = leader_of(cluster), follower_of(cluster)
+        cluster.kill(follower)
+        until(lambda: cluster.in_sync("t") == [leader])
+        cluster.produce("t", b"on one")
+        cluster.kill(leader)
+        cluster.restart(follower)
+        until(lambda: cluster.leader("t") is None)
+
+        allow = [AlterConfigOp("unclean.leader.election.enable", OpType.SET, "true")]
+        raise_errors(cluster.client.admin.alter_configs({resource: allow}).values())
+        until(lambda: cluster.leader("t") == follower)
+        with cluster.client.producer() as producer:  # a new one: the sequence of the other has a gap now
+            producer.send_and_wait("t", b"after")
+        cluster.restart(leader)
+        until(lambda: len(cluster.in_sync("t")) == 2)
+        assert [record.value for record in cluster.records("t", count=2)] == [b"on both", b"after"]

@@ -1,0 +1,372 @@
+"""The applications of a simulation: producers and transactional producers, which record what they know."""
+
+import asyncio
+import random
+from collections import defaultdict
+from collections.abc import Awaitable, Callable, Collection, Mapping
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import Any, NamedTuple
+
+from barnabas.base.ids import ProducerIdAndEpoch, TopicPartition
+from barnabas.client.admin.admin import Admin
+from barnabas.client.admin.group_messages import OffsetAndMetadata
+from barnabas.client.admin.groups import Groups
+from barnabas.client.admin.model import NewTopic
+from barnabas.client.consumer.consumer import Consumer
+from barnabas.client.core.cluster import ClusterClient
+from barnabas.client.core.errors import BrokerConnectionError, check
+from barnabas.client.core.retry import Retry
+from barnabas.client.producer.accumulator import RecordMetadata
+from barnabas.client.producer.producer import Producer
+from barnabas.client.producer.transaction_requests import TransactionalId
+from barnabas.wire.errors import ErrorCode, KafkaError
+from barnabas.wire.messages.produce import (
+    PartitionProduceData,
+    ProduceRequest,
+    ProduceResponse,
+    TopicProduceData,
+)
+from barnabas.wire.records.record import Record, encode_batch
+from sim.clock import SimulatedClock
+
+PLAIN, COMPACTED = "plain", "compacted"
+PARTITIONS_COUNT = 3
+TOPICS = {
+    PLAIN: {"segment.bytes": "1048576", "internal.segment.bytes": "16384", "retention.ms": "-1"},
+    COMPACTED: {
+        "cleanup.policy": "compact",
+        "internal.segment.bytes": "8192",
+        "segment.bytes": "1048576",
+        "min.cleanable.dirty.ratio": "0.01",
+    },
+}
+VALUE_BYTES_MAX = 3_000
+KEYS_COUNT = 20
+#: Shares of the partitions that a transaction writes to, and of the transactions that are committed.
+PARTITION_SHARE = 0.6
+COMMITTED_SHARE = 0.7
+DELETED_SHARE = 0.3
+TRANSACTION_TIMEOUT_MS = 30_000
+RETRY_S = 0.5
+#: How many records a reader that starts again reads a second time.
+READ_AGAIN_COUNT = 50
+MEAN_READ_S = 3.0
+COMMITTED_PARTITION = TopicPartition(PLAIN, 0)
+OFFSETS_TOPIC = "__consumer_offsets"
+
+#: The last version that does not begin transactions.
+PRODUCE_VERSION_MAX = 11
+
+FAILURES = (KafkaError, BrokerConnectionError, TimeoutError, OSError)
+
+
+class Outcome(Enum):
+    """What an application knows about a record or a transaction."""
+
+    ACKNOWLEDGED = "acknowledged"
+    ABORTED = "aborted"
+    UNKNOWN = "unknown"
+
+
+@dataclass
+class Produced:
+    """A record that was sent."""
+
+    tp: TopicPartition
+    key: bytes
+    value: bytes
+    outcome: Outcome
+    offset: int = -1
+    transaction: int = -1  #: number of the transaction; -1 outside of transactions
+    acknowledged_s: float = -1.0
+
+    def acknowledge(self, offset: int, now_s: float) -> None:
+        self.offset, self.acknowledged_s, self.outcome = offset, now_s, Outcome.ACKNOWLEDGED
+
+
+class Read(NamedTuple):
+    """A record that a reader has seen."""
+
+    value: bytes | None
+    at_s: float
+
+
+class TopicState(Enum):
+    """What an administrator knows about a topic."""
+
+    EXISTS = "exists"
+    DELETED = "deleted"
+    UNKNOWN = "unknown"
+
+
+@dataclass
+class Journal:
+    """Everything that the applications sent, with what they know about it."""
+
+    records: list[Produced] = field(default_factory=list)
+    topics: dict[str, TopicState] = field(default_factory=dict)
+    wrong: list[str] = field(default_factory=list)  #: responses that cannot be
+    transactions: dict[int, Outcome] = field(default_factory=dict)
+    transactions_began_s: dict[int, float] = field(default_factory=dict)
+    #: partition -> offset -> the record that was first read there
+    read: defaultdict[TopicPartition, dict[int, Read]] = field(default_factory=lambda: defaultdict(dict))
+    is_of_cluster: bool = False  #: there are several brokers
+    #: what was acknowledged before this time may be lost, in any partition of a topic; -1 if nothing may
+    lost_before_s: Callable[[str], float] = lambda topic: -1.0
+
+    def of_partition(self) -> dict[TopicPartition, list[Produced]]:
+        found: defaultdict[TopicPartition, list[Produced]] = defaultdict(list)
+        for record in self.records:
+            found[record.tp].append(record)
+        return found
+
+
+def new_client(
+    bootstrap: str, clock: SimulatedClock, rng: random.Random, *, retries_ms: int = 20_000
+) -> ClusterClient:
+    retry = Retry(clock=clock, random=random.Random(rng.random()), timeout_ms=retries_ms)
+    return ClusterClient(bootstrap, retry=retry, request_timeout_ms=5_000)
+
+
+async def create_topics(cluster: ClusterClient, replication_factor: int) -> None:
+    """Create the topics, with retries until the broker serves."""
+    topics = [
+        NewTopic(name, PARTITIONS_COUNT, replication_factor, dict(configs))
+        for name, configs in TOPICS.items()
+    ]
+    while True:
+        try:
+            results = await Admin(cluster).create_topics(topics)
+        except FAILURES:
+            await asyncio.sleep(RETRY_S)
+            continue
+        if all(
+            not isinstance(result, KafkaError) or "EXISTS" in result.code.name for result in results.values()
+        ):
+            return
+
+
+class Application:
+    """A client that sends records until it is cancelled, and records what it knows in the journal."""
+
+    def __init__(
+        self, name: str, bootstrap: str, clock: SimulatedClock, rng: random.Random, journal: Journal
+    ) -> None:
+        self.name = name
+        self.clock = clock
+        self.rng = random.Random(rng.random())
+        self.journal = journal
+        self.cluster = new_client(bootstrap, clock, rng)
+        self._once = new_client(bootstrap, clock, rng, retries_ms=0)
+        self._number = 0
+
+    async def produce(self) -> None:
+        """Send records to random partitions with one idempotent producer after the other."""
+        while True:
+            producer = Producer(self.cluster, linger_ms=5, delivery_timeout_ms=15_000, clock=self.clock)
+            try:
+                async with asyncio.TaskGroup() as deliveries:
+                    for _ in range(self.rng.randint(20, 200)):
+                        await self._send(producer, deliveries)
+                        await asyncio.sleep(self.rng.expovariate(50))
+            except* FAILURES:
+                await asyncio.sleep(RETRY_S)
+            finally:
+                await producer.close(flush=False)
+
+    async def send_last_records(self, skipped: Collection[TopicPartition] = ()) -> None:
+        """Send a record to each partition that is not `skipped`, until it is acknowledged.
+
+        After a power failure offsets at the end of a log may have no records, as in Apache Kafka. A reader waits there
+        for the next record.
+        """
+        for topic in TOPICS:
+            for index in range(PARTITIONS_COUNT):
+                tp = TopicPartition(topic, index)
+                if tp in skipped:
+                    continue
+                record = self._record(tp)
+                self.journal.records.append(record)
+                async with Producer(self.cluster, clock=self.clock) as producer:
+                    metadata = await producer.send_and_wait(topic, record.value, record.key, partition=index)
+                record.acknowledge(metadata.offset, self._now_s)
+
+    async def _send(self, producer: Producer, deliveries: asyncio.TaskGroup) -> None:
+        tp = TopicPartition(self.rng.choice(list(TOPICS)), self.rng.randrange(PARTITIONS_COUNT))
+        record = self._record(tp, size_bytes=self.rng.randrange(VALUE_BYTES_MAX))
+        delivery = await producer.send(tp.topic, record.value, record.key, partition=tp.partition)
+        self.journal.records.append(record)
+        deliveries.create_task(self._await_delivery(delivery, record))
+
+    async def _await_delivery(self, delivery: "asyncio.Future[RecordMetadata]", record: Produced) -> None:
+        try:
+            metadata = await delivery
+        except FAILURES:
+            return  # it may have been written or not
+        record.acknowledge(metadata.offset, self._now_s)
+
+    @property
+    def _now_s(self) -> float:
+        return asyncio.get_running_loop().time()
+
+    def _record(self, tp: TopicPartition, *, size_bytes: int = 0, transaction: int = -1) -> Produced:
+        self._number += 1
+        key = b"%d" % self.rng.randrange(KEYS_COUNT)
+        value = f"{self.name}-{self._number}".encode() + bytes(size_bytes)
+        return Produced(tp, key, value, Outcome.UNKNOWN, transaction=transaction)
+
+    # Administration
+
+    async def administer(self) -> None:
+        """Create topics, and delete some of them."""
+        while True:
+            self._number += 1
+            await self._create(f"topic-{self._number}")
+            await asyncio.sleep(self.rng.expovariate(2))
+            existing = [name for name, state in self.journal.topics.items() if state is TopicState.EXISTS]
+            if existing and self.rng.random() < DELETED_SHARE:
+                await self._delete(self.rng.choice(existing))
+
+    async def _create(self, name: str) -> None:
+        requested = Admin(self.cluster).create_topics([NewTopic(name, self.rng.randint(1, 3), 1)])
+        await self._change(name, requested, TopicState.EXISTS, ErrorCode.TOPIC_ALREADY_EXISTS)
+
+    async def _delete(self, name: str) -> None:
+        requested = Admin(self.cluster).delete_topics([name])
+        await self._change(name, requested, TopicState.DELETED, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+
+    async def _change(
+        self, name: str, requested: Awaitable[Mapping[str, Any]], state: TopicState, impossible: ErrorCode
+    ) -> None:
+        """:param impossible: An error that only an earlier, equal request could cause."""
+        self.journal.topics[name] = TopicState.UNKNOWN
+        try:
+            result = (await requested)[name]
+        except FAILURES:
+            return
+        if not isinstance(result, KafkaError):
+            self.journal.topics[name] = state
+        elif result.code is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION and self.journal.is_of_cluster:
+            pass  # a broker that sees commits late may not know the topic yet
+        elif result.code is impossible:
+            self.journal.wrong.append(f"repeated: {name} is not {state.value}, but {impossible.name}")
+
+    # Reading
+
+    async def read(self) -> None:
+        """Read a topic again and again: what was read once stays at its offset."""
+        positions = {TopicPartition(PLAIN, index): 0 for index in range(PARTITIONS_COUNT)}
+        while True:
+            try:
+                async with Consumer(self.cluster) as consumer:
+                    starts = {tp: max(0, position - READ_AGAIN_COUNT) for tp, position in positions.items()}
+                    await consumer.assign(starts)
+                    end_s = self._now_s + self.rng.expovariate(1 / MEAN_READ_S)
+                    while self._now_s < end_s:
+                        for record in await consumer.poll(timeout_ms=1_000):
+                            tp = TopicPartition(record.topic, record.partition)
+                            positions[tp] = record.offset + 1
+                            self._note_read(tp, record.offset, record.value)
+            except FAILURES:
+                positions = dict.fromkeys(positions, 0)
+                await asyncio.sleep(RETRY_S)
+
+    def _note_read(self, tp: TopicPartition, offset: int, value: bytes | None) -> None:
+        before = self.journal.read[tp].setdefault(offset, Read(value, self._now_s))
+        if before.value != value and self.journal.lost_before_s(PLAIN) < before.at_s:
+            self.journal.wrong.append(f"changed: {tp} offset {offset} was read with another record before")
+
+    # Groups
+
+    async def commit_offsets(self) -> None:
+        """Commit offsets of a group, each of them once, and look for them."""
+        groups, tp = Groups(self._once), COMMITTED_PARTITION
+        committed, committed_s, uncertain = -1, -1.0, {-1}
+        while True:
+            await asyncio.sleep(self.rng.expovariate(4))
+            self._number += 1
+            try:
+                refused = await groups.commit_offsets(self.name, {tp: self._number})
+            except FAILURES:
+                uncertain.add(self._number)  # it may be committed at any time
+                continue
+            if refused[tp] is not None:
+                uncertain.add(self._number)
+                continue
+            committed, committed_s = self._number, self._now_s
+            try:
+                found = (await groups.offsets(self.name, [tp])).get(tp, OffsetAndMetadata(-1, -1, ""))
+            except FAILURES:
+                continue
+            if isinstance(found, KafkaError) or found.offset == committed or found.offset in uncertain - {-1}:
+                continue
+            if self.journal.lost_before_s(OFFSETS_TOPIC) < committed_s:
+                self.journal.wrong.append(
+                    f"committed offset: {self.name} has {found.offset}, {committed} was acknowledged"
+                )
+
+    # Transactions
+
+    async def transact(self) -> None:
+        """Run transactions over several partitions."""
+        transactional_id = TransactionalId(self.cluster, self.name)
+        while True:
+            try:
+                identity = await transactional_id.initialize(TRANSACTION_TIMEOUT_MS)
+                sequences: defaultdict[TopicPartition, int] = defaultdict(int)
+                while True:
+                    await self._transact_once(transactional_id, identity, sequences)
+                    await asyncio.sleep(self.rng.expovariate(10))
+            except FAILURES:
+                await asyncio.sleep(RETRY_S)
+
+    async def _transact_once(
+        self,
+        transactional_id: TransactionalId,
+        identity: ProducerIdAndEpoch,
+        sequences: defaultdict[TopicPartition, int],
+    ) -> None:
+        number = len(self.journal.transactions)
+        self.journal.transactions[number] = Outcome.UNKNOWN
+        self.journal.transactions_began_s[number] = self._now_s
+        indexes = [index for index in range(PARTITIONS_COUNT) if self.rng.random() < PARTITION_SHARE]
+        partitions = [TopicPartition(PLAIN, index) for index in indexes]
+        if partitions:
+            await transactional_id.add_partitions(identity, partitions)
+        for tp in partitions:
+            records = [self._record(tp, transaction=number) for _ in range(self.rng.randint(1, 5))]
+            self.journal.records += records
+            await self._write(tp, records, identity, sequences[tp])
+            sequences[tp] += len(records)
+        commit = self.rng.random() < COMMITTED_SHARE
+        if partitions:
+            await transactional_id.end(identity, commit=commit)
+        self.journal.transactions[number] = Outcome.ACKNOWLEDGED if commit else Outcome.ABORTED
+
+    async def _write(
+        self, tp: TopicPartition, records: list[Produced], identity: ProducerIdAndEpoch, base_sequence: int
+    ) -> None:
+        now_ms = self.clock.wall_ms()
+        batch = encode_batch(
+            [Record(index, now_ms, record.key, record.value) for index, record in enumerate(records)],
+            producer_id=identity.producer_id,
+            producer_epoch=identity.producer_epoch,
+            base_sequence=base_sequence,
+            transactional=True,
+        )
+        data = TopicProduceData(
+            name=tp.topic, partition_data=[PartitionProduceData(tp.partition, bytes(batch))]
+        )
+        request = ProduceRequest(transactional_id=self.name, acks=-1, timeout_ms=5_000, topic_data=[data])
+
+        async def attempt() -> None:
+            response: ProduceResponse = await self.cluster.send(
+                request, await self.cluster.leader(tp), version_max=PRODUCE_VERSION_MAX
+            )
+            [partition] = response.responses[0].partition_responses
+            check(partition.error_code, f"cannot write to {tp}")
+            for index, record in enumerate(records):
+                record.offset = partition.base_offset + index
+
+        await self.cluster.retrying(attempt)

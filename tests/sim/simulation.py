@@ -1,0 +1,198 @@
+"""Brokers on virtual time, their applications, and the faults; at the end the logs are compared with what was sent."""
+
+import asyncio
+import random
+from enum import Enum
+from pathlib import Path
+
+from barnabas.metadata.store import Commit
+from sim.applications import TRANSACTION_TIMEOUT_MS, Application, Journal, Outcome, create_topics, new_client
+from sim.brokers import SimulatedBroker
+from sim.checks import TRANSACTIONS_TOPIC, check_logs, different_metadata
+from sim.clock import SimulatedClock
+from sim.disk import SimulatedDisks
+from sim.faults import CLIENTS, Faults
+from sim.invariants import Invariants
+from sim.loop import Node, SimulatedLoop
+from sim.store import SimulatedStore
+from sim.survivors import Survivors
+from sim.threads import inline_pools
+
+DURATION_S = 60.0
+#: Until all transactions have ended: those of applications that are gone time out.
+QUIET_S = 1.5 * TRANSACTION_TIMEOUT_MS / 1_000
+PRODUCERS_COUNT = 2
+#: Share of the commits that the metadata store does not answer, in half of the runs.
+SILENT_SHARE = 0.1
+#: Share of the runs in which no power failure takes the last copy of a record.
+CAREFUL_SHARE = 0.7
+#: Share of the runs in which bits of old records change.
+DAMAGED_SHARE = 0.15
+#: Share of the quiet phases in which a broker is down until the others lead all partitions.
+FAILOVER_SHARE = 0.5
+
+#: How long after the last fault all replicas are in sync, and records are acknowledged.
+RECOVERY_S = 60.0
+#: How often the state of the brokers is checked.
+CHECK_S = 0.1
+
+#: Every write is flushed before it is acknowledged, so that even a power failure loses nothing.
+FLUSHED_SETTINGS = {"log.flush.interval.messages": "1"}
+
+REPLICATED_SETTINGS = {
+    "min.insync.replicas": "2",
+    "offsets.topic.replication.factor": "3",
+    "replica.lag.time.max.ms": "5000",
+    "transaction.state.log.replication.factor": "3",
+}
+
+
+class Kind(Enum):
+    """Kinds of runs."""
+
+    KILLED = "killed"  #: The process is killed, but the page cache survives: nothing is lost.
+    FLUSHED = "flushed"  #: The power fails, too, but everything is flushed before it is acknowledged.
+    LOSSY = "lossy"  #: The power fails, and what was not flushed may be lost.
+
+
+class Simulation:
+    """One run: brokers, their applications, and the faults."""
+
+    def __init__(self, seed: int, root: Path, duration_s: float = DURATION_S, brokers_count: int = 1) -> None:
+        self._duration_s = duration_s
+        self.rng = random.Random(seed)
+        self.loop = SimulatedLoop(random.Random(self.rng.random()))
+        self.disks = SimulatedDisks(root, random.Random(self.rng.random()), self.loop.trace)
+        self.kind = self.rng.choice(list(Kind))
+        silent_share = self.rng.choice([0.0, SILENT_SHARE])
+        self.store = SimulatedStore(self.loop, random.Random(self.rng.random()), silent_share=silent_share)
+        settings = FLUSHED_SETTINGS if self.kind is Kind.FLUSHED else {}
+        if brokers_count > 1:
+            settings = settings | REPLICATED_SETTINGS
+        self.brokers = [
+            SimulatedBroker(self.loop, self.disks, self.store, number, settings)
+            for number in range(1, brokers_count + 1)
+        ]
+        self.survivors = Survivors(self.loop.time)
+        self.invariants = Invariants(
+            self.brokers, self.store, self.disks, self.survivors, loses_power=self.kind is not Kind.KILLED
+        )
+        self.store.on_commit = self._follow
+        self.faults = Faults(
+            self.loop,
+            self.rng,
+            self.brokers,
+            self.disks,
+            self.store,
+            self.survivors,
+            keeps_flushed=self.kind is Kind.FLUSHED and brokers_count == 1,
+            damages=brokers_count > 1 and self.rng.random() < DAMAGED_SHARE,
+            loses_power=self.kind is not Kind.KILLED,
+            is_careful=brokers_count > 1 and self.rng.random() < CAREFUL_SHARE,
+        )
+        self.journal = Journal(is_of_cluster=brokers_count > 1, lost_before_s=self.survivors.lost_before_s)
+
+    def _follow(self, commit: Commit) -> None:
+        self.survivors.follow(commit)
+        self.invariants.follow(commit)
+
+    @property
+    def events(self) -> list[str]:
+        """What happened to the brokers, with times."""
+        return self.faults.events
+
+    def run(self) -> list[str]:
+        """Return what is wrong."""
+        asyncio.set_event_loop(self.loop)
+        with self.disks.installed(), inline_pools():
+            try:
+                wrong = self.loop.run_until_complete(self._run())
+            except Exception as error:  # such as that of a broker that does not start any more
+                wrong = [f"the simulation ended early: {error!r}"]
+        found = [*wrong, *self.journal.wrong, *self.faults.wrong, *self.invariants.wrong, *self.loop.errors]
+        return list(dict.fromkeys(found))
+
+    async def _run(self) -> list[str]:
+        for broker in self.brokers:
+            await broker.start()
+        clients = Node(CLIENTS)
+        clock = SimulatedClock(self.loop)
+        cluster = new_client(self._bootstrap, clock, self.rng)
+        applications = self.loop.run_on(clients, self.loop.create_task, self._run_applications(clock))
+        checking = asyncio.ensure_future(self._check_always())
+        wrong = await self._alternate()
+        if wrong or self._is_wrong:
+            return wrong
+        if applications.done():
+            wrong.append(f"the applications ended: {applications.exception()!r}")
+        applications.cancel()
+        await asyncio.wait({applications})
+        await asyncio.sleep(QUIET_S)
+        await self._application("last", clock).send_last_records(self.survivors.damaged)
+        wrong += await check_logs(cluster, self.journal, self.survivors)
+        wrong += different_metadata(
+            {
+                broker.name: broker.server.parts.metadata.recent_hashes
+                for broker in self.brokers
+                if broker.server is not None
+            }
+        )
+        checking.cancel()
+        self.invariants.check_end(is_torn=self.survivors.lost_before_s(TRANSACTIONS_TOPIC) >= 0)
+        return wrong
+
+    async def _alternate(self) -> list[str]:
+        """Alternate between phases with faults and quiet phases."""
+        wrong: list[str] = []
+        end_s = self.loop.time() + self._duration_s
+        while self.loop.time() < end_s and not wrong and not self._is_wrong:
+            await self.faults.inject()
+            wrong += await self._wait_for_recovery()
+            if not wrong and len(self.brokers) > 1 and self.rng.random() < FAILOVER_SHARE:
+                broker = self.faults.take_down()
+                wrong += await self._wait_for_recovery(broker.node_id)
+                await self.faults.bring_back(broker)
+                wrong += await self._wait_for_recovery()
+            self.invariants.check_logs()
+        return wrong
+
+    async def _wait_for_recovery(self, down: int | None = None) -> list[str]:
+        """Return what is not well `RECOVERY_S` after the last fault, although at most one broker is down."""
+        end_s, records_count = self.loop.time() + RECOVERY_S, len(self.journal.records)
+        while self.loop.time() < end_s:
+            await asyncio.sleep(CHECK_S)
+            sent_since = self.journal.records[records_count:]
+            serves = any(record.outcome is Outcome.ACKNOWLEDGED for record in sent_since)
+            if serves and not self.invariants.unfinished(down):
+                return []
+            if self._is_wrong:
+                return []
+        unfinished = self.invariants.unfinished(down)
+        return [f"liveness: {what}" for what in unfinished or ["no record is acknowledged"]]
+
+    @property
+    def _is_wrong(self) -> bool:
+        """Whether something is wrong already, so that the rest of the run would show nothing new."""
+        return bool(self.invariants.wrong or self.faults.wrong or self.journal.wrong or self.loop.errors)
+
+    async def _check_always(self) -> None:
+        while True:
+            self.invariants.check()
+            await asyncio.sleep(CHECK_S)
+
+    async def _run_applications(self, clock: SimulatedClock) -> None:
+        async with asyncio.TaskGroup() as group:
+            await create_topics(new_client(self._bootstrap, clock, self.rng), len(self.brokers))
+            for number in range(PRODUCERS_COUNT):
+                group.create_task(self._application(f"producer{number}", clock).produce())
+                group.create_task(self._application(f"transactional{number}", clock).transact())
+            group.create_task(self._application("admin", clock).administer())
+            group.create_task(self._application("reader", clock).read())
+            group.create_task(self._application("group", clock).commit_offsets())
+
+    def _application(self, name: str, clock: SimulatedClock) -> Application:
+        return Application(name, self._bootstrap, clock, self.rng, self.journal)
+
+    @property
+    def _bootstrap(self) -> str:
+        return ",".join(broker.bootstrap for broker in self.brokers)

@@ -1,0 +1,265 @@
+"""What a leader knows about its followers: high watermark, in-sync replicas, lag."""
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from random import Random
+from types import SimpleNamespace
+
+import pytest
+
+from barnabas.base.ids import TopicIdPartition
+from barnabas.metadata.topics import PartitionRegistration
+from barnabas.replication.delayed_fetch import DelayedFetch
+from barnabas.replication.follower_session import FollowedPartition, FollowerSession
+from barnabas.replication.follower_sessions import FollowerSessions
+from barnabas.replication.partition import Partition
+from barnabas.wire.errors import KafkaError
+from support.batches import batch
+from support.images import new_topic
+from support.loop import in_virtual_time, turns
+from support.nodes import running_node
+
+Make = Callable[..., Partition]
+THREE = (1, 2, 3)
+LAG_MS = 1000
+
+
+def led(make: Make, isr: tuple[int, ...] = THREE, records_count: int = 2, **config: int) -> Partition:
+    """Return a partition that broker 1 leads, with some records."""
+    partition = make(THREE, PartitionRegistration(1, 0, isr, replicas=THREE), **config)
+    for _ in range(records_count):
+        partition.append_as_leader(batch(b"x"), 1)
+    return partition
+
+
+def test_the_high_watermark_is_what_each_in_sync_replica_has(make_partition: Make) -> None:
+    partition = led(make_partition)
+    partition.update_follower(2, 0, 0, 2)
+    assert partition.log.high_watermark == 0
+    partition.update_follower(3, 0, 0, 1)
+    assert partition.log.high_watermark == 1
+    partition.update_follower(3, 0, 0, 2)
+    assert partition.log.high_watermark == 2
+
+
+@pytest.mark.parametrize(("broker_id", "end_offset"), [(9, 2), (2, 3)])
+def test_a_follower_that_cannot_be_is_ignored(make_partition: Make, broker_id: int, end_offset: int) -> None:
+    partition = led(make_partition)
+    partition.update_follower(broker_id, 0, 0, end_offset)
+    assert partition.follower_end_offsets == {}
+
+
+def test_the_high_watermark_stands_still_below_min_insync_replicas(make_partition: Make) -> None:
+    partition = led(make_partition, isr=(1,), min_insync_replicas=2)
+    assert partition.log.high_watermark == 0
+    partition.update_state(PartitionRegistration(1, 0, (1, 2), 1, THREE))
+    partition.update_follower(2, 0, 0, 2)
+    assert partition.log.high_watermark == 2
+
+
+def test_a_follower_outside_the_isr_that_has_caught_up_is_announced(make_partition: Make) -> None:
+    partition = led(make_partition, isr=(1, 2))
+    caught_up: list[Partition] = []
+    partition.on_caught_up = caught_up.append
+    partition.update_follower(2, 5, 0, 2)
+    partition.update_follower(3, 7, 0, 1)
+    assert caught_up == []
+    partition.update_follower(3, 7, 0, 2)
+    assert caught_up == [partition]
+    change = partition.request_isr()
+    assert (change.isr, change.broker_epochs, change.partition_epoch) == ((1, 2, 3), {3: 7}, 0)
+
+
+def test_a_follower_joins_only_with_everything_before_the_leader_epoch(make_partition: Make) -> None:
+    partition = led(make_partition, isr=(1, 2), records_count=5)
+    partition.update_state(PartitionRegistration(2, 1, (1, 2), 1, THREE))
+    partition.update_state(PartitionRegistration(1, 2, (1, 2), 2, THREE))
+    partition.update_follower(3, 0, 0, 4)  # the high watermark is 0
+    assert partition.caught_up_followers() == []
+    partition.update_follower(3, 0, 0, 5)
+    assert partition.caught_up_followers() == [3]
+
+
+def test_until_a_change_is_committed_the_high_watermark_respects_both_states(make_partition: Make) -> None:
+    partition = led(make_partition, isr=(1, 2))
+    partition.update_follower(2, 0, 0, 2)
+    partition.update_follower(3, 0, 0, 2)
+    partition.request_isr(lagging=[2])
+    partition.append_as_leader(batch(b"y"), 1)
+    for broker_id in (2, 3):
+        assert partition.log.high_watermark == 2
+        partition.update_follower(broker_id, 0, 0, 3)
+    assert partition.log.high_watermark == 3
+
+
+def test_a_refused_change_does_not_hold_the_high_watermark_back(make_partition: Make) -> None:
+    partition = led(make_partition, isr=(1, 2))
+    partition.update_follower(2, 0, 0, 2)
+    partition.update_follower(3, 0, 0, 2)
+    partition.request_isr()
+    partition.append_as_leader(batch(b"y"), 1)
+    partition.update_follower(2, 0, 0, 3)
+    assert partition.log.high_watermark == 2
+    partition.cancel_isr_request()
+    assert partition.log.high_watermark == 3
+
+
+def test_a_follower_lags_if_it_lacks_a_record_for_long(make_partition: Make) -> None:
+    partition = led(make_partition)
+    for broker_id in (2, 3):
+        partition.update_follower(broker_id, 0, 0, 2)
+    assert partition.lagging_followers(0, LAG_MS) == []
+    partition.append_as_leader(batch(b"y"), 1)
+    assert partition.lagging_followers(100, LAG_MS) == []
+    partition.update_follower(2, 0, 0, 3)
+    partition.append_as_leader(batch(b"z"), 1)
+    assert partition.lagging_followers(1000, LAG_MS) == []
+    assert partition.lagging_followers(1101, LAG_MS) == [3]
+    assert partition.lagging_followers(2001, LAG_MS) == [2, 3]
+
+
+def test_a_removed_follower_is_unknown_until_it_fetches_again(make_partition: Make) -> None:
+    partition = led(make_partition)
+    partition.update_follower(3, 0, 0, 2)
+    partition.update_state(PartitionRegistration(1, 0, (1, 2), 1, THREE))
+    assert partition.caught_up_followers() == []
+    partition.update_follower(3, 1, 0, 2)
+    assert partition.caught_up_followers() == [3]
+
+
+def test_a_new_leader_epoch_begins_without_knowledge(make_partition: Make) -> None:
+    partition = led(make_partition)
+    partition.update_follower(2, 0, 0, 2)
+    partition.update_state(replace(PartitionRegistration(1, 0, THREE, 1, THREE), leader_epoch=1))
+    assert partition.follower_end_offsets == {}
+
+
+def test_sessions_of_followers_learn_of_appends_and_of_the_end_of_leadership(make_partition: Make) -> None:
+    partition, session = led(make_partition), FollowerSession(1, 2)
+    partition.add_follower_session(session)
+    partition.append_as_leader(batch(b"y"), 1)
+    assert session.take_marked(9) == [(partition.topic_id, 0)]
+    assert not session.has_marked
+    partition.update_state(PartitionRegistration(2, 1, THREE, 1, THREE))
+    assert session.take_marked(9) == [(partition.topic_id, 0)]
+    partition.remove_follower_session(session)
+    partition.close()
+    assert not session.has_marked
+
+
+def test_a_follower_that_was_removed_after_its_last_news_joins_again_with_its_next_fetch(
+    make_partition: Make,
+) -> None:
+    partition = led(make_partition)
+    replicas = SimpleNamespace(find_by_id=lambda *_: partition)
+    sessions = FollowerSessions(replicas, Random(1))  # type: ignore[arg-type]
+    session = sessions.begin(2, 0, 0)
+    key = TopicIdPartition(partition.topic_id, 0)
+    sessions.name(session, key, FollowedPartition(2, 0, 0, 0, 1_000), 7)
+    partition.update_state(PartitionRegistration(1, 0, (1, 3), 1, THREE))
+    assert partition.caught_up_followers() == []
+    sessions.store_forgotten(session, 7)
+    assert partition.caught_up_followers() == [2]
+    assert partition.request_isr().broker_epochs == {2: 7}
+
+
+def test_partitions_are_taken_in_their_order_and_the_others_stay() -> None:
+    session = FollowerSession(1, 2)
+    keys = [TopicIdPartition(bytes(16), index) for index in range(5)]
+    for key in keys:
+        session.mark(key, wakes=False)
+    assert session.take_marked(2) == keys[:2]
+    assert session.take_marked(9) == keys[2:]
+
+
+@in_virtual_time
+async def test_an_append_ends_the_wait_of_a_follower_but_a_high_watermark_does_not() -> None:
+    session, key = FollowerSession(1, 2), TopicIdPartition(bytes(16), 0)
+    loop = asyncio.get_running_loop()
+    for wakes, waited_s in ((False, 0.5), (True, 0.1)):
+        began_s = loop.time()
+        loop.call_later(0.1, lambda wakes=wakes: session.mark(key, wakes=wakes))
+        await session.wait(500)
+        assert loop.time() - began_s == pytest.approx(waited_s)
+
+
+@in_virtual_time
+async def test_a_reader_gets_records_when_the_followers_have_them(tmp_path: Path) -> None:
+    async with running_node(tmp_path) as node:
+        await node.create(new_topic("t"))
+        partition = node.partition("t")
+        partition.update_state(PartitionRegistration(1, 0, (1, 2), 1, (1, 2)))
+        partition.append_as_leader(batch(b"x"), 1)
+        waiting = DelayedFetch(1)
+        task = asyncio.ensure_future(waiting.wait([partition], 10_000))
+        await turns(5)
+        assert not task.done()
+        partition.update_follower(2, 0, 0, 1)
+        await turns(5)
+        assert task.done()
+
+
+def test_a_follower_takes_the_leaders_high_watermark_and_start_within_its_log(make_partition: Make) -> None:
+    partition = led(make_partition)
+    partition.update_state(PartitionRegistration(2, 1, THREE, 1, THREE))
+    partition.follow_leader(high_watermark=9, log_start_offset=1)
+    assert (partition.log.high_watermark, partition.log.log_start_offset) == (2, 1)
+
+
+# Deleted records
+
+
+@in_virtual_time
+async def test_the_low_watermark_is_the_start_of_the_last_in_sync_replica(make_partition: Make) -> None:
+    partition = led(make_partition)
+    for broker_id in (2, 3):
+        partition.update_follower(broker_id, 0, 0, 2)
+    partition.delete_records(2)
+    deleted = partition.when_deleted(2)
+    assert deleted is not None
+    partition.update_follower(2, 0, 2, 2)
+    assert (partition.low_watermark, deleted.done()) == (0, False)
+    partition.update_follower(3, 0, 2, 2)
+    assert (partition.low_watermark, deleted.done()) == (2, True)
+    assert partition.when_deleted(2) is None
+
+
+@in_virtual_time
+async def test_a_replica_that_leaves_the_isr_holds_no_deletion_back(make_partition: Make) -> None:
+    partition = led(make_partition, isr=(1, 2))
+    partition.update_follower(2, 0, 0, 2)
+    partition.delete_records(1)
+    deleted = partition.when_deleted(1)
+    assert deleted is not None
+    partition.update_state(PartitionRegistration(1, 0, (1,), 1, THREE))
+    assert deleted.done()
+    assert deleted.exception() is None
+
+
+@in_virtual_time
+async def test_a_deletion_fails_with_the_end_of_leadership(make_partition: Make) -> None:
+    partition = led(make_partition, isr=(1, 2))
+    partition.update_follower(2, 0, 0, 2)
+    partition.delete_records(1)
+    deleted = partition.when_deleted(1)
+    assert deleted is not None
+    partition.update_state(PartitionRegistration(2, 1, (1, 2), 1, THREE))
+    assert isinstance(deleted.exception(), KafkaError)
+
+
+# The high watermark of a new leader
+
+
+def test_a_new_leader_knows_the_high_watermark_when_the_in_sync_replicas_have_what_it_had(
+    make_partition: Make,
+) -> None:
+    partition = make_partition(THREE, PartitionRegistration(2, 0, THREE, replicas=THREE))
+    partition.log.append_copied(batch(b"x"))
+    assert partition.is_high_watermark_known
+    partition.update_state(PartitionRegistration(1, 1, THREE, 1, THREE))
+    assert not partition.is_high_watermark_known
+    for broker_id in (2, 3):
+        partition.update_follower(broker_id, 0, 0, 1)
+    assert partition.is_high_watermark_known

@@ -1,0 +1,208 @@
+"""A follower copies from its leader: positions, truncation, errors."""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from typing import Any
+
+from barnabas.base.clock import SystemClock
+from barnabas.client.core.address import BrokerAddress
+from barnabas.client.core.errors import ConnectionLost
+from barnabas.metadata.topics import PartitionRegistration
+from barnabas.replication.partition import Partition
+from barnabas.replication.replica_fetcher import FetchSettings, ReplicaFetcher
+from barnabas.wire.errors import ErrorCode
+from barnabas.wire.messages.fetch import (
+    EpochEndOffset,
+    FetchableTopicResponse,
+    FetchRequest,
+    FetchResponse,
+    PartitionData,
+)
+from barnabas.wire.messages.list_offsets import (
+    ListOffsetsPartitionResponse,
+    ListOffsetsRequest,
+    ListOffsetsResponse,
+    ListOffsetsTopicResponse,
+)
+from barnabas.wire.messages.offset_for_leader_epoch import (
+    EpochEndOffset as EndOfEpoch,
+)
+from barnabas.wire.messages.offset_for_leader_epoch import (
+    OffsetForLeaderEpochRequest,
+    OffsetForLeaderEpochResponse,
+    OffsetForLeaderTopicResult,
+)
+from support.batches import batch
+from support.loop import on_loop
+
+Make = Callable[..., Partition]
+SESSION = 77
+
+
+def leader_batch(offset: int, epoch: int, value: bytes = b"x") -> bytes:
+    """Return a batch as the leader has it in its log."""
+    data = batch(value)
+    data[0:8] = offset.to_bytes(8)
+    data[12:16] = epoch.to_bytes(4)
+    return bytes(data)
+
+
+def response(**fields: Any) -> FetchResponse:
+    data = PartitionData(partition_index=0, high_watermark=fields.pop("high_watermark", 0), **fields)
+    return FetchResponse(
+        session_id=SESSION, responses=[FetchableTopicResponse(topic_id=b"t" * 16, partitions=[data])]
+    )
+
+
+class Leader:
+    """Answers fetches with given responses, then with nothing new; and the other requests with offsets."""
+
+    def __init__(
+        self, *answers: FetchResponse | Exception, start_offset: int = 0, end_offset: int = 0
+    ) -> None:
+        self.answers = list(answers)
+        self.fetches: list[FetchRequest] = []
+        self.start_offset, self.end_offset = start_offset, end_offset
+        self.before_offsets: Callable[[], None] = lambda: None
+        self.has_answered = asyncio.Event()
+
+    async def send(self, _leader: int, request: Any) -> Any:
+        if isinstance(request, ListOffsetsRequest):
+            self.before_offsets()
+            found = ListOffsetsPartitionResponse(offset=self.start_offset)
+            return ListOffsetsResponse(topics=[ListOffsetsTopicResponse("t", [found])])
+        if isinstance(request, OffsetForLeaderEpochRequest):
+            end = EndOfEpoch(end_offset=self.end_offset)
+            return OffsetForLeaderEpochResponse(topics=[OffsetForLeaderTopicResult("t", [end])])
+        self.fetches.append(request)
+        if not self.answers:
+            self.has_answered.set()
+            await asyncio.sleep(0.01)
+            return FetchResponse(session_id=SESSION)
+        answer = self.answers.pop(0)
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+
+def follower(make: Make, *epochs: int) -> Partition:
+    """Return a partition that broker 2 leads in epoch 5, with one record of each of these leader epochs."""
+    partition = make((1, 2), PartitionRegistration(2, 5, (1, 2), replicas=(1, 2)))
+    for offset, epoch in enumerate(epochs):
+        partition.log.append_copied(memoryview(leader_batch(offset, epoch)))
+    return partition
+
+
+@asynccontextmanager
+async def fetching(leader: Leader, partition: Partition) -> AsyncIterator[ReplicaFetcher]:
+    """Run a fetcher until the leader's answers are used up."""
+    settings = FetchSettings(500, 1 << 20, 10 << 20, 5)
+    fetcher = ReplicaFetcher(1, 2, leader, SystemClock(), lambda: settings, lambda: 9, lambda *_: None)  # type: ignore[arg-type]
+    fetcher.start()
+    fetcher.add(partition)
+    try:
+        await asyncio.wait_for(leader.has_answered.wait(), 20)
+        yield fetcher
+    finally:
+        await fetcher.stop()
+
+
+def positions(leader: Leader) -> list[list[tuple[int, int]]]:
+    """Return (fetch offset, last fetched epoch) of the partitions that each fetch names."""
+    return [
+        [(each.fetch_offset, each.last_fetched_epoch) for topic in fetch.topics for each in topic.partitions]
+        for fetch in leader.fetches
+    ]
+
+
+@on_loop
+async def test_records_are_appended_and_only_changed_positions_are_named(make_partition: Make) -> None:
+    partition = follower(make_partition)
+    leader = Leader(response(records=leader_batch(0, 5) + leader_batch(1, 5), high_watermark=1))
+    async with fetching(leader, partition):
+        assert partition.log.log_end_offset == 2
+        assert partition.log.high_watermark == 1
+    assert positions(leader)[:2] == [[(0, -1)], [(2, 5)]]
+    assert all(named == [] for named in positions(leader)[2:])
+    first, second = leader.fetches[:2]
+    assert (first.session_id, first.session_epoch) == (0, 0)
+    assert (second.session_id, second.session_epoch) == (SESSION, 1)
+    assert (first.replica_state.replica_id, first.replica_state.replica_epoch) == (1, 9)
+
+
+@on_loop
+async def test_a_log_that_diverges_is_truncated_to_the_end_of_the_common_epoch(make_partition: Make) -> None:
+    partition = follower(make_partition, 1, 1, 3, 3)
+    leader = Leader(response(diverging_epoch=EpochEndOffset(2, 9)))
+    async with fetching(leader, partition) as fetcher:
+        assert partition.log.log_end_offset == 2
+        assert fetcher.truncations_count == 1
+    assert positions(leader)[:2] == [[(4, 3)], [(2, 1)]]
+
+
+@on_loop
+async def test_a_log_before_the_leaders_starts_again_there(make_partition: Make) -> None:
+    partition = follower(make_partition, 1)
+    leader = Leader(response(error_code=ErrorCode.OFFSET_OUT_OF_RANGE), start_offset=40, end_offset=50)
+    async with fetching(leader, partition):
+        assert (partition.log.log_start_offset, partition.log.log_end_offset) == (40, 40)
+
+
+@on_loop
+async def test_a_log_beyond_the_leaders_is_truncated_to_its_end(make_partition: Make) -> None:
+    partition = follower(make_partition, 1, 1, 1)
+    leader = Leader(response(error_code=ErrorCode.OFFSET_OUT_OF_RANGE), end_offset=2)
+    async with fetching(leader, partition):
+        assert partition.log.log_end_offset == 2
+
+
+@on_loop
+async def test_a_leader_that_does_not_know_its_end_truncates_nothing(make_partition: Make) -> None:
+    partition = follower(make_partition, 1, 1, 1)
+    leader = Leader(response(error_code=ErrorCode.OFFSET_OUT_OF_RANGE), end_offset=-1)
+    async with fetching(leader, partition):
+        assert partition.log.log_end_offset == 3
+
+
+@on_loop
+async def test_a_broker_that_leads_meanwhile_truncates_nothing(make_partition: Make) -> None:
+    partition = follower(make_partition, 1, 1, 1)
+    leader = Leader(response(error_code=ErrorCode.OFFSET_OUT_OF_RANGE), end_offset=0)
+    leader.before_offsets = lambda: partition.update_state(
+        PartitionRegistration(1, 6, (1, 2), 1, replicas=(1, 2))
+    )
+    async with fetching(leader, partition):
+        assert partition.log.log_end_offset == 3
+
+
+@on_loop
+async def test_a_refused_partition_is_named_again_after_a_pause(make_partition: Make) -> None:
+    partition = follower(make_partition)
+    refused = response(error_code=ErrorCode.UNKNOWN_TOPIC_ID)
+    leader = Leader(refused, response(records=leader_batch(0, 5)))
+    async with fetching(leader, partition):
+        assert partition.log.log_end_offset == 1
+    assert positions(leader)[:2] == [[(0, -1)], [(0, -1)]]
+
+
+@on_loop
+async def test_a_lost_connection_begins_a_new_session(make_partition: Make) -> None:
+    partition = follower(make_partition)
+    lost = ConnectionLost(BrokerAddress("h", 1), "lost")
+    leader = Leader(response(), lost, response(records=leader_batch(0, 5)))
+    async with fetching(leader, partition):
+        assert partition.log.log_end_offset == 1
+    assert [fetch.session_epoch for fetch in leader.fetches[:4]] == [0, 1, 0, 1]
+    assert positions(leader)[:3] == [[(0, -1)], [], [(0, -1)]]
+
+
+@on_loop
+async def test_what_a_log_may_lack_in_its_midst_is_copied_again(make_partition: Make) -> None:
+    partition = follower(make_partition, 5, 5, 5)
+    partition.log.gap_offset = 1
+    leader = Leader(response(records=leader_batch(1, 5, b"y")))
+    async with fetching(leader, partition):
+        assert partition.log.gap_offset is None
+        assert partition.log.log_end_offset == 2
+    assert positions(leader)[0] == [(1, 5)]

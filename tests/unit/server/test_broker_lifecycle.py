@@ -1,0 +1,128 @@
+"""A broker joins the cluster, joins again when its session is lost, and leaves."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+import pytest
+
+from barnabas.metadata.brokers import BrokerRegistration
+from barnabas.metadata.store import OutcomeUnknown, SessionInUse, StoreError
+from barnabas.metadata.writer import MetadataWriter
+from barnabas.server.broker_lifecycle import BrokerLifecycle
+from support.images import broker
+from support.loop import in_virtual_time, turns
+from support.memory_store import MemoryStore
+
+
+class FailingStore(MemoryStore):
+    """Fails to open sessions with these errors, in order."""
+
+    def __init__(self, *errors: Exception) -> None:
+        super().__init__()
+        self.errors = list(errors)
+
+    async def open_session(self, key: str, value: bytes) -> int:
+        if self.errors:
+            raise self.errors.pop(0)
+        return await super().open_session(key, value)
+
+
+@asynccontextmanager
+async def member(
+    store: MemoryStore, broker_id: int = 1
+) -> AsyncIterator[tuple[BrokerLifecycle, MetadataWriter, list[BrokerRegistration]]]:
+    metadata = MetadataWriter(store)
+    await metadata.start()
+    joined: list[BrokerRegistration] = []
+    lifecycle = BrokerLifecycle(broker_id, store, metadata, lambda: broker(broker_id), joined.append)
+    try:
+        yield lifecycle, metadata, joined
+    finally:
+        await lifecycle.abandon()
+        await metadata.stop()
+
+
+@in_virtual_time
+async def test_a_start_opens_a_session_and_registers_with_a_new_epoch() -> None:
+    store = MemoryStore()
+    async with member(store) as (lifecycle, metadata, joined):
+        await lifecycle.start(is_clean=True, lost=())
+        assert "1" in metadata.image.sessions
+        assert metadata.image.brokers["1"] == joined[0]
+        assert lifecycle.epoch == joined[0].epoch > 0
+    async with member(store) as (again, _, _):
+        await again.start(is_clean=True, lost=())
+        assert again.epoch > lifecycle.epoch
+
+
+@in_virtual_time
+async def test_a_changed_registration_keeps_its_epoch() -> None:
+    async with member(MemoryStore()) as (lifecycle, metadata, _):
+        await lifecycle.start(is_clean=True, lost=())
+        await lifecycle.update()
+        assert metadata.image.brokers["1"].epoch == lifecycle.epoch
+
+
+@in_virtual_time
+async def test_a_lost_session_is_opened_again_in_a_new_epoch() -> None:
+    store = FailingStore()
+    async with member(store) as (lifecycle, metadata, joined):
+        await lifecycle.start(is_clean=True, lost=())
+        store.errors = [StoreError("down"), OutcomeUnknown("no answer")]
+        store.end_session("sessions/1")
+        while len(joined) == 1:
+            await turns(10)
+            await asyncio.sleep(1)
+        assert "1" in metadata.image.sessions
+        assert joined[1].epoch > joined[0].epoch
+        assert lifecycle.statistics() == {"broker_epoch": joined[1].epoch, "lost_sessions_count": 1}
+
+
+@in_virtual_time
+async def test_a_session_that_is_lost_again_while_the_broker_joins_is_opened_again() -> None:
+    store = MemoryStore()
+    async with member(store) as (lifecycle, metadata, joined):
+        await lifecycle.start(is_clean=True, lost=())
+        store.end_session("sessions/1")
+        while len(joined) == 1:
+            await asyncio.sleep(0)
+            if store.items.get("sessions/1") and len(joined) == 1:
+                store.end_session("sessions/1")
+                break
+        await turns(300)
+        assert "1" in metadata.image.sessions
+        assert lifecycle.epoch == metadata.image.brokers["1"].epoch
+
+
+@in_virtual_time
+async def test_a_session_in_use_ends_the_start() -> None:
+    async with member(FailingStore(SessionInUse("sessions/1 is open"))) as (lifecycle, metadata, _):
+        with pytest.raises(SessionInUse):
+            await lifecycle.start(is_clean=True, lost=())
+        assert not metadata.image.brokers
+
+
+@in_virtual_time
+async def test_a_stop_in_order_fences_the_broker_and_ends_its_session() -> None:
+    store = MemoryStore()
+    async with member(store, 2) as (other, _, _), member(store) as (lifecycle, metadata, joined):
+        await other.start(is_clean=True, lost=())
+        await lifecycle.start(is_clean=True, lost=())
+        await lifecycle.leave()
+        await metadata.wait_for_revision(store.revision)
+        assert metadata.image.brokers["1"].fenced
+        assert "1" not in metadata.image.sessions
+        await turns(100)
+        assert len(joined) == 1
+
+
+@in_virtual_time
+async def test_a_stop_does_not_wait_for_a_store_that_does_not_answer() -> None:
+    store = MemoryStore()
+    async with member(store, 2) as (other, _, _), member(store) as (lifecycle, metadata, _):
+        await other.start(is_clean=True, lost=())
+        await lifecycle.start(is_clean=True, lost=())
+        store.hold()
+        await lifecycle.leave()
+        assert not metadata.image.brokers["1"].fenced

@@ -1,0 +1,125 @@
+import asyncio
+import random
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+
+from barnabas.metadata.broker_lifecycle import decide_join
+from barnabas.metadata.brokers import SESSIONS, decide_register
+from barnabas.metadata.configs import TOPIC_CONFIGS
+from barnabas.metadata.decision import Decision
+from barnabas.metadata.image import MetadataImage
+from barnabas.metadata.topic_creation import decide_create
+from barnabas.metadata.topics import NO_LEADER
+from barnabas.metadata.writer import MetadataWriter
+from barnabas.server.controller import Controller
+from support.images import RULES, broker, manually_assigned
+from support.loop import in_virtual_time, turns
+from support.memory_store import MemoryStore
+
+
+def allows_unclean(writer: MetadataWriter) -> Callable[[str], bool]:
+    return lambda topic: bool(writer.image.topic_configs.get(topic))
+
+
+async def until_quiet() -> None:
+    await turns(200)
+
+
+@asynccontextmanager
+async def controllers(count: int) -> AsyncIterator[tuple[MemoryStore, list[Controller], MetadataWriter]]:
+    """Run the controllers of brokers 1, 2, ... over one store, with a topic that broker 1 prefers to lead."""
+    store = MemoryStore()
+    writers = [MetadataWriter(store) for _ in range(count)]
+    for writer in writers:
+        await writer.start()
+    first = writers[0]
+    for broker_id in range(1, count + 1):
+        await first.write(lambda image, number=broker_id: decide_register(image.brokers, broker(number)))  # type: ignore[misc]
+        await first.write(lambda _, number=broker_id: Decision(None, (SESSIONS.put(str(number), 0),)))  # type: ignore[misc]
+    topic = manually_assigned("t", list(range(1, count + 1)))
+    await first.write(
+        lambda image: decide_create(image, [topic], RULES, random.Random(1), validate_only=False)
+    )
+    running = [
+        Controller(number, writer, lambda *_: 1, allows_unclean(writer), 10.0)
+        for number, writer in enumerate(writers, 1)
+    ]
+    for controller in running:
+        controller.start()
+    await until_quiet()
+    try:
+        yield store, running, writers[-1]
+    finally:
+        for controller in running:
+            await controller.stop()
+        for writer in writers:
+            await writer.stop()
+
+
+def leader(image: MetadataImage) -> int:
+    return image.partition(image.topics["t"], 0).leader
+
+
+@in_virtual_time
+async def test_the_first_live_broker_fences_a_dead_one_and_elects() -> None:
+    async with controllers(3) as (store, running, last):
+        store.end_session("sessions/1")
+        await until_quiet()
+        assert last.image.brokers["1"].fenced
+        assert leader(last.image) == 2
+        assert [controller.is_active for controller in running] == [False, True, False]
+        assert [controller.fenced_count for controller in running] == [0, 1, 0]
+
+
+@in_virtual_time
+async def test_a_controller_waits_for_a_slow_store() -> None:
+    async with controllers(2) as (store, _, last):
+        store.hold()
+        store.end_session("sessions/1")
+        await until_quiet()
+        assert leader(last.image) == 1
+        store.release()
+        await until_quiet()
+        assert leader(last.image) == 2
+
+
+@in_virtual_time
+async def test_a_preferred_leader_that_is_not_in_sync_does_not_lead() -> None:
+    async with controllers(2) as (store, _, last):
+        store.end_session("sessions/1")
+        await until_quiet()
+        assert leader(last.image) == 2
+        await last.write(lambda _: Decision(None, (SESSIONS.put("1", 0),)))
+        await last.write(lambda image: decide_register(image.brokers, broker(1)))
+        state = last.image.partition(last.image.topics["t"], 0)
+        assert state.isr == (2,)
+        await asyncio.sleep(11)
+        await until_quiet()
+        assert leader(last.image) == 2  # broker 1 is not in sync
+
+
+@in_virtual_time
+async def test_a_broker_that_is_alone_changes_nothing() -> None:
+    async with controllers(1) as (_, [controller], last):
+        revision = last.image.revision
+        await until_quiet()
+        assert last.image.revision == revision
+        assert controller.statistics() == {"is_active": 1, "fenced_count": 0, "elections_count": 0}
+
+
+@in_virtual_time
+async def test_a_topic_that_begins_to_allow_it_gets_a_leader_that_is_not_in_sync() -> None:
+    async with controllers(3) as (store, _, last):
+        for broker_id in (1, 2):
+            store.end_session(f"sessions/{broker_id}")
+            await until_quiet()
+        await last.write(lambda _: Decision(None, (SESSIONS.put("1", 0),)))
+        await last.write(lambda image: decide_join(image, broker(1), is_clean=True))
+        store.end_session("sessions/3")
+        await until_quiet()
+        assert leader(last.image) == NO_LEADER
+        allowed = TOPIC_CONFIGS.put("t", {"unclean.leader.election.enable": "true"})
+        await last.write(lambda _: Decision(None, (allowed,)))
+        await until_quiet()
+        state = last.image.partition(last.image.topics["t"], 0)
+        assert (state.leader, state.isr) == (1, (1,))

@@ -1,0 +1,84 @@
+import asyncio
+import sys
+from asyncio.subprocess import PIPE
+from typing import Any
+
+import pytest
+
+from barnabas.config.definition import ConfigError
+from barnabas.config.load import load_broker_config
+from barnabas.server.supervisor import Supervisor, plan_brokers
+
+
+def settings_of(count: int, **settings: str) -> list[dict[str, Any]]:
+    given = {"listeners": "PLAINTEXT://h:9092", "log.dirs": "d"}
+    given |= {key.replace("_", "."): value for key, value in settings.items()}
+    loaded = load_broker_config(settings=[f"{key}={value}" for key, value in given.items()], environment={})
+    return [dict(plan.settings) for plan in plan_brokers(loaded.config, count)]
+
+
+def test_ids_ports_and_directories_count_up_and_the_store_is_shared() -> None:
+    one, two, three = settings_of(3)
+    assert [each["node.id"] for each in (one, two, three)] == ["1", "2", "3"]
+    assert [each["listeners"] for each in (one, two, three)] == [
+        f"PLAINTEXT://h:{port}" for port in (9092, 9093, 9094)
+    ]
+    assert [each["log.dirs"] for each in (one, two, three)] == ["d", "d/brokers/2", "d/brokers/3"]
+    assert {each["barnabas.store"] for each in (one, two, three)} == {"sqlite:d/metadata.sqlite"}
+
+
+def test_all_listeners_and_log_directories_are_shifted() -> None:
+    _, two = settings_of(
+        2,
+        listeners="A://:1000,B://[::1]:2000",
+        listener_security_protocol_map="A:PLAINTEXT,B:PLAINTEXT",
+        inter_broker_listener_name="A",
+        advertised_listeners="A://public:1,B://other:2",
+        log_dirs="x,/y",
+    )
+    assert two["listeners"] == "A://:1001,B://[::1]:2001"
+    assert two["advertised.listeners"] == "A://public:2,B://other:3"
+    assert two["log.dirs"] == "x/brokers/2,/y/brokers/2"
+
+
+def test_each_broker_serves_metrics_and_the_first_the_console() -> None:
+    one, two = settings_of(2, barnabas_metrics_listener="127.0.0.1:9404")
+    assert one["barnabas.metrics.listener"] == "127.0.0.1:9404"
+    assert two["barnabas.metrics.listener"] == "127.0.0.1:9405"
+    assert "barnabas.console.enable" not in one
+    assert two["barnabas.console.enable"] == "false"
+
+
+def test_the_store_is_in_the_metadata_directory() -> None:
+    assert settings_of(1, metadata_log_dir="m")[0]["barnabas.store"] == "sqlite:m/metadata.sqlite"
+
+
+@pytest.mark.parametrize(
+    ("settings", "what"),
+    [
+        ({"listeners": "PLAINTEXT://h:0"}, "listeners must have fixed ports"),
+        ({"barnabas_store": "sqlite:x"}, "--brokers uses a store of its own"),
+    ],
+)
+def test_settings_that_cannot_be_counted_up_are_refused(settings: dict[str, str], what: str) -> None:
+    with pytest.raises(ConfigError, match=what):
+        settings_of(2, **settings)
+
+
+def test_the_log_of_a_broker_is_copied_line_by_line_however_long_a_line_is(
+    capfdbinary: pytest.CaptureFixture[bytes],
+) -> None:
+    [plan] = plan_brokers(
+        load_broker_config(settings=["listeners=PLAINTEXT://h:9092"], environment={}).config, 1
+    )
+
+    async def copy() -> None:
+        supervisor = Supervisor([plan], [], [], names_brokers=True)
+        script = "import sys; sys.stderr.write('a\\n' + 'b' * 200_000 + '\\nend')"
+        process = await asyncio.create_subprocess_exec(sys.executable, "-c", script, stderr=PIPE)
+        await supervisor._copy_log(plan, process)
+        await process.wait()
+
+    asyncio.run(copy())
+    written = capfdbinary.readouterr().err
+    assert written == b"broker 1 | a\nbroker 1 | " + b"b" * 200_000 + b"\nbroker 1 | end\n"
