@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 
 import yaml
-from interop.brokers import consecutive_ports, free_ports
+from interop.brokers import consecutive_ports, first_broker, free_ports
 
 from barnabas.client.admin.admin import raise_errors
 from barnabas.client.admin.model import NewTopic
@@ -42,7 +42,7 @@ def test_make_cluster_starts_processes_again_and_stops_all_in_order(tmp_path: Pa
                 while len(restarted) < 2:
                     restarted |= set(re.findall(r"^(.*) starts again, process", process.stdout.readline()))
                 assert restarted == {"broker 2", "etcd-3"}
-                until(lambda: len(client.admin.describe_cluster().nodes) == 3)
+            until(lambda: first_broker(f"127.0.0.1:{port + 1}", brokers_count=3) is not None)
         finally:
             process.send_signal(signal.SIGINT)
         assert process.wait(100) == 0
