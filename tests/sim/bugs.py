@@ -182,7 +182,7 @@ def fetches_of_former_leader_epochs_are_answered() -> None:
 def the_high_watermark_ignores_followers_that_are_being_added() -> None:
     request_isr = Partition.request_isr
 
-    def request(partition: Partition, lagging: Any = ()) -> IsrChange:
+    def request(partition: Partition, lagging: Any = ()) -> IsrChange | None:
         change = request_isr(partition, lagging)
         partition.pending_isr = None
         return change
@@ -194,9 +194,9 @@ def the_high_watermark_ignores_followers_that_are_being_added() -> None:
 def lagging_followers_are_removed_before_that_is_committed() -> None:
     request_isr = Partition.request_isr
 
-    def request(partition: Partition, lagging: Any = ()) -> IsrChange:
+    def request(partition: Partition, lagging: Any = ()) -> IsrChange | None:
         change = request_isr(partition, lagging)
-        if lagging:
+        if lagging and change is not None:
             partition.isr = change.isr
         return change
 

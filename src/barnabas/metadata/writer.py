@@ -77,7 +77,8 @@ class MetadataWriter:
         self._waiters: list[tuple[int, asyncio.Future[None]]] = []
         self._following: asyncio.Task[None] | None = None
         self._writing: set[asyncio.Future[Any]] = set()  #: writes with a timeout; some may have outlived it
-        self._failure: Exception | None = None  #: why the image cannot change any more
+        self._failure: KafkaError | None = None  #: why the image cannot change any more
+        self.on_failure: Callable[[], None] = lambda: None  #: called when the image cannot change any more
         self.image = MetadataImage()
         self._hasher = ImageHasher(worker)
         self._followed_revision = 0  #: all listeners have seen the image of this revision
@@ -241,7 +242,7 @@ class MetadataWriter:
     async def wait_for_revision(self, revision: int) -> None:
         """Wait until this node's image is at `revision` or later, and its listeners have followed.
 
-        :raises Exception: The error that ended the watch, or of a listener: the image cannot change any more.
+        :raises KafkaError: UNKNOWN_SERVER_ERROR if the watch or a listener has failed, so that the image cannot change.
         """
         if self._followed_revision < revision:
             if self._failure is not None:
@@ -282,12 +283,16 @@ class MetadataWriter:
                 except HistoryLost as lost:
                     commits = await self._reload(lost)
         except Exception as error:  # any error must reach the requests that wait
-            _log.exception("metadata watch failed: this broker no longer follows cluster state")
-            self._failure = error
+            _log.exception("this broker cannot follow the metadata any more")
+            self._failure = KafkaError(
+                ErrorCode.UNKNOWN_SERVER_ERROR,
+                f"This broker cannot follow the metadata any more, and stops: {type(error).__name__}: {error}.",
+            )
             for _, future in self._waiters:
                 if not future.done():
-                    future.set_exception(error)
+                    future.set_exception(self._failure)
             self._waiters.clear()
+            self.on_failure()
 
     async def _advance(self, commit: Commit) -> None:
         shown = self._sent.get(commit.commit_id)

@@ -41,6 +41,7 @@ class IsrManager:
         self._clock = clock
         self._lag_ms_max = lag_ms_max
         self._queue: dict[Partition, list[int]] = {}  #: partition -> lagging followers to remove
+        self._requested: dict[Partition, IsrChange] = {}  #: not committed or refused yet
         self._woken = asyncio.Event()
         self._tasks: list[asyncio.Task[None]] = []
         self.changes_count = 0
@@ -74,22 +75,30 @@ class IsrManager:
                 self._woken.set()  # others are waiting in the queue
 
     async def _request_changes(self) -> None:
-        while self._queue:
-            batch = {partition: self._queue.pop(partition) for partition in tuple(self._queue)[:CHANGES_MAX]}
-            changes: list[IsrChange] = []
-            for partition, lagging in batch.items():
-                if not partition.is_leader:
-                    continue
-                change = partition.request_isr(lagging)
-                if set(change.isr) != set(partition.isr):
-                    changes.append(change)
-            try:
-                decide = partial(decide_alter_isr, broker_id=self._broker_id, requested=changes)
-                self.changes_count += await self._metadata.write(decide)
-            finally:  # those that were committed have a new state already
-                for partition in batch:
-                    partition.cancel_isr_request()
-                    self._try_again_later(partition)
+        """Request what is in the queue.
+
+        If the store fails, an earlier attempt may still be committed: the same is requested again, and until then the
+        high watermark respects it.
+        """
+        while self._queue or self._requested:
+            if not self._requested:
+                self._requested = self._take_requests()
+            decide = partial(
+                decide_alter_isr, broker_id=self._broker_id, requested=list(self._requested.values())
+            )
+            self.changes_count += await self._metadata.write(decide)
+            requested, self._requested = self._requested, {}
+            for partition in requested:  # those that were committed have a new state already
+                partition.cancel_isr_request()
+                self._try_again_later(partition)
+
+    def _take_requests(self) -> dict[Partition, IsrChange]:
+        requests = {}
+        for partition in tuple(self._queue)[:CHANGES_MAX]:
+            lagging = self._queue.pop(partition)
+            if partition.is_leader and (change := partition.request_isr(lagging)) is not None:
+                requests[partition] = change
+        return requests
 
     def _try_again_later(self, partition: Partition) -> None:
         """Ask again if a follower was refused, for example because the metadata did not show yet that it is back."""
@@ -116,4 +125,4 @@ class IsrManager:
                     self._woken.set()
 
     def statistics(self) -> dict[str, int]:
-        return {"changes_count": self.changes_count, "waiting_count": len(self._queue)}
+        return {"changes_count": self.changes_count, "waiting_count": len(self._queue) + len(self._requested)}

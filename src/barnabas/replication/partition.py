@@ -364,13 +364,15 @@ class Partition:
             if broker_id not in self.isr and self._is_in_sync(self.follower_end_offsets.get(broker_id, -1))
         ]
 
-    def request_isr(self, lagging: Collection[int] = ()) -> IsrChange:
-        """Return the change that adds the followers that have caught up and removes `lagging` ones.
+    def request_isr(self, lagging: Collection[int] = ()) -> IsrChange | None:
+        """Return the change that adds the followers that have caught up and removes `lagging` ones; None for no change.
 
         Until it is committed or refused, the high watermark respects the added followers and the removed ones.
         """
         caught_up = self.caught_up_followers()
         isr = tuple(broker_id for broker_id in (*self.isr, *caught_up) if broker_id not in lagging)
+        if set(isr) == set(self.isr):
+            return None
         self.pending_isr = isr
         epochs = {broker_id: self._follower_epochs[broker_id] for broker_id in caught_up}
         return IsrChange(self.topic_id, self.index, self.leader_epoch, self.partition_epoch, isr, epochs)

@@ -92,13 +92,14 @@ class BrokerServer:
         )
         self._serves = False  #: the start is complete
         self.serves_pages = False  #: the console, not only metrics
-        #: Set when all log directories have failed; Apache Kafka halts then.
+        #: Set when all log directories have failed, or the broker cannot follow the metadata any more: it must stop.
         self.failed = asyncio.Event()
 
     async def _start(self, bootstrap_users: Mapping[str, str], web: WebFactory | None) -> None:
         parts = self.parts
         parts.log_manager.on_directory_failure = self._on_directory_failure
         self._fail_without_directories()
+        parts.metadata.on_failure = self.failed.set
         parts.replicas.on_deleted = self._remove_deleted_topics
         for user, password in bootstrap_users.items():
             await self._add_user(user, password)
@@ -160,10 +161,14 @@ class BrokerServer:
             self._loop.call_soon_threadsafe(self.failed.set)
 
     def _remove_deleted_topics(self, topic_ids: list[bytes]) -> None:
-        """Remove topics from the metadata whose logs have been renamed, which a crash cannot undo."""
+        """Remove topics from the metadata whose logs have been renamed, once a power failure cannot undo that."""
+        self.parts.background_tasks.spawn(self._flush_and_remove_deleted(topic_ids))
+
+    async def _flush_and_remove_deleted(self, topic_ids: list[bytes]) -> None:
         broker_id = self._config.node_id
-        write = self.parts.metadata.write(lambda image: decide_remove_deleted(image, topic_ids, broker_id))
-        self.parts.background_tasks.spawn(write)
+        await asyncio.to_thread(self.parts.log_manager.flush_directories)
+        if not self.parts.log_manager.any_offline:
+            await self.parts.metadata.write(lambda image: decide_remove_deleted(image, topic_ids, broker_id))
 
     @property
     def broker(self) -> BrokerContext:

@@ -104,14 +104,20 @@ class BrokerLifecycle:
     async def leave(self) -> None:
         """Hand the partitions over and end the session, in a controlled shutdown."""
         await self.abandon()
-        try:
-            async with asyncio.timeout(LEAVE_TIMEOUT_S):
-                if await self._metadata.write(lambda image: decide_leave(image, self._broker_id)):
-                    while await self._metadata.write(decide_elections, is_large=True):
-                        pass
-                await self._store.close_session(SESSIONS.key(str(self._broker_id)))
-        except (TimeoutError, StoreError, OutcomeUnknown, KafkaError) as error:
-            _log.warning("stopping without a controlled shutdown", why=str(error) or "timeout")
+        for step in (self._hand_over, self._close_session):
+            try:
+                async with asyncio.timeout(LEAVE_TIMEOUT_S):
+                    await step()
+            except (TimeoutError, StoreError, OutcomeUnknown, KafkaError) as error:
+                _log.warning("stopping without a controlled shutdown", why=str(error) or "timeout")
+
+    async def _hand_over(self) -> None:
+        if await self._metadata.write(lambda image: decide_leave(image, self._broker_id)):
+            while await self._metadata.write(decide_elections, is_large=True):
+                pass
+
+    async def _close_session(self) -> None:
+        await self._store.close_session(SESSIONS.key(str(self._broker_id)))
 
     async def abandon(self) -> None:
         """Stop following the session: if it ends now, the broker does not join again."""

@@ -398,9 +398,11 @@ async def test_when_a_listener_fails_every_waiter_gets_the_error() -> None:
 
     async with writers(MemoryStore()) as [writer]:
         writer.listen(listener)
+        writer.on_failure = (failed := asyncio.Event()).set
         results = await asyncio.gather(create(writer, "a"), create(writer, "b"), return_exceptions=True)
-        assert [str(result) for result in results] == ["a fault of ours"] * 2
-        with pytest.raises(LookupError):
+        assert ["LookupError: a fault of ours" in str(result) for result in results] == [True, True]
+        assert failed.is_set()
+        with pytest.raises(KafkaError, match="cannot follow the metadata"):
             await writer.wait_for_revision(writer.image.revision + 1)
         await writer.wait_for_revision(writer.image.revision - 1)
 

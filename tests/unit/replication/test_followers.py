@@ -69,6 +69,7 @@ def test_a_follower_outside_the_isr_that_has_caught_up_is_announced(make_partiti
     partition.update_follower(3, 7, 0, 2)
     assert caught_up == [partition]
     change = partition.request_isr()
+    assert change is not None
     assert (change.isr, change.broker_epochs, change.partition_epoch) == ((1, 2, 3), {3: 7}, 0)
 
 
@@ -162,7 +163,9 @@ def test_a_follower_that_was_removed_after_its_last_news_joins_again_with_its_ne
     assert partition.caught_up_followers() == []
     sessions.store_forgotten(session, 7)
     assert partition.caught_up_followers() == [2]
-    assert partition.request_isr().broker_epochs == {2: 7}
+    change = partition.request_isr()
+    assert change is not None
+    assert change.broker_epochs == {2: 7}
 
 
 def test_partitions_are_taken_in_their_order_and_the_others_stay() -> None:

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from barnabas.base import disk
 from barnabas.base.clock import ManualClock
 from barnabas.config.definition import ConfigError
 from barnabas.log.log_directory import LogDirectoryError
@@ -17,10 +18,12 @@ from barnabas.net.listener import StartError
 from barnabas.server.broker import BrokerServer, start_broker
 from barnabas.server.coordinators import Coordinators
 from barnabas.server.stores import STORE_FILE
+from barnabas.wire.errors import KafkaError
 from support.batches import batch
 from support.images import RULES, new_topic
 from support.loop import on_loop, turns
 from support.nodes import config_of
+from support.waiting import reached
 
 CLEAN = ".kafka_cleanshutdown"
 
@@ -49,6 +52,41 @@ async def test_a_broker_registers_its_addresses(tmp_path: Path) -> None:
     assert registered.endpoints == ((name, host, port),)
     assert (registered.rack, len(registered.log_dirs), registered.fenced) == ("r1", 1, False)
     assert server.metrics_port is None
+    await server.stop()
+
+
+@on_loop
+async def test_a_broker_that_cannot_follow_the_metadata_any_more_fails_and_stops(tmp_path: Path) -> None:
+    server = await started(tmp_path)
+
+    async def fail(*_: object) -> None:
+        raise ValueError("this change cannot be applied")
+
+    server.broker.metadata.listen(fail)
+    with pytest.raises(
+        KafkaError, match=r"cannot follow the metadata any more.*this change cannot be applied"
+    ):
+        await create(server, "t")
+    assert server.failed.is_set()
+    await server.stop()
+
+
+@on_loop
+async def test_a_deleted_topic_is_forgotten_after_its_renamed_logs_are_flushed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    server = await started(tmp_path)
+    await create(server, "t")
+    flushed: list[tuple[bool, int]] = []
+
+    def flush(path: Path) -> None:
+        is_renamed = not (path / "t-0").exists()
+        flushed.append((is_renamed, len(server.broker.image.deleted_topics)))
+
+    monkeypatch.setattr(disk, "sync_path", flush)
+    await delete(server, "t")
+    await reached(lambda: not server.broker.image.deleted_topics)
+    assert (True, 1) in flushed
     await server.stop()
 
 
