@@ -29,16 +29,16 @@ from barnabas.wire.messages.describe_quorum import (
     PartitionData,
     TopicData,
 )
+from barnabas.wire.messages.describe_topic_partitions import (
+    DescribeTopicPartitionsRequest,
+    DescribeTopicPartitionsResponse,
+    TopicRequest,
+)
 from barnabas.wire.messages.list_partition_reassignments import (
     ListPartitionReassignmentsRequest,
     ListPartitionReassignmentsResponse,
 )
-from barnabas.wire.messages.metadata import MetadataRequest, MetadataRequestTopic, MetadataResponse
-from barnabas.wire.messages.update_features import (
-    FeatureUpdateKey,
-    UpdateFeaturesRequest,
-    UpdateFeaturesResponse,
-)
+from barnabas.wire.messages.metadata import MetadataRequest, MetadataResponse
 from barnabas.wire.schema import Message
 from differential.sides import Side
 from interop import reference
@@ -50,7 +50,6 @@ BROKERS = (2, 3, 4, 5)
 SETTINGS = {"broker.session.timeout.ms": "600000", "replica.lag.time.max.ms": "600000"}
 
 _HEADER = struct.Struct(">hhihB")
-_SAFE_DOWNGRADE = 2
 _VISIBLE_TIMEOUT_S = 30.0
 
 
@@ -68,8 +67,6 @@ class Controller:
         self._controller = Side("controller", f"{listener.host}:{listener.port}")
         self._cluster_id = self.ask(MetadataRequest(topics=[]), MetadataResponse, 12).cluster_id
         self._epochs = {broker_id: self._register(broker_id) for broker_id in BROKERS}
-        without = FeatureUpdateKey("eligible.leader.replicas.version", 0, upgrade_type=_SAFE_DOWNGRADE)
-        assert not self.ask(UpdateFeaturesRequest(10_000, [without]), UpdateFeaturesResponse, 2).error_code
 
     def close(self) -> None:
         self.side.disconnect()
@@ -101,17 +98,20 @@ class Controller:
         )
         registered = self._as_broker(request, BrokerRegistrationResponse)
         assert registered.error_code == 0, registered
+        self.fence(broker_id, int(registered.broker_epoch), is_fenced=False)
+        return int(registered.broker_epoch)
+
+    def fence(self, broker_id: int, epoch: int | None = None, *, is_fenced: bool) -> None:
         beat = BrokerHeartbeatRequest(
             broker_id=broker_id,
-            broker_epoch=registered.broker_epoch,
+            broker_epoch=self._epochs[broker_id] if epoch is None else epoch,
             current_metadata_offset=2**40,
-            want_fence=False,
+            want_fence=is_fenced,
             want_shut_down=False,
         )
         deadline_s = time.monotonic() + _VISIBLE_TIMEOUT_S
-        while self._as_broker(beat, BrokerHeartbeatResponse).is_fenced:
-            assert time.monotonic() < deadline_s, f"broker {broker_id} stays fenced"
-        return int(registered.broker_epoch)
+        while self._as_broker(beat, BrokerHeartbeatResponse).is_fenced != is_fenced:
+            assert time.monotonic() < deadline_s, f"broker {broker_id} does not become fenced={is_fenced}"
 
     def report(self, topic_id: bytes, state: PartitionRegistration, isr: list[int]) -> str:
         """Report the ISR as the leader of partition 0; return the name of the response's error."""
@@ -160,14 +160,16 @@ class Controller:
 
     def _state(self, name: str, partition_epoch: int) -> PartitionRegistration:
         """Return the state as far as clients see it; the partition epoch is taken as given."""
-        pending = MetadataRequest([MetadataRequestTopic(name=name)], allow_auto_topic_creation=False)
-        [topic] = self.ask(pending, MetadataResponse, 12).topics
+        request = DescribeTopicPartitionsRequest([TopicRequest(name)])
+        [topic] = self.ask(request, DescribeTopicPartitionsResponse, 0).topics
         if topic.error_code:
             return PartitionRegistration(-1, -1, ())
         [partition] = topic.partitions
         listed = self.ask(ListPartitionReassignmentsRequest(), ListPartitionReassignmentsResponse, 0)
         moves = {each.name: each.partitions[0] for each in listed.topics}
         move = moves.get(name)
+        # Kafka keeps replicas that a reassignment has removed, although it elects only replicas.
+        eligible = tuple(sorted({*(partition.eligible_leader_replicas or ())} & {*partition.replica_nodes}))
         return PartitionRegistration(
             partition.leader_id,
             partition.leader_epoch,
@@ -176,6 +178,8 @@ class Controller:
             tuple(partition.replica_nodes),
             tuple(move.adding_replicas) if move else (),
             tuple(move.removing_replicas) if move else (),
+            eligible,
+            tuple(partition.last_known_elr or ()),
         )
 
 

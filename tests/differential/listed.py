@@ -136,7 +136,7 @@ _MIN_ISR = "[min.insync.replicas]"
 _CREATE = create(topic("listed"))
 _ELR = (
     "Kafka 4.3 writes `min.insync.replicas` as a cluster-wide dynamic default when it enables eligible leader "
-    "replicas (KIP-966); Barnabas has neither yet."
+    "replicas (KIP-966); in Barnabas the setting of each broker counts without one."
 )
 _API_VERSIONS = ((ApiVersionsRequest("differential", "1"), 4),)
 

@@ -24,10 +24,7 @@ from differential.symbols import Name
 _A: Any = Name("a")
 _VOTER = bytes(range(16))
 _API_VERSIONS = ((ApiVersionsRequest("differential", "1"), 4),)
-_FEATURES = (
-    "A feature is supported if its APIs are served. The metadata store replaces the quorum, and leaders are "
-    "elected only from the in-sync replicas."
-)
+_FEATURES = "A feature is supported if its APIs are served. The metadata store replaces the quorum."
 
 
 def _is_missing(difference: Difference) -> bool:
@@ -75,10 +72,10 @@ WITHOUT_TIME: tuple[tuple[str, str, Step], ...] = (
 )  # fmt: skip
 
 LISTED_CONTROL = (
-    Listed("ApiVersions", "supported_features", "share and streams groups, `kraft.version`, "
-           "`eligible.leader.replicas.version`", _FEATURES, _is_missing, _API_VERSIONS),
-    Listed("ApiVersions", "finalized_features", "share and streams groups, `kraft.version`, "
-           "`eligible.leader.replicas.version`", _FEATURES, _is_missing, _API_VERSIONS),
+    Listed("ApiVersions", "supported_features", "share and streams groups, `kraft.version`",
+           _FEATURES, _is_missing, _API_VERSIONS),
+    Listed("ApiVersions", "finalized_features", "share and streams groups, `kraft.version`",
+           _FEATURES, _is_missing, _API_VERSIONS),
     Listed(
         "ApiVersions", "api_keys", "UpdateRaftVoter",
         "Kafka serves it only on controller listeners, which Barnabas does not have.",

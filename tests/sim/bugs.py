@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
 from barnabas.coordinator.shard_log import ShardLog
@@ -17,7 +18,7 @@ from barnabas.metadata import broker_lifecycle, isr, partition_change_builder
 from barnabas.metadata.decision import Decision
 from barnabas.metadata.image import MetadataImage
 from barnabas.metadata.isr import IsrChange
-from barnabas.metadata.partition_change_builder import Election, build_partition_change
+from barnabas.metadata.partition_change_builder import Election
 from barnabas.metadata.store import Commit, Conflict, HistoryLost, OutcomeUnknown
 from barnabas.metadata.topics import DELETED_TOPICS, PartitionRegistration
 from barnabas.metadata.writer import MetadataWriter
@@ -135,10 +136,13 @@ def brokers_stay_in_sync_after_a_power_failure() -> None:
 
 @bug
 def leaders_keep_their_epoch_after_a_power_failure() -> None:
-    def after_unclean_stop(state: PartitionRegistration, broker_id: int, up: Any) -> PartitionRegistration:
-        return build_partition_change(state, broker_lifecycle._without(state, broker_id), up)
+    after_unclean_stop = broker_lifecycle._Joining._after_unclean_stop
 
-    _replace(broker_lifecycle, "_after_unclean_stop", after_unclean_stop)
+    def keep_epoch(joining: Any, state: PartitionRegistration, *arguments: Any) -> PartitionRegistration:
+        after = after_unclean_stop(joining, state, *arguments)
+        return replace(after, leader_epoch=state.leader_epoch) if after.leader == state.leader else after
+
+    _replace(broker_lifecycle._Joining, "_after_unclean_stop", keep_epoch)
 
 
 @bug

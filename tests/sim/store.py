@@ -41,12 +41,16 @@ REFUSED_SHARE = 0.5
 RECONNECT_S = 0.1
 
 
+#: etcd's limit, if it is not configured.
+CHANGES_MAX = 127
+
+
 class SimulatedStore(MemoryStore):
     """One store for all brokers of a cluster; it is not part of any node."""
 
     def __init__(self, loop: SimulatedLoop, rng: random.Random, *, silent_share: float) -> None:
         """:param silent_share: Share of the commits that are not answered."""
-        super().__init__()
+        super().__init__(changes_max=CHANGES_MAX)
         self._loop = loop
         self._rng = rng
         self.silent_share = silent_share

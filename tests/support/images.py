@@ -2,12 +2,22 @@
 
 import random
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from barnabas.metadata.brokers import BrokerRegistration, Endpoint, decide_register
 from barnabas.metadata.cluster import decide_form
 from barnabas.metadata.decision import Decision
+from barnabas.metadata.election_rules import DEFAULT_RULES, ElectionRules
+from barnabas.metadata.features import ELR_VERSION, FINALIZED_FEATURES
 from barnabas.metadata.image import MetadataImage
+from barnabas.metadata.partition_change_builder import (
+    PartitionChange,
+    brokers_up,
+    build_partition_change,
+    find_partition,
+    partition_puts,
+)
 from barnabas.metadata.store import Commit
 from barnabas.metadata.topic_creation import CreationRules, TopicToCreate, decide_create
 from barnabas.metadata.topics import PARTITION_STATES, PartitionRegistration, TopicImage, partition_key
@@ -50,6 +60,23 @@ def with_state(
     """Return the image after a partition's state was written."""
     change = PARTITION_STATES.put(partition_key(topic.topic_id, index), state)
     return replayed(image, Decision(None, (change,)))
+
+
+def with_elr(image: MetadataImage) -> MetadataImage:
+    """Return the image after eligible leader replicas were enabled."""
+    return replayed(image, Decision(None, (FINALIZED_FEATURES.put(ELR_VERSION, 1),)))
+
+
+def decide_isr(
+    image: MetadataImage, name: str, index: int, isr: Sequence[int], rules: ElectionRules = DEFAULT_RULES
+) -> Decision[PartitionRegistration]:
+    """Set the in-sync replicas of a partition, as its leader does."""
+    topic, state = find_partition(image, name, index)
+    min_isr = rules.min_isr_with_elr(image, name)
+    target = replace(state, isr=tuple(isr))
+    after = build_partition_change(state, target, brokers_up(image), min_isr=min_isr)
+    changes = [] if after is state else [PartitionChange(topic, index, after)]
+    return Decision(after, *partition_puts(image, changes))
 
 
 def new_topic(

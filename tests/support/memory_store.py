@@ -3,7 +3,16 @@
 import asyncio
 from collections.abc import AsyncIterator, Mapping
 
-from barnabas.metadata.store import NEVER, Commit, Conflict, HistoryLost, Item, StoreChange
+from barnabas.metadata.store import (
+    CHANGES_MAX,
+    NEVER,
+    Commit,
+    Conflict,
+    HistoryLost,
+    Item,
+    StoreChange,
+    StoreError,
+)
 from support.loop import turns
 
 
@@ -12,7 +21,8 @@ class MemoryStore:
 
     kind = "memory"
 
-    def __init__(self, latency_turns: int = 3) -> None:
+    def __init__(self, latency_turns: int = 3, changes_max: int = CHANGES_MAX) -> None:
+        self.changes_max = changes_max
         self.revision = 0
         self.items: dict[str, Item] = {}
         self.commits: list[Commit] = []
@@ -41,6 +51,8 @@ class MemoryStore:
 
     def write(self, reads: Mapping[str, int], changes: tuple[StoreChange, ...], commit_id: str = "") -> int:
         """Commit without the wait."""
+        if max(len(reads), len(changes)) > self.changes_max:
+            raise StoreError(f"{len(changes)} changes that depend on {len(reads)} keys are too many")
         for key, seen in reads.items():
             found = self.items.get(key)
             if (found.revision if found else NEVER) != seen:

@@ -22,6 +22,7 @@ from barnabas.metadata.broker_times import BrokerTimes
 from barnabas.metadata.client_metrics import ClientTelemetry
 from barnabas.metadata.decision import Decision, ResponseT
 from barnabas.metadata.dynamic_config import DynamicConfig
+from barnabas.metadata.election_rules import ElectionRules, election_rules
 from barnabas.metadata.image import MetadataImage
 from barnabas.metadata.writer import MetadataWriter
 from barnabas.policy.policies import Policies
@@ -95,6 +96,10 @@ class BrokerContext:
     def config(self) -> BrokerConfig:
         """The present configuration. Do not keep it: it is replaced when it changes."""
         return self.dynamic_config.current
+
+    @property
+    def election_rules(self) -> ElectionRules:
+        return election_rules(self.dynamic_config, lambda: self.image)
 
     @property
     def controller_id(self) -> int:

@@ -4,13 +4,15 @@ A broker lives as long as its session. It opens the session, then it joins: its 
 After its session has ended, the controller fences it.
 """
 
-from collections.abc import Callable, Collection, Iterator
-from dataclasses import replace
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass, replace
 
 from barnabas.base.ids import TopicIdPartition
 from barnabas.metadata.brokers import BROKERS, SESSIONS, BrokerRegistration
 from barnabas.metadata.decision import Decision
+from barnabas.metadata.election_rules import DEFAULT_RULES, ElectionRules
 from barnabas.metadata.image import MetadataImage
+from barnabas.metadata.offline_replicas import build_without_records, with_offline, without_in_sync
 from barnabas.metadata.partition_change_builder import (
     Election,
     PartitionChange,
@@ -18,10 +20,8 @@ from barnabas.metadata.partition_change_builder import (
     build_partition_change,
     partition_puts,
 )
+from barnabas.metadata.store import PARTITIONS_MAX
 from barnabas.metadata.topics import NO_LEADER, PartitionRegistration, TopicImage
-
-#: Partitions in one commit of elections.
-ELECTIONS_MAX = 1000
 
 
 def live_brokers(image: MetadataImage) -> list[int]:
@@ -42,82 +42,128 @@ def dead_brokers(image: MetadataImage) -> list[int]:
     return sorted(broker_id for broker_id in brokers_up(image) if str(broker_id) not in image.sessions)
 
 
+@dataclass(frozen=True, slots=True)
+class JoiningReplicas:
+    """What is known about the replicas of a broker that joins."""
+
+    is_clean: (
+        bool  #: the log directories were closed in order by the broker in the epoch of its last registration
+    )
+    lost: Collection[TopicIdPartition] = ()  #: they were in a log directory that the broker no longer has
+    offline: Collection[TopicIdPartition] = ()  #: they are in a log directory that has failed
+
+
 def decide_join(
     image: MetadataImage,
     registration: BrokerRegistration,
-    *,
-    is_clean: bool,
-    lost: Collection[TopicIdPartition] = (),
+    replicas: JoiningReplicas,
+    rules: ElectionRules = DEFAULT_RULES,
 ) -> Decision[BrokerRegistration]:
     """Register a broker that starts, and elect it where it may lead; return the registration with its new epoch.
 
     After an unclean stop the broker may lack records that it had acknowledged. So it leaves the in-sync replicas where
     there are others, and where it continues to lead, it does so in a new leader epoch. A broker that is alone in its
     cluster keeps its leader epochs, because no other broker has followed them.
-
-    :param is_clean: The log directories were closed in order by the broker in the epoch of its last registration.
-    :param lost: The replicas that were in a log directory that the broker no longer has.
     """
-    key = str(registration.broker_id)
-    before = image.brokers.get(key)
-    registration = replace(registration, epoch=image.revision + 1, fenced=False)
-    changes: list[PartitionChange] = []
-    is_alone = _is_alone(image, key)
-    if not is_alone or lost or (before is not None and before.fenced):
-        may_lack_records = not is_clean and not is_alone
-        changes.extend(
-            _joined_partitions(image, registration.broker_id, lost, may_lack_records=may_lack_records)
-        )
+    joining = _Joining(
+        image, registration.broker_id, replicas, rules, brokers_up(image) | {registration.broker_id}
+    )
+    changes = [change for partition in joining.affected() for change in joining.changes(partition)]
     puts, reads = partition_puts(image, changes)
-    reads[BROKERS.key(key)] = image.brokers.revision(key)
-    reads[SESSIONS.key(key)] = image.sessions.revision(key)
-    return Decision(registration, (BROKERS.put(key, registration), *puts), reads)
+    registered = decide_register_joined(image, registration)
+    return Decision(registered.response, (*registered.changes, *puts), {**reads, **registered.reads})
 
 
-def _joined_partitions(
-    image: MetadataImage, broker_id: int, lost: Collection[TopicIdPartition], *, may_lack_records: bool
-) -> Iterator[PartitionChange]:
-    up = brokers_up(image) | {broker_id}
-    for topic, index, state in _partitions(image):
-        if broker_id not in state.replicas:
-            continue
-        if TopicIdPartition(topic.topic_id, index) in lost:
-            after = _without_records(state, broker_id, up)
-        elif may_lack_records:
-            after = _after_unclean_stop(state, broker_id, up)
+def decide_register_joined(
+    image: MetadataImage, registration: BrokerRegistration
+) -> Decision[BrokerRegistration]:
+    """Register a broker in a new epoch, without changes of its partitions."""
+    key = str(registration.broker_id)
+    registration = replace(registration, epoch=image.revision + 1, fenced=False)
+    reads = {BROKERS.key(key): image.brokers.revision(key), SESSIONS.key(key): image.sessions.revision(key)}
+    return Decision(registration, (BROKERS.put(key, registration),), reads)
+
+
+def joining_partitions(
+    image: MetadataImage, broker_id: int, replicas: JoiningReplicas
+) -> list[TopicIdPartition]:
+    """Return the partitions that may change when a broker joins."""
+    return [
+        TopicIdPartition(topic.topic_id, index)
+        for topic, index in _Joining(image, broker_id, replicas, DEFAULT_RULES, ()).affected()
+    ]
+
+
+def decide_prepare_join(
+    image: MetadataImage,
+    broker_id: int,
+    replicas: JoiningReplicas,
+    partitions: Collection[TopicIdPartition],
+    rules: ElectionRules = DEFAULT_RULES,
+) -> Decision[None]:
+    """Change some partitions as `decide_join` does, before the broker is registered; it is elected afterwards."""
+    joining = _Joining(image, broker_id, replicas, rules, brokers_up(image))
+    changes: list[PartitionChange] = []
+    for topic_id, index in partitions:
+        topic = image.topic_by_id(topic_id)
+        if topic is not None and index < topic.partition_count:
+            changes.extend(joining.changes((topic, index)))
+    return Decision(None, *partition_puts(image, changes))
+
+
+class _Joining:
+    """The changes of the partitions of a broker that joins."""
+
+    def __init__(
+        self,
+        image: MetadataImage,
+        broker_id: int,
+        replicas: JoiningReplicas,
+        rules: ElectionRules,
+        up: Collection[int],
+    ) -> None:
+        self._image, self._broker_id, self._replicas = image, broker_id, replicas
+        self._rules, self._up = rules, up
+        self._is_alone = _is_alone(image, str(broker_id))
+
+    def affected(self) -> Iterator[tuple[TopicImage, int]]:
+        """Yield the partitions with a replica on the broker, if any of them may change."""
+        before = self._image.brokers.get(str(self._broker_id))
+        was_fenced = before is not None and before.fenced
+        replicas, states = self._replicas, self._image.partition_states.values()
+        had_offline = any(self._broker_id in state.offline for state in states)
+        if not self._is_alone or was_fenced or had_offline or replicas.lost or replicas.offline:
+            for topic, index, state in _partitions(self._image):
+                if self._broker_id in state.replicas:
+                    yield topic, index
+
+    def changes(self, partition: tuple[TopicImage, int]) -> Iterator[PartitionChange]:
+        topic, index = partition
+        state = self._image.partition(topic, index)
+        if self._broker_id not in state.replicas:
+            return
+        min_isr = self._rules.min_isr_with_elr(self._image, topic.name)
+        replica = TopicIdPartition(topic.topic_id, index)
+        target = with_offline(state, self._broker_id, is_offline=replica in self._replicas.offline)
+        if replica in self._replicas.lost:
+            after = build_without_records(state, target, self._broker_id, self._up, min_isr)
+        elif not self._replicas.is_clean and not self._is_alone:
+            after = self._after_unclean_stop(state, target, min_isr)
         else:
-            after = build_partition_change(state, state, up)
+            after = build_partition_change(state, target, self._up, min_isr=min_isr)
         if after is not state:
             yield PartitionChange(topic, index, after)
 
-
-def _after_unclean_stop(
-    state: PartitionRegistration, broker_id: int, up: Collection[int]
-) -> PartitionRegistration:
-    after = build_partition_change(state, _without(state, broker_id), up)
-    if after.leader == broker_id and after.leader_epoch == state.leader_epoch:
-        after = replace(after, leader_epoch=state.leader_epoch + 1, partition_epoch=state.partition_epoch + 1)
-    return after
-
-
-def _without_records(
-    state: PartitionRegistration, broker_id: int, up: Collection[int]
-) -> PartitionRegistration:
-    """Return the state of a partition whose replica on a broker is empty: an empty replica is never in sync.
-
-    If it was the last one in sync, no replica is. Then only an unclean election makes the partition available.
-    """
-    if broker_id not in state.isr:
-        return build_partition_change(state, state, up)
-    if state.isr != (broker_id,):
-        return build_partition_change(state, _without(state, broker_id), up)
-    return replace(
-        state,
-        leader=NO_LEADER,
-        isr=(),
-        leader_epoch=state.leader_epoch + 1,
-        partition_epoch=state.partition_epoch + 1,
-    )
+    def _after_unclean_stop(
+        self, state: PartitionRegistration, target: PartitionRegistration, min_isr: int | None
+    ) -> PartitionRegistration:
+        broker_id = self._broker_id
+        target = without_in_sync(target, broker_id, min_isr)
+        after = build_partition_change(state, target, self._up, min_isr=min_isr, unclean=(broker_id,))
+        if after.leader == broker_id and after.leader_epoch == state.leader_epoch:
+            epochs = (state.leader_epoch + 1, state.partition_epoch + 1)
+            after = replace(after, leader_epoch=epochs[0], partition_epoch=epochs[1])
+        return after
 
 
 def decide_end_session(image: MetadataImage, broker_id: int, epoch: int, by: int) -> Decision[bool]:
@@ -165,27 +211,28 @@ def decide_leave(image: MetadataImage, broker_id: int) -> Decision[bool]:
 
 
 def decide_elections(
-    image: MetadataImage,
-    allows_unclean: Callable[[str], bool] = lambda topic: False,
-    limit: int = ELECTIONS_MAX,
+    image: MetadataImage, rules: ElectionRules = DEFAULT_RULES, limit: int = PARTITIONS_MAX
 ) -> Decision[int]:
-    """Elect another leader for each partition whose leader is fenced or missing, if an in-sync replica is up.
+    """Elect another leader for each partition whose leader is fenced or missing.
 
-    If none is up, elect another replica where the topic allows it (unclean.leader.election.enable). Fenced brokers
-    leave the in-sync replicas, except the last one. Return the number of changed partitions, at most `limit`.
+    In-sync and eligible replicas are elected. If none is up, another one is where the topic allows it
+    (unclean.leader.election.enable). Fenced brokers leave the in-sync replicas. Return the number of changed
+    partitions, at most `limit`.
 
     Fencing is a commit of its own, because topics may be created on a broker until it is fenced.
     """
     up = brokers_up(image)
     changes: list[PartitionChange] = []
     for topic, index, state in _partitions(image):
-        if state.leader in up and up.issuperset(state.isr):
+        available = up.difference(state.offline) if state.offline else up
+        if state.leader in available and available.issuperset(state.isr) and not state.elr:
             continue
-        left = tuple(broker_id for broker_id in state.isr if broker_id in up) or state.isr
+        min_isr = rules.min_isr_with_elr(image, topic.name)
+        left = tuple(broker_id for broker_id in state.isr if broker_id in available)
         target = replace(state, isr=left)
-        after = build_partition_change(state, target, up)
-        if after.leader == NO_LEADER and allows_unclean(topic.name):
-            after = build_partition_change(state, target, up, Election.UNCLEAN)
+        after = build_partition_change(state, target, up, min_isr=min_isr)
+        if after.leader == NO_LEADER and rules.allows_unclean(topic.name):
+            after = build_partition_change(state, target, up, Election.UNCLEAN, min_isr=min_isr)
         if after is not state:
             changes.append(PartitionChange(topic, index, after))
             if len(changes) == limit:
@@ -195,11 +242,6 @@ def decide_elections(
 
 def _is_alone(image: MetadataImage, key: str) -> bool:
     return not image.brokers.keys() - {key}
-
-
-def _without(state: PartitionRegistration, broker_id: int) -> PartitionRegistration:
-    """Remove a broker from the ISR; the last in-sync replica stays."""
-    return replace(state, isr=tuple(each for each in state.isr if each != broker_id) or state.isr)
 
 
 def _partitions(image: MetadataImage) -> Iterator[tuple[TopicImage, int, PartitionRegistration]]:

@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING
 
 from barnabas.base.resource_names import resource_name
 from barnabas.config.alter_op import AlterConfigOp, OpType
-from barnabas.config.config_resource import Resource, ResourceKind
+from barnabas.config.config_resource import EVERY_BROKER, Resource, ResourceKind
 from barnabas.config.describe import is_sensitive
 from barnabas.metadata.audit.difference import Difference, compare
 from barnabas.metadata.decision import Decision
+from barnabas.metadata.features import ELR_VERSION
 from barnabas.metadata.record_type import AuditView, RecordRollback, RecordType
 from barnabas.metadata.store import StoreChange
 from barnabas.metadata.topics import TOPICS
@@ -140,6 +141,7 @@ def decide_alter(
         try:
             check_edits(alteration.edits)
             edited = _edited_configs(existing, alteration, rules)
+            _check_min_isr(image, resource, edited)
             altered = _altered_configs(existing, edited, replaces=alteration.replaces)
             rules.check(resource, existing, altered)
         except KafkaError as error:
@@ -167,6 +169,14 @@ def check_edits(edits: Sequence[AlterConfigOp]) -> None:
         if edit.value is None and edit.operation is not OpType.DELETE:
             message = f"Config '{edit.key}' has no value: {edit.operation.name} requires one."
             raise KafkaError(ErrorCode.INVALID_REQUEST, message)
+
+
+def _check_min_isr(image: "MetadataImage", resource: Resource, edited: Mapping[str, str | None]) -> None:
+    """Refuse min.insync.replicas of one broker: any broker decides which replicas are eligible leaders (KIP-966)."""
+    is_of_one_broker = resource.kind is ResourceKind.BROKER and resource.name != EVERY_BROKER
+    if is_of_one_broker and "min.insync.replicas" in edited and image.finalized_features.get(ELR_VERSION, 0):
+        message = "Broker-level min.insync.replicas cannot be altered while ELR is enabled."
+        raise KafkaError(ErrorCode.INVALID_CONFIG, message)
 
 
 def _edited_configs(

@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Sequence
 
 from barnabas.metadata.decision import Decision
+from barnabas.metadata.election_rules import DEFAULT_RULES, ElectionRules
 from barnabas.metadata.image import MetadataImage
 from barnabas.metadata.partition_change_builder import (
     Election,
@@ -14,7 +15,7 @@ from barnabas.metadata.partition_change_builder import (
     find_partition,
     partition_puts,
 )
-from barnabas.metadata.store import NEVER
+from barnabas.metadata.store import NEVER, PARTITIONS_MAX
 from barnabas.metadata.topics import NO_LEADER, PartitionRegistration, TopicImage
 from barnabas.wire.errors import ErrorCode, KafkaError
 
@@ -26,15 +27,17 @@ _NOBODY = {
 
 
 def decide_elect(
-    image: MetadataImage, election: Election, requested: Sequence[tuple[str, Iterable[int]]] | None
+    image: MetadataImage,
+    election: Election,
+    requested: Sequence[tuple[str, Iterable[int]]] | None,
+    rules: ElectionRules = DEFAULT_RULES,
 ) -> Decision[list[TopicOutcome]]:
     """Elect leaders of the named partitions; None means all, and then partitions that need no election are not in the
     result.
     """
     if requested is None:
-        decision = decide_elect(
-            image, election, [_changed_partitions(image, topic) for topic in image.topics.values()]
-        )
+        changed = [_changed_partitions(image, topic) for topic in image.topics.values()]
+        decision = decide_elect(image, election, changed, rules)
         outcomes = [
             TopicOutcome(name, _without_unneeded(partitions)) for name, partitions in decision.response
         ]
@@ -45,13 +48,34 @@ def decide_elect(
         partitions = []
         for index in indexes:
             try:
-                changes.append(_elect(image, election, name, index))
+                changes.append(_elect(image, election, name, index, rules))
             except KafkaError as error:
                 partitions.append(PartitionOutcome(index, error.kept()))
             else:
                 partitions.append(PartitionOutcome(index))
         outcomes.append(TopicOutcome(name, partitions))
     return Decision(outcomes, *partition_puts(image, changes))
+
+
+def decide_elect_preferred(
+    image: MetadataImage, rules: ElectionRules = DEFAULT_RULES, limit: int = PARTITIONS_MAX
+) -> Decision[int]:
+    """Return leadership to preferred leaders that are in sync; return the number of partitions, at most `limit`."""
+    up = brokers_up(image)
+    changes: list[PartitionChange] = []
+    for topic in image.topics.values():
+        for index in _changed_partitions(image, topic)[1]:
+            state = image.partition(topic, index)
+            preferred = state.replicas[0]
+            if state.leader == preferred or preferred not in state.isr or preferred not in up:
+                continue
+            min_isr = rules.min_isr_with_elr(image, topic.name)
+            after = build_partition_change(state, state, up, Election.PREFERRED, min_isr=min_isr)
+            if after.leader == preferred:
+                changes.append(PartitionChange(topic, index, after))
+                if len(changes) == limit:
+                    return Decision(len(changes), *partition_puts(image, changes))
+    return Decision(len(changes), *partition_puts(image, changes))
 
 
 def _changed_partitions(image: MetadataImage, topic: TopicImage) -> tuple[str, list[int]]:
@@ -70,7 +94,9 @@ def _without_unneeded(partitions: Iterable[PartitionOutcome]) -> list[PartitionO
     ]
 
 
-def _elect(image: MetadataImage, election: Election, name: str, index: int) -> PartitionChange:
+def _elect(
+    image: MetadataImage, election: Election, name: str, index: int, rules: ElectionRules
+) -> PartitionChange:
     topic, state = find_partition(image, name, index)
     if election is Election.PREFERRED and state.leader == state.replicas[0]:
         message = f"{name}-{index} is led by its preferred leader {state.leader}."
@@ -78,7 +104,8 @@ def _elect(image: MetadataImage, election: Election, name: str, index: int) -> P
     if election is Election.UNCLEAN and state.leader != NO_LEADER:
         message = f"{name}-{index} has a leader: {state.leader}."
         raise KafkaError(ErrorCode.ELECTION_NOT_NEEDED, message)
-    after = build_partition_change(state, state, brokers_up(image), election)
+    min_isr = rules.min_isr_with_elr(image, name)
+    after = build_partition_change(state, state, brokers_up(image), election, min_isr=min_isr)
     if after is state:
         raise KafkaError(
             _NOBODY[election], f"{name}-{index} cannot be led by {_candidate_description(state, election)}."

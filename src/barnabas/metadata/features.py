@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
 
 METADATA_VERSION = "metadata.version"
+ELR_VERSION = "eligible.leader.replicas.version"
 
 _FAILED = "The update failed for all features since the following feature had an error:"
 
@@ -39,13 +40,13 @@ class FeatureDefinition:
     api_keys: frozenset[int] = frozenset()
 
 
-#: `kraft.version` is missing because consensus belongs to the metadata store, and `eligible.leader.replicas.version`
-#: because leaders are elected only from in-sync replicas.
+#: `kraft.version` is missing because consensus belongs to the metadata store.
 KNOWN = (
     FeatureDefinition(METADATA_VERSION, 7, 30),
     FeatureDefinition("transaction.version", 0, 2, frozenset({24, 25, 26, 28})),
     FeatureDefinition("group.version", 0, 1, frozenset({68, 69})),
     FeatureDefinition("share.version", 0, 1, frozenset({76, 77, 78, 79})),
+    FeatureDefinition(ELR_VERSION, 0, 1),
     FeatureDefinition("streams.version", 0, 1, frozenset({88, 89})),
 )
 

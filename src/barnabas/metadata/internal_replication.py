@@ -4,6 +4,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from barnabas.metadata.decision import Decision
+from barnabas.metadata.election_rules import DEFAULT_RULES, ElectionRules
 from barnabas.metadata.image import MetadataImage
 from barnabas.metadata.internal_topics import BROKER_TOPICS
 from barnabas.metadata.partition_change_builder import (
@@ -13,13 +14,18 @@ from barnabas.metadata.partition_change_builder import (
     partition_puts,
 )
 from barnabas.metadata.placement import choose
+from barnabas.metadata.store import PARTITIONS_MAX
 from barnabas.metadata.topic_creation import placeable_brokers
 
 
 def decide_replicate_internal_topics(
-    image: MetadataImage, replication_factor: Callable[[str, int], int]
+    image: MetadataImage,
+    replication_factor: Callable[[str, int], int],
+    rules: ElectionRules = DEFAULT_RULES,
+    limit: int = PARTITIONS_MAX,
 ) -> Decision[int]:
-    """Begin to add replicas where an internal topic has fewer than it would get now; return the number of partitions.
+    """Begin to add replicas where an internal topic has fewer than it would get now; return the number of partitions,
+    at most `limit`.
 
     :param replication_factor: (topic, number of brokers) -> the number of replicas as configured.
     """
@@ -37,5 +43,8 @@ def decide_replicate_internal_topics(
             candidates = (*others[first:], *others[:first])
             added = choose(candidates, state.replicas, count - len(state.replicas), racks)
             target = replace(state, replicas=(*state.replicas, *added), adding=tuple(sorted(added)))
-            changes.append(PartitionChange(topic, index, build_partition_change(state, target, up)))
+            after = build_partition_change(state, target, up, min_isr=rules.min_isr_with_elr(image, name))
+            changes.append(PartitionChange(topic, index, after))
+            if len(changes) == limit:
+                return Decision(len(changes), *partition_puts(image, changes))
     return Decision(len(changes), *partition_puts(image, changes))

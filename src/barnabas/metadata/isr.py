@@ -4,6 +4,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
 from barnabas.metadata.decision import Decision
+from barnabas.metadata.election_rules import DEFAULT_RULES, ElectionRules
 from barnabas.metadata.image import MetadataImage
 from barnabas.metadata.partition_change_builder import (
     PartitionChange,
@@ -26,11 +27,16 @@ class IsrChange:
     broker_epochs: Mapping[int, int]  #: of the followers to add, as their fetches had it (KIP-903)
 
 
-def decide_alter_isr(image: MetadataImage, broker_id: int, requested: Iterable[IsrChange]) -> Decision[int]:
+def decide_alter_isr(
+    image: MetadataImage,
+    broker_id: int,
+    requested: Iterable[IsrChange],
+    rules: ElectionRules = DEFAULT_RULES,
+) -> Decision[int]:
     """Decide each change on its own; return the number of partitions that are changed.
 
-    A request is ignored if it is based on an earlier state. A follower is not added if it is fenced, or was started
-    again since its fetch: then it may lack records.
+    A request is ignored if it is based on an earlier state. A follower is not added if it is fenced, if its log
+    directory has failed, or if it was started again since its fetch: then it may lack records.
     """
     up = brokers_up(image)
     changes = []
@@ -41,8 +47,12 @@ def decide_alter_isr(image: MetadataImage, broker_id: int, requested: Iterable[I
         state = image.partition(topic, change.index)
         if not _is_current(change, state, broker_id):
             continue
-        isr = tuple(each for each in change.isr if each in state.isr or _may_join(image, change, each, up))
-        after = build_partition_change(state, replace(state, isr=isr), up)
+        available = up.difference(state.offline)
+        isr = tuple(
+            each for each in change.isr if each in state.isr or _may_join(image, change, each, available)
+        )
+        min_isr = rules.min_isr_with_elr(image, topic.name)
+        after = build_partition_change(state, replace(state, isr=isr), up, min_isr=min_isr)
         if after is not state:
             changes.append(PartitionChange(topic, change.index, after))
     return Decision(len(changes), *partition_puts(image, changes))

@@ -9,7 +9,9 @@ from dataclasses import dataclass, replace
 from enum import IntEnum
 from typing import NamedTuple
 
+from barnabas.config.config_resource import EVERY_BROKER
 from barnabas.metadata.brokers import BROKERS
+from barnabas.metadata.configs import BROKER_CONFIGS, TOPIC_CONFIGS
 from barnabas.metadata.image import MetadataImage
 from barnabas.metadata.store import StoreChange
 from barnabas.metadata.topics import (
@@ -65,18 +67,38 @@ def build_partition_change(
     target: PartitionRegistration,
     up: Collection[int],
     election: Election = Election.ONLINE,
+    *,
+    min_isr: int | None = None,
+    unclean: Collection[int] = (),
 ) -> PartitionRegistration:
     """Complete the reassignment of `target` if possible, and elect a leader from the active brokers.
 
     The leader epoch increases with every change of the leader and every removed replica, the partition epoch with every
     change. If nothing changes, `before` itself is returned.
+
+    :param min_isr: min.insync.replicas. While fewer are in sync, the high watermark stands still, so replicas that
+        leave the ISR remain eligible leaders (KIP-966), and the ISR may become empty. None if the cluster has no
+        eligible leader replicas: then the last in-sync replica stays.
+    :param unclean: Brokers that may lack records, because they were not stopped in order.
     """
     target = _complete_reassignment(target)
-    leader = _leader(target, up, election)
-    isr = target.isr or before.isr
+    if target.offline:
+        target = replace(target, offline=tuple(each for each in target.offline if each in target.replicas))
+    if min_isr is None:
+        target = replace(target, elr=(), last_known_elr=())
+    else:
+        elr = _eligible(before, target, min(min_isr, len(target.replicas)), unclean)
+        target = replace(target, elr=elr, last_known_elr=_last_known_leader(before, target))
+    available = [broker for broker in up if broker not in target.offline]
+    leader = _leader(target, available, election)
+    isr, elr = target.isr, target.elr
+    if min_isr is None:
+        isr = isr or before.isr
     if leader != NO_LEADER and leader not in isr:
-        isr = (leader,)  # an unclean election: no other replica is known to have what the leader has
-    changed = replace(target, leader=leader, isr=isr)
+        # The other in-sync replicas and, after an unclean election, the eligible ones may have records that it lacks.
+        isr, elr = (leader,), tuple(broker for broker in elr if leader in elr and broker != leader)
+    last_known_elr = target.last_known_elr if leader == NO_LEADER else ()
+    changed = replace(target, leader=leader, isr=isr, elr=elr, last_known_elr=last_known_elr)
     if changed == before:
         return before
     has_new_epoch = leader != before.leader or not set(before.replicas) <= set(changed.replicas)
@@ -85,6 +107,23 @@ def build_partition_change(
         leader_epoch=before.leader_epoch + has_new_epoch,
         partition_epoch=before.partition_epoch + 1,
     )
+
+
+def _eligible(
+    before: PartitionRegistration, target: PartitionRegistration, min_isr: int, unclean: Collection[int]
+) -> tuple[int, ...]:
+    """Return the replicas that have all records below the high watermark, besides those in sync."""
+    if len(target.isr) >= min_isr:
+        return ()
+    # If min_isr has been lowered, the high watermark may have risen without the replicas that were eligible.
+    eligible = {*before.isr, *(before.elr if len(before.isr) < min_isr else ())}
+    return tuple(sorted(eligible.intersection(target.replicas).difference(target.isr, unclean)))
+
+
+def _last_known_leader(before: PartitionRegistration, target: PartitionRegistration) -> tuple[int, ...]:
+    if target.isr:
+        return ()
+    return before.last_known_elr or ((before.leader,) if before.leader != NO_LEADER else ())
 
 
 def _complete_reassignment(state: PartitionRegistration) -> PartitionRegistration:
@@ -100,15 +139,17 @@ def _complete_reassignment(state: PartitionRegistration) -> PartitionRegistratio
     return replace(state, replicas=replicas, isr=isr, adding=(), removing=())
 
 
-def _leader(state: PartitionRegistration, up: Collection[int], election: Election) -> int:
-    in_sync = [broker for broker in state.replicas if broker in state.isr and broker in up]
-    if election is Election.PREFERRED and state.replicas[0] in in_sync:
+def _leader(state: PartitionRegistration, available: Collection[int], election: Election) -> int:
+    valid = state.isr or state.elr
+    candidates = [broker for broker in state.replicas if broker in valid and broker in available]
+    if election is Election.PREFERRED and state.replicas[0] in candidates:
         return state.replicas[0]
-    if state.leader in in_sync:
+    if state.leader in candidates:
         return state.leader
-    candidates = in_sync
+    if not valid:  # after an unclean stop of the last one: the leader has the most records (KIP-966)
+        candidates += [broker for broker in state.last_known_elr if broker in available]
     if election is Election.UNCLEAN:
-        candidates += [broker for broker in state.replicas if broker in up]
+        candidates += [broker for broker in state.replicas if broker in available]
     return candidates[0] if candidates else NO_LEADER
 
 
@@ -138,6 +179,9 @@ def partition_puts(
         puts[put.key] = put
         reads[put.key] = image.partition_revision(topic, change.index)
         reads[TOPICS.key(topic.name)] = image.topics.revision(topic.name)
+        if change.state.elr:  # eligible as long as min.insync.replicas does not change
+            for key in (TOPIC_CONFIGS.key(topic.name), BROKER_CONFIGS.key(EVERY_BROKER)):
+                reads[key] = image.revision_of(key)
         reads |= {
             BROKERS.key(str(replica)): image.brokers.revision(str(replica))
             for replica in change.state.replicas

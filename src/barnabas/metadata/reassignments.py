@@ -4,11 +4,11 @@ New replicas are added immediately; old ones are removed when those are in sync.
 and null cancels the reassignment.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import NamedTuple
 
 from barnabas.metadata.decision import Decision
+from barnabas.metadata.election_rules import DEFAULT_RULES, ElectionRules
 from barnabas.metadata.image import MetadataImage
 from barnabas.metadata.partition_change_builder import (
     Election,
@@ -33,16 +33,12 @@ class Target:
     replicas: Sequence[int] | None
 
 
-class ReassignmentRules(NamedTuple):
-    """What the request and the broker's configuration allow."""
-
-    allows_factor_change: bool
-    #: topic name -> whether a replica that is not in sync may be elected
-    allows_unclean_election: Callable[[str], bool]
-
-
 def decide_reassign(
-    image: MetadataImage, requested: Iterable[tuple[str, Iterable[Target]]], rules: ReassignmentRules
+    image: MetadataImage,
+    requested: Iterable[tuple[str, Iterable[Target]]],
+    rules: ElectionRules = DEFAULT_RULES,
+    *,
+    allows_factor_change: bool = True,
 ) -> Decision[list[TopicOutcome]]:
     """Start, replace or cancel the reassignment of each partition, each on its own."""
     outcomes = []
@@ -51,7 +47,7 @@ def decide_reassign(
         partitions = []
         for target in targets:
             try:
-                changes += _reassign(image, name, target, rules)
+                changes += _reassign(image, name, target, rules, allows_factor_change=allows_factor_change)
             except KafkaError as error:
                 partitions.append(PartitionOutcome(target.index, error.kept()))
             else:
@@ -61,21 +57,20 @@ def decide_reassign(
 
 
 def _reassign(
-    image: MetadataImage, name: str, target: Target, rules: ReassignmentRules
+    image: MetadataImage, name: str, target: Target, rules: ElectionRules, *, allows_factor_change: bool
 ) -> list[PartitionChange]:
     """Return what a target changes; nothing if the partition has these replicas already."""
     topic, state = find_partition(image, name, target.index)
-    up = brokers_up(image)
+    election = Election.ONLINE
     if target.replicas is None:
-        cancelled, election = _cancel_reassignment(
-            state, f"{name}-{target.index}", rules.allows_unclean_election(name)
-        )
-        after = build_partition_change(state, cancelled, up, election)
+        changed, election = _cancel_reassignment(state, f"{name}-{target.index}", rules.allows_unclean(name))
     else:
         check_replicas(target.replicas, [broker.broker_id for broker in image.brokers.values()], None)
-        if not rules.allows_factor_change:
+        if not allows_factor_change:
             _check_factor(state, target.replicas, f"{name}-{target.index}")
-        after = build_partition_change(state, _begin_reassignment(state, target.replicas), up)
+        changed = _begin_reassignment(state, target.replicas)
+    min_isr = rules.min_isr_with_elr(image, name)
+    after = build_partition_change(state, changed, brokers_up(image), election, min_isr=min_isr)
     return [] if after is state else [PartitionChange(topic, target.index, after)]
 
 
@@ -114,19 +109,6 @@ def _cancel_reassignment(
         raise KafkaError(ErrorCode.INVALID_REPLICA_ASSIGNMENT, message)
     election = Election.ONLINE if isr else Election.UNCLEAN
     return replace(state, replicas=replicas, isr=isr or replicas[:1], adding=(), removing=()), election
-
-
-def decide_progress(
-    image: MetadataImage, name: str, index: int, isr: Sequence[int]
-) -> Decision[PartitionRegistration]:
-    """Set the in-sync replicas of a partition; this completes its reassignment if all added replicas are among them.
-
-    :raises KafkaError: UNKNOWN_TOPIC_OR_PARTITION.
-    """
-    topic, state = find_partition(image, name, index)
-    after = build_partition_change(state, replace(state, isr=tuple(isr)), brokers_up(image))
-    changes = [] if after is state else [PartitionChange(topic, index, after)]
-    return Decision(after, *partition_puts(image, changes))
 
 
 def reassignments(

@@ -9,6 +9,12 @@ from typing import NamedTuple, Protocol
 #: The revision of a key that does not exist.
 NEVER = 0
 
+#: Limit of the changes in a commit, and of the keys on which it depends, for stores that have none of their own.
+CHANGES_MAX = 100_000
+
+#: Limit of the partitions that one commit changes.
+PARTITIONS_MAX = 1000
+
 
 class Item(NamedTuple):
     """A key and its value; `revision` is that of the transaction that last wrote it."""
@@ -66,6 +72,11 @@ class Store(Protocol):
     @property
     def kind(self) -> str:
         """What holds the data, such as "sqlite", for operators."""
+        ...
+
+    @property
+    def changes_max(self) -> int:
+        """How many changes a commit may have, and on how many keys it may depend; known once the store is loaded."""
         ...
 
     async def load(self) -> tuple[int, list[Item]]:

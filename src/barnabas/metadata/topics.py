@@ -63,6 +63,12 @@ class PartitionRegistration:
     replicas: tuple[int, ...] = ()
     adding: tuple[int, ...] = ()  #: replicas that a reassignment adds (KIP-455)
     removing: tuple[int, ...] = ()  #: replicas that are removed when all of `adding` are in sync
+    #: eligible leader replicas: not in sync, but with all records below the high watermark (KIP-966)
+    elr: tuple[int, ...] = ()
+    last_known_elr: tuple[
+        int, ...
+    ] = ()  #: the last leader, while there are neither in-sync nor eligible replicas
+    offline: tuple[int, ...] = ()  #: replicas whose log directories have failed (KIP-112)
 
     @property
     def is_reassigning(self) -> bool:
@@ -103,13 +109,15 @@ def _topic_from_plain(plain: Any) -> TopicImage:
 
 
 def _state_to_plain(state: PartitionRegistration) -> Any:
-    partitions = [list(brokers) for brokers in (state.replicas, state.adding, state.removing)]
-    return [state.leader, state.leader_epoch, list(state.isr), state.partition_epoch, *partitions]
+    lists = [state.replicas, state.adding, state.removing, state.elr, state.last_known_elr, state.offline]
+    while lists and not lists[-1]:
+        del lists[-1]
+    return [state.leader, state.leader_epoch, list(state.isr), state.partition_epoch, *map(list, lists)]
 
 
 def _state_from_plain(plain: Any) -> PartitionRegistration:
-    leader, leader_epoch, isr, partition_epoch, *partitions = plain
-    return PartitionRegistration(leader, leader_epoch, tuple(isr), partition_epoch, *map(tuple, partitions))
+    leader, leader_epoch, isr, partition_epoch, *lists = plain
+    return PartitionRegistration(leader, leader_epoch, tuple(isr), partition_epoch, *map(tuple, lists))
 
 
 def _audit_topic(

@@ -119,10 +119,10 @@ def _restored_states(
     up = brokers_up(image)
     used: dict[int, None] = {}
     for index, replicas in enumerate(topic.assignments):
-        state = before.get(index) or initial_state(replicas)
+        state = replace(before.get(index) or initial_state(replicas), offline=())
         if not state.replicas:
             state = replace(state, replicas=replicas)
-        if len(state.replicas) > 1:
+        if len(state.replicas) > 1 or state.leader == NO_LEADER:
             used.update(dict.fromkeys(state.replicas))
             isr = tuple(broker_id for broker_id in state.isr if broker_id in up) or state.isr
             state = build_partition_change(state, replace(state, isr=isr, leader=NO_LEADER), up)

@@ -4,6 +4,7 @@ from dataclasses import replace
 
 from barnabas.metadata.brokers import BROKERS
 from barnabas.metadata.decision import Decision
+from barnabas.metadata.election_rules import DEFAULT_RULES, ElectionRules
 from barnabas.metadata.image import MetadataImage
 from barnabas.metadata.partition_change_builder import (
     PartitionChange,
@@ -14,7 +15,9 @@ from barnabas.metadata.partition_change_builder import (
 from barnabas.wire.errors import ErrorCode, KafkaError
 
 
-def decide_unregister(image: MetadataImage, broker_id: int) -> Decision[None]:
+def decide_unregister(
+    image: MetadataImage, broker_id: int, rules: ElectionRules = DEFAULT_RULES
+) -> Decision[None]:
     """Remove a broker, and elect other leaders for its partitions. Its replicas stay assigned until they are
     reassigned.
 
@@ -27,22 +30,25 @@ def decide_unregister(image: MetadataImage, broker_id: int) -> Decision[None]:
     if not broker.fenced:
         message = f"Broker {broker_id} is up: stop it first. Only a stopped broker can be unregistered."
         raise KafkaError(ErrorCode.INVALID_REQUEST, message)
-    changes, reads = partition_puts(image, _partitions_without_broker(image, broker_id))
+    changes, reads = partition_puts(image, _partitions_without_broker(image, broker_id, rules))
     reads[BROKERS.key(key)] = image.brokers.revision(key)
     return Decision(None, (*changes, BROKERS.remove(key)), reads)
 
 
-def _partitions_without_broker(image: MetadataImage, broker_id: int) -> list[PartitionChange]:
+def _partitions_without_broker(
+    image: MetadataImage, broker_id: int, rules: ElectionRules
+) -> list[PartitionChange]:
     """Return the new state of each partition that had the broker as leader or in its ISR."""
     changes = []
     up = brokers_up(image) - {broker_id}
     for topic in image.topics.values():
+        min_isr = rules.min_isr_with_elr(image, topic.name)
         for index in range(topic.partition_count):
             state = image.partition(topic, index)
             if broker_id != state.leader and broker_id not in state.isr:
                 continue
             left = replace(state, isr=tuple(replica for replica in state.isr if replica != broker_id))
-            after = build_partition_change(state, left, up)
+            after = build_partition_change(state, left, up, min_isr=min_isr)
             if after is not state:
                 changes.append(PartitionChange(topic, index, after))
     return changes

@@ -12,6 +12,7 @@ from barnabas.metadata.decision import Decision
 from barnabas.metadata.image import MetadataImage
 from barnabas.metadata.image_hash import ImageHasher, hash_changes
 from barnabas.metadata.store import (
+    PARTITIONS_MAX,
     Commit,
     Conflict,
     HistoryLost,
@@ -31,6 +32,10 @@ ResponseT = TypeVar("ResponseT")
 #: A larger commit is replayed in another thread: a change takes about 20 us, and so does a kilobyte of a value.
 REPLAYED_CHANGES_MAX = 100
 REPLAYED_BYTES_MAX = 64 << 10
+
+#: Keys on which the change of a partition depends, besides the brokers and the configs of the cluster.
+CHANGES_PER_PARTITION = 3
+CHANGES_RESERVED = 32
 
 #: How long the watch may take to show a commit that the store did not confirm.
 UNKNOWN_OUTCOME_WAIT_S = 10.0
@@ -255,6 +260,13 @@ class MetadataWriter:
     def recent_hashes(self) -> Mapping[int, bytes]:
         """The hashes of the image at its last revisions, by revision; see `ImageHasher`."""
         return self._hasher.recent
+
+    @property
+    def partitions_max(self) -> int:
+        """How many partitions one commit may change: each depends on itself, its topic, its brokers and configs."""
+        return max(
+            1, min(PARTITIONS_MAX, (self._store.changes_max - CHANGES_RESERVED) // CHANGES_PER_PARTITION)
+        )
 
     @property
     def store_kind(self) -> str:

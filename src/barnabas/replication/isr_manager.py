@@ -5,15 +5,13 @@ from collections.abc import Callable
 from functools import partial
 
 from barnabas.base.clock import Clock
+from barnabas.metadata.election_rules import ElectionRules
 from barnabas.metadata.isr import IsrChange, decide_alter_isr
 from barnabas.metadata.writer import MetadataWriter
 from barnabas.replication.partition import Partition
 from barnabas.replication.replica_manager import ReplicaManager
 from barnabas.telemetry.logs import get_logger
 from barnabas.wire.errors import KafkaError
-
-#: Changes in one commit.
-CHANGES_MAX = 500
 
 #: Partitions to check for lagging followers before the event loop continues.
 CHECKED_PER_YIELD_COUNT = 500
@@ -34,12 +32,14 @@ class IsrManager:
         metadata: MetadataWriter,
         clock: Clock,
         lag_ms_max: Callable[[], int],
+        rules: ElectionRules,
     ) -> None:
         self._broker_id = broker_id
         self._replicas = replicas
         self._metadata = metadata
         self._clock = clock
         self._lag_ms_max = lag_ms_max
+        self._rules = rules
         self._queue: dict[Partition, list[int]] = {}  #: partition -> lagging followers to remove
         self._requested: dict[Partition, IsrChange] = {}  #: not committed or refused yet
         self._woken = asyncio.Event()
@@ -83,8 +83,9 @@ class IsrManager:
         while self._queue or self._requested:
             if not self._requested:
                 self._requested = self._take_requests()
+            requests = list(self._requested.values())
             decide = partial(
-                decide_alter_isr, broker_id=self._broker_id, requested=list(self._requested.values())
+                decide_alter_isr, broker_id=self._broker_id, requested=requests, rules=self._rules
             )
             self.changes_count += await self._metadata.write(decide)
             requested, self._requested = self._requested, {}
@@ -94,7 +95,7 @@ class IsrManager:
 
     def _take_requests(self) -> dict[Partition, IsrChange]:
         requests = {}
-        for partition in tuple(self._queue)[:CHANGES_MAX]:
+        for partition in tuple(self._queue)[: self._metadata.partitions_max]:
             lagging = self._queue.pop(partition)
             if partition.is_leader and (change := partition.request_isr(lagging)) is not None:
                 requests[partition] = change

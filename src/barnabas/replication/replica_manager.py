@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Callable, Iterable, Iterator, Mapping
 
-from barnabas.base.ids import TopicPartition, uuid_to_text
+from barnabas.base.ids import TopicIdPartition, TopicPartition, uuid_to_text
 from barnabas.log.log_config import LogConfig
 from barnabas.log.log_directory import LogDirectory
 from barnabas.log.log_manager import LogManager
@@ -49,12 +49,15 @@ class ReplicaManager:
         self._log_configs = log_configs
         self._partitions: dict[tuple[str, int], Partition] = {}
         self._by_id: dict[tuple[bytes, int], Partition] = {}
-        self._offline: set[tuple[bytes, int]] = set()  #: replicas of this broker without a usable log
+        self._offline: set[TopicIdPartition] = set()  #: replicas of this broker in failed directories
+        self._lost: set[TopicIdPartition] = set()  #: without a log, although the cluster may expect records
         self._image = MetadataImage()
         #: whether consumers may be sent to followers (replica.selector.class)
         self.serves_consumers_of_followers = False
         #: called with the ids of topics whose logs were marked for deletion
         self.on_deleted: Callable[[list[bytes]], None] = lambda topic_ids: None
+        #: called when a replica of this broker has no usable log
+        self.on_missing_log: Callable[[], None] = lambda: None
         #: called when a follower that is not in sync has caught up with a partition of this broker
         self.on_caught_up: Callable[[Partition], None] = lambda partition: None
         #: called when this broker begins to lead a partition that has followers
@@ -106,6 +109,22 @@ class ReplicaManager:
             return KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, message)
         message = f"Broker {self._broker_id} does not have a replica of {topic.name}-{index}."
         return KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER, message)
+
+    def offline_replicas(self) -> frozenset[TopicIdPartition]:
+        """Return the replicas of this broker whose log directory has failed."""
+        failed = (key for key, partition in self._by_id.items() if partition.log.failure is not None)
+        return frozenset({*self._offline, *(TopicIdPartition(*key) for key in failed)})
+
+    def lost_replicas(self) -> frozenset[TopicIdPartition]:
+        """Return the replicas of this broker without a log, which is not created before that is reported."""
+        return frozenset(self._lost)
+
+    async def open_empty(self, lost: Iterable[TopicIdPartition]) -> None:
+        """Create the logs of lost replicas, after the cluster knows that they are empty."""
+        self._lost.difference_update(lost)
+        for topic_id in sorted({replica.topic_id for replica in lost}):
+            if (topic := self._image.topic_by_id(topic_id)) is not None:
+                await self._open_in_slices(topic)
 
     def __iter__(self) -> Iterator[Partition]:
         return iter(self._partitions.values())
@@ -175,7 +194,7 @@ class ReplicaManager:
             self.on_deleted([*deleted, *purged])
 
     async def _restore(self, topic: TopicImage) -> None:
-        """Restore a topic's logs from the trash; a replica without a log is offline, and not created empty."""
+        """Restore a topic's logs from the trash; a replica without a log is not created before that is reported."""
         trashed_logs = await asyncio.to_thread(self.trash.of_topic, topic.topic_id)
         config = self._log_config(topic.name)
         restored: list[tuple[LogDirectory, PartitionLog]] = []
@@ -189,11 +208,12 @@ class ReplicaManager:
                 log = await asyncio.to_thread(self.trash.reopen, directory, trashed, name, config)
             if log is None:
                 _log.error(
-                    "no trashed log found for an undeleted partition; the replica is offline",
+                    "no trashed log found for an undeleted partition; copying it from the leader",
                     topic=topic.name,
                     partition=index,
                 )
-                self._offline.add((topic.topic_id, index))
+                self._lost.add(TopicIdPartition(topic.topic_id, index))
+                self.on_missing_log()
                 continue
             self.trash.register_log(directory, log)
             restored.append((directory, log))
@@ -210,7 +230,8 @@ class ReplicaManager:
         for index in indexes:
             if (topic.name, index) in self._partitions:
                 continue
-            if not self._is_held(topic, index) or (topic.topic_id, index) in self._offline:
+            replica = TopicIdPartition(topic.topic_id, index)
+            if not self._is_held(topic, index) or replica in self._offline or replica in self._lost:
                 continue
             config = config or self._log_config(topic.name)
             log = self._open_log(topic, index, config)
@@ -235,13 +256,13 @@ class ReplicaManager:
         exists = 0 <= index < topic.partition_count
         return exists and self._broker_id in self._image.partition(topic, index).replicas
 
-    def _missing(self, topic: TopicImage) -> Iterator[tuple[bytes, int]]:
+    def _missing(self, topic: TopicImage) -> Iterator[TopicIdPartition]:
         for index in range(topic.partition_count):
             if (
                 self._is_held(topic, index)
                 and self.log_manager.get(TopicPartition(topic.name, index)) is None
             ):
-                yield topic.topic_id, index
+                yield TopicIdPartition(topic.topic_id, index)
 
     def _open_log(self, topic: TopicImage, index: int, config: LogConfig) -> PartitionLog | None:
         """Return a replica's log, created if needed; None if the disk fails.
@@ -256,7 +277,8 @@ class ReplicaManager:
             return self.log_manager.create(topic.name, index, topic.topic_id, config)
         except KafkaError as error:
             _log.error("cannot create a replica", topic=topic.name, partition=index, why=error.message)
-            self._offline.add((topic.topic_id, index))
+            self._offline.add(TopicIdPartition(topic.topic_id, index))
+            self.on_missing_log()
             return None
 
     def _log_config(self, topic: str) -> LogConfig:
@@ -270,7 +292,9 @@ class ReplicaManager:
         await asyncio.sleep(0)
 
     def _delete_replica(self, topic: TopicImage, index: int, *, keep: bool = False) -> None:
-        self._offline.discard((topic.topic_id, index))
+        replica = TopicIdPartition(topic.topic_id, index)
+        self._offline.discard(replica)
+        self._lost.discard(replica)
         partition = self._partitions.pop((topic.name, index), None)
         if partition is not None:
             del self._by_id[topic.topic_id, index]

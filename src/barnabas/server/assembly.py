@@ -19,7 +19,6 @@ from barnabas.base.turns import Turns
 from barnabas.base.worker import Worker
 from barnabas.config.broker_config import BrokerConfig
 from barnabas.config.keys.barnabas import FAILURE_DETECTION_KEY
-from barnabas.config.topics import effective_topic_config
 from barnabas.log.compaction.cleaner import CleanerSettings, LogCleaner
 from barnabas.log.compaction.log_worker import LogWorker
 from barnabas.log.log_manager import LogManager
@@ -28,6 +27,7 @@ from barnabas.metadata.audit.history import decide_keep_history
 from barnabas.metadata.broker_times import BrokerTimes
 from barnabas.metadata.client_metrics import ClientTelemetry
 from barnabas.metadata.dynamic_config import DynamicConfig
+from barnabas.metadata.election_rules import ElectionRules, election_rules
 from barnabas.metadata.internal_topics import internal_topic
 from barnabas.metadata.store import Store
 from barnabas.metadata.writer import MetadataWriter
@@ -45,6 +45,7 @@ from barnabas.replication.producer_ids import ProducerIds
 from barnabas.replication.replica_fetcher import FetchSettings
 from barnabas.replication.replica_fetchers import ReplicaFetchers
 from barnabas.replication.replica_manager import ReplicaManager
+from barnabas.replication.replica_reporter import ReplicaReporter
 from barnabas.replication.segment_importer import SegmentImporter
 from barnabas.security.authorizer import configured_authorizer
 from barnabas.security.security_log import SecurityLog
@@ -98,6 +99,7 @@ class BrokerParts:
     broker_clients: BrokerClients
     replica_fetchers: ReplicaFetchers
     isr_manager: IsrManager
+    replica_reporter: ReplicaReporter
     metadata_comparison: MetadataComparison
     coordinators: Coordinators
     cleaner: LogCleaner
@@ -152,6 +154,7 @@ async def assemble(
         broker_clients=storage.broker_clients,
         replica_fetchers=_replica_fetchers(storage, clock, shutdown),
         isr_manager=_isr_manager(storage, clock, shutdown),
+        replica_reporter=_replica_reporter(storage, shutdown),
         metadata_comparison=MetadataComparison(
             config.node_id, storage.metadata, storage.broker_clients.requests
         ),
@@ -177,6 +180,10 @@ class _Storage(NamedTuple):
     lost_replicas: frozenset[TopicIdPartition]
     flusher: Flusher
     broker_clients: BrokerClients
+
+    @property
+    def election_rules(self) -> ElectionRules:
+        return election_rules(self.dynamic_config, lambda: self.metadata.image)
 
 
 async def _open_storage(config: BrokerConfig, environment: Environment, shutdown: Shutdown) -> _Storage:
@@ -289,9 +296,17 @@ def _isr_manager(storage: _Storage, clock: Clock, shutdown: Shutdown) -> IsrMana
         storage.metadata,
         clock,
         lambda: storage.dynamic_config.current.integer("replica.lag.time.max.ms"),
+        storage.election_rules,
     )
     shutdown.add_async(manager.stop)
     return manager
+
+
+def _replica_reporter(storage: _Storage, shutdown: Shutdown) -> ReplicaReporter:
+    broker_id = storage.dynamic_config.static.node_id
+    reporter = ReplicaReporter(broker_id, storage.replicas, storage.metadata, storage.election_rules)
+    shutdown.add_async(reporter.stop)
+    return reporter
 
 
 def _broker_context(
@@ -397,18 +412,13 @@ def _connections(config: BrokerConfig, clock: Clock) -> Connections:
 
 
 def _controller(config: BrokerConfig, storage: _Storage, shutdown: Shutdown) -> Controller:
-    metadata, dynamic_config = storage.metadata, storage.dynamic_config
-
     def replication_factor(topic: str, brokers_count: int) -> int:
         return internal_topic(topic, config, brokers_count).replication_factor
 
-    def allows_unclean(topic: str) -> bool:
-        overrides = metadata.image.topic_configs.get(topic, {})
-        return effective_topic_config(dynamic_config.current, overrides).unclean_leader_election_enable
-
     rebalances = config.boolean("auto.leader.rebalance.enable")
     interval_s = config.integer("leader.imbalance.check.interval.seconds") if rebalances else None
-    controller = Controller(config.node_id, metadata, replication_factor, allows_unclean, interval_s)
+    rules = storage.election_rules
+    controller = Controller(config.node_id, storage.metadata, replication_factor, rules, interval_s)
     shutdown.add_async(controller.stop)
     return controller
 

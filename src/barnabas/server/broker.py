@@ -88,7 +88,13 @@ class BrokerServer:
         self._loop = asyncio.get_running_loop()
         self._metrics: WebServer | None = None
         self.lifecycle = BrokerLifecycle(
-            self._config.node_id, parts.environment.store, parts.metadata, self._registration, self._joined
+            self._config.node_id,
+            parts.environment.store,
+            parts.metadata,
+            self._registration,
+            self._joined,
+            parts.replicas.offline_replicas,
+            parts.broker.election_rules,
         )
         self._serves = False  #: the start is complete
         self.serves_pages = False  #: the console, not only metrics
@@ -130,6 +136,7 @@ class BrokerServer:
         parts.replica_fetchers.remove_later = parts.background_tasks.remove_later
         parts.replica_fetchers.start(self.lifecycle.epoch)
         parts.isr_manager.start()
+        parts.replica_reporter.start()
         self._shutdown.add_async(self._leave)
 
     def _start_background_tasks(self) -> None:
@@ -152,7 +159,8 @@ class BrokerServer:
         _log.info("added a user" if is_added else "user exists already and is not changed", user=user)
 
     def _on_directory_failure(self, _: LogDirectory) -> None:
-        """Stop the broker if no directory is left. May be called from any thread."""
+        """Report its replicas, and stop the broker if no directory is left. May be called from any thread."""
+        self._loop.call_soon_threadsafe(self.parts.replica_reporter.wake)
         self._fail_without_directories()
 
     def _fail_without_directories(self) -> None:

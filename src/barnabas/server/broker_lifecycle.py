@@ -3,10 +3,20 @@
 import asyncio
 from collections.abc import Callable, Collection
 from dataclasses import replace
+from functools import partial
 
 from barnabas.base.ids import TopicIdPartition
-from barnabas.metadata.broker_lifecycle import decide_elections, decide_join, decide_leave
+from barnabas.metadata.broker_lifecycle import (
+    JoiningReplicas,
+    decide_elections,
+    decide_join,
+    decide_leave,
+    decide_prepare_join,
+    decide_register_joined,
+    joining_partitions,
+)
 from barnabas.metadata.brokers import SESSIONS, BrokerRegistration, decide_register
+from barnabas.metadata.election_rules import DEFAULT_RULES, ElectionRules
 from barnabas.metadata.image import MetadataImage
 from barnabas.metadata.store import OutcomeUnknown, Store, StoreChange, StoreError
 from barnabas.metadata.writer import MetadataWriter
@@ -32,8 +42,11 @@ class BrokerLifecycle:
         metadata: MetadataWriter,
         describe: Callable[[], BrokerRegistration],
         on_joined: Callable[[BrokerRegistration], None],
+        offline: Callable[[], Collection[TopicIdPartition]] = tuple,
+        rules: ElectionRules = DEFAULT_RULES,
     ) -> None:
         """:param describe: Returns the registration without its epoch.
+        :param offline: Returns the replicas in log directories that have failed.
         :param on_joined: Called with the registration and its new epoch.
         """
         self._broker_id = broker_id
@@ -41,6 +54,8 @@ class BrokerLifecycle:
         self._metadata = metadata
         self._describe = describe
         self._on_joined = on_joined
+        self._offline = offline
+        self._rules = rules
         self._is_member = False  #: between the start and the stop
         self._joining: asyncio.Task[None] | None = None
         self.epoch = -1  #: broker epoch
@@ -74,9 +89,29 @@ class BrokerLifecycle:
         await self._metadata.wait_for_revision(revision)
 
     async def _join(self, *, is_clean: bool, lost: Collection[TopicIdPartition] = ()) -> None:
-        registration = await self._metadata.write(
-            lambda image: decide_join(image, self._describe(), is_clean=is_clean, lost=lost)
-        )
+        replicas = JoiningReplicas(is_clean, lost, self._offline())
+        partitions = joining_partitions(self._metadata.image, self._broker_id, replicas)
+        limit = self._metadata.partitions_max
+        if len(partitions) <= limit:
+            registration = await self._metadata.write(
+                lambda image: decide_join(image, self._describe(), replicas, self._rules)
+            )
+        else:  # in parts; the controller then elects this broker where it may lead
+            for first in range(0, len(partitions), limit):
+                part = partitions[first : first + limit]
+                await self._metadata.write(
+                    partial(
+                        decide_prepare_join,
+                        broker_id=self._broker_id,
+                        replicas=replicas,
+                        partitions=part,
+                        rules=self._rules,
+                    ),
+                    is_large=True,
+                )
+            registration = await self._metadata.write(
+                lambda image: decide_register_joined(image, self._describe())
+            )
         self.epoch = registration.epoch
         self._on_joined(registration)
 
@@ -113,7 +148,10 @@ class BrokerLifecycle:
 
     async def _hand_over(self) -> None:
         if await self._metadata.write(lambda image: decide_leave(image, self._broker_id)):
-            while await self._metadata.write(decide_elections, is_large=True):
+            elections = partial(
+                decide_elections, rules=ElectionRules(self._rules.min_isr)
+            )  # clean ones alone
+            while await self._metadata.write(elections, is_large=True):
                 pass
 
     async def _close_session(self) -> None:

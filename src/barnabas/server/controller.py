@@ -7,10 +7,10 @@ from functools import partial
 from barnabas.metadata.broker_lifecycle import controller_id, dead_brokers, decide_elections, decide_fence
 from barnabas.metadata.brokers import BROKERS, SESSIONS
 from barnabas.metadata.configs import BROKER_CONFIGS, TOPIC_CONFIGS
-from barnabas.metadata.elections import decide_elect
+from barnabas.metadata.election_rules import ElectionRules
+from barnabas.metadata.elections import decide_elect_preferred
 from barnabas.metadata.image import MetadataImage
 from barnabas.metadata.internal_replication import decide_replicate_internal_topics
-from barnabas.metadata.partition_change_builder import Election
 from barnabas.metadata.store import StoreChange
 from barnabas.metadata.writer import MetadataWriter
 from barnabas.telemetry.logs import get_logger
@@ -33,17 +33,16 @@ class Controller:
         broker_id: int,
         metadata: MetadataWriter,
         replication_factor: Callable[[str, int], int],
-        allows_unclean: Callable[[str], bool],
+        rules: ElectionRules,
         rebalance_interval_s: float | None,
     ) -> None:
         """:param replication_factor: (internal topic, number of brokers) -> the number of replicas as configured.
-        :param allows_unclean: Whether a topic may get a leader that is not in sync.
         :param rebalance_interval_s: How often preferred leaders are elected; None for never.
         """
         self._broker_id = broker_id
         self._metadata = metadata
         self._replication_factor = replication_factor
-        self._allows_unclean = allows_unclean
+        self._rules = rules
         self._rebalance_interval_s = rebalance_interval_s
         self._changed = asyncio.Event()
         self._tasks: list[asyncio.Task[None]] = []
@@ -92,16 +91,19 @@ class Controller:
             await self._metadata.write(partial(decide_fence, broker_id=dead[0]))
             self.fenced_count += 1
             _log.warning("fenced a broker whose session has ended", broker_id=dead[0])
-        elections = partial(decide_elections, allows_unclean=self._allows_unclean)
+        limit = self._metadata.partitions_max
+        elections = partial(decide_elections, rules=self._rules, limit=limit)
         while self.is_active and (count := await self._metadata.write(elections, is_large=True)):
             self.elections_count += count
             _log.info("elected leaders", partitions_count=count)
-        if self.is_active:
-            count = await self._metadata.write(
-                lambda image: decide_replicate_internal_topics(image, self._replication_factor)
-            )
-            if count:
-                _log.info("adding replicas to internal topics", partitions_count=count)
+        replicate = partial(
+            decide_replicate_internal_topics,
+            replication_factor=self._replication_factor,
+            rules=self._rules,
+            limit=limit,
+        )
+        while self.is_active and (count := await self._metadata.write(replicate)):
+            _log.info("adding replicas to internal topics", partitions_count=count)
 
     async def _rebalance_leaders(self, interval_s: float) -> None:
         """Return leadership to the preferred leaders that are in sync (auto.leader.rebalance.enable)."""
@@ -110,9 +112,11 @@ class Controller:
             if not self.is_active:
                 continue
             try:
-                await self._metadata.write(
-                    lambda image: decide_elect(image, Election.PREFERRED, None), is_large=True
+                elect = partial(
+                    decide_elect_preferred, rules=self._rules, limit=self._metadata.partitions_max
                 )
+                while await self._metadata.write(elect, is_large=True):
+                    pass
             except KafkaError as error:
                 _log.warning("cannot elect preferred leaders; retrying", why=error.message)
 

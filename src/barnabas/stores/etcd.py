@@ -28,8 +28,9 @@ from barnabas.telemetry.logs import get_logger
 #: Number of keys in one answer while the store is loaded.
 PAGE_COUNT = 1000
 
-#: A failover changes some hundred partitions in one transaction; etcd allows 128 operations by default.
-OPERATIONS_COUNT_WANTED = 1000
+#: Operations in a transaction: the limits to ask for, and etcd's default. Large requests are one transaction.
+OPERATIONS_COUNTS_WANTED = (10_000, 1_000)
+OPERATIONS_COUNT_DEFAULT = 128
 
 #: How often loading begins again because etcd has compacted the revision that was read.
 LOADS_COUNT_MAX = 5
@@ -57,6 +58,7 @@ class EtcdStore:
         self._sessions = EtcdSessions(gateway, self._keys, session_timeout_ms)
         self._revisions: Revisions | None = None
         self._shown_revision = NEVER  #: the newest commit that a watch has yielded
+        self.changes_max = OPERATIONS_COUNT_DEFAULT - 1  #: one operation puts the id of the commit
         self.reopened_watches_count = 0
 
     async def load(self) -> tuple[int, list[Item]]:
@@ -161,16 +163,21 @@ class EtcdStore:
         return self._revisions
 
     async def _check_limit(self) -> None:
-        """Warn if etcd refuses transactions of the size that brokers need."""
-        transaction = {"compare": [compare_revision(self._keys.base, 0)] * OPERATIONS_COUNT_WANTED}
-        try:
-            await self._gateway.call("/v3/kv/txn", transaction)
-        except Refused as refused:
-            _log.warning(
-                "etcd allows small transactions only: large changes, also the failover of many partitions, will fail",
-                why=refused.message,
-                start_etcd_with="--max-txn-ops=10000 --max-request-bytes=16777216",
-            )
+        """Find out how many operations a transaction may have; warn if large requests will fail."""
+        for operations_count in OPERATIONS_COUNTS_WANTED:
+            transaction = {"compare": [compare_revision(self._keys.base, 0)] * operations_count}
+            try:
+                await self._gateway.call("/v3/kv/txn", transaction)
+            except Refused as refused:
+                why = refused.message
+            else:
+                self.changes_max = operations_count - 1
+                return
+        _log.warning(
+            "etcd allows small transactions only: requests that change much at once will fail",
+            why=why,
+            start_etcd_with="--max-txn-ops=10000 --max-request-bytes=16777216",
+        )
 
     async def _load(self, revisions: Revisions) -> tuple[int, list[Item]]:
         """Read all pages at the revision of the first."""

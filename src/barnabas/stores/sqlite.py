@@ -16,6 +16,7 @@ from typing import Any, TypeVar
 from barnabas.base.clock import Clock, SystemClock
 from barnabas.base.file_lock import Locked
 from barnabas.metadata.store import (
+    CHANGES_MAX,
     NEVER,
     Commit,
     Conflict,
@@ -63,6 +64,7 @@ class SqliteStore:
     """Keys with revisions in one file (WAL, synchronous=FULL): committed changes survive a power failure."""
 
     kind = "sqlite"
+    changes_max = CHANGES_MAX
 
     def __init__(
         self,

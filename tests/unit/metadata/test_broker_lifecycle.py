@@ -1,6 +1,8 @@
 import pytest
 
+from barnabas.base.ids import TopicIdPartition
 from barnabas.metadata.broker_lifecycle import (
+    JoiningReplicas,
     controller_id,
     dead_brokers,
     decide_elections,
@@ -11,9 +13,10 @@ from barnabas.metadata.broker_lifecycle import (
 )
 from barnabas.metadata.brokers import SESSIONS
 from barnabas.metadata.decision import Decision
+from barnabas.metadata.election_rules import ElectionRules
 from barnabas.metadata.image import MetadataImage
 from barnabas.metadata.topics import NO_LEADER, PartitionRegistration
-from support.images import broker, cluster, manually_assigned, replayed
+from support.images import broker, cluster, manually_assigned, replayed, with_elr
 
 
 def with_sessions(image: MetadataImage, *broker_ids: int) -> MetadataImage:
@@ -37,7 +40,7 @@ def summary(image: MetadataImage, topic: str = "t", index: int = 0) -> tuple[int
 
 
 def elections(image: MetadataImage, *, unclean: bool = False, limit: int = 1000) -> Decision[int]:
-    return decide_elections(image, lambda _: unclean, limit)
+    return decide_elections(image, ElectionRules(allows_unclean=lambda _: unclean), limit)
 
 
 def fenced(image: MetadataImage, broker_id: int) -> MetadataImage:
@@ -53,7 +56,8 @@ def joined(
 ) -> MetadataImage:
     image = with_sessions(image, broker_id)
     lost_replicas = {(topic.topic_id, 0) for topic in image.topics.values()} if lost else set()
-    return replayed(image, decide_join(image, broker(broker_id), is_clean=is_clean, lost=lost_replicas))
+    replicas = JoiningReplicas(is_clean, lost_replicas)
+    return replayed(image, decide_join(image, broker(broker_id), replicas))
 
 
 THREE = with_sessions(
@@ -185,6 +189,93 @@ def test_a_replica_out_of_sync_is_not_elected() -> None:
     image = joined(THREE, 1, is_clean=False)
     image = fenced(fenced(image, 2), 3)
     assert summary(image) == (NO_LEADER, 3, (3,))
+
+
+# Eligible leader replicas (KIP-966) and failed log directories
+
+ELR = with_elr(THREE)
+RULES = ElectionRules(min_isr=lambda topic: 2)
+
+
+def fenced_with_elr(image: MetadataImage, broker_id: int) -> MetadataImage:
+    dead = without_session(image, broker_id)
+    image = replayed(dead, decide_fence(dead, broker_id))
+    return replayed(image, decide_elections(image, RULES))
+
+
+def rejoined_with_elr(
+    image: MetadataImage, broker_id: int, *, is_clean: bool = True, **replicas: object
+) -> MetadataImage:
+    image = with_sessions(image, broker_id)
+    joining = JoiningReplicas(is_clean, **replicas)  # type: ignore[arg-type]
+    return replayed(image, decide_join(image, broker(broker_id), joining, RULES))
+
+
+def elr_of(
+    image: MetadataImage, topic: str = "t"
+) -> tuple[int, tuple[int, ...], tuple[int, ...], tuple[int, ...]]:
+    found = state(image, topic)
+    return found.leader, found.isr, found.elr, found.last_known_elr
+
+
+def test_the_replica_that_left_before_the_last_one_may_lead() -> None:
+    image = fenced_with_elr(fenced_with_elr(fenced_with_elr(ELR, 3), 2), 1)
+    assert elr_of(image) == (NO_LEADER, (), (1, 2), (1,))
+    assert elr_of(rejoined_with_elr(image, 3)) == (NO_LEADER, (), (1, 2), (1,))
+    assert elr_of(rejoined_with_elr(image, 2)) == (2, (2,), (1,), ())
+
+
+def test_an_unclean_stop_ends_eligibility_and_the_other_eligible_replica_is_awaited() -> None:
+    image = fenced_with_elr(fenced_with_elr(fenced_with_elr(ELR, 3), 2), 1)
+    image = rejoined_with_elr(image, 1, is_clean=False)
+    assert elr_of(image) == (NO_LEADER, (), (2,), (1,))
+    assert elr_of(rejoined_with_elr(image, 2)) == (2, (2,), (), ())
+
+
+def test_the_last_leader_leads_again_if_no_replica_is_complete() -> None:
+    image = fenced_with_elr(fenced_with_elr(fenced_with_elr(ELR, 3), 2), 1)
+    image = rejoined_with_elr(image, 2, is_clean=False)
+    assert elr_of(image) == (NO_LEADER, (), (1,), (1,))
+    image = rejoined_with_elr(image, 1, is_clean=False)
+    assert elr_of(image) == (1, (1,), (), ())
+
+
+def test_a_single_replica_leads_in_a_new_epoch_after_an_unclean_stop() -> None:
+    image = rejoined_with_elr(ELR, 1, is_clean=False)
+    assert (elr_of(image, "alone"), state(image, "alone").leader_epoch) == ((1, (1,), (), ()), 1)
+    image = rejoined_with_elr(fenced_with_elr(ELR, 1), 1, is_clean=False)
+    assert (elr_of(image, "alone"), state(image, "alone").leader_epoch) == ((1, (1,), (), ()), 2)
+
+
+def test_an_empty_replica_is_neither_eligible_nor_elected() -> None:
+    lost = {(topic.topic_id, 0) for topic in ELR.topics.values()}
+    for image in (ELR, fenced_with_elr(ELR, 1)):
+        after = rejoined_with_elr(image, 1, lost=lost)
+        assert elr_of(after, "alone") == (NO_LEADER, (), (), ())
+        assert elr_of(after) == (2, (2, 3), (), ())
+
+
+def test_a_changed_min_insync_replicas_ends_eligibility_in_the_next_election() -> None:
+    image = fenced_with_elr(fenced_with_elr(ELR, 3), 2)
+    assert elr_of(image) == (1, (1,), (2,), ())
+    after = replayed(image, decide_elections(image, ElectionRules(min_isr=lambda topic: 1)))
+    assert elr_of(after) == (1, (1,), (), ())
+
+
+def test_a_change_with_eligible_replicas_depends_on_the_configs() -> None:
+    image = fenced_with_elr(ELR, 3)
+    dead = without_session(image, 2)
+    fencing = replayed(dead, decide_fence(dead, 2))
+    assert {"topic_configs/t", "broker_configs/"} <= decide_elections(fencing, RULES).reads.keys()
+
+
+def test_a_replica_in_a_failed_directory_is_offline_until_the_broker_joins_without_it() -> None:
+    replica = TopicIdPartition(ELR.topics["t"].topic_id, 0)
+    image = rejoined_with_elr(ELR, 1, offline={replica})
+    assert (elr_of(image), state(image, "t").offline) == ((2, (2, 3), (), ()), (1,))
+    assert replayed(image, decide_elections(image, RULES)) is image
+    back = rejoined_with_elr(image, 1)
+    assert (elr_of(back), state(back, "t").offline) == ((2, (2, 3), (), ()), ())
 
 
 # Suspected brokers

@@ -1,6 +1,6 @@
 import pytest
 
-from barnabas.metadata.elections import decide_elect
+from barnabas.metadata.elections import decide_elect, decide_elect_preferred
 from barnabas.metadata.image import MetadataImage
 from barnabas.metadata.partition_change_builder import Election
 from barnabas.metadata.topics import NO_LEADER, PartitionRegistration
@@ -118,3 +118,24 @@ def test_an_error_names_the_possible_leaders() -> None:
     [outcome] = decide_elect(image, PREFERRED, [("t", [0])]).response
     assert outcome.partitions[0].error is not None
     assert "t-0 cannot be led by its preferred leader 1" in outcome.partitions[0].error.message
+
+
+def test_leadership_returns_to_preferred_leaders_in_sync_in_limited_commits() -> None:
+    image = cluster(3, manually_assigned("t", *[[1, 2, 3]] * 4), fenced=[3])
+    topic = image.topics["t"]
+    for index, isr in enumerate([(1, 2), (2, 1), (2,), (1, 2)]):
+        image = with_state(image, topic, index, PartitionRegistration(2, 1, isr, 1, (1, 2, 3)))
+    first = decide_elect_preferred(image, limit=2)
+    assert first.response == 2
+    image = replayed(image, first)
+    assert [image.partition(topic, index).leader for index in range(4)] == [1, 1, 2, 2]
+    image = replayed(image, decide_elect_preferred(image))
+    assert [image.partition(topic, index).leader for index in range(4)] == [1, 1, 2, 1]
+    assert decide_elect_preferred(image).response == 0
+    assert decide_elect_preferred(image).changes == ()
+
+
+def test_a_fenced_preferred_leader_does_not_lead_again() -> None:
+    image = cluster(3, manually_assigned("t", [3, 2]), fenced=[3])
+    image = with_state(image, image.topics["t"], 0, PartitionRegistration(2, 1, (3, 2), 1, (3, 2)))
+    assert decide_elect_preferred(image).response == 0

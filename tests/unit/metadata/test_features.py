@@ -19,6 +19,7 @@ DEFAULTS = {
     "metadata.version": 30,
     "transaction.version": 2,
     "group.version": 1,
+    "eligible.leader.replicas.version": 1,
     "share.version": 1,
     "streams.version": 1,
 }
@@ -60,9 +61,10 @@ def test_a_cluster_with_features_keeps_them() -> None:
 
 
 def test_a_feature_is_supported_if_its_apis_are_served() -> None:
-    assert set(supported_features([])) == {"metadata.version"}
-    assert set(supported_features([68])) == {"metadata.version"}
-    assert set(supported_features([68, 69])) == {"metadata.version", "group.version"}
+    always = {"metadata.version", "eligible.leader.replicas.version"}
+    assert set(supported_features([])) == always
+    assert set(supported_features([68])) == always
+    assert set(supported_features([68, 69])) == {*always, "group.version"}
     assert len({feature.name for feature in KNOWN}) == len(KNOWN)
 
 

@@ -117,6 +117,111 @@ def test_a_reassignment_that_only_adds_replicas_completes_when_they_are_in_sync(
     assert (after.leader_epoch, after.adding, after.replicas) == (4, (), (1, 2, 3, 4))
 
 
+# Eligible leader replicas (KIP-966)
+
+WITH_ELR = PartitionRegistration(
+    leader=1, leader_epoch=4, isr=(1, 2, 3), partition_epoch=9, replicas=(1, 2, 3)
+)
+
+
+def build_with_elr(
+    before: PartitionRegistration,
+    up: frozenset[int] = ALL,
+    election: Election = Election.ONLINE,
+    unclean: tuple[int, ...] = (),
+    min_isr: int = 2,
+    **requested: object,
+) -> PartitionRegistration:
+    target = replace(before, **requested)  # type: ignore[arg-type]
+    return build_partition_change(before, target, up, election, min_isr=min_isr, unclean=unclean)
+
+
+def elr_summary(
+    state: PartitionRegistration,
+) -> tuple[int, tuple[int, ...], tuple[int, ...], tuple[int, ...]]:
+    return state.leader, state.isr, state.elr, state.last_known_elr
+
+
+def test_a_replica_that_leaves_below_min_insync_replicas_stays_eligible() -> None:
+    two = build_with_elr(WITH_ELR, isr=(1, 2))
+    assert elr_summary(two) == (1, (1, 2), (), ())  # the high watermark can rise without broker 3
+    assert elr_summary(build_with_elr(two, isr=(1,))) == (1, (1,), (2,), ())
+
+
+def test_enough_in_sync_replicas_end_the_eligibility_of_others() -> None:
+    one = replace(WITH_ELR, isr=(1,), elr=(2,))
+    assert elr_summary(build_with_elr(one, isr=(1, 3))) == (1, (1, 3), (), ())
+
+
+def test_eligible_replicas_end_when_min_insync_replicas_is_lowered() -> None:
+    one = replace(WITH_ELR, isr=(1,), elr=(2,))
+    assert elr_summary(build_with_elr(one, min_isr=1)) == (1, (1,), (), ())
+    assert elr_summary(build_with_elr(one, ALL - {1}, min_isr=1, isr=())) == (NO_LEADER, (), (1,), (1,))
+
+
+def test_an_eligible_replica_leads_when_no_replica_is_in_sync() -> None:
+    one = replace(WITH_ELR, isr=(1,), elr=(2,))
+    after = build_with_elr(one, ALL - {1}, isr=())
+    assert elr_summary(after) == (2, (2,), (1,), ())
+    assert after.leader_epoch == 5
+
+
+def test_an_in_sync_replica_that_is_down_is_not_replaced_by_an_eligible_one() -> None:
+    one = replace(WITH_ELR, isr=(1,), elr=(2,))
+    assert build_with_elr(one, ALL - {1}).leader == NO_LEADER
+
+
+def test_the_last_in_sync_replica_remains_eligible_when_it_is_down() -> None:
+    one = replace(WITH_ELR, isr=(1,), replicas=(1, 2))
+    down = build_with_elr(one, ALL - {1}, min_isr=1, isr=())
+    assert elr_summary(down) == (NO_LEADER, (), (1,), (1,))
+    assert elr_summary(build_with_elr(down, min_isr=1)) == (1, (1,), (), ())
+
+
+def test_a_replica_that_may_lack_records_is_not_eligible() -> None:
+    one = replace(WITH_ELR, isr=(1,), elr=(2,))
+    assert elr_summary(build_with_elr(one, isr=(), unclean=(1,))) == (2, (2,), (), ())
+    assert elr_summary(build_with_elr(one, unclean=(2,))) == (1, (1,), (), ())
+
+
+def test_without_any_complete_replica_only_the_last_leader_leads_again() -> None:
+    last = replace(WITH_ELR, leader=NO_LEADER, isr=(), elr=(1,), last_known_elr=(1,))
+    unclean = build_with_elr(last, ALL - {1}, unclean=(1,))
+    assert elr_summary(unclean) == (NO_LEADER, (), (), (1,))
+    assert elr_summary(build_with_elr(unclean, ALL - {1})) == (NO_LEADER, (), (), (1,))
+    assert elr_summary(build_with_elr(unclean)) == (1, (1,), (), ())
+
+
+def test_an_unclean_election_ends_the_eligibility_of_replicas() -> None:
+    one = replace(WITH_ELR, isr=(1,), elr=(2,))
+    after = build_with_elr(one, frozenset({3}), Election.UNCLEAN, isr=())
+    assert elr_summary(after) == (3, (3,), (), ())
+
+
+def test_min_insync_replicas_is_limited_by_the_number_of_replicas() -> None:
+    alone = PartitionRegistration(1, 0, (1,), 0, (1,))
+    assert build_with_elr(alone) is alone
+
+
+def test_a_removed_replica_is_not_eligible() -> None:
+    moving = replace(WITH_ELR, isr=(1, 2), removing=(2, 3))
+    assert elr_summary(build_with_elr(moving)) == (1, (1,), (), ())
+
+
+# Failed log directories
+
+
+def test_an_offline_replica_does_not_lead() -> None:
+    offline = replace(STATE, offline=(1,))
+    assert build(offline).leader == 2
+    assert build(replace(offline, isr=(1,)), election=Election.UNCLEAN).leader == 2
+
+
+def test_a_replica_that_is_removed_is_no_longer_offline() -> None:
+    moving = replace(STATE, isr=(1, 2), removing=(3,), offline=(3,))
+    assert build(moving).offline == ()
+
+
 BROKERS = st.frozensets(st.integers(1, 5))
 
 

@@ -8,23 +8,17 @@ from hypothesis import strategies as st
 from barnabas.metadata.brokers import decide_register
 from barnabas.metadata.decision import Decision
 from barnabas.metadata.elections import decide_elect
+from barnabas.metadata.features import ELR_VERSION
 from barnabas.metadata.image import MetadataImage
 from barnabas.metadata.partition_change_builder import Election, brokers_up
-from barnabas.metadata.reassignments import (
-    ReassignmentRules,
-    Target,
-    decide_progress,
-    decide_reassign,
-    reassignments,
-)
+from barnabas.metadata.reassignments import Target, decide_reassign, reassignments
 from barnabas.metadata.topics import NO_LEADER, PartitionRegistration
 from barnabas.metadata.unregistration import decide_unregister
 from barnabas.wire.errors import KafkaError
-from support.images import broker, cluster, manually_assigned, replayed
+from support.images import broker, cluster, decide_isr, manually_assigned, replayed, with_elr
 
 IDS = st.integers(1, 5)
 REPLICAS = st.lists(IDS, min_size=1, max_size=4, unique=True)
-RULES = ReassignmentRules(allows_factor_change=True, allows_unclean_election=lambda topic: False)
 
 Event = Callable[[MetadataImage], Decision[object]]
 
@@ -34,7 +28,7 @@ def state_of(image: MetadataImage) -> PartitionRegistration:
 
 
 def reassign(replicas: list[int] | None) -> Event:
-    return lambda image: decide_reassign(image, [("t", [Target(0, replicas)])], RULES)
+    return lambda image: decide_reassign(image, [("t", [Target(0, replicas)])])
 
 
 def elect(election: Election) -> Event:
@@ -55,7 +49,7 @@ def report(isr: list[int]) -> Event:
     def decide(image: MetadataImage) -> Decision[object]:
         state = state_of(image)
         reported = [each for each in state.replicas if each in isr or each == state.leader]
-        return decide_progress(image, "t", 0, reported)
+        return decide_isr(image, "t", 0, reported)
 
     return decide
 
@@ -71,8 +65,9 @@ EVENTS = st.one_of(
 
 def check(before: MetadataImage, after: MetadataImage) -> None:
     old, new = state_of(before), state_of(after)
-    assert new.isr
-    assert set(new.isr) <= set(new.replicas)
+    assert new.isr or (new.leader == NO_LEADER and after.finalized_features.get(ELR_VERSION))
+    assert set(new.isr) | set(new.elr) <= set(new.replicas)
+    assert not set(new.isr) & set(new.elr)
     assert len(set(new.replicas)) == len(new.replicas)
     assert set(new.adding) | set(new.removing) <= set(new.replicas)
     assert not set(new.adding) & set(new.removing)
@@ -86,9 +81,11 @@ def check(before: MetadataImage, after: MetadataImage) -> None:
     assert listed == ({"t": {0: new}} if new.is_reassigning else {})
 
 
-@given(REPLICAS, st.lists(EVENTS, max_size=20))
-def test_a_partition_stays_valid(replicas: list[int], events: list[Event]) -> None:
+@given(REPLICAS, st.lists(EVENTS, max_size=20), st.booleans())
+def test_a_partition_stays_valid(replicas: list[int], events: list[Event], has_elr: bool) -> None:
     image = cluster(5, manually_assigned("t", replicas))
+    if has_elr:
+        image = with_elr(image)
     for event in events:
         try:
             decision = event(image)

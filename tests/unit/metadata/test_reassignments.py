@@ -2,32 +2,33 @@ from collections.abc import Sequence
 
 import pytest
 
+from barnabas.metadata.election_rules import ElectionRules
 from barnabas.metadata.image import MetadataImage
-from barnabas.metadata.reassignments import (
-    ReassignmentRules,
-    Target,
-    decide_progress,
-    decide_reassign,
-    reassignments,
-)
+from barnabas.metadata.reassignments import Target, decide_reassign, reassignments
 from barnabas.metadata.topics import NO_LEADER, PartitionRegistration
 from barnabas.wire.errors import KafkaError
-from support.images import cluster, manually_assigned, replayed, with_state
+from support.images import cluster, decide_isr, manually_assigned, replayed, with_state
 
 #: Five brokers, of which 5 is fenced; partitions 0 and 1 on brokers 1, 2 and partition 2 on 3.
 IMAGE = cluster(5, manually_assigned("t", [1, 2], [1, 2]), manually_assigned("single", [3]), fenced=[5])
-RULES = ReassignmentRules(allows_factor_change=True, allows_unclean_election=lambda topic: False)
 
 
 def reassign(
     image: MetadataImage,
     replicas: Sequence[int] | None,
-    rules: ReassignmentRules = RULES,
+    *,
     topic: str = "t",
     index: int = 0,
+    allows_unclean: bool = False,
+    allows_factor_change: bool = True,
 ) -> tuple[KafkaError | None, MetadataImage]:
     """Return the result for one partition, and its new state."""
-    decision = decide_reassign(image, [(topic, [Target(index, replicas)])], rules)
+    decision = decide_reassign(
+        image,
+        [(topic, [Target(index, replicas)])],
+        ElectionRules(allows_unclean=lambda _: allows_unclean),
+        allows_factor_change=allows_factor_change,
+    )
     [outcome] = decision.response
     assert (outcome.name, [each.index for each in outcome.partitions]) == (topic, [index])
     return outcome.partitions[0].error, replayed(image, decision)
@@ -44,7 +45,7 @@ def moved(image: MetadataImage, *replicas: int) -> MetadataImage:
 
 
 def progressed(image: MetadataImage, *isr: int) -> MetadataImage:
-    decision = decide_progress(image, "t", 0, isr)
+    decision = decide_isr(image, "t", 0, isr)
     after = replayed(image, decision)
     assert state_of(after) == decision.response
     return after
@@ -120,8 +121,7 @@ def test_a_cancellation_removes_an_added_leader() -> None:
 def test_a_cancellation_to_replicas_out_of_sync_needs_an_unclean_election(allowed: bool) -> None:
     moving = PartitionRegistration(3, 7, (3,), 9, replicas=(3, 4, 1, 2), adding=(3, 4), removing=(1, 2))
     image = with_state(IMAGE, IMAGE.topics["t"], 0, moving)
-    rules = replace_rules(allows_unclean_election=lambda topic: allowed)
-    error, after = reassign(image, None, rules)
+    error, after = reassign(image, None, allows_unclean=allowed)
     if allowed:
         assert error is None
         assert state_of(after) == PartitionRegistration(1, 8, (1,), 10, replicas=(1, 2))
@@ -130,10 +130,6 @@ def test_a_cancellation_to_replicas_out_of_sync_needs_an_unclean_election(allowe
         assert error.code.name == "INVALID_REPLICA_ASSIGNMENT"
         assert "unclean.leader.election.enable" in error.message
         assert state_of(after) == moving
-
-
-def replace_rules(**fields: object) -> ReassignmentRules:
-    return RULES._replace(**fields)  # type: ignore[arg-type]
 
 
 def test_a_cancellation_needs_remaining_replicas() -> None:
@@ -173,7 +169,7 @@ def test_a_missing_partition_is_unknown(topic: str, index: int, target: list[int
     ("target", "is_allowed"), [([3, 4], True), ([1, 2], True), ([1], False), ([1, 2, 3], False)]
 )
 def test_the_replication_factor_is_kept_if_required(target: list[int], is_allowed: bool) -> None:
-    error, _ = reassign(IMAGE, target, replace_rules(allows_factor_change=False))
+    error, _ = reassign(IMAGE, target, allows_factor_change=False)
     assert (error is None) == is_allowed
     if error is not None:
         assert error.code.name == "INVALID_REPLICATION_FACTOR"
@@ -182,14 +178,13 @@ def test_the_replication_factor_is_kept_if_required(target: list[int], is_allowe
 
 def test_the_replication_factor_of_a_moving_partition_is_its_targets() -> None:
     image = moved(IMAGE, 3, 4, 1)
-    rules = replace_rules(allows_factor_change=False)
-    assert reassign(image, [1, 2, 3], rules)[0] is None
-    assert reassign(image, [1, 2], rules)[0] is not None
+    assert reassign(image, [1, 2, 3], allows_factor_change=False)[0] is None
+    assert reassign(image, [1, 2], allows_factor_change=False)[0] is not None
 
 
 def test_each_partition_has_its_own_result() -> None:
     requested = [("t", [Target(0, [3, 4]), Target(1, [9])]), ("gone", [Target(0, None)]), ("t", [])]
-    decision = decide_reassign(IMAGE, requested, RULES)
+    decision = decide_reassign(IMAGE, requested)
     results = [
         (each.name, [part.error and part.error.code.name for part in each.partitions])
         for each in decision.response
@@ -205,7 +200,7 @@ def test_each_partition_has_its_own_result() -> None:
 def test_progress_keeps_the_leader() -> None:
     image = progressed(IMAGE, 1)
     assert state_of(image) == PartitionRegistration(1, 0, (1,), 1, replicas=(1, 2))
-    assert decide_progress(image, "t", 0, [1]).changes == ()
+    assert decide_isr(image, "t", 0, [1]).changes == ()
 
 
 def test_a_partition_without_leader_gets_one_when_its_isr_changes() -> None:

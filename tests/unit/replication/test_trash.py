@@ -224,7 +224,9 @@ def test_purged_logs_are_removed(broker: Broker, restarted: bool) -> None:
     assert broker.on_disk() == []
 
 
-def test_missing_logs_are_offline_and_not_empty(broker: Broker) -> None:
+def test_a_log_that_is_missing_in_the_trash_is_created_only_after_it_is_reported(broker: Broker) -> None:
+    reports: list[int] = []
+    broker.replicas.on_missing_log = lambda: reports.append(1)
     broker.delete("t")
     for directory in broker.paths:
         for path in directory.glob("*-0.*-stray"):
@@ -232,6 +234,11 @@ def test_missing_logs_are_offline_and_not_empty(broker: Broker) -> None:
     broker.undelete("t")
     assert broker.replicas.find("t", 0) is None
     assert broker.replicas.find("t", 1) is not None
+    lost = broker.replicas.lost_replicas()
+    assert ([replica.partition for replica in lost], reports) == ([0], [1])
+    asyncio.run(broker.replicas.open_empty(lost))
+    assert broker.replicas.find("t", 0) is not None
+    assert broker.replicas.lost_replicas() == frozenset()
 
 
 # Kills: after the commit the broker dies at its n-th rename of a directory.

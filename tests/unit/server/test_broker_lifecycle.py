@@ -1,6 +1,7 @@
 """A broker joins the cluster, joins again when its session is lost, and leaves."""
 
 import asyncio
+import random
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
@@ -8,9 +9,10 @@ import pytest
 
 from barnabas.metadata.brokers import BrokerRegistration
 from barnabas.metadata.store import OutcomeUnknown, SessionInUse, StoreError
+from barnabas.metadata.topic_creation import decide_create
 from barnabas.metadata.writer import MetadataWriter
 from barnabas.server.broker_lifecycle import BrokerLifecycle
-from support.images import broker
+from support.images import RULES, broker, manually_assigned
 from support.loop import in_virtual_time, turns
 from support.memory_store import MemoryStore
 
@@ -126,3 +128,24 @@ async def test_a_stop_does_not_wait_for_a_store_that_does_not_answer() -> None:
         store.hold()
         await lifecycle.leave()
         assert not metadata.image.brokers["1"].fenced
+
+
+@in_virtual_time
+async def test_a_broker_with_many_partitions_joins_in_commits_that_the_store_allows() -> None:
+    store = MemoryStore(changes_max=47)
+    async with member(store) as (first, metadata, _), member(store, 2) as (second, _, _):
+        await first.start(is_clean=True, lost=())
+        await second.start(is_clean=True, lost=())
+        topics = [manually_assigned("shared", *[[1, 2]] * 12), manually_assigned("alone", *[[1]] * 3)]
+        await metadata.write(
+            lambda image: decide_create(image, topics, RULES, random.Random(1), validate_only=False)
+        )
+        await first.abandon()
+        async with member(store) as (again, _, _):
+            await again.start(is_clean=False, lost=())
+            image = metadata.image
+        shared = [image.partition(image.topics["shared"], index) for index in range(12)]
+        assert {(state.leader, state.isr) for state in shared} == {(2, (2,))}
+        alone = [image.partition(image.topics["alone"], index) for index in range(3)]
+        assert {(state.leader, state.leader_epoch) for state in alone} == {(1, 1)}
+        assert image.brokers["1"].epoch == again.epoch > first.epoch

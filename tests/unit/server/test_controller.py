@@ -1,24 +1,26 @@
 import asyncio
 import random
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
-from barnabas.metadata.broker_lifecycle import decide_join
+from barnabas.metadata.broker_lifecycle import JoiningReplicas, decide_join, decide_register_joined
 from barnabas.metadata.brokers import SESSIONS, decide_register
 from barnabas.metadata.configs import TOPIC_CONFIGS
 from barnabas.metadata.decision import Decision
+from barnabas.metadata.election_rules import ElectionRules
 from barnabas.metadata.image import MetadataImage
+from barnabas.metadata.store import CHANGES_MAX
 from barnabas.metadata.topic_creation import decide_create
 from barnabas.metadata.topics import NO_LEADER
 from barnabas.metadata.writer import MetadataWriter
 from barnabas.server.controller import Controller
-from support.images import RULES, broker, manually_assigned
+from support.images import RULES, broker, decide_isr, manually_assigned
 from support.loop import in_virtual_time, turns
 from support.memory_store import MemoryStore
 
 
-def allows_unclean(writer: MetadataWriter) -> Callable[[str], bool]:
-    return lambda topic: bool(writer.image.topic_configs.get(topic))
+def rules_of(writer: MetadataWriter) -> ElectionRules:
+    return ElectionRules(allows_unclean=lambda topic: bool(writer.image.topic_configs.get(topic)))
 
 
 async def until_quiet() -> None:
@@ -26,9 +28,11 @@ async def until_quiet() -> None:
 
 
 @asynccontextmanager
-async def controllers(count: int) -> AsyncIterator[tuple[MemoryStore, list[Controller], MetadataWriter]]:
+async def controllers(
+    count: int, partitions_count: int = 1, changes_max: int = CHANGES_MAX
+) -> AsyncIterator[tuple[MemoryStore, list[Controller], MetadataWriter]]:
     """Run the controllers of brokers 1, 2, ... over one store, with a topic that broker 1 prefers to lead."""
-    store = MemoryStore()
+    store = MemoryStore(changes_max=changes_max)
     writers = [MetadataWriter(store) for _ in range(count)]
     for writer in writers:
         await writer.start()
@@ -36,12 +40,12 @@ async def controllers(count: int) -> AsyncIterator[tuple[MemoryStore, list[Contr
     for broker_id in range(1, count + 1):
         await first.write(lambda image, number=broker_id: decide_register(image.brokers, broker(number)))  # type: ignore[misc]
         await first.write(lambda _, number=broker_id: Decision(None, (SESSIONS.put(str(number), 0),)))  # type: ignore[misc]
-    topic = manually_assigned("t", list(range(1, count + 1)))
+    topic = manually_assigned("t", *[list(range(1, count + 1))] * partitions_count)
     await first.write(
         lambda image: decide_create(image, [topic], RULES, random.Random(1), validate_only=False)
     )
     running = [
-        Controller(number, writer, lambda *_: 1, allows_unclean(writer), 10.0)
+        Controller(number, writer, lambda *_: 1, rules_of(writer), 10.0)
         for number, writer in enumerate(writers, 1)
     ]
     for controller in running:
@@ -69,6 +73,24 @@ async def test_the_first_live_broker_fences_a_dead_one_and_elects() -> None:
         assert leader(last.image) == 2
         assert [controller.is_active for controller in running] == [False, True, False]
         assert [controller.fenced_count for controller in running] == [0, 1, 0]
+
+
+@in_virtual_time
+async def test_the_partitions_of_a_dead_broker_are_changed_in_commits_that_the_store_allows() -> None:
+    async with controllers(3, partitions_count=20, changes_max=47) as (store, _, last):
+        limit = last.partitions_max
+        assert limit == 5
+        store.end_session("sessions/1")
+        await until_quiet()
+        topic = last.image.topics["t"]
+        assert {last.image.partition(topic, index).leader for index in range(20)} == {2}
+        await last.write(lambda _: Decision(None, (SESSIONS.put("1", 0),)))
+        await last.write(lambda image: decide_register_joined(image, broker(1)))
+        for index in range(20):
+            await last.write(lambda image, index=index: decide_isr(image, "t", index, (2, 3, 1)))  # type: ignore[misc]
+        await asyncio.sleep(11)  # the preferred leader leads again
+        await until_quiet()
+        assert {last.image.partition(topic, index).leader for index in range(20)} == {1}
 
 
 @in_virtual_time
@@ -114,7 +136,7 @@ async def test_a_topic_that_begins_to_allow_it_gets_a_leader_that_is_not_in_sync
             store.end_session(f"sessions/{broker_id}")
             await until_quiet()
         await last.write(lambda _: Decision(None, (SESSIONS.put("1", 0),)))
-        await last.write(lambda image: decide_join(image, broker(1), is_clean=True))
+        await last.write(lambda image: decide_join(image, broker(1), JoiningReplicas(is_clean=True)))
         store.end_session("sessions/3")
         await until_quiet()
         assert leader(last.image) == NO_LEADER

@@ -7,11 +7,10 @@ NO_REASSIGNMENT_IN_PROGRESS; for the whole request CLUSTER_AUTHORIZATION_FAILED,
 
 from barnabas.api.audit import CLUSTER, Results
 from barnabas.api.authorization import require_cluster
-from barnabas.api.context import BrokerContext, RequestContext
+from barnabas.api.context import RequestContext
 from barnabas.api.registry import serves
-from barnabas.config.topics import effective_topic_config
 from barnabas.metadata.partition_change_builder import PartitionOutcome, TopicOutcome
-from barnabas.metadata.reassignments import ReassignmentRules, Target, decide_reassign
+from barnabas.metadata.reassignments import Target, decide_reassign
 from barnabas.wire.acls import AclOperation
 from barnabas.wire.errors import ErrorCode, KafkaError
 from barnabas.wire.messages.alter_partition_reassignments import (
@@ -61,12 +60,12 @@ async def handle(
     require_cluster(context, AclOperation.ALTER)
     if not request.topics:
         return AlterPartitionReassignmentsResponse()
-    broker = context.broker
     requested = await context.compute(_requested, request)
-    rules = ReassignmentRules(
-        request.allow_replication_factor_change, lambda name: _allows_unclean_election(broker, name)
+    rules, allows_factor_change = context.broker.election_rules, request.allow_replication_factor_change
+    outcomes = await context.write(
+        lambda image: decide_reassign(image, requested, rules, allows_factor_change=allows_factor_change),
+        request.timeout_ms,
     )
-    outcomes = await context.write(lambda image: decide_reassign(image, requested, rules), request.timeout_ms)
     return AlterPartitionReassignmentsResponse(
         allow_replication_factor_change=request.allow_replication_factor_change,
         error_message=None,
@@ -82,11 +81,6 @@ def _requested(request: AlterPartitionReassignmentsRequest) -> list[tuple[str, l
         )
         for topic in request.topics
     ]
-
-
-def _allows_unclean_election(broker: BrokerContext, topic: str) -> bool:
-    config = effective_topic_config(broker.config, broker.image.topic_configs.get(topic, {}))
-    return config.unclean_leader_election_enable
 
 
 def _result(outcome: TopicOutcome) -> ReassignableTopicResponse:

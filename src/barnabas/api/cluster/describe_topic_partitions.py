@@ -117,7 +117,7 @@ def _describe_partition(
 ) -> DescribeTopicPartitionsResponsePartition:
     image = context.broker.image
     state = image.partition(topic, index)
-    offline = offline_replicas(image, state.replicas)
+    offline = offline_replicas(image, state)
     leader = live_leader(state, offline)
     return DescribeTopicPartitionsResponsePartition(
         error_code=ErrorCode.LEADER_NOT_AVAILABLE if leader == NO_LEADER else ErrorCode.NONE,
@@ -126,7 +126,7 @@ def _describe_partition(
         leader_epoch=state.leader_epoch,
         replica_nodes=list(state.replicas),
         isr_nodes=list(state.isr),
-        eligible_leader_replicas=[],
-        last_known_elr=[],
+        eligible_leader_replicas=list(state.elr),
+        last_known_elr=list(state.last_known_elr),
         offline_replicas=offline,
     )

@@ -55,7 +55,10 @@ async def handle(context: RequestContext, request: ElectLeadersRequest) -> Elect
     requested = None
     if request.topic_partitions is not None:
         requested = [(topic.topic, topic.partitions) for topic in request.topic_partitions]
-    outcomes = await context.write(lambda image: decide_elect(image, election, requested), request.timeout_ms)
+    rules = context.broker.election_rules
+    outcomes = await context.write(
+        lambda image: decide_elect(image, election, requested, rules), request.timeout_ms
+    )
     return ElectLeadersResponse(
         replica_election_results=await context.compute(lambda: [_result(outcome) for outcome in outcomes])
     )

@@ -47,7 +47,7 @@ def _described(topic: TopicImage, partitions: Repeated[MetadataResponsePartition
 
 def _describe_partition(image: MetadataImage, topic: TopicImage, index: int) -> MetadataResponsePartition:
     state = image.partition(topic, index)
-    offline = offline_replicas(image, state.replicas)
+    offline = offline_replicas(image, state)
     leader = live_leader(state, offline)
     return MetadataResponsePartition(
         error_code=ErrorCode.LEADER_NOT_AVAILABLE if leader == NO_LEADER else ErrorCode.NONE,
@@ -65,7 +65,11 @@ def live_leader(state: PartitionRegistration, offline: Sequence[int]) -> int:
     return NO_LEADER if state.leader in offline else state.leader
 
 
-def offline_replicas(image: MetadataImage, replicas: tuple[int, ...]) -> list[int]:
-    """Return the brokers among `replicas` that are not active."""
+def offline_replicas(image: MetadataImage, state: PartitionRegistration) -> list[int]:
+    """Return the replicas whose broker is not active, or whose log directory has failed."""
     brokers = image.brokers
-    return [replica for replica in replicas if (broker := brokers.get(str(replica))) is None or broker.fenced]
+    return [
+        replica
+        for replica in state.replicas
+        if (broker := brokers.get(str(replica))) is None or broker.fenced or replica in state.offline
+    ]

@@ -27,5 +27,6 @@ def error_response(request: UnregisterBrokerRequest, error: KafkaError) -> Unreg
 )
 async def handle(context: RequestContext, request: UnregisterBrokerRequest) -> UnregisterBrokerResponse:
     require_cluster(context, AclOperation.ALTER)
-    await context.write(lambda image: decide_unregister(image, request.broker_id))
+    rules = context.broker.election_rules
+    await context.write(lambda image: decide_unregister(image, request.broker_id, rules))
     return UnregisterBrokerResponse()
