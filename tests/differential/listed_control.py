@@ -101,8 +101,8 @@ LISTED_CONTROL = (
     ),
     Listed(
         "AddRaftVoter", "error_code", "a voter that does not exist yet",
-        "Kafka checks whether it can reach the new voter; in Barnabas the voters of an embedded store cannot "
-        "change, and the error says so.", _is_new_voter, (add_voter("CONTROLLER"),),
+        "Kafka checks whether it can reach the new voter; in Barnabas the controller is always the only "
+        "voter, and the error says so.", _is_new_voter, (add_voter("CONTROLLER"),),
     ),
     *(
         Listed(api, f"{path}.error_message".lstrip("."), "a timeout of 0 or less", MORE, _has_text,

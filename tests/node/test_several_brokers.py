@@ -8,6 +8,7 @@ import pytest
 from barnabas.client.admin.admin import raise_errors
 from barnabas.config.alter_op import AlterConfigOp, OpType
 from barnabas.config.config_resource import Resource, ResourceKind
+from barnabas.metadata.topics import METADATA_TOPIC
 from barnabas.testing import EmbeddedCluster
 from barnabas.wire.errors import ErrorCode
 from barnabas.wire.messages.delete_records import (
@@ -15,6 +16,12 @@ from barnabas.wire.messages.delete_records import (
     DeleteRecordsRequest,
     DeleteRecordsResponse,
     DeleteRecordsTopic,
+)
+from barnabas.wire.messages.describe_quorum import (
+    DescribeQuorumRequest,
+    DescribeQuorumResponse,
+    PartitionData,
+    TopicData,
 )
 from barnabas.wire.messages.fetch import FetchRequest, FetchResponse
 from barnabas.wire.messages.produce import ProduceResponse
@@ -53,6 +60,20 @@ def leader_of(cluster: EmbeddedCluster) -> int:
 
 def follower_of(cluster: EmbeddedCluster) -> int:
     return next(node_id for node_id in cluster.brokers if node_id != leader_of(cluster))
+
+
+# The controller
+
+
+def test_every_broker_names_the_controller_as_the_only_voter(cluster: EmbeddedCluster) -> None:
+    request = DescribeQuorumRequest([TopicData(METADATA_TOPIC, [PartitionData(0)])])
+    for node_id in cluster.brokers:
+        with Wire(port_of(cluster, node_id)) as wire:
+            response: DescribeQuorumResponse = wire.ask(request)
+        [partition] = response.topics[0].partitions
+        assert (partition.leader_id, [each.replica_id for each in partition.current_voters]) == (1, [1])
+        [node] = response.nodes
+        assert (node.node_id, node.listeners[0].port) == (1, port_of(cluster, 1))
 
 
 # Leader hints

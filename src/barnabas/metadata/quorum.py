@@ -1,7 +1,7 @@
-"""The quorum of the metadata. With an embedded store, this node is the only voter and always leads.
+"""The quorum of the metadata: the controller is its only voter, because the metadata store takes the place of a quorum.
 
-The response is that of an Apache Kafka node that is both broker and controller: revisions of the store are the offsets
-of its metadata log.
+Every broker returns the same. The response is that of an Apache Kafka node that is both broker and controller:
+revisions of the store are the offsets of its metadata log.
 """
 
 from dataclasses import dataclass
@@ -11,11 +11,11 @@ from barnabas.metadata.brokers import Endpoint
 from barnabas.metadata.image import MetadataImage
 from barnabas.wire.errors import ErrorCode, KafkaError
 
-#: The only voter has always led: there is no other epoch.
+#: The only voter always leads: there is no other epoch.
 LEADER_EPOCH = 1
 
-#: Why voters cannot be changed.
-_EMBEDDED = "The metadata store is embedded, so this node is the only voter. Its voters cannot be changed."
+#: Why voters can be neither added, removed nor updated.
+_ONLY_VOTER = "The metadata store takes the place of a quorum, whose only voter is the controller."
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,13 +37,12 @@ class Quorum:
     high_watermark: int
 
 
-def quorum_of(image: MetadataImage, node_id: int) -> Quorum:
-    """Return the quorum of the embedded store."""
-    broker = image.brokers.get(str(node_id))
+def quorum_of(image: MetadataImage, controller_id: int) -> Quorum:
+    broker = image.brokers.get(str(controller_id))
     directory_id = broker.log_dirs[0] if broker is not None and broker.log_dirs else ZERO_UUID
     return Quorum(
         cluster_id=image.cluster["self"].cluster_id,
-        voter=Voter(node_id, directory_id),
+        voter=Voter(controller_id, directory_id),
         endpoints=() if broker is None else broker.endpoints,
         high_watermark=image.revision,
     )
@@ -56,13 +55,13 @@ def refuse_add(quorum: Quorum, cluster_id: str | None, voter: Voter, listeners_c
         or _voter_error(voter)
         or _listeners_error(listeners_count)
         or _duplicate_error(quorum, voter)
-        or KafkaError(ErrorCode.UNSUPPORTED_VERSION, f"Voter {voter} cannot be added. {_EMBEDDED}")
+        or KafkaError(ErrorCode.UNSUPPORTED_VERSION, f"Voter {voter} cannot be added. {_ONLY_VOTER}")
     )
 
 
 def refuse_remove(quorum: Quorum, cluster_id: str | None, voter: Voter) -> KafkaError:
     """Return the error for RemoveRaftVoter. For the last voter it is that of Apache Kafka: the voter does not exist."""
-    last = KafkaError(ErrorCode.VOTER_NOT_FOUND, f"Voter {voter} cannot be removed. {_EMBEDDED}")
+    last = KafkaError(ErrorCode.VOTER_NOT_FOUND, f"Voter {voter} cannot be removed. {_ONLY_VOTER}")
     return (
         _cluster_error(quorum, cluster_id)
         or _voter_error(voter)
@@ -81,7 +80,7 @@ def refuse_update(
         or _voter_error(voter)
         or _listeners_error(listeners_count)
         or _unknown_voter_error(quorum, voter)
-        or KafkaError(ErrorCode.UNSUPPORTED_VERSION, f"Voter {voter} cannot be updated. {_EMBEDDED}")
+        or KafkaError(ErrorCode.UNSUPPORTED_VERSION, f"Voter {voter} cannot be updated. {_ONLY_VOTER}")
     )
 
 

@@ -84,6 +84,6 @@ def test_invalid_requests_are_reported_before_the_static_quorum(error: KafkaErro
     assert error.message
 
 
-def test_valid_changes_of_voters_are_refused_because_the_store_is_embedded() -> None:
+def test_valid_changes_of_voters_are_refused_because_the_controller_is_the_only_voter() -> None:
     for error in (add(OURS, STRANGER), remove(OURS, SELF), update(OURS, SELF)):
-        assert "voters cannot be changed" in error.message
+        assert "whose only voter is the controller" in error.message

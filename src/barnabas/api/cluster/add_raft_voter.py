@@ -1,4 +1,4 @@
-"""AddRaftVoter (80), v0-v1: add a voter to the quorum (KIP-853); an embedded store always has one.
+"""AddRaftVoter (80), v0-v1: add a voter to the quorum (KIP-853); always rejected: the controller is the only one.
 
 v1: a response before the commit.
 Errors: INCONSISTENT_CLUSTER_ID, INVALID_REQUEST (no voter, no listeners), DUPLICATE_VOTER, UNSUPPORTED_VERSION,
@@ -23,6 +23,6 @@ def error_response(request: AddRaftVoterRequest, error: KafkaError) -> AddRaftVo
 async def handle(context: RequestContext, request: AddRaftVoterRequest) -> AddRaftVoterResponse:
     """Check the request, and refuse it in any case."""
     require_cluster(context, AclOperation.ALTER)
-    quorum = quorum_of(context.broker.image, context.broker.broker_id)
+    quorum = quorum_of(context.broker.image, context.broker.controller_id)
     voter = Voter(request.voter_id, request.voter_directory_id)
     raise refuse_add(quorum, request.cluster_id, voter, len(request.listeners))

@@ -29,7 +29,7 @@ def error_response(request: DescribeQuorumRequest, error: KafkaError) -> Describ
 
 @serves(DescribeQuorumRequest, DescribeQuorumResponse, 0, 2, error_response=error_response)
 async def handle(context: RequestContext, request: DescribeQuorumRequest) -> DescribeQuorumResponse:
-    """Describe this node as a quorum of one."""
+    """Describe the controller as a quorum of one."""
     require_cluster(context, AclOperation.DESCRIBE)
     requested = await context.compute(_requested_partitions, request)
     if requested != [(METADATA_TOPIC, [0])]:
@@ -40,7 +40,7 @@ async def handle(context: RequestContext, request: DescribeQuorumRequest) -> Des
             async for name, indexes in context.each(requested)
         ]
         return DescribeQuorumResponse(topics=unknown)
-    quorum = quorum_of(context.broker.image, context.broker.broker_id)
+    quorum = quorum_of(context.broker.image, context.broker.controller_id)
     partition = _partition(quorum, context.broker.clock.wall_ms())
     listeners = [Listener(*endpoint) for endpoint in quorum.endpoints]
     return DescribeQuorumResponse(

@@ -1,4 +1,4 @@
-"""RemoveRaftVoter (81), v0: remove a voter (KIP-853); the only voter of an embedded store cannot be removed.
+"""RemoveRaftVoter (81), v0: remove a voter (KIP-853); the only voter, the controller, cannot be removed.
 
 Errors: INCONSISTENT_CLUSTER_ID, INVALID_REQUEST (no voter), VOTER_NOT_FOUND, CLUSTER_AUTHORIZATION_FAILED.
 """
@@ -23,5 +23,5 @@ def error_response(request: RemoveRaftVoterRequest, error: KafkaError) -> Remove
 async def handle(context: RequestContext, request: RemoveRaftVoterRequest) -> RemoveRaftVoterResponse:
     """Check the request, and refuse it in any case."""
     require_cluster(context, AclOperation.ALTER)
-    quorum = quorum_of(context.broker.image, context.broker.broker_id)
+    quorum = quorum_of(context.broker.image, context.broker.controller_id)
     raise refuse_remove(quorum, request.cluster_id, Voter(request.voter_id, request.voter_directory_id))

@@ -1,4 +1,4 @@
-"""UpdateRaftVoter (82), v0: set the endpoints of a voter (KIP-853); those of an embedded store are its broker's.
+"""UpdateRaftVoter (82), v0: set the endpoints of a voter (KIP-853); those of the controller are its broker's.
 
 Apache Kafka serves this only on controller listeners, which Barnabas does not have.
 Errors: INCONSISTENT_CLUSTER_ID, FENCED_LEADER_EPOCH, UNKNOWN_LEADER_EPOCH, INVALID_REQUEST (no voter, no listeners),
@@ -27,7 +27,7 @@ async def handle(context: RequestContext, request: UpdateRaftVoterRequest) -> Up
     """Check the request, refuse it in any case, and return the leader."""
     require_cluster(context, AclOperation.ALTER)
     broker = context.broker
-    quorum = quorum_of(broker.image, broker.broker_id)
+    quorum = quorum_of(broker.image, broker.controller_id)
     voter = Voter(request.voter_id, request.voter_directory_id)
     error = refuse_update(
         quorum, request.cluster_id, request.current_leader_epoch, voter, len(request.listeners)
