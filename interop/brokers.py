@@ -1,5 +1,6 @@
 """A broker of either kind as a child process, and the probe that waits until it responds."""
 
+import io
 import signal
 import socket
 import struct
@@ -33,16 +34,27 @@ class Broker:
     start_s: float = 0.0  #: from the spawn of the process to the first Metadata response
     node_id: int = -1  #: from the Metadata response
     environment: Mapping[str, str] | None = None  #: environment of the process; None for ours
-    brokers_count: int = 1  #: that the process runs
+    brokers_count: int = 1  #: number of brokers in the cluster
+    others: Sequence["Broker"] = ()  #: brokers of its cluster in other processes, which stop with it
 
     @property
     def pid(self) -> int:
         """Return the process id, for /proc."""
         return self.process.pid
 
+    @property
+    def nodes(self) -> dict[int, str]:
+        """Return the id and the address of each broker of its cluster, as it responds now."""
+        return describe_brokers(self.bootstrap)
+
     def stop(self) -> int:
         """Stop the process and wait; kill it after a timeout. Return its exit status."""
-        return self._end(signal.SIGTERM)
+        for other in self.others:
+            other.process.send_signal(signal.SIGTERM)
+        status = self._end(signal.SIGTERM)
+        for other in self.others:
+            other.stop()
+        return status
 
     def kill(self) -> int:
         """End the process like a power failure (SIGKILL)."""
@@ -127,16 +139,34 @@ def first_broker(bootstrap: str, brokers_count: int = 1) -> int | None:
 
     None without a response, or if it names fewer brokers.
     """
-    host, _, port = bootstrap.rpartition(":")
     try:
-        with socket.create_connection((host, int(port)), timeout=5) as connection:
-            connection.sendall(struct.pack(">i", len(_METADATA_BROKERS_ONLY)) + _METADATA_BROKERS_ONLY)
-            size_bytes, _correlation_id, broker_count = struct.unpack(">iii", _read(connection, 12))
-            if size_bytes < 12 or broker_count < brokers_count:
-                return None
-            return int.from_bytes(_read(connection, 4), signed=True)
+        found = describe_brokers(bootstrap)
     except (OSError, EOFError):
         return None
+    return next(iter(found)) if len(found) >= max(brokers_count, 1) else None
+
+
+def describe_brokers(bootstrap: str) -> dict[int, str]:
+    """Return the id and the address of each broker in a Metadata response of ``host:port``.
+
+    Raises:
+        OSError, EOFError: there was no complete response.
+    """
+    host, _, port = bootstrap.rpartition(":")
+    with socket.create_connection((host, int(port)), timeout=5) as connection:
+        connection.sendall(struct.pack(">i", len(_METADATA_BROKERS_ONLY)) + _METADATA_BROKERS_ONLY)
+        (size_bytes,) = struct.unpack(">i", _read(connection, 4))
+        response = io.BytesIO(_read(connection, size_bytes))
+    _correlation_id, count = struct.unpack(">ii", response.read(8))
+    return dict(_read_broker(response) for _ in range(count))
+
+
+def _read_broker(response: io.BytesIO) -> tuple[int, str]:
+    node_id, host_bytes = struct.unpack(">ih", response.read(6))
+    host = response.read(host_bytes).decode()
+    port, rack_bytes = struct.unpack(">ih", response.read(6))
+    response.read(max(rack_bytes, 0))
+    return node_id, f"{host}:{port}"
 
 
 def _read(connection: socket.socket, size_bytes: int) -> bytes:
@@ -177,3 +207,9 @@ def consecutive_ports(count: int) -> int:
         except (OSError, OverflowError):
             continue
         return first
+
+
+def shifted(address: str, number: int) -> str:
+    """Return ``address``, which ends with a port, with its port counted up."""
+    host, _, port = address.rpartition(":")
+    return f"{host}:{int(port) + number}"

@@ -9,9 +9,6 @@ from pathlib import Path
 
 from interop.brokers import Broker, consecutive_ports, launch
 
-#: Number of brokers that form the candidate; topics have a replica on each of them.
-BROKERS = int(os.environ.get("INTEROP_BROKERS", "1"))
-
 COMMAND = Path(sys.executable).with_name("barnabas")
 
 
@@ -25,22 +22,24 @@ def start(
     port: int | None = None,
     listeners: Sequence[str] = (),
     executable: Path = COMMAND,
+    brokers_count: int = 1,
 ) -> Broker:
     """Start Barnabas on ``home/data``; return once it responds. Its log is in ``home/barnabas.log``.
 
-    ``listeners`` are additional ones, as NAME://HOST:PORT.
+    ``listeners`` are additional ones, as NAME://HOST:PORT. Several brokers share one process of ``barnabas serve``:
+    their ports and node ids count up from the first, and topics have a replica on each of them.
     """
     data_dir = home / "data"
     data_dir.mkdir(parents=True, exist_ok=True)
-    bootstrap = f"127.0.0.1:{port or consecutive_ports(BROKERS)}"
-    replicated = {"default.replication.factor": str(BROKERS)} if BROKERS > 1 else {}
+    bootstrap = f"127.0.0.1:{port or consecutive_ports(brokers_count)}"
+    replicated = {"default.replication.factor": str(brokers_count)} if brokers_count > 1 else {}
     given = {"log.dirs": str(data_dir), **replicated, **(properties or {})}
     settings = [part for key, value in given.items() for part in ("--set", f"{key}={value}")]
     listen = ",".join([f"PLAINTEXT://{bootstrap}", *listeners])
-    several = ["--brokers", str(BROKERS)] if BROKERS > 1 else []
+    several = ["--brokers", str(brokers_count)] if brokers_count > 1 else []
     command = [str(executable), "serve", *several, "--listen", listen, *settings]
     environment = {name: value for name, value in os.environ.items() if name != NOT_COMPILED}
-    return launch("barnabas", command, bootstrap, data_dir, home / "barnabas.log", environment, BROKERS)
+    return launch("barnabas", command, bootstrap, data_dir, home / "barnabas.log", environment, brokers_count)
 
 
 @contextlib.contextmanager

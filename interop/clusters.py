@@ -1,14 +1,14 @@
-"""Three brokers of either kind as child processes that form a cluster."""
+"""Several brokers of either kind as child processes that form a cluster."""
 
 import contextlib
 import tempfile
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
 from interop import candidate, reference
-from interop.brokers import Broker, free_ports, launch
+from interop.brokers import Broker, free_ports, launch, shifted
 
 #: Internal topics have a replica on each broker.
 REPLICATED = {
@@ -60,8 +60,16 @@ def start_barnabas(home: Path, count: int = 3, properties: Mapping[str, str] | N
     return Cluster("barnabas", brokers)
 
 
-def start_kafka(home: Path, count: int = 3, properties: Mapping[str, str] | None = None) -> Cluster:
-    """Start brokers that are controllers, too; broker N has its data in ``home/N/data``."""
+def start_kafka(
+    home: Path,
+    count: int = 3,
+    properties: Mapping[str, str] | None = None,
+    listeners: Sequence[str] = (),
+) -> Cluster:
+    """Start brokers that are controllers, too; broker N has its data in ``home/N/data``.
+
+    ``listeners`` are additional ones of the first broker, as NAME://HOST:PORT; the ports of the others count up.
+    """
     ports, controller_ports = free_ports(count), free_ports(count)
     voters = ",".join(f"{number}@127.0.0.1:{port}" for number, port in enumerate(controller_ports, 1))
     cluster_id = reference.new_cluster_id()
@@ -78,7 +86,13 @@ def start_kafka(home: Path, count: int = 3, properties: Mapping[str, str] | None
             | REPLICATED
             | {
                 "node.id": str(node_id),
-                "listeners": f"PLAINTEXT://{bootstrap},{controller}",
+                "listeners": ",".join(
+                    [
+                        f"PLAINTEXT://{bootstrap}",
+                        controller,
+                        *(shifted(each, node_id - 1) for each in listeners),
+                    ]
+                ),
                 "controller.quorum.voters": voters,
                 "log.dirs": str(data_dir),
             }
@@ -88,7 +102,10 @@ def start_kafka(home: Path, count: int = 3, properties: Mapping[str, str] | None
         command = reference.java(
             *reference.SERVER_JVM_OPTIONS, "kafka.Kafka", config, log4j="log4j2.properties"
         )
-        return launch("kafka", command, bootstrap, data_dir, data_dir.parent / "kafka.log")
+        log = data_dir.parent / "kafka.log"
+        broker = launch("kafka", command, bootstrap, data_dir, log, brokers_count=count)
+        broker.node_id = node_id  # the first in a response may be any of them
+        return broker
 
     with ThreadPoolExecutor(count) as pool:
         started = [pool.submit(start, node_id) for node_id in range(1, count + 1)]

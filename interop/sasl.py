@@ -1,6 +1,6 @@
 """A SASL listener beside the open one; the same settings for both brokers."""
 
-from interop.brokers import free_ports
+from interop.brokers import consecutive_ports
 
 LISTENER = "CLIENTS"
 MECHANISMS = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512")
@@ -23,9 +23,9 @@ SETTINGS = {
 }
 
 
-def free_address() -> str:
-    """Return host and port for the listener."""
-    return f"127.0.0.1:{free_ports(1)[0]}"
+def free_address(brokers_count: int = 1) -> str:
+    """Return host and port for the listener of the first broker; the ports of the others count up."""
+    return f"127.0.0.1:{consecutive_ports(brokers_count)}"
 
 
 def client_properties(mechanism: str, user: str, password: str) -> dict[str, str]:

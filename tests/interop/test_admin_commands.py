@@ -44,7 +44,7 @@ def topic(broker: Broker, names: Iterator[str]) -> str:
     """Create a topic with two partitions and as many records, with timestamps 1000, 1001 ..., in the first."""
     name = next(names)
     admin = AdminClient({"bootstrap.servers": broker.bootstrap})
-    admin.create_topics([NewTopic(name, 2, 1)])[name].result()
+    admin.create_topics([NewTopic(name, 2)])[name].result()
     producer = Producer({"bootstrap.servers": broker.bootstrap})
     for number in range(RECORDS_COUNT):
         producer.produce(name, str(number), partition=0, timestamp=1_000 + number)
@@ -78,7 +78,8 @@ def test_records_are_deleted(run: Run, topic: str) -> None:
 
 def test_partitions_are_described(run: Run, broker: Broker, topic: str) -> None:
     first, _ = run("topics", "partitions", topic)
-    assert (first["partition"], first["leader"], first["isr"]) == (0, broker.node_id, [broker.node_id])
+    assert (first["partition"], sorted(first["isr"])) == (0, sorted(broker.nodes))
+    assert first["leader"] in broker.nodes
     assert run("topics", "partitions", topic, "--unhealthy") == []
 
 
@@ -147,21 +148,24 @@ def test_a_transaction_is_terminated(run: Run, broker: Broker, topic: str) -> No
 
 
 def test_brokers_and_their_apis_are_listed(run: Run, broker: Broker) -> None:
-    [only] = run("brokers", "list", "--fenced")
-    assert (only["broker"], only["fenced"]) == (broker.node_id, False)
+    nodes = sorted(broker.nodes)
+    listed = run("brokers", "list", "--fenced")
+    assert [(each["broker"], each["fenced"]) for each in listed] == [(node_id, False) for node_id in nodes]
     status = run("cluster", "status")
     assert (status["healthy"], status["cluster_id"] != "", status["offline_partitions"]) == (True, True, 0)
-    [live] = status["brokers"]
-    assert (live["broker"], live["state"], live["log_bytes"] >= 0) == (broker.node_id, "live", True)
+    live = [(each["broker"], each["state"], each["log_bytes"] >= 0) for each in status["brokers"]]
+    assert live == [(node_id, "live", True) for node_id in nodes]
     versions = {each["api"]: (each["first"], each["last"]) for each in run("brokers", "api-versions")}
     assert versions["CreateTopics"] == (2, 7)
 
 
 def test_started_changes_are_awaited(run: Run, broker: Broker, topic: str) -> None:
-    moved = run("reassignments", "start", f"{topic}={broker.node_id}", "--wait", "30")
+    node_id = str(broker.node_id)
+    moved = run("reassignments", "start", f"{topic}={node_id}", "--wait", "30")
     assert [each["error"] for each in moved] == [None, None]
-    [directory] = {each["directory"] for each in run("log-dirs", "describe", topic)}
-    assert {each["error"] for each in run("log-dirs", "move", directory, topic, "--wait", "30")} == {None}
+    [described] = run("log-dirs", "describe", topic, "--broker", node_id)
+    move = ("log-dirs", "move", described["directory"], topic, "--broker", node_id, "--wait", "30")
+    assert {each["error"] for each in run(*move)} == {None}
     assert run("topics", "delete", topic, "--wait", "30") == [{"topic": topic, "error": None}]
 
 

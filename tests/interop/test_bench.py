@@ -15,7 +15,7 @@ from bench.run import Contestant, compare, turns
 from bench.used import used_by
 from bench.warm_memory import AHEAD_BYTES, warm_memory
 from interop.brokers import Broker
-from interop.targets import RUNNING
+from interop.targets import RUNNING_ONE
 
 from support.waiting import until
 
@@ -144,8 +144,8 @@ def test_brokers_run_for_a_measurement_or_for_a_round(fresh: bool, started: int)
 
 @pytest.fixture(scope="module")
 def loaded(target: str) -> Iterator[Broker]:
-    """Run a broker of its own, because the load would disturb other tests."""
-    with RUNNING[target]() as running:
+    """Run a broker of its own, because the load would disturb other tests; a raw load knows one broker alone."""
+    with RUNNING_ONE[target]() as running:
         yield running
 
 

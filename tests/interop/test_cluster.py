@@ -115,7 +115,7 @@ def test_an_unknown_topic_has_no_leader_to_elect(client: Client, absent: str) ->
 def test_a_reassignment_to_the_present_replicas_completes_immediately(
     client: Client, broker: Broker, topic: str
 ) -> None:
-    client.do("reassign", topic=topic, partition=0, replicas=[broker.node_id])
+    client.do("reassign", topic=topic, partition=0, replicas=sorted(broker.nodes))
     eventually(lambda: client.do("reassignments", topic=topic) == [])
 
 

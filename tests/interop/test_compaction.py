@@ -10,7 +10,7 @@ from typing import TypeAlias
 import pytest
 from interop.brokers import Broker
 from interop.reference import tool
-from interop.targets import RUNNING
+from interop.targets import RUNNING_ONE
 
 from barnabas.client.blocking import BlockingClient
 from barnabas.config.alter_op import AlterConfigOp, OpType
@@ -143,7 +143,7 @@ def _without_marker_times(content: list[tuple[str, list[Batch]]]) -> list[object
 @pytest.fixture(scope="module")
 def brokers() -> Iterator[dict[str, Broker]]:
     with ExitStack() as stack:
-        yield {name: stack.enter_context(running(SETTINGS)) for name, running in RUNNING.items()}
+        yield {name: stack.enter_context(running(SETTINGS)) for name, running in RUNNING_ONE.items()}
 
 
 def history(seed: int) -> Iterator[list[bytes]]:

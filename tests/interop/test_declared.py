@@ -9,7 +9,7 @@ import pytest
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 from interop.brokers import Broker
-from interop.targets import RUNNING
+from interop.targets import BROKERS_COUNT, RUNNING
 
 from barnabas.base.clock import SystemClock
 from barnabas.client.admin.admin import Admin
@@ -67,7 +67,7 @@ def test_impossible_changes_are_reported(secured: Broker) -> None:
     declared = ClusterState(
         topics={
             "refused": TopicState(1, 1, {"retention.ms": "soon"}),
-            "two": TopicState(1, 2),
+            "replicated": TopicState(1, BROKERS_COUNT + 1),
             "good": TopicState(1),
         }
     )
@@ -77,7 +77,11 @@ def test_impossible_changes_are_reported(secured: Broker) -> None:
             plan = await make_plan(Admin(cluster), PlanRequest(declared, SECRETS), SystemClock())
             return {str(each.name): each.level for each in plan.changes}
 
-    assert asyncio.run(work()) == {"good": Level.NOTE, "refused": Level.IMPOSSIBLE, "two": Level.IMPOSSIBLE}
+    assert asyncio.run(work()) == {
+        "good": Level.NOTE,
+        "refused": Level.IMPOSSIBLE,
+        "replicated": Level.IMPOSSIBLE,
+    }
 
 
 @MANY

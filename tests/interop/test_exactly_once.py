@@ -14,10 +14,11 @@ from pathlib import Path
 
 import pytest
 from confluent_kafka.admin import AdminClient, NewTopic
-from interop.brokers import Broker, free_ports
+from interop.brokers import Broker, consecutive_ports
 from interop.clients import BINARIES, HERE
+from interop.targets import BROKERS_COUNT, START
 
-from interop import candidate, reference
+from interop import reference
 
 SECONDS = int(os.environ.get("EOS_SECONDS", "20"))
 INPUTS_PER_SECOND = 200
@@ -65,12 +66,12 @@ class KillTest:
 
     def __init__(self, home: Path, seed: int) -> None:
         self.home, self.rng = home, random.Random(seed)
-        (self.port,) = free_ports(1)
+        self.port = consecutive_ports(BROKERS_COUNT)
         self.kills_count = 0
         self.broker = self.start()
 
     def start(self) -> Broker:
-        return candidate.start(self.home, PROPERTIES, self.port)
+        return START["barnabas"](self.home, PROPERTIES, self.port)
 
     def run(self, seconds: float) -> None:
         """Kill it at random moments until the time is over."""

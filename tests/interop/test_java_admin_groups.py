@@ -38,8 +38,9 @@ def test_an_active_group_is_described_and_deleted_when_it_is_empty(
     java.do("join_group", topic=topic, group=group, protocol=protocol)
     eventually(lambda: java.do("membership")["partitions"] == [0])
     eventually(lambda: java.do("groups")[group] == [kind, "Stable"])
-    described = {"type": kind, "state": "Stable", "assignor": assignor, "coordinator": broker.node_id}
-    assert java.do("consumer_group", group=group) == {**described, "partitions": [0]}
+    described = java.do("consumer_group", group=group)
+    assert described.pop("coordinator") in broker.nodes
+    assert described == {"type": kind, "state": "Stable", "assignor": assignor, "partitions": [0]}
     assert error_of(java, "delete_group", group=group) == "GroupNotEmptyException"
     java.do("leave_group")
     assert java.do("groups")[group] == [kind, "Empty"]
@@ -73,8 +74,9 @@ def test_a_transaction_is_described_and_its_producer_fenced(
     mine = {"transactional_id": transactional_id}
     java.do("begin_transaction", topic=topic, partition=0, value="open", **mine)
     assert java.do("transactions")[transactional_id] == "Ongoing"
-    described = {"state": "Ongoing", "coordinator": broker.node_id, "timeout": 60_000}
-    assert java.do("transaction", **mine) == {**described, "partitions": [f"{topic}-0"]}
+    described = java.do("transaction", **mine)
+    assert described.pop("coordinator") in broker.nodes
+    assert described == {"state": "Ongoing", "timeout": 60_000, "partitions": [f"{topic}-0"]}
     java.do("fence", **mine)
     assert java.do("transactions")[transactional_id] == "Empty"
     assert error_of(java, "end_transaction", **mine) == "ProducerFencedException"

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from interop.brokers import Broker
 from interop.reference import tool
-from interop.targets import START
+from interop.targets import START_ONE
 
 from barnabas.base.ids import TopicPartition
 from barnabas.client.admin.model import NewTopic
@@ -30,7 +30,7 @@ def settings(home: Path) -> dict[str, str]:
 @pytest.fixture
 def running(target: str, tmp_path: Path) -> Iterator[Broker]:
     """Run the broker under test with two log directories, `data` and `more`."""
-    broker = START[target](tmp_path, settings(tmp_path))
+    broker = START_ONE[target](tmp_path, settings(tmp_path))
     yield broker
     broker.stop()
 

@@ -4,20 +4,21 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from interop.brokers import shifted
 from interop.clients import KINDS, Client, ClientError
 from interop.reference import tool
+from interop.targets import BROKERS_COUNT, START
 
-from interop import candidate, reference, sasl
+from interop import sasl
 
-START = {"barnabas": candidate.start, "kafka": reference.start}
 USERS = {"PLAIN": "alice", "SCRAM-SHA-256": "carol", "SCRAM-SHA-512": "dave"}
 LOGGING_IN = [kind.name for kind in KINDS.values() if kind.logs_in]
 
 
 @pytest.fixture(scope="module")
 def address(target: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """Return the address of the SASL listener; `admin` has created the SCRAM users with Kafka's own tool."""
-    home, address = tmp_path_factory.mktemp("logins"), sasl.free_address()
+    """Return the first broker's SASL listener; `admin` has created the SCRAM users with Kafka's own tool."""
+    home, address = tmp_path_factory.mktemp("logins"), sasl.free_address(BROKERS_COUNT)
     broker = START[target](home, sasl.SETTINGS, listeners=[f"{sasl.LISTENER}://{address}"])
     try:
         admin = properties(home, "PLAIN", "admin")
@@ -51,7 +52,8 @@ def test_a_client_logs_in_and_works(address: str, tmp_path: Path, name: str, mec
     try:
         topic = f"logins-{name}-{mechanism}"
         client.do("create_topic", topic=topic, partitions=1, configs={})
-        assert client.do("metadata")["brokers"] == [address]
+        addresses = [shifted(address, number) for number in range(BROKERS_COUNT)]
+        assert sorted(client.do("metadata")["brokers"]) == sorted(addresses)
         records = [{"key": None, "value": text} for text in ("one", "two")]
         assert client.do(
             "produce", topic=topic, partition=0, records=records, codec="none", idempotent=True

@@ -7,9 +7,9 @@ import urllib.request
 from collections.abc import Iterator
 
 import pytest
-from interop.brokers import Broker, free_ports
+from interop.brokers import Broker, consecutive_ports
 from interop.reference import java, tool
-from interop.targets import RUNNING
+from interop.targets import BROKERS_COUNT, RUNNING
 
 #: A client requests its subscription when it starts, and pushes one interval later.
 PUSHED_TIMEOUT_S = 60.0
@@ -118,7 +118,7 @@ def perf_producer(bootstrap: str, topic: str) -> Iterator[None]:
 
 
 def test_metrics_pushed_by_a_java_producer_are_in_the_brokers_metrics() -> None:
-    [port] = free_ports(1)
+    port = consecutive_ports(BROKERS_COUNT)  # those of the other brokers count up
     with RUNNING["barnabas"]({"barnabas.metrics.listener": f"127.0.0.1:{port}"}) as broker:
         run = Tools(broker.bootstrap)
         arguments = ["--metrics", "*", "--interval", str(INTERVAL_MS)]
@@ -133,9 +133,11 @@ def test_metrics_pushed_by_a_java_producer_are_in_the_brokers_metrics() -> None:
     assert all('client_id="interop-perf"' in line for line in lines)
 
 
-def _sums(port: int) -> list[str]:
-    """Return the producer's counters of sent records."""
-    with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=10) as answer:
-        lines = answer.read().decode().splitlines()
+def _sums(first_port: int) -> list[str]:
+    """Return the producer's counters of sent records; it pushes them to one of the brokers."""
+    lines: list[str] = []
+    for port in range(first_port, first_port + BROKERS_COUNT):
+        with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=10) as answer:
+            lines += answer.read().decode().splitlines()
     expected = 'metric="org.apache.kafka.producer.record.send.total"'
     return [line for line in lines if line.startswith("barnabas_client_sum_total{") and expected in line]

@@ -102,7 +102,8 @@ def test_kafka_producer_perf_test_sends_its_records(
 
 def test_kafka_broker_api_versions_lists_the_apis_of_the_broker(run: Run, broker: Broker) -> None:
     printed = run("kafka-broker-api-versions")
-    assert f"{broker.bootstrap} (id: {broker.node_id} " in printed
+    for node_id, address in broker.nodes.items():
+        assert f"{address} (id: {node_id} " in printed
     for api in ("Produce(0):", "Fetch(1):", "ListOffsets(2):", "Metadata(3):", "CreateTopics(19):"):
         assert api in printed
 
