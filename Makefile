@@ -12,7 +12,7 @@ PARALLEL := -n $(WORKERS) --dist worksteal
 # Spark starts once in each process, which runs whole files.
 SPARK_PARALLEL := -n $(WORKERS) --dist loadfile --no-loadscope-reorder
 
-.PHONY: run cluster example-orders check format test test-spark test-spark-versions interop kafka-tests differential soak-eos soak-spark soak-stalls soak-holds soak-frames sim bench bench-cluster bench-spark clean help
+.PHONY: run cluster example-orders check format test test-spark test-spark-versions interop interop-cluster kafka-tests differential soak-eos soak-spark soak-stalls soak-holds soak-frames sim bench bench-cluster bench-spark clean help
 
 help:  ## List the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 22
@@ -60,6 +60,9 @@ test-spark: $(VENV)/.installed-test  ## All tests on Spark: local mode, a cluste
 
 interop: $(VENV)/.installed-test  ## Real clients, Spark as a cluster, Apache Kafka; installs what they need
 	interop/run $(ARGS)
+
+interop-cluster: $(VENV)/.installed-test  ## Real clients and Kafka's tools against three brokers that replicate every topic
+	INTEROP_BROKERS=3 interop/run $(SPARK_PARALLEL) $(addprefix --ignore=tests/interop/,spark stores console) tests/interop $(ARGS)
 
 kafka-tests: $(VENV)/.installed-test  ## Apache Kafka's own integration tests; writes docs/kafka-tests.md (ARGS='--resume NAME...')
 	$(BIN)/python -m interop.kafka_tests.run $(ARGS)

@@ -12,6 +12,8 @@ from typer.testing import CliRunner, Result
 
 from barnabas.cli.main import app
 
+pytestmark = pytest.mark.cluster
+
 Run = Callable[..., Any]
 RECORDS_COUNT = 10
 STRANGER = ("77", "AAECAwQFBgcICQoLDA0ODw")

@@ -73,6 +73,7 @@ def test_an_election_for_unknown_partitions_fails_only_for_them(run: Run, topic:
 # kafka-reassign-partitions
 
 
+@pytest.mark.cluster
 def test_a_reassignment_is_planned_executed_verified_and_listed(run: Run, topic: str, tmp_path: Path) -> None:
     nodes = run.nodes
     topics = json_file(tmp_path / "topics.json", {"version": 1, "topics": [{"topic": topic}]})

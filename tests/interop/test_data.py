@@ -64,6 +64,7 @@ class Written:
         return self._topics[name]
 
 
+@pytest.mark.cluster
 @pytest.mark.parametrize("client", kinds_that("consume"), indirect=True)
 @pytest.mark.parametrize("producer", kinds_that("produce"))
 def test_reads_what_any_client_wrote_with_any_codec(client: Client, producer: str, written: Written) -> None:
@@ -80,6 +81,7 @@ def test_produce_returns_the_offsets(client: Client, codec: str, topic: str) -> 
     assert produce(client, topic, codec) == list(range(len(RECORDS), 2 * len(RECORDS)))
 
 
+@pytest.mark.cluster
 @pytest.mark.parametrize("client", kinds_that("produce", "idempotence"), indirect=True)
 def test_idempotent_produce_writes_each_record_once(client: Client, topic: str, helper: Client) -> None:
     produce(client, topic, "lz4", idempotent=True)

@@ -45,6 +45,8 @@ APPLICATIONS: dict[str, Sequence[str | Path]] = {
     "confluent-kafka": (sys.executable, "-m", "interop.python.confluent_transform"),
     "franz-go": (BINARIES / "transform",),
 }
+#: The one that `make interop` also runs against three brokers.
+IN_CLUSTER = "franz-go"
 
 
 @contextmanager
@@ -91,7 +93,10 @@ def kill_test(tmp_path: Path) -> Iterator[KillTest]:
     killing.broker.stop()
 
 
-@pytest.mark.parametrize("application", APPLICATIONS)
+@pytest.mark.parametrize(
+    "application",
+    [pytest.param(name, marks=[pytest.mark.cluster] if name == IN_CLUSTER else []) for name in APPLICATIONS],
+)
 def test_each_input_has_exactly_one_output_whenever_the_broker_is_killed(
     kill_test: KillTest, application: str, tmp_path: Path
 ) -> None:

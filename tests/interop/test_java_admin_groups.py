@@ -7,6 +7,8 @@ from interop.brokers import Broker
 from interop.clients import Client, ClientError, Clients
 from interop.topics import eventually
 
+pytestmark = pytest.mark.cluster
+
 
 @pytest.fixture
 def java(every_client: Clients) -> Client:

@@ -108,6 +108,7 @@ def test_a_zombie_is_fenced_and_its_open_transaction_aborted(
     assert values(broker, topic, "read_committed", 1) == ["of its successor"]
 
 
+@pytest.mark.cluster
 @pytest.mark.parametrize("client", kinds_that("transact"), indirect=True)
 def test_every_client_commits_and_aborts(
     client: Client, broker: Broker, topic: str, transactional_id: str
