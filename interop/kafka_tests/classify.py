@@ -13,9 +13,12 @@ KNOWN = Path(__file__).with_name("known.toml")
 
 Outcome = Literal["passed", "listed", "failed", "not applicable", "not counted"]
 
+#: The kind of tests that one broker cannot pass.
+SEVERAL_BROKERS = "several brokers"
+
 #: Kinds of tests that do not apply, in the order of the report, each with its meaning.
 KINDS = {
-    "several brokers": "the test needs more than one broker: replicas, leader changes, brokers that stop",
+    SEVERAL_BROKERS: "the test needs more than one broker: replicas, leader changes, brokers that stop",
     "share or streams groups": "share groups (KIP-932) and streams groups (KIP-1071), which Barnabas does not have",
     "internals of the JVM": "the test uses a broker's objects, metrics or threads in its own JVM",
     "controller listener": "the test connects to a controller listener, which Barnabas does not have",
@@ -94,10 +97,10 @@ def classify(result: Result, known: Sequence[Rule]) -> Classification:
 
 def _classify_failure(result: Result, known: Sequence[Rule]) -> Classification:
     for rule in known:
-        if rule.matches(result):
+        if rule.matches(result) and not (result.several and rule.kind == SEVERAL_BROKERS):
             return Classification("not applicable" if rule.kind else "listed", rule.kind, rule.reason)
-    if result.brokers > 1 and _MISSING_BROKERS.search(result.message):
-        return Classification("not applicable", "several brokers", "one broker cannot hold the replicas")
+    if result.brokers > 1 and not result.several and _MISSING_BROKERS.search(result.message):
+        return Classification("not applicable", SEVERAL_BROKERS, "one broker cannot hold the replicas")
     if _JVM.search(result.message):
         return Classification("not applicable", "internals of the JVM", "a metric of the JVM")
     if _OTHER_GROUPS.search(result.message):

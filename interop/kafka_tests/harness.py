@@ -5,7 +5,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from interop import maven
@@ -96,6 +96,8 @@ class Harness:
 
     broker: str  #: barnabas or kafka
     directory: Path
+    #: Whether a test gets as many brokers of Barnabas as it requests; otherwise it gets one.
+    several: bool = field(default=False, kw_only=True)
 
     def results_path(self, class_name: str) -> Path:
         """Return the file of a class's results."""
@@ -136,6 +138,7 @@ class Harness:
                 f"-javaagent:{jar}",
                 f"-Dbarnabas.program={PROGRAM}",
                 f"-Dbarnabas.logs={self.directory / 'logs'}",
+                f"-Dbarnabas.several={str(self.several).lower()}",
             ]
         arguments: list[str | Path] = ["barnabas.Runner", self.results_path(class_name), done, class_name]
         return [*java, "-cp", f"{jar}:{JARS}/*", *arguments]

@@ -19,6 +19,7 @@ requests. This page is generated from the results. [differences.md](differences.
     make kafka-tests ARGS='FetchRequestTest'          # classes whose names match
     make kafka-tests ARGS='--resume --minutes 30'     # continue an earlier run
     make kafka-tests ARGS='--against kafka NAME'      # the same tests with Kafka's own harness
+    make kafka-tests ARGS='--several NAME'            # as many brokers as a test requests; not in this report
 
 ## How the tests run
 - Classes that start a broker are found in their class files: methods with `@ClusterTest` or `@ClusterTemplate`,

@@ -27,6 +27,7 @@ class Result:
     test: bool = True  #: False for a failure outside of a test, in a class's own set-up
     ms: int = 0
     brokers: int = 0  #: number of brokers that the test requested
+    several: bool = False  #: whether it got several brokers
     not_applicable: tuple[str, ...] = ()  #: "kind: what", in the order of the calls
     message: str = ""
     trace: str = ""
@@ -85,6 +86,7 @@ def _result(line: Mapping[str, Any]) -> Result:
         test=line["test"],
         ms=line.get("ms", 0),
         brokers=line.get("brokers", 0),
+        several=line.get("several", False),
         not_applicable=tuple(line.get("not_applicable", ())),
         message=line.get("message", ""),
         trace=line.get("trace", ""),

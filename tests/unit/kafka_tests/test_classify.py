@@ -1,5 +1,6 @@
 """Classification of results for the report."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -55,6 +56,22 @@ def test_an_unsupported_feature_noted_by_the_harness_is_not_applicable() -> None
 
 def test_a_test_without_a_broker_is_not_counted() -> None:
     assert classify(result("SUCCESSFUL", brokers=0), []).outcome == "not counted"
+
+
+def test_a_test_that_got_several_brokers_has_failed_even_if_one_broker_cannot_pass_it(tmp_path: Path) -> None:
+    path = tmp_path / "known.toml"
+    path.write_text("""
+[[not_applicable]]
+tests = 'K\\.stops'
+kind = "several brokers"
+reason = "a broker stops"
+""")
+    for failed in (
+        result("FAILED", "stops", brokers=3),
+        result("FAILED", brokers=3, message="Replication factor: 3"),
+    ):
+        assert classify(failed, rules(path)).kind == "several brokers"
+        assert classify(replace(failed, several=True), rules(path)).outcome == "failed"
 
 
 def test_a_rejected_share_group_is_not_applicable() -> None:

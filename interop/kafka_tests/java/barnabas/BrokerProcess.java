@@ -8,6 +8,7 @@ import java.nio.file.Files;
 import java.nio.file.Path;
 import java.time.Duration;
 import java.util.ArrayList;
+import java.util.Collection;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
@@ -28,9 +29,13 @@ import org.apache.kafka.clients.admin.SupportedVersionRange;
 import org.apache.kafka.clients.admin.UpdateFeaturesOptions;
 import org.apache.kafka.clients.admin.UserScramCredentialAlteration;
 import org.apache.kafka.clients.admin.UserScramCredentialUpsertion;
+import org.apache.kafka.common.Node;
 import org.apache.kafka.common.Uuid;
+import org.apache.kafka.common.requests.MetadataRequest;
+import org.apache.kafka.common.requests.MetadataResponse;
 import org.apache.kafka.common.security.auth.KafkaPrincipalBuilder;
 import org.apache.kafka.common.utils.Utils;
+import org.apache.kafka.server.IntegrationTestUtils;
 
 /** One `barnabas serve` where a test expects a broker of Kafka's; it can be stopped and started again on its data. */
 public final class BrokerProcess implements AutoCloseable {
@@ -53,15 +58,20 @@ public final class BrokerProcess implements AutoCloseable {
     private Process process;
     private Admin admin;
 
-    /** The features are the levels that a test formats its storage with. */
-    public BrokerProcess(int nodeId, Map<String, ?> properties, List<String> logDirs, String clusterId, Map<String, Short> features) {
-        settings = new BrokerSettings(nodeId, properties, logDirs);
+    /** The features are the levels that a test formats its storage with; the store is that of several brokers, or null. */
+    public BrokerProcess(int nodeId, Map<String, ?> properties, List<String> logDirs, String clusterId, Map<String, Short> features, Store store) {
+        settings = new BrokerSettings(nodeId, properties, logDirs, store == null ? null : store.path());
         this.clusterId = clusterId;
         this.features = new HashMap<>(features);
     }
 
     public int nodeId() {
         return settings.nodeId;
+    }
+
+    /** Whether this is one of several brokers; else a test gets this one in place of all. */
+    public boolean joins() {
+        return settings.joins;
     }
 
     public String clusterId() {
@@ -196,6 +206,20 @@ public final class BrokerProcess implements AutoCloseable {
         return new UserScramCredentialUpsertion(parts.group(2), new ScramCredentialInfo(mechanism, 4096), parts.group(3));
     }
 
+    /** The brokers that this one knows to be alive. */
+    public Collection<Node> liveNodes() {
+        return isRunning() ? metadata(List.of()).brokers() : List.of();
+    }
+
+    /** What this one of several brokers knows; an admin client would ask any of them. */
+    MetadataResponse metadata(List<String> topics) {
+        try {
+            return IntegrationTestUtils.connectAndReceive(new MetadataRequest.Builder(topics, false).build(), settings.ports.values().iterator().next());
+        } catch (IOException error) {
+            throw new UncheckedIOException(error);
+        }
+    }
+
     /** An admin client that may do everything. */
     synchronized Admin admin() {
         if (admin == null) {
@@ -233,6 +257,14 @@ public final class BrokerProcess implements AutoCloseable {
         proxies.clear();
         RUNNING.remove(process);
         process = null;
+    }
+
+    /** Stop brokers at the same time. */
+    public static void closeAll(Collection<BrokerProcess> processes) {
+        for (BrokerProcess each : processes)
+            if (each.isRunning())
+                each.process.destroy();
+        processes.forEach(BrokerProcess::close);
     }
 
     @Override

@@ -3,6 +3,7 @@ package barnabas;
 import java.io.IOException;
 import java.io.UncheckedIOException;
 import java.net.ServerSocket;
+import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.Collection;
@@ -30,7 +31,9 @@ final class BrokerSettings {
     /** Classes that a test brings along and a broker of Kafka's loads. */
     private static final List<String> PLUGINS = List.of("create.topic.policy.class.name", "alter.config.policy.class.name", "client.quota.callback.class",
         "replica.selector.class", "sasl.server.callback.handler.class", "connection.failed.authentication.delay.class");
-    /** Bounded by the number of brokers that there are. */
+    /** Barnabas knows this one by its name. */
+    private static final String SELECTOR = "org.apache.kafka.common.replica.RackAwareReplicaSelector";
+    /** Bounded by the number of brokers, where a test gets one in place of several. */
     private static final List<String> REPLICAS = List.of("offsets.topic.replication.factor", "transaction.state.log.replication.factor",
         "transaction.state.log.min.isr", "default.replication.factor", "min.insync.replicas");
 
@@ -43,10 +46,13 @@ final class BrokerSettings {
     final int nodeId;
     /** A listener of the harness's own where clients must log in or need permissions; else 0. */
     final int hiddenPort;
+    /** Whether the broker is one of several over a store; brokers do not log in to each other, so only where clients need not either. */
+    final boolean joins;
     private final Map<String, String> protocols = new LinkedHashMap<>();
     private final List<String> urls = new ArrayList<>();
 
-    BrokerSettings(int nodeId, Map<String, ?> given, List<String> logDirs) {
+    /** The store is null for a single broker. */
+    BrokerSettings(int nodeId, Map<String, ?> given, List<String> logDirs, Path store) {
         this.nodeId = nodeId;
         this.logDirs = logDirs;
         given.forEach((key, value) -> {
@@ -61,8 +67,12 @@ final class BrokerSettings {
         if (hiddenPort != 0)
             addHiddenListener();
         properties.putIfAbsent("barnabas.audit.enable", System.getProperty("barnabas.audit", "false"));
-        for (String key : REPLICAS)
-            properties.computeIfPresent(key, (k, v) -> v.matches("[2-9]|\\d\\d+") ? "1" : v);
+        joins = store != null && hiddenPort == 0;
+        if (joins)
+            properties.put("barnabas.store", "sqlite:" + store);
+        else
+            for (String key : REPLICAS)
+                properties.computeIfPresent(key, (k, v) -> v.matches("[2-9]|\\d\\d+") ? "1" : v);
         translateJaas();
     }
 
@@ -85,7 +95,7 @@ final class BrokerSettings {
         if (properties.getOrDefault("remote.log.storage.system.enable", "false").equals("true"))
             throw CurrentTest.notApplicable(CurrentTest.Kind.TIERED, "remote.log.storage.system.enable");
         for (String key : PLUGINS)
-            if (!properties.getOrDefault(key, "").isEmpty())
+            if (!Set.of("", SELECTOR).contains(properties.getOrDefault(key, "")))
                 throw CurrentTest.notApplicable(CurrentTest.Kind.PLUGIN, key);
         String authorizer = properties.getOrDefault("authorizer.class.name", "");
         if (!authorizer.isEmpty() && !authorizer.equals(StandardAuthorizer.class.getName()))

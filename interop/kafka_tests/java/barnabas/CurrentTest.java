@@ -12,6 +12,7 @@ public final class CurrentTest {
     private static final Set<String> NOT_APPLICABLE = Collections.synchronizedSet(new LinkedHashSet<>());
     private static volatile int brokersAsked;
     private static volatile int brokerId;
+    private static volatile boolean single;
     private static volatile Path log;
     private static volatile List<String> scramUsers = List.of();
 
@@ -21,6 +22,7 @@ public final class CurrentTest {
     static void begin() {
         NOT_APPLICABLE.clear();
         brokersAsked = 0;
+        single = false;
         log = null;
         scramUsers = List.of();
     }
@@ -41,6 +43,20 @@ public final class CurrentTest {
     public static void asksForBrokers(int count, int id) {
         brokersAsked = count;
         brokerId = id;
+    }
+
+    /** A test gets one broker, however many it asks for. */
+    public static void getsOneBroker() {
+        single = true;
+    }
+
+    /** Whether a test has asked for several brokers and got one. */
+    public static boolean hasFewerBrokers() {
+        return single && brokersAsked > 1;
+    }
+
+    static boolean hasSeveralBrokers() {
+        return !single && brokersAsked > 1;
     }
 
     public static int brokerId() {

@@ -56,7 +56,7 @@ public final class Rewrites implements ClassFileTransformer {
         }
     }
 
-    /** A topic of a test that asks for several brokers has one replica. */
+    /** A topic of a test that asks for several brokers and gets one has one replica. */
     public static final class FewerReplicas {
         @Advice.OnMethodEnter
         static void enter(@Advice.Argument(value = 0, readOnly = false) short factor) {
@@ -65,7 +65,7 @@ public final class Rewrites implements ClassFileTransformer {
     }
 
     public static short replicas(short asked) {
-        return CurrentTest.brokersAsked() > 1 && asked > 1 && asked <= CurrentTest.brokersAsked() ? 1 : asked;
+        return CurrentTest.hasFewerBrokers() && asked > 1 && asked <= CurrentTest.brokersAsked() ? 1 : asked;
     }
 
     /** ... also where the test says on which brokers. */
@@ -79,7 +79,7 @@ public final class Rewrites implements ClassFileTransformer {
     public static List<Integer> brokers(List<Integer> asked) {
         int first = CurrentTest.brokerId();
         boolean known = asked.stream().distinct().filter(id -> id >= first && id < first + CurrentTest.brokersAsked()).count() == asked.size();
-        return CurrentTest.brokersAsked() > 1 && known && !asked.isEmpty() ? List.of(first) : asked;
+        return CurrentTest.hasFewerBrokers() && known && !asked.isEmpty() ? List.of(first) : asked;
     }
 
     /** A node that is broker and controller at the same time is what Barnabas is like; the other type is the same test. */

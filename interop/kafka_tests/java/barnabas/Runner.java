@@ -79,6 +79,7 @@ public final class Runner {
             Map<String, Object> line = line(test, result.getStatus().name());
             line.put("ms", System.currentTimeMillis() - begun.get(test.getUniqueId()));
             line.put("brokers", OWN_HARNESS ? CurrentTest.brokersAsked() : 1);
+            line.put("several", OWN_HARNESS && CurrentTest.hasSeveralBrokers());
             line.put("not_applicable", CurrentTest.notApplicable());
             line.put("log", String.valueOf(CurrentTest.log()));
             result.getThrowable().ifPresent(error -> {

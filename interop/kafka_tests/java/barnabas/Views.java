@@ -7,6 +7,7 @@ import java.util.List;
 import java.util.Map;
 import java.util.Optional;
 import java.util.Properties;
+import java.util.Set;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.ExecutionException;
 import java.util.function.Function;
@@ -21,12 +22,14 @@ import org.apache.kafka.clients.admin.OffsetSpec;
 import org.apache.kafka.clients.admin.TopicDescription;
 import org.apache.kafka.common.Node;
 import org.apache.kafka.common.TopicPartition;
+import org.apache.kafka.common.TopicPartitionInfo;
 import org.apache.kafka.common.Uuid;
 import org.apache.kafka.common.errors.UnknownTopicOrPartitionException;
 import org.apache.kafka.common.internals.Plugin;
 import org.apache.kafka.common.network.ListenerName;
 import org.apache.kafka.common.protocol.Errors;
 import org.apache.kafka.common.requests.ApiError;
+import org.apache.kafka.common.requests.MetadataResponse;
 import org.apache.kafka.controller.Controller;
 import org.apache.kafka.controller.ResultOrError;
 import org.apache.kafka.image.loader.MetadataLoader;
@@ -135,22 +138,35 @@ public final class Views {
         answers.put("numPartitions", a -> description((String) a[0]).map(topic -> topic.partitions().size()));
         answers.put("getLeaderAndIsr", a -> leader((String) a[0], (Integer) a[1]));
         answers.put("contains", a -> a[0] instanceof TopicPartition p ? leader(p.topic(), p.partition()).isPresent() : description((String) a[0]).isPresent());
-        answers.put("hasAliveBroker", a -> process.isRunning());
-        answers.put("isBrokerFenced", a -> !process.isRunning());
+        answers.put("hasAliveBroker", a -> isAlive((Integer) a[0]));
+        answers.put("isBrokerFenced", a -> !isAlive((Integer) a[0]));
         answers.put("getTopicId", a -> description((String) a[0]).map(TopicDescription::topicId).orElse(Uuid.ZERO_UUID));
         answers.put("getTopicName", a -> topicIds().entrySet().stream().filter(each -> each.getValue().equals(a[0])).map(Map.Entry::getKey).findFirst());
         answers.put("topicNamesToIds", a -> topicIds());
         answers.put("getAllTopics", a -> topicIds().keySet());
-        answers.put("getAliveBrokerNodes", a -> process.isRunning()
-            ? List.of(new Node(process.nodeId(), "localhost", process.port(((ListenerName) a[0]).value()))) : List.of());
+        answers.put("getAliveBrokerNodes", a -> aliveNodes((ListenerName) a[0]));
         return view(KRaftMetadataCache.class, answers);
+    }
+
+    /** A single broker is each that a test asks for. */
+    private boolean isAlive(int id) {
+        return process.joins() ? process.liveNodes().stream().anyMatch(node -> node.id() == id) : process.isRunning();
+    }
+
+    private List<Node> aliveNodes(ListenerName listener) {
+        if (process.joins())
+            return List.copyOf(process.liveNodes());
+        return process.isRunning() ? List.of(new Node(process.nodeId(), "localhost", process.port(listener.value()))) : List.of();
     }
 
     private kafka.log.LogManager logs() {
         return view(kafka.log.LogManager.class, Map.of(
             "getLog", a -> {
                 TopicPartition which = (TopicPartition) a[0];
-                return leader(which.topic(), which.partition()).isEmpty() ? scala.Option.empty() : scala.Option.apply(log(which));
+                Optional<LeaderAndIsr> leader = leader(which.topic(), which.partition());
+                if (leader.isPresent() && !leads(leader.get()))
+                    throw CurrentTest.notApplicable(CurrentTest.Kind.JVM, "the log of a follower");
+                return leader.isEmpty() ? scala.Option.empty() : scala.Option.apply(log(which));
             },
             "getLog$default$2", a -> false,
             "liveLogDirs", a -> scala.collection.immutable.Nil$.MODULE$));
@@ -176,8 +192,12 @@ public final class Views {
         if (leader.isEmpty())
             return scala.Option.empty();
         return scala.Option.apply(view(kafka.cluster.Partition.class, Map.of(
-            "leaderIdIfLocal", a -> scala.Option.apply(leader.get().leader()),
-            "leaderLogIfLocal", a -> scala.Option.apply(log(which)))));
+            "leaderIdIfLocal", a -> leads(leader.get()) ? scala.Option.apply(leader.get().leader()) : scala.Option.empty(),
+            "leaderLogIfLocal", a -> leads(leader.get()) ? scala.Option.apply(log(which)) : scala.Option.empty())));
+    }
+
+    private boolean leads(LeaderAndIsr leader) {
+        return !process.joins() || leader.leader() == process.nodeId();
     }
 
     private scala.Option<Plugin<Authorizer>> authorizer() {
@@ -198,6 +218,8 @@ public final class Views {
     }
 
     private Optional<TopicDescription> description(String topic) {
+        if (process.joins())
+            return process.metadata(List.of(topic)).topicMetadata().stream().filter(each -> each.error() == Errors.NONE).findFirst().map(this::description);
         try {
             return Optional.of(process.admin().describeTopics(List.of(topic)).allTopicNames().get().get(topic));
         } catch (ExecutionException error) {
@@ -207,6 +229,20 @@ public final class Views {
         } catch (InterruptedException interrupted) {
             throw new IllegalStateException(interrupted);
         }
+    }
+
+    private TopicDescription description(MetadataResponse.TopicMetadata topic) {
+        List<TopicPartitionInfo> partitions = topic.partitionMetadata().stream().map(each -> new TopicPartitionInfo(each.partition(),
+            each.leaderId.map(Views::node).orElse(null), nodes(each.replicaIds), nodes(each.inSyncReplicaIds))).toList();
+        return new TopicDescription(topic.topic(), topic.isInternal(), partitions, Set.of(), topic.topicId());
+    }
+
+    private static List<Node> nodes(List<Integer> ids) {
+        return ids.stream().map(Views::node).toList();
+    }
+
+    private static Node node(int id) {
+        return new Node(id, "", -1);
     }
 
     private Optional<LeaderAndIsr> leader(String topic, int partition) {

@@ -3,17 +3,19 @@ package kafka.server;
 import barnabas.BrokerProcess;
 import barnabas.CurrentTest;
 import barnabas.Levels;
+import barnabas.Store;
 import barnabas.Views;
 import java.io.File;
 import java.net.InetSocketAddress;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.TreeMap;
 import java.util.concurrent.CompletableFuture;
 import org.apache.kafka.common.utils.Time;
 import org.apache.kafka.server.fault.FaultHandler;
 
-/** In place of the class of this name in Kafka's test jar, which QuorumTestHarness makes: brokers are a Barnabas process. */
+/** In place of the class of this name in Kafka's test jar, which QuorumTestHarness makes: brokers are processes of Barnabas. */
 public class KRaftQuorumImplementation implements QuorumImplementation {
     private final ControllerServer formatted;
     private final FaultHandlerFactory faultHandlerFactory;
@@ -22,8 +24,9 @@ public class KRaftQuorumImplementation implements QuorumImplementation {
     private final String clusterId;
     private final kafka.utils.Logging log;
     private final FaultHandler faultHandler;
-    private BrokerProcess process;
-    private KafkaConfig config;
+    private final Store store = Store.create();
+    private final Map<Integer, BrokerProcess> processes = new TreeMap<>();
+    private final Map<Integer, KafkaConfig> configs = new HashMap<>();
 
     public KRaftQuorumImplementation(ControllerServer formatted, FaultHandlerFactory faultHandlerFactory, File metadataDir,
             CompletableFuture<Map<Integer, InetSocketAddress>> voters, String clusterId, kafka.utils.Logging log, FaultHandler faultHandler) {
@@ -38,28 +41,39 @@ public class KRaftQuorumImplementation implements QuorumImplementation {
 
     @Override
     public KafkaBroker createBroker(KafkaConfig broker, Time time, boolean startup, scala.Option<String> threadNamePrefix) {
-        if (process != null && process.nodeId() != broker.nodeId()) {
-            CurrentTest.asksForBrokers(CurrentTest.brokersAsked() + 1, process.nodeId());
-            return new Views(process, broker, false).broker();
+        int id = broker.nodeId();
+        BrokerProcess first = processes.isEmpty() ? null : first();
+        if (first != null && !first.joins() && first.nodeId() != id) {
+            CurrentTest.asksForBrokers(CurrentTest.brokersAsked() + 1, first.nodeId());
+            return new Views(first, broker, false).broker();
         }
-        if (process != null)
-            process.close();
-        CurrentTest.asksForBrokers(1, broker.nodeId());
-        config = broker;
-        process = new BrokerProcess(broker.nodeId(), new HashMap<>(broker.originals()), List.copyOf(broker.logDirs()), clusterId, Levels.of(formatted.bootstrapMetadata()));
+        BrokerProcess former = processes.remove(id);
+        if (former != null)
+            former.close();
+        BrokerProcess process = new BrokerProcess(id, new HashMap<>(broker.originals()), List.copyOf(broker.logDirs()), clusterId, Levels.of(formatted.bootstrapMetadata()), store);
+        processes.put(id, process);
+        configs.put(id, broker);
+        CurrentTest.asksForBrokers(processes.size(), first().nodeId());
+        if (!process.joins())
+            CurrentTest.getsOneBroker();
         if (startup)
             process.start();
         return new Views(process, broker, true).broker();
     }
 
+    private BrokerProcess first() {
+        return processes.values().iterator().next();
+    }
+
     @Override
     public void shutdown() {
-        if (process != null)
-            process.close();
+        BrokerProcess.closeAll(processes.values());
+        if (store != null)
+            store.close();
     }
 
     public ControllerServer controllerServer() {
-        return process == null ? formatted : new Views(process, config, false).controller();
+        return processes.isEmpty() ? formatted : new Views(first(), configs.get(first().nodeId()), false).controller();
     }
 
     public FaultHandlerFactory faultHandlerFactory() {

@@ -3,14 +3,17 @@ package org.apache.kafka.common.test;
 import barnabas.BrokerProcess;
 import barnabas.CurrentTest;
 import barnabas.Levels;
+import barnabas.Store;
 import barnabas.Views;
 import java.io.File;
+import java.util.ArrayList;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Locale;
 import java.util.Map;
 import java.util.TreeMap;
 import java.util.TreeSet;
+import java.util.stream.Collectors;
 import kafka.raft.KafkaRaftManager;
 import kafka.server.BrokerServer;
 import kafka.server.ControllerServer;
@@ -22,11 +25,12 @@ import org.apache.kafka.common.utils.Utils;
 import org.apache.kafka.controller.Controller;
 import org.apache.kafka.server.common.ApiMessageAndVersion;
 
-/** In place of the class of this name in kafka-test-common-runtime: the cluster is one Barnabas process. */
+/** In place of the class of this name in kafka-test-common-runtime: brokers are processes of Barnabas. */
 public class KafkaClusterTestKit implements AutoCloseable {
     private final TestKitNodes nodes;
     private final boolean deleteOnClose;
-    private final BrokerProcess process;
+    private final Store store;
+    private final List<BrokerProcess> processes = new ArrayList<>();
     private final Map<Integer, BrokerServer> brokers = new TreeMap<>();
     private final Map<Integer, ControllerServer> controllers = new TreeMap<>();
     private final MockFaultHandler fatal = new MockFaultHandler("fatal");
@@ -35,12 +39,23 @@ public class KafkaClusterTestKit implements AutoCloseable {
     private KafkaClusterTestKit(TestKitNodes nodes, Map<String, Object> configProps, boolean deleteOnClose) {
         this.nodes = nodes;
         this.deleteOnClose = deleteOnClose;
-        TestKitNode node = nodes.brokerNodes().values().iterator().next();
-        Map<String, Object> properties = properties(node, configProps);
-        process = new BrokerProcess(node.id(), properties, List.copyOf(new TreeSet<>(node.logDataDirectories())), nodes.clusterId(), Levels.of(nodes.bootstrapMetadata()));
+        store = nodes.brokerNodes().size() > 1 ? Store.create() : null;
+        for (TestKitNode node : nodes.brokerNodes().values()) {
+            addBroker(node, properties(node, configProps));
+            if (!processes.get(0).joins()) {
+                CurrentTest.getsOneBroker();
+                break;
+            }
+        }
+    }
+
+    private void addBroker(TestKitNode node, Map<String, Object> properties) {
+        BrokerProcess process = new BrokerProcess(node.id(), properties, List.copyOf(new TreeSet<>(node.logDataDirectories())), nodes.clusterId(), Levels.of(nodes.bootstrapMetadata()), store);
+        processes.add(process);
         Views views = new Views(process, config(properties), true);
         brokers.put(node.id(), views.broker());
-        nodes.controllerNodes().keySet().forEach(id -> controllers.put(id, views.controller()));
+        if (processes.size() == 1)
+            nodes.controllerNodes().keySet().forEach(id -> controllers.put(id, views.controller()));
     }
 
     private Map<String, Object> properties(TestKitNode node, Map<String, Object> configProps) {
@@ -87,10 +102,14 @@ public class KafkaClusterTestKit implements AutoCloseable {
     }
 
     public void startup() {
-        process.start();
+        processes.forEach(BrokerProcess::start);
     }
 
+    /** Return when each broker knows all of them. */
     public void waitForReadyBrokers() {
+        for (BrokerProcess each : processes)
+            while (processes.size() > 1 && each.liveNodes().size() < processes.size())
+                Utils.sleep(10);
     }
 
     public Admin admin() {
@@ -108,7 +127,7 @@ public class KafkaClusterTestKit implements AutoCloseable {
     }
 
     public String bootstrapServers() {
-        return "localhost:" + process.port(nodes.brokerListenerName().value());
+        return processes.stream().map(each -> "localhost:" + each.port(nodes.brokerListenerName().value())).collect(Collectors.joining(","));
     }
 
     public String bootstrapControllers() {
@@ -145,7 +164,9 @@ public class KafkaClusterTestKit implements AutoCloseable {
 
     @Override
     public void close() throws Exception {
-        process.close();
+        BrokerProcess.closeAll(processes);
+        if (store != null)
+            store.close();
         if (deleteOnClose)
             Utils.delete(new File(nodes.baseDirectory()));
     }
