@@ -31,6 +31,9 @@ from support.wire import Wire, produce_request
 
 LATEST, EARLIEST = -1, -2
 
+#: The replica id of debugging tools.
+DEBUGGING = -2
+
 
 @pytest.fixture(scope="module")
 def running() -> Iterator[EmbeddedCluster]:
@@ -114,6 +117,24 @@ def test_a_request_to_the_leader_gets_no_hint(cluster: EmbeddedCluster) -> None:
         response: ProduceResponse = wire.ask(produce_request("t", wire.topic_id("t"), batch(b"x"), None))
         assert response.node_endpoints == []
         assert wire.ask(wire.fetch_request("t", 99)).node_endpoints == []
+
+
+# Offsets of followers
+
+
+@pytest.mark.parametrize("timestamp", [LATEST, EARLIEST, 0])
+def test_only_debugging_tools_list_the_offsets_of_a_follower(
+    cluster: EmbeddedCluster, timestamp: int
+) -> None:
+    with Wire(port_of(cluster, follower_of(cluster))) as wire:
+        until(lambda: wire.list_offset("t", LATEST, replica_id=DEBUGGING).offset == 1)
+        found = wire.list_offset("t", timestamp, replica_id=DEBUGGING)
+        assert (found.error_code, found.offset) == (ErrorCode.NONE, 1 if timestamp == LATEST else 0)
+        epoch = wire.list_offset("t", timestamp, replica_id=DEBUGGING, current_leader_epoch=99)
+        assert epoch.error_code == ErrorCode.UNKNOWN_LEADER_EPOCH
+        for replica_id in (-1, leader_of(cluster)):
+            refused = wire.list_offset("t", timestamp, replica_id=replica_id)
+            assert refused.error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER
 
 
 # Fetching from followers (KIP-392)

@@ -186,7 +186,9 @@ class Wire:
             partition_index=partition, timestamp=timestamp, current_leader_epoch=epoch
         )
         request = ListOffsetsRequest(
-            replica_id=-1, topics=[ListOffsetsTopic(name=topic, partitions=[requested])], **fields
+            replica_id=fields.pop("replica_id", -1),
+            topics=[ListOffsetsTopic(name=topic, partitions=[requested])],
+            **fields,
         )
         found: ListOffsetsPartitionResponse = self.ask(request, version).topics[0].partitions[0]
         return found

@@ -2,6 +2,7 @@
 
 v2: isolation level.  v4: leader epochs (KIP-320).  v7: MAX_TIMESTAMP (KIP-734).  v8: EARLIEST_LOCAL (KIP-405).
 v9: LATEST_TIERED (KIP-1005).  v10: timeout (KIP-1075).  v11: EARLIEST_PENDING_UPLOAD (KIP-1023).
+Leaders answer, and followers if the replica id is that of debugging tools.
 Errors, per partition: TOPIC_AUTHORIZATION_FAILED, UNKNOWN_TOPIC_OR_PARTITION, NOT_LEADER_OR_FOLLOWER,
 FENCED_LEADER_EPOCH, UNKNOWN_LEADER_EPOCH, OFFSET_NOT_AVAILABLE (KIP-207; LEADER_NOT_AVAILABLE before v5) while a new
 leader does not know the high watermark, INVALID_REQUEST for a duplicate partition or an unknown isolation level,
@@ -25,7 +26,7 @@ from barnabas.api.data.list_offsets_codec import (
 from barnabas.api.registry import serves
 from barnabas.log.offset_lookup import earliest_offset, search_max_timestamp, search_timestamp
 from barnabas.log.segments.timestamps import Search, TimestampOffset
-from barnabas.replication.partition import Partition
+from barnabas.replication.partition import NO_EPOCH, Partition
 from barnabas.wire.acls import AclOperation, ResourceType
 from barnabas.wire.errors import ErrorCode, KafkaError
 from barnabas.wire.messages.list_offsets import (
@@ -48,7 +49,7 @@ MARKERS = {
 FIRST_VERSION_WITH_OFFSET_NOT_AVAILABLE = 5
 
 READ_UNCOMMITTED, READ_COMMITTED = 0, 1
-CONSUMER_REPLICA_ID = -1
+CONSUMER_REPLICA_ID, DEBUGGING_REPLICA_ID = -1, -2
 UNKNOWN = TimestampOffset(timestamp_ms=-1, offset=-1, leader_epoch=-1)
 
 
@@ -176,7 +177,7 @@ class _Listing:
             message = f"ListOffsets version {version} does not support the timestamp {timestamp}."
             raise KafkaError(ErrorCode.UNSUPPORTED_VERSION, message)
         partition = self._context.broker.replicas.partition(topic, index)
-        partition.check_leader(leader_epoch)
+        _check_role(self._request, partition, leader_epoch)
         log = partition.log
         if timestamp == LATEST:
             self._check_high_watermark(partition)
@@ -221,7 +222,7 @@ class _Listing:
             search = (
                 search_max_timestamp(log) if timestamp == MAX_TIMESTAMP else search_timestamp(log, timestamp)
             )
-            result = await _finish(self._context, partition, search)
+            result = await _finish(self._context, self._request, partition, search)
             if result is None or result.offset >= bound:
                 self._check_high_watermark(partition)
         except KafkaError as error:
@@ -239,7 +240,16 @@ def _error_result(index: int, code: ErrorCode) -> PartitionOffset:
     return index, code, -1, -1, -1
 
 
-async def _finish(context: RequestContext, partition: Partition, search: Search) -> TimestampOffset | None:
+def _check_role(request: ListOffsetsData, partition: Partition, leader_epoch: int = NO_EPOCH) -> None:
+    if request.replica_id == DEBUGGING_REPLICA_ID:
+        partition.check_epoch(leader_epoch)
+    else:
+        partition.check_leader(leader_epoch)
+
+
+async def _finish(
+    context: RequestContext, request: ListOffsetsData, partition: Partition, search: Search
+) -> TimestampOffset | None:
     """Search in turns; large batches are decompressed in a worker thread.
 
     :raises KafkaError: UNKNOWN_TOPIC_OR_PARTITION, NOT_LEADER_OR_FOLLOWER if the partition is removed meanwhile.
@@ -254,7 +264,7 @@ async def _finish(context: RequestContext, partition: Partition, search: Search)
                 ErrorCode.NOT_LEADER_OR_FOLLOWER,
                 f"{partition.log.topic_partition} was deleted and recreated.",
             )
-        partition.check_leader()
+        _check_role(request, partition)
         try:
             packed = search.send(body)
         except StopIteration as found:
