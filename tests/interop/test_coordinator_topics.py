@@ -10,6 +10,7 @@ import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 from interop.brokers import Broker
+from interop.targets import START
 
 from barnabas.base import ids
 from barnabas.client.admin.offsets import EARLIEST, Isolation
@@ -25,7 +26,7 @@ from barnabas.wire.coordinator_records.transaction_log import TransactionLogValu
 from barnabas.wire.messages.init_producer_id import InitProducerIdRequest
 from barnabas.wire.records.batch import iterate_headers
 from barnabas.wire.records.record import decode_batch
-from interop import candidate, reference
+from interop import reference
 
 WAIT_S = 30
 SETTINGS = {
@@ -143,7 +144,7 @@ def barnabas(data_dir: Path) -> Iterator[Broker]:
     """Start Barnabas on Kafka's data."""
     for path in data_dir.glob("*cluster_metadata*"):
         shutil.rmtree(path)
-    broker = candidate.start(data_dir.parent, SETTINGS)
+    broker = START["barnabas"](data_dir.parent, SETTINGS)
     yield broker
     broker.stop()
 

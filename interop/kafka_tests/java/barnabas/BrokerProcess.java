@@ -30,7 +30,14 @@ import org.apache.kafka.clients.admin.UpdateFeaturesOptions;
 import org.apache.kafka.clients.admin.UserScramCredentialAlteration;
 import org.apache.kafka.clients.admin.UserScramCredentialUpsertion;
 import org.apache.kafka.common.Node;
+import org.apache.kafka.common.TopicPartition;
 import org.apache.kafka.common.Uuid;
+import org.apache.kafka.common.message.ListOffsetsRequestData.ListOffsetsPartition;
+import org.apache.kafka.common.message.ListOffsetsRequestData.ListOffsetsTopic;
+import org.apache.kafka.common.requests.AbstractRequest;
+import org.apache.kafka.common.requests.AbstractResponse;
+import org.apache.kafka.common.requests.ListOffsetsRequest;
+import org.apache.kafka.common.requests.ListOffsetsResponse;
 import org.apache.kafka.common.requests.MetadataRequest;
 import org.apache.kafka.common.requests.MetadataResponse;
 import org.apache.kafka.common.security.auth.KafkaPrincipalBuilder;
@@ -213,8 +220,20 @@ public final class BrokerProcess implements AutoCloseable {
 
     /** What this one of several brokers knows; an admin client would ask any of them. */
     MetadataResponse metadata(List<String> topics) {
+        return ask(new MetadataRequest.Builder(topics, false).build());
+    }
+
+    /** An offset of this broker's own replica, leader or not; -1 without a replica. */
+    long offset(TopicPartition which, long timestamp) {
+        ListOffsetsTopic topic = new ListOffsetsTopic().setName(which.topic())
+            .setPartitions(List.of(new ListOffsetsPartition().setPartitionIndex(which.partition()).setTimestamp(timestamp)));
+        ListOffsetsResponse response = ask(ListOffsetsRequest.Builder.forReplica((short) 1, ListOffsetsRequest.DEBUGGING_REPLICA_ID).setTargetTimes(List.of(topic)).build());
+        return response.topics().get(0).partitions().get(0).offset();
+    }
+
+    private <T extends AbstractResponse> T ask(AbstractRequest request) {
         try {
-            return IntegrationTestUtils.connectAndReceive(new MetadataRequest.Builder(topics, false).build(), settings.ports.values().iterator().next());
+            return IntegrationTestUtils.connectAndReceive(request, settings.ports.values().iterator().next());
         } catch (IOException error) {
             throw new UncheckedIOException(error);
         }

@@ -11,6 +11,7 @@ import java.util.Set;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.ExecutionException;
 import java.util.function.Function;
+import java.util.stream.Collectors;
 import kafka.server.BrokerServer;
 import kafka.server.ControllerServer;
 import kafka.server.KafkaApis;
@@ -29,6 +30,7 @@ import org.apache.kafka.common.internals.Plugin;
 import org.apache.kafka.common.network.ListenerName;
 import org.apache.kafka.common.protocol.Errors;
 import org.apache.kafka.common.requests.ApiError;
+import org.apache.kafka.common.requests.ListOffsetsRequest;
 import org.apache.kafka.common.requests.MetadataResponse;
 import org.apache.kafka.controller.Controller;
 import org.apache.kafka.controller.ResultOrError;
@@ -145,6 +147,8 @@ public final class Views {
         answers.put("topicNamesToIds", a -> topicIds());
         answers.put("getAllTopics", a -> topicIds().keySet());
         answers.put("getAliveBrokerNodes", a -> aliveNodes((ListenerName) a[0]));
+        if (process.joins())
+            answers.put("getPartitionReplicaEndpoints", a -> liveReplicas((TopicPartition) a[0]));
         return view(KRaftMetadataCache.class, answers);
     }
 
@@ -159,14 +163,18 @@ public final class Views {
         return process.isRunning() ? List.of(new Node(process.nodeId(), "localhost", process.port(listener.value()))) : List.of();
     }
 
+    private Map<Integer, Node> liveReplicas(TopicPartition which) {
+        List<Integer> replicas = description(which.topic()).stream().flatMap(topic -> topic.partitions().stream())
+            .filter(each -> each.partition() == which.partition()).flatMap(each -> each.replicas().stream()).map(Node::id).toList();
+        return process.liveNodes().stream().filter(node -> replicas.contains(node.id())).collect(Collectors.toMap(Node::id, node -> node));
+    }
+
     private kafka.log.LogManager logs() {
         return view(kafka.log.LogManager.class, Map.of(
             "getLog", a -> {
                 TopicPartition which = (TopicPartition) a[0];
-                Optional<LeaderAndIsr> leader = leader(which.topic(), which.partition());
-                if (leader.isPresent() && !leads(leader.get()))
-                    throw CurrentTest.notApplicable(CurrentTest.Kind.JVM, "the log of a follower");
-                return leader.isEmpty() ? scala.Option.empty() : scala.Option.apply(log(which));
+                boolean exists = process.joins() ? process.offset(which, ListOffsetsRequest.EARLIEST_TIMESTAMP) >= 0 : leader(which.topic(), which.partition()).isPresent();
+                return exists ? scala.Option.apply(log(which)) : scala.Option.empty();
             },
             "getLog$default$2", a -> false,
             "liveLogDirs", a -> scala.collection.immutable.Nil$.MODULE$));
@@ -174,9 +182,15 @@ public final class Views {
 
     private UnifiedLog log(TopicPartition which) {
         return view(UnifiedLog.class, Map.of(
-            "logStartOffset", a -> offset(which, OffsetSpec.earliest()),
-            "logEndOffset", a -> offset(which, OffsetSpec.latest()),
-            "highWatermark", a -> offset(which, OffsetSpec.latest())));
+            "logStartOffset", a -> process.joins() ? process.offset(which, ListOffsetsRequest.EARLIEST_TIMESTAMP) : offset(which, OffsetSpec.earliest()),
+            "logEndOffset", a -> process.joins() ? process.offset(which, ListOffsetsRequest.LATEST_TIMESTAMP) : offset(which, OffsetSpec.latest()),
+            "highWatermark", a -> highWatermark(which)));
+    }
+
+    private long highWatermark(TopicPartition which) {
+        if (leader(which.topic(), which.partition()).filter(this::leads).isEmpty())
+            throw CurrentTest.notApplicable(CurrentTest.Kind.JVM, "the high watermark of a follower");
+        return offset(which, OffsetSpec.latest());
     }
 
     private long offset(TopicPartition which, OffsetSpec spec) {
