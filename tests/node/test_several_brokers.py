@@ -17,6 +17,7 @@ from barnabas.wire.messages.delete_records import (
     DeleteRecordsResponse,
     DeleteRecordsTopic,
 )
+from barnabas.wire.messages.describe_producers import DescribeProducersRequest, TopicRequest
 from barnabas.wire.messages.describe_quorum import (
     DescribeQuorumRequest,
     DescribeQuorumResponse,
@@ -135,6 +136,19 @@ def test_only_debugging_tools_list_the_offsets_of_a_follower(
         for replica_id in (-1, leader_of(cluster)):
             refused = wire.list_offset("t", timestamp, replica_id=replica_id)
             assert refused.error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER
+
+
+def test_a_follower_describes_the_producers_that_it_has_replicated(cluster: EmbeddedCluster) -> None:
+    request = DescribeProducersRequest(topics=[TopicRequest(name="t", partition_indexes=[0])])
+
+    def producers(node_id: int) -> list[tuple[int, int]]:
+        with Wire(port_of(cluster, node_id)) as wire:
+            [partition] = wire.ask(request).topics[0].partitions
+        assert partition.error_code == ErrorCode.NONE
+        return [(each.producer_id, each.last_sequence) for each in partition.active_producers]
+
+    assert len(producers(leader_of(cluster))) == 1
+    until(lambda: producers(follower_of(cluster)) == producers(leader_of(cluster)))
 
 
 # Fetching from followers (KIP-392)

@@ -46,7 +46,6 @@ def _describe(context: RequestContext, topic: str, index: int) -> PartitionRespo
         require(context, AclOperation.READ, ResourceType.TOPIC, topic)
         check_name(topic)
         partition = context.broker.replicas.partition(topic, index)
-        partition.check_leader()
     except KafkaError as error:
         return _error_response(index, error)
     producers = [
