@@ -2,13 +2,15 @@
 
 import contextlib
 import http.client
+import json
 import shutil
 import signal
 import subprocess
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from interop.brokers import free_ports
 
@@ -45,6 +47,16 @@ class Member:
                 self.command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True
             )
 
+    @property
+    def pid(self) -> int:
+        assert self.process is not None
+        return self.process.pid
+
+    def restart(self) -> None:
+        """Kill the process, and start it again on its data."""
+        self.kill()
+        self.start()
+
     def signal(self, number: signal.Signals) -> None:
         assert self.process is not None
         self.process.send_signal(number)
@@ -58,12 +70,19 @@ class Member:
 
     def is_healthy(self) -> bool:
         """Return whether the member belongs to a majority."""
-        connection = http.client.HTTPConnection("127.0.0.1", self.health_port, timeout=1)
+        return b"true" in self._response(self.health_port, "GET", "/health")
+
+    def status(self) -> dict[str, Any]:
+        """Return its answer to a status request; empty without one."""
+        return dict(json.loads(self._response(self.port, "POST", "/v3/maintenance/status", "{}") or "{}"))
+
+    def _response(self, port: int, method: str, path: str, body: str | None = None) -> bytes:
+        connection = http.client.HTTPConnection("127.0.0.1", port, timeout=1)
         try:
-            connection.request("GET", "/health")
-            return b"true" in connection.getresponse().read()
+            connection.request(method, path, body)
+            return connection.getresponse().read()
         except (OSError, http.client.HTTPException):
-            return False
+            return b""
         finally:
             connection.close()
 
@@ -85,16 +104,19 @@ def plan(
     settings: Sequence[str] = SETTINGS,
     *,
     scheme: str = "http",
+    relay: Callable[[str, int], int] = lambda name, port: port,
 ) -> list[Member]:
     """Return the members of a cluster; none is started.
 
     Args:
         ports: three for each member: for clients, for other members, for its health.
+        relay: (name of a member, its port for other members) -> the port under which they reach it.
     """
     by_name = {
         f"etcd-{at // 3 + 1}": (ports[at], ports[at + 1], ports[at + 2]) for at in range(0, len(ports), 3)
     }
-    cluster = ",".join(f"{name}=http://127.0.0.1:{peer}" for name, (_, peer, _) in by_name.items())
+    reached = {name: relay(name, peer) for name, (_, peer, _) in by_name.items()}
+    cluster = ",".join(f"{name}=http://127.0.0.1:{peer}" for name, peer in reached.items())
     members = []
     for name, (client, peer, health) in by_name.items():
         command = [
@@ -104,7 +126,7 @@ def plan(
             f"--listen-client-urls={scheme}://127.0.0.1:{client}",
             f"--advertise-client-urls={scheme}://127.0.0.1:{client}",
             f"--listen-peer-urls=http://127.0.0.1:{peer}",
-            f"--initial-advertise-peer-urls=http://127.0.0.1:{peer}",
+            f"--initial-advertise-peer-urls=http://127.0.0.1:{reached[name]}",
             f"--listen-metrics-urls=http://127.0.0.1:{health}",
             f"--initial-cluster={cluster}",
             *settings,
@@ -126,6 +148,20 @@ def wait_until_healthy(members: Sequence[Member]) -> None:
                 tail = "\n".join(member.log_path.read_text(errors="replace").splitlines()[-10:])
                 raise RuntimeError(f"{member.name} does not respond; its last output:\n{tail}")
             time.sleep(PROBE_INTERVAL_S)
+
+
+def leader(members: Sequence[Member]) -> Member:
+    """Return the leader, as any of the members knows it.
+
+    Raises:
+        RuntimeError: none of them knows one.
+    """
+    for member in members:
+        status = member.status()
+        for other in members:
+            if status and other.status().get("header", {}).get("member_id") == status.get("leader"):
+                return other
+    raise RuntimeError("etcd has no leader")
 
 
 def stop(members: Sequence[Member]) -> None:

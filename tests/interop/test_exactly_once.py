@@ -5,27 +5,19 @@ EOS_SECONDS is how long: `make soak-eos` takes three minutes each.
 
 import os
 import random
-import subprocess
-import sys
 import time
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from confluent_kafka.admin import AdminClient, NewTopic
 from interop.brokers import Broker, consecutive_ports
-from interop.clients import BINARIES, HERE
+from interop.exactly_once import APPLICATIONS, transforming
 from interop.targets import BROKERS_COUNT, START
-
-from interop import reference
 
 SECONDS = int(os.environ.get("EOS_SECONDS", "20"))
 INPUTS_PER_SECOND = 200
 PARTITIONS_COUNT = 3
-#: After the last kill: the killed member's session times out, and its transaction is taken over.
-WAIT_S = 60
-COMMAND = Path(sys.executable).with_name("barnabas")
 #: Each restart of a broker restarts the sessions of its groups' members: they must be shorter than most of the pauses
 #: between two kills, or a dead member never expires.
 PROPERTIES = {
@@ -35,32 +27,8 @@ PROPERTIES = {
 }
 PAUSE_S = (0.5, 8.0)
 
-#: How each application is started; HOST:PORT INPUT OUTPUT GROUP follow.
-APPLICATIONS: dict[str, Sequence[str | Path]] = {
-    "java": reference.java(
-        *reference.TOOL_JVM_OPTIONS,
-        "barnabas.interop.Transform",
-        classes=HERE / "java" / "target" / "classes",
-    ),
-    "confluent-kafka": (sys.executable, "-m", "interop.python.confluent_transform"),
-    "franz-go": (BINARIES / "transform",),
-}
-#: The one that `make interop` also runs against three brokers.
+#: The application that `make interop` also runs against three brokers.
 IN_CLUSTER = "franz-go"
-
-
-@contextmanager
-def running(command: Sequence[str | Path], log: Path) -> Iterator[subprocess.Popen[bytes]]:
-    """Run a program until the block ends."""
-    with log.open("ab") as output:
-        process = subprocess.Popen(
-            [str(part) for part in command], cwd=HERE.parent, stdout=output, stderr=output
-        )
-    try:
-        yield process
-    finally:
-        process.kill()
-        process.wait()
 
 
 class KillTest:
@@ -104,18 +72,10 @@ def test_each_input_has_exactly_one_output_whenever_the_broker_is_killed(
     admin = AdminClient({"bootstrap.servers": bootstrap})
     for made in admin.create_topics([NewTopic(name, PARTITIONS_COUNT) for name in ("in", "out")]).values():
         made.result()
-    eos = [COMMAND, "verify-eos"]
     count = SECONDS * INPUTS_PER_SECOND
-    sending = [*eos, "produce", "in", "--count", str(count), "--rate", str(INPUTS_PER_SECOND)]
-    app = [*APPLICATIONS[application], bootstrap, "in", "out", "eos"]
-    with (
-        running([*sending, "--bootstrap", bootstrap], tmp_path / "inputs.log") as producing,
-        running(app, tmp_path / "application.log"),
-    ):
+    with transforming(
+        bootstrap, application, ("in", "out"), count, INPUTS_PER_SECOND, tmp_path
+    ) as application_run:
         kill_test.run(SECONDS)
-        assert producing.wait(WAIT_S) == 0, (tmp_path / "inputs.log").read_text()[-2000:]
-        checking = [*eos, "check", "in", "out", "--wait", str(WAIT_S), "--bootstrap", bootstrap]
-        checked = subprocess.run([str(part) for part in checking], capture_output=True, text=True)
+        assert application_run.problems() == ""
     assert kill_test.kills_count > 0
-    output = (tmp_path / "application.log").read_text(errors="replace")[-3000:]
-    assert checked.returncode == 0, checked.stdout + checked.stderr + output

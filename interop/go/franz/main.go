@@ -8,6 +8,7 @@ import (
 	"net"
 	"os"
 	"strconv"
+	"strings"
 
 	"barnabas.interop/lines"
 	"github.com/twmb/franz-go/pkg/kadm"
@@ -24,7 +25,7 @@ var codecs = map[string]kgo.CompressionCodec{
 }
 
 func connect(options ...kgo.Opt) *kgo.Client {
-	options = append(options, kgo.SeedBrokers(os.Args[1]))
+	options = append(options, kgo.SeedBrokers(strings.Split(os.Args[1], ",")...))
 	if mechanism := login(); mechanism != nil {
 		options = append(options, kgo.SASL(mechanism))
 	}

@@ -36,16 +36,6 @@ async def opened(members: list[etcd.Member]) -> AsyncIterator[EtcdStore]:
         await store.close()
 
 
-async def leader_of(members: list[etcd.Member]) -> etcd.Member:
-    gateway = Gateway(parse_etcd_url(etcd.url(members)).endpoints)
-    for endpoint, member in zip(parse_etcd_url(etcd.url(members)).endpoints, members, strict=True):
-        status = await gateway.call_at(endpoint, "/v3/maintenance/status", {})
-        if status["leader"] == status["header"]["member_id"]:
-            gateway.close()
-            return member
-    raise AssertionError("etcd has no leader")
-
-
 class Outcomes:
     """What the commits of some writers led to; each commit writes a key of its own."""
 
@@ -79,7 +69,7 @@ async def follow(store: EtcdStore, seen: list[Commit]) -> None:
 async def commit_during(members: list[etcd.Member], first: etcd.Member, number: signal.Signals) -> None:
     """Send a signal to etcd's leader during commits; `first` is the member that all stores use first."""
     others = [member for member in members if member is not first]
-    leader = await leader_of(members)
+    leader = etcd.leader(members)
     outcomes, seen = Outcomes(), list[Commit]()
     async with opened([first, *others]) as store, opened([first, *others]) as watching:
         await store.load()
@@ -112,7 +102,7 @@ def test_each_commit_has_its_outcome_and_the_watch_continues_when_the_leader_is(
 ) -> None:
     @on_loop
     async def scenario() -> None:
-        leader = await leader_of(members)
+        leader = etcd.leader(members)
         first = leader if uses_leader else next(member for member in members if member is not leader)
         await commit_during(members, first, number)
 
@@ -123,7 +113,7 @@ def test_each_commit_has_its_outcome_and_the_watch_continues_when_the_leader_is(
 async def test_a_session_survives_the_death_of_its_member_and_of_the_leader(
     members: list[etcd.Member],
 ) -> None:
-    leader = await leader_of(members)
+    leader = etcd.leader(members)
     others = [member for member in members if member is not leader]
     async with opened([leader, *others]) as store, opened(others) as other:
         revision = await store.open_session("sessions/1", b"one")
@@ -155,7 +145,7 @@ async def test_without_a_majority_commits_fail_and_work_again_when_it_returns(
 async def test_a_watch_moves_from_a_member_that_is_stopped_while_nothing_is_committed(
     members: list[etcd.Member],
 ) -> None:
-    leader = await leader_of(members)  # not this one: commits would be unanswered
+    leader = etcd.leader(members)  # not this one: commits would be unanswered
     stopped = next(member for member in members if member is not leader)
     others = [member for member in members if member is not stopped]
     async with opened([stopped, *others]) as watching, opened(others) as store:

@@ -1,0 +1,37 @@
+"""Small volumes that can be filled: tmpfs, which root may mount."""
+
+import errno
+import os
+import subprocess
+from pathlib import Path
+
+FILLER = "filler"
+
+
+class Volume:
+    """A tmpfs, mounted on a directory until it is closed."""
+
+    def __init__(self, path: Path, size_bytes: int) -> None:
+        path.mkdir(parents=True)
+        self._path = path
+        subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={size_bytes}", "tmpfs", path], check=True)
+
+    def fill(self) -> None:
+        """Use all of its space."""
+        with (self._path / FILLER).open("ab") as filler:
+            chunk_bytes = 1 << 20
+            while chunk_bytes:
+                try:
+                    os.posix_fallocate(filler.fileno(), filler.seek(0, os.SEEK_END), chunk_bytes)
+                except OSError as error:
+                    if error.errno != errno.ENOSPC:
+                        raise
+                    chunk_bytes //= 2
+
+    def free(self) -> None:
+        """Free the space again."""
+        (self._path / FILLER).unlink(missing_ok=True)
+
+    def close(self) -> None:
+        """Unmount it; all data is gone."""
+        subprocess.run(["umount", "--lazy", self._path], check=True)
