@@ -25,6 +25,7 @@ from barnabas.wire.messages.describe_quorum import (
     TopicData,
 )
 from barnabas.wire.messages.fetch import FetchRequest, FetchResponse
+from barnabas.wire.messages.metadata import MetadataRequest, MetadataRequestTopic
 from barnabas.wire.messages.produce import ProduceResponse
 from support.batches import batch
 from support.waiting import until
@@ -78,6 +79,21 @@ def test_every_broker_names_the_controller_as_the_only_voter(cluster: EmbeddedCl
         assert (partition.leader_id, [each.replica_id for each in partition.current_voters]) == (1, [1])
         [node] = response.nodes
         assert (node.node_id, node.listeners[0].port) == (1, port_of(cluster, 1))
+
+
+# Leaders that die
+
+
+def test_metadata_right_after_a_leaders_death_names_the_next_one(cluster: EmbeddedCluster) -> None:
+    leader, follower = leader_of(cluster), follower_of(cluster)
+    request = MetadataRequest(topics=[MetadataRequestTopic(name="t")])
+    with Wire(port_of(cluster, follower)) as wire:
+        cluster.kill(leader)
+        try:
+            [topic] = wire.ask(request).topics
+            assert topic.partitions[0].leader_id in cluster.brokers.keys() - {leader}
+        finally:
+            cluster.restart(leader)
 
 
 # Leader hints

@@ -91,6 +91,8 @@ class BrokerContext:
     #: (version, listener, request) -> (revision, encoded response with all topics)
     metadata_responses: dict[tuple[object, ...], tuple[int, bytes]] = field(default_factory=dict)
     topic_descriptions: TopicDescriptions = field(default_factory=TopicDescriptions)
+    #: whether leaders in the image may have died just now, so that others will be elected; set by the assembly
+    expects_election: Callable[[], bool] = lambda: False
 
     @property
     def config(self) -> BrokerConfig:

@@ -81,6 +81,11 @@ class BrokerClient:
             raise BrokerUnreachable(nowhere, f"broker {broker_id} has no listener {self._listener}")
         return BrokerAddress(endpoint.host, endpoint.port)
 
+    def failed_s(self, broker_id: int) -> float | None:
+        """Return when the connection to a broker was lost, on the loop's clock; None if it is open or never was."""
+        connection = self._connections.get(broker_id)
+        return None if connection is None else connection.failed_s
+
     def block(self, broker_ids: Collection[int]) -> None:
         """Refuse requests to these brokers from now on, and end those that wait; for tests."""
         self._blocked = frozenset(broker_ids)

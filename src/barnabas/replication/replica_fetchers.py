@@ -15,6 +15,9 @@ from barnabas.replication.partition import Partition
 from barnabas.replication.replica_fetcher import FetchSettings, ReplicaFetcher
 from barnabas.replication.replica_manager import ReplicaManager
 
+#: How long the election of another leader is expected after the connection to one was lost.
+ELECTION_WAIT_S = 2.0
+
 
 class ReplicaFetchers:
     """Follows the image as a listener of the metadata writer, after the replica manager."""
@@ -101,6 +104,15 @@ class ReplicaFetchers:
             )
             fetcher.start()
         return fetcher
+
+    def expects_election(self) -> bool:
+        """Whether a leader that this broker follows may just have died, so that another one will be elected."""
+        now_s = asyncio.get_running_loop().time()
+        return any(
+            (failed_s := self._client.failed_s(leader)) is not None and now_s - failed_s < ELECTION_WAIT_S
+            for leader, fetcher in self._fetchers.items()
+            if not fetcher.is_idle
+        )
 
     def statistics(self) -> dict[str, object]:
         return {str(leader): fetcher.statistics() for leader, fetcher in sorted(self._fetchers.items())}

@@ -141,6 +141,8 @@ async def assemble(
     shutdown.add_async(background_tasks.stop)
     cleaner = _cleaner(storage, clock, background_tasks, shutdown)
     dispatcher = Dispatcher(broker, statistics)
+    replica_fetchers = _replica_fetchers(storage, clock, shutdown)
+    broker.expects_election = replica_fetchers.expects_election
     return BrokerParts(
         environment=environment,
         dynamic_config=storage.dynamic_config,
@@ -152,7 +154,7 @@ async def assemble(
         controller=_controller(config, storage, shutdown),
         failure_detector=_failure_detector(config, storage, clock, shutdown),
         broker_clients=storage.broker_clients,
-        replica_fetchers=_replica_fetchers(storage, clock, shutdown),
+        replica_fetchers=replica_fetchers,
         isr_manager=_isr_manager(storage, clock, shutdown),
         replica_reporter=_replica_reporter(storage, shutdown),
         metadata_comparison=MetadataComparison(

@@ -7,6 +7,7 @@ Errors, per topic: TOPIC_AUTHORIZATION_FAILED, UNKNOWN_TOPIC_OR_PARTITION, UNKNO
 INVALID_REQUEST for a request that the rules above forbid.
 """
 
+import asyncio
 from collections.abc import Collection, Container, Iterable, Sequence
 
 from barnabas.api.authorization import (
@@ -43,6 +44,8 @@ _log = get_logger("barnabas.api.metadata")
 #: Encoded responses with all topics that are cached: one for each version and listener.
 _CACHED_COUNT_MAX = 16
 
+_ELECTION_POLL_S = 0.02
+
 
 def error_response(request: MetadataRequest, error: KafkaError) -> MetadataResponse:
     topics = [
@@ -56,6 +59,8 @@ def error_response(request: MetadataRequest, error: KafkaError) -> MetadataRespo
 async def handle(context: RequestContext, request: MetadataRequest) -> MetadataResponse | EncodedResponse:
     """Describe the named topics, or all; topics are created before the response."""
     await context.compute(_check, context, request)
+    if request.topics != []:
+        await _wait_for_election(context)
     if request.topics is None or (context.api_version == 0 and not request.topics):
         return await _all_topics(context, request)
     started_ns = context.broker.tracer.now_ns()
@@ -73,6 +78,16 @@ async def handle(context: RequestContext, request: MetadataRequest) -> MetadataR
             auto_create=request.allow_auto_topic_creation,
         )
     return _response(context, request, topics)
+
+
+async def _wait_for_election(context: RequestContext) -> None:
+    """Wait while a leader may just have died, so that the response names the next one.
+
+    A client asks at once when it loses its connection to the leader. If it gets the dead leader again, it may not ask
+    once more for seconds: franz-go for five.
+    """
+    while context.broker.expects_election():
+        await asyncio.sleep(_ELECTION_POLL_S)
 
 
 def _ids_and_names(topics: Iterable[MetadataRequestTopic]) -> tuple[dict[bytes, None], dict[str, None]]:

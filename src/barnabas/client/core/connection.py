@@ -63,6 +63,7 @@ class BrokerConnection:
         self._correlation_ids = itertools.count()
         self._pending: dict[int, _Pending] = {}
         self._failure: BrokerConnectionError | None = None
+        self.failed_s: float | None = None  #: when it became unusable, on the loop's clock
         self._over = asyncio.Event()  #: set when the transport is closed
 
     @classmethod
@@ -264,6 +265,7 @@ class BrokerConnection:
         """End the connection because of `failure`; later failures are ignored."""
         if self._failure is None:
             self._failure = failure
+            self.failed_s = asyncio.get_running_loop().time()
             self._frames.transport.close()
             for _, _, answer in self._pending.values():
                 if not answer.done():

@@ -157,3 +157,18 @@ async def test_clients_see_unfenced_brokers_on_their_own_listener(tmp_path: Path
         assert [found.node_id for found in (await everything(node)).brokers] == [1, 2]
         node.connection.listener = "OTHER"
         assert (await everything(node)).brokers == []
+
+
+@on_loop
+async def test_topics_are_described_once_an_expected_election_is_over(tmp_path: Path) -> None:
+    async with running_node(tmp_path) as node:
+        await node.create(new_topic("a"))
+        is_electing = True
+        node.broker.expects_election = lambda: is_electing
+        waiting = [
+            asyncio.ensure_future(answer) for answer in (everything(node), node.ask(metadata_request("a")))
+        ]
+        assert (await node.ask(metadata_request())).topics == []
+        assert not any(answer.done() for answer in waiting)
+        is_electing = False
+        assert [codes(answer) for answer in await asyncio.gather(*waiting)] == [{"a": ErrorCode.NONE}] * 2

@@ -130,8 +130,11 @@ def test_pending_requests_fail_when_the_broker_closes() -> None:
     async def scenario() -> None:
         async with FakeBroker() as broker, connected(broker) as connection:
             broker.answer(MetadataRequest, lambda _: HANG_UP)
+            assert connection.failed_s is None
             with pytest.raises(ConnectionLost, match="the broker closed it"):
                 await connection.send(MetadataRequest(topics=[]))
+            assert connection.failed_s is not None
+            assert connection.failed_s <= asyncio.get_running_loop().time()
 
     asyncio.run(scenario())
 
