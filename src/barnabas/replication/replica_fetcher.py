@@ -39,6 +39,12 @@ from barnabas.wire.messages.offset_for_leader_epoch import (
 
 EARLIEST_TIMESTAMP = -2
 
+#: First pause of a partition whose leader may not know yet that it leads; the next ones are longer.
+LEADER_PAUSE_MS = 20
+
+#: The leader may not have learned yet of the election that this broker knows.
+_NOT_LEADING_YET = frozenset({ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.UNKNOWN_LEADER_EPOCH})
+
 #: How long to append before other clients are served.
 TURN_MS = 2
 
@@ -90,6 +96,7 @@ class ReplicaFetcher:
             TopicIdPartition, None
         ] = {}  #: partitions whose position the leader does not know
         self._paused: dict[TopicIdPartition, int] = {}  #: until a monotonic time in ms
+        self._pauses_ms: dict[TopicIdPartition, int] = {}  #: the last pause, if no fetch has succeeded since
         self._session_id, self._session_epoch = INVALID_SESSION_ID, INITIAL_EPOCH
         self._session_broker_epoch = broker_epoch()
         self._woken = asyncio.Event()
@@ -118,7 +125,7 @@ class ReplicaFetcher:
         key = TopicIdPartition(partition.topic_id, partition.index)
         self._remove_gap(partition)
         self._partitions[key] = partition
-        self._paused.pop(key, None)
+        self._end_pauses(key)
         self._changed[key] = None
         self._woken.set()
 
@@ -134,8 +141,12 @@ class ReplicaFetcher:
 
     def remove(self, key: TopicIdPartition) -> None:
         if self._partitions.pop(key, None) is not None:
-            self._paused.pop(key, None)
+            self._end_pauses(key)
             self._changed[key] = None
+
+    def _end_pauses(self, key: TopicIdPartition) -> None:
+        self._paused.pop(key, None)
+        self._pauses_ms.pop(key, None)
 
     async def _run(self) -> None:
         while True:
@@ -156,7 +167,7 @@ class ReplicaFetcher:
         if any(key not in self._paused for key in self._partitions):
             return True
         self._woken.clear()
-        timeout_s = self._settings().backoff_ms / 1000 if self._paused else None
+        timeout_s = self._until_resumed_ms() / 1000 if self._paused else None
         with suppress(TimeoutError):
             await asyncio.wait_for(self._woken.wait(), timeout_s)
         return False
@@ -167,6 +178,10 @@ class ReplicaFetcher:
             for key in [key for key, until_ms in self._paused.items() if until_ms <= now_ms]:
                 del self._paused[key]
                 self._changed[key] = None
+
+    def _until_resumed_ms(self) -> int:
+        """Return how long the first of the paused partitions is to be left out."""
+        return max(0, min(self._paused.values()) - self._clock.monotonic_ms())
 
     def _begin_session(self) -> None:
         """Name all partitions in the next fetch."""
@@ -219,7 +234,9 @@ class ReplicaFetcher:
         self._changed.clear()
         return FetchRequest(
             replica_state=ReplicaState(self._broker_id, self._broker_epoch()),
-            max_wait_ms=settings.max_wait_ms,
+            max_wait_ms=min(settings.max_wait_ms, self._until_resumed_ms())
+            if self._paused
+            else settings.max_wait_ms,
             min_bytes=1,
             max_bytes=settings.response_bytes,
             session_id=self._session_id,
@@ -267,6 +284,7 @@ class ReplicaFetcher:
             )
             self._pause(key, error.code)
             return
+        self._pauses_ms.pop(key, None)
         self._changed[key] = None
 
     def _follows(self, partition: Partition, leader_epoch: int) -> bool:
@@ -336,8 +354,15 @@ class ReplicaFetcher:
         return result.end_offset
 
     def _pause(self, key: TopicIdPartition, code: ErrorCode) -> None:
-        """Leave a partition out of the next fetches, and name it again later."""
-        self._paused[key] = self._clock.monotonic_ms() + self._settings().backoff_ms
+        """Leave a partition out of the next fetches, and name it again later.
+
+        Soon if the leader may learn of its election in a moment: until then nothing that it appends is acknowledged.
+        """
+        pause_ms = self._settings().backoff_ms
+        if code in _NOT_LEADING_YET:
+            pause_ms = min(pause_ms, 2 * self._pauses_ms.get(key, LEADER_PAUSE_MS // 2))
+        self._pauses_ms[key] = pause_ms
+        self._paused[key] = self._clock.monotonic_ms() + pause_ms
         self._sent.pop(key, None)
         _log.debug("pausing a partition", partition=f"{key[0].hex()}-{key[1]}", code=code.name)
 

@@ -5,7 +5,10 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from typing import Any
 
+import pytest
+
 from barnabas.base.clock import SystemClock
+from barnabas.base.ids import TopicIdPartition
 from barnabas.client.core.address import BrokerAddress
 from barnabas.client.core.errors import ConnectionLost
 from barnabas.metadata.topics import PartitionRegistration
@@ -35,6 +38,7 @@ from barnabas.wire.messages.offset_for_leader_epoch import (
 )
 from support.batches import batch
 from support.loop import on_loop
+from support.waiting import reached
 
 Make = Callable[..., Partition]
 SESSION = 77
@@ -95,9 +99,11 @@ def follower(make: Make, *epochs: int) -> Partition:
 
 
 @asynccontextmanager
-async def fetching(leader: Leader, partition: Partition) -> AsyncIterator[ReplicaFetcher]:
+async def fetching(
+    leader: Leader, partition: Partition, backoff_ms: int = 5
+) -> AsyncIterator[ReplicaFetcher]:
     """Run a fetcher until the leader's answers are used up."""
-    settings = FetchSettings(500, 1 << 20, 10 << 20, 5)
+    settings = FetchSettings(500, 1 << 20, 10 << 20, backoff_ms)
     fetcher = ReplicaFetcher(1, 2, leader, SystemClock(), lambda: settings, lambda: 9, lambda *_: None)  # type: ignore[arg-type]
     fetcher.start()
     fetcher.add(partition)
@@ -174,6 +180,34 @@ async def test_a_broker_that_leads_meanwhile_truncates_nothing(make_partition: M
     )
     async with fetching(leader, partition):
         assert partition.log.log_end_offset == 3
+
+
+@pytest.mark.parametrize("code", [ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.UNKNOWN_LEADER_EPOCH])
+@on_loop
+async def test_a_leader_that_does_not_know_its_election_yet_is_asked_again_soon(
+    make_partition: Make, code: ErrorCode
+) -> None:
+    partition = follower(make_partition)
+    not_yet = [response(error_code=code) for _ in range(3)]
+    leader = Leader(*not_yet, response(records=leader_batch(0, 5)))
+    async with fetching(leader, partition, backoff_ms=60_000) as fetcher:
+        assert partition.log.log_end_offset == 1
+        assert fetcher.statistics()["paused_count"] == 0
+    named = [named for named in positions(leader) if named]
+    assert named == [[(0, -1)]] * 4 + [[(1, 5)]]
+
+
+@on_loop
+async def test_a_fetch_waits_no_longer_than_until_a_paused_partition_is_named_again(
+    make_partition: Make,
+) -> None:
+    leader = Leader(response(error_code=ErrorCode.NOT_LEADER_OR_FOLLOWER))
+    async with fetching(leader, follower(make_partition), backoff_ms=60_000) as fetcher:
+        fetcher._paused[TopicIdPartition(b"p" * 16, 1)] = fetcher._clock.monotonic_ms() + 100
+        fetches_count = len(leader.fetches)
+        await reached(lambda: len(leader.fetches) > fetches_count + 1)
+        assert leader.fetches[-1].max_wait_ms <= 100
+    assert leader.fetches[0].max_wait_ms == 500
 
 
 @on_loop
