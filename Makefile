@@ -12,7 +12,7 @@ PARALLEL := -n $(WORKERS) --dist worksteal
 # Spark starts once in each process, which runs whole files.
 SPARK_PARALLEL := -n $(WORKERS) --dist loadfile --no-loadscope-reorder
 
-.PHONY: run cluster example-orders check format test test-spark test-spark-versions interop interop-cluster kafka-tests differential soak-eos soak-spark soak-stalls soak-holds soak-frames sim bench bench-cluster bench-spark clean help
+.PHONY: run cluster example-orders check format test test-spark test-spark-versions interop interop-cluster kafka-tests differential soak-eos soak-cluster soak-spark soak-stalls soak-holds soak-frames sim bench bench-cluster bench-spark clean help
 
 help:  ## List the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 22
@@ -80,6 +80,10 @@ test-spark-versions:  ## Reads, writes, streams and flows on older versions of S
 
 soak-eos: $(VENV)/.installed-test  ## Transactional applications, three minutes each, while the broker is killed
 	EOS_SECONDS=$(or $(SECONDS),180) interop/run tests/interop/test_exactly_once.py
+
+soak-cluster: $(VENV)/.installed-test  ## Three brokers and three members of etcd under faults; writes docs/reliability.md (ARGS='leader-killed ...')
+	$(BIN)/python -m interop.install
+	$(BIN)/python -m interop.soak_cluster $(ARGS)
 
 soak-spark: $(VENV)/.installed-test  ## A Spark stream while its processes are killed (ROUNDS=20 MASTER=local|cluster BROKER=barnabas|kafka)
 	SPARK_ROUNDS=$(or $(ROUNDS),20) SPARK_MASTER=$(or $(MASTER),local) SPARK_BROKER=$(or $(BROKER),barnabas) \

@@ -8,13 +8,18 @@ from pathlib import Path
 FILLER = "filler"
 
 
+def _as_root(*command: str | Path) -> None:
+    sudo = [] if os.geteuid() == 0 else ["sudo", "-n"]
+    subprocess.run([*sudo, *command], check=True)
+
+
 class Volume:
     """A tmpfs, mounted on a directory until it is closed."""
 
     def __init__(self, path: Path, size_bytes: int) -> None:
         path.mkdir(parents=True)
         self._path = path
-        subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={size_bytes}", "tmpfs", path], check=True)
+        _as_root("mount", "-t", "tmpfs", "-o", f"size={size_bytes},uid={os.getuid()}", "tmpfs", path)
 
     def fill(self) -> None:
         """Use all of its space."""
@@ -34,4 +39,4 @@ class Volume:
 
     def close(self) -> None:
         """Unmount it; all data is gone."""
-        subprocess.run(["umount", "--lazy", self._path], check=True)
+        _as_root("umount", "--lazy", self._path)

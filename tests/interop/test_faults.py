@@ -14,9 +14,10 @@ from pathlib import Path
 import pytest
 from interop.brokers import free_ports
 from interop.etcd_clusters import EtcdCluster, running
-from interop.faults import FAULTS, PROPERTIES, Scenario, scenarios
-from interop.load import Acknowledged, longest_stall_s, violations
+from interop.faults import FAULTS, PROPERTIES, Result, Scenario, scenarios
+from interop.load import PRODUCERS, Acknowledged, longest_stall_s, violations
 from interop.relays import CLIENTS, Network
+from interop.soak_cluster import with_rows
 from interop.topics import eventually
 from interop.volumes import Volume
 
@@ -101,6 +102,21 @@ def test_records_of_one_producer_in_another_order_are_reordered() -> None:
 def test_the_longest_stall_is_that_of_the_slowest_record() -> None:
     assert longest_stall_s([acknowledged("a 0", 0), Acknowledged("a 1", 0, 1, 1000, 4500)]) == 3.5
     assert longest_stall_s([]) == 0
+
+
+def test_rows_of_the_table_are_replaced_or_added_in_order() -> None:
+    def result(scenario: Scenario, stall_s: float) -> Result:
+        return Result(scenario, dict.fromkeys(PRODUCERS, stall_s), [acknowledged("a 0", 0)])
+
+    first, second, third, *_ = scenarios()
+    empty = "before\n## Real processes\n| fault |\n| --- |\n\nafter\n"
+    document = with_rows(
+        with_rows(empty, [result(third, 1), result(first, 2)]), [result(second, 3), result(third, 4)]
+    )
+    cells = [line.split(" | ")[1:3] for line in document.splitlines()[4:7]]
+    assert cells == [[first.target, "2.0"], [second.target, "3.0"], [third.target, "4.0"]]
+    assert document.startswith("before\n")
+    assert document.endswith(" | 1 | 0 |\n\nafter\n")
 
 
 # Relays and volumes

@@ -22,7 +22,9 @@ func main() {
 	if err != nil {
 		panic(err)
 	}
-	client, err := kgo.NewClient(kgo.SeedBrokers(strings.Split(os.Args[1], ",")...))
+	client, err := kgo.NewClient(
+		kgo.SeedBrokers(strings.Split(os.Args[1], ",")...), kgo.WithLogger(kgo.BasicLogger(os.Stderr, kgo.LogLevelInfo, stamp)),
+	)
 	if err != nil {
 		panic(err)
 	}
@@ -44,6 +46,11 @@ func main() {
 			send(client, os.Args[2], os.Args[3], number)
 		}
 	}
+}
+
+// stamp begins each line of the log.
+func stamp() string {
+	return time.Now().UTC().Format("15:04:05.000 ")
 }
 
 func send(client *kgo.Client, topic, name string, number int) {
