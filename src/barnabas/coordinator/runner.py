@@ -203,11 +203,14 @@ class ShardRunner(Generic[ShardT]):
         waiting = asyncio.ensure_future(
             stored
         )  # the coroutine of a request runs in no task, and cannot be cancelled
-        await asyncio.wait((waiting,), timeout=self._write_timeout_s)
-        if not waiting.done():
+        waiting.add_done_callback(_retrieve)
+        try:
+            await asyncio.wait((waiting,), timeout=self._write_timeout_s)
+            if not waiting.done():
+                raise self._not_stored()
+            waiting.result()
+        finally:
             waiting.cancel()
-            raise self._not_stored()
-        waiting.result()
 
     def _not_stored(self) -> KafkaError:
         message = f"The replicas of {self.log} did not store the records within {self._write_timeout_s} s."
@@ -391,3 +394,9 @@ def _response_of(answer: Answer) -> Any:
     if isinstance(response, KafkaError):
         raise response
     return response
+
+
+def _retrieve(waiting: "asyncio.Future[None]") -> None:
+    """Retrieve an error that nobody waits for any more, because the connection of the request is closed."""
+    if not waiting.cancelled():
+        waiting.exception()

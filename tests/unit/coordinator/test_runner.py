@@ -1,6 +1,7 @@
 """Loading, running and closing a shard."""
 
 import asyncio
+import gc
 from collections.abc import Awaitable, Callable
 
 import pytest
@@ -331,3 +332,26 @@ async def test_loads_appends_and_waits_are_counted() -> None:
     assert counts == CoordinatorCounts(
         loads_count=1, batches_count=2, records_count=2, refused_appends_count=1, waits_count=1, wait_ms=30
     )
+
+
+@on_loop
+async def test_an_error_after_the_client_of_a_request_is_gone_is_not_reported() -> None:
+    errors: list[str] = []
+    loop = asyncio.get_running_loop()
+    loop.set_exception_handler(lambda _, context: errors.append(context["message"]))
+    runner, log = await running()
+    log.storing = storing = loop.create_future()
+
+    async def stored() -> None:
+        await storing
+
+    log.stored = stored  # type: ignore[method-assign, assignment]
+    waiting = asyncio.ensure_future(runner.query(lambda shard, _: shard.counts))
+    await turns(2)
+    storing.set_exception(KafkaError(ErrorCode.NOT_COORDINATOR, "the leader has changed"))
+    waiting.cancel()
+    await asyncio.gather(waiting, return_exceptions=True)
+    await turns(4)
+    del waiting
+    gc.collect()  # an error that nobody has retrieved is reported now
+    assert errors == []
