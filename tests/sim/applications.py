@@ -4,6 +4,7 @@ import asyncio
 import random
 from collections import defaultdict
 from collections.abc import Awaitable, Callable, Collection, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any, NamedTuple
@@ -30,10 +31,12 @@ from barnabas.wire.messages.produce import (
 from barnabas.wire.records.record import Record, encode_batch
 from sim.clock import SimulatedClock
 
-PLAIN, COMPACTED = "plain", "compacted"
+PLAIN, COMPACTED, IDLE = "plain", "compacted", "idle"
 PARTITIONS_COUNT = 3
+_PLAIN_CONFIGS = {"segment.bytes": "1048576", "internal.segment.bytes": "16384", "retention.ms": "-1"}
 TOPICS = {
-    PLAIN: {"segment.bytes": "1048576", "internal.segment.bytes": "16384", "retention.ms": "-1"},
+    PLAIN: _PLAIN_CONFIGS,
+    IDLE: _PLAIN_CONFIGS,
     COMPACTED: {
         "cleanup.policy": "compact",
         "internal.segment.bytes": "8192",
@@ -41,13 +44,22 @@ TOPICS = {
         "min.cleanable.dirty.ratio": "0.01",
     },
 }
+#: The topics that producers choose from: partitions of `IDLE` get a record now and then.
+CHOSEN_TOPICS = (PLAIN,) * 20 + (COMPACTED,) * 20 + (IDLE,)
 VALUE_BYTES_MAX = 3_000
+#: Records per second of a producer.
+RATE = 30
+#: Begins the name of producers that do not wait for followers: their records may be lost or come twice.
+FAST = "fast"
 KEYS_COUNT = 20
 #: Shares of the partitions that a transaction writes to, and of the transactions that are committed.
 PARTITION_SHARE = 0.6
 COMMITTED_SHARE = 0.7
-DELETED_SHARE = 0.3
-TRANSACTION_TIMEOUT_MS = 30_000
+DELETED_SHARE = 0.5
+#: Share of the administrator's rounds that move a partition, and of the moves that leave out a broker.
+MOVED_SHARE = 0.5
+FEWER_SHARE = 0.3
+TRANSACTION_TIMEOUT_MS = 10_000
 RETRY_S = 0.5
 #: How many records a reader that starts again reads a second time.
 READ_AGAIN_COUNT = 50
@@ -59,6 +71,12 @@ OFFSETS_TOPIC = "__consumer_offsets"
 PRODUCE_VERSION_MAX = 11
 
 FAILURES = (KafkaError, BrokerConnectionError, TimeoutError, OSError)
+
+
+def _retrieve(delivery: "asyncio.Future[RecordMetadata]") -> None:
+    """Look at the result, so that nobody warns of an error that was never retrieved."""
+    if not delivery.cancelled():
+        delivery.exception()
 
 
 class Outcome(Enum):
@@ -111,7 +129,7 @@ class Journal:
     transactions_began_s: dict[int, float] = field(default_factory=dict)
     #: partition -> offset -> the record that was first read there
     read: defaultdict[TopicPartition, dict[int, Read]] = field(default_factory=lambda: defaultdict(dict))
-    is_of_cluster: bool = False  #: there are several brokers
+    brokers_count: int = 1
     #: what was acknowledged before this time may be lost, in any partition of a topic; -1 if nothing may
     lost_before_s: Callable[[str], float] = lambda topic: -1.0
 
@@ -169,11 +187,26 @@ class Application:
                 async with asyncio.TaskGroup() as deliveries:
                     for _ in range(self.rng.randint(20, 200)):
                         await self._send(producer, deliveries)
-                        await asyncio.sleep(self.rng.expovariate(50))
+                        await asyncio.sleep(self.rng.expovariate(RATE))
             except* FAILURES:
                 await asyncio.sleep(RETRY_S)
             finally:
                 await producer.close(flush=False)
+
+    async def produce_fast(self) -> None:
+        """Send records that only the leader has when they are acknowledged (acks=1), each of them once."""
+        while True:
+            producer = Producer(self._once, acks=1, linger_ms=5, delivery_timeout_ms=5_000, clock=self.clock)
+            for _ in range(self.rng.randint(20, 200)):
+                with suppress(*FAILURES):
+                    record = self._random_record()
+                    delivery = await producer.send(
+                        record.tp.topic, record.value, record.key, partition=record.tp.partition
+                    )
+                    delivery.add_done_callback(_retrieve)
+                    self.journal.records.append(record)
+                await asyncio.sleep(self.rng.expovariate(RATE))
+            await producer.close(flush=False)
 
     async def send_last_records(self, skipped: Collection[TopicPartition] = ()) -> None:
         """Send a record to each partition that is not `skipped`, until it is acknowledged.
@@ -193,9 +226,10 @@ class Application:
                 record.acknowledge(metadata.offset, self._now_s)
 
     async def _send(self, producer: Producer, deliveries: asyncio.TaskGroup) -> None:
-        tp = TopicPartition(self.rng.choice(list(TOPICS)), self.rng.randrange(PARTITIONS_COUNT))
-        record = self._record(tp, size_bytes=self.rng.randrange(VALUE_BYTES_MAX))
-        delivery = await producer.send(tp.topic, record.value, record.key, partition=tp.partition)
+        record = self._random_record()
+        delivery = await producer.send(
+            record.tp.topic, record.value, record.key, partition=record.tp.partition
+        )
         self.journal.records.append(record)
         deliveries.create_task(self._await_delivery(delivery, record))
 
@@ -210,6 +244,10 @@ class Application:
     def _now_s(self) -> float:
         return asyncio.get_running_loop().time()
 
+    def _random_record(self) -> Produced:
+        tp = TopicPartition(self.rng.choice(CHOSEN_TOPICS), self.rng.randrange(PARTITIONS_COUNT))
+        return self._record(tp, size_bytes=self.rng.randrange(VALUE_BYTES_MAX))
+
     def _record(self, tp: TopicPartition, *, size_bytes: int = 0, transaction: int = -1) -> Produced:
         self._number += 1
         key = b"%d" % self.rng.randrange(KEYS_COUNT)
@@ -223,13 +261,28 @@ class Application:
         while True:
             self._number += 1
             await self._create(f"topic-{self._number}")
-            await asyncio.sleep(self.rng.expovariate(2))
+            await asyncio.sleep(self.rng.expovariate(1))
+            await self._move_leaders()
             existing = [name for name, state in self.journal.topics.items() if state is TopicState.EXISTS]
             if existing and self.rng.random() < DELETED_SHARE:
                 await self._delete(self.rng.choice(existing))
 
+    async def _move_leaders(self) -> None:
+        """Elect preferred leaders, or move a partition: to other brokers, or to the same in another order."""
+        brokers = list(range(1, self.journal.brokers_count + 1))
+        with suppress(*FAILURES):
+            if self.rng.random() < 0.5:
+                await Admin(self._once).elect_leaders()
+            elif self.rng.random() < MOVED_SHARE:
+                tp = TopicPartition(self.rng.choice(list(TOPICS)), self.rng.randrange(PARTITIONS_COUNT))
+                count = len(brokers) - (self.rng.random() < FEWER_SHARE)
+                replicas = self.rng.sample(brokers, max(count, 1))
+                await Admin(self._once).alter_partition_reassignments({tp: replicas})
+
     async def _create(self, name: str) -> None:
-        requested = Admin(self.cluster).create_topics([NewTopic(name, self.rng.randint(1, 3), 1)])
+        replicas_count = self.rng.randint(1, self.journal.brokers_count)
+        new = NewTopic(name, self.rng.randint(1, 3), replicas_count)
+        requested = Admin(self.cluster).create_topics([new])
         await self._change(name, requested, TopicState.EXISTS, ErrorCode.TOPIC_ALREADY_EXISTS)
 
     async def _delete(self, name: str) -> None:
@@ -247,7 +300,7 @@ class Application:
             return
         if not isinstance(result, KafkaError):
             self.journal.topics[name] = state
-        elif result.code is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION and self.journal.is_of_cluster:
+        elif result.code is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION and self.journal.brokers_count > 1:
             pass  # a broker that sees commits late may not know the topic yet
         elif result.code is impossible:
             self.journal.wrong.append(f"repeated: {name} is not {state.value}, but {impossible.name}")

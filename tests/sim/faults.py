@@ -2,11 +2,15 @@
 
 import asyncio
 import random
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from typing import Any
 
 from barnabas.base.ids import TopicPartition
 from barnabas.log.log_directory import LogDirectoryError
-from barnabas.metadata.store import OutcomeUnknown, StoreError
+from barnabas.metadata.broker_lifecycle import controller_id
+from barnabas.metadata.image import MetadataImage
+from barnabas.metadata.store import OutcomeUnknown, StoreChange, StoreError
+from barnabas.metadata.topics import PARTITION_STATES
 from barnabas.wire.errors import KafkaError
 from sim.applications import PLAIN
 from sim.brokers import SimulatedBroker
@@ -24,11 +28,22 @@ NOISY_S = (6.0, 14.0)
 #: Share of the starts during which the broker is killed, and the mean time until then.
 KILLED_STARTS_SHARE = 0.3
 KILLED_AFTER_S = 0.02
-MEAN_DOWN_S = 1.5
+#: Mean time until it starts again: at once, before its session ends, or long after that.
+MEANS_DOWN_S = (0.1, 1.5, 6.0)
+
+#: Shares of the faults of a broker that hit a leader, and the controller.
+LEADER_SHARE = 0.4
+CONTROLLER_SHARE = 0.2
+
+#: Share of the commits of leaders and in-sync replicas during which something else happens, how soon it does, and how
+#: long such a commit takes then.
+MOMENT_SHARE = 0.15
+MOMENT_S = 0.5
+SLOW_COMMIT_S = (0.0, 2.0)
 
 #: Longer than a session, so that paused brokers and those without a store lose it.
-MEAN_PAUSED_S = 4.0
-MEAN_PARTITIONED_S = 3.0
+MEAN_PAUSED_S = 6.0
+MEAN_PARTITIONED_S = 4.0
 FLAPS_MAX = 8
 MEAN_FLAP_S = 0.3
 EXTRA_DELAY_S = (0.05, 1.5)
@@ -55,6 +70,7 @@ class Faults:
         disks: SimulatedDisks,
         store: SimulatedStore,
         survivors: Survivors,
+        image: Callable[[], MetadataImage],
         *,
         keeps_flushed: bool,
         loses_power: bool,
@@ -62,6 +78,7 @@ class Faults:
         is_careful: bool,
     ) -> None:
         """:param survivors: Follows what brokers lose.
+        :param image: Returns the metadata as the store has them.
         :param keeps_flushed: Power failures lose nothing that was acknowledged.
         :param loses_power: Brokers lose what they have not flushed, too.
         :param damages: Bits of old records change while a broker is down.
@@ -73,9 +90,12 @@ class Faults:
         self._disks = disks
         self._store = store
         self._survivors = survivors
+        self._image = image
         self._keeps_flushed = keeps_flushed
         self._is_careful = is_careful
         self._busy: dict[str, None] = {}  #: brokers that are down or about to be
+        self._tasks: list[asyncio.Task[None]] = []
+        self._is_noisy = False
         self._explains_failed_starts = 0  #: faults that let starts fail
         self.events: list[str] = []
         self.wrong: list[str] = []
@@ -94,26 +114,75 @@ class Faults:
         ]
         if len(brokers) > 1:
             elsewhere += [self._partition, self._partition, self._one_way, self._flap, self._slow_down]
+            elsewhere += [self._split, self._split, self._blackout, self._blackout, self._late_watch]
         self._of_brokers = of_brokers
         self._elsewhere = elsewhere
+        self._loses_power = loses_power
+        store.on_request = self._at_request
 
     async def inject(self) -> None:
         """Inject faults for a while; return when all brokers run, and everything can reach everything."""
-        tasks: list[asyncio.Task[None]] = []
+        self._is_noisy = True
         end_s = self._loop.time() + self._rng.uniform(*NOISY_S)
         while self._loop.time() < end_s:
             await asyncio.sleep(self._rng.expovariate(1 / MEAN_PAUSE_S))
             if self._rng.random() < 0.5:
-                tasks.append(asyncio.ensure_future(self._rng.choice(self._elsewhere)()))
-                continue
-            idle = [broker for broker in self._brokers if broker.name not in self._busy]
-            if idle:
-                broker = self._rng.choice(idle)
-                tasks.append(asyncio.ensure_future(self._on(broker, self._rng.choice(self._of_brokers))))
-        await asyncio.gather(*tasks)
+                self._begin(self._rng.choice(self._elsewhere)())
+            else:
+                self._hit(self._target())
+        self._is_noisy = False
+        while self._tasks:  # faults may have led to others
+            await self._tasks.pop()
         for broker in self._brokers:
             await self._on(broker, self._restart_failed)
         self._log("quiet")
+
+    def _begin(self, fault: Coroutine[Any, Any, None]) -> None:
+        """Let a fault run on no node, as a broker whose commit has led to it may end."""
+        self._tasks.append(self._loop.run_on(None, self._loop.create_task, fault))
+
+    def _hit(self, broker: SimulatedBroker) -> None:
+        if broker.name not in self._busy:
+            self._begin(self._on(broker, self._rng.choice(self._of_brokers)))
+
+    def _target(self) -> SimulatedBroker:
+        """Return a broker: often one that leads some partition, or the controller."""
+        image, chance = self._image(), self._rng.random()
+        target: int | None = None
+        if chance < LEADER_SHARE:
+            states = [*image.partition_states.values()]
+            target = self._rng.choice(states).leader if states else None
+        elif chance < LEADER_SHARE + CONTROLLER_SHARE:
+            target = controller_id(image)
+        named = [broker for broker in self._brokers if broker.node_id == target]
+        return self._rng.choice(named or self._brokers)
+
+    def _at_request(self, changes: Sequence[StoreChange]) -> float:
+        """Return how much longer a commit takes; let something happen while leaders or in-sync replicas change."""
+        states = [
+            PARTITION_STATES.decode(change.value)
+            for change in changes
+            if change.key.startswith(PARTITION_STATES.key("")) and change.value is not None
+        ]
+        if not self._is_noisy or not states or self._rng.random() >= MOMENT_SHARE:
+            return 0.0
+        state = self._rng.choice(states)
+        concerned = [broker for broker in self._brokers if broker.node_id in {*state.isr, state.leader}]
+        self._log(f"at the change to {state}")
+        self._begin(self._strike(self._rng.choice(concerned or self._brokers)))
+        return self._rng.uniform(*SLOW_COMMIT_S)
+
+    async def _strike(self, broker: SimulatedBroker) -> None:
+        await asyncio.sleep(self._rng.uniform(0, MOMENT_S))
+        match self._rng.choice(["hit", "hit", "watch", "split", "store"]):
+            case "hit":
+                self._hit(broker)
+            case "watch":
+                await self._delay_watch(broker)
+            case "split":
+                await self._split_off(broker)
+            case "store":
+                await self._store_outage()
 
     def take_down(self) -> SimulatedBroker:
         """Kill a broker that does not return until `bring_back`."""
@@ -177,8 +246,18 @@ class Faults:
     async def _kill(self, broker: SimulatedBroker) -> None:
         self._log(f"kill {broker.name}")
         broker.kill()
-        await asyncio.sleep(self._exponential_s(MEAN_DOWN_S))
+        await self._stay_down()
         await self._start(broker)
+
+    async def _stay_down(self) -> None:
+        await asyncio.sleep(self._exponential_s(self._rng.choice(MEANS_DOWN_S)))
+
+    async def _blackout(self) -> None:
+        """Several brokers end at once, and return one by one."""
+        idle = [broker for broker in self._brokers if broker.name not in self._busy]
+        fault = self._lose_power if self._loses_power and self._rng.random() < 0.5 else self._kill
+        for broker in self._rng.sample(idle, min(len(idle), self._rng.randint(2, len(self._brokers)))):
+            self._begin(self._on(broker, fault))
 
     async def _stop(self, broker: SimulatedBroker) -> None:
         self._log(f"stop {broker.name}")
@@ -209,7 +288,7 @@ class Faults:
         links = self._links(broker.name, [name for name in self._names if name != broker.name])
         self._block(links)  # a machine without power resets no connections
         broker.lose_power()
-        await asyncio.sleep(self._exponential_s(MEAN_DOWN_S))
+        await self._stay_down()
         self._unblock(links)
         await self._start(broker)
 
@@ -229,7 +308,7 @@ class Faults:
         failure = self._rng.choice(DISK_FAILURES)
         self._log(f"the disk of {broker.name} fails: {failure}")
         self._disks.fail(broker.name, failure)
-        await asyncio.sleep(self._exponential_s(MEAN_DOWN_S))
+        await self._stay_down()
         self._disks.repair(broker.name)
         await self._restart_failed(broker)
 
@@ -265,12 +344,22 @@ class Faults:
 
     def _some_links(self) -> list[tuple[str, str]]:
         """Return the links between a broker and some of the others, in both directions."""
-        broker = self._rng.choice(self._brokers)
+        broker = self._target()
         others = [name for name in self._names if name != broker.name]
         return self._links(broker.name, self._rng.sample(others, self._rng.randint(1, len(others))))
 
     async def _partition(self) -> None:
         await self._hold_blocked(self._some_links())
+
+    async def _split(self) -> None:
+        await self._split_off(self._target())
+
+    async def _split_off(self, broker: SimulatedBroker) -> None:
+        """A broker reaches neither the others nor the store, but its clients: it may believe that it leads."""
+        others = [each.name for each in self._brokers if each is not broker]
+        isolated = self._begin_isolation(broker)
+        await self._hold_blocked(self._links(broker.name, others))
+        isolated()
 
     async def _one_way(self) -> None:
         links = self._some_links()
@@ -317,19 +406,29 @@ class Faults:
         self._store.recover()
         self._log("the store works again")
 
-    async def _isolate_from_store(self) -> None:
-        broker = self._rng.choice(self._brokers)
+    def _begin_isolation(self, broker: SimulatedBroker) -> Callable[[], None]:
+        """Isolate a broker from the store; return the function that ends this."""
         self._log(f"{broker.name} cannot reach the store")
         self._explains_failed_starts += 1
         broker.isolate_from_store()
         if self._rng.random() < LOST_HISTORY_SHARE:
             self._store.lose_history_of(broker.name)
+
+        def end() -> None:
+            self._store.recover(broker.name)
+            self._log(f"{broker.name} can reach the store")
+
+        return end
+
+    async def _isolate_from_store(self) -> None:
+        end = self._begin_isolation(self._target())
         await asyncio.sleep(self._exponential_s(MEAN_PAUSED_S))
-        self._store.recover(broker.name)
-        self._log(f"{broker.name} can reach the store")
+        end()
 
     async def _late_watch(self) -> None:
-        broker = self._rng.choice(self._brokers)
+        await self._delay_watch(self._target())
+
+    async def _delay_watch(self, broker: SimulatedBroker) -> None:
         delay_s = self._rng.uniform(*WATCH_DELAY_S)
         self._log(f"{broker.name} sees commits {delay_s:.3f} s later")
         self._store.delay_watch(broker.name, delay_s)

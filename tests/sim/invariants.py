@@ -2,7 +2,10 @@
 
 import re
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
+from unittest.mock import patch
 
 from barnabas.base.ids import TopicPartition
 from barnabas.log.log_directory import parse_partition
@@ -11,7 +14,7 @@ from barnabas.metadata.store import Commit
 from barnabas.metadata.topics import NO_LEADER, PARTITION_STATES, TopicImage
 from barnabas.replication.partition import Partition
 from barnabas.wire.records.batch import iterate_headers
-from sim.applications import PLAIN
+from sim.applications import IDLE, PLAIN
 from sim.brokers import SimulatedBroker
 from sim.disk import SimulatedDisks
 from sim.store import SimulatedStore
@@ -25,6 +28,9 @@ _TRASHED = re.compile(r".*-\d+\.([0-9a-f]{32})-stray")
 
 #: (base offset, last offset, leader epoch, CRC) of a batch
 _Batch = tuple[int, int, int, int]
+
+#: producer id -> (epoch, last sequence, offset of that record, first offset of its open transaction)
+_Producers = dict[int, tuple[int, int, int, int]]
 
 
 class Invariants:
@@ -52,6 +58,11 @@ class Invariants:
         #: (partition, leader epoch, base offset) -> batch, and the broker that had it first
         self._written: dict[tuple[TopicPartition, int, int], tuple[_Batch, str]] = {}
         self._wrong: dict[str, None] = {}
+
+    @property
+    def image(self) -> MetadataImage:
+        """The metadata as the store has them."""
+        return self._image
 
     @property
     def wrong(self) -> list[str]:
@@ -82,6 +93,30 @@ class Invariants:
 
     # At all times
 
+    @contextmanager
+    def watching(self) -> Iterator[None]:
+        """Check each step of a high watermark when it is made: what it promises must be true from then on."""
+        advance = Partition._advance_high_watermark
+
+        def advance_and_check(partition: Partition, *arguments: Any) -> None:
+            before = partition.log.high_watermark
+            advance(partition, *arguments)
+            if partition.log.high_watermark > before:
+                self._check_step(partition)
+
+        with patch.object(Partition, "_advance_high_watermark", advance_and_check):
+            yield
+
+    def _check_step(self, partition: Partition) -> None:
+        tp, high_watermark = TopicPartition(partition.topic, partition.index), partition.log.high_watermark
+        in_sync_count_min = min(partition.log.config.min_insync_replicas, len(partition.replicas))
+        if len(partition.isr) < in_sync_count_min:
+            self._report(
+                f"high watermark: {tp} on broker-{partition.broker_id} rises to {high_watermark}, "
+                f"only {partition.isr} are in sync"
+            )
+        self._check_in_sync(partition, tp, high_watermark)
+
     def check(self) -> None:
         """Check what must be true at all times."""
         for broker in self._running():
@@ -105,7 +140,6 @@ class Invariants:
         if epoch == partition.leader_epoch and high_watermark < before:
             self._report(f"high watermark: {tp} on {broker.name} falls from {before} to {high_watermark}")
         self._high_watermarks[key] = partition.leader_epoch, high_watermark
-        self._check_in_sync(partition, tp, high_watermark)
 
     def _check_in_sync(self, partition: Partition, tp: TopicPartition, high_watermark: int) -> None:
         """The in-sync replicas have everything below the high watermark."""
@@ -137,7 +171,11 @@ class Invariants:
             assert broker.server is not None
             for partition in broker.server.parts.replicas:
                 tp = TopicPartition(partition.topic, partition.index)
-                if tp.topic == PLAIN and partition.log.failure is None and tp not in self._survivors.damaged:
+                if (
+                    tp.topic in (PLAIN, IDLE)
+                    and partition.log.failure is None
+                    and tp not in self._survivors.damaged
+                ):
                     batches = _batches(partition)
                     logs.setdefault(tp, []).append((broker.name, partition, batches))
                     self._check_epochs(tp, broker.name, batches)
@@ -176,6 +214,21 @@ class Invariants:
             if found != expected:
                 differing = min(set(found) ^ set(expected))
                 self._report(f"logs: {tp} differs on {first_name} and {name} at offset {differing[0]}")
+        self._compare_producers(tp, [(name, partition) for name, partition, _ in replicas])
+
+    def _compare_producers(self, tp: TopicPartition, replicas: Sequence[tuple[str, Partition]]) -> None:
+        """Replicas with the same end know the same producers: else a new leader refuses or forgets records."""
+        first: dict[tuple[int, int], tuple[str, _Producers]] = {}
+        for name, partition in replicas:
+            log, producers = partition.log, _producers(partition)
+            offsets = log.log_start_offset, log.log_end_offset
+            first_name, expected = first.setdefault(offsets, (name, producers))
+            for producer_id in sorted({*producers, *expected}):
+                known, other = expected.get(producer_id), producers.get(producer_id)
+                if known != other:
+                    self._report(
+                        f"producers: {tp} on {first_name} has {known} of producer {producer_id}, {name} has {other}"
+                    )
 
     # In a quiet phase
 
@@ -257,3 +310,15 @@ def _batches(partition: Partition) -> list[_Batch]:
                 batch = (header.base_offset, header.last_offset, header.partition_leader_epoch, header.crc)
                 found.append(batch)
     return found
+
+
+def _producers(partition: Partition) -> _Producers:
+    return {
+        entry.producer_id: (
+            entry.producer_epoch,
+            entry.last_sequence,
+            entry.batches[-1].last_offset if entry.batches else -1,
+            entry.current_txn_start_offset,
+        )
+        for entry in partition.log.producers.states.entries
+    }

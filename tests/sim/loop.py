@@ -25,6 +25,9 @@ START_S = 1_000.0
 #: Virtual duration of a function that runs in a thread.
 THREAD_S = (50e-6, 2e-3)
 
+#: Of some functions, such as flushes of a disk that is busy, where `stalled_share` is not zero.
+STALLED_S = (0.01, 0.5)
+
 _serial = itertools.count()
 
 
@@ -151,6 +154,7 @@ class SimulatedLoop(asyncio.BaseEventLoop):
         self._clock_resolution = 1e-9
         self.set_exception_handler(self._on_exception)
         self.errors: list[str] = []
+        self.stalled_share = 0.0  #: share of the functions for threads that take long
 
     def _on_exception(self, _loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
         error = context.get("exception")
@@ -242,7 +246,8 @@ class SimulatedLoop(asyncio.BaseEventLoop):
             else:
                 future.set_result(result)
 
-        self.call_later(self.rng.uniform(*THREAD_S), run)
+        is_stalled = self.rng.random() < self.stalled_share
+        self.call_later(self.rng.uniform(*(STALLED_S if is_stalled else THREAD_S)), run)
         return future
 
     async def shutdown_default_executor(self, timeout: float | None = None) -> None:

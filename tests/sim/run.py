@@ -6,6 +6,7 @@ The same seed gives the same run: its digest covers all that crossed the network
 """
 
 import argparse
+import gc
 import os
 import random
 import sys
@@ -62,6 +63,7 @@ def _run_in_child(seed: int, options: argparse.Namespace) -> bool:
         _, status = os.waitpid(pid, 0)
         return os.waitstatus_to_exitcode(status) == 0
     with tempfile.TemporaryDirectory(dir="/dev/shm", prefix="barnabas-sim-") as root:
+        gc.disable()  # what a short run leaves is not worth the time
         simulation = Simulation(seed, Path(root), options.duration, options.brokers)
         wrong = simulation.run()
     _report(simulation, seed, wrong, prints_events=options.events)

@@ -24,6 +24,8 @@ QUIET_S = 1.5 * TRANSACTION_TIMEOUT_MS / 1_000
 PRODUCERS_COUNT = 2
 #: Share of the commits that the metadata store does not answer, in half of the runs.
 SILENT_SHARE = 0.1
+#: Share of the functions for threads, such as flushes, that take long, in half of the runs.
+STALLED_SHARE = 0.03
 #: Share of the runs in which no power failure takes the last copy of a record.
 CAREFUL_SHARE = 0.7
 #: Share of the runs in which bits of old records change.
@@ -33,17 +35,21 @@ FAILOVER_SHARE = 0.5
 
 #: How long after the last fault all replicas are in sync, and records are acknowledged.
 RECOVERY_S = 60.0
-#: How often the state of the brokers is checked.
+#: How often the state of the brokers is checked: whether they have recovered, and whether it is consistent.
 CHECK_S = 0.1
+CHECK_STATE_S = 0.3
 
 #: Every write is flushed before it is acknowledged, so that even a power failure loses nothing.
 FLUSHED_SETTINGS = {"log.flush.interval.messages": "1"}
 
 REPLICATED_SETTINGS = {
-    "min.insync.replicas": "2",
     "offsets.topic.replication.factor": "3",
-    "replica.lag.time.max.ms": "5000",
     "transaction.state.log.replication.factor": "3",
+}
+VARIED_SETTINGS = {
+    "leader.imbalance.check.interval.seconds": ["2", "300"],
+    "min.insync.replicas": ["1", "2", "2"],
+    "replica.lag.time.max.ms": ["1500", "5000"],
 }
 
 
@@ -66,9 +72,14 @@ class Simulation:
         self.kind = self.rng.choice(list(Kind))
         silent_share = self.rng.choice([0.0, SILENT_SHARE])
         self.store = SimulatedStore(self.loop, random.Random(self.rng.random()), silent_share=silent_share)
+        self.loop.stalled_share = self.rng.choice([0.0, STALLED_SHARE])
         settings = FLUSHED_SETTINGS if self.kind is Kind.FLUSHED else {}
         if brokers_count > 1:
-            settings = settings | REPLICATED_SETTINGS
+            settings = (
+                settings
+                | REPLICATED_SETTINGS
+                | {key: self.rng.choice(values) for key, values in VARIED_SETTINGS.items()}
+            )
         self.brokers = [
             SimulatedBroker(self.loop, self.disks, self.store, number, settings)
             for number in range(1, brokers_count + 1)
@@ -85,12 +96,13 @@ class Simulation:
             self.disks,
             self.store,
             self.survivors,
+            lambda: self.invariants.image,
             keeps_flushed=self.kind is Kind.FLUSHED and brokers_count == 1,
             damages=brokers_count > 1 and self.rng.random() < DAMAGED_SHARE,
             loses_power=self.kind is not Kind.KILLED,
             is_careful=brokers_count > 1 and self.rng.random() < CAREFUL_SHARE,
         )
-        self.journal = Journal(is_of_cluster=brokers_count > 1, lost_before_s=self.survivors.lost_before_s)
+        self.journal = Journal(brokers_count=brokers_count, lost_before_s=self.survivors.lost_before_s)
 
     def _follow(self, commit: Commit) -> None:
         self.survivors.follow(commit)
@@ -104,7 +116,7 @@ class Simulation:
     def run(self) -> list[str]:
         """Return what is wrong."""
         asyncio.set_event_loop(self.loop)
-        with self.disks.installed(), inline_pools():
+        with self.disks.installed(), inline_pools(), self.invariants.watching():
             try:
                 wrong = self.loop.run_until_complete(self._run())
             except Exception as error:  # such as that of a broker that does not start any more
@@ -178,7 +190,7 @@ class Simulation:
     async def _check_always(self) -> None:
         while True:
             self.invariants.check()
-            await asyncio.sleep(CHECK_S)
+            await asyncio.sleep(CHECK_STATE_S)
 
     async def _run_applications(self, clock: SimulatedClock) -> None:
         async with asyncio.TaskGroup() as group:
@@ -186,6 +198,7 @@ class Simulation:
             for number in range(PRODUCERS_COUNT):
                 group.create_task(self._application(f"producer{number}", clock).produce())
                 group.create_task(self._application(f"transactional{number}", clock).transact())
+            group.create_task(self._application("fast", clock).produce_fast())
             group.create_task(self._application("admin", clock).administer())
             group.create_task(self._application("reader", clock).read())
             group.create_task(self._application("group", clock).commit_offsets())

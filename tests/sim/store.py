@@ -60,6 +60,8 @@ class SimulatedStore(MemoryStore):
         self._outages: Counter[str] = Counter()  #: by the name of the node; "" for all
         self._watch_delays_s: defaultdict[str, float] = defaultdict(float)  #: by the name of the node
         self._lost_histories: dict[str, None] = {}  #: nodes whose watches lack the next commit
+        #: called when a node requests a commit; returns how much longer it takes
+        self.on_request: Callable[[tuple[StoreChange, ...]], float] = lambda changes: 0.0
         #: called after each commit
         self.on_commit: Callable[[Commit], None] = lambda commit: None
 
@@ -72,7 +74,7 @@ class SimulatedStore(MemoryStore):
     async def commit(
         self, reads: Mapping[str, int], changes: tuple[StoreChange, ...], commit_id: str = ""
     ) -> int:
-        await self._delay()
+        await asyncio.sleep(self._loop.rng.uniform(*DELAY_S) + self.on_request(changes))
         if not self.is_reachable(self._loop.node_name):
             await self._fail()
         if self._rng.random() < self.silent_share:
