@@ -22,7 +22,7 @@ from sim.survivors import Survivors
 CLIENTS = "clients"
 
 #: Mean time between two faults, and the range of the length of the phases with faults.
-MEAN_PAUSE_S = 1.0
+MEAN_PAUSE_S = 0.4
 NOISY_S = (6.0, 14.0)
 
 #: Share of the starts during which the broker is killed, and the mean time until then.
@@ -31,14 +31,18 @@ KILLED_AFTER_S = 0.02
 #: Mean time until it starts again: at once, before its session ends, or long after that.
 MEANS_DOWN_S = (0.1, 1.5, 6.0)
 
+BLINK_S = (0.01, 0.3)
+
 #: Shares of the faults of a broker that hit a leader, and the controller.
 LEADER_SHARE = 0.4
 CONTROLLER_SHARE = 0.2
 
 #: Share of the commits of leaders and in-sync replicas during which something else happens, how soon it does, and how
 #: long such a commit takes then.
-MOMENT_SHARE = 0.15
+MOMENT_SHARE = 0.3
 MOMENT_S = 0.5
+#: Share of them that hit a follower which joins the in-sync replicas.
+JOINING_SHARE = 0.5
 SLOW_COMMIT_S = (0.0, 2.0)
 
 #: Longer than a session, so that paused brokers and those without a store lose it.
@@ -55,6 +59,9 @@ JUMP_MS_MAX = 3_600_000
 #: A start, and a stop in order, take at most so long after the last fault.
 START_TIMEOUT_S = 120.0
 RETRY_START_S = 1.0
+
+#: What may happen at such a commit, once or twice.
+_STRIKES = ("broker", "blink", "blink", "late watch", "late watch", "split", "store", "slow")
 
 _START_FAILURES = (StoreError, OutcomeUnknown, KafkaError, LogDirectoryError, OSError)
 
@@ -99,7 +106,8 @@ class Faults:
         self._explains_failed_starts = 0  #: faults that let starts fail
         self.events: list[str] = []
         self.wrong: list[str] = []
-        of_brokers = [self._kill, self._kill, self._stop, self._pause, self._fail_disk]
+        of_brokers: list[Callable[[SimulatedBroker], Awaitable[None]]]
+        of_brokers = [self._kill, self._blink, self._stop, self._pause, self._fail_disk]
         if loses_power:
             of_brokers += [self._lose_power] * 3
         if damages:
@@ -148,41 +156,54 @@ class Faults:
     def _target(self) -> SimulatedBroker:
         """Return a broker: often one that leads some partition, or the controller."""
         image, chance = self._image(), self._rng.random()
-        target: int | None = None
+        ids: list[int | None] = []
         if chance < LEADER_SHARE:
             states = [*image.partition_states.values()]
-            target = self._rng.choice(states).leader if states else None
+            ids = [self._rng.choice(states).leader] if states else []
         elif chance < LEADER_SHARE + CONTROLLER_SHARE:
-            target = controller_id(image)
-        named = [broker for broker in self._brokers if broker.node_id == target]
-        return self._rng.choice(named or self._brokers)
+            ids = [controller_id(image)]
+        return self._broker(ids)
 
     def _at_request(self, changes: Sequence[StoreChange]) -> float:
         """Return how much longer a commit takes; let something happen while leaders or in-sync replicas change."""
-        states = [
-            PARTITION_STATES.decode(change.value)
+        changed = [
+            (change.key.partition("/")[2], PARTITION_STATES.decode(change.value))
             for change in changes
             if change.key.startswith(PARTITION_STATES.key("")) and change.value is not None
         ]
-        if not self._is_noisy or not states or self._rng.random() >= MOMENT_SHARE:
+        if not self._is_noisy or not changed or self._rng.random() >= MOMENT_SHARE:
             return 0.0
-        state = self._rng.choice(states)
-        concerned = [broker for broker in self._brokers if broker.node_id in {*state.isr, state.leader}]
+        row, state = self._rng.choice(changed)
         self._log(f"at the change to {state}")
-        self._begin(self._strike(self._rng.choice(concerned or self._brokers)))
+        before = self._image().partition_states.get(row)
+        joining = set(state.isr).difference(before.isr) if before is not None else set()
+        concerned = sorted(joining) if self._rng.random() < JOINING_SHARE else []
+        for strike in self._rng.sample(_STRIKES, self._rng.randint(1, 2)):
+            self._begin(self._strike(strike, self._broker(concerned or [state.leader, *state.isr])))
         return self._rng.uniform(*SLOW_COMMIT_S)
 
-    async def _strike(self, broker: SimulatedBroker) -> None:
+    def _broker(self, ids: Sequence[int | None]) -> SimulatedBroker:
+        """Return one of these brokers, or any if there is none."""
+        named = [broker for broker in self._brokers if broker.node_id in ids]
+        return self._rng.choice(named or self._brokers)
+
+    async def _strike(self, strike: str, broker: SimulatedBroker) -> None:
+        if strike == "late watch":
+            await self._delay_watch(broker)
         await asyncio.sleep(self._rng.uniform(0, MOMENT_S))
-        match self._rng.choice(["hit", "hit", "watch", "split", "store"]):
-            case "hit":
+        match strike:
+            case "broker":
                 self._hit(broker)
-            case "watch":
-                await self._delay_watch(broker)
+            case "blink":
+                if broker.name not in self._busy:
+                    await self._on(broker, self._blink)
             case "split":
                 await self._split_off(broker)
             case "store":
                 await self._store_outage()
+            case "slow":
+                others = [name for name in self._names if name != broker.name]
+                await self._hold_slow(self._links(broker.name, others))
 
     def take_down(self) -> SimulatedBroker:
         """Kill a broker that does not return until `bring_back`."""
@@ -243,14 +264,16 @@ class Faults:
             broker.kill()
         await starting
 
-    async def _kill(self, broker: SimulatedBroker) -> None:
+    async def _kill(self, broker: SimulatedBroker, down_s: float | None = None) -> None:
         self._log(f"kill {broker.name}")
         broker.kill()
-        await self._stay_down()
+        await self._stay_down(down_s)
         await self._start(broker)
 
-    async def _stay_down(self) -> None:
-        await asyncio.sleep(self._exponential_s(self._rng.choice(MEANS_DOWN_S)))
+    async def _stay_down(self, down_s: float | None = None) -> None:
+        if down_s is None:
+            down_s = self._exponential_s(self._rng.choice(MEANS_DOWN_S))
+        await asyncio.sleep(down_s)
 
     async def _blackout(self) -> None:
         """Several brokers end at once, and return one by one."""
@@ -279,7 +302,15 @@ class Faults:
         self._log(f"continue {broker.name}")
         self._loop.resume(node)
 
-    async def _lose_power(self, broker: SimulatedBroker) -> None:
+    async def _blink(self, broker: SimulatedBroker) -> None:
+        """End a broker that returns at once, before the others notice."""
+        down_s = self._rng.uniform(*BLINK_S)
+        if self._loses_power:
+            await self._lose_power(broker, down_s)
+        else:
+            await self._kill(broker, down_s)
+
+    async def _lose_power(self, broker: SimulatedBroker, down_s: float | None = None) -> None:
         if not self._keeps_flushed:
             if self._is_careful and not self._survivors.may_lose(broker.node_id):
                 return
@@ -288,7 +319,7 @@ class Faults:
         links = self._links(broker.name, [name for name in self._names if name != broker.name])
         self._block(links)  # a machine without power resets no connections
         broker.lose_power()
-        await self._stay_down()
+        await self._stay_down(down_s)
         self._unblock(links)
         await self._start(broker)
 
@@ -383,7 +414,10 @@ class Faults:
             await asyncio.sleep(self._exponential_s(MEAN_FLAP_S))
 
     async def _slow_down(self) -> None:
-        links, delay_s = self._some_links(), self._rng.uniform(*EXTRA_DELAY_S)
+        await self._hold_slow(self._some_links())
+
+    async def _hold_slow(self, links: Sequence[tuple[str, str]]) -> None:
+        delay_s = self._rng.uniform(*EXTRA_DELAY_S)
         self._log(f"{delay_s:.3f} s more delay: {links}")
         for link in links:
             self._loop.network.slow_down(*link, delay_s)

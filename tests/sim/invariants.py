@@ -140,6 +140,7 @@ class Invariants:
         if epoch == partition.leader_epoch and high_watermark < before:
             self._report(f"high watermark: {tp} on {broker.name} falls from {before} to {high_watermark}")
         self._high_watermarks[key] = partition.leader_epoch, high_watermark
+        self._check_in_sync(partition, tp, high_watermark)
 
     def _check_in_sync(self, partition: Partition, tp: TopicPartition, high_watermark: int) -> None:
         """The in-sync replicas have everything below the high watermark."""

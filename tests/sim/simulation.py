@@ -27,7 +27,10 @@ SILENT_SHARE = 0.1
 #: Share of the functions for threads, such as flushes, that take long, in half of the runs.
 STALLED_SHARE = 0.03
 #: Share of the runs in which no power failure takes the last copy of a record.
-CAREFUL_SHARE = 0.7
+CAREFUL_SHARE = 0.5
+#: Share of the runs in which a broker sees commits later than the others, and how much.
+FAR_SHARE = 0.3
+DISTANCE_S = (0.02, 0.5)
 #: Share of the runs in which bits of old records change.
 DAMAGED_SHARE = 0.15
 #: Share of the quiet phases in which a broker is down until the others lead all partitions.
@@ -84,6 +87,9 @@ class Simulation:
             SimulatedBroker(self.loop, self.disks, self.store, number, settings)
             for number in range(1, brokers_count + 1)
         ]
+        if self.rng.random() < FAR_SHARE:
+            far = self.rng.choice(self.brokers)
+            self.store.distances_s[far.name] = self.rng.uniform(*DISTANCE_S)
         self.survivors = Survivors(self.loop.time)
         self.invariants = Invariants(
             self.brokers, self.store, self.disks, self.survivors, loses_power=self.kind is not Kind.KILLED

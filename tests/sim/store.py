@@ -58,6 +58,8 @@ class SimulatedStore(MemoryStore):
         self._sessions: dict[str, Node | None] = {}  #: key -> the node that has opened the session
         self._changed = asyncio.Event()
         self._outages: Counter[str] = Counter()  #: by the name of the node; "" for all
+        self._committed_s: list[float] = []  #: time of each commit
+        self.distances_s: dict[str, float] = {}  #: nodes that see each commit so much later than others
         self._watch_delays_s: defaultdict[str, float] = defaultdict(float)  #: by the name of the node
         self._lost_histories: dict[str, None] = {}  #: nodes whose watches lack the next commit
         #: called when a node requests a commit; returns how much longer it takes
@@ -107,6 +109,7 @@ class SimulatedStore(MemoryStore):
 
     def write(self, reads: Mapping[str, int], changes: tuple[StoreChange, ...], commit_id: str = "") -> int:
         revision = super().write(reads, changes, commit_id)
+        self._committed_s.append(self._loop.time())
         self.on_commit(self.commits[-1])
         self._changed.set()
         self._changed = asyncio.Event()
@@ -157,7 +160,8 @@ class SimulatedStore(MemoryStore):
         while True:
             while revision < self.revision:
                 await self._delay()
-                await asyncio.sleep(self._watch_delays_s[name])
+                delay_s = self._watch_delays_s[name] + self.distances_s.get(name, 0.0)
+                await asyncio.sleep(max(0.0, self._committed_s[revision] + delay_s - self._loop.time()))
                 while not self.is_reachable(name) and name not in self._lost_histories:
                     await asyncio.sleep(RECONNECT_S)
                 if name in self._lost_histories:
