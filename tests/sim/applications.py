@@ -260,8 +260,8 @@ class Application:
         """Create topics, and delete some of them."""
         while True:
             self._number += 1
-            await self._create(f"topic-{self._number}")
-            await asyncio.sleep(self.rng.expovariate(1))
+            await self._create(f"{self.name}-topic-{self._number}")
+            await asyncio.sleep(self.rng.expovariate(1.5))
             await self._move_leaders()
             existing = [name for name, state in self.journal.topics.items() if state is TopicState.EXISTS]
             if existing and self.rng.random() < DELETED_SHARE:
@@ -333,11 +333,15 @@ class Application:
     # Groups
 
     async def commit_offsets(self) -> None:
-        """Commit offsets of a group, each of them once, and look for them."""
+        """Look for the last committed offset of a group and commit the next one, again and again, each once."""
         groups, tp = Groups(self._once), COMMITTED_PARTITION
         committed, committed_s, uncertain = -1, -1.0, {-1}
         while True:
             await asyncio.sleep(self.rng.expovariate(4))
+            with suppress(*FAILURES):
+                found = (await groups.offsets(self.name, [tp])).get(tp, OffsetAndMetadata(-1, -1, ""))
+                if not isinstance(found, KafkaError) and found.offset not in {committed, *uncertain - {-1}}:
+                    self._note_offset(found.offset, committed, committed_s)
             self._number += 1
             try:
                 refused = await groups.commit_offsets(self.name, {tp: self._number})
@@ -348,16 +352,12 @@ class Application:
                 uncertain.add(self._number)
                 continue
             committed, committed_s = self._number, self._now_s
-            try:
-                found = (await groups.offsets(self.name, [tp])).get(tp, OffsetAndMetadata(-1, -1, ""))
-            except FAILURES:
-                continue
-            if isinstance(found, KafkaError) or found.offset == committed or found.offset in uncertain - {-1}:
-                continue
-            if self.journal.lost_before_s(OFFSETS_TOPIC) < committed_s:
-                self.journal.wrong.append(
-                    f"committed offset: {self.name} has {found.offset}, {committed} was acknowledged"
-                )
+
+    def _note_offset(self, found: int, committed: int, committed_s: float) -> None:
+        if self.journal.lost_before_s(OFFSETS_TOPIC) < committed_s:
+            self.journal.wrong.append(
+                f"committed offset: {self.name} has {found}, {committed} was acknowledged"
+            )
 
     # Transactions
 

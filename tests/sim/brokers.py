@@ -21,6 +21,7 @@ SETTINGS = {
     "log.segment.delete.delay.ms": "10000",
     "num.recovery.threads.per.data.dir": "1",
     "offsets.topic.num.partitions": "2",
+    "transaction.abort.timed.out.transaction.cleanup.interval.ms": "1000",
     "transaction.state.log.num.partitions": "2",
 }
 

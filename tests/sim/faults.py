@@ -21,8 +21,8 @@ from sim.survivors import Survivors
 
 CLIENTS = "clients"
 
-#: Mean time between two faults, and the range of the length of the phases with faults.
-MEAN_PAUSE_S = 0.4
+#: Mean time between two faults for one broker, and the range of the length of the phases with faults.
+MEAN_PAUSE_S = 1.2
 NOISY_S = (6.0, 14.0)
 
 #: Share of the starts during which the broker is killed, and the mean time until then.
@@ -133,7 +133,7 @@ class Faults:
         self._is_noisy = True
         end_s = self._loop.time() + self._rng.uniform(*NOISY_S)
         while self._loop.time() < end_s:
-            await asyncio.sleep(self._rng.expovariate(1 / MEAN_PAUSE_S))
+            await asyncio.sleep(self._rng.expovariate(len(self._brokers) / MEAN_PAUSE_S))
             if self._rng.random() < 0.5:
                 self._begin(self._rng.choice(self._elsewhere)())
             else:

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 from unittest.mock import patch
@@ -221,6 +222,8 @@ class Invariants:
         """Replicas with the same end know the same producers: else a new leader refuses or forgets records."""
         first: dict[tuple[int, int], tuple[str, _Producers]] = {}
         for name, partition in replicas:
+            for producer_id in _disordered_producers(partition):
+                self._report(f"producers: {tp} on {name} has batches of {producer_id} in no order")
             log, producers = partition.log, _producers(partition)
             offsets = log.log_start_offset, log.log_end_offset
             first_name, expected = first.setdefault(offsets, (name, producers))
@@ -323,3 +326,13 @@ def _producers(partition: Partition) -> _Producers:
         )
         for entry in partition.log.producers.states.entries
     }
+
+
+def _disordered_producers(partition: Partition) -> list[int]:
+    """Return the producers with remembered batches that do not follow each other."""
+    return [
+        entry.producer_id
+        for entry in partition.log.producers.states.entries
+        for before, after in pairwise(entry.batches)
+        if before.last_offset >= after.last_offset or before.last_sequence >= after.last_sequence
+    ]

@@ -23,9 +23,9 @@ DURATION_S = 60.0
 QUIET_S = 1.5 * TRANSACTION_TIMEOUT_MS / 1_000
 PRODUCERS_COUNT = 2
 #: Share of the commits that the metadata store does not answer, in half of the runs.
-SILENT_SHARE = 0.1
+SILENT_SHARE = 0.2
 #: Share of the functions for threads, such as flushes, that take long, in half of the runs.
-STALLED_SHARE = 0.03
+STALLED_SHARE = 0.1
 #: Share of the runs in which no power failure takes the last copy of a record.
 CAREFUL_SHARE = 0.5
 #: Share of the runs in which a broker sees commits later than the others, and how much.
@@ -204,8 +204,8 @@ class Simulation:
             for number in range(PRODUCERS_COUNT):
                 group.create_task(self._application(f"producer{number}", clock).produce())
                 group.create_task(self._application(f"transactional{number}", clock).transact())
+                group.create_task(self._application(f"admin{number}", clock).administer())
             group.create_task(self._application("fast", clock).produce_fast())
-            group.create_task(self._application("admin", clock).administer())
             group.create_task(self._application("reader", clock).read())
             group.create_task(self._application("group", clock).commit_offsets())
 
