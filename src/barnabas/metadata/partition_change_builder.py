@@ -95,7 +95,7 @@ def build_partition_change(
     if min_isr is None:
         isr = isr or before.isr
     if leader != NO_LEADER and leader not in isr:
-        # The other in-sync replicas and, after an unclean election, the eligible ones may have records that it lacks.
+        # Others may have records that the leader lacks. If it was eligible, they have what is below the high watermark.
         isr, elr = (leader,), tuple(broker for broker in elr if leader in elr and broker != leader)
     last_known_elr = target.last_known_elr if leader == NO_LEADER else ()
     changed = replace(target, leader=leader, isr=isr, elr=elr, last_known_elr=last_known_elr)
