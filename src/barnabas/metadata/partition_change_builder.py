@@ -88,7 +88,7 @@ def build_partition_change(
         target = replace(target, elr=(), last_known_elr=())
     else:
         elr = _eligible(before, target, min(min_isr, len(target.replicas)), unclean)
-        target = replace(target, elr=elr, last_known_elr=_last_known_leader(before, target))
+        target = replace(target, elr=elr, last_known_elr=_last_known_leader(before))
     available = [broker for broker in up if broker not in target.offline]
     leader = _leader(target, available, election)
     isr, elr = target.isr, target.elr
@@ -120,9 +120,7 @@ def _eligible(
     return tuple(sorted(eligible.intersection(target.replicas).difference(target.isr, unclean)))
 
 
-def _last_known_leader(before: PartitionRegistration, target: PartitionRegistration) -> tuple[int, ...]:
-    if target.isr:
-        return ()
+def _last_known_leader(before: PartitionRegistration) -> tuple[int, ...]:
     return before.last_known_elr or ((before.leader,) if before.leader != NO_LEADER else ())
 
 

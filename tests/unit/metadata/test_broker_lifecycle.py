@@ -240,6 +240,18 @@ def test_the_last_leader_leads_again_if_no_replica_is_complete() -> None:
     assert elr_of(image) == (1, (1,), (), ())
 
 
+def test_the_last_leader_is_known_if_it_joins_before_the_others_have_left_the_isr() -> None:
+    image = without_session(without_session(ELR, 2), 3)
+    for broker_id in (2, 3):
+        image = replayed(image, decide_fence(image, broker_id))
+    image = rejoined_with_elr(image, 1, is_clean=False)  # 2 and 3 are dead, but in sync
+    image = replayed(image, decide_elections(image, RULES))
+    assert elr_of(image) == (NO_LEADER, (), (2, 3), (1,))
+    for broker_id in (2, 3):
+        image = rejoined_with_elr(image, broker_id, is_clean=False)
+    assert elr_of(image) == (1, (1,), (), ())
+
+
 def test_a_single_replica_leads_in_a_new_epoch_after_an_unclean_stop() -> None:
     image = rejoined_with_elr(ELR, 1, is_clean=False)
     assert (elr_of(image, "alone"), state(image, "alone").leader_epoch) == ((1, (1,), (), ()), 1)
