@@ -76,8 +76,14 @@ def test_it_keeps_serving_when_one_of_its_log_directories_fails(tmp_path: Path) 
         lost.take_offline(OSError(5, "Input/output error"))
         kafka.produce("t", b"x", partition=1)
         assert not kafka.server.failed.is_set()
-        left.take_offline(OSError(5, "Input/output error"))
-        until(kafka.server.failed.is_set)
+        with Wire(int(kafka.bootstrap.rpartition(":")[2])) as wire:
+            assert wire.produce("t", batch(b"x")).error_code == ErrorCode.KAFKA_STORAGE_ERROR
+            left.take_offline(OSError(5, "Input/output error"))
+            until(kafka.server.failed.is_set)
+            with pytest.raises(
+                (ConnectionError, EOFError)
+            ):  # no error, after which clients would be led here again
+                wire.produce("t", batch(b"x"))
 
 
 def test_a_port_in_use_is_exit_code_2(tmp_path: Path) -> None:

@@ -166,7 +166,15 @@ class BrokerServer:
     def _fail_without_directories(self) -> None:
         if all(directory.failure is not None for directory in self.parts.log_manager.directories):
             _log.error("all log directories have failed: the broker cannot serve")
-            self._loop.call_soon_threadsafe(self.failed.set)
+            self._loop.call_soon_threadsafe(self._fail)
+
+    def _fail(self) -> None:
+        """End all connections as well, like Apache Kafka, whose process halts.
+
+        After an error, clients would ask other brokers for metadata, which still names this broker as the leader.
+        """
+        self.failed.set()
+        self.parts.connections.abort_all()
 
     def _remove_deleted_topics(self, topic_ids: list[bytes]) -> None:
         """Remove topics from the metadata whose logs have been renamed, once a power failure cannot undo that."""
