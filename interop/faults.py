@@ -38,6 +38,8 @@ ASSIGNMENT = [[2, 3, 1], [1, 2, 3], [2, 1, 3], [1, 3, 2]]
 TARGETS = {"leader": "broker-2", "follower": "broker-3", "controller": "broker-1"}
 ETCD_LEADER = "etcd leader"
 RESTARTED = "restarted"
+NO_FAULT = "none"
+NO_FAULT_DURATION_S = 4.0  #: of a scenario that shows how long clients wait when all is well
 
 RATE = 100  #: records a second of each producer
 #: Records of each producer before the fault: franz-go does not fetch metadata again for 5 s after its start.
@@ -228,7 +230,9 @@ class Scenario:
         return result
 
     def _happen(self, cluster: EtcdCluster) -> None:
-        if self.fault == RESTARTED:
+        if self.fault == NO_FAULT:
+            time.sleep(NO_FAULT_DURATION_S)
+        elif self.fault == RESTARTED:
             restart_in_order(cluster)
         else:
             strike(cluster, FAULTS[self.fault], self.target)
@@ -243,5 +247,5 @@ def scenarios() -> list[Scenario]:
         # no client has a connection to etcd
         if (fault, target) != ("cut off except from clients", ETCD_LEADER)
     ]
-    pairs.append((RESTARTED, "all brokers in order"))
+    pairs += [(RESTARTED, "all brokers in order"), (NO_FAULT, "none")]
     return [Scenario(*pair, application) for pair, application in zip(pairs, cycle(APPLICATIONS))]

@@ -4,6 +4,7 @@
 same transactional id, which ends the open transaction.
 """
 
+import faulthandler
 import itertools
 import sys
 import time
@@ -14,6 +15,8 @@ from confluent_kafka import Consumer, KafkaException, Message, Producer, TopicPa
 
 PATIENCE_S = 10.0
 PAUSE_S = 0.2
+#: After which time the log shows where it hangs: not every call of librdkafka ends after its timeout.
+HANG_S = 30.0
 
 
 def consumer(bootstrap: str, group: str) -> Consumer:
@@ -65,6 +68,7 @@ def run(bootstrap: str, inputs: str, output: str, group: str) -> None:
         reading.subscribe([inputs])
         writing.init_transactions(PATIENCE_S)
         for number in itertools.count():
+            faulthandler.dump_traceback_later(HANG_S)
             messages = [each for each in reading.consume(50, 0.1) if each.error() is None]
             if messages:
                 transform(reading, writing, output, messages, f"{incarnation}.{number}")

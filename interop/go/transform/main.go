@@ -24,6 +24,11 @@ func main() {
 	}
 }
 
+// stamp begins each line of the log.
+func stamp() string {
+	return time.Now().UTC().Format("15:04:05.000 ")
+}
+
 func run(bootstrap, input, output, group string) error {
 	session, err := kgo.NewGroupTransactSession(
 		kgo.SeedBrokers(strings.Split(bootstrap, ",")...),
@@ -33,6 +38,7 @@ func run(bootstrap, input, output, group string) error {
 		kgo.ConsumeResetOffset(kgo.NewOffset().AtStart()),
 		kgo.SessionTimeout(3*time.Second), kgo.HeartbeatInterval(500*time.Millisecond),
 		kgo.RecordPartitioner(kgo.ManualPartitioner()),
+		kgo.WithLogger(kgo.BasicLogger(os.Stderr, kgo.LogLevelInfo, stamp)),
 	)
 	if err != nil {
 		return err
