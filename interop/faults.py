@@ -195,6 +195,8 @@ class Scenario:
     fault: str
     target: str
     application: str
+    warm_up_count: int = WARM_UP_COUNT
+    inputs_count: int = INPUTS_COUNT
 
     def __str__(self) -> str:
         return f"{self.target} {self.fault}".replace(" ", "-")
@@ -210,10 +212,10 @@ class Scenario:
             producing(bootstrap, topic, RATE, directory) as producers,
             consuming(cluster, self.application, topic, directory) as consumer,
             transforming(
-                bootstrap, self.application, transformed, INPUTS_COUNT, INPUTS_RATE, directory
+                bootstrap, self.application, transformed, self.inputs_count, INPUTS_RATE, directory
             ) as transformation,
         ):
-            wait_for_progress(producers, WARM_UP_COUNT)
+            wait_for_progress(producers, self.warm_up_count)
             eventually(lambda: sum(end_offsets(bootstrap, transformed[1]).values()) > 0)
             fault_ms = time.time_ns() // 1_000_000
             self._happen(cluster)
