@@ -12,7 +12,7 @@ from barnabas.base.ids import TopicPartition
 from barnabas.log.log_directory import parse_partition
 from barnabas.metadata.image import MetadataImage
 from barnabas.metadata.store import Commit
-from barnabas.metadata.topics import NO_LEADER, PARTITION_STATES, TopicImage
+from barnabas.metadata.topics import DELETED_TOPICS, NO_LEADER, PARTITION_STATES, TopicImage
 from barnabas.replication.partition import Partition
 from barnabas.wire.records.batch import iterate_headers
 from sim.applications import IDLE, PLAIN
@@ -81,6 +81,8 @@ class Invariants:
         self._images.pop(commit.revision - IMAGES_MAX, None)
         for change in commit.changes:
             record_type, _, row = change.key.partition("/")
+            if record_type == DELETED_TOPICS.name and change.value is None:
+                self._check_deletion(before.deleted_topics[row].name)
             earlier = before.partition_states.get(row)
             if record_type != PARTITION_STATES.name or change.value is None or earlier is None:
                 continue
@@ -91,6 +93,16 @@ class Invariants:
                 self._report(f"epoch: {row} has two leaders in epoch {state.leader_epoch}")
             if state.leader != NO_LEADER and state.leader not in state.isr:
                 self._report(f"leader: {row} is led by {state.leader}, which is not in sync")
+
+    def _check_deletion(self, topic: str) -> None:
+        """No broker has logs of a deleted topic when the store forgets it; else they would stay for ever."""
+        if self._loses_power:
+            return
+        for broker in self._brokers:
+            for path in self._disks.directory(broker.name).glob(f"{topic}-*"):
+                tp = parse_partition(path.name)
+                if tp is not None and tp.topic == topic and broker.name not in self._disks.have_failed:
+                    self._report(f"deletion: {topic} is forgotten, but {broker.name} has {path.name}")
 
     # At all times
 

@@ -49,7 +49,9 @@ REPLICATED_SETTINGS = {
     "offsets.topic.replication.factor": "3",
     "transaction.state.log.replication.factor": "3",
 }
+#: One of the values in each run.
 VARIED_SETTINGS = {
+    "barnabas.trash.retention.ms": ["0", "0", "3600000"],
     "leader.imbalance.check.interval.seconds": ["2", "300"],
     "min.insync.replicas": ["1", "2", "2"],
     "replica.lag.time.max.ms": ["1500", "5000"],
@@ -76,13 +78,11 @@ class Simulation:
         silent_share = self.rng.choice([0.0, SILENT_SHARE])
         self.store = SimulatedStore(self.loop, random.Random(self.rng.random()), silent_share=silent_share)
         self.loop.stalled_share = self.rng.choice([0.0, STALLED_SHARE])
-        settings = FLUSHED_SETTINGS if self.kind is Kind.FLUSHED else {}
+        settings = {key: self.rng.choice(values) for key, values in VARIED_SETTINGS.items()}
+        if self.kind is Kind.FLUSHED:
+            settings |= FLUSHED_SETTINGS
         if brokers_count > 1:
-            settings = (
-                settings
-                | REPLICATED_SETTINGS
-                | {key: self.rng.choice(values) for key, values in VARIED_SETTINGS.items()}
-            )
+            settings |= REPLICATED_SETTINGS
         self.brokers = [
             SimulatedBroker(self.loop, self.disks, self.store, number, settings)
             for number in range(1, brokers_count + 1)
