@@ -12,7 +12,7 @@ PARALLEL := -n $(WORKERS) --dist worksteal
 # Spark starts once in each process, which runs whole files.
 SPARK_PARALLEL := -n $(WORKERS) --dist loadfile --no-loadscope-reorder
 
-.PHONY: run cluster example-orders check format test test-spark test-spark-versions interop interop-cluster kafka-tests differential soak-eos soak-cluster soak-spark soak-stalls soak-holds soak-frames sim bench bench-cluster bench-spark clean help
+.PHONY: run cluster example-orders check format test test-spark test-spark-versions interop interop-cluster kafka-tests differential soak-eos soak-cluster soak-spark soak-stalls soak-holds soak-frames sim sim-bugs bench bench-cluster bench-spark clean help
 
 help:  ## List the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 22
@@ -100,6 +100,9 @@ soak-frames: $(VENV)/.installed-test  ## A million random and damaged frames: no
 
 sim: $(VENV)/.installed-test  ## Simulate brokers that crash, on virtual time (SEED="1 2" or MINUTES=10, BROKERS=3)
 	cd tests && PYTHONPATH=. ../$(BIN)/python -m sim.run $(SEED) --brokers $(or $(BROKERS),1) --minutes $(or $(MINUTES),$(if $(SEED),0,1)) $(ARGS)
+
+sim-bugs: $(VENV)/.installed-test  ## Look for the seeds that find the bugs planted in tests/sim/bugs.py (BUGS="name name", ARGS="--seeds 20")
+	cd tests && PYTHONPATH=. ../$(BIN)/python -m sim.search $(BUGS) $(ARGS)
 
 bench: $(VENV)/.installed-test  ## Benchmarks of Apache Kafka and Barnabas in turns; writes docs/benchmarks.md
 	$(BIN)/python -m bench.run $(ARGS)

@@ -3,6 +3,7 @@
 import asyncio
 import random
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from functools import partial
 from typing import Any
 
 from barnabas.base.ids import TopicPartition
@@ -32,6 +33,9 @@ KILLED_AFTER_S = 0.02
 MEANS_DOWN_S = (0.1, 1.5, 6.0)
 
 BLINK_S = (0.01, 0.3)
+LONG_DOWN_S = (4.0, 10.0)
+#: When a broker that is left alone ends.
+ALONE_S = (0.5, 4.0)
 
 #: Shares of the faults of a broker that hit a leader, and the controller.
 LEADER_SHARE = 0.4
@@ -122,7 +126,7 @@ class Faults:
         ]
         if len(brokers) > 1:
             elsewhere += [self._partition, self._partition, self._one_way, self._flap, self._slow_down]
-            elsewhere += [self._split, self._split, self._blackout, self._blackout, self._late_watch]
+            elsewhere += [self._split, self._split, self._blackout, self._leave_alone, self._late_watch]
         self._of_brokers = of_brokers
         self._elsewhere = elsewhere
         self._loses_power = loses_power
@@ -281,6 +285,19 @@ class Faults:
         fault = self._lose_power if self._loses_power and self._rng.random() < 0.5 else self._kill
         for broker in self._rng.sample(idle, min(len(idle), self._rng.randint(2, len(self._brokers)))):
             self._begin(self._on(broker, fault))
+
+    async def _leave_alone(self) -> None:
+        """All brokers but one end for long, and that one ends for a moment."""
+        idle = [broker for broker in self._brokers if broker.name not in self._busy]
+        if not idle:
+            return
+        left = self._rng.choice(idle)
+        for broker in idle:
+            if broker is not left:
+                self._begin(self._on(broker, partial(self._kill, down_s=self._rng.uniform(*LONG_DOWN_S))))
+        await asyncio.sleep(self._rng.uniform(*ALONE_S))
+        if left.name not in self._busy:
+            await self._on(left, self._blink)
 
     async def _stop(self, broker: SimulatedBroker) -> None:
         self._log(f"stop {broker.name}")

@@ -314,7 +314,10 @@ class Invariants:
         if in_trash is None:
             return False
         may_be_stray = self._loses_power or broker.name in self._disks.have_failed
-        return may_be_stray or in_trash[1] in self._image.trashed_topics
+        was_moved = (
+            self._image.topic_by_id(bytes.fromhex(in_trash[1])) is not None
+        )  # while the broker was down
+        return may_be_stray or was_moved or in_trash[1] in self._image.trashed_topics
 
 
 def _batches(partition: Partition) -> list[_Batch]:

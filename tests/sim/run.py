@@ -9,6 +9,7 @@ import argparse
 import gc
 import os
 import random
+import resource
 import sys
 import tempfile
 import time
@@ -17,6 +18,7 @@ from pathlib import Path
 
 from barnabas.telemetry.logs import ROOT, set_level
 from sim.bugs import BUGS
+from sim.loop import START_S
 from sim.simulation import DURATION_S, Simulation
 
 REPORTED_COUNT_MAX = 20
@@ -30,6 +32,10 @@ def main(arguments: list[str]) -> int:
     if options.bug:
         BUGS[options.bug]()
     results = [_run_in_child(seed, options) for seed in _seeds(options)]
+    if len(results) > 1:
+        usage = resource.getrusage(resource.RUSAGE_CHILDREN)
+        cpu_s = (usage.ru_utime + usage.ru_stime) / len(results)
+        print(f"{len(results)} runs, {results.count(False)} of them failed, {cpu_s:.1f} s of CPU for each")
     return int(not all(results))
 
 
@@ -80,6 +86,7 @@ def _report(simulation: Simulation, seed: int, wrong: list[str], *, prints_event
     print(
         f"seed {seed} ({simulation.kind.value}): {'FAILED' if wrong else 'ok'}, {len(journal.records)} records, "
         f"{len(journal.transactions)} transactions, {len(simulation.events)} events, "
+        f"{simulation.loop.time() - START_S:.0f} virtual seconds, "
         f"digest {simulation.loop.trace.digest()}"
     )
 
