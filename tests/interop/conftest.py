@@ -11,7 +11,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 from interop.brokers import Broker
 from interop.clients import Client, Clients
-from interop.targets import BROKERS_COUNT, RUNNING, RUNNING_ONE
+from interop.targets import RUNNING
 from interop.topics import make_topic
 
 #: A group waits for more members than the first, but not for Kafka's three seconds.
@@ -36,16 +36,6 @@ def target(request: pytest.FixtureRequest) -> str:
 def broker(target: str) -> Iterator[Broker]:
     """Run the cluster under test; return its first broker."""
     with RUNNING[target](SETTINGS) as running:
-        yield running
-
-
-@pytest.fixture(scope="session")
-def one_broker(target: str, request: pytest.FixtureRequest) -> Iterator[Broker]:
-    """Run a single broker, whatever INTEROP_BROKERS is, for tests of what only one process has."""
-    if BROKERS_COUNT == 1:
-        yield request.getfixturevalue("broker")
-        return
-    with RUNNING_ONE[target](SETTINGS) as running:
         yield running
 
 
