@@ -26,8 +26,8 @@ def start(
 ) -> Broker:
     """Start Barnabas on ``home/data``; return once it responds. Its log is in ``home/barnabas.log``.
 
-    ``listeners`` are additional ones, as NAME://HOST:PORT. Several brokers share one process of ``barnabas serve``:
-    their ports and node ids count up from the first, and topics have a replica on each of them.
+    ``listeners`` are additional ones, as NAME://HOST:PORT. Several brokers run as ``serve --brokers``: their
+    ports and node ids count up from the first, and topics have a replica on each of them.
     """
     data_dir = home / "data"
     data_dir.mkdir(parents=True, exist_ok=True)

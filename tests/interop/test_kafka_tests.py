@@ -1,5 +1,7 @@
 """A representative, quick selection of Apache Kafka's own integration tests. `make kafka-tests` runs all."""
 
+from pathlib import Path
+
 import pytest
 from interop.kafka_tests.classify import classify, rules
 from interop.kafka_tests.harness import Harness, broker_classes, build
@@ -38,6 +40,15 @@ def test_a_class_of_kafkas_tests_fails_only_as_listed(harness: Harness, class_na
     assert [named(each) for each, outcome in outcomes if outcome == "failed"] == []
     assert run.complete
     assert "passed" in {outcome for _, outcome in outcomes}
+
+
+def test_a_test_can_get_as_many_brokers_as_it_requests(tmp_path: Path) -> None:
+    """Kafka's test compares the log ends of both replicas."""
+    build()
+    [result] = (
+        Harness("barnabas", tmp_path, several=True).run("kafka.server.ReplicaFetchTest").results.values()
+    )
+    assert (result.status, result.brokers, result.several) == ("SUCCESSFUL", 2, True), named(result)
 
 
 def test_the_test_jars_have_classes_of_all_three_kinds() -> None:
