@@ -9,9 +9,10 @@ from pathlib import Path
 
 from interop.brokers import consecutive_ports
 
-from barnabas.base.ids import TopicPartition
+from barnabas.base.ids import TopicPartition, uuid_to_text
 from barnabas.client.admin.model import NewTopic
 from barnabas.client.blocking import BlockingClient
+from barnabas.log.startup.meta_properties import MetaProperties, write_meta_properties
 from support.process import COMMAND, clean_environment, run_serve
 from support.waiting import until
 
@@ -69,6 +70,13 @@ def test_a_killed_broker_is_replaced_and_comes_back_and_a_signal_stops_all(tmp_p
         assert process.wait(60) == 0
     for directory in (data, data / "brokers" / "2", data / "brokers" / "3"):
         assert (directory / ".kafka_cleanshutdown").exists()
+
+
+def test_the_cluster_of_several_brokers_is_that_of_the_first_ones_data(tmp_path: Path) -> None:
+    cluster_id = uuid_to_text(b"c" * 16)
+    write_meta_properties(tmp_path, MetaProperties(cluster_id, 1, b"d" * 16))
+    with brokers(tmp_path, 3) as (_, addresses), BlockingClient(addresses) as client:
+        assert client.admin.describe_cluster().cluster_id == cluster_id
 
 
 def test_brokers_stop_in_order_when_their_supervisor_is_killed(tmp_path: Path) -> None:

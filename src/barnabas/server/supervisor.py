@@ -13,6 +13,7 @@ from barnabas.client.core.address import BrokerAddress
 from barnabas.config.broker_config import BrokerConfig
 from barnabas.config.definition import ConfigError
 from barnabas.config.listeners import Listener
+from barnabas.log.startup.meta_properties import META_PROPERTIES_FILE
 from barnabas.server.stores import SQLITE_SCHEME, STORE_FILE, STORE_KEY, metadata_directory
 from barnabas.telemetry.logs import get_logger
 
@@ -165,6 +166,8 @@ class Supervisor:
 
     async def _keep(self, plan: BrokerPlan) -> int:
         """Run one broker again and again; return the exit code of its last run."""
+        if not await self._may_start(plan):
+            return 0
         loop = asyncio.get_running_loop()
         failures_count = 0
         while True:
@@ -189,6 +192,19 @@ class Supervisor:
             )
             if await self._stops_within(pause_s):
                 return code
+
+    async def _may_start(self, plan: BrokerPlan) -> bool:
+        """Wait for the first broker if this one is new; return whether it shall be started.
+
+        Only the first broker may have data from before: if a new one formed the cluster, it would get another id.
+        """
+        first = self._plans[0]
+        if plan is first or _has_joined(plan):
+            return True
+        while not await _accepts(first.address):
+            if await self._stops_within(PROBE_INTERVAL_S):
+                return False
+        return True
 
     async def _stops_within(self, seconds: float) -> bool:
         try:
@@ -238,6 +254,11 @@ class Supervisor:
         except TimeoutError:
             _log.error("a broker does not stop; it is killed", broker_id=node_id)
             process.kill()
+
+
+def _has_joined(plan: BrokerPlan) -> bool:
+    directories = map(Path, plan.settings["log.dirs"].split(","))
+    return any((directory / META_PROPERTIES_FILE).exists() for directory in directories)
 
 
 async def _accepts(address: BrokerAddress) -> bool:

@@ -1,13 +1,17 @@
 import asyncio
 import sys
 from asyncio.subprocess import PIPE
+from pathlib import Path
 from typing import Any
 
 import pytest
+from interop.brokers import consecutive_ports
 
+from barnabas.base.ids import uuid_to_text
 from barnabas.config.definition import ConfigError
 from barnabas.config.load import load_broker_config
-from barnabas.server.supervisor import Supervisor, plan_brokers
+from barnabas.log.startup.meta_properties import MetaProperties, write_meta_properties
+from barnabas.server.supervisor import PROBE_INTERVAL_S, BrokerPlan, Supervisor, plan_brokers
 
 
 def settings_of(count: int, **settings: str) -> list[dict[str, Any]]:
@@ -82,3 +86,39 @@ def test_the_log_of_a_broker_is_copied_line_by_line_however_long_a_line_is(
     asyncio.run(copy())
     written = capfdbinary.readouterr().err
     assert written == b"broker 1 | a\nbroker 1 | " + b"b" * 200_000 + b"\nbroker 1 | end\n"
+
+
+def two_brokers(data: Path) -> list[BrokerPlan]:
+    settings = [f"listeners=PLAINTEXT://127.0.0.1:{consecutive_ports(2)}", f"log.dirs={data}"]
+    return plan_brokers(load_broker_config(settings=settings, environment={}).config, 2)
+
+
+def test_a_new_broker_waits_for_the_first_which_may_have_data_of_a_cluster(tmp_path: Path) -> None:
+    first, second = two_brokers(tmp_path)
+
+    async def scenario() -> None:
+        supervisor = Supervisor([first, second], [], [], names_brokers=True)
+        assert await supervisor._may_start(first)
+        waiting = asyncio.create_task(supervisor._may_start(second))
+        done, _ = await asyncio.wait([waiting], timeout=3 * PROBE_INTERVAL_S)
+        assert not done
+        async with await asyncio.start_server(lambda _, writer: writer.close(), *first.address):
+            assert await waiting
+
+    asyncio.run(scenario())
+
+
+def test_a_broker_that_has_joined_before_does_not_wait(tmp_path: Path) -> None:
+    first, second = two_brokers(tmp_path)
+    directory = Path(second.settings["log.dirs"])
+    directory.mkdir(parents=True)
+    write_meta_properties(directory, MetaProperties(uuid_to_text(b"c" * 16), 2, b"d" * 16))
+    supervisor = Supervisor([first, second], [], [], names_brokers=True)
+    assert asyncio.run(supervisor._may_start(second))
+
+
+def test_a_waiting_broker_is_not_started_when_the_supervisor_stops(tmp_path: Path) -> None:
+    first, second = two_brokers(tmp_path)
+    supervisor = Supervisor([first, second], [], [], names_brokers=True)
+    supervisor.stop()
+    assert not asyncio.run(supervisor._may_start(second))
