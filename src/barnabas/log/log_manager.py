@@ -290,13 +290,6 @@ class LogManager:
         if name in self._futures:
             self.drop_future(name)
 
-    def flush_directories(self) -> None:
-        """Make renamed logs survive a power failure; a disk that fails goes offline. Blocks."""
-        for directory in self._directories:
-            if directory.failure is None:
-                with self.offline_on_error(directory):
-                    disk.sync_path(directory.path)
-
     def rename_stray(self, name: TopicPartition) -> None:
         """Rename the directory of a log whose partition is unknown to the cluster; strays are never deleted."""
         self._remove_log(name, STRAY_SUFFIX)

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from barnabas.api.context import BrokerContext
 from barnabas.api.dispatch import Dispatcher
+from barnabas.base import disk
 from barnabas.base.clock import Clock, SystemClock
 from barnabas.config.broker_config import BrokerConfig
 from barnabas.config.keys.barnabas import FAILURE_DETECTION_KEY
@@ -180,9 +181,17 @@ class BrokerServer:
         """Remove topics from the metadata whose logs have been renamed, once a power failure cannot undo that."""
         self.parts.background_tasks.spawn(self._flush_and_remove_deleted(topic_ids))
 
+    def _flush_directories(self) -> None:
+        """Make renamed logs survive a power failure; a disk that fails goes offline. Blocks."""
+        log_manager = self.parts.log_manager
+        for directory in log_manager.directories:
+            if directory.failure is None:
+                with log_manager.offline_on_error(directory):
+                    disk.sync_path(directory.path)
+
     async def _flush_and_remove_deleted(self, topic_ids: list[bytes]) -> None:
         broker_id = self._config.node_id
-        await asyncio.to_thread(self.parts.log_manager.flush_directories)
+        await asyncio.to_thread(self._flush_directories)
         if not self.parts.log_manager.any_offline:
             await self.parts.metadata.write(lambda image: decide_remove_deleted(image, topic_ids, broker_id))
 

@@ -26,6 +26,7 @@ class UnavailableWriter:
     def __init__(self, failures_count: int) -> None:
         self.failures_left = failures_count
         self.requested: list[list[IsrChange]] = []
+        self.partitions_max = 100
 
     async def write(self, decide: Any) -> int:
         self.requested.append(decide.keywords["requested"])
