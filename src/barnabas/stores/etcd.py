@@ -29,7 +29,7 @@ from barnabas.telemetry.logs import get_logger
 PAGE_COUNT = 1000
 
 #: Operations in a transaction: the limits to ask for, and etcd's default. Large requests are one transaction.
-OPERATIONS_COUNTS_WANTED = (10_000, 1_000)
+OPERATIONS_COUNTS_WANTED = (4_000, 1_000)
 OPERATIONS_COUNT_DEFAULT = 128
 
 #: How often loading begins again because etcd has compacted the revision that was read.
@@ -58,6 +58,7 @@ class EtcdStore:
         self._sessions = EtcdSessions(gateway, self._keys, session_timeout_ms)
         self._revisions: Revisions | None = None
         self._shown_revision = NEVER  #: the newest commit that a watch has yielded
+        self._has_checked_limit = False
         self.changes_max = OPERATIONS_COUNT_DEFAULT - 1  #: one operation puts the id of the commit
         self.reopened_watches_count = 0
 
@@ -163,7 +164,9 @@ class EtcdStore:
         return self._revisions
 
     async def _check_limit(self) -> None:
-        """Find out how many operations a transaction may have; warn if large requests will fail."""
+        """Find out, once, how many operations a transaction may have; warn if large requests will fail."""
+        if self._has_checked_limit:
+            return
         for operations_count in OPERATIONS_COUNTS_WANTED:
             transaction = {"compare": [compare_revision(self._keys.base, 0)] * operations_count}
             try:
@@ -172,7 +175,9 @@ class EtcdStore:
                 why = refused.message
             else:
                 self.changes_max = operations_count - 1
+                self._has_checked_limit = True
                 return
+        self._has_checked_limit = True
         _log.warning(
             "etcd allows small transactions only: requests that change much at once will fail",
             why=why,

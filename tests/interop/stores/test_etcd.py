@@ -323,10 +323,14 @@ async def test_an_etcd_with_small_transactions_is_warned_of(
     monkeypatch.setattr(etcd_store, "_log", log)
     async with opened(members, tmp_path) as store:
         await store.load()
+        assert store.changes_max == 3_999
     assert log.warnings == []
     with etcd.running(tmp_path, settings=()) as small:
         async with opened(small, "p") as store:
             await store.load()
+            assert store.changes_max == 127
+            changes = tuple(StoreChange(f"k{at}", b"1") for at in range(127))
+            assert await store.commit(dict.fromkeys((key for key, _ in changes), NEVER), changes) == 1
     [warning] = log.warnings
     assert "--max-txn-ops=10000" in warning
 
