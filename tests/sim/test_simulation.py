@@ -9,12 +9,12 @@ from pathlib import Path
 import pytest
 
 from sim.bugs import BUGS
-from sim.found_by import CLUSTER, DURATION_S, FOUND_BY, SEEDS_COUNT
+from sim.found_by import CLUSTER, DURATION_S, FOUND_BY, FOUND_BY_MOST_SEEDS, SEEDS_COUNT
 
 ROOT = Path(__file__).resolve().parents[2]
 
 #: A seed of each kind of run.
-KILLED, FLUSHED, LOSSY = 1, 3, 5
+KILLED, FLUSHED, LOSSY = 2, 3, 5
 
 
 def simulate(*options: str, hash_seed: int = 0) -> subprocess.CompletedProcess[str]:
@@ -40,7 +40,7 @@ def test_brokers_keep_their_promises_whatever_happens_and_a_seed_repeats_its_run
     assert first.stdout == second.stdout
 
 
-@pytest.mark.parametrize("bug", sorted(FOUND_BY))
+@pytest.mark.parametrize("bug", FOUND_BY_MOST_SEEDS)
 def test_a_planted_bug_is_found(bug: str) -> None:
     assert bug in BUGS
     first, brokers = FOUND_BY[bug]

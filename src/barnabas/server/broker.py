@@ -37,6 +37,10 @@ from barnabas.telemetry.byte_rates import SAMPLE_INTERVAL_MS
 from barnabas.telemetry.http import MetricsServer
 from barnabas.telemetry.logs import get_logger
 from barnabas.telemetry.requests import RequestStatistics
+from barnabas.wire.errors import KafkaError
+
+#: After which time to try again to complete deletions if the store failed.
+DELETION_RETRY_S = 1.0
 
 _log = get_logger("barnabas.server")
 
@@ -192,8 +196,15 @@ class BrokerServer:
     async def _flush_and_remove_deleted(self, topic_ids: list[bytes]) -> None:
         broker_id = self._config.node_id
         await asyncio.to_thread(self._flush_directories)
-        if not self.parts.log_manager.any_offline:
-            await self.parts.metadata.write(lambda image: decide_remove_deleted(image, topic_ids, broker_id))
+        while not self.parts.log_manager.any_offline:
+            try:
+                await self.parts.metadata.write(
+                    lambda image: decide_remove_deleted(image, topic_ids, broker_id)
+                )
+                return
+            except KafkaError as error:
+                _log.warning("cannot complete the deletion of topics; retrying", why=error.message)
+                await asyncio.sleep(DELETION_RETRY_S)
 
     @property
     def broker(self) -> BrokerContext:
