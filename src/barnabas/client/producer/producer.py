@@ -321,7 +321,7 @@ class Producer:
             self._accumulator.retry(batch, now_ms + round(pause_ms))
             self._work.set()
             return
-        self._reset_sequence(batch)
+        self._reset_sequence(batch, is_refused=batch.failures == 0 and _is_refusal(error))
 
         def fail(index: int, waiter: "asyncio.Future[RecordMetadata]") -> None:
             waiter.set_exception((record_errors or {}).get(index, error))
@@ -329,15 +329,18 @@ class Producer:
         self._finish(batch, fail)
 
     def _replace(self, batch: Batch, parts: Sequence[Batch]) -> None:
-        self._reset_sequence(batch)
+        self._reset_sequence(batch, is_refused=True)
         self._accumulator.replace(batch, parts)
         self._work.set()
 
-    def _reset_sequence(self, batch: Batch) -> None:
-        """Make the sequence of a batch that was not stored free again, if certainly no attempt has arrived."""
+    def _reset_sequence(self, batch: Batch, *, is_refused: bool) -> None:
+        """Use the sequence of a batch that was not stored again; if it may have been stored, use another producer id.
+
+        Otherwise the broker would take the next batch for a retry of this one, and acknowledge it without storing it.
+        """
         if batch.identity is None or batch.identity != self._identity:
             return
-        if batch.attempts == 1:
+        if is_refused and batch.attempts == 1:
             self._sequences[batch.tp] = batch.base_sequence
         else:
             self._identity = None
@@ -354,6 +357,12 @@ class Producer:
                 waiter.set_exception(error)
         self._room.set()
         self._work.set()
+
+
+def _is_refusal(error: Exception) -> bool:
+    """Whether the records are certainly not stored: a timeout or a change of the leader may follow an append."""
+    is_certain = isinstance(error, KafkaError) and error.code is not ErrorCode.UNKNOWN_SERVER_ERROR
+    return is_certain and not is_retriable(error)
 
 
 def _record_errors(

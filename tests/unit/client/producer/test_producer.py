@@ -168,6 +168,26 @@ def test_an_error_after_an_attempt_with_unknown_result_resets_the_producer_id() 
     play(scenario)
 
 
+@pytest.mark.parametrize(
+    "answer",
+    [lambda _: HANG_UP, refused(ErrorCode.NOT_LEADER_OR_FOLLOWER), refused(ErrorCode.UNKNOWN_SERVER_ERROR)],
+)
+def test_a_batch_that_expires_after_one_attempt_with_unknown_result_resets_the_producer_id(
+    answer: Callable[[Any], Any],
+) -> None:
+    async def scenario(broker: FakeBroker, cluster: ClusterClient) -> None:
+        broker.answer(ProduceRequest, answer)
+        async with watched(Producer(cluster, delivery_timeout_ms=0)) as producer:
+            with pytest.raises((KafkaError, ConnectionError)):
+                await producer.send_and_wait("t", b"v")
+            await producer.send_and_wait("t", b"w")
+        old, new = headers(broker)
+        assert new.producer_id != old.producer_id
+        assert new.base_sequence == 0
+
+    play(scenario)
+
+
 def test_a_duplicate_of_an_old_batch_is_delivered_with_an_unknown_offset() -> None:
     async def scenario(broker: FakeBroker, cluster: ClusterClient) -> None:
         broker.answer(ProduceRequest, refused(ErrorCode.DUPLICATE_SEQUENCE_NUMBER))
