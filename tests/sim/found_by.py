@@ -39,7 +39,6 @@ FOUND_BY = {
 
 #: The bugs that the first seed finds, also after changes of the product. `make sim-bugs` tries all.
 FOUND_BY_MOST_SEEDS = (
-    "a-reload-is-not-shown-to-the-listeners",
     "a-reload-misses-a-commit",
     "acks-all-is-answered-before-replication",
     "followers-do-not-truncate",

@@ -43,6 +43,9 @@ class Partition:
         self.leader_epoch = state.leader_epoch
         self.partition_epoch = state.partition_epoch
         self.isr = state.isr
+        self._is_offline = (
+            broker_id in state.offline
+        )  #: for the cluster, because the log directory has failed
         self.pending_isr: tuple[int, ...] | None = None  #: requested, but not committed yet
         #: log end offset of each follower according to its fetches; never above that of this broker
         self.follower_end_offsets: dict[int, int] = {}
@@ -98,6 +101,7 @@ class Partition:
                 session.mark_forgotten(TopicIdPartition(self.topic_id, self.index))
         self.partition_epoch, self.pending_isr = state.partition_epoch, None
         self.replicas, self.isr = state.replicas, state.isr
+        self._is_offline = self.broker_id in state.offline
         self.leader, self.leader_epoch = state.leader, state.leader_epoch
         if not self.is_leader:
             self._release_waits()
@@ -126,10 +130,13 @@ class Partition:
     def check_leader(self, current_leader_epoch: int = NO_EPOCH) -> None:
         """Raise an error unless this broker leads the partition in this epoch.
 
-        :raises KafkaError: NOT_LEADER_OR_FOLLOWER, FENCED_LEADER_EPOCH or UNKNOWN_LEADER_EPOCH (KIP-320).
+        :raises KafkaError: NOT_LEADER_OR_FOLLOWER, FENCED_LEADER_EPOCH or UNKNOWN_LEADER_EPOCH (KIP-320);
+            KAFKA_STORAGE_ERROR if it does not lead because its log directory has failed.
         """
         self.check_epoch(current_leader_epoch)
         if self.leader != self.broker_id:
+            if self._is_offline:
+                raise self.log.local.offline_error()
             message = f"Broker {self.broker_id} does not lead {self.topic}-{self.index}."
             raise KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER, message)
 
