@@ -141,9 +141,9 @@ def decide_alter(
         try:
             check_edits(alteration.edits)
             edited = _edited_configs(existing, alteration, rules)
-            _check_min_isr(image, resource, edited)
             altered = _altered_configs(existing, edited, replaces=alteration.replaces)
             rules.check(resource, existing, altered)
+            _check_min_isr(image, resource, edited)
         except KafkaError as error:
             outcomes.append(ConfigAlterationResult(resource, error=error.kept()))
             continue
