@@ -18,7 +18,7 @@ from barnabas.metadata.image import MetadataImage
 from barnabas.metadata.store import NEVER
 from barnabas.metadata.topics import TOPICS
 from barnabas.wire.errors import ErrorCode, KafkaError
-from support.images import cluster, new_topic, replayed
+from support.images import cluster, new_topic, replayed, with_elr
 
 SET, DELETE, APPEND, SUBTRACT = OpType
 TOPIC = Resource(ResourceKind.TOPIC, "t")
@@ -172,3 +172,12 @@ def test_lists_keep_their_order_when_entries_are_appended_and_subtracted() -> No
     assert _edited_list("b,a", APPEND, "a,c,c,d") == "b,a,c,d"
     assert _edited_list("b,a,b,c", SUBTRACT, "b,x") == "a,c"
     assert _edited_list("", APPEND, "a") == "a"
+
+
+def test_min_insync_replicas_of_one_broker_is_refused_with_eligible_leader_replicas() -> None:
+    set_it = AlterConfigOp("min.insync.replicas", SET, "2")
+    for resource, code in [(BROKER, ErrorCode.INVALID_CONFIG), (Resource(ResourceKind.BROKER, ""), None)]:
+        [outcome], _ = decided(with_elr(image_with()), edits(set_it, resource=resource))
+        assert (outcome.error and outcome.error.code) == code
+    [outcome], _ = decided(image_with(), edits(set_it, resource=BROKER))
+    assert outcome.error is None
