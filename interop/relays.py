@@ -54,7 +54,7 @@ class Network:
         self._loop.call_soon_threadsafe(self._cuts.update, pairs)
 
     def heal(self) -> None:
-        """End all cuts."""
+        """Let all processes reach each other again."""
         self._run(self._heal())
 
     def close(self) -> None:

@@ -34,7 +34,6 @@ class Volume:
                     chunk_bytes //= 2
 
     def free(self) -> None:
-        """Free the space again."""
         (self._path / FILLER).unlink(missing_ok=True)
 
     def close(self) -> None:

@@ -74,7 +74,7 @@ FAILURES = (KafkaError, BrokerConnectionError, TimeoutError, OSError)
 
 
 def _retrieve(delivery: "asyncio.Future[RecordMetadata]") -> None:
-    """Look at the result, so that nobody warns of an error that was never retrieved."""
+    """Retrieve the result, so that asyncio does not report its error."""
     if not delivery.cancelled():
         delivery.exception()
 

@@ -85,14 +85,14 @@ class BrokerContext:
     security_log: SecurityLog
     broker_times: BrokerTimes
     byte_rates: ByteRates
+    #: whether leaders in the image may have died just now, so that others will be elected
+    expects_election: Callable[[], bool]
     policies: Policies = field(default_factory=Policies)  #: no policies unless configured
     transaction_verifier: TransactionVerifier | None = None  #: None: transactions begin without verification
     authorizer: Authorizer | None = None  #: None: everything is allowed
     #: (version, listener, request) -> (revision, encoded response with all topics)
     metadata_responses: dict[tuple[object, ...], tuple[int, bytes]] = field(default_factory=dict)
     topic_descriptions: TopicDescriptions = field(default_factory=TopicDescriptions)
-    #: whether leaders in the image may have died just now, so that others will be elected; set by the assembly
-    expects_election: Callable[[], bool] = lambda: False
 
     @property
     def config(self) -> BrokerConfig:

@@ -397,6 +397,6 @@ def _response_of(answer: Answer) -> Any:
 
 
 def _retrieve(waiting: "asyncio.Future[None]") -> None:
-    """Retrieve an error that nobody waits for any more, because the connection of the request is closed."""
+    """Retrieve the error of a wait whose request has ended, so that asyncio does not report it."""
     if not waiting.cancelled():
         waiting.exception()

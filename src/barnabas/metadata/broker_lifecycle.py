@@ -46,9 +46,8 @@ def dead_brokers(image: MetadataImage) -> list[int]:
 class JoiningReplicas:
     """What is known about the replicas of a broker that joins."""
 
-    is_clean: (
-        bool  #: the log directories were closed in order by the broker in the epoch of its last registration
-    )
+    #: the log directories were closed in order by the broker in the epoch of its last registration
+    is_clean: bool
     lost: Collection[TopicIdPartition] = ()  #: they were in a log directory that the broker no longer has
     offline: Collection[TopicIdPartition] = ()  #: they are in a log directory that has failed
 
@@ -70,11 +69,11 @@ def decide_join(
     )
     changes = [change for partition in joining.affected() for change in joining.changes(partition)]
     puts, reads = partition_puts(image, changes)
-    registered = decide_register_joined(image, registration)
+    registered = decide_register_in_new_epoch(image, registration)
     return Decision(registered.response, (*registered.changes, *puts), {**reads, **registered.reads})
 
 
-def decide_register_joined(
+def decide_register_in_new_epoch(
     image: MetadataImage, registration: BrokerRegistration
 ) -> Decision[BrokerRegistration]:
     """Register a broker in a new epoch, without changes of its partitions."""

@@ -65,7 +65,7 @@ class PartitionRegistration:
     removing: tuple[int, ...] = ()  #: replicas that are removed when all of `adding` are in sync
     #: eligible leader replicas: not in sync, but with all records below the high watermark (KIP-966)
     elr: tuple[int, ...] = ()
-    last_known_elr: tuple[int, ...] = ()  #: the last leader, while there is none
+    last_known_elr: tuple[int, ...] = ()  #: who led last, while the partition has no leader
     offline: tuple[int, ...] = ()  #: replicas whose log directories have failed (KIP-112)
 
     @property

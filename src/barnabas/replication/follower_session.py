@@ -92,7 +92,7 @@ class FollowerSession:
         self.wake()
 
     def close(self) -> None:
-        """End all waits."""
+        """End the wait of the present fetch, which then gets what there is."""
         if self._timer is not None:
             self._timer.cancel()
         self.wake()

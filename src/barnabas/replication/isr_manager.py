@@ -7,11 +7,11 @@ from functools import partial
 from barnabas.base.clock import Clock
 from barnabas.metadata.election_rules import ElectionRules
 from barnabas.metadata.isr import IsrChange, decide_alter_isr
+from barnabas.metadata.woken_task import WokenTask
 from barnabas.metadata.writer import MetadataWriter
 from barnabas.replication.partition import Partition
 from barnabas.replication.replica_manager import ReplicaManager
 from barnabas.telemetry.logs import get_logger
-from barnabas.wire.errors import KafkaError
 
 #: Partitions to check for lagging followers before the event loop continues.
 CHECKED_PER_YIELD_COUNT = 500
@@ -42,37 +42,30 @@ class IsrManager:
         self._rules = rules
         self._queue: dict[Partition, list[int]] = {}  #: partition -> lagging followers to remove
         self._requested: dict[Partition, IsrChange] = {}  #: not committed or refused yet
-        self._woken = asyncio.Event()
-        self._tasks: list[asyncio.Task[None]] = []
+        self._requesting = WokenTask(
+            "isr-changes",
+            self._request_changes,
+            retry_s=RETRY_S,
+            log=_log,
+            warning="cannot change in-sync replicas; retrying",
+        )
+        self._looking: asyncio.Task[None] | None = None
         self.changes_count = 0
         replicas.on_caught_up = self._enqueue
 
     def start(self) -> None:
-        loop = asyncio.get_running_loop()
-        self._tasks = [
-            loop.create_task(self._run(), name="isr-changes"),
-            loop.create_task(self._look_for_lag(), name="isr-lag"),
-        ]
+        self._requesting.start()
+        self._looking = asyncio.get_running_loop().create_task(self._look_for_lag(), name="isr-lag")
 
     async def stop(self) -> None:
-        for task in self._tasks:
-            task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
+        await self._requesting.stop()
+        if self._looking is not None:
+            self._looking.cancel()
+            await asyncio.gather(self._looking, return_exceptions=True)
 
     def _enqueue(self, partition: Partition) -> None:
         self._queue.setdefault(partition, [])
-        self._woken.set()
-
-    async def _run(self) -> None:
-        while True:
-            await self._woken.wait()
-            self._woken.clear()
-            try:
-                await self._request_changes()
-            except KafkaError as error:
-                _log.warning("cannot change in-sync replicas; retrying", why=error.message)
-                await asyncio.sleep(RETRY_S)
-                self._woken.set()  # others are waiting in the queue
+        self._requesting.wake()
 
     async def _request_changes(self) -> None:
         """Request what is in the queue.
@@ -123,7 +116,7 @@ class IsrManager:
                         followers=lagging,
                     )
                     self._queue[partition] = lagging
-                    self._woken.set()
+                    self._requesting.wake()
 
     def statistics(self) -> dict[str, int]:
         return {"changes_count": self.changes_count, "waiting_count": len(self._queue) + len(self._requested)}

@@ -1,14 +1,13 @@
 """Reports replicas of this broker that have no usable log, so that others lead their partitions."""
 
-import asyncio
 from functools import partial
 
 from barnabas.metadata.election_rules import ElectionRules
 from barnabas.metadata.offline_replicas import decide_report_lost, decide_report_offline
+from barnabas.metadata.woken_task import WokenTask
 from barnabas.metadata.writer import MetadataWriter
 from barnabas.replication.replica_manager import ReplicaManager
 from barnabas.telemetry.logs import get_logger
-from barnabas.wire.errors import KafkaError
 
 #: After which time to try again if the store failed.
 RETRY_S = 0.5
@@ -26,35 +25,30 @@ class ReplicaReporter:
         self._replicas = replicas
         self._metadata = metadata
         self._rules = rules
-        self._woken = asyncio.Event()
-        self._task: asyncio.Task[None] | None = None
+        self._reporting = WokenTask(
+            "replica-reports",
+            self._report,
+            retry_s=RETRY_S,
+            log=_log,
+            warning="cannot report replicas without a log; retrying",
+        )
         self.reported_count = 0
         replicas.on_missing_log = self.wake
 
     def start(self) -> None:
-        self._woken.set()
-        self._task = asyncio.get_running_loop().create_task(self._run(), name="replica-reports")
+        self._reporting.wake()
+        self._reporting.start()
 
     async def stop(self) -> None:
-        if self._task is not None:
-            self._task.cancel()
-            await asyncio.gather(self._task, return_exceptions=True)
+        await self._reporting.stop()
 
     def wake(self) -> None:
         """Look for replicas to report, because a log directory has failed or a log was not found."""
-        self._woken.set()
+        self._reporting.wake()
 
-    async def _run(self) -> None:
-        while True:
-            await self._woken.wait()
-            self._woken.clear()
-            try:
-                await self._report_offline()
-                await self._report_lost()
-            except KafkaError as error:
-                _log.warning("cannot report replicas without a log; retrying", why=error.message)
-                await asyncio.sleep(RETRY_S)
-                self._woken.set()
+    async def _report(self) -> None:
+        await self._report_offline()
+        await self._report_lost()
 
     async def _report_offline(self) -> None:
         offline = self._replicas.offline_replicas()

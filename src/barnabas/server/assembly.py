@@ -126,7 +126,10 @@ async def assemble(
     producer_ids = ProducerIds(storage.metadata)
     coordinators = _coordinators(storage, environment, producer_ids, shutdown)
     statistics = RequestStatistics()
-    broker = _broker_context(storage, coordinators, producer_ids, environment, policies, statistics, shutdown)
+    replica_fetchers = _replica_fetchers(storage, clock, shutdown)
+    broker = _broker_context(
+        storage, coordinators, producer_ids, replica_fetchers, environment, policies, statistics, shutdown
+    )
     connections = _connections(config, clock)
     background_tasks = BackgroundTasks(
         storage.dynamic_config,
@@ -141,8 +144,6 @@ async def assemble(
     shutdown.add_async(background_tasks.stop)
     cleaner = _cleaner(storage, clock, background_tasks, shutdown)
     dispatcher = Dispatcher(broker, statistics)
-    replica_fetchers = _replica_fetchers(storage, clock, shutdown)
-    broker.expects_election = replica_fetchers.expects_election
     return BrokerParts(
         environment=environment,
         dynamic_config=storage.dynamic_config,
@@ -315,6 +316,7 @@ def _broker_context(
     storage: _Storage,
     coordinators: Coordinators,
     producer_ids: ProducerIds,
+    replica_fetchers: ReplicaFetchers,
     environment: Environment,
     policies: Policies,
     statistics: RequestStatistics,
@@ -351,6 +353,7 @@ def _broker_context(
         security_log=SecurityLog(clock),
         broker_times=_broker_times(metadata, clock),
         byte_rates=ByteRates(statistics, clock.monotonic_ms),
+        expects_election=replica_fetchers.expects_election,
     )
 
 

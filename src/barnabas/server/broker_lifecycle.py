@@ -12,7 +12,7 @@ from barnabas.metadata.broker_lifecycle import (
     decide_join,
     decide_leave,
     decide_prepare_join,
-    decide_register_joined,
+    decide_register_in_new_epoch,
     joining_partitions,
 )
 from barnabas.metadata.brokers import SESSIONS, BrokerRegistration, decide_register
@@ -110,7 +110,7 @@ class BrokerLifecycle:
                     is_large=True,
                 )
             registration = await self._metadata.write(
-                lambda image: decide_register_joined(image, self._describe())
+                lambda image: decide_register_in_new_epoch(image, self._describe())
             )
         self.epoch = registration.epoch
         self._on_joined(registration)

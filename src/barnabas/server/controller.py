@@ -12,6 +12,7 @@ from barnabas.metadata.elections import decide_elect_preferred
 from barnabas.metadata.image import MetadataImage
 from barnabas.metadata.internal_replication import decide_replicate_internal_topics
 from barnabas.metadata.store import StoreChange
+from barnabas.metadata.woken_task import WokenTask
 from barnabas.metadata.writer import MetadataWriter
 from barnabas.telemetry.logs import get_logger
 from barnabas.wire.errors import KafkaError
@@ -44,26 +45,33 @@ class Controller:
         self._replication_factor = replication_factor
         self._rules = rules
         self._rebalance_interval_s = rebalance_interval_s
-        self._changed = asyncio.Event()
-        self._tasks: list[asyncio.Task[None]] = []
+        self._acting = WokenTask(
+            "controller",
+            self._act,
+            retry_s=RETRY_S,
+            log=_log,
+            warning="the controller cannot change the metadata; retrying",
+        )
+        self._rebalancing: asyncio.Task[None] | None = None
         self.fenced_count = 0
         self.elections_count = 0
 
     def start(self) -> None:
         """Begin to follow the image."""
         self._metadata.listen(self._apply)
-        self._changed.set()
-        loop = asyncio.get_running_loop()
-        self._tasks.append(loop.create_task(self._run(), name="controller"))
+        self._acting.wake()
+        self._acting.start()
         if self._rebalance_interval_s is not None:
             rebalancing = self._rebalance_leaders(self._rebalance_interval_s)
-            self._tasks.append(loop.create_task(rebalancing, name="leader-rebalance"))
+            loop = asyncio.get_running_loop()
+            self._rebalancing = loop.create_task(rebalancing, name="leader-rebalance")
 
     async def stop(self) -> None:
-        for task in self._tasks:
-            task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
-        self._tasks.clear()
+        await self._acting.stop()
+        if self._rebalancing is not None:
+            self._rebalancing.cancel()
+            await asyncio.gather(self._rebalancing, return_exceptions=True)
+            self._rebalancing = None
 
     @property
     def is_active(self) -> bool:
@@ -73,18 +81,7 @@ class Controller:
         self, before: MetadataImage, after: MetadataImage, changes: tuple[StoreChange, ...]
     ) -> None:
         if any(change.key.partition("/")[0] in _FOLLOWED for change in changes):
-            self._changed.set()
-
-    async def _run(self) -> None:
-        while True:
-            await self._changed.wait()
-            self._changed.clear()
-            try:
-                await self._act()
-            except KafkaError as error:
-                _log.warning("the controller cannot change the metadata; retrying", why=error.message)
-                await asyncio.sleep(RETRY_S)
-                self._changed.set()
+            self._acting.wake()
 
     async def _act(self) -> None:
         while self.is_active and (dead := dead_brokers(self._metadata.image)):

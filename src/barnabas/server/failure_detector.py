@@ -118,7 +118,7 @@ class FailureDetector:
             _log.warning("cannot end the session of a broker that does not respond", why=error.message)
 
     def _is_reachable(self, others: Sequence[int], since_ms: int) -> bool:
-        """Whether one of the other live brokers has answered a probe that started later, or there is none."""
+        """Whether another live broker has answered a probe that started later; true without other brokers."""
         return not others or any(self._responded.get(each, (0, -1))[1] > since_ms for each in others)
 
     def statistics(self) -> dict[str, int]:

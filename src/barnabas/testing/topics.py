@@ -29,7 +29,7 @@ class EmbeddedKafka(ABC):
 
     @abstractmethod
     def start(self) -> Self:
-        """Start to serve."""
+        """Start what serves clients, and return this object once it does."""
 
     @abstractmethod
     def stop(self) -> None:

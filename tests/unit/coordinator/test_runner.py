@@ -353,5 +353,5 @@ async def test_an_error_after_the_client_of_a_request_is_gone_is_not_reported() 
     await asyncio.gather(waiting, return_exceptions=True)
     await turns(4)
     del waiting
-    gc.collect()  # an error that nobody has retrieved is reported now
+    gc.collect()  # asyncio reports an error that was not retrieved now
     assert errors == []

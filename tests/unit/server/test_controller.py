@@ -3,7 +3,7 @@ import random
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
-from barnabas.metadata.broker_lifecycle import JoiningReplicas, decide_join, decide_register_joined
+from barnabas.metadata.broker_lifecycle import JoiningReplicas, decide_join, decide_register_in_new_epoch
 from barnabas.metadata.brokers import SESSIONS, decide_register
 from barnabas.metadata.configs import TOPIC_CONFIGS
 from barnabas.metadata.decision import Decision
@@ -85,7 +85,7 @@ async def test_the_partitions_of_a_dead_broker_are_changed_in_commits_that_the_s
         topic = last.image.topics["t"]
         assert {last.image.partition(topic, index).leader for index in range(20)} == {2}
         await last.write(lambda _: Decision(None, (SESSIONS.put("1", 0),)))
-        await last.write(lambda image: decide_register_joined(image, broker(1)))
+        await last.write(lambda image: decide_register_in_new_epoch(image, broker(1)))
         for index in range(20):
             await last.write(lambda image, index=index: decide_isr(image, "t", index, (2, 3, 1)))  # type: ignore[misc]
         await asyncio.sleep(11)  # the preferred leader leads again
