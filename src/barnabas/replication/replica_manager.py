@@ -208,7 +208,7 @@ class ReplicaManager:
                 log = await asyncio.to_thread(self.trash.reopen, directory, trashed, name, config)
             if log is None:
                 _log.error(
-                    "no trashed log found for an undeleted partition; copying it from the leader",
+                    "no trashed log found for an undeleted partition; empty until it is copied from another replica",
                     topic=topic.name,
                     partition=index,
                 )
