@@ -11,7 +11,7 @@ import pytest
 from barnabas.client.admin.cluster_control import ElectionType
 from barnabas.config.alter_op import OpType
 from barnabas.config.config_resource import ResourceKind
-from barnabas.config.describe import ConfigSource
+from barnabas.config.config_source import ConfigSource
 from barnabas.wire.acls import AclOperation, AclPermission, PatternType, ResourceType
 from barnabas.wire.errors import ErrorCode
 from support.fields import paths_of

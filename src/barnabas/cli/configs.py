@@ -25,7 +25,7 @@ from barnabas.client.admin.model import ConfigEntry
 from barnabas.config.alter_op import AlterConfigOp, OpType
 from barnabas.config.broker_config import find_broker_key
 from barnabas.config.config_resource import EVERY_BROKER, Resource, ResourceKind
-from barnabas.config.describe import ConfigSource
+from barnabas.config.config_source import ConfigSource
 from barnabas.config.properties import parse_properties
 from barnabas.wire.errors import KafkaError
 

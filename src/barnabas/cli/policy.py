@@ -18,8 +18,8 @@ from barnabas.client.admin.model import ConfigEntry
 from barnabas.client.core.cluster import ClusterClient
 from barnabas.client.core.metadata import TopicInfo
 from barnabas.config.config_resource import Resource, ResourceKind
+from barnabas.config.config_source import ConfigSource
 from barnabas.config.definition import ConfigError
-from barnabas.config.describe import ConfigSource
 from barnabas.policy import CreateTopicPolicy
 from barnabas.policy.cases import Case, CaseResult, CaseStatus, Counts, Trial, read_cases
 from barnabas.policy.loading import PolicyLoadError

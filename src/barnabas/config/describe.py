@@ -1,29 +1,15 @@
 """Results of DescribeConfigs: each key with its value, source and synonyms."""
 
-import enum
 from collections.abc import Container, Iterable, Mapping
 from typing import NamedTuple
 
 from barnabas.config.broker_config import BrokerConfig, LayeredConfig, find_broker_key
+from barnabas.config.config_source import ConfigSource
 from barnabas.config.definition import ConfigKey, ConfigType, UpdateMode
 from barnabas.config.keys.broker import BROKER_KEYS, broker_synonyms
 from barnabas.config.keys.topic import TOPIC_KEYS
 from barnabas.config.topics import effective_values
 from barnabas.config.values import format_value
-
-
-class ConfigSource(enum.IntEnum):
-    """The `config_source` numbers of DescribeConfigs (KIP-226)."""
-
-    UNKNOWN = 0
-    DYNAMIC_TOPIC_CONFIG = 1
-    DYNAMIC_BROKER_CONFIG = 2
-    DYNAMIC_DEFAULT_BROKER_CONFIG = 3
-    STATIC_BROKER_CONFIG = 4
-    DEFAULT_CONFIG = 5
-    DYNAMIC_BROKER_LOGGER_CONFIG = 6
-    CLIENT_METRICS_CONFIG = 7
-    GROUP_CONFIG = 8
 
 
 class DescribedSynonym(NamedTuple):

@@ -4,9 +4,9 @@ from collections.abc import Container, Mapping
 
 from barnabas.config.broker_config import LayeredConfig
 from barnabas.config.client_metrics import effective_client_metrics_values
+from barnabas.config.config_source import ConfigSource
 from barnabas.config.definition import ConfigKey, ConfigType, Value
 from barnabas.config.describe import (
-    ConfigSource,
     DescribedConfig,
     DescribedSynonym,
     Layer,

@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 from barnabas.client.admin.model import ConfigEntry
 from barnabas.config.alter_op import AlterConfigOp, OpType
-from barnabas.config.describe import ConfigSource
+from barnabas.config.config_source import ConfigSource
 from barnabas.console.forms import Form
 
 #: Names of config sources on pages.

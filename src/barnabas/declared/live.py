@@ -9,7 +9,7 @@ from barnabas.client.admin.admin import Admin
 from barnabas.client.admin.model import ConfigEntry
 from barnabas.client.core import metadata
 from barnabas.config.config_resource import EVERY_BROKER, Resource, ResourceKind
-from barnabas.config.describe import ConfigSource
+from barnabas.config.config_source import ConfigSource
 from barnabas.declared.state import (
     CONFIG_SECTIONS,
     CONFIGS,

@@ -1,6 +1,7 @@
 from barnabas.config.broker_config import BrokerConfig, LayeredConfig
+from barnabas.config.config_source import ConfigSource
 from barnabas.config.definition import ConfigType
-from barnabas.config.describe import ConfigSource, DescribedConfig
+from barnabas.config.describe import DescribedConfig
 from barnabas.config.describe_groups import describe_client_metrics, describe_group, describe_loggers
 from barnabas.config.keys.group import GROUP_KEYS
 

@@ -2,7 +2,7 @@
 
 from barnabas.client.admin.model import ConfigEntry, ConfigSynonym
 from barnabas.config.alter_op import AlterConfigOp, OpType
-from barnabas.config.describe import ConfigSource
+from barnabas.config.config_source import ConfigSource
 from barnabas.console.config_preview import ConfigPreview, changes_of, is_stale
 from barnabas.console.forms import Form
 

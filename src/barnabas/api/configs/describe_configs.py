@@ -15,8 +15,8 @@ from barnabas.api.configs.resources import check_named, kind_of, require_for, re
 from barnabas.api.context import RequestContext
 from barnabas.api.registry import serves
 from barnabas.config.config_resource import EVERY_BROKER, Resource, ResourceKind
+from barnabas.config.config_source import ConfigSource
 from barnabas.config.describe import (
-    ConfigSource,
     DescribedConfig,
     describe_broker,
     describe_broker_default,

@@ -8,19 +8,7 @@ import typer
 from barnabas.cli.support import live
 from barnabas.cli.support.login import COMMAND_CONFIG, command_config
 from barnabas.cli.support.options import BOOTSTRAP_DEFAULT
-from barnabas.config.keys.broker import BROKER_KEYS
-from barnabas.config.keys.client_metrics import CLIENT_METRICS_KEYS
-from barnabas.config.keys.group import GROUP_KEYS
-from barnabas.config.keys.quota import ADDRESS_QUOTA_KEYS, CLIENT_QUOTA_KEYS
-from barnabas.config.keys.topic import TOPIC_KEYS
 
-#: Kafka's config keys by kind of resource.
-_KNOWN_KEYS: Mapping[str, Iterable[str]] = {
-    "topic": TOPIC_KEYS,
-    "broker": BROKER_KEYS,
-    "group": GROUP_KEYS,
-    "client-metrics": CLIENT_METRICS_KEYS,
-}
 _KINDS = ("topic", "broker", "group", "user", "client-metrics")
 
 
@@ -89,14 +77,14 @@ def config_settings(ctx: typer.Context, incomplete: str) -> list[str]:
 
 def topic_settings(ctx: typer.Context, incomplete: str) -> list[str]:
     """Return `KEY=` for the config keys of topics."""
-    return _with_prefix(incomplete, (f"{key}=" for key in TOPIC_KEYS))
+    return _with_prefix(incomplete, (f"{key}=" for key in _known_keys("topic")))
 
 
 def quotas(ctx: typer.Context, incomplete: str) -> list[str]:
     """Return `user=NAME`, `client-id=`, `ip=` and the quota keys."""
     if incomplete.startswith("user="):
         return _with_prefix(incomplete, (f"user={name}" for name in _query(ctx, live.users)))
-    keys = (f"{key}=" for key in (*CLIENT_QUOTA_KEYS, *ADDRESS_QUOTA_KEYS))
+    keys = (f"{key}=" for key in _known_keys("quota"))
     return _with_prefix(incomplete, ["user=", "client-id=", "ip=", *keys])
 
 
@@ -114,7 +102,27 @@ def _resource_names(ctx: typer.Context, kind: str) -> Iterable[str]:
 def _keys(ctx: typer.Context) -> Iterable[str]:
     """Return the config keys that the broker reports for the resource, or else Kafka's keys for its kind."""
     kind, name = str(ctx.params.get("kind") or ""), str(ctx.params.get("name") or "")
-    return list(_query(ctx, lambda admin: live.config_keys(admin, kind, name))) or _KNOWN_KEYS.get(kind, ())
+    return list(_query(ctx, lambda admin: live.config_keys(admin, kind, name))) or _known_keys(kind)
+
+
+def _known_keys(kind: str) -> Iterable[str]:
+    """Return Kafka's config keys of a kind of resource. Imports their definitions, which only completion needs."""
+    if kind == "quota":
+        from barnabas.config.keys.quota import ADDRESS_QUOTA_KEYS, CLIENT_QUOTA_KEYS
+
+        return (*CLIENT_QUOTA_KEYS, *ADDRESS_QUOTA_KEYS)
+    from barnabas.config.keys.broker import BROKER_KEYS
+    from barnabas.config.keys.client_metrics import CLIENT_METRICS_KEYS
+    from barnabas.config.keys.group import GROUP_KEYS
+    from barnabas.config.keys.topic import TOPIC_KEYS
+
+    known: Mapping[str, Iterable[str]] = {
+        "topic": TOPIC_KEYS,
+        "broker": BROKER_KEYS,
+        "group": GROUP_KEYS,
+        "client-metrics": CLIENT_METRICS_KEYS,
+    }
+    return known.get(kind, ())
 
 
 def _query(ctx: typer.Context, query: live.Query[Iterable[str]]) -> Iterable[str]:

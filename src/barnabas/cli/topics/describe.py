@@ -15,7 +15,7 @@ from barnabas.client.admin.model import ConfigEntry
 from barnabas.client.admin.offsets import EARLIEST, LATEST, ListedOffset, OffsetSpec
 from barnabas.client.core.metadata import TopicInfo
 from barnabas.config.config_resource import Resource, ResourceKind
-from barnabas.config.describe import ConfigSource
+from barnabas.config.config_source import ConfigSource
 from barnabas.wire.errors import KafkaError
 
 _PARTITION_COLUMNS = ("partition", "leader", "replicas", "isr", "earliest", "latest")

@@ -10,7 +10,7 @@ from barnabas.client.core.errors import error_for
 from barnabas.client.core.metadata import Metadata, Node
 from barnabas.config.alter_op import AlterConfigOp
 from barnabas.config.config_resource import Resource, ResourceKind
-from barnabas.config.describe import ConfigSource
+from barnabas.config.config_source import ConfigSource
 from barnabas.wire.errors import KafkaError
 from barnabas.wire.messages import alter_configs
 from barnabas.wire.messages.create_partitions import CreatePartitionsAssignment, CreatePartitionsTopic

@@ -9,7 +9,7 @@ from barnabas.client.admin.admin import raise_errors
 from barnabas.client.admin.model import ConfigEntry
 from barnabas.config.alter_op import AlterConfigOp, OpType
 from barnabas.config.config_resource import EVERY_BROKER, Resource, ResourceKind
-from barnabas.config.describe import ConfigSource
+from barnabas.config.config_source import ConfigSource
 from barnabas.console.forms import Form, is_node_id
 from barnabas.console.page import MenuEntry, Route
 from barnabas.console.paging import ListQuery, paged

@@ -14,7 +14,7 @@ from barnabas.client.blocking import BlockingClient
 from barnabas.client.core.metadata import TopicInfo
 from barnabas.config.alter_op import AlterConfigOp, OpType
 from barnabas.config.config_resource import Resource, ResourceKind
-from barnabas.config.describe import ConfigSource
+from barnabas.config.config_source import ConfigSource
 from barnabas.wire.errors import ErrorCode, KafkaError
 from pyspark_barnabas.jobs.rekey.order import RekeyError
 from pyspark_barnabas.sink.protocol import is_sink_offset

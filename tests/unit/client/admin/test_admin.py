@@ -20,7 +20,7 @@ from barnabas.client.core.errors import ConnectionLost
 from barnabas.client.core.metadata import TopicInfo
 from barnabas.client.core.retry import Retry
 from barnabas.config.config_resource import Resource, ResourceKind
-from barnabas.config.describe import ConfigSource
+from barnabas.config.config_source import ConfigSource
 from barnabas.wire.errors import ErrorCode, KafkaError
 from barnabas.wire.messages.create_partitions import CreatePartitionsRequest
 from barnabas.wire.messages.create_topics import (
