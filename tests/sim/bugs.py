@@ -22,11 +22,11 @@ from barnabas.metadata.partition_change_builder import Election
 from barnabas.metadata.store import Commit, Conflict, HistoryLost, OutcomeUnknown
 from barnabas.metadata.topics import DELETED_TOPICS, PartitionRegistration
 from barnabas.metadata.writer import MetadataWriter
-from barnabas.replication import follower_sessions
+from barnabas.replication import deletion_reporter, follower_sessions
 from barnabas.replication.flusher import Flusher
 from barnabas.replication.partition import NO_EPOCH, Partition
 from barnabas.replication.replica_fetcher import ReplicaFetcher
-from barnabas.server import broker, controller
+from barnabas.server import controller
 from barnabas.server.broker_lifecycle import BrokerLifecycle
 from barnabas.server.transaction_markers import TransactionMarkers
 from barnabas.wire.errors import ErrorCode
@@ -269,7 +269,7 @@ def the_first_broker_forgets_a_deletion() -> None:
         reads = {DELETED_TOPICS.key(row): image.deleted_topics.revision(row) for row in rows}
         return Decision(None, tuple(map(DELETED_TOPICS.remove, rows)), reads)
 
-    _replace(broker, "decide_remove_deleted", decide)
+    _replace(deletion_reporter, "decide_remove_deleted", decide)
 
 
 @bug

@@ -233,6 +233,13 @@ class LogManager:
         except OSError as error:
             self.fail(directory, error)
 
+    def flush_directories(self) -> None:
+        """Make renamed logs survive a power failure; a directory that fails goes offline. Blocks."""
+        for directory in self._directories:
+            if directory.failure is None:
+                with self.offline_on_error(directory):
+                    disk.sync_path(directory.path)
+
     # Creating and deleting
 
     def create(self, topic: str, partition: int, topic_id: bytes, config: LogConfig) -> PartitionLog:

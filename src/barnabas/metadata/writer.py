@@ -37,8 +37,9 @@ REPLAYED_BYTES_MAX = 64 << 10
 CHANGES_PER_PARTITION = 3
 CHANGES_RESERVED = 32
 
-#: How long the watch may take to show a commit that the store did not confirm.
+#: How long to look for the outcome of a commit that the store did not confirm, and how often to send it again.
 UNKNOWN_OUTCOME_WAIT_S = 10.0
+RESEND_S = 0.25
 
 #: After which time to load the metadata again if the store failed.
 RELOAD_RETRY_S = 1.0
@@ -56,7 +57,7 @@ Listener = Callable[[MetadataImage, MetadataImage, tuple[StoreChange, ...]], Awa
 
 
 class _NotSeen(Exception):
-    """The store did not answer, and the watch has not shown the commit."""
+    """The store did not answer, and the outcome of the commit was not found in time."""
 
 
 class MetadataWriter:
@@ -218,9 +219,9 @@ class MetadataWriter:
             return decision.response
 
     async def _commit(self, decision: Decision[Any]) -> int:
-        """Return the revision of the commit; where the store does not answer, that which the watch shows.
+        """Return the revision of the commit, also if the store does not confirm it.
 
-        :raises _NotSeen: If the watch does not show it in time. It may still be committed.
+        :raises _NotSeen: If the outcome was not found in time. It may still be committed.
         """
         self._sent_count += 1
         commit_id = f"{self._writer_id}-{self._sent_count}"
@@ -231,12 +232,37 @@ class MetadataWriter:
         except OutcomeUnknown as error:
             self.unknown_outcomes_count += 1
             _log.warning("the metadata store did not answer", why=str(error), commit_id=commit_id)
-            await asyncio.wait({shown}, timeout=UNKNOWN_OUTCOME_WAIT_S)
-            if not shown.done():
-                raise _NotSeen from error
-            return shown.result()
+            return await self._find_outcome(decision, commit_id, shown)
         finally:
             del self._sent[commit_id]
+
+    async def _find_outcome(self, decision: Decision[Any], commit_id: str, shown: asyncio.Future[int]) -> int:
+        """Wait until the watch shows a commit, and send it again in the meantime.
+
+        A transaction that changes a key on which it depends is committed once at most, however often it is sent. If
+        it conflicts, it has been committed, and the watch shows that, or never will be.
+        """
+        loop, reloads_count = asyncio.get_running_loop(), self.reloads_count
+        end_s = loop.time() + UNKNOWN_OUTCOME_WAIT_S
+        is_repeatable = any(change.key in decision.reads for change in decision.changes)
+        while loop.time() < end_s:
+            await asyncio.wait({shown}, timeout=RESEND_S if is_repeatable else UNKNOWN_OUTCOME_WAIT_S)
+            if shown.done():
+                return shown.result()
+            if not is_repeatable:
+                break
+            try:
+                return await self._store.commit(decision.reads, decision.changes, commit_id)
+            except Conflict as conflict:
+                await self.wait_for_revision(conflict.revision)
+                if shown.done():
+                    return shown.result()
+                if self.reloads_count == reloads_count:  # else the watch may have left it out
+                    raise
+                break
+            except (OutcomeUnknown, StoreError):
+                continue
+        raise _NotSeen
 
     async def _compute(self, function: Callable[[], ResponseT], *, is_large: bool) -> ResponseT:
         """Call a pure function, in another thread if it takes long."""

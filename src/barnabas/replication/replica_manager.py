@@ -13,13 +13,13 @@ from barnabas.metadata.configs import TOPIC_CONFIGS
 from barnabas.metadata.image import MetadataImage
 from barnabas.metadata.store import StoreChange
 from barnabas.metadata.topics import (
+    DELETED_TOPICS,
     PARTITION_STATES,
     TOPICS,
     TopicImage,
     unknown_topic,
     unknown_topic_id,
 )
-from barnabas.metadata.trash import TRASHED_TOPICS
 from barnabas.replication.partition import Partition
 from barnabas.telemetry import names
 from barnabas.telemetry.logs import get_logger
@@ -51,11 +51,12 @@ class ReplicaManager:
         self._by_id: dict[tuple[bytes, int], Partition] = {}
         self._offline: set[TopicIdPartition] = set()  #: replicas of this broker in failed directories
         self._lost: set[TopicIdPartition] = set()  #: without a log, although the cluster may expect records
+        self._deleted: dict[bytes, None] = {}  #: ids of deleted topics that are not reported yet
         self._image = MetadataImage()
         #: whether consumers may be sent to followers (replica.selector.class)
         self.serves_consumers_of_followers = False
-        #: called with the ids of topics whose logs were marked for deletion
-        self.on_deleted: Callable[[list[bytes]], None] = lambda topic_ids: None
+        #: called when there are new `deleted_topics`
+        self.on_deleted: Callable[[], None] = lambda: None
         #: called when a replica of this broker has no usable log
         self.on_missing_log: Callable[[], None] = lambda: None
         #: called when a follower that is not in sync has caught up with a partition of this broker
@@ -126,17 +127,23 @@ class ReplicaManager:
             if (topic := self._image.topic_by_id(topic_id)) is not None:
                 await self._open_in_slices(topic)
 
+    def deleted_topics(self) -> list[bytes]:
+        """Return the ids of deleted topics whose logs this broker has renamed, and which it has not reported yet."""
+        return list(self._deleted)
+
+    def forget_deleted(self, topic_ids: Iterable[bytes]) -> None:
+        """Forget deleted topics, after they are reported."""
+        for topic_id in topic_ids:
+            self._deleted.pop(topic_id, None)
+
     def __iter__(self) -> Iterator[Partition]:
         return iter(self._partitions.values())
 
-    def load(self, image: MetadataImage) -> list[bytes]:
+    def load(self, image: MetadataImage) -> None:
         """Open the partitions of all logs found on disk, once, before any request is served.
 
         Logs of deleted topics are deleted; logs of topics that the cluster does not know are renamed as strays, but not
         deleted. Assigned replicas without a log are created, unless they may be in an offline directory.
-
-        :returns: The ids of deleted topics without logs on this broker; none while a directory is offline, because it
-            may have some.
         """
         self._image = image
         for log in list(self.log_manager.logs.values()):
@@ -153,9 +160,7 @@ class ReplicaManager:
             if self.log_manager.any_offline:
                 self._offline.update(self._missing(topic))
             self._open(topic, range(topic.partition_count))
-        if self.log_manager.any_offline:
-            return []
-        return [topic.topic_id for topic in image.deleted_topics.values()]
+        self._deleted = dict.fromkeys(topic.topic_id for topic in image.deleted_topics.values())
 
     async def apply(
         self, before: MetadataImage, after: MetadataImage, changes: tuple[StoreChange, ...]
@@ -166,7 +171,6 @@ class ReplicaManager:
         """
         self._image = after
         deleted: list[bytes] = []
-        purged: list[bytes] = []
         for change in changes:
             record_type, _, key = change.key.partition("/")
             if record_type == TOPICS.name:
@@ -175,23 +179,24 @@ class ReplicaManager:
                 if deleted_topic is not None and (topic is None or topic.topic_id != deleted_topic.topic_id):
                     keep = deleted_topic.topic_id.hex() in after.trashed_topics
                     await self._delete_topic(deleted_topic, keep=keep)
-                    deleted.append(deleted_topic.topic_id)
                 if topic is not None:
                     if topic.topic_id.hex() in before.trashed_topics:
                         await self._restore(topic)
                     await self._open_in_slices(topic)
-            elif record_type == TRASHED_TOPICS.name and change.value is None and key in after.deleted_topics:
-                purged.append(bytes.fromhex(key))
+            elif record_type == DELETED_TOPICS.name and key in after.deleted_topics:
+                if key not in before.deleted_topics:
+                    deleted.append(bytes.fromhex(key))
             elif record_type == TOPIC_CONFIGS.name:
                 self._reconfigure(key, self._log_config(key))
                 await asyncio.sleep(0)
             elif record_type == PARTITION_STATES.name:
                 self._update_state(key)
                 await asyncio.sleep(0)
-        if purged:
+        if purged := [topic_id for topic_id in deleted if topic_id.hex() in before.trashed_topics]:
             await asyncio.to_thread(self.trash.purge, purged)
-        if (deleted or purged) and not self.log_manager.any_offline:
-            self.on_deleted([*deleted, *purged])
+        if deleted:
+            self._deleted.update(dict.fromkeys(deleted))
+            self.on_deleted()
 
     async def _restore(self, topic: TopicImage) -> None:
         """Restore a topic's logs from the trash; a replica without a log is not created before that is reported."""

@@ -35,6 +35,7 @@ from barnabas.net.connections import Connections
 from barnabas.policy.policies import Policies
 from barnabas.quotas.manager import QuotaManager
 from barnabas.replication.broker_client import BrokerClient
+from barnabas.replication.deletion_reporter import DeletionReporter
 from barnabas.replication.fetch_sessions import FetchSessionCache
 from barnabas.replication.flusher import Flusher
 from barnabas.replication.follower_sessions import FollowerSessions
@@ -100,6 +101,7 @@ class BrokerParts:
     replica_fetchers: ReplicaFetchers
     isr_manager: IsrManager
     replica_reporter: ReplicaReporter
+    deletion_reporter: DeletionReporter
     metadata_comparison: MetadataComparison
     coordinators: Coordinators
     cleaner: LogCleaner
@@ -158,6 +160,7 @@ async def assemble(
         replica_fetchers=replica_fetchers,
         isr_manager=_isr_manager(storage, clock, shutdown),
         replica_reporter=_replica_reporter(storage, shutdown),
+        deletion_reporter=_deletion_reporter(storage, shutdown),
         metadata_comparison=MetadataComparison(
             config.node_id, storage.metadata, storage.broker_clients.requests
         ),
@@ -308,6 +311,13 @@ def _isr_manager(storage: _Storage, clock: Clock, shutdown: Shutdown) -> IsrMana
 def _replica_reporter(storage: _Storage, shutdown: Shutdown) -> ReplicaReporter:
     broker_id = storage.dynamic_config.static.node_id
     reporter = ReplicaReporter(broker_id, storage.replicas, storage.metadata, storage.election_rules)
+    shutdown.add_async(reporter.stop)
+    return reporter
+
+
+def _deletion_reporter(storage: _Storage, shutdown: Shutdown) -> DeletionReporter:
+    broker_id = storage.dynamic_config.static.node_id
+    reporter = DeletionReporter(broker_id, storage.replicas, storage.log_manager, storage.metadata)
     shutdown.add_async(reporter.stop)
     return reporter
 

@@ -7,7 +7,6 @@ from pathlib import Path
 
 from barnabas.api.context import BrokerContext
 from barnabas.api.dispatch import Dispatcher
-from barnabas.base import disk
 from barnabas.base.clock import Clock, SystemClock
 from barnabas.config.broker_config import BrokerConfig
 from barnabas.config.keys.barnabas import FAILURE_DETECTION_KEY
@@ -17,7 +16,6 @@ from barnabas.metadata.brokers import BrokerRegistration
 from barnabas.metadata.features import decide_finalize, supported_features
 from barnabas.metadata.scram import decide_add_user
 from barnabas.metadata.store import Store
-from barnabas.metadata.topic_deletion import decide_remove_deleted
 from barnabas.net.listener import StartError, reason_of
 from barnabas.policy.policies import Policies
 from barnabas.security.security_log import WINDOW_MS as SECURITY_LOG_WINDOW_MS
@@ -37,10 +35,6 @@ from barnabas.telemetry.byte_rates import SAMPLE_INTERVAL_MS
 from barnabas.telemetry.http import MetricsServer
 from barnabas.telemetry.logs import get_logger
 from barnabas.telemetry.requests import RequestStatistics
-from barnabas.wire.errors import KafkaError
-
-#: After which time to try again to complete deletions if the store failed.
-DELETION_RETRY_S = 1.0
 
 _log = get_logger("barnabas.server")
 
@@ -111,7 +105,6 @@ class BrokerServer:
         parts.log_manager.on_directory_failure = self._on_directory_failure
         self._fail_without_directories()
         parts.metadata.on_failure = self.failed.set
-        parts.replicas.on_deleted = self._remove_deleted_topics
         for user, password in bootstrap_users.items():
             await self._add_user(user, password)
         self._shutdown.add(parts.connections.abort_all)
@@ -142,6 +135,7 @@ class BrokerServer:
         parts.replica_fetchers.start(self.lifecycle.epoch)
         parts.isr_manager.start()
         parts.replica_reporter.start()
+        parts.deletion_reporter.start()
         self._shutdown.add_async(self._leave)
 
     def _start_background_tasks(self) -> None:
@@ -180,31 +174,6 @@ class BrokerServer:
         """
         self.failed.set()
         self.parts.connections.abort_all()
-
-    def _remove_deleted_topics(self, topic_ids: list[bytes]) -> None:
-        """Remove topics from the metadata whose logs have been renamed, once a power failure cannot undo that."""
-        self.parts.background_tasks.spawn(self._flush_and_remove_deleted(topic_ids))
-
-    def _flush_directories(self) -> None:
-        """Make renamed logs survive a power failure; a disk that fails goes offline. Blocks."""
-        log_manager = self.parts.log_manager
-        for directory in log_manager.directories:
-            if directory.failure is None:
-                with log_manager.offline_on_error(directory):
-                    disk.sync_path(directory.path)
-
-    async def _flush_and_remove_deleted(self, topic_ids: list[bytes]) -> None:
-        broker_id = self._config.node_id
-        await asyncio.to_thread(self._flush_directories)
-        while not self.parts.log_manager.any_offline:
-            try:
-                await self.parts.metadata.write(
-                    lambda image: decide_remove_deleted(image, topic_ids, broker_id)
-                )
-                return
-            except KafkaError as error:
-                _log.warning("cannot complete the deletion of topics; retrying", why=error.message)
-                await asyncio.sleep(DELETION_RETRY_S)
 
     @property
     def broker(self) -> BrokerContext:

@@ -16,7 +16,6 @@ from barnabas.metadata.cluster import SECRET_BYTES, decide_form
 from barnabas.metadata.dynamic_config import DynamicConfig
 from barnabas.metadata.image import MetadataImage
 from barnabas.metadata.internal_topics import TRANSACTION_TOPIC
-from barnabas.metadata.topic_deletion import decide_remove_deleted
 from barnabas.metadata.topic_recovery import FoundLog, decide_recover_topics
 from barnabas.metadata.writer import MetadataWriter
 from barnabas.replication.log_configs import cordons, log_config
@@ -79,15 +78,13 @@ async def load_replicas(
         config.node_id, log_manager, lambda topic, own: log_config(dynamic_config.current, own)
     )
     replicas.serves_consumers_of_followers = config.part(REPLICA_SELECTOR_KEY) == SELECTS_BY_RACK
-    removed = replicas.load(metadata.image)
+    replicas.load(metadata.image)
     metadata.listen(replicas.apply)
 
     async def reconfigure(before: BrokerConfig, after: BrokerConfig) -> None:
         await replicas.reconfigure_all()
 
     dynamic_config.on_change(reconfigure)
-    if removed:
-        await metadata.write(lambda image: decide_remove_deleted(image, removed, config.node_id))
     return LoadedReplicas(replicas, lost)
 
 

@@ -1,66 +1,116 @@
 """Commits that a store does not confirm."""
 
+import asyncio
 from collections.abc import Mapping
 
 import pytest
 
 from barnabas.metadata.audit.records import Actor
+from barnabas.metadata.decision import Decision
 from barnabas.metadata.producer_ids import decide_allocate_block
 from barnabas.metadata.store import OutcomeUnknown, StoreChange
-from barnabas.metadata.writer import MetadataWriter
+from barnabas.metadata.writer import RESEND_S, MetadataWriter
 from barnabas.wire.errors import ErrorCode, KafkaError
-from support.loop import on_loop
+from support.loop import in_virtual_time
 from support.memory_store import MemoryStore
 
 ALICE = Actor("User:alice", "client", "10.0.0.1", "AllocateProducerIds")
 
 
 class Silent(MemoryStore):
-    """Does not answer the next commit, which it makes or not."""
+    """Does not answer the next commits; the first of them is made or not."""
 
-    def __init__(self, *, commits: bool) -> None:
+    def __init__(self, *, commits: bool, silent_count: int = 1) -> None:
         super().__init__()
         self._commits_silently = commits
-        self.is_silent = True
+        self.silent_left = silent_count
+        self.sent_count = 0
 
     async def commit(
         self, reads: Mapping[str, int], changes: tuple[StoreChange, ...], commit_id: str = ""
     ) -> int:
-        is_silent, self.is_silent = self.is_silent, False
-        if not is_silent:
+        self.sent_count += 1
+        if self.silent_left == 0:
             return await super().commit(reads, changes, commit_id)
-        if self._commits_silently:
+        self.silent_left -= 1
+        if self._commits_silently and self.sent_count == 1:
             await super().commit(reads, changes, commit_id)
         raise OutcomeUnknown("no answer")
 
 
-@on_loop
+async def allocate(writer: MetadataWriter, actor: Actor | None = None) -> int:
+    block = await writer.write(lambda image: decide_allocate_block(image.producer_ids), actor=actor)
+    return block.start
+
+
+@in_virtual_time
 async def test_a_commit_that_the_store_does_not_confirm_succeeds_when_the_watch_shows_it() -> None:
     store = Silent(commits=True)
     writer = MetadataWriter(store, writer_id="w")
     await writer.start()
-    block = await writer.write(lambda image: decide_allocate_block(image.producer_ids), actor=ALICE)
-    assert block.start == 0
-    assert store.revision == 1
+    assert await allocate(writer, ALICE) == 0
+    assert (store.revision, store.sent_count) == (1, 1)
     assert writer.statistics()["unknown_outcomes_count"] == 1
     await writer.stop()
 
 
-@on_loop
-async def test_a_change_that_the_watch_does_not_show_times_out_for_clients() -> None:
-    writer = MetadataWriter(Silent(commits=False))
+@in_virtual_time
+@pytest.mark.parametrize("actor", [ALICE, None])
+async def test_a_lost_commit_is_sent_again_soon(actor: Actor | None) -> None:
+    store = Silent(commits=False, silent_count=3)
+    writer = MetadataWriter(store, writer_id="w")
+    await writer.start()
+    started_s = asyncio.get_running_loop().time()
+    assert await allocate(writer, actor) == 0
+    assert asyncio.get_running_loop().time() - started_s == pytest.approx(3 * RESEND_S)
+    assert store.revision == 1
+    await writer.stop()
+
+
+@in_virtual_time
+async def test_a_commit_that_is_sent_twice_is_made_once() -> None:
+    store = Silent(commits=False)
+    writer = MetadataWriter(store, writer_id="w")
+    await writer.start()
+    pending = asyncio.create_task(allocate(writer, ALICE))
+    await asyncio.sleep(RESEND_S / 2)
+    late = await MemoryStore.commit(store, {}, (), "unrelated")  # the revision changes, but no key
+    assert (await pending, store.revision) == (0, late + 1)
+    await writer.stop()
+
+
+@in_virtual_time
+async def test_a_lost_commit_that_conflicts_later_is_decided_again() -> None:
+    store = Silent(commits=False)
+    writer, other = MetadataWriter(store, writer_id="w"), MetadataWriter(store, writer_id="other")
+    await writer.start()
+    await other.start()
+    pending = asyncio.create_task(allocate(writer, ALICE))
+    await asyncio.sleep(RESEND_S / 2)
+    first = await allocate(other)
+    assert await pending > first == 0
+    await writer.stop()
+    await other.stop()
+
+
+@in_virtual_time
+async def test_a_change_whose_outcome_is_not_found_times_out_for_clients() -> None:
+    store = Silent(commits=False, silent_count=1_000)
+    writer = MetadataWriter(store)
     await writer.start()
     with pytest.raises(KafkaError, match="unknown whether the change is made") as refused:
-        await writer.write(lambda image: decide_allocate_block(image.producer_ids), actor=ALICE)
+        await allocate(writer, ALICE)
     assert refused.value.code is ErrorCode.REQUEST_TIMED_OUT
     await writer.stop()
 
 
-@on_loop
-async def test_a_change_of_the_broker_itself_that_the_watch_does_not_show_is_decided_again() -> None:
+@in_virtual_time
+async def test_a_change_that_could_be_made_twice_is_not_sent_again() -> None:
     store = Silent(commits=False)
     writer = MetadataWriter(store)
     await writer.start()
-    await writer.write(lambda image: decide_allocate_block(image.producer_ids))
-    assert store.revision == 1
+    change = StoreChange("log", b"appended")
+    with pytest.raises(KafkaError, match="unknown whether the change is made"):
+        await writer.write(lambda image: Decision(None, (change,), {}), actor=ALICE)
+    assert store.sent_count == 1
     await writer.stop()

@@ -22,8 +22,10 @@ from barnabas.metadata.store import Commit, StoreChange
 from barnabas.metadata.topic_creation import TopicToCreate, decide_create
 from barnabas.metadata.topic_deletion import TopicToDelete, decide_delete, decide_remove_deleted
 from barnabas.metadata.topics import (
+    DELETED_TOPICS,
     PARTITION_STATES,
     TOPICS,
+    DeletedTopic,
     PartitionRegistration,
     TopicImage,
     partition_key,
@@ -40,21 +42,19 @@ class Broker:
     def __init__(self, paths: list[Path]) -> None:
         self.paths = paths
         self.max_message_bytes = 1000
-        self.deleted: list[bytes] = []
 
-    def start(self, image: MetadataImage) -> list[bytes]:
+    def start(self, image: MetadataImage) -> None:
         self.log_manager = LogManager.open(
             self.paths, cluster_id="c", node_id=1, clock=ManualClock(), random=random.Random(0)
         )
         self.log_manager.load(lambda topic: LogConfig())
         self.replicas = ReplicaManager(1, self.log_manager, self._config)
-        self.replicas.on_deleted = self.deleted.extend
         self.image = image
-        return self.replicas.load(image)
+        self.replicas.load(image)
 
-    def restart(self) -> list[bytes]:
+    def restart(self) -> None:
         self.log_manager.close()
-        return self.start(self.image)
+        self.start(self.image)
 
     def _config(self, topic: str, overrides: Mapping[str, str]) -> LogConfig:
         retention_ms = int(overrides.get("retention.ms", 5000))
@@ -158,7 +158,7 @@ def test_a_deleted_topic_is_closed_renamed_and_reported(broker: Broker) -> None:
     broker.delete("t")
     assert broker.held == {"stays-0"}
     assert broker.on_disk == {"t-0-delete", "t-1-delete", "stays-0"}
-    assert broker.deleted == [topic.topic_id]
+    assert broker.replicas.deleted_topics() == [topic.topic_id]
     assert code_of(lambda: broker.replicas.partition("t", 0)) is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
     assert code_of(lambda: broker.replicas.partition_by_id(topic.topic_id, 0)) is ErrorCode.UNKNOWN_TOPIC_ID
     assert code_of(partition.check_leader) is ErrorCode.NOT_LEADER_OR_FOLLOWER
@@ -177,12 +177,24 @@ def test_a_recreated_topic_is_empty(broker: Broker) -> None:
     assert broker.on_disk == {"t-0", "t-0-delete"}
 
 
+def test_a_topic_that_was_created_and_deleted_between_two_images_is_reported(broker: Broker) -> None:
+    broker.start(cluster(1))
+    broker.commit(DELETED_TOPICS.put((b"t" * 16).hex(), DeletedTopic("t", b"t" * 16, (1, 2))))
+    assert broker.replicas.deleted_topics() == [b"t" * 16]
+    broker.replicas.forget_deleted([b"t" * 16])
+    broker.commit(DELETED_TOPICS.put((b"t" * 16).hex(), DeletedTopic("t", b"t" * 16, (2,))))
+    assert broker.replicas.deleted_topics() == []
+
+
 def test_a_topic_replaced_by_one_change_is_deleted_and_created(broker: Broker) -> None:
     broker.start(cluster(1))
     broker.create(new_topic("t", 2))
     old = broker.topic("t")
-    broker.commit(TOPICS.put("t", TopicImage("t", b"n" * 16, ((1,),))))
-    assert broker.deleted == [old.topic_id]
+    broker.commit(
+        TOPICS.put("t", TopicImage("t", b"n" * 16, ((1,),))),
+        DELETED_TOPICS.put(old.topic_id.hex(), DeletedTopic("t", old.topic_id, (1,))),
+    )
+    assert broker.replicas.deleted_topics() == [old.topic_id]
     assert broker.held == {"t-0"}
     assert broker.replicas.partition("t", 0).topic_id == b"n" * 16
 
@@ -265,7 +277,8 @@ def test_a_log_survives_a_restart_with_its_records(broker: Broker) -> None:
     broker.start(cluster(1))
     broker.create(new_topic("t"))
     broker.replicas.partition("t", 0).append_as_leader(batch(b"a", b"b"), 1)
-    assert broker.restart() == []
+    broker.restart()
+    assert broker.replicas.deleted_topics() == []
     assert broker.replicas.partition("t", 0).log.high_watermark == 2
 
 
@@ -295,11 +308,13 @@ def test_a_deletion_interrupted_by_a_crash_is_completed_at_the_next_start(broker
     broker.create(new_topic("t", 2))
     topic_id = broker.topic("t").topic_id
     broker.image = replayed(broker.image, decide_delete(broker.image, [TopicToDelete("t")]))
-    assert broker.restart() == [topic_id]
+    broker.restart()
+    assert broker.replicas.deleted_topics() == [topic_id]
     assert broker.on_disk == {"t-0-delete", "t-1-delete"}
     expiry = decide_remove_deleted(broker.image, [topic_id], 1)
     broker.commit(*expiry.changes)
-    assert broker.restart() == []
+    broker.restart()
+    assert broker.replicas.deleted_topics() == []
 
 
 def fail_disks(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -53,7 +53,8 @@ class Broker:
         self.log_manager.begin_service()
         self.replicas = ReplicaManager(1, self.log_manager, lambda topic, own: LogConfig())
         self.replicas.on_deleted = self.expire
-        self.expire(self.replicas.load(self.image))
+        self.replicas.load(self.image)
+        self.expire()
 
     def restart(self, *, kill: bool = True) -> None:
         if kill:
@@ -68,9 +69,12 @@ class Broker:
         before, self.image = self.image, replayed(self.image, decision)
         asyncio.run(self.replicas.apply(before, self.image, decision.changes))
 
-    def expire(self, topic_ids: list[bytes]) -> None:
-        """Expire deleted topics in the store for which no disk has any logs."""
-        self.image = replayed(self.image, decide_remove_deleted(self.image, topic_ids, 1))
+    def expire(self) -> None:
+        """Remove deleted topics from the store of which no disk has any logs."""
+        deleted = self.replicas.deleted_topics()
+        if not self.log_manager.any_offline:
+            self.image = replayed(self.image, decide_remove_deleted(self.image, deleted, 1))
+            self.replicas.forget_deleted(deleted)
 
     def create(self, name: str) -> None:
         rng = random.Random(self.image.revision)
@@ -211,12 +215,11 @@ def test_trash_sizes_are_reported(broker: Broker) -> None:
 
 @pytest.mark.parametrize("restarted", [False, True])
 def test_purged_logs_are_removed(broker: Broker, restarted: bool) -> None:
-    sizes: list[bytes] = []
-    broker.replicas.on_deleted = sizes.extend
+    broker.replicas.on_deleted = lambda: None
     topic_id = broker.image.topics["t"].topic_id
     broker.delete("t")
     broker.purge("t")
-    assert sizes == [topic_id, topic_id]
+    assert broker.replicas.deleted_topics() == [topic_id]
     if restarted:
         broker.restart()
     else:
