@@ -212,9 +212,9 @@ def the_high_watermark_moves_without_enough_replicas() -> None:
     advance = Partition._advance_high_watermark
 
     def advance_always(partition: Partition, *grown_bytes: int) -> None:
-        is_under_min_isr, partition._is_under_min_isr = partition._is_under_min_isr, False
+        is_under_min_isr, partition.is_under_min_isr = partition.is_under_min_isr, False
         advance(partition, *grown_bytes)
-        partition._is_under_min_isr = is_under_min_isr
+        partition.is_under_min_isr = is_under_min_isr
 
     _replace(Partition, "_advance_high_watermark", advance_always)
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from support.spark import ROOT, worker_environment
 
-COUNT = 1_000_000
+COUNT = 100_000
 WAIT_S = 400
 
 

@@ -193,11 +193,9 @@ class LogManager:
         Until then a killed process still leaves the logs marked as cleanly shut down.
         """
         for directory in self._directories:
-            try:
-                if directory.failure is None:
+            if directory.failure is None:
+                with self.offline_on_error(directory):
                     directory.remove_clean_shutdown_marker()
-            except OSError as error:
-                self.fail(directory, error)
 
     def was_closed_cleanly(self, broker_epoch: int, directory_ids: Collection[bytes]) -> bool:
         """Return whether these directories were closed in order in the last run, which had this broker epoch.
@@ -447,10 +445,8 @@ class LogManager:
         self._rename_away(home, old, DELETE_SUFFIX)
         directory = self._homes.get(name)
         if directory is not None and directory.failure is None:
-            try:
+            with self.offline_on_error(directory):
                 remove_move_mark(self._logs[name].directory)
-            except OSError as error:
-                self.fail(directory, error)
 
     def fail_future_directory(self, name: TopicPartition, error: OSError) -> None:
         """Take the directory that a partition is being moved to offline, because its disk failed."""
@@ -478,10 +474,8 @@ class LogManager:
         """Write the checkpoints of all directories, or of one. Blocks; may run in a thread."""
         for directory in self._directories if only is None else (only,):
             if directory.failure is None:
-                try:
+                with self.offline_on_error(directory):
                     directory.checkpoint()
-                except OSError as error:
-                    self.fail(directory, error)
 
     def abandon(self) -> None:
         """Close all logs as a killed process leaves them: unflushed, and not marked as cleanly shut down."""

@@ -51,7 +51,7 @@ class DeletionReporter:
             if self._log_manager.any_offline:
                 return
             await self._metadata.write(lambda image: decide_remove_deleted(image, deleted, self._broker_id))
-            self._replicas.forget_deleted(deleted)
+            self._replicas.mark_reported(deleted)
             self.reported_count += len(deleted)
 
     def statistics(self) -> dict[str, int]:

@@ -63,14 +63,14 @@ class Partition:
         self._waiting_for_high_watermark: list[tuple[int, asyncio.Future[None]]] = []
         self._waiting_for_low_watermark: list[tuple[int, asyncio.Future[None]]] = []
         #: whether fewer replicas are in sync than acks=all needs
-        self._is_under_min_isr = False
+        self.is_under_min_isr = False
         self._begin_epoch()
         self._advance_high_watermark()
 
     def reconfigure(self, config: LogConfig) -> None:
         """Apply the topic's changed configs."""
         self.log.config = config
-        self._is_under_min_isr = len(self.isr) < self._min_isr
+        self.is_under_min_isr = len(self.isr) < self._min_isr
 
     def replace_log(self, log: PartitionLog) -> None:
         """Use another log with the same content, because the replica has moved to another directory."""
@@ -112,7 +112,7 @@ class Partition:
 
     def _begin_epoch(self) -> None:
         """Record that the leader's epoch begins at its log end offset, even if it never writes (KIP-101)."""
-        self._is_under_min_isr = len(self.isr) < self._min_isr
+        self.is_under_min_isr = len(self.isr) < self._min_isr
         if self.is_leader and self.log.latest_epoch != self.leader_epoch:
             self._epoch_start_offset = self.log.log_end_offset
             self.log.gap_offset = None  # followers copy what this log has
@@ -156,7 +156,7 @@ class Partition:
 
         :raises KafkaError: When the records are not valid, or too few replicas are in sync.
         """
-        if required_acks == ALL_REPLICAS and self._is_under_min_isr:
+        if required_acks == ALL_REPLICAS and self.is_under_min_isr:
             raise self._not_enough_replicas()
         return self.log.validate_inline(records)
 
@@ -172,7 +172,7 @@ class Partition:
 
         :raises KafkaError: When the records are not valid, or too few replicas are in sync; nothing is appended then.
         """
-        if required_acks == ALL_REPLICAS and self._is_under_min_isr:
+        if required_acks == ALL_REPLICAS and self.is_under_min_isr:
             raise self._not_enough_replicas()
         appended = self.log.append_as_leader(batch, self.leader_epoch, verification=verification)
         self._grown(appended.size_bytes)
@@ -188,7 +188,7 @@ class Partition:
         :raises KafkaError: As `append_as_leader`; NOT_LEADER_OR_FOLLOWER.
         """
         self.check_leader()
-        if self._is_under_min_isr:
+        if self.is_under_min_isr:
             raise self._not_enough_replicas()
         appended = self.log.append_as_leader(
             records, self.leader_epoch, AppendOrigin.COORDINATOR, verification
@@ -203,7 +203,7 @@ class Partition:
             TRANSACTION_COORDINATOR_FENCED, KAFKA_STORAGE_ERROR; nothing is appended then.
         """
         self.check_leader()
-        if self._is_under_min_isr:
+        if self.is_under_min_isr:
             raise self._not_enough_replicas()
         appended = self.log.append_transaction_marker(marker, self.leader_epoch, transaction_version)
         self._grown(appended.size_bytes)
@@ -421,7 +421,7 @@ class Partition:
             return
         log = self.log
         high_watermark = log.log_end_offset
-        if self._is_under_min_isr:
+        if self.is_under_min_isr:
             return  # a record must not be visible before as many replicas have it as acks=all promises
         if len(self.isr) > 1 or self.pending_isr is not None:
             end_offsets, isr = self.follower_end_offsets, self.isr

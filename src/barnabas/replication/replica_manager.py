@@ -20,10 +20,12 @@ from barnabas.metadata.topics import (
     unknown_topic,
     unknown_topic_id,
 )
+from barnabas.replication.leader_statistics import LeaderStatistics
 from barnabas.replication.partition import Partition
 from barnabas.telemetry import names
 from barnabas.telemetry.logs import get_logger
-from barnabas.telemetry.metrics import MetricsRegistry
+from barnabas.telemetry.metrics import MetricsRegistry, Values
+from barnabas.telemetry.names import MetricName
 from barnabas.wire.errors import ErrorCode, KafkaError
 from barnabas.wire.records.control import EndTransactionMarker
 
@@ -46,6 +48,7 @@ class ReplicaManager:
         self._broker_id = broker_id
         self.log_manager = log_manager
         self.trash = TrashedLogs(log_manager)
+        self.leader_statistics = LeaderStatistics(broker_id)
         self._log_configs = log_configs
         self._partitions: dict[tuple[str, int], Partition] = {}
         self._by_id: dict[tuple[bytes, int], Partition] = {}
@@ -131,7 +134,7 @@ class ReplicaManager:
         """Return the ids of deleted topics whose logs this broker has renamed, and which it has not reported yet."""
         return list(self._deleted)
 
-    def forget_deleted(self, topic_ids: Iterable[bytes]) -> None:
+    def mark_reported(self, topic_ids: Iterable[bytes]) -> None:
         """Forget deleted topics, after they are reported."""
         for topic_id in topic_ids:
             self._deleted.pop(topic_id, None)
@@ -190,7 +193,7 @@ class ReplicaManager:
                 self._reconfigure(key, self._log_config(key))
                 await asyncio.sleep(0)
             elif record_type == PARTITION_STATES.name:
-                self._update_state(key)
+                self._update_state(key, before)
                 await asyncio.sleep(0)
         if purged := [topic_id for topic_id in deleted if topic_id.hex() in before.trashed_topics]:
             await asyncio.to_thread(self.trash.purge, purged)
@@ -327,7 +330,7 @@ class ReplicaManager:
         indexes = range(known.partition_count) if known else ()
         return [self._partitions[topic, index] for index in indexes if (topic, index) in self._partitions]
 
-    def _update_state(self, key: str) -> None:
+    def _update_state(self, key: str, before: MetadataImage) -> None:
         """Apply a partition's state: add, remove or update the replica of this broker."""
         topic_id, _, number = key.partition("/")
         topic, index = self._image.topic_by_id(bytes.fromhex(topic_id)), int(number)
@@ -342,16 +345,41 @@ class ReplicaManager:
             partition.update_state(state)
             if partition.leader_epoch != leader_epoch:
                 self._led(partition)
+            if (former_topic := before.topic_by_id(topic.topic_id)) is not None:
+                former = before.partition(former_topic, index)
+                self.leader_statistics.count(TopicPartition(topic.name, index), former, state)
         else:
             self._open(topic, range(index, index + 1))
 
     def register_metrics(self, registry: MetricsRegistry) -> None:
         registry.add_metric(names.PARTITIONS, lambda: [({}, len(self._partitions))])
-        registry.add_metric(names.PARTITION_LEADERS, lambda: [({}, self.statistics()["leaders_count"])])
+        gauges = {
+            names.PARTITION_LEADERS: "leaders_count",
+            names.UNDER_REPLICATED: "under_replicated_count",
+            names.UNDER_MIN_ISR: "under_min_isr_count",
+        }
+        counters = {
+            names.LEADER_ELECTIONS: "elections_count",
+            names.UNCLEAN_ELECTIONS: "unclean_elections_count",
+            names.ISR_SHRINKS: "isr_shrinks_count",
+            names.ISR_EXPANDS: "isr_expands_count",
+        }
+
+        def collect() -> dict[MetricName, Values]:
+            gauged, counted = self.statistics(), self.leader_statistics.statistics()
+            return {
+                **{metric: [({}, gauged[key])] for metric, key in gauges.items()},
+                **{metric: [({}, counted[key])] for metric, key in counters.items()},
+            }
+
+        registry.add_together((*gauges, *counters), collect)
 
     def statistics(self) -> dict[str, int]:
-        """Return the number of partitions, and of those that this broker leads."""
+        """Return the number of partitions, of those that this broker leads, and of those that lack replicas in sync."""
+        led = [partition for partition in self if partition.is_leader]
         return {
             "partitions_count": len(self._partitions),
-            "leaders_count": sum(partition.is_leader for partition in self),
+            "leaders_count": len(led),
+            "under_replicated_count": sum(len(partition.isr) < len(partition.replicas) for partition in led),
+            "under_min_isr_count": sum(partition.is_under_min_isr for partition in led),
         }

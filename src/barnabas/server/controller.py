@@ -12,9 +12,13 @@ from barnabas.metadata.elections import decide_elect_preferred
 from barnabas.metadata.image import MetadataImage
 from barnabas.metadata.internal_replication import decide_replicate_internal_topics
 from barnabas.metadata.store import StoreChange
+from barnabas.metadata.topics import NO_LEADER
 from barnabas.metadata.woken_task import WokenTask
 from barnabas.metadata.writer import MetadataWriter
+from barnabas.telemetry import names
 from barnabas.telemetry.logs import get_logger
+from barnabas.telemetry.metrics import MetricsRegistry, Values
+from barnabas.telemetry.names import MetricName
 from barnabas.wire.errors import KafkaError
 
 #: After which time to try again if the store failed.
@@ -117,9 +121,28 @@ class Controller:
             except KafkaError as error:
                 _log.warning("cannot elect preferred leaders; retrying", why=error.message)
 
+    def register_metrics(self, registry: MetricsRegistry) -> None:
+        metrics = (names.ACTIVE_CONTROLLER, names.OFFLINE_PARTITIONS, names.FENCED_BROKERS)
+
+        def collect() -> dict[MetricName, Values]:
+            image = self._metadata.image
+            values = (1, _offline_count(image), _fenced_count(image)) if self.is_active else (0, 0, 0)
+            return {metric: [({}, value)] for metric, value in zip(metrics, values, strict=True)}
+
+        registry.add_together(metrics, collect)
+
     def statistics(self) -> dict[str, int]:
         return {
             "is_active": int(self.is_active),
             "fenced_count": self.fenced_count,
             "elections_count": self.elections_count,
         }
+
+
+def _offline_count(image: MetadataImage) -> int:
+    """Return the number of partitions without a leader."""
+    return sum(state.leader == NO_LEADER for state in image.partition_states.values())
+
+
+def _fenced_count(image: MetadataImage) -> int:
+    return sum(broker.fenced for broker in image.brokers.values())

@@ -21,6 +21,7 @@ def metrics_registry(parts: BrokerParts) -> MetricsRegistry:
         parts.flusher,
         parts.metadata,
         parts.metadata_comparison,
+        parts.controller,
         parts.audit,
         parts.cleaner,
         broker.segment_importer,

@@ -51,6 +51,47 @@ LOGINS = MetricName(
 FETCH_SESSIONS = MetricName("barnabas_fetch_sessions", "Incremental fetch sessions (KIP-227).", "gauge")
 PARTITIONS = MetricName("barnabas_partitions", "Partition replicas on this broker.", "gauge")
 PARTITION_LEADERS = MetricName("barnabas_partition_leaders", "Partitions that this broker leads.", "gauge")
+UNDER_REPLICATED = MetricName(
+    "barnabas_under_replicated_partitions",
+    "Partitions that this broker leads with fewer in-sync replicas than replicas.",
+    "gauge",
+)
+UNDER_MIN_ISR = MetricName(
+    "barnabas_under_min_isr_partitions",
+    "Partitions that this broker leads with fewer in-sync replicas than min.insync.replicas.",
+    "gauge",
+)
+LEADER_ELECTIONS = MetricName(
+    "barnabas_leader_elections_total", "Elections that made this broker the leader of a partition.", "counter"
+)
+UNCLEAN_ELECTIONS = MetricName(
+    "barnabas_unclean_leader_elections_total",
+    "Elections that made this broker the leader although it may lack acknowledged records.",
+    "counter",
+)
+ISR_SHRINKS = MetricName(
+    "barnabas_isr_shrinks_total",
+    "Removals of in-sync replicas from partitions that this broker leads.",
+    "counter",
+)
+ISR_EXPANDS = MetricName(
+    "barnabas_isr_expands_total",
+    "Additions of in-sync replicas to partitions that this broker leads.",
+    "counter",
+)
+ACTIVE_CONTROLLER = MetricName(
+    "barnabas_active_controller", "Whether this broker is the controller: 1 or 0.", "gauge"
+)
+OFFLINE_PARTITIONS = MetricName(
+    "barnabas_offline_partitions",
+    "Partitions of the cluster without a leader; 0 on brokers that are not the controller.",
+    "gauge",
+)
+FENCED_BROKERS = MetricName(
+    "barnabas_fenced_brokers",
+    "Registered brokers that are fenced; 0 on brokers that are not the controller.",
+    "gauge",
+)
 LOG_SIZE = MetricName(
     "barnabas_log_size_bytes", "Size of a partition's segments on disk.", "gauge", _PARTITION
 )
@@ -326,6 +367,15 @@ METRICS: tuple[MetricName, ...] = (
     FETCH_SESSIONS,
     PARTITIONS,
     PARTITION_LEADERS,
+    UNDER_REPLICATED,
+    UNDER_MIN_ISR,
+    LEADER_ELECTIONS,
+    UNCLEAN_ELECTIONS,
+    ISR_SHRINKS,
+    ISR_EXPANDS,
+    ACTIVE_CONTROLLER,
+    OFFLINE_PARTITIONS,
+    FENCED_BROKERS,
     LOG_SIZE,
     LOG_START_OFFSET,
     LOG_END_OFFSET,

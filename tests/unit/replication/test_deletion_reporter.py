@@ -44,7 +44,7 @@ class Replicas:
     def deleted_topics(self) -> list[bytes]:
         return self.deleted[:]
 
-    def forget_deleted(self, topic_ids: Iterable[bytes]) -> None:
+    def mark_reported(self, topic_ids: Iterable[bytes]) -> None:
         self.deleted = [topic_id for topic_id in self.deleted if topic_id not in topic_ids]
 
 

@@ -3,6 +3,7 @@ import random
 import re
 import shutil
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -31,6 +32,7 @@ from barnabas.metadata.topics import (
     partition_key,
 )
 from barnabas.replication.replica_manager import OPENED_PER_YIELD_COUNT, ReplicaManager
+from barnabas.telemetry.metrics import MetricsRegistry
 from barnabas.wire.errors import ErrorCode, KafkaError
 from support.batches import batch
 from support.images import RULES, cluster, manually_assigned, new_topic, replayed, with_state
@@ -112,7 +114,28 @@ def code_of(find: Callable[[], object]) -> ErrorCode:
 def test_assigned_replicas_are_opened_at_the_start(broker: Broker) -> None:
     broker.start(cluster(3, manually_assigned("t", [1, 2], [3, 2], [2, 1])))
     assert broker.held == broker.on_disk == {"t-0", "t-2"}
-    assert broker.replicas.statistics() == {"partitions_count": 2, "leaders_count": 1}
+    assert broker.replicas.statistics() == {
+        "partitions_count": 2,
+        "leaders_count": 1,
+        "under_replicated_count": 0,
+        "under_min_isr_count": 0,
+    }
+
+
+def test_metrics_show_what_this_broker_leads_without_all_replicas_in_sync(broker: Broker) -> None:
+    broker.start(cluster(3, manually_assigned("t", [1, 2], [3, 1], [1, 3])))
+    topic = broker.topic("t")
+    for index in (0, 1):
+        state = broker.image.partition(topic, index)
+        alone = replace(state, isr=(1,), leader=1, leader_epoch=state.leader + 1, partition_epoch=1)
+        broker.commit(PARTITION_STATES.put(partition_key(topic.topic_id, index), alone))
+    registry = MetricsRegistry()
+    broker.replicas.register_metrics(registry)
+    lines = registry.render().decode().splitlines()
+    assert "barnabas_partition_leaders 3.0" in lines
+    assert "barnabas_under_replicated_partitions 2.0" in lines
+    assert "barnabas_under_min_isr_partitions 0.0" in lines
+    assert "barnabas_leader_elections_total 2.0" in lines
 
 
 def test_a_created_topic_is_opened(broker: Broker) -> None:
@@ -181,7 +204,7 @@ def test_a_topic_that_was_created_and_deleted_between_two_images_is_reported(bro
     broker.start(cluster(1))
     broker.commit(DELETED_TOPICS.put((b"t" * 16).hex(), DeletedTopic("t", b"t" * 16, (1, 2))))
     assert broker.replicas.deleted_topics() == [b"t" * 16]
-    broker.replicas.forget_deleted([b"t" * 16])
+    broker.replicas.mark_reported([b"t" * 16])
     broker.commit(DELETED_TOPICS.put((b"t" * 16).hex(), DeletedTopic("t", b"t" * 16, (2,))))
     assert broker.replicas.deleted_topics() == []
 

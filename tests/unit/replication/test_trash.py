@@ -74,7 +74,7 @@ class Broker:
         deleted = self.replicas.deleted_topics()
         if not self.log_manager.any_offline:
             self.image = replayed(self.image, decide_remove_deleted(self.image, deleted, 1))
-            self.replicas.forget_deleted(deleted)
+            self.replicas.mark_reported(deleted)
 
     def create(self, name: str) -> None:
         rng = random.Random(self.image.revision)

@@ -2,6 +2,7 @@ import asyncio
 import random
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from dataclasses import replace
 
 from barnabas.metadata.broker_lifecycle import JoiningReplicas, decide_join, decide_register_in_new_epoch
 from barnabas.metadata.brokers import SESSIONS, decide_register
@@ -11,9 +12,10 @@ from barnabas.metadata.election_rules import ElectionRules
 from barnabas.metadata.image import MetadataImage
 from barnabas.metadata.store import CHANGES_MAX
 from barnabas.metadata.topic_creation import decide_create
-from barnabas.metadata.topics import NO_LEADER
+from barnabas.metadata.topics import NO_LEADER, PARTITION_STATES, partition_key
 from barnabas.metadata.writer import MetadataWriter
 from barnabas.server.controller import Controller
+from barnabas.telemetry.metrics import MetricsRegistry
 from support.images import RULES, broker, decide_isr, manually_assigned
 from support.loop import in_virtual_time, turns
 from support.memory_store import MemoryStore
@@ -73,6 +75,30 @@ async def test_the_first_live_broker_fences_a_dead_one_and_elects() -> None:
         assert leader(last.image) == 2
         assert [controller.is_active for controller in running] == [False, True, False]
         assert [controller.fenced_count for controller in running] == [0, 1, 0]
+
+
+def metrics(controller: Controller) -> list[str]:
+    registry = MetricsRegistry()
+    controller.register_metrics(registry)
+    return [line for line in registry.render().decode().splitlines() if not line.startswith("#")]
+
+
+@in_virtual_time
+async def test_the_metrics_of_the_cluster_are_those_of_the_controller() -> None:
+    async with controllers(2, partitions_count=3) as (store, (first, second), last):
+        store.end_session("sessions/2")
+        await until_quiet()
+        topic = last.image.topics["t"]
+        offline = replace(last.image.partition(topic, 0), leader=NO_LEADER)
+        change = PARTITION_STATES.put(partition_key(topic.topic_id, 0), offline)
+        await last.write(lambda _: Decision(None, (change,)))
+        await turns()
+        assert [line.split()[1] for line in metrics(second)] == ["0.0"] * 3
+        assert metrics(first) == [
+            "barnabas_active_controller 1.0",
+            "barnabas_offline_partitions 1.0",
+            "barnabas_fenced_brokers 1.0",
+        ]
 
 
 @in_virtual_time
