@@ -5,6 +5,7 @@ least of three delays counts, because the machine is shared.
 """
 
 import argparse
+import contextlib
 import math
 import sys
 import time
@@ -43,7 +44,8 @@ def main(arguments: Sequence[str]) -> int:
             time.sleep(IDLE_S)
             idle_ms = probe.take_longest_ms()
             print(f"{options.broker}: idle, another client waits {idle_ms:.1f} ms at most", flush=True)
-            worst = _worst(broker.bootstrap, probe, written(options, ids, broker.node_id), idle_ms)
+            requests = written(options, ids, broker.node_id)
+            worst = _worst(broker.bootstrap, probe, requests, idle_ms, options.connections)
     return _report(worst, idle_ms)
 
 
@@ -55,6 +57,12 @@ def _options() -> argparse.ArgumentParser:
     )
     parser.add_argument("--elements", type=int, default=ELEMENTS_COUNT, help="elements of each request")
     parser.add_argument("--api", action="append", help="only this API; may be given again")
+    parser.add_argument(
+        "--connections",
+        type=int,
+        default=1,
+        help="how many connections send each request at a time (default: 1)",
+    )
     names = sorted(namings(1))
     parser.add_argument("--naming", action="append", choices=names, help="only elements named so; likewise")
     return parser
@@ -99,16 +107,22 @@ def written(
 
 
 def _worst(
-    bootstrap: str, probe: Probe, written: Iterator[tuple[str, str, bytes, int]], idle_ms: float
+    bootstrap: str,
+    probe: Probe,
+    written: Iterator[tuple[str, str, bytes, int]],
+    idle_ms: float,
+    connections_count: int,
 ) -> dict[str, tuple[float, str]]:
     """Return the longest delay of each API, and the form that caused it."""
     worst: dict[str, tuple[float, str]] = {}
     for api, name, data, answers_count in written:
         try:
-            delay_ms = _delay_ms(bootstrap, probe, data, answers_count)
+            delay_ms = _delay_ms(bootstrap, probe, data, answers_count, connections_count)
             for _ in range(TRIES_COUNT - 1):
                 if delay_ms > idle_ms + DELAY_MS_MAX:
-                    delay_ms = min(delay_ms, _delay_ms(bootstrap, probe, data, answers_count))
+                    delay_ms = min(
+                        delay_ms, _delay_ms(bootstrap, probe, data, answers_count, connections_count)
+                    )
         except (EOFError, ConnectionError):
             worst[api] = (math.inf, f"{name}: the other client lost its connection")
             print(f"  {api}, {name}: the other client lost its connection", flush=True)
@@ -123,13 +137,19 @@ def _worst(
     return worst
 
 
-def _delay_ms(bootstrap: str, probe: Probe, data: bytes, answers_count: int) -> float:
+def _delay_ms(bootstrap: str, probe: Probe, data: bytes, answers_count: int, connections_count: int) -> float:
+    """Return how long the other client waited at most, while each connection sends `data` and reads the answers."""
     probe.take_longest_ms()
-    with FrameClient(bootstrap, ANSWER_TIMEOUT_S) as client:
-        client.send_all(data)
-        for _ in range(answers_count):
-            if client.receive() is None:
-                break
+    with contextlib.ExitStack() as stack:
+        clients = [
+            stack.enter_context(FrameClient(bootstrap, ANSWER_TIMEOUT_S)) for _ in range(connections_count)
+        ]
+        for client in clients:
+            client.send_all(data)
+        for client in clients:
+            for _ in range(answers_count):
+                if client.receive() is None:
+                    break
     return probe.take_longest_ms()
 
 

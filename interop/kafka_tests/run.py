@@ -98,7 +98,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument(
         "--minutes", type=float, default=600.0, help="stop when this time is over (default: 600)"
     )
-    parser.add_argument("--jobs", type=int, default=1, help="classes that run at a time (default: 1)")
+    parser.add_argument("--jobs", type=int, default=3, help="classes that run at a time (default: 3)")
     parser.add_argument(
         "--against", choices=list(DIRECTORIES), default="barnabas", help="kafka: with Kafka's own harness"
     )
