@@ -7,13 +7,17 @@ from interop.brokers import Broker
 
 from support.documents import ROOT
 
-MILLION_EVENTS_S = 240
+TIMEOUT_S = 240
 
 
-def test_a_million_events_round_trip(broker: Broker) -> None:
+def test_the_example_of_many_events_finds_no_difference(broker: Broker) -> None:
     example = ROOT / "examples" / "million_events.py"
-    command = [sys.executable, str(example), "--bootstrap", broker.bootstrap, "--partitions", "3"]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=MILLION_EVENTS_S, check=False)
+    command = [
+        sys.executable,
+        str(example),
+        *f"--bootstrap {broker.bootstrap} --partitions 3 --count 200000".split(),
+    ]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=TIMEOUT_S, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
-    assert "1,000,000 events" in done.stdout
+    assert "200,000 events" in done.stdout
     assert "without a difference" in done.stdout

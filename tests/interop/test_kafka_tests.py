@@ -11,12 +11,9 @@ CLIENTS = "org.apache.kafka.clients"
 TOOLS = "org.apache.kafka.tools"
 CLASSES = (
     "kafka.server.OffsetDeleteRequestTest",
-    "kafka.server.TxnOffsetCommitRequestTest",
     "kafka.server.WriteTxnMarkersRequestTest",
     f"{CLIENTS}.admin.AdminFenceProducersTest",
     f"{CLIENTS}.consumer.PlaintextConsumerCloseTest",
-    f"{CLIENTS}.producer.ProducerIntegrationTest",
-    "org.apache.kafka.server.quota.ClientQuotasRequestTest",
     f"{TOOLS}.UserScramCredentialsCommandTest",
     f"{TOOLS}.DeleteRecordsCommandTest",
 )

@@ -18,8 +18,8 @@ LOAD_S = 0.3  #: the longest duration of a round after its first acknowledgement
 @pytest.mark.parametrize(
     ("stop", "rounds_count", "settings"),
     [
-        ("kill", 20, []),
-        ("kill", 20, ["--set", "log.flush.interval.messages=1"]),
+        ("kill", 10, []),
+        ("kill", 10, ["--set", "log.flush.interval.messages=1"]),
         ("terminate", 5, []),
     ],
     ids=["killed", "killed-with-flush", "stopped"],
