@@ -36,7 +36,12 @@ def create_log(
     """
     disk.make_directory(directory)
     segment = Segment.create(
-        directory, 0, open_files, now_ms=clock.wall_ms(), preallocate_bytes=config.preallocate_bytes
+        directory,
+        0,
+        open_files,
+        now_ms=clock.wall_ms(),
+        preallocate_bytes=config.preallocate_bytes,
+        is_first=True,
     )
     local = LocalLog(
         directory,

@@ -95,12 +95,15 @@ class ImageHasher:
         self._later.clear()
         self._hash = loaded
 
-    def replay(self, revision: int, changes: Mapping[str, int | None]) -> None:
-        """Follow a commit; see `hash_changes`."""
-        if self._hash is None:
+    async def replay(self, revision: int, changes: Mapping[str, int | None]) -> None:
+        """Follow a commit; see `hash_changes`. Many changes are added in the other thread."""
+        image_hash = self._hash
+        if image_hash is None:
             self._later.append((revision, changes))
+        elif self._worker is None or len(changes) <= HASHED_AT_ONCE_MAX:
+            image_hash.replay(revision, changes)
         else:
-            self._hash.replay(revision, changes)
+            await self._worker.call(lambda: image_hash.replay(revision, changes))
 
     async def stop(self) -> None:
         """Abandon hashing a loaded store."""

@@ -340,7 +340,7 @@ class MetadataWriter:
         after, hashes = await self._compute(
             lambda: (before.replay(commit), hash_changes(commit)), is_large=is_large
         )
-        self._hasher.replay(commit.revision, hashes)
+        await self._hasher.replay(commit.revision, hashes)
         await self._show(after, commit.changes, is_large=is_large)
 
     async def _reload(self, lost: HistoryLost) -> AsyncIterator[Commit]:

@@ -81,15 +81,17 @@ class AuditPublisher:
     async def _follow(
         self, before: MetadataImage, after: MetadataImage, changes: tuple[StoreChange, ...]
     ) -> None:
-        prefix = AUDIT.key("")
+        prefix, of_partitions = AUDIT.key(""), PARTITION_STATES.key("")
         for change in changes:
-            if change.value is not None and change.key.startswith(prefix):
+            if not change.key.startswith((prefix, of_partitions)):
+                continue
+            if change.key.startswith(of_partitions):
+                self._woken.set()  # this broker may lead the topic now
+            elif change.value is not None:
                 row = change.key.removeprefix(prefix)
                 if self._leader_epoch is not None:
                     self._waiting.append((after.revision, row, after.audit[row]))
                 self._woken.set()
-            elif change.key.startswith(PARTITION_STATES.key("")):
-                self._woken.set()  # this broker may lead the topic now
 
     async def _run(self) -> None:
         while True:

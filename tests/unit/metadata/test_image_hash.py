@@ -85,7 +85,7 @@ async def test_commits_during_the_hashing_of_a_large_store_are_added_afterwards(
     worker = HeldWorker()
     hasher = ImageHasher(worker)
     await hasher.load(1, items)
-    hasher.replay(2, hash_changes(Commit(2, (StoreChange("topics/0", None),))))
+    await hasher.replay(2, hash_changes(Commit(2, (StoreChange("topics/0", None),))))
     assert hasher.recent == {}
     worker.released.set()
     while not hasher.recent:

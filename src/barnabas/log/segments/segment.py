@@ -98,9 +98,13 @@ class Segment:
         now_ms: int,
         preallocate_bytes: int = 0,
         suffix: str = "",
+        is_first: bool = False,
     ) -> "Segment":
-        """Create an empty segment and its file; existing files of the same name are removed."""
-        for kind in SEGMENT_SUFFIXES:
+        """Create an empty segment and its file.
+
+        Existing files of the same name are removed, unless the segment is the first in a new directory.
+        """
+        for kind in SEGMENT_SUFFIXES if not is_first else ():
             disk.remove_file(offset_file(directory, base_offset, kind + suffix))
         segment = cls(directory, base_offset, open_files, size_bytes=0, created_ms=now_ms, suffix=suffix)
         segment.clear_indexes()
