@@ -3,6 +3,7 @@
 import random
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from barnabas.metadata.brokers import BrokerRegistration, Endpoint, decide_register
@@ -21,6 +22,7 @@ from barnabas.metadata.partition_change_builder import (
 from barnabas.metadata.store import Commit
 from barnabas.metadata.topic_creation import CreationRules, TopicToCreate, decide_create
 from barnabas.metadata.topics import PARTITION_STATES, PartitionRegistration, TopicImage, partition_key
+from barnabas.metadata.writer import MetadataWriter
 
 LISTENER = "PLAINTEXT"
 RULES = CreationRules(1, 1, lambda overrides: None)
@@ -29,6 +31,16 @@ RULES = CreationRules(1, 1, lambda overrides: None)
 def broker(broker_id: int, **fields: Any) -> BrokerRegistration:
     """Return a broker with one endpoint."""
     return BrokerRegistration(broker_id, (Endpoint(LISTENER, f"host{broker_id}", 9092),), **fields)
+
+
+async def register_brokers(writer: MetadataWriter, *broker_ids: int) -> None:
+    """Register brokers with one endpoint each."""
+
+    def register(image: MetadataImage, broker_id: int) -> Decision[BrokerRegistration]:
+        return decide_register(image.brokers, broker(broker_id))
+
+    for broker_id in broker_ids:
+        await writer.write(partial(register, broker_id=broker_id))
 
 
 def replayed(image: MetadataImage, decision: Decision[Any]) -> MetadataImage:

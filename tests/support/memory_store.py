@@ -108,3 +108,20 @@ class MemoryStore:
 
     async def close(self) -> None:
         pass
+
+
+class UnreliableStore(MemoryStore):
+    """Refuses commits while it is not available."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.is_available = True
+        self.refused = asyncio.Event()  #: set after a commit was refused
+
+    async def commit(
+        self, reads: Mapping[str, int], changes: tuple[StoreChange, ...], commit_id: str = ""
+    ) -> int:
+        if not self.is_available:
+            self.refused.set()
+            raise StoreError("the disk is full")
+        return await super().commit(reads, changes, commit_id)

@@ -46,10 +46,15 @@ class ImageHash:
         self._sum = sum(record_hashes.values()) % _MODULUS
         #: revision -> hash, in the order of revisions
         self.recent: dict[int, bytes] = {}
-        self._remember(revision)
+        self.remember(revision)
 
     def replay(self, revision: int, changes: Mapping[str, int | None]) -> None:
         """Follow a commit; see `hash_changes`."""
+        self.add(changes)
+        self.remember(revision)
+
+    def add(self, changes: Mapping[str, int | None]) -> None:
+        """Add the changes of a commit. May run in another thread, because it does not touch `recent`."""
         hashes = self._record_hashes
         for key, after in changes.items():
             before = hashes.pop(key, 0)
@@ -57,9 +62,9 @@ class ImageHash:
                 hashes[key] = after
             self._sum += (after or 0) - before
         self._sum %= _MODULUS
-        self._remember(revision)
 
-    def _remember(self, revision: int) -> None:
+    def remember(self, revision: int) -> None:
+        """Keep the present hash as that of a revision."""
         self.recent[revision] = self._sum.to_bytes(HASH_BYTES)
         if len(self.recent) > RECENT_COUNT:
             del self.recent[next(iter(self.recent))]
@@ -103,7 +108,8 @@ class ImageHasher:
         elif self._worker is None or len(changes) <= HASHED_AT_ONCE_MAX:
             image_hash.replay(revision, changes)
         else:
-            await self._worker.call(lambda: image_hash.replay(revision, changes))
+            await self._worker.call(lambda: image_hash.add(changes))
+            image_hash.remember(revision)
 
     async def stop(self) -> None:
         """Abandon hashing a loaded store."""

@@ -12,6 +12,7 @@ from barnabas.metadata.decision import Decision
 from barnabas.metadata.image import MetadataImage
 from barnabas.metadata.image_hash import ImageHasher, hash_changes
 from barnabas.metadata.store import (
+    NEVER,
     PARTITIONS_MAX,
     Commit,
     Conflict,
@@ -240,11 +241,12 @@ class MetadataWriter:
         """Wait until the watch shows a commit, and send it again in the meantime.
 
         A transaction that changes a key on which it depends is committed once at most, however often it is sent. If
-        it conflicts, it has been committed, and the watch shows that, or never will be.
+        it conflicts, either it has been committed, and the watch shows that, or another commit came first, and it fails
+        whenever it arrives. One exception is accepted: a key that must not exist may be created and removed by then.
         """
         loop, reloads_count = asyncio.get_running_loop(), self.reloads_count
         end_s = loop.time() + UNKNOWN_OUTCOME_WAIT_S
-        is_repeatable = any(change.key in decision.reads for change in decision.changes)
+        is_repeatable = _changes_what_it_reads(decision)
         while loop.time() < end_s:
             await asyncio.wait({shown}, timeout=RESEND_S if is_repeatable else UNKNOWN_OUTCOME_WAIT_S)
             if shown.done():
@@ -378,6 +380,15 @@ class MetadataWriter:
         for revision, future in waiting:
             if revision <= after.revision and not future.done():
                 future.set_result(None)
+
+
+def _changes_what_it_reads(decision: Decision[Any]) -> bool:
+    """Whether a commit changes the revision of a key on which it depends; to remove an absent key changes nothing."""
+    reads = decision.reads
+    return any(
+        change.key in reads and (change.value is not None or reads[change.key] != NEVER)
+        for change in decision.changes
+    )
 
 
 def _is_large(commit: Commit) -> bool:

@@ -96,6 +96,22 @@ async def test_commits_during_the_hashing_of_a_large_store_are_added_afterwards(
 
 
 @on_loop
+async def test_many_changes_are_added_in_the_other_thread() -> None:
+    items = [Item(f"topics/{number}", b"x", 1) for number in range(HASHED_AT_ONCE_MAX)]
+    worker = HeldWorker()
+    hasher = ImageHasher(worker)
+    await hasher.load(1, items)
+    added = tuple(StoreChange(f"topics/new-{number}", b"y") for number in range(HASHED_AT_ONCE_MAX + 1))
+    replaying = asyncio.create_task(hasher.replay(2, hash_changes(Commit(2, added))))
+    await asyncio.sleep(0)
+    assert list(hasher.recent) == [1]
+    worker.released.set()
+    await replaying
+    assert hasher.recent[2] == hash_of(2, items + [Item(key, value, 2) for key, value in added if value])
+    worker.close()
+
+
+@on_loop
 async def test_hashing_is_abandoned_by_a_stop() -> None:
     items = [Item(f"topics/{number}", b"x", 1) for number in range(HASHED_AT_ONCE_MAX + 1)]
     worker = HeldWorker()

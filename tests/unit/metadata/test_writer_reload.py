@@ -1,11 +1,11 @@
 """A store that no longer has the commits that a writer has not seen."""
 
-from barnabas.metadata.brokers import BROKERS, decide_register
+from barnabas.metadata.brokers import BROKERS
 from barnabas.metadata.image import MetadataImage
 from barnabas.metadata.producer_ids import KEY, decide_allocate_block
 from barnabas.metadata.store import Item, StoreChange, StoreError
 from barnabas.metadata.writer import MetadataWriter
-from support.images import broker
+from support.images import broker, register_brokers
 from support.loop import in_virtual_time, on_loop
 from support.memory_store import MemoryStore
 
@@ -20,8 +20,7 @@ async def started(store: MemoryStore) -> MetadataWriter:
 async def test_a_writer_that_lost_the_history_loads_the_store_and_shows_the_difference() -> None:
     store = MemoryStore()
     one, two = await started(store), await started(store)
-    for broker_id in (1, 2, 3):
-        await one.write(lambda image, number=broker_id: decide_register(image.brokers, broker(number)))  # type: ignore[misc]
+    await register_brokers(one, 1, 2, 3)
     await two.wait_for_revision(store.revision)
     shown: list[tuple[MetadataImage, MetadataImage, tuple[StoreChange, ...]]] = []
 

@@ -2,36 +2,19 @@
 
 import asyncio
 import random
-from collections.abc import AsyncIterator, Iterable, Mapping
+from collections.abc import AsyncIterator, Iterable
 from contextlib import asynccontextmanager
 from typing import cast
 
 from barnabas.log.log_manager import LogManager
-from barnabas.metadata.brokers import decide_register
-from barnabas.metadata.store import StoreChange, StoreError
 from barnabas.metadata.topic_creation import decide_create
 from barnabas.metadata.topic_deletion import TopicToDelete, decide_delete
 from barnabas.metadata.writer import MetadataWriter
 from barnabas.replication.deletion_reporter import DeletionReporter
 from barnabas.replication.replica_manager import ReplicaManager
-from support.images import RULES, broker, manually_assigned
+from support.images import RULES, manually_assigned, register_brokers
 from support.loop import on_loop, turns
-from support.memory_store import MemoryStore
-
-
-class UnreliableStore(MemoryStore):
-    def __init__(self) -> None:
-        super().__init__()
-        self.is_available = True
-        self.refused = asyncio.Event()
-
-    async def commit(
-        self, reads: Mapping[str, int], changes: tuple[StoreChange, ...], commit_id: str = ""
-    ) -> int:
-        if not self.is_available:
-            self.refused.set()
-            raise StoreError("the disk is full")
-        return await super().commit(reads, changes, commit_id)
+from support.memory_store import MemoryStore, UnreliableStore
 
 
 class Replicas:
@@ -66,8 +49,7 @@ async def reporter(
     """Run the reporter of broker 1, after a topic on brokers 1 and 2 was deleted."""
     writer, replicas = MetadataWriter(store), Replicas()
     await writer.start()
-    for broker_id in (1, 2):
-        await writer.write(lambda image, number=broker_id: decide_register(image.brokers, broker(number)))  # type: ignore[misc]
+    await register_brokers(writer, 1, 2)
     topic = manually_assigned("t", [1, 2])
     await writer.write(
         lambda image: decide_create(image, [topic], RULES, random.Random(1), validate_only=False)

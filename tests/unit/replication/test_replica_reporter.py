@@ -2,32 +2,19 @@
 
 import asyncio
 import random
-from collections.abc import AsyncIterator, Iterable, Mapping
+from collections.abc import AsyncIterator, Iterable
 from contextlib import asynccontextmanager
 from typing import cast
 
 from barnabas.base.ids import TopicIdPartition
-from barnabas.metadata.brokers import decide_register
 from barnabas.metadata.election_rules import DEFAULT_RULES
-from barnabas.metadata.store import StoreChange, StoreError
 from barnabas.metadata.topic_creation import decide_create
 from barnabas.metadata.writer import MetadataWriter
 from barnabas.replication.replica_manager import ReplicaManager
 from barnabas.replication.replica_reporter import RETRY_S, ReplicaReporter
-from support.images import RULES, broker, manually_assigned
+from support.images import RULES, manually_assigned, register_brokers
 from support.loop import in_virtual_time, turns
-from support.memory_store import MemoryStore
-
-
-class UnreliableStore(MemoryStore):
-    is_available = True
-
-    async def commit(
-        self, reads: Mapping[str, int], changes: tuple[StoreChange, ...], commit_id: str = ""
-    ) -> int:
-        if not self.is_available:
-            raise StoreError("the disk is full")
-        return await super().commit(reads, changes, commit_id)
+from support.memory_store import MemoryStore, UnreliableStore
 
 
 class Replicas:
@@ -53,8 +40,7 @@ async def reporter(store: MemoryStore) -> AsyncIterator[tuple[ReplicaReporter, R
     """Run the reporter of broker 1, with a topic of two partitions on brokers 1 and 2."""
     writer, replicas = MetadataWriter(store), Replicas()
     await writer.start()
-    for broker_id in (1, 2):
-        await writer.write(lambda image, number=broker_id: decide_register(image.brokers, broker(number)))  # type: ignore[misc]
+    await register_brokers(writer, 1, 2)
     topic = manually_assigned("t", [1, 2], [2, 1])
     await writer.write(
         lambda image: decide_create(image, [topic], RULES, random.Random(1), validate_only=False)

@@ -16,7 +16,7 @@ from barnabas.metadata.topics import NO_LEADER, PARTITION_STATES, partition_key
 from barnabas.metadata.writer import MetadataWriter
 from barnabas.server.controller import Controller
 from barnabas.telemetry.metrics import MetricsRegistry
-from support.images import RULES, broker, decide_isr, manually_assigned
+from support.images import RULES, broker, decide_isr, manually_assigned, register_brokers
 from support.loop import in_virtual_time, turns
 from support.memory_store import MemoryStore
 
@@ -40,7 +40,7 @@ async def controllers(
         await writer.start()
     first = writers[0]
     for broker_id in range(1, count + 1):
-        await first.write(lambda image, number=broker_id: decide_register(image.brokers, broker(number)))  # type: ignore[misc]
+        await register_brokers(first, broker_id)
         await first.write(lambda _, number=broker_id: Decision(None, (SESSIONS.put(str(number), 0),)))  # type: ignore[misc]
     topic = manually_assigned("t", *[list(range(1, count + 1))] * partitions_count)
     await first.write(

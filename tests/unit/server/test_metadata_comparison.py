@@ -4,7 +4,7 @@ from typing import Any
 
 from barnabas.client.core.address import BrokerAddress
 from barnabas.client.core.errors import BrokerUnreachable
-from barnabas.metadata.brokers import SESSIONS, decide_register
+from barnabas.metadata.brokers import SESSIONS
 from barnabas.metadata.decision import Decision
 from barnabas.metadata.writer import MetadataWriter
 from barnabas.server.metadata_comparison import MetadataComparison
@@ -13,7 +13,7 @@ from barnabas.wire.barnabas_messages.describe_cluster_status import (
     DescribeClusterStatusResponse,
     MetadataHash,
 )
-from support.images import broker
+from support.images import register_brokers
 from support.loop import on_loop
 from support.memory_store import MemoryStore
 
@@ -38,7 +38,7 @@ async def comparing(broker_id: int) -> AsyncIterator[tuple[MetadataComparison, F
     writer, client = MetadataWriter(MemoryStore()), FakeClient()
     await writer.start()
     for other in (1, 2, 3):
-        await writer.write(lambda image, number=other: decide_register(image.brokers, broker(number)))  # type: ignore[misc]
+        await register_brokers(writer, other)
         await writer.write(lambda _, number=other: Decision(None, (SESSIONS.put(str(number), 0),)))  # type: ignore[misc]
     yield MetadataComparison(broker_id, writer, client), client, writer  # type: ignore[arg-type]
     await writer.stop()
