@@ -11,9 +11,9 @@ from barnabas.coordinator.partition_of import partition_of
 from barnabas.coordinator.result import CoordinatorResult, Pending, ResponseT
 from barnabas.coordinator.runner import WRITE_TIMEOUT_MS, ShardRunner, ShardState, ShardT
 from barnabas.coordinator.shard_log import ShardLog
+from barnabas.metadata.changed_keys import ChangedKeys
 from barnabas.metadata.configs import GROUP_CONFIGS
 from barnabas.metadata.image import MetadataImage
-from barnabas.metadata.store import StoreChange
 from barnabas.metadata.topics import PARTITION_STATES, TOPICS
 from barnabas.replication.flusher import Flusher
 from barnabas.replication.partition import Partition
@@ -24,10 +24,10 @@ from barnabas.wire.records.compression import Compression
 from barnabas.wire.records.control import EndTransactionMarker
 
 #: Record types whose changes may move a shard to or from this broker.
-_LEADERSHIP = frozenset({TOPICS.name, PARTITION_STATES.name})
+_LEADERSHIP = (TOPICS, PARTITION_STATES)
 
 #: Record types whose changes shards may have to handle.
-_FOLLOWED = frozenset({TOPICS.name, GROUP_CONFIGS.name})
+_FOLLOWED = (TOPICS, GROUP_CONFIGS)
 
 
 class Totals(NamedTuple):
@@ -81,15 +81,12 @@ class CoordinatorRuntime(Generic[ShardT]):
         self._image = image
         self._elect()
 
-    async def apply(
-        self, before: MetadataImage, after: MetadataImage, changes: tuple[StoreChange, ...]
-    ) -> None:
+    async def apply(self, before: MetadataImage, after: MetadataImage, changed: ChangedKeys) -> None:
         """Apply one commit, after the replicas have."""
         self._image = after
-        record_types = {change.key.partition("/")[0] for change in changes}
-        if not record_types.isdisjoint(_LEADERSHIP):
+        if changed.contains_any_of(_LEADERSHIP):
             self._elect()
-        if not record_types.isdisjoint(_FOLLOWED):
+        if changed.contains_any_of(_FOLLOWED):
             for runner in tuple(self._runners.values()):
                 if runner.shard.needs_metadata_updates:
                     runner.run_event(lambda shard, result: shard.on_metadata_update(result, before, after))

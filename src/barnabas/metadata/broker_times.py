@@ -2,8 +2,8 @@
 
 from barnabas.base.clock import Clock
 from barnabas.metadata.brokers import BROKERS
+from barnabas.metadata.changed_keys import ChangedKeys
 from barnabas.metadata.image import MetadataImage
-from barnabas.metadata.store import StoreChange
 
 UNKNOWN_MS = -1
 
@@ -19,14 +19,9 @@ class BrokerTimes:
         """Return since when a broker is in its present epoch and fenced or not; UNKNOWN_MS if it was before."""
         return self._since_ms.get(broker_id, UNKNOWN_MS)
 
-    async def apply(
-        self, before: MetadataImage, after: MetadataImage, changes: tuple[StoreChange, ...]
-    ) -> None:
+    async def apply(self, before: MetadataImage, after: MetadataImage, changed: ChangedKeys) -> None:
         """Apply the changes of one commit; this is a listener of the metadata writer."""
-        for change in changes:
-            record_type, _, key = change.key.partition("/")
-            if record_type != BROKERS.name:
-                continue
+        for key in changed.of(BROKERS):
             earlier, broker = before.brokers.get(key), after.brokers.get(key)
             if broker is None:
                 self._since_ms.pop(int(key), None)

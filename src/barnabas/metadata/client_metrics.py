@@ -5,8 +5,8 @@ from collections.abc import Mapping
 
 from barnabas.base.clock import Clock
 from barnabas.config.client_metrics import effective_client_metrics_values
+from barnabas.metadata.changed_keys import ChangedKeys
 from barnabas.metadata.image import MetadataImage
-from barnabas.metadata.store import StoreChange
 from barnabas.telemetry import names
 from barnabas.telemetry.client_instances import ClientInstances, Subscription
 from barnabas.telemetry.client_metrics import ClientMetrics
@@ -37,9 +37,7 @@ class ClientTelemetry:
             [subscription_of(overrides) for _, overrides in sorted(image.client_metrics_configs.items())]
         )
 
-    async def apply(
-        self, before: MetadataImage, after: MetadataImage, changes: tuple[StoreChange, ...]
-    ) -> None:
+    async def apply(self, before: MetadataImage, after: MetadataImage, changed: ChangedKeys) -> None:
         """Apply one commit; a listener of `MetadataWriter`."""
         if after.client_metrics_configs is not before.client_metrics_configs:
             self.load(after)

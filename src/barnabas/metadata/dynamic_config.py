@@ -5,8 +5,8 @@ from collections.abc import Awaitable, Callable
 from barnabas.config.broker_config import BrokerConfig, LayeredConfig
 from barnabas.config.config_resource import EVERY_BROKER
 from barnabas.config.definition import ConfigError
+from barnabas.metadata.changed_keys import ChangedKeys
 from barnabas.metadata.image import MetadataImage
-from barnabas.metadata.store import StoreChange
 from barnabas.telemetry.logs import get_logger
 
 #: Called with the configuration before and after a change. The request that changed it is answered when all calls are
@@ -49,9 +49,7 @@ class DynamicConfig:
         of_every_broker = dict(image.broker_configs.get(EVERY_BROKER, {}))
         self.layers = _valid_layers(self.static, of_broker, of_every_broker)
 
-    async def apply(
-        self, before: MetadataImage, after: MetadataImage, changes: tuple[StoreChange, ...]
-    ) -> None:
+    async def apply(self, before: MetadataImage, after: MetadataImage, changed: ChangedKeys) -> None:
         """Apply one commit; a listener of `MetadataWriter`."""
         if after.broker_configs is not before.broker_configs:
             current = self.current

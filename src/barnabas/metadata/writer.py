@@ -8,6 +8,7 @@ from barnabas.base.worker import Worker
 from barnabas.metadata.audit.auditor import WAITING_COUNT_MAX, Auditor
 from barnabas.metadata.audit.difference import Difference
 from barnabas.metadata.audit.records import NO_POLICY_RESULTS, Actor, PolicyResult, Refusal
+from barnabas.metadata.changed_keys import ChangedKeys
 from barnabas.metadata.decision import Decision
 from barnabas.metadata.image import MetadataImage
 from barnabas.metadata.image_hash import ImageHasher, hash_changes
@@ -20,7 +21,6 @@ from barnabas.metadata.store import (
     Item,
     OutcomeUnknown,
     Store,
-    StoreChange,
     StoreError,
 )
 from barnabas.telemetry import names
@@ -52,9 +52,9 @@ _UNKNOWN_OUTCOME = (
 _log = get_logger("barnabas.metadata")
 
 
-#: Called after each replay with the image before, the image after and the changes. The next commit
+#: Called after each replay with the image before, the image after and the keys that have changed. The next commit
 #: and the requests that wait for this one wait for it.
-Listener = Callable[[MetadataImage, MetadataImage, tuple[StoreChange, ...]], Awaitable[None]]
+Listener = Callable[[MetadataImage, MetadataImage, ChangedKeys], Awaitable[None]]
 
 
 class _NotSeen(Exception):
@@ -96,7 +96,7 @@ class MetadataWriter:
         self._sent_count = 0
 
     def listen(self, listener: Listener) -> None:
-        """Call `listener` with (before, after, changes) for every later image."""
+        """Call `listener` with (before, after, changed) for every later image."""
         self._listeners.append(listener)
 
     async def start(self) -> None:
@@ -339,23 +339,24 @@ class MetadataWriter:
         if shown is not None and not shown.done():
             shown.set_result(commit.revision)
         before, is_large = self.image, _is_large(commit)
-        after, hashes = await self._compute(
-            lambda: (before.replay(commit), hash_changes(commit)), is_large=is_large
+        after, changed, hashes = await self._compute(
+            lambda: (before.replay(commit), ChangedKeys(commit.changes), hash_changes(commit)),
+            is_large=is_large,
         )
         await self._hasher.replay(commit.revision, hashes)
-        await self._show(after, commit.changes, is_large=is_large)
+        await self._show(after, changed, is_large=is_large)
 
     async def _reload(self, lost: HistoryLost) -> AsyncIterator[Commit]:
-        """Load the store again; the listeners get the difference as the changes of one commit."""
+        """Load the store again; for the listeners, the difference is like one commit."""
         _log.warning("loading the metadata again", why=str(lost), revision=self.image.revision)
         revision, items = await self._load_again()
         commits = self._store.watch(revision)
         before = self.image
         after = await self._compute(lambda: MetadataImage.load(revision, items), is_large=True)
         await self._hasher.load(revision, items)
-        changes = tuple(before.changes_to(after, items))
+        changed = await self._compute(lambda: ChangedKeys(before.changes_to(after, items)), is_large=True)
         self.reloads_count += 1
-        await self._show(after, changes, is_large=True)
+        await self._show(after, changed, is_large=True)
         return commits
 
     async def _load_again(self) -> tuple[int, list[Item]]:
@@ -367,12 +368,12 @@ class MetadataWriter:
                 _log.warning("cannot load the metadata; retrying", why=str(error))
                 await asyncio.sleep(RELOAD_RETRY_S)
 
-    async def _show(self, after: MetadataImage, changes: tuple[StoreChange, ...], *, is_large: bool) -> None:
+    async def _show(self, after: MetadataImage, changed: ChangedKeys, *, is_large: bool) -> None:
         """Make an image the present one, and wait until all listeners have followed."""
         before, self.image = self.image, after
         for listener in self._listeners:
-            await listener(before, after, changes)
-            if is_large:  # each listener goes through all changes
+            await listener(before, after, changed)
+            if is_large:
                 await asyncio.sleep(0)
         self._followed_revision = after.revision
         waiting = self._waiters

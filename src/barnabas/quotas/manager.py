@@ -6,8 +6,8 @@ from typing import TypeVar
 
 from barnabas.base.clock import Clock
 from barnabas.config.broker_config import BrokerConfig
+from barnabas.metadata.changed_keys import ChangedKeys
 from barnabas.metadata.image import MetadataImage
-from barnabas.metadata.store import StoreChange
 from barnabas.quotas.limits import Limit, Limits, canonical
 from barnabas.quotas.rate import Rate, Windows
 from barnabas.quotas.token_bucket import TokenBucket
@@ -81,9 +81,7 @@ class QuotaManager:
         self.enabled = self._limits.has_clients
         self.has_addresses = self._limits.has_addresses
 
-    async def apply(
-        self, before: MetadataImage, after: MetadataImage, changes: tuple[StoreChange, ...]
-    ) -> None:
+    async def apply(self, before: MetadataImage, after: MetadataImage, changed: ChangedKeys) -> None:
         """Apply one commit; called by the metadata writer."""
         if after.quotas is not before.quotas:
             self.load(after)

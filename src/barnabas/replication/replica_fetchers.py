@@ -7,8 +7,8 @@ from pathlib import Path
 from barnabas.base.clock import Clock
 from barnabas.base.ids import TopicIdPartition
 from barnabas.log.partition_log import PartitionLog
+from barnabas.metadata.changed_keys import ChangedKeys
 from barnabas.metadata.image import MetadataImage
-from barnabas.metadata.store import StoreChange
 from barnabas.metadata.topics import NO_LEADER, PARTITION_STATES, TOPICS
 from barnabas.replication.broker_client import BrokerClient
 from barnabas.replication.partition import Partition
@@ -57,22 +57,18 @@ class ReplicaFetchers:
         self._fetchers.clear()
         self._assigned.clear()
 
-    async def apply(
-        self, before: MetadataImage, after: MetadataImage, changes: tuple[StoreChange, ...]
-    ) -> None:
+    async def apply(self, before: MetadataImage, after: MetadataImage, changed: ChangedKeys) -> None:
         """Apply the changes of one commit."""
         if not self._is_started:
             return
-        for change in changes:
-            record_type, _, row = change.key.partition("/")
-            if record_type == PARTITION_STATES.name:
-                topic_id, _, index = row.partition("/")
-                self._update(TopicIdPartition(bytes.fromhex(topic_id), int(index)))
-            elif record_type == TOPICS.name:
-                for topic in filter(None, (before.topics.get(row), after.topics.get(row))):
-                    for number in range(topic.partition_count):
-                        self._update(TopicIdPartition(topic.topic_id, number))
-                await asyncio.sleep(0)
+        for name in changed.of(TOPICS):
+            for topic in filter(None, (before.topics.get(name), after.topics.get(name))):
+                for number in range(topic.partition_count):
+                    self._update(TopicIdPartition(topic.topic_id, number))
+            await asyncio.sleep(0)
+        for key in changed.of(PARTITION_STATES):
+            topic_id, _, index = key.partition("/")
+            self._update(TopicIdPartition(bytes.fromhex(topic_id), int(index)))
         idle = [leader for leader, fetcher in self._fetchers.items() if fetcher.is_idle]
         await asyncio.gather(*(self._fetchers.pop(leader).stop() for leader in idle))
 

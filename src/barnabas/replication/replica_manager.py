@@ -9,9 +9,9 @@ from barnabas.log.log_directory import LogDirectory
 from barnabas.log.log_manager import LogManager
 from barnabas.log.partition_log import PartitionLog
 from barnabas.log.trash.trash import TrashedLogs
+from barnabas.metadata.changed_keys import ChangedKeys
 from barnabas.metadata.configs import TOPIC_CONFIGS
 from barnabas.metadata.image import MetadataImage
-from barnabas.metadata.store import StoreChange
 from barnabas.metadata.topics import (
     DELETED_TOPICS,
     PARTITION_STATES,
@@ -165,36 +165,38 @@ class ReplicaManager:
             self._open(topic, range(topic.partition_count))
         self._deleted = dict.fromkeys(topic.topic_id for topic in image.deleted_topics.values())
 
-    async def apply(
-        self, before: MetadataImage, after: MetadataImage, changes: tuple[StoreChange, ...]
-    ) -> None:
+    async def apply(self, before: MetadataImage, after: MetadataImage, changed: ChangedKeys) -> None:
         """Apply the changes of one commit; this is the listener of the metadata writer.
 
         Yields to the event loop regularly, because opening many replicas takes long.
         """
         self._image = after
-        deleted: list[bytes] = []
-        for change in changes:
-            record_type, _, key = change.key.partition("/")
-            if record_type == TOPICS.name:
-                deleted_topic = before.topics.get(key)
-                topic = after.topics.get(key)
-                if deleted_topic is not None and (topic is None or topic.topic_id != deleted_topic.topic_id):
-                    keep = deleted_topic.topic_id.hex() in after.trashed_topics
-                    await self._delete_topic(deleted_topic, keep=keep)
-                if topic is not None:
-                    if topic.topic_id.hex() in before.trashed_topics:
-                        await self._restore(topic)
-                    await self._open_in_slices(topic)
-            elif record_type == DELETED_TOPICS.name and key in after.deleted_topics:
-                if key not in before.deleted_topics:
-                    deleted.append(bytes.fromhex(key))
-            elif record_type == TOPIC_CONFIGS.name:
-                self._reconfigure(key, self._log_config(key))
-                await asyncio.sleep(0)
-            elif record_type == PARTITION_STATES.name:
-                self._update_state(key, before)
-                await asyncio.sleep(0)
+        for name in changed.of(TOPICS):
+            deleted_topic, topic = before.topics.get(name), after.topics.get(name)
+            if deleted_topic is not None and (topic is None or topic.topic_id != deleted_topic.topic_id):
+                keep = deleted_topic.topic_id.hex() in after.trashed_topics
+                await self._delete_topic(deleted_topic, keep=keep)
+            if topic is not None:
+                if topic.topic_id.hex() in before.trashed_topics:
+                    await self._restore(topic)
+                await self._open_in_slices(topic)
+        for name in changed.of(TOPIC_CONFIGS):
+            self._reconfigure(name, self._log_config(name))
+            await asyncio.sleep(0)
+        for key in changed.of(PARTITION_STATES):
+            self._update_state(key, before)
+            await asyncio.sleep(0)
+        await self._follow_deletions(before, after, changed)
+
+    async def _follow_deletions(
+        self, before: MetadataImage, after: MetadataImage, changed: ChangedKeys
+    ) -> None:
+        """Remove the logs of topics that were purged from the trash; have all deleted topics reported."""
+        deleted = [
+            bytes.fromhex(key)
+            for key in changed.of(DELETED_TOPICS)
+            if key in after.deleted_topics and key not in before.deleted_topics
+        ]
         if purged := [topic_id for topic_id in deleted if topic_id.hex() in before.trashed_topics]:
             await asyncio.to_thread(self.trash.purge, purged)
         if deleted:

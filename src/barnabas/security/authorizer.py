@@ -8,8 +8,8 @@ from barnabas.base.clock import Clock
 from barnabas.config.authorization import allows_if_no_acl, super_users
 from barnabas.config.broker_config import BrokerConfig
 from barnabas.metadata.acls import ACLS
+from barnabas.metadata.changed_keys import ChangedKeys
 from barnabas.metadata.image import MetadataImage
-from barnabas.metadata.store import StoreChange
 from barnabas.metadata.writer import MetadataWriter
 from barnabas.security.acl_index import decide, decide_any, indexes
 from barnabas.security.operations import needs_cluster_alter
@@ -30,7 +30,6 @@ PUT_AT_ONCE_COUNT = 200
 #: A name that no resource has: what is allowed on it is allowed on any resource (KIP-679).
 _ANY_NAME = "hardcode"
 
-_ACL_PREFIX = ACLS.key("")
 
 _Question = tuple[str, str, AclOperation, ResourceType, str]
 
@@ -86,13 +85,9 @@ class StandardAuthorizer:
         for key, binding in acls.items():
             self._put(key, binding)
 
-    async def apply(
-        self, before: MetadataImage, after: MetadataImage, changes: tuple[StoreChange, ...]
-    ) -> None:
+    async def apply(self, before: MetadataImage, after: MetadataImage, changed: ChangedKeys) -> None:
         """Apply a change of the cluster's state; a metadata listener."""
-        keys = [
-            change.key.removeprefix(_ACL_PREFIX) for change in changes if change.key.startswith(_ACL_PREFIX)
-        ]
+        keys = changed.of(ACLS)
         if not keys:
             return
         for number, key in enumerate(keys, 1):

@@ -13,11 +13,11 @@ from barnabas.api.context import BrokerContext
 from barnabas.api.topics.topic_creator import creation_rules
 from barnabas.metadata.audit.events import AuditEvent, EventSequence, events_of
 from barnabas.metadata.audit.records import AUDIT, AuditRecord
+from barnabas.metadata.changed_keys import ChangedKeys
 from barnabas.metadata.decision import Decision
 from barnabas.metadata.image import MetadataImage
 from barnabas.metadata.internal_topics import internal_topic
 from barnabas.metadata.record_type import Table
-from barnabas.metadata.store import StoreChange
 from barnabas.metadata.topic_creation import decide_create, open_brokers
 from barnabas.metadata.topics import AUDIT_TOPIC, PARTITION_STATES
 from barnabas.replication.partition import Partition
@@ -78,20 +78,12 @@ class AuditPublisher:
             self._running.cancel()
         await asyncio.gather(self._running, return_exceptions=True)
 
-    async def _follow(
-        self, before: MetadataImage, after: MetadataImage, changes: tuple[StoreChange, ...]
-    ) -> None:
-        prefix, of_partitions = AUDIT.key(""), PARTITION_STATES.key("")
-        for change in changes:
-            if not change.key.startswith((prefix, of_partitions)):
-                continue
-            if change.key.startswith(of_partitions):
-                self._woken.set()  # this broker may lead the topic now
-            elif change.value is not None:
-                row = change.key.removeprefix(prefix)
-                if self._leader_epoch is not None:
-                    self._waiting.append((after.revision, row, after.audit[row]))
-                self._woken.set()
+    async def _follow(self, before: MetadataImage, after: MetadataImage, changed: ChangedKeys) -> None:
+        written = [row for row in changed.of(AUDIT) if row in after.audit]
+        if self._leader_epoch is not None:
+            self._waiting += [(after.revision, row, after.audit[row]) for row in written]
+        if written or changed.of(PARTITION_STATES):  # this broker may lead the topic now
+            self._woken.set()
 
     async def _run(self) -> None:
         while True:

@@ -16,9 +16,10 @@ from barnabas.metadata.broker_lifecycle import (
     joining_partitions,
 )
 from barnabas.metadata.brokers import SESSIONS, BrokerRegistration, decide_register
+from barnabas.metadata.changed_keys import ChangedKeys
 from barnabas.metadata.election_rules import DEFAULT_RULES, ElectionRules
 from barnabas.metadata.image import MetadataImage
-from barnabas.metadata.store import OutcomeUnknown, Store, StoreChange, StoreError
+from barnabas.metadata.store import OutcomeUnknown, Store, StoreError
 from barnabas.metadata.writer import MetadataWriter
 from barnabas.telemetry.logs import get_logger
 from barnabas.wire.errors import KafkaError
@@ -116,7 +117,7 @@ class BrokerLifecycle:
         self._on_joined(registration)
 
     async def _follow_session(
-        self, before: MetadataImage, after: MetadataImage, changes: tuple[StoreChange, ...]
+        self, before: MetadataImage, after: MetadataImage, changed: ChangedKeys
     ) -> None:
         """Join again if the store has ended the session, although this broker lives."""
         if self._is_member and self._joining is None and str(self._broker_id) not in after.sessions:

@@ -6,12 +6,12 @@ from functools import partial
 
 from barnabas.metadata.broker_lifecycle import controller_id, dead_brokers, decide_elections, decide_fence
 from barnabas.metadata.brokers import BROKERS, SESSIONS
+from barnabas.metadata.changed_keys import ChangedKeys
 from barnabas.metadata.configs import BROKER_CONFIGS, TOPIC_CONFIGS
 from barnabas.metadata.election_rules import ElectionRules
 from barnabas.metadata.elections import decide_elect_preferred
 from barnabas.metadata.image import MetadataImage
 from barnabas.metadata.internal_replication import decide_replicate_internal_topics
-from barnabas.metadata.store import StoreChange
 from barnabas.metadata.topics import NO_LEADER
 from barnabas.metadata.woken_task import WokenTask
 from barnabas.metadata.writer import MetadataWriter
@@ -25,7 +25,7 @@ from barnabas.wire.errors import KafkaError
 RETRY_S = 1.0
 
 #: Changes of these record types may make a broker fenced, or an election necessary or possible.
-_FOLLOWED = frozenset({BROKERS.name, SESSIONS.name, TOPIC_CONFIGS.name, BROKER_CONFIGS.name})
+_FOLLOWED = (BROKERS, SESSIONS, TOPIC_CONFIGS, BROKER_CONFIGS)
 
 _log = get_logger("barnabas.controller")
 
@@ -81,10 +81,8 @@ class Controller:
     def is_active(self) -> bool:
         return controller_id(self._metadata.image) == self._broker_id
 
-    async def _apply(
-        self, before: MetadataImage, after: MetadataImage, changes: tuple[StoreChange, ...]
-    ) -> None:
-        if any(change.key.partition("/")[0] in _FOLLOWED for change in changes):
+    async def _apply(self, before: MetadataImage, after: MetadataImage, changed: ChangedKeys) -> None:
+        if changed.contains_any_of(_FOLLOWED):
             self._acting.wake()
 
     async def _act(self) -> None:

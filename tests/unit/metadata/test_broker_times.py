@@ -4,6 +4,7 @@ from dataclasses import replace
 from barnabas.base.clock import ManualClock
 from barnabas.metadata.broker_times import UNKNOWN_MS, BrokerTimes
 from barnabas.metadata.brokers import BROKERS, BrokerRegistration
+from barnabas.metadata.changed_keys import ChangedKeys
 from barnabas.metadata.image import MetadataImage
 from barnabas.metadata.store import Commit, StoreChange
 from support.images import broker
@@ -20,7 +21,7 @@ def following(times: BrokerTimes, image: MetadataImage) -> Callable[[StoreChange
         nonlocal current
         before = current
         current = before.replay(Commit(before.revision + 1, (change,)))
-        await times.apply(before, current, (change,))
+        await times.apply(before, current, ChangedKeys((change,)))
 
     return commit
 

@@ -1,6 +1,7 @@
 import pytest
 
 from barnabas.config.broker_config import BrokerConfig
+from barnabas.metadata.changed_keys import ChangedKeys
 from barnabas.metadata.configs import BROKER_CONFIGS
 from barnabas.metadata.decision import Decision
 from barnabas.metadata.dynamic_config import DynamicConfig
@@ -43,8 +44,8 @@ async def test_listeners_are_called_exactly_when_broker_configs_change() -> None
 
     config.on_change(follow)
     changed = image_with(b1={KEY: "5"})
-    await config.apply(MetadataImage(), changed, ())
-    await config.apply(changed, changed, ())
+    await config.apply(MetadataImage(), changed, ChangedKeys(()))
+    await config.apply(changed, changed, ChangedKeys(()))
     assert calls == [(1000, 5)]
     assert config.statistics() == {"of_broker_count": 1, "of_every_broker_count": 0, "changes_count": 1}
 
@@ -65,7 +66,7 @@ async def test_a_listener_that_fails_does_not_prevent_others(
 
     config.on_change(fail)
     config.on_change(follow)
-    await config.apply(MetadataImage(), image_with(b1={KEY: "5"}), ())
+    await config.apply(MetadataImage(), image_with(b1={KEY: "5"}), ChangedKeys(()))
     assert calls == [5]
     assert "no room" in capsys.readouterr().err
 
@@ -74,7 +75,7 @@ async def test_a_listener_that_fails_does_not_prevent_others(
 async def test_a_deleted_value_is_replaced_by_the_next_source() -> None:
     config = loaded(image_with(every={KEY: "2"}, b1={KEY: "3"}))
     after = image_with(every={KEY: "2"})
-    await config.apply(MetadataImage(), after, ())
+    await config.apply(MetadataImage(), after, ChangedKeys(()))
     assert (config.current.integer(KEY), config.layers.of_broker) == (2, {})
 
 

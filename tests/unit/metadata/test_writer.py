@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from barnabas.base.worker import Worker
 from barnabas.metadata.brokers import decide_register
+from barnabas.metadata.changed_keys import ChangedKeys
 from barnabas.metadata.configs import CLIENT_METRICS_CONFIGS
 from barnabas.metadata.decision import Decision
 from barnabas.metadata.image import MetadataImage
@@ -17,6 +18,7 @@ from barnabas.metadata.producer_ids import KEY, decide_allocate_block
 from barnabas.metadata.store import Conflict, StoreChange, StoreError
 from barnabas.metadata.topic_creation import Created, decide_create
 from barnabas.metadata.topic_deletion import TopicToDelete, decide_delete
+from barnabas.metadata.topics import TOPICS
 from barnabas.metadata.writer import REPLAYED_BYTES_MAX, Listener, MetadataWriter
 from barnabas.wire.errors import ErrorCode, KafkaError
 from support.images import RULES, broker, new_topic
@@ -236,11 +238,9 @@ async def test_listeners_see_every_change_in_order_before_the_write_returns() ->
     recorded: list[tuple[str, int, int, list[str]]] = []
 
     def listener(name: str) -> Listener:
-        async def record_change(
-            before: MetadataImage, after: MetadataImage, changes: tuple[StoreChange, ...]
-        ) -> None:
+        async def record_change(before: MetadataImage, after: MetadataImage, changed: ChangedKeys) -> None:
             await turns(3)
-            recorded.append((name, before.revision, after.revision, [change.key for change in changes]))
+            recorded.append((name, before.revision, after.revision, list(changed.of(TOPICS))))
 
         return record_change
 
@@ -251,11 +251,11 @@ async def test_listeners_see_every_change_in_order_before_the_write_returns() ->
         recorded.append(("written", 0, 0, []))
         await create(writer, "b")
     assert recorded == [
-        ("first", 1, 2, ["topics/a"]),
-        ("second", 1, 2, ["topics/a"]),
+        ("first", 1, 2, ["a"]),
+        ("second", 1, 2, ["a"]),
         ("written", 0, 0, []),
-        ("first", 2, 3, ["topics/b"]),
-        ("second", 2, 3, ["topics/b"]),
+        ("first", 2, 3, ["b"]),
+        ("second", 2, 3, ["b"]),
     ]
 
 
@@ -263,7 +263,7 @@ async def test_listeners_see_every_change_in_order_before_the_write_returns() ->
 async def test_a_listener_sees_the_new_image() -> None:
     found: list[bool] = []
 
-    async def listener(before: MetadataImage, after: MetadataImage, changes: tuple[StoreChange, ...]) -> None:
+    async def listener(before: MetadataImage, after: MetadataImage, changed: ChangedKeys) -> None:
         found.append(writer.image is after)
 
     async with writers(MemoryStore()) as [writer]:
@@ -393,7 +393,7 @@ def test_any_interleaving_of_writers_is_equivalent_to_a_sequence(
 
 @on_loop
 async def test_when_a_listener_fails_every_waiter_gets_the_error() -> None:
-    async def listener(before: MetadataImage, after: MetadataImage, changes: tuple[StoreChange, ...]) -> None:
+    async def listener(before: MetadataImage, after: MetadataImage, changed: ChangedKeys) -> None:
         raise LookupError("a fault of ours")
 
     async with writers(MemoryStore()) as [writer]:

@@ -15,6 +15,7 @@ from barnabas.base.ids import TopicPartition
 from barnabas.log import leader_epoch_cache as leader_epochs
 from barnabas.log.log_config import LogConfig
 from barnabas.log.log_manager import LogManager
+from barnabas.metadata.changed_keys import ChangedKeys
 from barnabas.metadata.configs import TOPIC_CONFIGS
 from barnabas.metadata.image import MetadataImage
 from barnabas.metadata.partition_creation import MorePartitions, decide_create_partitions
@@ -65,7 +66,7 @@ class Broker:
     def commit(self, *changes: StoreChange) -> None:
         before = self.image
         self.image = before.replay(Commit(before.revision + 1, changes))
-        for _ in self.replicas.apply(before, self.image, changes).__await__():
+        for _ in self.replicas.apply(before, self.image, ChangedKeys(changes)).__await__():
             pass
 
     def create(self, *topics: TopicToCreate) -> None:
@@ -439,5 +440,7 @@ def test_others_are_served_while_many_replicas_are_opened(broker: Broker) -> Non
     wide = new_topic("wide", 3 * OPENED_PER_YIELD_COUNT)
     changes = decide_create(before, [wide], RULES, rng, validate_only=False).changes
     after = before.replay(Commit(before.revision + 1, changes))
-    opened = [len(broker.held) for _ in broker.replicas.apply(before, after, changes).__await__()]
+    opened = [
+        len(broker.held) for _ in broker.replicas.apply(before, after, ChangedKeys(changes)).__await__()
+    ]
     assert opened == [OPENED_PER_YIELD_COUNT, 2 * OPENED_PER_YIELD_COUNT, 3 * OPENED_PER_YIELD_COUNT]

@@ -17,6 +17,7 @@ from barnabas.log.log_manager import LogManager
 from barnabas.log.trash import trash as module
 from barnabas.log.trash.state import STATE_FILE
 from barnabas.log.trash.trash import reconcile_trash
+from barnabas.metadata.changed_keys import ChangedKeys
 from barnabas.metadata.decision import Decision
 from barnabas.metadata.topic_creation import decide_create
 from barnabas.metadata.topic_deletion import TopicToDelete, decide_delete, decide_remove_deleted
@@ -67,7 +68,7 @@ class Broker:
     def commit(self, decision: Decision[object]) -> None:
         """Commit to the store; then the broker replays it, until it is killed."""
         before, self.image = self.image, replayed(self.image, decision)
-        asyncio.run(self.replicas.apply(before, self.image, decision.changes))
+        asyncio.run(self.replicas.apply(before, self.image, ChangedKeys(decision.changes)))
 
     def expire(self) -> None:
         """Remove deleted topics from the store of which no disk has any logs."""

@@ -4,6 +4,7 @@ from pathlib import Path
 import pytest
 
 from barnabas.metadata.acls import acl_key, decide_create_acls, decide_delete_acls
+from barnabas.metadata.changed_keys import ChangedKeys
 from barnabas.metadata.image import MetadataImage
 from barnabas.security import authorizer as module
 from barnabas.security.authorizer import StandardAuthorizer
@@ -54,7 +55,7 @@ def test_decisions_follow_the_clusters_state() -> None:
         decision = decide(image.acls)
         after = replayed(image, decision)
         version = authorizer.version
-        asyncio.run(authorizer.apply(image, after, decision.changes))
+        asyncio.run(authorizer.apply(image, after, ChangedKeys(decision.changes)))
         assert authorizer.version == version + 1
         assert authorizer.allows(ALICE, "h", READ, TOPIC, "t") is expected
         image = after
@@ -64,7 +65,7 @@ def test_decisions_follow_the_clusters_state() -> None:
 def test_unrelated_changes_keep_cached_decisions() -> None:
     authorizer = authorizer_of(allow(READ))
     assert authorizer.allows(ALICE, "h", READ, TOPIC, "t")
-    asyncio.run(authorizer.apply(MetadataImage(), MetadataImage(), ()))
+    asyncio.run(authorizer.apply(MetadataImage(), MetadataImage(), ChangedKeys(())))
     assert authorizer.version == 0
     assert authorizer.statistics() == {"acls_count": 1, "acls_used_count": 1, "decisions_count": 1}
 
@@ -112,7 +113,7 @@ def test_acls_are_used_from_their_first_decision_until_they_are_removed() -> Non
     ):
         decision = decide(image.acls)
         after = replayed(image, decision)
-        asyncio.run(authorizer.apply(image, after, decision.changes))
+        asyncio.run(authorizer.apply(image, after, ChangedKeys(decision.changes)))
         assert authorizer.used() == expected
         if not image.acls:
             assert not authorizer.allows(ALICE, "::2", READ, TOPIC, "t")
