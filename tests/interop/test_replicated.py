@@ -36,6 +36,12 @@ class Load:
         self.acknowledged: dict[str, list[str]] = {name: [] for name in PRODUCERS}
 
     def run(self, name: str) -> None:
+        try:
+            self._produce(name)
+        finally:
+            self.stop()  # a failed producer makes no progress: its error ends the test
+
+    def _produce(self, name: str) -> None:
         partition, acknowledged = PRODUCERS.index(name), self.acknowledged[name]
         while not self._is_stopped.is_set():
             values = [f"{name} {len(acknowledged) + number}" for number in range(BATCH_RECORDS_COUNT)]
@@ -103,8 +109,8 @@ def test_every_acknowledged_record_is_on_three_equal_logs_once(cluster: Cluster,
                 load.wait_for_progress()
         finally:
             load.stop()
-        for each in producing:
-            each.result()
+            for each in producing:
+                each.result()
     for partition, name in enumerate(PRODUCERS):
         acknowledged = load.acknowledged[name]
         read = clients["confluent-kafka"].do(

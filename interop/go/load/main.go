@@ -23,7 +23,7 @@ func main() {
 		panic(err)
 	}
 	client, err := kgo.NewClient(
-		kgo.SeedBrokers(strings.Split(os.Args[1], ",")...), kgo.WithLogger(kgo.BasicLogger(os.Stderr, kgo.LogLevelInfo, stamp)),
+		kgo.SeedBrokers(strings.Split(os.Args[1], ",")...), kgo.AlwaysRetryEOF(), kgo.WithLogger(kgo.BasicLogger(os.Stderr, kgo.LogLevelInfo, stamp)),
 	)
 	if err != nil {
 		panic(err)

@@ -6,6 +6,8 @@ the timers.
 """
 
 import asyncio
+import struct
+from socket import SO_LINGER, SOL_SOCKET
 from typing import cast
 
 from barnabas.api.context import ConnectionInfo, RequestContext
@@ -19,6 +21,9 @@ from barnabas.security.sasl.authenticator import Authenticator, SaslAuthenticati
 from barnabas.security.sasl.server import SaslServer
 from barnabas.telemetry.logs import get_logger
 from barnabas.wire.framing import FrameReader, InvalidFrameError
+
+#: Value of SO_LINGER: closing resets the connection instead of ending it in order.
+RESET_ON_CLOSE = struct.pack("ii", 1, 0)
 
 _log = get_logger("barnabas.net")
 
@@ -45,6 +50,7 @@ class ServerConnection(asyncio.BufferedProtocol):
         self._responses = ResponseBuffer()
         self._task: asyncio.Task[Parts] | None = None  #: the request that waits
         self._timer: asyncio.TimerHandle | None = None  #: ends THROTTLED or REFUSED
+        self._has_responded = False
         self.active_ms = 0  #: time of the last received bytes, on the monotonic clock
 
     # Transport callbacks
@@ -272,6 +278,7 @@ class ServerConnection(asyncio.BufferedProtocol):
         """Write the responses of this turn."""
         size_bytes = self._responses.end_turn()
         if size_bytes:
+            self._has_responded = True
             self._dispatcher.statistics.bytes_out(size_bytes)
             self._write()
 
@@ -306,9 +313,16 @@ class ServerConnection(asyncio.BufferedProtocol):
         self._transport.close()
 
     def abort(self) -> None:
-        """Close without sending anything."""
+        """Close without sending anything.
+
+        A connection without any response is reset: clients take the orderly end of such a connection for a broker that
+        wants them to log in, and do not try again.
+        """
         if self._state.phase not in (ConnectionPhase.CLOSING, ConnectionPhase.CLOSED):
             self._state.change(ConnectionPhase.CLOSING)
+            socket = self._transport.get_extra_info("socket")
+            if not self._has_responded and socket is not None:
+                socket.setsockopt(SOL_SOCKET, SO_LINGER, RESET_ON_CLOSE)
         self._cancel_timer()
         self._transport.abort()
 

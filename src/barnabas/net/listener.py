@@ -94,7 +94,8 @@ class NetworkListener:
         return advertised.host or socket.getfqdn(), advertised.port or self.address[1]
 
     async def stop(self) -> None:
-        """Stop accepting; open connections are not closed."""
+        """Stop accepting; open connections are not closed. Those accepted a moment ago are registered by the end."""
         if self._server is not None:
             self._server.close()
             self._server = None
+            await asyncio.sleep(0)

@@ -71,6 +71,28 @@ def test_a_request_is_answered_over_a_socket(tmp_path: Path, loop_factory: type)
         runner.run(scenario())
 
 
+@pytest.mark.parametrize("loop_factory", [asyncio.new_event_loop, uvloop.new_event_loop])
+def test_when_a_broker_stops_only_connections_without_a_response_are_reset(
+    tmp_path: Path, loop_factory: type
+) -> None:
+    async def scenario() -> None:
+        async with running_node(tmp_path) as node, serving(node, listener_at()) as opened:
+            silent, silent_writer = await asyncio.open_connection(*opened.address)
+            answered, writer = await asyncio.open_connection(*opened.address)
+            frame = frame_of(MetadataRequest(topics=[]), 12)
+            writer.write(len(frame).to_bytes(4, "big") + frame)
+            await answered.readexactly(int.from_bytes(await answered.readexactly(4), "big"))
+            opened._connections.abort_all()
+            with pytest.raises(ConnectionResetError):
+                await silent.read()
+            assert await answered.read() == b""
+            silent_writer.close()
+            writer.close()
+
+    with asyncio.Runner(loop_factory=loop_factory) as runner:
+        runner.run(scenario())
+
+
 @on_loop
 async def test_a_frame_that_is_too_large_closes_its_connection_and_others_are_served(tmp_path: Path) -> None:
     async with running_node(tmp_path) as node, serving(node, listener_at()) as opened:
