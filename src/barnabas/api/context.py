@@ -79,7 +79,8 @@ class BrokerContext:
     quotas: QuotaManager
     client_telemetry: ClientTelemetry
     turns: Turns
-    worker: Worker
+    worker: Worker  #: for large requests
+    record_worker: Worker  #: for batches that take long to decompress and validate
     groups: CoordinatorRuntime[GroupShard]
     transactions: CoordinatorRuntime[TransactionShard]
     security_log: SecurityLog

@@ -1,4 +1,4 @@
-"""Two threads for long work that touches no state: large requests, costly batches, immutable images."""
+"""Threads for long work that touches no state: large requests, costly batches, immutable images."""
 
 import asyncio
 from collections.abc import Callable
@@ -10,14 +10,15 @@ Parameters = ParamSpec("Parameters")
 ResultT = TypeVar("ResultT")
 
 
-_THREADS_COUNT = 2
-
-
 class Worker:
-    """Calls functions in two threads beside the event loop, so that one long call does not stop the other."""
+    """Calls functions in threads beside the event loop.
 
-    def __init__(self, thread_name: str) -> None:
-        self._threads = ThreadPoolExecutor(_THREADS_COUNT, thread_name_prefix=thread_name)
+    One thread is best for Python code: threads share the interpreter, so each more makes the event loop wait longer
+    for it. Calls that release the interpreter, such as decompression, run in parallel.
+    """
+
+    def __init__(self, thread_name: str, threads_count: int = 1) -> None:
+        self._threads = ThreadPoolExecutor(threads_count, thread_name_prefix=thread_name)
 
     async def call(
         self,

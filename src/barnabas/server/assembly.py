@@ -235,8 +235,8 @@ async def _open_metadata(
     return metadata
 
 
-def _worker(thread_name: str, shutdown: Shutdown) -> Worker:
-    worker = Worker(thread_name)
+def _worker(thread_name: str, shutdown: Shutdown, threads_count: int = 1) -> Worker:
+    worker = Worker(thread_name, threads_count)
     shutdown.add(worker.close)
     return worker
 
@@ -356,6 +356,7 @@ def _broker_context(
         client_telemetry=_client_telemetry(metadata, clock),
         turns=Turns(clock.monotonic_ns),
         worker=_worker("large-requests", shutdown),
+        record_worker=_worker("records", shutdown, threads_count=2),
         groups=coordinators.groups,
         transactions=coordinators.transactions,
         transaction_verifier=coordinators.verifier,

@@ -273,4 +273,4 @@ async def _finish(
             body = None if packed is None else packed.unpack()
             await context.checkpoint()
         else:
-            body = await context.broker.worker.call(packed.unpack)
+            body = await context.broker.record_worker.call(packed.unpack)

@@ -295,7 +295,7 @@ async def _validate_in_worker(context: RequestContext, costly: _Costly) -> Valid
     :raises KafkaError: If the batch is not valid; NOT_LEADER_OR_FOLLOWER if leadership changed meanwhile.
     """
     partition = costly.partition
-    batch = await context.broker.worker.call(partition.log.validate, costly.records)
+    batch = await context.broker.record_worker.call(partition.log.validate, costly.records)
     partition.check_leader()
     return batch
 
