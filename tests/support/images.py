@@ -1,7 +1,7 @@
 """Cluster images for tests, built by replaying decisions as in production."""
 
 import random
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -23,6 +23,7 @@ from barnabas.metadata.store import Commit
 from barnabas.metadata.topic_creation import CreationRules, TopicToCreate, decide_create
 from barnabas.metadata.topics import PARTITION_STATES, PartitionRegistration, TopicImage, partition_key
 from barnabas.metadata.writer import MetadataWriter
+from support.memory_store import single_changes
 
 LISTENER = "PLAINTEXT"
 RULES = CreationRules(1, 1, lambda overrides: None)
@@ -47,7 +48,12 @@ def replayed(image: MetadataImage, decision: Decision[Any]) -> MetadataImage:
     """Return the image after a decision is committed."""
     if not decision.changes:
         return image
-    return image.replay(Commit(image.revision + 1, decision.changes))
+    changes = single_changes(_keys_of(image), decision.changes)
+    return image.replay(Commit(image.revision + 1, changes))
+
+
+def _keys_of(image: MetadataImage) -> Iterator[str]:
+    return (f"{name}/{key}" for name, table in image.tables.items() for key in table)
 
 
 def cluster(brokers_count: int = 1, *topics: TopicToCreate, fenced: Sequence[int] = ()) -> MetadataImage:

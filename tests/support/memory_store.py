@@ -1,19 +1,36 @@
 """A store in memory that fulfils the contract of `barnabas.metadata.store.Store`."""
 
 import asyncio
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Iterable, Mapping
 
 from barnabas.metadata.store import (
     CHANGES_MAX,
     NEVER,
     Commit,
+    CommitTooLarge,
     Conflict,
     HistoryLost,
     Item,
+    Prefix,
     StoreChange,
     StoreError,
 )
 from support.loop import turns
+
+
+def single_changes(keys: Iterable[str], changes: Iterable[StoreChange]) -> tuple[StoreChange, ...]:
+    """Return the changes with a removal of each key in place of a `Prefix`."""
+    changes = tuple(changes)
+    if not any(isinstance(change.key, Prefix) for change in changes):
+        return changes
+    keys = tuple(keys)
+
+    def single(change: StoreChange) -> Iterable[StoreChange]:
+        if not isinstance(change.key, Prefix):
+            return [change]
+        return [StoreChange(key, None) for key in keys if key.startswith(change.key)]
+
+    return tuple(each for change in changes for each in single(change))
 
 
 class MemoryStore:
@@ -52,12 +69,11 @@ class MemoryStore:
     def write(self, reads: Mapping[str, int], changes: tuple[StoreChange, ...], commit_id: str = "") -> int:
         """Commit without the wait."""
         if max(len(reads), len(changes)) > self.changes_max:
-            raise StoreError(f"{len(changes)} changes that depend on {len(reads)} keys are too many")
-        for key, seen in reads.items():
-            found = self.items.get(key)
-            if (found.revision if found else NEVER) != seen:
-                raise Conflict(self.revision)
+            raise CommitTooLarge(f"{len(changes)} changes that depend on {len(reads)} keys are too many")
+        if any(self._has_changed(key, seen) for key, seen in reads.items()):
+            raise Conflict(self.revision)
         self.revision += 1
+        changes = single_changes(self.items, changes)
         for key, value in changes:
             if value is None:
                 self.items.pop(key, None)
@@ -68,6 +84,12 @@ class MemoryStore:
         for watcher in self._watchers:
             watcher.put_nowait(commit)
         return self.revision
+
+    def _has_changed(self, key: str, seen: int) -> bool:
+        if isinstance(key, Prefix):
+            return any(item.revision > seen for item in self.items.values() if item.key.startswith(key))
+        found = self.items.get(key)
+        return (found.revision if found else NEVER) != seen
 
     def watch(self, revision: int) -> AsyncIterator[Commit]:
         queue: asyncio.Queue[Commit | HistoryLost] = asyncio.Queue()

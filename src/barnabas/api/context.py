@@ -1,7 +1,7 @@
 """The context of a request: the broker's parts, the connection, and the request itself."""
 
 import random
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Generic, NamedTuple, ParamSpec, Self, TypeVar
@@ -232,6 +232,25 @@ class RequestContext:
         """Change the metadata on behalf of the principal; see `MetadataWriter.write`."""
         metadata, is_large = self.broker.metadata, self.is_large
         return await metadata.write(decide, timeout_ms, self.actor, self.policy_results, is_large=is_large)
+
+    async def write_each(
+        self,
+        items: Sequence[ElementT],
+        decide: Callable[[MetadataImage, Sequence[ElementT]], Decision[list[ResponseT]]],
+        timeout_ms: int | None = None,
+        *,
+        key: Callable[[ElementT], Hashable] = id,
+    ) -> list[ResponseT]:
+        """Change each of some resources on behalf of the principal; see `MetadataWriter.write_each`."""
+        return await self.broker.metadata.write_each(
+            items,
+            decide,
+            timeout_ms,
+            self.actor,
+            self.policy_results,
+            key=key,
+            is_large=self.is_large,
+        )
 
     def record_change(self, resource: str, key: str, before: Any, after: Any) -> None:
         """Record a change outside the metadata store in the audit, before the response is sent."""

@@ -1,7 +1,7 @@
 """ACLs in the metadata store: creation by binding, deletion by filter."""
 
 import json
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from barnabas.base.resource_names import resource_name
@@ -77,14 +77,12 @@ def _restore(
     removed = [table[key] for key, binding in bindings.items() if binding is None and key in table]
     created = [binding for key, binding in bindings.items() if binding is not None and key not in table]
     creation = decide_create_acls(table, created, rules.check_new_acl)
-    deletion = decide_delete_acls(
-        table, [AclFilter(*binding) for binding in removed], rules.check_removed_acl
-    )
-    errors = [*creation.response, *(result.error for results in deletion.response for result in results)]
+    removal = decide_remove_acls(table, removed, rules.check_removed_acl)
+    errors = [*creation.response, *(result.error for result in removal.response)]
     for error in errors:
         if error is not None:
             raise error
-    return Decision(None, creation.changes + deletion.changes, {**creation.reads, **deletion.reads})
+    return Decision(None, creation.changes + removal.changes, {**creation.reads, **removal.reads})
 
 
 ACLS: RecordType[AclBinding] = RecordType(
@@ -171,24 +169,29 @@ class Removed(NamedTuple):
     error: KafkaError | None = None
 
 
-def decide_delete_acls(
-    table: Table[AclBinding], filters: Iterable[AclFilter], check: Check = _allow_all
-) -> Decision[list[list[Removed]]]:
-    """Remove the ACLs that each filter matches; an ACL that several filters match is in the response to each.
+def matching_each(table: Table[AclBinding], filters: Sequence[AclFilter]) -> list[list[AclBinding]]:
+    """Return the ACLs to remove that each filter matches; several filters may match the same ACL.
 
     :raises KafkaError: INVALID_REQUEST if one request would compare or remove too many ACLs.
     """
-    filters = list(filters)
     bindings_by_filter = _matches(table, dict.fromkeys(filters))
-    matches = [bindings_by_filter[acl_filter] for acl_filter in filters]
-    removed = {binding: _removed(binding, check) for bindings in matches for binding in bindings}
-    results = [[removed[binding] for binding in bindings] for bindings in matches]
-    keys = [acl_key(binding) for binding, result in removed.items() if result.error is None]
-    if len(keys) > REMOVED_COUNT_MAX:
-        message = f"The filters match {len(keys)} ACLs; one request can remove at most {REMOVED_COUNT_MAX}."
+    matched_count = len({binding for bindings in bindings_by_filter.values() for binding in bindings})
+    if matched_count > REMOVED_COUNT_MAX:
+        message = (
+            f"The filters match {matched_count} ACLs; one request can remove at most {REMOVED_COUNT_MAX}."
+        )
         raise KafkaError(ErrorCode.INVALID_REQUEST, message)
-    reads = {ACLS.key(key): table.revision(key) for key in keys}
-    return Decision(results, tuple(ACLS.remove(key) for key in keys), reads)
+    return [bindings_by_filter[acl_filter] for acl_filter in filters]
+
+
+def decide_remove_acls(
+    table: Table[AclBinding], bindings: Sequence[AclBinding], check: Check = _allow_all
+) -> Decision[list[Removed]]:
+    """Remove ACLs; another request may have removed some of them already."""
+    results = [_removed(binding, check) for binding in bindings]
+    keys = [acl_key(result.binding) for result in results if result.error is None]
+    reads = {ACLS.key(key): table.revision(key) for key in keys if key in table}
+    return Decision(results, tuple(ACLS.remove(key) for key in keys if key in table), reads)
 
 
 def _matches(table: Table[AclBinding], filters: Collection[AclFilter]) -> dict[AclFilter, list[AclBinding]]:

@@ -1,6 +1,6 @@
 """ElectLeaders: each partition is decided on its own (KIP-183, KIP-460)."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 
 from barnabas.metadata.decision import Decision
 from barnabas.metadata.election_rules import DEFAULT_RULES, ElectionRules
@@ -25,23 +25,16 @@ _NOBODY = {
     Election.UNCLEAN: ErrorCode.ELIGIBLE_LEADERS_NOT_AVAILABLE,
 }
 
+#: Outcomes that are left out of a request for all partitions: topics may be deleted meanwhile.
+_UNNEEDED = (ErrorCode.ELECTION_NOT_NEEDED, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+
 
 def decide_elect(
     image: MetadataImage,
     election: Election,
-    requested: Sequence[tuple[str, Iterable[int]]] | None,
+    requested: Iterable[tuple[str, Iterable[int]]],
     rules: ElectionRules = DEFAULT_RULES,
 ) -> Decision[list[TopicOutcome]]:
-    """Elect leaders of the named partitions; None means all, and then partitions that need no election are not in the
-    result.
-    """
-    if requested is None:
-        changed = [_changed_partitions(image, topic) for topic in image.topics.values()]
-        decision = decide_elect(image, election, changed, rules)
-        outcomes = [
-            TopicOutcome(name, _without_unneeded(partitions)) for name, partitions in decision.response
-        ]
-        return Decision(outcomes, decision.changes, decision.reads)
     outcomes = []
     changes: list[PartitionChange] = []
     for name, indexes in requested:
@@ -78,6 +71,11 @@ def decide_elect_preferred(
     return Decision(len(changes), *partition_puts(image, changes))
 
 
+def changed_partitions(image: MetadataImage) -> list[tuple[str, list[int]]]:
+    """Return all topics, with the partitions whose preferred leader may not lead."""
+    return [_changed_partitions(image, topic) for topic in image.topics.values()]
+
+
 def _changed_partitions(image: MetadataImage, topic: TopicImage) -> tuple[str, list[int]]:
     """Return the partitions of a topic whose state has changed since it was created, so that the preferred leader may
     not lead.
@@ -86,12 +84,16 @@ def _changed_partitions(image: MetadataImage, topic: TopicImage) -> tuple[str, l
     return topic.name, [index for index in indexes if image.partition_revision(topic, index) != NEVER]
 
 
-def _without_unneeded(partitions: Iterable[PartitionOutcome]) -> list[PartitionOutcome]:
-    return [
-        partition
-        for partition in partitions
-        if partition.error is None or partition.error.code is not ErrorCode.ELECTION_NOT_NEEDED
-    ]
+def without_unneeded(outcome: TopicOutcome) -> TopicOutcome:
+    """Leave out the partitions that needed no election, as in the response to a request for all partitions."""
+    return TopicOutcome(
+        outcome.name,
+        [
+            partition
+            for partition in outcome.partitions
+            if partition.error is None or partition.error.code not in _UNNEEDED
+        ],
+    )
 
 
 def _elect(

@@ -16,6 +16,16 @@ CHANGES_MAX = 100_000
 PARTITIONS_MAX = 1000
 
 
+class Prefix(str):
+    """The beginning of keys, in place of a key.
+
+    A commit that depends on it conflicts if one of these keys was written after the revision. A change removes all of
+    them.
+    """
+
+    __slots__ = ()
+
+
 class Item(NamedTuple):
     """A key and its value; `revision` is that of the transaction that last wrote it."""
 
@@ -25,14 +35,17 @@ class Item(NamedTuple):
 
 
 class StoreChange(NamedTuple):
-    """The new value of a key, or None to remove it."""
+    """The new value of a key, or None to remove it, or all keys with a `Prefix`."""
 
     key: str
     value: bytes | None
 
 
 class Commit(NamedTuple):
-    """A committed transaction, as every watcher sees it; removals of keys that did not exist may be left out."""
+    """A committed transaction, as every watcher sees it.
+
+    It has single keys, no `Prefix`. Removals of keys that did not exist may be left out.
+    """
 
     revision: int
     changes: tuple[StoreChange, ...]
@@ -57,6 +70,10 @@ class HistoryLost(Exception):
 
 class StoreError(Exception):
     """The store cannot be opened or written. The message is for the operator."""
+
+
+class CommitTooLarge(StoreError):
+    """The store allows only smaller commits; nothing was written."""
 
 
 class SessionInUse(StoreError):
@@ -93,6 +110,7 @@ class Store(Protocol):
 
         :raises Conflict: If a key has changed.
         :raises OutcomeUnknown: If the store did not answer.
+        :raises CommitTooLarge: If the store allows only smaller commits.
         :raises StoreError: If nothing was written, for example because the disk is full.
         """
         ...

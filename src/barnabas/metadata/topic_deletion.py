@@ -1,6 +1,6 @@
 """DeleteTopics: clients no longer see a topic from the commit on; its logs are deleted soon after."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, replace
 
 from barnabas.base.ids import ZERO_UUID, uuid_to_text
@@ -10,13 +10,13 @@ from barnabas.metadata.image import MetadataImage
 from barnabas.metadata.store import StoreChange
 from barnabas.metadata.topics import (
     DELETED_TOPICS,
-    PARTITION_STATES,
     TAKEN_NAMES,
     TOPICS,
     DeletedTopic,
     TopicImage,
     collision_key,
     partition_key,
+    states_prefix,
     unknown_topic,
     unknown_topic_id,
 )
@@ -57,7 +57,7 @@ def decide_delete(
     """
     groups: dict[object, list[TopicToDelete]] = {}
     for topic_request in requested:
-        groups.setdefault(_identity(image, topic_request), []).append(topic_request)
+        groups.setdefault(identity(image, topic_request), []).append(topic_request)
     outcomes: list[Deleted] = []
     accepted: list[TopicImage] = []
     for group in groups.values():
@@ -76,10 +76,11 @@ def decide_delete(
         outcomes.append(Deleted(topic.name, topic.topic_id))
     changes = tuple(change for topic in accepted for change in _changes(image, topic, trash))
     reads = {TOPICS.key(topic.name): image.topics.revision(topic.name) for topic in accepted}
+    reads |= {states_prefix(topic.topic_id): image.revision for topic in accepted}
     return Decision(outcomes, changes, reads)
 
 
-def _identity(image: MetadataImage, requested: TopicToDelete) -> object:
+def identity(image: MetadataImage, requested: TopicToDelete) -> Hashable:
     """Return a key that is equal for requests of the same topic; requests of unknown topics have different keys."""
     by_id = requested.topic_id != ZERO_UUID
     if by_id == (requested.name is not None):
@@ -128,7 +129,9 @@ def _changes(image: MetadataImage, topic: TopicImage, trash: TrashEntry | None) 
     if topic.name in image.topic_configs:
         changes.append(TOPIC_CONFIGS.remove(topic.name))
     keys = (partition_key(topic.topic_id, index) for index in range(topic.partition_count))
-    return changes + [PARTITION_STATES.remove(key) for key in keys if key in image.partition_states]
+    if any(key in image.partition_states for key in keys):
+        changes.append(StoreChange(states_prefix(topic.topic_id), None))
+    return changes
 
 
 def _trashed(image: MetadataImage, topic: TopicImage, trash: TrashEntry) -> TrashRecord:

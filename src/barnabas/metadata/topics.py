@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from barnabas.metadata.audit.difference import Difference, compare
 from barnabas.metadata.record_type import RecordType
-from barnabas.metadata.store import NEVER, StoreChange
+from barnabas.metadata.store import NEVER, Prefix, StoreChange
 from barnabas.wire.errors import ErrorCode, KafkaError
 
 if TYPE_CHECKING:
@@ -86,6 +86,11 @@ class DeletedTopic:
 def initial_state(replicas: tuple[int, ...]) -> PartitionRegistration:
     """Return the state of a partition of a new topic: its preferred leader leads, and all replicas are in sync."""
     return PartitionRegistration(leader=replicas[0], leader_epoch=0, isr=replicas, replicas=replicas)
+
+
+def states_prefix(topic_id: bytes) -> Prefix:
+    """Return the beginning of the keys of all partition states of a topic."""
+    return Prefix(PARTITION_STATES.key(f"{topic_id.hex()}/"))
 
 
 def partition_key(topic_id: bytes, index: int) -> str:

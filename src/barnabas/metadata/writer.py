@@ -1,7 +1,7 @@
 """The only way to change metadata: decide, commit by compare-and-set, and wait until the commit is replayed."""
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Hashable, Mapping, Sequence
 from typing import Any, TypeVar
 
 from barnabas.base.worker import Worker
@@ -16,6 +16,7 @@ from barnabas.metadata.store import (
     NEVER,
     PARTITIONS_MAX,
     Commit,
+    CommitTooLarge,
     Conflict,
     HistoryLost,
     Item,
@@ -28,6 +29,7 @@ from barnabas.telemetry.logs import get_logger
 from barnabas.telemetry.metrics import MetricsRegistry
 from barnabas.wire.errors import ErrorCode, KafkaError
 
+ItemT = TypeVar("ItemT")
 ResponseT = TypeVar("ResponseT")
 
 #: A larger commit is replayed in another thread: a change takes about 20 us, and so does a kilobyte of a value.
@@ -135,14 +137,43 @@ class MetadataWriter:
 
         :param is_large: Run `decide` in a worker thread.
         """
+        return await self._within(timeout_ms, self._write(decide, actor, policy_results, is_large=is_large))
+
+    async def write_each(
+        self,
+        items: Sequence[ItemT],
+        decide: Callable[[MetadataImage, Sequence[ItemT]], Decision[list[ResponseT]]],
+        timeout_ms: int | None = None,
+        actor: Actor | None = None,
+        policy_results: Mapping[str, PolicyResult] = NO_POLICY_RESULTS,
+        *,
+        key: Callable[[ItemT], Hashable] = id,
+        is_large: bool = False,
+    ) -> list[ResponseT]:
+        """Commit what `decide` decides on items that do not depend on each other; return all its responses.
+
+        That is one commit, as with `write`, or several if the store allows only smaller ones. `decide` then gets a part
+        of the items.
+
+        :param key: Items with equal keys are decided together.
+        """
+        writing = self._write_parts(items, decide, actor, policy_results, key=key, is_large=is_large)
+        return await self._within(timeout_ms, writing)
+
+    async def _within(self, timeout_ms: int | None, writing: Coroutine[Any, Any, ResponseT]) -> ResponseT:
+        """Wait for a write for some time; it goes on afterwards.
+
+        :raises KafkaError: REQUEST_TIMED_OUT; UNKNOWN_SERVER_ERROR if the store cannot be written.
+        """
         if timeout_ms is None:
-            return await self._write(decide, actor, policy_results, is_large=is_large)
+            return await _with_client_errors(writing)
         if timeout_ms <= 0:
+            writing.close()
             raise KafkaError(
                 ErrorCode.REQUEST_TIMED_OUT,
                 f"A timeout of {timeout_ms} ms is not valid: it must be larger than 0.",
             )
-        pending_write = asyncio.ensure_future(self._write(decide, actor, policy_results, is_large=is_large))
+        pending_write = asyncio.ensure_future(_with_client_errors(writing))
         self._writing.add(pending_write)
         pending_write.add_done_callback(self._written)
         await asyncio.wait({pending_write}, timeout=timeout_ms / 1000)
@@ -172,7 +203,7 @@ class MetadataWriter:
             recorded_events = await self._compute(
                 lambda: auditor.audit_refusals(actor, refusals, warnings, differences), is_large=is_large
             )
-            await self._write(lambda image: recorded_events, None, NO_POLICY_RESULTS)
+            await self._within(None, self._write(lambda image: recorded_events, None, NO_POLICY_RESULTS))
 
     def _written(self, pending_write: asyncio.Future[Any]) -> None:
         self._writing.discard(pending_write)
@@ -210,19 +241,41 @@ class MetadataWriter:
                 self.conflicts_count += 1
                 await self.wait_for_revision(conflict.revision)
                 continue
-            except StoreError as error:
-                _log.error("cannot write to the metadata store", why=str(error))
-                raise KafkaError(
-                    ErrorCode.UNKNOWN_SERVER_ERROR, f"Cannot write to the metadata store: {error}."
-                ) from error
             self.commits_count += 1
             await self.wait_for_revision(revision)
             return decision.response
+
+    async def _write_parts(
+        self,
+        items: Sequence[ItemT],
+        decide: Callable[[MetadataImage, Sequence[ItemT]], Decision[list[ResponseT]]],
+        actor: Actor | None,
+        policy_results: Mapping[str, PolicyResult],
+        *,
+        key: Callable[[ItemT], Hashable],
+        is_large: bool,
+    ) -> list[ResponseT]:
+        """Try to write all items; if that is too much for the store, write one half after the other."""
+        try:
+            return await self._write(
+                lambda image: decide(image, items), actor, policy_results, is_large=is_large
+            )
+        except CommitTooLarge:
+            halves = _halves(items, key)
+            if not all(halves):
+                raise
+        responses: list[ResponseT] = []
+        for half in halves:
+            responses += await self._write_parts(
+                half, decide, actor, policy_results, key=key, is_large=is_large
+            )
+        return responses
 
     async def _commit(self, decision: Decision[Any]) -> int:
         """Return the revision of the commit, also if the store does not confirm it.
 
         :raises _NotSeen: If the outcome was not found in time. It may still be committed.
+        :raises CommitTooLarge: If the store allows only smaller commits.
         """
         self._sent_count += 1
         commit_id = f"{self._writer_id}-{self._sent_count}"
@@ -381,6 +434,27 @@ class MetadataWriter:
         for revision, future in waiting:
             if revision <= after.revision and not future.done():
                 future.set_result(None)
+
+
+def _halves(items: Sequence[ItemT], key: Callable[[ItemT], Hashable]) -> tuple[list[ItemT], list[ItemT]]:
+    """Divide items; those with equal keys stay together, so one half may be empty."""
+    groups: dict[Hashable, list[ItemT]] = {}
+    for item in items:
+        groups.setdefault(key(item), []).append(item)
+    halves: tuple[list[ItemT], list[ItemT]] = [], []
+    for number, group in enumerate(groups.values()):
+        halves[number >= len(groups) // 2].extend(group)
+    return halves
+
+
+async def _with_client_errors(writing: Awaitable[ResponseT]) -> ResponseT:
+    """Turn an error of the store into one for the client."""
+    try:
+        return await writing
+    except StoreError as error:
+        _log.error("cannot write to the metadata store", why=str(error))
+        message = f"Cannot write to the metadata store: {error}."
+        raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, message) from error
 
 
 def _changes_what_it_reads(decision: Decision[Any]) -> bool:

@@ -1,10 +1,11 @@
 """The quota of partition mutations within one request (KIP-599).
 
-A decision may be repeated after the state changes, so each attempt counts on its own `Allowance`. Only the
-committed attempt takes tokens from the bucket.
+A decision may be repeated after the state changes, or made in parts. Only the last attempt of each part takes tokens
+from the bucket.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from functools import partial
 
 from barnabas.quotas.token_bucket import TokenBucket
 from barnabas.wire.errors import ErrorCode, KafkaError
@@ -22,30 +23,36 @@ class ControllerMutationQuota:
         self._bucket = bucket
         self._now_ms = now_ms
         self._is_strict = is_strict
-        self._taken = 0
-        self._was_refused = False
+        self._taken: dict[int, int] = {}  #: id of the first resource of an attempt -> mutations
+        self._refused: dict[int, None] = {}  #: attempts in which a mutation was refused
 
-    def admit(self) -> Admit:
-        """Start the count of a new attempt."""
-        self._taken, self._was_refused = 0, False
-        return self._admit
+    def admit(self, requested: Sequence[object]) -> Admit:
+        """Start the count of an attempt to change these resources: all of the request, or a part of them.
 
-    def _admit(self, count: int) -> None:
+        It replaces the last attempt that began with the same resource.
+        """
+        attempt = id(requested[0]) if requested else 0
+        self._taken[attempt] = 0
+        self._refused.pop(attempt, None)
+        return partial(self._admit, attempt)
+
+    def _admit(self, attempt: int, count: int) -> None:
         if self._bucket is None:
             return
-        wait_ms = self._bucket.wait_ms(self._now_ms, self._taken) if self._is_strict else 0
+        taken = sum(self._taken.values())
+        wait_ms = self._bucket.wait_ms(self._now_ms, taken) if self._is_strict else 0
         if wait_ms:
-            self._was_refused = True
+            self._refused[attempt] = None
             message = f"The controller mutation quota is exceeded: retry in {wait_ms} ms."
             raise KafkaError(ErrorCode.THROTTLING_QUOTA_EXCEEDED, message)
-        self._taken += count
+        self._taken[attempt] += count
 
     def commit(self) -> int:
         """Take the counted tokens; return the throttle time in ms."""
         if self._bucket is None:
             return 0
-        self._bucket.take(self._taken, self._now_ms)
-        if self._is_strict and not self._was_refused:
+        self._bucket.take(sum(self._taken.values()), self._now_ms)
+        if self._is_strict and not self._refused:
             return 0
         return self._bucket.wait_ms(self._now_ms)
 

@@ -7,14 +7,26 @@ from collections.abc import AsyncGenerator, Mapping
 from contextlib import aclosing, closing
 from typing import Any
 
-from barnabas.metadata.store import NEVER, Commit, Conflict, HistoryLost, Item, StoreChange, StoreError
+from barnabas.metadata.store import (
+    NEVER,
+    Commit,
+    CommitTooLarge,
+    Conflict,
+    HistoryLost,
+    Item,
+    Prefix,
+    StoreChange,
+    StoreError,
+)
 from barnabas.stores.etcd_gateway import Gateway, Refused, decode_answer
 from barnabas.stores.etcd_http import EtcdEndpoint, HttpConnection, NoAnswer, NotSent
 from barnabas.stores.etcd_keys import (
     Keys,
     Revisions,
+    compare_below,
     compare_revision,
     delete,
+    delete_below,
     encode,
     get,
     got,
@@ -81,14 +93,11 @@ class EtcdStore:
         revisions = await self._find_revisions()
         writes = dict(changes)  # etcd refuses a key that is written twice
         transaction: dict[str, Any] = {
-            "compare": [
-                compare_revision(self._keys.item(key), revisions.of_etcd(seen)) for key, seen in reads.items()
-            ],
+            "compare": [self._condition(key, revisions.of_etcd(seen)) for key, seen in reads.items()],
             "success": [
-                delete(self._keys.item(key)) if value is None else put(self._keys.item(key), value)
-                for key, value in writes.items()
-            ]
-            + [put(self._keys.last, commit_id)],
+                *(self._operation(key, value) for key, value in writes.items()),
+                put(self._keys.last, commit_id),
+            ],
             "failure": [get(self._keys.last)],
         }
         try:
@@ -102,6 +111,15 @@ class EtcdStore:
         if revision <= self._shown_revision:
             await asyncio.sleep(CONFLICT_PAUSE_S)
         raise Conflict(revision)
+
+    def _condition(self, key: str, etcd_revision: int) -> dict[str, Any]:
+        compare = compare_below if isinstance(key, Prefix) else compare_revision
+        return compare(self._keys.item(key), etcd_revision)
+
+    def _operation(self, key: str, value: bytes | None) -> dict[str, Any]:
+        if value is not None:
+            return put(self._keys.item(key), value)
+        return (delete_below if isinstance(key, Prefix) else delete)(self._keys.item(key))
 
     async def watch(self, revision: int) -> AsyncGenerator[Commit]:
         """Yield every commit after `revision` in order; see `metadata.store.Store`."""
@@ -164,7 +182,7 @@ class EtcdStore:
         return self._revisions
 
     async def _check_limit(self) -> None:
-        """Find out, once, how many operations a transaction may have; warn if large requests will fail."""
+        """Find out, once, how many operations a transaction may have; warn if they are few."""
         if self._has_checked_limit:
             return
         for operations_count in OPERATIONS_COUNTS_WANTED:
@@ -179,7 +197,7 @@ class EtcdStore:
                 return
         self._has_checked_limit = True
         _log.warning(
-            "etcd allows small transactions only: requests that change much at once will fail",
+            "etcd allows small transactions only: large requests take several, and a few fail",
             why=why,
             start_etcd_with="--max-txn-ops=10000 --max-request-bytes=16777216",
         )
@@ -270,12 +288,12 @@ def _store_error(refused: Refused, transaction: Mapping[str, Any] | None = None)
     text = refused.message
     if transaction is not None and "too many operations" in text:
         count = max(len(transaction["compare"]), len(transaction["success"]))
-        return StoreError(
+        return CommitTooLarge(
             f"a change of {count} keys is larger than etcd allows; start etcd with a larger --max-txn-ops"
         )
     if transaction is not None and ("too large" in text or "larger than max" in text):
         size = len(json.dumps(transaction)) * 3 // 4
-        return StoreError(
+        return CommitTooLarge(
             f"a change of about {size} bytes is larger than etcd allows; start etcd with a larger "
             "--max-request-bytes"
         )

@@ -102,6 +102,21 @@ def compare_revision(key: str, etcd_revision: int) -> dict[str, Any]:
     return {"target": "MOD", "result": "EQUAL", "key": encode(key), "mod_revision": str(etcd_revision)}
 
 
+def compare_below(prefix: str, etcd_revision: int) -> dict[str, Any]:
+    """Return the condition that no key with a prefix was written after a revision."""
+    return {
+        "target": "MOD",
+        "result": "LESS",
+        **range_of(prefix),
+        "mod_revision": str(etcd_revision + 1),
+    }
+
+
+def range_of(prefix: str) -> dict[str, Any]:
+    """Return the range of the keys with a prefix, which ends in an ASCII character."""
+    return {"key": encode(prefix), "range_end": encode(prefix[:-1] + chr(ord(prefix[-1]) + 1))}
+
+
 def put(key: str, value: bytes | str, lease_id: str | None = None) -> dict[str, Any]:
     lease = {} if lease_id is None else {"lease": lease_id}
     return {"request_put": {"key": encode(key), "value": encode(value), **lease}}
@@ -109,6 +124,10 @@ def put(key: str, value: bytes | str, lease_id: str | None = None) -> dict[str, 
 
 def delete(key: str) -> dict[str, Any]:
     return {"request_delete_range": {"key": encode(key)}}
+
+
+def delete_below(prefix: str) -> dict[str, Any]:
+    return {"request_delete_range": range_of(prefix)}
 
 
 def get(key: str) -> dict[str, Any]:

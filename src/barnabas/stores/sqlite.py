@@ -7,7 +7,7 @@ when they are notified, or at their next poll.
 import asyncio
 import socket
 import sqlite3
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
@@ -22,6 +22,7 @@ from barnabas.metadata.store import (
     Conflict,
     HistoryLost,
     Item,
+    Prefix,
     SessionInUse,
     StoreChange,
     StoreError,
@@ -228,7 +229,7 @@ class SqliteStore:
         database = self._open()
         database.execute("BEGIN IMMEDIATE")
         try:
-            revision = _write(database, reads, changes, commit_id)
+            revision, changes = _write(database, reads, changes, commit_id)
             database.execute("COMMIT")
         except BaseException as error:
             if database.in_transaction:  # SQLite rolls back by itself after some disk errors
@@ -331,17 +332,40 @@ def _revision_of(database: sqlite3.Connection, key: str) -> int:
     return int(row[0]) if row else NEVER
 
 
+def _keys_below(database: sqlite3.Connection, prefix: Prefix, after_revision: int = NEVER) -> list[str]:
+    """Return the keys with a prefix that were written after a revision."""
+    end = prefix[:-1] + chr(ord(prefix[-1]) + 1)
+    query = "SELECT key FROM items WHERE key >= ? AND key < ? AND revision > ?"
+    return [key for (key,) in database.execute(query, (prefix, end, after_revision))]
+
+
+def _has_changed(database: sqlite3.Connection, key: str, read_revision: int) -> bool:
+    if isinstance(key, Prefix):
+        return bool(_keys_below(database, key, read_revision))
+    return _revision_of(database, key) != read_revision
+
+
+def _single_changes(database: sqlite3.Connection, changes: tuple[StoreChange, ...]) -> Iterator[StoreChange]:
+    for change in changes:
+        if isinstance(change.key, Prefix):
+            yield from (StoreChange(key, None) for key in _keys_below(database, change.key))
+        else:
+            yield change
+
+
 def _write(
     database: sqlite3.Connection,
     reads: Mapping[str, int],
     changes: tuple[StoreChange, ...],
     commit_id: str,
-) -> int:
+) -> tuple[int, tuple[StoreChange, ...]]:
+    """Return the revision of the commit, and its changes of single keys."""
     last = _last_revision(database)
     for key, read_revision in reads.items():
-        if _revision_of(database, key) != read_revision:
+        if _has_changed(database, key, read_revision):
             raise Conflict(last)
     revision = last + 1
+    changes = tuple(_single_changes(database, changes))
     removed = [(change.key,) for change in changes if change.value is None]
     written = [(change.key, change.value, revision) for change in changes if change.value is not None]
     past = [(revision, at, commit_id, change.key, change.value) for at, change in enumerate(changes)]
@@ -351,4 +375,4 @@ def _write(
     if revision % HISTORY_TRIM_COUNT == 0:
         database.execute("DELETE FROM history WHERE revision <= ?", (revision - HISTORY_COUNT,))
     database.execute("UPDATE revision SET last = ?", (revision,))
-    return revision
+    return revision, changes

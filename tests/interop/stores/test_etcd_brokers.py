@@ -12,7 +12,11 @@ from barnabas.client.admin.admin import raise_errors
 from barnabas.client.admin.model import NewTopic
 from barnabas.client.blocking import BlockingClient
 from barnabas.client.core.metadata import PartitionInfo, TopicInfo
+from barnabas.config.alter_op import AlterConfigOp, OpType
+from barnabas.config.config_resource import Resource, ResourceKind
+from barnabas.wire.acls import AclFilter, AclOperation
 from interop import etcd
+from support.acls import AUTHORIZED, allow
 from support.process import BrokerProcess, run_serve
 from support.waiting import until
 
@@ -133,6 +137,30 @@ def test_brokers_serve_while_etcd_is_down_and_change_metadata_when_it_is_back(
             member.signal(signal.SIGCONT)
         until(lambda: len(client.admin.describe_cluster().nodes) == 3)
         raise_errors(client.admin.create_topics([NewTopic("later", 1, 3)]).values())
+
+
+def test_requests_may_change_more_than_etcd_allows_in_one_transaction(tmp_path: Path) -> None:
+    names = [f"t{number}" for number in range(300)]
+    retention = [AlterConfigOp("retention.ms", OpType.SET, "1000")]
+    acls = [allow(AclOperation.READ, name=name) for name in names]
+    authorizer = AUTHORIZED["authorizer_class_name"]
+    with (
+        etcd.running(tmp_path, settings=()) as small,  # 128 operations
+        BrokerProcess(
+            tmp_path / "broker",
+            *("--store", etcd.url(small), "--set", f"authorizer.class.name={authorizer}"),
+            *("--set", "super.users=User:ANONYMOUS"),
+        ) as broker,
+        BlockingClient(f"127.0.0.1:{broker.port}") as client,
+    ):
+        admin = client.admin
+        raise_errors(admin.create_topics([NewTopic(name, 2, 1) for name in names]).values())
+        altered = admin.alter_configs({Resource(ResourceKind.TOPIC, name): retention for name in names})
+        assert set(altered.values()) == {None}
+        assert admin.create_acls(acls) == [None] * len(acls)
+        assert admin.delete_acls([AclFilter()]) == [dict.fromkeys(acls)]
+        assert set(admin.delete_topics(names).values()) == {None}
+        assert not set(names) & set(admin.describe_topics())
 
 
 def test_a_second_broker_with_the_same_id_is_refused(tmp_path: Path, members: list[etcd.Member]) -> None:

@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 from barnabas.api import authorization
-from barnabas.metadata.acls import decide_create_acls, decide_delete_acls
+from barnabas.metadata.acls import decide_create_acls, decide_remove_acls
 from barnabas.security.operations import OPERATIONS
-from barnabas.wire.acls import CLUSTER_NAME, AclBinding, AclFilter, AclPermission, PatternType, ResourceType
+from barnabas.wire.acls import CLUSTER_NAME, AclBinding, AclPermission, PatternType, ResourceType
 from barnabas.wire.acls import AclOperation as Op
 from barnabas.wire.errors import ErrorCode
 from barnabas.wire.messages.add_offsets_to_txn import AddOffsetsToTxnRequest
@@ -396,7 +396,9 @@ def codes(struct: Struct) -> Iterator[int]:
 
 async def permit(running: RunningNode, *permissions: Permission) -> None:
     """Give Alice these permissions only."""
-    await running.broker.metadata.write(lambda image: decide_delete_acls(image.acls, [AclFilter()]))
+    await running.broker.metadata.write(
+        lambda image: decide_remove_acls(image.acls, list(image.acls.values()))
+    )
     bindings = [binding(permission) for permission in permissions]
     await running.broker.metadata.write(lambda image: decide_create_acls(image.acls, bindings))
     if "t" not in running.broker.image.topics:

@@ -8,8 +8,9 @@ from barnabas.metadata.acls import (
     Removed,
     acl_key,
     decide_create_acls,
-    decide_delete_acls,
+    decide_remove_acls,
     matching,
+    matching_each,
 )
 from barnabas.metadata.image import MetadataImage
 from barnabas.metadata.store import NEVER
@@ -93,26 +94,25 @@ def test_a_filter_finds_matching_acls(wanted: AclFilter, found: list[AclBinding]
     assert matching(image_with(*EVERY).acls, wanted) == found
 
 
-def test_filters_delete_matching_acls_and_each_returns_all_of_its_matches() -> None:
+def test_each_filter_matches_acls_that_others_match_too() -> None:
     image = image_with(*EVERY)
-    decision = decide_delete_acls(
-        image.acls, [AclFilter(resource_name="t"), AclFilter(operation=READ), AclFilter(host="nowhere")]
-    )
-    assert all(removed.error is None for found in decision.response for removed in found)
-    assert [[removed.binding for removed in found] for found in decision.response] == [
-        [T, EVERY[5]],
-        [T, STAR, PREFIX, EVERY[5]],
-        [],
-    ]
-    assert set(decision.reads.values()) == {1}
-    assert list(replayed(image, decision).acls.values()) == [OTHER, CLUSTER]
+    filters = [AclFilter(resource_name="t"), AclFilter(operation=READ), AclFilter(host="nowhere")]
+    assert matching_each(image.acls, filters) == [[T, EVERY[5]], [T, STAR, PREFIX, EVERY[5]], []]
+
+
+def test_acls_are_removed_unless_another_request_has_removed_them() -> None:
+    image = image_with(T, STAR, OTHER)
+    decision = decide_remove_acls(image.acls, [T, PREFIX, STAR])
+    assert decision.response == [Removed(T), Removed(PREFIX), Removed(STAR)]
+    assert decision.reads == {ACLS.key(acl_key(T)): 1, ACLS.key(acl_key(STAR)): 1}
+    assert list(replayed(image, decision).acls.values()) == [OTHER]
 
 
 def test_a_request_that_deletes_too_many_acls_is_rejected() -> None:
     image = image_with(*(allow(READ, name=f"t{n}") for n in range(REMOVED_COUNT_MAX)))
     image = replayed(image, decide_create_acls(image.acls, [allow(WRITE)]))
     with pytest.raises(KafkaError, match="10001 ACLs; one request can remove at most 10000") as caught:
-        decide_delete_acls(image.acls, [AclFilter()])
+        matching_each(image.acls, [AclFilter()])
     assert caught.value.code is ErrorCode.INVALID_REQUEST
 
 
@@ -130,8 +130,8 @@ def test_an_acl_that_violates_a_policy_is_not_created_unless_it_exists() -> None
 
 def test_an_acl_whose_deletion_violates_a_policy_is_kept() -> None:
     image = image_with(allow(READ), allow(READ, name="u"))
-    decision = decide_delete_acls(image.acls, [AclFilter()], violation)
-    [[stays, goes]] = decision.response
+    decision = decide_remove_acls(image.acls, list(image.acls.values()), violation)
+    [stays, goes] = decision.response
     assert stays.error is not None
     assert stays.error.code is ErrorCode.POLICY_VIOLATION
     assert goes == Removed(allow(READ, name="u"))
@@ -150,14 +150,13 @@ def test_filters_for_one_acl_find_it_by_key(monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.setattr(acls, "COMPARED_COUNT_MAX", 0)
     image = image_with(allow(READ), allow(WRITE), allow(READ, name="p", pattern_type=PREFIXED))
     exact = [AclFilter(*allow(READ)), AclFilter(*allow(READ, name="gone")), AclFilter(*allow(READ))]
-    decision = decide_delete_acls(image.acls, exact)
-    assert decision.response == [[Removed(allow(READ))], [], [Removed(allow(READ))]]
+    assert matching_each(image.acls, exact) == [[allow(READ)], [], [allow(READ)]]
 
 
 def test_the_number_of_comparisons_of_filters_is_limited(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(acls, "COMPARED_COUNT_MAX", 3)
     image = image_with(allow(READ), allow(WRITE))
     same = [AclFilter(resource_name="a")] * 5
-    assert decide_delete_acls(image.acls, same).response == [[]] * 5
+    assert matching_each(image.acls, same) == [[]] * 5
     with pytest.raises(KafkaError, match="need 4 comparisons with ACLs; the limit is 3"):
-        decide_delete_acls(image.acls, [*same, AclFilter(resource_name="b")])
+        matching_each(image.acls, [*same, AclFilter(resource_name="b")])

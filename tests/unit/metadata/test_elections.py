@@ -1,6 +1,11 @@
 import pytest
 
-from barnabas.metadata.elections import decide_elect, decide_elect_preferred
+from barnabas.metadata.elections import (
+    changed_partitions,
+    decide_elect,
+    decide_elect_preferred,
+    without_unneeded,
+)
 from barnabas.metadata.image import MetadataImage
 from barnabas.metadata.partition_change_builder import Election
 from barnabas.metadata.topics import NO_LEADER, PartitionRegistration
@@ -103,10 +108,10 @@ def test_when_all_partitions_are_elected_only_needed_elections_are_returned() ->
     image = cluster(2, manually_assigned("a", [1, 2], [2, 1]), manually_assigned("b", [1, 2]))
     image = with_state(image, image.topics["a"], 1, PartitionRegistration(1, 3, (1, 2)))
     image = with_state(image, image.topics["b"], 0, PartitionRegistration(2, 3, (2,)))
-    decision = decide_elect(image, PREFERRED, None)
+    decision = decide_elect(image, PREFERRED, changed_partitions(image))
     results = {
         outcome.name: [(each.index, each.error and each.error.code.name) for each in outcome.partitions]
-        for outcome in decision.response
+        for outcome in map(without_unneeded, decision.response)
     }
     assert results == {"a": [(1, None)], "b": [(0, "PREFERRED_LEADER_NOT_AVAILABLE")]}
     after = replayed(image, decision)

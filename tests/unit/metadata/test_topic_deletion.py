@@ -17,7 +17,10 @@ A, B = IMAGE.topics["a"], IMAGE.topics["b"]
 def test_a_topic_is_deleted_by_name_or_by_id(asked: TopicToDelete) -> None:
     decision = decide_delete(IMAGE, [asked])
     assert decision.response == [Deleted("a", A.topic_id)]
-    assert decision.reads == {"topics/a": IMAGE.topics.revision("a")}
+    assert decision.reads == {
+        "topics/a": IMAGE.topics.revision("a"),
+        f"partition_states/{A.topic_id.hex()}/": IMAGE.revision,
+    }
     after = replayed(IMAGE, decision)
     assert set(after.topics) == {"b"}
     assert after.topic_by_id(A.topic_id) is None

@@ -5,6 +5,8 @@ from barnabas.quotas.rate import Windows
 from barnabas.quotas.token_bucket import TokenBucket
 from barnabas.wire.errors import ErrorCode, KafkaError
 
+TOPICS = ["a", "b", "c"]
+
 
 def bucket() -> TokenBucket:
     """Return a bucket of ten tokens, refilled with one per second."""
@@ -13,7 +15,7 @@ def bucket() -> TokenBucket:
 
 def test_the_change_that_empties_the_bucket_is_accepted_and_the_next_rejected() -> None:
     quota = ControllerMutationQuota(bucket(), 0, is_strict=True)
-    admit = quota.admit()
+    admit = quota.admit(TOPICS)
     admit(15)
     with pytest.raises(KafkaError) as caught:
         admit(1)
@@ -24,13 +26,13 @@ def test_the_change_that_empties_the_bucket_is_accepted_and_the_next_rejected() 
 
 def test_an_accepted_change_is_not_throttled() -> None:
     quota = ControllerMutationQuota(bucket(), 0, is_strict=True)
-    quota.admit()(15)
+    quota.admit(TOPICS)(15)
     assert quota.commit() == 0
 
 
 def test_versions_without_the_error_are_only_throttled() -> None:
     quota = ControllerMutationQuota(bucket(), 0, is_strict=False)
-    admit = quota.admit()
+    admit = quota.admit(TOPICS)
     admit(15)
     admit(5)
     assert quota.commit() == 10_000
@@ -39,13 +41,32 @@ def test_versions_without_the_error_are_only_throttled() -> None:
 def test_a_repeated_decision_counts_once() -> None:
     tokens = bucket()
     quota = ControllerMutationQuota(tokens, 0, is_strict=True)
-    quota.admit()(6)
-    quota.admit()(6)
+    quota.admit(TOPICS)(6)
+    quota.admit(TOPICS)(6)
     quota.commit()
     assert tokens.tokens(0) == 4
 
 
+def test_a_decision_in_parts_counts_each_part_once() -> None:
+    tokens = bucket()
+    quota = ControllerMutationQuota(tokens, 0, is_strict=True)
+    quota.admit(TOPICS)(6)  # was too much for one commit
+    quota.admit(TOPICS[:1])(2)
+    quota.admit(TOPICS[1:])(4)
+    quota.admit(TOPICS[1:])(4)  # after a conflict
+    quota.commit()
+    assert tokens.tokens(0) == 4
+
+
+def test_a_part_is_refused_after_others_have_emptied_the_bucket() -> None:
+    quota = ControllerMutationQuota(bucket(), 0, is_strict=True)
+    quota.admit(TOPICS[:1])(15)
+    with pytest.raises(KafkaError, match="quota is exceeded"):
+        quota.admit(TOPICS[1:])(1)
+    assert quota.commit() > 0
+
+
 def test_without_a_quota_nothing_is_counted() -> None:
     quota = ControllerMutationQuota(None, 0, is_strict=True)
-    quota.admit()(10**9)
+    quota.admit(TOPICS)(10**9)
     assert quota.commit() == 0

@@ -3,7 +3,7 @@ from pathlib import Path
 
 import pytest
 
-from barnabas.metadata.acls import acl_key, decide_create_acls, decide_delete_acls
+from barnabas.metadata.acls import acl_key, decide_create_acls, decide_remove_acls, matching
 from barnabas.metadata.changed_keys import ChangedKeys
 from barnabas.metadata.image import MetadataImage
 from barnabas.security import authorizer as module
@@ -50,7 +50,7 @@ def test_decisions_follow_the_clusters_state() -> None:
     for decide, expected in (
         (lambda table: decide_create_acls(table, [allow(READ)]), True),
         (lambda table: decide_create_acls(table, [deny(READ)]), False),
-        (lambda table: decide_delete_acls(table, [AclFilter()]), False),
+        (lambda table: decide_remove_acls(table, list(table.values())), False),
     ):
         decision = decide(image.acls)
         after = replayed(image, decision)
@@ -108,7 +108,7 @@ def test_acls_are_used_from_their_first_decision_until_they_are_removed() -> Non
     image = MetadataImage()
     for decide, expected in (
         (lambda table: decide_create_acls(table, [reading, writing, forbidding]), []),
-        (lambda table: decide_delete_acls(table, [AclFilter(operation=READ)]), [forbidding]),
+        (lambda table: decide_remove_acls(table, matching(table, AclFilter(operation=READ))), [forbidding]),
         (lambda table: decide_create_acls(table, [reading]), [forbidding]),
     ):
         decision = decide(image.acls)

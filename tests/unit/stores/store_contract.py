@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from barnabas.metadata.store import NEVER, Commit, Conflict, Item, Store, StoreChange
+from barnabas.metadata.store import NEVER, Commit, Conflict, Item, Prefix, Store, StoreChange
 from support.loop import on_loop
 
 
@@ -79,6 +79,46 @@ class StoreContract:
                     await store.commit(reads, (StoreChange("c", b"3"), StoreChange("a", None)))
                 assert raised.value.revision == 2
                 assert await store.load() == (2, [Item("a", b"1", 1), Item("b", b"1", 2)])
+
+        scenario()
+
+    @on_loop
+    async def test_all_keys_with_a_prefix_can_be_removed_and_the_watch_shows_each(
+        self, tmp_path: Path
+    ) -> None:
+        keys = ("p", "p/", "p/1", "p/2/3", "p0", "q")
+        async with self.opened(tmp_path) as store:
+            await store.commit({}, tuple(StoreChange(key, b"1") for key in keys))
+            commits = store.watch(1)
+            assert await store.commit({}, (StoreChange(Prefix("p/"), None), StoreChange("q", b"2"))) == 2
+            assert await store.load() == (2, [Item("p", b"1", 1), Item("p0", b"1", 1), Item("q", b"2", 2)])
+            [commit] = await take(commits, 1)
+            removed = (StoreChange(key, None) for key in ("p/", "p/1", "p/2/3"))
+            assert sorted(commit.changes) == sorted([*removed, StoreChange("q", b"2")])
+            await store.commit({}, (StoreChange(Prefix("p/"), None), StoreChange("q", b"3")))
+            assert [commit.changes for commit in await take(commits, 1)] == [(StoreChange("q", b"3"),)]
+            await commits.aclose()  # type: ignore[attr-defined]
+
+    @pytest.mark.parametrize(
+        ("prefix", "revision", "conflicts"),
+        [("p/", 3, False), ("p/", 2, False), ("p/", 1, True), ("p/1", 1, False), ("q/", NEVER, False)],
+    )
+    def test_a_commit_conflicts_if_a_key_with_a_prefix_was_written_since(
+        self, tmp_path: Path, prefix: str, revision: int, conflicts: bool
+    ) -> None:
+        @on_loop
+        async def scenario() -> None:
+            async with self.opened(tmp_path) as store:
+                await store.commit({}, (StoreChange("p/1", b"1"),))
+                await store.commit({}, (StoreChange("p/2", b"1"),))
+                await store.commit({}, (StoreChange("p0", b"1"),))
+                reads = {Prefix(prefix): revision}
+                if not conflicts:
+                    assert await store.commit(reads, (StoreChange("c", b"1"),)) == 4
+                    return
+                with pytest.raises(Conflict) as raised:
+                    await store.commit(reads, (StoreChange("c", b"1"),))
+                assert raised.value.revision == 3
 
         scenario()
 

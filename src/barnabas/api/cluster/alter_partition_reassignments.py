@@ -10,6 +10,7 @@ from barnabas.api.authorization import require_cluster
 from barnabas.api.context import RequestContext
 from barnabas.api.registry import serves
 from barnabas.metadata.partition_change_builder import PartitionOutcome, TopicOutcome
+from barnabas.metadata.partition_parts import divided, joined
 from barnabas.metadata.reassignments import Target, decide_reassign
 from barnabas.wire.acls import AclOperation
 from barnabas.wire.errors import ErrorCode, KafkaError
@@ -62,14 +63,21 @@ async def handle(
         return AlterPartitionReassignmentsResponse()
     requested = await context.compute(_requested, request)
     rules, allows_factor_change = context.broker.election_rules, request.allow_replication_factor_change
-    outcomes = await context.write(
-        lambda image: decide_reassign(image, requested, rules, allows_factor_change=allows_factor_change),
+    parts = divided(requested, context.broker.metadata.partitions_max)
+    outcomes = await context.write_each(
+        parts,
+        lambda image, some: decide_reassign(
+            image,
+            [(part.name, part.partitions) for part in some],
+            rules,
+            allows_factor_change=allows_factor_change,
+        ),
         request.timeout_ms,
     )
     return AlterPartitionReassignmentsResponse(
         allow_replication_factor_change=request.allow_replication_factor_change,
         error_message=None,
-        responses=await context.compute(lambda: [_result(outcome) for outcome in outcomes]),
+        responses=await context.compute(lambda: [_result(outcome) for outcome in joined(parts, outcomes)]),
     )
 
 

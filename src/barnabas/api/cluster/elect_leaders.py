@@ -10,8 +10,9 @@ from barnabas.api.audit import CLUSTER, Results
 from barnabas.api.authorization import require_cluster
 from barnabas.api.context import RequestContext
 from barnabas.api.registry import serves
-from barnabas.metadata.elections import decide_elect
+from barnabas.metadata.elections import changed_partitions, decide_elect, without_unneeded
 from barnabas.metadata.partition_change_builder import Election, PartitionOutcome, TopicOutcome
+from barnabas.metadata.partition_parts import divided, joined
 from barnabas.wire.acls import AclOperation
 from barnabas.wire.errors import ErrorCode, KafkaError
 from barnabas.wire.messages.elect_leaders import (
@@ -52,15 +53,24 @@ async def handle(context: RequestContext, request: ElectLeadersRequest) -> Elect
         )
         raise KafkaError(ErrorCode.INVALID_REQUEST, message)
     election = Election(request.election_type)
-    requested = None
-    if request.topic_partitions is not None:
+    if request.topic_partitions is None:
+        requested = await context.compute(changed_partitions, context.broker.image)
+    else:
         requested = [(topic.topic, topic.partitions) for topic in request.topic_partitions]
     rules = context.broker.election_rules
-    outcomes = await context.write(
-        lambda image: decide_elect(image, election, requested, rules), request.timeout_ms
+    parts = divided(requested, context.broker.metadata.partitions_max)
+    outcomes = await context.write_each(
+        parts,
+        lambda image, some: decide_elect(
+            image, election, [(part.name, part.partitions) for part in some], rules
+        ),
+        request.timeout_ms,
     )
+    elected = joined(parts, outcomes)
+    if request.topic_partitions is None:
+        elected = [without_unneeded(outcome) for outcome in elected]
     return ElectLeadersResponse(
-        replica_election_results=await context.compute(lambda: [_result(outcome) for outcome in outcomes])
+        replica_election_results=await context.compute(lambda: [_result(outcome) for outcome in elected])
     )
 
 

@@ -174,15 +174,18 @@ async def _write(
     :raises ChangedSincePolicyCheck: If it would differ.
     """
 
-    def decide(image: MetadataImage) -> Decision[list[ConfigAlterationResult]]:
+    def decide(
+        image: MetadataImage, part: Sequence[tuple[int, ConfigAlteration]]
+    ) -> Decision[list[ConfigAlterationResult]]:
         rules = alteration_rules(context.broker, image)
-        decision = decide_alter(image, list(alterations.values()), rules, validate_only=validate_only)
-        for index, result in zip(alterations, decision.response, strict=True):
+        altered = [alteration for _, alteration in part]
+        decision = decide_alter(image, altered, rules, validate_only=validate_only)
+        for (index, _), result in zip(part, decision.response, strict=True):
             if result.error is None and index in checked and result != checked[index]:
                 raise ChangedSincePolicyCheck
         return decision
 
-    altered = await context.write(decide)
+    altered = await context.write_each(list(alterations.items()), decide)
     return dict(zip(alterations, altered, strict=True))
 
 

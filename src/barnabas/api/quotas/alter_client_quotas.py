@@ -35,8 +35,10 @@ def audit(_request: AlterClientQuotasRequest, response: AlterClientQuotasRespons
 async def handle(context: RequestContext, request: AlterClientQuotasRequest) -> AlterClientQuotasResponse:
     require_cluster(context, AclOperation.ALTER_CONFIGS)
     alterations = [_alteration(entry) async for entry in context.each(request.entries)]
-    outcomes = await context.write(
-        lambda image: decide_alter(image.quotas, alterations, validate_only=request.validate_only)
+    outcomes = await context.write_each(
+        alterations,
+        lambda image, part: decide_alter(image.quotas, part, validate_only=request.validate_only),
+        key=lambda alteration: alteration.entity,
     )
     return AlterClientQuotasResponse(entries=[_result(outcome) async for outcome in context.each(outcomes)])
 

@@ -48,8 +48,10 @@ async def handle(
 ) -> AlterUserScramCredentialsResponse:
     require_cluster(context, AclOperation.ALTER)
     alterations = await context.compute(_alterations, request)
-    outcomes = await context.write(
-        lambda image: decide_alter_credentials(image.scram_credentials, alterations)
+    outcomes = await context.write_each(
+        alterations,
+        lambda image, part: decide_alter_credentials(image.scram_credentials, part),
+        key=lambda alteration: alteration.user,
     )
     return AlterUserScramCredentialsResponse(
         results=[_result(outcome) async for outcome in context.each(outcomes)]

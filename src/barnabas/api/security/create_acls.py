@@ -39,7 +39,9 @@ async def handle(context: RequestContext, request: CreateAclsRequest) -> CreateA
     require_cluster(context, AclOperation.ALTER)
     require_authorizer(context)
     check = functools.partial(context.policies.check_acl, AclAction.CREATE)
-    outcomes = await context.write(lambda image: decide_create_acls(image.acls, bindings, check))
+    outcomes = await context.write_each(
+        bindings, lambda image, part: decide_create_acls(image.acls, part, check)
+    )
     return CreateAclsResponse(results=[_result(outcome) async for outcome in context.each(outcomes)])
 
 

@@ -13,7 +13,7 @@ from barnabas.api.authorization import require_cluster
 from barnabas.api.context import RequestContext
 from barnabas.api.registry import serves
 from barnabas.api.security.acls import audited_acl, filter_of, has_unknown, require_authorizer
-from barnabas.metadata.acls import Removed, decide_delete_acls
+from barnabas.metadata.acls import Removed, decide_remove_acls, matching_each
 from barnabas.policy.rules import AclAction
 from barnabas.wire.acls import AclFilter, AclOperation
 from barnabas.wire.errors import ErrorCode, KafkaError
@@ -47,9 +47,19 @@ async def handle(context: RequestContext, request: DeleteAclsRequest) -> DeleteA
     require_cluster(context, AclOperation.ALTER)
     require_authorizer(context)
     check = functools.partial(context.policies.check_acl, AclAction.DELETE)
-    outcomes = await context.write(lambda image: decide_delete_acls(image.acls, filters, check))
-    pairs = context.each(zip(filters, outcomes, strict=True))
-    return DeleteAclsResponse(filter_results=[_result(*pair) async for pair in pairs])
+    matches = await context.compute(matching_each, context.broker.image.acls, filters)
+    bindings = list(dict.fromkeys(binding for matched in matches for binding in matched))
+    removed_acls = await context.write_each(
+        bindings, lambda image, part: decide_remove_acls(image.acls, part, check)
+    )
+    removed = dict(zip(bindings, removed_acls, strict=True))
+    pairs = context.each(zip(filters, matches, strict=True))
+    return DeleteAclsResponse(
+        filter_results=[
+            _result(acl_filter, [removed[binding] for binding in matched])
+            async for acl_filter, matched in pairs
+        ]
+    )
 
 
 def _result(acl_filter: AclFilter, removed_acls: list[Removed]) -> DeleteAclsFilterResult:

@@ -41,16 +41,18 @@ async def handle(context: RequestContext, request: CreatePartitionsRequest) -> C
     topics = context.each(request.topics)
     requested = [_to_more_partitions(topic) async for topic in topics if topic.name not in refused]
     with mutations(context, strict_from=3) as quota:
-        outcomes = await context.write(
-            lambda image: decide_create_partitions(
+        outcomes = await context.write_each(
+            requested,
+            lambda image, part: decide_create_partitions(
                 image,
-                requested,
+                part,
                 broker.rng,
                 validate_only=request.validate_only,
                 check=context.policies.check_create_partitions,
-                admit=quota.admit(),
+                admit=quota.admit(part),
             ),
             request.timeout_ms,
+            key=lambda more: more.name,
         )
     outcomes += [Grown(name, error) for name, error in refused.items()]
     return CreatePartitionsResponse(results=[_result(outcome) async for outcome in context.each(outcomes)])

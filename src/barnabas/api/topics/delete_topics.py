@@ -17,7 +17,7 @@ from barnabas.api.registry import serves
 from barnabas.api.throttling import mutations
 from barnabas.base.ids import ZERO_UUID
 from barnabas.metadata.image import MetadataImage
-from barnabas.metadata.topic_deletion import Deleted, TopicToDelete, decide_delete
+from barnabas.metadata.topic_deletion import Deleted, TopicToDelete, decide_delete, identity
 from barnabas.metadata.trash import TopicOffsets, TrashEntry
 from barnabas.telemetry.logs import get_logger
 from barnabas.wire.acls import AclOperation, ResourceType
@@ -79,8 +79,12 @@ async def handle(context: RequestContext, request: DeleteTopicsRequest) -> Delet
         offsets = await _offsets(context, requested)
         trash = TrashEntry(broker.clock.wall_ms(), context.connection.principal, offsets)
     with mutations(context, strict_from=5) as quota:
-        outcomes = await context.write(
-            lambda image: decide_delete(image, requested, check, quota.admit(), trash), request.timeout_ms
+        image = broker.image
+        outcomes = await context.write_each(
+            requested,
+            lambda image, part: decide_delete(image, part, check, quota.admit(part), trash),
+            request.timeout_ms,
+            key=lambda topic: identity(image, topic),
         )
     outcomes += refused.values()
     for outcome in outcomes:

@@ -41,7 +41,7 @@ async def handle(context: RequestContext, request: PurgeTopicsRequest) -> PurgeT
     authorized = await context.compute(
         lambda: [requested for requested in requested_topics if requested.name not in refused]
     )
-    outcomes = await context.write(lambda image: decide_purge(image, authorized))
+    outcomes = await context.write_each(authorized, decide_purge, key=lambda requested: requested)
     outcomes += [
         Purged(requested, error=refused[requested.name])
         for requested in requested_topics

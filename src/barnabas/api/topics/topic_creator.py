@@ -50,11 +50,13 @@ async def create_topics(
         checked = decide_create(broker.image, requested, rules, broker.rng, validate_only=True).response
         refused = await _refused_topics(context.policies, requested, checked)
         requested = [new for new in requested if new.name not in refused]
-    outcomes = await context.write(
-        lambda image: decide_create(
-            image, requested, rules, broker.rng, validate_only=validate_only, admit=quota.admit()
+    outcomes = await context.write_each(
+        requested,
+        lambda image, part: decide_create(
+            image, part, rules, broker.rng, validate_only=validate_only, admit=quota.admit(part)
         ),
         timeout_ms,
+        key=lambda new: new.name,
     )
     answers = {outcome.name: outcome for outcome in outcomes} | refused
     return [answers[name] for name in dict.fromkeys(names)]
@@ -80,7 +82,7 @@ async def create_missing_topics(
                 rules,
                 rng,
                 validate_only=False,
-                admit=quota.admit(),
+                admit=quota.admit(own),
             )
         )
         created += created_internal

@@ -17,7 +17,7 @@ from barnabas.metadata.audit.records import (
 )
 from barnabas.metadata.decision import Decision, ResponseT
 from barnabas.metadata.image import MetadataImage
-from barnabas.metadata.store import StoreChange
+from barnabas.metadata.store import Prefix, StoreChange
 
 _ID_BYTES = 8
 
@@ -61,7 +61,12 @@ class Auditor:
         return Decision(
             decision.response,
             (*decision.changes, *added),
-            {change.key: image.revision_of(change.key) for change in decision.changes} | dict(decision.reads),
+            {
+                change.key: image.revision_of(change.key)
+                for change in decision.changes
+                if not isinstance(change.key, Prefix)  # the decision says on what a prefix depends
+            }
+            | dict(decision.reads),
         )
 
     def audit_refusals(

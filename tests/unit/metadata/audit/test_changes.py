@@ -5,7 +5,7 @@ import random
 import pytest
 
 from barnabas.config.config_resource import Resource, ResourceKind
-from barnabas.metadata.acls import ACLS, acl_key, decide_create_acls, decide_delete_acls
+from barnabas.metadata.acls import ACLS, acl_key, decide_create_acls, decide_remove_acls
 from barnabas.metadata.audit.changes import differences
 from barnabas.metadata.audit.difference import HIDDEN, Difference
 from barnabas.metadata.configs import BROKER_CONFIGS, CONFIG_RECORD_TYPES, TOPIC_CONFIGS
@@ -20,7 +20,7 @@ from barnabas.metadata.topic_creation import decide_create
 from barnabas.metadata.topic_deletion import TopicToDelete, decide_delete
 from barnabas.metadata.topics import PARTITION_STATES, PartitionRegistration, partition_key
 from barnabas.metadata.trash import TrashEntry
-from barnabas.wire.acls import AclBinding, AclFilter, AclOperation, AclPermission, PatternType, ResourceType
+from barnabas.wire.acls import AclBinding, AclOperation, AclPermission, PatternType, ResourceType
 from support.images import RULES, broker, cluster, new_topic, replayed, with_topics
 
 ORDERS = AclBinding(
@@ -146,7 +146,7 @@ def test_a_new_password_is_audited_although_it_looks_the_same() -> None:
 
 def test_an_acl_is_a_key_of_its_resource() -> None:
     image = replayed(MetadataImage(), decide_create_acls(MetadataImage().acls, [ORDERS]))
-    [found] = of(image, decide_delete_acls(image.acls, [AclFilter()]))
+    [found] = of(image, decide_remove_acls(image.acls, [ORDERS]))
     assert (found.resource, found.key) == ("topic/ord*", "acl User:alice ALLOW READ from *")
     assert ACLS.from_plain(found.before) == ORDERS
     assert found.after is None

@@ -7,7 +7,7 @@ import pytest
 
 from barnabas.base.clock import ManualClock
 from barnabas.config.config_resource import Resource
-from barnabas.metadata.acls import ACLS, acl_key, decide_create_acls, decide_delete_acls
+from barnabas.metadata.acls import ACLS, acl_key, decide_create_acls, decide_remove_acls, matching
 from barnabas.metadata.audit.auditor import Auditor
 from barnabas.metadata.audit.history import decide_expire_history, decide_keep_history
 from barnabas.metadata.audit.records import Actor
@@ -137,7 +137,9 @@ def test_validate_only_returns_the_same_and_changes_nothing(world: World) -> Non
 def test_acls_are_restored_and_removed_with_the_configs_in_one_change(world: World) -> None:
     world.commit(decide_create_acls(world.image.acls, [binding("User:alice"), binding("User:bob")]))
     first = world.configs(a="1")
-    world.commit(decide_delete_acls(world.image.acls, [AclFilter(principal="User:bob")]))
+    world.commit(
+        decide_remove_acls(world.image.acls, matching(world.image.acls, AclFilter(principal="User:bob")))
+    )
     world.commit(decide_create_acls(world.image.acls, [binding("User:eve")]))
     world.configs(a="2")
     before = world.image.revision
