@@ -49,6 +49,9 @@ class LogConfig:
     preallocate: bool = False
     min_insync_replicas: int = 1
     verifies_transactions: bool = True
+    #: Replicas whose copying is throttled: `*` or `partition:broker`.
+    leader_throttled_replicas: frozenset[str] = frozenset()
+    follower_throttled_replicas: frozenset[str] = frozenset()
     #: Largest size of a produced batch's records after decompression: what an uncompressed request could contain.
     unpacked_bytes_max: int = 100 << 20
 

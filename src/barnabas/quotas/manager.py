@@ -61,8 +61,8 @@ class QuotaManager:
 
     def __init__(self, config: BrokerConfig, clock: Clock) -> None:
         self.now_ms = clock.monotonic_ms
-        self._windows = _windows(config, "quota.window")
-        self._mutation_windows = _windows(config, "controller.quota.window")
+        self._windows = windows_of(config, "quota.window")
+        self._mutation_windows = windows_of(config, "controller.quota.window")
         self._limits = Limits()
         self._clients: dict[tuple[str, str], ClientQuotas] = {}
         self._rates: dict[Owner, Rate] = {}
@@ -208,7 +208,8 @@ def _client_id_key(client_id: str) -> str:
     return sha256(client_id.encode()).hexdigest()
 
 
-def _windows(config: BrokerConfig, prefix: str) -> Windows:
+def windows_of(config: BrokerConfig, prefix: str) -> Windows:
+    """Return the windows that `prefix.num` and `prefix.size.seconds` set."""
     return Windows(config.integer(f"{prefix}.num"), config.integer(f"{prefix}.size.seconds") * 1000)
 
 

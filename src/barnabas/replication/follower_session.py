@@ -36,6 +36,8 @@ class FollowerSession:
         self._forgotten: dict[TopicIdPartition, None] = {}  #: partitions in which the position was dropped
         self._waiting: asyncio.Future[None] | None = None
         self._timer: asyncio.TimerHandle | None = None
+        self._delayed: dict[TopicIdPartition, None] = {}  #: partitions to read after a throttle time
+        self._delay: asyncio.TimerHandle | None = None
 
     @property
     def has_marked(self) -> bool:
@@ -47,6 +49,18 @@ class FollowerSession:
         self._marked[partition] = None
         if wakes:
             self.wake()
+
+    def mark_later(self, partition: TopicIdPartition, delay_ms: int) -> None:
+        """Mark a throttled partition after a while, together with others that are throttled at that time."""
+        self._delayed[partition] = None
+        if self._delay is None:
+            self._delay = asyncio.get_running_loop().call_later(delay_ms / 1000, self._mark_delayed)
+
+    def _mark_delayed(self) -> None:
+        self._delay = None
+        self._marked |= self._delayed
+        self._delayed.clear()
+        self.wake()
 
     def take_marked(self, count_max: int) -> list[TopicIdPartition]:
         """Return some of the partitions to read, and unmark them."""
@@ -93,8 +107,9 @@ class FollowerSession:
 
     def close(self) -> None:
         """End the wait of the present fetch, which then gets what there is."""
-        if self._timer is not None:
-            self._timer.cancel()
+        for timer in (self._timer, self._delay):
+            if timer is not None:
+                timer.cancel()
         self.wake()
 
 

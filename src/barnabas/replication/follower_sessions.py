@@ -10,6 +10,7 @@ from barnabas.replication.fetch_targets import FetchedPartition
 from barnabas.replication.follower_session import FollowedPartition, FollowerSession
 from barnabas.replication.partition import Partition
 from barnabas.replication.replica_manager import ReplicaManager
+from barnabas.replication.throttle import ReplicationThrottle
 from barnabas.wire.errors import ErrorCode, KafkaError
 from barnabas.wire.records.batch import first_is_whole
 
@@ -23,8 +24,9 @@ READ_AT_ONCE_MAX = 500
 class FollowerSessions:
     """Finds the session of a follower, and reads for it."""
 
-    def __init__(self, replicas: ReplicaManager, rng: random.Random) -> None:
+    def __init__(self, replicas: ReplicaManager, throttle: ReplicationThrottle, rng: random.Random) -> None:
         self._replicas = replicas
+        self._throttle = throttle
         self._rng = rng
         self._sessions: dict[int, FollowerSession] = {}  #: by broker id
         replicas.on_led = self._wake_followers
@@ -149,6 +151,11 @@ class FollowerSessions:
         data.diverging_epoch = find_divergence(partition, target.last_fetched_epoch, target.fetch_offset)
         if data.diverging_epoch is not None:
             return data
+        if target.fetch_offset < log.log_end_offset and (
+            delay_ms := self._throttle.delay_ms(partition, session.broker_id)
+        ):
+            session.mark_later(key, delay_ms)
+            return data
         log_slice = log.read(
             target.fetch_offset,
             min(target.max_bytes, remaining_bytes),
@@ -158,6 +165,7 @@ class FollowerSessions:
         )
         if log_slice.data and (read_bytes == 0 or first_is_whole(log_slice.data)):
             data.records = log_slice.data
+            self._throttle.record(partition, len(log_slice.data))
         if target.fetch_offset < log.log_end_offset and not data.records:
             session.mark(key, wakes=False)  # it did not fit
         return data

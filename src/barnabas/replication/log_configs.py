@@ -59,6 +59,8 @@ def log_config(broker_config: BrokerConfig, overrides: Mapping[str, str]) -> Log
         max_compaction_lag_ms=topic.max_compaction_lag_ms,
         preallocate=topic.preallocate,
         min_insync_replicas=topic.min_insync_replicas,
+        leader_throttled_replicas=frozenset(topic.leader_replication_throttled_replicas),
+        follower_throttled_replicas=frozenset(topic.follower_replication_throttled_replicas),
         verifies_transactions=broker_config.boolean("transaction.partition.verification.enable"),
         unpacked_bytes_max=broker_config.integer("socket.request.max.bytes"),
     )

@@ -13,6 +13,7 @@ from barnabas.log.partition_log import PartitionLog
 from barnabas.replication.broker_client import BrokerClient
 from barnabas.replication.fetch_sessions import INITIAL_EPOCH, INVALID_SESSION_ID, next_epoch
 from barnabas.replication.partition import NO_EPOCH, Partition
+from barnabas.replication.throttle import ReplicationThrottle
 from barnabas.telemetry.logs import get_logger
 from barnabas.wire.errors import ErrorCode, KafkaError
 from barnabas.wire.messages.fetch import (
@@ -79,6 +80,7 @@ class ReplicaFetcher:
         client: BrokerClient,
         clock: Clock,
         settings: Callable[[], FetchSettings],
+        throttle: ReplicationThrottle,
         broker_epoch: Callable[[], int],
         remove_later: Callable[[PartitionLog, list[Path]], None],
     ) -> None:
@@ -88,6 +90,7 @@ class ReplicaFetcher:
         self._client = client
         self._clock = clock
         self._settings = settings
+        self._throttle = throttle
         self._broker_epoch = broker_epoch
         self._remove_later = remove_later
         self._partitions: dict[TopicIdPartition, Partition] = {}
@@ -209,7 +212,7 @@ class ReplicaFetcher:
         for key in self._changed:
             topic_id, index = key
             partition = self._partitions.get(key)
-            if partition is None:
+            if partition is None or self._delay_if_throttled(key, partition):
                 self._sent.pop(key, None)
                 forgotten.setdefault(topic_id, []).append(index)
                 continue
@@ -294,6 +297,7 @@ class ReplicaFetcher:
     def _append(self, partition: Partition, data: PartitionData) -> None:
         if data.records:
             appended = partition.log.append_copied(memoryview(data.records))
+            self._throttle.record(partition, appended.size_bytes)
             self.fetched_bytes += appended.size_bytes
         partition.follow_leader(data.high_watermark, data.log_start_offset)
 
@@ -352,6 +356,13 @@ class ReplicaFetcher:
             message = f"The leader {self._leader_id} does not know the end of its epoch {epoch}."
             raise KafkaError(ErrorCode.UNKNOWN_LEADER_EPOCH, message)
         return result.end_offset
+
+    def _delay_if_throttled(self, key: TopicIdPartition, partition: Partition) -> bool:
+        """Leave a partition out of the session for a while if it has copied too much; return whether it has."""
+        delay_ms = self._throttle.delay_ms(partition, self._broker_id)
+        if delay_ms and key not in self._paused:
+            self._paused[key] = self._clock.monotonic_ms() + delay_ms
+        return bool(delay_ms)
 
     def _pause(self, key: TopicIdPartition, code: ErrorCode) -> None:
         """Leave a partition out of the next fetches, and name it again later.

@@ -14,6 +14,7 @@ from barnabas.replication.broker_client import BrokerClient
 from barnabas.replication.partition import Partition
 from barnabas.replication.replica_fetcher import FetchSettings, ReplicaFetcher
 from barnabas.replication.replica_manager import ReplicaManager
+from barnabas.replication.throttle import ReplicationThrottle
 
 #: How long the election of another leader is expected after the connection to one was lost.
 ELECTION_WAIT_S = 2.0
@@ -29,6 +30,7 @@ class ReplicaFetchers:
         client: BrokerClient,
         clock: Clock,
         settings: Callable[[], FetchSettings],
+        throttle: ReplicationThrottle,
     ) -> None:
         """:param client: Its connections are used for fetches only, because these wait for records."""
         self._broker_id = broker_id
@@ -36,6 +38,7 @@ class ReplicaFetchers:
         self._client = client
         self._clock = clock
         self._settings = settings
+        self._throttle = throttle
         self._fetchers: dict[int, ReplicaFetcher] = {}  #: by leader
         self._assigned: dict[TopicIdPartition, int] = {}  #: partition -> its leader
         self._is_started = False
@@ -95,6 +98,7 @@ class ReplicaFetchers:
                 self._client,
                 self._clock,
                 self._settings,
+                self._throttle,
                 lambda: self.broker_epoch,
                 self.remove_later,
             )

@@ -6,6 +6,7 @@ clock and the source of random numbers.
 
 import asyncio
 import random
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -33,7 +34,7 @@ from barnabas.metadata.store import Store
 from barnabas.metadata.writer import MetadataWriter
 from barnabas.net.connections import Connections
 from barnabas.policy.policies import Policies
-from barnabas.quotas.manager import QuotaManager
+from barnabas.quotas.manager import QuotaManager, windows_of
 from barnabas.replication.broker_client import BrokerClient
 from barnabas.replication.deletion_reporter import DeletionReporter
 from barnabas.replication.fetch_sessions import FetchSessionCache
@@ -42,12 +43,14 @@ from barnabas.replication.follower_sessions import FollowerSessions
 from barnabas.replication.isr_manager import IsrManager
 from barnabas.replication.log_configs import cleaner_settings
 from barnabas.replication.log_dir_moves import LogDirMoves
+from barnabas.replication.partition import Partition
 from barnabas.replication.producer_ids import ProducerIds
 from barnabas.replication.replica_fetcher import FetchSettings
 from barnabas.replication.replica_fetchers import ReplicaFetchers
 from barnabas.replication.replica_manager import ReplicaManager
 from barnabas.replication.replica_reporter import ReplicaReporter
 from barnabas.replication.segment_importer import SegmentImporter
+from barnabas.replication.throttle import ReplicationThrottle
 from barnabas.security.authorizer import configured_authorizer
 from barnabas.security.security_log import SecurityLog
 from barnabas.server.audit_publisher import AuditPublisher
@@ -289,10 +292,26 @@ def _replica_fetchers(storage: _Storage, clock: Clock, shutdown: Shutdown) -> Re
         )
 
     broker_id = storage.dynamic_config.static.node_id
-    fetchers = ReplicaFetchers(broker_id, storage.replicas, storage.broker_clients.fetches, clock, settings)
+    throttle = _throttle(
+        storage, clock, "follower", lambda partition: partition.log.config.follower_throttled_replicas
+    )
+    client = storage.broker_clients.fetches
+    fetchers = ReplicaFetchers(broker_id, storage.replicas, client, clock, settings, throttle)
     storage.metadata.listen(fetchers.apply)
     shutdown.add_async(fetchers.stop)
     return fetchers
+
+
+def _throttle(
+    storage: _Storage, clock: Clock, role: str, replicas: Callable[[Partition], Collection[str]]
+) -> ReplicationThrottle:
+    config = storage.dynamic_config
+    return ReplicationThrottle(
+        clock,
+        windows_of(config.static, "replication.quota.window"),
+        lambda: config.current.integer(f"{role}.replication.throttled.rate"),
+        replicas,
+    )
 
 
 def _isr_manager(storage: _Storage, clock: Clock, shutdown: Shutdown) -> IsrManager:
@@ -344,7 +363,7 @@ def _broker_context(
         fetch_sessions=FetchSessionCache(
             config.integer("max.incremental.fetch.session.cache.slots"), clock, rng
         ),
-        follower_sessions=_follower_sessions(storage.replicas, rng, shutdown),
+        follower_sessions=_follower_sessions(storage, clock, rng, shutdown),
         flusher=storage.flusher,
         producer_ids=producer_ids,
         log_dir_moves=_log_dir_moves(storage, clock, shutdown),
@@ -368,8 +387,13 @@ def _broker_context(
     )
 
 
-def _follower_sessions(replicas: ReplicaManager, rng: random.Random, shutdown: Shutdown) -> FollowerSessions:
-    sessions = FollowerSessions(replicas, rng)
+def _follower_sessions(
+    storage: _Storage, clock: Clock, rng: random.Random, shutdown: Shutdown
+) -> FollowerSessions:
+    throttle = _throttle(
+        storage, clock, "leader", lambda partition: partition.log.config.leader_throttled_replicas
+    )
+    sessions = FollowerSessions(storage.replicas, throttle, rng)
     shutdown.add(sessions.close)
     return sessions
 

@@ -9,6 +9,7 @@ from types import SimpleNamespace
 
 import pytest
 
+from barnabas.base.clock import ManualClock
 from barnabas.base.ids import TopicIdPartition
 from barnabas.metadata.topics import PartitionRegistration
 from barnabas.replication.delayed_fetch import DelayedFetch
@@ -20,6 +21,7 @@ from support.batches import batch
 from support.images import new_topic
 from support.loop import in_virtual_time, turns
 from support.nodes import running_node
+from support.throttles import throttle
 
 Make = Callable[..., Partition]
 THREE = (1, 2, 3)
@@ -155,7 +157,7 @@ def test_a_follower_that_was_removed_after_its_last_news_joins_again_with_its_ne
 ) -> None:
     partition = led(make_partition)
     replicas = SimpleNamespace(find_by_id=lambda *_: partition)
-    sessions = FollowerSessions(replicas, Random(1))  # type: ignore[arg-type]
+    sessions = FollowerSessions(replicas, throttle(), Random(1))  # type: ignore[arg-type]
     session = sessions.begin(2, 0, 0)
     key = TopicIdPartition(partition.topic_id, 0)
     sessions.name(session, key, FollowedPartition(2, 0, 0, 0, 1_000), 7)
@@ -175,6 +177,37 @@ def test_partitions_are_taken_in_their_order_and_the_others_stay() -> None:
         session.mark(key, wakes=False)
     assert session.take_marked(2) == keys[:2]
     assert session.take_marked(9) == keys[2:]
+
+
+@in_virtual_time
+async def test_a_throttled_follower_that_is_not_in_sync_gets_the_next_records_later(
+    make_partition: Make,
+) -> None:
+    clock = ManualClock()
+    partition = led(make_partition)
+    partition.update_state(PartitionRegistration(1, 0, (1, 3), 1, THREE))
+    replicas = SimpleNamespace(find_by_id=lambda *_: partition, partition_by_id=lambda *_: partition)
+    sessions = FollowerSessions(replicas, throttle(10, "*", clock=clock), Random(1))  # type: ignore[arg-type]
+    key = TopicIdPartition(partition.topic_id, 0)
+
+    def fetch(broker_id: int, offset: int) -> bytes:
+        session = sessions.begin(broker_id, 0, 0)
+        sessions.name(session, key, FollowedPartition(offset, 0, 0, 0, 1), 7)
+        return b"".join(data.records for _, data in sessions.read(session, 1))
+
+    assert fetch(2, 0)
+    assert not fetch(2, 1)
+    assert fetch(3, 1)
+    session = sessions.begin(2, 0, 0)
+    sessions.name(session, key, FollowedPartition(1, 0, 0, 0, 1), 7)
+    sessions.read(session, 1)
+    assert not session.has_marked
+    began_s = asyncio.get_running_loop().time()
+    await session.wait(60_000)
+    assert asyncio.get_running_loop().time() - began_s == pytest.approx(1)
+    clock.advance(60_000)
+    assert [data.records != b"" for _, data in sessions.read(session, 1)] == [True]
+    sessions.close()
 
 
 @in_virtual_time

@@ -7,13 +7,14 @@ from typing import Any
 
 import pytest
 
-from barnabas.base.clock import SystemClock
+from barnabas.base.clock import ManualClock, SystemClock
 from barnabas.base.ids import TopicIdPartition
 from barnabas.client.core.address import BrokerAddress
 from barnabas.client.core.errors import ConnectionLost
 from barnabas.metadata.topics import PartitionRegistration
 from barnabas.replication.partition import Partition
 from barnabas.replication.replica_fetcher import FetchSettings, ReplicaFetcher
+from barnabas.replication.throttle import ReplicationThrottle
 from barnabas.wire.errors import ErrorCode
 from barnabas.wire.messages.fetch import (
     EpochEndOffset,
@@ -38,6 +39,7 @@ from barnabas.wire.messages.offset_for_leader_epoch import (
 )
 from support.batches import batch
 from support.loop import on_loop
+from support.throttles import throttle
 from support.waiting import reached
 
 Make = Callable[..., Partition]
@@ -100,11 +102,20 @@ def follower(make: Make, *epochs: int) -> Partition:
 
 @asynccontextmanager
 async def fetching(
-    leader: Leader, partition: Partition, backoff_ms: int = 5
+    leader: Leader, partition: Partition, backoff_ms: int = 5, limit: ReplicationThrottle | None = None
 ) -> AsyncIterator[ReplicaFetcher]:
     """Run a fetcher until the leader's answers are used up."""
     settings = FetchSettings(500, 1 << 20, 10 << 20, backoff_ms)
-    fetcher = ReplicaFetcher(1, 2, leader, SystemClock(), lambda: settings, lambda: 9, lambda *_: None)  # type: ignore[arg-type]
+    fetcher = ReplicaFetcher(
+        1,
+        2,
+        leader,  # type: ignore[arg-type]
+        SystemClock(),
+        lambda: settings,
+        limit or throttle(),
+        lambda: 9,
+        lambda *_: None,
+    )
     fetcher.start()
     fetcher.add(partition)
     try:
@@ -240,3 +251,27 @@ async def test_what_a_log_may_lack_in_its_midst_is_copied_again(make_partition: 
         assert partition.log.gap_offset is None
         assert partition.log.log_end_offset == 2
     assert positions(leader)[0] == [(1, 5)]
+
+
+@on_loop
+async def test_a_throttled_partition_leaves_the_session_until_it_may_copy_again(make_partition: Make) -> None:
+    partition, clock = follower(make_partition), ManualClock()
+    partition.update_state(PartitionRegistration(2, 5, (2,), replicas=(1, 2)))
+    leader = Leader(response(records=leader_batch(0, 5), high_watermark=0))
+    async with fetching(leader, partition, limit=throttle(1, "0:1", clock=clock, window_ms=20)):
+        await reached(lambda: len(leader.fetches) >= 2)
+        first, second = leader.fetches[:2]
+        assert [len(topic.partitions) for topic in first.topics] == [1]
+        assert second.topics == []
+        assert [topic.partitions for topic in second.forgotten_topics_data] == [[0]]
+        clock.advance(60_000_000)
+        leader.has_answered.clear()
+        await reached(lambda: positions(leader)[-1] == [(1, 5)])
+
+
+@on_loop
+async def test_a_throttled_partition_that_is_in_sync_is_copied_without_a_limit(make_partition: Make) -> None:
+    partition = follower(make_partition)
+    answers = [response(records=leader_batch(offset, 5), high_watermark=0) for offset in range(3)]
+    async with fetching(Leader(*answers), partition, limit=throttle(1, "*")):
+        assert partition.log.log_end_offset == 3

@@ -39,9 +39,9 @@ _ADDRESS_KEYS: tuple[ConfigKey, ...] = (
 )
 
 _BROKER_KEYS: tuple[ConfigKey, ...] = (
-    ConfigKey("follower.replication.throttled.rate", LONG, LONG_MAX, AT_LEAST_0, CLUSTER_WIDE, NO_EFFECT,
+    ConfigKey("follower.replication.throttled.rate", LONG, LONG_MAX, AT_LEAST_0, CLUSTER_WIDE, HONOURED,
               "Bytes per second that throttled followers of the broker may fetch."),
-    ConfigKey("leader.replication.throttled.rate", LONG, LONG_MAX, AT_LEAST_0, CLUSTER_WIDE, NO_EFFECT,
+    ConfigKey("leader.replication.throttled.rate", LONG, LONG_MAX, AT_LEAST_0, CLUSTER_WIDE, HONOURED,
               "Bytes per second that throttled leaders of the broker may send to followers."),
     ConfigKey("replica.alter.log.dirs.io.max.bytes.per.second", LONG, LONG_MAX, AT_LEAST_0, CLUSTER_WIDE,
               HONOURED, "Bytes per second that moves between the broker's log directories may copy."),
