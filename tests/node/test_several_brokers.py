@@ -5,6 +5,7 @@ from collections.abc import Iterator
 
 import pytest
 
+from barnabas.base.ids import TopicPartition
 from barnabas.client.admin.admin import raise_errors
 from barnabas.config.alter_op import AlterConfigOp, OpType
 from barnabas.config.config_resource import Resource, ResourceKind
@@ -338,3 +339,46 @@ def test_a_replica_that_is_not_in_sync_leads_when_that_is_allowed(resource: Reso
         cluster.restart(leader)
         until(lambda: len(cluster.in_sync("t")) == 2)
         assert [record.value for record in cluster.records("t", count=2)] == [b"on both", b"after"]
+
+
+# Throttles of replication
+
+
+@pytest.mark.parametrize(
+    ("replicas", "rate"),
+    [
+        ("leader.replication.throttled.replicas", "leader.replication.throttled.rate"),
+        ("follower.replication.throttled.replicas", "follower.replication.throttled.rate"),
+    ],
+)
+def test_a_throttled_reassignment_copies_no_faster_until_the_limit_is_raised(
+    replicas: str, rate: str
+) -> None:
+    settings = {"replica.fetch.max.bytes": "10000", "replica.fetch.response.max.bytes": "10000"}
+    with EmbeddedCluster(2, settings) as cluster:
+        admin = cluster.client.admin
+
+        def alter(kind: ResourceKind, name: str, key: str, value: str) -> None:
+            edits = {Resource(kind, name): [AlterConfigOp(key, OpType.SET, value)]}
+            raise_errors(admin.alter_configs(edits).values())
+
+        cluster.create_topic("t", replication_factor=1)
+        for _ in range(50):
+            cluster.produce("t", b"x" * 10_000)
+        leader, other = leader_of(cluster), follower_of(cluster)
+        alter(ResourceKind.TOPIC, "t", replicas, "*")
+        for node_id in (leader, other):
+            alter(ResourceKind.BROKER, str(node_id), rate, "1000")  # at once ten times as much
+        raise_errors(admin.alter_partition_reassignments({TopicPartition("t", 0): [leader, other]}).values())
+        sessions = cluster.brokers[leader].server.broker.follower_sessions
+        fetchers = cluster.brokers[other].server.parts.replica_fetchers
+
+        def throttled_count() -> int:
+            copying: dict[str, int] = fetchers.statistics().get(str(leader), {})  # type: ignore[assignment]
+            return sessions.statistics()["throttled_count"] + copying.get("paused_count", 0)
+
+        until(lambda: throttled_count() > 0)
+        assert cluster.in_sync("t") == [leader]
+        for node_id in (leader, other):
+            alter(ResourceKind.BROKER, str(node_id), rate, "1000000000")
+        until(lambda: len(cluster.in_sync("t")) == 2)

@@ -44,6 +44,10 @@ class FollowerSession:
         """Whether a partition may have something new."""
         return bool(self._marked)
 
+    @property
+    def throttled_count(self) -> int:
+        return len(self._delayed)
+
     def mark(self, partition: TopicIdPartition, *, wakes: bool) -> None:
         """Read a partition in the next fetch; if it `wakes`, end the wait of the present one."""
         self._marked[partition] = None
