@@ -25,7 +25,10 @@ from barnabas.wire.errors import KafkaError
 RETRY_S = 1.0
 
 #: Changes of these record types may make a broker fenced, or an election necessary or possible.
-_FOLLOWED = (BROKERS, SESSIONS, TOPIC_CONFIGS, BROKER_CONFIGS)
+_FOLLOWED = (BROKERS, SESSIONS, BROKER_CONFIGS)
+
+#: If the configs of more topics change at once, look for elections without checking whether they are possible.
+CHECKED_TOPICS_COUNT = 100
 
 _log = get_logger("barnabas.controller")
 
@@ -59,6 +62,7 @@ class Controller:
         self._rebalancing: asyncio.Task[None] | None = None
         self.fenced_count = 0
         self.elections_count = 0
+        self.checks_count = 0  #: how often all partitions were checked
 
     def start(self) -> None:
         """Begin to follow the image."""
@@ -82,10 +86,16 @@ class Controller:
         return controller_id(self._metadata.image) == self._broker_id
 
     async def _apply(self, before: MetadataImage, after: MetadataImage, changed: ChangedKeys) -> None:
-        if changed.contains_any_of(_FOLLOWED):
+        topics = changed.of(TOPIC_CONFIGS)
+        if (
+            changed.contains_any_of(_FOLLOWED)
+            or len(topics) > CHECKED_TOPICS_COUNT
+            or any(_may_elect(after, name) for name in topics)
+        ):
             self._acting.wake()
 
     async def _act(self) -> None:
+        self.checks_count += self.is_active
         while self.is_active and (dead := dead_brokers(self._metadata.image)):
             await self._metadata.write(partial(decide_fence, broker_id=dead[0]))
             self.fenced_count += 1
@@ -134,7 +144,17 @@ class Controller:
             "is_active": int(self.is_active),
             "fenced_count": self.fenced_count,
             "elections_count": self.elections_count,
+            "checks_count": self.checks_count,
         }
+
+
+def _may_elect(image: MetadataImage, name: str) -> bool:
+    """Return whether other configs of a topic may elect a leader, or end the eligibility of a replica."""
+    topic = image.topics.get(name)
+    if topic is None or not image.partition_states:
+        return False
+    states = (image.partition(topic, index) for index in range(topic.partition_count))
+    return any(state.leader == NO_LEADER or state.elr for state in states)
 
 
 def _offline_count(image: MetadataImage) -> int:

@@ -14,7 +14,7 @@ from barnabas.metadata.store import CHANGES_MAX
 from barnabas.metadata.topic_creation import decide_create
 from barnabas.metadata.topics import NO_LEADER, PARTITION_STATES, partition_key
 from barnabas.metadata.writer import MetadataWriter
-from barnabas.server.controller import Controller
+from barnabas.server.controller import CHECKED_TOPICS_COUNT, Controller
 from barnabas.telemetry.metrics import MetricsRegistry
 from support.images import RULES, broker, decide_isr, manually_assigned, register_brokers
 from support.loop import in_virtual_time, turns
@@ -152,7 +152,25 @@ async def test_a_broker_that_is_alone_changes_nothing() -> None:
         revision = last.image.revision
         await until_quiet()
         assert last.image.revision == revision
-        assert controller.statistics() == {"is_active": 1, "fenced_count": 0, "elections_count": 0}
+        counts = controller.statistics()
+        assert (counts["is_active"], counts["fenced_count"], counts["elections_count"]) == (1, 0, 0)
+
+
+@in_virtual_time
+async def test_configs_of_topics_that_need_no_election_do_not_check_all_partitions() -> None:
+    async with controllers(2) as (store, [controller, _], last):
+        before = controller.checks_count
+        for name in ("t", "gone"):
+            change = TOPIC_CONFIGS.put(name, {"retention.ms": "1"})
+            await last.write(lambda _, change=change: Decision(None, (change,)))  # type: ignore[misc]
+        await until_quiet()
+        assert controller.checks_count == before
+        many = tuple(
+            TOPIC_CONFIGS.put(f"t{n}", {"retention.ms": "1"}) for n in range(CHECKED_TOPICS_COUNT + 1)
+        )
+        await last.write(lambda _: Decision(None, many))
+        await until_quiet()
+        assert controller.checks_count == before + 1
 
 
 @in_virtual_time
