@@ -158,7 +158,7 @@ async def test_a_broker_that_is_alone_changes_nothing() -> None:
 
 @in_virtual_time
 async def test_configs_of_topics_that_need_no_election_do_not_check_all_partitions() -> None:
-    async with controllers(2) as (store, [controller, _], last):
+    async with controllers(2) as (_, [controller, _], last):
         before = controller.checks_count
         for name in ("t", "gone"):
             change = TOPIC_CONFIGS.put(name, {"retention.ms": "1"})
