@@ -8,7 +8,7 @@ from barnabas.config.config_source import ConfigSource
 from barnabas.config.definition import ConfigKey, ConfigType, UpdateMode
 from barnabas.config.keys.broker import BROKER_KEYS, broker_synonyms
 from barnabas.config.keys.topic import TOPIC_KEYS
-from barnabas.config.topics import effective_values
+from barnabas.config.topics import effective_value
 from barnabas.config.values import format_value
 
 
@@ -48,12 +48,15 @@ def describe_topic(
     A topic's own value comes first among the synonyms, then those of the broker key with the default.
     """
     layers = broker_layers(broker)
-    values = effective_values(broker.current, overrides)
-    names_to_describe = [name for name in values if TOPIC_KEYS[name].listed or name in overrides]
+
+    def described(key: ConfigKey) -> DescribedConfig:
+        value = format_value(effective_value(broker.current, overrides, key.name))
+        return _topic_entry(key, value, key.name in overrides, layers)
+
     return [
-        _topic_entry(TOPIC_KEYS[name], format_value(values[name]), name in overrides, layers)
-        for name in names_to_describe
-        if names is None or name in names
+        described(key)
+        for name, key in TOPIC_KEYS.items()
+        if (names is None or name in names) and (key.listed or name in overrides)
     ]
 
 

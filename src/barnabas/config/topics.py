@@ -72,10 +72,17 @@ def effective_values(broker: BrokerConfig, overrides: Mapping[str, str]) -> dict
 
     :raises ConfigError: When an override is invalid.
     """
-    return {
-        name: parse_value(key, overrides[name]) if name in overrides else broker_default(broker, name)
-        for name, key in TOPIC_KEYS.items()
-    }
+    return {name: effective_value(broker, overrides, name) for name in TOPIC_KEYS}
+
+
+def effective_value(broker: BrokerConfig, overrides: Mapping[str, str], name: str) -> Value:
+    """Return the parsed value of a topic key.
+
+    :raises ConfigError: When an override is invalid.
+    """
+    if name in overrides:
+        return parse_value(TOPIC_KEYS[name], overrides[name])
+    return broker_default(broker, name)
 
 
 def broker_default(broker: BrokerConfig, name: str) -> Value:

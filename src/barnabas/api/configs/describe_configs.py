@@ -110,12 +110,14 @@ class _Descriptions:
         overrides = image.configs(resource) if resource.kind in CONFIG_RECORD_TYPES else {}
         name = resource.name if resource.kind is ResourceKind.BROKER else None
         keys = frozenset(requested.configuration_keys) if requested.configuration_keys else None
-        if resource.kind is ResourceKind.TOPIC and overrides:
-            return self._topic(overrides, keys)
         alike = resource.kind, name, frozenset(overrides.items()), keys
         configs = self._made.get(alike)
         if configs is None:
-            configs = self._made[alike] = self._configs(self._describe(resource, overrides, keys))
+            if resource.kind is ResourceKind.TOPIC and overrides:
+                configs = self._topic(overrides, keys)
+            else:
+                configs = self._configs(self._describe(resource, overrides, keys))
+            self._made[alike] = configs
         return configs
 
     def _topic(self, overrides: Mapping[str, str], keys: Keys) -> Configs:
