@@ -15,7 +15,7 @@ from interop.brokers import Broker, consecutive_ports
 from interop.exactly_once import APPLICATIONS, transforming
 from interop.targets import BROKERS_COUNT, START
 
-SECONDS = int(os.environ.get("EOS_SECONDS", "20"))
+SECONDS = int(os.environ.get("EOS_SECONDS", "12"))
 INPUTS_PER_SECOND = 200
 PARTITIONS_COUNT = 3
 #: Each restart of a broker restarts the sessions of its groups' members: they must be shorter than most of the pauses

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from support.spark import ROOT, worker_environment
 
-COUNT = 100_000
+COUNT = 30_000
 WAIT_S = 400
 
 
