@@ -2,6 +2,7 @@
 
 import functools
 import json
+import re
 import subprocess
 from collections.abc import Mapping
 from pathlib import Path
@@ -68,8 +69,11 @@ def administer(bootstrap: str, *arguments: str) -> None:
         raise LoadFailed(done.stderr.strip())
 
 
-def produce_with_java(bootstrap: str, topic: str, count: int, size_bytes: int, *properties: str) -> None:
-    """Produce records at the Java producer's maximum rate, in batches of 64 KiB, with its defaults otherwise."""
+def produce_with_java(bootstrap: str, topic: str, count: int, size_bytes: int, *properties: str) -> float:
+    """Produce records at the Java producer's maximum rate, in batches of 64 KiB, with its defaults otherwise.
+
+    Return how many were sent per second.
+    """
     command = reference.java(
         *JVM_OPTIONS,
         reference.TOOLS["kafka-producer-perf-test"],
@@ -77,4 +81,6 @@ def produce_with_java(bootstrap: str, topic: str, count: int, size_bytes: int, *
         *["--num-records", str(count), "--record-size", str(size_bytes)],
         *["--command-property", "batch.size=65536", "linger.ms=5", *properties],
     )
-    subprocess.run(command, check=True, stdout=subprocess.DEVNULL, timeout=TIMEOUT_S)
+    done = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True, timeout=TIMEOUT_S)
+    [*_, rate] = re.findall(r"([\d.]+) records/sec", done.stdout)
+    return float(rate)
