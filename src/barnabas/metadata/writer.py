@@ -21,6 +21,7 @@ from barnabas.metadata.store import (
     HistoryLost,
     Item,
     OutcomeUnknown,
+    Prefix,
     Store,
     StoreError,
 )
@@ -458,11 +459,15 @@ async def _with_client_errors(writing: Awaitable[ResponseT]) -> ResponseT:
 
 
 def _changes_what_it_reads(decision: Decision[Any]) -> bool:
-    """Whether a commit changes the revision of a key on which it depends; to remove an absent key changes nothing."""
+    """Whether a commit changes the revision of a key on which it depends.
+
+    To remove an absent key changes nothing, and what depends on a prefix does not depend on removals.
+    """
     reads = decision.reads
     return any(
         change.key in reads and (change.value is not None or reads[change.key] != NEVER)
         for change in decision.changes
+        if not isinstance(change.key, Prefix)
     )
 
 

@@ -8,7 +8,7 @@ import pytest
 from barnabas.metadata.audit.records import Actor
 from barnabas.metadata.decision import Decision
 from barnabas.metadata.producer_ids import decide_allocate_block
-from barnabas.metadata.store import NEVER, Commit, OutcomeUnknown, StoreChange
+from barnabas.metadata.store import NEVER, Commit, OutcomeUnknown, Prefix, StoreChange
 from barnabas.metadata.writer import RESEND_S, MetadataWriter
 from barnabas.wire.errors import ErrorCode, KafkaError
 from support.loop import in_virtual_time
@@ -116,15 +116,20 @@ async def test_a_change_whose_outcome_is_not_found_times_out_for_clients() -> No
 
 @in_virtual_time
 @pytest.mark.parametrize(
-    ("value", "reads"), [(b"written", {}), (None, {"key": NEVER})], ids=["blind", "removes nothing"]
+    ("change", "reads"),
+    [
+        (StoreChange("key", b"written"), {}),
+        (StoreChange("key", None), {"key": NEVER}),
+        (StoreChange(Prefix("k"), None), {Prefix("k"): 7}),
+    ],
+    ids=["blind", "removes nothing", "a prefix"],
 )
 async def test_a_change_that_could_be_made_twice_is_not_sent_again(
-    value: bytes | None, reads: dict[str, int]
+    change: StoreChange, reads: dict[str, int]
 ) -> None:
     store = Silent(commits=False)
     writer = MetadataWriter(store)
     await writer.start()
-    change = StoreChange("key", value)
     with pytest.raises(KafkaError, match="unknown whether the change is made"):
         await writer.write(lambda image: Decision(None, (change,), reads), actor=ALICE)
     assert store.sent_count == 1
