@@ -41,8 +41,12 @@ IN_LOGS: dict[str, tuple[str, str, object]] = {
     "segment.ms": ("7", "segment_ms", 7),
 }
 
-#: Has an effect on elections: see `test_several_brokers.py`.
-IN_ELECTIONS = "unclean.leader.election.enable"
+#: Have an effect with several brokers: see `test_several_brokers.py`.
+WITH_SEVERAL_BROKERS = (
+    "follower.replication.throttled.replicas",
+    "leader.replication.throttled.replicas",
+    "unclean.leader.election.enable",
+)
 
 
 def alter(kafka: EmbeddedBroker, resource: Resource, key: str, value: str | None) -> None:
@@ -70,7 +74,7 @@ def test_a_topics_value_applies_to_its_logs_until_it_is_deleted(kafka: EmbeddedB
 
 def test_every_topic_key_with_an_effect_on_logs_has_a_case() -> None:
     acting = {name for name, key in TOPIC_KEYS.items() if key.effect.name == "HONOURED"}
-    assert acting == {*IN_LOGS, IN_ELECTIONS}
+    assert acting == {*IN_LOGS, *WITH_SEVERAL_BROKERS}
 
 
 def subscription(kafka: EmbeddedBroker, client_id: str) -> GetTelemetrySubscriptionsResponse:

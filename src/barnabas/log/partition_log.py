@@ -1,6 +1,6 @@
 """One replica of a partition: its offsets, appends, reads, searches, retention and truncation."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from barnabas.base.clock import Clock
@@ -75,6 +75,7 @@ class PartitionLog:
         self.gap_offset: int | None = None
         #: Number of truncations so far; shows a reader of a copy of the log whether the copy is still valid.
         self.truncations_count = 0
+        self.on_flushed: Callable[[], None] = lambda: None  #: called by `Flusher`
         self.local = local
         self.producers = LogProducers(local, producers, clock)
         self._clock = clock

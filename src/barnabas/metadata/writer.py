@@ -296,7 +296,7 @@ class MetadataWriter:
 
         A transaction that changes a key on which it depends is committed once at most, however often it is sent. If
         it conflicts, either it has been committed, and the watch shows that, or another commit came first, and it fails
-        whenever it arrives. One exception is accepted: a key that must not exist may be created and removed by then.
+        whenever it arrives. Others are not sent again: a topic that was created and deleted meanwhile would return.
         """
         loop, reloads_count = asyncio.get_running_loop(), self.reloads_count
         end_s = loop.time() + UNKNOWN_OUTCOME_WAIT_S
@@ -459,15 +459,14 @@ async def _with_client_errors(writing: Awaitable[ResponseT]) -> ResponseT:
 
 
 def _changes_what_it_reads(decision: Decision[Any]) -> bool:
-    """Whether a commit changes the revision of a key on which it depends.
+    """Whether a commit changes a key on whose revision it depends, so that it cannot be made a second time.
 
-    To remove an absent key changes nothing, and what depends on a prefix does not depend on removals.
+    A key that must not exist does not count: it may be created, and removed again, before the second time. Nor does a
+    prefix, because what depends on it does not depend on removals.
     """
-    reads = decision.reads
     return any(
-        change.key in reads and (change.value is not None or reads[change.key] != NEVER)
+        decision.reads.get(change.key, NEVER) != NEVER and not isinstance(change.key, Prefix)
         for change in decision.changes
-        if not isinstance(change.key, Prefix)
     )
 
 

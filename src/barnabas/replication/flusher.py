@@ -26,6 +26,10 @@ class Flusher:
             lane = self._lanes[directory] = _Lane()
         return lane.when_flushed(log)
 
+    def flush_soon(self, log: PartitionLog) -> None:
+        """Flush a log; an error takes it offline, and concerns those who wait for the flush."""
+        self.when_flushed(log).add_done_callback(lambda future: future.exception())
+
     @property
     def flushes_count(self) -> int:
         """Number of successful flushes."""
@@ -75,6 +79,7 @@ class _Lane:
     async def _flush(self, log: PartitionLog, futures: list[asyncio.Future[None]]) -> None:
         try:
             await asyncio.get_running_loop().run_in_executor(self._thread, log.flush)
+            log.on_flushed()
         except Exception as error:  # every waiting append must get the error
             if isinstance(error, OSError):
                 log.take_offline(

@@ -37,7 +37,7 @@ class Partition:
         self.topic = topic.name
         self.topic_id = topic.topic_id
         self.index = index
-        self.log = log
+        self._use(log)
         self.replicas = state.replicas
         self.leader = state.leader
         self.leader_epoch = state.leader_epoch
@@ -59,6 +59,8 @@ class Partition:
         self.sends_high_watermark_at_once = False
         #: called when a follower that is not in sync has caught up
         self.on_caught_up: Callable[[Partition], None] = lambda partition: None
+        #: called after an append that must be flushed (flush.messages) before consumers read it
+        self.flush_soon: Callable[[PartitionLog], None] = lambda log: None
         self._delayed_fetches: dict[DelayedFetch, None] = {}  #: in the order of their arrival
         self._waiting_for_high_watermark: list[tuple[int, asyncio.Future[None]]] = []
         self._waiting_for_low_watermark: list[tuple[int, asyncio.Future[None]]] = []
@@ -75,14 +77,18 @@ class Partition:
     def replace_log(self, log: PartitionLog) -> None:
         """Use another log with the same content, because the replica has moved to another directory."""
         assert log.log_end_offset == self.log.log_end_offset, (log.log_end_offset, self.log.log_end_offset)
-        self.log = log
+        self._use(log)
 
     def replace_with_imported_log(self, log: PartitionLog) -> None:
         """Use an imported log in place of an empty one."""
         assert self.log.log_end_offset == 0, self.log.log_end_offset
-        self.log = log
+        self._use(log)
         self._begin_epoch()
         self._advance_high_watermark()
+
+    def _use(self, log: PartitionLog) -> None:
+        self.log = log
+        log.on_flushed = self._advance_high_watermark
 
     @property
     def _min_isr(self) -> int:
@@ -413,7 +419,10 @@ class Partition:
         """Pass an append on to followers and readers."""
         if self._followers:
             self._mark_followers(wakes=True)
-        self._advance_high_watermark(size_bytes)
+        if self.log.needs_flush:
+            self.flush_soon(self.log)
+        else:
+            self._advance_high_watermark(size_bytes)
 
     def _advance_high_watermark(self, grown_bytes: int = UNKNOWN_GROWTH_BYTES) -> None:
         """Raise the high watermark to what every in-sync replica has. Does nothing on a follower."""

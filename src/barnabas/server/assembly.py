@@ -208,6 +208,7 @@ async def _open_storage(config: BrokerConfig, environment: Environment, shutdown
     shutdown.add_async(close_logs)
     replicas, lost = await load_replicas(dynamic_config, metadata, log_manager)
     flusher = Flusher()
+    replicas.flush_soon = flusher.flush_soon
     shutdown.add_async(flusher.close)
     request_timeout_ms = config.integer("request.timeout.ms")
     clients = BrokerClients(

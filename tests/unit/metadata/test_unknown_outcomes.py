@@ -7,7 +7,7 @@ import pytest
 
 from barnabas.metadata.audit.records import Actor
 from barnabas.metadata.decision import Decision
-from barnabas.metadata.producer_ids import decide_allocate_block
+from barnabas.metadata.producer_ids import KEY, PRODUCER_IDS, decide_allocate_block
 from barnabas.metadata.store import NEVER, Commit, OutcomeUnknown, Prefix, StoreChange
 from barnabas.metadata.writer import RESEND_S, MetadataWriter
 from barnabas.wire.errors import ErrorCode, KafkaError
@@ -22,6 +22,7 @@ class Silent(MemoryStore):
 
     def __init__(self, *, commits: bool, silent_count: int = 1) -> None:
         super().__init__()
+        self.write({}, (PRODUCER_IDS.put(KEY, 0),))
         self._commits_silently = commits
         self.silent_left = silent_count
         self.sent_count = 0
@@ -59,7 +60,7 @@ async def test_a_commit_that_the_store_does_not_confirm_succeeds_when_the_watch_
     writer = MetadataWriter(store, writer_id="w")
     await writer.start()
     assert await allocate(writer, ALICE) == 0
-    assert (store.revision, store.sent_count) == (1, 1)
+    assert (store.revision, store.sent_count) == (2, 1)
     assert writer.statistics()["unknown_outcomes_count"] == 1
     await writer.stop()
 
@@ -73,7 +74,7 @@ async def test_a_lost_commit_is_sent_again_soon(actor: Actor | None) -> None:
     started_s = asyncio.get_running_loop().time()
     assert await allocate(writer, actor) == 0
     assert asyncio.get_running_loop().time() - started_s == pytest.approx(3 * RESEND_S)
-    assert store.revision == 1
+    assert store.revision == 2
     await writer.stop()
 
 
@@ -85,7 +86,7 @@ async def test_a_commit_that_the_watch_shows_late_is_sent_again_and_made_once(ac
     writer = MetadataWriter(store, writer_id="w")
     await writer.start()
     assert await allocate(writer, actor) == 0
-    assert (store.revision, store.sent_count) == (1, 2)
+    assert (store.revision, store.sent_count) == (2, 2)
     await writer.stop()
 
 
@@ -120,9 +121,10 @@ async def test_a_change_whose_outcome_is_not_found_times_out_for_clients() -> No
     [
         (StoreChange("key", b"written"), {}),
         (StoreChange("key", None), {"key": NEVER}),
+        (StoreChange("key", b"created"), {"key": NEVER}),
         (StoreChange(Prefix("k"), None), {Prefix("k"): 7}),
     ],
-    ids=["blind", "removes nothing", "a prefix"],
+    ids=["blind", "removes nothing", "a creation", "a prefix"],
 )
 async def test_a_change_that_could_be_made_twice_is_not_sent_again(
     change: StoreChange, reads: dict[str, int]

@@ -1,5 +1,6 @@
 import asyncio
 import threading
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,7 @@ class Log:
         self.entered = threading.Event()
         self.error = error
         self.flushes_count = 0
+        self.on_flushed: Callable[[], None] = lambda: None
         self.threads: set[str] = set()
         self.failures: list[OSError] = []
 

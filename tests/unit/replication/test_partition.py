@@ -2,6 +2,7 @@ from collections.abc import Callable
 
 import pytest
 
+from barnabas.log.partition_log import PartitionLog
 from barnabas.metadata.topics import PartitionRegistration
 from barnabas.replication.delayed_fetch import DelayedFetch
 from barnabas.replication.partition import UNKNOWN_GROWTH_BYTES, Partition
@@ -313,3 +314,15 @@ def test_a_marker_needs_the_leader_and_min_insync_replicas(make_partition: Make)
     other = make_partition(THREE, PartitionRegistration(2, 0, THREE))
     error = refused(other, lambda: other.append_transaction_marker(ended, 0))
     assert error.code is ErrorCode.NOT_LEADER_OR_FOLLOWER
+
+
+def test_consumers_read_a_record_that_must_be_flushed_when_it_is(make_partition: Make) -> None:
+    partition = make_partition(flush_messages=1)
+    to_flush: list[PartitionLog] = []
+    partition.flush_soon = to_flush.append
+    partition.append_as_leader(batch(b"x"), 1)
+    assert partition.log.high_watermark == 0
+    assert to_flush == [partition.log]
+    partition.log.flush()
+    partition.log.on_flushed()
+    assert partition.log.high_watermark == 1

@@ -282,11 +282,12 @@ class _Production:
         )
         if tracer.enabled:
             _trace_append(context, partition, appended, started_ns)
-        if partition.log.needs_flush:
-            self._waits.append(_flush(context, partition, results, len(results) - 1))
-        if acks == ALL_REPLICAS and (replicated := partition.when_replicated(appended.last_offset + 1)):
-            wait = _wait_for_replicas(replicated, self._request.timeout_ms, results, len(results) - 1)
-            self._waits.append(wait)
+        needs_flush = partition.log.needs_flush
+        replicated = partition.when_replicated(appended.last_offset + 1) if acks == ALL_REPLICAS else None
+        if needs_flush or replicated is not None:
+            flushed = context.broker.flusher.when_flushed(partition.log) if needs_flush else None
+            timeout_ms = self._request.timeout_ms
+            self._waits.append(_wait(partition, flushed, replicated, timeout_ms, results, len(results) - 1))
 
 
 async def _validate_in_worker(context: RequestContext, costly: _Costly) -> ValidatedBatch:
@@ -426,28 +427,28 @@ def _trace_append(
     )
 
 
-async def _flush(
-    context: RequestContext, partition: Partition, results: list[PartitionResult], at: int
+async def _wait(
+    partition: Partition,
+    flushed: "asyncio.Future[None] | None",
+    replicated: "asyncio.Future[None] | None",
+    timeout_ms: int,
+    results: list[PartitionResult],
+    at: int,
 ) -> None:
-    """Wait for the disk; `results[at]` becomes an error if it fails."""
+    """Wait for the disk and the in-sync replicas; `results[at]` becomes an error if that fails or takes too long."""
     try:
-        await context.broker.flusher.when_flushed(partition.log)
+        if flushed is not None:
+            await flushed
+        if replicated is not None:
+            await asyncio.wait_for(replicated, timeout_ms / 1000)
+    except TimeoutError:
+        message = f"The in-sync replicas did not acknowledge the records within {timeout_ms} ms."
+        results[at] = _failed(partition.index, KafkaError(ErrorCode.REQUEST_TIMED_OUT, message))
     except OSError as error:
         message = f"{partition.topic}-{partition.index} could not be flushed: {error.strerror}."
         results[at] = _failed(partition.index, KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, message))
-
-
-async def _wait_for_replicas(
-    replicated: "asyncio.Future[None]", timeout_ms: int, results: list[PartitionResult], at: int
-) -> None:
-    """Wait for the in-sync replicas; `results[at]` becomes an error if they take too long."""
-    try:
-        await asyncio.wait_for(replicated, timeout_ms / 1000)
-    except TimeoutError:
-        message = f"The in-sync replicas did not acknowledge the records within {timeout_ms} ms."
-        results[at] = _failed(_index(results[at]), KafkaError(ErrorCode.REQUEST_TIMED_OUT, message))
     except KafkaError as error:
-        results[at] = _failed(_index(results[at]), error)
+        results[at] = _failed(partition.index, error)
 
 
 def _name_leaders(
@@ -464,10 +465,6 @@ def _name_leaders(
                 answer.current_leader = LeaderIdAndEpoch(*leader)
                 leaders.append(leader)
     return endpoints_of(context, leaders)
-
-
-def _index(result: PartitionResult) -> int:
-    return result[0] if isinstance(result, tuple) else result.index
 
 
 def _failed(index: int, error: KafkaError, partition: Partition | None = None) -> PartitionProduceResponse:
