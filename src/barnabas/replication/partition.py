@@ -290,6 +290,7 @@ class Partition:
     def close(self) -> None:
         """Stop leading, and release all waiting requests, before the partition is removed from this broker."""
         self.leader = NO_LEADER
+        self.log.on_flushed = lambda: None  # no reference cycle: the log is freed at once
         self._mark_followers(wakes=True)
         self._release_waits()
 
