@@ -20,10 +20,15 @@ class Prefix(str):
     """The beginning of keys, in place of a key.
 
     A commit that depends on it conflicts if one of these keys was written after the revision. A change removes all of
-    them.
+    them. It ends in an ASCII character.
     """
 
     __slots__ = ()
+
+    @property
+    def end(self) -> str:
+        """The smallest string after all of these keys."""
+        return self[:-1] + chr(ord(self[-1]) + 1)
 
 
 class Item(NamedTuple):

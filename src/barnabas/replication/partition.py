@@ -31,8 +31,16 @@ class Partition:
     """A replica on this broker. All methods run on the event loop."""
 
     def __init__(
-        self, broker_id: int, topic: TopicImage, index: int, log: PartitionLog, state: PartitionRegistration
+        self,
+        broker_id: int,
+        topic: TopicImage,
+        index: int,
+        log: PartitionLog,
+        state: PartitionRegistration,
+        flush_soon: Callable[[PartitionLog], None] = lambda log: None,
     ) -> None:
+        """:param flush_soon: Flushes records that consumers must not read before (flush.messages)."""
+        self._flush_soon = flush_soon
         self.broker_id = broker_id
         self.topic = topic.name
         self.topic_id = topic.topic_id
@@ -59,8 +67,6 @@ class Partition:
         self.sends_high_watermark_at_once = False
         #: called when a follower that is not in sync has caught up
         self.on_caught_up: Callable[[Partition], None] = lambda partition: None
-        #: called after an append that must be flushed (flush.messages) before consumers read it
-        self.flush_soon: Callable[[PartitionLog], None] = lambda log: None
         self._delayed_fetches: dict[DelayedFetch, None] = {}  #: in the order of their arrival
         self._waiting_for_high_watermark: list[tuple[int, asyncio.Future[None]]] = []
         self._waiting_for_low_watermark: list[tuple[int, asyncio.Future[None]]] = []
@@ -420,10 +426,7 @@ class Partition:
         """Pass an append on to followers and readers."""
         if self._followers:
             self._mark_followers(wakes=True)
-        if self.log.needs_flush:
-            self.flush_soon(self.log)
-        else:
-            self._advance_high_watermark(size_bytes)
+        self._advance_high_watermark(size_bytes)
 
     def _advance_high_watermark(self, grown_bytes: int = UNKNOWN_GROWTH_BYTES) -> None:
         """Raise the high watermark to what every in-sync replica has. Does nothing on a follower."""
@@ -440,6 +443,9 @@ class Partition:
             high_watermark = min(
                 [high_watermark, *(end_offsets.get(each, 0) for each in isr if each != self.broker_id)]
             )
+        if log.needs_flush and high_watermark > log.recovery_point:
+            self._flush_soon(log)
+            high_watermark = log.recovery_point
         if high_watermark <= log.high_watermark:
             return
         if self._followers:

@@ -44,7 +44,15 @@ _log = get_logger("barnabas.replication")
 class ReplicaManager:
     """Finds partitions for requests, and follows the metadata image as a listener of the metadata writer."""
 
-    def __init__(self, broker_id: int, log_manager: LogManager, log_configs: LogConfigs) -> None:
+    def __init__(
+        self,
+        broker_id: int,
+        log_manager: LogManager,
+        log_configs: LogConfigs,
+        flush_soon: Callable[[PartitionLog], None] = lambda log: None,
+    ) -> None:
+        """:param flush_soon: See `Partition`."""
+        self._flush_soon = flush_soon
         self._broker_id = broker_id
         self.log_manager = log_manager
         self.trash = TrashedLogs(log_manager)
@@ -64,8 +72,6 @@ class ReplicaManager:
         self.on_missing_log: Callable[[], None] = lambda: None
         #: called when a follower that is not in sync has caught up with a partition of this broker
         self.on_caught_up: Callable[[Partition], None] = lambda partition: None
-        #: flushes a log to which a batch was appended that consumers must not read before
-        self.flush_soon: Callable[[PartitionLog], None] = lambda log: None
         #: called when this broker begins to lead a partition that has followers
         self.on_led: Callable[[Partition], None] = lambda partition: None
         #: called after a transaction marker was appended to a partition, including those of `__consumer_offsets`
@@ -249,9 +255,9 @@ class ReplicaManager:
             log = self._open_log(topic, index, config)
             if log is None:
                 continue
-            partition = Partition(self._broker_id, topic, index, log, self._image.partition(topic, index))
+            state = self._image.partition(topic, index)
+            partition = Partition(self._broker_id, topic, index, log, state, self._flush_soon)
             partition.on_caught_up = self._caught_up
-            partition.flush_soon = self._flush_soon
             partition.sends_high_watermark_at_once = self.serves_consumers_of_followers
             self._partitions[topic.name, index] = partition
             self._by_id[topic.topic_id, index] = partition
@@ -260,9 +266,6 @@ class ReplicaManager:
     def _led(self, partition: Partition) -> None:
         if partition.is_leader and len(partition.replicas) > 1:
             self.on_led(partition)
-
-    def _flush_soon(self, log: PartitionLog) -> None:
-        self.flush_soon(log)
 
     def _caught_up(self, partition: Partition) -> None:
         self.on_caught_up(partition)

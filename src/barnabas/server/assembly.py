@@ -206,10 +206,9 @@ async def _open_storage(config: BrokerConfig, environment: Environment, shutdown
         await asyncio.to_thread(log_manager.abandon if shutdown.is_abrupt else log_manager.close)
 
     shutdown.add_async(close_logs)
-    replicas, lost = await load_replicas(dynamic_config, metadata, log_manager)
     flusher = Flusher()
-    replicas.flush_soon = flusher.flush_soon
     shutdown.add_async(flusher.close)
+    replicas, lost = await load_replicas(dynamic_config, metadata, log_manager, flusher)
     request_timeout_ms = config.integer("request.timeout.ms")
     clients = BrokerClients(
         requests=_broker_client(config, metadata, shutdown, request_timeout_ms),

@@ -18,6 +18,7 @@ from barnabas.metadata.image import MetadataImage
 from barnabas.metadata.internal_topics import TRANSACTION_TOPIC
 from barnabas.metadata.topic_recovery import FoundLog, decide_recover_topics
 from barnabas.metadata.writer import MetadataWriter
+from barnabas.replication.flusher import Flusher
 from barnabas.replication.log_configs import cordons, log_config
 from barnabas.replication.replica_manager import ReplicaManager
 from barnabas.telemetry.logs import get_logger
@@ -59,7 +60,7 @@ class LoadedReplicas(NamedTuple):
 
 
 async def load_replicas(
-    dynamic_config: DynamicConfig, metadata: MetadataWriter, log_manager: LogManager
+    dynamic_config: DynamicConfig, metadata: MetadataWriter, log_manager: LogManager, flusher: Flusher
 ) -> LoadedReplicas:
     """Recover the logs, and return the replicas of this broker; they follow the image and the configuration."""
     config, image = dynamic_config.current, metadata.image
@@ -75,7 +76,10 @@ async def load_replicas(
         await _recover_topics(config, metadata, log_manager)
     lost = lost_replicas(metadata.image, config.node_id, log_manager)
     replicas = ReplicaManager(
-        config.node_id, log_manager, lambda topic, own: log_config(dynamic_config.current, own)
+        config.node_id,
+        log_manager,
+        lambda topic, own: log_config(dynamic_config.current, own),
+        flusher.flush_soon,
     )
     replicas.serves_consumers_of_followers = config.part(REPLICA_SELECTOR_KEY) == SELECTS_BY_RACK
     replicas.load(metadata.image)

@@ -23,10 +23,10 @@ from barnabas.stores.etcd_http import EtcdEndpoint, HttpConnection, NoAnswer, No
 from barnabas.stores.etcd_keys import (
     Keys,
     Revisions,
-    compare_below,
+    compare_range,
     compare_revision,
     delete,
-    delete_below,
+    delete_range,
     encode,
     get,
     got,
@@ -113,13 +113,16 @@ class EtcdStore:
         raise Conflict(revision)
 
     def _condition(self, key: str, etcd_revision: int) -> dict[str, Any]:
-        compare = compare_below if isinstance(key, Prefix) else compare_revision
-        return compare(self._keys.item(key), etcd_revision)
+        first = self._keys.item(key)
+        if isinstance(key, Prefix):
+            return compare_range(first, self._keys.item(key.end), etcd_revision)
+        return compare_revision(first, etcd_revision)
 
     def _operation(self, key: str, value: bytes | None) -> dict[str, Any]:
+        first = self._keys.item(key)
         if value is not None:
-            return put(self._keys.item(key), value)
-        return (delete_below if isinstance(key, Prefix) else delete)(self._keys.item(key))
+            return put(first, value)
+        return delete_range(first, self._keys.item(key.end)) if isinstance(key, Prefix) else delete(first)
 
     async def watch(self, revision: int) -> AsyncGenerator[Commit]:
         """Yield every commit after `revision` in order; see `metadata.store.Store`."""

@@ -42,7 +42,7 @@ class Keys:
 
     @property
     def range(self) -> dict[str, Any]:
-        return {"key": encode(self.first), "range_end": encode(self.end)}
+        return range_of(self.first, self.end)
 
 
 def decode_key(pair: Mapping[str, Any]) -> str:
@@ -102,19 +102,14 @@ def compare_revision(key: str, etcd_revision: int) -> dict[str, Any]:
     return {"target": "MOD", "result": "EQUAL", "key": encode(key), "mod_revision": str(etcd_revision)}
 
 
-def compare_below(prefix: str, etcd_revision: int) -> dict[str, Any]:
-    """Return the condition that no key with a prefix was written after a revision."""
-    return {
-        "target": "MOD",
-        "result": "LESS",
-        **range_of(prefix),
-        "mod_revision": str(etcd_revision + 1),
-    }
+def compare_range(first: str, end: str, etcd_revision: int) -> dict[str, Any]:
+    """Return the condition that no key from `first` to before `end` was written after that revision."""
+    revision = str(etcd_revision + 1)
+    return {"target": "MOD", "result": "LESS", **range_of(first, end), "mod_revision": revision}
 
 
-def range_of(prefix: str) -> dict[str, Any]:
-    """Return the range of the keys with a prefix, which ends in an ASCII character."""
-    return {"key": encode(prefix), "range_end": encode(prefix[:-1] + chr(ord(prefix[-1]) + 1))}
+def range_of(first: str, end: str) -> dict[str, Any]:
+    return {"key": encode(first), "range_end": encode(end)}
 
 
 def put(key: str, value: bytes | str, lease_id: str | None = None) -> dict[str, Any]:
@@ -126,8 +121,8 @@ def delete(key: str) -> dict[str, Any]:
     return {"request_delete_range": {"key": encode(key)}}
 
 
-def delete_below(prefix: str) -> dict[str, Any]:
-    return {"request_delete_range": range_of(prefix)}
+def delete_range(first: str, end: str) -> dict[str, Any]:
+    return {"request_delete_range": range_of(first, end)}
 
 
 def get(key: str) -> dict[str, Any]:

@@ -334,9 +334,8 @@ def _revision_of(database: sqlite3.Connection, key: str) -> int:
 
 def _keys_below(database: sqlite3.Connection, prefix: Prefix, after_revision: int = NEVER) -> list[str]:
     """Return the keys with a prefix that were written after a revision."""
-    end = prefix[:-1] + chr(ord(prefix[-1]) + 1)
     query = "SELECT key FROM items WHERE key >= ? AND key < ? AND revision > ?"
-    return [key for (key,) in database.execute(query, (prefix, end, after_revision))]
+    return [key for (key,) in database.execute(query, (prefix, prefix.end, after_revision))]
 
 
 def _has_changed(database: sqlite3.Connection, key: str, read_revision: int) -> bool:

@@ -17,11 +17,12 @@ from support.loop import in_virtual_time, on_loop
 from support.memory_store import MemoryStore
 
 
-async def started(changes_max: int) -> MetadataWriter:
-    writer = MetadataWriter(MemoryStore(changes_max=changes_max))
+async def started(changes_max: int) -> tuple[MemoryStore, MetadataWriter]:
+    store = MemoryStore(changes_max=changes_max)
+    writer = MetadataWriter(store)
     await writer.start()
     await register_brokers(writer, 1)
-    return writer
+    return store, writer
 
 
 def creation(image: MetadataImage, topics: Sequence[TopicToCreate]) -> Decision[list[Created]]:
@@ -38,7 +39,7 @@ async def create(writer: MetadataWriter, *names: str, timeout_ms: int | None = N
 async def test_a_request_is_committed_in_as_few_halves_as_the_store_allows(
     changes_max: int, commits_count: int
 ) -> None:
-    writer = await started(changes_max)
+    _, writer = await started(changes_max)
     before = writer.statistics()["commits_count"]
     names = [f"t{number}" for number in range(9)]
     created = await create(writer, *names)
@@ -51,7 +52,7 @@ async def test_a_request_is_committed_in_as_few_halves_as_the_store_allows(
 
 @on_loop
 async def test_a_resource_that_is_requested_twice_is_refused_in_parts_too() -> None:
-    writer = await started(4)
+    _, writer = await started(4)
     created = await create(writer, "a", "b", "c", "d", "e", "f", "a")
     errors = {outcome.name: outcome.error and outcome.error.code for outcome in created}
     assert errors == {"a": ErrorCode.INVALID_REQUEST} | dict.fromkeys("bcdef")
@@ -61,7 +62,7 @@ async def test_a_resource_that_is_requested_twice_is_refused_in_parts_too() -> N
 
 @on_loop
 async def test_one_resource_that_is_too_large_fails() -> None:
-    writer = await started(1)
+    _, writer = await started(1)
     with pytest.raises(KafkaError, match=r"Cannot write to the metadata store: .* are too many") as raised:
         await create(writer, "a", "b")
     assert raised.value.code is ErrorCode.UNKNOWN_SERVER_ERROR
@@ -70,9 +71,7 @@ async def test_one_resource_that_is_too_large_fails() -> None:
 
 @in_virtual_time
 async def test_the_timeout_is_that_of_all_parts_which_are_still_written() -> None:
-    writer = await started(3)
-    store = writer._store
-    assert isinstance(store, MemoryStore)
+    store, writer = await started(3)
     store.hold()
     with pytest.raises(KafkaError, match="not committed within 500 ms"):
         await create(writer, *"abcdef", timeout_ms=500)
@@ -84,9 +83,7 @@ async def test_the_timeout_is_that_of_all_parts_which_are_still_written() -> Non
 
 @on_loop
 async def test_a_topic_with_many_partition_states_is_deleted_in_one_small_commit() -> None:
-    writer = await started(10)
-    store = writer._store
-    assert isinstance(store, MemoryStore)
+    store, writer = await started(10)
     [created] = await writer.write_each([new_topic("t", 100)], creation)
     assert created.topic is not None
     topic_id = created.topic.topic_id
@@ -103,9 +100,7 @@ async def test_a_topic_with_many_partition_states_is_deleted_in_one_small_commit
 
 @on_loop
 async def test_a_partition_state_that_is_written_during_the_deletion_does_not_outlive_its_topic() -> None:
-    writer = await started(10)
-    store = writer._store
-    assert isinstance(store, MemoryStore)
+    store, writer = await started(10)
     [created] = await writer.write_each([new_topic("t")], creation)
     assert created.topic is not None
     state = PARTITION_STATES.put(partition_key(created.topic.topic_id, 0), PartitionRegistration(1, 1, (1,)))

@@ -9,6 +9,7 @@ from barnabas.base.clock import ManualClock
 from barnabas.base.ids import TopicPartition
 from barnabas.log.log_config import LogConfig
 from barnabas.log.open_log import open_log
+from barnabas.log.partition_log import PartitionLog
 from barnabas.log.segments.open_files import OpenFiles
 from barnabas.metadata.topics import PartitionRegistration, TopicImage, initial_state
 from barnabas.replication.partition import Partition
@@ -19,7 +20,10 @@ def make_partition(tmp_path: Path) -> Callable[..., Partition]:
     """Return a function that creates t-0 on broker 1; keywords are fields of LogConfig."""
 
     def made(
-        replicas: tuple[int, ...] = (1,), state: PartitionRegistration | None = None, **config: Any
+        replicas: tuple[int, ...] = (1,),
+        state: PartitionRegistration | None = None,
+        flush_soon: Callable[[PartitionLog], None] = lambda log: None,
+        **config: Any,
     ) -> Partition:
         log = open_log(
             tmp_path / "t-0",
@@ -30,6 +34,6 @@ def make_partition(tmp_path: Path) -> Callable[..., Partition]:
             open_files=OpenFiles(4),
         )
         topic = TopicImage("t", b"t" * 16, (replicas,))
-        return Partition(1, topic, 0, log, state or initial_state(replicas))
+        return Partition(1, topic, 0, log, state or initial_state(replicas), flush_soon)
 
     return made

@@ -317,12 +317,19 @@ def test_a_marker_needs_the_leader_and_min_insync_replicas(make_partition: Make)
 
 
 def test_consumers_read_a_record_that_must_be_flushed_when_it_is(make_partition: Make) -> None:
-    partition = make_partition(flush_messages=1)
     to_flush: list[PartitionLog] = []
-    partition.flush_soon = to_flush.append
+    partition = make_partition(flush_soon=to_flush.append, flush_messages=1)
+    log = partition.log
     partition.append_as_leader(batch(b"x"), 1)
-    assert partition.log.high_watermark == 0
-    assert to_flush == [partition.log]
-    partition.log.flush()
-    partition.log.on_flushed()
-    assert partition.log.high_watermark == 1
+    assert log.high_watermark == 0
+    assert to_flush == [log]
+    log.flush()
+    partition.append_as_leader(batch(b"during the flush"), 1)
+    log.on_flushed()
+    assert log.high_watermark == 1
+    to_flush.clear()
+    partition.update_state(PartitionRegistration(1, 1, (1,)))
+    assert (log.high_watermark, to_flush) == (1, [log])
+    log.flush()
+    log.on_flushed()
+    assert log.high_watermark == 2
