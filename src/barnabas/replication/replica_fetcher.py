@@ -12,6 +12,7 @@ from barnabas.client.core.errors import BrokerConnectionError
 from barnabas.log.partition_log import PartitionLog
 from barnabas.replication.broker_client import BrokerClient
 from barnabas.replication.fetch_sessions import INITIAL_EPOCH, INVALID_SESSION_ID, next_epoch
+from barnabas.replication.flusher import Flusher
 from barnabas.replication.partition import NO_EPOCH, Partition
 from barnabas.replication.throttle import ReplicationThrottle
 from barnabas.telemetry.logs import get_logger
@@ -81,6 +82,7 @@ class ReplicaFetcher:
         clock: Clock,
         settings: Callable[[], FetchSettings],
         throttle: ReplicationThrottle,
+        flusher: Flusher,
         broker_epoch: Callable[[], int],
         remove_later: Callable[[PartitionLog, list[Path]], None],
     ) -> None:
@@ -91,6 +93,7 @@ class ReplicaFetcher:
         self._clock = clock
         self._settings = settings
         self._throttle = throttle
+        self._flusher = flusher
         self._broker_epoch = broker_epoch
         self._remove_later = remove_later
         self._partitions: dict[TopicIdPartition, Partition] = {}
@@ -253,12 +256,26 @@ class ReplicaFetcher:
 
     async def _append_all(self, response: FetchResponse) -> None:
         started_ms = self._clock.monotonic_ms()
+        appended: list[PartitionLog] = []
         for topic in response.responses:
             for data in topic.partitions:
-                await self._apply(TopicIdPartition(topic.topic_id, data.partition_index), data)
+                key = TopicIdPartition(topic.topic_id, data.partition_index)
+                await self._apply(key, data)
+                if data.records and key in self._partitions:
+                    appended.append(self._partitions[key].log)
                 if self._clock.monotonic_ms() - started_ms >= TURN_MS:
                     await asyncio.sleep(0)
                     started_ms = self._clock.monotonic_ms()
+        await self._flush_if_needed(appended)
+
+    async def _flush_if_needed(self, logs: list[PartitionLog]) -> None:
+        """Flush logs by `flush.messages`: the next fetch tells the leader that this broker has their records.
+
+        A log that cannot be flushed goes offline.
+        """
+        flushes = [self._flusher.when_flushed(log) for log in logs if log.needs_flush]
+        if flushes:
+            await asyncio.gather(*flushes, return_exceptions=True)
 
     async def _apply(self, key: TopicIdPartition, data: PartitionData) -> None:
         """Apply the leader's answer for one partition, unless its leader has changed meanwhile."""

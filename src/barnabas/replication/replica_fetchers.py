@@ -11,6 +11,7 @@ from barnabas.metadata.changed_keys import ChangedKeys
 from barnabas.metadata.image import MetadataImage
 from barnabas.metadata.topics import NO_LEADER, PARTITION_STATES, TOPICS
 from barnabas.replication.broker_client import BrokerClient
+from barnabas.replication.flusher import Flusher
 from barnabas.replication.partition import Partition
 from barnabas.replication.replica_fetcher import FetchSettings, ReplicaFetcher
 from barnabas.replication.replica_manager import ReplicaManager
@@ -31,6 +32,7 @@ class ReplicaFetchers:
         clock: Clock,
         settings: Callable[[], FetchSettings],
         throttle: ReplicationThrottle,
+        flusher: Flusher,
     ) -> None:
         """:param client: Its connections are used for fetches only, because these wait for records."""
         self._broker_id = broker_id
@@ -39,6 +41,7 @@ class ReplicaFetchers:
         self._clock = clock
         self._settings = settings
         self._throttle = throttle
+        self._flusher = flusher
         self._fetchers: dict[int, ReplicaFetcher] = {}  #: by leader
         self._assigned: dict[TopicIdPartition, int] = {}  #: partition -> its leader
         self._is_started = False
@@ -99,6 +102,7 @@ class ReplicaFetchers:
                 self._clock,
                 self._settings,
                 self._throttle,
+                self._flusher,
                 lambda: self.broker_epoch,
                 self.remove_later,
             )

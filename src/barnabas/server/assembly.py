@@ -296,7 +296,9 @@ def _replica_fetchers(storage: _Storage, clock: Clock, shutdown: Shutdown) -> Re
         storage, clock, "follower", lambda partition: partition.log.config.follower_throttled_replicas
     )
     client = storage.broker_clients.fetches
-    fetchers = ReplicaFetchers(broker_id, storage.replicas, client, clock, settings, throttle)
+    fetchers = ReplicaFetchers(
+        broker_id, storage.replicas, client, clock, settings, throttle, storage.flusher
+    )
     storage.metadata.listen(fetchers.apply)
     shutdown.add_async(fetchers.stop)
     return fetchers

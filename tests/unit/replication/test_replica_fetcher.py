@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -12,6 +13,7 @@ from barnabas.base.ids import TopicIdPartition
 from barnabas.client.core.address import BrokerAddress
 from barnabas.client.core.errors import ConnectionLost
 from barnabas.metadata.topics import PartitionRegistration
+from barnabas.replication.flusher import Flusher
 from barnabas.replication.partition import Partition
 from barnabas.replication.replica_fetcher import FetchSettings, ReplicaFetcher
 from barnabas.replication.throttle import ReplicationThrottle
@@ -71,6 +73,7 @@ class Leader:
         self.fetches: list[FetchRequest] = []
         self.start_offset, self.end_offset = start_offset, end_offset
         self.before_offsets: Callable[[], None] = lambda: None
+        self.before_fetch: Callable[[], object] = lambda: None
         self.has_answered = asyncio.Event()
 
     async def send(self, _leader: int, request: Any) -> Any:
@@ -81,6 +84,7 @@ class Leader:
         if isinstance(request, OffsetForLeaderEpochRequest):
             end = EndOfEpoch(end_offset=self.end_offset)
             return OffsetForLeaderEpochResponse(topics=[OffsetForLeaderTopicResult("t", [end])])
+        self.before_fetch()
         self.fetches.append(request)
         if not self.answers:
             self.has_answered.set()
@@ -106,6 +110,7 @@ async def fetching(
 ) -> AsyncIterator[ReplicaFetcher]:
     """Run a fetcher until the leader's answers are used up."""
     settings = FetchSettings(500, 1 << 20, 10 << 20, backoff_ms)
+    flusher = Flusher()
     fetcher = ReplicaFetcher(
         1,
         2,
@@ -113,6 +118,7 @@ async def fetching(
         SystemClock(),
         lambda: settings,
         limit or throttle(),
+        flusher,
         lambda: 9,
         lambda *_: None,
     )
@@ -123,6 +129,7 @@ async def fetching(
         yield fetcher
     finally:
         await fetcher.stop()
+        await flusher.close()
 
 
 def positions(leader: Leader) -> list[list[tuple[int, int]]]:
@@ -146,6 +153,36 @@ async def test_records_are_appended_and_only_changed_positions_are_named(make_pa
     assert (first.session_id, first.session_epoch) == (0, 0)
     assert (second.session_id, second.session_epoch) == (SESSION, 1)
     assert (first.replica_state.replica_id, first.replica_state.replica_epoch) == (1, 9)
+
+
+@on_loop
+async def test_with_flush_messages_the_leader_learns_of_records_after_their_flush(
+    make_partition: Make,
+) -> None:
+    partition = follower(make_partition)
+    partition.log.config = replace(partition.log.config, flush_messages=2)
+    leader = Leader(response(records=leader_batch(0, 5)), response(records=leader_batch(1, 5)))
+    flushed: list[int] = []
+    leader.before_fetch = lambda: flushed.append(partition.log.recovery_point)
+    async with fetching(leader, partition):
+        assert positions(leader)[:3] == [[(0, -1)], [(1, 5)], [(2, 5)]]
+        assert flushed[:3] == [0, 0, 2]
+
+
+@on_loop
+async def test_a_log_that_cannot_be_flushed_goes_offline_and_the_others_are_copied(
+    make_partition: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail() -> None:
+        raise OSError(5, "Input/output error")
+
+    partition = follower(make_partition)
+    partition.log.config = replace(partition.log.config, flush_messages=1)
+    monkeypatch.setattr(partition.log, "flush", fail)
+    leader = Leader(response(records=leader_batch(0, 5)))
+    async with fetching(leader, partition) as fetcher:
+        assert partition.log.failure is not None
+        assert fetcher.fetches_count >= 2
 
 
 @on_loop
