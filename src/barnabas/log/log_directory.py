@@ -120,6 +120,9 @@ class LogDirectory:
         self._lock_fd = -1
         #: Partitions that may have offsets in the checkpoint files, including those of deleted topics.
         self._checkpointed: set[TopicPartition] = set()
+        self._written: dict[
+            str, dict[TopicPartition, int]
+        ] = {}  #: content of checkpoint files, by their name
         self._checkpointing = Lock()
 
     def lock(self) -> None:
@@ -239,17 +242,23 @@ class LogDirectory:
             *self.futures.copy().items(),
         ]  # copies: the event loop may add and remove logs
         self._checkpointed.update(name for name, _ in logs)
-        write_offsets(self.path / RECOVERY_POINT_FILE, {name: log.recovery_point for name, log in logs})
+        self._write_offsets(RECOVERY_POINT_FILE, {name: log.recovery_point for name, log in logs})
         start_offsets = {
             name: log.log_start_offset
             for name, log in logs
             if log.log_start_offset > log.first_segment_offset
         }
-        write_offsets(self.path / LOG_START_OFFSET_FILE, start_offsets)
-        write_offsets(self.path / HIGH_WATERMARK_FILE, {name: log.high_watermark for name, log in logs})
+        self._write_offsets(LOG_START_OFFSET_FILE, start_offsets)
+        self._write_offsets(HIGH_WATERMARK_FILE, {name: log.high_watermark for name, log in logs})
         cleaner_offsets = {name: log.cleaner_offset for name, log in logs if log.cleaner_offset}
-        write_offsets(self.path / CLEANER_OFFSET_FILE, cleaner_offsets)
+        self._write_offsets(CLEANER_OFFSET_FILE, cleaner_offsets)
         self._checkpointed = {name for name, _ in logs}
+
+    def _write_offsets(self, name: str, offsets: dict[TopicPartition, int]) -> None:
+        """Replace a checkpoint file, unless it contains these offsets already: most partitions are idle."""
+        if self._written.get(name) != offsets:
+            write_offsets(self.path / name, offsets)
+            self._written[name] = offsets
 
     def partitions_on_disk(self) -> list[tuple[TopicPartition, Path]]:
         """Return the partitions that have a directory here, with its path; includes future replicas."""

@@ -157,6 +157,25 @@ def test_checkpoints_have_kafkas_format(open_all: OpenAll, produce: Produce, tmp
     }
 
 
+def test_a_checkpoint_is_only_written_when_its_offsets_have_changed(
+    open_all: OpenAll, produce: Produce, tmp_path: Path
+) -> None:
+    def written() -> dict[str, int]:
+        return {path.name: path.stat().st_ino for path in (tmp_path / "a").glob("*-checkpoint")}
+
+    log_manager = open_all("a")
+    log = log_manager.create("t", 0, TOPIC_ID, LogConfig())
+    log_manager.checkpoint()
+    before = written()
+    log_manager.checkpoint()
+    assert written() == before
+    produce(log, b"a")
+    log.flush()
+    log_manager.checkpoint()
+    changed = {name for name, inode in written().items() if inode != before[name]}
+    assert changed == {"recovery-point-offset-checkpoint", "replication-offset-checkpoint"}
+
+
 def test_a_directory_in_use_is_rejected_and_the_others_are_unlocked(open_all: OpenAll) -> None:
     open_all("b")
     with pytest.raises(LogDirectoryError, match="in use"):
