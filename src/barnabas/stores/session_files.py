@@ -6,6 +6,7 @@ shows a process that is stopped, and the UDP port where the process is notified 
 
 import os
 import struct
+import threading
 import time
 from collections.abc import Callable
 from enum import Enum
@@ -30,7 +31,10 @@ class SessionState(Enum):
 
 
 class SessionFiles:
-    """The session files of a store. All methods may block for a moment, so they run in the thread of the store."""
+    """The session files of a store. All methods may block for a moment, so they run in threads.
+
+    `heartbeat` has a thread of its own: a disk that is slow to flush a commit must not end a session.
+    """
 
     def __init__(self, directory: Path, monotonic_ns: Callable[[], int], port: int, timeout_ms: int) -> None:
         """:param timeout_ms: A session ends when its last heartbeat is older than this."""
@@ -39,6 +43,7 @@ class SessionFiles:
         self._port = port
         self._timeout_ns = timeout_ms * 1_000_000
         self._own: dict[str, FileLock] = {}
+        self._changing = threading.Lock()  #: held while files of this process are opened, written and closed
 
     def acquire(self, key: str) -> None:
         """Create and lock the file of a session, if this process does not hold it already.
@@ -47,7 +52,9 @@ class SessionFiles:
         """
         if key not in self._own:
             self._directory.mkdir(exist_ok=True)
-            self._own[key] = self._lock(self._path(key))
+            lock = self._lock(self._path(key))
+            with self._changing:
+                self._own[key] = lock
         self.heartbeat()
 
     def _lock(self, path: Path) -> FileLock:
@@ -60,7 +67,8 @@ class SessionFiles:
         raise Locked(str(path))
 
     def release(self, key: str) -> None:
-        self._own.pop(key).release()
+        with self._changing:
+            self._own.pop(key).release()
 
     def release_all(self) -> None:
         for key in list(self._own):
@@ -68,8 +76,9 @@ class SessionFiles:
 
     def heartbeat(self) -> None:
         """Write the time into the files of this process."""
-        for lock in self._own.values():
-            lock.write(_HEARTBEAT.pack(self._monotonic_ns(), self._port))
+        with self._changing:
+            for lock in self._own.values():
+                lock.write(_HEARTBEAT.pack(self._monotonic_ns(), self._port))
 
     def others(self) -> list[str]:
         """Return the keys of all sessions of other processes, live or not."""

@@ -83,12 +83,13 @@ class SqliteStore:
         self._session_timeout_ms = session_timeout_ms
         self._clock = clock or SystemClock()
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="metadata-store")
+        self._heartbeat_thread = ThreadPoolExecutor(1, thread_name_prefix="metadata-store-heartbeat")
         self._watchers: list[asyncio.Queue[Commit | HistoryLost]] = []
         self._database: sqlite3.Connection | None = None
         self._published_revision = 0  #: the last commit that watchers have got; used in the thread
         self._sessions: SessionFiles | None = None
         self._socket: socket.socket | None = None  #: receives notifications, and sends them
-        self._polling: asyncio.Task[None] | None = None
+        self._tasks: list[asyncio.Task[None]] = []
 
     async def load(self) -> tuple[int, list[Item]]:
         """Return the store's revision and all items; creates the file if it does not exist.
@@ -152,11 +153,12 @@ class SqliteStore:
 
     async def close(self) -> None:
         """Close the files; no commit is lost without it. Open sessions end as if the process had ended."""
-        if self._polling is not None:
-            self._polling.cancel()
-            await asyncio.gather(self._polling, return_exceptions=True)
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
         if self._socket is not None:
             asyncio.get_running_loop().remove_reader(self._socket)
+        await self._in_thread(self._heartbeat_thread.shutdown)
         await self._in_thread(self._close)
         self._thread.shutdown()
 
@@ -173,7 +175,10 @@ class SqliteStore:
         )
         loop = asyncio.get_running_loop()
         loop.add_reader(self._socket, self._receive_notifications, loop)
-        self._polling = loop.create_task(self._poll(), name="metadata-store-poll")
+        self._tasks = [
+            loop.create_task(self._send_heartbeats(self._sessions), name="metadata-store-heartbeat"),
+            loop.create_task(self._poll(), name="metadata-store-poll"),
+        ]
 
     def _receive_notifications(self, loop: asyncio.AbstractEventLoop) -> None:
         assert self._socket is not None
@@ -183,6 +188,15 @@ class SqliteStore:
         except BlockingIOError:
             pass
         self._thread.submit(self._publish_history, loop)
+
+    async def _send_heartbeats(self, sessions: SessionFiles) -> None:
+        loop = asyncio.get_running_loop()
+        while True:
+            await asyncio.sleep(POLL_INTERVAL_S)
+            try:
+                await loop.run_in_executor(self._heartbeat_thread, sessions.heartbeat)
+            except OSError as error:
+                _log.warning("cannot write the heartbeat of a session", path=str(self._path), why=str(error))
 
     async def _poll(self) -> None:
         loop = asyncio.get_running_loop()
@@ -294,7 +308,6 @@ class SqliteStore:
 
     def _poll_once(self, loop: asyncio.AbstractEventLoop) -> None:
         assert self._sessions is not None
-        self._sessions.heartbeat()
         self._publish_history(loop)
         for key in self._sessions.others():
             self._end_session(loop, key)

@@ -4,9 +4,11 @@ import asyncio
 import signal
 import subprocess
 import sys
+import threading
 from collections.abc import AsyncIterator, Iterator
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -16,6 +18,7 @@ from barnabas.stores import sqlite
 from barnabas.stores.session_files import SessionFiles, SessionState
 from barnabas.stores.sqlite import SqliteStore
 from support.loop import on_loop
+from support.waiting import reached
 from unit.stores.store_contract import take
 
 #: Opens a session, and commits each line of its input.
@@ -153,6 +156,35 @@ async def test_the_session_of_a_stopped_process_ends_after_the_timeout(tmp_path:
             process.send_signal(signal.SIGSTOP)
             await until_removed(store, "sessions/2")
             assert process.poll() is None
+
+
+@on_loop
+async def test_a_session_lives_while_the_disk_is_slow(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    is_writing, may_write = threading.Event(), threading.Event()
+    write = sqlite._write
+
+    def slow_write(*arguments: Any) -> Any:
+        is_writing.set()
+        may_write.wait()
+        return write(*arguments)
+
+    clock = ManualClock()
+    store = SqliteStore(tmp_path / "s", is_shared=True, session_timeout_ms=1000, clock=clock)
+    other = SessionFiles(tmp_path / "s.sessions", clock.monotonic_ns, 1, 1000)
+    await store.load()
+    await store.open_session("sessions/1", b"one")
+    monkeypatch.setattr(sqlite, "_write", slow_write)
+    commit = asyncio.create_task(store.commit({}, (StoreChange("a", b"1"),)))
+    try:
+        await reached(is_writing.is_set)
+        clock.advance(1001)
+        await reached(lambda: other.state("sessions/1") is SessionState.LIVE)
+    finally:
+        may_write.set()
+        await commit
+        await store.close()
 
 
 @on_loop
