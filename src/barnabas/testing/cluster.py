@@ -13,6 +13,7 @@ from barnabas.client.blocking import BlockingClient
 from barnabas.testing.embedded import EmbeddedBroker
 from barnabas.testing.faults import OWN_CLIENT_ID
 from barnabas.testing.topics import WAIT_MS, EmbeddedKafka
+from barnabas.testing.virtual_time import VirtualTime
 
 #: Dead and paused brokers are fenced quickly, slow followers leave the ISR quickly, and the internal topics are small.
 QUICK_SETTINGS = {
@@ -22,6 +23,10 @@ QUICK_SETTINGS = {
     "offsets.topic.num.partitions": "3",
     "transaction.state.log.num.partitions": "3",
 }
+
+#: In virtual time brokers are not fenced, and followers do not leave the ISR, because time has moved by one step.
+VIRTUAL_TIME_STEP_S = 20.0
+VIRTUAL_TIME_SETTINGS = {"broker.session.timeout.ms": "120000", "replica.lag.time.max.ms": "120000"}
 
 #: How long the cluster's own client waits for a broker that is paused.
 REQUEST_TIMEOUT_MS = 5_000
@@ -38,17 +43,27 @@ class EmbeddedCluster(EmbeddedKafka):
     """
 
     def __init__(
-        self, brokers: int = 3, settings: Mapping[str, str] | None = None, racks: Sequence[str] = ()
+        self,
+        brokers: int = 3,
+        settings: Mapping[str, str] | None = None,
+        racks: Sequence[str] = (),
+        *,
+        virtual_time: bool = False,
     ) -> None:
         """:param settings: Settings of all brokers, by Kafka's names.
         :param racks: The rack of each broker; none have racks by default.
+        :param virtual_time: Allow `advance`. The brokers are a little slower then, and it takes two minutes until those
+            that are paused or isolated are fenced.
         """
         super().__init__()
         assert brokers > 0, brokers
         assert len(racks) in (0, brokers), (racks, brokers)
         self._racks = tuple(racks)
         self._brokers_count = brokers
-        self._settings = dict(settings or {})
+        self._virtual_time = VirtualTime(VIRTUAL_TIME_STEP_S) if virtual_time else None
+        self._settings = (
+            QUICK_SETTINGS | (VIRTUAL_TIME_SETTINGS if virtual_time else {}) | dict(settings or {})
+        )
         self._directory: TemporaryDirectory[str] | None = None
         self._brokers: dict[int, EmbeddedBroker] = {}
         self._down: set[int] = set()
@@ -69,7 +84,7 @@ class EmbeddedCluster(EmbeddedKafka):
                 own = {"node.id": str(node_id), "barnabas.store": f"sqlite:{store}"}
                 if self._racks:
                     own["broker.rack"] = self._racks[node_id - 1]
-                broker = EmbeddedBroker({**QUICK_SETTINGS, **self._settings, **own})
+                broker = EmbeddedBroker(self._settings | own, virtual_time=self._virtual_time or False)
                 self._brokers[node_id] = broker.start()
         except BaseException:
             self.stop()
@@ -143,6 +158,24 @@ class EmbeddedCluster(EmbeddedKafka):
     def _live_brokers(self) -> list[EmbeddedBroker]:
         unavailable = self._down | self._paused.keys()
         return [broker for node_id, broker in self._brokers.items() if node_id not in unavailable]
+
+    # Time
+
+    def advance(self, *, hours: float = 0, minutes: float = 0, seconds: float = 0) -> None:
+        """Move the time of all brokers forward: their timers fire in order, without the wait.
+
+        Records, sessions and transactions expire. Clients keep their time. A paused broker sees the new time when it
+        continues. An hour takes a few seconds, because the brokers also copy and check each other in that time.
+
+        :raises RuntimeError: Without `virtual_time`.
+        """
+        if self._virtual_time is None:
+            message = "advance needs virtual time: EmbeddedCluster(virtual_time=True)"
+            raise RuntimeError(message)
+        loops = {}
+        for broker in self._live_brokers():
+            loops.update(broker.virtual_loop)
+        self._virtual_time.advance(hours * 3_600 + minutes * 60 + seconds, loops)
 
     # Faults
 

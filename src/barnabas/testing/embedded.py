@@ -24,7 +24,7 @@ from barnabas.testing.faults import (
 )
 from barnabas.testing.logins import login_settings
 from barnabas.testing.topics import EmbeddedKafka
-from barnabas.testing.virtual_time import VirtualClock, VirtualTimeLoop
+from barnabas.testing.virtual_time import VirtualClock, VirtualTime, VirtualTimeLoop
 from barnabas.wire.errors import ErrorCode
 
 HOST = "127.0.0.1"
@@ -50,11 +50,12 @@ class EmbeddedBroker(EmbeddedKafka):
         settings: Mapping[str, str] | None = None,
         users: Mapping[str, str] | None = None,
         *,
-        virtual_time: bool = False,
+        virtual_time: bool | VirtualTime = False,
     ) -> None:
         """:param settings: Broker settings by Kafka's names, such as {"auto.create.topics.enable": "false"}.
         :param users: Passwords by name. If given, clients must log in on `bootstrap`, by PLAIN or SCRAM.
-        :param virtual_time: Allow `advance`. The broker is a little slower then.
+        :param virtual_time: Allow `advance`, or run in the same time as other brokers. The broker is a little slower
+            then.
         """
         super().__init__()
         self._settings = dict(settings or {})
@@ -64,7 +65,7 @@ class EmbeddedBroker(EmbeddedKafka):
         self._thread: LoopThread | None = None
         self._server: BrokerServer | None = None
         self._faults = Faults()
-        self._virtual_time = virtual_time
+        self._virtual_time = VirtualTime() if virtual_time is True else virtual_time or None
         self._virtual_loop: VirtualTimeLoop | None = None
 
     # Starting and stopping
@@ -78,7 +79,7 @@ class EmbeddedBroker(EmbeddedKafka):
             message = f"the broker is already running on {self.bootstrap}"
             raise RuntimeError(message)
         self._directory = TemporaryDirectory(prefix="barnabas-", ignore_cleanup_errors=True)
-        self._virtual_loop = VirtualTimeLoop() if self._virtual_time else None
+        self._virtual_loop = VirtualTimeLoop(self._virtual_time) if self._virtual_time else None
         self._thread = LoopThread("barnabas-broker", self._virtual_loop or uvloop.new_event_loop())
         self._port = 0
         try:
@@ -138,7 +139,7 @@ class EmbeddedBroker(EmbeddedKafka):
             **self._settings,
         }
         loaded = load_broker_config(settings=[f"{key}={value}" for key, value in settings.items()])
-        clock = None if self._virtual_loop is None else VirtualClock(self._virtual_loop)
+        clock = None if self._virtual_time is None else VirtualClock(self._virtual_time)
         starting = start_broker(loaded.config, clock=clock, bootstrap_users=self._users)
         self._server = server = self._thread.run(starting)
         _, _, self._port = server.addresses[0]
@@ -199,11 +200,17 @@ class EmbeddedBroker(EmbeddedKafka):
 
         :raises RuntimeError: Without `virtual_time`.
         """
-        loop = self._virtual_loop
-        if loop is None or self._thread is None:
+        if self._virtual_time is None or self._thread is None:
             message = "advance needs a running broker with virtual time: EmbeddedBroker(virtual_time=True)"
             raise RuntimeError(message)
-        self._thread.run(loop.advance(hours * 3_600 + minutes * 60 + seconds))
+        self._virtual_time.advance(hours * 3_600 + minutes * 60 + seconds, self.virtual_loop)
+
+    @property
+    def virtual_loop(self) -> dict[VirtualTimeLoop, LoopThread]:
+        """The event loop of virtual time and its thread; empty without virtual time."""
+        if self._virtual_loop is None or self._thread is None:
+            return {}
+        return {self._virtual_loop: self._thread}
 
     def _new_client(self) -> BlockingClient:
         assert self.server

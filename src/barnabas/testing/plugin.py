@@ -60,7 +60,9 @@ def pytest_configure(config: pytest.Config) -> None:
     """Register the marker."""
     text = f"{_MARKER}(settings): broker settings for this test's kafka fixture, as a dict of key to value."
     config.addinivalue_line("markers", text)
-    text = f"{_VIRTUAL_TIME_MARKER}: this test's kafka fixture has advance(), which moves its time forward."
+    text = (
+        f"{_VIRTUAL_TIME_MARKER}: this test's broker or cluster has advance(), which moves its time forward."
+    )
     config.addinivalue_line("markers", text)
     text = f"{_USERS_MARKER}(passwords): users of this test's kafka fixture, as a dict of name to password."
     config.addinivalue_line("markers", text)
@@ -73,8 +75,7 @@ def kafka(request: pytest.FixtureRequest) -> Iterator["EmbeddedBroker"]:
     for marker in reversed(list(request.node.iter_markers(_MARKER))):
         settings |= marker.args[0]
     users = request.node.get_closest_marker(_USERS_MARKER)
-    virtual_time = request.node.get_closest_marker(_VIRTUAL_TIME_MARKER) is not None
-    yield from _running(settings, users.args[0] if users else {}, virtual_time=virtual_time)
+    yield from _running(settings, users.args[0] if users else {}, virtual_time=_has_virtual_time(request))
 
 
 @pytest.fixture(scope="session")
@@ -94,9 +95,14 @@ def kafka_cluster(request: pytest.FixtureRequest) -> Iterator["StartCluster"]:
 
         def start(brokers: int = 3, settings: Mapping[str, str] | None = None) -> EmbeddedCluster:
             all_settings = _settings(request.config) | dict(settings or {})
-            return stack.enter_context(EmbeddedCluster(brokers, all_settings))
+            cluster = EmbeddedCluster(brokers, all_settings, virtual_time=_has_virtual_time(request))
+            return stack.enter_context(cluster)
 
         yield start
+
+
+def _has_virtual_time(request: pytest.FixtureRequest) -> bool:
+    return request.node.get_closest_marker(_VIRTUAL_TIME_MARKER) is not None
 
 
 def _settings(config: pytest.Config) -> dict[str, str]:
