@@ -25,7 +25,7 @@ from sim.survivors import Survivors
 IMAGES_MAX = 2_000
 
 #: A log in the trash: the last part is the topic id. One that was set aside has a random number there.
-_TRASHED = re.compile(r".*-\d+\.([0-9a-f]{32})-stray")
+_STRAY = re.compile(r"(.*)-(\d+)\.([0-9a-f]{32})-stray")
 
 #: (base offset, last offset, leader epoch, CRC) of a batch
 _Batch = tuple[int, int, int, int]
@@ -58,6 +58,8 @@ class Invariants:
         self._high_watermarks: dict[tuple[str, int, TopicPartition], tuple[int, int]] = {}
         #: (partition, leader epoch, base offset) -> batch, and the broker that had it first
         self._written: dict[tuple[TopicPartition, int, int], tuple[_Batch, str]] = {}
+        #: topic, partition and broker of replicas that were moved away; a broker that is down then keeps its log
+        self._moved_away: set[tuple[str, int, int]] = set()
         self._wrong: dict[str, None] = {}
 
     @property
@@ -87,12 +89,19 @@ class Invariants:
             if record_type != PARTITION_STATES.name or change.value is None or earlier is None:
                 continue
             state = self._image.partition_states[row]
+            self._follow_reassignment(row, set(earlier.replicas) - set(state.replicas))
             if state.leader_epoch < earlier.leader_epoch:
                 self._report(f"epoch: {row} falls from {earlier.leader_epoch} to {state.leader_epoch}")
             if state.leader != earlier.leader and state.leader_epoch == earlier.leader_epoch:
                 self._report(f"epoch: {row} has two leaders in epoch {state.leader_epoch}")
             if state.leader != NO_LEADER and state.leader not in state.isr:
                 self._report(f"leader: {row} is led by {state.leader}, which is not in sync")
+
+    def _follow_reassignment(self, row: str, removed: set[int]) -> None:
+        topic_id, _, index = row.partition("/")
+        topic = self._image.topic_by_id(bytes.fromhex(topic_id))
+        if topic is not None:
+            self._moved_away |= {(topic.name, int(index), broker_id) for broker_id in removed}
 
     def _check_deletion(self, topic: str) -> None:
         """No broker has logs of a deleted topic when the store forgets it; else they would stay for ever."""
@@ -313,14 +322,13 @@ class Invariants:
         if tp is not None:
             topic = self._image.topics.get(tp.topic)
             return topic is not None and broker.node_id in self._image.partition(topic, tp.partition).replicas
-        in_trash = _TRASHED.fullmatch(path.name)
-        if in_trash is None:
+        stray = _STRAY.fullmatch(path.name)
+        if stray is None:
             return False
+        topic_name, index, topic_id = stray.groups()
         may_be_stray = self._loses_power or broker.name in self._disks.have_failed
-        was_moved = (
-            self._image.topic_by_id(bytes.fromhex(in_trash[1])) is not None
-        )  # while the broker was down
-        return may_be_stray or was_moved or in_trash[1] in self._image.trashed_topics
+        was_moved = (topic_name, int(index), broker.node_id) in self._moved_away
+        return may_be_stray or was_moved or topic_id in self._image.trashed_topics
 
 
 def _batches(partition: Partition) -> list[_Batch]:

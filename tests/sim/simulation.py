@@ -103,7 +103,7 @@ class Simulation:
             self.store,
             self.survivors,
             lambda: self.invariants.image,
-            keeps_flushed=self.kind is Kind.FLUSHED and brokers_count == 1,
+            keeps_flushed=self.kind is Kind.FLUSHED,
             damages=brokers_count > 1 and self.rng.random() < DAMAGED_SHARE,
             loses_power=self.kind is not Kind.KILLED,
             is_careful=brokers_count > 1 and self.rng.random() < CAREFUL_SHARE,

@@ -4,6 +4,7 @@ import errno
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from random import Random
+from typing import NamedTuple
 
 from barnabas.base import disk
 from barnabas.base.clock import Clock
@@ -23,6 +24,13 @@ from barnabas.log.segments.open_files import OpenFiles
 from barnabas.log.segments.segment import Segment
 from barnabas.log.segments.segments import FilePart, Segments
 from barnabas.wire.errors import ErrorCode, KafkaError
+
+
+class Flushed(NamedTuple):
+    """What a flush has written to the disk."""
+
+    truncations_count: int  #: of the log when the flush began
+    end_offset: int
 
 
 class LocalLog:

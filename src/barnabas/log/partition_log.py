@@ -7,7 +7,7 @@ from barnabas.base.clock import Clock
 from barnabas.log.append_info import AppendInfo, duplicate_info
 from barnabas.log.checkpoints import write_partition_metadata
 from barnabas.log.leader_epoch_cache import LeaderEpochs
-from barnabas.log.local_log import LocalLog
+from barnabas.log.local_log import Flushed, LocalLog
 from barnabas.log.log_config import LogConfig
 from barnabas.log.producers.log_producers import LogProducers
 from barnabas.log.producers.producer_recovery import RestoredProducers
@@ -42,7 +42,7 @@ _EMPTY = memoryview(b"")
 
 
 class PartitionLog:
-    """A `LocalLog` with offsets, leader epochs and producers. Not thread-safe, except for `flush`.
+    """A `LocalLog` with offsets, leader epochs and producers. Not thread-safe, except for `sync`.
 
     Disk errors become KAFKA_STORAGE_ERROR, and take the log offline.
     """
@@ -378,23 +378,25 @@ class PartitionLog:
         """Whether `flush.messages` is reached."""
         return self.log_end_offset - self.local.recovery_point >= self.config.flush_messages
 
-    def flush_due(self, now_ms: int) -> bool:
-        """Call `LocalLog.flush_due`."""
-        return self.local.flush_due(now_ms, self.log_end_offset, self.config.flush_ms)
-
-    def flush(self) -> int:
-        """Flush everything appended so far to the disk; return the new recovery point. Blocks.
-
-        May run in a thread while the event loop appends.
+    def sync(self) -> Flushed:
+        """Flush everything appended so far. Blocks; may run in a thread, but `mark_flushed` only on the event loop.
 
         :raises OSError: If the disk fails, or failed before.
         """
-        end_offset = self.log_end_offset
-        self.local.sync(end_offset, self.producers.snapshot_offset)
+        flushed = Flushed(self.truncations_count, self.log_end_offset)
+        self.local.sync(flushed.end_offset, self.producers.snapshot_offset)
         self.epochs.flush()
-        if self.local.recovery_point < end_offset <= self.log_end_offset:
-            self.local.recovery_point = end_offset
-        return self.local.recovery_point
+        return flushed
+
+    def mark_flushed(self, flushed: Flushed) -> None:
+        """Move the recovery point, unless a truncation has removed some of what was flushed."""
+        if flushed.truncations_count == self.truncations_count:
+            self.local.recovery_point = max(self.local.recovery_point, flushed.end_offset)
+
+    def flush(self) -> int:
+        """Do both, for a log that nothing else uses meanwhile; return the recovery point."""
+        self.mark_flushed(self.sync())
+        return self.recovery_point
 
     # Retention, compaction and truncation
 
@@ -484,7 +486,6 @@ class PartitionLog:
         return self.epochs.end_offset_for(epoch, self.log_end_offset)
 
     def statistics(self) -> dict[str, object]:
-        """Return the state of the log in numbers, for statistics and metrics."""
         return {
             "directory": str(self.directory),
             "failure": self.local.failure,

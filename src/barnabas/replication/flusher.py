@@ -6,7 +6,10 @@ from pathlib import Path
 
 from barnabas.log.partition_log import PartitionLog
 from barnabas.telemetry import names
+from barnabas.telemetry.logs import get_logger
 from barnabas.telemetry.metrics import MetricsRegistry
+
+_log = get_logger("barnabas.replication")
 
 
 class Flusher:
@@ -34,6 +37,10 @@ class Flusher:
     def flushes_count(self) -> int:
         """Number of successful flushes."""
         return sum(lane.flushes_count for lane in self._lanes.values())
+
+    async def complete(self) -> None:
+        """Wait until nothing is to be flushed."""
+        await asyncio.gather(*(lane.complete() for lane in self._lanes.values()))
 
     async def close(self) -> None:
         """Complete all requested flushes."""
@@ -78,8 +85,7 @@ class _Lane:
 
     async def _flush(self, log: PartitionLog, futures: list[asyncio.Future[None]]) -> None:
         try:
-            await asyncio.get_running_loop().run_in_executor(self._thread, log.flush)
-            log.on_flushed()
+            flushed = await asyncio.get_running_loop().run_in_executor(self._thread, log.sync)
         except Exception as error:  # every waiting append must get the error
             if isinstance(error, OSError):
                 log.take_offline(
@@ -89,12 +95,20 @@ class _Lane:
                 if not future.done():
                     future.set_exception(error)
             return
+        log.mark_flushed(flushed)
         self.flushes_count += 1
+        try:
+            log.on_flushed()
+        except Exception:  # the records are on disk nevertheless
+            _log.exception("cannot advance a high watermark", partition=str(log.topic_partition))
         for future in futures:
             if not future.done():
                 future.set_result(None)
 
-    async def close(self) -> None:
+    async def complete(self) -> None:
         if self._running is not None:
-            await self._running
+            await asyncio.wait({self._running})
+
+    async def close(self) -> None:
+        await self.complete()
         self._thread.shutdown()

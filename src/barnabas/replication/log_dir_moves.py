@@ -213,7 +213,7 @@ class LogDirMoves:
 
     async def _flush(self, move: ReplicaMove) -> None:
         try:
-            await self._in_thread(move.future.flush)
+            move.future.mark_flushed(await self._in_thread(move.future.sync))
         except OSError as error:
             raise move.future.take_offline(error) from error
 

@@ -79,6 +79,7 @@ class Partition:
         """Apply the topic's changed configs."""
         self.log.config = config
         self.is_under_min_isr = len(self.isr) < self._min_isr
+        self._advance_high_watermark()
 
     def replace_log(self, log: PartitionLog) -> None:
         """Use another log with the same content, because the replica has moved to another directory."""
@@ -445,7 +446,7 @@ class Partition:
             )
         if log.needs_flush and high_watermark > log.recovery_point:
             self._flush_soon(log)
-            high_watermark = log.recovery_point
+            high_watermark = min(high_watermark, log.recovery_point)
         if high_watermark <= log.high_watermark:
             return
         if self._followers:

@@ -50,6 +50,9 @@ _NOT_LEADING_YET = frozenset({ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.UNKNOW
 #: How long to append before other clients are served.
 TURN_MS = 2
 
+#: How long the next fetch waits for flushes; the partitions of those that take longer are left out of it.
+FLUSH_WAIT_MS = 100
+
 _log = get_logger("barnabas.replication")
 
 
@@ -103,6 +106,7 @@ class ReplicaFetcher:
         ] = {}  #: partitions whose position the leader does not know
         self._paused: dict[TopicIdPartition, int] = {}  #: until a monotonic time in ms
         self._pauses_ms: dict[TopicIdPartition, int] = {}  #: the last pause, if no fetch has succeeded since
+        self._flushes: dict[TopicIdPartition, asyncio.Future[None]] = {}  #: that are not complete
         self._session_id, self._session_epoch = INVALID_SESSION_ID, INITIAL_EPOCH
         self._session_broker_epoch = broker_epoch()
         self._woken = asyncio.Event()
@@ -170,7 +174,7 @@ class ReplicaFetcher:
     async def _wait_for_partitions(self) -> bool:
         """Return whether there are partitions to fetch now; wait for some otherwise."""
         self._resume_paused()
-        if any(key not in self._paused for key in self._partitions):
+        if any(key not in self._paused and key not in self._flushes for key in self._partitions):
             return True
         self._woken.clear()
         timeout_s = self._until_resumed_ms() / 1000 if self._paused else None
@@ -215,7 +219,7 @@ class ReplicaFetcher:
         for key in self._changed:
             topic_id, index = key
             partition = self._partitions.get(key)
-            if partition is None or self._delay_if_throttled(key, partition):
+            if partition is None or self._must_wait(key, partition):
                 self._sent.pop(key, None)
                 forgotten.setdefault(topic_id, []).append(index)
                 continue
@@ -240,9 +244,7 @@ class ReplicaFetcher:
         self._changed.clear()
         return FetchRequest(
             replica_state=ReplicaState(self._broker_id, self._broker_epoch()),
-            max_wait_ms=min(settings.max_wait_ms, self._until_resumed_ms())
-            if self._paused
-            else settings.max_wait_ms,
+            max_wait_ms=self._max_wait_ms(settings),
             min_bytes=1,
             max_bytes=settings.response_bytes,
             session_id=self._session_id,
@@ -254,28 +256,24 @@ class ReplicaFetcher:
             ],
         )
 
+    def _max_wait_ms(self, settings: FetchSettings) -> int:
+        """Return how long the leader may wait for records: not longer than a partition is left out."""
+        wait_ms = settings.max_wait_ms
+        if self._paused:
+            wait_ms = min(wait_ms, self._until_resumed_ms())
+        return min(wait_ms, FLUSH_WAIT_MS) if self._flushes else wait_ms
+
     async def _append_all(self, response: FetchResponse) -> None:
         started_ms = self._clock.monotonic_ms()
-        appended: list[PartitionLog] = []
         for topic in response.responses:
             for data in topic.partitions:
-                key = TopicIdPartition(topic.topic_id, data.partition_index)
-                await self._apply(key, data)
-                if data.records and key in self._partitions:
-                    appended.append(self._partitions[key].log)
+                await self._apply(TopicIdPartition(topic.topic_id, data.partition_index), data)
                 if self._clock.monotonic_ms() - started_ms >= TURN_MS:
                     await asyncio.sleep(0)
                     started_ms = self._clock.monotonic_ms()
-        await self._flush_if_needed(appended)
-
-    async def _flush_if_needed(self, logs: list[PartitionLog]) -> None:
-        """Flush logs by `flush.messages`: the next fetch tells the leader that this broker has their records.
-
-        A log that cannot be flushed goes offline.
-        """
-        flushes = [self._flusher.when_flushed(log) for log in logs if log.needs_flush]
+        flushes = [self._begin_flush(key) for key in self._changed if self._needs_flush(key)]
         if flushes:
-            await asyncio.gather(*flushes, return_exceptions=True)
+            await asyncio.wait(flushes, timeout=FLUSH_WAIT_MS / 1000)
 
     async def _apply(self, key: TopicIdPartition, data: PartitionData) -> None:
         """Apply the leader's answer for one partition, unless its leader has changed meanwhile."""
@@ -374,6 +372,36 @@ class ReplicaFetcher:
             raise KafkaError(ErrorCode.UNKNOWN_LEADER_EPOCH, message)
         return result.end_offset
 
+    def _must_wait(self, key: TopicIdPartition, partition: Partition) -> bool:
+        """Whether a partition is left out of the session for now."""
+        if partition.log.failure is not None:
+            self._pause(key, ErrorCode.KAFKA_STORAGE_ERROR)
+            return True
+        if key in self._flushes or self._needs_flush(key):
+            self._begin_flush(key)
+            return True
+        return self._delay_if_throttled(key, partition)
+
+    def _needs_flush(self, key: TopicIdPartition) -> bool:
+        """Whether `flush.messages` is reached: the leader then takes every position that it is told as flushed."""
+        partition = self._partitions.get(key)
+        return partition is not None and partition.log.failure is None and partition.log.needs_flush
+
+    def _begin_flush(self, key: TopicIdPartition) -> "asyncio.Future[None]":
+        """Flush a log, unless that has begun; an error takes it offline."""
+        flush = self._flushes.get(key)
+        if flush is None:
+            flush = self._flushes[key] = self._flusher.when_flushed(self._partitions[key].log)
+            flush.add_done_callback(lambda done: self._on_flushed(key, done))
+        return flush
+
+    def _on_flushed(self, key: TopicIdPartition, flush: "asyncio.Future[None]") -> None:
+        if not flush.cancelled():
+            flush.exception()  # retrieved: the log is offline, which `_must_wait` sees
+        del self._flushes[key]
+        self._changed[key] = None
+        self._woken.set()
+
     def _delay_if_throttled(self, key: TopicIdPartition, partition: Partition) -> bool:
         """Leave a partition out of the session for a while if it has copied too much; return whether it has."""
         delay_ms = self._throttle.delay_ms(partition, self._broker_id)
@@ -398,6 +426,7 @@ class ReplicaFetcher:
         return {
             "partitions_count": len(self._partitions),
             "paused_count": len(self._paused),
+            "flushes_count": len(self._flushes),
             "fetches_count": self.fetches_count,
             "fetched_bytes": self.fetched_bytes,
             "truncations_count": self.truncations_count,

@@ -89,6 +89,7 @@ async def load_replicas(
         await replicas.reconfigure_all()
 
     dynamic_config.on_change(reconfigure)
+    await flusher.complete()  # else high watermarks would be lower than before a crash (flush.messages)
     return LoadedReplicas(replicas, lost)
 
 

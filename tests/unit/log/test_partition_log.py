@@ -266,16 +266,31 @@ def test_truncating_fully_starts_an_empty_log_elsewhere(open_log: OpenLog, produ
 
 
 def test_a_flush_is_due_by_count_and_by_time(open_log: OpenLog, produce: Produce, clock: ManualClock) -> None:
+    def is_due(after_ms: int) -> bool:
+        return log.local.flush_due(clock.monotonic_ms() + after_ms, log.log_end_offset, log.config.flush_ms)
+
     log = open_log(flush_messages=3, flush_ms=500)
     produce(log, b"a", b"b")
     assert not log.needs_flush
-    assert not log.flush_due(clock.monotonic_ms() + 499)
-    assert log.flush_due(clock.monotonic_ms() + 500)
+    assert not is_due(499)
+    assert is_due(500)
     produce(log, b"c")
     assert log.needs_flush
     assert log.flush() == log.recovery_point == 3
     assert not log.needs_flush
-    assert not log.flush_due(clock.monotonic_ms() + 1000)
+    assert not is_due(1000)
+
+
+def test_a_flush_that_overlaps_a_truncation_does_not_count(open_log: OpenLog, produce: Produce) -> None:
+    log = open_log()
+    produce(log, b"a", b"b", b"c")
+    flushed = log.sync()
+    log.truncate_to(1)
+    produce(log, b"d", b"e", b"f")
+    log.mark_flushed(flushed)
+    assert log.recovery_point == 0
+    log.flush()
+    assert log.recovery_point == log.log_end_offset
 
 
 def test_flushing_covers_rolled_segments(open_log: OpenLog, produce: Produce) -> None:

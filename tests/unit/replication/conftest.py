@@ -17,23 +17,24 @@ from barnabas.replication.partition import Partition
 
 @pytest.fixture
 def make_partition(tmp_path: Path) -> Callable[..., Partition]:
-    """Return a function that creates t-0 on broker 1; keywords are fields of LogConfig."""
+    """Return a function that creates t-0, or another partition, on broker 1; keywords are fields of LogConfig."""
 
     def made(
         replicas: tuple[int, ...] = (1,),
         state: PartitionRegistration | None = None,
         flush_soon: Callable[[PartitionLog], None] = lambda log: None,
+        index: int = 0,
         **config: Any,
     ) -> Partition:
         log = open_log(
-            tmp_path / "t-0",
-            TopicPartition("t", 0),
+            tmp_path / f"t-{index}",
+            TopicPartition("t", index),
             config=LogConfig(**config),
             clock=ManualClock(),
             random=random.Random(0),
             open_files=OpenFiles(4),
         )
-        topic = TopicImage("t", b"t" * 16, (replicas,))
-        return Partition(1, topic, 0, log, state or initial_state(replicas), flush_soon)
+        topic = TopicImage("t", b"t" * 16, (replicas,) * (index + 1))
+        return Partition(1, topic, index, log, state or initial_state(replicas), flush_soon)
 
     return made

@@ -21,18 +21,24 @@ class Log:
         self.flushes_count = 0
         self.on_flushed: Callable[[], None] = lambda: None
         self.threads: set[str] = set()
+        self.topic_partition = "t-0"
+        self.marked: list[int] = []
         self.failures: list[OSError] = []
 
     def take_offline(self, error: OSError) -> None:
         self.failures.append(error)
 
-    def flush(self) -> None:
+    def mark_flushed(self, flushed: int) -> None:
+        self.marked.append(flushed)
+
+    def sync(self) -> int:
         self.entered.set()
         assert self.gate.wait(10)
         self.flushes_count += 1
         self.threads.add(threading.current_thread().name)
         if self.error:
             raise self.error
+        return self.flushes_count
 
 
 async def entered(log: Log) -> None:
@@ -78,6 +84,20 @@ async def test_a_flush_runs_in_a_thread_without_blocking_the_loop() -> None:
     log.gate.set()
     await waiting
     assert all(name.startswith("log-flush") for name in log.threads)
+    assert log.marked == [1]
+    await flusher.close()
+
+
+@on_loop
+async def test_an_error_of_what_follows_a_flush_does_not_fail_it() -> None:
+    def fail() -> None:
+        raise OSError("of a high watermark")
+
+    flusher, log = Flusher(), Log()
+    log.on_flushed = fail
+    log.gate.set()
+    await flushed(flusher, log)
+    assert (log.marked, log.failures) == ([1], [])
     await flusher.close()
 
 
@@ -148,6 +168,20 @@ async def test_closing_completes_requested_flushes() -> None:
     assert first.done()
     assert second.done()
     assert not [thread for thread in threading.enumerate() if thread.name.startswith("log-flush")]
+
+
+@on_loop
+async def test_all_requested_flushes_can_be_awaited() -> None:
+    flusher, log = Flusher(), Log()
+    waiting = flushed(flusher, log)
+    completing = asyncio.create_task(flusher.complete())
+    await entered(log)
+    assert not completing.done()
+    log.gate.set()
+    await completing
+    assert waiting.done()
+    await flusher.complete()
+    await flusher.close()
 
 
 @on_loop

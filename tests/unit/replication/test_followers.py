@@ -6,6 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 from random import Random
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
@@ -28,7 +29,7 @@ THREE = (1, 2, 3)
 LAG_MS = 1000
 
 
-def led(make: Make, isr: tuple[int, ...] = THREE, records_count: int = 2, **config: int) -> Partition:
+def led(make: Make, isr: tuple[int, ...] = THREE, records_count: int = 2, **config: Any) -> Partition:
     """Return a partition that broker 1 leads, with some records."""
     partition = make(THREE, PartitionRegistration(1, 0, isr, replicas=THREE), **config)
     for _ in range(records_count):
@@ -59,6 +60,24 @@ def test_the_high_watermark_stands_still_below_min_insync_replicas(make_partitio
     partition.update_state(PartitionRegistration(1, 0, (1, 2), 1, THREE))
     partition.update_follower(2, 0, 0, 2)
     assert partition.log.high_watermark == 2
+
+
+def test_the_high_watermark_follows_a_lower_min_insync_replicas(make_partition: Make) -> None:
+    partition = led(make_partition, isr=(1,), min_insync_replicas=2)
+    partition.reconfigure(replace(partition.log.config, min_insync_replicas=1))
+    assert partition.log.high_watermark == 2
+
+
+def test_the_high_watermark_never_passes_a_follower_while_the_leader_flushes(make_partition: Make) -> None:
+    partition: Partition
+
+    def flush(_log: object) -> None:
+        partition.log.flush()  # as if the flush were done at once
+
+    partition = led(make_partition, isr=(1, 2), flush_soon=flush, flush_messages=1)
+    partition.update_follower(2, 0, 0, 1)
+    assert partition.log.recovery_point == 2
+    assert partition.log.high_watermark == 1
 
 
 def test_a_follower_outside_the_isr_that_has_caught_up_is_announced(make_partition: Make) -> None:

@@ -1,6 +1,7 @@
 """A follower copies from its leader: positions, truncation, errors."""
 
 import asyncio
+import threading
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import replace
@@ -96,9 +97,9 @@ class Leader:
         return answer
 
 
-def follower(make: Make, *epochs: int) -> Partition:
+def follower(make: Make, *epochs: int, index: int = 0) -> Partition:
     """Return a partition that broker 2 leads in epoch 5, with one record of each of these leader epochs."""
-    partition = make((1, 2), PartitionRegistration(2, 5, (1, 2), replicas=(1, 2)))
+    partition = make((1, 2), PartitionRegistration(2, 5, (1, 2), replicas=(1, 2)), index=index)
     for offset, epoch in enumerate(epochs):
         partition.log.append_copied(memoryview(leader_batch(offset, epoch)))
     return partition
@@ -106,7 +107,7 @@ def follower(make: Make, *epochs: int) -> Partition:
 
 @asynccontextmanager
 async def fetching(
-    leader: Leader, partition: Partition, backoff_ms: int = 5, limit: ReplicationThrottle | None = None
+    leader: Leader, *partitions: Partition, backoff_ms: int = 5, limit: ReplicationThrottle | None = None
 ) -> AsyncIterator[ReplicaFetcher]:
     """Run a fetcher until the leader's answers are used up."""
     settings = FetchSettings(500, 1 << 20, 10 << 20, backoff_ms)
@@ -123,7 +124,8 @@ async def fetching(
         lambda *_: None,
     )
     fetcher.start()
-    fetcher.add(partition)
+    for partition in partitions:
+        fetcher.add(partition)
     try:
         await asyncio.wait_for(leader.has_answered.wait(), 20)
         yield fetcher
@@ -170,7 +172,7 @@ async def test_with_flush_messages_the_leader_learns_of_records_after_their_flus
 
 
 @on_loop
-async def test_a_log_that_cannot_be_flushed_goes_offline_and_the_others_are_copied(
+async def test_the_leader_never_learns_of_records_that_could_not_be_flushed(
     make_partition: Make, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def fail() -> None:
@@ -178,11 +180,52 @@ async def test_a_log_that_cannot_be_flushed_goes_offline_and_the_others_are_copi
 
     partition = follower(make_partition)
     partition.log.config = replace(partition.log.config, flush_messages=1)
-    monkeypatch.setattr(partition.log, "flush", fail)
+    monkeypatch.setattr(partition.log, "sync", fail)
     leader = Leader(response(records=leader_batch(0, 5)))
-    async with fetching(leader, partition) as fetcher:
+    async with fetching(leader, partition):
         assert partition.log.failure is not None
-        assert fetcher.fetches_count >= 2
+        await reached(lambda: len(leader.fetches) >= 2)
+    assert positions(leader)[0] == [(0, -1)]
+    assert not any(positions(leader)[1:])
+    assert leader.fetches[1].forgotten_topics_data
+
+
+@on_loop
+async def test_records_from_before_the_first_fetch_are_flushed_before_it(make_partition: Make) -> None:
+    partition = follower(make_partition, 5, 5)
+    partition.log.config = replace(partition.log.config, flush_messages=1)
+    leader = Leader(response())
+    leader.before_fetch = lambda: named.append((positions(leader), partition.log.recovery_point))
+    named: list[Any] = []
+    async with fetching(leader, partition):
+        await reached(lambda: [(2, 5)] in positions(leader))
+    assert all(recovery_point == 2 for before, recovery_point in named if [(2, 5)] in before)
+
+
+@on_loop
+async def test_a_slow_flush_does_not_delay_the_other_partitions(
+    make_partition: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    may_flush = threading.Event()
+    slow, other = follower(make_partition), follower(make_partition, index=1)
+    slow.log.config = replace(slow.log.config, flush_messages=1)
+    sync = slow.log.sync
+
+    def slow_sync() -> Any:
+        may_flush.wait()
+        return sync()
+
+    monkeypatch.setattr(slow.log, "sync", slow_sync)
+    leader = Leader(response(records=leader_batch(0, 5)))
+    try:
+        async with fetching(leader, slow, other) as fetcher:
+            await reached(lambda: leader.fetches[-1].session_epoch >= 3)
+            assert not any((1, 5) in named for named in positions(leader))
+            assert fetcher.statistics()["flushes_count"] == 1
+            may_flush.set()
+            await reached(lambda: any((1, 5) in named for named in positions(leader)))
+    finally:
+        may_flush.set()
 
 
 @on_loop

@@ -148,7 +148,11 @@ class BackgroundTasks:
         self._connections.close_idle()
         await self._remove_deleted_files(now_ms)
         await asyncio.to_thread(self._log_manager.delete_due, now_ms)
-        waits = [self._flusher.when_flushed(log) async for log in self._logs() if log.flush_due(now_ms)]
+        waits = [
+            self._flusher.when_flushed(log)
+            async for log in self._logs()
+            if log.local.flush_due(now_ms, log.log_end_offset, log.config.flush_ms)
+        ]
         if waits:
             await asyncio.gather(*waits)
 

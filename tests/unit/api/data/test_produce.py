@@ -124,7 +124,7 @@ async def test_a_disk_failure_during_the_flush_is_reported(
     async with running_node(tmp_path) as node:
         await node.create(new_topic("t", configs={"flush.messages": "1"}))
         with monkeypatch.context() as patched:
-            patched.setattr(node.partition("t").log, "flush", fail)
+            patched.setattr(node.partition("t").log, "sync", fail)
             [answer] = await answers(node, produce_request("t"))
         assert answer.error_code == ErrorCode.KAFKA_STORAGE_ERROR
         assert "No space left on device" in (answer.error_message or "")
@@ -198,6 +198,19 @@ async def test_log_append_time_is_returned(tmp_path: Path) -> None:
         assert (theirs.log_append_time_ms, ours.log_append_time_ms) == (-1, node.clock.now_ms)
 
 
+def hold_validation(node: RunningNode) -> asyncio.Event:
+    """Let batches that take long to validate wait for an event."""
+    validate, may_end = node.broker.record_worker.call, asyncio.Event()
+
+    async def call_slowly(*arguments: Any) -> Any:
+        validated = await validate(*arguments)
+        await may_end.wait()
+        return validated
+
+    node.broker.record_worker.call = call_slowly  # type: ignore[method-assign]
+    return may_end
+
+
 @on_loop
 async def test_a_batch_that_is_slow_to_validate_does_not_block_the_loop(tmp_path: Path) -> None:
     async with running_node(tmp_path) as node:
@@ -205,9 +218,11 @@ async def test_a_batch_that_is_slow_to_validate_does_not_block_the_loop(tmp_path
         values = [b"v" * 1000] * 2000
         costly = produce_request("t", "u")
         costly.topic_data[0].partition_data[0].records = bytes(batch(*values, compression=Compression.ZSTD))
+        may_end = hold_validation(node)
         asking = asyncio.create_task(answers(node, costly))
         await turns()
         assert not asking.done()
+        may_end.set()
         first, second = await asking
         assert (first.error_code, first.base_offset) == (0, 0)
         assert (second.error_code, second.base_offset) == (0, 0)
@@ -222,14 +237,7 @@ async def test_records_are_rejected_if_the_leader_changes_during_validation(tmp_
         costly.topic_data[0].partition_data[0].records = bytes(
             batch(*[bytes(1000)] * 2000, compression=Compression.ZSTD)
         )
-        worker_call, closed = node.broker.worker.call, asyncio.Event()
-
-        async def call_slowly(*arguments: Any) -> Any:
-            validated = await worker_call(*arguments)
-            await closed.wait()
-            return validated
-
-        node.broker.worker.call = call_slowly  # type: ignore[method-assign]
+        closed = hold_validation(node)
         asking = asyncio.create_task(answers(node, costly))
         await turns()
         node.partition("t").close()
