@@ -391,7 +391,7 @@ class Partition:
         Until it is committed or refused, the high watermark respects the added followers and the removed ones.
         """
         caught_up = self.caught_up_followers()
-        isr = tuple(broker_id for broker_id in (*self.isr, *caught_up) if broker_id not in lagging)
+        isr = (*(broker_id for broker_id in self.isr if broker_id not in lagging), *caught_up)
         if set(isr) == set(self.isr):
             return None
         self.pending_isr = isr

@@ -104,6 +104,14 @@ def test_a_follower_joins_only_with_everything_before_the_leader_epoch(make_part
     assert partition.caught_up_followers() == [3]
 
 
+def test_a_follower_that_has_caught_up_joins_although_it_lagged_before(make_partition: Make) -> None:
+    partition = led(make_partition, isr=(1, 2))
+    partition.update_follower(3, 7, 0, 2)
+    change = partition.request_isr(lagging=[2, 3])
+    assert change is not None
+    assert change.isr == (1, 3)
+
+
 def test_until_a_change_is_committed_the_high_watermark_respects_both_states(make_partition: Make) -> None:
     partition = led(make_partition, isr=(1, 2))
     partition.update_follower(2, 0, 0, 2)
