@@ -41,7 +41,7 @@ from barnabas.security.security_log import SecurityLog
 from barnabas.telemetry.byte_rates import ByteRates
 from barnabas.telemetry.tracing import Span, Tracer
 from barnabas.transactions.shard import TransactionShard
-from barnabas.wire.errors import ErrorCode
+from barnabas.wire.errors import ErrorCode, KafkaError
 
 ElementT = TypeVar("ElementT")
 Parameters = ParamSpec("Parameters")
@@ -237,6 +237,7 @@ class RequestContext:
         self,
         items: Sequence[ElementT],
         decide: Callable[[MetadataImage, Sequence[ElementT]], Decision[list[ResponseT]]],
+        failed: Callable[[ElementT, KafkaError], ResponseT],
         timeout_ms: int | None = None,
         *,
         key: Callable[[ElementT], Hashable] = id,
@@ -245,6 +246,7 @@ class RequestContext:
         return await self.broker.metadata.write_each(
             items,
             decide,
+            failed,
             timeout_ms,
             self.actor,
             self.policy_results,

@@ -18,6 +18,7 @@ from barnabas.metadata.partition_change_builder import (
     PartitionChange,
     brokers_up,
     build_partition_change,
+    partition_decision,
     partition_puts,
 )
 from barnabas.metadata.store import PARTITIONS_MAX
@@ -107,7 +108,7 @@ def decide_prepare_join(
         topic = image.topic_by_id(topic_id)
         if topic is not None and index < topic.partition_count:
             changes.extend(joining.changes((topic, index)))
-    return Decision(None, *partition_puts(image, changes))
+    return partition_decision(None, image, changes)
 
 
 class _Joining:
@@ -236,7 +237,7 @@ def decide_elections(
             changes.append(PartitionChange(topic, index, after))
             if len(changes) == limit:
                 break
-    return Decision(len(changes), *partition_puts(image, changes))
+    return partition_decision(len(changes), image, changes)
 
 
 def _is_alone(image: MetadataImage, key: str) -> bool:

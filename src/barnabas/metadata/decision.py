@@ -17,3 +17,5 @@ class Decision(Generic[ResponseT]):
     changes: tuple[StoreChange, ...] = ()
     #: key -> revision that was read; the commit fails if it has changed
     reads: Mapping[str, int] = field(default_factory=dict)
+    #: A commit that arrives twice is refused the second time, also if it only creates keys.
+    is_idempotent: bool = False

@@ -13,7 +13,7 @@ from barnabas.metadata.partition_change_builder import (
     brokers_up,
     build_partition_change,
     find_partition,
-    partition_puts,
+    partition_decision,
 )
 from barnabas.metadata.store import NEVER, PARTITIONS_MAX
 from barnabas.metadata.topics import NO_LEADER, PartitionRegistration, TopicImage
@@ -47,7 +47,7 @@ def decide_elect(
             else:
                 partitions.append(PartitionOutcome(index))
         outcomes.append(TopicOutcome(name, partitions))
-    return Decision(outcomes, *partition_puts(image, changes))
+    return partition_decision(outcomes, image, changes)
 
 
 def decide_elect_preferred(
@@ -67,8 +67,8 @@ def decide_elect_preferred(
             if after.leader == preferred:
                 changes.append(PartitionChange(topic, index, after))
                 if len(changes) == limit:
-                    return Decision(len(changes), *partition_puts(image, changes))
-    return Decision(len(changes), *partition_puts(image, changes))
+                    return partition_decision(len(changes), image, changes)
+    return partition_decision(len(changes), image, changes)
 
 
 def changed_partitions(image: MetadataImage) -> list[tuple[str, list[int]]]:

@@ -11,7 +11,7 @@ from barnabas.metadata.partition_change_builder import (
     PartitionChange,
     brokers_up,
     build_partition_change,
-    partition_puts,
+    partition_decision,
 )
 from barnabas.metadata.placement import choose
 from barnabas.metadata.store import PARTITIONS_MAX
@@ -46,5 +46,5 @@ def decide_replicate_internal_topics(
             after = build_partition_change(state, target, up, min_isr=rules.min_isr_with_elr(image, name))
             changes.append(PartitionChange(topic, index, after))
             if len(changes) == limit:
-                return Decision(len(changes), *partition_puts(image, changes))
-    return Decision(len(changes), *partition_puts(image, changes))
+                return partition_decision(len(changes), image, changes)
+    return partition_decision(len(changes), image, changes)

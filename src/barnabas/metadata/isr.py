@@ -10,7 +10,7 @@ from barnabas.metadata.partition_change_builder import (
     PartitionChange,
     brokers_up,
     build_partition_change,
-    partition_puts,
+    partition_decision,
 )
 from barnabas.metadata.topics import PartitionRegistration
 
@@ -55,7 +55,7 @@ def decide_alter_isr(
         after = build_partition_change(state, replace(state, isr=isr), up, min_isr=min_isr)
         if after is not state:
             changes.append(PartitionChange(topic, change.index, after))
-    return Decision(len(changes), *partition_puts(image, changes))
+    return partition_decision(len(changes), image, changes)
 
 
 def _is_current(change: IsrChange, state: PartitionRegistration, broker_id: int) -> bool:

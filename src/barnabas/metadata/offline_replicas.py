@@ -11,7 +11,7 @@ from barnabas.metadata.partition_change_builder import (
     PartitionChange,
     brokers_up,
     build_partition_change,
-    partition_puts,
+    partition_decision,
 )
 from barnabas.metadata.store import PARTITIONS_MAX
 from barnabas.metadata.topics import NO_LEADER, PartitionRegistration, TopicImage
@@ -81,7 +81,7 @@ def decide_report_offline(
             changes.append(PartitionChange(topic, index, after))
             if len(changes) == limit:
                 break
-    return Decision(len(changes), *partition_puts(image, changes))
+    return partition_decision(len(changes), image, changes)
 
 
 def decide_report_lost(
@@ -98,7 +98,7 @@ def decide_report_lost(
         after = build_without_records(state, state, broker_id, up, min_isr)
         if after is not state:
             changes.append(PartitionChange(topic, index, after))
-    return Decision(None, *partition_puts(image, changes))
+    return partition_decision(None, image, changes)
 
 
 def _replicas(

@@ -7,11 +7,12 @@ require an election.
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass, replace
 from enum import IntEnum
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 from barnabas.config.config_resource import EVERY_BROKER
 from barnabas.metadata.brokers import BROKERS
 from barnabas.metadata.configs import BROKER_CONFIGS, TOPIC_CONFIGS
+from barnabas.metadata.decision import Decision
 from barnabas.metadata.image import MetadataImage
 from barnabas.metadata.store import StoreChange
 from barnabas.metadata.topics import (
@@ -23,6 +24,8 @@ from barnabas.metadata.topics import (
     partition_key,
 )
 from barnabas.wire.errors import ErrorCode, KafkaError
+
+ResponseT = TypeVar("ResponseT")
 
 
 class Election(IntEnum):
@@ -185,3 +188,11 @@ def partition_puts(
             for replica in change.state.replicas
         }
     return tuple(puts.values()), reads
+
+
+def partition_decision(
+    response: ResponseT, image: MetadataImage, changes: Iterable[PartitionChange]
+) -> Decision[ResponseT]:
+    """Decide to write these states. A state that this creates is removed only with its topic, on which it depends."""
+    puts, reads = partition_puts(image, changes)
+    return Decision(response, puts, reads, is_idempotent=bool(puts))

@@ -3,7 +3,8 @@
 from collections.abc import Iterable, Sequence
 from typing import Generic, NamedTuple, TypeVar
 
-from barnabas.metadata.partition_change_builder import TopicOutcome
+from barnabas.metadata.partition_change_builder import PartitionOutcome, TopicOutcome
+from barnabas.wire.errors import KafkaError
 
 PartitionT = TypeVar("PartitionT")
 
@@ -14,6 +15,10 @@ class TopicPart(NamedTuple, Generic[PartitionT]):
     name: str
     partitions: Sequence[PartitionT]
     continues_last: bool = False  #: the part before is of the same topic
+
+    def failed(self, indexes: Iterable[int], error: KafkaError) -> TopicOutcome:
+        """Return the outcome if none of these partitions is changed."""
+        return TopicOutcome(self.name, [PartitionOutcome(index, error) for index in indexes])
 
 
 def divided(

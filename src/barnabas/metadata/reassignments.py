@@ -18,7 +18,7 @@ from barnabas.metadata.partition_change_builder import (
     brokers_up,
     build_partition_change,
     find_partition,
-    partition_puts,
+    partition_decision,
 )
 from barnabas.metadata.placement import check_replicas
 from barnabas.metadata.topics import PartitionRegistration
@@ -53,7 +53,7 @@ def decide_reassign(
             else:
                 partitions.append(PartitionOutcome(target.index))
         outcomes.append(TopicOutcome(name, partitions))
-    return Decision(outcomes, *partition_puts(image, changes))
+    return partition_decision(outcomes, image, changes)
 
 
 def _reassign(

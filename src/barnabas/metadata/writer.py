@@ -12,6 +12,7 @@ from barnabas.metadata.changed_keys import ChangedKeys
 from barnabas.metadata.decision import Decision
 from barnabas.metadata.image import MetadataImage
 from barnabas.metadata.image_hash import ImageHasher, hash_changes
+from barnabas.metadata.parts import write_parts
 from barnabas.metadata.store import (
     NEVER,
     PARTITIONS_MAX,
@@ -144,6 +145,7 @@ class MetadataWriter:
         self,
         items: Sequence[ItemT],
         decide: Callable[[MetadataImage, Sequence[ItemT]], Decision[list[ResponseT]]],
+        failed: Callable[[ItemT, KafkaError], ResponseT],
         timeout_ms: int | None = None,
         actor: Actor | None = None,
         policy_results: Mapping[str, PolicyResult] = NO_POLICY_RESULTS,
@@ -153,13 +155,15 @@ class MetadataWriter:
     ) -> list[ResponseT]:
         """Commit what `decide` decides on items that do not depend on each other; return all its responses.
 
-        That is one commit, as with `write`, or several if the store allows only smaller ones. `decide` then gets a part
-        of the items.
-
-        :param key: Items with equal keys are decided together.
+        That is one commit, as with `write`, or several if the store allows only smaller ones; see `write_parts`.
+        `decide` then gets a part of the items.
         """
-        writing = self._write_parts(items, decide, actor, policy_results, key=key, is_large=is_large)
-        return await self._within(timeout_ms, writing)
+
+        async def write(part: Sequence[ItemT]) -> list[ResponseT]:
+            writing = self._write(lambda image: decide(image, part), actor, policy_results, is_large=is_large)
+            return await _with_client_errors(writing, but=CommitTooLarge)
+
+        return await self._within(timeout_ms, write_parts(items, write, failed, key))
 
     async def _within(self, timeout_ms: int | None, writing: Coroutine[Any, Any, ResponseT]) -> ResponseT:
         """Wait for a write for some time; it goes on afterwards.
@@ -246,32 +250,6 @@ class MetadataWriter:
             await self.wait_for_revision(revision)
             return decision.response
 
-    async def _write_parts(
-        self,
-        items: Sequence[ItemT],
-        decide: Callable[[MetadataImage, Sequence[ItemT]], Decision[list[ResponseT]]],
-        actor: Actor | None,
-        policy_results: Mapping[str, PolicyResult],
-        *,
-        key: Callable[[ItemT], Hashable],
-        is_large: bool,
-    ) -> list[ResponseT]:
-        """Try to write all items; if that is too much for the store, write one half after the other."""
-        try:
-            return await self._write(
-                lambda image: decide(image, items), actor, policy_results, is_large=is_large
-            )
-        except CommitTooLarge:
-            halves = _halves(items, key)
-            if not all(halves):
-                raise
-        responses: list[ResponseT] = []
-        for half in halves:
-            responses += await self._write_parts(
-                half, decide, actor, policy_results, key=key, is_large=is_large
-            )
-        return responses
-
     async def _commit(self, decision: Decision[Any]) -> int:
         """Return the revision of the commit, also if the store does not confirm it.
 
@@ -300,7 +278,7 @@ class MetadataWriter:
         """
         loop, reloads_count = asyncio.get_running_loop(), self.reloads_count
         end_s = loop.time() + UNKNOWN_OUTCOME_WAIT_S
-        is_repeatable = _changes_what_it_reads(decision)
+        is_repeatable = _is_idempotent(decision)
         while loop.time() < end_s:
             await asyncio.wait({shown}, timeout=RESEND_S if is_repeatable else UNKNOWN_OUTCOME_WAIT_S)
             if shown.done():
@@ -437,34 +415,27 @@ class MetadataWriter:
                 future.set_result(None)
 
 
-def _halves(items: Sequence[ItemT], key: Callable[[ItemT], Hashable]) -> tuple[list[ItemT], list[ItemT]]:
-    """Divide items; those with equal keys stay together, so one half may be empty."""
-    groups: dict[Hashable, list[ItemT]] = {}
-    for item in items:
-        groups.setdefault(key(item), []).append(item)
-    halves: tuple[list[ItemT], list[ItemT]] = [], []
-    for number, group in enumerate(groups.values()):
-        halves[number >= len(groups) // 2].extend(group)
-    return halves
-
-
-async def _with_client_errors(writing: Awaitable[ResponseT]) -> ResponseT:
-    """Turn an error of the store into one for the client."""
+async def _with_client_errors(
+    writing: Awaitable[ResponseT], but: type[StoreError] | tuple[()] = ()
+) -> ResponseT:
+    """Turn an error of the store into one for the client, except for one type."""
     try:
         return await writing
+    except but:
+        raise
     except StoreError as error:
         _log.error("cannot write to the metadata store", why=str(error))
         message = f"Cannot write to the metadata store: {error}."
         raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, message) from error
 
 
-def _changes_what_it_reads(decision: Decision[Any]) -> bool:
+def _is_idempotent(decision: Decision[Any]) -> bool:
     """Whether a commit changes a key on whose revision it depends, so that it cannot be made a second time.
 
     A key that must not exist does not count: it may be created, and removed again, before the second time. Nor does a
     prefix, because what depends on it does not depend on removals.
     """
-    return any(
+    return decision.is_idempotent or any(
         decision.reads.get(change.key, NEVER) != NEVER and not isinstance(change.key, Prefix)
         for change in decision.changes
     )

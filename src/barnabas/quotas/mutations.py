@@ -24,6 +24,7 @@ class ControllerMutationQuota:
         self._now_ms = now_ms
         self._is_strict = is_strict
         self._taken: dict[int, int] = {}  #: id of the first resource of an attempt -> mutations
+        self._is_committed = False
         self._refused: dict[int, None] = {}  #: attempts in which a mutation was refused
 
     def admit(self, requested: Sequence[object]) -> Admit:
@@ -32,12 +33,16 @@ class ControllerMutationQuota:
         It replaces the last attempt that began with the same resource.
         """
         attempt = id(requested[0]) if requested else 0
+        if self._bucket is None:
+            return _admit_all
         self._taken[attempt] = 0
         self._refused.pop(attempt, None)
         return partial(self._admit, attempt)
 
     def _admit(self, attempt: int, count: int) -> None:
-        if self._bucket is None:
+        assert self._bucket is not None
+        if self._is_committed:  # the request has timed out, and is still being written
+            self._bucket.take(count, self._now_ms)
             return
         taken = sum(self._taken.values())
         wait_ms = self._bucket.wait_ms(self._now_ms, taken) if self._is_strict else 0
@@ -51,10 +56,15 @@ class ControllerMutationQuota:
         """Take the counted tokens; return the throttle time in ms."""
         if self._bucket is None:
             return 0
+        self._is_committed = True
         self._bucket.take(sum(self._taken.values()), self._now_ms)
         if self._is_strict and not self._refused:
             return 0
         return self._bucket.wait_ms(self._now_ms)
+
+
+def _admit_all(_count: int) -> None:
+    """Admit changes without a quota."""
 
 
 UNLIMITED = ControllerMutationQuota(None, 0, is_strict=False)

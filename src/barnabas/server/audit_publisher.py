@@ -155,8 +155,9 @@ class AuditPublisher:
             return
         rows = list(self._published)
         await self._broker.flusher.when_flushed(partition.log)
-        await self._broker.metadata.write(lambda image: decide_remove_published(image, rows))
-        del self._published[: len(rows)]
+        removed = await self._broker.metadata.write_each(rows, decide_remove_published, lambda *_: None)
+        gone = set(removed)
+        self._published = [row for row in self._published if row not in gone]
 
     async def _led_partition(self) -> Partition | None:
         """Return the only partition of the topic if this broker leads it.
@@ -201,8 +202,8 @@ class AuditPublisher:
         }
 
 
-def decide_remove_published(image: MetadataImage, rows: list[str]) -> Decision[None]:
-    return Decision(None, tuple(AUDIT.remove(row) for row in rows if row in image.audit))
+def decide_remove_published(image: MetadataImage, rows: Sequence[str]) -> Decision[list[str | None]]:
+    return Decision(list(rows), tuple(AUDIT.remove(row) for row in rows if row in image.audit))
 
 
 def last_event(partition: Partition) -> AuditEvent | None:

@@ -2,15 +2,19 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Mapping
+from random import Random
 
 import pytest
 
 from barnabas.metadata.audit.records import Actor
 from barnabas.metadata.decision import Decision
+from barnabas.metadata.isr import IsrChange, decide_alter_isr
 from barnabas.metadata.producer_ids import KEY, PRODUCER_IDS, decide_allocate_block
 from barnabas.metadata.store import NEVER, Commit, OutcomeUnknown, Prefix, StoreChange
+from barnabas.metadata.topic_creation import decide_create
 from barnabas.metadata.writer import RESEND_S, MetadataWriter
 from barnabas.wire.errors import ErrorCode, KafkaError
+from support.images import RULES, new_topic, register_brokers
 from support.loop import in_virtual_time
 from support.memory_store import MemoryStore
 
@@ -112,6 +116,29 @@ async def test_a_change_whose_outcome_is_not_found_times_out_for_clients() -> No
     with pytest.raises(KafkaError, match="unknown whether the change is made") as refused:
         await allocate(writer, ALICE)
     assert refused.value.code is ErrorCode.REQUEST_TIMED_OUT
+    await writer.stop()
+
+
+@in_virtual_time
+async def test_a_first_election_that_the_store_loses_is_sent_again_soon() -> None:
+    store = Silent(commits=False)
+    store.silent_left = 0
+    writer = MetadataWriter(store, writer_id="w")
+    await writer.start()
+    await register_brokers(writer, 1, 2)
+    await writer.write(
+        lambda image: decide_create(
+            image, [new_topic("t", replication_factor=2)], RULES, Random(1), validate_only=False
+        )
+    )
+    topic = writer.image.topics["t"]
+    leader, follower = topic.assignments[0]
+    change = IsrChange(topic.topic_id, 0, 0, 0, (leader,), {})
+    started_s = asyncio.get_running_loop().time()
+    store.silent_left = 1
+    assert await writer.write(lambda image: decide_alter_isr(image, leader, [change])) == 1
+    assert asyncio.get_running_loop().time() - started_s == pytest.approx(RESEND_S)
+    assert follower not in writer.image.partition(topic, 0).isr
     await writer.stop()
 
 

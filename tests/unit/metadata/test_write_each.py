@@ -29,9 +29,13 @@ def creation(image: MetadataImage, topics: Sequence[TopicToCreate]) -> Decision[
     return decide_create(image, topics, RULES, random.Random(1), validate_only=False)
 
 
+def failed(new: TopicToCreate, error: KafkaError) -> Created:
+    return Created(new.name, error=error)
+
+
 async def create(writer: MetadataWriter, *names: str, timeout_ms: int | None = None) -> list[Created]:
     topics = [new_topic(name) for name in names]
-    return await writer.write_each(topics, creation, timeout_ms, key=lambda new: new.name)
+    return await writer.write_each(topics, creation, failed, timeout_ms, key=lambda new: new.name)
 
 
 @pytest.mark.parametrize(("changes_max", "commits_count"), [(100, 1), (10, 1), (5, 3), (2, 9)])
@@ -64,8 +68,10 @@ async def test_a_resource_that_is_requested_twice_is_refused_in_parts_too() -> N
 async def test_one_resource_that_is_too_large_fails() -> None:
     _, writer = await started(1)
     with pytest.raises(KafkaError, match=r"Cannot write to the metadata store: .* are too many") as raised:
-        await create(writer, "a", "b")
+        await create(writer, "a")
     assert raised.value.code is ErrorCode.UNKNOWN_SERVER_ERROR
+    errors = [outcome.error for outcome in await create(writer, "a", "b")]
+    assert [error and error.code for error in errors] == [ErrorCode.UNKNOWN_SERVER_ERROR] * 2
     await writer.stop()
 
 
@@ -84,7 +90,7 @@ async def test_the_timeout_is_that_of_all_parts_which_are_still_written() -> Non
 @on_loop
 async def test_a_topic_with_many_partition_states_is_deleted_in_one_small_commit() -> None:
     store, writer = await started(10)
-    [created] = await writer.write_each([new_topic("t", 100)], creation)
+    [created] = await writer.write_each([new_topic("t", 100)], creation, failed)
     assert created.topic is not None
     topic_id = created.topic.topic_id
     for index in range(100):
@@ -101,7 +107,7 @@ async def test_a_topic_with_many_partition_states_is_deleted_in_one_small_commit
 @on_loop
 async def test_a_partition_state_that_is_written_during_the_deletion_does_not_outlive_its_topic() -> None:
     store, writer = await started(10)
-    [created] = await writer.write_each([new_topic("t")], creation)
+    [created] = await writer.write_each([new_topic("t")], creation, failed)
     assert created.topic is not None
     state = PARTITION_STATES.put(partition_key(created.topic.topic_id, 0), PartitionRegistration(1, 1, (1,)))
 

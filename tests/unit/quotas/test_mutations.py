@@ -66,6 +66,15 @@ def test_a_part_is_refused_after_others_have_emptied_the_bucket() -> None:
     assert quota.commit() > 0
 
 
+def test_what_is_written_after_the_timeout_of_the_request_is_charged_too() -> None:
+    tokens = bucket()
+    quota = ControllerMutationQuota(tokens, 0, is_strict=True)
+    quota.admit(TOPICS[:1])(2)
+    quota.commit()
+    quota.admit(TOPICS[1:])(3)
+    assert tokens.tokens(0) == 5
+
+
 def test_without_a_quota_nothing_is_counted() -> None:
     quota = ControllerMutationQuota(None, 0, is_strict=True)
     quota.admit(TOPICS)(10**9)

@@ -107,6 +107,19 @@ async def test_published_records_are_removed_from_the_store(tmp_path: Path) -> N
 
 
 @on_loop
+async def test_published_records_are_removed_in_parts_if_the_store_allows_only_small_commits(
+    tmp_path: Path,
+) -> None:
+    async with running_node(tmp_path, audited=True) as running:
+        await change(running, 20)
+        running.store.changes_max = 6
+        publisher = AuditPublisher(running.broker)
+        publisher.start()
+        await reached(lambda: publisher.statistics()["events_count"] == 20 and not running.broker.image.audit)
+        await publisher.stop()
+
+
+@on_loop
 async def test_a_disk_failure_is_reported_once_without_a_traceback(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -72,6 +72,7 @@ async def handle(
             rules,
             allows_factor_change=allows_factor_change,
         ),
+        lambda part, error: part.failed((target.index for target in part.partitions), error),
         request.timeout_ms,
     )
     return AlterPartitionReassignmentsResponse(

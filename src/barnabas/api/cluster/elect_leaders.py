@@ -64,6 +64,7 @@ async def handle(context: RequestContext, request: ElectLeadersRequest) -> Elect
         lambda image, some: decide_elect(
             image, election, [(part.name, part.partitions) for part in some], rules
         ),
+        lambda part, error: part.failed(part.partitions, error),
         request.timeout_ms,
     )
     elected = joined(parts, outcomes)

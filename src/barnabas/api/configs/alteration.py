@@ -49,7 +49,7 @@ Outcome = KafkaError | None  #: the error of an alteration; None if it succeeded
 async def alter(
     context: RequestContext, requested: Sequence[RequestedAlteration], *, validate_only: bool
 ) -> list[Outcome]:
-    """Alter each resource on its own: levels of loggers immediately, everything else in one transaction."""
+    """Alter each resource on its own: levels of loggers immediately, everything else in one commit if possible."""
     counts = await context.compute(
         lambda: Counter(
             (alteration_request.resource_type, alteration_request.resource_name)
@@ -185,7 +185,11 @@ async def _write(
                 raise ChangedSincePolicyCheck
         return decision
 
-    altered = await context.write_each(list(alterations.items()), decide)
+    altered = await context.write_each(
+        list(alterations.items()),
+        decide,
+        lambda item, error: ConfigAlterationResult(item[1].resource, error=error),
+    )
     return dict(zip(alterations, altered, strict=True))
 
 

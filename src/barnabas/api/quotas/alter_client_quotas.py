@@ -38,6 +38,7 @@ async def handle(context: RequestContext, request: AlterClientQuotasRequest) -> 
     outcomes = await context.write_each(
         alterations,
         lambda image, part: decide_alter(image.quotas, part, validate_only=request.validate_only),
+        lambda alteration, error: QuotaAlterationResult(alteration.entity, error),
         key=lambda alteration: alteration.entity,
     )
     return AlterClientQuotasResponse(entries=[_result(outcome) async for outcome in context.each(outcomes)])

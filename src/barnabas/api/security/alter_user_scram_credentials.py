@@ -51,6 +51,7 @@ async def handle(
     outcomes = await context.write_each(
         alterations,
         lambda image, part: decide_alter_credentials(image.scram_credentials, part),
+        lambda alteration, error: AlteredUser(alteration.user, error),
         key=lambda alteration: alteration.user,
     )
     return AlterUserScramCredentialsResponse(

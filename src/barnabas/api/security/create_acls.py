@@ -40,7 +40,9 @@ async def handle(context: RequestContext, request: CreateAclsRequest) -> CreateA
     require_authorizer(context)
     check = functools.partial(context.policies.check_acl, AclAction.CREATE)
     outcomes = await context.write_each(
-        bindings, lambda image, part: decide_create_acls(image.acls, part, check)
+        bindings,
+        lambda image, part: decide_create_acls(image.acls, part, check),
+        lambda _, error: error,
     )
     return CreateAclsResponse(results=[_result(outcome) async for outcome in context.each(outcomes)])
 

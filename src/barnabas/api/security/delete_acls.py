@@ -47,10 +47,12 @@ async def handle(context: RequestContext, request: DeleteAclsRequest) -> DeleteA
     require_cluster(context, AclOperation.ALTER)
     require_authorizer(context)
     check = functools.partial(context.policies.check_acl, AclAction.DELETE)
-    matches = await context.compute(matching_each, context.broker.image.acls, filters)
+    matches = await context.broker.worker.call(matching_each, context.broker.image.acls, filters)
     bindings = list(dict.fromkeys(binding for matched in matches for binding in matched))
     removed_acls = await context.write_each(
-        bindings, lambda image, part: decide_remove_acls(image.acls, part, check)
+        bindings,
+        lambda image, part: decide_remove_acls(image.acls, part, check),
+        Removed,
     )
     removed = dict(zip(bindings, removed_acls, strict=True))
     pairs = context.each(zip(filters, matches, strict=True))

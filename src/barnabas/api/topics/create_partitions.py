@@ -51,6 +51,7 @@ async def handle(context: RequestContext, request: CreatePartitionsRequest) -> C
                 check=context.policies.check_create_partitions,
                 admit=quota.admit(part),
             ),
+            lambda more, error: Grown(more.name, error),
             request.timeout_ms,
             key=lambda more: more.name,
         )

@@ -83,6 +83,7 @@ async def handle(context: RequestContext, request: DeleteTopicsRequest) -> Delet
         outcomes = await context.write_each(
             requested,
             lambda image, part: decide_delete(image, part, check, quota.admit(part), trash),
+            lambda topic, error: Deleted(topic.name, topic.topic_id, error),
             request.timeout_ms,
             key=lambda topic: identity(image, topic),
         )

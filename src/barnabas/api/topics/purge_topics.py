@@ -41,7 +41,12 @@ async def handle(context: RequestContext, request: PurgeTopicsRequest) -> PurgeT
     authorized = await context.compute(
         lambda: [requested for requested in requested_topics if requested.name not in refused]
     )
-    outcomes = await context.write_each(authorized, decide_purge, key=lambda requested: requested)
+    outcomes = await context.write_each(
+        authorized,
+        decide_purge,
+        lambda requested, error: Purged(requested, error=error),
+        key=lambda requested: requested.name,  # a name may mean several topics, until the others are purged
+    )
     outcomes += [
         Purged(requested, error=refused[requested.name])
         for requested in requested_topics

@@ -55,6 +55,7 @@ async def create_topics(
         lambda image, part: decide_create(
             image, part, rules, broker.rng, validate_only=validate_only, admit=quota.admit(part)
         ),
+        lambda new, error: Created(new.name, error=error),
         timeout_ms,
         key=lambda new: new.name,
     )

@@ -67,6 +67,7 @@ class Auditor:
                 if not isinstance(change.key, Prefix)  # the decision says on what a prefix depends
             }
             | dict(decision.reads),
+            decision.is_idempotent,
         )
 
     def audit_refusals(
