@@ -12,7 +12,7 @@ NEVER = 0
 #: Limit of the changes in a commit, and of the keys on which it depends, for stores that have none of their own.
 CHANGES_MAX = 100_000
 
-#: Limit of the partitions that one commit changes.
+#: Limit of the partitions that one of the broker's own commits, or a part of a request, changes.
 PARTITIONS_MAX = 1000
 
 
@@ -20,7 +20,7 @@ class Prefix(str):
     """The beginning of keys, in place of a key.
 
     A commit that depends on it conflicts if one of these keys was written after the revision. A change removes all of
-    them. It ends in an ASCII character.
+    them; the commit must change something else, too. It ends in an ASCII character.
     """
 
     __slots__ = ()

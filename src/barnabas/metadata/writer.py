@@ -323,7 +323,10 @@ class MetadataWriter:
 
     @property
     def partitions_max(self) -> int:
-        """How many partitions one commit may change: each depends on itself, its topic, its brokers and configs."""
+        """How many partitions a commit of the broker, or a part of a request, may change.
+
+        Each depends on itself, its topic, its brokers and configs.
+        """
         return max(
             1, min(PARTITIONS_MAX, (self._store.changes_max - CHANGES_RESERVED) // CHANGES_PER_PARTITION)
         )

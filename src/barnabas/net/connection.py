@@ -7,6 +7,7 @@ the timers.
 
 import asyncio
 import struct
+from contextlib import suppress
 from socket import SO_LINGER, SOL_SOCKET
 from typing import cast
 
@@ -322,7 +323,8 @@ class ServerConnection(asyncio.BufferedProtocol):
             self._state.change(ConnectionPhase.CLOSING)
             socket = self._transport.get_extra_info("socket")
             if not self._has_responded and socket is not None:
-                socket.setsockopt(SOL_SOCKET, SO_LINGER, RESET_ON_CLOSE)
+                with suppress(OSError):  # the client has gone already
+                    socket.setsockopt(SOL_SOCKET, SO_LINGER, RESET_ON_CLOSE)
         self._cancel_timer()
         self._transport.abort()
 

@@ -49,9 +49,9 @@ class FollowerSession:
         return len(self._delayed)
 
     def mark(self, partition: TopicIdPartition, *, wakes: bool) -> None:
-        """Read a partition in the next fetch; if it `wakes`, end the wait of the present one."""
+        """Read a partition in the next fetch; if it `wakes` and is not throttled, end the wait of the present one."""
         self._marked[partition] = None
-        if wakes:
+        if wakes and partition not in self._delayed:
             self.wake()
 
     def mark_later(self, partition: TopicIdPartition, delay_ms: int) -> None:

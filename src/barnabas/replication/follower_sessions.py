@@ -179,6 +179,7 @@ class FollowerSessions:
             "sessions_count": len(self._sessions),
             "partitions_count": sum(len(session.targets) for session in self._sessions.values()),
             "throttled_count": sum(session.throttled_count for session in self._sessions.values()),
+            **self._throttle.statistics(),
         }
 
 

@@ -119,4 +119,5 @@ class ReplicaFetchers:
         )
 
     def statistics(self) -> dict[str, object]:
-        return {str(leader): fetcher.statistics() for leader, fetcher in sorted(self._fetchers.items())}
+        fetchers = {str(leader): fetcher.statistics() for leader, fetcher in sorted(self._fetchers.items())}
+        return {**fetchers, **self._throttle.statistics()}

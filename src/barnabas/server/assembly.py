@@ -224,9 +224,8 @@ async def _open_metadata(
     """Read the store; the dynamic configuration follows the image from then on."""
     clock, rng = environment.clock, environment.rng
     audits = dynamic_config.static.boolean("barnabas.audit.enable")
-    worker = _worker(
-        "large-metadata", shutdown
-    )  # its own: long requests must not delay the replay of commits
+    # Its own, because other long requests must not delay the replay of commits; one thread can decide meanwhile.
+    worker = _worker("large-metadata", shutdown, threads_count=2)
     metadata = MetadataWriter(
         environment.store, Auditor(clock, rng) if audits else None, worker, writer_id=rng.randbytes(8).hex()
     )

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import sys
 from base64 import b64decode
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import aclosing, closing
@@ -40,7 +41,7 @@ from barnabas.telemetry.logs import get_logger
 #: Number of keys in one answer while the store is loaded.
 PAGE_COUNT = 1000
 
-#: Operations in a transaction: the limits to ask for, and etcd's default. Large requests are one transaction.
+#: Operations in a transaction: the limits to ask for, and etcd's default.
 OPERATIONS_COUNTS_WANTED = (4_000, 1_000)
 OPERATIONS_COUNT_DEFAULT = 128
 
@@ -55,6 +56,9 @@ REOPEN_PAUSE_S = 0.2
 
 #: Pause after a conflict with something that the watch has not shown: the end of a session.
 CONFLICT_PAUSE_S = 0.005
+
+#: Part of the error of a transaction that exceeds --max-txn-ops.
+_TOO_MANY_OPERATIONS = "too many operations"
 
 _log = get_logger("barnabas.stores")
 
@@ -72,6 +76,7 @@ class EtcdStore:
         self._shown_revision = NEVER  #: the newest commit that a watch has yielded
         self._has_checked_limit = False
         self.changes_max = OPERATIONS_COUNT_DEFAULT - 1  #: one operation puts the id of the commit
+        self._refused_count = sys.maxsize  #: fewest operations that etcd has refused as too many
         self.reopened_watches_count = 0
 
     async def load(self) -> tuple[int, list[Item]]:
@@ -92,6 +97,9 @@ class EtcdStore:
         """Write `changes` if every key in `reads` still has that revision; see `metadata.store.Store`."""
         revisions = await self._find_revisions()
         writes = dict(changes)  # etcd refuses a key that is written twice
+        operations_count = max(len(reads), len(writes) + 1)
+        if operations_count >= self._refused_count:
+            raise _too_many_operations(operations_count)  # without sending all of it
         transaction: dict[str, Any] = {
             "compare": [self._condition(key, revisions.of_etcd(seen)) for key, seen in reads.items()],
             "success": [
@@ -103,6 +111,9 @@ class EtcdStore:
         try:
             answer = await self._gateway.call("/v3/kv/txn", transaction, is_repeatable=False)
         except Refused as refused:
+            if _TOO_MANY_OPERATIONS in refused.message:
+                self._refused_count = operations_count
+                raise _too_many_operations(operations_count) from refused
             raise _store_error(refused, transaction) from refused
         if answer.get("succeeded"):
             return revisions.of_store(revision_of(answer))
@@ -194,6 +205,8 @@ class EtcdStore:
                 await self._gateway.call("/v3/kv/txn", transaction)
             except Refused as refused:
                 why = refused.message
+                if _TOO_MANY_OPERATIONS in why:
+                    self._refused_count = operations_count
             else:
                 self.changes_max = operations_count - 1
                 self._has_checked_limit = True
@@ -286,14 +299,15 @@ def _raise_cancellation(answer: Mapping[str, Any]) -> None:
     raise NoAnswer(str(answer.get("cancel_reason") or "etcd has cancelled the watch"))
 
 
+def _too_many_operations(count: int) -> CommitTooLarge:
+    return CommitTooLarge(
+        f"a change of {count} keys is larger than etcd allows; start etcd with a larger --max-txn-ops"
+    )
+
+
 def _store_error(refused: Refused, transaction: Mapping[str, Any] | None = None) -> StoreError:
     """Return the error with what the operator can do."""
     text = refused.message
-    if transaction is not None and "too many operations" in text:
-        count = max(len(transaction["compare"]), len(transaction["success"]))
-        return CommitTooLarge(
-            f"a change of {count} keys is larger than etcd allows; start etcd with a larger --max-txn-ops"
-        )
     if transaction is not None and ("too large" in text or "larger than max" in text):
         size = len(json.dumps(transaction)) * 3 // 4
         return CommitTooLarge(

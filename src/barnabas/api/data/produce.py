@@ -449,6 +449,9 @@ async def _wait(
         results[at] = _failed(partition.index, KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, message))
     except KafkaError as error:
         results[at] = _failed(partition.index, error)
+    finally:
+        if replicated is not None and not replicated.cancel() and not replicated.cancelled():
+            replicated.exception()  # retrieved, also if the wait has ended before
 
 
 def _name_leaders(
