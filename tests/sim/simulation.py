@@ -108,7 +108,11 @@ class Simulation:
             loses_power=self.kind is not Kind.KILLED,
             is_careful=brokers_count > 1 and self.rng.random() < CAREFUL_SHARE,
         )
-        self.journal = Journal(brokers_count=brokers_count, lost_before_s=self.survivors.lost_before_s)
+        self.journal = Journal(
+            brokers_count=brokers_count,
+            lost_before_s=self.survivors.lost_before_s,
+            damaged=self.survivors.damaged,
+        )
 
     def _follow(self, commit: Commit) -> None:
         self.survivors.follow(commit)
