@@ -1,7 +1,7 @@
 """Bugs that can be planted, to see that the simulator finds them. Each function plants one, for the whole process."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -307,3 +307,22 @@ def epochs_without_records_are_kept() -> None:
 @bug
 def positions_of_removed_followers_stay_forgotten() -> None:
     _replace(follower_sessions.FollowerSessions, "store_forgotten", lambda *_: None)
+
+
+@bug
+def followers_report_what_they_have_not_flushed() -> None:
+    _replace(ReplicaFetcher, "_needs_flush", lambda *_: False)
+
+
+@bug
+def followers_that_lagged_before_do_not_join() -> None:
+    request_isr = Partition.request_isr
+
+    def request(partition: Partition, lagging: Collection[int] = ()) -> IsrChange | None:
+        change = request_isr(partition, lagging)
+        if change is None or not set(lagging) & set(change.isr):
+            return change
+        partition.cancel_isr_request()
+        return None
+
+    _replace(Partition, "request_isr", request)
