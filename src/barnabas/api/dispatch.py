@@ -402,7 +402,7 @@ def encode_response(context: RequestContext, response: Message | EncodedResponse
     """Return size, header and body of a response; record data is not copied."""
     if context.throttle_ms:
         response = _throttled(context, response)
-    # Response header v1 has no tagged fields (KIP-482); ApiVersions stays at v0 (KIP-511).
+    # Response header v1 ends with tagged fields, of which we send none (KIP-482); ApiVersions stays at v0 (KIP-511).
     is_flexible = (
         context.api_version >= context.api.first_flexible_version and not context.api.negotiates_versions
     )

@@ -12,7 +12,7 @@ from barnabas.wire.records.batch import BatchHeader, iterate_headers
 from barnabas.wire.records.compression import Buffer
 from barnabas.wire.records.control import read_end_marker
 
-#: The connector's columns in order with Spark's types; all are nullable, as in Spark.
+#: The connector's columns in order with their Arrow types; all are nullable, as in Spark.
 TYPES: dict[str, pa.DataType] = {
     "key": COLUMN_TYPES["key"],
     "value": COLUMN_TYPES["value"],
@@ -53,8 +53,7 @@ class AbortedRanges:
         """Build from a fetched buffer, and (producer id, first offset) of the broker's aborted transactions.
 
         A transaction ends with the producer's first marker after its first offset; if its marker is not in the buffer,
-        it
-        extends beyond the buffer.
+        it extends beyond the buffer.
 
         :raises KafkaError: CORRUPT_MESSAGE.
         """

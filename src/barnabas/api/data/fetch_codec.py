@@ -72,7 +72,7 @@ class _HasTaggedFields(Exception):
 
 
 def read_request(body: bytes, version: int) -> FetchData | None:
-    """Read a request of a consumer; None for one with tagged fields.
+    """Read a request, whether or not it has a replica id; return None for one with tagged fields.
 
     :raises DecodeError: If the bytes are cut short or contain something that the protocol forbids.
     """

@@ -106,7 +106,7 @@ def plan_request(file: Path, choice: Choice, renewed: Sequence[str] | None = Non
     """Return the plan request for a file, with the principal of the current login.
 
     :raises FileNotFoundError: If the file does not exist.
-    :raises DeclarationError: If it is not a valid declared state.
+    :raises StateFileError: If it is not a valid declared state.
     :raises CommandError: If the filter matches nothing in it.
     """
     file.stat()
