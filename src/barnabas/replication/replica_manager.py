@@ -258,7 +258,7 @@ class ReplicaManager:
             state = self._image.partition(topic, index)
             partition = Partition(self._broker_id, topic, index, log, state, self._flush_soon)
             partition.on_caught_up = self._caught_up
-            partition.sends_high_watermark_at_once = self.serves_consumers_of_followers
+            partition.wakes_for_high_watermark = self.serves_consumers_of_followers
             self._partitions[topic.name, index] = partition
             self._by_id[topic.topic_id, index] = partition
             self._led(partition)

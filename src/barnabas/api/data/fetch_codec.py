@@ -197,7 +197,7 @@ def _data(
         session_epoch,
         named,
         forgotten,
-        is_follower=replica_id >= 0,
+        has_replica_id=replica_id >= 0,
         rack=rack,
     )
 
