@@ -28,6 +28,7 @@ from barnabas.base.yaml_schema import (
     either,
     word,
 )
+from barnabas.config.config_resource import EVERY_BROKER
 from barnabas.config.keys.broker import BROKER_KEYS
 from barnabas.declared.state import (
     PRUNABLE,
@@ -54,8 +55,8 @@ from barnabas.wire.acls import (
 from barnabas.wire.scram import MECHANISMS_BY_TITLE
 
 PRUNE = "prune"
-#: The name of the default resource of all brokers.
-EVERY_BROKER = "default"
+#: What a file calls the default resource of all brokers.
+EVERY_BROKER_WORD = "default"
 
 #: Kafka's bounds (KIP-554).
 _ITERATIONS_MIN, _ITERATIONS_MAX = 4096, 16384
@@ -157,7 +158,7 @@ TOPIC = Keyed(
 
 def _broker(broker: BrokerState, node: YamlNode) -> BrokerState:
     expected = node.mapping().get("expect")
-    if expected is not None and node.key == EVERY_BROKER:
+    if expected is not None and node.key == EVERY_BROKER_WORD:
         expected.fail("is said of one broker: name it by its id")
     return broker
 
@@ -167,7 +168,8 @@ BROKER = Keyed(
     {"configs": BROKER_CONFIGS, "expect": Key(MappingOf(VALUE), into="expected")},
 ).then(_broker)
 BROKER_NAME = Text(
-    f"0|[1-9][0-9]{{0,9}}|{EVERY_BROKER}", f"must be a broker's id, or {EVERY_BROKER} for every broker"
+    f"0|[1-9][0-9]{{0,9}}|{EVERY_BROKER_WORD}",
+    f"must be a broker's id, or {EVERY_BROKER_WORD} for every broker",
 )
 
 
@@ -270,7 +272,9 @@ STATE = Keyed(
         Section.USERS: MappingOf(CREDENTIALS),
         Section.GROUPS: MappingOf(Keyed(_configs, {"configs": GROUP_CONFIGS})),
         Section.BROKERS: MappingOf(BROKER, name=BROKER_NAME).to(
-            lambda brokers: {"" if name == EVERY_BROKER else name: each for name, each in brokers.items()}
+            lambda brokers: {
+                EVERY_BROKER if name == EVERY_BROKER_WORD else name: each for name, each in brokers.items()
+            }
         ),
         Section.CLIENT_METRICS: MappingOf(Keyed(_configs, {"configs": CLIENT_METRICS_CONFIGS})),
     },

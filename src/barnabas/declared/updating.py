@@ -4,8 +4,9 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from barnabas.base.yaml_nodes import compose
+from barnabas.config.config_resource import EVERY_BROKER
 from barnabas.declared.diff import same_value
-from barnabas.declared.parser import EVERY_BROKER, PRUNE, acls_of, entity_of
+from barnabas.declared.parser import EVERY_BROKER_WORD, PRUNE, acls_of, entity_of
 from barnabas.declared.renderer import Tree, dumped, to_tree
 from barnabas.declared.state import (
     CONFIG_SECTIONS,
@@ -48,7 +49,7 @@ def _config_resources(
     after: Tree = dict(new or {})
     merged: Tree = {}
     for name in [*before, *(name for name in after if name not in before)]:
-        key = "" if section is Section.BROKERS and name == EVERY_BROKER else name
+        key = EVERY_BROKER if section is Section.BROKERS and name == EVERY_BROKER_WORD else name
         if not choice.means(section, key):
             merged[name] = before[name]
         elif name in after or "expect" in (before.get(name) or {}):
