@@ -107,7 +107,7 @@ class ResourceChange:
         return self.level is not Level.IMPOSSIBLE and self.action is not ChangeAction.EXPECT
 
 
-def differences(declared: ClusterState, live: ClusterState) -> list[ResourceChange]:
+def diff_states(declared: ClusterState, live: ClusterState) -> list[ResourceChange]:
     """Return the changes that turn `live` into the declared state; sections and keys are in order."""
     return [
         *_topics(declared, live),

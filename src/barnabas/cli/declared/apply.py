@@ -19,7 +19,7 @@ from barnabas.cli.declared.options import (
     RenewPassword,
     Sections,
     plan_request,
-    resource_filter,
+    resource_filter_of,
 )
 from barnabas.cli.declared.plan import print_plan
 from barnabas.cli.support.calls import with_admin
@@ -97,7 +97,7 @@ def apply(
     ] = False,
     as_json: Json = False,
 ) -> None:
-    request = plan_request(file, resource_filter(include, exclude, section), renew_password)
+    request = plan_request(file, resource_filter_of(include, exclude, section), renew_password)
     consent = Consent(yes, allow_destroy, allow_lockout)
     with_admin(bootstrap, lambda admin: _apply(admin, request, consent, as_json=as_json))
 
@@ -136,4 +136,4 @@ def _print(results: Sequence[ChangeResult], *, as_json: bool) -> None:
 
 
 def _result_json(result: ChangeResult) -> dict[str, object]:
-    return {**change_json(result.change), "outcome": result.status.value, "reason": result.reason}
+    return {**change_json(result.change), "status": result.status.value, "reason": result.reason}
