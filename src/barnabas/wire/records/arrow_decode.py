@@ -13,6 +13,6 @@ def decode_arrow(buffer: Buffer, selection: Selection) -> Iterator[Decoded]:
 
     :raises KafkaError: CORRUPT_MESSAGE, naming the batch; INVALID_TIMESTAMP for one that microseconds cannot hold.
     """
-    from barnabas.wire.records import arrow_numba  # importing numba takes most of a second
+    from barnabas.wire.records import arrow_decode_numba  # importing numba takes most of a second
 
-    return arrow_numba.decode(memoryview(buffer).toreadonly(), selection)
+    return arrow_decode_numba.decode(memoryview(buffer).toreadonly(), selection)

@@ -7,9 +7,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from barnabas.wire.errors import ErrorCode, KafkaError
-from barnabas.wire.records import arrow_numba
+from barnabas.wire.records import arrow_decode_numba
 from barnabas.wire.records.arrow_decode import decode_arrow
-from barnabas.wire.records.arrow_numba import PART_BYTES, UNPACKED_BYTES
+from barnabas.wire.records.arrow_decode_numba import PART_BYTES, UNPACKED_BYTES
 from barnabas.wire.records.arrow_types import COLUMN_TYPES, TIMESTAMP_MS_MAX, Decoded, Selection
 from barnabas.wire.records.batch import BATCH_HEADER_BYTES, seal
 from barnabas.wire.records.compression import Buffer, Compression
@@ -103,7 +103,7 @@ def by_all(buffer: Buffer) -> list[pa.Table | None]:
     found = [table_of(arrow_reference.decode, buffer)]
     for kernels in FORMS:
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(arrow_numba, "find_kernels", lambda kernels=kernels: kernels)
+            patch.setattr(arrow_decode_numba, "find_kernels", lambda kernels=kernels: kernels)
             found.append(table_of(decode_arrow, buffer))
     return found
 
