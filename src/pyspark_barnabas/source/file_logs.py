@@ -11,7 +11,7 @@ from collections.abc import Collection, Mapping
 from pathlib import Path
 
 from barnabas.base.ids import ZERO_UUID, TopicPartition
-from barnabas.client.admin.offsets import EARLIEST, Isolation, OffsetSpec
+from barnabas.client.admin.offsets import EARLIEST, OffsetSpec
 from barnabas.log.checkpoints import (
     HIGH_WATERMARK_FILE,
     LOG_START_OFFSET_FILE,
@@ -23,6 +23,7 @@ from barnabas.log.files import SNAPSHOT_SUFFIX, offset_file
 from barnabas.log.log_directory import parse_partition
 from barnabas.log.producers.producer_snapshot import read_snapshot, snapshot_offsets
 from barnabas.wire.errors import ErrorCode, KafkaError
+from barnabas.wire.isolation import Isolation
 from barnabas.wire.records.batch import iterate_headers
 from barnabas.wire.records.control import read_end_marker
 from barnabas.wire.records.record import decode_batch

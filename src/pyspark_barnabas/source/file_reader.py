@@ -5,7 +5,7 @@ import time
 from collections.abc import Callable, Generator, Iterator
 
 from barnabas.base.ids import ZERO_UUID, TopicPartition
-from barnabas.client.admin.offsets import Isolation
+from barnabas.wire.isolation import Isolation
 from pyspark_barnabas.source.data_loss import DataLossPolicy
 from pyspark_barnabas.source.file_logs import find_directories, log_start_offset, topic_id_of
 from pyspark_barnabas.source.options import SourceOptions

@@ -20,7 +20,7 @@ from pyspark.sql.types import (
 
 from barnabas.base.buffers import Buffer
 from barnabas.base.ids import TopicPartition
-from barnabas.client.admin.offsets import Isolation
+from barnabas.wire.isolation import Isolation
 from barnabas.wire.records.batch import NO_TIMESTAMP, BatchHeader, crc_matches, iterate_headers
 from pyspark_barnabas.runtime.gc_freeze import freeze_long_lived_objects
 from pyspark_barnabas.source.options import SourceOptions

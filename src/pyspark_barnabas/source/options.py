@@ -9,10 +9,10 @@ from dataclasses import dataclass, field
 from enum import Enum
 
 from barnabas.base.ids import TopicPartition
-from barnabas.client.admin.offsets import Isolation
 from barnabas.client.auth.sasl import SaslLogin
 from barnabas.client.core.address import parse_bootstrap
 from barnabas.client.core.properties import login_from_properties
+from barnabas.wire.isolation import Isolation
 from pyspark_barnabas.option_values import (
     OptionError,
     duration_ms,

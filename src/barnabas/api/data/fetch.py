@@ -45,6 +45,7 @@ from barnabas.replication.partition import Partition
 from barnabas.replication.replica_selector import ReplicaView, select_in_rack
 from barnabas.wire.acls import AclOperation, ResourceType
 from barnabas.wire.errors import ErrorCode, KafkaError
+from barnabas.wire.isolation import ISOLATION_LEVELS, Isolation
 from barnabas.wire.messages.fetch import (
     FetchableTopicResponse,
     FetchRequest,
@@ -58,7 +59,6 @@ ElementT = TypeVar("ElementT")
 #: The result for one target.
 Answer = tuple[Key, FetchTarget, FetchedPartition]
 
-READ_UNCOMMITTED, READ_COMMITTED = 0, 1
 
 #: Clients of earlier versions may not know KAFKA_STORAGE_ERROR, and would not retry.
 FIRST_VERSION_WITH_STORAGE_ERROR = 6
@@ -117,7 +117,7 @@ def _fetch(
 ) -> EncodedResponse | Coroutine[Any, Any, EncodedResponse]:
     """Start or continue the session, and read."""
     broker = context.broker
-    if request.isolation_level not in (READ_UNCOMMITTED, READ_COMMITTED):
+    if request.isolation_level not in ISOLATION_LEVELS:
         message = (
             f"Isolation level {request.isolation_level} is not 0 (read uncommitted) or 1 (read committed)."
         )
@@ -153,7 +153,7 @@ class _Fetching:
         self._context = context
         self._request = request
         self._fetch = fetch
-        self._read_committed = request.isolation_level == READ_COMMITTED
+        self._read_committed = request.isolation_level == Isolation.READ_COMMITTED
         self._from_followers = context.api_version >= FIRST_VERSION_WITH_RACK and not request.has_replica_id
         self._preferred_replica = _preferred_replica(context, request)
         self._quotas = _quotas(context, request)

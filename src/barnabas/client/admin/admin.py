@@ -31,7 +31,7 @@ from barnabas.client.admin.model import (
     replace_configs_resource,
     responsible_node,
 )
-from barnabas.client.admin.offsets import Isolation, ListedOffset, OffsetSpec, list_offsets
+from barnabas.client.admin.offsets import ListedOffset, OffsetSpec, list_offsets
 from barnabas.client.core.cluster import ClusterClient
 from barnabas.client.core.errors import check, error_for
 from barnabas.client.core.metadata import TopicInfo
@@ -43,6 +43,7 @@ from barnabas.wire.barnabas_messages.describe_trash import DescribeTrashRequest
 from barnabas.wire.barnabas_messages.undelete_topic import UndeleteTopicRequest
 from barnabas.wire.errors import ErrorCode, KafkaError
 from barnabas.wire.features import UpgradeType
+from barnabas.wire.isolation import Isolation
 from barnabas.wire.messages.alter_configs import AlterConfigsRequest, AlterConfigsResponse
 from barnabas.wire.messages.api_versions import ApiVersionsRequest
 from barnabas.wire.messages.create_partitions import CreatePartitionsRequest, CreatePartitionsResponse

@@ -7,7 +7,6 @@ from barnabas.metadata.audit.difference import Difference
 from barnabas.metadata.image import MetadataImage
 from barnabas.metadata.registry import record_types
 from barnabas.metadata.store import StoreChange
-from barnabas.metadata.topics import PARTITION_STATES
 
 
 def differences(image: MetadataImage, changes: Iterable[StoreChange]) -> Iterator[Difference]:
@@ -19,6 +18,5 @@ def differences(image: MetadataImage, changes: Iterable[StoreChange]) -> Iterato
             continue
         before = image.table(record_type).get(key)
         after: Any = None if change.value is None else record_type.decode(change.value)
-        # A partition's first state replaces the one that its topic was created with.
-        if before != after or record_type is PARTITION_STATES:
+        if before != after:
             yield from record_type.audit(image, key, before, after)
