@@ -20,7 +20,13 @@ from barnabas.client.core.retry import Retry
 from barnabas.wire.errors import ErrorCode, KafkaError
 from barnabas.wire.isolation import Isolation
 from barnabas.wire.records.batch import iterate_headers
-from pyspark_barnabas.source.options import Assign, ConnectionOptions, Selection, SourceOptions, Subscribe
+from pyspark_barnabas.source.options import (
+    Assign,
+    ConnectionOptions,
+    SourceOptions,
+    Subscribe,
+    TopicSelection,
+)
 from pyspark_barnabas.source.range_splitting import OffsetRange
 
 #: The sample of a partition whose size may not be queried.
@@ -56,7 +62,7 @@ class ClusterLogs:
         self._loop = LoopThread("barnabas-logs", uvloop.new_event_loop())
         self._cluster = new_cluster(options.connection, _PLANNING_TIMEOUT_MS)
 
-    def partitions(self, selection: Selection) -> dict[TopicPartition, bytes]:
+    def partitions(self, selection: TopicSelection) -> dict[TopicPartition, bytes]:
         return self._loop.run(self._partitions(selection))
 
     def offsets(self, specs: Mapping[TopicPartition, OffsetSpec]) -> dict[TopicPartition, int]:
@@ -70,7 +76,7 @@ class ClusterLogs:
         self._loop.run(self._cluster.close())
         self._loop.stop()
 
-    async def _partitions(self, selection: Selection) -> dict[TopicPartition, bytes]:
+    async def _partitions(self, selection: TopicSelection) -> dict[TopicPartition, bytes]:
         match selection:
             case Subscribe(topics):
                 topic_infos = await self._topics(topics)

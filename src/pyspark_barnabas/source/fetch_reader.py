@@ -20,7 +20,7 @@ from barnabas.wire.messages.fetch import PartitionData
 from pyspark_barnabas.source.cluster_logs import new_cluster
 from pyspark_barnabas.source.data_loss import DataLossPolicy
 from pyspark_barnabas.source.options import SourceOptions
-from pyspark_barnabas.source.range_reader import RawBatches
+from pyspark_barnabas.source.range_reader import RawBatches, TopicGone
 from pyspark_barnabas.source.range_splitting import OffsetRange
 from pyspark_barnabas.source.rows import NONE_ABORTED, AbortedRanges
 
@@ -41,10 +41,6 @@ _NOT_THIS_TOPIC = frozenset(
         ErrorCode.INCONSISTENT_TOPIC_ID,
     }
 )
-
-
-class _Gone(Exception):
-    """The topic does not exist any more, or was recreated."""
 
 
 class _Fetched(NamedTuple):
@@ -97,22 +93,22 @@ class FetchReader:
 
     async def _next(self, offset_range: OffsetRange, topic_id: bytes, limits: FetchLimits) -> _Fetched:
         """Return the first batches of a range, retried until they arrive or are known to be gone."""
-        asked_in_vain_count = 0
+        not_found_count = 0
 
         async def attempt() -> _Fetched:
-            nonlocal asked_in_vain_count
+            nonlocal not_found_count
             try:
                 return await self._fetch(offset_range, topic_id, limits)
             except KafkaError as error:
                 if error.code in _NOT_THIS_TOPIC:
-                    asked_in_vain_count += 1
-                    if asked_in_vain_count >= _UNKNOWN_ATTEMPTS_COUNT:
-                        raise _Gone from error
+                    not_found_count += 1
+                    if not_found_count >= _UNKNOWN_ATTEMPTS_COUNT:
+                        raise TopicGone from error
                 raise
 
         try:
             return await self._cluster.retrying(attempt)
-        except _Gone:
+        except TopicGone:
             tp, low, high = offset_range
             what = f"topic '{tp.topic}' was deleted: offsets {low} to {high} of partition {tp} are gone"
             return _Fetched(None, high, what)
@@ -122,7 +118,7 @@ class FetchReader:
         leader = await self._cluster.leader(tp)
         known_id = self._cluster.metadata.topic(tp.topic).topic_id
         if ZERO_UUID not in (topic_id, known_id) and known_id != topic_id:
-            raise _Gone
+            raise TopicGone
         fetched = await fetch(self._cluster, leader, {tp: position}, limits, self._isolation, lane=_LANE)
         data = fetched[tp]
         if data.error_code != ErrorCode.OFFSET_OUT_OF_RANGE:

@@ -29,7 +29,7 @@ from barnabas.wire.records.control import read_end_marker
 from barnabas.wire.records.record import decode_batch
 from pyspark_barnabas.option_values import OptionError
 from pyspark_barnabas.source.logs import NO_OFFSET
-from pyspark_barnabas.source.options import Assign, Selection, SourceOptions, Subscribe
+from pyspark_barnabas.source.options import Assign, SourceOptions, Subscribe, TopicSelection
 from pyspark_barnabas.source.range_splitting import OffsetRange
 from pyspark_barnabas.source.segment_files import SegmentFiles
 
@@ -64,7 +64,7 @@ class FileLogs:
         self._isolation = options.isolation
         self._directories: dict[TopicPartition, Path] = {}
 
-    def partitions(self, selection: Selection) -> dict[TopicPartition, bytes]:
+    def partitions(self, selection: TopicSelection) -> dict[TopicPartition, bytes]:
         self._directories = find_directories(self._log_dirs)
         topics = {tp.topic for tp in self._directories}
         match selection:

@@ -2,11 +2,11 @@
 
 from collections.abc import Iterator
 
-from barnabas.wire.records.arrow_types import Decoded, Selection
+from barnabas.wire.records.arrow_types import Decoded, RecordSelection
 from barnabas.wire.records.compression import Buffer
 
 
-def decode_arrow(buffer: Buffer, selection: Selection) -> Iterator[Decoded]:
+def decode_arrow(buffer: Buffer, selection: RecordSelection) -> Iterator[Decoded]:
     """Return the selected records of all complete batches in `buffer`, in parts; no part is empty.
 
     Timestamps are microseconds; a record without headers has null for headers.
