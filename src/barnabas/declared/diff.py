@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any, NamedTuple, TypeAlias
 
+from barnabas.base.resource_names import HIDDEN
 from barnabas.config.config_resource import EVERY_BROKER
 from barnabas.config.definition import ConfigError, ConfigKey, Value
 from barnabas.config.keys.broker import BROKER_KEYS
@@ -18,7 +19,6 @@ from barnabas.config.keys.topic import TOPIC_KEYS
 from barnabas.config.values import parse_type
 from barnabas.declared.state import (
     CONFIGS,
-    HIDDEN,
     BrokerState,
     ClusterState,
     Configs,

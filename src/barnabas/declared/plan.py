@@ -78,7 +78,7 @@ async def make_plan(admin: Admin, request: PlanRequest, clock: Clock) -> Plan:
     return plan
 
 
-class Comparison(NamedTuple):
+class StateComparison(NamedTuple):
     """The selected parts of a declared and a live state, and the changes that turn the live one into the other."""
 
     declared: ClusterState
@@ -86,11 +86,11 @@ class Comparison(NamedTuple):
     differences: list[ResourceChange]
 
 
-async def compare_with_live(admin: Admin, request: PlanRequest) -> Comparison:
+async def compare_with_live(admin: Admin, request: PlanRequest) -> StateComparison:
     """Compare what a request declares with the state that the brokers have now."""
     declared = request.resource_filter.apply(request.declared)
     live = request.resource_filter.apply(await live_state_for(admin, declared))
-    return Comparison(declared, live, diff_states(declared, live))
+    return StateComparison(declared, live, diff_states(declared, live))
 
 
 async def _plan(admin: Admin, request: PlanRequest, clock: Clock) -> tuple[Plan, set[ErrorCode]]:

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
-from barnabas.base.resource_names import quota_resource, resource_name
+from barnabas.base.resource_names import HIDDEN, quota_resource, resource_name
 from barnabas.config.config_resource import ResourceKind
 from barnabas.wire.acls import AclBinding, PatternType
 from barnabas.wire.scram import ScramMechanism
@@ -41,8 +41,6 @@ CONFIG_SECTIONS: Mapping[Section, ResourceKind] = {
     Section.BROKERS: ResourceKind.BROKER,
     Section.CLIENT_METRICS: ResourceKind.CLIENT_METRICS,
 }
-
-HIDDEN = "(hidden)"
 
 
 @dataclass(frozen=True, slots=True)

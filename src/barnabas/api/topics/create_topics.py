@@ -17,9 +17,9 @@ from barnabas.api.registry import serves
 from barnabas.api.throttling import mutations
 from barnabas.api.topics.topic_creator import create_topics
 from barnabas.base.ids import uuid_to_text
+from barnabas.base.topic_names import METADATA_TOPIC
 from barnabas.config.describe import describe_topic
 from barnabas.metadata.topic_creation import Created, TopicToCreate
-from barnabas.metadata.topics import METADATA_TOPIC
 from barnabas.wire.acls import AclOperation, ResourceType
 from barnabas.wire.errors import ErrorCode, KafkaError
 from barnabas.wire.messages.create_topics import (

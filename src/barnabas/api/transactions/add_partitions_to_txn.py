@@ -15,7 +15,7 @@ from barnabas.api.context import RequestContext
 from barnabas.api.registry import serves
 from barnabas.api.transactions.error_mapping import map_fenced_error
 from barnabas.base.ids import TopicPartition
-from barnabas.metadata.topics import INTERNAL_TOPICS
+from barnabas.base.topic_names import INTERNAL_TOPICS
 from barnabas.transactions.partitions import Addition
 from barnabas.transactions.transaction import EPOCH_BUMPS_LEVEL
 from barnabas.wire.acls import AclOperation, ResourceType
