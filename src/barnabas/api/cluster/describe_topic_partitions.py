@@ -10,7 +10,8 @@ from barnabas.api.cluster.topic_descriptions import live_leader, offline_replica
 from barnabas.api.context import RequestContext
 from barnabas.api.listed_topics import is_listed
 from barnabas.api.registry import serves
-from barnabas.metadata.topics import INTERNAL_TOPICS, NO_LEADER, TopicImage, check_name
+from barnabas.base.topic_names import INTERNAL_TOPICS
+from barnabas.metadata.topics import NO_LEADER, TopicImage, check_name
 from barnabas.wire.acls import AclOperation, ResourceType
 from barnabas.wire.errors import ErrorCode, KafkaError
 from barnabas.wire.messages.describe_topic_partitions import (

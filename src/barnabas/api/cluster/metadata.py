@@ -24,8 +24,9 @@ from barnabas.api.registry import serves
 from barnabas.api.throttling import mutations
 from barnabas.api.topics.topic_creator import create_missing_topics
 from barnabas.base.ids import ZERO_UUID
+from barnabas.base.topic_names import INTERNAL_TOPICS
 from barnabas.metadata.image import MetadataImage
-from barnabas.metadata.topics import INTERNAL_TOPICS, TopicImage, check_name
+from barnabas.metadata.topics import TopicImage, check_name
 from barnabas.security.operations import NOT_ASKED
 from barnabas.telemetry.logs import get_logger
 from barnabas.wire.acls import AclOperation, ResourceType

@@ -20,7 +20,7 @@ from barnabas.api.data.fetch_codec import (
     FIRST_VERSION_WITH_LEADER_HINTS,
     FIRST_VERSION_WITH_RACK,
     FIRST_VERSION_WITH_TOPIC_IDS,
-    TopicAnswer,
+    TopicResult,
     data_of,
     read_request,
     write_response,
@@ -57,7 +57,7 @@ from barnabas.wire.records.batch import iterate_headers
 ElementT = TypeVar("ElementT")
 
 #: The result for one target.
-Answer = tuple[Key, FetchTarget, FetchedPartition]
+FetchResult = tuple[Key, FetchTarget, FetchedPartition]
 
 
 #: Clients of earlier versions may not know KAFKA_STORAGE_ERROR, and would not retry.
@@ -163,7 +163,7 @@ class _Fetching:
         tracer = context.broker.tracer
         self._started_ns = tracer.now_ns() if tracer.enabled else 0
         self._targets: list[tuple[Key, FetchTarget]] = []  #: authorized targets
-        self._refused: list[Answer] = []  #: results of the others
+        self._refused: list[FetchResult] = []  #: results of the others
         self._endpoints: list[NodeEndpoint] = []  #: of the leaders that errors name
 
     def run(self) -> EncodedResponse | Coroutine[Any, Any, EncodedResponse]:
@@ -198,7 +198,7 @@ class _Fetching:
         self._complete(reads)
         if self._is_throttled(reads):
             return self._respond_throttled()
-        topics: list[TopicAnswer] = []
+        topics: list[TopicResult] = []
         async for answers in self._slices(reads.answers):
             self._add(answers, topics)
         version, session_id = self._context.api_version, self._fetch.session_id
@@ -280,7 +280,7 @@ class _Fetching:
         self._complete(reads)
         if self._is_throttled(reads):
             return self._respond_throttled()
-        topics: list[TopicAnswer] = []
+        topics: list[TopicResult] = []
         self._add(reads.answers, topics)
         version, session_id = self._context.api_version, self._fetch.session_id
         if reads.aborted_count > WRITTEN_ABORTED_MAX:
@@ -309,7 +309,7 @@ class _Fetching:
         session_id = self._context.broker.fetch_sessions.session_id_when_throttled(self._fetch)
         return write_response(self._context.api_version, session_id, ())
 
-    def _add(self, answers: Sequence[Answer], topics: list[TopicAnswer]) -> None:
+    def _add(self, answers: Sequence[FetchResult], topics: list[TopicResult]) -> None:
         """Add what was read, by topic; an incremental session gets only what has changed."""
         session, is_incremental = self._fetch.session, self._fetch.is_incremental
         last, partitions = topics[-1] if topics else (None, [])
