@@ -4,6 +4,7 @@ from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from barnabas.base.ids import TopicPartition
+from barnabas.base.plurals import plural
 from barnabas.client.admin.admin import Admin
 from barnabas.client.admin.log_dirs import LogDirDescription
 from barnabas.client.admin.offsets import EARLIEST, LATEST, ListedOffset, OffsetSpec
@@ -127,7 +128,7 @@ async def _older(admin: Admin, times_ms: Mapping[str, int]) -> dict[str, str]:
         else:
             silent.add(tp)
     return {
-        **{name: f"deletes about {count} records" for name, count in counts.items() if count > 0},
+        **{name: f"deletes about {plural(count, 'record')}" for name, count in counts.items() if count > 0},
         **_unknown_size_warnings(silent),
     }
 

@@ -72,7 +72,7 @@ class StateFileError(ValueError):
 
 
 def read_state(path: Path) -> ClusterState:
-    """The state that a file declares.
+    """Return the state that a file declares.
 
     :raises StateFileError: With file, line, key, value and what would be right.
     """
@@ -84,7 +84,7 @@ def read_state(path: Path) -> ClusterState:
 
 
 def read_state_text(text: str, *, trusted: bool = True) -> ClusterState:
-    """The state that a text declares; untrusted text is bounded (`read_yaml_text`).
+    """Return the state that a text declares; untrusted text is bounded (`read_yaml_text`).
 
     :raises StateFileError: With line, key, value and what would be right.
     """
@@ -95,12 +95,12 @@ def read_state_text(text: str, *, trusted: bool = True) -> ClusterState:
 
 
 def acls_of(entry: Mapping[str, Any]) -> frozenset[AclBinding]:
-    """The ACLs of an entry."""
+    """Return the ACLs of an entry."""
     return frozenset(ACL.read(_position(entry)))
 
 
 def entity_of(entity: Mapping[str, Any]) -> Entity:
-    """The entity of a quota entry."""
+    """Return the entity of a quota entry."""
     return ENTITY.read(_position(entity))
 
 
@@ -112,7 +112,7 @@ def _position(value: Any) -> YamlNode:
 
 
 def _scalar(node: YamlNode) -> str | None:
-    """A value as text, as Kafka writes it."""
+    """Return a value as text, as Kafka writes it."""
     if node.is_null:
         return None
     if not isinstance(node.node, yaml.ScalarNode):
@@ -121,7 +121,7 @@ def _scalar(node: YamlNode) -> str | None:
 
 
 def _broker_configs(node: YamlNode) -> Configs:
-    """Values that a broker would hide must be references, so that they stand neither in the file nor in a plan."""
+    """Require references for values that a broker would hide, so that they stand neither in the file nor in a plan."""
     return {
         key: (_SECRET_OR_DEFAULT if _is_secret(key) else SETTING).read(each)
         for key, each in node.mapping().items()
@@ -129,7 +129,7 @@ def _broker_configs(node: YamlNode) -> Configs:
 
 
 def _is_secret(key: str) -> bool:
-    """Keys with a listener's prefix count, too: `listener.name.external.ssl.key.password`."""
+    """Return whether brokers hide the key, also with a listener's prefix: `listener.name.external.ssl.key.password`."""
     return any(key == each or key.endswith(f".{each}") for each in _SECRET_KEYS)
 
 
@@ -159,7 +159,7 @@ TOPIC = Keyed(
 def _broker(broker: BrokerState, node: YamlNode) -> BrokerState:
     expected = node.mapping().get("expect")
     if expected is not None and node.key == EVERY_BROKER_WORD:
-        expected.fail("is said of one broker: name it by its id")
+        expected.fail(f"applies to a single broker: use its id instead of '{EVERY_BROKER_WORD}'")
     return broker
 
 
@@ -180,7 +180,7 @@ def _configs(configs: Mapping[str, Setting] = {}) -> Configs:
 # ACLs
 
 
-_NO_NAME = "must name a resource or, where prefixed, how names begin; * stands for every one"
+_NO_NAME = "must be the name of a resource, its beginning if pattern_type is prefixed, or * for all"
 
 
 class _AclEntry(NamedTuple):
@@ -197,7 +197,7 @@ def _acls(entry: _AclEntry, node: YamlNode) -> list[AclBinding]:
     is_cluster = entry.resource_type is ResourceType.CLUSTER
     name = CLUSTER_NAME if is_cluster and entry.resource_name is None else entry.resource_name
     if name is None:
-        node.fail("must have resource_name; * stands for every one")
+        node.fail("must have resource_name; * for all")
     if not name:
         node.at("resource_name").fail(_NO_NAME)
     if is_cluster and name != CLUSTER_NAME:
@@ -239,7 +239,7 @@ def _entity(parts: dict[str, str | None], node: YamlNode) -> Entity:
 
 
 ENTITY = MappingOf(Nullable(TEXT, None), known=("user", "client-id", "ip")).then(_entity)
-_QUOTA_VALUE = Numeric("must be a number written out, as 1000000, or null for none").to(float)
+_QUOTA_VALUE = Numeric("must be a plain number such as 1000000, or null for no quota").to(float)
 QUOTA_VALUES = MappingOf(Nullable[float | None](_QUOTA_VALUE, None))
 QUOTA = Keyed(
     _QuotaEntry,
@@ -258,7 +258,7 @@ _MECHANISMS = either(MECHANISMS_BY_TITLE)
 CREDENTIALS = MappingOf(
     CREDENTIAL,
     known=MECHANISMS_BY_TITLE,
-    empty=f"must say how the user logs in: {_MECHANISMS}",
+    empty=f"must contain a mechanism: {_MECHANISMS}",
     instead=f"must be a mapping (key: value) of {_MECHANISMS}",
 ).to(lambda found: {MECHANISMS_BY_TITLE[title]: each for title, each in found.items()})
 

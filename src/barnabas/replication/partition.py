@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Callable, Collection
 
 from barnabas.base.ids import TopicIdPartition
+from barnabas.base.plurals import plural
 from barnabas.log.append_info import AppendInfo
 from barnabas.log.log_config import LogConfig
 from barnabas.log.partition_log import PartitionLog
@@ -223,7 +224,7 @@ class Partition:
 
     def _not_enough_replicas(self) -> KafkaError:
         message = (
-            f"{self.topic}-{self.index} has {len(self.isr)} in-sync replica(s), "
+            f"{self.topic}-{self.index} has {plural(len(self.isr), 'in-sync replica')}, "
             f"min.insync.replicas is {self.log.config.min_insync_replicas}."
         )
         return KafkaError(ErrorCode.NOT_ENOUGH_REPLICAS, message)

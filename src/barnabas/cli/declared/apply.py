@@ -10,6 +10,7 @@ from typing import Annotated
 import typer
 
 from barnabas.base.clock import SystemClock
+from barnabas.base.plurals import plural
 from barnabas.cli.declared.options import (
     READING_APIS,
     READING_NEEDS,
@@ -56,15 +57,14 @@ class Consent:
             )
         if not _is_terminal():
             if destructive and not self.destroy:
-                message = f"{destructive} changes are destructive"
+                message = plural(destructive, "change is destructive", "changes are destructive")
                 raise CommandError(message, hint="--allow-destroy, or leave the changes out with --exclude")
             if not self.yes:
                 raise wrong_use("cannot ask for confirmation: stdin is not a terminal", "--yes")
             return True
         if destructive and not self.destroy:
-            return (
-                _prompt(f"{destructive} changes cannot be undone. Type 'destroy' to continue: ") == "destroy"
-            )
+            changes = plural(destructive, "change")
+            return _prompt(f"{changes} cannot be undone. Type 'destroy' to continue: ") == "destroy"
         return self.yes or _prompt("Apply? [y/N] ") in ("y", "yes")
 
 
@@ -117,7 +117,8 @@ async def _apply(admin: Admin, request: PlanRequest, consent: Consent, *, as_jso
     _print(results, as_json=as_json)
     failed_count = sum(result.status is not ChangeStatus.DONE for result in results)
     if failed_count:
-        message = f"{failed_count} of {len(results)} changes were not applied"
+        changes = plural(len(results), "change was", "changes were")
+        message = f"{failed_count} of {changes} not applied"
         raise CommandError(
             message, hint="'barnabas plan' shows the remaining changes; fix the causes and apply again"
         )
