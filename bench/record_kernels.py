@@ -15,7 +15,7 @@ from barnabas.wire.records.arrow_encode import ArrowEncoder
 from barnabas.wire.records.arrow_rows import Batching, Columns
 from barnabas.wire.records.arrow_types import COLUMN_TYPES
 from barnabas.wire.records.compression import Compression
-from pyspark_barnabas.source.rows import TYPES, read_arrow
+from pyspark_barnabas.source.rows import ARROW_TYPES, read_arrow
 
 #: Bytes of records in a buffer, more than the caches of a core hold, and in a batch.
 BUFFER_BYTES = 32 * 1024 * 1024
@@ -123,7 +123,7 @@ def measure(shape: Shape, codec: Compression, groups: list[Columns]) -> str:
     plain_bytes = sum(len(batch) for batch in encode(groups, Batching(BATCH_BYTES)))
     batching = Batching(BATCH_BYTES, codec)
     buffer = b"".join(encode(groups, batching))
-    every = [name for name in TYPES if name != "headers" or shape.headers is not None]
+    every = [name for name in ARROW_TYPES if name != "headers" or shape.headers is not None]
 
     def read(columns: list[str], *, check_crcs: bool = True) -> Callable[[], None]:
         return lambda: drain(read_arrow(buffer, "topic", 0, 0, OFFSET_END, columns, check_crcs=check_crcs))

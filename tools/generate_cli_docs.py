@@ -13,7 +13,7 @@ import barnabas.api
 from barnabas.api.registry import build
 from barnabas.cli.main import COMMANDS, app
 from barnabas.cli.support.commands import Entry, entry_of
-from barnabas.client.core.framing import api_name
+from barnabas.client.core.request_codec import api_name
 
 DOCUMENT = Path(__file__).resolve().parent.parent / "docs" / "cli.md"
 

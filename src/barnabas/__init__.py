@@ -1,3 +1,3 @@
-"""A complete, wire-compatible Kafka broker in Python."""
+"""A Kafka broker in Python."""
 
 __version__ = "0.1.0"

@@ -22,7 +22,7 @@ from barnabas.client.blocking import BlockingClient
 from barnabas.client.core.retry import Retry
 from barnabas.wire.errors import KafkaError
 from pyspark_barnabas.option_values import OptionError, flat
-from pyspark_barnabas.source.options import Assign, Selection, Subscribe, stream_options
+from pyspark_barnabas.source.options import Assign, Subscribe, TopicSelection, stream_options
 from pyspark_barnabas.stream_offsets import without_ids
 
 _LOG = logging.getLogger(__name__)
@@ -96,7 +96,7 @@ class GroupProgress(StreamingQueryListener):
                 raise error
 
 
-def selected_offsets(text: str | None, selection: Selection) -> dict[TopicPartition, int]:
+def selected_offsets(text: str | None, selection: TopicSelection) -> dict[TopicPartition, int]:
     """Return the offsets of the selected partitions in a source's JSON, if it has any."""
     try:
         offsets = flat(without_ids(json.loads(text or "{}")))
@@ -111,7 +111,7 @@ def _is_offset(value: Any) -> bool:
     return isinstance(value, int) and not isinstance(value, bool) and value >= 0
 
 
-def _is_selected(tp: TopicPartition, selection: Selection) -> bool:
+def _is_selected(tp: TopicPartition, selection: TopicSelection) -> bool:
     match selection:
         case Subscribe(topics):
             return tp.topic in topics

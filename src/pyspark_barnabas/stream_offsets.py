@@ -23,7 +23,7 @@ class StreamOffset:
 
     @classmethod
     def of(cls, positions: Positions, topic_ids: Mapping[TopicPartition, bytes]) -> "StreamOffset":
-        """Return `positions` with the ids of their topics, as `OffsetReader.partitions` returns them."""
+        """Return `positions` with the ids of their topics, as `Logs.partitions` returns them."""
         ids = {tp.topic: topic_ids[tp] for tp in sorted(positions) if tp in topic_ids}
         return cls(positions, {topic: topic_id for topic, topic_id in ids.items() if topic_id != ZERO_UUID})
 

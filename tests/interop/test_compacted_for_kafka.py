@@ -11,10 +11,11 @@ from confluent_kafka.admin import AdminClient, NewTopic
 from interop.brokers import Broker
 
 from barnabas.base import ids
-from barnabas.client.admin.offsets import EARLIEST, Isolation
+from barnabas.client.admin.offsets import EARLIEST
 from barnabas.client.blocking import BlockingClient
 from barnabas.config.alter_op import AlterConfigOp, OpType
 from barnabas.config.config_resource import Resource, ResourceKind
+from barnabas.wire.isolation import Isolation
 from interop import candidate, reference
 from support.waiting import until
 

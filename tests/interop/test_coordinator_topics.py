@@ -13,7 +13,7 @@ from interop.brokers import Broker
 from interop.targets import START
 
 from barnabas.base import ids
-from barnabas.client.admin.offsets import EARLIEST, Isolation
+from barnabas.client.admin.offsets import EARLIEST
 from barnabas.client.blocking import BlockingClient
 from barnabas.wire.coordinator_records import serde
 from barnabas.wire.coordinator_records.serde import (
@@ -23,6 +23,7 @@ from barnabas.wire.coordinator_records.serde import (
     Serde,
 )
 from barnabas.wire.coordinator_records.transaction_log import TransactionLogValue
+from barnabas.wire.isolation import Isolation
 from barnabas.wire.messages.init_producer_id import InitProducerIdRequest
 from barnabas.wire.records.batch import iterate_headers
 from barnabas.wire.records.record import decode_batch

@@ -98,8 +98,8 @@ def test_any_state_is_reached_when_an_interrupted_apply_is_repeated(
             admin = Admin(cluster)
             request = await grown(admin, declared)
             await applied(Admin(cut), request)
-            _, outcomes = await applied(admin, request)
-            assert [each for each in outcomes if each.status is not ChangeStatus.DONE] == []
+            _, results = await applied(admin, request)
+            assert [each for each in results if each.status is not ChangeStatus.DONE] == []
             assert (await make_plan(admin, request, SystemClock())).changes == []
 
     asyncio.run(work())

@@ -61,9 +61,9 @@ def test_one_apply_reaches_any_declared_state(shared: EmbeddedBroker, declared: 
         async with ClusterClient(shared.bootstrap) as cluster:
             admin = Admin(cluster)
             request = await grown(admin, declared)
-            plan, outcomes = await applied(admin, request)
-            assert [each for each in outcomes if each.status is not ChangeStatus.DONE] == []
-            assert len(outcomes) == len(plan.changes)
+            plan, results = await applied(admin, request)
+            assert [each for each in results if each.status is not ChangeStatus.DONE] == []
+            assert len(results) == len(plan.changes)
             assert (await make_plan(admin, request, SystemClock())).changes == []
             found = await whole_state(admin)
             assert found.acls == declared.acls
@@ -85,8 +85,8 @@ def test_the_next_apply_completes_an_interrupted_one(
         ):
             admin = Admin(cluster)
             request = await grown(admin, declared)
-            _, outcomes = await applied(Admin(cut), request)
-            statuses = [each.status for each in outcomes]
+            _, results = await applied(Admin(cut), request)
+            statuses = [each.status for each in results]
             assert statuses == sorted(statuses, key=list(ChangeStatus).index), (
                 "nothing is tried after the connection is lost"
             )
@@ -203,7 +203,7 @@ groups: {billing: {configs: {consumer.session.timeout.ms: 47000}}}
 """)
     done = run("apply", file, "--yes", "--json")
     assert done.exit_code == 1
-    statuses = {(each["resource"], each["key"]): each["outcome"] for each in json.loads(done.stdout)}
+    statuses = {(each["resource"], each["key"]): each["status"] for each in json.loads(done.stdout)}
     assert {tp for tp, status in statuses.items() if status == "done"} == {
         ("topic/fresh", "partitions"),
         ("topic/fresh", "replication_factor"),

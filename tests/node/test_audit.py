@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
+from barnabas.base.topic_names import AUDIT_TOPIC
 from barnabas.client.admin.admin import raise_errors
 from barnabas.config.alter_op import AlterConfigOp, OpType
 from barnabas.config.config_resource import Resource, ResourceKind
 from barnabas.metadata.audit.events import AuditEvent, AuditOutcome
-from barnabas.metadata.topics import AUDIT_TOPIC
 from barnabas.testing import EmbeddedBroker
 from barnabas.wire.errors import KafkaError
 from support.audit import AUDITED, changes, events, published

@@ -18,7 +18,7 @@ from barnabas.cli.main import app
 from barnabas.cli.support.commands import entry_of
 from barnabas.cli.support.failures import NOT_FOUND, OK, REFUSED, UNREACHABLE, WRONG_USE
 from barnabas.client.core.connection import BrokerConnection
-from barnabas.client.core.framing import api_name
+from barnabas.client.core.request_codec import api_name
 from barnabas.testing import EmbeddedBroker
 from support.audit import AUDITED
 from support.sasl import MODULE, SASL_SETTINGS

@@ -6,10 +6,10 @@ from collections.abc import Iterator
 import pytest
 
 from barnabas.base.ids import TopicPartition
+from barnabas.base.topic_names import METADATA_TOPIC
 from barnabas.client.admin.admin import raise_errors
 from barnabas.config.alter_op import AlterConfigOp, OpType
 from barnabas.config.config_resource import Resource, ResourceKind
-from barnabas.metadata.topics import METADATA_TOPIC
 from barnabas.testing import EmbeddedCluster
 from barnabas.wire.errors import ErrorCode
 from barnabas.wire.messages.delete_records import (

@@ -8,12 +8,13 @@ import pytest
 from barnabas.base.ids import ProducerIdAndEpoch, TopicPartition
 from barnabas.client.admin.group_messages import OffsetAndMetadata
 from barnabas.client.admin.groups import Groups
-from barnabas.client.admin.offsets import LATEST, Isolation, find_offsets
+from barnabas.client.admin.offsets import LATEST, find_offsets
 from barnabas.client.core.cluster import ClusterClient
 from barnabas.client.producer.batch_sender import BatchSender
 from barnabas.client.producer.transaction_requests import TransactionalId
 from barnabas.testing import EmbeddedBroker
 from barnabas.wire.errors import ErrorCode, KafkaError
+from barnabas.wire.isolation import Isolation
 from barnabas.wire.records.record import Record, encode_batch
 from support.loop import on_loop
 

@@ -305,8 +305,8 @@ def epochs_without_records_are_kept() -> None:
 
 
 @bug
-def positions_of_removed_followers_stay_forgotten() -> None:
-    _replace(follower_sessions.FollowerSessions, "store_forgotten", lambda *_: None)
+def positions_of_removed_followers_stay_dropped() -> None:
+    _replace(follower_sessions.FollowerSessions, "restore_dropped_positions", lambda *_: None)
 
 
 @bug

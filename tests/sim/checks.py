@@ -7,10 +7,11 @@ from contextlib import suppress
 
 from barnabas.base.ids import TopicPartition
 from barnabas.client.admin.admin import Admin
-from barnabas.client.admin.offsets import EARLIEST, Isolation
+from barnabas.client.admin.offsets import EARLIEST
 from barnabas.client.consumer.completed_fetch import ConsumedRecord
 from barnabas.client.consumer.consumer import Consumer
 from barnabas.client.core.cluster import ClusterClient
+from barnabas.wire.isolation import Isolation
 from sim.applications import (
     COMPACTED,
     FAILURES,

@@ -7,7 +7,8 @@ import pytest
 from deltalake import DeltaTable
 
 from barnabas.base.ids import TopicPartition
-from barnabas.client.admin.offsets import EARLIEST, Isolation
+from barnabas.client.admin.offsets import EARLIEST
+from barnabas.wire.isolation import Isolation
 from pyspark_barnabas.pipelines.state import FlowState, pipeline_status
 from support.pipelines import Scene
 

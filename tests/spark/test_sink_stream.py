@@ -9,8 +9,9 @@ from pyspark.errors import PySparkException, StreamingQueryException
 from pyspark.sql import DataFrame, SparkSession
 
 from barnabas.base.ids import TopicPartition
-from barnabas.client.admin.offsets import EARLIEST, Isolation
+from barnabas.client.admin.offsets import EARLIEST
 from barnabas.testing import EmbeddedBroker
+from barnabas.wire.isolation import Isolation
 
 COUNT = 300
 

@@ -13,7 +13,7 @@ from barnabas.wire.records.arrow_types import (
     US_PER_MS,
     WRONG_CHECKSUM,
     Decoded,
-    Selection,
+    RecordSelection,
     timestamp_out_of_range,
 )
 from barnabas.wire.records.batch import BatchHeader, crc_matches, iterate_headers
@@ -25,7 +25,7 @@ from barnabas.wire.records.record import RecordHeaders, batch_body, read_headers
 Structs: TypeAlias = Sequence[Mapping[str, str | bytes | None]]
 
 
-def decode(buffer: memoryview, selection: Selection) -> Iterator[Decoded]:
+def decode(buffer: memoryview, selection: RecordSelection) -> Iterator[Decoded]:
     """The selected records of all complete batches, one batch at a time.
 
     :raises KafkaError: CORRUPT_MESSAGE, INVALID_TIMESTAMP.
@@ -46,7 +46,7 @@ def decode(buffer: memoryview, selection: Selection) -> Iterator[Decoded]:
             yield Decoded(len(rows), columns)
 
 
-def _chosen(buffer: memoryview, selection: Selection) -> Iterator[tuple[int, BatchHeader]]:
+def _chosen(buffer: memoryview, selection: RecordSelection) -> Iterator[tuple[int, BatchHeader]]:
     """Batches with visible records, each with its position."""
     for position, header in iterate_headers(buffer):
         if header.next_offset <= selection.low or header.base_offset >= selection.high:

@@ -2,8 +2,8 @@
 
 from typing import Any
 
+from barnabas.base.topic_names import AUDIT_TOPIC
 from barnabas.metadata.audit.events import AuditEvent
-from barnabas.metadata.topics import AUDIT_TOPIC
 from barnabas.testing import EmbeddedBroker
 from support.waiting import until
 

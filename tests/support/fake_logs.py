@@ -5,7 +5,7 @@ from collections.abc import Collection, Mapping
 from barnabas.base.ids import ZERO_UUID, TopicPartition
 from barnabas.client.admin.offsets import EARLIEST, LATEST, OffsetSpec
 from pyspark_barnabas.source.logs import NO_OFFSET
-from pyspark_barnabas.source.options import Selection
+from pyspark_barnabas.source.options import TopicSelection
 from pyspark_barnabas.source.range_splitting import OffsetRange
 
 
@@ -18,7 +18,7 @@ class FakeLogs:
         self.topic_ids: dict[str, bytes] = {}
         self.is_closed = False
 
-    def partitions(self, selection: Selection) -> dict[TopicPartition, bytes]:
+    def partitions(self, selection: TopicSelection) -> dict[TopicPartition, bytes]:
         return {tp: self.topic_ids.get(tp.topic, ZERO_UUID) for tp in self.ends}
 
     def offsets(self, specs: Mapping[TopicPartition, OffsetSpec]) -> dict[TopicPartition, int]:

@@ -48,7 +48,7 @@ class Pair:
         try:
             context, answer = node.begin(frame)
         except RequestRejectedError as refused:
-            return "refused", refused.answer
+            return "refused", refused.response
         if isinstance(answer, Coroutine):
             parts = await answer
         else:

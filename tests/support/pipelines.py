@@ -13,8 +13,9 @@ from typing import Any, NamedTuple, Self, TextIO
 from pyspark.sql import SparkSession
 
 from barnabas.base.ids import TopicPartition
-from barnabas.client.admin.offsets import EARLIEST, Isolation
+from barnabas.client.admin.offsets import EARLIEST
 from barnabas.testing import EmbeddedBroker
+from barnabas.wire.isolation import Isolation
 from pyspark_barnabas.pipelines.declaration import Pipeline
 from pyspark_barnabas.pipelines.engine import run_pipeline
 from pyspark_barnabas.pipelines.parser import read_pipeline

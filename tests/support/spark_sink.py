@@ -10,9 +10,10 @@ import pytest
 from barnabas.base.ids import TopicPartition
 from barnabas.client.admin.admin import raise_errors
 from barnabas.client.admin.model import NewTopic
-from barnabas.client.admin.offsets import EARLIEST, Isolation
+from barnabas.client.admin.offsets import EARLIEST
 from barnabas.client.blocking import BlockingClient
 from barnabas.client.core.cluster import ClusterClient
+from barnabas.wire.isolation import Isolation
 from pyspark_barnabas.sink.batch_committer import Committing
 from pyspark_barnabas.sink.options import SinkOptions, stream_options
 from pyspark_barnabas.sink.protocol import BatchId

@@ -116,6 +116,34 @@ def test_no_test_is_skipped_or_expected_to_fail() -> None:
     assert found == []
 
 
+def parameters_of(node: ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef) -> set[str]:
+    """Return the parameters of a function; of a class, those of `__init__` and its fields."""
+    if isinstance(node, ast.ClassDef):
+        fields = {
+            each.target.id
+            for each in node.body
+            if isinstance(each, ast.AnnAssign) and isinstance(each.target, ast.Name)
+        }
+        methods = [each for each in node.body if isinstance(each, ast.FunctionDef)]
+        return fields.union(*(parameters_of(each) for each in methods if each.name == "__init__"))
+    args = node.args
+    named = [*args.posonlyargs, *args.args, *args.kwonlyargs, args.vararg, args.kwarg]
+    return {each.arg for each in named if each is not None}
+
+
+def test_every_param_in_a_docstring_is_a_parameter() -> None:
+    unknown = [
+        f"{short(path)}:{node.lineno}: {name}"
+        for path in SOURCE.rglob("*.py")
+        if GENERATED not in path.parents
+        for node in ast.walk(tree_of(path))
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef)
+        for name in re.findall(r":param (\w+):", ast.get_docstring(node) or "")
+        if name not in parameters_of(node)
+    ]
+    assert unknown == []
+
+
 # Modules
 
 
@@ -184,7 +212,7 @@ def layers() -> list[set[str]]:
     with (ROOT / "pyproject.toml").open("rb") as file:
         contracts = tomllib.load(file)["tool"]["importlinter"]["contracts"]
     [contract] = [each for each in contracts if each["type"] == "layers"]
-    return [{room.strip(" ()") for room in layer.split("|")} for layer in contract["layers"]]
+    return [{package.strip(" ()") for package in layer.split("|")} for layer in contract["layers"]]
 
 
 def test_dependencies_are_exactly_the_imported_packages() -> None:
@@ -229,12 +257,12 @@ def test_dependencies_are_exactly_the_imported_packages() -> None:
 
 
 def test_every_package_has_its_layer() -> None:
-    rooms = {path.parent.name for path in (SOURCE / "barnabas").glob("*/__init__.py")}
-    assert rooms <= set().union(*layers())
+    packages = {path.parent.name for path in (SOURCE / "barnabas").glob("*/__init__.py")}
+    assert packages <= set().union(*layers())
 
 
 def test_imports_go_only_to_lower_layers() -> None:
-    depth = {room: level for level, rooms in enumerate(layers()) for room in rooms}
+    depth = {package: level for level, packages in enumerate(layers()) for package in packages}
     upwards = []
     for path in MODULES:
         parts = module_name(path).split(".")

@@ -15,7 +15,7 @@ from barnabas.wire.errors import ErrorCode, KafkaError
 
 _log = get_logger("barnabas.audit")
 
-_REFUSALS = frozenset(
+_AUDITED_ERRORS = frozenset(
     {
         ErrorCode.CLUSTER_AUTHORIZATION_FAILED,
         ErrorCode.GROUP_AUTHORIZATION_FAILED,
@@ -55,7 +55,7 @@ def refusals_of(context: RequestContext, request: Any, response: object) -> list
     return [
         Refusal(resource, ErrorCode(code).name, message or "")
         for resource, code, message in context.api.audit(request, response)
-        if code in _REFUSALS
+        if code in _AUDITED_ERRORS
     ]
 
 

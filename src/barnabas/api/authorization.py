@@ -10,7 +10,7 @@ from barnabas.security.operations import ALL_OPERATIONS, OPERATIONS, bit_field, 
 from barnabas.wire.acls import CLUSTER_NAME, AclOperation, ResourceType
 from barnabas.wire.errors import ErrorCode, KafkaError
 
-_REFUSALS = {
+_AUTHORIZATION_ERRORS = {
     ResourceType.TOPIC: ErrorCode.TOPIC_AUTHORIZATION_FAILED,
     ResourceType.GROUP: ErrorCode.GROUP_AUTHORIZATION_FAILED,
     ResourceType.CLUSTER: ErrorCode.CLUSTER_AUTHORIZATION_FAILED,
@@ -49,19 +49,19 @@ def filter_allowed(
     return {name for name in names if allowed(context, operation, resource_type, name)}
 
 
-async def allowed_names(
+async def filter_allowed_in_turns(
     context: RequestContext, operation: AclOperation, resource_type: ResourceType, names: Iterable[str]
 ) -> set[str]:
-    """Return those of many names on which the principal has the operation, for lists that leave out the others."""
+    """Call `filter_allowed` for many names."""
     if context.broker.authorizer is None:
         return set(names)
     return {name async for name in context.each(names) if allowed(context, operation, resource_type, name)}
 
 
-async def refused_names(
+async def authorization_errors_in_turns(
     context: RequestContext, operation: AclOperation, resource_type: ResourceType, names: Iterable[str]
 ) -> dict[str, KafkaError]:
-    """Return those of many names on which the principal lacks the operation, with their errors."""
+    """Call `authorization_errors` for many names."""
     if context.broker.authorizer is None:
         return {}
     return {
@@ -71,7 +71,7 @@ async def refused_names(
     }
 
 
-async def refused_topics(
+async def topic_refusals_in_turns(
     context: RequestContext, operation: AclOperation, names: Iterable[str]
 ) -> dict[str, KafkaError]:
     """Call `topic_refusals` for many names."""
@@ -126,7 +126,9 @@ def authorization_error(operation: AclOperation, resource_type: ResourceType, na
     what = "the cluster" if resource_type is ResourceType.CLUSTER else f"{_words(resource_type)} '{name}'"
     if needs_cluster_alter(operation, resource_type, name):
         what += f" and {AclOperation.ALTER.name} on the cluster"
-    return KafkaError(_REFUSALS[resource_type], f"Not authorized: {operation.name} on {what} is needed.")
+    return KafkaError(
+        _AUTHORIZATION_ERRORS[resource_type], f"Not authorized: {operation.name} on {what} is needed."
+    )
 
 
 def require(context: RequestContext, operation: AclOperation, resource_type: ResourceType, name: str) -> None:

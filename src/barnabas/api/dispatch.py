@@ -27,7 +27,7 @@ LARGE_REQUEST_BYTES = 16 << 10
 DECODED_ELEMENTS_MAX = 2_000
 
 #: A response with more elements is encoded in a worker thread.
-LARGE_ANSWER_ELEMENTS = 500
+LARGE_RESPONSE_ELEMENTS = 500
 
 #: Encoded bodies up to this size are joined with their header; larger ones are sent without being copied.
 JOINED_BYTES_MAX = 4 << 10
@@ -41,7 +41,7 @@ _FRAME_START = struct.Struct(">ii")  #: size without its own bytes, correlation 
 _FRAME_START_BYTES = _FRAME_START.size
 _pack_start, _pack_start_into = _FRAME_START.pack, _FRAME_START.pack_into
 _pack_flexible_start = struct.Struct(">iiB").pack  #: the same, no tagged fields
-_ERROR_ANSWER = struct.Struct(">iih")
+_ERROR_RESPONSE = struct.Struct(">iih")
 
 
 class RequestHeader(NamedTuple):
@@ -70,11 +70,11 @@ class Undecoded(NamedTuple):
 
 
 class RequestRejectedError(Exception):
-    """A request that cannot be handled: `answer` may be sent, then the connection is closed."""
+    """A request that cannot be handled: `response` may be sent, then the connection is closed."""
 
-    def __init__(self, reason: str, answer: bytes | None = None) -> None:
+    def __init__(self, reason: str, response: bytes | None = None) -> None:
         super().__init__(reason)
-        self.answer = answer
+        self.response = response
 
 
 ResponseT = TypeVar("ResponseT", bound=Message | EncodedResponse | None)
@@ -103,9 +103,9 @@ class Dispatcher:
     def begin(
         self, frame: memoryview, connection: ConnectionInfo
     ) -> tuple[RequestContext, Parts | Coroutine[Any, Any, Parts]]:
-        """Answer a request within this turn if its API has a fast path and nothing has to wait.
+        """Respond to a request within this turn if its API has a fast path and nothing has to wait.
 
-        Else return a coroutine that answers it. A coroutine that has not waited yet may use `frame`.
+        Else return a coroutine that responds to it. A coroutine that has not waited yet may use `frame`.
 
         :raises RequestRejectedError: If the request is unknown or malformed.
         """
@@ -120,14 +120,14 @@ class Dispatcher:
             context = RequestContext(
                 self.broker, connection, spec, version, correlation_id, client_id, len(frame)
             )
-            answer = self._answer_fast(context, frame, position)
-            if not isinstance(answer, UseHandler):
+            response = self._respond_fast(context, frame, position)
+            if not isinstance(response, UseHandler):
                 connection.requests_count += 1
-                return context, answer
+                return context, response
         context, request = self._parse(header, frame, connection)
-        return context, self.answer(context, request)
+        return context, self.respond(context, request)
 
-    def _answer_fast(
+    def _respond_fast(
         self, context: RequestContext, frame: memoryview, position: int
     ) -> Parts | Coroutine[Any, Any, Parts] | UseHandler:
         started_ns = self.statistics.clock_ns()
@@ -146,7 +146,7 @@ class Dispatcher:
             if response is not None and not isinstance(response, EncodedResponse):
                 if isinstance(response, UseHandler):
                     return response
-                return self._answer_later(context, response, started_ns)
+                return self._respond_later(context, response, started_ns)
             parts = None if response is None else encode_response(context, response)
         except DecodeError as error:
             raise RequestRejectedError(str(error)) from error
@@ -183,7 +183,7 @@ class Dispatcher:
             return response
         return self._metered(context, response, elapsed_ns)
 
-    async def _answer_later(
+    async def _respond_later(
         self, context: RequestContext, work: Coroutine[Any, Any, EncodedResponse | None], started_ns: int
     ) -> Parts:
         parts: Parts = None
@@ -217,7 +217,8 @@ class Dispatcher:
             context.version_unsupported = True
             return context, spec.request()
         if not spec.carries_records and len(frame) > REQUEST_BYTES_MAX:
-            message = f"{spec.name} of {len(frame)} bytes: at most {REQUEST_BYTES_MAX} are read of what has no records"
+            limit = f"requests without records may have at most {REQUEST_BYTES_MAX}"
+            message = f"{spec.name} of {len(frame)} bytes: {limit}"
             raise RequestRejectedError(message)
         if spec.carries_records:
             body, position = frame, header.body_position
@@ -256,10 +257,10 @@ class Dispatcher:
         else:
             first, last = spec.versions
             reason = f"{spec.name} version {header.api_version} is not served: versions {first} to {last} are"
-        answer = _ERROR_ANSWER.pack(6, header.correlation_id, ErrorCode.UNSUPPORTED_VERSION)
-        return RequestRejectedError(reason, answer)
+        response = _ERROR_RESPONSE.pack(6, header.correlation_id, ErrorCode.UNSUPPORTED_VERSION)
+        return RequestRejectedError(reason, response)
 
-    async def answer(self, context: RequestContext, request: Message | Undecoded) -> Parts:
+    async def respond(self, context: RequestContext, request: Message | Undecoded) -> Parts:
         """Handle a request; return the buffers of its response, size included, or None if it has no response."""
         if isinstance(request, Undecoded):
             try:
@@ -269,10 +270,10 @@ class Dispatcher:
                 context.close_after = True
                 return None
         if not self.broker.tracer.enabled:
-            return await self._answer(context, request)
+            return await self._respond(context, request)
         context.span = self.broker.tracer.begin(context.api.name)
         try:
-            return await self._answer(context, request)
+            return await self._respond(context, request)
         finally:
             self._end_span(context)
 
@@ -288,7 +289,7 @@ class Dispatcher:
                 principal=context.connection.principal,
             )
 
-    async def _answer(self, context: RequestContext, request: Message) -> Parts:
+    async def _respond(self, context: RequestContext, request: Message) -> Parts:
         started_ns = self.statistics.clock_ns()
         api = context.api
         response: Response
@@ -393,7 +394,7 @@ def _closes_on_error(context: RequestContext, request: Message) -> bool:
 
 
 async def _encoded(context: RequestContext, response: Message | EncodedResponse) -> list[Buffer]:
-    if isinstance(response, Message) and has_more_elements(response, LARGE_ANSWER_ELEMENTS):
+    if isinstance(response, Message) and has_more_elements(response, LARGE_RESPONSE_ELEMENTS):
         return await context.broker.worker.call(encode_response, context, response)
     return encode_response(context, response)
 
@@ -402,7 +403,7 @@ def encode_response(context: RequestContext, response: Message | EncodedResponse
     """Return size, header and body of a response; record data is not copied."""
     if context.throttle_ms:
         response = _throttled(context, response)
-    # Response header v1 has no tagged fields (KIP-482); ApiVersions stays at v0 (KIP-511).
+    # Response header v1 ends with tagged fields, of which we send none (KIP-482); ApiVersions stays at v0 (KIP-511).
     is_flexible = (
         context.api_version >= context.api.first_flexible_version and not context.api.negotiates_versions
     )

@@ -1,7 +1,7 @@
 """Topics in responses about all topics."""
 
 from barnabas.api.context import RequestContext
-from barnabas.metadata.topics import AUDIT_TOPIC
+from barnabas.base.topic_names import AUDIT_TOPIC
 
 
 def is_listed(context: RequestContext, topic_name: str) -> bool:

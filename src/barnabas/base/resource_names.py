@@ -3,6 +3,9 @@
 from collections.abc import Iterable
 from urllib.parse import quote
 
+#: What the audit, declared states, the command line and the console show instead of a secret value.
+HIDDEN = "(hidden)"
+
 
 def resource_name(kind: str, name: str, *, prefixed: bool = False) -> str:
     """Return the name of one resource, or of all with a prefix: `topic/ord*`. `kind` is Kafka's word, in any case."""

@@ -10,6 +10,7 @@ import typer
 
 from barnabas.base.clock import SystemClock
 from barnabas.base.ids import TopicPartition
+from barnabas.base.topic_names import AUDIT_TOPIC
 from barnabas.cli.support import candidates
 from barnabas.cli.support.calls import with_admin, with_cluster
 from barnabas.cli.support.commands import command
@@ -22,7 +23,6 @@ from barnabas.client.consumer.consumer import Consumer, Start
 from barnabas.client.core.cluster import ClusterClient
 from barnabas.metadata.audit.event_history import compared, state_at
 from barnabas.metadata.audit.events import AuditEvent, AuditOutcome
-from barnabas.metadata.topics import AUDIT_TOPIC
 from barnabas.wire.errors import ErrorCode, KafkaError
 
 _COLUMNS = ("revision", "time", "principal", "api", "outcome", "resource", "key", "before", "after")

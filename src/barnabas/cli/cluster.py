@@ -4,6 +4,7 @@ from collections.abc import Iterator
 
 import typer
 
+from barnabas.base.plurals import plural
 from barnabas.cli.support.calls import with_cluster
 from barnabas.cli.support.commands import command, command_group
 from barnabas.cli.support.failures import FAILED
@@ -77,7 +78,7 @@ def _head(status: ClusterStatus) -> Iterator[str]:
     yield f"controller {status.controller_id}"
     if status.store is not None:
         yield f"metadata store {status.store} at revision {status.revision}"
-    yield f"{status.partitions_count} partitions"
+    yield plural(status.partitions_count, "partition")
 
 
 def broker_row(broker: BrokerStatus) -> tuple[object, ...]:

@@ -7,6 +7,7 @@ from typing import Annotated, Any
 import typer
 
 from barnabas.base.arguments import conceal
+from barnabas.base.resource_names import HIDDEN
 from barnabas.cli.support import candidates
 from barnabas.cli.support.calls import with_admin
 from barnabas.cli.support.commands import command, command_group
@@ -282,7 +283,7 @@ def _entry_json(entry: ConfigEntry) -> dict[str, Any]:
 
 def _format_value(entry: ConfigEntry) -> str:
     if entry.sensitive:
-        return "(hidden)"
+        return HIDDEN
     return "(none)" if entry.value is None else entry.value
 
 

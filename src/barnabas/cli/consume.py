@@ -18,9 +18,10 @@ from barnabas.cli.support.formats import as_json as render_json
 from barnabas.cli.support.options import BOOTSTRAP_DEFAULT, Bootstrap, Json
 from barnabas.cli.support.progress import progress
 from barnabas.cli.support.times import parse_time_ms
-from barnabas.client.admin.offsets import EARLIEST, LATEST, Isolation, OffsetSpec, find_offsets
+from barnabas.client.admin.offsets import EARLIEST, LATEST, OffsetSpec, find_offsets
 from barnabas.client.consumer.consumer import Consumer, Start
 from barnabas.client.core.cluster import ClusterClient
+from barnabas.wire.isolation import Isolation
 
 _FORMAT_HELP = (
     "Format as in kcat: %t topic, %p partition, %o offset, %k key, %s value, %h headers, %T timestamp, "

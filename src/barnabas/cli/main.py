@@ -236,7 +236,7 @@ def barnabas(
         typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version and exit."),
     ] = False,
 ) -> None:
-    """A complete, wire-compatible Kafka broker in Python, and a command line for any Kafka."""
+    """A Kafka broker in Python, and a command line for any Kafka cluster."""
 
 
 def main() -> None:

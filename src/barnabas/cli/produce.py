@@ -11,6 +11,7 @@ from typing import Annotated, Any
 
 import typer
 
+from barnabas.base.plurals import plural
 from barnabas.cli.support import candidates
 from barnabas.cli.support.calls import with_cluster
 from barnabas.cli.support.commands import command
@@ -135,7 +136,7 @@ def produce(
     if as_json:
         print_json(_as_json(options.topic, deliveries))
     else:
-        notice(f"{deliveries.records_count} records sent to {options.topic}")
+        notice(f"{plural(deliveries.records_count, 'record')} sent to {options.topic}")
     _check(deliveries, unread_after)
 
 

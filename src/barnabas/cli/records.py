@@ -19,8 +19,9 @@ from barnabas.cli.support.times import format_timestamp, parse_time_ms
 from barnabas.client.admin.admin import Admin
 from barnabas.client.admin.leader_epochs import EpochEnd, list_epoch_ends
 from barnabas.client.admin.model import HIGH_WATERMARK
-from barnabas.client.admin.offsets import EARLIEST, LATEST, MAX_TIMESTAMP, Isolation, ListedOffset, OffsetSpec
+from barnabas.client.admin.offsets import EARLIEST, LATEST, MAX_TIMESTAMP, ListedOffset, OffsetSpec
 from barnabas.wire.errors import ErrorCode, KafkaError
+from barnabas.wire.isolation import Isolation
 
 Partitions = Annotated[
     list[str],

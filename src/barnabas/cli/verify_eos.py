@@ -13,7 +13,7 @@ from barnabas.cli.support.commands import command, command_group
 from barnabas.cli.support.failures import CommandError
 from barnabas.cli.support.options import BOOTSTRAP_DEFAULT, Bootstrap, Json
 from barnabas.cli.support.output import notice, print_json, print_table
-from barnabas.client.admin.offsets import EARLIEST, LATEST, Isolation, find_offsets
+from barnabas.client.admin.offsets import EARLIEST, LATEST, find_offsets
 from barnabas.client.consumer.consumer import Consumer
 from barnabas.client.consumer.log_reader import read_log
 from barnabas.client.core.cluster import ClusterClient
@@ -29,6 +29,7 @@ from barnabas.verify_eos.checks import (
     read_output,
 )
 from barnabas.verify_eos.transaction_outcomes import TransactionOutcomes
+from barnabas.wire.isolation import Isolation
 
 #: Delivery timeout; brokers may be killed and restarted repeatedly within it.
 _DELIVERY_TIMEOUT_MS = 600_000

@@ -6,11 +6,11 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from barnabas.base.ids import TopicPartition
+from barnabas.base.topic_names import AUDIT_TOPIC
 from barnabas.client.admin.offsets import EARLIEST, LATEST, OffsetSpec, find_offsets
 from barnabas.client.consumer.consumer import Consumer
 from barnabas.client.core.cluster import ClusterClient
 from barnabas.metadata.audit.events import AuditEvent, AuditOutcome
-from barnabas.metadata.topics import AUDIT_TOPIC
 from barnabas.wire.errors import ErrorCode, KafkaError
 
 AUDIT_PARTITION = TopicPartition(AUDIT_TOPIC, 0)

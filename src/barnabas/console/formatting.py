@@ -4,6 +4,8 @@ import html
 import re
 from datetime import UTC, datetime
 
+from barnabas.base import plurals
+
 _UNITS = ("B", "KiB", "MiB", "GiB", "TiB", "PiB")
 _STEP = 1024
 #: The markup in Apache Kafka's config documentation; other angle brackets, as in `<broker>`, are text.
@@ -71,7 +73,7 @@ def duration(milliseconds: int | float | None) -> str:
 
 def plural(number: int, one: str, many: str = "") -> str:
     """`1 topic`, `2 topics`."""
-    return f"{count(number)} {one if number == 1 else many or one + 's'}"
+    return plurals.plural(number, one, many, count(number))
 
 
 def prose(text: str | None) -> str:

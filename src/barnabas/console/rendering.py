@@ -8,6 +8,7 @@ from typing import Any
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from barnabas import __version__
+from barnabas.base.resource_names import HIDDEN
 from barnabas.console import formatting
 from barnabas.console.records import printable
 
@@ -51,7 +52,7 @@ def environment() -> Environment:
         json_text=json.dumps,
         printable=printable,
     )
-    made.globals.update(version=__version__, htmx_config=HTMX_CONFIG, polyline=polyline)
+    made.globals.update(version=__version__, htmx_config=HTMX_CONFIG, polyline=polyline, hidden=HIDDEN)
     return made
 
 

@@ -14,13 +14,13 @@ from typing import NamedTuple
 from barnabas.base.buffers import Buffer
 from barnabas.base.clock import Clock
 from barnabas.base.ids import TopicPartition
-from barnabas.client.admin.offsets import Isolation
 from barnabas.client.consumer.completed_fetch import ConsumedRecord, read_fetched
-from barnabas.client.consumer.fetch_messages import FetchLimits, data_by_partition, fetch_request, version_max
+from barnabas.client.consumer.fetch_messages import FetchLimits
+from barnabas.client.consumer.fetching import fetch_partition
 from barnabas.client.core.cluster import ClusterClient
-from barnabas.client.core.errors import check
 from barnabas.console.criteria import Criteria
-from barnabas.wire.messages.fetch import FetchResponse, PartitionData
+from barnabas.wire.isolation import Isolation
+from barnabas.wire.messages.fetch import PartitionData
 from barnabas.wire.records.batch import iterate_headers
 
 _LANE = "fetch"
@@ -147,19 +147,9 @@ class Scanner:
         return data.last_stable_offset if committed else data.high_watermark
 
     async def _fetch(self, tp: TopicPartition, position: int, limits: FetchLimits) -> PartitionData:
-        async def attempt() -> PartitionData:
-            leader = await self._cluster.leader(tp)
-            metadata = self._cluster.metadata
-            request = fetch_request({tp: position}, metadata, limits, self._isolation)
-            response: FetchResponse = await self._cluster.send(
-                request, leader, lane=_LANE, version_max=version_max(request)
-            )
-            check(response.error_code, f"broker {leader} refused Fetch")
-            data = data_by_partition(response, metadata)[tp]
-            check(data.error_code, f"fetch from offset {position} of partition {tp}")
-            return data
-
-        return await self._cluster.retrying(attempt)
+        return await self._cluster.retrying(
+            lambda: fetch_partition(self._cluster, tp, position, limits, self._isolation, lane=_LANE)
+        )
 
 
 def _limits(partitions_count: int) -> FetchLimits:

@@ -6,11 +6,12 @@ from typing import NamedTuple
 
 from barnabas.base.ids import TopicPartition, uuid_to_text
 from barnabas.client.admin.admin import Admin
-from barnabas.client.admin.offsets import EARLIEST, LATEST, Isolation, ListedOffset
+from barnabas.client.admin.offsets import EARLIEST, LATEST, ListedOffset
 from barnabas.client.core.errors import check
 from barnabas.client.core.metadata import NO_LEADER
 from barnabas.console.permissions import operations_in
 from barnabas.wire.errors import KafkaError
+from barnabas.wire.isolation import Isolation
 from barnabas.wire.messages.metadata import MetadataRequest, MetadataRequestTopic, MetadataResponse
 
 

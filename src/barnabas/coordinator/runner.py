@@ -8,7 +8,7 @@ from typing import Any, Generic, TypeVar
 
 from barnabas.base.clock import Clock
 from barnabas.coordinator.counts import CoordinatorCounts
-from barnabas.coordinator.result import Answer, CoordinatorResult, Pending, ResponseT, TimerKey
+from barnabas.coordinator.result import CoordinatorResult, Pending, PendingResponse, ResponseT, TimerKey
 from barnabas.coordinator.shard import RecordPosition, Shard
 from barnabas.coordinator.shard_log import LoadedBatch, ShardLog, coordinator_error
 from barnabas.coordinator.timers import Timers
@@ -296,7 +296,7 @@ class ShardRunner(Generic[ShardT]):
             self._perform(instead, request)
             return
         refused = {answer.pending for answer in result.answers} | ({request} if request else set())
-        self._complete([Answer(pending, coordinator_error(error)) for pending in refused])
+        self._complete([PendingResponse(pending, coordinator_error(error)) for pending in refused])
 
     def _count_refused_append(self, error: KafkaError) -> None:
         self._counts.refused_appends_count += 1
@@ -317,7 +317,7 @@ class ShardRunner(Generic[ShardT]):
         try:
             await stored
         except KafkaError as error:
-            self._complete([Answer(pending, error) for pending, _ in result.answers])
+            self._complete([PendingResponse(pending, error) for pending, _ in result.answers])
         else:
             self._finish(result)
         finally:
@@ -325,16 +325,16 @@ class ShardRunner(Generic[ShardT]):
             self._counts.waits_count += 1
             self._counts.wait_ms += self._clock.monotonic_ms() - began_ms
 
-    def _time_out(self, answers: list[Answer]) -> None:
+    def _time_out(self, answers: list[PendingResponse]) -> None:
         error = self._not_stored()
-        self._complete([Answer(pending, error) for pending, _ in answers])
+        self._complete([PendingResponse(pending, error) for pending, _ in answers])
 
     def _finish(self, result: CoordinatorResult) -> None:
         self._complete(result.answers)
         for effect in result.effects:
             self._do(effect)
 
-    def _complete(self, answers: list[Answer]) -> None:
+    def _complete(self, answers: list[PendingResponse]) -> None:
         for pending, response in answers:
             future = self._pending.pop(pending, None)
             if future is None or future.done():
@@ -361,7 +361,7 @@ class ShardRunner(Generic[ShardT]):
         self._timers.cancel_all()
         self.shard.on_unloaded()
         error = KafkaError(ErrorCode.NOT_COORDINATOR, "This broker is no longer the coordinator.")
-        self._complete([Answer(pending, error) for pending in tuple(self._pending)])
+        self._complete([PendingResponse(pending, error) for pending in tuple(self._pending)])
 
     @property
     def pending_count(self) -> int:
@@ -389,7 +389,7 @@ def _has_only_response(result: CoordinatorResult, request: Pending[Any]) -> bool
     return not result.records and not result.effects and len(answers) == 1 and answers[0].pending is request
 
 
-def _response_of(answer: Answer) -> Any:
+def _response_of(answer: PendingResponse) -> Any:
     response = answer.response
     if isinstance(response, KafkaError):
         raise response

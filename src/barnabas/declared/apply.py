@@ -9,16 +9,15 @@ from typing import Any, NamedTuple
 
 from barnabas.client.admin.admin import Admin
 from barnabas.client.core.errors import BrokerConnectionError
-from barnabas.declared.diff import ChangeAction, Level, ResourceChange, differences
-from barnabas.declared.executor import Outcomes, RequestKind, Task, batches_of, execute_batch, tasks_of
-from barnabas.declared.live import live_state_for
-from barnabas.declared.plan import Plan, PlanRequest
+from barnabas.declared.diff import ChangeAction, Level, ResourceChange
+from barnabas.declared.executor import Errors, RequestKind, Task, batches_of, execute_batch, tasks_of
+from barnabas.declared.plan import Plan, PlanRequest, compare_with_live
 from barnabas.declared.secrets import SecretMissing, Secrets
 from barnabas.wire.errors import ErrorCode, KafkaError
 
 _ATTEMPTS_MAX = 8
-#: Maximum number of lookups of the cluster that show no further change: ten seconds, including pauses.
-_LOOKS_MAX = 13
+#: Maximum number of reads of the cluster that show no further change: ten seconds, including pauses.
+_READS_MAX = 13
 #: Errors after which the same change may succeed later.
 _RETRIED = (
     ErrorCode.THROTTLING_QUOTA_EXCEEDED,
@@ -51,26 +50,26 @@ class ChangeResult(NamedTuple):
 async def apply_plan(
     admin: Admin, plan: Plan, request: PlanRequest, advance: Callable[[int], None] = lambda count: None
 ) -> list[ChangeResult]:
-    """Apply a plan, then wait until the cluster shows the changes; `advance` is called with the outcomes as they come.
+    """Apply a plan, then wait until the cluster shows the changes; `advance` is called with the number of each batch.
 
     A lost connection ends the work; a new plan shows what is left.
     """
-    outcomes = [
+    results = [
         ChangeResult(each, ChangeStatus.LEFT, _reason(each)) for each in plan.changes if not each.is_possible
     ]
     connection_error = ""
     for batch in batches_of(tasks_of([each for each in plan.changes if each.is_possible])):
         changes = [each for task in batch for each in task.changes]
         if connection_error:
-            outcomes += [ChangeResult(each, ChangeStatus.LEFT, connection_error) for each in changes]
+            results += [ChangeResult(each, ChangeStatus.LEFT, connection_error) for each in changes]
             continue
         try:
-            outcomes += _results_of(batch, await _execute_with_retries(admin, batch, request.secrets))
+            results += _results_of(batch, await _execute_with_retries(admin, batch, request.secrets))
         except BrokerConnectionError as error:
             connection_error = f"{error}; apply again: changes that were made are not repeated"
-            outcomes += [ChangeResult(each, ChangeStatus.FAILED, connection_error) for each in changes]
+            results += [ChangeResult(each, ChangeStatus.FAILED, connection_error) for each in changes]
         advance(len(changes))
-    return outcomes if connection_error else await _verified(admin, outcomes, request)
+    return results if connection_error else await _verified(admin, results, request)
 
 
 def _reason(change: ResourceChange) -> str:
@@ -82,34 +81,34 @@ def _reason(change: ResourceChange) -> str:
     )
 
 
-def _results_of(batch: Iterable[Task], answers: Outcomes) -> list[ChangeResult]:
+def _results_of(batch: Iterable[Task], errors: Errors) -> list[ChangeResult]:
     results = []
     for task in batch:
-        error = answers.get(task.name)
+        error = errors.get(task.name)
         status = ChangeStatus.DONE if error is None else ChangeStatus.FAILED
         results += [ChangeResult(each, status, "" if error is None else str(error)) for each in task.changes]
     return results
 
 
-async def _execute_with_retries(admin: Admin, batch: Sequence[Task], secrets: Secrets) -> Outcomes:
-    """Return the outcome of each task; tasks with retriable errors are tried again."""
-    outcomes: dict[object, KafkaError | None] = {}
+async def _execute_with_retries(admin: Admin, batch: Sequence[Task], secrets: Secrets) -> Errors:
+    """Return the error of each task, None for success; tasks with retriable errors are tried again."""
+    errors: dict[object, KafkaError | None] = {}
     left = list(batch)
     for attempt in range(1, _ATTEMPTS_MAX + 1):
-        answers = await _execute_once(admin, left, secrets)
+        latest = await _execute_once(admin, left, secrets)
         for task in left:
-            error = answers.get(task.name)
+            error = latest.get(task.name)
             is_done = attempt > 1 and error is not None and error.code is _DONE_ALREADY.get(task.kind)
-            outcomes[task.name] = None if is_done else error
-        left = [task for task in left if (error := outcomes[task.name]) and error.code in _RETRIED]
+            errors[task.name] = None if is_done else error
+        left = [task for task in left if (error := errors[task.name]) and error.code in _RETRIED]
         if not left:
             break
         await admin.cluster.retry.pause(attempt)
-    return outcomes
+    return errors
 
 
-async def _execute_once(admin: Admin, batch: Sequence[Task], secrets: Secrets) -> Outcomes:
-    """Return the outcome of each change; an error of the whole request applies to each."""
+async def _execute_once(admin: Admin, batch: Sequence[Task], secrets: Secrets) -> Errors:
+    """Return the error of each task, None for success; an error of the whole request applies to each."""
     try:
         return await execute_batch(admin, batch, secrets)
     except KafkaError as error:
@@ -120,12 +119,12 @@ async def _execute_once(admin: Admin, batch: Sequence[Task], secrets: Secrets) -
 
 
 async def _verified(
-    admin: Admin, outcomes: Sequence[ChangeResult], request: PlanRequest
+    admin: Admin, results: Sequence[ChangeResult], request: PlanRequest
 ) -> list[ChangeResult]:
-    """Return the outcomes after the cluster shows the changes; changes that it never shows are reported as
+    """Return the results after the cluster shows the changes; changes that it never shows are reported as
     uncertain.
     """
-    done = {each.change.resource_key for each in outcomes if each.status is ChangeStatus.DONE}
+    done = {each.change.resource_key for each in results if each.status is ChangeStatus.DONE}
     try:
         missing = await _not_visible(admin, done, request)
         reason = "accepted, but not visible in the cluster yet"
@@ -135,7 +134,7 @@ async def _verified(
         ChangeResult(each.change, ChangeStatus.FAILED, reason)
         if each.change.resource_key in missing
         else each
-        for each in outcomes
+        for each in results
     ]
 
 
@@ -145,13 +144,12 @@ async def _not_visible(admin: Admin, applied: Set[Any], request: PlanRequest) ->
 
     Thousands of topics appear one request after the other; the wait continues as long as more of them appear.
     """
-    declared = request.choice.of(request.declared)
-    missing, looks = applied, 0
+    missing, reads_count = applied, 0
     while True:
-        live = request.choice.of(await live_state_for(admin, declared))
-        found = applied & {each.resource_key for each in differences(declared, live)}
-        looks = 1 if len(found) < len(missing) else looks + 1
-        missing = found
-        if not missing or looks == _LOOKS_MAX:
+        _, _, differences = await compare_with_live(admin, request)
+        still_missing = applied & {each.resource_key for each in differences}
+        reads_count = 1 if len(still_missing) < len(missing) else reads_count + 1
+        missing = still_missing
+        if not missing or reads_count == _READS_MAX:
             return missing
-        await admin.cluster.retry.pause(looks)
+        await admin.cluster.retry.pause(reads_count)

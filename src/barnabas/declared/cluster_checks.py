@@ -4,6 +4,7 @@ from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from barnabas.base.ids import TopicPartition
+from barnabas.base.plurals import plural
 from barnabas.client.admin.admin import Admin
 from barnabas.client.admin.log_dirs import LogDirDescription
 from barnabas.client.admin.offsets import EARLIEST, LATEST, ListedOffset, OffsetSpec
@@ -37,9 +38,9 @@ async def with_refusals(
     refused: dict[int, KafkaError] = {}
     tasks = tasks_of([each for each in changes if each.is_possible])
     for batch in batches_of(task for task in tasks if task.kind in VALIDATABLE):
-        outcomes = await execute_batch(admin, batch, secrets, validate_only=True)
+        errors = await execute_batch(admin, batch, secrets, validate_only=True)
         for task in batch:
-            error = outcomes.get(task.name)
+            error = errors.get(task.name)
             if error is not None:
                 refused.update((id(each), error) for each in task.changes)
     checked = [
@@ -80,7 +81,9 @@ async def applicant(admin: Admin, principal: str) -> Applicant:
 # Records that a lower limit deletes
 
 
-async def with_losses(admin: Admin, changes: Sequence[ResourceChange], now_ms: int) -> list[ResourceChange]:
+async def with_deleted_records(
+    admin: Admin, changes: Sequence[ResourceChange], now_ms: int
+) -> list[ResourceChange]:
     """Return the changes, with the records that a lower retention would delete now."""
     there = {name for name, topic in admin.cluster.metadata.topics.items() if topic.error is None}
     limits = {
@@ -91,17 +94,17 @@ async def with_losses(admin: Admin, changes: Sequence[ResourceChange], now_ms: i
     old = await _older(admin, {name: max(now_ms - limit, 0) for name, limit in by_time.items()})
     big = await _bigger(admin, by_size)
     return [
-        with_diagnostic(each, _loss(each, old if each.key == RETENTION_MS else big))
+        with_diagnostic(each, _deleted_records(each, old if each.key == RETENTION_MS else big))
         if each in limits
         else each
         for each in changes
     ]
 
 
-def _loss(change: ResourceChange, losers: Mapping[str, str]) -> Diagnostic:
-    if str(change.name) not in losers:
+def _deleted_records(change: ResourceChange, texts_by_topic: Mapping[str, str]) -> Diagnostic:
+    if str(change.name) not in texts_by_topic:
         return Diagnostic(Level.NOTE, "deletes no record that exists now")
-    return Diagnostic(Level.DESTRUCTIVE, losers[str(change.name)])
+    return Diagnostic(Level.DESTRUCTIVE, texts_by_topic[str(change.name)])
 
 
 async def _older(admin: Admin, times_ms: Mapping[str, int]) -> dict[str, str]:
@@ -125,8 +128,8 @@ async def _older(admin: Admin, times_ms: Mapping[str, int]) -> dict[str, str]:
         else:
             silent.add(tp)
     return {
-        **{name: f"deletes about {count} records" for name, count in counts.items() if count > 0},
-        **_unknown_loss_warnings(silent),
+        **{name: f"deletes about {plural(count, 'record')}" for name, count in counts.items() if count > 0},
+        **_unknown_size_warnings(silent),
     }
 
 
@@ -146,11 +149,11 @@ async def _bigger(admin: Admin, limits: Mapping[str, int]) -> dict[str, str]:
                 above[tp.topic] += size_bytes - limits[tp.topic]
     return {
         **{name: f"deletes up to {count} bytes of records" for name, count in above.items()},
-        **_unknown_loss_warnings(silent),
+        **_unknown_size_warnings(silent),
     }
 
 
-def _unknown_loss_warnings(silent: Iterable[TopicPartition]) -> dict[str, str]:
+def _unknown_size_warnings(silent: Iterable[TopicPartition]) -> dict[str, str]:
     """Return warnings for topics with unknown sizes and offsets, which may lose records."""
     return {
         name.topic: f"may delete records: {name} does not report its sizes and offsets" for name in silent

@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any, NamedTuple, TypeAlias
 
+from barnabas.base.resource_names import HIDDEN
+from barnabas.config.config_resource import EVERY_BROKER
 from barnabas.config.definition import ConfigError, ConfigKey, Value
 from barnabas.config.keys.broker import BROKER_KEYS
 from barnabas.config.keys.client_metrics import CLIENT_METRICS_KEYS
@@ -17,7 +19,6 @@ from barnabas.config.keys.topic import TOPIC_KEYS
 from barnabas.config.values import parse_type
 from barnabas.declared.state import (
     CONFIGS,
-    HIDDEN,
     BrokerState,
     ClusterState,
     Configs,
@@ -36,8 +37,8 @@ from barnabas.wire.acls import AclBinding
 PARTITIONS = "partitions"
 REPLICATION_FACTOR = "replication_factor"
 
-#: The value of a new topic's key that the file does not mention.
-BROKER_DEFAULT = "broker's default"
+#: The value of a new topic's count that the file does not mention.
+UNDECLARED_COUNT_TEXT = "broker's default"
 
 #: A resource within its section: a name, an ACL or an entity.
 Name: TypeAlias = str | AclBinding | Entity
@@ -106,7 +107,7 @@ class ResourceChange:
         return self.level is not Level.IMPOSSIBLE and self.action is not ChangeAction.EXPECT
 
 
-def differences(declared: ClusterState, live: ClusterState) -> list[ResourceChange]:
+def diff_states(declared: ClusterState, live: ClusterState) -> list[ResourceChange]:
     """Return the changes that turn `live` into the declared state; sections and keys are in order."""
     return [
         *_topics(declared, live),
@@ -204,8 +205,8 @@ def _topics(declared: ClusterState, live: ClusterState) -> Iterator[ResourceChan
 
 def _new_topic(name: str, topic: TopicState) -> Iterator[ResourceChange]:
     parts: dict[str, Any] = {
-        PARTITIONS: topic.partitions or BROKER_DEFAULT,
-        REPLICATION_FACTOR: topic.replication_factor or BROKER_DEFAULT,
+        PARTITIONS: topic.partitions or UNDECLARED_COUNT_TEXT,
+        REPLICATION_FACTOR: topic.replication_factor or UNDECLARED_COUNT_TEXT,
         **{key: topic.configs[key] for key in sorted(topic.configs)},
     }
     for key, value in parts.items():
@@ -307,7 +308,7 @@ _KEPT_BY_KAFKA = "min.insync.replicas"
 
 def _prunable(name: str, live: Configs, declared: Configs) -> Configs:
     """Return the live state without what is undeclared and cannot be removed."""
-    is_kept = name == "" and _KEPT_BY_KAFKA not in declared
+    is_kept = name == EVERY_BROKER and _KEPT_BY_KAFKA not in declared
     return {key: value for key, value in live.items() if not (is_kept and key == _KEPT_BY_KAFKA)}
 
 

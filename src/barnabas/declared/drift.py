@@ -9,10 +9,10 @@ from barnabas.client.admin.admin import Admin
 from barnabas.client.admin.model import ConfigEntry
 from barnabas.client.core.metadata import Node
 from barnabas.config.config_resource import Resource, ResourceKind
-from barnabas.declared.diff import ResourceChange, as_json, differences, shown
-from barnabas.declared.live import live_state_for, whole_state
-from barnabas.declared.plan import PlanRequest
-from barnabas.declared.state import PRUNABLE, BrokerState, Choice, ClusterState, Section
+from barnabas.declared.diff import ResourceChange, as_json, diff_states, shown
+from barnabas.declared.live import whole_state
+from barnabas.declared.plan import PlanRequest, compare_with_live
+from barnabas.declared.state import PRUNABLE, BrokerState, ClusterState, ResourceFilter, Section
 from barnabas.wire.errors import KafkaError
 
 #: Keys that differ between any two brokers.
@@ -64,32 +64,35 @@ async def from_declared(admin: Admin, request: PlanRequest) -> list[ResourceChan
     """Return the differences of a cluster from the declared state: `before` is the actual value, `after` the declared
     one.
     """
-    declared = request.choice.of(request.declared)
-    return differences(declared, request.choice.of(await live_state_for(admin, declared)))
+    return (await compare_with_live(admin, request)).differences
 
 
-async def from_other(admin: Admin, other: Admin, choice: Choice) -> list[ResourceChange]:
+async def from_other(admin: Admin, other: Admin, resource_filter: ResourceFilter) -> list[ResourceChange]:
     """Return the differences in the settings of two clusters, and the effective values of brokers with the same id."""
-    expected, actual = await whole_state(other, choice), await whole_state(admin, choice)
-    if Section.BROKERS in choice.sections:
+    expected, actual = await whole_state(other, resource_filter), await whole_state(admin, resource_filter)
+    if Section.BROKERS in resource_filter.sections:
         nodes = set(map(_id_of, admin.cluster.metadata.nodes.values()))
         both = nodes & set(map(_id_of, other.cluster.metadata.nodes.values()))
         expected, actual = (
-            await _with_values(other, expected, both, choice),
-            await _with_values(admin, actual, both, choice),
+            await _with_values(other, expected, both, resource_filter),
+            await _with_values(admin, actual, both, resource_filter),
         )
         expected, actual = _in_common(expected, actual), _in_common(actual, expected)
-    return differences(replace(expected, prune=frozenset(PRUNABLE)), actual)
+    return diff_states(replace(expected, prune=frozenset(PRUNABLE)), actual)
 
 
 def _id_of(node: Node) -> str:
     return str(node.node_id)
 
 
-async def _with_values(admin: Admin, state: ClusterState, names: set[str], choice: Choice) -> ClusterState:
+async def _with_values(
+    admin: Admin, state: ClusterState, names: set[str], resource_filter: ResourceFilter
+) -> ClusterState:
     """Return the state with the effective values of its brokers, static values and defaults included."""
     resources = [
-        Resource(ResourceKind.BROKER, name) for name in sorted(names) if choice.means(Section.BROKERS, name)
+        Resource(ResourceKind.BROKER, name)
+        for name in sorted(names)
+        if resource_filter.matches(Section.BROKERS, name)
     ]
     brokers = dict(state.brokers)
     for resource, entries in (await admin.describe_configs(resources)).items():

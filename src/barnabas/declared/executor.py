@@ -57,7 +57,7 @@ class Task(NamedTuple):
 #: The largest weight of one request. Kafka creates at most 10,000 partitions at a time.
 BATCH_WEIGHT = 500
 
-Outcomes: TypeAlias = Mapping[Any, KafkaError | None]
+Errors: TypeAlias = Mapping[Any, KafkaError | None]
 
 _CONFIGURE = {
     Section.GROUPS: RequestKind.CONFIGURE_GROUPS,
@@ -127,12 +127,12 @@ def batches_of(tasks: Iterable[Task]) -> Iterator[list[Task]]:
 
 async def execute_batch(
     admin: Admin, batch: Sequence[Task], secrets: Secrets, *, validate_only: bool = False
-) -> Outcomes:
+) -> Errors:
     """Send one request for tasks of the same kind; return the error of each by resource name, None for success.
 
     :raises SecretMissing: When a secret is missing.
     """
-    outcomes = await _SENDERS[batch[0].kind](admin, batch, secrets, validate_only)
+    errors = await _SENDERS[batch[0].kind](admin, batch, secrets, validate_only)
     values = [
         secrets.value(change.after)
         for task in batch
@@ -140,9 +140,9 @@ async def execute_batch(
         if isinstance(change.after, SecretRef)
     ]
     return (
-        {name: error and _redacted_error(error, values) for name, error in outcomes.items()}
+        {name: error and _redacted_error(error, values) for name, error in errors.items()}
         if values
-        else outcomes
+        else errors
     )
 
 
@@ -156,10 +156,10 @@ def _redacted_error(error: KafkaError, secrets: Collection[str]) -> KafkaError:
 
 async def _create_topics(
     admin: Admin, batch: Sequence[Task], secrets: Secrets, validate_only: bool
-) -> Outcomes:
+) -> Errors:
     topics = [_new_topic(task, secrets) for task in batch]
-    outcomes = await admin.create_topics(topics, validate_only=validate_only)
-    return {name: result if isinstance(result, KafkaError) else None for name, result in outcomes.items()}
+    results = await admin.create_topics(topics, validate_only=validate_only)
+    return {name: result if isinstance(result, KafkaError) else None for name, result in results.items()}
 
 
 def _new_topic(task: Task, secrets: Secrets) -> NewTopic:
@@ -175,31 +175,31 @@ def _count(value: Any) -> int:
 
 async def _create_partitions(
     admin: Admin, batch: Sequence[Task], secrets: Secrets, validate_only: bool
-) -> Outcomes:
+) -> Errors:
     counts = {str(task.name): task.changes[0].after for task in batch}
     return await admin.create_partitions(counts, validate_only=validate_only)
 
 
 async def _delete_topics(
     admin: Admin, batch: Sequence[Task], secrets: Secrets, validate_only: bool
-) -> Outcomes:
+) -> Errors:
     return await admin.delete_topics([str(task.name) for task in batch])
 
 
 # Configs
 
 
-async def _configure(admin: Admin, batch: Sequence[Task], secrets: Secrets, validate_only: bool) -> Outcomes:
+async def _configure(admin: Admin, batch: Sequence[Task], secrets: Secrets, validate_only: bool) -> Errors:
     """Alter configs, broker by broker: an unavailable one does not affect the others."""
     edits = {_config_resource(task): [_edit(change, secrets) for change in task.changes] for task in batch}
-    outcomes: dict[Any, KafkaError | None] = {}
+    errors: dict[Any, KafkaError | None] = {}
     for part in _requests(edits):
         try:
             results = await admin.alter_configs(part, validate_only=validate_only)
         except KafkaError as error:
             results = dict.fromkeys(part, error)
-        outcomes.update({resource.name: outcome for resource, outcome in results.items()})
-    return outcomes
+        errors.update({resource.name: error for resource, error in results.items()})
+    return errors
 
 
 def _requests(
@@ -229,7 +229,7 @@ def _text(value: Any, secrets: Secrets) -> str:
 # Quotas, users, ACLs
 
 
-async def _set_quotas(admin: Admin, batch: Sequence[Task], secrets: Secrets, validate_only: bool) -> Outcomes:
+async def _set_quotas(admin: Admin, batch: Sequence[Task], secrets: Secrets, validate_only: bool) -> Errors:
     alterations = [
         ClientQuotaAlteration(task.name, {change.key: change.after for change in task.changes})  # type: ignore[arg-type]
         for task in batch
@@ -239,9 +239,9 @@ async def _set_quotas(admin: Admin, batch: Sequence[Task], secrets: Secrets, val
 
 async def _set_credentials(
     admin: Admin, batch: Sequence[Task], secrets: Secrets, validate_only: bool
-) -> Outcomes:
+) -> Errors:
     """Send a user's mechanisms one after the other, because a request may name a user once."""
-    outcomes: dict[Any, KafkaError | None] = {}
+    errors: dict[Any, KafkaError | None] = {}
     for title, mechanism in MECHANISMS_BY_TITLE.items():
         those = [each for task in batch for each in task.changes if each.key == title]
         alterations: list[Upsertion | UserScramCredentialDeletion] = []
@@ -257,26 +257,22 @@ async def _set_credentials(
             alterations.append(Upsertion(user, mechanism, password, iterations))
         if alterations:
             results = await admin.alter_user_scram_credentials(alterations)
-            outcomes.update({user: outcomes.get(user) or error for user, error in results.items()})
-    return outcomes
+            errors.update({user: errors.get(user) or error for user, error in results.items()})
+    return errors
 
 
-async def _create_acls(
-    admin: Admin, batch: Sequence[Task], secrets: Secrets, validate_only: bool
-) -> Outcomes:
+async def _create_acls(admin: Admin, batch: Sequence[Task], secrets: Secrets, validate_only: bool) -> Errors:
     acls = [_acl(task) for task in batch]
     return dict(zip(acls, await admin.create_acls(acls), strict=True))
 
 
-async def _remove_acls(
-    admin: Admin, batch: Sequence[Task], secrets: Secrets, validate_only: bool
-) -> Outcomes:
+async def _remove_acls(admin: Admin, batch: Sequence[Task], secrets: Secrets, validate_only: bool) -> Errors:
     """Remove ACLs; one that no longer exists counts as removed."""
     acls = [_acl(task) for task in batch]
-    outcomes: dict[Any, KafkaError | None] = {}
+    errors: dict[Any, KafkaError | None] = {}
     for acl, removed in zip(acls, await admin.delete_acls([AclFilter(*acl) for acl in acls]), strict=True):
-        outcomes[acl] = removed if isinstance(removed, KafkaError) else removed.get(acl)
-    return outcomes
+        errors[acl] = removed if isinstance(removed, KafkaError) else removed.get(acl)
+    return errors
 
 
 def _acl(task: Task) -> AclBinding:
@@ -284,7 +280,7 @@ def _acl(task: Task) -> AclBinding:
     return task.name
 
 
-_SENDERS: Mapping[RequestKind, Callable[[Admin, Sequence[Task], Secrets, bool], Awaitable[Outcomes]]] = (
+_SENDERS: Mapping[RequestKind, Callable[[Admin, Sequence[Task], Secrets, bool], Awaitable[Errors]]] = (
     MappingProxyType(
         {
             RequestKind.SET_CREDENTIALS: _set_credentials,

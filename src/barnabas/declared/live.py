@@ -16,11 +16,11 @@ from barnabas.declared.state import (
     EVERYTHING,
     KEPT_SECRET,
     BrokerState,
-    Choice,
     ClusterState,
     Configs,
     Credential,
     Credentials,
+    ResourceFilter,
     Section,
     Setting,
     TopicState,
@@ -52,12 +52,12 @@ def batches(items: Iterable[ItemT], size: int = BATCH) -> Iterator[list[ItemT]]:
         yield batch
 
 
-async def whole_state(admin: Admin, choice: Choice = EVERYTHING) -> ClusterState:
+async def whole_state(admin: Admin, resource_filter: ResourceFilter = EVERYTHING) -> ClusterState:
     """Return the settings of a cluster: only values that differ from the defaults, and no internal topics.
 
     :raises KafkaError: The error of a request that the cluster refused.
     """
-    return choice.of(await _StateReader(admin, choice.sections).state())
+    return resource_filter.apply(await _StateReader(admin, resource_filter.sections).state())
 
 
 async def live_state_for(admin: Admin, declared: ClusterState) -> ClusterState:

@@ -28,6 +28,7 @@ from barnabas.base.yaml_schema import (
     either,
     word,
 )
+from barnabas.config.config_resource import EVERY_BROKER
 from barnabas.config.keys.broker import BROKER_KEYS
 from barnabas.declared.state import (
     PRUNABLE,
@@ -54,8 +55,8 @@ from barnabas.wire.acls import (
 from barnabas.wire.scram import MECHANISMS_BY_TITLE
 
 PRUNE = "prune"
-#: The name of the default resource of all brokers.
-EVERY_BROKER = "default"
+#: What a file calls the default resource of all brokers.
+EVERY_BROKER_WORD = "default"
 
 #: Kafka's bounds (KIP-554).
 _ITERATIONS_MIN, _ITERATIONS_MAX = 4096, 16384
@@ -71,7 +72,7 @@ class StateFileError(ValueError):
 
 
 def read_state(path: Path) -> ClusterState:
-    """The state that a file declares.
+    """Return the state that a file declares.
 
     :raises StateFileError: With file, line, key, value and what would be right.
     """
@@ -83,7 +84,7 @@ def read_state(path: Path) -> ClusterState:
 
 
 def read_state_text(text: str, *, trusted: bool = True) -> ClusterState:
-    """The state that a text declares; untrusted text is bounded (`read_yaml_text`).
+    """Return the state that a text declares; untrusted text is bounded (`read_yaml_text`).
 
     :raises StateFileError: With line, key, value and what would be right.
     """
@@ -94,12 +95,12 @@ def read_state_text(text: str, *, trusted: bool = True) -> ClusterState:
 
 
 def acls_of(entry: Mapping[str, Any]) -> frozenset[AclBinding]:
-    """The ACLs of an entry."""
+    """Return the ACLs of an entry."""
     return frozenset(ACL.read(_position(entry)))
 
 
 def entity_of(entity: Mapping[str, Any]) -> Entity:
-    """The entity of a quota entry."""
+    """Return the entity of a quota entry."""
     return ENTITY.read(_position(entity))
 
 
@@ -111,7 +112,7 @@ def _position(value: Any) -> YamlNode:
 
 
 def _scalar(node: YamlNode) -> str | None:
-    """A value as text, as Kafka writes it."""
+    """Return a value as text, as Kafka writes it."""
     if node.is_null:
         return None
     if not isinstance(node.node, yaml.ScalarNode):
@@ -120,7 +121,7 @@ def _scalar(node: YamlNode) -> str | None:
 
 
 def _broker_configs(node: YamlNode) -> Configs:
-    """Values that a broker would hide must be references, so that they stand neither in the file nor in a plan."""
+    """Require references for values that a broker would hide, so that they stand neither in the file nor in a plan."""
     return {
         key: (_SECRET_OR_DEFAULT if _is_secret(key) else SETTING).read(each)
         for key, each in node.mapping().items()
@@ -128,7 +129,7 @@ def _broker_configs(node: YamlNode) -> Configs:
 
 
 def _is_secret(key: str) -> bool:
-    """Keys with a listener's prefix count, too: `listener.name.external.ssl.key.password`."""
+    """Return whether brokers hide the key, also with a listener's prefix: `listener.name.external.ssl.key.password`."""
     return any(key == each or key.endswith(f".{each}") for each in _SECRET_KEYS)
 
 
@@ -157,8 +158,8 @@ TOPIC = Keyed(
 
 def _broker(broker: BrokerState, node: YamlNode) -> BrokerState:
     expected = node.mapping().get("expect")
-    if expected is not None and node.key == EVERY_BROKER:
-        expected.fail("is said of one broker: name it by its id")
+    if expected is not None and node.key == EVERY_BROKER_WORD:
+        expected.fail(f"applies to a single broker: use its id instead of '{EVERY_BROKER_WORD}'")
     return broker
 
 
@@ -167,7 +168,8 @@ BROKER = Keyed(
     {"configs": BROKER_CONFIGS, "expect": Key(MappingOf(VALUE), into="expected")},
 ).then(_broker)
 BROKER_NAME = Text(
-    f"0|[1-9][0-9]{{0,9}}|{EVERY_BROKER}", f"must be a broker's id, or {EVERY_BROKER} for every broker"
+    f"0|[1-9][0-9]{{0,9}}|{EVERY_BROKER_WORD}",
+    f"must be a broker's id, or {EVERY_BROKER_WORD} for every broker",
 )
 
 
@@ -178,7 +180,7 @@ def _configs(configs: Mapping[str, Setting] = {}) -> Configs:
 # ACLs
 
 
-_NO_NAME = "must name a resource or, where prefixed, how names begin; * stands for every one"
+_NO_NAME = "must be the name of a resource, its beginning if pattern_type is prefixed, or * for all"
 
 
 class _AclEntry(NamedTuple):
@@ -195,7 +197,7 @@ def _acls(entry: _AclEntry, node: YamlNode) -> list[AclBinding]:
     is_cluster = entry.resource_type is ResourceType.CLUSTER
     name = CLUSTER_NAME if is_cluster and entry.resource_name is None else entry.resource_name
     if name is None:
-        node.fail("must have resource_name; * stands for every one")
+        node.fail("must have resource_name; * for all")
     if not name:
         node.at("resource_name").fail(_NO_NAME)
     if is_cluster and name != CLUSTER_NAME:
@@ -237,7 +239,7 @@ def _entity(parts: dict[str, str | None], node: YamlNode) -> Entity:
 
 
 ENTITY = MappingOf(Nullable(TEXT, None), known=("user", "client-id", "ip")).then(_entity)
-_QUOTA_VALUE = Numeric("must be a number written out, as 1000000, or null for none").to(float)
+_QUOTA_VALUE = Numeric("must be a plain number such as 1000000, or null for no quota").to(float)
 QUOTA_VALUES = MappingOf(Nullable[float | None](_QUOTA_VALUE, None))
 QUOTA = Keyed(
     _QuotaEntry,
@@ -256,7 +258,7 @@ _MECHANISMS = either(MECHANISMS_BY_TITLE)
 CREDENTIALS = MappingOf(
     CREDENTIAL,
     known=MECHANISMS_BY_TITLE,
-    empty=f"must say how the user logs in: {_MECHANISMS}",
+    empty=f"must contain a mechanism: {_MECHANISMS}",
     instead=f"must be a mapping (key: value) of {_MECHANISMS}",
 ).to(lambda found: {MECHANISMS_BY_TITLE[title]: each for title, each in found.items()})
 
@@ -270,7 +272,9 @@ STATE = Keyed(
         Section.USERS: MappingOf(CREDENTIALS),
         Section.GROUPS: MappingOf(Keyed(_configs, {"configs": GROUP_CONFIGS})),
         Section.BROKERS: MappingOf(BROKER, name=BROKER_NAME).to(
-            lambda brokers: {"" if name == EVERY_BROKER else name: each for name, each in brokers.items()}
+            lambda brokers: {
+                EVERY_BROKER if name == EVERY_BROKER_WORD else name: each for name, each in brokers.items()
+            }
         ),
         Section.CLIENT_METRICS: MappingOf(Keyed(_configs, {"configs": CLIENT_METRICS_CONFIGS})),
     },

@@ -5,21 +5,26 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 from barnabas.base.clock import Clock
 from barnabas.client.admin.admin import Admin
 from barnabas.declared.checks import check_changes, with_lockout, with_own_user
-from barnabas.declared.cluster_checks import applicant, with_losses, with_missing_secrets, with_refusals
-from barnabas.declared.diff import ChangeAction, Level, ResourceChange, as_json, differences
+from barnabas.declared.cluster_checks import (
+    applicant,
+    with_deleted_records,
+    with_missing_secrets,
+    with_refusals,
+)
+from barnabas.declared.diff import ChangeAction, Level, ResourceChange, as_json, diff_states
 from barnabas.declared.live import live_state_for
 from barnabas.declared.secrets import Secrets
-from barnabas.declared.state import EVERYTHING, Choice, ClusterState, Section
+from barnabas.declared.state import EVERYTHING, ClusterState, ResourceFilter, Section
 from barnabas.wire.errors import ErrorCode
 
 #: Errors of a controller for changes that it has already made. Brokers of Apache Kafka apply changes some milliseconds
 #: later, so a plan made right after a change may contain it again.
-_OUTRUN = frozenset(
+_APPLIED_ALREADY = frozenset(
     {ErrorCode.INVALID_PARTITIONS, ErrorCode.TOPIC_ALREADY_EXISTS, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION}
 )
 
@@ -58,7 +63,7 @@ class PlanRequest:
     declared: ClusterState
     secrets: Secrets
     principal: str = "User:ANONYMOUS"
-    choice: Choice = EVERYTHING
+    resource_filter: ResourceFilter = EVERYTHING
     renewed: tuple[str, ...] = field(default=())
 
 
@@ -68,16 +73,30 @@ async def make_plan(admin: Admin, request: PlanRequest, clock: Clock) -> Plan:
     :raises KafkaError: The error of a request that the cluster refused.
     """
     plan, _ = await admin.cluster.retry.until(
-        lambda: _plan(admin, request, clock), lambda found: found[1].isdisjoint(_OUTRUN)
+        lambda: _plan(admin, request, clock), lambda found: found[1].isdisjoint(_APPLIED_ALREADY)
     )
     return plan
 
 
+class StateComparison(NamedTuple):
+    """The selected parts of a declared and a live state, and the changes that turn the live one into the other."""
+
+    declared: ClusterState
+    live: ClusterState
+    differences: list[ResourceChange]
+
+
+async def compare_with_live(admin: Admin, request: PlanRequest) -> StateComparison:
+    """Compare what a request declares with the state that the brokers have now."""
+    declared = request.resource_filter.apply(request.declared)
+    live = request.resource_filter.apply(await live_state_for(admin, declared))
+    return StateComparison(declared, live, diff_states(declared, live))
+
+
 async def _plan(admin: Admin, request: PlanRequest, clock: Clock) -> tuple[Plan, set[ErrorCode]]:
     """Return a plan from the state of the brokers, and the error codes of refusals."""
-    declared = request.choice.of(request.declared)
-    live = request.choice.of(await live_state_for(admin, declared))
-    changes = [*differences(declared, live), *_renewals(declared, live, request.renewed)]
+    declared, live, differences = await compare_with_live(admin, request)
+    changes = [*differences, *_renewals(declared, live, request.renewed)]
     if not changes:
         return Plan([]), set()
     changes = with_own_user(check_changes(sorted(changes, key=_section_position), live), request.principal)
@@ -85,7 +104,7 @@ async def _plan(admin: Admin, request: PlanRequest, clock: Clock) -> tuple[Plan,
         changes = with_lockout(changes, live, await applicant(admin, request.principal))
     changes = with_missing_secrets(changes, request.secrets)
     changes, refusals = await with_refusals(admin, changes, request.secrets)
-    return Plan(await with_losses(admin, changes, clock.wall_ms())), refusals
+    return Plan(await with_deleted_records(admin, changes, clock.wall_ms())), refusals
 
 
 _SECTION_POSITIONS = {section: position for position, section in enumerate(Section)}

@@ -7,7 +7,8 @@ from typing import Any, TypeAlias
 
 import yaml
 
-from barnabas.declared.parser import EVERY_BROKER
+from barnabas.config.config_resource import EVERY_BROKER
+from barnabas.declared.parser import EVERY_BROKER_WORD
 from barnabas.declared.state import (
     KEPT_SECRET,
     BrokerState,
@@ -40,8 +41,8 @@ def to_tree(state: ClusterState) -> Tree:
         Section.USERS.value: {name: _credentials(name, state.users[name]) for name in sorted(state.users)},
         Section.GROUPS.value: _config_resources(state.groups),
         Section.BROKERS.value: {
-            name or EVERY_BROKER: _broker(name or EVERY_BROKER, state.brokers[name])
-            for name in sorted(state.brokers, key=lambda name: (name != "", int(name or 0)))
+            name or EVERY_BROKER_WORD: _broker(name or EVERY_BROKER_WORD, state.brokers[name])
+            for name in sorted(state.brokers, key=lambda name: (name != EVERY_BROKER, int(name or 0)))
         },
         Section.CLIENT_METRICS.value: _config_resources(state.client_metrics),
     }

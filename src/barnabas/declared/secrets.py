@@ -5,7 +5,8 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from barnabas.declared.state import HIDDEN, SecretRef
+from barnabas.base.resource_names import HIDDEN
+from barnabas.declared.state import SecretRef
 
 #: Shorter parts of a secret count as ordinary words.
 _PART_CHARACTERS_MIN = 4

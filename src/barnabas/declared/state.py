@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
-from barnabas.base.resource_names import quota_resource, resource_name
+from barnabas.base.resource_names import HIDDEN, quota_resource, resource_name
 from barnabas.config.config_resource import ResourceKind
 from barnabas.wire.acls import AclBinding, PatternType
 from barnabas.wire.scram import ScramMechanism
@@ -41,8 +41,6 @@ CONFIG_SECTIONS: Mapping[Section, ResourceKind] = {
     Section.BROKERS: ResourceKind.BROKER,
     Section.CLIENT_METRICS: ResourceKind.CLIENT_METRICS,
 }
-
-HIDDEN = "(hidden)"
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,14 +131,14 @@ def name_of(section: Section, key: object) -> str:
 
 
 @dataclass(frozen=True)
-class Choice:
-    """A choice of resources: patterns of names as `topic/orders*` (none: all), and sections."""
+class ResourceFilter:
+    """A selection of resources: patterns of names as `topic/orders*` (none: all), and sections."""
 
     include: tuple[str, ...] = ()
     exclude: tuple[str, ...] = ()
     sections: frozenset[Section] = frozenset(Section)
 
-    def means(self, section: Section, key: object) -> bool:
+    def matches(self, section: Section, key: object) -> bool:
         """Whether the resource is selected."""
         if section not in self.sections:
             return False
@@ -149,26 +147,26 @@ class Choice:
         name = name_of(section, key)
         return (not self.include or _matches(name, self.include)) and not _matches(name, self.exclude)
 
-    def of(self, state: ClusterState) -> ClusterState:
-        """Return the chosen part of a state."""
-        chosen: dict[str, Any] = {
-            section: _chosen(getattr(state, section), self._test(section)) for section in Section
+    def apply(self, state: ClusterState) -> ClusterState:
+        """Return the selected part of a state."""
+        selected: dict[str, Any] = {
+            section: _selected(getattr(state, section), self._matcher(section)) for section in Section
         }
         prune = frozenset(word for word in state.prune if word == CONFIGS or word in self.sections)
-        return ClusterState(**chosen, prune=prune)
+        return ClusterState(**selected, prune=prune)
 
-    def _test(self, section: Section) -> Callable[[object], bool]:
-        return lambda key: self.means(section, key)
+    def _matcher(self, section: Section) -> Callable[[object], bool]:
+        return lambda key: self.matches(section, key)
 
 
-EVERYTHING = Choice()
+EVERYTHING = ResourceFilter()
 
 
 def _matches(name: str, patterns: Iterable[str]) -> bool:
     return any(fnmatch.fnmatchcase(name, pattern) for pattern in patterns)
 
 
-def _chosen(items: object, test: Callable[[object], bool]) -> object:
+def _selected(items: object, test: Callable[[object], bool]) -> object:
     if isinstance(items, frozenset):
         return frozenset(filter(test, items))
     assert isinstance(items, Mapping)

@@ -4,22 +4,23 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from barnabas.base.yaml_nodes import compose
+from barnabas.config.config_resource import EVERY_BROKER
 from barnabas.declared.diff import same_value
-from barnabas.declared.parser import EVERY_BROKER, PRUNE, acls_of, entity_of
+from barnabas.declared.parser import EVERY_BROKER_WORD, PRUNE, acls_of, entity_of
 from barnabas.declared.renderer import Tree, dumped, to_tree
 from barnabas.declared.state import (
     CONFIG_SECTIONS,
     BrokerState,
-    Choice,
     ClusterState,
     Configs,
+    ResourceFilter,
     Section,
     TopicState,
 )
 from barnabas.declared.yaml_edits import edited, typed
 
 
-def updated(text: str, declared: ClusterState, live: ClusterState, choice: Choice) -> str:
+def updated(text: str, declared: ClusterState, live: ClusterState, resource_filter: ResourceFilter) -> str:
     """Return the text of a file that declared `declared`, changed to declare `live` in all that is chosen.
 
     Pruning, passwords and expected values stay.
@@ -31,25 +32,30 @@ def updated(text: str, declared: ClusterState, live: ClusterState, choice: Choic
     new = to_tree(live)
     tree: Tree = {PRUNE: old[PRUNE]} if PRUNE in old else {}
     for section in Section:
-        merged = _MERGE[section](section, old.get(section), new.get(section), declared, live, choice)
+        merged = _MERGE[section](section, old.get(section), new.get(section), declared, live, resource_filter)
         if merged or section in old:
             tree[section.value] = merged
     order = [*(key for key in old if key in tree), *(key for key in tree if key not in old)]
     return edited(text, {key: tree[key] for key in order}, dumped)
 
 
-Merge = Callable[[Section, Any, Any, ClusterState, ClusterState, Choice], Any]
+Merge = Callable[[Section, Any, Any, ClusterState, ClusterState, ResourceFilter], Any]
 
 
 def _config_resources(
-    section: Section, old: Any, new: Any, declared: ClusterState, live: ClusterState, choice: Choice
+    section: Section,
+    old: Any,
+    new: Any,
+    declared: ClusterState,
+    live: ClusterState,
+    resource_filter: ResourceFilter,
 ) -> Tree:
     before: Tree = dict(old or {})
     after: Tree = dict(new or {})
     merged: Tree = {}
     for name in [*before, *(name for name in after if name not in before)]:
-        key = "" if section is Section.BROKERS and name == EVERY_BROKER else name
-        if not choice.means(section, key):
+        key = EVERY_BROKER if section is Section.BROKERS and name == EVERY_BROKER_WORD else name
+        if not resource_filter.matches(section, key):
             merged[name] = before[name]
         elif name in after or "expect" in (before.get(name) or {}):
             there = _configs(getattr(live, section).get(key, {}))
@@ -81,14 +87,19 @@ def _merged_resource(
 
 
 def _acls(
-    _: Section, old: Any, _new: Any, _declared: ClusterState, live: ClusterState, choice: Choice
+    _: Section,
+    old: Any,
+    _new: Any,
+    _declared: ClusterState,
+    live: ClusterState,
+    resource_filter: ResourceFilter,
 ) -> list[Tree]:
     """Keep the entries that are still true; add missing ACLs after them."""
     entries: list[Tree] = []
     left = set(live.acls)
     for entry in old or ():
         acls = acls_of(entry)
-        is_meant = any(choice.means(Section.ACLS, acl) for acl in acls)
+        is_meant = any(resource_filter.matches(Section.ACLS, acl) for acl in acls)
         if not is_meant or acls <= live.acls:
             entries.append(entry)
             left -= acls
@@ -97,7 +108,12 @@ def _acls(
 
 
 def _quotas(
-    section: Section, old: Any, new: Any, declared: ClusterState, live: ClusterState, choice: Choice
+    section: Section,
+    old: Any,
+    new: Any,
+    declared: ClusterState,
+    live: ClusterState,
+    resource_filter: ResourceFilter,
 ) -> list[Tree]:
     merged: list[Tree] = []
     fresh = {entity_of(quota["entity"]): quota for quota in new or ()}
@@ -105,7 +121,7 @@ def _quotas(
         entity = entity_of(entry["entity"])
         is_same = declared.quotas[entity] == live.quotas.get(entity)
         now = fresh.pop(entity, None)
-        if is_same or not choice.means(section, entity):
+        if is_same or not resource_filter.matches(section, entity):
             merged.append(entry)
         elif now is not None:
             merged.append(now)
@@ -113,21 +129,26 @@ def _quotas(
 
 
 def _users(
-    section: Section, old: Any, new: Any, declared: ClusterState, live: ClusterState, choice: Choice
+    section: Section,
+    old: Any,
+    new: Any,
+    declared: ClusterState,
+    live: ClusterState,
+    resource_filter: ResourceFilter,
 ) -> Tree:
     """Update users; keep references to passwords."""
     before: Tree = dict(old or {})
     after: Tree = dict(new or {})
     merged: Tree = {}
     for name in [*before, *(name for name in after if name not in before)]:
-        if not choice.means(section, name):
+        if not resource_filter.matches(section, name):
             merged[name] = before[name]
         elif name in after:
-            declared_configs = before.get(name, {})
+            declared_credentials = before.get(name, {})
             merged[name] = {
                 title: {
                     **credential,
-                    "password": declared_configs.get(title, {}).get("password", credential["password"]),
+                    "password": declared_credentials.get(title, {}).get("password", credential["password"]),
                 }
                 for title, credential in after[name].items()
             }

@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 from barnabas.base import disk
 from barnabas.base.ids import TopicPartition, uuid_to_text
+from barnabas.base.topic_names import METADATA_TOPIC
 from barnabas.log.checkpoints import (
     CLEANER_OFFSET_FILE,
     HIGH_WATERMARK_FILE,
@@ -34,8 +35,7 @@ _PARTITION_DIRECTORY = re.compile(r"([a-zA-Z0-9._-]+)-([0-9]+)")
 _FUTURE_DIRECTORY = re.compile(r"([a-zA-Z0-9._-]+)-([0-9]+)\.[^.]+" + FUTURE_SUFFIX)
 #: File that marks a directory created by a move, until the directory that it replaces is deleted; Kafka ignores it.
 _MOVE_MARK = "replica-move"
-#: The directory of Apache Kafka's metadata log, which does not belong to a topic.
-_METADATA_TOPIC = "__cluster_metadata"
+
 
 #: Directories locked by this process: a POSIX lock does not keep out the process that holds it.
 _locked_here: set[Path] = set()
@@ -48,7 +48,7 @@ class LogDirectoryError(Exception):
 def parse_partition(name: str) -> TopicPartition | None:
     """Return the partition whose log directory has this name, or None for any other directory."""
     match = _PARTITION_DIRECTORY.fullmatch(name)
-    if match is None or match[1] == _METADATA_TOPIC or name.endswith((DELETE_SUFFIX, STRAY_SUFFIX)):
+    if match is None or match[1] == METADATA_TOPIC or name.endswith((DELETE_SUFFIX, STRAY_SUFFIX)):
         return None
     return TopicPartition(match[1], int(match[2]))
 

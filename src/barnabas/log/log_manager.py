@@ -39,8 +39,6 @@ _FUTURE_OPEN_SEGMENTS_MAX = 4
 #: name any number of partitions.
 _PREFERRED_COUNT_MAX = 10_000
 
-#: Stands for the directory suffix of a log that is deleted but can be restored.
-TRASH = "-trash"
 
 _log = get_logger("barnabas.log")
 
@@ -184,8 +182,11 @@ class LogManager:
         elif role is Role.FUTURE:
             write_move_mark(log.directory)
             self._hold_future(directory, log)
+        elif role is Role.COPY:
+            self._delete_later(directory, log)
         elif role is not Role.LEFT:
-            self._rename_away(directory, log, DELETE_SUFFIX if role is Role.COPY else STRAY_SUFFIX)
+            target = renamed_directory(log.topic_partition, self.random, STRAY_SUFFIX)
+            self._rename_away(directory, log, target)
 
     def begin_service(self) -> None:
         """Remove the clean shutdown markers, after `load` and before the first append. Blocks.
@@ -284,12 +285,12 @@ class LogManager:
         if len(self._preferred) > _PREFERRED_COUNT_MAX:
             del self._preferred[next(iter(self._preferred))]
 
-    def delete_async(self, name: TopicPartition, *, keep: bool = False) -> None:
+    def schedule_deletion(self, name: TopicPartition, *, keep: bool = False) -> None:
         """Rename the log's directory now; `delete_due` removes it after `file.delete.delay.ms`.
 
         With `keep` it goes to the trash instead. The future replica of a move is deleted in any case.
         """
-        self._remove_log(name, TRASH if keep else DELETE_SUFFIX)
+        (self._move_to_trash if keep else self._delete_later)(*self._unregister(name))
         if name in self._retired:
             self.finish_replacement(name)
         if name in self._futures:
@@ -297,31 +298,34 @@ class LogManager:
 
     def rename_stray(self, name: TopicPartition) -> None:
         """Rename the directory of a log whose partition is unknown to the cluster; strays are never deleted."""
-        self._remove_log(name, STRAY_SUFFIX)
+        directory, log = self._unregister(name)
+        self._rename_away(directory, log, renamed_directory(name, self.random, STRAY_SUFFIX))
         if name in self._futures:
             self.drop_future(name)
 
-    def _remove_log(self, name: TopicPartition, suffix: str) -> None:
+    def _unregister(self, name: TopicPartition) -> tuple[LogDirectory, PartitionLog]:
         log, directory = self._logs.pop(name), self._homes.pop(name)
         del directory.logs[name]
         log.local.abandon()
-        self._rename_away(directory, log, suffix)
+        return directory, log
 
-    def _rename_away(self, directory: LogDirectory, log: PartitionLog, suffix: str) -> None:
-        """Fail all further use of the log and rename its directory."""
+    def _move_to_trash(self, directory: LogDirectory, log: PartitionLog) -> None:
         log.local.failure = log.failure or f"{log.topic_partition} is deleted"
-        name = renamed_directory(log.topic_partition, self.random, suffix)
-        try:
-            if suffix == TRASH:
-                name = trash_directory(log.topic_partition, log.topic_id or ZERO_UUID)
-                save_state(log)
-            path = disk.rename(log.directory, directory.path / name)
-        except OSError as error:
-            self.fail(directory, error)
-            return
-        if suffix == DELETE_SUFFIX:
-            due_ms = self.clock.monotonic_ms() + log.config.file_delete_delay_ms
-            self._deletions.append((due_ms, path))
+        with self.offline_on_error(directory):
+            save_state(log)
+            self._rename_away(directory, log, trash_directory(log.topic_partition, log.topic_id or ZERO_UUID))
+
+    def _delete_later(self, directory: LogDirectory, log: PartitionLog) -> None:
+        target = renamed_directory(log.topic_partition, self.random, DELETE_SUFFIX)
+        if (path := self._rename_away(directory, log, target)) is not None:
+            self._deletions.append((self.clock.monotonic_ms() + log.config.file_delete_delay_ms, path))
+
+    def _rename_away(self, directory: LogDirectory, log: PartitionLog, name: str) -> Path | None:
+        """Fail all further use of the log and rename its directory; return None if the disk fails."""
+        log.local.failure = log.failure or f"{log.topic_partition} is deleted"
+        with self.offline_on_error(directory):
+            return disk.rename(log.directory, directory.path / name)
+        return None
 
     def remove_soon(self, path: Path) -> None:
         """Schedule the removal of a directory that is already renamed for deletion."""
@@ -332,16 +336,15 @@ class LogManager:
 
         :raises OSError: When the disk fails.
         """
-        target = renamed_directory(name, self.random, DELETE_SUFFIX)
-        return disk.rename(path, self._homes[name].path / target)
+        return disk.rename(path, self._homes[name].path / renamed_directory(name, self.random, DELETE_SUFFIX))
 
     def replace(self, name: TopicPartition, log: PartitionLog) -> None:
         """Make a log that was `rename_for_removal` the partition's log, and delete the current one.
 
         :raises KafkaError: KAFKA_STORAGE_ERROR when the disk fails, which takes the directory offline.
         """
-        directory = self._homes[name]
-        self._remove_log(name, DELETE_SUFFIX)
+        directory, replaced = self._unregister(name)
+        self._delete_later(directory, replaced)
         try:
             log.rename_directory(directory.path / str(name))
         except OSError as error:
@@ -402,7 +405,7 @@ class LogManager:
         """
         directory = self._futures[name][0]
         log = self.detach_future(name)
-        self._rename_away(directory, log, DELETE_SUFFIX)
+        self._delete_later(directory, log)
         return log
 
     def detach_future(self, name: TopicPartition) -> PartitionLog:
@@ -442,7 +445,7 @@ class LogManager:
         """Delete the replaced log. A completed move has flushed the new one before."""
         home, old = self._retired.pop(name)
         old.local.abandon()
-        self._rename_away(home, old, DELETE_SUFFIX)
+        self._delete_later(home, old)
         directory = self._homes.get(name)
         if directory is not None and directory.failure is None:
             with self.offline_on_error(directory):
@@ -489,10 +492,9 @@ class LogManager:
         for directory in self._directories:
             try:
                 if directory.failure is None:
-                    close_logs([*directory.logs.values(), *directory.futures.values()], directory.path)
-                    directory.checkpoint()
-                    directory.write_clean_shutdown_marker(self.broker_epoch)
-            except OSError as error:
-                self.fail(directory, error)
+                    with self.offline_on_error(directory):
+                        close_logs([*directory.logs.values(), *directory.futures.values()], directory.path)
+                        directory.checkpoint()
+                        directory.write_clean_shutdown_marker(self.broker_epoch)
             finally:
                 directory.unlock()

@@ -3,18 +3,18 @@
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from barnabas.metadata.record_type import RecordType
+from barnabas.metadata.record_type import RecordType, split_key
 from barnabas.metadata.store import StoreChange
 
 
 class ChangedKeys:
-    """Keys are without the name of their type; those of one type are in the order of the commit."""
+    """Row keys; those of one type are in the order of the commit."""
 
     def __init__(self, changes: Iterable[StoreChange]) -> None:
         self._keys: dict[str, list[str]] = {}
         for change in changes:
-            name, _, key = change.key.partition("/")
-            self._keys.setdefault(name, []).append(key)
+            name, row_key = split_key(change.key)
+            self._keys.setdefault(name, []).append(row_key)
 
     def of(self, record_type: RecordType[Any]) -> Sequence[str]:
         """Return the changed keys of a type: written or removed."""

@@ -22,7 +22,7 @@ from barnabas.metadata.configs import (
 from barnabas.metadata.features import FINALIZED_FEATURES
 from barnabas.metadata.producer_ids import PRODUCER_IDS
 from barnabas.metadata.quotas import QUOTAS, ClientQuota
-from barnabas.metadata.record_type import RecordType, Table, ValueT
+from barnabas.metadata.record_type import RecordType, Table, ValueT, split_key
 from barnabas.metadata.registry import record_types
 from barnabas.metadata.scram import SCRAM_CREDENTIALS, Credentials
 from barnabas.metadata.store import Commit, Item, StoreChange
@@ -145,9 +145,9 @@ class MetadataImage:
         rows: defaultdict[str, dict[str, Any]] = defaultdict(dict)
         revisions: defaultdict[str, dict[str, int]] = defaultdict(dict)
         for item in items:
-            name, _, key = item.key.partition("/")
-            rows[name][key] = types[name].decode(item.value)
-            revisions[name][key] = item.revision
+            name, row_key = split_key(item.key)
+            rows[name][row_key] = types[name].decode(item.value)
+            revisions[name][row_key] = item.revision
         tables = {name: Table(rows[name], revisions[name]) for name in rows}
         names = {topic.topic_id: topic.name for topic in rows[TOPICS.name].values()}
         return MetadataImage(revision, tables, names)
@@ -158,8 +158,8 @@ class MetadataImage:
         types = record_types()
         changed: defaultdict[str, dict[str, Any]] = defaultdict(dict)
         for change in commit.changes:
-            name, _, key = change.key.partition("/")
-            changed[name][key] = None if change.value is None else types[name].decode(change.value)
+            name, row_key = split_key(change.key)
+            changed[name][row_key] = None if change.value is None else types[name].decode(change.value)
         tables = dict(self.tables)
         for name, changes in changed.items():
             tables[name] = self.table(types[name]).replay(commit.revision, changes)
@@ -191,8 +191,8 @@ class MetadataImage:
 
     def revision_of(self, key: str) -> int:
         """Return the revision that last wrote a key of the store; NEVER if it does not exist."""
-        name, _, row = key.partition("/")
-        return self.tables.get(name, _EMPTY).revision(row)
+        name, row_key = split_key(key)
+        return self.tables.get(name, _EMPTY).revision(row_key)
 
     def topic_by_id(self, topic_id: bytes) -> TopicImage | None:
         name = self.topic_names.get(topic_id)

@@ -1,21 +1,43 @@
 """Internal topics of the brokers, and how they are created when they are first needed."""
 
-from barnabas.config.broker_config import BrokerConfig
-from barnabas.metadata.topic_creation import TopicToCreate
-from barnabas.metadata.topics import AUDIT_TOPIC
+import random
+from collections.abc import Callable, Sequence
 
-GROUP_TOPIC = "__consumer_offsets"
-TRANSACTION_TOPIC = "__transaction_state"
+from barnabas.base.topic_names import AUDIT_TOPIC, GROUP_TOPIC, TRANSACTION_TOPIC
+from barnabas.config.broker_config import BrokerConfig
+from barnabas.metadata.decision import Decision
+from barnabas.metadata.image import MetadataImage
+from barnabas.metadata.topic_creation import (
+    Created,
+    CreationRules,
+    TopicToCreate,
+    decide_create,
+    placeable_brokers,
+)
 
 #: Internal topics that Barnabas creates, with configs of their own.
 BROKER_TOPICS = frozenset({GROUP_TOPIC, TRANSACTION_TOPIC, AUDIT_TOPIC})
 
 
+def decide_create_internal_topics(
+    image: MetadataImage,
+    names: Sequence[str],
+    config: BrokerConfig,
+    rules: CreationRules,
+    rng: random.Random,
+    admit: Callable[[int], None] = lambda count: None,
+) -> Decision[list[Created]]:
+    """Decide the creation of some of `BROKER_TOPICS`, as `decide_create`."""
+    broker_count = len(placeable_brokers(image).up)
+    topics = [internal_topic(name, config, broker_count) for name in names]
+    return decide_create(image, topics, rules, rng, validate_only=False, admit=admit)
+
+
 def internal_topic(name: str, config: BrokerConfig, broker_count: int) -> TopicToCreate:
     """Return one of `BROKER_TOPICS` as configured.
 
-    :param broker_count: Brokers that can get replicas. The default replication factor is at most this, so that a single
-        broker needs no settings.
+    :param broker_count: Brokers that are neither fenced nor cordoned. The default replication factor is at most this,
+        so that a single broker needs no settings.
     """
     if name == AUDIT_TOPIC:
         return _audit_topic(config, broker_count)

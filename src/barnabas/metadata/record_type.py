@@ -15,23 +15,30 @@ if TYPE_CHECKING:
 
 ValueT = TypeVar("ValueT")
 
-#: (image before the change, key, value before, value after) -> differences for the audit
+#: (image before the change, row key, value before, value after) -> differences for the audit
 AuditView: TypeAlias = Callable[["MetadataImage", str, ValueT | None, ValueT | None], Iterator[Difference]]
+
+
+def split_key(store_key: str) -> tuple[str, str]:
+    """Return the name of the record type, and the row key, which together are a key of the store."""
+    name, _, row_key = store_key.partition("/")
+    return name, row_key
 
 
 @dataclass(frozen=True, slots=True)
 class RecordRollback(Generic[ValueT]):
     """How RollbackResource restores records of a type."""
 
-    #: (key, value) -> the resource that the record belongs to, named as in the audit
+    #: (row key, value) -> the resource that the record belongs to, named as in the audit
     resource: Callable[[str, ValueT], str]
-    #: (image, key -> value to restore or None, rules) -> the decision that restores a resource's records of this type
+    #: (image, row key -> value to restore or None, rules) -> the decision that restores a resource's records of this
+    #: type
     restore: Callable[["MetadataImage", Mapping[str, ValueT | None], "RollbackRules"], Decision[Any]]
 
 
 @dataclass(frozen=True, slots=True)
 class RecordType(Generic[ValueT]):
-    """One type of records in the metadata store: keys `name/...`, values JSON."""
+    """One type of records in the metadata store: keys `name/ROW_KEY`, values JSON."""
 
     name: str
     to_plain: Callable[[ValueT], Any]
@@ -43,18 +50,18 @@ class RecordType(Generic[ValueT]):
     #: None: RollbackResource does not restore records of this type.
     rollback: RecordRollback[ValueT] | None = None
 
-    def key(self, key: str) -> str:
+    def key(self, row_key: str) -> str:
         """Return the key in the store."""
-        return f"{self.name}/{key}"
+        return f"{self.name}/{row_key}"
 
-    def put(self, key: str, value: ValueT) -> StoreChange:
+    def put(self, row_key: str, value: ValueT) -> StoreChange:
         """Return the change that writes a record."""
         text = json.dumps(self.to_plain(value), separators=(",", ":"), sort_keys=True)
-        return StoreChange(self.key(key), text.encode())
+        return StoreChange(self.key(row_key), text.encode())
 
-    def remove(self, key: str) -> StoreChange:
+    def remove(self, row_key: str) -> StoreChange:
         """Return the change that removes a record."""
-        return StoreChange(self.key(key), None)
+        return StoreChange(self.key(row_key), None)
 
     def decode(self, value: bytes) -> ValueT:
         return self.from_plain(json.loads(value))
@@ -62,7 +69,7 @@ class RecordType(Generic[ValueT]):
 
 @dataclass(frozen=True, slots=True)
 class Table(Mapping[str, ValueT]):
-    """All records of a type at one revision, by key."""
+    """All records of a type at one revision, by row key."""
 
     rows: Mapping[str, ValueT] = field(default_factory=dict)
     revisions: Mapping[str, int] = field(default_factory=dict)

@@ -7,13 +7,14 @@ from dataclasses import dataclass
 from types import MappingProxyType
 
 from barnabas.base.ids import METADATA_TOPIC_UUID, ZERO_UUID
+from barnabas.base.topic_names import METADATA_TOPIC
 from barnabas.metadata.configs import TOPIC_CONFIGS
 from barnabas.metadata.decision import Decision
 from barnabas.metadata.image import MetadataImage
 from barnabas.metadata.new_partitions import check_given_replicas, first_states
 from barnabas.metadata.placement import Assignments, PlaceableBrokers, spread
 from barnabas.metadata.store import StoreChange
-from barnabas.metadata.topics import METADATA_TOPIC, TopicImage, check_name, collision_key, topic_put
+from barnabas.metadata.topics import TopicImage, check_name, collision_key, topic_put
 from barnabas.wire.errors import ErrorCode, KafkaError
 
 #: Limit of one request in Apache Kafka (`ReplicationControlManager.MAX_PARTITIONS_PER_BATCH`).
@@ -182,11 +183,6 @@ def _automatic(
         raise KafkaError(ErrorCode.INVALID_PARTITIONS, message)
     factor = rules.replication_factor_default if new.replication_factor == DEFAULT else new.replication_factor
     return spread(brokers, _partition_count(new, rules), factor, rng)
-
-
-def open_brokers(image: MetadataImage) -> list[int]:
-    """Return the brokers that may get leaders automatically: not fenced and not cordoned."""
-    return list(placeable_brokers(image).up)
 
 
 def placeable_brokers(image: MetadataImage) -> PlaceableBrokers:

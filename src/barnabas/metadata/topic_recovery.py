@@ -4,6 +4,7 @@ from collections import defaultdict
 from collections.abc import Iterable
 from typing import NamedTuple
 
+from barnabas.base.topic_names import INTERNAL_TOPICS
 from barnabas.config.broker_config import BrokerConfig
 from barnabas.metadata.configs import TOPIC_CONFIGS
 from barnabas.metadata.decision import Decision
@@ -13,7 +14,6 @@ from barnabas.metadata.producer_ids import KEY as PRODUCER_IDS_KEY
 from barnabas.metadata.producer_ids import PRODUCER_IDS
 from barnabas.metadata.store import StoreChange
 from barnabas.metadata.topics import (
-    INTERNAL_TOPICS,
     PARTITION_STATES,
     PartitionRegistration,
     TopicImage,

@@ -17,14 +17,6 @@ if TYPE_CHECKING:
 NAME_LENGTH_MAX = 249  # so that "<name>-<partition>" is a valid directory name
 _LEGAL_NAME = re.compile(r"[a-zA-Z0-9._-]+")
 
-#: The audit events.
-AUDIT_TOPIC = "__barnabas_audit"
-
-#: Topics that only brokers write to.
-INTERNAL_TOPICS = frozenset({"__consumer_offsets", "__transaction_state", "__share_group_state", AUDIT_TOPIC})
-
-#: Apache Kafka's own metadata topic, which clients cannot create.
-METADATA_TOPIC = "__cluster_metadata"
 
 NO_LEADER = -1
 

@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from barnabas.base.ids import ZERO_UUID, uuid_to_text
+from barnabas.base.topic_names import INTERNAL_TOPICS, METADATA_TOPIC
 from barnabas.metadata.brokers import BROKERS
 from barnabas.metadata.configs import TOPIC_CONFIGS
 from barnabas.metadata.decision import Decision
@@ -13,8 +14,6 @@ from barnabas.metadata.store import StoreChange
 from barnabas.metadata.topic_creation import check_free
 from barnabas.metadata.topics import (
     DELETED_TOPICS,
-    INTERNAL_TOPICS,
-    METADATA_TOPIC,
     NO_LEADER,
     PARTITION_STATES,
     DeletedTopic,

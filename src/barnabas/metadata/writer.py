@@ -61,7 +61,7 @@ _log = get_logger("barnabas.metadata")
 Listener = Callable[[MetadataImage, MetadataImage, ChangedKeys], Awaitable[None]]
 
 
-class _NotSeen(Exception):
+class _OutcomeNotFound(Exception):
     """The store did not answer, and the outcome of the commit was not found in time."""
 
 
@@ -238,7 +238,7 @@ class MetadataWriter:
                 return decision.response
             try:
                 revision = await self._commit(decision)
-            except _NotSeen:
+            except _OutcomeNotFound:
                 if actor is None:
                     continue  # the broker's own decisions are made again on the present image
                 raise KafkaError(ErrorCode.REQUEST_TIMED_OUT, _UNKNOWN_OUTCOME) from None
@@ -253,23 +253,25 @@ class MetadataWriter:
     async def _commit(self, decision: Decision[Any]) -> int:
         """Return the revision of the commit, also if the store does not confirm it.
 
-        :raises _NotSeen: If the outcome was not found in time. It may still be committed.
+        :raises _OutcomeNotFound: If the outcome was not found in time. It may still be committed.
         :raises CommitTooLarge: If the store allows only smaller commits.
         """
         self._sent_count += 1
         commit_id = f"{self._writer_id}-{self._sent_count}"
-        shown: asyncio.Future[int] = asyncio.get_running_loop().create_future()
-        self._sent[commit_id] = shown
+        committed: asyncio.Future[int] = asyncio.get_running_loop().create_future()
+        self._sent[commit_id] = committed
         try:
             return await self._store.commit(decision.reads, decision.changes, commit_id)
         except OutcomeUnknown as error:
             self.unknown_outcomes_count += 1
             _log.warning("the metadata store did not answer", why=str(error), commit_id=commit_id)
-            return await self._find_outcome(decision, commit_id, shown)
+            return await self._find_outcome(decision, commit_id, committed)
         finally:
             del self._sent[commit_id]
 
-    async def _find_outcome(self, decision: Decision[Any], commit_id: str, shown: asyncio.Future[int]) -> int:
+    async def _find_outcome(
+        self, decision: Decision[Any], commit_id: str, committed: asyncio.Future[int]
+    ) -> int:
         """Wait until the watch shows a commit, and send it again in the meantime.
 
         A transaction that changes a key on which it depends is committed once at most, however often it is sent. If
@@ -280,23 +282,23 @@ class MetadataWriter:
         end_s = loop.time() + UNKNOWN_OUTCOME_WAIT_S
         is_repeatable = _is_idempotent(decision)
         while loop.time() < end_s:
-            await asyncio.wait({shown}, timeout=RESEND_S if is_repeatable else UNKNOWN_OUTCOME_WAIT_S)
-            if shown.done():
-                return shown.result()
+            await asyncio.wait({committed}, timeout=RESEND_S if is_repeatable else UNKNOWN_OUTCOME_WAIT_S)
+            if committed.done():
+                return committed.result()
             if not is_repeatable:
                 break
             try:
                 return await self._store.commit(decision.reads, decision.changes, commit_id)
             except Conflict as conflict:
                 await self.wait_for_revision(conflict.revision)
-                if shown.done():
-                    return shown.result()
+                if committed.done():
+                    return committed.result()
                 if self.reloads_count == reloads_count:  # else the watch may have left it out
                     raise
                 break
             except (OutcomeUnknown, StoreError):
                 continue
-        raise _NotSeen
+        raise _OutcomeNotFound
 
     async def _compute(self, function: Callable[[], ResponseT], *, is_large: bool) -> ResponseT:
         """Call a pure function, in another thread if it takes long."""
@@ -370,16 +372,16 @@ class MetadataWriter:
             self.on_failure()
 
     async def _advance(self, commit: Commit) -> None:
-        shown = self._sent.get(commit.commit_id)
-        if shown is not None and not shown.done():
-            shown.set_result(commit.revision)
+        committed = self._sent.get(commit.commit_id)
+        if committed is not None and not committed.done():
+            committed.set_result(commit.revision)
         before, is_large = self.image, _is_large(commit)
         after, changed, hashes = await self._compute(
             lambda: (before.replay(commit), ChangedKeys(commit.changes), hash_changes(commit)),
             is_large=is_large,
         )
         await self._hasher.replay(commit.revision, hashes)
-        await self._show(after, changed, is_large=is_large)
+        await self._replace_image(after, changed, is_large=is_large)
 
     async def _reload(self, lost: HistoryLost) -> AsyncIterator[Commit]:
         """Load the store again; for the listeners, the difference is like one commit."""
@@ -391,7 +393,7 @@ class MetadataWriter:
         await self._hasher.load(revision, items)
         changed = await self._compute(lambda: ChangedKeys(before.changes_to(after, items)), is_large=True)
         self.reloads_count += 1
-        await self._show(after, changed, is_large=True)
+        await self._replace_image(after, changed, is_large=True)
         return commits
 
     async def _load_again(self) -> tuple[int, list[Item]]:
@@ -403,7 +405,7 @@ class MetadataWriter:
                 _log.warning("cannot load the metadata; retrying", why=str(error))
                 await asyncio.sleep(RELOAD_RETRY_S)
 
-    async def _show(self, after: MetadataImage, changed: ChangedKeys, *, is_large: bool) -> None:
+    async def _replace_image(self, after: MetadataImage, changed: ChangedKeys, *, is_large: bool) -> None:
         """Make an image the present one, and wait until all listeners have followed."""
         before, self.image = self.image, after
         for listener in self._listeners:

@@ -153,8 +153,8 @@ class ServerConnection(asyncio.BufferedProtocol):
         try:
             context, begun = self._dispatcher.begin(frame, self.info)
         except RequestRejectedError as error:
-            if error.answer is not None and (login is None or login.is_authenticated):
-                self._responses.add([error.answer])
+            if error.response is not None and (login is None or login.is_authenticated):
+                self._responses.add([error.response])
             self.close(str(error))
             return
         response = begun if begun is None or isinstance(begun, list) else eager.start(begun)

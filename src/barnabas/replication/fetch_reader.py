@@ -57,7 +57,7 @@ def read_all(
     for key, target in targets:
         remaining_bytes = max_bytes - reads.size_bytes
         try:
-            partition = find(replicas, target)
+            partition = partition_of(replicas, target)
             epoch = max(NO_EPOCH, target.leader_epoch)  # any negative epoch means none, as in Kafka's fetch
             if from_followers:
                 partition.check_epoch(epoch)
@@ -154,7 +154,7 @@ def _read(
     return data
 
 
-def find(replicas: ReplicaManager, target: FetchTarget) -> Partition:
+def partition_of(replicas: ReplicaManager, target: FetchTarget) -> Partition:
     """Return the partition of a target, by topic id if the request uses ids.
 
     :raises KafkaError: When this broker does not have the partition.

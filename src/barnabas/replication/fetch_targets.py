@@ -11,6 +11,9 @@ from barnabas.wire.errors import ErrorCode
 NO_OFFSET = -1
 NO_REPLICA = -1
 
+#: Partitions that are read, or written to the response, before other clients are served.
+READ_PARTITIONS_MAX = 500
+
 _NOTHING_SENT = -1
 
 Key = tuple[str | bytes, int]  #: topic name, or topic id if the request uses ids; partition index
@@ -87,5 +90,6 @@ class FetchData(NamedTuple):
     session_epoch: int
     named: Sequence[tuple[Key, FetchTarget]]
     forgotten: Sequence[Key]
-    is_follower: bool = False
+    #: As in a follower's Fetch. Followers of this cluster, however, use `api/data/replica_fetch.py`.
+    has_replica_id: bool = False
     rack: str = ""

@@ -33,7 +33,9 @@ class FollowerSession:
         self.epoch = 1  #: the epoch that the next request must have
         self.targets: dict[TopicIdPartition, FollowedPartition] = {}
         self._marked: dict[TopicIdPartition, None] = {}  #: partitions that may have something new, in order
-        self._forgotten: dict[TopicIdPartition, None] = {}  #: partitions in which the position was dropped
+        self._dropped_positions: dict[
+            TopicIdPartition, None
+        ] = {}  #: partitions in which the leader dropped it
         self._waiting: asyncio.Future[None] | None = None
         self._timer: asyncio.TimerHandle | None = None
         self._delayed: dict[TopicIdPartition, None] = {}  #: partitions to read after a throttle time
@@ -73,14 +75,14 @@ class FollowerSession:
             del self._marked[partition]
         return taken
 
-    def mark_forgotten(self, partition: TopicIdPartition) -> None:
+    def mark_position_dropped(self, partition: TopicIdPartition) -> None:
         """Store the position in a partition once more with the next request, which names only what has changed."""
-        self._forgotten[partition] = None
+        self._dropped_positions[partition] = None
 
-    def take_forgotten(self) -> list[TopicIdPartition]:
-        """Return the partitions marked by `mark_forgotten`, and unmark them."""
-        taken = list(self._forgotten)
-        self._forgotten.clear()
+    def poll_dropped_positions(self) -> list[TopicIdPartition]:
+        """Return the partitions marked by `mark_position_dropped`, and unmark them."""
+        taken = list(self._dropped_positions)
+        self._dropped_positions.clear()
         return taken
 
     async def wait(self, max_wait_ms: int) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from barnabas.base.ids import TopicIdPartition
 from barnabas.replication.fetch_reader import COPIED_READS_BYTES_MAX, find_divergence
 from barnabas.replication.fetch_sessions import FINAL_EPOCH, INITIAL_EPOCH, next_epoch
-from barnabas.replication.fetch_targets import FetchedPartition
+from barnabas.replication.fetch_targets import READ_PARTITIONS_MAX, FetchedPartition
 from barnabas.replication.follower_session import FollowedPartition, FollowerSession
 from barnabas.replication.partition import Partition
 from barnabas.replication.replica_manager import ReplicaManager
@@ -16,9 +16,6 @@ from barnabas.wire.records.batch import first_is_whole
 
 #: How long after this broker began to lead a partition the fetches of its followers end.
 WAKE_PAUSE_S = 0.02
-
-#: Partitions that are read before other clients are served.
-READ_AT_ONCE_MAX = 500
 
 
 class FollowerSessions:
@@ -68,7 +65,7 @@ class FollowerSessions:
                 self.remove(session, key)
             session.close()
 
-    def name(
+    def update_target(
         self, session: FollowerSession, key: TopicIdPartition, target: FollowedPartition, broker_epoch: int
     ) -> None:
         """Add a partition to a session, or change its position: the follower has everything before it."""
@@ -83,12 +80,12 @@ class FollowerSessions:
             partition.add_follower_session(session)
             self._update(session, partition, target, broker_epoch)
 
-    def store_forgotten(self, session: FollowerSession, broker_epoch: int) -> None:
-        """Store again the positions that were forgotten when the follower left the in-sync replicas.
+    def restore_dropped_positions(self, session: FollowerSession, broker_epoch: int) -> None:
+        """Store again the positions that were dropped when the follower left the in-sync replicas.
 
         Such a follower may have fetched already after its return, before this leader learned that it had left.
         """
-        for key in session.take_forgotten():
+        for key in session.poll_dropped_positions():
             partition, target = self._replicas.find_by_id(*key), session.targets.get(key)
             if partition is not None and target is not None:
                 self._update(session, partition, target, broker_epoch)
@@ -114,7 +111,7 @@ class FollowerSessions:
         """Read some of what is new for the follower, in the order in which it became new; the rest stays marked."""
         answers: list[tuple[TopicIdPartition, FetchedPartition]] = []
         read_bytes = 0
-        for key in session.take_marked(READ_AT_ONCE_MAX):
+        for key in session.take_marked(READ_PARTITIONS_MAX):
             target = session.targets.get(key)
             if target is None:
                 continue
@@ -125,7 +122,7 @@ class FollowerSessions:
                 data = self._read(session, key, target, max_bytes - read_bytes, read_bytes)
             except KafkaError as error:
                 data = FetchedPartition(key.partition, error.code)
-            if _has_news(target, data):
+            if _record_sent(target, data):
                 answers.append((key, data))
                 read_bytes += len(data.records)
         return answers
@@ -183,7 +180,7 @@ class FollowerSessions:
         }
 
 
-def _has_news(target: FollowedPartition, data: FetchedPartition) -> bool:
+def _record_sent(target: FollowedPartition, data: FetchedPartition) -> bool:
     """Store what is sent; return False if the follower knows all of it."""
     sent = (target.sent_high_watermark, target.sent_log_start_offset)
     target.sent_high_watermark, target.sent_log_start_offset = data.high_watermark, data.log_start_offset

@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Callable, Collection
 
 from barnabas.base.ids import TopicIdPartition
+from barnabas.base.plurals import plural
 from barnabas.log.append_info import AppendInfo
 from barnabas.log.log_config import LogConfig
 from barnabas.log.partition_log import PartitionLog
@@ -64,7 +65,7 @@ class Partition:
         self._epoch_start_offset = 0  #: log end offset at which this broker began to lead
         self._followers: dict[FollowerSession, None] = {}
         #: whether followers learn of a new high watermark at once, because consumers read from them
-        self.sends_high_watermark_at_once = False
+        self.wakes_for_high_watermark = False
         #: called when a follower that is not in sync has caught up
         self.on_caught_up: Callable[[Partition], None] = lambda partition: None
         self._delayed_fetches: dict[DelayedFetch, None] = {}  #: in the order of their arrival
@@ -111,7 +112,7 @@ class Partition:
             self._drop_follower_state(broker_id)
         for session in self._followers:
             if session.broker_id in removed:
-                session.mark_forgotten(TopicIdPartition(self.topic_id, self.index))
+                session.mark_position_dropped(TopicIdPartition(self.topic_id, self.index))
         self.partition_epoch, self.pending_isr = state.partition_epoch, None
         self.replicas, self.isr = state.replicas, state.isr
         self._is_offline = self.broker_id in state.offline
@@ -224,7 +225,7 @@ class Partition:
 
     def _not_enough_replicas(self) -> KafkaError:
         message = (
-            f"{self.topic}-{self.index} has {len(self.isr)} in-sync replica(s), "
+            f"{self.topic}-{self.index} has {plural(len(self.isr), 'in-sync replica')}, "
             f"min.insync.replicas is {self.log.config.min_insync_replicas}."
         )
         return KafkaError(ErrorCode.NOT_ENOUGH_REPLICAS, message)
@@ -451,7 +452,7 @@ class Partition:
             return
         if self._followers:
             # Otherwise they learn of it with the next records, or when their fetch ends.
-            self._mark_followers(wakes=self.sends_high_watermark_at_once)
+            self._mark_followers(wakes=self.wakes_for_high_watermark)
         if not self._delayed_fetches:
             log.update_high_watermark(high_watermark)
         else:

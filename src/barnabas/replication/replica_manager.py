@@ -164,7 +164,7 @@ class ReplicaManager:
                 continue
             row = "" if log.topic_id is None else log.topic_id.hex()
             if row in image.deleted_topics or row in image.trashed_topics:
-                self.log_manager.delete_async(log.topic_partition, keep=row in image.trashed_topics)
+                self.log_manager.schedule_deletion(log.topic_partition, keep=row in image.trashed_topics)
             else:
                 self.log_manager.rename_stray(log.topic_partition)
         for topic in image.topics.values():
@@ -258,7 +258,7 @@ class ReplicaManager:
             state = self._image.partition(topic, index)
             partition = Partition(self._broker_id, topic, index, log, state, self._flush_soon)
             partition.on_caught_up = self._caught_up
-            partition.sends_high_watermark_at_once = self.serves_consumers_of_followers
+            partition.wakes_for_high_watermark = self.serves_consumers_of_followers
             self._partitions[topic.name, index] = partition
             self._by_id[topic.topic_id, index] = partition
             self._led(partition)
@@ -318,7 +318,7 @@ class ReplicaManager:
         if partition is not None:
             del self._by_id[topic.topic_id, index]
             partition.close()
-            self.log_manager.delete_async(TopicPartition(topic.name, index), keep=keep)
+            self.log_manager.schedule_deletion(TopicPartition(topic.name, index), keep=keep)
 
     def _reconfigure(self, topic: str, config: LogConfig) -> None:
         for partition in self._of_topic(topic):

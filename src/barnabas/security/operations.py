@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping
 from types import MappingProxyType
 
-from barnabas.metadata.topics import AUDIT_TOPIC
+from barnabas.base.topic_names import AUDIT_TOPIC
 from barnabas.wire.acls import AclOperation as Op
 from barnabas.wire.acls import ResourceType
 

@@ -11,15 +11,15 @@ from typing import NamedTuple
 
 from barnabas.api.context import BrokerContext
 from barnabas.api.topics.topic_creator import creation_rules
+from barnabas.base.topic_names import AUDIT_TOPIC
 from barnabas.metadata.audit.events import AuditEvent, EventSequence, events_of
 from barnabas.metadata.audit.records import AUDIT, AuditRecord
 from barnabas.metadata.changed_keys import ChangedKeys
 from barnabas.metadata.decision import Decision
 from barnabas.metadata.image import MetadataImage
-from barnabas.metadata.internal_topics import internal_topic
+from barnabas.metadata.internal_topics import decide_create_internal_topics
 from barnabas.metadata.record_type import Table
-from barnabas.metadata.topic_creation import decide_create, open_brokers
-from barnabas.metadata.topics import AUDIT_TOPIC, PARTITION_STATES
+from barnabas.metadata.topics import PARTITION_STATES
 from barnabas.replication.partition import Partition
 from barnabas.telemetry import names
 from barnabas.telemetry.logs import get_logger
@@ -179,12 +179,9 @@ class AuditPublisher:
         """Return this broker's replica of the only partition; create the topic if it does not exist."""
         broker = self._broker
         if AUDIT_TOPIC not in broker.image.topics:
-            new, rules = (
-                internal_topic(AUDIT_TOPIC, broker.config, len(open_brokers(broker.image))),
-                creation_rules(broker),
-            )
+            config, rules, rng = broker.config, creation_rules(broker), broker.rng
             [created] = await broker.metadata.write(
-                lambda image: decide_create(image, [new], rules, broker.rng, validate_only=False)
+                lambda image: decide_create_internal_topics(image, [AUDIT_TOPIC], config, rules, rng)
             )
             if created.error is not None and AUDIT_TOPIC not in broker.image.topics:
                 raise created.error

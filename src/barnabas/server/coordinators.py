@@ -4,12 +4,12 @@ from collections.abc import Callable
 from random import Random
 
 from barnabas.base.clock import Clock
+from barnabas.base.topic_names import GROUP_TOPIC, TRANSACTION_TOPIC
 from barnabas.config.broker_config import BrokerConfig
 from barnabas.coordinator.runtime import CoordinatorRuntime
 from barnabas.groups.context import GroupCoordinatorContext
 from barnabas.groups.shard import GroupShard
 from barnabas.metadata.image import MetadataImage
-from barnabas.metadata.internal_topics import GROUP_TOPIC, TRANSACTION_TOPIC
 from barnabas.metadata.writer import MetadataWriter
 from barnabas.replication.broker_client import BrokerClient
 from barnabas.replication.flusher import Flusher

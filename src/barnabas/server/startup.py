@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 from barnabas.base.clock import Clock
 from barnabas.base.ids import TopicIdPartition, TopicPartition
+from barnabas.base.topic_names import TRANSACTION_TOPIC
 from barnabas.config.broker_config import BrokerConfig
 from barnabas.config.class_names import REPLICA_SELECTOR_KEY, SELECTS_BY_RACK
 from barnabas.log.log_manager import LogManager
@@ -15,7 +16,6 @@ from barnabas.log.trash.trash import reconcile_trash
 from barnabas.metadata.cluster import SECRET_BYTES, decide_form
 from barnabas.metadata.dynamic_config import DynamicConfig
 from barnabas.metadata.image import MetadataImage
-from barnabas.metadata.internal_topics import TRANSACTION_TOPIC
 from barnabas.metadata.topic_recovery import FoundLog, decide_recover_topics
 from barnabas.metadata.writer import MetadataWriter
 from barnabas.replication.flusher import Flusher

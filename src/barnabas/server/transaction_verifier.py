@@ -3,10 +3,10 @@
 from collections.abc import Callable, Mapping, Sequence
 
 from barnabas.base.ids import TopicPartition
+from barnabas.base.topic_names import TRANSACTION_TOPIC
 from barnabas.client.core.errors import BrokerConnectionError
 from barnabas.coordinator.partition_of import partition_of
 from barnabas.metadata.image import MetadataImage
-from barnabas.metadata.internal_topics import TRANSACTION_TOPIC
 from barnabas.metadata.topics import NO_LEADER
 from barnabas.replication.broker_client import BrokerClient
 from barnabas.replication.transaction_verification import TransactionVerifier

@@ -21,9 +21,8 @@ class FrameReader:
 
     Small frames are cut out of `scratch`, which all connections of one thread share; a frame that does not fit is
     received into its own buffer. After `received`, the frames lie between `position` and `end` of `data`: take
-    them
-    with `next_frame` until it returns None, or parse the bytes and move `position` behind a complete frame. Frames stay
-    valid until more is received.
+    them with `next_frame` until it returns None, or parse the bytes and move `position` behind a complete frame. Frames
+    stay valid until more is received.
     """
 
     def __init__(self, scratch: bytearray, frame_bytes_max: int) -> None:

@@ -41,7 +41,7 @@ class Partitioner:
     ) -> Longs:
         """Choose a partition for each row.
 
-        :param asked: int32, the partition that the row requests; null for none.
+        :param requested: int32, the partition that the row requests; null for none.
         :param sizes: Size of each row in a batch, in bytes.
         :raises SinkError: For a partition that the topic does not have.
         """

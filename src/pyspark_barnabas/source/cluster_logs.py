@@ -9,18 +9,24 @@ import uvloop
 
 from barnabas.base.ids import TopicPartition
 from barnabas.client.admin import log_dirs
-from barnabas.client.admin.offsets import EARLIEST, LATEST, Isolation, OffsetSpec, find_offsets
-from barnabas.client.consumer.fetch_messages import FetchLimits, data_by_partition, fetch_request, version_max
+from barnabas.client.admin.offsets import EARLIEST, LATEST, OffsetSpec, find_offsets
+from barnabas.client.consumer.fetch_messages import FetchLimits
+from barnabas.client.consumer.fetching import fetch
 from barnabas.client.core.cluster import ClusterClient
-from barnabas.client.core.errors import check
 from barnabas.client.core.frame_protocol import FrameMemory
 from barnabas.client.core.loop_thread import LoopThread
 from barnabas.client.core.metadata import TopicInfo
 from barnabas.client.core.retry import Retry
 from barnabas.wire.errors import ErrorCode, KafkaError
-from barnabas.wire.messages.fetch import FetchResponse
+from barnabas.wire.isolation import Isolation
 from barnabas.wire.records.batch import iterate_headers
-from pyspark_barnabas.source.options import Assign, ConnectionOptions, Selection, SourceOptions, Subscribe
+from pyspark_barnabas.source.options import (
+    Assign,
+    ConnectionOptions,
+    SourceOptions,
+    Subscribe,
+    TopicSelection,
+)
 from pyspark_barnabas.source.range_splitting import OffsetRange
 
 #: The sample of a partition whose size may not be queried.
@@ -56,7 +62,7 @@ class ClusterLogs:
         self._loop = LoopThread("barnabas-logs", uvloop.new_event_loop())
         self._cluster = new_cluster(options.connection, _PLANNING_TIMEOUT_MS)
 
-    def partitions(self, selection: Selection) -> dict[TopicPartition, bytes]:
+    def partitions(self, selection: TopicSelection) -> dict[TopicPartition, bytes]:
         return self._loop.run(self._partitions(selection))
 
     def offsets(self, specs: Mapping[TopicPartition, OffsetSpec]) -> dict[TopicPartition, int]:
@@ -70,7 +76,7 @@ class ClusterLogs:
         self._loop.run(self._cluster.close())
         self._loop.stop()
 
-    async def _partitions(self, selection: Selection) -> dict[TopicPartition, bytes]:
+    async def _partitions(self, selection: TopicSelection) -> dict[TopicPartition, bytes]:
         match selection:
             case Subscribe(topics):
                 topic_infos = await self._topics(topics)
@@ -154,12 +160,9 @@ class ClusterLogs:
     async def _sampled_of(
         self, leader: int, positions: Mapping[TopicPartition, int]
     ) -> dict[TopicPartition, float]:
-        metadata = self._cluster.metadata
-        request = fetch_request(positions, metadata, _SAMPLE, Isolation.READ_UNCOMMITTED)
-        response: FetchResponse = await self._cluster.send(request, leader, version_max=version_max(request))
-        check(response.error_code, f"broker {leader} refused Fetch")
+        fetched = await fetch(self._cluster, leader, positions, _SAMPLE, Isolation.READ_UNCOMMITTED)
         sampled = {}
-        for tp, data in data_by_partition(response, metadata).items():
+        for tp, data in fetched.items():
             headers = [header for _, header in iterate_headers(data.records or b"")]
             if headers:
                 offsets_count = headers[-1].next_offset - headers[0].base_offset

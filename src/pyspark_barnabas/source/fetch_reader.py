@@ -8,17 +8,19 @@ from typing import NamedTuple
 import uvloop
 
 from barnabas.base.ids import ZERO_UUID, TopicPartition
-from barnabas.client.admin.offsets import EARLIEST, LATEST, Isolation, find_offsets
-from barnabas.client.consumer.fetch_messages import FetchLimits, data_by_partition, fetch_request, version_max
+from barnabas.client.admin.offsets import EARLIEST, LATEST, find_offsets
+from barnabas.client.consumer.fetch_messages import FetchLimits
+from barnabas.client.consumer.fetching import fetch
 from barnabas.client.core.errors import check
 from barnabas.client.core.frame_protocol import FrameMemory
 from barnabas.client.core.loop_thread import LoopThread
 from barnabas.wire.errors import ErrorCode, KafkaError
-from barnabas.wire.messages.fetch import FetchResponse, PartitionData
+from barnabas.wire.isolation import Isolation
+from barnabas.wire.messages.fetch import PartitionData
 from pyspark_barnabas.source.cluster_logs import new_cluster
 from pyspark_barnabas.source.data_loss import DataLossPolicy
 from pyspark_barnabas.source.options import SourceOptions
-from pyspark_barnabas.source.range_reader import RawBatches
+from pyspark_barnabas.source.range_reader import RawBatches, TopicGone
 from pyspark_barnabas.source.range_splitting import OffsetRange
 from pyspark_barnabas.source.rows import NONE_ABORTED, AbortedRanges
 
@@ -39,10 +41,6 @@ _NOT_THIS_TOPIC = frozenset(
         ErrorCode.INCONSISTENT_TOPIC_ID,
     }
 )
-
-
-class _Gone(Exception):
-    """The topic does not exist any more, or was recreated."""
 
 
 class _Fetched(NamedTuple):
@@ -95,22 +93,22 @@ class FetchReader:
 
     async def _next(self, offset_range: OffsetRange, topic_id: bytes, limits: FetchLimits) -> _Fetched:
         """Return the first batches of a range, retried until they arrive or are known to be gone."""
-        asked_in_vain_count = 0
+        not_found_count = 0
 
         async def attempt() -> _Fetched:
-            nonlocal asked_in_vain_count
+            nonlocal not_found_count
             try:
                 return await self._fetch(offset_range, topic_id, limits)
             except KafkaError as error:
                 if error.code in _NOT_THIS_TOPIC:
-                    asked_in_vain_count += 1
-                    if asked_in_vain_count >= _UNKNOWN_ATTEMPTS_COUNT:
-                        raise _Gone from error
+                    not_found_count += 1
+                    if not_found_count >= _UNKNOWN_ATTEMPTS_COUNT:
+                        raise TopicGone from error
                 raise
 
         try:
             return await self._cluster.retrying(attempt)
-        except _Gone:
+        except TopicGone:
             tp, low, high = offset_range
             what = f"topic '{tp.topic}' was deleted: offsets {low} to {high} of partition {tp} are gone"
             return _Fetched(None, high, what)
@@ -118,16 +116,11 @@ class FetchReader:
     async def _fetch(self, offset_range: OffsetRange, topic_id: bytes, limits: FetchLimits) -> _Fetched:
         tp, position, high = offset_range
         leader = await self._cluster.leader(tp)
-        metadata = self._cluster.metadata
-        known_id = metadata.topic(tp.topic).topic_id
+        known_id = self._cluster.metadata.topic(tp.topic).topic_id
         if ZERO_UUID not in (topic_id, known_id) and known_id != topic_id:
-            raise _Gone
-        request = fetch_request({tp: position}, metadata, limits, self._isolation)
-        response: FetchResponse = await self._cluster.send(
-            request, leader, lane=_LANE, version_max=version_max(request)
-        )
-        check(response.error_code, f"broker {leader} refused Fetch")
-        data = data_by_partition(response, metadata)[tp]
+            raise TopicGone
+        fetched = await fetch(self._cluster, leader, {tp: position}, limits, self._isolation, lane=_LANE)
+        data = fetched[tp]
         if data.error_code != ErrorCode.OFFSET_OUT_OF_RANGE:
             check(data.error_code, f"fetch from offset {position} of partition {tp}")
             from barnabas.wire.records import batches_numba  # importing numba takes most of a second

@@ -11,7 +11,7 @@ from collections.abc import Collection, Mapping
 from pathlib import Path
 
 from barnabas.base.ids import ZERO_UUID, TopicPartition
-from barnabas.client.admin.offsets import EARLIEST, Isolation, OffsetSpec
+from barnabas.client.admin.offsets import EARLIEST, OffsetSpec
 from barnabas.log.checkpoints import (
     HIGH_WATERMARK_FILE,
     LOG_START_OFFSET_FILE,
@@ -23,12 +23,13 @@ from barnabas.log.files import SNAPSHOT_SUFFIX, offset_file
 from barnabas.log.log_directory import parse_partition
 from barnabas.log.producers.producer_snapshot import read_snapshot, snapshot_offsets
 from barnabas.wire.errors import ErrorCode, KafkaError
+from barnabas.wire.isolation import Isolation
 from barnabas.wire.records.batch import iterate_headers
 from barnabas.wire.records.control import read_end_marker
 from barnabas.wire.records.record import decode_batch
 from pyspark_barnabas.option_values import OptionError
 from pyspark_barnabas.source.logs import NO_OFFSET
-from pyspark_barnabas.source.options import Assign, Selection, SourceOptions, Subscribe
+from pyspark_barnabas.source.options import Assign, SourceOptions, Subscribe, TopicSelection
 from pyspark_barnabas.source.range_splitting import OffsetRange
 from pyspark_barnabas.source.segment_files import SegmentFiles
 
@@ -63,7 +64,7 @@ class FileLogs:
         self._isolation = options.isolation
         self._directories: dict[TopicPartition, Path] = {}
 
-    def partitions(self, selection: Selection) -> dict[TopicPartition, bytes]:
+    def partitions(self, selection: TopicSelection) -> dict[TopicPartition, bytes]:
         self._directories = find_directories(self._log_dirs)
         topics = {tp.topic for tp in self._directories}
         match selection:

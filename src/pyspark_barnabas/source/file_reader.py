@@ -5,11 +5,11 @@ import time
 from collections.abc import Callable, Generator, Iterator
 
 from barnabas.base.ids import ZERO_UUID, TopicPartition
-from barnabas.client.admin.offsets import Isolation
+from barnabas.wire.isolation import Isolation
 from pyspark_barnabas.source.data_loss import DataLossPolicy
 from pyspark_barnabas.source.file_logs import find_directories, log_start_offset, topic_id_of
 from pyspark_barnabas.source.options import SourceOptions
-from pyspark_barnabas.source.range_reader import RawBatches
+from pyspark_barnabas.source.range_reader import RawBatches, TopicGone
 from pyspark_barnabas.source.range_splitting import OffsetRange
 from pyspark_barnabas.source.rows import NONE_ABORTED, AbortedRanges
 from pyspark_barnabas.source.segment_files import SegmentFiles
@@ -17,10 +17,6 @@ from pyspark_barnabas.source.segment_files import SegmentFiles
 #: A loss is checked again, because segments may just have been replaced.
 _ATTEMPTS_COUNT = 3
 _PAUSE_S = 0.5
-
-
-class _Gone(Exception):
-    """The topic does not exist any more, or was recreated."""
 
 
 class FileReader:
@@ -40,11 +36,11 @@ class FileReader:
         tp, low, high = offset_range
         try:
             if tp not in self._directories:
-                raise _Gone
+                raise TopicGone
             segments = SegmentFiles(self._directories[tp], self._pause)
             log = _Log(tp, topic_id, segments, self._losses, self._pause)
             yield from log.read(low, high, self._isolation)
-        except _Gone:
+        except TopicGone:
             self._losses.report(
                 f"topic '{tp.topic}' is not in the log directories: what was not read yet of offsets {low} "
                 f"to {high} of partition {tp} is gone"
@@ -75,14 +71,14 @@ class _Log:
     def read(self, low: int, high: int, isolation: Isolation) -> Iterator[RawBatches]:
         """Yield the batches of [low, high).
 
-        :raises _Gone: The directory belongs to another topic now.
+        :raises TopicGone: The directory belongs to another topic now.
         """
         try:
             yield from self._read(low, high, isolation)
         except FileNotFoundError as error:
             if self._directory.is_dir():
                 raise
-            raise _Gone from error
+            raise TopicGone from error
 
     def _read(self, low: int, high: int, isolation: Isolation) -> Iterator[RawBatches]:
         self._check_topic()
@@ -141,4 +137,4 @@ class _Log:
     def _check_topic(self) -> None:
         found = topic_id_of(self._directory)
         if ZERO_UUID not in (found, self._topic_id) and found != self._topic_id:
-            raise _Gone
+            raise TopicGone

@@ -4,7 +4,6 @@ A batch belongs to the range with its first offset, so that no split shows it tw
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import closing
 
 import pyarrow as pa
 from pyspark.sql.datasource import InputPartition
@@ -20,12 +19,11 @@ from pyspark.sql.types import (
 
 from barnabas.base.buffers import Buffer
 from barnabas.base.ids import TopicPartition
-from barnabas.client.admin.offsets import Isolation
+from barnabas.wire.isolation import Isolation
 from barnabas.wire.records.batch import NO_TIMESTAMP, BatchHeader, crc_matches, iterate_headers
-from pyspark_barnabas.runtime.gc_freeze import freeze_long_lived_objects
 from pyspark_barnabas.source.options import SourceOptions
 from pyspark_barnabas.source.rows import AbortedRanges
-from pyspark_barnabas.source.tasks import ReadTask, open_reader
+from pyspark_barnabas.source.tasks import raw_batches
 
 #: The columns with their Spark types.
 BATCH_TYPES: Mapping[str, DataType] = {
@@ -79,20 +77,15 @@ _FROM_HEADER: Mapping[str, Callable[[BatchHeader], object]] = {
 def read_headers(
     task: InputPartition, options: SourceOptions, columns: Sequence[str]
 ) -> Iterator[pa.RecordBatch]:
-    """Yield the rows of a task; any other partition is the placeholder of an empty plan."""
-    if not isinstance(task, ReadTask):
-        return
-    with closing(open_reader(options)) as reader:
-        for planned, topic_id, record_bytes in task.pieces:
-            for batches, _, aborted in reader.read(planned, topic_id, record_bytes):
-                headers = [
-                    (position, header)
-                    for position, header in iterate_headers(batches)
-                    if planned.low <= header.base_offset < planned.high
-                ]
-                if headers:
-                    yield _rows(batches, headers, planned.tp, options, aborted, columns)
-    freeze_long_lived_objects()
+    """Yield the rows of a task."""
+    for offset_range, (batches, _, aborted) in raw_batches(task, options):
+        headers = [
+            (position, header)
+            for position, header in iterate_headers(batches)
+            if offset_range.low <= header.base_offset < offset_range.high
+        ]
+        if headers:
+            yield _rows(batches, headers, offset_range.tp, options, aborted, columns)
 
 
 def _rows(

@@ -5,7 +5,7 @@ from typing import Protocol
 
 from barnabas.base.ids import TopicPartition
 from barnabas.client.admin.offsets import OffsetSpec
-from pyspark_barnabas.source.options import Selection
+from pyspark_barnabas.source.options import TopicSelection
 from pyspark_barnabas.source.range_splitting import OffsetRange
 
 #: The response if no record has that timestamp or a later one.
@@ -15,7 +15,7 @@ NO_OFFSET = -1
 class Logs(Protocol):
     """Logs of a cluster or of log directories, as planning queries them."""
 
-    def partitions(self, selection: Selection) -> dict[TopicPartition, bytes]:
+    def partitions(self, selection: TopicSelection) -> dict[TopicPartition, bytes]:
         """Return the current partitions with topic ids (zero if unknown).
 
         :raises KafkaError: UNKNOWN_TOPIC_OR_PARTITION for a named topic that does not exist.

@@ -9,8 +9,8 @@ from pyspark_barnabas.source.logs import NO_OFFSET, Logs
 from pyspark_barnabas.source.options import (
     EARLIEST_MARKER,
     LATEST_MARKER,
-    Bound,
     Edge,
+    OffsetRangeLimit,
     SourceOptions,
     SpecificOffsets,
     Time,
@@ -56,7 +56,7 @@ def ending_offsets(
 
 
 def _resolve(
-    logs: Logs, partitions: Collection[TopicPartition], bound: Bound, side: str
+    logs: Logs, partitions: Collection[TopicPartition], bound: OffsetRangeLimit, side: str
 ) -> dict[TopicPartition, int]:
     match bound:
         case Edge():
@@ -82,11 +82,12 @@ def _check_complete(
         if missing:
             message += f"; it lacks {', '.join(str(tp) for tp in sorted(missing))}"
         if beyond:
-            message += f"; nothing is read of {', '.join(str(tp) for tp in sorted(beyond))}"
+            unselected = ", ".join(str(tp) for tp in sorted(beyond))
+            message += f"; {unselected} {'is' if len(beyond) == 1 else 'are'} not selected"
         raise OptionError(message)
 
 
-def _time_of(bound: Bound, tp: TopicPartition) -> int | None:
+def _time_of(bound: OffsetRangeLimit, tp: TopicPartition) -> int | None:
     match bound:
         case Time(timestamp_ms):
             return timestamp_ms

@@ -9,10 +9,10 @@ from dataclasses import dataclass, field
 from enum import Enum
 
 from barnabas.base.ids import TopicPartition
-from barnabas.client.admin.offsets import Isolation
 from barnabas.client.auth.sasl import SaslLogin
 from barnabas.client.core.address import parse_bootstrap
 from barnabas.client.core.properties import login_from_properties
+from barnabas.wire.isolation import Isolation
 from pyspark_barnabas.option_values import (
     OptionError,
     duration_ms,
@@ -77,7 +77,7 @@ class Assign:
     partitions: frozenset[TopicPartition]
 
 
-Selection = Subscribe | SubscribePattern | Assign
+TopicSelection = Subscribe | SubscribePattern | Assign
 
 
 class Edge(Enum):
@@ -108,7 +108,7 @@ class Time:
     timestamp_ms: int
 
 
-Bound = Edge | SpecificOffsets | Times | Time
+OffsetRangeLimit = Edge | SpecificOffsets | Times | Time
 
 
 @dataclass(frozen=True)
@@ -127,9 +127,9 @@ class SourceOptions:
     """All options of a source."""
 
     connection: ConnectionOptions
-    selection: Selection
-    starting: Bound
-    ending: Bound
+    selection: TopicSelection
+    starting: OffsetRangeLimit
+    ending: OffsetRangeLimit
     isolation: Isolation = Isolation.READ_UNCOMMITTED
     #: Whether a starting time after all records means the end instead of an error.
     start_may_be_latest: bool = False
@@ -187,12 +187,10 @@ def batch_options(options: Mapping[str, str]) -> SourceOptions:
     starting = _bound(given_options, "starting", Edge.EARLIEST)
     ending = _bound(given_options, "ending", Edge.LATEST)
     if starting is Edge.LATEST or _has_marker(starting, LATEST_MARKER):
-        what = (
-            "a batch query cannot start at the latest offset (-1); earliest (-2), an offset or a time can be"
-        )
+        what = "a batch query cannot start at the latest offset (-1); use earliest (-2), an offset or a time"
         raise option_error("startingOffsets", given_options["startingOffsets"], what)
     if ending is Edge.EARLIEST or _has_marker(ending, EARLIEST_MARKER):
-        what = "a batch query cannot end at the earliest offset (-2); latest (-1), an offset or a time can be"
+        what = "a batch query cannot end at the earliest offset (-2); use latest (-1), an offset or a time"
         raise option_error("endingOffsets", given_options["endingOffsets"], what)
     _check_order(given_options, starting, ending)
     ignored = tuple(name for name in _LIMITS if name in given_options)
@@ -220,7 +218,7 @@ def connection_options(options: Mapping[str, str]) -> ConnectionOptions:
 
 
 def _options(
-    given_options: _Given, starting: Bound, ending: Bound, ignored: tuple[str, ...]
+    given_options: _Given, starting: OffsetRangeLimit, ending: OffsetRangeLimit, ignored: tuple[str, ...]
 ) -> SourceOptions:
     transport = _transport(given_options)
     selection = _selection(given_options)
@@ -287,11 +285,11 @@ def _connection(given_options: _Given, *, required: bool) -> ConnectionOptions:
     )
 
 
-def _selection(given_options: _Given) -> Selection:
+def _selection(given_options: _Given) -> TopicSelection:
     chosen = [name for name in _STRATEGIES if name in given_options]
     if len(chosen) != 1:
-        chosen_text = " and ".join(chosen) or "none of them"
-        message = f"exactly one of the options {', '.join(_STRATEGIES)} says what to read, not {chosen_text}"
+        chosen_text = " and ".join(chosen) or "none"
+        message = f"exactly one of the options {', '.join(_STRATEGIES)} is required; found: {chosen_text}"
         raise OptionError(message)
     [name] = chosen
     text = given_options[name].strip()
@@ -317,7 +315,7 @@ def _pattern(name: str, text: str) -> str:
     return text
 
 
-def _bound(given_options: _Given, side: str, default: Edge) -> Bound:
+def _bound(given_options: _Given, side: str, default: Edge) -> OffsetRangeLimit:
     """Start or end; as in the connector, one time for all wins over times per partition, and these over offsets."""
     name = f"{side}Timestamp"
     if name in given_options:
@@ -336,11 +334,11 @@ def _bound(given_options: _Given, side: str, default: Edge) -> Bound:
     return SpecificOffsets(numbers_by_partition(name, text, minimum=EARLIEST_MARKER))
 
 
-def _has_marker(bound: Bound, marker: int) -> bool:
+def _has_marker(bound: OffsetRangeLimit, marker: int) -> bool:
     return isinstance(bound, SpecificOffsets) and marker in bound.by_partition.values()
 
 
-def _check_order(given_options: _Given, starting: Bound, ending: Bound) -> None:
+def _check_order(given_options: _Given, starting: OffsetRangeLimit, ending: OffsetRangeLimit) -> None:
     """Check that start and end name the same partitions, and that no end is before its start."""
     if isinstance(starting, SpecificOffsets) and isinstance(ending, SpecificOffsets):
         name = "endingOffsets"

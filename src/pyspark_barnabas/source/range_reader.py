@@ -17,6 +17,10 @@ class RawBatches(NamedTuple):
     aborted: AbortedRanges
 
 
+class TopicGone(Exception):
+    """The topic does not exist any more, or was recreated."""
+
+
 class RangeReader(Protocol):
     """Reads ranges of partitions; a context manager."""
 

@@ -62,10 +62,10 @@ def split_ranges(
     total_bytes = sum(offset_range.offsets_count * weights[offset_range.tp] for offset_range in non_empty)
     offsets_count = sum(offset_range.offsets_count for offset_range in non_empty)
     tasks_count = max(_count_of(total_bytes / limits.bytes_wanted), min(limits.tasks_min or 1, offsets_count))
-    dealer = _Dealer(total_bytes / tasks_count, limits.records_max)
+    filler = _TaskFiller(total_bytes / tasks_count, limits.records_max)
     for offset_range in non_empty:
-        dealer.deal(offset_range, weights[offset_range.tp])
-    return dealer.finish()
+        filler.add(offset_range, weights[offset_range.tp])
+    return filler.finish()
 
 
 def _weight(record_bytes: float) -> float:
@@ -78,7 +78,7 @@ def _count_of(shares: float) -> int:
     return 1 if shares < _SHARES_OF_TWO else max(2, 2 * math.floor(shares / 2))
 
 
-class _Dealer:
+class _TaskFiller:
     """Fills tasks one after the other; the excess of one task is subtracted from the next."""
 
     def __init__(self, task_bytes: float, records_max: int | None) -> None:
@@ -89,7 +89,7 @@ class _Dealer:
         self._room_bytes = task_bytes
         self._room_records = self._records_max
 
-    def deal(self, whole: OffsetRange, record_bytes: float) -> None:
+    def add(self, whole: OffsetRange, record_bytes: float) -> None:
         """Add a range to the current task, and the rest of it to the following ones."""
         low = whole.low
         while low < whole.high:

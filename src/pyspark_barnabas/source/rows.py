@@ -7,13 +7,13 @@ from typing import NamedTuple
 import pyarrow as pa
 
 from barnabas.wire.records.arrow_decode import decode_arrow
-from barnabas.wire.records.arrow_types import COLUMN_TYPES, Selection
+from barnabas.wire.records.arrow_types import COLUMN_TYPES, RecordSelection
 from barnabas.wire.records.batch import BatchHeader, iterate_headers
 from barnabas.wire.records.compression import Buffer
 from barnabas.wire.records.control import read_end_marker
 
-#: The connector's columns in order with Spark's types; all are nullable, as in Spark.
-TYPES: dict[str, pa.DataType] = {
+#: The connector's columns in order with their Arrow types; all are nullable, as in Spark.
+ARROW_TYPES: dict[str, pa.DataType] = {
     "key": COLUMN_TYPES["key"],
     "value": COLUMN_TYPES["value"],
     "topic": pa.string(),
@@ -53,8 +53,7 @@ class AbortedRanges:
         """Build from a fetched buffer, and (producer id, first offset) of the broker's aborted transactions.
 
         A transaction ends with the producer's first marker after its first offset; if its marker is not in the buffer,
-        it
-        extends beyond the buffer.
+        it extends beyond the buffer.
 
         :raises KafkaError: CORRUPT_MESSAGE.
         """
@@ -78,9 +77,9 @@ class AbortedRanges:
 NONE_ABORTED = AbortedRanges()
 
 
-def schema_of(columns: Sequence[str]) -> pa.Schema:
+def arrow_schema_of(columns: Sequence[str]) -> pa.Schema:
     """Return the Arrow schema of these columns in order, exactly as Spark expects it."""
-    return pa.schema([pa.field(name, TYPES[name]) for name in columns])
+    return pa.schema([pa.field(name, ARROW_TYPES[name]) for name in columns])
 
 
 def read_arrow(
@@ -96,13 +95,13 @@ def read_arrow(
 ) -> Iterator[pa.RecordBatch]:
     """Yield the records with low <= offset < high in the complete batches of `buffer`, some megabytes at a time.
 
-    Control batches and aborted batches are left out; only `columns`, names of `TYPES`, are decoded.
+    Control batches and aborted batches are left out; only `columns`, names of `ARROW_TYPES`, are decoded.
 
     :raises KafkaError: CORRUPT_MESSAGE, naming the batch; INVALID_TIMESTAMP.
     """
-    schema = schema_of(columns)
+    schema = arrow_schema_of(columns)
     selected = [name for name in columns if name in COLUMN_TYPES]
-    for decoded in decode_arrow(buffer, Selection(selected, low, high, aborted.admits, check_crcs)):
+    for decoded in decode_arrow(buffer, RecordSelection(selected, low, high, aborted.admits, check_crcs)):
         for first in range(0, decoded.rows_count, _ROWS_MAX):
             count = min(decoded.rows_count - first, _ROWS_MAX)
             arrays = {name: column.slice(first, count) for name, column in decoded.columns.items()}

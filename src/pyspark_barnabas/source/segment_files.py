@@ -162,7 +162,7 @@ def _read_segment(fd: int, start: int, low: int, high: int) -> Iterator[Chunk]:
                 return  # the file ends with an incomplete batch
             buffer = bytearray(2 * len(buffer))
             continue
-        first, end, headers = _wanted(view, low, high)
+        first, end, headers = _select_batches(view, low, high)
         if headers:
             yield Chunk(view[first:end], headers)
         if end == 0 or (headers and headers[-1].next_offset >= high):
@@ -170,7 +170,7 @@ def _read_segment(fd: int, start: int, low: int, high: int) -> Iterator[Chunk]:
         position += end
 
 
-def _wanted(view: memoryview, low: int, high: int) -> tuple[int, int, list[BatchHeader]]:
+def _select_batches(view: memoryview, low: int, high: int) -> tuple[int, int, list[BatchHeader]]:
     """Return the start of the requested batches, end of the last complete one, and the headers; stops at `high`."""
     first = end = 0
     headers: list[BatchHeader] = []

@@ -41,9 +41,9 @@ class TaskPlanner:
         if unknown:
             self._record_bytes |= self._logs.record_bytes(unknown)
 
-        def piece(offset_range: OffsetRange) -> PlannedRange:
+        def planned_range(offset_range: OffsetRange) -> PlannedRange:
             record_bytes = self._record_bytes.get(offset_range.tp, RECORD_BYTES_DEFAULT)
             return PlannedRange(offset_range, topic_ids.get(offset_range.tp, ZERO_UUID), record_bytes)
 
         tasks = split_ranges(non_empty, self._record_bytes, self._limits)
-        return [ReadTask(tuple(piece(offset_range) for offset_range in task)) for task in tasks]
+        return [ReadTask(tuple(planned_range(offset_range) for offset_range in task)) for task in tasks]

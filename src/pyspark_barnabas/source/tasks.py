@@ -12,7 +12,7 @@ from pyspark_barnabas.runtime.gc_freeze import freeze_long_lived_objects
 from pyspark_barnabas.source.fetch_reader import FetchReader
 from pyspark_barnabas.source.file_reader import FileReader
 from pyspark_barnabas.source.options import SourceOptions, Transport
-from pyspark_barnabas.source.range_reader import RangeReader
+from pyspark_barnabas.source.range_reader import RangeReader, RawBatches
 from pyspark_barnabas.source.range_splitting import OffsetRange
 from pyspark_barnabas.source.rows import read_arrow
 
@@ -32,10 +32,10 @@ class PlannedRange(NamedTuple):
 class ReadTask(InputPartition):
     """Ranges that one task reads one after the other."""
 
-    pieces: tuple[PlannedRange, ...]
+    ranges: tuple[PlannedRange, ...]
 
     def __repr__(self) -> str:
-        return ", ".join(f"{tp} [{low}, {high})" for (tp, low, high), *_ in self.pieces)
+        return ", ".join(f"{tp} [{low}, {high})" for (tp, low, high), *_ in self.ranges)
 
 
 def open_reader(options: SourceOptions) -> RangeReader:
@@ -43,22 +43,28 @@ def open_reader(options: SourceOptions) -> RangeReader:
     return FileReader(options) if options.transport is Transport.FILES else FetchReader(options)
 
 
-def read_records(
-    task: InputPartition, options: SourceOptions, columns: Sequence[str]
-) -> Iterator[pa.RecordBatch]:
-    """Yield the rows of a task; any other partition is the placeholder of an empty plan."""
+def raw_batches(task: InputPartition, options: SourceOptions) -> Iterator[tuple[OffsetRange, RawBatches]]:
+    """Yield the batches of a task's ranges; any other partition is the placeholder of an empty plan."""
     if not isinstance(task, ReadTask):
         return
     with closing(open_reader(options)) as reader:
-        for planned, topic_id, record_bytes in task.pieces:
-            for batches, start, aborted in reader.read(planned, topic_id, record_bytes):
-                yield from read_arrow(
-                    batches,
-                    *planned.tp,
-                    start,
-                    planned.high,
-                    columns,
-                    aborted,
-                    check_crcs=options.check_crcs,
-                )
+        for offset_range, topic_id, record_bytes in task.ranges:
+            for raw in reader.read(offset_range, topic_id, record_bytes):
+                yield offset_range, raw
     freeze_long_lived_objects()
+
+
+def read_records(
+    task: InputPartition, options: SourceOptions, columns: Sequence[str]
+) -> Iterator[pa.RecordBatch]:
+    """Yield the rows of a task."""
+    for offset_range, (batches, start, aborted) in raw_batches(task, options):
+        yield from read_arrow(
+            batches,
+            *offset_range.tp,
+            start,
+            offset_range.high,
+            columns,
+            aborted,
+            check_crcs=options.check_crcs,
+        )

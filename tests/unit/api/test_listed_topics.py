@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from barnabas.api.context import OWN_SOFTWARE
-from barnabas.metadata.topics import AUDIT_TOPIC
+from barnabas.base.topic_names import AUDIT_TOPIC
 from barnabas.wire.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
 from barnabas.wire.messages.describe_log_dirs import DescribableLogDirTopic, DescribeLogDirsRequest
 from barnabas.wire.messages.describe_topic_partitions import DescribeTopicPartitionsRequest, TopicRequest

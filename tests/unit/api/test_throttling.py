@@ -63,7 +63,7 @@ def test_without_a_response_the_connection_is_muted(tmp_path: Path) -> None:
             await node.ask(quota(ANONYMOUS, producer_byte_rate=1.0))
             frame = memoryview(bytearray(frame_of(produce(node, acks=0), 13)))
             context, request = node.dispatcher.parse(frame, node.connection)
-            assert await node.dispatcher.answer(context, request) is None
+            assert await node.dispatcher.respond(context, request) is None
             assert context.throttle_ms > 0
 
     scenario()

@@ -47,7 +47,7 @@ def fetch_request(node: RunningNode, partitions_count: int = 1) -> FetchRequest:
 def test_a_fetch_notices_records_that_arrive_while_it_yields(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, piece: int
 ) -> None:
-    monkeypatch.setattr(fetch, "SLICE_PARTITIONS_MAX", piece)
+    monkeypatch.setattr(fetch, "READ_PARTITIONS_MAX", piece)
 
     @in_virtual_time
     async def scenario(number: int) -> None:
@@ -75,7 +75,7 @@ def test_a_fetch_notices_records_that_arrive_while_it_yields(
 def test_a_topic_deleted_during_a_fetch_is_an_error_of_its_partitions_only(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, piece: int
 ) -> None:
-    monkeypatch.setattr(fetch, "SLICE_PARTITIONS_MAX", piece)
+    monkeypatch.setattr(fetch, "READ_PARTITIONS_MAX", piece)
 
     @in_virtual_time
     async def scenario(number: int) -> None:

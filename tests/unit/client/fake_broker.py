@@ -11,7 +11,7 @@ from collections import defaultdict
 from collections.abc import Callable
 from typing import Any
 
-from barnabas.client.core.framing import response_type
+from barnabas.client.core.request_codec import response_type
 from barnabas.wire.codec import decode, encode
 from barnabas.wire.errors import ErrorCode
 from barnabas.wire.messages import (

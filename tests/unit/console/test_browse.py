@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 
 from barnabas.base.clock import ManualClock
 from barnabas.base.ids import TopicPartition
-from barnabas.client.admin.offsets import Isolation
 from barnabas.client.consumer.completed_fetch import ConsumedRecord
 from barnabas.client.consumer.fetch_messages import FetchLimits
 from barnabas.client.core.cluster import ClusterClient
@@ -19,6 +18,7 @@ from barnabas.console.browse import Browser, PartitionShare, RecordPage, cursor,
 from barnabas.console.criteria import Criteria
 from barnabas.console.scan import Budget, Scanner, before
 from barnabas.console.topic_view import Reach
+from barnabas.wire.isolation import Isolation
 from barnabas.wire.messages.fetch import PartitionData
 from barnabas.wire.records.record import Record, encode_batch
 

@@ -7,9 +7,9 @@ from typing import Any, cast
 import pytest
 
 from barnabas.client.admin.admin import Admin
-from barnabas.declared import apply
+from barnabas.declared import apply, plan
 from barnabas.declared.apply import ChangeResult, ChangeStatus
-from barnabas.declared.diff import differences
+from barnabas.declared.diff import diff_states
 from barnabas.declared.plan import PlanRequest
 from barnabas.declared.secrets import Secrets
 from barnabas.declared.state import ClusterState, TopicState
@@ -30,10 +30,10 @@ def visible_statuses(monkeypatch: pytest.MonkeyPatch, shown_count_max: int) -> l
     async def pause(attempts: int) -> None:
         assert attempts
 
-    monkeypatch.setattr(apply, "live_state_for", look)
+    monkeypatch.setattr(plan, "live_state_for", look)
     admin = cast("Admin", SimpleNamespace(cluster=SimpleNamespace(retry=SimpleNamespace(pause=pause))))
     made: list[Any] = [
-        ChangeResult(each, ChangeStatus.DONE) for each in differences(DECLARED, ClusterState())
+        ChangeResult(each, ChangeStatus.DONE) for each in diff_states(DECLARED, ClusterState())
     ]
     request = PlanRequest(DECLARED, cast("Secrets", None))
     return [(each.status, each.reason) for each in asyncio.run(apply._verified(admin, made, request))]

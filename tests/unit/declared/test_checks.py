@@ -14,7 +14,7 @@ from barnabas.declared.checks import (
     with_lockout,
     with_own_user,
 )
-from barnabas.declared.diff import ChangeAction, Level, ResourceChange, differences
+from barnabas.declared.diff import ChangeAction, Level, ResourceChange, diff_states
 from barnabas.declared.state import (
     BrokerState,
     ClusterState,
@@ -37,7 +37,7 @@ def test_the_share_of_moved_keys_matches_the_partitioner(before: int, after: int
 
 def diagnostics(before: TopicState, after: TopicState) -> dict[str, tuple[Level, str]]:
     live, declared = ClusterState(topics={"t": before}), ClusterState(topics={"t": after})
-    found = check_changes(differences(declared, live), live)
+    found = check_changes(diff_states(declared, live), live)
     return {
         each.key: (each.level, " ".join(diagnostic.text for diagnostic in each.diagnostics)) for each in found
     }
@@ -104,7 +104,7 @@ def test_a_new_user_needs_a_password() -> None:
     mechanism = ScramMechanism.SCRAM_SHA_256
     for password, level in ((None, Level.IMPOSSIBLE), (SecretRef("env", "X"), Level.NOTE)):
         declared = ClusterState(users={"alice": {mechanism: Credential(None, password)}})
-        [change] = check_changes(differences(declared, ClusterState()), ClusterState())
+        [change] = check_changes(diff_states(declared, ClusterState()), ClusterState())
         assert change.level is level
 
 
@@ -136,7 +136,7 @@ def test_losing_the_own_alter_permission_is_reported(
     before: set[AclBinding], after: set[AclBinding], applicant: Applicant, locked: bool
 ) -> None:
     live = ClusterState(acls=frozenset(before))
-    changes = differences(ClusterState(acls=frozenset(after), prune=frozenset({"acls"})), live)
+    changes = diff_states(ClusterState(acls=frozenset(after), prune=frozenset({"acls"})), live)
     found = with_lockout(changes, live, applicant)
     assert {each.level for each in found if each.level} == ({Level.LOCKOUT} if locked else set())
 
@@ -145,7 +145,7 @@ def test_removing_the_own_credential_is_reported() -> None:
     live = ClusterState(
         users={name: {ScramMechanism.SCRAM_SHA_256: Credential(4096)} for name in ("me", "other")}
     )
-    changes = with_own_user(differences(ClusterState(prune=frozenset({"users"})), live), "User:me")
+    changes = with_own_user(diff_states(ClusterState(prune=frozenset({"users"})), live), "User:me")
     assert {each.name for each in changes if each.level is Level.LOCKOUT} == {"me"}
 
 
@@ -168,5 +168,5 @@ def test_inherited_broker_configs_are_as_destructive_as_topic_configs(
 ) -> None:
     live = ClusterState(brokers={name: BrokerState({} if before is None else {key: before})})
     declared = ClusterState(brokers={name: BrokerState({key: after})})
-    [change] = check_changes(differences(declared, live), live)
+    [change] = check_changes(diff_states(declared, live), live)
     assert change.is_destructive is destroys

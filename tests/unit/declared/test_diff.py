@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 
-from barnabas.declared.diff import ChangeAction, as_json, differences, same_value
+from barnabas.declared.diff import ChangeAction, as_json, diff_states, same_value
 from barnabas.declared.state import (
     KEPT_SECRET,
     PRUNABLE,
@@ -26,26 +26,26 @@ SHA_256 = ScramMechanism.SCRAM_SHA_256
 def found(declared: ClusterState, live: ClusterState) -> dict[tuple[str, str], tuple[str, Any, Any]]:
     return {
         (each.resource, each.key): (each.action.value, each.before, each.after)
-        for each in differences(declared, live)
+        for each in diff_states(declared, live)
     }
 
 
 @given(states(frozenset(PRUNABLE)))
 def test_a_state_has_no_changes_to_itself(state: ClusterState) -> None:
-    assert differences(state, state) == []
+    assert diff_states(state, state) == []
 
 
 @given(states(), states())
 def test_undeclared_resources_are_kept(one: ClusterState, other: ClusterState) -> None:
-    assert differences(ClusterState(), one) == []
-    actions = {each.action for each in differences(one, other) if each.section is not Section.USERS}
+    assert diff_states(ClusterState(), one) == []
+    actions = {each.action for each in diff_states(one, other) if each.section is not Section.USERS}
     assert ChangeAction.DELETE not in actions
 
 
 @given(states(frozenset(PRUNABLE)), states())
 def test_with_pruning_each_change_has_its_reverse(one: ClusterState, other: ClusterState) -> None:
-    there = {(each.resource, each.key) for each in differences(one, other)}
-    back = {(each.resource, each.key) for each in differences(replace(other, prune=one.prune), one)}
+    there = {(each.resource, each.key) for each in diff_states(one, other)}
+    back = {(each.resource, each.key) for each in diff_states(replace(other, prune=one.prune), one)}
     assert {name for name, key in there} == {name for name, key in back}
 
 
@@ -103,7 +103,7 @@ def test_passwords_are_not_compared_but_iterations_are() -> None:
     secret = SecretRef("env", "X")
     for iterations, changes in ((None, 0), (8192, 0), (4096, 1)):
         declared = ClusterState(users={"alice": {SHA_256: Credential(iterations, secret)}})
-        assert len(differences(declared, live)) == changes
+        assert len(diff_states(declared, live)) == changes
 
 
 def test_hidden_broker_values_count_as_declared() -> None:
@@ -112,14 +112,14 @@ def test_hidden_broker_values_count_as_declared() -> None:
         found(declared, ClusterState(brokers={"1": BrokerState({"ssl.keystore.password": KEPT_SECRET})}))
         == {}
     )
-    [change] = differences(declared, ClusterState())
+    [change] = diff_states(declared, ClusterState())
     assert as_json(change)["after"] == "(hidden)"
 
 
 def test_expected_broker_settings_cannot_be_changed() -> None:
     declared = ClusterState(brokers={"1": BrokerState({}, {"num.io.threads": "9", "node.id": "1"})})
     live = ClusterState(brokers={"1": BrokerState({}, {"num.io.threads": "8", "node.id": "1"})})
-    [change] = differences(declared, live)
+    [change] = diff_states(declared, live)
     assert (change.action, change.before, change.after) == (ChangeAction.EXPECT, "8", "9")
     assert not change.is_possible
 

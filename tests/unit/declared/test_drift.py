@@ -9,7 +9,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from barnabas.base.clock import ManualClock
-from barnabas.declared.diff import ResourceChange, differences
+from barnabas.declared.diff import ResourceChange, diff_states
 from barnabas.declared.drift import watched
 from barnabas.declared.state import PRUNABLE, ClusterState, TopicState
 from support.declared_states import states
@@ -41,7 +41,7 @@ def test_every_single_removed_key_is_found(declared: ClusterState, data: st.Data
     keys = leaves(declared)
     assume(keys)
     section, name, key = data.draw(st.sampled_from(sorted(keys, key=str)))
-    [change] = differences(declared, without(declared, section, name, key))
+    [change] = diff_states(declared, without(declared, section, name, key))
     assert (change.section.value, change.name) == (section, name)
     assert key in ("", change.key)
 
@@ -51,7 +51,7 @@ def test_every_single_added_key_is_found(live: ClusterState, data: st.DataObject
     keys = leaves(live)
     assume(keys)
     section, name, key = data.draw(st.sampled_from(sorted(keys, key=str)))
-    [change] = differences(without(live, section, name, key), live)
+    [change] = diff_states(without(live, section, name, key), live)
     assert (change.section.value, change.name, change.after) == (section, name, None)
     assert {each.name for each in fields(ClusterState)} >= {section}
 
@@ -65,7 +65,7 @@ def test_drift_is_reported_when_it_appears_changes_and_disappears() -> None:
     declared = ClusterState(topics={"t": TopicState(None, None, {"retention.ms": "5"})})
 
     def found(value: str) -> Sequence[ResourceChange]:
-        return differences(declared, ClusterState(topics={"t": TopicState(1, 1, {"retention.ms": value})}))
+        return diff_states(declared, ClusterState(topics={"t": TopicState(1, 1, {"retention.ms": value})}))
 
     rounds = [found("5"), found("6"), found("6"), found("7"), found("5"), []]
 

@@ -1,6 +1,6 @@
 """The order and batching of changes."""
 
-from barnabas.declared.diff import differences
+from barnabas.declared.diff import diff_states
 from barnabas.declared.executor import BATCH_WEIGHT, RequestKind, batches_of, tasks_of
 from barnabas.declared.state import PRUNABLE, BrokerState, ClusterState, Credential, TopicState
 from barnabas.wire.acls import AclBinding, AclOperation, AclPermission, PatternType, ResourceType
@@ -33,7 +33,7 @@ DECLARED = ClusterState(
 
 
 def test_permissions_are_added_before_others_are_removed_and_deletions_are_last() -> None:
-    tasks = tasks_of(differences(DECLARED, LIVE))
+    tasks = tasks_of(diff_states(DECLARED, LIVE))
     assert [(each.kind, each.name) for each in tasks] == [
         (RequestKind.SET_CREDENTIALS, "alice"),
         (RequestKind.ALLOW, ALLOWED),
@@ -53,7 +53,7 @@ def test_permissions_are_added_before_others_are_removed_and_deletions_are_last(
 
 def test_a_new_topic_is_created_with_its_configs() -> None:
     [task] = [
-        each for each in tasks_of(differences(DECLARED, LIVE)) if each.kind is RequestKind.CREATE_TOPICS
+        each for each in tasks_of(diff_states(DECLARED, LIVE)) if each.kind is RequestKind.CREATE_TOPICS
     ]
     assert [each.key for each in task.changes] == ["partitions", "replication_factor", "retention.ms"]
 
@@ -62,12 +62,12 @@ def test_requests_are_limited_by_partitions() -> None:
     declared = ClusterState(
         topics={f"t{index:04}": TopicState(100) for index in range(12)} | {"u": TopicState(9000)}
     )
-    batches = list(batches_of(tasks_of(differences(declared, ClusterState()))))
+    batches = list(batches_of(tasks_of(diff_states(declared, ClusterState()))))
     assert [len(batch) for batch in batches] == [5, 5, 2, 1]
     assert BATCH_WEIGHT == 500
 
 
 def test_a_request_has_tasks_of_one_phase() -> None:
-    batches = list(batches_of(tasks_of(differences(DECLARED, LIVE))))
+    batches = list(batches_of(tasks_of(diff_states(DECLARED, LIVE))))
     assert all(len({task.kind for task in batch}) == 1 for batch in batches)
     assert sum(map(len, batches)) == 13

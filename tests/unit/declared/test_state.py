@@ -1,6 +1,6 @@
 """Names of resources, and filters on them."""
 
-from barnabas.declared.state import BrokerState, Choice, ClusterState, Section, TopicState, name_of
+from barnabas.declared.state import BrokerState, ClusterState, ResourceFilter, Section, TopicState, name_of
 from barnabas.wire.acls import AclBinding, AclOperation, AclPermission, PatternType, ResourceType
 
 ACL = AclBinding(
@@ -31,13 +31,13 @@ def test_resources_are_named_as_in_the_audit() -> None:
 
 
 def test_a_filter_selects_included_and_not_excluded_names() -> None:
-    chosen = Choice(("topic/*", "broker/*"), ("topic/c*", "broker/1")).of(STATE)
+    chosen = ResourceFilter(("topic/*", "broker/*"), ("topic/c*", "broker/1")).apply(STATE)
     assert (list(chosen.topics), chosen.acls, list(chosen.brokers)) == (["orders"], frozenset(), [""])
     assert chosen.prune == STATE.prune
 
 
 def test_unselected_resources_are_not_pruned() -> None:
-    assert Choice(sections=frozenset({Section.ACLS})).of(STATE) == ClusterState(
+    assert ResourceFilter(sections=frozenset({Section.ACLS})).apply(STATE) == ClusterState(
         acls=STATE.acls, prune=frozenset({"configs"})
     )
 

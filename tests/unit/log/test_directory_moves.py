@@ -110,7 +110,7 @@ def test_deletion_between_promotion_and_its_completion_removes_both_logs(
     moving: LogManager, tmp_path: Path, clock: ManualClock
 ) -> None:
     promote(moving)
-    moving.delete_async(T0)
+    moving.schedule_deletion(T0)
     moving.delete_due(clock.monotonic_ms())
     assert kinds(tmp_path) == {"a": [], "b": []}
 

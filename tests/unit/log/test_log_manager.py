@@ -189,7 +189,7 @@ def test_deletion_renames_immediately_and_removes_later(
     log_manager = open_all("a")
     log = log_manager.create("t", 0, TOPIC_ID, LogConfig(file_delete_delay_ms=500))
     produce(log, b"a")
-    log_manager.delete_async(name(0))
+    log_manager.schedule_deletion(name(0))
     assert log_manager.get(name(0)) is None
     (renamed,) = (tmp_path / "a").glob("t-0.*-delete")
     with pytest.raises(KafkaError, match="t-0 is deleted") as error:
@@ -207,7 +207,7 @@ def test_the_removal_of_a_directory_is_retried(
 ) -> None:
     log_manager = open_all("a")
     log_manager.create("t", 0, TOPIC_ID, LogConfig(file_delete_delay_ms=0))
-    log_manager.delete_async(name(0))
+    log_manager.schedule_deletion(name(0))
     due_ms = clock.monotonic_ms()
     with monkeypatch.context() as failing:
         failing.setattr(shutil, "rmtree", lambda path, ignore_errors: None)
@@ -220,7 +220,7 @@ def test_the_removal_of_a_directory_is_retried(
 def test_an_interrupted_deletion_is_completed_at_startup(open_all: OpenAll, tmp_path: Path) -> None:
     log_manager = open_all("a")
     log_manager.create("t", 0, TOPIC_ID, LogConfig())
-    log_manager.delete_async(name(0))
+    log_manager.schedule_deletion(name(0))
     kill(log_manager)
     assert list((tmp_path / "a").glob("*-delete"))
     assert dict(open_all("a").logs) == {}
@@ -385,7 +385,7 @@ def test_a_recreated_topic_does_not_start_at_the_offset_of_the_deleted_one(
     log.update_high_watermark(10)
     log.increment_log_start_offset(10)
     logs.checkpoint()
-    logs.delete_async(TopicPartition("t", 0))
+    logs.schedule_deletion(TopicPartition("t", 0))
     produce(logs.create("t", 0, TOPIC_ID, LogConfig()), b"acknowledged")
     kill(logs)
     again = open_all("a").logs[TopicPartition("t", 0)]

@@ -1,7 +1,7 @@
+from barnabas.base.topic_names import GROUP_TOPIC
 from barnabas.metadata.brokers import decide_register
 from barnabas.metadata.image import MetadataImage
 from barnabas.metadata.internal_replication import decide_replicate_internal_topics
-from barnabas.metadata.internal_topics import GROUP_TOPIC
 from support.images import broker, cluster, manually_assigned, replayed
 
 ALONE = cluster(1, manually_assigned(GROUP_TOPIC, [1], [1], [1]), manually_assigned("other", [1]))

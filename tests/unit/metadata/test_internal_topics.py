@@ -1,14 +1,9 @@
 import pytest
 
+from barnabas.base.topic_names import GROUP_TOPIC, INTERNAL_TOPICS, TRANSACTION_TOPIC
 from barnabas.config.broker_config import BrokerConfig
 from barnabas.config.topics import validate_topic_overrides
-from barnabas.metadata.internal_topics import (
-    BROKER_TOPICS,
-    GROUP_TOPIC,
-    TRANSACTION_TOPIC,
-    internal_topic,
-)
-from barnabas.metadata.topics import INTERNAL_TOPICS
+from barnabas.metadata.internal_topics import BROKER_TOPICS, internal_topic
 
 
 def test_the_topic_of_offsets_is_compacted_and_keeps_the_codec_of_its_batches() -> None:

@@ -187,10 +187,10 @@ def test_a_follower_that_was_removed_after_its_last_news_joins_again_with_its_ne
     sessions = FollowerSessions(replicas, throttle(), Random(1))  # type: ignore[arg-type]
     session = sessions.begin(2, 0, 0)
     key = TopicIdPartition(partition.topic_id, 0)
-    sessions.name(session, key, FollowedPartition(2, 0, 0, 0, 1_000), 7)
+    sessions.update_target(session, key, FollowedPartition(2, 0, 0, 0, 1_000), 7)
     partition.update_state(PartitionRegistration(1, 0, (1, 3), 1, THREE))
     assert partition.caught_up_followers() == []
-    sessions.store_forgotten(session, 7)
+    sessions.restore_dropped_positions(session, 7)
     assert partition.caught_up_followers() == [2]
     change = partition.request_isr()
     assert change is not None
@@ -219,14 +219,14 @@ async def test_a_throttled_follower_that_is_not_in_sync_gets_the_next_records_la
 
     def fetch(broker_id: int, offset: int) -> bytes:
         session = sessions.begin(broker_id, 0, 0)
-        sessions.name(session, key, FollowedPartition(offset, 0, 0, 0, 1), 7)
+        sessions.update_target(session, key, FollowedPartition(offset, 0, 0, 0, 1), 7)
         return b"".join(data.records for _, data in sessions.read(session, 1))
 
     assert fetch(2, 0)
     assert not fetch(2, 1)
     assert fetch(3, 1)
     session = sessions.begin(2, 0, 0)
-    sessions.name(session, key, FollowedPartition(1, 0, 0, 0, 1), 7)
+    sessions.update_target(session, key, FollowedPartition(1, 0, 0, 0, 1), 7)
     sessions.read(session, 1)
     assert not session.has_marked
     began_s = asyncio.get_running_loop().time()

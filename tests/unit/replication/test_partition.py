@@ -148,7 +148,7 @@ def test_acks_all_needs_min_insync_replicas(
         return
     error = refused(partition, lambda: append(partition, b"a", acks=acks))
     assert error.code is ErrorCode.NOT_ENOUGH_REPLICAS
-    assert "1 in-sync replica(s), min.insync.replicas is 2" in error.message
+    assert "1 in-sync replica, min.insync.replicas is 2" in error.message
 
 
 def test_acks_all_needs_no_more_replicas_than_there_are(make_partition: Make) -> None:

@@ -6,13 +6,13 @@ from pathlib import Path
 
 import pytest
 
+from barnabas.base.topic_names import AUDIT_TOPIC
 from barnabas.log.partition_log import PartitionLog
 from barnabas.metadata import writer
 from barnabas.metadata.audit.events import AuditEvent, AuditOutcome
 from barnabas.metadata.audit.records import Actor, Refusal
 from barnabas.metadata.configs import TOPIC_CONFIGS
 from barnabas.metadata.decision import Decision
-from barnabas.metadata.topics import AUDIT_TOPIC
 from barnabas.server import audit_publisher as module
 from barnabas.server.audit_publisher import AuditPublisher, last_event
 from barnabas.wire.errors import ErrorCode, KafkaError

@@ -6,10 +6,10 @@ from typing import Any
 import pytest
 
 from barnabas.base.ids import TopicPartition
+from barnabas.base.topic_names import TRANSACTION_TOPIC
 from barnabas.client.core.address import BrokerAddress
 from barnabas.client.core.errors import ConnectionLost
 from barnabas.coordinator.partition_of import partition_of
-from barnabas.metadata.internal_topics import TRANSACTION_TOPIC
 from barnabas.server.transaction_verifier import ClusterTransactionVerifier
 from barnabas.wire.errors import ErrorCode, KafkaError
 from barnabas.wire.messages.add_partitions_to_txn import (

@@ -8,8 +8,8 @@ for the whole request CLUSTER_AUTHORIZATION_FAILED.
 from barnabas.api.authorization import require_cluster
 from barnabas.api.context import RequestContext
 from barnabas.api.registry import serves
+from barnabas.base.topic_names import METADATA_TOPIC
 from barnabas.metadata.quorum import LEADER_EPOCH, Quorum, quorum_of
-from barnabas.metadata.topics import METADATA_TOPIC
 from barnabas.wire.acls import AclOperation
 from barnabas.wire.errors import ErrorCode, KafkaError
 from barnabas.wire.messages.describe_quorum import (

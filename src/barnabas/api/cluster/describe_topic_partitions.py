@@ -5,12 +5,13 @@ A limit below 1 counts as 1. Errors: INVALID_REQUEST for a cursor at a topic tha
 LEADER_NOT_AVAILABLE.
 """
 
-from barnabas.api.authorization import authorized_operations, refused_names
+from barnabas.api.authorization import authorization_errors_in_turns, authorized_operations
 from barnabas.api.cluster.topic_descriptions import live_leader, offline_replicas
 from barnabas.api.context import RequestContext
 from barnabas.api.listed_topics import is_listed
 from barnabas.api.registry import serves
-from barnabas.metadata.topics import INTERNAL_TOPICS, NO_LEADER, TopicImage, check_name
+from barnabas.base.topic_names import INTERNAL_TOPICS
+from barnabas.metadata.topics import NO_LEADER, TopicImage, check_name
 from barnabas.wire.acls import AclOperation, ResourceType
 from barnabas.wire.errors import ErrorCode, KafkaError
 from barnabas.wire.messages.describe_topic_partitions import (
@@ -39,7 +40,7 @@ async def handle(
 ) -> DescribeTopicPartitionsResponse:
     """Describe topics by name, from the cursor on, until the page is full."""
     names = await context.compute(_names, context, request)
-    hidden = await refused_names(context, AclOperation.DESCRIBE, ResourceType.TOPIC, names)
+    hidden = await authorization_errors_in_turns(context, AclOperation.DESCRIBE, ResourceType.TOPIC, names)
     count_max = context.broker.config.integer("max.request.partition.size.limit")
     left_count = max(1, min(request.response_partition_limit, count_max))
     response = DescribeTopicPartitionsResponse()

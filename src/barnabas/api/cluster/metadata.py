@@ -12,10 +12,10 @@ from collections.abc import Collection, Container, Iterable, Sequence
 
 from barnabas.api.authorization import (
     allowed,
+    authorization_errors_in_turns,
     authorized_cluster_operations,
     authorized_operations,
-    refused_names,
-    refused_topics,
+    topic_refusals_in_turns,
 )
 from barnabas.api.cluster.brokers import reachable_brokers
 from barnabas.api.context import EncodedResponse, RequestContext
@@ -24,8 +24,9 @@ from barnabas.api.registry import serves
 from barnabas.api.throttling import mutations
 from barnabas.api.topics.topic_creator import create_missing_topics
 from barnabas.base.ids import ZERO_UUID
+from barnabas.base.topic_names import INTERNAL_TOPICS
 from barnabas.metadata.image import MetadataImage
-from barnabas.metadata.topics import INTERNAL_TOPICS, TopicImage, check_name
+from barnabas.metadata.topics import TopicImage, check_name
 from barnabas.security.operations import NOT_ASKED
 from barnabas.telemetry.logs import get_logger
 from barnabas.wire.acls import AclOperation, ResourceType
@@ -164,12 +165,12 @@ async def _by_names(
     exists then, because the response waits for it.
     """
     broker = context.broker
-    hidden = await refused_names(context, AclOperation.DESCRIBE, ResourceType.TOPIC, names)
+    hidden = await authorization_errors_in_turns(context, AclOperation.DESCRIBE, ResourceType.TOPIC, names)
     missing: list[str] = []
     if request.allow_auto_topic_creation and broker.config.boolean("auto.create.topics.enable"):
         missing = [name for name in names if name not in hidden and name not in broker.image.topics]
     if missing:
-        hidden = hidden | await refused_topics(context, AclOperation.CREATE, missing)
+        hidden = hidden | await topic_refusals_in_turns(context, AclOperation.CREATE, missing)
     topics = [_by_name(context, request, name, hidden.keys()) async for name in context.each(names)]
     to_create = [name for name in missing if name not in hidden]
     if to_create:

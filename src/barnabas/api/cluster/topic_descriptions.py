@@ -2,8 +2,9 @@
 
 from collections.abc import Sequence
 
+from barnabas.base.topic_names import INTERNAL_TOPICS
 from barnabas.metadata.image import MetadataImage
-from barnabas.metadata.topics import INTERNAL_TOPICS, NO_LEADER, PartitionRegistration, TopicImage
+from barnabas.metadata.topics import NO_LEADER, PartitionRegistration, TopicImage
 from barnabas.wire.codec import Repeated
 from barnabas.wire.errors import ErrorCode
 from barnabas.wire.messages.metadata import MetadataResponsePartition, MetadataResponseTopic

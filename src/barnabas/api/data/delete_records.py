@@ -12,7 +12,7 @@ from barnabas.api.audit import Results
 from barnabas.api.authorization import require
 from barnabas.api.context import RequestContext
 from barnabas.api.registry import serves
-from barnabas.metadata.topics import INTERNAL_TOPICS
+from barnabas.base.topic_names import INTERNAL_TOPICS
 from barnabas.replication.partition import Partition
 from barnabas.wire.acls import AclOperation, ResourceType
 from barnabas.wire.errors import ErrorCode, KafkaError

@@ -20,7 +20,7 @@ from barnabas.api.data.fetch_codec import (
     FIRST_VERSION_WITH_LEADER_HINTS,
     FIRST_VERSION_WITH_RACK,
     FIRST_VERSION_WITH_TOPIC_IDS,
-    TopicAnswer,
+    TopicResult,
     data_of,
     read_request,
     write_response,
@@ -31,13 +31,21 @@ from barnabas.api.registry import USE_HANDLER, UseHandler, serves
 from barnabas.config.class_names import REPLICA_SELECTOR_KEY, SELECTS_BY_RACK
 from barnabas.quotas.rate import Rate
 from barnabas.replication.delayed_fetch import DelayedFetch
-from barnabas.replication.fetch_reader import PreferredReplica, Reads, find, read_all, refusal
+from barnabas.replication.fetch_reader import PreferredReplica, Reads, partition_of, read_all, refusal
 from barnabas.replication.fetch_sessions import FetchContext
-from barnabas.replication.fetch_targets import NO_REPLICA, FetchData, FetchedPartition, FetchTarget, Key
+from barnabas.replication.fetch_targets import (
+    NO_REPLICA,
+    READ_PARTITIONS_MAX,
+    FetchData,
+    FetchedPartition,
+    FetchTarget,
+    Key,
+)
 from barnabas.replication.partition import Partition
 from barnabas.replication.replica_selector import ReplicaView, select_in_rack
 from barnabas.wire.acls import AclOperation, ResourceType
 from barnabas.wire.errors import ErrorCode, KafkaError
+from barnabas.wire.isolation import ISOLATION_LEVELS, Isolation
 from barnabas.wire.messages.fetch import (
     FetchableTopicResponse,
     FetchRequest,
@@ -49,9 +57,8 @@ from barnabas.wire.records.batch import iterate_headers
 ElementT = TypeVar("ElementT")
 
 #: The result for one target.
-Answer = tuple[Key, FetchTarget, FetchedPartition]
+FetchResult = tuple[Key, FetchTarget, FetchedPartition]
 
-READ_UNCOMMITTED, READ_COMMITTED = 0, 1
 
 #: Clients of earlier versions may not know KAFKA_STORAGE_ERROR, and would not retry.
 FIRST_VERSION_WITH_STORAGE_ERROR = 6
@@ -59,8 +66,6 @@ FIRST_VERSION_WITH_STORAGE_ERROR = 6
 #: Errors that name the leader.
 _WITH_LEADER_HINT = (ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.FENCED_LEADER_EPOCH)
 
-#: Partitions that are read, or written to the response, before other clients are served.
-SLICE_PARTITIONS_MAX = 500
 
 #: Aborted transactions that are written on the event loop (2 ms); a thread writes longer lists.
 WRITTEN_ABORTED_MAX = 10_000
@@ -112,7 +117,7 @@ def _fetch(
 ) -> EncodedResponse | Coroutine[Any, Any, EncodedResponse]:
     """Start or continue the session, and read."""
     broker = context.broker
-    if request.isolation_level not in (READ_UNCOMMITTED, READ_COMMITTED):
+    if request.isolation_level not in ISOLATION_LEVELS:
         message = (
             f"Isolation level {request.isolation_level} is not 0 (read uncommitted) or 1 (read committed)."
         )
@@ -123,7 +128,7 @@ def _fetch(
     except KafkaError as error:
         return write_response(context.api_version, 0, (), error.code)
     fetching = _Fetching(context, request, fetch)
-    return fetching.run() if len(fetch.targets) <= SLICE_PARTITIONS_MAX else fetching.run_in_slices()
+    return fetching.run() if len(fetch.targets) <= READ_PARTITIONS_MAX else fetching.run_in_slices()
 
 
 class _Fetching:
@@ -148,8 +153,8 @@ class _Fetching:
         self._context = context
         self._request = request
         self._fetch = fetch
-        self._read_committed = request.isolation_level == READ_COMMITTED
-        self._from_followers = context.api_version >= FIRST_VERSION_WITH_RACK and not request.is_follower
+        self._read_committed = request.isolation_level == Isolation.READ_COMMITTED
+        self._from_followers = context.api_version >= FIRST_VERSION_WITH_RACK and not request.has_replica_id
         self._preferred_replica = _preferred_replica(context, request)
         self._quotas = _quotas(context, request)
         self._max_bytes = min(request.max_bytes, context.broker.config.integer("fetch.max.bytes"))
@@ -158,7 +163,7 @@ class _Fetching:
         tracer = context.broker.tracer
         self._started_ns = tracer.now_ns() if tracer.enabled else 0
         self._targets: list[tuple[Key, FetchTarget]] = []  #: authorized targets
-        self._refused: list[Answer] = []  #: results of the others
+        self._refused: list[FetchResult] = []  #: results of the others
         self._endpoints: list[NodeEndpoint] = []  #: of the leaders that errors name
 
     def run(self) -> EncodedResponse | Coroutine[Any, Any, EncodedResponse]:
@@ -187,13 +192,13 @@ class _Fetching:
         async for targets in self._slices(self._fetch.targets):
             self._authorize(targets)
         reads = await self._read_in_slices()
-        if len(reads.answers) + len(self._refused) <= SLICE_PARTITIONS_MAX:
+        if len(reads.answers) + len(self._refused) <= READ_PARTITIONS_MAX:
             response = self._respond(reads)
             return response if isinstance(response, EncodedResponse) else await response
         self._complete(reads)
         if self._is_throttled(reads):
             return self._respond_throttled()
-        topics: list[TopicAnswer] = []
+        topics: list[TopicResult] = []
         async for answers in self._slices(reads.answers):
             self._add(answers, topics)
         version, session_id = self._context.api_version, self._fetch.session_id
@@ -224,8 +229,8 @@ class _Fetching:
         return reads
 
     async def _slices(self, elements: Sequence[ElementT]) -> AsyncIterator[Sequence[ElementT]]:
-        async for start in self._context.each(range(0, len(elements), SLICE_PARTITIONS_MAX)):
-            yield elements[start : start + SLICE_PARTITIONS_MAX]
+        async for start in self._context.each(range(0, len(elements), READ_PARTITIONS_MAX)):
+            yield elements[start : start + READ_PARTITIONS_MAX]
 
     def _read(self, targets: Sequence[tuple[Key, FetchTarget]], reads: Reads) -> None:
         read_all(
@@ -248,21 +253,21 @@ class _Fetching:
     def _partitions(self, targets: Sequence[tuple[Key, FetchTarget]]) -> Iterator[Partition]:
         for _, target in targets:
             with suppress(KafkaError):  # the read has the same error
-                yield find(self._context.broker.replicas, target)
+                yield partition_of(self._context.broker.replicas, target)
 
     def _authorize(self, targets: Sequence[tuple[Key, FetchTarget]]) -> None:
         """Split the targets into authorized ones and results for the others."""
         context = self._context
-        is_follower = self._request.is_follower
+        has_replica_id = self._request.has_replica_id
         if context.broker.authorizer is None or (
-            is_follower and allowed_cluster(context, AclOperation.CLUSTER_ACTION)
+            has_replica_id and allowed_cluster(context, AclOperation.CLUSTER_ACTION)
         ):
             self._targets += targets
             return
         for key, target in targets:
             name = context.broker.image.topic_names.get(target.topic_id) if target.by_id else target.topic
             # An unknown id reveals nothing.
-            if is_follower or (
+            if has_replica_id or (
                 name is not None and not allowed(context, AclOperation.READ, ResourceType.TOPIC, name)
             ):
                 denied(context, AclOperation.READ, ResourceType.TOPIC, name or "")
@@ -275,7 +280,7 @@ class _Fetching:
         self._complete(reads)
         if self._is_throttled(reads):
             return self._respond_throttled()
-        topics: list[TopicAnswer] = []
+        topics: list[TopicResult] = []
         self._add(reads.answers, topics)
         version, session_id = self._context.api_version, self._fetch.session_id
         if reads.aborted_count > WRITTEN_ABORTED_MAX:
@@ -304,7 +309,7 @@ class _Fetching:
         session_id = self._context.broker.fetch_sessions.session_id_when_throttled(self._fetch)
         return write_response(self._context.api_version, session_id, ())
 
-    def _add(self, answers: Sequence[Answer], topics: list[TopicAnswer]) -> None:
+    def _add(self, answers: Sequence[FetchResult], topics: list[TopicResult]) -> None:
         """Add what was read, by topic; an incremental session gets only what has changed."""
         session, is_incremental = self._fetch.session, self._fetch.is_incremental
         last, partitions = topics[-1] if topics else (None, [])
@@ -343,7 +348,11 @@ def _name_leaders(context: RequestContext, reads: Reads) -> list[NodeEndpoint]:
 def _preferred_replica(context: RequestContext, request: FetchData) -> PreferredReplica | None:
     """Return how replicas are preferred for this consumer; None if it should fetch from leaders."""
     broker = context.broker
-    if not request.rack or request.is_follower or broker.config.part(REPLICA_SELECTOR_KEY) != SELECTS_BY_RACK:
+    if (
+        not request.rack
+        or request.has_replica_id
+        or broker.config.part(REPLICA_SELECTOR_KEY) != SELECTS_BY_RACK
+    ):
         return None
     brokers, listener, rack = broker.image.brokers, context.connection.listener, request.rack
 
@@ -367,7 +376,7 @@ def _preferred_replica(context: RequestContext, request: FetchData) -> Preferred
 def _quotas(context: RequestContext, request: FetchData) -> Rate | None:
     """Return the fetch quotas of the client; followers and clients without a quota have none."""
     quotas = context.broker.quotas
-    if not quotas.enabled or request.is_follower:
+    if not quotas.enabled or request.has_replica_id:
         return None
     return quotas.of(context.connection.principal, context.client_id).fetch
 
@@ -381,7 +390,7 @@ def _trace(context: RequestContext, started_ns: int, reads: Reads) -> None:
                 "barnabas.fetch.read",
                 started_ns,
                 context.span,
-                topic=find(context.broker.replicas, target).topic,
+                topic=partition_of(context.broker.replicas, target).topic,
                 partition=key[1],
                 fetch_offset=target.fetch_offset,
                 returned_count=_records_count(data),

@@ -40,7 +40,7 @@ _NO_REPLICA_ID = -1
 COPIED_RECORDS_BYTES_MAX = 16 << 10
 
 #: A topic's name, or its id from version 13 on, and the results of its partitions.
-TopicAnswer: TypeAlias = tuple[str | bytes, list[FetchedPartition]]
+TopicResult: TypeAlias = tuple[str | bytes, list[FetchedPartition]]
 _TopicReader: TypeAlias = Callable[[bytes, int], tuple[str | bytes, int]]
 
 #: The start of a request: replica id, max wait, min and max bytes, isolation level, session id and epoch.
@@ -72,7 +72,7 @@ class _HasTaggedFields(Exception):
 
 
 def read_request(body: bytes, version: int) -> FetchData | None:
-    """Read a request of a consumer; None for one with tagged fields.
+    """Read a request, whether or not it has a replica id; return None for one with tagged fields.
 
     :raises DecodeError: If the bytes are cut short or contain something that the protocol forbids.
     """
@@ -197,7 +197,7 @@ def _data(
         session_epoch,
         named,
         forgotten,
-        is_follower=replica_id >= 0,
+        has_replica_id=replica_id >= 0,
         rack=rack,
     )
 
@@ -240,7 +240,7 @@ def data_of(request: FetchRequest, version: int) -> FetchData:
 def write_response(
     version: int,
     session_id: int,
-    topics: Sequence[TopicAnswer],
+    topics: Sequence[TopicResult],
     error_code: int = 0,
     endpoints: Sequence[NodeEndpoint] = (),
 ) -> EncodedResponse:

@@ -29,6 +29,7 @@ from barnabas.log.segments.timestamps import Search, TimestampOffset
 from barnabas.replication.partition import NO_EPOCH, Partition
 from barnabas.wire.acls import AclOperation, ResourceType
 from barnabas.wire.errors import ErrorCode, KafkaError
+from barnabas.wire.isolation import ISOLATION_LEVELS, Isolation
 from barnabas.wire.messages.list_offsets import (
     ListOffsetsPartitionResponse,
     ListOffsetsRequest,
@@ -48,7 +49,7 @@ MARKERS = {
 
 FIRST_VERSION_WITH_OFFSET_NOT_AVAILABLE = 5
 
-READ_UNCOMMITTED, READ_COMMITTED = 0, 1
+
 CONSUMER_REPLICA_ID, DEBUGGING_REPLICA_ID = -1, -2
 UNKNOWN = TimestampOffset(timestamp_ms=-1, offset=-1, leader_epoch=-1)
 
@@ -85,7 +86,7 @@ async def handle(context: RequestContext, request: ListOffsetsRequest) -> Encode
 def _list_offsets(
     context: RequestContext, request: ListOffsetsData
 ) -> EncodedResponse | Awaitable[EncodedResponse]:
-    if request.isolation_level not in (READ_UNCOMMITTED, READ_COMMITTED):
+    if request.isolation_level not in ISOLATION_LEVELS:
         message = (
             f"Isolation level {request.isolation_level} is not 0 (read uncommitted) or 1 (read committed)."
         )
@@ -210,7 +211,7 @@ class _Listing:
         log = partition.log
         if self._request.replica_id != CONSUMER_REPLICA_ID:
             return log.log_end_offset
-        is_committed = self._request.isolation_level == READ_COMMITTED
+        is_committed = self._request.isolation_level == Isolation.READ_COMMITTED
         return log.last_stable_offset if is_committed else log.high_watermark
 
     async def _find_time(

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from typing import NamedTuple, TypeAlias
 
 from barnabas.wire.in_place import count_writer, elements, read_body, write_topic
+from barnabas.wire.isolation import Isolation
 from barnabas.wire.messages.list_offsets import ListOffsetsRequest
 from barnabas.wire.primitives import (
     read_compact_size,
@@ -22,7 +23,6 @@ FIRST_FLEXIBLE_VERSION = ListOffsetsRequest.FLEXIBLE.first
 FIRST_VERSION_WITH_LEADER_EPOCH = 4
 FIRST_VERSION_WITH_ISOLATION_LEVEL = FIRST_VERSION_WITH_THROTTLE_TIME = 2
 
-_READ_UNCOMMITTED = 0
 _NO_EPOCH = -1
 
 #: A partition's index, the leader epoch that the client knows, and a timestamp or a marker.
@@ -59,7 +59,7 @@ def read_request(body: bytes, version: int) -> ListOffsetsData:
 
 
 def _read_plain(body: bytes, position: int, version: int) -> tuple[ListOffsetsData, int]:
-    isolation_level = _READ_UNCOMMITTED
+    isolation_level = Isolation.READ_UNCOMMITTED.value
     if version >= FIRST_VERSION_WITH_ISOLATION_LEVEL:
         replica_id, isolation_level = _unpack_start_v2(body, position)
         position += 5

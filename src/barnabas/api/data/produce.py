@@ -30,11 +30,11 @@ from barnabas.api.data.produce_codec import (
 )
 from barnabas.api.registry import serves
 from barnabas.base.buffers import Buffer
+from barnabas.base.topic_names import INTERNAL_TOPICS
 from barnabas.log.append_info import AppendInfo
 from barnabas.log.producers.producer_state_manager import VerificationGuard
 from barnabas.log.record_validation import InvalidRecords
 from barnabas.log.validation import ValidatedBatch
-from barnabas.metadata.topics import INTERNAL_TOPICS
 from barnabas.replication.partition import ALL_REPLICAS, Partition
 from barnabas.replication.transaction_verification import (
     TransactionalWrite,
@@ -76,7 +76,7 @@ _WITHOUT_LOG_START = {
 #: Position of the low byte of a batch's attributes, and its bit that marks transactional batches.
 _ATTRIBUTES_POSITION, _TRANSACTIONAL_BIT = 22, 0x10
 
-Answer: TypeAlias = EncodedResponse | None
+OptionalResponse: TypeAlias = EncodedResponse | None
 
 
 def error_response(request: ProduceRequest, error: KafkaError) -> ProduceResponse:
@@ -89,7 +89,9 @@ def error_response(request: ProduceRequest, error: KafkaError) -> ProduceRespons
     return response
 
 
-def fast_path(context: RequestContext, frame: memoryview, position: int) -> Answer | Awaitable[Answer]:
+def fast_path(
+    context: RequestContext, frame: memoryview, position: int
+) -> OptionalResponse | Awaitable[OptionalResponse]:
     """Read the request in place, append its batches and write the response.
 
     Until the first wait the records are views of the network buffer; requests that wait keep copies.
@@ -113,7 +115,7 @@ def _is_unanswered(request: ProduceRequest) -> bool:
     is_unanswered=_is_unanswered,
     carries_records=True,
 )
-async def handle(context: RequestContext, request: ProduceRequest) -> Answer:
+async def handle(context: RequestContext, request: ProduceRequest) -> OptionalResponse:
     """Handle a decoded request, which interceptors get."""
     by_id = context.api_version >= FIRST_VERSION_WITH_TOPIC_IDS
     topics = [
@@ -131,7 +133,7 @@ async def handle(context: RequestContext, request: ProduceRequest) -> Answer:
     return answer if answer is None or isinstance(answer, EncodedResponse) else await answer
 
 
-def _produce(context: RequestContext, request: ProduceData) -> Answer | Awaitable[Answer]:
+def _produce(context: RequestContext, request: ProduceData) -> OptionalResponse | Awaitable[OptionalResponse]:
     production = _Production(context, request)
     try:
         write = _transactional_write(context, request)
@@ -167,7 +169,7 @@ class _Production:
         self._waits: list[Awaitable[None]] = []
         self.verified: Verified | None = None
 
-    def run(self) -> Answer | Awaitable[Answer]:
+    def run(self) -> OptionalResponse | Awaitable[OptionalResponse]:
         """Append everything within this turn, or the rest in later turns if it takes long."""
         steps, turns = self._append_each(), self._context.broker.turns
         for costly in steps:
@@ -179,7 +181,7 @@ class _Production:
                 return self._run_later(steps, None)
         return self._respond_later() if self._waits else self._respond()
 
-    def run_later(self, write: TransactionalWrite) -> Awaitable[Answer]:
+    def run_later(self, write: TransactionalWrite) -> Awaitable[OptionalResponse]:
         """Append in several turns, after the transaction coordinator has confirmed the write."""
         self._keep_records()
         return self._run_later(self._append_each(), None, write)
@@ -195,7 +197,7 @@ class _Production:
 
     async def _run_later(
         self, steps: _Steps, costly: _Costly | None, write: TransactionalWrite | None = None
-    ) -> Answer:
+    ) -> OptionalResponse:
         if write is not None:
             verifier, verified = self._context.broker.transaction_verifier, self.verified
             assert verifier is not None
@@ -215,17 +217,17 @@ class _Production:
                     costly = steps.send(batch)
         return await self._respond_later()
 
-    async def _respond_later(self) -> Answer:
+    async def _respond_later(self) -> OptionalResponse:
         await asyncio.gather(*self._waits)
         return self._respond()
 
-    def fail(self, error: KafkaError) -> Answer:
+    def fail(self, error: KafkaError) -> OptionalResponse:
         """Respond with the error for every partition."""
         for topic, partitions in self._request.topics:
             self._results.append((topic, [_failed(index, error) for index, _ in partitions]))
         return self._respond()
 
-    def _respond(self) -> Answer:
+    def _respond(self) -> OptionalResponse:
         context = self._context
         refused = [
             (topic, result)

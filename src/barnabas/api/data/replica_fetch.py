@@ -38,8 +38,8 @@ async def fetch_replica(context: RequestContext, request: FetchRequest) -> Encod
             partition.partition_max_bytes,
         )
         key = TopicIdPartition(topic.topic_id, partition.partition)
-        sessions.name(session, key, target, follower.replica_epoch)
-    sessions.store_forgotten(session, follower.replica_epoch)
+        sessions.update_target(session, key, target, follower.replica_epoch)
+    sessions.restore_dropped_positions(session, follower.replica_epoch)
     async for forgotten in context.each(request.forgotten_topics_data):
         for index in forgotten.partitions:
             sessions.remove(session, TopicIdPartition(forgotten.topic_id, index))

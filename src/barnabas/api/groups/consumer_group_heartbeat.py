@@ -8,7 +8,7 @@ UNKNOWN_MEMBER_ID, FENCED_MEMBER_EPOCH, FENCED_INSTANCE_ID, UNRELEASED_INSTANCE_
 
 from contextlib import suppress
 
-from barnabas.api.authorization import filter_allowed, refused_names, require
+from barnabas.api.authorization import authorization_errors_in_turns, filter_allowed, require
 from barnabas.api.context import RequestContext
 from barnabas.api.listed_topics import is_listed
 from barnabas.api.registry import serves
@@ -35,7 +35,7 @@ async def handle(
     check_consumer_protocol(context)
     require(context, AclOperation.READ, ResourceType.GROUP, request.group_id)
     names = await context.compute(set, request.subscribed_topic_names or ())
-    hidden = await refused_names(context, AclOperation.DESCRIBE, ResourceType.TOPIC, names)
+    hidden = await authorization_errors_in_turns(context, AclOperation.DESCRIBE, ResourceType.TOPIC, names)
     if hidden:
         raise hidden[min(hidden)]
     if request.subscribed_topic_regex:

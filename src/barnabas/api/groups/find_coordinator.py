@@ -13,8 +13,8 @@ from barnabas.api.context import RequestContext
 from barnabas.api.registry import serves
 from barnabas.api.topics.topic_creator import create_missing_topics
 from barnabas.base.ids import uuid_from_text
+from barnabas.base.topic_names import GROUP_TOPIC, TRANSACTION_TOPIC
 from barnabas.coordinator.partition_of import partition_of
-from barnabas.metadata.internal_topics import GROUP_TOPIC, TRANSACTION_TOPIC
 from barnabas.wire.acls import AclOperation, ResourceType
 from barnabas.wire.errors import ErrorCode, KafkaError
 from barnabas.wire.messages.find_coordinator import (

@@ -10,7 +10,7 @@ UNSTABLE_OFFSET_COMMIT, UNKNOWN_TOPIC_OR_PARTITION in v0.
 
 from collections.abc import Mapping
 
-from barnabas.api.authorization import allowed_names, refused_names, require
+from barnabas.api.authorization import authorization_errors_in_turns, filter_allowed_in_turns, require
 from barnabas.api.context import RequestContext
 from barnabas.api.registry import serves
 from barnabas.groups.offsets.fetches import fetch
@@ -114,7 +114,7 @@ async def _fetch_all(
     """Return offsets of all topics that the principal may describe; from v10 on, only of existing ones."""
     group = await _query_coordinator(context, requested, require_stable)
     names = {topic.name for topic in group.topics}
-    allowed = await allowed_names(context, AclOperation.DESCRIBE, ResourceType.TOPIC, names)
+    allowed = await filter_allowed_in_turns(context, AclOperation.DESCRIBE, ResourceType.TOPIC, names)
     topics = [topic for topic in group.topics if topic.name in allowed]
     if context.api_version >= FIRST_VERSION_WITH_TOPIC_IDS:
         there = context.broker.image.topics
@@ -137,7 +137,9 @@ async def _split_authorized(
         names = context.broker.image.topic_names
         topics, refused = await context.compute(_with_names, topics, names)
     requested = {topic.name for topic in topics}
-    hidden = await refused_names(context, AclOperation.DESCRIBE, ResourceType.TOPIC, requested)
+    hidden = await authorization_errors_in_turns(
+        context, AclOperation.DESCRIBE, ResourceType.TOPIC, requested
+    )
     if not hidden:
         return topics, refused
     refused += [

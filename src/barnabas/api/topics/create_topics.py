@@ -11,15 +11,15 @@ from collections import Counter
 from collections.abc import Mapping
 
 from barnabas.api.audit import Results
-from barnabas.api.authorization import allowed, refused_topics
+from barnabas.api.authorization import allowed, topic_refusals_in_turns
 from barnabas.api.context import RequestContext
 from barnabas.api.registry import serves
 from barnabas.api.throttling import mutations
 from barnabas.api.topics.topic_creator import create_topics
 from barnabas.base.ids import uuid_to_text
+from barnabas.base.topic_names import METADATA_TOPIC
 from barnabas.config.describe import describe_topic
 from barnabas.metadata.topic_creation import Created, TopicToCreate
-from barnabas.metadata.topics import METADATA_TOPIC
 from barnabas.wire.acls import AclOperation, ResourceType
 from barnabas.wire.errors import ErrorCode, KafkaError
 from barnabas.wire.messages.create_topics import (
@@ -75,7 +75,7 @@ async def _unauthorized(context: RequestContext, request: CreateTopicsRequest) -
     """Return the errors of topics that the principal may not create; invalid topics have their own errors."""
     occurrences = await context.compute(lambda: Counter(topic.name for topic in request.topics))
     once = [name for name, count in occurrences.items() if count == 1 and name != METADATA_TOPIC]
-    return await refused_topics(context, AclOperation.CREATE, once)
+    return await topic_refusals_in_turns(context, AclOperation.CREATE, once)
 
 
 def _new_topic(topic: CreatableTopic) -> TopicToCreate:

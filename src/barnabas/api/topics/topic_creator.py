@@ -4,13 +4,12 @@ from collections.abc import Iterable, Sequence
 
 from barnabas.api.context import BrokerContext, RequestContext
 from barnabas.config.topics import validate_topic_overrides
-from barnabas.metadata.internal_topics import BROKER_TOPICS, internal_topic
+from barnabas.metadata.internal_topics import BROKER_TOPICS, decide_create_internal_topics
 from barnabas.metadata.topic_creation import (
     Created,
     CreationRules,
     TopicToCreate,
     decide_create,
-    open_brokers,
 )
 from barnabas.metadata.topics import TopicImage
 from barnabas.policy import CreateTopicPolicy
@@ -77,14 +76,7 @@ async def create_missing_topics(
     if own:
         rules, config, rng = creation_rules(broker), broker.config, broker.rng
         created_internal = await context.write(
-            lambda image: decide_create(
-                image,
-                [internal_topic(name, config, len(open_brokers(image))) for name in own],
-                rules,
-                rng,
-                validate_only=False,
-                admit=quota.admit(own),
-            )
+            lambda image: decide_create_internal_topics(image, own, config, rules, rng, quota.admit(own))
         )
         created += created_internal
     return created

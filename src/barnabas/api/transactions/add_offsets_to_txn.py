@@ -10,8 +10,8 @@ from barnabas.api.context import RequestContext
 from barnabas.api.registry import serves
 from barnabas.api.transactions.error_mapping import map_fenced_error
 from barnabas.base.ids import TopicPartition
+from barnabas.base.topic_names import GROUP_TOPIC
 from barnabas.coordinator.partition_of import partition_of
-from barnabas.metadata.internal_topics import GROUP_TOPIC
 from barnabas.transactions.partitions import Addition
 from barnabas.wire.acls import AclOperation, ResourceType
 from barnabas.wire.errors import ErrorCode, KafkaError

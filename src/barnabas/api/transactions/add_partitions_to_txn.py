@@ -10,12 +10,12 @@ CLUSTER_AUTHORIZATION_FAILED.
 
 from collections.abc import Iterable, Mapping
 
-from barnabas.api.authorization import refused_names, require, require_cluster
+from barnabas.api.authorization import authorization_errors_in_turns, require, require_cluster
 from barnabas.api.context import RequestContext
 from barnabas.api.registry import serves
 from barnabas.api.transactions.error_mapping import map_fenced_error
 from barnabas.base.ids import TopicPartition
-from barnabas.metadata.topics import INTERNAL_TOPICS
+from barnabas.base.topic_names import INTERNAL_TOPICS
 from barnabas.transactions.partitions import Addition
 from barnabas.transactions.transaction import EPOCH_BUMPS_LEVEL
 from barnabas.wire.acls import AclOperation, ResourceType
@@ -111,7 +111,7 @@ async def _refused_partitions(
     if context.api_version < FIRST_VERSION_OF_BROKERS:
         require(context, AclOperation.WRITE, ResourceType.TRANSACTIONAL_ID, transactional_id)
         names = allowed - INTERNAL_TOPICS
-        hidden = await refused_names(context, AclOperation.WRITE, ResourceType.TOPIC, names)
+        hidden = await authorization_errors_in_turns(context, AclOperation.WRITE, ResourceType.TOPIC, names)
         allowed = names - hidden.keys()
     async for partition in context.each(partitions):
         topic = image.topics.get(partition.topic)

@@ -13,11 +13,11 @@ from barnabas.api.context import RequestContext
 from barnabas.api.groups.partition_checks import RejectedPartitions, merge, reject, split_known_partitions
 from barnabas.api.groups.topic_slices import request_slices
 from barnabas.api.registry import serves
+from barnabas.base.topic_names import GROUP_TOPIC
 from barnabas.coordinator.result import CoordinatorResult, Pending, TransactionalProducer
 from barnabas.coordinator.shard_log import coordinator_error
 from barnabas.groups.shard import GroupShard
 from barnabas.log.producers.producer_state_manager import VerificationGuard
-from barnabas.metadata.internal_topics import GROUP_TOPIC
 from barnabas.replication.transaction_verification import (
     TransactionalWrite,
     TransactionSupport,

@@ -10,6 +10,7 @@ from typing import Annotated
 import typer
 
 from barnabas.base.clock import SystemClock
+from barnabas.base.plurals import plural
 from barnabas.cli.declared.options import (
     READING_APIS,
     READING_NEEDS,
@@ -19,7 +20,7 @@ from barnabas.cli.declared.options import (
     RenewPassword,
     Sections,
     plan_request,
-    resource_filter,
+    resource_filter_of,
 )
 from barnabas.cli.declared.plan import print_plan
 from barnabas.cli.support.calls import with_admin
@@ -56,15 +57,14 @@ class Consent:
             )
         if not _is_terminal():
             if destructive and not self.destroy:
-                message = f"{destructive} changes are destructive"
+                message = plural(destructive, "change is destructive", "changes are destructive")
                 raise CommandError(message, hint="--allow-destroy, or leave the changes out with --exclude")
             if not self.yes:
                 raise wrong_use("cannot ask for confirmation: stdin is not a terminal", "--yes")
             return True
         if destructive and not self.destroy:
-            return (
-                _prompt(f"{destructive} changes cannot be undone. Type 'destroy' to continue: ") == "destroy"
-            )
+            changes = plural(destructive, "change")
+            return _prompt(f"{changes} cannot be undone. Type 'destroy' to continue: ") == "destroy"
         return self.yes or _prompt("Apply? [y/N] ") in ("y", "yes")
 
 
@@ -97,7 +97,7 @@ def apply(
     ] = False,
     as_json: Json = False,
 ) -> None:
-    request = plan_request(file, resource_filter(include, exclude, section), renew_password)
+    request = plan_request(file, resource_filter_of(include, exclude, section), renew_password)
     consent = Consent(yes, allow_destroy, allow_lockout)
     with_admin(bootstrap, lambda admin: _apply(admin, request, consent, as_json=as_json))
 
@@ -117,7 +117,8 @@ async def _apply(admin: Admin, request: PlanRequest, consent: Consent, *, as_jso
     _print(results, as_json=as_json)
     failed_count = sum(result.status is not ChangeStatus.DONE for result in results)
     if failed_count:
-        message = f"{failed_count} of {len(results)} changes were not applied"
+        changes = plural(len(results), "change was", "changes were")
+        message = f"{failed_count} of {changes} not applied"
         raise CommandError(
             message, hint="'barnabas plan' shows the remaining changes; fix the causes and apply again"
         )
@@ -136,4 +137,4 @@ def _print(results: Sequence[ChangeResult], *, as_json: bool) -> None:
 
 
 def _result_json(result: ChangeResult) -> dict[str, object]:
-    return {**change_json(result.change), "outcome": result.status.value, "reason": result.reason}
+    return {**change_json(result.change), "status": result.status.value, "reason": result.reason}

@@ -20,7 +20,7 @@ from barnabas.cli.declared.options import (
     Include,
     Sections,
     plan_request,
-    resource_filter,
+    resource_filter_of,
 )
 from barnabas.cli.declared.plan import format_value
 from barnabas.cli.support.calls import with_admin
@@ -34,7 +34,7 @@ from barnabas.client.core.cluster import ClusterClient
 from barnabas.declared.diff import ResourceChange
 from barnabas.declared.drift import DriftEvent, Find, drift_json, from_declared, from_other, watched
 from barnabas.declared.plan import PlanRequest
-from barnabas.declared.state import Choice
+from barnabas.declared.state import ResourceFilter
 from barnabas.wire.errors import KafkaError
 
 _COLUMNS = ("resource", "key", "declared", "found")
@@ -46,7 +46,7 @@ class Comparison:
 
     request: PlanRequest | None
     against: str | None
-    choice: Choice
+    resource_filter: ResourceFilter
 
     def __post_init__(self) -> None:
         if (self.request is None) == (self.against is None):
@@ -77,8 +77,10 @@ def drift(
     ] = 30.0,
     as_json: Json = False,
 ) -> None:
-    choice = resource_filter(include, exclude, section)
-    comparison = Comparison(None if file is None else plan_request(file, choice), against, choice)
+    resource_filter = resource_filter_of(include, exclude, section)
+    comparison = Comparison(
+        None if file is None else plan_request(file, resource_filter), against, resource_filter
+    )
     if watch:
         is_different = with_admin(bootstrap, lambda admin: _watch(admin, comparison, interval))
     else:
@@ -168,7 +170,7 @@ async def _finder(admin: Admin, comparison: Comparison, stack: contextlib.AsyncE
     assert comparison.against is not None
     cluster = ClusterClient(comparison.against, client_id="barnabas-cli", login=current_login())
     other = Admin(await stack.enter_async_context(cluster))
-    return lambda: from_other(admin, other, comparison.choice)
+    return lambda: from_other(admin, other, comparison.resource_filter)
 
 
 def _row(change: ResourceChange) -> tuple[str, str, str, str]:

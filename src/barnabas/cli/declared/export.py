@@ -12,7 +12,7 @@ from barnabas.cli.declared.options import (
     Exclude,
     Include,
     Sections,
-    resource_filter,
+    resource_filter_of,
 )
 from barnabas.cli.support.calls import with_admin
 from barnabas.cli.support.commands import command
@@ -21,7 +21,7 @@ from barnabas.cli.support.output import print_json
 from barnabas.declared.live import whole_state
 from barnabas.declared.parser import read_state
 from barnabas.declared.renderer import to_tree, to_yaml
-from barnabas.declared.state import Choice
+from barnabas.declared.state import ResourceFilter
 from barnabas.declared.updating import updated
 
 
@@ -37,23 +37,23 @@ def export(
     ] = None,
     as_json: Json = False,
 ) -> None:
-    choice = resource_filter(include, exclude, section)
+    resource_filter = resource_filter_of(include, exclude, section)
     if into is None:
-        _print_state(bootstrap, choice, as_json=as_json)
+        _print_state(bootstrap, resource_filter, as_json=as_json)
     else:
-        _update(bootstrap, into, choice, as_json=as_json)
+        _update(bootstrap, into, resource_filter, as_json=as_json)
 
 
-def _print_state(bootstrap: str, choice: Choice, *, as_json: bool) -> None:
+def _print_state(bootstrap: str, resource_filter: ResourceFilter, *, as_json: bool) -> None:
     """Print the declared state of a cluster."""
-    tree = to_tree(with_admin(bootstrap, lambda admin: whole_state(admin, choice)))
+    tree = to_tree(with_admin(bootstrap, lambda admin: whole_state(admin, resource_filter)))
     if as_json:
         print_json(tree)
     else:
         print(to_yaml(tree), end="")
 
 
-def _update(bootstrap: str, file: Path, choice: Choice, *, as_json: bool) -> None:
+def _update(bootstrap: str, file: Path, resource_filter: ResourceFilter, *, as_json: bool) -> None:
     """Update a file to the state of a cluster, and print whether it changed.
 
     :raises CannotEdit: If the file cannot be edited in place.
@@ -62,8 +62,8 @@ def _update(bootstrap: str, file: Path, choice: Choice, *, as_json: bool) -> Non
         raw = lines.read()
     text = raw.replace("\r\n", "\n")
     declared = read_state(file)
-    live = with_admin(bootstrap, lambda admin: whole_state(admin, choice))
-    after = updated(text, declared, live, choice)
+    live = with_admin(bootstrap, lambda admin: whole_state(admin, resource_filter))
+    after = updated(text, declared, live, resource_filter)
     if after != text:
         _write(file.resolve(), after, newline="\r\n" if "\r\n" in raw else "\n")
     if as_json:

@@ -14,7 +14,7 @@ from barnabas.cli.support.login import current_login
 from barnabas.declared.parser import read_state
 from barnabas.declared.plan import PlanRequest
 from barnabas.declared.secrets import Secrets
-from barnabas.declared.state import CONFIG_SECTIONS, Choice, ClusterState, Section
+from barnabas.declared.state import CONFIG_SECTIONS, ClusterState, ResourceFilter, Section
 from barnabas.wire.acls import ResourceType
 
 #: The APIs that read the state of a cluster, and the permissions for them.
@@ -82,9 +82,9 @@ RenewPassword = Annotated[
 ]
 
 
-def resource_filter(
+def resource_filter_of(
     include: Sequence[str] | None, exclude: Sequence[str] | None, sections: Sequence[str] | None
-) -> Choice:
+) -> ResourceFilter:
     """Return a filter made from options; without patterns and sections it matches everything.
 
     :raises CommandError: If a pattern cannot match any name.
@@ -92,7 +92,7 @@ def resource_filter(
     for pattern in (*(include or ()), *(exclude or ())):
         _check(pattern)
     chosen = frozenset(Section(name.replace("-", "_")) for name in sections or Section)
-    return Choice(tuple(include or ()), tuple(exclude or ()), chosen)
+    return ResourceFilter(tuple(include or ()), tuple(exclude or ()), chosen)
 
 
 def _check(pattern: str) -> None:
@@ -102,11 +102,13 @@ def _check(pattern: str) -> None:
         raise wrong_use(f"invalid pattern '{pattern}'", f"KIND/NAME, where KIND is one of {', '.join(KINDS)}")
 
 
-def plan_request(file: Path, choice: Choice, renewed: Sequence[str] | None = None) -> PlanRequest:
+def plan_request(
+    file: Path, resource_filter: ResourceFilter, renewed: Sequence[str] | None = None
+) -> PlanRequest:
     """Return the plan request for a file, with the principal of the current login.
 
     :raises FileNotFoundError: If the file does not exist.
-    :raises DeclarationError: If it is not a valid declared state.
+    :raises StateFileError: If it is not a valid declared state.
     :raises CommandError: If the filter matches nothing in it.
     """
     file.stat()
@@ -114,19 +116,19 @@ def plan_request(file: Path, choice: Choice, renewed: Sequence[str] | None = Non
     principal = f"User:{login.user}" if login else "User:ANONYMOUS"
     secrets = Secrets(os.environ, file.parent)
     declared = read_state(file)
-    _check_choice(file, declared, choice)
+    _check_filter(file, declared, resource_filter)
     for pattern in renewed or ():
         if not any(fnmatch.fnmatchcase(user, pattern) for user in declared.users):
             raise wrong_use(f"--renew-password {pattern}: no matching user is declared in {file}")
-    return PlanRequest(declared, secrets, principal, choice, tuple(renewed or ()))
+    return PlanRequest(declared, secrets, principal, resource_filter, tuple(renewed or ()))
 
 
-def _check_choice(file: Path, declared: ClusterState, choice: Choice) -> None:
+def _check_filter(file: Path, declared: ClusterState, resource_filter: ResourceFilter) -> None:
     """Reject a filter that matches nothing in the file.
 
     A pruned section counts as a match: only the cluster knows the resources that would be deleted.
     """
-    if declared.sections and not choice.of(declared).sections:
+    if declared.sections and not resource_filter.apply(declared).sections:
         raise wrong_use(
             f"{file}: the filters match no declared resource", "check --include, --exclude and --section"
         )

@@ -14,7 +14,7 @@ from barnabas.cli.declared.options import (
     RenewPassword,
     Sections,
     plan_request,
-    resource_filter,
+    resource_filter_of,
 )
 from barnabas.cli.support.calls import with_admin
 from barnabas.cli.support.commands import command
@@ -45,7 +45,7 @@ def plan(
     renew_password: RenewPassword = None,
     as_json: Json = False,
 ) -> None:
-    request = plan_request(file, resource_filter(include, exclude, section), renew_password)
+    request = plan_request(file, resource_filter_of(include, exclude, section), renew_password)
     result = with_admin(bootstrap, lambda admin: make_plan(admin, request, SystemClock()))
     if as_json:
         print_json(result.as_json())

@@ -31,7 +31,7 @@ from barnabas.client.admin.model import (
     replace_configs_resource,
     responsible_node,
 )
-from barnabas.client.admin.offsets import Isolation, ListedOffset, OffsetSpec, list_offsets
+from barnabas.client.admin.offsets import ListedOffset, OffsetSpec, list_offsets
 from barnabas.client.core.cluster import ClusterClient
 from barnabas.client.core.errors import check, error_for
 from barnabas.client.core.metadata import TopicInfo
@@ -43,6 +43,7 @@ from barnabas.wire.barnabas_messages.describe_trash import DescribeTrashRequest
 from barnabas.wire.barnabas_messages.undelete_topic import UndeleteTopicRequest
 from barnabas.wire.errors import ErrorCode, KafkaError
 from barnabas.wire.features import UpgradeType
+from barnabas.wire.isolation import Isolation
 from barnabas.wire.messages.alter_configs import AlterConfigsRequest, AlterConfigsResponse
 from barnabas.wire.messages.api_versions import ApiVersionsRequest
 from barnabas.wire.messages.create_partitions import CreatePartitionsRequest, CreatePartitionsResponse
@@ -302,7 +303,9 @@ class Admin:
         :raises KafkaError: For the whole request, such as REQUEST_TIMED_OUT.
         """
         return cluster_control.parse_elect_leaders_response(
-            await self._order(cluster_control.elect_leaders_request(election, partitions, self.timeout_ms))
+            await self._send_once(
+                cluster_control.elect_leaders_request(election, partitions, self.timeout_ms)
+            )
         )
 
     async def alter_partition_reassignments(
@@ -318,7 +321,7 @@ class Admin:
         request = cluster_control.alter_reassignments_request(
             targets, allow_replication_factor_change, self.timeout_ms
         )
-        return cluster_control.parse_alter_reassignments_response(await self._order(request))
+        return cluster_control.parse_alter_reassignments_response(await self._send_once(request))
 
     async def list_partition_reassignments(self) -> dict[TopicPartition, cluster_control.Reassignment]:
         """List reassignments in progress.
@@ -351,7 +354,7 @@ class Admin:
         request = cluster_control.update_features_request(
             levels, upgrade_type, validate_only, self.timeout_ms
         )
-        response = await self._order(request)
+        response = await self._send_once(request)
         check(response.error_code, response.error_message)
 
     async def describe_metadata_quorum(self) -> cluster_control.QuorumDescription:
@@ -387,10 +390,10 @@ class Admin:
 
         :raises KafkaError: BROKER_ID_NOT_REGISTERED, or another error of the broker.
         """
-        response = await self._order(UnregisterBrokerRequest(node_id))
+        response = await self._send_once(UnregisterBrokerRequest(node_id))
         check(response.error_code, response.error_message)
 
-    async def _order(self, request: Message) -> Any:
+    async def _send_once(self, request: Message) -> Any:
         """Send a request that changes something to any broker. Not retried after a lost connection: the broker may
         have acted.
         """
@@ -455,7 +458,7 @@ class Admin:
         :raises KafkaError: From the broker.
         """
         request = UndeleteTopicRequest(*topic, new_name=new_name, timeout_ms=self.timeout_ms)
-        return trash.parse_undelete_response(await self._order(request))
+        return trash.parse_undelete_response(await self._send_once(request))
 
     async def import_segments(
         self, node_id: int, partitions: Iterable[TopicPartition]
@@ -470,7 +473,7 @@ class Admin:
 
     async def purge_topics(self, topics: Iterable[trash.Trashed]) -> dict[trash.Trashed, KafkaError | None]:
         """Delete topics in the trash for good; None for success."""
-        return trash.parse_purge_topics_response(await self._order(trash.purge_topics_request(topics)))
+        return trash.parse_purge_topics_response(await self._send_once(trash.purge_topics_request(topics)))
 
     async def _send_to_controller(self, request: Message, results: str) -> Any:
         """Send a request to the controller, and again to the next one if it has changed.

@@ -6,6 +6,7 @@ from enum import IntEnum
 from typing import NamedTuple
 
 from barnabas.base.ids import TopicPartition
+from barnabas.base.topic_names import METADATA_TOPIC
 from barnabas.client.core.address import BrokerAddress
 from barnabas.client.core.errors import check, error_for
 from barnabas.wire.errors import KafkaError
@@ -27,8 +28,6 @@ from barnabas.wire.messages.describe_quorum import (
 from barnabas.wire.messages.elect_leaders import ElectLeadersRequest, ElectLeadersResponse, TopicPartitions
 from barnabas.wire.messages.list_partition_reassignments import ListPartitionReassignmentsResponse
 from barnabas.wire.messages.update_features import FeatureUpdateKey, UpdateFeaturesRequest
-
-_METADATA_TOPIC = "__cluster_metadata"
 
 
 class ElectionType(IntEnum):
@@ -175,7 +174,7 @@ def update_features_request(
 
 
 def describe_quorum_request() -> DescribeQuorumRequest:
-    return DescribeQuorumRequest([TopicData(_METADATA_TOPIC, [PartitionData(0)])])
+    return DescribeQuorumRequest([TopicData(METADATA_TOPIC, [PartitionData(0)])])
 
 
 def parse_describe_quorum_response(response: DescribeQuorumResponse) -> QuorumDescription:

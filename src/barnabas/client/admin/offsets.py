@@ -3,13 +3,13 @@
 from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass
-from enum import IntEnum
 from typing import NamedTuple
 
 from barnabas.base.ids import TopicPartition
 from barnabas.client.core.cluster import ClusterClient
 from barnabas.client.core.errors import error_for
 from barnabas.wire.errors import ErrorCode, KafkaError
+from barnabas.wire.isolation import Isolation
 from barnabas.wire.messages.list_offsets import (
     ListOffsetsPartition,
     ListOffsetsPartitionResponse,
@@ -20,13 +20,6 @@ from barnabas.wire.messages.list_offsets import (
 
 _CONSUMER_REPLICA_ID = -1
 _TIMEOUT_MS = 30_000
-
-
-class Isolation(IntEnum):
-    """Whether records of open and aborted transactions are visible."""
-
-    READ_UNCOMMITTED = 0
-    READ_COMMITTED = 1
 
 
 @dataclass(frozen=True)

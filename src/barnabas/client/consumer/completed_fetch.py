@@ -3,8 +3,8 @@
 from typing import NamedTuple
 
 from barnabas.base.ids import TopicPartition
-from barnabas.client.admin.offsets import Isolation
 from barnabas.wire.errors import ErrorCode, KafkaError
+from barnabas.wire.isolation import Isolation
 from barnabas.wire.messages.fetch import AbortedTransaction, PartitionData
 from barnabas.wire.records.batch import BatchHeader, crc_matches, iterate_headers
 from barnabas.wire.records.compression import Buffer

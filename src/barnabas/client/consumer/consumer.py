@@ -8,13 +8,15 @@ from types import TracebackType
 from typing import NamedTuple, Self
 
 from barnabas.base.ids import TopicPartition
-from barnabas.client.admin.offsets import EARLIEST, LATEST, Isolation, OffsetSpec, find_offsets
+from barnabas.client.admin.offsets import EARLIEST, LATEST, OffsetSpec, find_offsets
 from barnabas.client.consumer.completed_fetch import ConsumedRecord, read_fetched
-from barnabas.client.consumer.fetch_messages import FetchLimits, data_by_partition, fetch_request, version_max
+from barnabas.client.consumer.fetch_messages import FetchLimits
+from barnabas.client.consumer.fetching import fetch
 from barnabas.client.core.cluster import ClusterClient
 from barnabas.client.core.errors import check, is_retriable
 from barnabas.wire.errors import ErrorCode, KafkaError
-from barnabas.wire.messages.fetch import FetchResponse, PartitionData
+from barnabas.wire.isolation import Isolation
+from barnabas.wire.messages.fetch import PartitionData
 
 _LANE = "fetch"
 
@@ -171,17 +173,11 @@ class Consumer:
         return list(done)
 
     async def _fetch(self, leader: int, positions: Mapping[TopicPartition, int]) -> _Answer:
-        metadata = self.cluster.metadata
-        request = fetch_request(positions, metadata, self._limits, self._isolation)
-        response: FetchResponse = await self.cluster.send(
-            request,
-            leader,
-            lane=_LANE,
-            version_max=version_max(request),
-            timeout_ms=self._limits.max_wait_ms + self.cluster.request_timeout_ms,
+        timeout_ms = self._limits.max_wait_ms + self.cluster.request_timeout_ms
+        data = await fetch(
+            self.cluster, leader, positions, self._limits, self._isolation, lane=_LANE, timeout_ms=timeout_ms
         )
-        check(response.error_code, f"broker {leader} refused Fetch")
-        return _Answer(positions, data_by_partition(response, metadata))
+        return _Answer(positions, data)
 
     def _take(self, answers: Iterable[asyncio.Task[_Answer]]) -> tuple[list[ConsumedRecord], list[Exception]]:
         """Return the records and failures of finished fetches, and move the positions behind the records, which must

@@ -4,8 +4,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from barnabas.base.ids import ZERO_UUID, TopicPartition
-from barnabas.client.admin.offsets import Isolation
 from barnabas.client.core.metadata import Metadata
+from barnabas.wire.isolation import Isolation
 from barnabas.wire.messages.fetch import (
     FetchPartition,
     FetchRequest,

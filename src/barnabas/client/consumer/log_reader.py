@@ -4,12 +4,12 @@ from collections.abc import AsyncIterator
 
 from barnabas.base.buffers import Buffer
 from barnabas.base.ids import TopicPartition
-from barnabas.client.admin.offsets import EARLIEST, LATEST, Isolation, find_offsets
-from barnabas.client.consumer.fetch_messages import FetchLimits, data_by_partition, fetch_request, version_max
+from barnabas.client.admin.offsets import EARLIEST, LATEST, find_offsets
+from barnabas.client.consumer.fetch_messages import FetchLimits
+from barnabas.client.consumer.fetching import fetch_partition
 from barnabas.client.core.cluster import ClusterClient
-from barnabas.client.core.errors import check
 from barnabas.wire.errors import ErrorCode, KafkaError
-from barnabas.wire.messages.fetch import FetchResponse
+from barnabas.wire.isolation import Isolation
 from barnabas.wire.records.batch import iterate_headers
 
 _LIMITS = FetchLimits()
@@ -31,12 +31,7 @@ async def _read(cluster: ClusterClient, tp: TopicPartition, position: int) -> tu
     """Return the batches at `position`, at least one, and the offset after them."""
 
     async def attempt() -> tuple[Buffer, int]:
-        leader = await cluster.leader(tp)
-        request = fetch_request({tp: position}, cluster.metadata, _LIMITS, Isolation.READ_UNCOMMITTED)
-        response: FetchResponse = await cluster.send(request, leader, version_max=version_max(request))
-        check(response.error_code, f"broker {leader} refused Fetch")
-        data = data_by_partition(response, cluster.metadata)[tp]
-        check(data.error_code, f"fetch from offset {position} of partition {tp}")
+        data = await fetch_partition(cluster, tp, position, _LIMITS, Isolation.READ_UNCOMMITTED)
         batches = data.records or b""
         behind = [header.next_offset for _, header in iterate_headers(batches)]
         if not behind:

@@ -21,7 +21,7 @@ from barnabas.client.core.errors import (
     check,
 )
 from barnabas.client.core.frame_protocol import FrameMemory, Frames
-from barnabas.client.core.framing import api_name, decode_response, encode_request
+from barnabas.client.core.request_codec import api_name, decode_response, encode_request
 from barnabas.wire.codec import DecodeError
 from barnabas.wire.errors import ErrorCode, KafkaError
 from barnabas.wire.messages.api_versions import ApiVersion, ApiVersionsRequest, ApiVersionsResponse

@@ -12,9 +12,9 @@ from barnabas.client.core.errors import is_retriable
 ResultT = TypeVar("ResultT")
 
 _JITTER = 0.2
-#: How often a change is looked up in the cluster until it is visible: brokers of Apache Kafka apply it some
+#: How often the cluster is read for a change until it is visible: brokers of Apache Kafka apply it some
 #: milliseconds after the controller's response. With the pauses between, 1.5 s.
-SETTLING_LOOKS_MAX = 6
+VISIBILITY_READS_MAX = 6
 
 
 @dataclass
@@ -38,19 +38,19 @@ class Retry:
 
     async def until(
         self,
-        look: Callable[[], Awaitable[ResultT]],
-        holds: Callable[[ResultT], bool],
+        read: Callable[[], Awaitable[ResultT]],
+        is_reached: Callable[[ResultT], bool],
     ) -> ResultT:
-        """Call `look` until its result satisfies the condition or the looks are used up; return the last result.
+        """Call `read` until its result satisfies the condition or the reads are used up; return the last result.
 
-        :raises Exception: The errors of `look`, immediately.
+        :raises Exception: The errors of `read`, immediately.
         """
-        for looks in range(1, SETTLING_LOOKS_MAX):
-            result = await look()
-            if holds(result):
+        for reads_count in range(1, VISIBILITY_READS_MAX):
+            result = await read()
+            if is_reached(result):
                 return result
-            await self.pause(looks)
-        return await look()
+            await self.pause(reads_count)
+        return await read()
 
     async def run(self, attempt: Callable[[], Awaitable[ResultT]], timeout_ms: int | None = None) -> ResultT:
         """Call `attempt` until it succeeds, raises an error that is not retriable, or has failed for `timeout_ms`.

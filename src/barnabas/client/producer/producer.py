@@ -49,8 +49,7 @@ class Producer:
 
     With `acks=-1` it is idempotent: retries neither duplicate nor reorder. One batch per partition is in
     flight at a time, so records stay in order without idempotence, too. If the broker refuses single records of a
-    batch,
-    only these fail; the others are sent again without them, in order.
+    batch, only these fail; the others are sent again without them, in order.
     """
 
     def __init__(

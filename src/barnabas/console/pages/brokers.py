@@ -5,6 +5,7 @@ from typing import Any, NamedTuple
 
 from starlette.responses import Response
 
+from barnabas.base.resource_names import HIDDEN
 from barnabas.client.admin.admin import raise_errors
 from barnabas.client.admin.model import ConfigEntry
 from barnabas.config.alter_op import AlterConfigOp, OpType
@@ -28,7 +29,6 @@ SOURCES: Mapping[ConfigSource, str] = {
     ConfigSource.DEFAULT_CONFIG: "default",
 }
 _OWN = {DEFAULT: ConfigSource.DYNAMIC_DEFAULT_BROKER_CONFIG}
-_HIDDEN = "(hidden)"
 
 
 class ConfigRow(NamedTuple):
@@ -40,7 +40,7 @@ class ConfigRow(NamedTuple):
     @property
     def value(self) -> str | None:
         """The value, unless it is secret."""
-        return _HIDDEN if self.entry.sensitive else self.entry.value
+        return HIDDEN if self.entry.sensitive else self.entry.value
 
     @property
     def source(self) -> str:
@@ -156,7 +156,7 @@ def changed(row: ConfigRow | None, edit: AlterConfigOp) -> tuple[str | None, str
     """The value before and after; after a reset, the inherited one."""
     before = None if row is None else row.value
     if row is not None and row.entry.sensitive:
-        return before, _HIDDEN
+        return before, HIDDEN
     if edit.operation is OpType.SET:
         return before, edit.value
     behind = [each for each in row.entry.synonyms if each.source is not row.entry.source] if row else []

@@ -8,7 +8,7 @@ from urllib.parse import urlencode
 from starlette.responses import Response
 
 from barnabas.base.ids import TopicPartition
-from barnabas.client.admin.offsets import Isolation, ListedOffset, OffsetSpec
+from barnabas.client.admin.offsets import ListedOffset, OffsetSpec
 from barnabas.console.browse import (
     SCAN_BYTES,
     SCAN_MS,
@@ -28,6 +28,7 @@ from barnabas.console.records import SEARCHED_BYTES_MAX, WAYS, shown
 from barnabas.console.scan import Scanner
 from barnabas.console.topic_view import Reach, TopicView, reaches
 from barnabas.console.view import View
+from barnabas.wire.isolation import Isolation
 
 START_CHOICES = ("end", "beginning", "offset", "time", "forward", "backward")
 _BACKWARD = ("end", "backward")

@@ -68,7 +68,7 @@ def reconcile_trash(log_manager: LogManager, names: Mapping[bytes, str], purged:
     A disk that fails goes offline.
 
     :param names: Existing topics by id: their logs get back the names of their partitions.
-    :param gone: Ids of purged topics: their logs are removed while logs are loaded.
+    :param purged: Ids of purged topics: their logs are removed while logs are loaded.
     """
     _trash_misnamed(log_manager, names)
     for directory in log_manager.directories:

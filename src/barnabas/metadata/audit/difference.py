@@ -8,8 +8,7 @@ A resource is named by its kind and name: `topic/orders`, `topic/ord*` for what 
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
-#: Replaces a secret value; a difference still shows that the value has changed.
-HIDDEN = "(hidden)"
+from barnabas.base.resource_names import HIDDEN
 
 
 class Difference(NamedTuple):

@@ -6,6 +6,7 @@ from typing import Any
 from barnabas.metadata.audit.former_value import FORMER_VALUES, HISTORY_START, KEY, FormerValue
 from barnabas.metadata.decision import Decision
 from barnabas.metadata.image import MetadataImage
+from barnabas.metadata.record_type import split_key
 from barnabas.metadata.registry import record_types
 from barnabas.metadata.store import NEVER, StoreChange
 
@@ -21,9 +22,9 @@ def history_records_for(
     if KEY not in image.history_start:
         return
     for change in changes:
-        name, _, row = change.key.partition("/")
+        name, row_key = split_key(change.key)
         record_type = record_types()[name]
-        before = image.table(record_type).get(row) if record_type.keeps_history else None
+        before = image.table(record_type).get(row_key) if record_type.keeps_history else None
         if before is not None:
             plain = record_type.to_plain(before)
             former = FormerValue(change.key, plain, image.revision_of(change.key), now_ms)
@@ -75,13 +76,13 @@ def value_at(image: MetadataImage, key: str, revision: int) -> Any:
 
 
 def _value_at(image: MetadataImage, key: str, revision: int, former: Iterable[FormerValue]) -> Any:
-    name, _, row = key.partition("/")
+    name, row_key = split_key(key)
     ended = image.former_values.revision
     later = [value for value in former if ended(value.row) > revision]
     if later:
         first = min(later, key=lambda value: ended(value.row))
         return record_types()[name].from_plain(first.plain) if first.since <= revision else None
-    return image.table(record_types()[name]).get(row) if image.revision_of(key) <= revision else None
+    return image.table(record_types()[name]).get(row_key) if image.revision_of(key) <= revision else None
 
 
 def states_of(image: MetadataImage, resource: str, revision: int) -> dict[str, Any]:
@@ -90,17 +91,20 @@ def states_of(image: MetadataImage, resource: str, revision: int) -> dict[str, A
     """
     former: dict[str, list[FormerValue]] = {}
     for value in image.former_values.values():
-        name, _, row = value.key.partition("/")
+        name, row_key = split_key(value.key)
         record_type = record_types()[name]
         rollback = record_type.rollback
-        if rollback is not None and rollback.resource(row, record_type.from_plain(value.plain)) == resource:
+        if (
+            rollback is not None
+            and rollback.resource(row_key, record_type.from_plain(value.plain)) == resource
+        ):
             former.setdefault(value.key, []).append(value)
     present = (
-        record_type.key(row)
+        record_type.key(row_key)
         for record_type in record_types().values()
         if record_type.rollback is not None
-        for row, state in image.table(record_type).items()
-        if record_type.rollback.resource(row, state) == resource
+        for row_key, state in image.table(record_type).items()
+        if record_type.rollback.resource(row_key, state) == resource
     )
     return {
         key: _value_at(image, key, revision, former.get(key, ()))

@@ -15,6 +15,7 @@ from barnabas.metadata.audit.history import history_start, states_of, value_at
 from barnabas.metadata.configs import AlterationRules, ConfigAlterationResult
 from barnabas.metadata.decision import Decision
 from barnabas.metadata.image import MetadataImage
+from barnabas.metadata.record_type import split_key
 from barnabas.metadata.registry import record_types
 from barnabas.metadata.store import StoreChange
 from barnabas.metadata.topics import TOPICS, TopicImage
@@ -58,7 +59,7 @@ def decide_rollback(
         message = f"{resource} has no configs, ACLs, quotas or users, and its history has none either."
         raise KafkaError(ErrorCode.RESOURCE_NOT_FOUND, message)
     restored = _restore(image, states, rules)
-    rules.authorize(frozenset(change.key.partition("/")[0] for change in restored.changes))
+    rules.authorize(frozenset(split_key(change.key)[0] for change in restored.changes))
     response = RolledBack(tuple(differences(image, restored.changes)), notes, restored.response)
     return Decision(response) if validate_only else Decision(response, restored.changes, restored.reads)
 
@@ -69,8 +70,8 @@ def _restore(
     """Decide what restores the records of a resource, given by their keys in the store."""
     by_type: defaultdict[str, dict[str, Any]] = defaultdict(dict)
     for key, state in states.items():
-        name, _, row = key.partition("/")
-        by_type[name][row] = state
+        name, row_key = split_key(key)
+        by_type[name][row_key] = state
     changes: list[StoreChange] = []
     reads: dict[str, int] = {}
     altered: ConfigAlterationResult | None = None

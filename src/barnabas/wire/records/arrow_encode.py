@@ -15,7 +15,7 @@ class ArrowEncoder:
     """
 
     def __init__(self, rows: Columns) -> None:
-        """:param columns: Not copied.
+        """:param rows: Not copied.
         :raises KafkaError: INVALID_TIMESTAMP; INVALID_RECORD for a header without a key.
         """
         from barnabas.wire.records import arrow_encode_numba  # importing numba takes most of a second

@@ -8,8 +8,8 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from barnabas.wire.records.arrow_decode_numba import arrow_array
 from barnabas.wire.records.arrow_fields import Bytes, Fields, fields_of, no_fields, offsets_of
-from barnabas.wire.records.arrow_numba import arrow_array
 from barnabas.wire.records.arrow_rows import Batching, Columns, Encode, EncodedBatch, Longs, next_sequence
 from barnabas.wire.records.batch import (
     BATCH_HEADER,

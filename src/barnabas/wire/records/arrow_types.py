@@ -32,19 +32,19 @@ WRONG_CHECKSUM = "its checksum is not that of its bytes"
 OFFSET_END = (1 << 63) - 1
 
 
-def is_seen(_: BatchHeader) -> bool:
+def admit_every_batch(_: BatchHeader) -> bool:
     """Select every batch (isolation level read_uncommitted)."""
     return True
 
 
-class Selection(NamedTuple):
+class RecordSelection(NamedTuple):
     """Which records and columns of a buffer to read."""
 
     columns: Collection[str]  #: names of `COLUMN_TYPES`
     low: int = 0  #: first offset
     high: int = OFFSET_END  #: end offset
     #: Whether a transactional batch is visible; others always are, control batches never.
-    admits: Callable[[BatchHeader], bool] = is_seen
+    admits: Callable[[BatchHeader], bool] = admit_every_batch
     check_crcs: bool = True
 
 

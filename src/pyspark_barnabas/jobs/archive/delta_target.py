@@ -25,7 +25,7 @@ from pyspark_barnabas.jobs.archive.parquet_target import (
     ArchiveTarget,
 )
 from pyspark_barnabas.paths import pattern_of, uri
-from pyspark_barnabas.source.rows import TYPES, schema_of
+from pyspark_barnabas.source.rows import ARROW_TYPES, arrow_schema_of
 
 #: Application id of the transactions (one per run), and the name of the table.
 APPLICATION = "barnabas-archive"
@@ -110,5 +110,7 @@ class DeltaTarget(ArchiveTarget):
 
 
 def table_schema() -> pa.Schema:
-    columns = [name for name in TYPES if name != "topic"]
-    return pa.schema([*schema_of(columns), pa.field("topic", pa.string()), pa.field("date", pa.string())])
+    columns = [name for name in ARROW_TYPES if name != "topic"]
+    return pa.schema(
+        [*arrow_schema_of(columns), pa.field("topic", pa.string()), pa.field("date", pa.string())]
+    )

@@ -16,6 +16,7 @@ import pyarrow.parquet as pq
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
 
+from barnabas.base.topic_names import AUDIT_TOPIC
 from barnabas.client.admin.acls import AclUse
 from barnabas.client.admin.offsets import EARLIEST, LATEST
 from barnabas.wire.acls import AclBinding, AclPermission
@@ -40,8 +41,6 @@ from pyspark_barnabas.jobs.common.client import connected
 from pyspark_barnabas.jobs.common.session import progress
 from pyspark_barnabas.source.options import ConnectionOptions, SourceOptions, batch_options
 from pyspark_barnabas.source.task_planner import open_logs
-
-TOPIC = "__barnabas_audit"
 
 #: An event as `barnabas.metadata.audit.events` writes it; values that are not strings are JSON here.
 EVENT_DDL = (
@@ -235,7 +234,7 @@ def audit(
     :raises AuditError: There is no audit topic.
     :raises OptionError: An option is not valid.
     """
-    source_options = {**options, "subscribe": TOPIC}
+    source_options = {**options, "subscribe": AUDIT_TOPIC}
     parsed = batch_options(source_options)
     ranges = _ranges(parsed)
     if spark is None or dry_run:
@@ -284,7 +283,8 @@ def _ranges(parsed: SourceOptions) -> tuple[tuple[int, int, int], ...]:
             partitions = []
         if not partitions:
             message = (
-                f"topic {TOPIC} does not exist: Barnabas brokers create it unless barnabas.audit.enable=false"
+                f"topic {AUDIT_TOPIC} does not exist: Barnabas brokers create it unless "
+                "barnabas.audit.enable=false"
             )
             raise AuditError(message)
         lows = logs.offsets(dict.fromkeys(partitions, EARLIEST))

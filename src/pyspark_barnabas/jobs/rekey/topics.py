@@ -9,13 +9,14 @@ from barnabas.base.ids import TopicPartition
 from barnabas.client.admin.admin import raise_errors
 from barnabas.client.admin.group_messages import GroupDescription, OffsetAndMetadata
 from barnabas.client.admin.model import NewTopic
-from barnabas.client.admin.offsets import EARLIEST, LATEST, Isolation, ListedOffset, OffsetSpec
+from barnabas.client.admin.offsets import EARLIEST, LATEST, ListedOffset, OffsetSpec
 from barnabas.client.blocking import BlockingClient
 from barnabas.client.core.metadata import TopicInfo
 from barnabas.config.alter_op import AlterConfigOp, OpType
 from barnabas.config.config_resource import Resource, ResourceKind
 from barnabas.config.config_source import ConfigSource
 from barnabas.wire.errors import ErrorCode, KafkaError
+from barnabas.wire.isolation import Isolation
 from pyspark_barnabas.jobs.rekey.order import RekeyError
 from pyspark_barnabas.sink.protocol import is_sink_offset
 from pyspark_barnabas.source.options import ConnectionOptions

@@ -20,9 +20,10 @@ from pyspark.sql import DataFrame, SparkSession, Window
 from pyspark.sql import functions as f
 
 from barnabas.base.ids import TopicPartition
-from barnabas.client.admin.offsets import LATEST, Isolation, ListedOffset
+from barnabas.client.admin.offsets import LATEST, ListedOffset
 from barnabas.client.blocking import BlockingClient
 from barnabas.log.files import write_atomically
+from barnabas.wire.isolation import Isolation
 from pyspark_barnabas.jobs.archive.job import reading
 from pyspark_barnabas.jobs.archive.parquet_target import RECORDS_DDL, ArchiveTarget, open_archive
 from pyspark_barnabas.jobs.common.client import connected

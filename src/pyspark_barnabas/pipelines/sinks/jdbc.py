@@ -101,7 +101,7 @@ def staging_statements(url: str, table: str, staging: str, columns: Sequence[str
 def decide_attempts(attempts: Iterable[str], attempt: str) -> list[str]:
     """Return the last attempt of each task in this run; other runs are ignored.
 
-    :param found: Names from `attempt_name`.
+    :param attempts: Names from `attempt_name`.
     """
     last: dict[int, int] = {}
     for attempt_id in attempts:

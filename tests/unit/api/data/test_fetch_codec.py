@@ -83,7 +83,7 @@ def data_by_kio(version: int, encoded: bytes) -> FetchData:
         getattr(request, "session_epoch", -1),
         named,
         forgotten,
-        is_follower=version < FIRST_VERSION_WITH_REPLICA_STATE and request.replica_id >= 0,
+        has_replica_id=version < FIRST_VERSION_WITH_REPLICA_STATE and request.replica_id >= 0,
         rack=getattr(request, "rack_id", ""),
     )
 

@@ -141,7 +141,7 @@ def test_without_acks_there_is_no_response_and_an_error_closes_the_connection(
             await node.create(new_topic("t"))
             frame = memoryview(bytearray(frame_of(produce_request(topic, acks=NONE), 12)))
             context, request = node.dispatcher.parse(frame, node.connection)
-            assert await node.dispatcher.answer(context, request) is None
+            assert await node.dispatcher.respond(context, request) is None
             assert context.close_after is closes
             assert node.partition("t").log.log_end_offset == (not closes)
 

@@ -150,7 +150,7 @@ async def test_records_outlive_the_network_buffer_during_verification(tmp_path: 
 
         coordinator.during_verification = reuse_buffer
         context, request = node.dispatcher.parse(memoryview(frame), node.connection)
-        await node.dispatcher.answer(context, request)
+        await node.dispatcher.respond(context, request)
         assert values_of(
             node.partition("t").read(0, 1000, read_committed=False, min_one_batch=True).data
         ) == [b"a"]

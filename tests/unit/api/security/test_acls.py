@@ -137,7 +137,7 @@ def test_the_number_of_unknown_closes_the_connection(tmp_path: Path, request_: M
         async with running_node(tmp_path, **AUTHORIZED) as running:
             running.connection.principal = ROOT
             context, request = running.dispatcher.parse(memoryview(frame_of(request_, 3)), running.connection)
-            assert await running.dispatcher.answer(context, request) is None
+            assert await running.dispatcher.respond(context, request) is None
             assert context.close_after
             assert not running.broker.image.acls
 

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
+from barnabas.base.topic_names import AUDIT_TOPIC
 from barnabas.metadata.acls import decide_create_acls
 from barnabas.metadata.internal_topics import internal_topic
-from barnabas.metadata.topics import AUDIT_TOPIC
 from barnabas.wire.acls import CLUSTER_NAME, AclBinding, AclOperation, ResourceType
 from barnabas.wire.barnabas_messages.purge_topics import PurgeTopicsRequest, TopicToPurge
 from barnabas.wire.barnabas_messages.rollback_resource import RollbackResourceRequest

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
+from barnabas.base.topic_names import GROUP_TOPIC, TRANSACTION_TOPIC
 from barnabas.metadata.acls import decide_create_acls
-from barnabas.metadata.internal_topics import GROUP_TOPIC, TRANSACTION_TOPIC
 from barnabas.wire.acls import AclBinding, AclOperation, AclPermission, PatternType, ResourceType
 from barnabas.wire.errors import ErrorCode
 from barnabas.wire.messages.add_offsets_to_txn import AddOffsetsToTxnRequest

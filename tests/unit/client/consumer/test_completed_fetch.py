@@ -3,9 +3,9 @@ import struct
 import pytest
 
 from barnabas.base.ids import TopicPartition
-from barnabas.client.admin.offsets import Isolation
 from barnabas.client.consumer.completed_fetch import read_fetched
 from barnabas.wire.errors import KafkaError
+from barnabas.wire.isolation import Isolation
 from barnabas.wire.messages.fetch import AbortedTransaction, PartitionData
 from barnabas.wire.records.record import Record, encode_batch
 

@@ -6,7 +6,7 @@ import pytest
 from barnabas.base.clock import ManualClock
 from barnabas.client.core.address import BrokerAddress
 from barnabas.client.core.errors import ConnectionLost, NotKafka, check, error_for, is_retriable
-from barnabas.client.core.retry import SETTLING_LOOKS_MAX, Retry
+from barnabas.client.core.retry import VISIBILITY_READS_MAX, Retry
 from barnabas.wire.errors import ErrorCode, KafkaError
 
 LOST = ConnectionLost(BrokerAddress("h", 1), "lost")
@@ -88,14 +88,14 @@ def test_error_codes_become_exceptions_including_unknown_ones() -> None:
     assert "9999" in unknown.message
 
 
-@pytest.mark.parametrize(("at_look", "looks_count"), [(1, 1), (3, 3), (9, SETTLING_LOOKS_MAX)])
-def test_changes_that_become_visible_late_are_awaited_up_to_a_limit(at_look: int, looks_count: int) -> None:
-    sleeps, looks = Sleeps(), 0
+@pytest.mark.parametrize(("at_read", "reads_count"), [(1, 1), (3, 3), (9, VISIBILITY_READS_MAX)])
+def test_changes_that_become_visible_late_are_awaited_up_to_a_limit(at_read: int, reads_count: int) -> None:
+    sleeps, reads = Sleeps(), 0
 
-    async def look() -> int:
-        nonlocal looks
-        looks += 1
-        return looks
+    async def read() -> int:
+        nonlocal reads
+        reads += 1
+        return reads
 
-    seen = asyncio.run(sleeps.retry().until(look, lambda number: number >= at_look))
-    assert (seen, len(sleeps.pauses_ms)) == (looks_count, looks_count - 1)
+    seen = asyncio.run(sleeps.retry().until(read, lambda number: number >= at_read))
+    assert (seen, len(sleeps.pauses_ms)) == (reads_count, reads_count - 1)

@@ -168,7 +168,7 @@ async def test_a_damaged_log_is_uncleanable_and_does_not_stop_others(
         assert "does not match its CRC" in uncleanable.why
         assert (offsets_of(good), bad.cleaner_offset, bad.failure) == ([1, 2], 0, None)
         assert [line["partition"] for line in lines] == ["x-0"]
-        node.log_manager.delete_async(TopicPartition("x", 0))
+        node.log_manager.schedule_deletion(TopicPartition("x", 0))
         assert node.cleaner.uncleanable == []
         assert node.log("x")
         await reached(lambda: node.cleaner.cleaned_count == 2)
@@ -200,7 +200,7 @@ Change = Callable[[CleanerNode, PartitionLog], object]
 @pytest.mark.parametrize(
     "change",
     [
-        lambda node, log: node.log_manager.delete_async(log.topic_partition),
+        lambda node, log: node.log_manager.schedule_deletion(log.topic_partition),
         lambda node, log: log.truncate_to(1),
         lambda node, log: node.log_manager.create_future(
             log.topic_partition, node.log_manager.directories[1]

@@ -4,10 +4,11 @@ import random
 
 import pytest
 
+from barnabas.base.resource_names import HIDDEN
 from barnabas.config.config_resource import Resource, ResourceKind
 from barnabas.metadata.acls import ACLS, acl_key, decide_create_acls, decide_remove_acls
 from barnabas.metadata.audit.changes import differences
-from barnabas.metadata.audit.difference import HIDDEN, Difference
+from barnabas.metadata.audit.difference import Difference
 from barnabas.metadata.configs import BROKER_CONFIGS, CONFIG_RECORD_TYPES, TOPIC_CONFIGS
 from barnabas.metadata.decision import Decision
 from barnabas.metadata.features import FINALIZED_FEATURES

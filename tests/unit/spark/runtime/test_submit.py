@@ -213,7 +213,7 @@ def test_every_module_can_be_imported_from_the_archive(environment: Mapping[str,
         "pyspark_barnabas.source.stream_reader",
         "pyspark_barnabas.sink.writers",
     ]
-    modules.append("barnabas.wire.records.arrow_numba")
+    modules.append("barnabas.wire.records.arrow_decode_numba")
     program = (
         f"import importlib; print(*(importlib.import_module(name).__file__ for name in {modules}), sep='\\n')"
     )

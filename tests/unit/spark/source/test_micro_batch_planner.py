@@ -35,7 +35,7 @@ class Stream:
 
 
 def ranges(tasks: list[ReadTask]) -> list[tuple[TopicPartition, int, int]]:
-    return [tuple(piece.range) for task in tasks for piece in task.pieces]
+    return [tuple(planned.range) for task in tasks for planned in task.ranges]
 
 
 def test_a_query_starts_at_the_end_by_default() -> None:
@@ -145,7 +145,7 @@ def test_tasks_have_the_topic_id_of_their_plan() -> None:
     stream = Stream({A: 4})
     stream.logs.topic_ids["orders"] = bytes(15) + b"\x01"
     [task] = stream.tasks({A: 0}, {A: 4})
-    assert task.pieces[0].topic_id == bytes(15) + b"\x01"
+    assert task.ranges[0].topic_id == bytes(15) + b"\x01"
     assert repr(task) == "orders-0 [0, 4)"
 
 

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from barnabas.base.ids import TopicPartition
-from barnabas.client.admin.offsets import Isolation
+from barnabas.wire.isolation import Isolation
 from pyspark_barnabas.option_values import OptionError
 from pyspark_barnabas.source.options import (
     TASK_BYTES,

@@ -20,12 +20,12 @@ from barnabas.wire.records.compression import Compression
 from barnabas.wire.records.control import EndTransactionMarker, encode_end_marker
 from barnabas.wire.records.record import Record, encode_batch
 from pyspark_barnabas.source.rows import (
+    ARROW_TYPES,
     NONE_ABORTED,
-    TYPES,
     AbortedRange,
     AbortedRanges,
+    arrow_schema_of,
     read_arrow,
-    schema_of,
 )
 
 SPARK_SCHEMA = StructType(
@@ -65,7 +65,7 @@ def rows(
     aborted: AbortedRanges = NONE_ABORTED,
 ) -> list[dict[str, object]]:
     batches = list(read_arrow(buffer, "orders", 3, low, high, columns, aborted))
-    return pa.Table.from_batches(batches, schema_of(columns)).to_pylist()
+    return pa.Table.from_batches(batches, arrow_schema_of(columns)).to_pylist()
 
 
 def values(buffer: bytes, aborted: AbortedRanges = NONE_ABORTED) -> list[object]:
@@ -73,8 +73,8 @@ def values(buffer: bytes, aborted: AbortedRanges = NONE_ABORTED) -> list[object]
 
 
 def test_the_schema_is_the_connectors() -> None:
-    assert schema_of(list(TYPES)).equals(to_arrow_schema(SPARK_SCHEMA, timezone="UTC"))
-    for read in read_arrow(batch(0, b"v"), "orders", 3, 0, END, list(TYPES)):
+    assert arrow_schema_of(list(ARROW_TYPES)).equals(to_arrow_schema(SPARK_SCHEMA, timezone="UTC"))
+    for read in read_arrow(batch(0, b"v"), "orders", 3, 0, END, list(ARROW_TYPES)):
         assert read.schema.equals(to_arrow_schema(SPARK_SCHEMA, timezone="UTC"))
         read.validate(full=True)
 
@@ -82,7 +82,7 @@ def test_the_schema_is_the_connectors() -> None:
 def test_rows_have_the_positions_of_their_records() -> None:
     headers = (("trace", b"1"), ("empty", None))
     written = encode_batch([Record(0, 1_500, None, b"v", headers), Record(0, -1, b"k", None)], base_offset=7)
-    first, second = rows(bytes(written), list(TYPES))
+    first, second = rows(bytes(written), list(ARROW_TYPES))
     assert first["timestamp"].isoformat() == "1970-01-01T00:00:01.500000+00:00"  # type: ignore[attr-defined]
     assert second["timestamp"].isoformat() == "1969-12-31T23:59:59.999000+00:00"  # type: ignore[attr-defined]
     del first["timestamp"], second["timestamp"]

@@ -5,7 +5,7 @@ from pyspark.sql.types import StructType
 
 from pyspark_barnabas import DefaultSource
 from pyspark_barnabas.option_values import OptionError
-from pyspark_barnabas.source.rows import TYPES
+from pyspark_barnabas.source.rows import ARROW_TYPES
 from pyspark_barnabas.source.schemas import RECORD_TYPES, requested_columns, schema_of_options
 
 
@@ -18,7 +18,7 @@ def test_columns_are_the_connectors() -> None:
 
 
 def test_spark_and_arrow_have_the_same_columns() -> None:
-    assert list(RECORD_TYPES) == list(TYPES)
+    assert list(RECORD_TYPES) == list(ARROW_TYPES)
 
 
 def test_a_schema_selects_columns_in_its_order() -> None:

@@ -35,8 +35,8 @@ def test_the_size_of_a_partition_is_requested_once() -> None:
     for _ in range(2):
         tasks = planner.plan([OffsetRange(A, 0, 20), OffsetRange(B, 5, 5)], {A: b"i" * 16})
         assert [repr(task) for task in tasks] == ["orders-0 [0, 10)", "orders-0 [10, 20)"]
-        assert tasks[0].pieces[0].topic_id == b"i" * 16
-        assert tasks[0].pieces[0].record_bytes == 1000.0
+        assert tasks[0].ranges[0].topic_id == b"i" * 16
+        assert tasks[0].ranges[0].record_bytes == 1000.0
     planner.plan([OffsetRange(B, 0, 20)], {})
     assert logs.requested == [A, B]
 

@@ -7,10 +7,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from barnabas.wire.errors import ErrorCode, KafkaError
-from barnabas.wire.records import arrow_numba
+from barnabas.wire.records import arrow_decode_numba
 from barnabas.wire.records.arrow_decode import decode_arrow
-from barnabas.wire.records.arrow_numba import PART_BYTES, UNPACKED_BYTES
-from barnabas.wire.records.arrow_types import COLUMN_TYPES, TIMESTAMP_MS_MAX, Decoded, Selection
+from barnabas.wire.records.arrow_decode_numba import PART_BYTES, UNPACKED_BYTES
+from barnabas.wire.records.arrow_types import COLUMN_TYPES, TIMESTAMP_MS_MAX, Decoded, RecordSelection
 from barnabas.wire.records.batch import BATCH_HEADER_BYTES, seal
 from barnabas.wire.records.compression import Buffer, Compression
 from barnabas.wire.records.kernels import find_kernels
@@ -56,7 +56,7 @@ def buffers(draw: st.DrawFn) -> bytes:
     return buffer
 
 
-def rows(buffer: Buffer, selection: Selection) -> list[dict[str, object]]:
+def rows(buffer: Buffer, selection: RecordSelection) -> list[dict[str, object]]:
     found: list[dict[str, object]] = []
     for decoded in decode_arrow(buffer, selection):
         batch = pa.RecordBatch.from_arrays(list(decoded.columns.values()), list(decoded.columns))
@@ -85,16 +85,16 @@ def shown(record: Record) -> dict[str, object]:
 @given(buffer=buffers())
 def test_the_columns_equal_the_records(buffer: bytes) -> None:
     names = ["key", "value", "offset", "timestamp", "headers"]
-    assert rows(buffer, Selection(names)) == [shown(record) for record in decode_all(buffer)]
+    assert rows(buffer, RecordSelection(names)) == [shown(record) for record in decode_all(buffer)]
 
 
 @given(buffer=buffers(), name=st.sampled_from(ALL), ends=st.tuples(st.integers(0, 60), st.integers(0, 60)))
 def test_a_single_column_equals_that_of_all_columns(buffer: bytes, name: str, ends: tuple[int, int]) -> None:
-    everything = rows(buffer, Selection(ALL))
+    everything = rows(buffer, RecordSelection(ALL))
     offsets = [row["offset"] for row in everything]
     bounds = sorted([0, *offsets, 1 << 62])  # type: ignore[type-var]
     low, high = sorted(bounds[min(end, len(bounds) - 1)] for end in ends)  # type: ignore[type-var]
-    found = rows(buffer, Selection([name], low, high))  # type: ignore[arg-type]
+    found = rows(buffer, RecordSelection([name], low, high))  # type: ignore[arg-type]
     assert found == [{name: row[name]} for row in everything if low <= row["offset"] < high]  # type: ignore[operator]
 
 
@@ -103,14 +103,16 @@ def by_all(buffer: Buffer) -> list[pa.Table | None]:
     found = [table_of(arrow_reference.decode, buffer)]
     for kernels in FORMS:
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(arrow_numba, "find_kernels", lambda kernels=kernels: kernels)
+            patch.setattr(arrow_decode_numba, "find_kernels", lambda kernels=kernels: kernels)
             found.append(table_of(decode_arrow, buffer))
     return found
 
 
-def table_of(decode: Callable[[memoryview, Selection], Iterator[Decoded]], buffer: Buffer) -> pa.Table | None:
+def table_of(
+    decode: Callable[[memoryview, RecordSelection], Iterator[Decoded]], buffer: Buffer
+) -> pa.Table | None:
     try:
-        parts = list(decode(memoryview(buffer).toreadonly(), Selection(ALL, check_crcs=False)))
+        parts = list(decode(memoryview(buffer).toreadonly(), RecordSelection(ALL, check_crcs=False)))
     except KafkaError as error:
         assert error.code in (ErrorCode.CORRUPT_MESSAGE, ErrorCode.INVALID_TIMESTAMP)  # noqa: PT017
         return None
@@ -161,7 +163,7 @@ def test_nothing_is_read_after_the_data() -> None:
 def test_header_names_that_are_not_utf_8_are_decoded_as_far_as_possible() -> None:
     batch = encode_batch([Record(0, 0, None, b"v", (("na", b"1"), ("me", b"2")))])
     batch[batch.index(b"na")] = 0xFF
-    [row] = rows(seal_of(batch), Selection(["headers"]))
+    [row] = rows(seal_of(batch), RecordSelection(["headers"]))
     assert row == {"headers": [{"key": "\ufffda", "value": b"1"}, {"key": "me", "value": b"2"}]}
 
 
@@ -175,9 +177,9 @@ def test_a_timestamp_that_does_not_fit_microseconds_is_rejected_if_timestamps_ar
     timestamp_ms: int,
 ) -> None:
     batch = bytes(encode_batch([Record(0, timestamp_ms, b"k", b"v")], base_offset=5))
-    assert rows(batch, Selection(["value"])) == [{"value": b"v"}]
+    assert rows(batch, RecordSelection(["value"])) == [{"value": b"v"}]
     with pytest.raises(KafkaError, match="batch at offset 5: a timestamp") as error:
-        rows(batch, Selection(["timestamp"]))
+        rows(batch, RecordSelection(["timestamp"]))
     assert error.value.code is ErrorCode.INVALID_TIMESTAMP
 
 
@@ -186,7 +188,7 @@ def test_a_record_count_that_exceeds_the_bytes_is_corrupt(count: int) -> None:
     batch = encode_batch([Record(0, 0, b"k", b"v")], base_offset=5)
     batch[57:61] = count.to_bytes(4, "big", signed=True)
     with pytest.raises(KafkaError, match="batch at offset 5") as error:
-        rows(seal_of(batch), Selection(["value"]))
+        rows(seal_of(batch), RecordSelection(["value"]))
     assert error.value.code is ErrorCode.CORRUPT_MESSAGE
 
 
@@ -196,7 +198,7 @@ def test_records_that_cannot_be_decompressed_are_corrupt(codec: Compression) -> 
     batch[-12:-4] = bytes(8)
     batch[BATCH_HEADER_BYTES + 2] ^= 0xFF
     with pytest.raises(KafkaError, match="batch at offset 5") as error:
-        rows(seal_of(batch), Selection(["value"]))
+        rows(seal_of(batch), RecordSelection(["value"]))
     assert error.value.code is ErrorCode.CORRUPT_MESSAGE
 
 
@@ -205,8 +207,8 @@ def test_a_batch_without_remaining_records_has_no_rows() -> None:
     batch[8:12] = (BATCH_HEADER_BYTES - 12).to_bytes(4, "big")
     batch[57:61] = bytes(4)
     rest = encode_batch([Record(0, 0, b"k", b"v")], base_offset=1)
-    assert rows(seal_of(batch), Selection(ALL)) == []
-    assert [row["offset"] for row in rows(seal_of(batch) + rest, Selection(ALL))] == [1]
+    assert rows(seal_of(batch), RecordSelection(ALL)) == []
+    assert [row["offset"] for row in rows(seal_of(batch) + rest, RecordSelection(ALL))] == [1]
 
 
 @pytest.mark.parametrize("codec", [Compression.NONE, Compression.LZ4])
@@ -217,7 +219,7 @@ def test_long_data_is_returned_in_slices_of_whole_batches(codec: Compression) ->
         for number in range(3)
     )
     buffer += encode_batch([Record(0, 0, None, value)] * 7, base_offset=6, compression=codec)
-    parts = list(decode_arrow(buffer, Selection(["offset"])))
+    parts = list(decode_arrow(buffer, RecordSelection(["offset"])))
     assert len(parts) >= 2
     assert [offset for part in parts for offset in part.columns["offset"].to_pylist()] == list(range(13))
     assert parts[-1].rows_count >= 7
@@ -230,5 +232,5 @@ def test_slices_do_not_change_when_the_next_is_read() -> None:
         )
         for number in range(3)
     ]
-    parts = list(decode_arrow(b"".join(batches), Selection(["key", "value"])))
+    parts = list(decode_arrow(b"".join(batches), RecordSelection(["key", "value"])))
     assert [part.columns["value"][0].as_py()[:2] for part in parts] == [b"\0\0", b"\1\1", b"\2\2"]

@@ -13,10 +13,10 @@ from barnabas.wire.records.batch import crc_matches, iterate_headers
 from barnabas.wire.records.compression import Compression
 from barnabas.wire.records.record import decode_batch
 from pyspark_barnabas.jobs.restore.segments import SegmentsWriter, encode_rows
-from pyspark_barnabas.source.rows import read_arrow, schema_of
+from pyspark_barnabas.source.rows import arrow_schema_of, read_arrow
 
 COLUMNS = ("offset", "timestamp", "timestampType", "key", "value", "headers")
-SCHEMA = schema_of(COLUMNS)
+SCHEMA = arrow_schema_of(COLUMNS)
 TIME_MS = 1_700_000_000_000
 FAR = 3_000_000_000
 

@@ -2,7 +2,7 @@ import struct
 
 import pytest
 
-from barnabas.client.core.framing import api_name, decode_response, encode_request, response_type
+from barnabas.client.core.request_codec import api_name, decode_response, encode_request, response_type
 from barnabas.wire.codec import DecodeError, encode
 from barnabas.wire.messages.api_versions import ApiVersion, ApiVersionsRequest, ApiVersionsResponse
 from barnabas.wire.messages.metadata import MetadataRequest, MetadataResponse

@@ -23,7 +23,7 @@ from barnabas.wire.records.arrow_types import (
     US_PER_MS,
     WRONG_CHECKSUM,
     Decoded,
-    Selection,
+    RecordSelection,
     timestamp_out_of_range,
 )
 from barnabas.wire.records.batch import (
@@ -83,7 +83,7 @@ class _Rows(NamedTuple):
         return int(self.batches[self.batch_indexes()[row], BASE_OFFSET])
 
 
-def decode(buffer: memoryview, selection: Selection) -> Iterator[Decoded]:
+def decode(buffer: memoryview, selection: RecordSelection) -> Iterator[Decoded]:
     """See `arrow_decode.decode_arrow`.
 
     :raises KafkaError: CORRUPT_MESSAGE, INVALID_TIMESTAMP.
@@ -115,7 +115,7 @@ def _last_offsets(batches: Numbers) -> Numbers:
     return batches[:, BASE_OFFSET] + batches[:, LAST_DELTA]
 
 
-def _chosen(buffer: memoryview, batches: Numbers, selection: Selection) -> Numbers:
+def _chosen(buffer: memoryview, batches: Numbers, selection: RecordSelection) -> Numbers:
     """Return the batches with visible records."""
     chosen = batches[:, BASE_OFFSET] >= selection.low - batches[:, LAST_DELTA]
     chosen &= batches[:, BASE_OFFSET] < selection.high
@@ -179,7 +179,7 @@ def _unpacked(buffer: memoryview, batches: Numbers, check_crcs: bool) -> Iterato
         yield data, batches[first:]
 
 
-def _read_rows(data: Bytes, batches: Numbers, selection: Selection) -> _Rows:
+def _read_rows(data: Bytes, batches: Numbers, selection: RecordSelection) -> _Rows:
     rows_count = _records_count(batches)
     numbers, _ = arrow_array(COLUMNS_COUNT * rows_count, np.int64)
     columns = [*numbers.reshape(COLUMNS_COUNT, rows_count)]

@@ -1,0 +1,12 @@
+"""The internal topics, which only brokers write to."""
+
+GROUP_TOPIC = "__consumer_offsets"
+TRANSACTION_TOPIC = "__transaction_state"
+SHARE_GROUP_TOPIC = "__share_group_state"
+#: The audit events.
+AUDIT_TOPIC = "__barnabas_audit"
+
+INTERNAL_TOPICS = frozenset({GROUP_TOPIC, TRANSACTION_TOPIC, SHARE_GROUP_TOPIC, AUDIT_TOPIC})
+
+#: Apache Kafka's own metadata topic, which clients cannot create.
+METADATA_TOPIC = "__cluster_metadata"
