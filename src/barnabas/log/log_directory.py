@@ -227,13 +227,13 @@ class LogDirectory:
         with self._checkpointing:
             self._write_checkpoints()
 
-    def remove_from_checkpoints(self, name: TopicPartition) -> None:
+    def remove_from_checkpoints(self, tp: TopicPartition) -> None:
         """Remove a deleted partition's offsets from the checkpoints before its name is used again. May block.
 
         Otherwise, after a crash, the new log would begin at the old one's start offset and lose its records.
         """
         with self._checkpointing:
-            if name in self._checkpointed:
+            if tp in self._checkpointed:
                 self._write_checkpoints()
 
     def _write_checkpoints(self) -> None:
@@ -241,18 +241,16 @@ class LogDirectory:
             *self.logs.copy().items(),
             *self.futures.copy().items(),
         ]  # copies: the event loop may add and remove logs
-        self._checkpointed.update(name for name, _ in logs)
-        self._write_offsets(RECOVERY_POINT_FILE, {name: log.recovery_point for name, log in logs})
+        self._checkpointed.update(tp for tp, _ in logs)
+        self._write_offsets(RECOVERY_POINT_FILE, {tp: log.recovery_point for tp, log in logs})
         start_offsets = {
-            name: log.log_start_offset
-            for name, log in logs
-            if log.log_start_offset > log.first_segment_offset
+            tp: log.log_start_offset for tp, log in logs if log.log_start_offset > log.first_segment_offset
         }
         self._write_offsets(LOG_START_OFFSET_FILE, start_offsets)
-        self._write_offsets(HIGH_WATERMARK_FILE, {name: log.high_watermark for name, log in logs})
-        cleaner_offsets = {name: log.cleaner_offset for name, log in logs if log.cleaner_offset}
+        self._write_offsets(HIGH_WATERMARK_FILE, {tp: log.high_watermark for tp, log in logs})
+        cleaner_offsets = {tp: log.cleaner_offset for tp, log in logs if log.cleaner_offset}
         self._write_offsets(CLEANER_OFFSET_FILE, cleaner_offsets)
-        self._checkpointed = {name for name, _ in logs}
+        self._checkpointed = {tp for tp, _ in logs}
 
     def _write_offsets(self, name: str, offsets: dict[TopicPartition, int]) -> None:
         """Replace a checkpoint file, unless it contains these offsets already: most partitions are idle."""

@@ -206,10 +206,10 @@ class LogManager:
         epochs = {directory.directory_id: directory.clean_shutdown_epoch() for directory in self._directories}
         return all(epochs.get(directory_id) == broker_epoch for directory_id in directory_ids)
 
-    def register_log(self, directory: LogDirectory, name: TopicPartition, log: PartitionLog) -> None:
+    def register_log(self, directory: LogDirectory, tp: TopicPartition, log: PartitionLog) -> None:
         """Register a log that is in `directory` as the partition's log."""
-        self._logs[name] = directory.logs[name] = log
-        self._homes[name] = directory
+        self._logs[tp] = directory.logs[tp] = log
+        self._homes[tp] = directory
         log.local.on_failure = lambda error: self.fail(directory, error)
 
     def fail(self, directory: LogDirectory, error: OSError) -> None:
@@ -246,18 +246,18 @@ class LogManager:
 
         :raises KafkaError: KAFKA_STORAGE_ERROR when no directory is online or the disk fails.
         """
-        name = TopicPartition(topic, partition)
-        assert name not in self._logs, name
+        tp = TopicPartition(topic, partition)
+        assert tp not in self._logs, tp
         online = [directory for directory in self._directories if directory.failure is None]
         if not online:
-            message = f"cannot create {name}: all log directories are offline"
+            message = f"cannot create {tp}: all log directories are offline"
             raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, message)
-        directory = self._choose_directory(name, online)
+        directory = self._choose_directory(tp, online)
         try:
-            directory.remove_from_checkpoints(name)
+            directory.remove_from_checkpoints(tp)
             log = create_log(
-                directory.path / str(name),
-                name,
+                directory.path / str(tp),
+                tp,
                 topic_id=topic_id,
                 config=config,
                 clock=self.clock,
@@ -266,46 +266,46 @@ class LogManager:
             )
         except OSError as error:
             self.fail(directory, error)
-            message = f"cannot create {name}: {error}"
+            message = f"cannot create {tp}: {error}"
             raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, message) from error
-        self.register_log(directory, name, log)
+        self.register_log(directory, tp, log)
         return log
 
-    def _choose_directory(self, name: TopicPartition, online: Sequence[LogDirectory]) -> LogDirectory:
+    def _choose_directory(self, tp: TopicPartition, online: Sequence[LogDirectory]) -> LogDirectory:
         """Return the directory for a new log: the preferred one, else the one with the fewest logs."""
-        preferred = self._preferred.pop(name, None)
+        preferred = self._preferred.pop(tp, None)
         if preferred is not None and preferred in online:
             return preferred
         uncordoned = [directory for directory in online if not self.is_cordoned(directory)]
         return min(uncordoned or online, key=lambda directory: len(directory.logs))
 
-    def prefer(self, name: TopicPartition, directory: LogDirectory) -> None:
+    def prefer(self, tp: TopicPartition, directory: LogDirectory) -> None:
         """Create the partition's log in `directory`, if it is created while this process runs."""
-        self._preferred[name] = directory
+        self._preferred[tp] = directory
         if len(self._preferred) > _PREFERRED_COUNT_MAX:
             del self._preferred[next(iter(self._preferred))]
 
-    def schedule_deletion(self, name: TopicPartition, *, keep: bool = False) -> None:
+    def schedule_deletion(self, tp: TopicPartition, *, keep: bool = False) -> None:
         """Rename the log's directory now; `delete_due` removes it after `file.delete.delay.ms`.
 
         With `keep` it goes to the trash instead. The future replica of a move is deleted in any case.
         """
-        (self._move_to_trash if keep else self._delete_later)(*self._unregister(name))
-        if name in self._retired:
-            self.finish_replacement(name)
-        if name in self._futures:
-            self.drop_future(name)
+        (self._move_to_trash if keep else self._delete_later)(*self._unregister(tp))
+        if tp in self._retired:
+            self.finish_replacement(tp)
+        if tp in self._futures:
+            self.drop_future(tp)
 
-    def rename_stray(self, name: TopicPartition) -> None:
+    def rename_stray(self, tp: TopicPartition) -> None:
         """Rename the directory of a log whose partition is unknown to the cluster; strays are never deleted."""
-        directory, log = self._unregister(name)
-        self._rename_away(directory, log, renamed_directory(name, self.random, STRAY_SUFFIX))
-        if name in self._futures:
-            self.drop_future(name)
+        directory, log = self._unregister(tp)
+        self._rename_away(directory, log, renamed_directory(tp, self.random, STRAY_SUFFIX))
+        if tp in self._futures:
+            self.drop_future(tp)
 
-    def _unregister(self, name: TopicPartition) -> tuple[LogDirectory, PartitionLog]:
-        log, directory = self._logs.pop(name), self._homes.pop(name)
-        del directory.logs[name]
+    def _unregister(self, tp: TopicPartition) -> tuple[LogDirectory, PartitionLog]:
+        log, directory = self._logs.pop(tp), self._homes.pop(tp)
+        del directory.logs[tp]
         log.local.abandon()
         return directory, log
 
@@ -331,27 +331,27 @@ class LogManager:
         """Schedule the removal of a directory that is already renamed for deletion."""
         self._deletions.append((self.clock.monotonic_ms(), path))
 
-    def rename_for_removal(self, name: TopicPartition, path: Path) -> Path:
+    def rename_for_removal(self, tp: TopicPartition, path: Path) -> Path:
         """Rename a directory next to a partition's log so that a restart removes it; returns the new path.
 
         :raises OSError: When the disk fails.
         """
-        return disk.rename(path, self._homes[name].path / renamed_directory(name, self.random, DELETE_SUFFIX))
+        return disk.rename(path, self._homes[tp].path / renamed_directory(tp, self.random, DELETE_SUFFIX))
 
-    def replace(self, name: TopicPartition, log: PartitionLog) -> None:
+    def replace(self, tp: TopicPartition, log: PartitionLog) -> None:
         """Make a log that was `rename_for_removal` the partition's log, and delete the current one.
 
         :raises KafkaError: KAFKA_STORAGE_ERROR when the disk fails, which takes the directory offline.
         """
-        directory, replaced = self._unregister(name)
+        directory, replaced = self._unregister(tp)
         self._delete_later(directory, replaced)
         try:
-            log.rename_directory(directory.path / str(name))
+            log.rename_directory(directory.path / str(tp))
         except OSError as error:
             self.fail(directory, error)
-            raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, f"cannot replace {name}: {error}") from error
+            raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, f"cannot replace {tp}: {error}") from error
         log.local.use_open_files(self.open_files)
-        self.register_log(directory, name, log)
+        self.register_log(directory, tp, log)
 
     # Moving to another directory
 
@@ -360,23 +360,23 @@ class LogManager:
         """Future replicas: logs that are being moved, as far as they are copied to their new directories."""
         return MappingProxyType({name: log for name, (_, log) in self._futures.items()})
 
-    def future_directory_of(self, name: TopicPartition) -> LogDirectory | None:
-        future = self._futures.get(name)
+    def future_directory_of(self, tp: TopicPartition) -> LogDirectory | None:
+        future = self._futures.get(tp)
         return None if future is None else future[0]
 
-    def create_future(self, name: TopicPartition, directory: LogDirectory) -> PartitionLog:
+    def create_future(self, tp: TopicPartition, directory: LogDirectory) -> PartitionLog:
         """Create a future replica: an empty log in `directory` that replaces the partition's log once it has caught up.
 
         :raises KafkaError: KAFKA_STORAGE_ERROR when the disk fails.
         """
-        source = self._logs[name]
-        assert directory is not self._homes[name], directory.path
-        assert name not in self._futures, name
+        source = self._logs[tp]
+        assert directory is not self._homes[tp], directory.path
+        assert tp not in self._futures, tp
         try:
-            directory.remove_from_checkpoints(name)
+            directory.remove_from_checkpoints(tp)
             log = open_log(
-                directory.path / future_directory(name, self.random),
-                name,
+                directory.path / future_directory(tp, self.random),
+                tp,
                 config=source.config,
                 clock=self.clock,
                 log_start_offset=source.first_segment_offset,
@@ -387,7 +387,7 @@ class LogManager:
             write_move_mark(log.directory)
         except OSError as error:
             self.fail(directory, error)
-            message = f"cannot move {name} to {directory.path}: {error}"
+            message = f"cannot move {tp} to {directory.path}: {error}"
             raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, message) from error
         self._hold_future(directory, log)
         return log
@@ -398,42 +398,42 @@ class LogManager:
         directory.futures[log.topic_partition] = log
         self._futures[log.topic_partition] = directory, log
 
-    def drop_future(self, name: TopicPartition) -> PartitionLog:
+    def drop_future(self, tp: TopicPartition) -> PartitionLog:
         """Cancel a move: rename the new directory for deletion.
 
         Returns the log; the copying thread must `abandon` it when it is done with it.
         """
-        directory = self._futures[name][0]
-        log = self.detach_future(name)
+        directory = self._futures[tp][0]
+        log = self.detach_future(tp)
         self._delete_later(directory, log)
         return log
 
-    def detach_future(self, name: TopicPartition) -> PartitionLog:
+    def detach_future(self, tp: TopicPartition) -> PartitionLog:
         """Stop a move whose source is offline; the copy stays on disk for the next start."""
-        directory, log = self._futures.pop(name)
-        del directory.futures[name]
+        directory, log = self._futures.pop(tp)
+        del directory.futures[tp]
         return log
 
-    def replace_current_with_future(self, name: TopicPartition) -> PartitionLog:
+    def replace_current_with_future(self, tp: TopicPartition) -> PartitionLog:
         """Replace the current log with the future replica, which has caught up; returns the new current log.
 
         The old one stays in place until `finish_replacement`, because the new one may not be flushed yet.
 
         :raises KafkaError: KAFKA_STORAGE_ERROR when the disk fails; the old log stays in use then.
         """
-        directory, log = self._futures[name]
-        assert name not in self._retired, name
+        directory, log = self._futures[tp]
+        assert tp not in self._retired, tp
         try:
-            log.rename_directory(directory.path / str(name))
+            log.rename_directory(directory.path / str(tp))
         except OSError as error:
-            self.fail_future_directory(name, error)
-            raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, f"cannot move {name}: {error}") from error
+            self.fail_future_directory(tp, error)
+            raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, f"cannot move {tp}: {error}") from error
         log.local.use_open_files(self.open_files)
-        del self._futures[name], directory.futures[name]
-        old, home = self._logs[name], self._homes[name]
-        self._retired[name] = home, old
-        del home.logs[name]
-        self.register_log(directory, name, log)
+        del self._futures[tp], directory.futures[tp]
+        old, home = self._logs[tp], self._homes[tp]
+        self._retired[tp] = home, old
+        del home.logs[tp]
+        self.register_log(directory, tp, log)
         return log
 
     def is_retired(self, log: PartitionLog) -> bool:
@@ -441,19 +441,19 @@ class LogManager:
         retired = self._retired.get(log.topic_partition)
         return retired is not None and retired[1] is log
 
-    def finish_replacement(self, name: TopicPartition) -> None:
+    def finish_replacement(self, tp: TopicPartition) -> None:
         """Delete the replaced log. A completed move has flushed the new one before."""
-        home, old = self._retired.pop(name)
+        home, old = self._retired.pop(tp)
         old.local.abandon()
         self._delete_later(home, old)
-        directory = self._homes.get(name)
+        directory = self._homes.get(tp)
         if directory is not None and directory.failure is None:
             with self.offline_on_error(directory):
-                remove_move_mark(self._logs[name].directory)
+                remove_move_mark(self._logs[tp].directory)
 
-    def fail_future_directory(self, name: TopicPartition, error: OSError) -> None:
+    def fail_future_directory(self, tp: TopicPartition, error: OSError) -> None:
         """Take the directory that a partition is being moved to offline, because its disk failed."""
-        self.fail(self._futures[name][0], error)
+        self.fail(self._futures[tp][0], error)
 
     def delete_due(self, now_ms: int) -> int:
         """Remove the directories whose deletion is due on the monotonic clock; returns how many were removed.

@@ -67,19 +67,19 @@ class LogDirMoves:
 
         :raises KafkaError: KAFKA_STORAGE_ERROR when a directory is offline: the replica might be there already.
         """
-        name = TopicPartition(partition.topic, partition.index)
+        tp = TopicPartition(partition.topic, partition.index)
         log_manager = self._log_manager
-        current, future = log_manager.directory_of(name), log_manager.future_directory_of(name)
+        current, future = log_manager.directory_of(tp), log_manager.future_directory_of(tp)
         if current is None or partition.log.failure is not None:
-            raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, f"{name} is offline: {partition.log.failure}")
+            raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, f"{tp} is offline: {partition.log.failure}")
         action = decide_move(current, future, destination)
         if action in (MoveAction.CANCEL, MoveAction.RESTART):
-            self._cancel(name, f"requested in {destination.path}")
+            self._cancel(tp, f"requested in {destination.path}")
         if action in (MoveAction.START, MoveAction.RESTART):
             if log_manager.any_offline:
-                message = f"cannot move {name} while a log directory is offline"
+                message = f"cannot move {tp} while a log directory is offline"
                 raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, message)
-            log = log_manager.create_future(name, destination)
+            log = log_manager.create_future(tp, destination)
             self._start(ReplicaMove(partition, partition.log, log))
 
     def resume(self) -> None:
@@ -107,17 +107,17 @@ class LogDirMoves:
         task.add_done_callback(lambda done: self._ended(name, done))
         _log.info("moving a replica", partition=str(name), to=str(move.future.directory.parent))
 
-    def _ended(self, name: TopicPartition, task: "asyncio.Task[None]") -> None:
-        if self._tasks.get(name) is task:
-            del self._tasks[name], self._moves[name]
+    def _ended(self, tp: TopicPartition, task: "asyncio.Task[None]") -> None:
+        if self._tasks.get(tp) is task:
+            del self._tasks[tp], self._moves[tp]
         if (error := task.exception()) is not None:
             _log.error(
-                "log directory move failed with an unexpected error", partition=str(name), error=repr(error)
+                "log directory move failed with an unexpected error", partition=str(tp), error=repr(error)
             )
 
-    def _cancel(self, name: TopicPartition, why: str) -> None:
-        self._log_manager.drop_future(name)
-        self._moves[name].transition(MoveState.CANCELLED, why)
+    def _cancel(self, tp: TopicPartition, why: str) -> None:
+        self._log_manager.drop_future(tp)
+        self._moves[tp].transition(MoveState.CANCELLED, why)
 
     async def stop(self, *, abruptly: bool = False) -> None:
         """Stop copying. Complete promoted moves, unless `abruptly` is set to simulate a kill."""

@@ -219,11 +219,11 @@ class ReplicaManager:
         for index in range(topic.partition_count):
             if not self._is_held(topic, index):
                 continue
-            name = TopicPartition(topic.name, index)
+            tp = TopicPartition(topic.name, index)
             log: PartitionLog | None = None
             if index in trashed_logs:
                 directory, trashed = trashed_logs[index]
-                log = await asyncio.to_thread(self.trash.reopen, directory, trashed, name, config)
+                log = await asyncio.to_thread(self.trash.reopen, directory, trashed, tp, config)
             if log is None:
                 _log.error(
                     "no trashed log found for an undeleted partition; empty until it is copied from another replica",

@@ -52,8 +52,8 @@ class SegmentImporter:
         :raises KafkaError: INVALID_REQUEST if there is none or it does not match the partition, CORRUPT_MESSAGE if it
             is damaged, KAFKA_STORAGE_ERROR. Then the files are removed, and the current log stays in use.
         """
-        name = TopicPartition(partition.topic, partition.index)
-        task = self._tasks.get(name)
+        tp = TopicPartition(partition.topic, partition.index)
+        task = self._tasks.get(tp)
         if task is None:
             path = partition.log.directory / IMPORT_DIRECTORY
             if self._is_stopping:
@@ -61,8 +61,8 @@ class SegmentImporter:
             if not path.is_dir():
                 raise KafkaError(ErrorCode.INVALID_REQUEST, f"there are no segments to import in {path}")
             task = asyncio.get_running_loop().create_task(self._import(partition, path))
-            self._tasks[name] = task
-            task.add_done_callback(lambda _: self._tasks.pop(name))
+            self._tasks[tp] = task
+            task.add_done_callback(lambda _: self._tasks.pop(tp))
         return await asyncio.shield(task)
 
     async def stop(self) -> None:

@@ -55,7 +55,7 @@ async def _await_replication(
     end_offset: int,
     timeout_ms: int,
     codes: dict[TopicPartition, ErrorCode],
-    name: TopicPartition,
+    tp: TopicPartition,
 ) -> None:
     """Wait until the marker is flushed and replicated; an error becomes the result of the partition."""
     try:
@@ -65,8 +65,8 @@ async def _await_replication(
         if replicated is not None:
             await asyncio.wait_for(replicated, timeout_ms / 1000)
     except TimeoutError:
-        codes[name] = ErrorCode.REQUEST_TIMED_OUT
+        codes[tp] = ErrorCode.REQUEST_TIMED_OUT
     except OSError:
-        codes[name] = ErrorCode.KAFKA_STORAGE_ERROR
+        codes[tp] = ErrorCode.KAFKA_STORAGE_ERROR
     except KafkaError as error:
-        codes[name] = error.code
+        codes[tp] = error.code

@@ -116,9 +116,9 @@ def _error_code_for_client(code: ErrorCode, support: TransactionSupport) -> Erro
     return code
 
 
-def _not_in_transaction(name: TopicPartition, code: ErrorCode) -> KafkaError:
+def _not_in_transaction(tp: TopicPartition, code: ErrorCode) -> KafkaError:
     message = (
-        f"{name} is not in the open transaction of this producer according to its coordinator: {code.name}."
+        f"{tp} is not in the open transaction of this producer according to its coordinator: {code.name}."
     )
     return KafkaError(code, message)
 
@@ -130,11 +130,11 @@ _RETRIED = {
 }  # fmt: skip
 
 
-def _error_for_producer(name: TopicPartition, code: ErrorCode, support: TransactionSupport) -> KafkaError:
+def _error_for_producer(tp: TopicPartition, code: ErrorCode, support: TransactionSupport) -> KafkaError:
     """Return the error that a producer gets for the coordinator's error."""
     code = _error_code_for_client(code, support)
     is_retried = code is ErrorCode.CONCURRENT_TRANSACTIONS and support is not TransactionSupport.IMPLICIT
     if code in _RETRIED or is_retried:
-        message = f"The coordinator could not verify that {name} is in the transaction: {code.name}."
+        message = f"The coordinator could not verify that {tp} is in the transaction: {code.name}."
         return KafkaError(ErrorCode.NOT_ENOUGH_REPLICAS, message)
-    return _not_in_transaction(name, code)
+    return _not_in_transaction(tp, code)

@@ -124,16 +124,16 @@ async def _recover_topics(config: BrokerConfig, metadata: MetadataWriter, log_ma
     """Create topics for the logs that a new metadata store finds on the disks."""
     logs = [
         FoundLog(
-            name.topic,
+            tp.topic,
             log.topic_id,
-            name.partition,
+            tp.partition,
             max(
                 log.producers.last_producer_id,
-                largest_producer_id(log) if name.topic == TRANSACTION_TOPIC else -1,
+                largest_producer_id(log) if tp.topic == TRANSACTION_TOPIC else -1,
             ),
             -1 if log.latest_epoch is None else log.latest_epoch,
         )
-        for name, log in log_manager.logs.items()
+        for tp, log in log_manager.logs.items()
         if log.topic_id is not None
     ]
     topics = await metadata.write(lambda image: decide_recover_topics(image, config.node_id, logs, config))

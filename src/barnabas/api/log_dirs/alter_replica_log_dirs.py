@@ -56,31 +56,31 @@ def _requested(request: AlterReplicaLogDirsRequest) -> dict[TopicPartition, str]
     }
 
 
-async def _alter(context: RequestContext, name: TopicPartition, path: str) -> ErrorCode:
+async def _alter(context: RequestContext, tp: TopicPartition, path: str) -> ErrorCode:
     broker = context.broker
     try:
-        destination = _destination(broker, name, path)
-        if broker.replicas.find(*name) is None:
-            broker.replicas.log_manager.prefer(name, destination)
-        partition = broker.replicas.partition(*name)
+        destination = _destination(broker, tp, path)
+        if broker.replicas.find(*tp) is None:
+            broker.replicas.log_manager.prefer(tp, destination)
+        partition = broker.replicas.partition(*tp)
         log_manager = broker.replicas.log_manager
-        before = log_manager.future_directory_of(name) or log_manager.directory_of(name)
+        before = log_manager.future_directory_of(tp) or log_manager.directory_of(tp)
         broker.log_dir_moves.alter(partition, destination)
-        key = f"partition {name.partition} log dir on broker {broker.broker_id}"
-        context.record_change(f"topic/{name.topic}", key, before and str(before.path), str(destination.path))
+        key = f"partition {tp.partition} log dir on broker {broker.broker_id}"
+        context.record_change(f"topic/{tp.topic}", key, before and str(before.path), str(destination.path))
     except KafkaError as error:
         elsewhere = error.code is ErrorCode.NOT_LEADER_OR_FOLLOWER
         return ErrorCode.REPLICA_NOT_AVAILABLE if elsewhere else error.code
     return ErrorCode.NONE
 
 
-def _destination(broker: BrokerContext, name: TopicPartition, path: str) -> LogDirectory:
+def _destination(broker: BrokerContext, tp: TopicPartition, path: str) -> LogDirectory:
     """Return the log directory at `path`, if a replica may be moved to it.
 
     :raises KafkaError: If it may not.
     """
-    if not fits_future_directory(name):
-        message = f"The name of topic '{name.topic}' is too long for the directory of a future replica."
+    if not fits_future_directory(tp):
+        message = f"The name of topic '{tp.topic}' is too long for the directory of a future replica."
         raise KafkaError(ErrorCode.INVALID_TOPIC_EXCEPTION, message)
     log_manager = broker.replicas.log_manager
     directory = log_manager.at(path)

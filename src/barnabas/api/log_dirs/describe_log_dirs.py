@@ -51,8 +51,8 @@ async def _requested(
 ) -> Collection[TopicPartition]:
     if request.topics is not None:
         return await context.compute(_named_partitions, request.topics)
-    partitions = (name for directory in directories for name in (*directory.logs, *directory.futures))
-    return dict.fromkeys([name async for name in context.each(partitions) if is_listed(context, name.topic)])
+    partitions = (tp for directory in directories for tp in (*directory.logs, *directory.futures))
+    return dict.fromkeys([tp async for tp in context.each(partitions) if is_listed(context, tp.topic)])
 
 
 def _named_partitions(topics: Iterable[DescribableLogDirTopic]) -> Collection[TopicPartition]:
@@ -99,9 +99,9 @@ async def _topics(
     return list(topics.values())
 
 
-def _lag(broker: BrokerContext, name: TopicPartition, log: PartitionLog, *, is_future: bool) -> int:
+def _lag(broker: BrokerContext, tp: TopicPartition, log: PartitionLog, *, is_future: bool) -> int:
     """Return how far the log end offset is behind the high watermark, or a future replica's behind the log in use."""
-    partition = broker.replicas.find(*name)
+    partition = broker.replicas.find(*tp)
     if partition is None:
         return UNKNOWN_LAG
     if is_future:

@@ -142,8 +142,8 @@ class LogCleaner:
         candidates: list[tuple[PartitionLog, LogToClean]] = []
         self._last_checked_ms = self._clock.monotonic_ms()
         self.max_dirty_ratio, self.max_overdue_ms = 0.0, 0
-        for name, log in self._log_manager.logs.items():
-            if not log.config.is_compacted or len(log.segments) == 1 or not self._may_clean(name, log):
+        for tp, log in self._log_manager.logs.items():
+            if not log.config.is_compacted or len(log.segments) == 1 or not self._may_clean(tp, log):
                 continue
             try:
                 cleanable = cleanable_of(log, now_ms)
@@ -156,9 +156,9 @@ class LogCleaner:
                 candidates.append((log, cleanable))
         return max(candidates, key=lambda candidate: candidate[1].dirty_ratio, default=None)
 
-    def _may_clean(self, name: TopicPartition, log: PartitionLog) -> bool:
-        is_uncleanable = name in self._uncleanable and self._uncleanable[name].log is log
-        is_moving = self._log_manager.future_directory_of(name) is not None
+    def _may_clean(self, tp: TopicPartition, log: PartitionLog) -> bool:
+        is_uncleanable = tp in self._uncleanable and self._uncleanable[tp].log is log
+        is_moving = self._log_manager.future_directory_of(tp) is not None
         return log.failure is None and log not in self._under_way and not is_uncleanable and not is_moving
 
     # Cleaning

@@ -77,10 +77,10 @@ def reconcile_trash(log_manager: LogManager, names: Mapping[bytes, str], purged:
                 if trashed.topic_id in purged:
                     _mark_for_deletion(directory, trashed, log_manager.random)
                 elif trashed.topic_id in names:
-                    name = TopicPartition(names[trashed.topic_id], trashed.partition)
-                    if not (directory.path / str(name)).exists():
+                    tp = TopicPartition(names[trashed.topic_id], trashed.partition)
+                    if not (directory.path / str(tp)).exists():
                         write_state(trashed.path, read_state(trashed.path) or TrashState())
-                        disk.rename(trashed.path, directory.path / str(name))
+                        disk.rename(trashed.path, directory.path / str(tp))
 
 
 def _trash_misnamed(log_manager: LogManager, names: Mapping[bytes, str]) -> None:
@@ -108,24 +108,24 @@ def _trash_misnamed(log_manager: LogManager, names: Mapping[bytes, str]) -> None
 
 
 def _move_to_trash(
-    directory: LogDirectory, name: TopicPartition, path: Path, names: Mapping[bytes, str]
+    directory: LogDirectory, tp: TopicPartition, path: Path, names: Mapping[bytes, str]
 ) -> None:
     try:
         topic_id = read_partition_metadata(path)
     except MalformedFile:
         return  # opening the log reports the error
-    if topic_id is None or names.get(topic_id) == name.topic:
+    if topic_id is None or names.get(topic_id) == tp.topic:
         return
-    if topic_id not in names and name.topic not in names.values():
+    if topic_id not in names and tp.topic not in names.values():
         return  # no other log needs the name
-    offsets = (directory.read_checkpoint(file).get(name, 0) for file in _STATE_FILES)
+    offsets = (directory.read_checkpoint(file).get(tp, 0) for file in _STATE_FILES)
     write_state(path, TrashState(*offsets), sync=True)
-    disk.rename(path, directory.path / trash_directory(name, topic_id))
+    disk.rename(path, directory.path / trash_directory(tp, topic_id))
 
 
 def _mark_for_deletion(directory: LogDirectory, trashed: TrashedLog, random: Random) -> Path:
-    name = TopicPartition("trash", trashed.partition)
-    return disk.rename(trashed.path, directory.path / renamed_directory(name, random, DELETE_SUFFIX))
+    tp = TopicPartition("trash", trashed.partition)
+    return disk.rename(trashed.path, directory.path / renamed_directory(tp, random, DELETE_SUFFIX))
 
 
 class TrashedLogs:
@@ -152,19 +152,19 @@ class TrashedLogs:
         }
 
     def reopen(
-        self, directory: LogDirectory, trashed: TrashedLog, name: TopicPartition, config: LogConfig
+        self, directory: LogDirectory, trashed: TrashedLog, tp: TopicPartition, config: LogConfig
     ) -> PartitionLog | None:
         """Rename a log from the trash to its partition and recover it; None if that fails. Blocks."""
-        path = directory.path / str(name)
+        path = directory.path / str(tp)
         try:
             state = read_state(trashed.path) or TrashState()
-            directory.remove_from_checkpoints(name)
+            directory.remove_from_checkpoints(tp)
             remove_move_mark(trashed.path)
             write_state(trashed.path, state)  # a restart then knows that the log is from the trash
             disk.rename(trashed.path, path)
             log = open_log(
                 path,
-                name,
+                tp,
                 config=config,
                 clock=self._log_manager.clock,
                 recovery_point=state.recovery_point,
