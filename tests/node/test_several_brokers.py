@@ -10,7 +10,7 @@ from barnabas.base.topic_names import METADATA_TOPIC
 from barnabas.client.admin.admin import raise_errors
 from barnabas.config.alter_op import AlterConfigOp, OpType
 from barnabas.config.config_resource import Resource, ResourceKind
-from barnabas.testing import EmbeddedCluster
+from barnabas.testing import EmbeddedBroker, EmbeddedCluster
 from barnabas.wire.errors import ErrorCode
 from barnabas.wire.messages.delete_records import (
     DeleteRecordsPartition,
@@ -85,12 +85,21 @@ def test_every_broker_names_the_controller_as_the_only_voter(cluster: EmbeddedCl
 # Leaders that die
 
 
+def has_noticed(broker: EmbeddedBroker) -> bool:
+    """Whether a broker has lost the connection to a leader that it follows."""
+    noticed: list[bool] = []
+    broker.call_soon(lambda: noticed.append(broker.server.parts.replica_fetchers.expects_election()))
+    until(lambda: noticed)
+    return noticed[0]
+
+
 def test_metadata_right_after_a_leaders_death_names_the_next_one(cluster: EmbeddedCluster) -> None:
     leader, follower = leader_of(cluster), follower_of(cluster)
     request = MetadataRequest(topics=[MetadataRequestTopic(name="t")])
     with Wire(port_of(cluster, follower)) as wire:
         cluster.kill(leader)
         try:
+            until(lambda: cluster.leader("t") != leader or has_noticed(cluster.brokers[follower]))
             [topic] = wire.ask(request).topics
             assert topic.partitions[0].leader_id in cluster.brokers.keys() - {leader}
         finally:

@@ -86,7 +86,10 @@ class ShardLog:
         :raises KafkaError: The error for the client if it will not be.
         """
         partition = self.partition
-        replicated = partition.when_replicated(partition.log.log_end_offset)
+        try:
+            replicated = partition.when_replicated(partition.log.log_end_offset)
+        except KafkaError as error:
+            raise coordinator_error(error) from error
         flushed = self._flusher.when_flushed(partition.log) if partition.log.needs_flush else None
         if replicated is None and flushed is None:
             return None

@@ -280,9 +280,13 @@ class Partition:
             self._waiting_for_low_watermark = _complete(self._waiting_for_low_watermark, low_watermark)
 
     def when_replicated(self, offset: int) -> "asyncio.Future[None] | None":
-        """Return a future that completes when the high watermark reaches `offset`; None if it already has."""
+        """Return a future that completes when the high watermark reaches `offset`; None if it already has.
+
+        :raises KafkaError: NOT_LEADER_OR_FOLLOWER, also from the future, if this broker does not lead any longer.
+        """
         if self.log.high_watermark >= offset:
             return None
+        self.check_leader()
         future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._waiting_for_high_watermark.append((offset, future))
         return future

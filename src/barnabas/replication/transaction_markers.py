@@ -4,8 +4,8 @@ import asyncio
 from collections.abc import Awaitable, Iterable
 
 from barnabas.base.ids import TopicPartition
+from barnabas.replication.acknowledgement import acknowledged
 from barnabas.replication.flusher import Flusher
-from barnabas.replication.partition import Partition
 from barnabas.replication.replica_manager import ReplicaManager
 from barnabas.wire.errors import ErrorCode, KafkaError
 from barnabas.wire.records.control import EndTransactionMarker
@@ -30,40 +30,37 @@ async def write_transaction_markers(
     """
     codes: dict[TopicPartition, ErrorCode] = {}
     waits: list[Awaitable[None]] = []
-    for name in partitions:
-        partition = replicas.find(name.topic, name.partition)
+    for tp in partitions:
+        partition = replicas.find(*tp)
         if partition is None:
-            codes[name] = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+            codes[tp] = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
             continue
         try:
             end_offset = partition.append_transaction_marker(marker, transaction_version).last_offset + 1
         except KafkaError as error:
-            codes[name] = error.code
+            codes[tp] = error.code
             continue
-        codes[name] = ErrorCode.NONE
-        replicas.on_transaction_marker(name, marker)
-        if partition.log.needs_flush or partition.log.high_watermark < end_offset:
-            waits.append(_await_replication(flusher, partition, end_offset, timeout_ms, codes, name))
+        codes[tp] = ErrorCode.NONE
+        replicas.on_transaction_marker(tp, marker)
+        replicated = partition.when_replicated(end_offset)
+        flushed = flusher.when_flushed(partition.log) if partition.log.needs_flush else None
+        if flushed is not None or replicated is not None:
+            waits.append(_wait(flushed, replicated, timeout_ms, codes, tp))
     if waits:
         await asyncio.gather(*waits)
     return codes
 
 
-async def _await_replication(
-    flusher: Flusher,
-    partition: Partition,
-    end_offset: int,
+async def _wait(
+    flushed: "asyncio.Future[None] | None",
+    replicated: "asyncio.Future[None] | None",
     timeout_ms: int,
     codes: dict[TopicPartition, ErrorCode],
     tp: TopicPartition,
 ) -> None:
     """Wait until the marker is flushed and replicated; an error becomes the result of the partition."""
     try:
-        if partition.log.needs_flush:
-            await flusher.when_flushed(partition.log)
-        replicated = partition.when_replicated(end_offset)
-        if replicated is not None:
-            await asyncio.wait_for(replicated, timeout_ms / 1000)
+        await acknowledged(flushed, replicated, timeout_ms)
     except TimeoutError:
         codes[tp] = ErrorCode.REQUEST_TIMED_OUT
     except OSError:

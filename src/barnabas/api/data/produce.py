@@ -35,6 +35,7 @@ from barnabas.log.append_info import AppendInfo
 from barnabas.log.producers.producer_state_manager import VerificationGuard
 from barnabas.log.record_validation import InvalidRecords
 from barnabas.log.validation import ValidatedBatch
+from barnabas.replication.acknowledgement import acknowledged
 from barnabas.replication.partition import ALL_REPLICAS, Partition
 from barnabas.replication.transaction_verification import (
     TransactionalWrite,
@@ -439,10 +440,7 @@ async def _wait(
 ) -> None:
     """Wait for the disk and the in-sync replicas; `results[at]` becomes an error if that fails or takes too long."""
     try:
-        if flushed is not None:
-            await flushed
-        if replicated is not None:
-            await asyncio.wait_for(replicated, timeout_ms / 1000)
+        await acknowledged(flushed, replicated, timeout_ms)
     except TimeoutError:
         message = f"The in-sync replicas did not acknowledge the records within {timeout_ms} ms."
         results[at] = _failed(partition.index, KafkaError(ErrorCode.REQUEST_TIMED_OUT, message))
@@ -451,9 +449,6 @@ async def _wait(
         results[at] = _failed(partition.index, KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, message))
     except KafkaError as error:
         results[at] = _failed(partition.index, error)
-    finally:
-        if replicated is not None and not replicated.cancel() and not replicated.cancelled():
-            replicated.exception()  # retrieved, also if the wait has ended before
 
 
 def _name_leaders(

@@ -109,7 +109,7 @@ async def test_the_response_is_an_error_when_the_records_cannot_be_stored(tmp_pa
     async with running_node(tmp_path, **AT_ONCE) as node:
         frame = await unstored(node)
         log = node.broker.groups.runner("g").log.partition.log
-        log.flush = _fail  # type: ignore[method-assign]
+        log.sync = _fail  # type: ignore[method-assign]
         response = response_of(HeartbeatResponse, 4, await node.send(frame) or b"")
         assert response.error_code == ErrorCode.NOT_COORDINATOR
 
