@@ -147,7 +147,7 @@ COMMANDS = (
         "plan",
         "declared.plan:plan",
         _CHANGES,
-        "Show what would change, key by key, and what is wrong with it. Exit code: 0 no changes, 2 changes, 1 failed.",
+        "Show what would change, key by key, and what is wrong with it. Exit code: 0 no changes, 2 changes, else failed.",
     ),
     TopLevel(
         "apply",
@@ -159,7 +159,7 @@ COMMANDS = (
         "drift",
         "declared.drift:drift",
         _CHANGES,
-        "Show differences from a declared state or another cluster. Exits with 0 (no drift), 2 (drift) or 1 (failed).",
+        "Show differences from a declared state or another cluster. Exit code: 0 no drift, 2 drift, else failed.",
     ),
     TopLevel(
         "spark-submit",
