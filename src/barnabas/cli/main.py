@@ -147,7 +147,7 @@ COMMANDS = (
         "plan",
         "declared.plan:plan",
         _CHANGES,
-        "Show what would change, key by key, and what is wrong with it. Exit code: 0 no changes, 2 changes, else failed.",
+        "Show what would change, key by key, and what is wrong. Exit code: 0 no changes, 2 changes, else failed.",
     ),
     TopLevel(
         "apply",
