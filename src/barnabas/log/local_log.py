@@ -127,7 +127,8 @@ class LocalLog:
         if index + 1 < len(self.segments):
             removed = self._mark_deleted(self.segments.remove_from(index + 1))
         self.segments.active.truncate_to(offset, self._clock.wall_ms())
-        self.recovery_point = min(self.recovery_point, offset)
+        # The cut is flushed with the segment: a power failure must not undo it while later segments stay.
+        self.recovery_point = min(self.recovery_point, self.segments.active.base_offset)
         return removed
 
     def start_at(self, offset: int, config: LogConfig) -> list[Path]:

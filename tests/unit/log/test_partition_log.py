@@ -293,6 +293,15 @@ def test_a_flush_that_overlaps_a_truncation_does_not_count(open_log: OpenLog, pr
     assert log.recovery_point == log.log_end_offset
 
 
+def test_the_next_flush_covers_a_segment_that_was_cut(open_log: OpenLog, produce: Produce) -> None:
+    log = open_log()
+    produce(log, b"a", b"b", b"c")
+    log.flush()
+    log.truncate_to(2)
+    assert log.recovery_point == 0
+    assert log.flush() == 2
+
+
 def test_flushing_covers_rolled_segments(open_log: OpenLog, produce: Produce) -> None:
     log = open_log(segment_bytes=200)
     for _ in range(5):
