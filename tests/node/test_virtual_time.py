@@ -3,9 +3,10 @@
 from collections.abc import Iterator
 
 import pytest
-from confluent_kafka import Consumer, KafkaException, Producer
+from confluent_kafka import Consumer
 
 from barnabas.testing import EmbeddedBroker
+from support.expiring_transactions import check_expiry
 
 
 @pytest.fixture
@@ -30,29 +31,7 @@ def test_records_expire_after_their_retention(kafka: EmbeddedBroker) -> None:
 
 
 def test_an_open_transaction_is_aborted_after_its_timeout(kafka: EmbeddedBroker) -> None:
-    kafka.create_topic("t")
-    producer = Producer(
-        {"bootstrap.servers": kafka.bootstrap, "transactional.id": "t", "transaction.timeout.ms": 60_000}
-    )
-    producer.init_transactions(10)
-    producer.begin_transaction()
-    producer.produce("t", b"never")
-    producer.flush(10)
-    kafka.advance(minutes=2)
-    with pytest.raises(KafkaException):
-        producer.commit_transaction(10)
-    found = []
-    consumer = Consumer(
-        {"bootstrap.servers": kafka.bootstrap, "group.id": "g", "auto.offset.reset": "earliest"}
-    )
-    consumer.subscribe(["t"])
-    kafka.produce("t", "after")
-    while not found:
-        message = consumer.poll(1)
-        if message is not None and message.error() is None:
-            found.append(message.value())
-    consumer.close()
-    assert found == [b"after"]
+    check_expiry(kafka, partitions_count=1)
 
 
 def member_ids(kafka: EmbeddedBroker) -> set[str]:

@@ -3,9 +3,9 @@
 from collections.abc import Iterator
 
 import pytest
-from confluent_kafka import Consumer, KafkaException, Producer
 
 from barnabas.testing import EmbeddedCluster
+from support.expiring_transactions import check_expiry
 from support.waiting import until
 
 
@@ -44,29 +44,7 @@ def test_brokers_stay_in_sync_while_hours_pass(cluster: EmbeddedCluster) -> None
 
 
 def test_an_open_transaction_is_aborted_after_its_timeout(cluster: EmbeddedCluster) -> None:
-    cluster.create_topic("t", partitions=3)
-    producer = Producer(
-        {"bootstrap.servers": cluster.bootstrap, "transactional.id": "t", "transaction.timeout.ms": 60_000}
-    )
-    producer.init_transactions(20)
-    producer.begin_transaction()
-    for partition in range(3):
-        producer.produce("t", b"never", partition=partition)
-    producer.flush(10)
-    cluster.advance(minutes=2)
-    with pytest.raises(KafkaException):
-        producer.commit_transaction(10)
-    settings = {"bootstrap.servers": cluster.bootstrap, "group.id": "g", "auto.offset.reset": "earliest"}
-    consumer = Consumer(settings)
-    consumer.subscribe(["t"])
-    cluster.produce("t", "after")
-    found = []
-    while not found:
-        message = consumer.poll(1)
-        if message is not None and message.error() is None:
-            found.append(message.value())
-    consumer.close()
-    assert found == [b"after"]
+    check_expiry(cluster, partitions_count=3)
 
 
 def test_a_dead_broker_stays_out_while_time_passes_and_returns(cluster: EmbeddedCluster) -> None:

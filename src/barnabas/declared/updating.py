@@ -1,7 +1,7 @@
 """Updates a file to a cluster's state and keeps its wording and comments where they still hold. Pure."""
 
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 from barnabas.base.yaml_nodes import compose
 from barnabas.config.config_resource import EVERY_BROKER
@@ -31,35 +31,38 @@ def updated(text: str, declared: ClusterState, live: ClusterState, resource_filt
     old: Tree = {} if node is None else typed(node)
     new = to_tree(live)
     tree: Tree = {PRUNE: old[PRUNE]} if PRUNE in old else {}
+    update = _Update(declared, live, resource_filter)
     for section in Section:
-        merged = _MERGE[section](section, old.get(section), new.get(section), declared, live, resource_filter)
+        merged = _MERGE[section](section, old.get(section), new.get(section), update)
         if merged or section in old:
             tree[section.value] = merged
     order = [*(key for key in old if key in tree), *(key for key in tree if key not in old)]
     return edited(text, {key: tree[key] for key in order}, dumped)
 
 
-Merge = Callable[[Section, Any, Any, ClusterState, ClusterState, ResourceFilter], Any]
+class _Update(NamedTuple):
+    """What an update of a file depends on."""
+
+    declared: ClusterState
+    live: ClusterState
+    resource_filter: ResourceFilter
 
 
-def _config_resources(
-    section: Section,
-    old: Any,
-    new: Any,
-    declared: ClusterState,
-    live: ClusterState,
-    resource_filter: ResourceFilter,
-) -> Tree:
+#: Called with a section, what the file has in it, and what the live state has.
+Merge = Callable[[Section, Any, Any, _Update], Any]
+
+
+def _config_resources(section: Section, old: Any, new: Any, update: _Update) -> Tree:
     before: Tree = dict(old or {})
     after: Tree = dict(new or {})
     merged: Tree = {}
     for name in [*before, *(name for name in after if name not in before)]:
         key = EVERY_BROKER if section is Section.BROKERS and name == EVERY_BROKER_WORD else name
-        if not resource_filter.matches(section, key):
+        if not update.resource_filter.matches(section, key):
             merged[name] = before[name]
         elif name in after or "expect" in (before.get(name) or {}):
-            there = _configs(getattr(live, section).get(key, {}))
-            declared_configs = _configs(getattr(declared, section).get(key, {}))
+            there = _configs(getattr(update.live, section).get(key, {}))
+            declared_configs = _configs(getattr(update.declared, section).get(key, {}))
             merged[name] = _merged_resource(
                 section, before.get(name) or {}, after.get(name, {}), declared_configs, there
             )
@@ -86,62 +89,41 @@ def _merged_resource(
     return {key: value for key, value in whole.items() if value or key in old}
 
 
-def _acls(
-    _: Section,
-    old: Any,
-    _new: Any,
-    _declared: ClusterState,
-    live: ClusterState,
-    resource_filter: ResourceFilter,
-) -> list[Tree]:
+def _acls(_: Section, old: Any, _new: Any, update: _Update) -> list[Tree]:
     """Keep the entries that are still true; add missing ACLs after them."""
     entries: list[Tree] = []
-    left = set(live.acls)
+    left = set(update.live.acls)
     for entry in old or ():
         acls = acls_of(entry)
-        is_meant = any(resource_filter.matches(Section.ACLS, acl) for acl in acls)
-        if not is_meant or acls <= live.acls:
+        is_meant = any(update.resource_filter.matches(Section.ACLS, acl) for acl in acls)
+        if not is_meant or acls <= update.live.acls:
             entries.append(entry)
             left -= acls
     rest = to_tree(ClusterState(acls=frozenset(left))).get(Section.ACLS, [])
     return [*entries, *rest]
 
 
-def _quotas(
-    section: Section,
-    old: Any,
-    new: Any,
-    declared: ClusterState,
-    live: ClusterState,
-    resource_filter: ResourceFilter,
-) -> list[Tree]:
+def _quotas(section: Section, old: Any, new: Any, update: _Update) -> list[Tree]:
     merged: list[Tree] = []
     fresh = {entity_of(quota["entity"]): quota for quota in new or ()}
     for entry in old or ():
         entity = entity_of(entry["entity"])
-        is_same = declared.quotas[entity] == live.quotas.get(entity)
+        is_same = update.declared.quotas[entity] == update.live.quotas.get(entity)
         now = fresh.pop(entity, None)
-        if is_same or not resource_filter.matches(section, entity):
+        if is_same or not update.resource_filter.matches(section, entity):
             merged.append(entry)
         elif now is not None:
             merged.append(now)
     return [*merged, *fresh.values()]
 
 
-def _users(
-    section: Section,
-    old: Any,
-    new: Any,
-    declared: ClusterState,
-    live: ClusterState,
-    resource_filter: ResourceFilter,
-) -> Tree:
+def _users(section: Section, old: Any, new: Any, update: _Update) -> Tree:
     """Update users; keep references to passwords."""
     before: Tree = dict(old or {})
     after: Tree = dict(new or {})
     merged: Tree = {}
     for name in [*before, *(name for name in after if name not in before)]:
-        if not resource_filter.matches(section, name):
+        if not update.resource_filter.matches(section, name):
             merged[name] = before[name]
         elif name in after:
             declared_credentials = before.get(name, {})

@@ -36,7 +36,6 @@ _FUTURE_DIRECTORY = re.compile(r"([a-zA-Z0-9._-]+)-([0-9]+)\.[^.]+" + FUTURE_SUF
 #: File that marks a directory created by a move, until the directory that it replaces is deleted; Kafka ignores it.
 _MOVE_MARK = "replica-move"
 
-
 #: Directories locked by this process: a POSIX lock does not keep out the process that holds it.
 _locked_here: set[Path] = set()
 
@@ -120,9 +119,8 @@ class LogDirectory:
         self._lock_fd = -1
         #: Partitions that may have offsets in the checkpoint files, including those of deleted topics.
         self._checkpointed: set[TopicPartition] = set()
-        self._written: dict[
-            str, dict[TopicPartition, int]
-        ] = {}  #: content of checkpoint files, by their name
+        #: Content of checkpoint files, by their name.
+        self._written: dict[str, dict[TopicPartition, int]] = {}
         self._checkpointing = Lock()
 
     def lock(self) -> None:

@@ -39,7 +39,6 @@ _FUTURE_OPEN_SEGMENTS_MAX = 4
 #: name any number of partitions.
 _PREFERRED_COUNT_MAX = 10_000
 
-
 _log = get_logger("barnabas.log")
 
 
@@ -290,7 +289,8 @@ class LogManager:
 
         With `keep` it goes to the trash instead. The future replica of a move is deleted in any case.
         """
-        (self._move_to_trash if keep else self._delete_later)(*self._unregister(tp))
+        directory, log = self._unregister(tp)
+        (self._move_to_trash if keep else self._delete_later)(directory, log)
         if tp in self._retired:
             self.finish_replacement(tp)
         if tp in self._futures:

@@ -3,7 +3,7 @@
 from collections.abc import Awaitable, Callable, Hashable, Sequence
 from typing import TypeVar
 
-from barnabas.metadata.store import CommitTooLarge
+from barnabas.metadata.store import CommitTooLarge, StoreError
 from barnabas.wire.errors import ErrorCode, KafkaError
 
 ItemT = TypeVar("ItemT")
@@ -20,10 +20,10 @@ async def write_parts(
 ) -> list[ResponseT]:
     """Try to write all items; if that is too much for the store, write one half after the other.
 
-    :param write: Raises CommitTooLarge, or KafkaError if the store fails or does not answer.
+    :param write: Raises StoreError, or KafkaError if the store does not answer.
     :param failed: Makes the response to an item that was not written, although others were.
     :param key: Items with equal keys are written together.
-    :raises KafkaError: If the store fails before anything was written.
+    :raises StoreError, KafkaError: If the store fails before anything was written.
     """
     responses: list[ResponseT] = []
     parts = [items]
@@ -38,18 +38,21 @@ async def write_parts(
             elif part is items:
                 raise
             else:
-                responses += [failed(item, _too_large(error)) for item in part]
-        except KafkaError as error:
+                responses += [failed(item, client_error(error)) for item in part]
+        except (StoreError, KafkaError) as error:
             if not responses:
                 raise
-            responses += [failed(item, error.kept()) for item in part]
+            responses += [failed(item, client_error(error)) for item in part]
             not_tried = KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, _NOT_TRIED)
             responses += [failed(item, not_tried) for part in parts for item in part]
             break
     return responses
 
 
-def _too_large(error: CommitTooLarge) -> KafkaError:
+def client_error(error: StoreError | KafkaError) -> KafkaError:
+    """Return the error of a write for the client."""
+    if isinstance(error, KafkaError):
+        return error.kept()
     return KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, f"Cannot write to the metadata store: {error}.")
 
 

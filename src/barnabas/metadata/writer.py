@@ -12,12 +12,11 @@ from barnabas.metadata.changed_keys import ChangedKeys
 from barnabas.metadata.decision import Decision
 from barnabas.metadata.image import MetadataImage
 from barnabas.metadata.image_hash import ImageHasher, hash_changes
-from barnabas.metadata.parts import write_parts
+from barnabas.metadata.parts import client_error, write_parts
 from barnabas.metadata.store import (
     NEVER,
     PARTITIONS_MAX,
     Commit,
-    CommitTooLarge,
     Conflict,
     HistoryLost,
     Item,
@@ -160,8 +159,9 @@ class MetadataWriter:
         """
 
         async def write(part: Sequence[ItemT]) -> list[ResponseT]:
-            writing = self._write(lambda image: decide(image, part), actor, policy_results, is_large=is_large)
-            return await _with_client_errors(writing, but=CommitTooLarge)
+            return await self._write(
+                lambda image: decide(image, part), actor, policy_results, is_large=is_large
+            )
 
         return await self._within(timeout_ms, write_parts(items, write, failed, key))
 
@@ -420,25 +420,21 @@ class MetadataWriter:
                 future.set_result(None)
 
 
-async def _with_client_errors(
-    writing: Awaitable[ResponseT], but: type[StoreError] | tuple[()] = ()
-) -> ResponseT:
-    """Turn an error of the store into one for the client, except for one type."""
+async def _with_client_errors(writing: Awaitable[ResponseT]) -> ResponseT:
+    """Turn an error of the store into one for the client."""
     try:
         return await writing
-    except but:
-        raise
     except StoreError as error:
         _log.error("cannot write to the metadata store", why=str(error))
-        message = f"Cannot write to the metadata store: {error}."
-        raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, message) from error
+        raise client_error(error) from error
 
 
 def _is_idempotent(decision: Decision[Any]) -> bool:
-    """Whether a commit changes a key on whose revision it depends, so that it cannot be made a second time.
+    """Whether a commit cannot be made a second time.
 
-    A key that must not exist does not count: it may be created, and removed again, before the second time. Nor does a
-    prefix, because what depends on it does not depend on removals.
+    The decision says so, or it changes a key on whose revision it depends. A key that must not exist does not count: it
+    may be created, and removed again, before the second time. Nor does a prefix, because what depends on it does not
+    depend on removals.
     """
     return decision.is_idempotent or any(
         decision.reads.get(change.key, NEVER) != NEVER and not isinstance(change.key, Prefix)

@@ -33,9 +33,8 @@ class FollowerSession:
         self.epoch = 1  #: the epoch that the next request must have
         self.targets: dict[TopicIdPartition, FollowedPartition] = {}
         self._marked: dict[TopicIdPartition, None] = {}  #: partitions that may have something new, in order
-        self._dropped_positions: dict[
-            TopicIdPartition, None
-        ] = {}  #: partitions in which the leader dropped it
+        #: partitions in which the leader has dropped the follower's position
+        self._dropped_positions: dict[TopicIdPartition, None] = {}
         self._waiting: asyncio.Future[None] | None = None
         self._timer: asyncio.TimerHandle | None = None
         self._delayed: dict[TopicIdPartition, None] = {}  #: partitions to read after a throttle time

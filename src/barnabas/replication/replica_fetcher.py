@@ -383,7 +383,7 @@ class ReplicaFetcher:
         return self._delay_if_throttled(key, partition)
 
     def _needs_flush(self, key: TopicIdPartition) -> bool:
-        """Whether `flush.messages` is reached: the leader then takes every position that it is told as flushed."""
+        """Whether the log must be flushed (flush.messages) before the leader learns of its end."""
         partition = self._partitions.get(key)
         return partition is not None and partition.log.failure is None and partition.log.needs_flush
 

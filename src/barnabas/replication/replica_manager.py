@@ -51,7 +51,7 @@ class ReplicaManager:
         log_configs: LogConfigs,
         flush_soon: Callable[[PartitionLog], None] = lambda log: None,
     ) -> None:
-        """:param flush_soon: See `Partition`."""
+        """:param flush_soon: Flushes a log whose records consumers must not read before (flush.messages)."""
         self._flush_soon = flush_soon
         self._broker_id = broker_id
         self.log_manager = log_manager

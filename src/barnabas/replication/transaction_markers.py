@@ -37,12 +37,12 @@ async def write_transaction_markers(
             continue
         try:
             end_offset = partition.append_transaction_marker(marker, transaction_version).last_offset + 1
+            replicated = partition.when_replicated(end_offset)
         except KafkaError as error:
             codes[tp] = error.code
             continue
         codes[tp] = ErrorCode.NONE
         replicas.on_transaction_marker(tp, marker)
-        replicated = partition.when_replicated(end_offset)
         flushed = flusher.when_flushed(partition.log) if partition.log.needs_flush else None
         if flushed is not None or replicated is not None:
             waits.append(_wait(flushed, replicated, timeout_ms, codes, tp))

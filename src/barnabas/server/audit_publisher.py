@@ -155,9 +155,13 @@ class AuditPublisher:
             return
         rows = list(self._published)
         await self._broker.flusher.when_flushed(partition.log)
-        removed = await self._broker.metadata.write_each(rows, decide_remove_published, lambda *_: None)
-        gone = set(removed)
-        self._published = [row for row in self._published if row not in gone]
+        responses = await self._broker.metadata.write_each(
+            rows,
+            decide_remove_published,
+            lambda *_: None,  # it stays, and is removed later
+        )
+        removed = set(responses)
+        self._published = [row for row in self._published if row not in removed]
 
     async def _led_partition(self) -> Partition | None:
         """Return the only partition of the topic if this broker leads it.

@@ -165,7 +165,7 @@ class EmbeddedCluster(EmbeddedKafka):
         """Move the time of all brokers forward: their timers fire in order, without the wait.
 
         Records, sessions and transactions expire. Clients keep their time. A paused broker sees the new time when it
-        continues. An hour takes a few seconds, because the brokers also copy and check each other in that time.
+        continues. An hour takes a second or two, because the brokers also copy and check each other in that time.
 
         :raises RuntimeError: Without `virtual_time`.
         """
