@@ -40,6 +40,10 @@ HISTORY_TRIM_COUNT = 1_000
 #: not notified.
 POLL_INTERVAL_S = 0.1
 
+#: A process that has not polled for this long was itself stopped, perhaps with all others: they get another interval for
+#: their heartbeats.
+STOPPED_S = 1.0
+
 #: Kafka's default of broker.session.timeout.ms.
 SESSION_TIMEOUT_MS = 9000
 
@@ -90,6 +94,7 @@ class SqliteStore:
         self._sessions: SessionFiles | None = None
         self._socket: socket.socket | None = None  #: receives notifications, and sends them
         self._tasks: list[asyncio.Task[None]] = []
+        self._polled_s = 0.0  #: the time of the last poll; used in the thread
 
     async def load(self) -> tuple[int, list[Item]]:
         """Return the store's revision and all items; creates the file if it does not exist.
@@ -309,8 +314,12 @@ class SqliteStore:
     def _poll_once(self, loop: asyncio.AbstractEventLoop) -> None:
         assert self._sessions is not None
         self._publish_history(loop)
-        for key in self._sessions.others():
-            self._end_session(loop, key)
+        now_s = self._clock.monotonic_ms() / 1_000
+        was_stopped = now_s - self._polled_s > STOPPED_S
+        self._polled_s = now_s
+        if not was_stopped:
+            for key in self._sessions.others():
+                self._end_session(loop, key)
 
     def _end_session(self, loop: asyncio.AbstractEventLoop, key: str) -> None:
         """Remove the key of a session whose process has ended or is stopped."""

@@ -188,6 +188,30 @@ async def test_a_session_lives_while_the_disk_is_slow(
 
 
 @on_loop
+async def test_a_process_that_was_stopped_itself_does_not_end_the_sessions_of_others_at_once(
+    tmp_path: Path,
+) -> None:
+    clock = ManualClock()
+    other = SessionFiles(tmp_path / "s.sessions", clock.monotonic_ns, 1, 1000)
+    other.acquire("sessions/2")
+    store = SqliteStore(tmp_path / "s", is_shared=True, session_timeout_ms=1000, clock=clock)
+    try:
+        await store.load()
+        await store.commit({}, (StoreChange("sessions/2", b"two"),))
+        loop = asyncio.get_running_loop()
+        store._poll_once(loop)
+        clock.advance(30_000)  # all processes stood still
+        store._poll_once(loop)
+        assert [item.key for item in (await store.load())[1]] == ["sessions/2"]
+        clock.advance(100)
+        store._poll_once(loop)
+        assert (await store.load())[1] == []
+    finally:
+        other.release_all()
+        await store.close()
+
+
+@on_loop
 async def test_a_session_that_lives_cannot_be_opened_by_another_process(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
