@@ -40,8 +40,8 @@ HISTORY_TRIM_COUNT = 1_000
 #: not notified.
 POLL_INTERVAL_S = 0.1
 
-#: A process that has not polled for this long was itself stopped, perhaps with all others: they get another interval for
-#: their heartbeats.
+#: A process that has not polled for this long was stopped, perhaps with all others: they get another interval for their
+#: heartbeats.
 STOPPED_S = 1.0
 
 #: Kafka's default of broker.session.timeout.ms.

@@ -15,8 +15,8 @@ from barnabas.testing.faults import OWN_CLIENT_ID
 from barnabas.testing.topics import WAIT_MS, EmbeddedKafka
 from barnabas.testing.virtual_time import VirtualTime
 
-#: Paused brokers are fenced and slow followers leave the ISR earlier than by default, but not when a machine that is busy
-#: with tests stands still for two or three seconds. The internal topics are small.
+#: Paused brokers are fenced and slow followers leave the ISR earlier than by default, but not when a busy machine stops
+#: for two or three seconds. The internal topics are small.
 QUICK_SETTINGS = {
     "broker.session.timeout.ms": "4000",
     "replica.lag.time.max.ms": "4000",

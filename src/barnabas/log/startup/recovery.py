@@ -181,19 +181,29 @@ def _recover(
     recovery_point: int,
     producers: _Producers,
 ) -> int:
-    """Check the segments from the one that contains `recovery_point` on; stop at the first bad batch."""
+    """Check the segments from the one that contains `recovery_point` on; stop at the first bad batch.
+
+    A power failure may undo a truncation that was not flushed, although later files survive. Then batches have earlier
+    leader epochs than `epochs` has for their offsets: the log ends before them. Or, if `epochs` was lost too, a segment
+    reaches into the next one: the log ends with it, as it did before the truncation.
+    """
     first = max((i for i, segment in enumerate(segments) if segment.base_offset <= recovery_point), default=0)
     states = (
         producers.before(segments, first) if segments else ProducerStateManager(producers.topic_partition)
     )
     for index in range(first, len(segments)):
         bad_bytes = rebuild(segments[index], config, states, epochs)
-        if bad_bytes:
+        if bad_bytes or _reaches_into_the_next(segments, index):
             dropped = segments[index + 1 :]
             del segments[index + 1 :]
             _remove(dropped)
             return bad_bytes + sum(segment.size_bytes for segment in dropped)
     return 0
+
+
+def _reaches_into_the_next(segments: list[Segment], index: int) -> bool:
+    following = segments[index + 1 : index + 2]
+    return bool(following) and _next_offset(segments[index]) > following[0].base_offset
 
 
 def rebuild(
@@ -208,7 +218,7 @@ def rebuild(
     valid_bytes, next_offset = 0, segment.base_offset
     try:
         for position, header in segment.headers():
-            if not _is_sound(segment, position, header, next_offset):
+            if not _is_sound(segment, position, header, next_offset) or _is_stale(header, epochs):
                 break
             segment.index(position, header.size_bytes, header.last_offset, header.max_timestamp, config)
             if epochs is not None and header.partition_leader_epoch > _epoch_or_minus_one(epochs.latest):
@@ -236,6 +246,13 @@ def _is_sound(segment: Segment, position: int, header: BatchHeader, next_offset:
         and header.last_offset - segment.base_offset <= RELATIVE_OFFSET_MAX
         and crc_matches(segment.mapped(), position, header)
     )
+
+
+def _is_stale(header: BatchHeader, epochs: LeaderEpochs | None) -> bool:
+    """Return whether a leader of a later epoch has written the offset of a batch."""
+    if epochs is None or header.partition_leader_epoch < 0:
+        return False
+    return header.partition_leader_epoch < _epoch_or_minus_one(epochs.epoch_at(header.base_offset))
 
 
 def rebuild_missing_indexes(segments: list[Segment], config: LogConfig, producers: _Producers) -> None:

@@ -308,3 +308,41 @@ def test_a_gap_between_segments_is_found_if_they_were_not_flushed(
     log = reopened(tmp_path, clock, recovery_point=recovery_point, clean=clean)
     assert log.gap_offset == (header.base_offset if is_found else None)
     assert second.base_offset > header.base_offset
+
+
+def truncated_and_rolled(
+    filled: PartitionLog, directory: Path
+) -> tuple[PartitionLog, dict[str, bytes], list[int]]:
+    """Cut a segment, and append with a later epoch until there is another one.
+
+    Returns the log, the files before the cut, and the base offsets of the last segments then and now.
+    """
+    before = files(directory)
+    bases = [segment.base_offset for segment in filled.segments]
+    filled.truncate_to(bases[-1] + 1)
+    while len(list(filled.segments)) == len(bases):
+        filled.append_as_leader(memoryview(encode_batch([Record(0, 1, None, b"v" * 150)])), 2)
+    return filled, before, [bases[-1], [segment.base_offset for segment in filled.segments][-1]]
+
+
+def test_a_truncation_that_a_power_failure_has_undone_is_repeated(
+    filled: PartitionLog, tmp_path: Path, clock: ManualClock
+) -> None:
+    _, before, (cut_base, _) = truncated_and_rolled(filled, tmp_path / "t-0")
+    (tmp_path / "t-0" / f"{cut_base:020}.log").write_bytes(before[f"{cut_base:020}.log"])
+    log = reopened(tmp_path, clock, recovery_point=cut_base)
+    assert log.log_end_offset == cut_base + 1
+    assert log.epochs.entries == ((0, 0), (1, 12))
+
+
+def test_a_log_ends_with_the_segment_that_reaches_into_the_next_one(
+    filled: PartitionLog, tmp_path: Path, clock: ManualClock
+) -> None:
+    records_before = contents(filled)
+    _, before, (cut_base, last_base) = truncated_and_rolled(filled, tmp_path / "t-0")
+    for name in (f"{cut_base:020}.log", "leader-epoch-checkpoint"):
+        (tmp_path / "t-0" / name).write_bytes(before[name])
+    assert last_base < 24
+    log = reopened(tmp_path, clock, recovery_point=cut_base)
+    assert contents(log) == records_before
+    assert [segment.base_offset for segment in log.segments][-1] == cut_base
