@@ -1,12 +1,14 @@
 """Read, transform and write in transactions until killed, with confluent-kafka.
 
 ``python -m interop.python.confluent_transform HOST:PORT INPUT OUTPUT GROUP``. After any error it starts again with the
-same transactional id, which ends the open transaction.
+same transactional id, which ends the open transaction. So it does when a call of librdkafka does not return.
 """
 
 import faulthandler
 import itertools
+import os
 import sys
+import threading
 import time
 import uuid
 from typing import Any
@@ -15,8 +17,27 @@ from confluent_kafka import Consumer, KafkaException, Message, Producer, TopicPa
 
 PATIENCE_S = 10.0
 PAUSE_S = 0.2
-#: After which time the log shows where it hangs: not every call of librdkafka ends after its timeout.
-HANG_S = 30.0
+#: After which time it starts again as a new process. If new metadata does not contain the group coordinator that
+#: librdkafka waits for, send_offsets_to_transaction never returns, whatever its timeout (librdkafka issues 5511, 5456).
+HANG_S = 20.0
+
+
+class Watchdog(threading.Thread):
+    """Replaces the process when `reset` has not been called for `HANG_S`."""
+
+    def __init__(self) -> None:
+        super().__init__(daemon=True)
+        self._reset = threading.Event()
+
+    def reset(self) -> None:
+        self._reset.set()
+
+    def run(self) -> None:
+        while self._reset.wait(HANG_S):
+            self._reset.clear()
+        print("starts again: librdkafka hangs", file=sys.stderr, flush=True)
+        faulthandler.dump_traceback()
+        os.execv(sys.executable, [sys.executable, "-m", "interop.python.confluent_transform", *sys.argv[1:]])
 
 
 def consumer(bootstrap: str, group: str) -> Consumer:
@@ -39,9 +60,8 @@ def producer(bootstrap: str, group: str) -> Producer:
             "bootstrap.servers": bootstrap,
             "transactional.id": group,
             "transaction.timeout.ms": 10_000,
-            # The known brokers stay known while none is running. librdkafka would forget them otherwise, but wait for
-            # the group coordinator among them, and send_offsets_to_transaction would never come back, whatever its
-            # timeout (librdkafka issues 5511 and 5456; so it does with Apache Kafka).
+            # The known brokers stay known while none is running; librdkafka would forget them otherwise, but wait for
+            # the group coordinator among them (so it does with Apache Kafka).
             "metadata.recovery.strategy": "none",
         }
     )
@@ -60,7 +80,7 @@ def transform(reading: Consumer, writing: Producer, output: str, messages: list[
     writing.commit_transaction(PATIENCE_S)
 
 
-def run(bootstrap: str, inputs: str, output: str, group: str) -> None:
+def run(watchdog: Watchdog, bootstrap: str, inputs: str, output: str, group: str) -> None:
     """Run from the start of this incarnation to its first error."""
     reading, writing = consumer(bootstrap, group), producer(bootstrap, group)
     incarnation: Any = uuid.uuid4().hex[:8]
@@ -68,7 +88,7 @@ def run(bootstrap: str, inputs: str, output: str, group: str) -> None:
         reading.subscribe([inputs])
         writing.init_transactions(PATIENCE_S)
         for number in itertools.count():
-            faulthandler.dump_traceback_later(HANG_S)
+            watchdog.reset()
             messages = [each for each in reading.consume(50, 0.1) if each.error() is None]
             if messages:
                 transform(reading, writing, output, messages, f"{incarnation}.{number}")
@@ -77,9 +97,11 @@ def run(bootstrap: str, inputs: str, output: str, group: str) -> None:
 
 
 if __name__ == "__main__":
+    running = Watchdog()
+    running.start()
     while True:
         try:
-            run(*sys.argv[1:])
+            run(running, *sys.argv[1:])
         except KafkaException as error:
             print("starts again:", error, file=sys.stderr, flush=True)
             time.sleep(PAUSE_S)
