@@ -85,23 +85,24 @@ class Invariants:
             record_type, _, row = change.key.partition("/")
             if record_type == DELETED_TOPICS.name and change.value is None:
                 self._check_deletion(before.deleted_topics[row].name)
-            earlier = before.partition_states.get(row)
-            if record_type != PARTITION_STATES.name or change.value is None or earlier is None:
-                continue
-            state = self._image.partition_states[row]
-            self._follow_reassignment(row, set(earlier.replicas) - set(state.replicas))
-            if state.leader_epoch < earlier.leader_epoch:
-                self._report(f"epoch: {row} falls from {earlier.leader_epoch} to {state.leader_epoch}")
-            if state.leader != earlier.leader and state.leader_epoch == earlier.leader_epoch:
-                self._report(f"epoch: {row} has two leaders in epoch {state.leader_epoch}")
-            if state.leader != NO_LEADER and state.leader not in state.isr:
-                self._report(f"leader: {row} is led by {state.leader}, which is not in sync")
+            if record_type == PARTITION_STATES.name and change.value is not None:
+                self._check_change(before, row)
 
-    def _follow_reassignment(self, row: str, removed: set[int]) -> None:
+    def _check_change(self, before: MetadataImage, row: str) -> None:
         topic_id, _, index = row.partition("/")
+        topic_before = before.topic_by_id(bytes.fromhex(topic_id))
         topic = self._image.topic_by_id(bytes.fromhex(topic_id))
-        if topic is not None:
-            self._moved_away |= {(topic.name, int(index), broker_id) for broker_id in removed}
+        if topic is None or topic_before is None or int(index) >= len(topic_before.assignments):
+            return
+        earlier, state = before.partition(topic_before, int(index)), self._image.partition(topic, int(index))
+        removed = set(earlier.replicas) - set(state.replicas)
+        self._moved_away |= {(topic.name, int(index), broker_id) for broker_id in removed}
+        if state.leader_epoch < earlier.leader_epoch:
+            self._report(f"epoch: {row} falls from {earlier.leader_epoch} to {state.leader_epoch}")
+        if state.leader != earlier.leader and state.leader_epoch == earlier.leader_epoch:
+            self._report(f"epoch: {row} has two leaders in epoch {state.leader_epoch}")
+        if state.leader != NO_LEADER and state.leader not in state.isr:
+            self._report(f"leader: {row} is led by {state.leader}, which is not in sync")
 
     def _check_deletion(self, topic: str) -> None:
         """No broker has logs of a deleted topic when the store forgets it; else they would stay for ever."""
