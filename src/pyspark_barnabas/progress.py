@@ -90,6 +90,7 @@ class GroupProgress(StreamingQueryListener):
                 request_timeout_ms=connection.request_timeout_ms,
                 retry=Retry(timeout_ms=_TIMEOUT_MS),
                 login=connection.login,
+                tls=connection.tls,
             )
         for error in self._client.groups.commit_offsets(self._group_id, offsets).values():
             if error is not None:

@@ -224,6 +224,7 @@ def test_dependencies_are_exactly_the_imported_packages() -> None:
         *project["dependencies"],
         *extras["test"],
         *extras["console"],
+        *extras["security"],
         *extras["spark"],
         *extras["tracing"],
         *build["requires"],

@@ -11,7 +11,7 @@ from barnabas.base.hosts import is_network
 from barnabas.cli.support.commands import command
 from barnabas.cli.support.extras import check_console_installed
 from barnabas.cli.support.failures import wrong_use
-from barnabas.cli.support.login import current_login
+from barnabas.cli.support.login import current_login, current_tls
 from barnabas.cli.support.options import BOOTSTRAP_DEFAULT, Bootstrap
 from barnabas.client.core.address import parse_bootstrap
 from barnabas.telemetry.http import parse_listener
@@ -67,6 +67,7 @@ def console(
         bootstrap,
         read_only=read_only,
         login=login,
+        tls=current_tls(),
         hosts=tuple(host or ()),
         trusted_proxies=tuple(trusted_proxy or ()),
     )

@@ -10,7 +10,7 @@ import typer
 from barnabas.base.yaml_nodes import YamlError
 from barnabas.cli.support.commands import command, command_group
 from barnabas.cli.support.failures import CommandError, wrong_use
-from barnabas.cli.support.login import current_login
+from barnabas.cli.support.login import current_login, current_tls
 from barnabas.cli.support.options import BOOTSTRAP_DEFAULT, Bootstrap, Json, key_value_pairs
 from barnabas.cli.support.output import print_json, print_table
 from barnabas.client.admin.admin import Admin
@@ -150,7 +150,9 @@ def _try_cluster(policies: PoliciesToTest, bootstrap: str, *, as_json: bool) -> 
     """
 
     async def read() -> list[Case]:
-        async with ClusterClient(bootstrap, client_id="barnabas-cli", login=current_login()) as cluster:
+        async with ClusterClient(
+            bootstrap, client_id="barnabas-cli", login=current_login(), tls=current_tls()
+        ) as cluster:
             return await _topics(Admin(cluster))
 
     _print(_check(policies, read), as_json=as_json)

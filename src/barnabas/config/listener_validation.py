@@ -2,32 +2,35 @@
 
 from barnabas.config.broker_config import BrokerConfig
 from barnabas.config.definition import ConfigError
-from barnabas.config.listeners import SecurityProtocol
+from barnabas.config.listeners import Listener
 from barnabas.config.sasl import sasl_settings
-
-#: The supported protocols.
-_PROTOCOLS = (SecurityProtocol.PLAINTEXT, SecurityProtocol.SASL_PLAINTEXT)
+from barnabas.config.tls import config_error, listener_tls_settings
+from barnabas.tls.contexts import server_context
+from barnabas.tls.settings import TlsError
 
 
 def check_listeners(config: BrokerConfig) -> None:
-    """Refuse listeners with unsupported security, or with an unusable login.
+    """Refuse listeners with an unusable login, or with settings of TLS that contradict each other.
 
-    :raises ConfigError: For a security protocol with TLS, an unknown mechanism, a malformed login.
+    :raises ConfigError: For an unknown mechanism, a malformed login, an unknown version of TLS and the like.
     """
     for listener in config.listeners:
-        if listener.security_protocol not in _PROTOCOLS:
-            known = " and ".join(protocol.name for protocol in _PROTOCOLS)
-            reason = (
-                f"listener {listener.name} has protocol {listener.security_protocol.name}: it must be {known}"
-            )
-            raise ConfigError("listener.security.protocol.map", listener.security_protocol.name, reason)
-        if listener.security_protocol is SecurityProtocol.SASL_PLAINTEXT:
+        if listener.security_protocol.has_sasl:
             sasl_settings(config, listener.name)
+        if listener.security_protocol.has_tls and listener_tls_settings(config, listener).keys is None:
+            reason = f"must be set for listener {listener.name}, which uses TLS; or ssl.keystore.key"
+            raise ConfigError("ssl.keystore.location", "", reason)
 
 
 def check_listener_change(before: BrokerConfig, after: BrokerConfig) -> None:
-    """Allow listeners to be added and removed; a kept one must keep its security protocol."""
+    """Allow listeners to be added and removed; a kept one must keep its security protocol.
+
+    :raises ConfigError: Otherwise, or if new keys or certificates cannot be used.
+    """
     check_listeners(after)
+    for listener in after.listeners:
+        if listener.security_protocol.has_tls:
+            _check_certificates(before, after, listener)
     protocols = {listener.name: listener.security_protocol for listener in before.listeners}
     for listener in after.listeners:
         known = protocols.get(listener.name, listener.security_protocol)
@@ -36,3 +39,12 @@ def check_listener_change(before: BrokerConfig, after: BrokerConfig) -> None:
                 f"listener {listener.name} is open with {known.name}, which cannot be changed while it is"
             )
             raise ConfigError("listener.security.protocol.map", listener.security_protocol.name, reason)
+
+
+def _check_certificates(before: BrokerConfig, after: BrokerConfig, listener: Listener) -> None:
+    settings = listener_tls_settings(after, listener)
+    if listener not in before.listeners or settings != listener_tls_settings(before, listener):
+        try:
+            server_context(settings)
+        except TlsError as error:
+            raise config_error(error) from error

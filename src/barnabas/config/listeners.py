@@ -20,6 +20,14 @@ class SecurityProtocol(enum.IntEnum):
     SASL_PLAINTEXT = 2
     SASL_SSL = 3
 
+    @property
+    def has_tls(self) -> bool:
+        return self in (SecurityProtocol.SSL, SecurityProtocol.SASL_SSL)
+
+    @property
+    def has_sasl(self) -> bool:
+        return self in (SecurityProtocol.SASL_PLAINTEXT, SecurityProtocol.SASL_SSL)
+
 
 class ListenerAddress(NamedTuple):
     """An advertised address. An empty host means the machine's own name, port 0 the bound port."""

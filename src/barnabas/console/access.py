@@ -19,6 +19,7 @@ from barnabas.console.permissions import EVERYTHING, operations_in
 from barnabas.console.settings import ConsoleSettings
 from barnabas.console.throughput import Throughput
 from barnabas.console.topic_list import list_topics
+from barnabas.tls.contexts import client_context
 from barnabas.wire.errors import ErrorCode, KafkaError
 from barnabas.wire.messages.describe_cluster import DescribeClusterRequest, DescribeClusterResponse
 from barnabas.wire.messages.sasl_handshake import SaslHandshakeRequest, SaslHandshakeResponse
@@ -52,6 +53,7 @@ class Access:
             request_timeout_ms=settings.request_timeout_ms,
             retry=Retry(timeout_ms=settings.retry_timeout_ms, clock=clock),
             login=login,
+            tls=settings.tls,
         )
         self.admin = Admin(self.cluster, timeout_ms=settings.request_timeout_ms)
         self._view = Snapshot(self._describe, clock, fresh_ms=_FRESH_MS, stale_ms=_STALE_MS)
@@ -117,6 +119,7 @@ async def _offered_at(address: BrokerAddress, settings: ConsoleSettings) -> tupl
         client_id=CLIENT_ID,
         connect_timeout_ms=settings.connect_timeout_ms,
         request_timeout_ms=settings.request_timeout_ms,
+        tls=None if settings.tls is None else client_context(settings.tls),
     )
     try:
         response: SaslHandshakeResponse = await connection.send(SaslHandshakeRequest(mechanism="NONE"))

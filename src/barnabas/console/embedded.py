@@ -73,6 +73,7 @@ class EmbeddedConsole:
         settings = ConsoleSettings(
             site.bootstrap,
             read_only=site.read_only,
+            tls=site.tls,
             hosts=site.hosts,
             trusted_proxies=site.trusted_proxies,
         )

@@ -25,6 +25,7 @@ from barnabas.declared.parser import StateFileError, read_state_text
 from barnabas.declared.plan import Plan, PlanRequest, make_plan
 from barnabas.declared.secrets import SecretMissing, Secrets
 from barnabas.declared.state import Credential, SecretRef
+from barnabas.tls.settings import TlsSettings
 
 NICENESS = 10
 MEMORY_BYTES_MAX = 1 << 30
@@ -44,6 +45,7 @@ class PlanOrder(TypedDict):
     bootstrap: str
     principal: str
     login: tuple[str, str, str] | None  #: mechanism, user, password
+    tls: dict[str, Any] | None  #: of `TlsSettings.to_plain`
     connect_timeout_ms: int
     request_timeout_ms: int
     retry_timeout_ms: int
@@ -119,6 +121,7 @@ async def _plan(order: PlanOrder, state: Any) -> Plan:
         request_timeout_ms=order["request_timeout_ms"],
         retry=Retry(timeout_ms=order["retry_timeout_ms"], clock=clock),
         login=SaslLogin(*order["login"]) if order["login"] else None,
+        tls=TlsSettings.from_plain(order["tls"]) if order["tls"] else None,
     )
     async with asyncio.timeout(order["timeout_ms"] / 1000), cluster:
         admin = Admin(cluster, timeout_ms=order["request_timeout_ms"])

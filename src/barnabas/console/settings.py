@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 from barnabas.client.auth.sasl import SaslLogin
+from barnabas.tls.settings import TlsSettings
 
 _MINUTE_MS = 60_000
 
@@ -16,6 +17,7 @@ class ConsoleSettings:
     login: SaslLogin | None = (
         None  #: used for everybody who opens the console; None: people log in themselves
     )
+    tls: TlsSettings | None = None  #: of the connections to the brokers
     hosts: tuple[str, ...] = ()  #: names, beside this machine's own, that browsers may use
     #: addresses or networks whose X-Forwarded-For and X-Forwarded-Proto are trusted
     trusted_proxies: tuple[str, ...] = ()

@@ -20,6 +20,7 @@ from barnabas.net.connections import Connections
 from barnabas.net.response_buffer import TURN_BYTES_MAX, ResponseBuffer
 from barnabas.security.sasl.authenticator import Authenticator, SaslAuthenticationError, SaslState
 from barnabas.security.sasl.server import SaslServer
+from barnabas.security.tls_server import ClientRefused, TlsServer
 from barnabas.telemetry.logs import get_logger
 from barnabas.wire.framing import FrameReader, InvalidFrameError
 
@@ -36,13 +37,17 @@ class ServerConnection(asyncio.BufferedProtocol):
         listener: str,
         connections: Connections,
         sasl: SaslServer | None = None,
+        tls: TlsServer | None = None,
     ) -> None:
-        """:param sasl: Authenticates clients; None for a listener without authentication."""
+        """:param sasl: Authenticates clients; None for a listener without SASL.
+        :param tls: Names clients by their certificates; None for a listener without, or with SASL.
+        """
         self._dispatcher = dispatcher
         self.listener = listener
         self._connections = connections
         self._turns = dispatcher.broker.turns
         self._sasl = sasl
+        self._tls = tls
         self._login: Authenticator | None = None  #: None once no more frames have to be checked
         self._frames = FrameReader(connections.scratch, connections.frame_bytes_max)
         self._state = ConnectionState()
@@ -65,12 +70,23 @@ class ServerConnection(asyncio.BufferedProtocol):
             self._frames.frame_bytes_max = self._sasl.receive_bytes_max
         self.active_ms = self._connections.now_ms()
         self._connections.size_buffers(self._transport.get_extra_info("socket"))
-        refusal = self._connections.add(self)
+        refusal = self._connections.add(self) or self._identify()
         if refusal is not None:
             self.close(refusal)
         elif delay_ms := self._dispatcher.connection_delay_ms(host):
             self._change(ConnectionPhase.REFUSED)
             self._timer = asyncio.get_running_loop().call_later(delay_ms / 1000, self.abort)
+
+    def _identify(self) -> str | None:
+        """Name the client by its certificate; return why it is refused."""
+        if self._tls is None:
+            return None
+        try:
+            user = self._tls.user_of(self._transport.get_extra_info("ssl_object"), self.info.client_host)
+        except ClientRefused as error:
+            return str(error)
+        self._set_user(user)
+        return None
 
     def connection_lost(self, error: Exception | None) -> None:
         self._change(ConnectionPhase.CLOSED)
@@ -231,12 +247,16 @@ class ServerConnection(asyncio.BufferedProtocol):
             self._refuse_login(login, response)
             return False
         if login.is_authenticated:
-            self.info.principal = f"User:{login.user}"
-            self.info.share = self._turns.share_of(self.info.principal)
+            assert login.user is not None
+            self._set_user(login.user)
             self._frames.frame_bytes_max = self._connections.frame_bytes_max
             if login.needs_no_more_checks:
                 self._login = None
         return True
+
+    def _set_user(self, user: str) -> None:
+        self.info.principal = f"User:{user}"
+        self.info.share = self._turns.share_of(self.info.principal)
 
     def _refuse_login(self, login: Authenticator, response: Parts) -> None:
         """Respond after a delay and close, so that passwords cannot be tried quickly (KIP-306)."""

@@ -81,6 +81,7 @@ class Connections:
         self.scratch = bytearray(
             SCRATCH_BYTES
         )  #: shared by all connections, because one thread reads at a time
+        self.tls_scratch = bytearray(SCRATCH_BYTES)  #: likewise, for ciphertext
         self.now_ms = clock.monotonic_ms
         self.frame_bytes_max = frame_bytes_max
         self.limits = limits  #: replaced when they change; they apply to new connections
@@ -104,10 +105,14 @@ class Connections:
 
     def add(self, connection: ManagedConnection) -> str | None:
         """Register a connection; return why it must be closed, if there are too many."""
+        self.accepted_count += 1
+        return self.add_handshake(connection)
+
+    def add_handshake(self, connection: ManagedConnection) -> str | None:
+        """Register a connection whose protocol is not known yet, and which another one will replace; see `add`."""
         host = connection.client_host
         self._open[connection] = None
         self._by_address[host] += 1
-        self.accepted_count += 1
         limits = self.limits
         if len(self._open) > limits.count_max:
             return f"more than {limits.count_max} connections"

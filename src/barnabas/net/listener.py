@@ -9,7 +9,10 @@ from barnabas.config.broker_config import BrokerConfig
 from barnabas.config.listeners import Listener
 from barnabas.net.connection import ServerConnection
 from barnabas.net.connections import Connections
+from barnabas.net.handshakes import Handshakes
+from barnabas.net.tls_transport import TlsConnection
 from barnabas.security.sasl.server import SaslServer
+from barnabas.security.tls_server import TlsServer
 
 #: Connections that may wait to be accepted, unless it is configured. Kafka's default suits a thread that only accepts;
 #: here one thread does everything, and a rejected client retries only after a second.
@@ -41,13 +44,17 @@ class NetworkListener:
         dispatcher: Dispatcher,
         connections: Connections,
         sasl: SaslServer | None = None,
+        tls: TlsServer | None = None,
     ) -> None:
-        """:param sasl: Authenticates clients; None for a listener without authentication."""
+        """:param sasl: Authenticates clients; None for a listener without SASL.
+        :param tls: Encrypts connections; None for a listener without TLS.
+        """
         self._listener = listener
         self._config = config
         self._dispatcher = dispatcher
         self._connections = connections
         self.sasl = sasl  #: replaced when it changes; applies to new connections
+        self.handshakes = None if tls is None else Handshakes(tls, connections, dispatcher.broker.turns)
         self._server: asyncio.Server | None = None
 
     @property
@@ -63,7 +70,7 @@ class NetworkListener:
         loop = asyncio.get_running_loop()
         try:
             self._server = await loop.create_server(
-                lambda: ServerConnection(self._dispatcher, self.name, self._connections, self.sasl),
+                self._new_connection,
                 host or None,
                 port,
                 backlog=backlog(self._config),
@@ -73,6 +80,13 @@ class NetworkListener:
             why = reason_of(error)
             message = f"Cannot listen on {host or '*'}:{port}: {why}. Choose another address with --listen."
             raise StartError(message) from error
+
+    def _new_connection(self) -> asyncio.BufferedProtocol:
+        if self.handshakes is None:
+            return ServerConnection(self._dispatcher, self.name, self._connections, self.sasl)
+        tls = None if self.sasl is not None else self.handshakes.tls
+        above = ServerConnection(self._dispatcher, self.name, self._connections, self.sasl, tls)
+        return TlsConnection(above, self.name, self.handshakes)
 
     async def accept(self) -> None:
         assert self._server is not None

@@ -1,10 +1,12 @@
 """Requests from this broker to the others of its cluster."""
 
 import asyncio
+import ssl
 from collections import defaultdict
 from collections.abc import Callable, Collection
-from typing import Any
+from typing import Any, Protocol
 
+from barnabas.client.auth.sasl import SaslLogin
 from barnabas.client.core.address import BrokerAddress
 from barnabas.client.core.connection import BrokerConnection
 from barnabas.client.core.errors import BrokerConnectionError, BrokerUnreachable
@@ -12,6 +14,14 @@ from barnabas.metadata.image import MetadataImage
 from barnabas.wire.schema import Message
 
 CONNECT_TIMEOUT_MS = 2_000
+
+
+class BrokerSecurity(Protocol):
+    """How connections to other brokers are secured."""
+
+    def login(self) -> SaslLogin | None: ...
+
+    def tls(self) -> ssl.SSLContext | None: ...
 
 
 class BrokerClient:
@@ -23,6 +33,7 @@ class BrokerClient:
         image: Callable[[], MetadataImage],
         listener: str,
         *,
+        security: BrokerSecurity,
         request_timeout_ms: int,
     ) -> None:
         """:param listener: Name of the listener for connections between brokers."""
@@ -30,6 +41,7 @@ class BrokerClient:
         self._image = image
         self._listener = listener
         self._request_timeout_ms = request_timeout_ms
+        self._security = security
         self._connections: dict[int, BrokerConnection] = {}
         self._opening: defaultdict[int, asyncio.Lock] = defaultdict(asyncio.Lock)
         self._blocked: frozenset[int] = frozenset()
@@ -68,6 +80,8 @@ class BrokerClient:
                 client_id=self._client_id,
                 connect_timeout_ms=CONNECT_TIMEOUT_MS,
                 request_timeout_ms=self._request_timeout_ms,
+                login=self._security.login(),
+                tls=self._security.tls(),
             )
             self._connections[broker_id] = connection
             self.connections_count += 1

@@ -58,6 +58,7 @@ from barnabas.server.background.tasks import BackgroundTasks
 from barnabas.server.controller import Controller
 from barnabas.server.coordinators import Coordinators
 from barnabas.server.failure_detector import FailureDetector
+from barnabas.server.inter_broker import InterBrokerSecurity
 from barnabas.server.listeners import Listeners, connection_limits, open_files_max
 from barnabas.server.metadata_comparison import MetadataComparison
 from barnabas.server.shutdown import Shutdown
@@ -209,11 +210,12 @@ async def _open_storage(config: BrokerConfig, environment: Environment, shutdown
     flusher = Flusher()
     shutdown.add_async(flusher.close)
     replicas, lost = await load_replicas(dynamic_config, metadata, log_manager, flusher)
+    security = InterBrokerSecurity(dynamic_config, clock.monotonic_ms)
     request_timeout_ms = config.integer("request.timeout.ms")
     clients = BrokerClients(
-        requests=_broker_client(config, metadata, shutdown, request_timeout_ms),
-        fetches=_broker_client(config, metadata, shutdown, request_timeout_ms),
-        probes=_broker_client(config, metadata, shutdown, config.integer(FAILURE_DETECTION_KEY)),
+        requests=_broker_client(config, metadata, shutdown, security, request_timeout_ms),
+        fetches=_broker_client(config, metadata, shutdown, security, request_timeout_ms),
+        probes=_broker_client(config, metadata, shutdown, security, config.integer(FAILURE_DETECTION_KEY)),
     )
     return _Storage(dynamic_config, metadata, log_manager, replicas, lost, flusher, clients)
 
@@ -268,12 +270,17 @@ def _coordinators(
 
 
 def _broker_client(
-    config: BrokerConfig, metadata: MetadataWriter, shutdown: Shutdown, request_timeout_ms: int
+    config: BrokerConfig,
+    metadata: MetadataWriter,
+    shutdown: Shutdown,
+    security: InterBrokerSecurity,
+    request_timeout_ms: int,
 ) -> BrokerClient:
     client = BrokerClient(
         config.node_id,
         lambda: metadata.image,
         config.inter_broker_listener_name,
+        security=security,
         request_timeout_ms=request_timeout_ms,
     )
     shutdown.add_async(client.close)

@@ -12,8 +12,9 @@ from barnabas.config.broker_config import BrokerConfig
 from barnabas.config.broker_validation import parse_connection_overrides
 from barnabas.config.definition import ConfigError
 from barnabas.config.keys.broker import LISTENER_PREFIX
-from barnabas.config.listeners import Listener, SecurityProtocol
+from barnabas.config.listeners import Listener
 from barnabas.config.sasl import SaslSettings, sasl_settings
+from barnabas.config.tls import listener_tls_settings
 from barnabas.metadata.brokers import Endpoint
 from barnabas.metadata.cluster import KEY as CLUSTER_KEY
 from barnabas.metadata.scram import ScramCredential
@@ -24,9 +25,11 @@ from barnabas.security.sasl.authenticator import LoginEvent, LoginOutcome
 from barnabas.security.sasl.server import SaslServer
 from barnabas.security.sasl.stand_ins import StandIns
 from barnabas.security.security_log import SecurityLog
+from barnabas.security.tls_server import TlsServer
 from barnabas.telemetry import names
 from barnabas.telemetry.logs import get_logger
 from barnabas.telemetry.metrics import MetricsRegistry, Values
+from barnabas.tls.settings import TlsError, TlsSettings
 from barnabas.wire.scram import ScramMechanism
 
 _log = get_logger("barnabas.listeners")
@@ -43,6 +46,7 @@ class _Opened:
     listener: Listener
     network: NetworkListener
     sasl_settings: SaslSettings | None
+    tls_settings: TlsSettings | None
 
 
 class Listeners:
@@ -114,7 +118,7 @@ class Listeners:
         ]
 
     async def reconfigure(self, before: BrokerConfig, after: BrokerConfig) -> None:
-        """Close removed listeners with their connections, open new ones, and apply changes of SASL settings."""
+        """Close removed listeners with their connections, open new ones, and apply changes of SASL and TLS settings."""
         endpoints = self.endpoints
         listeners = {listener.name: listener for listener in after.listeners}
         for name, opened in list(self._opened.items()):
@@ -131,16 +135,24 @@ class Listeners:
         opened = self._opened.get(listener.name)
         if opened is None:
             await self._open(listener, config)
-        elif (settings := _sasl_settings(listener, config)) != opened.sasl_settings:
-            opened.network.sasl = self._sasl_server(listener, settings, config)
-            opened.sasl_settings = settings
+            return
+        if (sasl := _sasl_settings(listener, config)) != opened.sasl_settings:
+            opened.network.sasl = self._sasl_server(listener, sasl, config)
+            opened.sasl_settings = sasl
+        if (tls := _tls_settings(listener, config)) != opened.tls_settings:
+            server = self._tls_server(listener, tls)
+            assert server is not None
+            assert opened.network.handshakes is not None
+            opened.network.handshakes.tls = server
+            opened.tls_settings = tls
 
     async def _open(self, listener: Listener, config: BrokerConfig) -> None:
-        settings = _sasl_settings(listener, config)
-        sasl = self._sasl_server(listener, settings, config)
-        network = NetworkListener(listener, config, self._dispatcher, self._connections, sasl)
+        sasl_settings, tls_settings = _sasl_settings(listener, config), _tls_settings(listener, config)
+        sasl = self._sasl_server(listener, sasl_settings, config)
+        tls = self._tls_server(listener, tls_settings)
+        network = NetworkListener(listener, config, self._dispatcher, self._connections, sasl, tls)
         await network.start()
-        self._opened[listener.name] = _Opened(listener, network, settings)
+        self._opened[listener.name] = _Opened(listener, network, sasl_settings, tls_settings)
 
     async def _close(self, name: str) -> None:
         await self._opened.pop(name).network.stop()
@@ -152,11 +164,6 @@ class Listeners:
         """Return the SASL server of a listener; None if it requires no authentication."""
         if settings is None:
             return None
-
-        def observe(event: LoginEvent) -> None:
-            self.logins[listener.name, event.mechanism, event.outcome] += 1
-            self._security_log.login(event)
-
         try:
             return SaslServer(
                 settings,
@@ -165,13 +172,26 @@ class Listeners:
                 self._rng,
                 stand_ins=self._stand_ins,
                 failure_delay_ms=config.integer("connection.failed.authentication.delay.ms"),
-                observe=observe,
+                observe=self._observe,
                 listener=listener.name,
             )
         except (OSError, ValueError) as error:
             why = error.strerror if isinstance(error, OSError) else str(error)
             message = f"Users file {settings.users_file} cannot be read: {why}."
             raise StartError(message) from error
+
+    def _tls_server(self, listener: Listener, settings: TlsSettings | None) -> TlsServer | None:
+        """Return the TLS server of a listener; None if it does not encrypt."""
+        if settings is None:
+            return None
+        try:
+            return TlsServer(settings, self._clock.monotonic_ms, self._observe, listener.name)
+        except TlsError as error:
+            raise StartError(f"Listener {listener.name} cannot use TLS: {error}.") from error
+
+    def _observe(self, event: LoginEvent) -> None:
+        self.logins[event.listener, event.mechanism, event.outcome] += 1
+        self._security_log.login(event)
 
     def _credential_of(self, user: str, mechanism: ScramMechanism) -> ScramCredential | None:
         return self._metadata.image.scram_credentials.get(user, {}).get(mechanism)
@@ -215,9 +235,11 @@ def connection_limits(config: BrokerConfig, files_max: int | None) -> Connection
 
 
 def _sasl_settings(listener: Listener, config: BrokerConfig) -> SaslSettings | None:
-    if listener.security_protocol is not SecurityProtocol.SASL_PLAINTEXT:
-        return None
-    return sasl_settings(config, listener.name)
+    return sasl_settings(config, listener.name) if listener.security_protocol.has_sasl else None
+
+
+def _tls_settings(listener: Listener, config: BrokerConfig) -> TlsSettings | None:
+    return listener_tls_settings(config, listener) if listener.security_protocol.has_tls else None
 
 
 async def _log_failure_of(name: str, work: Awaitable[None]) -> None:

@@ -319,8 +319,8 @@ def _print_banner(server: BrokerServer, config: BrokerConfig) -> None:
 
 def _print_examples(bootstrap: str, config: BrokerConfig) -> None:
     command = _command()
-    asks_for_login = config.listeners[0].security_protocol is SecurityProtocol.SASL_PLAINTEXT
-    options = f"--bootstrap {bootstrap}" + (" --command-config FILE" if asks_for_login else "")
+    is_secured = config.listeners[0].security_protocol is not SecurityProtocol.PLAINTEXT
+    options = f"--bootstrap {bootstrap}" + (" --command-config FILE" if is_secured else "")
     print("Try, in another terminal:")
     print(f"  {command} topics create greetings {options}")
     print(f"  echo hello | {command} produce greetings {options}")

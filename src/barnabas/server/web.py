@@ -8,9 +8,20 @@ from typing import NamedTuple, Protocol
 
 from barnabas.client.core.address import BrokerAddress
 from barnabas.config.broker_config import BrokerConfig
-from barnabas.config.listeners import SecurityProtocol
+from barnabas.config.listeners import Listener, SecurityProtocol
+from barnabas.config.tls import listener_tls_settings
 from barnabas.telemetry.http import LOOPBACK, parse_listener
 from barnabas.telemetry.metrics import MetricsRegistry, exposition
+from barnabas.tls.settings import ClientAuth, TlsSettings, TrustStore
+from barnabas.tls.stores import certificates_of
+
+#: The security protocols of listeners for the pages, the best one first.
+_PREFERRED = (
+    SecurityProtocol.SASL_SSL,
+    SecurityProtocol.SASL_PLAINTEXT,
+    SecurityProtocol.PLAINTEXT,
+    SecurityProtocol.SSL,
+)
 
 _EVERYWHERE = ("", "0.0.0.0", "::")
 
@@ -21,6 +32,7 @@ class Site(NamedTuple):
     host: str
     port: int
     bootstrap: str  #: the broker's listener that the pages use
+    tls: TlsSettings | None  #: of connections to it
     read_only: bool
     hosts: tuple[str, ...]  #: further host names that browsers and scrapers may use
     trusted_proxies: tuple[str, ...]
@@ -58,23 +70,49 @@ def site_of(
     """
     if not config.boolean("barnabas.console.enable"):
         return None
-    protocols = {listener.name: listener.security_protocol for listener in config.listeners}
-    by_protocol = {protocols.get(name): (host, port) for name, host, port in reversed(addresses)}
+    listeners = {listener.security_protocol: listener for listener in reversed(config.listeners)}
+    bound = {name: (host, port) for name, host, port in addresses}
+    usable = [listeners[protocol] for protocol in _PREFERRED if protocol in listeners]
+    listener = next((each for each in usable if each.name in bound and _admits_pages(config, each)), None)
     host, port = parse_listener(config.text("barnabas.metrics.listener"))
-    requires_login = SecurityProtocol.SASL_PLAINTEXT in by_protocol
-    address = by_protocol.get(SecurityProtocol.SASL_PLAINTEXT) or by_protocol.get(SecurityProtocol.PLAINTEXT)
-    if address is None or (not requires_login and _is_loopback(address[0]) and not _is_loopback(host)):
+    if listener is None:
+        return None
+    address = bound[listener.name]
+    if not listener.security_protocol.has_sasl and _is_loopback(address[0]) and not _is_loopback(host):
         return None
     own = LOOPBACK if address[0] in _EVERYWHERE else address[0]
+    tls = _tls_of(config, listener)
+    if tls is not None and tls.verifies_host_name and listener.advertised is not None:
+        own = listener.advertised.host or own
     return Site(
         host,
         port,
         str(BrokerAddress(own, address[1])),
+        tls,
         config.boolean("barnabas.console.read.only"),
         http_hosts(config),
         config.items("barnabas.console.trusted.proxies"),
         _scraper(registry),
     )
+
+
+def _admits_pages(config: BrokerConfig, listener: Listener) -> bool:
+    """Whether the pages can connect to a listener: they have no client certificate."""
+    if not listener.security_protocol.has_tls:
+        return True
+    return listener_tls_settings(config, listener).client_auth is not ClientAuth.REQUIRED
+
+
+def _tls_of(config: BrokerConfig, listener: Listener) -> TlsSettings | None:
+    """Return how the pages connect: they trust what the listener trusts, or else only this broker's own certificate."""
+    if not listener.security_protocol.has_tls:
+        return None
+    settings = listener_tls_settings(config, listener)
+    if settings.trust is not None:
+        return TlsSettings(trust=settings.trust, verifies_host_name=settings.verifies_host_name)
+    assert settings.keys is not None
+    own = TrustStore("PEM", certificates=certificates_of(settings.keys))
+    return TlsSettings(trust=own, verifies_host_name=False)
 
 
 def http_hosts(config: BrokerConfig) -> tuple[str, ...]:

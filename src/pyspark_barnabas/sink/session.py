@@ -32,6 +32,7 @@ class SinkClient:
             client_id=connection.client_id,
             request_timeout_ms=connection.request_timeout_ms,
             login=connection.login,
+            tls=connection.tls,
             retry=Retry(timeout_ms=options.delivery_timeout_ms),
         )
 

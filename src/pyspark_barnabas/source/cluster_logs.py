@@ -47,6 +47,7 @@ def new_cluster(
         request_timeout_ms=options.request_timeout_ms,
         retry=Retry(timeout_ms=retry_timeout_ms),
         login=options.login,
+        tls=options.tls,
         memory=memory,
     )
 

@@ -11,7 +11,8 @@ from enum import Enum
 from barnabas.base.ids import TopicPartition
 from barnabas.client.auth.sasl import SaslLogin
 from barnabas.client.core.address import parse_bootstrap
-from barnabas.client.core.properties import login_from_properties
+from barnabas.client.core.properties import login_from_properties, tls_from_properties
+from barnabas.tls.settings import TlsSettings
 from barnabas.wire.isolation import Isolation
 from pyspark_barnabas.option_values import (
     OptionError,
@@ -118,6 +119,7 @@ class ConnectionOptions:
     bootstrap: str  #: empty if only files are read
     client_id: str = "barnabas-spark"
     login: SaslLogin | None = None
+    tls: TlsSettings | None = None
     request_timeout_ms: int = 30_000
     retry_timeout_ms: int = POLL_TIMEOUT_MS
 
@@ -271,7 +273,7 @@ def _connection(given_options: _Given, *, required: bool) -> ConnectionOptions:
         what = f"host:port pairs of brokers are expected, with commas between them ({error})"
         raise option_error("kafka.bootstrap.servers", bootstrap, what) from None
     try:
-        login = login_from_properties(properties)
+        login, tls = login_from_properties(properties), tls_from_properties(properties)
     except ValueError as error:
         raise option_error("kafka.security.protocol", properties["security.protocol"], str(error)) from None
     timeout_ms = properties.get("request.timeout.ms", "30000")
@@ -280,6 +282,7 @@ def _connection(given_options: _Given, *, required: bool) -> ConnectionOptions:
         bootstrap=bootstrap,
         client_id=properties.get("client.id", "barnabas-spark"),
         login=login,
+        tls=tls,
         request_timeout_ms=number("kafka.request.timeout.ms", timeout_ms, minimum=1),
         retry_timeout_ms=number("kafkaConsumer.pollTimeoutMs", poll_ms, minimum=1),
     )

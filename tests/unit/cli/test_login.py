@@ -6,8 +6,9 @@ import pytest
 from typer.main import get_command
 
 from barnabas.cli.main import app
-from barnabas.cli.support.login import command_config, current_login, login_properties
+from barnabas.cli.support.login import command_config, current_login, current_tls, security_properties
 from barnabas.client.auth.sasl import SaslLogin
+from barnabas.tls.settings import TrustStore
 from unit.cli.conftest import Run
 
 JAAS = 'a.PlainLoginModule required username="alice" password="secret";'
@@ -30,20 +31,35 @@ def test_without_a_file_there_is_no_login(tmp_path: Path) -> None:
     assert current_login() is None
     with command_config(path):
         assert current_login() == SaslLogin("PLAIN", "alice", "secret")
-        assert login_properties() == {
+        assert security_properties() == {
             "security.protocol": "SASL_PLAINTEXT",
             "sasl.mechanism": "PLAIN",
             "sasl.jaas.config": JAAS,
         }
     assert current_login() is None
-    assert login_properties() == {}
+    assert security_properties() == {}
+
+
+def test_the_file_says_how_connections_are_encrypted(tmp_path: Path) -> None:
+    path = tmp_path / "client.properties"
+    path.write_text(
+        "security.protocol=SSL\nssl.truststore.type=PEM\nssl.truststore.location=ca.pem\nacks=all\n"
+    )
+    with command_config(path):
+        assert current_login() is None
+        tls = current_tls()
+        assert tls is not None
+        assert tls.trust == TrustStore("PEM", "ca.pem")
+        assert "acks" not in security_properties()
+        assert security_properties()["ssl.truststore.location"] == "ca.pem"
+    assert current_tls() is None
 
 
 @pytest.mark.parametrize(
     ("content", "exit_code", "why"),
     [
         (None, 3, "No such file"),
-        ("security.protocol=SASL_SSL", 2, "client.properties: security.protocol=SASL_SSL"),
+        ("security.protocol=TLS", 2, "client.properties: security.protocol=TLS"),
         (
             "security.protocol=SASL_PLAINTEXT\nsasl.mechanism=PLAIN\nsasl.jaas.config=secret",
             2,

@@ -20,10 +20,12 @@ TESTS = Path(__file__).resolve().parents[2]
 BROKER_PROOFS = (
     "node/test_dynamic_configs.py",
     "node/test_dynamic_listeners.py",
+    "node/test_dynamic_tls.py",
     "node/test_log_dirs.py",
     "node/test_several_brokers.py",
     "unit/groups/consumer/test_group_configs.py",
     "unit/server/background/test_tasks.py",
+    "unit/server/test_inter_broker.py",
 )
 GROUP_PROOFS = ("unit/groups/consumer/test_group_configs.py", "unit/groups/consumer/test_heartbeats.py")
 TOPIC_PROOFS = ("node/test_dynamic_topic_configs.py", "node/test_several_brokers.py")

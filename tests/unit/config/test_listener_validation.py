@@ -3,16 +3,34 @@ import pytest
 from barnabas.config.broker_config import BrokerConfig
 from barnabas.config.definition import ConfigError
 from barnabas.config.listener_validation import check_listener_change, check_listeners
+from barnabas.config.tls import listener_tls_settings
+from barnabas.tls.settings import ClientAuth
 
 SASL = {"listeners": "SASL_PLAINTEXT://127.0.0.1:9092", "inter.broker.listener.name": "SASL_PLAINTEXT"}
 
 
 @pytest.mark.parametrize("protocol", ["SSL", "SASL_SSL"])
-def test_an_unsupported_security_protocol_is_rejected(protocol: str) -> None:
-    with pytest.raises(
-        ConfigError, match=f"has protocol {protocol}: it must be PLAINTEXT and SASL_PLAINTEXT"
-    ):
-        check_listeners(BrokerConfig({"listeners": f"{protocol}://127.0.0.1:9092"}))
+def test_a_listener_with_tls_needs_keys_and_valid_settings(protocol: str) -> None:
+    values = {"listeners": f"{protocol}://127.0.0.1:9092", "sasl.enabled.mechanisms": "PLAIN"}
+    with pytest.raises(ConfigError, match=f"must be set for listener {protocol}, which uses TLS"):
+        check_listeners(BrokerConfig(values))
+    values["ssl.keystore.location"] = "own.pem"
+    check_listeners(BrokerConfig(values))
+    with pytest.raises(ConfigError, match=r"ssl\.enabled\.protocols: must be among TLSv1\.2"):
+        check_listeners(BrokerConfig({**values, "ssl.enabled.protocols": "SSLv3"}))
+
+
+def test_with_sasl_only_client_certificates_of_the_listener_itself_are_required() -> None:
+    values = {
+        "listeners": "SASL_SSL://127.0.0.1:9092",
+        "sasl.enabled.mechanisms": "PLAIN",
+        "ssl.keystore.location": "own.pem",
+        "ssl.client.auth": "required",
+    }
+    config = BrokerConfig(values)
+    assert listener_tls_settings(config, config.listeners[0]).client_auth is ClientAuth.NONE
+    config = BrokerConfig({**values, "listener.name.sasl_ssl.ssl.client.auth": "requested"})
+    assert listener_tls_settings(config, config.listeners[0]).client_auth is ClientAuth.REQUESTED
 
 
 def test_a_listener_with_sasl_needs_a_usable_mechanism() -> None:

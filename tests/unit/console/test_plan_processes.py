@@ -24,6 +24,7 @@ def order(principal: str = "User:alice", text: str = "topics: {}") -> PlanOrder:
         "bootstrap": "127.0.0.1:1",
         "principal": principal,
         "login": None,
+        "tls": None,
         "connect_timeout_ms": 1000,
         "request_timeout_ms": 1000,
         "retry_timeout_ms": 0,

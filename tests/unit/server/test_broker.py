@@ -258,9 +258,9 @@ async def test_the_store_may_be_elsewhere(tmp_path: Path) -> None:
 
 
 @on_loop
-async def test_an_unsupported_security_protocol_is_rejected_before_anything_is_opened(tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match="has protocol SSL"):
-        await started(tmp_path / "new", listeners="SSL://127.0.0.1:0")
+async def test_a_listener_without_certificate_is_rejected_before_anything_is_opened(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="must be set for listener SSL"):
+        await started(tmp_path / "new", listeners="SSL://127.0.0.1:0", security_inter_broker_protocol="SSL")
     assert not (tmp_path / "new").exists()
 
 

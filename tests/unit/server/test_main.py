@@ -133,7 +133,10 @@ def test_an_invalid_value_is_reported_with_its_key(overrides: dict[str, str], me
     ("overrides", "says"),
     [
         ({"num.partitions": "many"}, "many"),
-        ({"listeners": "SSL://127.0.0.1:0", "security.inter.broker.protocol": "SSL"}, "has protocol SSL"),
+        (
+            {"listeners": "SSL://127.0.0.1:0", "security.inter.broker.protocol": "SSL"},
+            "must be set for listener SSL",
+        ),
     ],
 )
 def test_a_failed_start_is_exit_code_2_with_the_reason(

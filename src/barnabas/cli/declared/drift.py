@@ -26,7 +26,7 @@ from barnabas.cli.declared.plan import format_value
 from barnabas.cli.support.calls import with_admin
 from barnabas.cli.support.commands import command
 from barnabas.cli.support.failures import wrong_use
-from barnabas.cli.support.login import current_login
+from barnabas.cli.support.login import current_login, current_tls
 from barnabas.cli.support.options import BOOTSTRAP_DEFAULT, Bootstrap, Json
 from barnabas.cli.support.output import print_json, print_table
 from barnabas.client.admin.admin import Admin
@@ -168,7 +168,9 @@ async def _finder(admin: Admin, comparison: Comparison, stack: contextlib.AsyncE
         request = comparison.request
         return lambda: from_declared(admin, request)
     assert comparison.against is not None
-    cluster = ClusterClient(comparison.against, client_id="barnabas-cli", login=current_login())
+    cluster = ClusterClient(
+        comparison.against, client_id="barnabas-cli", login=current_login(), tls=current_tls()
+    )
     other = Admin(await stack.enter_async_context(cluster))
     return lambda: from_other(admin, other, comparison.resource_filter)
 

@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from barnabas.cli.support import candidates
-from barnabas.cli.support.login import login_properties
+from barnabas.cli.support.login import security_properties
 from barnabas.cli.support.options import key_value_pairs
 
 DryRun = Annotated[
@@ -60,10 +60,10 @@ def source_options(
 
 
 def connection_options(bootstrap: str) -> dict[str, str]:
-    """Return the options for the brokers and the login of `--command-config`.
+    """Return the options for the brokers, with the login and TLS of `--command-config`.
 
     :raises OSError: If its file cannot be read.
     :raises ValueError: If a property in it is not valid.
     """
-    properties = {"bootstrap.servers": bootstrap, **login_properties()}
+    properties = {"bootstrap.servers": bootstrap, **security_properties()}
     return {f"kafka.{name}": value for name, value in properties.items()}

@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from typing import TypeVar
 
-from barnabas.cli.support.login import current_login
+from barnabas.cli.support.login import current_login, current_tls
 from barnabas.client.admin.admin import Admin
 from barnabas.client.core.cluster import ClusterClient
 from barnabas.client.core.connection import REQUEST_TIMEOUT_MS
@@ -29,6 +29,7 @@ def with_cluster(
             client_id="barnabas-cli",
             request_timeout_ms=request_timeout_ms,
             login=current_login(),
+            tls=current_tls(),
         ) as cluster:
             return await work(cluster)
 

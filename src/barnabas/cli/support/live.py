@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable, Iterable
 from typing import TypeVar
 
 from barnabas.cli.support.config_resources import ConfigResourceKind, parse_resource
-from barnabas.cli.support.login import current_login
+from barnabas.cli.support.login import current_login, current_tls
 from barnabas.client.admin.admin import Admin
 from barnabas.client.core.cluster import ClusterClient
 from barnabas.client.core.retry import Retry
@@ -59,6 +59,7 @@ def _run(bootstrap: str, query: Query[ResultT]) -> ResultT:
             request_timeout_ms=limit_ms,
             retry=Retry(timeout_ms=0),
             login=current_login(),
+            tls=current_tls(),
         ) as cluster:
             return await query(Admin(cluster))
 

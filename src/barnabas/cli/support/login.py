@@ -1,4 +1,4 @@
-"""The login of commands: the option `--command-config`, which every command that connects to brokers has."""
+"""Login and TLS of commands: the option `--command-config`, which every command that connects to brokers has."""
 
 import functools
 import inspect
@@ -6,25 +6,33 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
 
 if TYPE_CHECKING:
     from barnabas.client.auth.sasl import SaslLogin
+    from barnabas.tls.settings import TlsSettings
 
 COMMAND_CONFIG = "command_config"
-#: With a login, the file has all of these properties.
-LOGIN_PROPERTIES = ("security.protocol", "sasl.mechanism", "sasl.jaas.config")
+#: Beginnings of the properties that say how to connect.
+_SECURITY_PREFIXES = ("security.protocol", "sasl.", "ssl.")
 Option = Annotated[
     Path | None,
     typer.Option(
         "--command-config",
         metavar="FILE",
         envvar="BARNABAS_COMMAND_CONFIG",
-        help="Kafka client properties: security.protocol, sasl.mechanism, sasl.jaas.config (default: no login).",
+        help="Kafka client properties for login and TLS, such as security.protocol and ssl.truststore.location.",
     ),
 ]
+
+
+class _Content(NamedTuple):
+    login: "SaslLogin | None" = None
+    tls: "TlsSettings | None" = None
+    properties: Mapping[str, str] = MappingProxyType({})
 
 
 class _CommandConfig:
@@ -35,12 +43,16 @@ class _CommandConfig:
         self._warn = warn
 
     @functools.cached_property
-    def content(self) -> "tuple[SaslLogin | None, Mapping[str, str]]":
-        """Return the login and all properties; warns of suspect properties.
+    def content(self) -> "_Content":
+        """Return login, TLS and all properties; warns of suspect properties.
 
         :raises ValueError: If a property is not valid.
         """
-        from barnabas.client.core.properties import login_from_properties, suspect_properties
+        from barnabas.client.core.properties import (
+            login_from_properties,
+            suspect_properties,
+            tls_from_properties,
+        )
         from barnabas.config.properties import read_properties
 
         try:
@@ -48,7 +60,7 @@ class _CommandConfig:
             for warning in suspect_properties(lines):
                 self._warn(f"--command-config {self._file}: {warning}")
             properties = {line.key: line.value for line in lines}
-            return login_from_properties(properties), properties
+            return _Content(login_from_properties(properties), tls_from_properties(properties), properties)
         except ValueError as error:
             message = f"--command-config {self._file}: {error}"
             raise ValueError(message) from None
@@ -72,7 +84,7 @@ def with_command_config(command: Callable[..., None]) -> Callable[..., None]:
 
 @contextmanager
 def command_config(file: object, warn: Callable[[str], None] = lambda _: None) -> Iterator[None]:
-    """Make `current_login` use this file within the block; None stands for no login.
+    """Make `current_login` and `current_tls` use this file within the block; None stands for neither.
 
     :param warn: Called for each suspect line when the file is first read.
     """
@@ -89,19 +101,30 @@ def current_login() -> "SaslLogin | None":
     :raises OSError: If the file cannot be read.
     :raises ValueError: If a property is not valid.
     """
-    return _read()[0]
+    return _read().login
 
 
-def login_properties() -> dict[str, str]:
-    """Return the login properties by Kafka's names, for code that makes its own connections, such as Spark jobs.
+def current_tls() -> "TlsSettings | None":
+    """Return the TLS settings that the command was called with; None if there are none.
 
     :raises OSError: As `current_login`.
     :raises ValueError: As `current_login`.
     """
-    login, properties = _read()
-    return {} if login is None else {name: properties[name] for name in LOGIN_PROPERTIES}
+    return _read().tls
 
 
-def _read() -> "tuple[SaslLogin | None, Mapping[str, str]]":
+def security_properties() -> dict[str, str]:
+    """Return the properties of login and TLS, for code that makes its own connections, such as Spark jobs.
+
+    :raises OSError: As `current_login`.
+    :raises ValueError: As `current_login`.
+    """
+    found = _read()
+    if found.login is None and found.tls is None:
+        return {}
+    return {name: value for name, value in found.properties.items() if name.startswith(_SECURITY_PREFIXES)}
+
+
+def _read() -> _Content:
     current = _current.get()
-    return (None, {}) if current is None else current.content
+    return _Content() if current is None else current.content

@@ -13,6 +13,8 @@ from barnabas.client.core.errors import BrokerConnectionError, BrokerUnreachable
 from barnabas.client.core.frame_protocol import FrameMemory
 from barnabas.client.core.metadata import Metadata, TopicInfo
 from barnabas.client.core.retry import Retry
+from barnabas.tls.contexts import client_context
+from barnabas.tls.settings import TlsSettings
 from barnabas.wire.errors import KafkaError
 from barnabas.wire.messages.metadata import MetadataRequest, MetadataRequestTopic, MetadataResponse
 from barnabas.wire.schema import Message
@@ -37,10 +39,13 @@ class ClusterClient:
         request_timeout_ms: int = REQUEST_TIMEOUT_MS,
         retry: Retry | None = None,
         login: SaslLogin | None = None,
+        tls: TlsSettings | None = None,
         memory: FrameMemory | None = None,
     ) -> None:
         """:param login: The login for every connection; None where the brokers require none.
+        :param tls: How every connection is encrypted; None for connections without TLS.
         :param memory: Memory for large responses on all connections, if it is to outlive them.
+        :raises TlsError: When a setting of `tls` cannot be used.
         """
         self.bootstrap = parse_bootstrap(bootstrap)
         self.client_id = client_id
@@ -49,6 +54,7 @@ class ClusterClient:
         self.metadata = Metadata()  #: the latest metadata
         self._connect_timeout_ms = connect_timeout_ms
         self._login = login
+        self._tls = None if tls is None else client_context(tls)
         self._memory = memory
         self._connections: dict[tuple[BrokerAddress, str], asyncio.Task[BrokerConnection]] = {}
         self._refreshed_ms = 0
@@ -228,6 +234,7 @@ class ClusterClient:
                 connect_timeout_ms=self._connect_timeout_ms,
                 request_timeout_ms=self.request_timeout_ms,
                 login=self._login,
+                tls=self._tls,
                 memory=self._memory,
             )
             task = asyncio.ensure_future(opening)

@@ -3,6 +3,7 @@
 import asyncio
 import itertools
 import os
+import ssl
 import struct
 from collections.abc import Mapping
 from typing import Any, Self
@@ -19,6 +20,7 @@ from barnabas.client.core.errors import (
     NotKafka,
     RequestTimedOut,
     check,
+    tls_reason,
 )
 from barnabas.client.core.frame_protocol import FrameMemory, Frames
 from barnabas.client.core.request_codec import api_name, decode_response, encode_request
@@ -75,13 +77,15 @@ class BrokerConnection:
         connect_timeout_ms: int = CONNECT_TIMEOUT_MS,
         request_timeout_ms: int = REQUEST_TIMEOUT_MS,
         login: SaslLogin | None = None,
+        tls: ssl.SSLContext | None = None,
         memory: FrameMemory | None = None,
     ) -> Self:
         """Connect, ask for the broker's API versions, and log in if `login` is given.
 
+        :param tls: Encrypts the connection, and verifies the broker's certificate; None for a connection without TLS.
         :param memory: Memory for large responses, if it is to outlive the connection.
-        :raises BrokerConnectionError: When the connection is refused, or the other side does not speak Kafka's
-            protocol.
+        :raises BrokerConnectionError: When the connection is refused, the certificate is not trusted, or the other side
+            does not speak Kafka's protocol.
         :raises KafkaError: When the login fails.
         """
         connection = cls(
@@ -94,9 +98,16 @@ class BrokerConnection:
         loop = asyncio.get_running_loop()
         try:
             async with asyncio.timeout(connect_timeout_ms / 1000):
-                await loop.create_connection(lambda: connection._frames, *address)
+                await loop.create_connection(lambda: connection._frames, *address, ssl=tls)
+        except ssl.SSLError as error:
+            message = f"no connection to a broker at {address}: {tls_reason(error)}"
+            raise BrokerUnreachable(address, message) from error
         except OSError as error:
-            why = _reason(error) or f"no answer within {connect_timeout_ms} ms"
+            why = _reason(error)
+            if isinstance(error, TimeoutError):
+                why = f"no answer within {connect_timeout_ms} ms"
+            elif isinstance(error, ConnectionResetError) and tls is not None:
+                why = "it has ended the TLS handshake: is it a listener with TLS?"
             raise BrokerUnreachable(address, f"no connection to a broker at {address}: {why}") from error
         try:
             await connection._negotiate()
@@ -215,7 +226,10 @@ class BrokerConnection:
         try:
             response: ApiVersionsResponse = await self._send(request)
         except ConnectionLost as error:
-            message = f"{self.address} closed the connection without a response: is it a Kafka listener without TLS?"
+            message = f"{self.address} closed the connection without a response: is it a Kafka listener"
+            message += "?" if self._frames.is_encrypted else " without TLS?"
+            if isinstance(error.__cause__, ssl.SSLError):  # the broker's answer to the client certificate
+                message = f"no connection to a broker at {self.address}: {tls_reason(error.__cause__)}"
             raise ConnectionLost(self.address, message) from error
         return response
 
@@ -252,7 +266,9 @@ class BrokerConnection:
         self._fail(self._not_kafka(f"a frame of {size_bytes} bytes"))
 
     def _ended(self, error: Exception | None) -> None:
-        self._fail(self._lost("the broker closed it" if error is None else str(error)))
+        lost = self._lost("the broker closed it" if error is None else str(error))
+        lost.__cause__ = error
+        self._fail(lost)
         self._over.set()
 
     def _not_kafka(self, what: str) -> NotKafka:

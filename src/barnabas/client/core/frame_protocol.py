@@ -87,13 +87,15 @@ class Frames(asyncio.BufferedProtocol):
         self._frame: memoryview | None = None  #: a frame that has arrived in part
         self._filled_bytes = 0  #: of that frame, or of the buffer if there is none
         self._socket: Any = None
+        self.is_encrypted = False
         self._awaited_bytes = 1  #: bytes to wait for before the socket reports data
         self._writable = asyncio.Event()
         self._writable.set()
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self.transport = cast("asyncio.WriteTransport", transport)
-        if sys.platform == "linux":
+        self.is_encrypted = transport.get_extra_info("sslcontext") is not None
+        if sys.platform == "linux" and not self.is_encrypted:  # a record may have arrived in part
             self._socket = transport.get_extra_info("socket")
 
     def connection_lost(self, exc: Exception | None) -> None:

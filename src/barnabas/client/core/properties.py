@@ -1,13 +1,13 @@
-"""Kafka's own client properties, as in files for `--command-config`: the login, and warnings about the file."""
+"""Kafka's own client properties, as in files for `--command-config`: login, TLS, and warnings about the file."""
 
 from collections.abc import Iterable, Iterator, Mapping
 
 from barnabas.client.auth.sasl import MECHANISMS, SaslLogin
 from barnabas.client.property_names import is_client_property, nearest_property
 from barnabas.config.jaas import parse_jaas
+from barnabas.config.listeners import SecurityProtocol
 from barnabas.config.properties import Property
-
-_PROTOCOLS = ("PLAINTEXT", "SASL_PLAINTEXT")
+from barnabas.tls.settings import TlsSettings, tls_settings
 
 
 def login_from_properties(properties: Mapping[str, str]) -> SaslLogin | None:
@@ -18,11 +18,7 @@ def login_from_properties(properties: Mapping[str, str]) -> SaslLogin | None:
 
     :raises ValueError: When a value is invalid. Its message never quotes a password.
     """
-    protocol = properties.get("security.protocol", "PLAINTEXT").strip().upper()
-    if protocol not in _PROTOCOLS:
-        message = f"security.protocol={protocol}: this client supports {' and '.join(_PROTOCOLS)}"
-        raise ValueError(message)
-    if protocol == "PLAINTEXT":
+    if not _protocol(properties).has_sasl:
         return None
     mechanism = properties.get("sasl.mechanism", "GSSAPI").strip()
     if mechanism not in MECHANISMS:
@@ -30,6 +26,29 @@ def login_from_properties(properties: Mapping[str, str]) -> SaslLogin | None:
         raise ValueError(message)
     user, password = _user(properties.get("sasl.jaas.config", ""))
     return SaslLogin(mechanism, user, password)
+
+
+def tls_from_properties(properties: Mapping[str, str]) -> TlsSettings | None:
+    """Return the TLS settings that `security.protocol` and the properties `ssl...` describe; None without TLS.
+
+    :raises ValueError: When a value is invalid. Its message never quotes a password or a key.
+    """
+    if not _protocol(properties).has_tls:
+        return None
+    given = {"ssl.endpoint.identification.algorithm": "https", **properties}
+
+    def text(name: str) -> str:
+        return given.get(name, "").strip()
+
+    return tls_settings(text, lambda name: tuple(filter(None, map(str.strip, text(name).split(",")))))
+
+
+def _protocol(properties: Mapping[str, str]) -> SecurityProtocol:
+    name = properties.get("security.protocol", "PLAINTEXT").strip().upper()
+    if name not in SecurityProtocol.__members__:
+        message = f"security.protocol={name}: must be one of {', '.join(SecurityProtocol.__members__)}"
+        raise ValueError(message)
+    return SecurityProtocol[name]
 
 
 def suspect_properties(properties: Iterable[Property]) -> Iterator[str]:

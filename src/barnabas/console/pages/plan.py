@@ -57,6 +57,7 @@ async def _plan(view: View, text: str) -> dict[str, Any]:
         "bootstrap": settings.bootstrap,
         "principal": view.access.principal,
         "login": None if login is None else (login.mechanism, login.user, login.password),
+        "tls": None if settings.tls is None else settings.tls.to_plain(),
         "connect_timeout_ms": settings.connect_timeout_ms,
         "request_timeout_ms": settings.request_timeout_ms,
         "retry_timeout_ms": settings.retry_timeout_ms,

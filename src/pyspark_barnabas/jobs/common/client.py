@@ -23,6 +23,7 @@ def connected(options: ConnectionOptions, request_timeout_ms: int | None = None)
         options.bootstrap,
         client_id=options.client_id,
         login=options.login,
+        tls=options.tls,
         request_timeout_ms=request_timeout_ms or options.request_timeout_ms,
         retry=Retry(timeout_ms=options.request_timeout_ms),
     )

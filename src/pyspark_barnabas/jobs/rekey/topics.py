@@ -39,7 +39,10 @@ class Topics:
 
     def __init__(self, connection: ConnectionOptions) -> None:
         self._client = BlockingClient(
-            connection.bootstrap, client_id=f"{connection.client_id}-rekey", login=connection.login
+            connection.bootstrap,
+            client_id=f"{connection.client_id}-rekey",
+            login=connection.login,
+            tls=connection.tls,
         )
 
     def __enter__(self) -> Self:

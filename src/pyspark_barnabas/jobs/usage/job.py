@@ -221,7 +221,7 @@ def _balance(connection: ConnectionOptions, partitions: Sequence[PartitionUsage]
     if not connection.bootstrap:
         return None
     with BlockingClient(
-        connection.bootstrap, client_id=connection.client_id, login=connection.login
+        connection.bootstrap, client_id=connection.client_id, login=connection.login, tls=connection.tls
     ) as client:
         topics = client.admin.describe_topics({partition.topic for partition in partitions})
         try:

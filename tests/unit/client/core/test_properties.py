@@ -1,8 +1,9 @@
 import pytest
 
 from barnabas.client.auth.sasl import SaslLogin
-from barnabas.client.core.properties import login_from_properties, suspect_properties
+from barnabas.client.core.properties import login_from_properties, suspect_properties, tls_from_properties
 from barnabas.config.properties import read_properties
+from barnabas.tls.settings import KeyStore
 
 JAAS = 'org.apache.kafka.common.security.scram.ScramLoginModule required username="alice" password="secret";'
 SASL = {"security.protocol": "SASL_PLAINTEXT", "sasl.mechanism": "SCRAM-SHA-256", "sasl.jaas.config": JAAS}
@@ -22,8 +23,8 @@ def test_without_a_login_no_property_is_needed() -> None:
     ("change", "why"),
     [
         (
-            {"security.protocol": "SASL_SSL"},
-            "security.protocol=SASL_SSL: this client supports PLAINTEXT and SASL",
+            {"security.protocol": "TLS"},
+            "security.protocol=TLS: must be one of PLAINTEXT, SSL, SASL_PLAINTEXT",
         ),
         ({"sasl.mechanism": "GSSAPI"}, "sasl.mechanism=GSSAPI: this client supports PLAIN, SCRAM-SHA-256"),
         ({"sasl.jaas.config": ""}, "sasl.jaas.config must be one login module"),
@@ -42,6 +43,24 @@ def test_invalid_properties_are_reported_without_the_password(change: dict[str, 
     with pytest.raises(ValueError, match=why) as refused:
         login_from_properties({**SASL, **change})
     assert "secret" not in str(refused.value)
+
+
+def test_kafkas_properties_define_tls() -> None:
+    store = {
+        "ssl.keystore.type": "PKCS12",
+        "ssl.keystore.location": "own.p12",
+        "ssl.keystore.password": "secret",
+    }
+    tls = tls_from_properties(
+        {**SASL, **store, "security.protocol": "SASL_SSL", "ssl.enabled.protocols": "TLSv1.3"}
+    )
+    assert tls is not None
+    assert tls.keys == KeyStore("PKCS12", "own.p12", "secret")
+    assert (tls.versions, tls.verifies_host_name) == (("TLSv1.3",), True)
+    tls = tls_from_properties({"security.protocol": "SSL", "ssl.endpoint.identification.algorithm": ""})
+    assert tls is not None
+    assert (tls.trust, tls.verifies_host_name) == (None, False)
+    assert tls_from_properties(SASL) is None
 
 
 def test_the_default_mechanism_is_kerberos() -> None:

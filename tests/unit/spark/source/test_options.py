@@ -112,7 +112,7 @@ def test_one_timestamp_precedes_timestamps_and_those_precede_offsets() -> None:
         ({"kafka.value.deserializer": "x"}, "kafka.value.deserializer"),
         ({"kafka.enable.auto.commit": "true"}, "kafka.enable.auto.commit.*checkpoint"),
         ({"kafka.interceptor.classes": "x"}, "kafka.interceptor.classes"),
-        ({"kafka.security.protocol": "SSL"}, "SSL.*SASL_PLAINTEXT"),
+        ({"kafka.security.protocol": "TLS"}, "TLS.*SASL_PLAINTEXT"),
         ({"kafka.bootstrap.servers": ""}, "kafka.bootstrap.servers.*host:port"),
         ({"subscribe": " , "}, "subscribe.*topics"),
         ({"kafkaConsumer.pollTimeoutMs": "soon"}, "kafkaConsumer.pollTimeoutMs"),

@@ -1,0 +1,33 @@
+"""TLS settings of one listener."""
+
+from barnabas.config.broker_config import BrokerConfig
+from barnabas.config.definition import ConfigError
+from barnabas.config.keys.broker import LISTENER_PREFIX
+from barnabas.config.listeners import Listener, SecurityProtocol
+from barnabas.tls.settings import TlsError, TlsSettings, tls_settings
+
+_CLIENT_AUTH = "ssl.client.auth"
+
+
+def listener_tls_settings(config: BrokerConfig, listener: Listener) -> TlsSettings:
+    """Return the settings of a listener with TLS; files are not read.
+
+    With SASL_SSL only a client authentication that is set for the listener itself counts (KIP-684).
+
+    :raises ConfigError: When a value is invalid, or two contradict each other.
+    """
+    own = config.for_listener(listener.name)
+    own_key = f"{LISTENER_PREFIX}{listener.name.lower()}.{_CLIENT_AUTH}"
+    ignores_common = listener.security_protocol is SecurityProtocol.SASL_SSL and not config.is_set(own_key)
+
+    def text(name: str) -> str:
+        return "" if name == _CLIENT_AUTH and ignores_common else own.text_or_none(name) or ""
+
+    try:
+        return tls_settings(text, own.items)
+    except TlsError as error:
+        raise config_error(error) from error
+
+
+def config_error(error: TlsError) -> ConfigError:
+    return ConfigError(error.key, error.value, error.reason)

@@ -1,0 +1,308 @@
+"""TLS of one connection: the protocol of its socket, and the transport of the protocol above.
+
+asyncio has its own, but a client whose handshake fails gets no alert from it, and does not learn why; a connection is
+known only after its handshake; and each one keeps a quarter of a megabyte.
+"""
+
+import asyncio
+import ssl
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
+from enum import Enum
+from typing import Any, Protocol, cast
+
+from barnabas.base.buffers import Buffer
+
+#: The largest plaintext of a record.
+RECORD_BYTES_MAX = 16 << 10
+
+#: The socket gets at least this much ciphertext at once.
+FLUSH_BYTES = 128 << 10
+
+
+class TlsPhase(Enum):
+    """The phase of a connection with TLS."""
+
+    SILENT = "the client has sent nothing"
+    HANDSHAKE = "client and server negotiate"
+    OPEN = "the protocol above knows the connection"
+    CLOSED = "nothing more is sent"
+
+
+TRANSITIONS: Mapping[TlsPhase, frozenset[TlsPhase]] = {
+    TlsPhase.SILENT: frozenset({TlsPhase.HANDSHAKE, TlsPhase.CLOSED}),
+    TlsPhase.HANDSHAKE: frozenset({TlsPhase.OPEN, TlsPhase.CLOSED}),
+    TlsPhase.OPEN: frozenset({TlsPhase.CLOSED}),
+    TlsPhase.CLOSED: frozenset(),
+}
+
+
+class Handshaking(Protocol):
+    """Decides when handshakes go on; see `barnabas.net.handshakes`."""
+
+    @property
+    def scratch(self) -> bytearray:
+        """Memory for ciphertext that has just arrived."""
+        ...
+
+    def begin(self, connection: "TlsConnection") -> None: ...
+
+    def go_on(self, connection: "TlsConnection") -> None:
+        """Call the connection's `shake_hands` when it is its turn."""
+        ...
+
+    def context(self) -> ssl.SSLContext: ...
+
+    def end(self, connection: "TlsConnection", failure: str | None) -> None:
+        """The handshake is complete, or has failed."""
+        ...
+
+
+class TlsConnection(asyncio.BufferedProtocol):
+    """The protocol of the socket. It counts as a connection until the handshake is complete; then `above` does."""
+
+    def __init__(self, above: asyncio.BufferedProtocol, listener: str, handshaking: Handshaking) -> None:
+        """:param above: Gets `connection_made` with a transport for plaintext when the handshake is complete."""
+        self._above = above
+        self._listener = listener
+        self._handshaking = handshaking
+        self._scratch = memoryview(handshaking.scratch)
+        self._incoming = ssl.MemoryBIO()
+        self._outgoing = ssl.MemoryBIO()
+        self._tls: ssl.SSLObject | None = None
+        self._is_paused = False
+        self._is_known_above = False
+        self.phase = TlsPhase.SILENT
+        self.client_host = "unknown"
+        self.active_ms = 0
+
+    # Callbacks of the socket
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._transport = cast("asyncio.Transport", transport)
+        self.client_host = (transport.get_extra_info("peername") or ("unknown", 0))[0]
+        self._handshaking.begin(self)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._end("the client closed the connection")
+        if self._is_known_above:
+            self._above.connection_lost(exc)
+
+    def get_buffer(self, sizehint: int) -> memoryview:
+        return self._scratch
+
+    def buffer_updated(self, nbytes: int) -> None:
+        self._incoming.write(self._scratch[:nbytes])
+        if self.phase is TlsPhase.OPEN:
+            self.decrypt()
+        elif self.phase is not TlsPhase.CLOSED:
+            if self.phase is TlsPhase.SILENT:
+                self._change(TlsPhase.HANDSHAKE)
+            self._handshaking.go_on(self)
+
+    def pause_writing(self) -> None:
+        if self._is_known_above:
+            self._above.pause_writing()
+
+    def resume_writing(self) -> None:
+        if self._is_known_above:
+            self._above.resume_writing()
+
+    # Handshake
+
+    def shake_hands(self) -> None:
+        """Go on with the handshake as far as the received bytes allow."""
+        if self.phase is not TlsPhase.HANDSHAKE:
+            return
+        if self._tls is None:
+            context = self._handshaking.context()
+            self._tls = context.wrap_bio(self._incoming, self._outgoing, server_side=True)
+        try:
+            self._tls.do_handshake()
+        except ssl.SSLWantReadError:
+            self.flush()
+        except ssl.SSLError as error:
+            self.flush()  # the alert, which tells the client why
+            self.close(reason_of(error))
+        else:
+            self.flush()
+            self._change(TlsPhase.OPEN)
+            self._handshaking.end(self, None)
+            self._is_known_above = True
+            self._above.connection_made(TlsTransport(self, self._transport, self._tls))
+            self.decrypt()
+
+    def _end(self, failure: str) -> None:
+        """Send nothing more."""
+        if self.phase is TlsPhase.CLOSED:
+            return
+        was_open = self.phase is TlsPhase.OPEN
+        self._change(TlsPhase.CLOSED)
+        if not was_open:
+            self._handshaking.end(self, failure)
+
+    def _change(self, phase: TlsPhase) -> None:
+        assert phase in TRANSITIONS[self.phase], (self.phase, phase)
+        self.phase = phase
+
+    # Data
+
+    def decrypt(self) -> None:
+        """Pass on what has arrived."""
+        while self.phase is TlsPhase.OPEN and not self._is_paused and self._decrypt_once():
+            pass
+
+    def _decrypt_once(self) -> bool:
+        """Fill the buffer of the protocol above; return whether there may be more."""
+        assert self._tls is not None
+        buffer = memoryview(self._above.get_buffer(-1))
+        filled_bytes, is_over, has_more = 0, False, True
+        try:
+            while filled_bytes < len(buffer) and not is_over:
+                before_bytes = filled_bytes
+                filled_bytes += cast("int", self._tls.read(len(buffer) - filled_bytes, buffer[filled_bytes:]))
+                is_over = filled_bytes == before_bytes
+        except ssl.SSLWantReadError:
+            has_more = False
+        except ssl.SSLError:
+            is_over = True
+        if filled_bytes:
+            self._above.buffer_updated(filled_bytes)
+        self.flush()
+        if is_over:
+            self.shut_down()
+        return has_more
+
+    def encrypt(self, buffers: Iterable[Buffer]) -> None:
+        """Send plaintext, in records that are as large as possible."""
+        if self.phase is not TlsPhase.OPEN:
+            return
+        rest = bytearray()
+        for buffer in buffers:
+            view = memoryview(buffer)
+            missing_bytes = RECORD_BYTES_MAX - len(rest)
+            if view.nbytes < missing_bytes:
+                rest += view
+                continue
+            if rest:
+                rest += view[:missing_bytes]
+                view = view[missing_bytes:]
+                self._write(memoryview(rest))
+            whole_bytes = view.nbytes // RECORD_BYTES_MAX * RECORD_BYTES_MAX
+            self._write(view[:whole_bytes])
+            rest = bytearray(view[whole_bytes:])
+        self._write(memoryview(rest))
+        self.flush()
+
+    def _write(self, view: memoryview) -> None:
+        assert self._tls is not None
+        position = 0
+        while position < len(view):
+            position += self._tls.write(view[position : position + RECORD_BYTES_MAX])
+            if self._outgoing.pending >= FLUSH_BYTES:
+                self.flush()
+
+    def flush(self) -> None:
+        if self._outgoing.pending:
+            self._transport.write(self._outgoing.read())
+
+    def set_paused(self, is_paused: bool) -> None:
+        """Stop passing data on, or go on."""
+        self._is_paused = is_paused
+        if is_paused:
+            self._transport.pause_reading()
+        else:
+            self._transport.resume_reading()
+            asyncio.get_running_loop().call_soon(self.decrypt)
+
+    # The end
+
+    def shut_down(self) -> None:
+        """Tell the client that nothing follows, and close when all is sent."""
+        if self.phase is TlsPhase.OPEN:
+            assert self._tls is not None
+            with suppress(ssl.SSLError):  # the client's own end is not waited for
+                self._tls.unwrap()
+            self.flush()
+        self._end("the connection was closed")
+        self._transport.close()
+
+    def close(self, why: str) -> None:
+        self._end(why)
+        self._transport.close()
+
+    def abort(self) -> None:
+        self._end("the connection was aborted")
+        self._transport.abort()
+
+    # As a connection that is not open yet
+
+    @property
+    def listener(self) -> str:
+        return self._listener
+
+    @property
+    def is_busy(self) -> bool:
+        return False
+
+    def send(self) -> None:
+        """Has no responses."""
+
+
+class TlsTransport(asyncio.Transport):
+    """The transport of the protocol above: plaintext in and out."""
+
+    def __init__(self, connection: TlsConnection, below: asyncio.Transport, tls: ssl.SSLObject) -> None:
+        super().__init__()
+        self._connection = connection
+        self._below = below
+        self._tls = tls
+
+    def get_extra_info(self, name: str, default: Any = None) -> Any:
+        return self._tls if name == "ssl_object" else self._below.get_extra_info(name, default)
+
+    def write(self, data: Buffer) -> None:
+        self._connection.encrypt((data,))
+
+    def writelines(self, list_of_data: Iterable[Buffer]) -> None:
+        self._connection.encrypt(list_of_data)
+
+    def get_write_buffer_size(self) -> int:
+        return self._below.get_write_buffer_size()
+
+    def pause_reading(self) -> None:
+        self._connection.set_paused(True)
+
+    def resume_reading(self) -> None:
+        self._connection.set_paused(False)
+
+    def is_closing(self) -> bool:
+        return self._below.is_closing()
+
+    def close(self) -> None:
+        self._connection.shut_down()
+
+    def abort(self) -> None:
+        self._connection.abort()
+
+
+#: OpenSSL's reasons, in words for the log.
+_REASONS = {
+    "HTTP_REQUEST": "the client does not use TLS, but HTTP",
+    "NO_SHARED_CIPHER": "the client supports none of the cipher suites",
+    "PEER_DID_NOT_RETURN_A_CERTIFICATE": "the client has sent no certificate",
+    "TLSV1_ALERT_UNKNOWN_CA": "the client does not trust the certificate of this broker",
+    "SSLV3_ALERT_BAD_CERTIFICATE": "the client refuses the certificate of this broker",
+    "SSLV3_ALERT_CERTIFICATE_UNKNOWN": "the client refuses the certificate of this broker",
+    "SSLV3_ALERT_CERTIFICATE_EXPIRED": "the client finds the certificate of this broker expired",
+    "UNSUPPORTED_PROTOCOL": "the client supports only versions of TLS that are not allowed",
+    "WRONG_VERSION_NUMBER": "the client does not use TLS",
+}
+
+
+def reason_of(error: ssl.SSLError) -> str:
+    """Return why a handshake has failed."""
+    if isinstance(error, ssl.SSLCertVerificationError):
+        return f"the client's certificate is refused: {error.verify_message}"
+    reason = error.reason or str(error)
+    return _REASONS.get(reason, reason.lower().replace("_", " "))

@@ -1,0 +1,54 @@
+"""The TLS configuration of one listener, and the principals of its clients."""
+
+import ssl
+from collections.abc import Callable
+
+from barnabas.security.sasl.authenticator import LoginEvent, LoginOutcome, Observe
+from barnabas.tls.contexts import server_context
+from barnabas.tls.principals import NoMatchingRule, PrincipalRules, distinguished_name
+from barnabas.tls.reloading import ReloadingContext
+from barnabas.tls.settings import ClientAuth, TlsSettings
+
+MECHANISM = "TLS"
+ANONYMOUS = "ANONYMOUS"
+
+
+class ClientRefused(Exception):
+    """The certificate of a client has no principal."""
+
+
+class TlsServer:
+    """Certificates, and what the clients' certificates mean."""
+
+    def __init__(
+        self, settings: TlsSettings, now_ms: Callable[[], int], observe: Observe, listener: str
+    ) -> None:
+        """:raises TlsError: When a setting cannot be used."""
+        self.settings = settings
+        self.context = ReloadingContext(settings, server_context, now_ms)
+        self._rules = PrincipalRules(settings.principal_rules)
+        self._observe = observe
+        self._listener = listener
+
+    def user_of(self, tls: ssl.SSLObject, address: str) -> str:
+        """Return the user that a client's certificate names; `ANONYMOUS` without one.
+
+        :raises ClientRefused: If no rule applies to its distinguished name.
+        """
+        certificate = tls.getpeercert(True) if self.settings.client_auth is not ClientAuth.NONE else None
+        if certificate is None:
+            return ANONYMOUS
+        name = distinguished_name(certificate)
+        try:
+            user = self._rules.name_of(name)
+        except NoMatchingRule as error:
+            self._notify(LoginOutcome.FAILED, name, str(error), address)
+            raise ClientRefused(str(error)) from error
+        self._notify(LoginOutcome.SUCCEEDED, user, "", address)
+        return user
+
+    def handshake_failed(self, address: str, reason: str) -> None:
+        self._notify(LoginOutcome.FAILED, "", reason, address)
+
+    def _notify(self, outcome: LoginOutcome, user: str, reason: str, address: str) -> None:
+        self._observe(LoginEvent(MECHANISM, outcome, user, reason, address, self._listener))

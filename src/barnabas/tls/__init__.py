@@ -1,0 +1,1 @@
+"""TLS: key stores, contexts and principals, by Kafka's settings. No IO but reading files."""

@@ -1,0 +1,78 @@
+"""A context that is made again when its files have changed."""
+
+import os
+import ssl
+from collections.abc import Callable
+
+from barnabas.telemetry.logs import get_logger
+from barnabas.tls.settings import TlsError, TlsSettings
+
+#: How often the files are looked at, at most.
+CHECK_INTERVAL_MS = 1_000
+
+_log = get_logger("barnabas.tls")
+
+#: (modification time in ns, size) of a file; None if it cannot be read
+_Stamp = tuple[int, int] | None
+
+
+class ReloadingContext:
+    """The context of some settings. New connections get a new one after the files of keys and certificates change.
+
+    Files that cannot be used, perhaps because they are still being written, are logged; the old context stays.
+    """
+
+    def __init__(
+        self,
+        settings: TlsSettings,
+        make: Callable[[TlsSettings], ssl.SSLContext],
+        now_ms: Callable[[], int],
+    ) -> None:
+        """:param make: Makes a context, such as `server_context`.
+        :raises TlsError: When a setting cannot be used.
+        """
+        self.settings = settings
+        self._make = make
+        self._now_ms = now_ms
+        self._stamps = self._look()
+        self._context = make(settings)
+        self._checked_ms = now_ms()
+        self.loads_count = 1
+        self.failures_count = 0
+
+    def current(self) -> ssl.SSLContext:
+        """Return the context for a new connection."""
+        now_ms = self._now_ms()
+        if self.settings.files and now_ms - self._checked_ms >= CHECK_INTERVAL_MS:
+            self._checked_ms = now_ms
+            stamps = self._look()
+            if stamps != self._stamps:
+                self._stamps = stamps
+                self._reload()
+        return self._context
+
+    def _reload(self) -> None:
+        try:
+            self._context = self._make(self.settings)
+        except TlsError as error:
+            self.failures_count += 1
+            _log.error(
+                "cannot load changed keys or certificates; the former ones stay in use", why=str(error)
+            )
+        else:
+            self.loads_count += 1
+            _log.info("loaded changed keys or certificates", files=list(self.settings.files))
+
+    def _look(self) -> list[_Stamp]:
+        return [_stamp(path) for path in self.settings.files]
+
+    def statistics(self) -> dict[str, int]:
+        return {"loads_count": self.loads_count, "failures_count": self.failures_count}
+
+
+def _stamp(path: str) -> _Stamp:
+    try:
+        status = os.stat(path)
+    except OSError:
+        return None
+    return status.st_mtime_ns, status.st_size

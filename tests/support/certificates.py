@@ -1,0 +1,134 @@
+"""Certificates for tests: an authority, and what it issues."""
+
+import datetime
+import ipaddress
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.hazmat.primitives.serialization import (
+    BestAvailableEncryption,
+    Encoding,
+    KeySerializationEncryption,
+    NoEncryption,
+    PrivateFormat,
+    pkcs12,
+)
+
+PASSWORD = "store-secret"
+HOSTS = ("localhost", "127.0.0.1")
+_DAY = datetime.timedelta(days=1)
+
+
+@dataclass(frozen=True)
+class Issued:
+    """A private key and its certificate."""
+
+    key: ec.EllipticCurvePrivateKey
+    certificate: x509.Certificate
+    issuer: x509.Certificate
+
+    @property
+    def certificate_pem(self) -> str:
+        return self.certificate.public_bytes(Encoding.PEM).decode()
+
+    def key_pem(self, password: str = "") -> str:
+        return self.key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, _encryption(password)).decode()
+
+    def write_pem(self, path: Path, password: str = "") -> Path:
+        """Write key and certificate, as a keystore of type PEM."""
+        path.write_text(self.key_pem(password) + self.certificate_pem)
+        return path
+
+    def write_pkcs12(self, path: Path) -> Path:
+        """Write key, certificate and issuer, opened by `PASSWORD`."""
+        content = pkcs12.serialize_key_and_certificates(
+            b"own", self.key, self.certificate, [self.issuer], _encryption(PASSWORD)
+        )
+        path.write_bytes(content)
+        return path
+
+
+class Authority:
+    """Issues certificates that are valid for a day."""
+
+    def __init__(self, name: str = "Test Authority") -> None:
+        self._key = ec.generate_private_key(ec.SECP256R1())
+        subject = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, name)])
+        self.certificate = _signed(subject, self._key.public_key(), subject, self._key, is_authority=True)
+
+    @property
+    def pem(self) -> str:
+        return self.certificate.public_bytes(Encoding.PEM).decode()
+
+    def write_pem(self, path: Path) -> Path:
+        path.write_text(self.pem)
+        return path
+
+    def write_pkcs12(self, path: Path) -> Path:
+        """Write a trust store, opened by `PASSWORD`."""
+        certificates = [pkcs12.PKCS12Certificate(self.certificate, b"authority")]
+        path.write_bytes(pkcs12.serialize_java_truststore(certificates, _encryption(PASSWORD)))
+        return path
+
+    def issue(
+        self,
+        *relative_names: x509.RelativeDistinguishedName,
+        name: str = "broker",
+        hosts: Sequence[str] = HOSTS,
+        days: int = 1,
+    ) -> Issued:
+        """Issue a certificate.
+
+        :param relative_names: The subject; `name` as CN without them.
+        :param hosts: Its subject alternative names.
+        :param days: How long it is valid from now on; negative if it has expired.
+        """
+        common = x509.RelativeDistinguishedName([x509.NameAttribute(x509.NameOID.COMMON_NAME, name)])
+        subject = x509.Name(relative_names or [common])
+        key = ec.generate_private_key(ec.SECP256R1())
+        issuer = self.certificate.subject
+        signed = _signed(subject, key.public_key(), issuer, self._key, hosts=hosts, days=days)
+        return Issued(key, signed, self.certificate)
+
+
+def _signed(
+    subject: x509.Name,
+    public_key: ec.EllipticCurvePublicKey,
+    issuer: x509.Name,
+    key: ec.EllipticCurvePrivateKey,
+    *,
+    hosts: Sequence[str] = (),
+    days: int = 1,
+    is_authority: bool = False,
+) -> x509.Certificate:
+    now = datetime.datetime.now(datetime.UTC)
+    builder = (
+        x509.CertificateBuilder()
+        .subject_name(subject)
+        .issuer_name(issuer)
+        .public_key(public_key)
+        .serial_number(x509.random_serial_number())
+        .not_valid_before(now - 10 * _DAY)
+        .not_valid_after(now + days * _DAY)
+        .add_extension(x509.BasicConstraints(ca=is_authority, path_length=None), critical=True)
+    )
+    if hosts:
+        builder = builder.add_extension(
+            x509.SubjectAlternativeName(list(map(_alternative, hosts))), critical=False
+        )
+    return builder.sign(key, hashes.SHA256())
+
+
+def _alternative(host: str) -> x509.GeneralName:
+    try:
+        return x509.IPAddress(ipaddress.ip_address(host))
+    except ValueError:
+        return x509.DNSName(host)
+
+
+def _encryption(password: str) -> KeySerializationEncryption:
+    return BestAvailableEncryption(password.encode()) if password else NoEncryption()

@@ -1,0 +1,99 @@
+import asyncio
+from types import SimpleNamespace
+from typing import cast
+
+import pytest
+
+from barnabas.base.clock import ManualClock
+from barnabas.base.turns import Turns
+from barnabas.net import handshakes
+from barnabas.net.connections import ConnectionLimits, Connections
+from barnabas.net.handshakes import Handshakes
+from barnabas.net.tls_transport import TlsConnection, TlsPhase
+from barnabas.security.tls_server import TlsServer
+from support.loop import on_loop
+from support.waiting import reached
+
+
+class Below(asyncio.Transport):
+    """A socket that remembers whether it is closed."""
+
+    is_closed = False
+
+    def close(self) -> None:
+        self.is_closed = True
+
+    abort = close
+
+    def is_closing(self) -> bool:
+        return self.is_closed
+
+
+class Bench:
+    """Handshakes of a listener, with connections that send nothing real."""
+
+    def __init__(self, *, timeout_ms: int = 60_000, count_max: int = 10_000) -> None:
+        clock = ManualClock()
+        self.connections = Connections(
+            clock, frame_bytes_max=1_000, limits=ConnectionLimits(count_max), idle_ms_max=-1
+        )
+        self.failures: list[tuple[str, str]] = []
+        tls = SimpleNamespace(handshake_failed=lambda address, why: self.failures.append((address, why)))
+        self.turns = Turns(clock.monotonic_ns)
+        self.handshakes = Handshakes(
+            cast("TlsServer", tls), self.connections, self.turns, timeout_ms=timeout_ms
+        )
+
+    def connect(self) -> tuple[TlsConnection, Below]:
+        connection, below = TlsConnection(asyncio.BufferedProtocol(), "SSL", self.handshakes), Below()
+        connection.connection_made(below)
+        return connection, below
+
+
+@on_loop
+async def test_a_client_that_is_too_slow_is_disconnected() -> None:
+    bench = Bench(timeout_ms=1)
+    _, below = bench.connect()
+    assert len(bench.connections) == 1
+    await reached(lambda: below.is_closed)
+    assert bench.failures == [("unknown", "no handshake within 0 s")]
+    assert len(bench.connections) == 0
+
+
+@on_loop
+async def test_limits_of_connections_count_those_that_are_silent() -> None:
+    bench = Bench(count_max=2)
+    bench.connect()
+    bench.connect()
+    _, third = bench.connect()
+    assert third.is_closed
+    assert bench.failures == [("unknown", "more than 2 connections")]
+    assert bench.handshakes.statistics() == {
+        "silent_count": 2,
+        "begun_count": 0,
+        "completed_count": 0,
+        "failed_count": 1,
+    }
+
+
+@on_loop
+async def test_the_oldest_handshake_is_given_up_when_too_many_have_begun(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(handshakes, "BEGUN_COUNT_MAX", 2)
+    bench = Bench()
+    opened = [bench.connect() for _ in range(3)]
+    for connection, _ in opened:
+        connection._change(TlsPhase.HANDSHAKE)
+        bench.handshakes.go_on(connection)
+    assert [below.is_closed for _, below in opened] == [True, False, False]
+    assert bench.handshakes.statistics()["begun_count"] == 2
+
+
+@on_loop
+async def test_the_end_of_a_connection_stops_its_timer() -> None:
+    bench = Bench()
+    connection, _ = bench.connect()
+    connection.connection_lost(None)
+    assert bench.handshakes._timers == {}
+    assert bench.failures == [("unknown", "the client closed the connection")]

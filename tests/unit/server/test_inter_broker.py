@@ -1,0 +1,74 @@
+import ssl
+from pathlib import Path
+
+import pytest
+
+from barnabas.base.clock import ManualClock
+from barnabas.client.auth.sasl import SaslLogin
+from barnabas.config.broker_config import BrokerConfig, LayeredConfig
+from barnabas.config.definition import ConfigError
+from barnabas.metadata.dynamic_config import DynamicConfig
+from barnabas.server.inter_broker import InterBrokerSecurity
+from support.certificates import Authority
+from support.sasl import MODULE
+
+AUTHORITY = Authority()
+
+
+def config_of(tmp_path: Path, protocol: str = "SASL_SSL", **others: str) -> BrokerConfig:
+    keystore = AUTHORITY.issue().write_pem(tmp_path / "own.pem")
+    values = {
+        "listeners": "INTERNAL://127.0.0.1:0",
+        "listener.security.protocol.map": f"INTERNAL:{protocol}",
+        "inter.broker.listener.name": "INTERNAL",
+        "sasl.enabled.mechanisms": "PLAIN,SCRAM-SHA-256",
+        "sasl.mechanism.inter.broker.protocol": "PLAIN",
+        "listener.name.internal.plain.sasl.jaas.config": f'{MODULE} required username="b" password="p" user_b="p";',
+        "listener.name.internal.scram-sha-256.sasl.jaas.config": 'x.y required username="c" password="q";',
+        "ssl.keystore.location": str(keystore),
+        "ssl.truststore.certificates": AUTHORITY.pem,
+        "ssl.truststore.type": "PEM",
+    }
+    return BrokerConfig(values | {name.replace("_", "."): value for name, value in others.items()})
+
+
+def layers_of(tmp_path: Path, **others: str) -> LayeredConfig:
+    return LayeredConfig.of(config_of(tmp_path, **others))
+
+
+def security_of(config: BrokerConfig) -> InterBrokerSecurity:
+    return InterBrokerSecurity(DynamicConfig(config), ManualClock().monotonic_ms)
+
+
+def test_the_listener_between_brokers_says_how_they_connect(tmp_path: Path) -> None:
+    security = security_of(config_of(tmp_path))
+    assert security.login() == SaslLogin("PLAIN", "b", "p")
+    tls = security.tls()
+    assert tls is not None
+    assert (tls.verify_mode, tls.check_hostname) == (ssl.CERT_REQUIRED, True)
+
+
+def test_plain_connections_need_neither(tmp_path: Path) -> None:
+    security = security_of(config_of(tmp_path, "PLAINTEXT"))
+    assert (security.login(), security.tls()) == (None, None)
+
+
+def test_new_connections_follow_the_configuration(tmp_path: Path) -> None:
+    dynamic_config = DynamicConfig(config_of(tmp_path))
+    security = InterBrokerSecurity(dynamic_config, ManualClock().monotonic_ms)
+    dynamic_config.layers = layers_of(
+        tmp_path,
+        ssl_endpoint_identification_algorithm="",
+        sasl_mechanism_inter_broker_protocol="SCRAM-SHA-256",
+    )
+    tls = security.tls()
+    assert tls is not None
+    assert not tls.check_hostname
+    assert security.login() == SaslLogin("SCRAM-SHA-256", "c", "q")
+    dynamic_config.layers = layers_of(tmp_path, ssl_keystore_location="missing")
+    assert security.tls() is tls
+
+
+def test_an_unusable_keystore_is_reported(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="missing"):
+        security_of(config_of(tmp_path, ssl_keystore_location="missing"))

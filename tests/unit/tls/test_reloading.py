@@ -1,0 +1,56 @@
+import os
+from pathlib import Path
+
+import pytest
+
+from barnabas.base.clock import ManualClock
+from barnabas.tls.contexts import server_context
+from barnabas.tls.reloading import CHECK_INTERVAL_MS, ReloadingContext
+from barnabas.tls.settings import KeyStore, TlsError, TlsSettings
+from support.certificates import Authority
+
+
+def touch(path: Path, seconds: int) -> None:
+    os.utime(path, (seconds, seconds))
+
+
+def test_changed_files_are_loaded_for_new_connections(tmp_path: Path) -> None:
+    authority, clock = Authority(), ManualClock()
+    path = authority.issue().write_pem(tmp_path / "own.pem")
+    touch(path, 1)
+    reloading = ReloadingContext(TlsSettings(KeyStore("PEM", str(path))), server_context, clock.monotonic_ms)
+    first = reloading.current()
+    authority.issue().write_pem(path)
+    touch(path, 2)
+    assert reloading.current() is first
+    clock.advance(CHECK_INTERVAL_MS)
+    second = reloading.current()
+    assert second is not first
+    clock.advance(CHECK_INTERVAL_MS)
+    assert reloading.current() is second
+    assert reloading.statistics() == {"loads_count": 2, "failures_count": 0}
+
+
+@pytest.mark.parametrize("content", [None, "half a fi"])
+def test_unusable_files_leave_the_former_ones_in_use(tmp_path: Path, content: str | None) -> None:
+    authority, clock = Authority(), ManualClock()
+    path = authority.issue().write_pem(tmp_path / "own.pem")
+    reloading = ReloadingContext(TlsSettings(KeyStore("PEM", str(path))), server_context, clock.monotonic_ms)
+    first = reloading.current()
+    path.unlink()
+    if content is not None:
+        path.write_text(content)
+    clock.advance(CHECK_INTERVAL_MS)
+    assert reloading.current() is first
+    authority.issue().write_pem(path)
+    touch(path, 5)
+    clock.advance(CHECK_INTERVAL_MS)
+    assert reloading.current() is not first
+    assert reloading.statistics() == {"loads_count": 2, "failures_count": 1}
+
+
+def test_settings_that_cannot_be_used_fail_at_once(tmp_path: Path) -> None:
+    with pytest.raises(TlsError):
+        ReloadingContext(
+            TlsSettings(KeyStore("PEM", str(tmp_path / "x"))), server_context, ManualClock().monotonic_ms
+        )
