@@ -15,6 +15,7 @@ def site() -> Site:
         "127.0.0.1",
         0,
         "127.0.0.1:1",
+        tls=None,
         read_only=False,
         hosts=(),
         trusted_proxies=(),
