@@ -261,8 +261,9 @@ public final class Views {
 
     private Optional<LeaderAndIsr> leader(String topic, int partition) {
         return description(topic).flatMap(each -> each.partitions().stream()
-            .filter(p -> p.partition() == partition && p.leader() != null)
-            .map(p -> new LeaderAndIsr(p.leader().id(), p.isr().stream().map(Node::id).toList())).findFirst());
+            .filter(p -> p.partition() == partition && (p.leader() != null || process.joins()))
+            .map(p -> new LeaderAndIsr(p.leader() == null ? LeaderAndIsr.NO_LEADER : p.leader().id(), p.isr().stream().map(Node::id).toList()))
+            .findFirst());
     }
 
     private Map<String, Uuid> topicIds() {
