@@ -19,7 +19,7 @@ requests. This page is generated from the results. [differences.md](differences.
     make kafka-tests ARGS='FetchRequestTest'          # classes whose names match
     make kafka-tests ARGS='--resume --minutes 30'     # continue an earlier run
     make kafka-tests ARGS='--against kafka NAME'      # the same tests with Kafka's own harness
-    make kafka-tests ARGS='--several NAME'            # as many brokers as a test requests; not in this report
+    make kafka-tests ARGS='--several NAME'            # as many brokers as a test requests: kafka-tests-cluster.md
 
 ## How the tests run
 - Classes that start a broker are found in their class files: methods with `@ClusterTest` or `@ClusterTemplate`,
@@ -36,6 +36,14 @@ requests. This page is generated from the results. [differences.md](differences.
 """
 
 
+_HEAD_OF_SEVERAL = """\
+# Apache Kafka's own tests, with several brokers
+
+`make kafka-tests ARGS='--several'` gives each of [Kafka's tests](kafka-tests.md) as many brokers as it requests, over a
+metadata store that they share. This page has the tests that request more than one, and is generated from the results.
+"""
+
+
 def count(classifications: Iterable[Classification]) -> Counter[str]:
     """Return the number of tests in each class."""
     return Counter(each.outcome for each in classifications if each.outcome != "not counted")
@@ -46,10 +54,25 @@ def summary(counts: Mapping[str, int]) -> str:
     return ", ".join(f"{number} {outcome}" for outcome, number in sorted(counts.items())) or "no tests"
 
 
-def document(classified: Classified, known_classes: Collection[str], complete: Collection[str]) -> str:
-    """Return the whole report."""
+def of_several(classified: Classified) -> Classified:
+    """Return the tests that request several brokers."""
+    chosen = {name: [each for each in tests if each[0].brokers > 1] for name, tests in classified.items()}
+    return {name: tests for name, tests in chosen.items() if tests}
+
+
+def document(
+    classified: Classified,
+    known_classes: Collection[str],
+    complete: Collection[str],
+    *,
+    several: bool = False,
+) -> str:
+    """Return the whole report.
+
+    :param several: Each test had as many brokers as it requested.
+    """
     parts = [
-        _HEAD,
+        _HEAD_OF_SEVERAL if several else _HEAD,
         _totals(classified),
         _classes(classified, complete),
         _failures(classified),

@@ -16,6 +16,7 @@ from interop.kafka_tests.classify import Rule, classify, rules, stale
 from interop.kafka_tests.harness import BUILD, CLASS_S, HERE, Harness, broker_classes, build, fetch
 
 REPORT = HERE.parents[1] / "docs" / "kafka-tests.md"
+REPORT_OF_SEVERAL = REPORT.with_name("kafka-tests-cluster.md")
 DIRECTORIES = {"barnabas": BUILD / "results", "kafka": BUILD / "results-kafka"}
 SEVERAL = BUILD / "results-several"
 
@@ -49,7 +50,12 @@ def write_report(harness: Harness, names: Sequence[str], known: Sequence[Rule]) 
         name: [(each, classify(each, known)) for each in run.results.values()] for name, run in runs.items()
     }
     complete = {name for name, run in runs.items() if run.complete}
-    REPORT.write_text(report.document(classified, names, complete), encoding="utf-8")
+    if harness.several:
+        classified = report.of_several(classified)
+        text = report.document(classified, classified, complete, several=True)
+        REPORT_OF_SEVERAL.write_text(text, encoding="utf-8")
+    else:
+        REPORT.write_text(report.document(classified, names, complete), encoding="utf-8")
 
 
 def print_failures(harness: Harness, names: Sequence[str], known: Sequence[Rule]) -> int:
@@ -80,7 +86,7 @@ def main() -> int:
             harness.results_path(name).unlink(missing_ok=True)
         build()
         run_classes(harness, names, options.minutes * 60, known, options.jobs)
-    if harness.broker == "barnabas" and not options.several:
+    if harness.broker == "barnabas":
         write_report(harness, everything, known)
     return 1 if print_failures(harness, names, known) else 0
 
@@ -105,7 +111,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument(
         "--several",
         action="store_true",
-        help="start as many brokers as a test requests; the results are not in the report",
+        help="start as many brokers as a test requests; the results are in a report of their own",
     )
     return parser.parse_args()
 

@@ -1,7 +1,7 @@
 """The report, from results."""
 
 from interop.kafka_tests.classify import Classification
-from interop.kafka_tests.report import count, document, summary
+from interop.kafka_tests.report import count, document, of_several, summary
 from interop.kafka_tests.results import Result
 
 PASSED, LISTED, FAILED = (
@@ -55,6 +55,13 @@ def test_classes_of_equal_names_have_their_packages() -> None:
     text = document({"a.Fetch": [(ended("x"), PASSED)], "b.Fetch": []}, [], {"a.Fetch", "b.Fetch"})
     assert "| a.Fetch | 1 |" in text
     assert "| b.Fetch | 0 |" in text
+
+
+def test_the_report_of_several_brokers_has_the_tests_that_request_them() -> None:
+    text = document(of_several(CLASSIFIED), ["a.b.Fetch"], {"a.b.Fetch"}, several=True)
+    assert text.startswith("# Apache Kafka's own tests, with several brokers")
+    assert "1 tests in 1 classes" in text
+    assert of_several({"a.b.Fetch": CLASSIFIED["a.b.Fetch"][:1]}) == {}
 
 
 def test_a_summary_for_the_terminal() -> None:
