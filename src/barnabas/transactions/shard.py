@@ -78,6 +78,8 @@ class TransactionShard:
         self.transactions: dict[str, TransactionMetadata] = {}
         #: transactional id -> the transaction to replay when the last event is written, and the record's value to
         #: recognize it
+        #: (transactional id, start) of transactions that began in the future -> when that was seen
+        self._ahead: dict[tuple[str, int], int] = {}
         self._decided: dict[str, tuple[TransactionLogValue, TransactionMetadata]] = {}
 
     # Events
@@ -204,8 +206,7 @@ class TransactionShard:
 
     def _abort_timed_out(self, result: CoordinatorResult) -> None:
         context = self.context
-        late = (ongoing for ongoing in self.transactions.values() if ongoing.is_timed_out(result.now_ms))
-        for transaction in _first(late):
+        for transaction in _first(self._timed_out(result.now_ms)):
             try:
                 decided = fenced(transaction, result.now_ms, context.level, context.next_producer_id)
             except KafkaError:
@@ -220,6 +221,23 @@ class TransactionShard:
             context.counts.timed_out_count += 1
             self._write(result, decided)
             result.do(WriteMarkers(decided))
+
+    def _timed_out(self, now_ms: int) -> list[TransactionMetadata]:
+        """Return the transactions that have exceeded their timeout.
+
+        One that began after the present time, because the clock of its former coordinator was ahead or this one was set
+        back, ends as long after it was first seen.
+        """
+        found, ahead = [], {}
+        for transaction in self.transactions.values():
+            since_ms = transaction.started_ms
+            if since_ms > now_ms and transaction.state is TransactionState.ONGOING:
+                key = transaction.transactional_id, since_ms
+                since_ms = ahead[key] = min(self._ahead.get(key, now_ms), now_ms)
+            if transaction.is_timed_out(now_ms, since_ms):
+                found.append(transaction)
+        self._ahead = ahead
+        return found
 
     def _remove_expired(self, result: CoordinatorResult) -> None:
         expiration_ms = self.context.config().integer("transactional.id.expiration.ms")

@@ -69,12 +69,15 @@ class TransactionMetadata(NamedTuple):
         """Whether the epoch increases with each transaction."""
         return self.client_version >= EPOCH_BUMPS_LEVEL
 
-    def is_timed_out(self, now_ms: int) -> bool:
-        """Whether the transaction has exceeded its timeout."""
+    def is_timed_out(self, now_ms: int, since_ms: int | None = None) -> bool:
+        """Whether the transaction has exceeded its timeout.
+
+        :param since_ms: When it began on this broker's clock, if that was not `started_ms`.
+        """
         return (
             self.state is TransactionState.ONGOING
             and self.timeout_ms != NEVER_MS
-            and self.started_ms + self.timeout_ms < now_ms
+            and (self.started_ms if since_ms is None else since_ms) + self.timeout_ms < now_ms
         )
 
     def is_expired(self, now_ms: int, expiration_ms: int) -> bool:

@@ -29,6 +29,18 @@ def test_timeouts_and_expirations_are_counted_and_a_restart_is_not() -> None:
     assert world.counts == TransactionCounts(timed_out_count=1, expired_ids_count=1)
 
 
+def test_a_transaction_that_began_on_a_clock_far_ahead_is_aborted_after_its_timeout() -> None:
+    world = TransactionWorld()
+    world.now_ms = 3_600_000
+    world.add("x", *_who(world, "x"), A)
+    world.now_ms = 0
+    world.start()  # another broker coordinates now
+    world.wait(30_000)
+    assert world.counts.timed_out_count == 0
+    world.wait(50_000)
+    assert world.counts.timed_out_count == 1
+
+
 def _who(world: TransactionWorld, name: str) -> tuple[int, int]:
     given = world.init(name)
     return given.producer_id, given.producer_epoch
