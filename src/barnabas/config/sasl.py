@@ -8,9 +8,10 @@ from barnabas.config.broker_config import BrokerConfig
 from barnabas.config.definition import ConfigError
 from barnabas.config.jaas import PLAIN_MODULE, parse_jaas
 from barnabas.config.keys.broker import LISTENER_PREFIX
+from barnabas.config.oauth import OAUTHBEARER, OauthSettings, oauth_settings
 
 PLAIN = "PLAIN"
-MECHANISMS = (PLAIN, "SCRAM-SHA-256", "SCRAM-SHA-512")
+MECHANISMS = (PLAIN, "SCRAM-SHA-256", "SCRAM-SHA-512", OAUTHBEARER)
 
 _USER_PREFIX = "user_"
 
@@ -24,12 +25,13 @@ class SaslSettings:
     users_file: Path | None  #: file with more users of PLAIN
     session_ms_max: Mapping[str, int]  #: session lifetime by mechanism; 0 for no limit
     receive_bytes_max: int  #: size limit of one frame until the authentication is complete
+    oauth: OauthSettings | None = None  #: None if OAUTHBEARER is not among the mechanisms
 
 
 def sasl_settings(config: BrokerConfig, listener_name: str) -> SaslSettings:
     """Return the settings of a listener with a SASL protocol.
 
-    :raises ConfigError: For an unknown mechanism or a malformed PLAIN login.
+    :raises ConfigError: For an unknown mechanism, a malformed PLAIN login, or unusable settings of OAUTHBEARER.
     """
     own = config.for_listener(listener_name)
     mechanisms = own.items("sasl.enabled.mechanisms")
@@ -44,6 +46,7 @@ def sasl_settings(config: BrokerConfig, listener_name: str) -> SaslSettings:
             mechanism: _session_ms_max(config, own, prefix, mechanism) for mechanism in mechanisms
         },
         receive_bytes_max=own.integer("sasl.server.max.receive.size"),
+        oauth=oauth_settings(own) if OAUTHBEARER in mechanisms else None,
     )
 
 

@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 from barnabas.base.clock import Clock
 from barnabas.client.admin.admin import Admin
-from barnabas.client.auth.sasl import MECHANISMS, SaslLogin
+from barnabas.client.auth.sasl import PASSWORD_MECHANISMS, SaslLogin
 from barnabas.client.core.address import BrokerAddress, parse_bootstrap
 from barnabas.client.core.cluster import ClusterClient
 from barnabas.client.core.connection import BrokerConnection
@@ -127,9 +127,9 @@ async def _offered_at(address: BrokerAddress, settings: ConsoleSettings) -> tupl
         await asyncio.shield(connection.close())
     if response.error_code == ErrorCode.ILLEGAL_SASL_STATE:
         return ()
-    known = [mechanism for mechanism in reversed(MECHANISMS) if mechanism in response.mechanisms]
+    known = [mechanism for mechanism in reversed(PASSWORD_MECHANISMS) if mechanism in response.mechanisms]
     if not known:
         offered = ", ".join(response.mechanisms)
-        message = f"{address} offers the mechanisms {offered}; this console supports {', '.join(MECHANISMS)}"
+        message = f"{address} offers the mechanisms {offered}; this console supports {', '.join(PASSWORD_MECHANISMS)}"
         raise KafkaError(ErrorCode.UNSUPPORTED_SASL_MECHANISM, message)
     return tuple(known)

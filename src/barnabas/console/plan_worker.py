@@ -44,7 +44,7 @@ class PlanOrder(TypedDict):
     text: str  #: YAML
     bootstrap: str
     principal: str
-    login: tuple[str, str, str] | None  #: mechanism, user, password
+    login: dict[str, Any] | None  #: of `SaslLogin.to_plain`
     tls: dict[str, Any] | None  #: of `TlsSettings.to_plain`
     connect_timeout_ms: int
     request_timeout_ms: int
@@ -120,7 +120,7 @@ async def _plan(order: PlanOrder, state: Any) -> Plan:
         connect_timeout_ms=order["connect_timeout_ms"],
         request_timeout_ms=order["request_timeout_ms"],
         retry=Retry(timeout_ms=order["retry_timeout_ms"], clock=clock),
-        login=SaslLogin(*order["login"]) if order["login"] else None,
+        login=SaslLogin.from_plain(order["login"]) if order["login"] else None,
         tls=TlsSettings.from_plain(order["tls"]) if order["tls"] else None,
     )
     async with asyncio.timeout(order["timeout_ms"] / 1000), cluster:

@@ -3,7 +3,7 @@
 import ssl
 from collections.abc import Callable
 
-from barnabas.client.auth.sasl import MECHANISMS, SaslLogin
+from barnabas.client.auth.sasl import PASSWORD_MECHANISMS, SaslLogin
 from barnabas.config.broker_config import BrokerConfig
 from barnabas.config.definition import ConfigError
 from barnabas.config.jaas import parse_jaas
@@ -76,7 +76,7 @@ def _login_of(config: BrokerConfig) -> SaslLogin | None:
     mechanism = config.for_listener(name).text("sasl.mechanism.inter.broker.protocol")
     key = f"{LISTENER_PREFIX}{name.lower()}.{mechanism.lower()}.sasl.jaas.config"
     text = config.originals.get(key)
-    if not config.security_protocols()[name].has_sasl or mechanism not in MECHANISMS or text is None:
+    if not config.security_protocols()[name].has_sasl or mechanism not in PASSWORD_MECHANISMS or text is None:
         return None
     try:
         options = parse_jaas(text).options

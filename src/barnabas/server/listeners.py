@@ -21,6 +21,7 @@ from barnabas.metadata.scram import ScramCredential
 from barnabas.metadata.writer import MetadataWriter
 from barnabas.net.connections import ConnectionLimits, Connections
 from barnabas.net.listener import NetworkListener, StartError
+from barnabas.security.authorization_servers import AuthorizationServers
 from barnabas.security.sasl.authenticator import LoginEvent, LoginOutcome
 from barnabas.security.sasl.server import SaslServer
 from barnabas.security.sasl.stand_ins import StandIns
@@ -68,6 +69,7 @@ class Listeners:
         self._clock = clock
         self._rng = rng
         self._opened: dict[str, _Opened] = {}
+        self._authorization_servers = AuthorizationServers(clock)
         secret = metadata.image.cluster[CLUSTER_KEY].secret
         self._stand_ins = StandIns(secret, lambda: metadata.image.scram_credentials)
         #: (listener, mechanism or "", outcome) -> number of logins
@@ -107,6 +109,7 @@ class Listeners:
         """Stop accepting; open connections are not closed."""
         for opened in self._opened.values():
             await opened.network.stop()
+        self._authorization_servers.stop()
 
     def register_metrics(self, registry: MetricsRegistry) -> None:
         registry.add_metric(names.LOGINS, self._login_counts)
@@ -174,6 +177,9 @@ class Listeners:
                 failure_delay_ms=config.integer("connection.failed.authentication.delay.ms"),
                 observe=self._observe,
                 listener=listener.name,
+                token_check=None
+                if settings.oauth is None
+                else self._authorization_servers.check(settings.oauth),
             )
         except (OSError, ValueError) as error:
             why = error.strerror if isinstance(error, OSError) else str(error)

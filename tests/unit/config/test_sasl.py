@@ -4,6 +4,7 @@ import pytest
 
 from barnabas.config.broker_config import BrokerConfig
 from barnabas.config.definition import ConfigError
+from barnabas.config.oauth import OauthSettings
 from barnabas.config.sasl import SaslSettings, sasl_settings
 
 JAAS = "listener.name.clients.plain.sasl.jaas.config"
@@ -30,7 +31,7 @@ def test_a_listener_has_its_own_mechanisms_or_the_common_ones() -> None:
     assert own.mechanisms == ("SCRAM-SHA-256",)
 
 
-@pytest.mark.parametrize("mechanisms", ["GSSAPI", "PLAIN,OAUTHBEARER", "plain"])
+@pytest.mark.parametrize("mechanisms", ["GSSAPI", "PLAIN,GSSAPI", "plain"])
 def test_an_unknown_mechanism_is_reported_with_the_known_ones(mechanisms: str) -> None:
     with pytest.raises(
         ConfigError, match=r"CLIENTS cannot offer .*: it must be one of PLAIN, SCRAM-SHA-256, SCRAM-SHA-512"
@@ -88,3 +89,29 @@ def test_frame_sizes_and_the_users_file_are_configurable() -> None:
     found = settings(sasl_server_max_receive_size="77", barnabas_sasl_plain_users_file="/etc/users")
     assert (found.receive_bytes_max, found.users_file) == (77, Path("/etc/users"))
     assert (settings().receive_bytes_max, settings().users_file) == (524_288, None)
+
+
+def test_oauthbearer_checks_tokens_unless_it_is_asked_not_to() -> None:
+    accepting = {"sasl_enabled_mechanisms": "OAUTHBEARER"}
+    with pytest.raises(ConfigError, match=r"jwks\.endpoint\.url: must be set for OAUTHBEARER"):
+        settings(**accepting)
+    with pytest.raises(ConfigError, match="must be a URL with one of http, https, file"):
+        settings(**accepting, sasl_oauthbearer_jwks_endpoint_url="ftp://keys")
+    with pytest.raises(ConfigError, match="must not be set together"):
+        settings(
+            **accepting,
+            sasl_oauthbearer_jwks_endpoint_url="https://keys",
+            barnabas_sasl_oauthbearer_unsecured="true",
+        )
+    assert settings(**accepting, barnabas_sasl_oauthbearer_unsecured="true").oauth == OauthSettings("")
+    own = settings(
+        **accepting,
+        listener_name_clients_sasl_oauthbearer_jwks_endpoint_url="https://keys",
+        sasl_oauthbearer_expected_audience="a,b",
+        sasl_oauthbearer_expected_issuer="https://issuer",
+        barnabas_sasl_oauthbearer_required_scopes="kafka",
+    )
+    assert own.oauth == OauthSettings(
+        "https://keys", audiences=("a", "b"), issuer="https://issuer", scopes=("kafka",)
+    )
+    assert settings().oauth is None

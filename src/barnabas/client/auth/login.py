@@ -4,6 +4,7 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 from barnabas.client.auth.sasl import Exchange, NotTheBroker, SaslLogin
+from barnabas.client.auth.tokens import NoToken
 from barnabas.client.core.address import BrokerAddress
 from barnabas.client.core.errors import check
 from barnabas.wire.errors import ErrorCode, KafkaError
@@ -19,7 +20,7 @@ async def log_in(send: Callable[[Message], Awaitable[Any]], address: BrokerAddre
     """
     handshake: SaslHandshakeResponse = await send(SaslHandshakeRequest(mechanism=login.mechanism))
     _check_handshake(handshake, address, login)
-    exchange = Exchange(login)
+    exchange = Exchange(login, token=await _token(login, address))
     token: bytes | None = exchange.first
     while token is not None:
         response: SaslAuthenticateResponse = await send(SaslAuthenticateRequest(auth_bytes=token))
@@ -30,6 +31,16 @@ async def log_in(send: Callable[[Message], Awaitable[Any]], address: BrokerAddre
             message = f"{address} must not be sent {login.mechanism}: {error}"
             raise KafkaError(ErrorCode.SASL_AUTHENTICATION_FAILED, message) from error
     return response.session_lifetime_ms
+
+
+async def _token(login: SaslLogin, address: BrokerAddress) -> str:
+    if login.token_source is None:
+        return ""
+    try:
+        return await login.tokens.current(login.token_source)
+    except NoToken as error:
+        message = f"cannot log in to {address}: {error}"
+        raise KafkaError(ErrorCode.SASL_AUTHENTICATION_FAILED, message) from error
 
 
 def _check_handshake(response: SaslHandshakeResponse, address: BrokerAddress, login: SaslLogin) -> None:

@@ -2,13 +2,18 @@
 
 import hmac
 import secrets
-from dataclasses import dataclass, field
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from typing import Any, Self
 
+from barnabas.client.auth.tokens import Tokens, TokenSource
 from barnabas.wire import scram
 from barnabas.wire.scram import MECHANISMS_BY_TITLE, ScramMechanism
 
 PLAIN = "PLAIN"
-MECHANISMS = (PLAIN, *MECHANISMS_BY_TITLE)
+OAUTHBEARER = "OAUTHBEARER"
+PASSWORD_MECHANISMS = (PLAIN, *MECHANISMS_BY_TITLE)
+MECHANISMS = (*PASSWORD_MECHANISMS, OAUTHBEARER)
 
 #: With fewer, an impostor of the broker could guess the password from the proof (RFC 7677, section 4).
 ITERATIONS_MIN = 4096
@@ -23,22 +28,51 @@ class NotTheBroker(Exception):
 
 @dataclass(frozen=True, slots=True)
 class SaslLogin:
-    """Mechanism, user and password of a login. Its representation does not show the password."""
+    """Mechanism, user and password of a login. Its representation does not show the password.
+
+    OAUTHBEARER has a source of tokens instead of a password, and `user` is what messages call the client.
+    """
 
     mechanism: str
     user: str
-    password: str = field(repr=False)
+    password: str = field(default="", repr=False)
+    token_source: TokenSource | None = None
+    tokens: Tokens = field(default_factory=Tokens, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         if self.mechanism not in MECHANISMS:
             message = f"SASL mechanism '{self.mechanism}' is not one of {', '.join(MECHANISMS)}"
             raise ValueError(message)
+        if (self.mechanism == OAUTHBEARER) != (self.token_source is not None):
+            raise ValueError("OAUTHBEARER needs a source of tokens, and only OAUTHBEARER has one")
+
+    def to_plain(self) -> dict[str, Any]:
+        """Return all values, secrets too, as what JSON has."""
+        source = None if self.token_source is None else asdict(self.token_source)
+        return {
+            "mechanism": self.mechanism,
+            "user": self.user,
+            "password": self.password,
+            "token_source": source,
+        }
+
+    @classmethod
+    def from_plain(cls, plain: Mapping[str, Any]) -> Self:
+        """Return the login of `to_plain`."""
+        source = plain["token_source"]
+        tokens = None if source is None else TokenSource(**source)
+        return cls(plain["mechanism"], plain["user"], plain["password"], tokens)
 
 
 class Exchange:
     """One login: send `first`, then what `answer` returns until it returns None."""
 
-    def __init__(self, login: SaslLogin, nonce: str | None = None) -> None:
+    def __init__(self, login: SaslLogin, nonce: str | None = None, token: str = "") -> None:
+        """:param token: The token of OAUTHBEARER."""
+        if login.mechanism == OAUTHBEARER:
+            self._scram = None
+            self.first = f"n,,\x01auth=Bearer {token}\x01\x01".encode()
+            return
         mechanism = MECHANISMS_BY_TITLE.get(login.mechanism)
         nonce = nonce or secrets.token_hex(_NONCE_BYTES)
         self._scram = None if mechanism is None else _Scram(mechanism, login, nonce)
@@ -50,7 +84,7 @@ class Exchange:
         :raises NotTheBroker: If the token cannot be from a broker that knows the user.
         """
         if self._scram is None:
-            return None
+            return b"\x01" if token else None  # a token that is not valid gets an answer before the error
         try:
             return self._scram.answer(token)
         except scram.BadScramMessage as error:

@@ -2,7 +2,8 @@
 
 from collections.abc import Iterable, Iterator, Mapping
 
-from barnabas.client.auth.sasl import MECHANISMS, SaslLogin
+from barnabas.client.auth.sasl import MECHANISMS, OAUTHBEARER, SaslLogin
+from barnabas.client.auth.tokens import TokenSource
 from barnabas.client.property_names import is_client_property, nearest_property
 from barnabas.config.jaas import parse_jaas
 from barnabas.config.listeners import SecurityProtocol
@@ -24,8 +25,33 @@ def login_from_properties(properties: Mapping[str, str]) -> SaslLogin | None:
     if mechanism not in MECHANISMS:
         message = f"sasl.mechanism={mechanism}: this client supports {', '.join(MECHANISMS)}"
         raise ValueError(message)
+    if mechanism == OAUTHBEARER:
+        source = _token_source(properties)
+        return SaslLogin(
+            mechanism, source.client_id or source.unsecured_user or source.url, token_source=source
+        )
     user, password = _user(properties.get("sasl.jaas.config", ""))
     return SaslLogin(mechanism, user, password)
+
+
+def _token_source(properties: Mapping[str, str]) -> TokenSource:
+    """Return where tokens come from; credentials may be in the JAAS configuration, as before Kafka 4.1."""
+    prefix = "sasl.oauthbearer"
+    options = _jaas_options(properties.get("sasl.jaas.config", ""))
+    source = TokenSource(
+        properties.get(f"{prefix}.token.endpoint.url", "").strip(),
+        properties.get(f"{prefix}.client.credentials.client.id", "") or options.get("clientId", ""),
+        properties.get(f"{prefix}.client.credentials.client.secret", "") or options.get("clientSecret", ""),
+        properties.get(f"{prefix}.scope", "") or options.get("scope", ""),
+        options.get("unsecuredLoginStringClaim_sub", ""),
+    )
+    if not source.url and not source.unsecured_user:
+        raise ValueError(f"{prefix}.token.endpoint.url must be set for OAUTHBEARER")
+    if source.url and not source.url.startswith(("http:", "https:", "file:")):
+        raise ValueError(f"{prefix}.token.endpoint.url={source.url}: must be an http, https or file URL")
+    if source.url.startswith("http") and not source.client_id:
+        raise ValueError(f"{prefix}.client.credentials.client.id must be set for {source.url}")
+    return source
 
 
 def tls_from_properties(properties: Mapping[str, str]) -> TlsSettings | None:
@@ -60,6 +86,14 @@ def suspect_properties(properties: Iterable[Property]) -> Iterator[str]:
             yield f"line {property_line.line}: expected key=value{hint}"
         elif not is_client_property(property_line.key):
             yield f"line {property_line.line}: unknown client property '{property_line.key}'{hint}"
+
+
+def _jaas_options(text: str) -> Mapping[str, str]:
+    try:
+        return parse_jaas(text).options if text.strip() else {}
+    except ValueError as error:
+        message = f"sasl.jaas.config {error}"
+        raise ValueError(message) from None
 
 
 def _user(text: str) -> tuple[str, str]:

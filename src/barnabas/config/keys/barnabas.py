@@ -2,7 +2,7 @@
 
 from barnabas.config.definition import ConfigKey
 from barnabas.config.keys import BOOLEAN, HONOURED, INT, LIST, LONG, PASSWORD, READ_ONLY, STRING
-from barnabas.config.validators import Networks, NonNull, OneOfIgnoreCase, Range
+from barnabas.config.validators import ANY_LIST, Networks, NonNull, OneOfIgnoreCase, Range
 
 # fmt: off
 FAILURE_DETECTION_KEY = "barnabas.failure.detection.timeout.ms"
@@ -40,6 +40,12 @@ BARNABAS_KEYS: tuple[ConfigKey, ...] = (
     ConfigKey("barnabas.console.trusted.proxies", LIST, (), Networks(), READ_ONLY, HONOURED,
               "Addresses or networks (10.0.0.0/8) of proxies in front of the console whose X-Forwarded-For "
               "and X-Forwarded-Proto headers are used.", since="Barnabas"),
+    ConfigKey("barnabas.sasl.oauthbearer.required.scopes", LIST, (), ANY_LIST, READ_ONLY, HONOURED,
+              "Scopes that a token for OAUTHBEARER must all contain.",
+              since="Barnabas"),
+    ConfigKey("barnabas.sasl.oauthbearer.unsecured", BOOLEAN, False, None, READ_ONLY, HONOURED,
+              "Whether OAUTHBEARER accepts tokens without a valid signature; only for tests.",
+              since="Barnabas"),
     ConfigKey("barnabas.sasl.plain.users.file", STRING, "", NonNull(), READ_ONLY, HONOURED,
               "File with the users of SASL/PLAIN, one NAME=PASSWORD in each line; read again when it "
               "changes. Empty for none.",

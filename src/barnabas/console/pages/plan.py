@@ -56,7 +56,7 @@ async def _plan(view: View, text: str) -> dict[str, Any]:
         "text": text,
         "bootstrap": settings.bootstrap,
         "principal": view.access.principal,
-        "login": None if login is None else (login.mechanism, login.user, login.password),
+        "login": None if login is None else login.to_plain(),
         "tls": None if settings.tls is None else settings.tls.to_plain(),
         "connect_timeout_ms": settings.connect_timeout_ms,
         "request_timeout_ms": settings.request_timeout_ms,

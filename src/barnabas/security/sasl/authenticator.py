@@ -96,6 +96,7 @@ class Authenticator:
         self._listener = listener
         self._exchange: ServerMechanism | None = None
         self._takes_bare_tokens = False
+        self._session_ms = 0  #: lifetime of the session; 0 for no limit
         self._expires_ms: int | None = None  #: end of the session, on the monotonic clock
         self._renewed_ms: int | None = None  #: start of the last re-authentication
         self.state = SaslState.BEGIN
@@ -228,13 +229,15 @@ class Authenticator:
         try:
             answer = self._exchange.evaluate(token)
             if self._exchange.user is not None:
-                self._complete(self._exchange.user)
+                self._complete(self._exchange.user, self._exchange.lifetime_ms)
         except (LoginRefused, BadCredentials) as error:
-            self._fail(f"login by {self.mechanism} failed: {error}")
+            reason = error.reason if isinstance(error, LoginRefused) else str(error)
+            self._fail(f"login by {self.mechanism} failed: {reason}")
             raise
         return answer
 
-    def _complete(self, user: str) -> None:
+    def _complete(self, user: str, lifetime_ms: int | None) -> None:
+        """:param lifetime_ms: The session ends with the credential."""
         if self._is_renewal and user != self.user:
             message = f"Cannot change principals during re-authentication from User.{self.user}: User.{user}"
             raise LoginRefused(message)
@@ -242,12 +245,11 @@ class Authenticator:
         self._notify(login_outcome, user)
         self.user = user
         self._exchange = None
-        self._expires_ms = self._now_ms() + self._session_ms if self._session_ms else None
+        longest_ms = self._session_ms_max.get(self.mechanism or "", 0) or None
+        lifetimes_ms = [each for each in (longest_ms, lifetime_ms) if each is not None]
+        self._session_ms = min(lifetimes_ms, default=0)
+        self._expires_ms = self._now_ms() + self._session_ms if lifetimes_ms else None
         self._go(SaslState.COMPLETE)
-
-    @property
-    def _session_ms(self) -> int:
-        return self._session_ms_max.get(self.mechanism or "", 0)
 
     def _fail(self, why: str, login_outcome: LoginOutcome = LoginOutcome.FAILED) -> None:
         claimed = self._exchange.claimed_user if self._exchange is not None else self.user

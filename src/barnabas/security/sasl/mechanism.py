@@ -6,6 +6,11 @@ from typing import Protocol
 class LoginRefused(Exception):
     """An error whose message is sent to the client (`SaslAuthenticationException`)."""
 
+    def __init__(self, message: str, *, reason: str = "") -> None:
+        """:param reason: What to log instead of the message."""
+        super().__init__(message)
+        self.reason = reason or message
+
 
 class BadCredentials(Exception):
     """An error whose message is only logged, because it would reveal which credential is wrong."""
@@ -22,6 +27,11 @@ class ServerMechanism(Protocol):
     @property
     def claimed_user(self) -> str | None:
         """The user that the client claims to be, for the log; None until it is known."""
+        ...
+
+    @property
+    def lifetime_ms(self) -> int | None:
+        """How long the credential of the authenticated user is valid; None if it has no end."""
         ...
 
     def evaluate(self, token: bytes) -> bytes:

@@ -16,6 +16,7 @@ class PlainServer:
         self._password_of = password_of
         self.user: str | None = None
         self.claimed_user: str | None = None
+        self.lifetime_ms: int | None = None
 
     def evaluate(self, token: bytes) -> bytes:
         """Check name and password; see `ServerMechanism`."""

@@ -36,6 +36,7 @@ class ScramServer:
         self._first: tuple[ClientFirst, ServerFirst] | None = None
         self.user: str | None = None
         self.claimed_user: str | None = None
+        self.lifetime_ms: int | None = None
 
     def evaluate(self, token: bytes) -> bytes:
         """Answer the first message, then check the proof; see `ServerMechanism`."""

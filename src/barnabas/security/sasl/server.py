@@ -5,9 +5,12 @@ from collections.abc import Callable
 from functools import partial
 
 from barnabas.base.clock import Clock
+from barnabas.config.oauth import OAUTHBEARER
 from barnabas.config.sasl import PLAIN, SaslSettings
 from barnabas.metadata.scram import ScramCredential
 from barnabas.security.sasl.authenticator import Authenticator, Mechanisms, Observe
+from barnabas.security.sasl.mechanism import ServerMechanism
+from barnabas.security.sasl.oauthbearer import OauthbearerServer, TokenCheck
 from barnabas.security.sasl.plain import PlainServer
 from barnabas.security.sasl.scram import ScramServer
 from barnabas.security.sasl.stand_ins import StandIns
@@ -32,8 +35,10 @@ class SaslServer:
         failure_delay_ms: int,
         observe: Observe,
         listener: str = "",
+        token_check: TokenCheck | None = None,
     ) -> None:
         """:param failure_delay_ms: The delay of the response to a failed authentication.
+        :param token_check: Checks the tokens of OAUTHBEARER; None without that mechanism.
         :raises OSError: When the users file cannot be read.
         :raises ValueError: When it is malformed.
         """
@@ -46,6 +51,7 @@ class SaslServer:
         self._listener = listener
         self._rng = rng
         self._stand_ins = stand_ins
+        self._token_check = token_check
         self._users_file = UsersFile(settings.users_file) if settings.users_file else None
         self._mechanisms: Mechanisms = {title: self._mechanism(title) for title in settings.mechanisms}
 
@@ -60,9 +66,12 @@ class SaslServer:
             self._listener,
         )
 
-    def _mechanism(self, title: str) -> Callable[[], PlainServer | ScramServer]:
+    def _mechanism(self, title: str) -> Callable[[], ServerMechanism]:
         if title == PLAIN:
             return partial(PlainServer, self._password_of)
+        if title == OAUTHBEARER:
+            assert self._token_check is not None
+            return partial(OauthbearerServer, self._token_check)
         mechanism = MECHANISMS_BY_TITLE[title]
 
         def credential_of(user: str) -> ScramCredential | None:

@@ -26,6 +26,7 @@ class Echo:
     def __init__(self) -> None:
         self.user: str | None = None
         self.claimed_user: str | None = None
+        self.lifetime_ms: int | None = None
         self._name = ""
 
     def evaluate(self, token: bytes) -> bytes:

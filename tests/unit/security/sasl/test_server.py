@@ -3,7 +3,7 @@ from pathlib import Path
 
 from barnabas.base.clock import ManualClock
 from barnabas.client.auth.sasl import Exchange, SaslLogin
-from barnabas.config.sasl import MECHANISMS, SaslSettings
+from barnabas.config.sasl import SaslSettings
 from barnabas.metadata.scram import ScramCredential
 from barnabas.security.sasl.server import SaslServer
 from barnabas.security.sasl.stand_ins import StandIns
@@ -13,7 +13,7 @@ from barnabas.wire.scram import ScramMechanism
 
 def server(users_file: Path | None = None) -> SaslServer:
     settings = SaslSettings(
-        mechanisms=MECHANISMS,
+        mechanisms=("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"),
         plain_users={"alice": "plain"},
         users_file=users_file,
         session_ms_max={"PLAIN": 5000},
