@@ -51,7 +51,7 @@ async def test_a_server_that_refuses_or_cannot_be_reached_is_named_without_the_s
         with pytest.raises(NoToken, match=f"{server.url}/token refused client {CLIENT_ID}: 401") as refused:
             await Tokens().current(TokenSource(f"{server.url}/token", CLIENT_ID, "wrong"))
         assert "wrong" not in str(refused.value)
-        with pytest.raises(NoToken, match="sent no access_token|no token from"):
+        with pytest.raises(NoToken, match="sent no access_token"):
             await Tokens().current(TokenSource(f"{server.url}/empty", CLIENT_ID, "empty"))
     with pytest.raises(NoToken, match="no token from"):
         await Tokens().current(TokenSource(f"{server.url}/token", CLIENT_ID, CLIENT_SECRET))
