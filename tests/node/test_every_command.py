@@ -93,6 +93,8 @@ CASES = {
     "quorum remove-voter": Case(VOTER, VOTER),
     "quorum update-voter": Case(f"{VOTER} C=h:1", f"{VOTER} C=h:1"),
     "acls list": Case("--unused", None),
+    "acls explain": Case("--principal User:ANONYMOUS --operation describe --topic orders", None),
+    "acls effective": Case("alice", None),
     "acls add": Case("--principal x --operation read --topic y", None),
     "acls remove": Case("--principal nobody", None),
     "users list": Case("carol", "nope"),

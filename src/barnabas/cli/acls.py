@@ -1,23 +1,43 @@
-"""`barnabas acls`: list, add and remove ACLs."""
+"""`barnabas acls`: list, add, remove and review ACLs."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from datetime import datetime
-from enum import StrEnum
 from itertools import product
-from typing import Annotated, TypeVar
+from typing import Annotated
 
 import typer
 
-from barnabas.cli.support import candidates
+from barnabas.cli.acl_options import (
+    ANY_RESOURCE,
+    AclOperationArg,
+    Deny,
+    Groups,
+    Hosts,
+    Names,
+    OnCluster,
+    Operations,
+    Prefixed,
+    Principals,
+    Resource,
+    Tokens,
+    Topics,
+    Transactions,
+    Users,
+    operation_of,
+    or_any,
+    principal_of,
+    print_acls,
+    resources_of,
+)
+from barnabas.cli.acl_review import effective_acls, explain_acls
 from barnabas.cli.support.calls import with_admin
 from barnabas.cli.support.commands import command, command_group
 from barnabas.cli.support.failures import wrong_use
 from barnabas.cli.support.options import BOOTSTRAP_DEFAULT, Bootstrap, Json
 from barnabas.cli.support.outcomes import raise_all
-from barnabas.cli.support.output import notice, print_json, print_table
+from barnabas.cli.support.output import notice
 from barnabas.client.admin.admin import Admin
 from barnabas.wire.acls import (
-    CLUSTER_NAME,
     WILDCARD,
     AclBinding,
     AclFilter,
@@ -27,92 +47,6 @@ from barnabas.wire.acls import (
     ResourceType,
 )
 from barnabas.wire.errors import KafkaError
-
-_HEADER = ("resource", "name", "pattern", "principal", "host", "operation", "permission")
-
-
-class AclOperationArg(StrEnum):
-    ALL = "all"
-    READ = "read"
-    WRITE = "write"
-    CREATE = "create"
-    DELETE = "delete"
-    ALTER = "alter"
-    DESCRIBE = "describe"
-    CLUSTER_ACTION = "cluster-action"
-    DESCRIBE_CONFIGS = "describe-configs"
-    ALTER_CONFIGS = "alter-configs"
-    IDEMPOTENT_WRITE = "idempotent-write"
-    CREATE_TOKENS = "create-tokens"
-    DESCRIBE_TOKENS = "describe-tokens"
-    TWO_PHASE_COMMIT = "two-phase-commit"
-
-
-ItemT = TypeVar("ItemT")
-Resource = tuple[ResourceType, str | None]
-#: The resource of a filter without resource options.
-_ANY_RESOURCE: Sequence[Resource] = ((ResourceType.ANY, None),)
-
-Names = list[str] | None
-Topics = Annotated[
-    Names,
-    typer.Option(
-        "--topic",
-        "-t",
-        metavar="NAME",
-        help="Topic; '*' stands for all topics. May be repeated.",
-        autocompletion=candidates.topics,
-    ),
-]
-Groups = Annotated[
-    Names,
-    typer.Option(
-        "--group", "-g", metavar="NAME", help="Group; may be repeated.", autocompletion=candidates.groups
-    ),
-]
-Transactions = Annotated[
-    Names,
-    typer.Option(
-        "--transactional-id",
-        metavar="NAME",
-        help="Transactional id; may be repeated.",
-        autocompletion=candidates.transactional_ids,
-    ),
-]
-Tokens = Annotated[
-    Names, typer.Option("--delegation-token", metavar="NAME", help="Delegation token; may be repeated.")
-]
-Users = Annotated[
-    Names,
-    typer.Option(
-        "--user",
-        metavar="NAME",
-        help="User whose delegation tokens may be created or described; may be repeated.",
-    ),
-]
-OnCluster = Annotated[bool, typer.Option("--cluster", help="The cluster as the resource.")]
-Operations = Annotated[
-    list[AclOperationArg] | None,
-    typer.Option("--operation", "-o", case_sensitive=False, help="Operation; may be repeated."),
-]
-Principals = Annotated[
-    Names,
-    typer.Option(
-        "--principal",
-        "-p",
-        metavar="USER",
-        help="Principal: alice, User:alice or '*'; may be repeated.",
-        autocompletion=candidates.users,
-    ),
-]
-Hosts = Annotated[
-    Names,
-    typer.Option("--host", metavar="ADDRESS", help="Address of the client (default: any); may be repeated."),
-]
-Prefixed = Annotated[
-    bool, typer.Option("--prefixed", help="Treat names as prefixes (pattern type PREFIXED).")
-]
-Deny = Annotated[bool, typer.Option("--deny", help="Add DENY ACLs instead of ALLOW; DENY takes precedence.")]
 
 
 @command(
@@ -141,7 +75,7 @@ def list_acls(
     as_json: Json = False,
 ) -> None:
     """List ACLs: all, or those that apply to a resource or name a principal."""
-    resources = _resources(topic, group, transactional_id, delegation_token, user, cluster=cluster)
+    resources = resources_of(topic, group, transactional_id, delegation_token, user, cluster=cluster)
     filters = _list_filters(resources, principal, exact=exact)
     acls = with_admin(bootstrap, lambda admin: _find(admin, filters))
     if unused:
@@ -149,7 +83,7 @@ def list_acls(
         acls -= use.used
         since = datetime.fromtimestamp(use.since_ms / 1000).astimezone().isoformat(" ", "seconds")
         notice(f"all brokers have counted uses since {since}")
-    _print(sorted(acls), as_json=as_json)
+    print_acls(sorted(acls), as_json=as_json)
     if not acls and not unused:
         notice("no matching ACLs; 'barnabas acls add' creates ACLs")
 
@@ -162,9 +96,9 @@ def _list_filters(requested: Sequence[Resource], principals: Names, *, exact: bo
             kind,
             name,
             PatternType.ANY if name is None else pattern_type,
-            None if principal is None else _principal(principal),
+            None if principal is None else principal_of(principal),
         )
-        for (kind, name), principal in product(requested or _ANY_RESOURCE, _or_any(principals))
+        for (kind, name), principal in product(requested or ANY_RESOURCE, or_any(principals))
     ]
 
 
@@ -194,11 +128,11 @@ def add_acls(
     as_json: Json = False,
 ) -> None:
     """Allow (or with --deny forbid) each principal each operation on each resource."""
-    resources = _resources(topic, group, transactional_id, delegation_token, user, cluster=cluster)
+    resources = resources_of(topic, group, transactional_id, delegation_token, user, cluster=cluster)
     acls = _bindings(resources, principal, operation or (), host, prefixed=prefixed, deny=deny)
     errors = with_admin(bootstrap, lambda admin: admin.create_acls(acls))
     created = [acl for acl, error in zip(acls, errors, strict=True) if error is None]
-    _print(created, as_json=as_json)
+    print_acls(created, as_json=as_json)
     raise_all(errors)
 
 
@@ -229,9 +163,9 @@ def _bindings(
             kind,
             name or "",
             PatternType.PREFIXED if prefixed and kind is not ResourceType.CLUSTER else PatternType.LITERAL,
-            _principal(principal),
+            principal_of(principal),
             host,
-            _operation(operation),
+            operation_of(operation),
             permission,
         )
         for (kind, name), principal, operation, host in product(
@@ -257,12 +191,12 @@ def remove_acls(
     as_json: Json = False,
 ) -> None:
     """Remove the ACLs with exactly these names, principals and operations, as far as they are given."""
-    resources = _resources(topic, group, transactional_id, delegation_token, user, cluster=cluster)
+    resources = resources_of(topic, group, transactional_id, delegation_token, user, cluster=cluster)
     filters = _removal_filters(resources, principal, operation or (), host, prefixed=prefixed, deny=deny)
     results = with_admin(bootstrap, lambda admin: admin.delete_acls(filters))
     matches = [result for result in results if not isinstance(result, KafkaError)]
     errors = {binding: error for match in matches for binding, error in match.items()}
-    _print(sorted(binding for binding, error in errors.items() if error is None), as_json=as_json)
+    print_acls(sorted(binding for binding, error in errors.items() if error is None), as_json=as_json)
     raise_all([*results, *errors.values()])
     if not errors:
         notice("no matching ACLs: nothing was removed")
@@ -289,66 +223,15 @@ def _removal_filters(
             kind,
             name,
             PatternType.PREFIXED if prefixed else PatternType.ANY if name is None else PatternType.LITERAL,
-            None if principal is None else _principal(principal),
+            None if principal is None else principal_of(principal),
             host,
-            AclOperation.ANY if operation is None else _operation(operation),
+            AclOperation.ANY if operation is None else operation_of(operation),
             AclPermission.DENY if deny else AclPermission.ANY,
         )
         for (kind, name), principal, operation, host in product(
-            requested or _ANY_RESOURCE, _or_any(principals), _or_any(operations), _or_any(hosts)
+            requested or ANY_RESOURCE, or_any(principals), or_any(operations), or_any(hosts)
         )
     ]
 
 
-def _resources(
-    topics: Names, groups: Names, transactional_ids: Names, tokens: Names, users: Names, *, cluster: bool
-) -> list[Resource]:
-    """Return the resources that the options name."""
-    named = (
-        (ResourceType.TOPIC, topics),
-        (ResourceType.GROUP, groups),
-        (ResourceType.TRANSACTIONAL_ID, transactional_ids),
-        (ResourceType.DELEGATION_TOKEN, tokens),
-        (ResourceType.USER, users),
-        (ResourceType.CLUSTER, [CLUSTER_NAME] if cluster else None),
-    )
-    return [(kind, name) for kind, names in named for name in names or ()]
-
-
-def _or_any(items: Sequence[ItemT] | None) -> Sequence[ItemT | None]:
-    return items or [None]
-
-
-def _principal(text: str) -> str:
-    """Return the full name of a principal: `alice` is short for `User:alice`."""
-    return text if ":" in text else f"User:{text}"
-
-
-def _operation(argument: AclOperationArg) -> AclOperation:
-    return AclOperation[argument.upper().replace("-", "_")]
-
-
-def _print(acls: Iterable[AclBinding], *, as_json: bool) -> None:
-    rows = [
-        (
-            _format_enum(acl.resource_type),
-            acl.resource_name,
-            _format_enum(acl.pattern_type),
-            acl.principal,
-            acl.host,
-            _format_enum(acl.operation),
-            _format_enum(acl.permission),
-        )
-        for acl in acls
-    ]
-    if as_json:
-        print_json([dict(zip(_HEADER, row, strict=True)) for row in rows])
-    else:
-        print_table(_HEADER, rows)
-
-
-def _format_enum(code: ResourceType | PatternType | AclOperation | AclPermission) -> str:
-    return code.name.lower().replace("_", "-")
-
-
-app = command_group(list_acls, add_acls, remove_acls)
+app = command_group(list_acls, add_acls, remove_acls, explain_acls, effective_acls)

@@ -28,11 +28,11 @@ _IMPLIED = {
 }
 
 #: Requested operation -> operations of ALLOW entries that grant it, and of DENY entries that forbid it.
-_GRANTING = {
+GRANTING = {
     asked: frozenset({asked, _Op.ALL} | {held for held, implied in _IMPLIED.items() if asked in implied})
     for asked in _Op
 }
-_FORBIDDING = {asked: frozenset({asked, _Op.ALL}) for asked in _Op}
+FORBIDDING = {asked: frozenset({asked, _Op.ALL}) for asked in _Op}
 
 #: The ACLs on one resource pattern, by principal.
 Entries = dict[str, list[AclBinding]]
@@ -128,7 +128,7 @@ def decide(index: AclIndex, principal: str, host: str, operation: AclOperation, 
     applying = index.applying(name)
     if not applying:
         return _UNDECIDED
-    granting, forbidding = _GRANTING[operation], _FORBIDDING[operation]
+    granting, forbidding = GRANTING[operation], FORBIDDING[operation]
     allowing = []
     for entries in applying:
         for entry_principal in (principal, WILDCARD_PRINCIPAL):

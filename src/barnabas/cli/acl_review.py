@@ -1,0 +1,152 @@
+"""`barnabas acls explain` and `barnabas acls effective`: what ACLs allow, and which of them decide."""
+
+from typing import Annotated
+
+import typer
+
+from barnabas.cli.acl_options import (
+    AclOperationArg,
+    Groups,
+    OnCluster,
+    Tokens,
+    Topics,
+    Transactions,
+    Users,
+    as_rows,
+    format_enum,
+    operation_of,
+    principal_of,
+    print_acls,
+    resources_of,
+)
+from barnabas.cli.support import candidates
+from barnabas.cli.support.calls import with_admin
+from barnabas.cli.support.commands import command
+from barnabas.cli.support.failures import FAILED, wrong_use
+from barnabas.cli.support.options import BOOTSTRAP_DEFAULT, Bootstrap, Json
+from barnabas.cli.support.output import notice, print_json, print_table
+from barnabas.client.admin.admin import Admin
+from barnabas.security.acl_review import Explanation, Permissions, Question, effective, explain
+from barnabas.wire.acls import WILDCARD, AclBinding
+
+_PERMISSIONS_HEADER = ("resource", "name", "pattern", "host", "operations", "except")
+
+Principal = Annotated[
+    str,
+    typer.Option(
+        "--principal",
+        "-p",
+        metavar="USER",
+        help="Principal: alice or User:alice.",
+        autocompletion=candidates.users,
+    ),
+]
+Operation = Annotated[
+    AclOperationArg, typer.Option("--operation", "-o", case_sensitive=False, help="What the principal does.")
+]
+Host = Annotated[
+    str,
+    typer.Option("--host", metavar="ADDRESS", help="Address of the client (default: one that no ACL names)."),
+]
+
+
+@command(
+    "explain",
+    example="acls explain --principal alice --operation read --topic orders",
+    apis=("DescribeAcls",),
+    needs=("describe cluster",),
+    details="Exits with 1 if it is not allowed. Super users are allowed everything, and are not considered.",
+)
+def explain_acls(
+    principal: Principal,
+    operation: Operation,
+    bootstrap: Bootstrap = BOOTSTRAP_DEFAULT,
+    topic: Topics = None,
+    group: Groups = None,
+    transactional_id: Transactions = None,
+    delegation_token: Tokens = None,
+    user: Users = None,
+    cluster: OnCluster = False,
+    host: Host = WILDCARD,
+    as_json: Json = False,
+) -> None:
+    """Tell whether a principal may do something, and which ACLs decide that."""
+    resources = resources_of(topic, group, transactional_id, delegation_token, user, cluster=cluster)
+    if len(resources) != 1 or operation is AclOperationArg.ALL:
+        message = "explain needs one resource, such as --topic orders, and an operation other than all"
+        raise wrong_use(message, "barnabas acls explain --principal alice --operation read --topic orders")
+    [(kind, name)] = resources
+    acls = with_admin(bootstrap, Admin.describe_acls)
+    question = Question(principal_of(principal), operation_of(operation), kind, name or "", host)
+    explanation = explain(acls, question)
+    _print_explanation(explanation, as_json=as_json)
+    if not explanation.is_allowed:
+        raise typer.Exit(FAILED)
+
+
+def _print_explanation(explanation: Explanation, *, as_json: bool) -> None:
+    if as_json:
+        print_json(
+            {
+                "allowed": explanation.is_allowed,
+                "reason": explanation.reason,
+                "deciding": as_rows(explanation.deciding),
+                "others": as_rows(explanation.others),
+            }
+        )
+        return
+    print(f"{'allowed' if explanation.is_allowed else 'denied'}: {explanation.reason}")
+    if explanation.deciding:
+        print_acls(explanation.deciding, as_json=False)
+    if explanation.others:
+        print("Further ACLs for this operation make no difference:")
+        print_acls(explanation.others, as_json=False)
+
+
+@command(
+    "effective",
+    example="acls effective alice",
+    apis=("DescribeAcls",),
+    needs=("describe cluster",),
+    details="Includes what one permission implies (READ implies DESCRIBE) and ACLs for all users. Super users are "
+    "allowed everything, and are not considered.",
+)
+def effective_acls(
+    principal: Annotated[
+        str,
+        typer.Argument(
+            metavar="USER", help="Principal: alice or User:alice.", autocompletion=candidates.users
+        ),
+    ],
+    bootstrap: Bootstrap = BOOTSTRAP_DEFAULT,
+    as_json: Json = False,
+) -> None:
+    """List all that ACLs allow a principal, by resource."""
+    acls: list[AclBinding] = with_admin(bootstrap, Admin.describe_acls)
+    found = effective(acls, principal_of(principal))
+    if as_json:
+        print_json([_as_json(each) for each in found])
+    else:
+        print_table(_PERMISSIONS_HEADER, [_row(each) for each in found])
+    if not found:
+        notice(f"no ACL allows {principal_of(principal)} anything; 'barnabas acls add' creates ACLs")
+
+
+def _row(permissions: Permissions) -> tuple[str, ...]:
+    exceptions = [f"{format_enum(deny.operation)} {deny.resource_name}" for deny in permissions.exceptions]
+    return (
+        format_enum(permissions.resource_type),
+        permissions.name,
+        format_enum(permissions.pattern_type),
+        permissions.host,
+        " ".join(map(format_enum, permissions.operations)),
+        ", ".join(exceptions),
+    )
+
+
+def _as_json(permissions: Permissions) -> dict[str, object]:
+    row = dict(zip(_PERMISSIONS_HEADER, _row(permissions), strict=True))
+    return row | {
+        "operations": list(map(format_enum, permissions.operations)),
+        "except": as_rows(permissions.exceptions),
+    }
