@@ -181,7 +181,7 @@ def test_failures_have_hints(run: Run, tmp_path: Path) -> None:
     assert run("topics", "list", config=tmp_path / "no.properties").exit_code == 3
     anonymous = run("topics", "list", config=None)
     assert (anonymous.exit_code, "--command-config" in anonymous.stderr) == (5, True)
-    wrong.write_text("security.protocol=SSL\n")
+    wrong.write_text("security.protocol=TLS\n")
     assert run("topics", "list", config=wrong).exit_code == 2
 
 

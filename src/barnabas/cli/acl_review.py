@@ -26,7 +26,7 @@ from barnabas.cli.support.failures import FAILED, wrong_use
 from barnabas.cli.support.options import BOOTSTRAP_DEFAULT, Bootstrap, Json
 from barnabas.cli.support.output import notice, print_json, print_table
 from barnabas.client.admin.admin import Admin
-from barnabas.security.acl_review import Explanation, Permissions, Question, effective, explain
+from barnabas.security.acl_review import AclQuestion, Explanation, Permissions, effective, explain
 from barnabas.wire.acls import WILDCARD, AclBinding
 
 _PERMISSIONS_HEADER = ("resource", "name", "pattern", "host", "operations", "except")
@@ -77,7 +77,7 @@ def explain_acls(
         raise wrong_use(message, "barnabas acls explain --principal alice --operation read --topic orders")
     [(kind, name)] = resources
     acls = with_admin(bootstrap, Admin.describe_acls)
-    question = Question(principal_of(principal), operation_of(operation), kind, name or "", host)
+    question = AclQuestion(principal_of(principal), operation_of(operation), kind, name or "", host)
     explanation = explain(acls, question)
     _print_explanation(explanation, as_json=as_json)
     if not explanation.is_allowed:

@@ -27,10 +27,6 @@ def check_listener_change(before: BrokerConfig, after: BrokerConfig) -> None:
 
     :raises ConfigError: Otherwise, or if new keys or certificates cannot be used.
     """
-    check_listeners(after)
-    for listener in after.listeners:
-        if listener.security_protocol.has_tls:
-            _check_certificates(before, after, listener)
     protocols = {listener.name: listener.security_protocol for listener in before.listeners}
     for listener in after.listeners:
         known = protocols.get(listener.name, listener.security_protocol)
@@ -39,6 +35,10 @@ def check_listener_change(before: BrokerConfig, after: BrokerConfig) -> None:
                 f"listener {listener.name} is open with {known.name}, which cannot be changed while it is"
             )
             raise ConfigError("listener.security.protocol.map", listener.security_protocol.name, reason)
+    check_listeners(after)
+    for listener in after.listeners:
+        if listener.security_protocol.has_tls:
+            _check_certificates(before, after, listener)
 
 
 def _check_certificates(before: BrokerConfig, after: BrokerConfig, listener: Listener) -> None:

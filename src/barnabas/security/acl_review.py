@@ -18,7 +18,7 @@ from barnabas.wire.acls import (
 )
 
 
-class Question(NamedTuple):
+class AclQuestion(NamedTuple):
     """What a principal wants to do. The host `*` stands for one that no ACL names."""
 
     principal: str
@@ -37,7 +37,7 @@ class Explanation(NamedTuple):
     others: tuple[AclBinding, ...]  #: further ACLs for this operation, which make no difference
 
 
-def explain(acls: Sequence[AclBinding], question: Question) -> Explanation:
+def explain(acls: Sequence[AclBinding], question: AclQuestion) -> Explanation:
     """Explain a decision of the authorizer. Super users, and `allow.everyone.if.no.acl.found`, are not considered."""
     index = AclIndex()
     original = {id(index.add(acl)): acl for acl in acls if acl.resource_type is question.resource_type}
@@ -52,9 +52,9 @@ def explain(acls: Sequence[AclBinding], question: Question) -> Explanation:
 
 
 def _with_cluster_alter(
-    acls: Sequence[AclBinding], question: Question, deciding: tuple[AclBinding, ...]
+    acls: Sequence[AclBinding], question: AclQuestion, deciding: tuple[AclBinding, ...]
 ) -> Explanation:
-    cluster = Question(
+    cluster = AclQuestion(
         question.principal, AclOperation.ALTER, ResourceType.CLUSTER, CLUSTER_NAME, question.host
     )
     found = explain(acls, cluster)
@@ -63,7 +63,7 @@ def _with_cluster_alter(
 
 
 def _concerning(
-    index: AclIndex, original: dict[int, AclBinding], question: Question, host: str
+    index: AclIndex, original: dict[int, AclBinding], question: AclQuestion, host: str
 ) -> Iterable[AclBinding]:
     """Yield the ACLs that allow or forbid what is asked."""
     for entries in index.applying(question.name):

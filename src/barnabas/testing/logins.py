@@ -2,8 +2,8 @@
 
 from collections.abc import Mapping
 
+from barnabas.client.auth.sasl import PASSWORD_MECHANISMS
 from barnabas.config.jaas import PLAIN_MODULE, quoted
-from barnabas.config.sasl import MECHANISMS
 
 
 def login_settings(host: str, port: int, users: Mapping[str, str]) -> dict[str, str]:
@@ -14,6 +14,6 @@ def login_settings(host: str, port: int, users: Mapping[str, str]) -> dict[str, 
     options = " ".join(f"{quoted(f'user_{user}')}={quoted(password)}" for user, password in users.items())
     return {
         "listeners": f"SASL_PLAINTEXT://{host}:{port},PLAINTEXT://{host}:0",
-        "sasl.enabled.mechanisms": ",".join(MECHANISMS),
+        "sasl.enabled.mechanisms": ",".join(PASSWORD_MECHANISMS),
         "listener.name.sasl_plaintext.plain.sasl.jaas.config": f"{PLAIN_MODULE} required {options};",
     }

@@ -5,7 +5,7 @@ import pytest
 
 from barnabas.base.topic_names import AUDIT_TOPIC
 from barnabas.metadata.acls import acl_key
-from barnabas.security.acl_review import Question, effective, explain
+from barnabas.security.acl_review import AclQuestion, effective, explain
 from barnabas.security.authorizer import StandardAuthorizer
 from barnabas.security.operations import OPERATIONS
 from barnabas.wire.acls import (
@@ -28,8 +28,8 @@ READ, WRITE, DESCRIBE, TOPIC = (
 PREFIXED = PatternType.PREFIXED
 
 
-def question(operation: AclOperation = READ, name: str = "orders", host: str = WILDCARD) -> Question:
-    return Question(ALICE, operation, TOPIC, name, host)
+def question(operation: AclOperation = READ, name: str = "orders", host: str = WILDCARD) -> AclQuestion:
+    return AclQuestion(ALICE, operation, TOPIC, name, host)
 
 
 def test_the_acl_that_allows_something_is_named() -> None:
@@ -55,7 +55,7 @@ def test_an_acl_that_forbids_takes_precedence_over_all_that_allow() -> None:
     assert found.reason == "an ACL forbids it, which takes precedence"
 
 
-def test_the_reason_tells_whether_any_acl_applies() -> None:
+def test_the_reason_shows_whether_any_acl_applies() -> None:
     assert explain([], question()).reason == "no ACL applies to the resource"
     found = explain([allow(WRITE, name="orders")], question())
     assert (found.is_allowed, found.deciding) == (False, ())
@@ -102,7 +102,7 @@ def random_acls(rng: Random) -> list[AclBinding]:
     return sorted(acl for acl in acls if acl.resource_name != "*" or acl.pattern_type is PatternType.LITERAL)
 
 
-def allows(acls: list[AclBinding], asked: Question) -> bool:
+def allows(acls: list[AclBinding], asked: AclQuestion) -> bool:
     authorizer = StandardAuthorizer(
         {acl_key(acl): acl for acl in acls}, (), allow_if_no_acl=False, since_ms=0
     )
@@ -134,7 +134,7 @@ def matches(pattern_type: PatternType, pattern: str, name: str) -> bool:
     return name.startswith(pattern) if pattern_type is PREFIXED else pattern in (name, "*")
 
 
-def forbids(acl: AclBinding, asked: Question) -> bool:
+def forbids(acl: AclBinding, asked: AclQuestion) -> bool:
     return (
         acl.host in ("*", asked.host)
         and acl.operation in (asked.operation, AclOperation.ALL)
