@@ -27,7 +27,7 @@ from barnabas.cli.support.options import BOOTSTRAP_DEFAULT, Bootstrap, Json
 from barnabas.cli.support.output import notice, print_json, print_table
 from barnabas.client.admin.admin import Admin
 from barnabas.security.acl_review import AclQuestion, Explanation, Permissions, effective, explain
-from barnabas.wire.acls import WILDCARD, AclBinding
+from barnabas.wire.acls import WILDCARD, AclBinding, PatternType
 
 _PERMISSIONS_HEADER = ("resource", "name", "pattern", "host", "operations", "except")
 
@@ -133,7 +133,7 @@ def effective_acls(
 
 
 def _row(permissions: Permissions) -> tuple[str, ...]:
-    exceptions = [f"{format_enum(deny.operation)} {deny.resource_name}" for deny in permissions.exceptions]
+    exceptions = [_exception(deny) for deny in permissions.exceptions]
     return (
         format_enum(permissions.resource_type),
         permissions.name,
@@ -142,6 +142,12 @@ def _row(permissions: Permissions) -> tuple[str, ...]:
         " ".join(map(format_enum, permissions.operations)),
         ", ".join(exceptions),
     )
+
+
+def _exception(deny: AclBinding) -> str:
+    name = deny.resource_name + ("..." if deny.pattern_type is PatternType.PREFIXED else "")
+    host = "" if deny.host == WILDCARD else f" from {deny.host}"
+    return f"{format_enum(deny.operation)} {name}{host}"
 
 
 def _as_json(permissions: Permissions) -> dict[str, object]:

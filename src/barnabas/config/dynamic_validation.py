@@ -27,6 +27,9 @@ _LISTENERS_OWN = frozenset(
 _ONLY_WITH_LISTENER = (
     "These security configs can be dynamically updated only per-listener using the listener prefix"
 )
+#: Beginnings of keys that decide which logins are accepted: read-only with a listener prefix, too, other than in Kafka.
+_NEVER_DYNAMIC = ("sasl.oauthbearer.", "barnabas.sasl.", "ssl.principal.mapping.rules")
+
 #: Keys that may be set for a listener on all brokers at once.
 _LISTENERS_EVERYWHERE = ("max.connections", "max.connection.creation.rate", "num.network.threads")
 
@@ -66,7 +69,11 @@ def check_dynamic_values(values: Mapping[str, str], *, every_broker: bool) -> No
     """
     keys = {name: key for name in values if (key := find_broker_key(name)) is not None}
     plain = {name: key for name, key in keys.items() if listener_base(name) is None}
-    read_only = [name for name, key in plain.items() if key.mode is UpdateMode.READ_ONLY]
+    read_only = [
+        name
+        for name, key in keys.items()
+        if key.mode is UpdateMode.READ_ONLY and (name in plain or key.name.startswith(_NEVER_DYNAMIC))
+    ]
     _refuse(read_only, "Cannot update these configs dynamically")
     without_listener = [name for name, key in plain.items() if key.name in _LISTENERS_OWN]
     _refuse(without_listener, _ONLY_WITH_LISTENER)

@@ -6,7 +6,7 @@ from barnabas.config.listeners import Listener
 from barnabas.config.sasl import sasl_settings
 from barnabas.config.tls import config_error, listener_tls_settings
 from barnabas.tls.contexts import server_context
-from barnabas.tls.settings import TlsError
+from barnabas.tls.settings import TlsError, TlsSettings
 
 
 def check_listeners(config: BrokerConfig) -> None:
@@ -17,9 +17,20 @@ def check_listeners(config: BrokerConfig) -> None:
     for listener in config.listeners:
         if listener.security_protocol.has_sasl:
             sasl_settings(config, listener.name)
-        if listener.security_protocol.has_tls and listener_tls_settings(config, listener).keys is None:
-            reason = f"must be set for listener {listener.name}, which uses TLS; or ssl.keystore.key"
-            raise ConfigError("ssl.keystore.location", "", reason)
+        if listener.security_protocol.has_tls:
+            _check_tls_settings(listener_tls_settings(config, listener), listener)
+
+
+def _check_tls_settings(settings: TlsSettings, listener: Listener) -> None:
+    from barnabas.tls.principals import PrincipalRules
+
+    if settings.keys is None:
+        reason = f"must be set for listener {listener.name}, which uses TLS; or ssl.keystore.key"
+        raise ConfigError("ssl.keystore.location", "", reason)
+    try:
+        PrincipalRules(settings.principal_rules)
+    except TlsError as error:
+        raise config_error(error) from error
 
 
 def check_listener_change(before: BrokerConfig, after: BrokerConfig) -> None:

@@ -73,9 +73,14 @@ class ServerConnection(asyncio.BufferedProtocol):
         refusal = self._connections.add(self) or self._identify()
         if refusal is not None:
             self.close(refusal)
-        elif delay_ms := self._dispatcher.connection_delay_ms(host):
+        elif delay_ms := self._delay_ms(host):
             self._change(ConnectionPhase.REFUSED)
             self._timer = asyncio.get_running_loop().call_later(delay_ms / 1000, self.abort)
+
+    def _delay_ms(self, host: str) -> int:
+        """Return how long to keep a client from which too many connections come; with TLS its handshake has waited."""
+        is_encrypted = self._transport.get_extra_info("ssl_object") is not None
+        return 0 if is_encrypted else self._dispatcher.connection_delay_ms(host)
 
     def _identify(self) -> str | None:
         """Name the client by its certificate; return why it is refused."""

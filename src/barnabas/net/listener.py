@@ -54,7 +54,11 @@ class NetworkListener:
         self._dispatcher = dispatcher
         self._connections = connections
         self.sasl = sasl  #: replaced when it changes; applies to new connections
-        self.handshakes = None if tls is None else Handshakes(tls, connections, dispatcher.broker.turns)
+        self.handshakes = (
+            None
+            if tls is None
+            else Handshakes(tls, connections, dispatcher.broker.turns, dispatcher.connection_delay_ms)
+        )
         self._server: asyncio.Server | None = None
 
     @property
@@ -84,9 +88,10 @@ class NetworkListener:
     def _new_connection(self) -> asyncio.BufferedProtocol:
         if self.handshakes is None:
             return ServerConnection(self._dispatcher, self.name, self._connections, self.sasl)
-        tls = None if self.sasl is not None else self.handshakes.tls
-        above = ServerConnection(self._dispatcher, self.name, self._connections, self.sasl, tls)
-        return TlsConnection(above, self.name, self.handshakes)
+        tls = self.handshakes.tls
+        own = None if self.sasl is not None else tls
+        above = ServerConnection(self._dispatcher, self.name, self._connections, self.sasl, own)
+        return TlsConnection(above, self.name, self.handshakes, tls.context.current)
 
     async def accept(self) -> None:
         assert self._server is not None

@@ -6,7 +6,7 @@ known only after its handshake; and each one keeps a quarter of a megabyte.
 
 import asyncio
 import ssl
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from enum import Enum
 from typing import Any, Protocol, cast
@@ -47,25 +47,39 @@ class Handshaking(Protocol):
 
     def begin(self, connection: "TlsConnection") -> None: ...
 
+    def wait(self, connection: "TlsConnection") -> None:
+        """The client's next message is awaited."""
+        ...
+
     def go_on(self, connection: "TlsConnection") -> None:
         """Call the connection's `shake_hands` when it is its turn."""
         ...
 
-    def context(self) -> ssl.SSLContext: ...
+    def end(self, connection: "TlsConnection", failure: str | None, *, is_refusal: bool = False) -> None:
+        """The handshake is complete, or has failed.
 
-    def end(self, connection: "TlsConnection", failure: str | None) -> None:
-        """The handshake is complete, or has failed."""
+        :param is_refusal: Client and broker do not agree; else the connection has ended for another reason.
+        """
         ...
 
 
 class TlsConnection(asyncio.BufferedProtocol):
     """The protocol of the socket. It counts as a connection until the handshake is complete; then `above` does."""
 
-    def __init__(self, above: asyncio.BufferedProtocol, listener: str, handshaking: Handshaking) -> None:
-        """:param above: Gets `connection_made` with a transport for plaintext when the handshake is complete."""
+    def __init__(
+        self,
+        above: asyncio.BufferedProtocol,
+        listener: str,
+        handshaking: Handshaking,
+        context: Callable[[], ssl.SSLContext],
+    ) -> None:
+        """:param above: Gets `connection_made` with a transport for plaintext when the handshake is complete.
+        :param context: Returns the TLS context; called when the client has sent something.
+        """
         self._above = above
         self._listener = listener
         self._handshaking = handshaking
+        self._context = context
         self._scratch = memoryview(handshaking.scratch)
         self._incoming = ssl.MemoryBIO()
         self._outgoing = ssl.MemoryBIO()
@@ -98,6 +112,7 @@ class TlsConnection(asyncio.BufferedProtocol):
         elif self.phase is not TlsPhase.CLOSED:
             if self.phase is TlsPhase.SILENT:
                 self._change(TlsPhase.HANDSHAKE)
+            self._transport.pause_reading()
             self._handshaking.go_on(self)
 
     def pause_writing(self) -> None:
@@ -108,6 +123,10 @@ class TlsConnection(asyncio.BufferedProtocol):
         if self._is_known_above:
             self._above.resume_writing()
 
+    def hold(self) -> None:
+        """Read nothing from the client."""
+        self._transport.pause_reading()
+
     # Handshake
 
     def shake_hands(self) -> None:
@@ -115,31 +134,46 @@ class TlsConnection(asyncio.BufferedProtocol):
         if self.phase is not TlsPhase.HANDSHAKE:
             return
         if self._tls is None:
-            context = self._handshaking.context()
-            self._tls = context.wrap_bio(self._incoming, self._outgoing, server_side=True)
+            self._tls = self._context().wrap_bio(self._incoming, self._outgoing, server_side=True)
         try:
             self._tls.do_handshake()
         except ssl.SSLWantReadError:
             self.flush()
+            self._transport.resume_reading()
+            self._handshaking.wait(self)
         except ssl.SSLError as error:
             self.flush()  # the alert, which tells the client why
-            self.close(reason_of(error))
+            self._end(reason_of(error), is_refusal=True)
+            self._transport.close()
         else:
             self.flush()
-            self._change(TlsPhase.OPEN)
-            self._handshaking.end(self, None)
-            self._is_known_above = True
-            self._above.connection_made(TlsTransport(self, self._transport, self._tls))
-            self.decrypt()
+            self._open(self._tls)
 
-    def _end(self, failure: str) -> None:
+    @property
+    def has_begun(self) -> bool:
+        """Whether the broker has answered the client's first message."""
+        return self._tls is not None
+
+    def _open(self, tls: ssl.SSLObject) -> None:
+        self._change(TlsPhase.OPEN)
+        self._handshaking.end(self, None)
+        self._transport.resume_reading()
+        self._is_known_above = True
+        try:
+            self._above.connection_made(TlsTransport(self, self._transport, tls))
+        except Exception:  # the client must not go on without a name
+            self.abort()
+            raise
+        self.decrypt()
+
+    def _end(self, failure: str, *, is_refusal: bool = False) -> None:
         """Send nothing more."""
         if self.phase is TlsPhase.CLOSED:
             return
         was_open = self.phase is TlsPhase.OPEN
         self._change(TlsPhase.CLOSED)
         if not was_open:
-            self._handshaking.end(self, failure)
+            self._handshaking.end(self, failure, is_refusal=is_refusal)
 
     def _change(self, phase: TlsPhase) -> None:
         assert phase in TRANSITIONS[self.phase], (self.phase, phase)
@@ -197,10 +231,13 @@ class TlsConnection(asyncio.BufferedProtocol):
     def _write(self, view: memoryview) -> None:
         assert self._tls is not None
         position = 0
-        while position < len(view):
-            position += self._tls.write(view[position : position + RECORD_BYTES_MAX])
-            if self._outgoing.pending >= FLUSH_BYTES:
-                self.flush()
+        try:
+            while position < len(view):
+                position += self._tls.write(view[position : position + RECORD_BYTES_MAX])
+                if self._outgoing.pending >= FLUSH_BYTES:
+                    self.flush()
+        except ssl.SSLError:  # a record of the client was damaged
+            self.abort()
 
     def flush(self) -> None:
         if self._outgoing.pending:

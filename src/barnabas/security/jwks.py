@@ -2,16 +2,12 @@
 
 import asyncio
 import json
-import urllib.request
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
+from barnabas.base.url_reader import read_url
 from barnabas.config.oauth import OauthSettings
 from barnabas.telemetry.logs import get_logger
-
-#: How long the server may take, and how much it may send.
-TIMEOUT_S = 10.0
-BYTES_MAX = 1 << 20
 
 #: A token with an unknown key asks for the keys again, at most this often.
 EARLY_REFRESH_MS = 10_000
@@ -42,7 +38,7 @@ class Jwks:
         """
         self._settings = settings
         self._now_ms = now_ms
-        self._fetch = fetch or fetch_url
+        self._fetch = fetch or read_url
         self._keys: Mapping[str, _Key] = {}
         self._is_asked_for = asyncio.Event()
         self._loaded_ms: int | None = None
@@ -71,7 +67,7 @@ class Jwks:
             self._is_asked_for.clear()
             try:
                 await self.load()
-            except (OSError, ValueError) as error:
+            except Exception as error:  # whatever the server sends, the next answer may be better
                 self.failures_count += 1
                 _log.warning(
                     "cannot load the keys of an authorization server",
@@ -123,19 +119,6 @@ def parse_keys(content: bytes) -> dict[str, _Key]:
             continue
         try:
             found[str(entry.get("kid"))] = _Key(jwt.PyJWK(entry).key, entry.get("alg"))
-        except jwt.PyJWTError:
+        except Exception:  # PyJWT raises errors of several kinds for what it does not know
             continue
     return found
-
-
-def fetch_url(url: str) -> bytes:
-    """Return the content of an http, https or file URL.
-
-    :raises OSError: If it cannot be read.
-    :raises ValueError: If it is too large.
-    """
-    with urllib.request.urlopen(url, timeout=TIMEOUT_S) as response:
-        content: bytes = response.read(BYTES_MAX + 1)
-    if len(content) > BYTES_MAX:
-        raise ValueError(f"{url} has more than {BYTES_MAX} bytes")
-    return content

@@ -2,12 +2,13 @@
 
 import ssl
 from collections.abc import Callable
+from importlib.util import find_spec
 
 from barnabas.security.sasl.authenticator import LoginEvent, LoginOutcome, Observe
 from barnabas.tls.contexts import server_context
 from barnabas.tls.principals import NoMatchingRule, PrincipalRules, distinguished_name
 from barnabas.tls.reloading import ReloadingContext
-from barnabas.tls.settings import ClientAuth, TlsSettings
+from barnabas.tls.settings import ClientAuth, TlsError, TlsSettings
 
 MECHANISM = "TLS"
 ANONYMOUS = "ANONYMOUS"
@@ -24,6 +25,9 @@ class TlsServer:
         self, settings: TlsSettings, now_ms: Callable[[], int], observe: Observe, listener: str
     ) -> None:
         """:raises TlsError: When a setting cannot be used."""
+        if settings.client_auth is not ClientAuth.NONE and find_spec("cryptography") is None:
+            reason = "needs the package cryptography: pip install 'barnabas[security]'"
+            raise TlsError("ssl.client.auth", settings.client_auth.value, reason)
         self.settings = settings
         self.context = ReloadingContext(settings, server_context, now_ms)
         self._rules = PrincipalRules(settings.principal_rules)
@@ -38,12 +42,14 @@ class TlsServer:
         certificate = tls.getpeercert(True) if self.settings.client_auth is not ClientAuth.NONE else None
         if certificate is None:
             return ANONYMOUS
-        name = distinguished_name(certificate)
+        name = ""
         try:
+            name = distinguished_name(certificate)
             user = self._rules.name_of(name)
-        except NoMatchingRule as error:
-            self._notify(LoginOutcome.FAILED, name, str(error), address)
-            raise ClientRefused(str(error)) from error
+        except (NoMatchingRule, ValueError) as error:
+            reason = str(error) if name else f"the subject of the certificate is malformed: {error}"
+            self._notify(LoginOutcome.FAILED, name, reason, address)
+            raise ClientRefused(reason) from error
         self._notify(LoginOutcome.SUCCEEDED, user, "", address)
         return user
 

@@ -3,7 +3,7 @@
 import ssl
 from collections.abc import Callable
 
-from barnabas.client.auth.sasl import PASSWORD_MECHANISMS, SaslLogin
+from barnabas.client.auth.sasl import OAUTHBEARER, PASSWORD_MECHANISMS, SaslLogin
 from barnabas.config.broker_config import BrokerConfig
 from barnabas.config.definition import ConfigError
 from barnabas.config.jaas import parse_jaas
@@ -76,6 +76,9 @@ def _login_of(config: BrokerConfig) -> SaslLogin | None:
     mechanism = config.for_listener(name).text("sasl.mechanism.inter.broker.protocol")
     key = f"{LISTENER_PREFIX}{name.lower()}.{mechanism.lower()}.sasl.jaas.config"
     text = config.originals.get(key)
+    if mechanism == OAUTHBEARER and config.text("barnabas.store"):
+        reason = f"brokers log in to each other with one of {', '.join(PASSWORD_MECHANISMS)}"
+        raise ConfigError("sasl.mechanism.inter.broker.protocol", mechanism, reason)
     if not config.security_protocols()[name].has_sasl or mechanism not in PASSWORD_MECHANISMS or text is None:
         return None
     try:

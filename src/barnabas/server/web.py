@@ -13,7 +13,7 @@ from barnabas.config.tls import listener_tls_settings
 from barnabas.telemetry.http import LOOPBACK, parse_listener
 from barnabas.telemetry.metrics import MetricsRegistry, exposition
 from barnabas.tls.settings import ClientAuth, TlsSettings, TrustStore
-from barnabas.tls.stores import certificates_of
+from barnabas.tls.stores import own_certificate
 
 #: The security protocols of listeners for the pages, the best one first.
 _PREFERRED = (
@@ -111,7 +111,7 @@ def _tls_of(config: BrokerConfig, listener: Listener) -> TlsSettings | None:
     if settings.trust is not None:
         return TlsSettings(trust=settings.trust, verifies_host_name=settings.verifies_host_name)
     assert settings.keys is not None
-    own = TrustStore("PEM", certificates=certificates_of(settings.keys))
+    own = TrustStore("PEM", certificates=own_certificate(settings.keys))
     return TlsSettings(trust=own, verifies_host_name=False)
 
 

@@ -7,7 +7,7 @@ when they are notified, or at their next poll.
 import asyncio
 import socket
 import sqlite3
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from collections.abc import AsyncIterator, Callable, Collection, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
@@ -40,9 +40,8 @@ HISTORY_TRIM_COUNT = 1_000
 #: not notified.
 POLL_INTERVAL_S = 0.1
 
-#: A process that has not polled for this long was stopped, perhaps with all others: they get another interval for their
-#: heartbeats.
-STOPPED_S = 1.0
+#: A process that wakes up this late was stopped, perhaps with all others: they get an interval for their heartbeats.
+STOPPED_MS = 1_000
 
 #: Kafka's default of broker.session.timeout.ms.
 SESSION_TIMEOUT_MS = 9000
@@ -94,7 +93,6 @@ class SqliteStore:
         self._sessions: SessionFiles | None = None
         self._socket: socket.socket | None = None  #: receives notifications, and sends them
         self._tasks: list[asyncio.Task[None]] = []
-        self._polled_s = 0.0  #: the time of the last poll; used in the thread
 
     async def load(self) -> tuple[int, list[Item]]:
         """Return the store's revision and all items; creates the file if it does not exist.
@@ -206,9 +204,11 @@ class SqliteStore:
     async def _poll(self) -> None:
         loop = asyncio.get_running_loop()
         while True:
+            before_ms = self._clock.monotonic_ms()
             await asyncio.sleep(POLL_INTERVAL_S)
+            was_stopped = self._clock.monotonic_ms() - before_ms > STOPPED_MS
             try:
-                await self._in_thread(self._poll_once, loop)
+                await self._in_thread(self._poll_once, loop, was_stopped)
             except (sqlite3.Error, OSError) as error:
                 _log.warning("cannot read the metadata store", path=str(self._path), why=str(error))
 
@@ -311,22 +311,22 @@ class SqliteStore:
             with suppress(OSError):  # its buffer is full, or its process has ended: it polls
                 self._socket.sendto(b"\0", ("127.0.0.1", port))
 
-    def _poll_once(self, loop: asyncio.AbstractEventLoop) -> None:
+    def _poll_once(self, loop: asyncio.AbstractEventLoop, was_stopped: bool) -> None:
+        """:param was_stopped: This process has just stood still; see `STOPPED_MS`."""
         assert self._sessions is not None
         self._publish_history(loop)
-        now_s = self._clock.monotonic_ms() / 1_000
-        was_stopped = now_s - self._polled_s > STOPPED_S
-        self._polled_s = now_s
-        if not was_stopped:
-            for key in self._sessions.others():
-                self._end_session(loop, key)
+        alive = (SessionState.LIVE, SessionState.SILENT) if was_stopped else (SessionState.LIVE,)
+        for key in self._sessions.others():
+            self._end_session(loop, key, alive)
 
-    def _end_session(self, loop: asyncio.AbstractEventLoop, key: str) -> None:
+    def _end_session(
+        self, loop: asyncio.AbstractEventLoop, key: str, alive: Collection[SessionState]
+    ) -> None:
         """Remove the key of a session whose process has ended or is stopped."""
         assert self._sessions is not None
         # The revision is read first: a process that opens the session again changes it.
         revision = _revision_of(self._open(), key)
-        if revision == NEVER or (state := self._sessions.state(key)) is SessionState.LIVE:
+        if revision == NEVER or (state := self._sessions.state(key)) in alive:
             return
         try:
             self._commit(loop, {key: revision}, (StoreChange(key, None),), "")

@@ -44,3 +44,5 @@ def apply_cipher_suites(context: ssl.SSLContext, suites: Sequence[str]) -> None:
         context.minimum_version = ssl.TLSVersion.TLSv1_3
     if len(older) == len(suites):
         context.maximum_version = ssl.TLSVersion.TLSv1_2
+    if context.minimum_version > context.maximum_version:
+        raise TlsError(_KEY, ",".join(suites), "must have a suite of a version in ssl.enabled.protocols")

@@ -41,6 +41,7 @@ def _apply(context: ssl.SSLContext, settings: TlsSettings) -> None:
     versions = [ssl.TLSVersion[name.replace(".", "_")] for name in settings.versions]
     context.minimum_version, context.maximum_version = min(versions), max(versions)
     apply_cipher_suites(context, settings.cipher_suites)
+    context.options |= ssl.OP_NO_RENEGOTIATION
     # A trusted certificate needs no issuer that is trusted, too; so it is in Java.
     context.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN
     if settings.keys is not None:
@@ -80,6 +81,6 @@ def _load_trusted(context: ssl.SSLContext, store: TrustStore) -> None:
     certificates = read_trusted(store)
     try:
         context.load_verify_locations(cadata=certificates)
-    except (ssl.SSLError, ValueError) as error:
+    except (ssl.SSLError, ValueError, TypeError) as error:
         key = "ssl.truststore.location" if store.location else "ssl.truststore.certificates"
         raise TlsError(key, store.location, "must have certificates") from error

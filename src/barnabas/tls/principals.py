@@ -22,7 +22,7 @@ _KEYWORDS = {
     "0.9.2342.19200300.100.1.1": "UID",
     "0.9.2342.19200300.100.1.25": "DC",
 }
-_ESCAPED = ',+<>;"=\\'
+_ESCAPED = ',+<>;"=\\#'
 
 
 class NoMatchingRule(Exception):
@@ -101,22 +101,32 @@ def distinguished_name(certificate: bytes) -> str:
 
 def _attribute(attribute: Any) -> str:
     number = attribute.oid.dotted_string
-    value = attribute.value if isinstance(attribute.value, bytes) else attribute.value.encode()
-    if number in _KEYWORDS:
-        return f"{_KEYWORDS[number]}={_escaped(value.decode())}"
-    return f"{number}=#{_der_value(attribute, len(value)).hex()}"
-
-
-def _der_value(attribute: Any, size_bytes: int) -> bytes:
-    """Return the value of an attribute in DER, which ends the encoding of a name that has only this attribute."""
-    from cryptography import x509
-
-    length_bytes = 1 if size_bytes < 0x80 else 1 + (size_bytes.bit_length() + 7) // 8
-    return x509.Name([attribute]).public_bytes()[-(1 + length_bytes + size_bytes) :]
+    if number in _KEYWORDS and isinstance(attribute.value, str):
+        return f"{_KEYWORDS[number]}={_escaped(attribute.value)}"
+    return f"{number}=#{_der_value(attribute).hex()}"
 
 
 def _escaped(value: str) -> str:
     text = "".join(f"\\{character}" if character in _ESCAPED else character for character in value)
-    if text.startswith((" ", "#")):
-        text = "\\" + text
-    return text[:-1] + "\\ " if text.endswith(" ") and len(text) > 1 else text
+    inner = text.strip(" ")
+    before, after = len(text) - len(text.lstrip(" ")), len(text) - len(text.rstrip(" "))
+    return ("\\ " * before + inner + "\\ " * after * bool(inner)).replace("\0", "\\00")
+
+
+def _der_value(attribute: Any) -> bytes:
+    """Return the value of an attribute in DER: the end of a name that has only this attribute, after its number."""
+    from cryptography import x509
+
+    content = x509.Name([attribute]).public_bytes()
+    for _ in range(3):  # a sequence of sets of pairs
+        content = _contents(content)[0]
+    return _contents(content)[1]
+
+
+def _contents(der: bytes) -> tuple[bytes, bytes]:
+    """Return the contents of the first element, and what follows it."""
+    length, start = der[1], 2
+    if length & 0x80:
+        start += length & 0x7F
+        length = int.from_bytes(der[2:start], "big")
+    return der[start : start + length], der[start + length :]

@@ -5,7 +5,7 @@ import ssl
 from collections.abc import Callable
 
 from barnabas.telemetry.logs import get_logger
-from barnabas.tls.settings import TlsError, TlsSettings
+from barnabas.tls.settings import TlsSettings
 
 #: How often the files are looked at, at most.
 CHECK_INTERVAL_MS = 1_000
@@ -54,7 +54,7 @@ class ReloadingContext:
     def _reload(self) -> None:
         try:
             self._context = self._make(self.settings)
-        except TlsError as error:
+        except Exception as error:  # a connection must not fail because of a file
             self.failures_count += 1
             _log.error(
                 "cannot load changed keys or certificates; the former ones stay in use", why=str(error)

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 from barnabas.tls.settings import KeyStore, TlsError, TrustStore
 
 _CERTIFICATE = re.compile(r"-----BEGIN CERTIFICATE-----.*?-----END CERTIFICATE-----", re.DOTALL)
+_PEM_LABEL = re.compile(r"\s*(-----(?:BEGIN|END) [A-Z0-9 ]+-----)\s*")
 _PEM_BEGIN = b"-----BEGIN"
 _JKS_BEGIN = b"\xfe\xed\xfe\xed"
 _EXTRA = "needs the package cryptography: pip install 'barnabas[security]'"
@@ -32,7 +33,7 @@ def read_keys(store: KeyStore) -> KeyMaterial:
     :raises TlsError: When the store cannot be read.
     """
     if store.key:
-        return KeyMaterial(f"{store.key}\n{store.certificate_chain}\n".encode(), store.key_password)
+        return KeyMaterial(with_lines(f"{store.key}\n{store.certificate_chain}").encode(), store.key_password)
     content = _read("ssl.keystore.location", store.location)
     if _is_pem("ssl.keystore", store.type, store.location, content):
         return KeyMaterial(content, store.key_password)
@@ -44,12 +45,12 @@ def read_keys(store: KeyStore) -> KeyMaterial:
     return KeyMaterial(_to_pem(found), "")
 
 
-def certificates_of(store: KeyStore) -> str:
-    """Return the certificates of a key store as PEM, without the key.
+def own_certificate(store: KeyStore) -> str:
+    """Return the certificate of a key store's key as PEM, without the key and the issuers.
 
     :raises TlsError: When the store cannot be read.
     """
-    return "\n".join(_CERTIFICATE.findall(read_keys(store).pem.decode("ascii", "replace")))
+    return next(iter(_CERTIFICATE.findall(read_keys(store).pem.decode("ascii", "ignore"))), "")
 
 
 def read_trusted(store: TrustStore) -> str:
@@ -58,11 +59,16 @@ def read_trusted(store: TrustStore) -> str:
     :raises TlsError: When the store cannot be read.
     """
     if store.certificates:
-        return store.certificates
+        return with_lines(store.certificates).encode("ascii", "ignore").decode()
     content = _read("ssl.truststore.location", store.location)
     if not _is_pem("ssl.truststore", store.type, store.location, content):
         content = _to_pem(_open_pkcs12("ssl.truststore", store.location, content, store.password))
-    return content.decode("ascii", "replace")
+    return content.decode("ascii", "ignore")
+
+
+def with_lines(text: str) -> str:
+    """Return PEM texts with line ends, where a setting or an environment variable has only blanks (KIP-651)."""
+    return _PEM_LABEL.sub(r"\n\1\n", text)
 
 
 def _read(key: str, location: str) -> bytes:

@@ -76,10 +76,10 @@ class TransactionShard:
     def __init__(self, context: TransactionCoordinatorContext) -> None:
         self.context = context
         self.transactions: dict[str, TransactionMetadata] = {}
-        #: transactional id -> the transaction to replay when the last event is written, and the record's value to
-        #: recognize it
         #: (transactional id, start) of transactions that began in the future -> when that was seen
         self._ahead: dict[tuple[str, int], int] = {}
+        #: transactional id -> the transaction to replay when the last event is written, and the record's value to
+        #: recognize it
         self._decided: dict[str, tuple[TransactionLogValue, TransactionMetadata]] = {}
 
     # Events

@@ -115,3 +115,18 @@ def test_values_that_may_be_set_after_the_start(values: dict[str, str]) -> None:
 def test_values_must_be_consistent_with_the_present_ones(values: dict[str, str], part: str) -> None:
     with pytest.raises(ConfigError, match=part):
         check_change(**values)
+
+
+@pytest.mark.parametrize(
+    "key",
+    [
+        "listener.name.clients.barnabas.sasl.oauthbearer.unsecured",
+        "listener.name.clients.sasl.oauthbearer.jwks.endpoint.url",
+        "listener.name.clients.ssl.principal.mapping.rules",
+    ],
+)
+def test_what_decides_which_logins_are_accepted_cannot_be_changed_with_a_listener_prefix_either(
+    key: str,
+) -> None:
+    with pytest.raises(NotChangeable, match="Cannot update these configs dynamically"):
+        check_dynamic_values({key: "true"}, every_broker=False)

@@ -16,6 +16,8 @@ def test_a_listener_with_tls_needs_keys_and_valid_settings(protocol: str) -> Non
         check_listeners(BrokerConfig(values))
     values["ssl.keystore.location"] = "own.pem"
     check_listeners(BrokerConfig(values))
+    with pytest.raises(ConfigError, match=r"ssl\.principal\.mapping\.rules: must be DEFAULT or RULE"):
+        check_listeners(BrokerConfig({**values, "ssl.principal.mapping.rules": "garbage"}))
     with pytest.raises(ConfigError, match=r"ssl\.enabled\.protocols: must be among TLSv1\.2"):
         check_listeners(BrokerConfig({**values, "ssl.enabled.protocols": "SSLv3"}))
 

@@ -30,8 +30,11 @@ class Above(asyncio.BufferedProtocol):
         self.calls: list[str] = []
         self.transport: asyncio.Transport | None = None
         self.pauses_after: int | None = None  #: bytes
+        self.fails = False
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        if self.fails:
+            raise RuntimeError("no name")
         self.transport = cast("asyncio.Transport", transport)
         self.calls.append("made")
 
@@ -94,6 +97,7 @@ class AtOnce:
     def __init__(self) -> None:
         self.scratch = bytearray(64 << 10)
         self.ended: list[str | None] = []
+        self.refusals_count = 0
 
     def begin(self, connection: TlsConnection) -> None:
         pass
@@ -101,11 +105,12 @@ class AtOnce:
     def go_on(self, connection: TlsConnection) -> None:
         connection.shake_hands()
 
-    def context(self) -> ssl.SSLContext:
-        return SERVER
+    def wait(self, connection: TlsConnection) -> None:
+        pass
 
-    def end(self, connection: TlsConnection, failure: str | None) -> None:
+    def end(self, connection: TlsConnection, failure: str | None, *, is_refusal: bool = False) -> None:
         self.ended.append(failure)
+        self.refusals_count += is_refusal
 
 
 class Link:
@@ -113,7 +118,7 @@ class Link:
 
     def __init__(self, *, buffer_bytes: int = 100_000, piece_bytes: int = 1 << 20) -> None:
         self.above, self.below, self.handshaking = Above(buffer_bytes), Below(), AtOnce()
-        self.connection = TlsConnection(self.above, "SSL", self.handshaking)
+        self.connection = TlsConnection(self.above, "SSL", self.handshaking, lambda: SERVER)
         self.connection.connection_made(self.below)
         self._piece_bytes = piece_bytes
         self._to_client, self._to_server = ssl.MemoryBIO(), ssl.MemoryBIO()
@@ -125,6 +130,11 @@ class Link:
                 self.client.do_handshake()
             self.carry()
         return self
+
+    def client_begins(self) -> None:
+        with suppress(ssl.SSLWantReadError):
+            self.client.do_handshake()
+        self.feed(self._to_server.read())
 
     def carry(self) -> None:
         """Carry ciphertext in both directions."""
@@ -223,6 +233,7 @@ def test_a_single_buffer_is_sent() -> None:
 @on_loop
 async def test_a_paused_protocol_gets_nothing_until_it_resumes() -> None:
     link = Link(buffer_bytes=1_000).shake_hands()
+    link.below.calls.clear()
     link.above.pauses_after = 1_500
     link.client.write(b"x" * 5_000)
     link.carry()
@@ -240,7 +251,7 @@ def test_the_client_learns_of_an_orderly_end() -> None:
     link.transport.write(b"last")
     link.transport.close()
     assert link.receive() == b"last"
-    assert link.below.calls == ["close"]
+    assert link.below.calls[-1] == "close"
     assert link.client.read(1) == b""
     link.connection.connection_lost(None)
     assert link.above.calls == ["made", "lost"]
@@ -254,7 +265,7 @@ def test_the_end_of_the_client_closes_the_connection_after_its_last_data() -> No
     with suppress(ssl.SSLWantReadError):
         link.client.unwrap()
     link.carry()
-    assert (link.above.received, link.below.calls) == (b"last", ["close"])
+    assert (link.above.received, link.below.calls[-1]) == (b"last", "close")
 
 
 def test_a_damaged_record_closes_the_connection() -> None:
@@ -263,7 +274,7 @@ def test_a_damaged_record_closes_the_connection() -> None:
     damaged = bytearray(link._to_server.read())
     damaged[-1] ^= 1
     link.feed(damaged)
-    assert (link.above.received, link.below.calls) == (b"", ["close"])
+    assert (link.above.received, link.below.calls[-1]) == (b"", "close")
 
 
 @pytest.mark.parametrize(
@@ -276,7 +287,8 @@ def test_a_damaged_record_closes_the_connection() -> None:
 def test_a_client_without_tls_is_disconnected(data: bytes, why: str) -> None:
     link = Link()
     link.feed(data)
-    assert (link.handshaking.ended, link.below.calls, link.above.calls) == ([why], ["close"], [])
+    assert (link.handshaking.ended, link.below.calls[-1], link.above.calls) == ([why], "close", [])
+    assert link.handshaking.refusals_count == 1
     link.connection.connection_lost(None)
     assert link.handshaking.ended == [why]
     link.feed(data)  # what still arrives is ignored
@@ -286,7 +298,7 @@ def test_an_aborted_connection_sends_nothing_more() -> None:
     link = Link().shake_hands()
     link.transport.abort()
     link.transport.write(b"late")
-    assert (link.below.written, link.below.calls) == ([], ["abort"])
+    assert (link.below.written, link.below.calls[-1]) == ([], "abort")
 
 
 def test_the_protocol_above_hears_of_full_buffers_when_it_knows_the_connection() -> None:
@@ -298,3 +310,33 @@ def test_the_protocol_above_hears_of_full_buffers_when_it_knows_the_connection()
     link.connection.pause_writing()
     link.connection.resume_writing()
     assert link.above.calls == ["made", "pause", "resume"]
+
+
+def test_nothing_is_read_while_a_handshake_waits_for_its_turn() -> None:
+    link = Link()
+    link.handshaking.go_on = lambda connection: None  # type: ignore[method-assign]
+    link.client_begins()
+    assert link.below.calls == ["pause"]
+    link.connection.shake_hands()
+    assert link.below.calls == ["pause", "resume"]
+
+
+def test_a_client_that_cannot_be_named_is_disconnected() -> None:
+    link = Link()
+    link.above.fails = True
+    with pytest.raises(RuntimeError, match="no name"):
+        link.shake_hands()
+    assert link.connection.phase is TlsPhase.CLOSED
+    assert link.below.calls[-1] == "abort"
+    link.feed(b"more")
+    assert link.above.received == b""
+
+
+def test_a_response_after_a_damaged_record_ends_the_connection() -> None:
+    link = Link().shake_hands()
+    link.client.write(b"data")
+    damaged = bytearray(link._to_server.read())
+    damaged[-1] ^= 1
+    link.above.get_buffer = lambda sizehint: link.write([b"x" * 100_000]) or bytearray(10)  # type: ignore[method-assign, func-returns-value]
+    link.feed(damaged)
+    assert link.connection.phase is TlsPhase.CLOSED

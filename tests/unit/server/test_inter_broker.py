@@ -72,3 +72,10 @@ def test_new_connections_follow_the_configuration(tmp_path: Path) -> None:
 def test_an_unusable_keystore_is_reported(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="missing"):
         security_of(config_of(tmp_path, ssl_keystore_location="missing"))
+
+
+def test_several_brokers_cannot_log_in_to_each_other_with_tokens(tmp_path: Path) -> None:
+    mechanism = {"sasl_mechanism_inter_broker_protocol": "OAUTHBEARER"}
+    assert security_of(config_of(tmp_path, **mechanism)).login() is None
+    with pytest.raises(ConfigError, match="brokers log in to each other with one of PLAIN"):
+        security_of(config_of(tmp_path, **mechanism, barnabas_store=f"sqlite:{tmp_path}/s"))

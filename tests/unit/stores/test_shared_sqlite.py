@@ -199,12 +199,14 @@ async def test_a_process_that_was_stopped_itself_does_not_end_the_sessions_of_ot
         await store.load()
         await store.commit({}, (StoreChange("sessions/2", b"two"),))
         loop = asyncio.get_running_loop()
-        store._poll_once(loop)
         clock.advance(30_000)  # all processes stood still
-        store._poll_once(loop)
+        store._poll_once(loop, was_stopped=True)
         assert [item.key for item in (await store.load())[1]] == ["sessions/2"]
-        clock.advance(100)
-        store._poll_once(loop)
+        store._poll_once(loop, was_stopped=False)
+        assert (await store.load())[1] == []
+        await store.commit({}, (StoreChange("sessions/2", b"two"),))
+        other.release_all()  # its process has ended
+        store._poll_once(loop, was_stopped=True)
         assert (await store.load())[1] == []
     finally:
         other.release_all()

@@ -139,6 +139,27 @@ def test_unusable_trust_stores_are_reported(tmp_path: Path) -> None:
         client_context(TlsSettings(trust=TrustStore("PEM", certificates="nonsense")))
 
 
+def test_texts_may_have_blanks_for_line_ends() -> None:
+    keys = KeyStore(
+        "PEM",
+        key=BROKER.key_pem().replace("\n", " "),
+        certificate_chain=BROKER.certificate_pem.replace("\n", " "),
+    )
+    shake_hands(
+        TlsSettings(keys), TlsSettings(trust=TrustStore("PEM", certificates=AUTHORITY.pem.replace("\n", " ")))
+    )
+
+
+def test_comments_of_any_language_may_be_among_certificates(tmp_path: Path) -> None:
+    path = tmp_path / "ca.pem"
+    path.write_text(f"# Főtanúsítvány\n{AUTHORITY.pem}", encoding="utf-8")
+    for store in (
+        TrustStore("PEM", str(path)),
+        TrustStore("PEM", certificates=path.read_text(encoding="utf-8")),
+    ):
+        shake_hands(SERVER, TlsSettings(trust=store))
+
+
 def test_a_listener_needs_keys() -> None:
     with pytest.raises(TlsError, match=r"ssl.keystore.location or ssl.keystore.key must be set"):
         server_context(TlsSettings())
@@ -157,6 +178,9 @@ def test_cipher_suites_are_limited() -> None:
     assert client.cipher() == ("ECDHE-ECDSA-AES128-GCM-SHA256", "TLSv1.2", 128)
     newer = dataclasses.replace(SERVER, cipher_suites=("TLS_AES_128_GCM_SHA256",))
     assert shake_hands(newer, TlsSettings(trust=TRUST))[0].version() == "TLSv1.3"
+    older_only = dataclasses.replace(SERVER, versions=("TLSv1.2",), cipher_suites=("TLS_AES_128_GCM_SHA256",))
+    with pytest.raises(TlsError, match=r"must have a suite of a version in ssl\.enabled\.protocols"):
+        server_context(older_only)
     with pytest.raises(
         TlsError, match=r"ssl.cipher.suites=TLS_RSA_WITH_NULL_MD5: must be a secure suite, such as"
     ):

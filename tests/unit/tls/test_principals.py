@@ -2,6 +2,7 @@ import pytest
 from cryptography import x509
 from cryptography.hazmat.primitives.serialization import Encoding
 from cryptography.x509 import NameAttribute, NameOID, RelativeDistinguishedName
+from cryptography.x509.name import _ASN1Type
 
 from barnabas.tls.principals import NoMatchingRule, PrincipalRules, distinguished_name
 from barnabas.tls.settings import TlsError
@@ -33,7 +34,7 @@ def part(*attributes: NameAttribute[str]) -> RelativeDistinguishedName:
             ],
             None,
         ),
-        ([part(NameAttribute(NameOID.COMMON_NAME, ' #x\\"+;<=> '))], 'CN=\\ #x\\\\\\"\\+\\;\\<\\=\\>\\ '),
+        ([part(NameAttribute(NameOID.COMMON_NAME, ' #x\\"+;<=> '))], 'CN=\\ \\#x\\\\\\"\\+\\;\\<\\=\\>\\ '),
         (
             [part(NameAttribute(NameOID.EMAIL_ADDRESS, "a@b.c"))],
             "1.2.840.113549.1.9.1=#1605614062" + "2e63",
@@ -49,6 +50,22 @@ def test_the_subject_is_written_as_java_does(
         assert written in ("CN=a+UID=7,DC=example", "UID=7+CN=a,DC=example")
     else:
         assert written == name
+
+
+@pytest.mark.parametrize(
+    ("value", "written"), [("  a b  ", "\\ \\ a b\\ \\ "), ("a#b", "a\\#b"), ("a\0b", "a\\00b")]
+)
+def test_values_are_escaped_as_in_java(value: str, written: str) -> None:
+    der = AUTHORITY.issue(part(NameAttribute(NameOID.COMMON_NAME, value))).certificate.public_bytes(
+        Encoding.DER
+    )
+    assert distinguished_name(der) == f"CN={written}"
+
+
+def test_values_of_other_types_keep_their_encoding() -> None:
+    attribute = NameAttribute(NameOID.SERIAL_NUMBER, "ab", _type=_ASN1Type.BMPString)
+    der = AUTHORITY.issue(part(attribute)).certificate.public_bytes(Encoding.DER)
+    assert distinguished_name(der) == "2.5.4.5=#1e0400610062"
 
 
 def test_long_values_are_written_whole() -> None:

@@ -18,9 +18,9 @@ async def log_in(send: Callable[[Message], Awaitable[Any]], address: BrokerAddre
 
     :raises KafkaError: UNSUPPORTED_SASL_MECHANISM, SASL_AUTHENTICATION_FAILED, or if the broker requires no login.
     """
+    exchange = Exchange(login, token=await _token(login, address))
     handshake: SaslHandshakeResponse = await send(SaslHandshakeRequest(mechanism=login.mechanism))
     _check_handshake(handshake, address, login)
-    exchange = Exchange(login, token=await _token(login, address))
     token: bytes | None = exchange.first
     while token is not None:
         response: SaslAuthenticateResponse = await send(SaslAuthenticateRequest(auth_bytes=token))

@@ -11,10 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from barnabas.base.clock import Clock, SystemClock
-
-#: How long the authorization server may take, and how much it may send.
-TIMEOUT_S = 10.0
-BYTES_MAX = 1 << 20
+from barnabas.base.url_reader import read_url
 
 #: A token is used for this share of its lifetime.
 _USED_SHARE = 0.8
@@ -42,20 +39,26 @@ class Tokens:
     def __init__(self, clock: Clock | None = None) -> None:
         self._clock = clock or SystemClock()
         self._token = ""
-        self._until_s = 0.0  #: on the wall clock
+        self._until_s = self._expires_s = 0.0  #: on the wall clock
 
     def __reduce__(self) -> tuple[type["Tokens"], tuple[()]]:
         return Tokens, ()
 
     async def current(self, source: TokenSource) -> str:
-        """Return a token.
+        """Return a token: a new one if the last is old, but as long as that is valid it serves if there is no other.
 
         :raises NoToken: If there is none.
         """
         now_s = self._clock.wall_ms() / 1_000
         if now_s >= self._until_s:
-            self._token = await asyncio.to_thread(_new_token, source, now_s)
-            self._until_s = now_s + (_expiry_s(self._token, now_s) - now_s) * _USED_SHARE
+            try:
+                self._token = await asyncio.to_thread(_new_token, source, now_s)
+            except NoToken:
+                if now_s >= self._expires_s:
+                    raise
+            else:
+                self._expires_s = _expiry_s(self._token, now_s)
+                self._until_s = now_s + (self._expires_s - now_s) * _USED_SHARE
         return self._token
 
 
@@ -85,8 +88,7 @@ def _requested(source: TokenSource) -> str:
     }
     request = urllib.request.Request(source.url, urllib.parse.urlencode(form).encode(), headers)
     try:
-        with urllib.request.urlopen(request, timeout=TIMEOUT_S) as response:
-            answer = json.loads(response.read(BYTES_MAX))
+        answer = json.loads(read_url(request))
     except urllib.error.HTTPError as error:
         raise NoToken(
             f"{source.url} refused client {source.client_id}: {error.code} {error.reason}"

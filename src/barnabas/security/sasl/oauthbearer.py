@@ -7,10 +7,13 @@ from typing import NamedTuple
 from barnabas.security.sasl.mechanism import LoginRefused
 
 _SEPARATOR = "\x01"
-_FIRST = re.compile(
-    r"n,(?:a=(?P<authorization_id>[\x01-\x7f]*?))?,\x01(?P<pairs>(?:[A-Za-z]+=[\x21-\x7e \t\r\n]*\x01)+)\x01"
-)
+_NAME = r"(?:[\x01-\x2b\x2d-\x3c\x3e-\x7f]|=2C|=3D)+"  # no comma, so that the pairs can begin at one position only
+_PAIRS = r"(?:[A-Za-z]+=[\x21-\x7e \t\r\n]*\x01)+"
+_FIRST = re.compile(rf"n,(?:a=(?P<authorization_id>{_NAME}))?,\x01(?P<pairs>{_PAIRS})\x01")
 _AUTHORIZATION = re.compile(r"(?i:bearer) +(?P<token>[\w.~+/-]+=*)")
+#: Longer messages are refused before they are parsed.
+MESSAGE_BYTES_MAX = 64 << 10
+
 #: The answer to a token that is not valid (RFC 7628, section 3.2.2); the client answers with a single byte.
 _INVALID_TOKEN = b'{"status":"invalid_token"}'
 
@@ -61,7 +64,9 @@ class OauthbearerServer:
         return b""
 
     def _parse(self, token: bytes) -> tuple[str, str]:
-        match = _FIRST.fullmatch(token.decode("utf-8", "replace"))
+        match = (
+            _FIRST.fullmatch(token.decode("utf-8", "replace")) if len(token) <= MESSAGE_BYTES_MAX else None
+        )
         if match is None:
             raise LoginRefused("Invalid OAUTHBEARER client first message")
         pairs = dict(pair.split("=", 1) for pair in match["pairs"].split(_SEPARATOR) if pair)

@@ -27,6 +27,20 @@ async def test_a_token_is_kept_until_it_is_old() -> None:
 
 
 @on_loop
+async def test_a_token_serves_while_it_is_valid_and_there_is_no_other() -> None:
+    clock = ManualClock()
+    with authorization_server() as server:
+        tokens, source = Tokens(clock), TokenSource(f"{server.url}/token", CLIENT_ID, CLIENT_SECRET)
+        server.expires_s = clock.wall_ms() / 1_000 + 100
+        first = await tokens.current(source)
+    clock.advance(90_000)
+    assert await tokens.current(source) == first
+    clock.advance(10_000)
+    with pytest.raises(NoToken):
+        await tokens.current(source)
+
+
+@on_loop
 async def test_a_token_without_an_end_is_read_again_each_time(tmp_path: Path) -> None:
     path, tokens = tmp_path / "token", Tokens()
     source = TokenSource(path.as_uri())

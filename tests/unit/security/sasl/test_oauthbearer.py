@@ -3,7 +3,7 @@ import pytest
 from barnabas.client.auth.sasl import Exchange, SaslLogin
 from barnabas.client.auth.tokens import TokenSource
 from barnabas.security.sasl.mechanism import LoginRefused
-from barnabas.security.sasl.oauthbearer import InvalidToken, OauthbearerServer, Token
+from barnabas.security.sasl.oauthbearer import MESSAGE_BYTES_MAX, InvalidToken, OauthbearerServer, Token
 
 
 def check(token: str) -> Token:
@@ -38,6 +38,19 @@ def test_the_client_answers_before_it_learns_that_its_token_is_not_valid() -> No
     assert str(refused.value) == '{"status":"invalid_token"}'
     assert refused.value.reason == "the token has expired"
     assert server.user is None
+
+
+def test_hostile_messages_are_refused_after_little_work() -> None:
+    """Each `,` and end of a pair would be another position where the pairs may begin."""
+    for hostile in (
+        b"n,a=,\x01" + b"a=,\x01" * 10_000,
+        b"n,a=" + b"x=,\x01" * 12_000,
+        b"n,," + b"\x01a=" * 15_000,
+    ):
+        with pytest.raises(LoginRefused, match="Invalid OAUTHBEARER client first message"):
+            OauthbearerServer(check).evaluate(hostile)
+    with pytest.raises(LoginRefused):
+        OauthbearerServer(check).evaluate(b"n,,\x01auth=Bearer " + b"x" * MESSAGE_BYTES_MAX + b"\x01\x01")
 
 
 def test_another_name_than_that_of_the_token_is_refused() -> None:
