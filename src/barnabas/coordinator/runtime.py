@@ -73,6 +73,7 @@ class CoordinatorRuntime(Generic[ShardT]):
         self._runners: dict[int, ShardRunner[ShardT]] = {}
         self._epochs: dict[int, int] = {}  #: leader epoch in which each shard was loaded
         self._loading: set[asyncio.Task[None]] = set()
+        self._is_stopped = False
 
     # Following the image
 
@@ -93,6 +94,8 @@ class CoordinatorRuntime(Generic[ShardT]):
 
     def _elect(self) -> None:
         """Load the shards of partitions that this broker leads now, and close the others."""
+        if self._is_stopped:  # commits still arrive while the broker stops
+            return
         topic = self._image.topics.get(self.topic)
         self._partitions_count = topic.partition_count if topic is not None else 0
         led = {partition.index: partition for partition in self._led()}
@@ -119,7 +122,8 @@ class CoordinatorRuntime(Generic[ShardT]):
         task.add_done_callback(self._loading.discard)
 
     async def stop(self) -> None:
-        """Close all shards."""
+        """Close all shards, and load no more."""
+        self._is_stopped = True
         for runner in self._runners.values():
             runner.close("the broker stops")
         self._runners.clear()

@@ -108,7 +108,7 @@ def open_log(
         clock=clock,
         random=random or Random(),
         open_files=OpenFiles() if open_files is None else open_files,
-        recovery_point=end_offset if clean_shutdown else min(recovery_point, end_offset),
+        recovery_point=end_offset if clean_shutdown else _unflushed_from(segments, recovery_point),
         config=config,
     )
     local.unsynced_directory = not clean_shutdown
@@ -127,6 +127,14 @@ def open_log(
     if topic_id is not None and log.topic_id is None:
         log.set_topic_id(topic_id)
     return log
+
+
+def _unflushed_from(segments: Segments, recovery_point: int) -> int:
+    """Return the base offset of the first segment that was recovered.
+
+    Recovery writes its indexes again, so the next flush must include them, although its records are flushed.
+    """
+    return min(recovery_point, next(iter(segments.since(recovery_point))).base_offset)
 
 
 def _remove_outside(

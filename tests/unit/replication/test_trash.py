@@ -161,8 +161,10 @@ def test_the_log_start_offset_is_kept(broker: Broker) -> None:
     assert not [path for disk in broker.paths for path in disk.glob(f"*/{STATE_FILE}")]
 
 
-def test_flushed_records_are_not_recovered_again(broker: Broker) -> None:
-    broker.replicas.partition("t", 0).log.flush()
+def test_flushed_segments_are_not_recovered_again(broker: Broker) -> None:
+    log = broker.replicas.partition("t", 0).log
+    log._roll(log.log_end_offset)
+    log.flush()
     broker.delete("t")
     broker.undelete("t")
     logs = broker.log_manager.logs

@@ -260,6 +260,14 @@ def rebuild_missing_indexes(segments: list[Segment], config: LogConfig, producer
     for index, segment in enumerate(segments):
         if segment.size_bytes and not (segment.offset_index.exists and segment.transaction_index.is_sound):
             rebuild(segment, config, producers.before(segments, index))
+            _sync_indexes(segment)
+
+
+def _sync_indexes(segment: Segment) -> None:
+    """Flush indexes that were written again, because no later flush includes them."""
+    for suffix in (INDEX_SUFFIX, TIME_INDEX_SUFFIX, TRANSACTION_INDEX_SUFFIX):
+        disk.sync_path(offset_file(segment.directory, segment.base_offset, suffix))
+    disk.sync_path(segment.directory)
 
 
 def _next_offset(segment: Segment) -> int:
