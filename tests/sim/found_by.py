@@ -20,6 +20,7 @@ FOUND_BY = {
     "directories-are-not-flushed": (4, 1),
     "epochs-without-records-are-kept": (2, CLUSTER),
     "followers-do-not-truncate": (2, CLUSTER),
+    "followers-join-without-their-broker-epoch": (15, CLUSTER),
     "followers-report-what-they-have-not-flushed": (31, CLUSTER),
     "followers-truncate-to-their-high-watermark": (1, CLUSTER),
     "lagging-followers-are-removed-before-that-is-committed": (1, CLUSTER),
