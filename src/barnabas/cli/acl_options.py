@@ -140,7 +140,7 @@ def print_acls(acls: Iterable[AclBinding], *, as_json: bool) -> None:
 
 
 def as_rows(acls: Iterable[AclBinding]) -> list[dict[str, str]]:
-    """Return ACLs for JSON."""
+    """Return each ACL as `--json` prints it."""
     return [dict(zip(HEADER, _row(acl), strict=True)) for acl in acls]
 
 

@@ -22,7 +22,7 @@ def check_listeners(config: BrokerConfig) -> None:
 
 
 def _check_tls_settings(settings: TlsSettings, listener: Listener) -> None:
-    from barnabas.tls.principals import PrincipalRules
+    from barnabas.tls.principals import PrincipalRules  # imports re2, which a start without TLS does not need
 
     if settings.keys is None:
         reason = f"must be set for listener {listener.name}, which uses TLS; or ssl.keystore.key"

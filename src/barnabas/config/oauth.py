@@ -15,7 +15,7 @@ _SCHEMES = ("http", "https", "file")
 
 @dataclass(frozen=True, slots=True)
 class OauthSettings:
-    """How tokens are checked."""
+    """What a token for OAUTHBEARER must have, and where the keys are that check its signature."""
 
     jwks_url: str  #: http, https or file; empty for tokens without signature
     refresh_ms: int = 3_600_000

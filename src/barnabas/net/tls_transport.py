@@ -1,7 +1,7 @@
 """TLS of one connection: the protocol of its socket, and the transport of the protocol above.
 
-asyncio has its own, but a client whose handshake fails gets no alert from it, and does not learn why; a connection is
-known only after its handshake; and each one keeps a quarter of a megabyte.
+asyncio has its own, but a client whose handshake fails gets no alert from it, and does not learn why; and a connection
+is known only after its handshake.
 """
 
 import asyncio
@@ -12,12 +12,27 @@ from enum import Enum
 from typing import Any, Protocol, cast
 
 from barnabas.base.buffers import Buffer
+from barnabas.tls.failures import failure_reason
 
 #: The largest plaintext of a record.
 RECORD_BYTES_MAX = 16 << 10
 
 #: The socket gets at least this much ciphertext at once.
 FLUSH_BYTES = 128 << 10
+
+
+#: OpenSSL's reasons, in words for the log.
+_REASONS = {
+    "HTTP_REQUEST": "the client does not use TLS, but HTTP",
+    "NO_SHARED_CIPHER": "the client supports none of the cipher suites",
+    "PEER_DID_NOT_RETURN_A_CERTIFICATE": "the client has sent no certificate",
+    "TLSV1_ALERT_UNKNOWN_CA": "the client does not trust the certificate of this broker",
+    "SSLV3_ALERT_BAD_CERTIFICATE": "the client refuses the certificate of this broker",
+    "SSLV3_ALERT_CERTIFICATE_UNKNOWN": "the client refuses the certificate of this broker",
+    "SSLV3_ALERT_CERTIFICATE_EXPIRED": "the client finds the certificate of this broker expired",
+    "UNSUPPORTED_PROTOCOL": "the client supports only versions of TLS that are not allowed",
+    "WRONG_VERSION_NUMBER": "the client does not use TLS",
+}
 
 
 class TlsPhase(Enum):
@@ -143,7 +158,7 @@ class TlsConnection(asyncio.BufferedProtocol):
             self._handshaking.wait(self)
         except ssl.SSLError as error:
             self.flush()  # the alert, which tells the client why
-            self._end(reason_of(error), is_refusal=True)
+            self._end(failure_reason(error, _REASONS, "the client's certificate is refused"), is_refusal=True)
             self._transport.close()
         else:
             self.flush()
@@ -167,7 +182,7 @@ class TlsConnection(asyncio.BufferedProtocol):
         self.decrypt()
 
     def _end(self, failure: str, *, is_refusal: bool = False) -> None:
-        """Send nothing more."""
+        """Enter CLOSED; a handshake that is not complete has failed because of `failure`."""
         if self.phase is TlsPhase.CLOSED:
             return
         was_open = self.phase is TlsPhase.OPEN
@@ -283,7 +298,7 @@ class TlsConnection(asyncio.BufferedProtocol):
         return False
 
     def send(self) -> None:
-        """Has no responses."""
+        """Do nothing: responses begin after the handshake."""
 
 
 class TlsTransport(asyncio.Transport):
@@ -321,25 +336,3 @@ class TlsTransport(asyncio.Transport):
 
     def abort(self) -> None:
         self._connection.abort()
-
-
-#: OpenSSL's reasons, in words for the log.
-_REASONS = {
-    "HTTP_REQUEST": "the client does not use TLS, but HTTP",
-    "NO_SHARED_CIPHER": "the client supports none of the cipher suites",
-    "PEER_DID_NOT_RETURN_A_CERTIFICATE": "the client has sent no certificate",
-    "TLSV1_ALERT_UNKNOWN_CA": "the client does not trust the certificate of this broker",
-    "SSLV3_ALERT_BAD_CERTIFICATE": "the client refuses the certificate of this broker",
-    "SSLV3_ALERT_CERTIFICATE_UNKNOWN": "the client refuses the certificate of this broker",
-    "SSLV3_ALERT_CERTIFICATE_EXPIRED": "the client finds the certificate of this broker expired",
-    "UNSUPPORTED_PROTOCOL": "the client supports only versions of TLS that are not allowed",
-    "WRONG_VERSION_NUMBER": "the client does not use TLS",
-}
-
-
-def reason_of(error: ssl.SSLError) -> str:
-    """Return why a handshake has failed."""
-    if isinstance(error, ssl.SSLCertVerificationError):
-        return f"the client's certificate is refused: {error.verify_message}"
-    reason = error.reason or str(error)
-    return _REASONS.get(reason, reason.lower().replace("_", " "))

@@ -39,7 +39,7 @@ class AuthorizationServers:
         return token_check(settings, keys, self._clock.wall_ms)
 
     def stop(self) -> None:
-        """Load no more keys."""
+        """Cancel the tasks that load keys."""
         for task in self._tasks:
             task.cancel()
         self._tasks.clear()

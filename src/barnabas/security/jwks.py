@@ -48,7 +48,7 @@ class Jwks:
     def key_of(self, key_id: object, algorithm: str) -> Any:
         """Return the public key that a token names, or the only one if it names none.
 
-        :raises UnknownKey: If there is none. The keys are loaded again soon.
+        :raises UnknownKey: If the server has no such key. The keys are loaded again soon.
         """
         keys = list(self._keys.values()) if key_id is None else [self._keys.get(str(key_id))]
         key = keys[0] if len(keys) == 1 else None

@@ -23,23 +23,28 @@ def token_check(settings: OauthSettings, keys: Jwks | None, wall_ms: Callable[[]
     def check(token: str) -> Token:
         if len(token) > TOKEN_CHARACTERS_MAX:
             raise InvalidToken(f"a token of {len(token)} characters: {TOKEN_CHARACTERS_MAX} are accepted")
-        claims = _unsigned_claims(token) if keys is None else _signed_claims(token, keys)
-        return _checked(claims, settings, wall_ms())
+        return _checked(_claims(token, keys), settings, wall_ms())
 
     return check
 
 
-def _signed_claims(token: str, keys: Jwks) -> Mapping[str, Any]:
+def _claims(token: str, keys: Jwks | None) -> Mapping[str, Any]:
+    """Return the claims of a token, whose signature one of the keys has made; without keys, whatever its signature."""
     import jwt
 
+    key: Any = ""
+    algorithms: list[str] = []
     try:
         header = jwt.get_unverified_header(token)
         algorithm = header.get("alg")
-        if algorithm not in _ALGORITHMS:
-            raise InvalidToken(f"algorithm {algorithm!r} is not accepted")
-        key = keys.key_of(header.get("kid"), algorithm)
+        if keys is not None:
+            if algorithm not in _ALGORITHMS:
+                raise InvalidToken(f"algorithm {algorithm!r} is not accepted")
+            key, algorithms = keys.key_of(header.get("kid"), algorithm), [algorithm]
+        elif algorithm == "none" and not token.endswith("."):
+            raise InvalidToken("a token without algorithm must not have a signature")
         claims: Mapping[str, Any] = jwt.decode(
-            token, key, algorithms=[algorithm], options=_options(verify_signature=True)
+            token, key, algorithms=algorithms, options=_options(verify_signature=keys is not None)
         )
     except UnknownKey as error:
         raise InvalidToken(str(error)) from error
@@ -58,24 +63,6 @@ def _options(*, verify_signature: bool) -> Any:
     return {"verify_signature": verify_signature, **{f"verify_{claim}": False for claim in claims}}
 
 
-def _unsigned_claims(token: str) -> Mapping[str, Any]:
-    """Return the claims of a token whatever its signature; with `alg` none it must have no signature."""
-    import jwt
-
-    try:
-        header = jwt.get_unverified_header(token)
-        claims: Mapping[str, Any] = jwt.decode(token, options=_options(verify_signature=False))
-    except (
-        jwt.PyJWTError,
-        TypeError,
-        ValueError,
-    ) as error:  # PyJWT does not wrap all errors of a wrong type of key
-        raise InvalidToken(f"the token is not valid: {error}") from error
-    if header.get("alg") == "none" and not token.endswith("."):
-        raise InvalidToken("a token without algorithm must not have a signature")
-    return claims
-
-
 def _checked(claims: Mapping[str, Any], settings: OauthSettings, now_ms: int) -> Token:
     skew_ms = settings.clock_skew_s * 1_000
     expires_ms, issued_ms = _time_ms(claims, "exp"), _time_ms(claims, "iat")
@@ -89,7 +76,9 @@ def _checked(claims: Mapping[str, Any], settings: OauthSettings, now_ms: int) ->
     audiences = _texts(claims.get("aud"))
     if settings.audiences and audiences.isdisjoint(settings.audiences):
         wanted = ", ".join(settings.audiences)
-        raise InvalidToken(f"the token is for {', '.join(sorted(audiences)) or 'no one'}, not for {wanted}")
+        raise InvalidToken(
+            f"the token is for {', '.join(sorted(audiences)) or 'no audience'}, not for {wanted}"
+        )
     if settings.issuer is not None and claims.get("iss") != settings.issuer:
         raise InvalidToken(f"the token is from {claims.get('iss')!r}, not from {settings.issuer}")
     missing = {*settings.scopes} - _scopes_of(claims, settings.scope_claim)

@@ -45,7 +45,7 @@ class PrincipalRules:
     def name_of(self, distinguished_name: str) -> str:
         """Return the user name of a distinguished name.
 
-        :raises NoMatchingRule: When there is none.
+        :raises NoMatchingRule: When no rule matches.
         """
         for pattern, replacement, case in self._rules:
             if pattern is None:

@@ -105,7 +105,7 @@ def current_login() -> "SaslLogin | None":
 
 
 def current_tls() -> "TlsSettings | None":
-    """Return the TLS settings that the command was called with; None if there are none.
+    """Return the TLS settings that the command was called with; None without TLS.
 
     :raises OSError: As `current_login`.
     :raises ValueError: As `current_login`.

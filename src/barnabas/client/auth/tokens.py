@@ -47,7 +47,7 @@ class Tokens:
     async def current(self, source: TokenSource) -> str:
         """Return a token: a new one if the last is old, but as long as that is valid it serves if there is no other.
 
-        :raises NoToken: If there is none.
+        :raises NoToken: If the source has none, and the last token has expired.
         """
         now_s = self._clock.wall_ms() / 1_000
         if now_s >= self._until_s:

@@ -4,6 +4,7 @@ import re
 import ssl
 
 from barnabas.client.core.address import BrokerAddress
+from barnabas.tls.failures import failure_reason
 from barnabas.wire.errors import ErrorCode, KafkaError
 
 #: Apache Kafka's message when it refuses an operation on the cluster: it contains the request as Java prints it.
@@ -75,7 +76,4 @@ _TLS_REASONS = {
 
 def tls_reason(error: ssl.SSLError) -> str:
     """Return why the TLS handshake with a broker has failed."""
-    if isinstance(error, ssl.SSLCertVerificationError):
-        return f"its certificate is not trusted: {error.verify_message}"
-    reason = error.reason or str(error)
-    return _TLS_REASONS.get(reason, f"the TLS handshake failed: {reason.lower().replace('_', ' ')}")
+    return failure_reason(error, _TLS_REASONS, "its certificate is not trusted")
