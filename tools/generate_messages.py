@@ -30,9 +30,7 @@ OF_CONTROLLERS = {4, 5, 6, 7, 52, 53, 54, 56, 58, 59, 62, 63, 67, 70, 73}
 #: Share groups (KIP-932) and streams groups (KIP-1071), which are not served.
 OF_OTHER_GROUPS = {76, 77, 78, 79, 83, 84, 85, 86, 87, 88, 89, 90, 91, 92}
 
-OF_DELEGATION_TOKENS = {38, 39, 40, 41}
-
-NOT_SERVED = OF_CONTROLLERS | OF_OTHER_GROUPS | OF_DELEGATION_TOKENS
+NOT_SERVED = OF_CONTROLLERS | OF_OTHER_GROUPS
 
 #: APIs of controllers only in Apache Kafka; here any broker can change the store's members.
 UPDATE_RAFT_VOTER = 82

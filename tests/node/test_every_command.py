@@ -29,6 +29,7 @@ SETTINGS = {
     "auto.create.topics.enable": "false",
     "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
     "super.users": "User:ANONYMOUS",
+    "delegation.token.secret.key": "secret of the brokers",
 }
 ROOT: Any = typer.main.get_command(app)
 COMMANDS: dict[str, Any] = dict(ROOT.every_command())
@@ -97,6 +98,10 @@ CASES = {
     "acls effective": Case("alice", None),
     "acls add": Case("--principal x --operation read --topic y", None),
     "acls remove": Case("--principal nobody", None),
+    "tokens list": Case("", None),
+    "tokens create": Case("--owner carol", None),
+    "tokens renew": Case("{token}", None),
+    "tokens expire": Case("{token} --for 1h", None),
     "users list": Case("carol", "nope"),
     "users add": Case("dave --password secret", None),
     "users remove": Case("carol", "nope"),
@@ -121,7 +126,7 @@ class World(NamedTuple):
 
     kafka: EmbeddedBroker
     alice: str
-    partitions: dict[str, str]
+    names: dict[str, str]
 
     def run(self, command: str, arguments: str, *, as_alice: bool = False) -> Result:
         """Run the command as the administrator, or as Alice, who has only permitted operations."""
@@ -130,7 +135,7 @@ class World(NamedTuple):
             f"{host}:{port}" for name, host, port in self.kafka.server.addresses if name == listener
         )
         login = {"BARNABAS_COMMAND_CONFIG": self.alice} if as_alice else {}
-        words = [*command.split(), *shlex.split(arguments.format(**self.partitions))]
+        words = [*command.split(), *shlex.split(arguments.format(**self.names))]
         return CliRunner().invoke(app, words, env={"BARNABAS_BOOTSTRAP": address, "COLUMNS": "200", **login})
 
     def make(self) -> None:
@@ -141,6 +146,8 @@ class World(NamedTuple):
         for group in ("billing", "doomed"):
             groups.commit_offsets(group, {TopicPartition("orders", 1): 0})
         self.run("users add", "carol --password secret")
+        [token] = json.loads(self.run("tokens create", "--json", as_alice=True).stdout)
+        self.names["token"] = token["token"]
         self.run("topics delete", "fresh found --if-exists")
         trashed = {each["topic"] for each in json.loads(self.run("topics trash", "--json").stdout)}
         for topic in {"lost", "spoilt"} - trashed:
@@ -170,7 +177,7 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
         world = World(kafka, str(home / "alice"), {**files, "directory": str(kafka.directory)})
         world.make()
         (home / "state").write_text(world.run("export", "--include topic/open").stdout)
-        world.partitions["revision"] = str(kafka.server.broker.image.revision)
+        world.names["revision"] = str(kafka.server.broker.image.revision)
         yield world
 
 

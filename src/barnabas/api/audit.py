@@ -18,6 +18,7 @@ _log = get_logger("barnabas.audit")
 _AUDITED_ERRORS = frozenset(
     {
         ErrorCode.CLUSTER_AUTHORIZATION_FAILED,
+        ErrorCode.DELEGATION_TOKEN_AUTHORIZATION_FAILED,
         ErrorCode.GROUP_AUTHORIZATION_FAILED,
         ErrorCode.POLICY_VIOLATION,
         ErrorCode.TOPIC_AUTHORIZATION_FAILED,

@@ -41,6 +41,7 @@ from barnabas.security.security_log import SecurityLog
 from barnabas.telemetry.byte_rates import ByteRates
 from barnabas.telemetry.tracing import Span, Tracer
 from barnabas.transactions.shard import TransactionShard
+from barnabas.wire.acls import ANONYMOUS_PRINCIPAL
 from barnabas.wire.errors import ErrorCode, KafkaError
 
 ElementT = TypeVar("ElementT")
@@ -133,7 +134,7 @@ class ConnectionInfo:
     client_port: int
     client_software_name: str = "unknown"  #: from ApiVersions (KIP-511)
     client_software_version: str = "unknown"
-    principal: str = "User:ANONYMOUS"
+    principal: str = ANONYMOUS_PRINCIPAL
     authenticator: Authenticator | None = None  #: None if the listener requires no authentication
     requests_count: int = 0
     share: Share = field(default_factory=Share)  #: the client's share of the event loop's time

@@ -111,6 +111,12 @@ COMMANDS = (
         "quorum", "quorum:app", _CLUSTER, "Describe the metadata quorum, add, remove and update voters."
     ),
     TopLevel("users", "users:app", _PERMISSIONS, "List, add and remove users with SCRAM credentials."),
+    TopLevel(
+        "tokens",
+        "tokens:app",
+        _PERMISSIONS,
+        "List, create, renew and expire delegation tokens, with which clients log in without a password.",
+    ),
     TopLevel("acls", "acls:app", _PERMISSIONS, "List, add and remove ACLs."),
     TopLevel(
         "quotas",

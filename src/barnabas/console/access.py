@@ -20,12 +20,12 @@ from barnabas.console.settings import ConsoleSettings
 from barnabas.console.throughput import Throughput
 from barnabas.console.topic_list import list_topics
 from barnabas.tls.contexts import client_context
+from barnabas.wire.acls import ANONYMOUS_PRINCIPAL
 from barnabas.wire.errors import ErrorCode, KafkaError
 from barnabas.wire.messages.describe_cluster import DescribeClusterRequest, DescribeClusterResponse
 from barnabas.wire.messages.sasl_handshake import SaslHandshakeRequest, SaslHandshakeResponse
 
 CLIENT_ID = "barnabas-console"
-ANONYMOUS = "User:ANONYMOUS"
 _FRESH_MS = 5_000
 _STALE_MS = 60_000
 
@@ -43,7 +43,7 @@ class Access:
     """The connections of one principal. They open when needed; `close` them."""
 
     def __init__(self, settings: ConsoleSettings, clock: Clock, login: SaslLogin | None) -> None:
-        self.principal = ANONYMOUS if login is None else f"User:{login.user}"
+        self.principal = ANONYMOUS_PRINCIPAL if login is None else f"User:{login.user}"
         self.clock = clock
         self.login = login
         self.cluster = ClusterClient(

@@ -20,6 +20,7 @@ from barnabas.declared.diff import ChangeAction, Level, ResourceChange, as_json,
 from barnabas.declared.live import live_state_for
 from barnabas.declared.secrets import Secrets
 from barnabas.declared.state import EVERYTHING, ClusterState, ResourceFilter, Section
+from barnabas.wire.acls import ANONYMOUS_PRINCIPAL
 from barnabas.wire.errors import ErrorCode
 
 #: Errors of a controller for changes that it has already made. Brokers of Apache Kafka apply changes some milliseconds
@@ -62,7 +63,7 @@ class PlanRequest:
 
     declared: ClusterState
     secrets: Secrets
-    principal: str = "User:ANONYMOUS"
+    principal: str = ANONYMOUS_PRINCIPAL
     resource_filter: ResourceFilter = EVERYTHING
     renewed: tuple[str, ...] = field(default=())
 

@@ -19,6 +19,7 @@ from barnabas.metadata.configs import (
     TOPIC_CONFIGS,
     Overrides,
 )
+from barnabas.metadata.delegation_tokens import DELEGATION_TOKENS, DelegationToken
 from barnabas.metadata.features import FINALIZED_FEATURES
 from barnabas.metadata.producer_ids import PRODUCER_IDS
 from barnabas.metadata.quotas import QUOTAS, ClientQuota
@@ -116,6 +117,10 @@ class MetadataImage:
     @property
     def scram_credentials(self) -> Table[Credentials]:
         return self.table(SCRAM_CREDENTIALS)
+
+    @property
+    def delegation_tokens(self) -> Table[DelegationToken]:
+        return self.table(DELEGATION_TOKENS)
 
     @property
     def quotas(self) -> Table[ClientQuota]:

@@ -144,6 +144,10 @@ class BrokerServer:
         expiration = Expiration(parts.dynamic_config, clock, parts.metadata, parts.replicas.trash)
         tasks.repeat(expiration.expire_history, EXPIRATION_INTERVAL_MS)
         tasks.repeat(expiration.empty_trash, EXPIRATION_INTERVAL_MS)
+        tasks.repeat(
+            expiration.remove_delegation_tokens,
+            self._config.integer("delegation.token.expiry.check.interval.ms"),
+        )
         tasks.repeat(self.broker.security_log.flush, SECURITY_LOG_WINDOW_MS)
         tasks.repeat(self.broker.byte_rates.sample, SAMPLE_INTERVAL_MS)
         tasks.repeat(parts.metadata_comparison.compare, COMPARISON_INTERVAL_MS)

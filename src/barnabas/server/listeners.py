@@ -17,12 +17,14 @@ from barnabas.config.sasl import SaslSettings, sasl_settings
 from barnabas.config.tls import listener_tls_settings
 from barnabas.metadata.brokers import Endpoint
 from barnabas.metadata.cluster import KEY as CLUSTER_KEY
+from barnabas.metadata.delegation_tokens import SECRET_KEY
 from barnabas.metadata.scram import ScramCredential
 from barnabas.metadata.writer import MetadataWriter
 from barnabas.net.connections import ConnectionLimits, Connections
 from barnabas.net.listener import NetworkListener, StartError
 from barnabas.security.authorization_servers import AuthorizationServers
 from barnabas.security.sasl.authenticator import LoginEvent, LoginOutcome
+from barnabas.security.sasl.delegation_tokens import DelegationTokens
 from barnabas.security.sasl.server import SaslServer
 from barnabas.security.sasl.stand_ins import StandIns
 from barnabas.security.security_log import SecurityLog
@@ -174,6 +176,11 @@ class Listeners:
                 self._clock,
                 self._rng,
                 stand_ins=self._stand_ins,
+                delegation_tokens=DelegationTokens(
+                    config.text_or_none(SECRET_KEY),
+                    lambda: self._metadata.image.delegation_tokens,
+                    self._clock,
+                ),
                 failure_delay_ms=config.integer("connection.failed.authentication.delay.ms"),
                 observe=self._observe,
                 listener=listener.name,

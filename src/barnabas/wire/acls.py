@@ -14,6 +14,9 @@ CLUSTER_NAME = "kafka-cluster"
 WILDCARD = "*"
 WILDCARD_PRINCIPAL = "User:*"
 
+#: The principal of clients that have neither logged in nor a certificate.
+ANONYMOUS_PRINCIPAL = "User:ANONYMOUS"
+
 CodeT = TypeVar("CodeT", bound=enum.IntEnum)
 
 

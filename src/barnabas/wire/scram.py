@@ -102,10 +102,10 @@ class ServerFinal(NamedTuple):
     error: str | None
 
 
-def client_first(name: str, nonce: str) -> str:
+def client_first(name: str, nonce: str, *, names_token: bool = False) -> str:
     """Return a client's first message without `GS2_HEADER`, which is sent before it."""
     escaped = name.replace("=", "=3D").replace(",", "=2C")
-    return f"n={escaped},r={nonce}"
+    return f"n={escaped},r={nonce}{',tokenauth=true' if names_token else ''}"
 
 
 def client_final_bare(nonce: str) -> str:

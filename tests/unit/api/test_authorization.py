@@ -111,11 +111,16 @@ from support.offsets import commit_topics
 from support.transactions import marker, write_markers_request
 
 #: APIs without a permission: unauthorized parts are omitted from the response, or it has no secrets.
+#: Those of delegation tokens need a login; `test_delegation_tokens.py` has their permissions.
 OPEN = {"ApiVersions", "DescribeCluster", "DescribeTrash", "ListGroups", "ListTransactions"} | {
     "GetTelemetrySubscriptions",
     "PushTelemetry",
     "SaslAuthenticate",
     "SaslHandshake",
+    "CreateDelegationToken",
+    "RenewDelegationToken",
+    "ExpireDelegationToken",
+    "DescribeDelegationToken",
 }
 
 

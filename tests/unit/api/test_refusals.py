@@ -41,6 +41,7 @@ from barnabas.wire.messages.api_versions import ApiVersionsRequest
 from barnabas.wire.messages.consumer_group_describe import ConsumerGroupDescribeRequest
 from barnabas.wire.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
 from barnabas.wire.messages.create_acls import AclCreation, CreateAclsRequest
+from barnabas.wire.messages.create_delegation_token import CreateDelegationTokenRequest
 from barnabas.wire.messages.create_partitions import CreatePartitionsRequest, CreatePartitionsTopic
 from barnabas.wire.messages.create_topics import CreatableTopic, CreateTopicsRequest
 from barnabas.wire.messages.delete_acls import DeleteAclsFilter, DeleteAclsRequest
@@ -55,6 +56,7 @@ from barnabas.wire.messages.describe_acls import DescribeAclsRequest
 from barnabas.wire.messages.describe_client_quotas import DescribeClientQuotasRequest
 from barnabas.wire.messages.describe_cluster import DescribeClusterRequest
 from barnabas.wire.messages.describe_configs import DescribeConfigsRequest, DescribeConfigsResource
+from barnabas.wire.messages.describe_delegation_token import DescribeDelegationTokenRequest
 from barnabas.wire.messages.describe_groups import DescribeGroupsRequest
 from barnabas.wire.messages.describe_log_dirs import DescribeLogDirsRequest
 from barnabas.wire.messages.describe_producers import DescribeProducersRequest, TopicRequest
@@ -65,6 +67,7 @@ from barnabas.wire.messages.describe_transactions import DescribeTransactionsReq
 from barnabas.wire.messages.describe_user_scram_credentials import DescribeUserScramCredentialsRequest
 from barnabas.wire.messages.elect_leaders import ElectLeadersRequest, TopicPartitions
 from barnabas.wire.messages.end_txn import EndTxnRequest
+from barnabas.wire.messages.expire_delegation_token import ExpireDelegationTokenRequest
 from barnabas.wire.messages.fetch import FetchPartition, FetchRequest, FetchTopic
 from barnabas.wire.messages.find_coordinator import FindCoordinatorRequest
 from barnabas.wire.messages.get_telemetry_subscriptions import GetTelemetrySubscriptionsRequest
@@ -93,6 +96,7 @@ from barnabas.wire.messages.offset_for_leader_epoch import (
 from barnabas.wire.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 from barnabas.wire.messages.push_telemetry import PushTelemetryRequest
 from barnabas.wire.messages.remove_raft_voter import RemoveRaftVoterRequest
+from barnabas.wire.messages.renew_delegation_token import RenewDelegationTokenRequest
 from barnabas.wire.messages.sasl_authenticate import SaslAuthenticateRequest
 from barnabas.wire.messages.sasl_handshake import SaslHandshakeRequest
 from barnabas.wire.messages.sync_group import SyncGroupRequest
@@ -253,6 +257,10 @@ REQUESTS: list[tuple[Message, tuple[object, ...]]] = [
         ),
         ("a", "b"),
     ),
+    (CreateDelegationTokenRequest(), WHOLE),
+    (RenewDelegationTokenRequest(), WHOLE),
+    (ExpireDelegationTokenRequest(), WHOLE),
+    (DescribeDelegationTokenRequest(), WHOLE),
     (DescribeClientQuotasRequest(), WHOLE),
     (GetTelemetrySubscriptionsRequest(), WHOLE),
     (PushTelemetryRequest(), WHOLE),

@@ -15,7 +15,7 @@ from barnabas.declared.parser import read_state
 from barnabas.declared.plan import PlanRequest
 from barnabas.declared.secrets import Secrets
 from barnabas.declared.state import CONFIG_SECTIONS, ClusterState, ResourceFilter, Section
-from barnabas.wire.acls import ResourceType
+from barnabas.wire.acls import ANONYMOUS_PRINCIPAL, ResourceType
 
 #: The APIs that read the state of a cluster, and the permissions for them.
 READING_APIS = ("Metadata", "DescribeConfigs")
@@ -113,7 +113,7 @@ def plan_request(
     """
     file.stat()
     login = current_login()
-    principal = f"User:{login.user}" if login else "User:ANONYMOUS"
+    principal = f"User:{login.user}" if login else ANONYMOUS_PRINCIPAL
     secrets = Secrets(os.environ, file.parent)
     declared = read_state(file)
     _check_filter(file, declared, resource_filter)

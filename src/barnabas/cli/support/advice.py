@@ -7,7 +7,14 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from barnabas.cli.support import live
 from barnabas.cli.support.login import current_login
 
-_AUTHORIZATION = re.compile(r"(TOPIC|GROUP|CLUSTER|TRANSACTIONAL_ID)_AUTHORIZATION_FAILED")
+#: The resource type on which a permission is missing, by the error.
+_RESOURCES = {
+    "TOPIC_AUTHORIZATION_FAILED": "topic",
+    "GROUP_AUTHORIZATION_FAILED": "group",
+    "CLUSTER_AUTHORIZATION_FAILED": "cluster",
+    "TRANSACTIONAL_ID_AUTHORIZATION_FAILED": "transactional-id",
+    "DELEGATION_TOKEN_AUTHORIZATION_FAILED": "user",
+}
 _QUOTED = re.compile(r"'([^']+)'")
 
 #: Queries for the existing names of a kind, by the error that reports such a name as not found.
@@ -26,10 +33,7 @@ def permission_hint(needs: Sequence[str], kind: str, message: str) -> str:
     :param needs: The permissions that the command needs, as "operation kind".
     :param kind: Name of the error.
     """
-    match = _AUTHORIZATION.fullmatch(kind)
-    if match is None:
-        return ""
-    resource = match[1].lower().replace("_", "-")
+    resource = _RESOURCES.get(kind)
     operations = [need.split()[0] for need in needs if need.split()[1] == resource]
     if not operations:
         return ""

@@ -6,7 +6,8 @@ import re
 from barnabas.cli.support.failures import wrong_use
 
 _UNITS_MS = {"ms": 1, "s": 1_000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
-_AGE = re.compile(r"(\d+)\s*(ms|s|m|h|d)(\s+ago)?")
+_DURATION = re.compile(r"(\d+)\s*(ms|s|m|h|d)")
+_AGE = re.compile(rf"{_DURATION.pattern}(\s+ago)?")
 
 
 def parse_time_ms(text: str, now_ms: int) -> int:
@@ -28,6 +29,17 @@ def parse_time_ms(text: str, now_ms: int) -> int:
         message = f"invalid time '{text}'"
         raise wrong_use(message, "2026-01-31T09:30, 2026-01-31T09:30:00Z, 1767225600000, or 10m") from None
     return max(0, round(parsed.timestamp() * 1000))
+
+
+def parse_duration_ms(text: str) -> int:
+    """Parse a duration such as `12h` to ms.
+
+    :raises CommandError: If it has another form.
+    """
+    duration = _DURATION.fullmatch(text.strip())
+    if duration is None:
+        raise wrong_use(f"invalid duration '{text}'", "500ms, 30s, 10m, 12h or 7d")
+    return int(duration[1]) * _UNITS_MS[duration[2]]
 
 
 def format_timestamp(time_ms: int | None) -> str:

@@ -30,12 +30,14 @@ class NotTheBroker(Exception):
 class SaslLogin:
     """Mechanism, user and password of a login. Its representation does not show the password.
 
-    OAUTHBEARER has a source of tokens instead of a password, and `user` is what messages call the client.
+    OAUTHBEARER has a source of tokens instead of a password, and `user` is what messages call the client. With a
+    delegation token, `user` is its id.
     """
 
     mechanism: str
     user: str
     password: str = field(default="", repr=False)
+    is_delegation_token: bool = False
     token_source: TokenSource | None = None
     tokens: Tokens = field(default_factory=Tokens, repr=False, compare=False)
 
@@ -45,6 +47,9 @@ class SaslLogin:
             raise ValueError(message)
         if (self.mechanism == OAUTHBEARER) != (self.token_source is not None):
             raise ValueError("OAUTHBEARER needs a source of tokens, and only OAUTHBEARER has one")
+        if self.is_delegation_token and self.mechanism not in MECHANISMS_BY_TITLE:
+            message = f"delegation tokens need {' or '.join(MECHANISMS_BY_TITLE)}, not {self.mechanism}"
+            raise ValueError(message)
 
     def to_plain(self) -> dict[str, Any]:
         """Return all values, secrets too, as what JSON has."""
@@ -53,6 +58,7 @@ class SaslLogin:
             "mechanism": self.mechanism,
             "user": self.user,
             "password": self.password,
+            "is_delegation_token": self.is_delegation_token,
             "token_source": source,
         }
 
@@ -61,7 +67,7 @@ class SaslLogin:
         """Return the login of `to_plain`."""
         source = plain["token_source"]
         tokens = None if source is None else TokenSource(**source)
-        return cls(plain["mechanism"], plain["user"], plain["password"], tokens)
+        return cls(plain["mechanism"], plain["user"], plain["password"], plain["is_delegation_token"], tokens)
 
 
 class Exchange:
@@ -96,7 +102,7 @@ class _Scram:
         self._mechanism = mechanism
         self._login = login
         self._nonce = nonce
-        self._bare = scram.client_first(login.user, nonce)
+        self._bare = scram.client_first(login.user, nonce, names_token=login.is_delegation_token)
         self._expected: bytes | None = None  #: the broker's signature
         self.first = f"{scram.GS2_HEADER}{self._bare}".encode()
 

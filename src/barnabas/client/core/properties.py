@@ -30,8 +30,9 @@ def login_from_properties(properties: Mapping[str, str]) -> SaslLogin | None:
         return SaslLogin(
             mechanism, source.client_id or source.unsecured_user or source.url, token_source=source
         )
-    user, password = _user(properties.get("sasl.jaas.config", ""))
-    return SaslLogin(mechanism, user, password)
+    options = _credential(properties.get("sasl.jaas.config", ""))
+    is_delegation_token = options.get("tokenauth", "").lower() == "true"
+    return SaslLogin(mechanism, options["username"], options["password"], is_delegation_token)
 
 
 def _token_source(properties: Mapping[str, str]) -> TokenSource:
@@ -96,7 +97,7 @@ def _jaas_options(text: str) -> Mapping[str, str]:
         raise ValueError(message) from None
 
 
-def _user(text: str) -> tuple[str, str]:
+def _credential(text: str) -> Mapping[str, str]:
     try:
         options = parse_jaas(text).options
     except ValueError as error:
@@ -105,4 +106,4 @@ def _user(text: str) -> tuple[str, str]:
     if not options.get("username") or "password" not in options:
         message = "sasl.jaas.config must have the options username and password"
         raise ValueError(message)
-    return options["username"], options["password"]
+    return options

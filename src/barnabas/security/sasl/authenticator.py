@@ -102,6 +102,7 @@ class Authenticator:
         self.state = SaslState.BEGIN
         self.mechanism: str | None = None
         self.user: str | None = None  #: the last authenticated user
+        self.is_delegation_token = False  #: whether that user logged in with a delegation token
         self.failure = ""  #: why it failed; for the log
 
     @property
@@ -229,24 +230,24 @@ class Authenticator:
         try:
             answer = self._exchange.evaluate(token)
             if self._exchange.user is not None:
-                self._complete(self._exchange.user, self._exchange.lifetime_ms)
+                self._complete(self._exchange, self._exchange.user)
         except (LoginRefused, BadCredentials) as error:
             reason = error.reason if isinstance(error, LoginRefused) else str(error)
             self._fail(f"login by {self.mechanism} failed: {reason}")
             raise
         return answer
 
-    def _complete(self, user: str, lifetime_ms: int | None) -> None:
-        """:param lifetime_ms: The session ends with the credential."""
+    def _complete(self, exchange: ServerMechanism, user: str) -> None:
         if self._is_renewal and user != self.user:
             message = f"Cannot change principals during re-authentication from User.{self.user}: User.{user}"
             raise LoginRefused(message)
         login_outcome = LoginOutcome.RENEWED if self._is_renewal else LoginOutcome.SUCCEEDED
         self._notify(login_outcome, user)
-        self.user = user
+        self.user, self.is_delegation_token = user, exchange.is_delegation_token
         self._exchange = None
         longest_ms = self._session_ms_max.get(self.mechanism or "", 0) or None
-        lifetimes_ms = [each for each in (longest_ms, lifetime_ms) if each is not None]
+        # The session ends with the credential.
+        lifetimes_ms = [each for each in (longest_ms, exchange.lifetime_ms) if each is not None]
         self._session_ms = min(lifetimes_ms, default=0)
         self._expires_ms = self._now_ms() + self._session_ms if lifetimes_ms else None
         self._go(SaslState.COMPLETE)

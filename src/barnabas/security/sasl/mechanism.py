@@ -34,6 +34,11 @@ class ServerMechanism(Protocol):
         """How long the credential of the authenticated user is valid; None if it has no end."""
         ...
 
+    @property
+    def is_delegation_token(self) -> bool:
+        """Whether the credential is a delegation token, which acts for its owner."""
+        ...
+
     def evaluate(self, token: bytes) -> bytes:
         """Evaluate the client's next token; return the response token, which may be empty.
 

@@ -42,6 +42,7 @@ class OauthbearerServer:
         self.user: str | None = None
         self.claimed_user: str | None = None
         self.lifetime_ms: int | None = None
+        self.is_delegation_token = False
 
     def evaluate(self, token: bytes) -> bytes:
         """Check the token, or end a failed exchange; see `ServerMechanism`."""

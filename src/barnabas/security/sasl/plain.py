@@ -17,6 +17,7 @@ class PlainServer:
         self.user: str | None = None
         self.claimed_user: str | None = None
         self.lifetime_ms: int | None = None
+        self.is_delegation_token = False
 
     def evaluate(self, token: bytes) -> bytes:
         """Check name and password; see `ServerMechanism`."""

@@ -9,6 +9,7 @@ from barnabas.config.oauth import OAUTHBEARER
 from barnabas.config.sasl import PLAIN, SaslSettings
 from barnabas.metadata.scram import ScramCredential
 from barnabas.security.sasl.authenticator import Authenticator, Mechanisms, Observe
+from barnabas.security.sasl.delegation_tokens import DelegationTokens
 from barnabas.security.sasl.mechanism import ServerMechanism
 from barnabas.security.sasl.oauthbearer import OauthbearerServer, TokenCheck
 from barnabas.security.sasl.plain import PlainServer
@@ -32,6 +33,7 @@ class SaslServer:
         rng: random.Random,
         *,
         stand_ins: StandIns,
+        delegation_tokens: DelegationTokens,
         failure_delay_ms: int,
         observe: Observe,
         listener: str = "",
@@ -51,6 +53,7 @@ class SaslServer:
         self._listener = listener
         self._rng = rng
         self._stand_ins = stand_ins
+        self._delegation_tokens = delegation_tokens
         self._token_check = token_check
         self._users_file = UsersFile(settings.users_file) if settings.users_file else None
         self._mechanisms: Mechanisms = {title: self._mechanism(title) for title in settings.mechanisms}
@@ -77,8 +80,9 @@ class SaslServer:
         def credential_of(user: str) -> ScramCredential | None:
             return self._credential_of(user, mechanism)
 
+        token_credential_of = partial(self._delegation_tokens.credential_of, mechanism)
         stand_in_for = partial(self._stand_ins.of, mechanism)
-        return partial(ScramServer, mechanism, credential_of, stand_in_for, self._rng)
+        return partial(ScramServer, mechanism, credential_of, token_credential_of, stand_in_for, self._rng)
 
     def _password_of(self, user: str) -> str | None:
         password = self._settings.plain_users.get(user)

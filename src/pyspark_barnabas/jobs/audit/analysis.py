@@ -50,6 +50,7 @@ NEEDS: tuple[Need, ...] = (
     *(Need(api, "topic", _OP.DELETE, _TYPE.TOPIC, is_own=True) for api in ("DeleteTopics", "DeleteRecords")),
     *(Need(api, "topic", _OP.DELETE, _TYPE.TOPIC, is_own=True) for api in ("UndeleteTopic", "PurgeTopics")),
     *(Need(api, "group", _OP.DELETE, _TYPE.GROUP, is_own=True) for api in ("DeleteGroups", "OffsetDelete")),
+    Need("CreateDelegationToken", "user", _OP.CREATE_TOKENS, _TYPE.USER, is_own=True),
     Need("CreatePartitions", "topic", _OP.ALTER, _TYPE.TOPIC, is_own=True),
     *(Need(api, "topic", _OP.ALTER_CONFIGS, _TYPE.TOPIC, is_own=True) for api in (*_CONFIGS, _ROLLBACK)),
     *(Need(api, "group", _OP.ALTER_CONFIGS, _TYPE.GROUP, is_own=True) for api in (*_CONFIGS, _ROLLBACK)),

@@ -11,6 +11,8 @@ from barnabas.metadata.audit.changes import differences
 from barnabas.metadata.audit.difference import Difference
 from barnabas.metadata.configs import BROKER_CONFIGS, CONFIG_RECORD_TYPES, TOPIC_CONFIGS
 from barnabas.metadata.decision import Decision
+from barnabas.metadata.delegation_tokens import Lifetimes, new_token
+from barnabas.metadata.delegation_tokens import decide_create as decide_create_token
 from barnabas.metadata.features import FINALIZED_FEATURES
 from barnabas.metadata.image import MetadataImage
 from barnabas.metadata.quotas import QuotaAlteration, decide_alter, entity_of
@@ -78,6 +80,8 @@ def rich_image() -> MetadataImage:
         ),
     )
     image = replayed(image, decide_add_user(image.scram_credentials, "alice", "secret", random.Random(1)))
+    token = new_token("id", "User:alice", "User:alice", (), 0, Lifetimes(1_000, 1_000))
+    image = replayed(image, decide_create_token(image.delegation_tokens, "key", token))
     image = with_topics(image, new_topic("first"), new_topic("clicks"))
     image = replayed(
         image, decide_delete(image, [TopicToDelete("clicks")], trash=TrashEntry(0, "User:alice"))

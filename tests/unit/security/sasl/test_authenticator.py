@@ -27,6 +27,7 @@ class Echo:
         self.user: str | None = None
         self.claimed_user: str | None = None
         self.lifetime_ms: int | None = None
+        self.is_delegation_token = False
         self._name = ""
 
     def evaluate(self, token: bytes) -> bytes:

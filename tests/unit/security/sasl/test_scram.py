@@ -7,7 +7,7 @@ import pytest
 from barnabas.client.auth.sasl import Exchange, NotTheBroker, SaslLogin
 from barnabas.metadata.scram import ScramCredential
 from barnabas.security.sasl.mechanism import BadCredentials, LoginRefused
-from barnabas.security.sasl.scram import ScramServer
+from barnabas.security.sasl.scram import ScramServer, TokenCredential
 from barnabas.security.sasl.stand_ins import StandIns
 from barnabas.wire import scram
 from barnabas.wire.scram import MECHANISMS_BY_TITLE, ScramMechanism
@@ -24,12 +24,13 @@ def server(
 ) -> ScramServer:
     mechanism = MECHANISMS_BY_TITLE[title]
     credentials = {user: ScramCredential.of_password(mechanism, f"{user}'s", SALT) for user in users}
-    return ScramServer(mechanism, credentials.get, stand_in_for(mechanism), random.Random(seed))
+    tokens = {"token": TokenCredential(ScramCredential.of_password(mechanism, "hmac", SALT), "alice", 1_000)}
+    return ScramServer(mechanism, credentials.get, tokens.get, stand_in_for(mechanism), random.Random(seed))
 
 
-def log_in(machine: ScramServer, title: str, user: str, password: str) -> None:
+def log_in(machine: ScramServer, login: SaslLogin) -> None:
     """Run both state machines against each other."""
-    exchange = Exchange(SaslLogin(title, user, password), "client-nonce")
+    exchange = Exchange(login, "client-nonce")
     final = exchange.answer(machine.evaluate(exchange.first))
     assert final is not None
     assert exchange.answer(machine.evaluate(final)) is None
@@ -39,7 +40,7 @@ def log_in(machine: ScramServer, title: str, user: str, password: str) -> None:
 @pytest.mark.parametrize("user", ["alice", "a,b=c"])
 def test_the_right_password_logs_in(title: str, user: str) -> None:
     machine = server(title)
-    log_in(machine, title, user, f"{user}'s")
+    log_in(machine, SaslLogin(title, user, f"{user}'s"))
     assert machine.user == user
 
 
@@ -53,7 +54,9 @@ def test_the_exchange_equals_that_of_the_rfc() -> None:
         def randbytes(self, n: int) -> bytes:
             return bytes(n)
 
-    machine = ScramServer(mechanism, lambda user: credential, stand_in_for(mechanism), Random())
+    machine = ScramServer(
+        mechanism, lambda user: credential, lambda token_id: None, stand_in_for(mechanism), Random()
+    )
     first = machine.evaluate(b"n,,n=user,r=rOprNGfwEbeRWgbNEkqO")
     assert first == f"r=rOprNGfwEbeRWgbNEkqO{'0' * 40},s=W22ZaJ0SNY7soEsUEjb6gQ==,i=4096".encode()
 
@@ -62,7 +65,7 @@ def test_the_exchange_equals_that_of_the_rfc() -> None:
 def test_a_wrong_password_and_an_unknown_user_fail_alike(user: str) -> None:
     machine = server()
     with pytest.raises(BadCredentials, match=f"^no valid proof for user '{user}'$"):
-        log_in(machine, "SCRAM-SHA-256", user, "wrong")
+        log_in(machine, SaslLogin("SCRAM-SHA-256", user, "wrong"))
     assert machine.user is None
 
 
@@ -85,18 +88,22 @@ def test_the_key_of_an_unknown_user_proves_nothing() -> None:
             machine.evaluate(scram.client_final(bare, key))
 
 
-def test_a_password_is_not_a_delegation_token() -> None:
-    """A client that claims a token's name is not accepted with a user's credential."""
-    mechanism = ScramMechanism.SCRAM_SHA_256
+@pytest.mark.parametrize("title", MECHANISMS_BY_TITLE)
+def test_a_delegation_token_logs_in_its_owner_until_it_expires(title: str) -> None:
+    machine = server(title)
+    log_in(machine, SaslLogin(title, "token", "hmac", is_delegation_token=True))
+    assert (machine.user, machine.lifetime_ms, machine.is_delegation_token) == ("alice", 1_000, True)
+    assert machine.claimed_user == "token"
+
+
+@pytest.mark.parametrize(
+    ("token", "password"), [("token", "wrong"), ("unknown", "hmac"), ("alice", "alice's")]
+)
+def test_other_delegation_tokens_fail_alike(token: str, password: str) -> None:
     machine = server()
-    bare = "n=alice,r=x,tokenauth=true"
-    first = machine.evaluate(f"n,,{bare}".encode())
-    known = scram.parse_server_first(first)
-    final = scram.client_final_bare(known.nonce)
-    key = scram.client_key(mechanism, scram.salted_password(mechanism, "alice's", SALT, known.iterations))
-    signature = scram.signature(mechanism, scram.stored_key(mechanism, key), bare, first.decode(), final)
-    with pytest.raises(BadCredentials, match="no valid proof"):
-        machine.evaluate(scram.client_final(final, scram.exclusive_or(key, signature)))
+    with pytest.raises(BadCredentials, match=f"^no valid proof for delegation token '{token}'$"):
+        log_in(machine, SaslLogin("SCRAM-SHA-256", token, password, is_delegation_token=True))
+    assert machine.user is None
 
 
 def test_nonces_are_extended_by_the_broker() -> None:

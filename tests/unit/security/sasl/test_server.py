@@ -5,6 +5,7 @@ from barnabas.base.clock import ManualClock
 from barnabas.client.auth.sasl import Exchange, SaslLogin
 from barnabas.config.sasl import SaslSettings
 from barnabas.metadata.scram import ScramCredential
+from barnabas.security.sasl.delegation_tokens import DelegationTokens
 from barnabas.security.sasl.server import SaslServer
 from barnabas.security.sasl.stand_ins import StandIns
 from barnabas.wire.errors import ErrorCode
@@ -29,6 +30,7 @@ def server(users_file: Path | None = None) -> SaslServer:
         ManualClock(),
         random.Random(1),
         stand_ins=StandIns(b"secret", dict),
+        delegation_tokens=DelegationTokens(None, dict, ManualClock()),
         failure_delay_ms=100,
         observe=lambda event: None,
     )

@@ -1,0 +1,206 @@
+"""Delegation tokens: credentials of limited lifetime, which act for their owner (KIP-48, KIP-373).
+
+A token's password is its HMAC, which is computed from the token id and a secret of the brokers (`SECRET_KEY`). The
+metadata has neither of them.
+"""
+
+import hashlib
+import hmac
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from barnabas.base.resource_names import resource_name
+from barnabas.metadata.audit.difference import Difference
+from barnabas.metadata.decision import Decision, ResponseT
+from barnabas.metadata.record_type import RecordType, Table
+from barnabas.wire.errors import ErrorCode, KafkaError
+
+if TYPE_CHECKING:
+    from barnabas.metadata.image import MetadataImage
+
+#: The secret from which HMACs are computed, the same on every broker; without it there are no tokens.
+SECRET_KEY = "delegation.token.secret.key"
+
+#: Limits of what one user can store; Apache Kafka has none.
+TOKENS_PER_OWNER_MAX = 1_000
+RENEWERS_MAX = 1_000
+
+_INT64_MAX = (1 << 63) - 1
+
+
+@dataclass(frozen=True, slots=True)
+class DelegationToken:
+    """A token. Principals are texts such as `User:alice`; times are in ms since the epoch."""
+
+    token_id: str
+    owner: str
+    requester: str
+    renewers: tuple[str, ...]
+    issued_ms: int
+    expires_ms: int
+    expires_max_ms: int  #: end of its lifetime, with all renewals
+
+    def is_expired(self, now_ms: int) -> bool:
+        return self.expires_ms < now_ms
+
+    def may_be_changed_by(self, principal: str) -> bool:
+        """Whether the principal may renew and expire it."""
+        return principal == self.owner or principal in self.renewers
+
+    def concerns(self, principal: str) -> bool:
+        """Whether it is one of the principal's own in DescribeDelegationToken."""
+        return principal == self.requester or self.may_be_changed_by(principal)
+
+
+def token_hmac(secret_key: str, token_id: str) -> bytes:
+    """Return the HMAC of a token; in base64 it is the password."""
+    return hmac.digest(secret_key.encode(), token_id.encode(), "sha512")
+
+
+def token_key(token_hmac: bytes) -> str:
+    """Return the record key of a token, from which its HMAC cannot be computed."""
+    return hashlib.sha256(token_hmac).hexdigest()
+
+
+def _to_plain(token: DelegationToken) -> Any:
+    return asdict(token)
+
+
+def _from_plain(plain: Mapping[str, Any]) -> DelegationToken:
+    return DelegationToken(**{**plain, "renewers": tuple(plain["renewers"])})
+
+
+def _audit(
+    _image: "MetadataImage", _key: str, before: DelegationToken | None, after: DelegationToken | None
+) -> Iterator[Difference]:
+    """Yield a difference of the owner, whose resource is named as in ACLs for its tokens."""
+    token = after or before
+    assert token is not None
+    if before != after:
+        yield Difference(
+            resource_name("user", token.owner),
+            f"delegation token {token.token_id}",
+            _shown(before),
+            _shown(after),
+        )
+
+
+def _shown(token: DelegationToken | None) -> dict[str, Any] | None:
+    if token is None:
+        return None
+    return {
+        "requester": token.requester,
+        "renewers": list(token.renewers),
+        "expires_ms": token.expires_ms,
+    }
+
+
+#: `token_key` -> token
+DELEGATION_TOKENS: RecordType[DelegationToken] = RecordType(
+    "delegation_tokens", _to_plain, _from_plain, _audit
+)
+
+
+def new_token(
+    token_id: str, owner: str, requester: str, renewers: tuple[str, ...], now_ms: int, lifetimes: "Lifetimes"
+) -> DelegationToken:
+    expires_max_ms = _sum(now_ms, lifetimes.max_ms)
+    expires_ms = min(expires_max_ms, _sum(now_ms, lifetimes.renewal_ms))
+    return DelegationToken(token_id, owner, requester, renewers, now_ms, expires_ms, expires_max_ms)
+
+
+@dataclass(frozen=True, slots=True)
+class Lifetimes:
+    """How long a token may be valid: at most, and until its next renewal."""
+
+    max_ms: int
+    renewal_ms: int
+
+
+def decide_create(table: Table[DelegationToken], key: str, token: DelegationToken) -> Decision[None]:
+    """Add a token.
+
+    :raises KafkaError: POLICY_VIOLATION if its owner has too many, INVALID_REQUEST if it has too many renewers.
+    """
+    if len(token.renewers) > RENEWERS_MAX:
+        message = f"{len(token.renewers)} renewers: a token may have {RENEWERS_MAX}"
+        raise KafkaError(ErrorCode.INVALID_REQUEST, message)
+    if sum(other.owner == token.owner for other in table.values()) >= TOKENS_PER_OWNER_MAX:
+        message = f"{token.owner} has {TOKENS_PER_OWNER_MAX} delegation tokens, which is the limit"
+        raise KafkaError(ErrorCode.POLICY_VIOLATION, message)
+    return _write(table, key, token, None)
+
+
+def decide_renew(
+    table: Table[DelegationToken], key: str, principal: str, period_ms: int, now_ms: int
+) -> Decision[int]:
+    """Renew a token for at most `period_ms`; return the time of its expiry.
+
+    :raises KafkaError: DELEGATION_TOKEN_NOT_FOUND, _EXPIRED or _OWNER_MISMATCH.
+    """
+    token = _find(table, key)
+    _check_not_expired(token, now_ms)
+    _check_may_change(token, principal)
+    return _expire_at(table, key, token, _sum(now_ms, period_ms))
+
+
+def decide_expire(
+    table: Table[DelegationToken], key: str, principal: str, period_ms: int, now_ms: int
+) -> Decision[int]:
+    """Let a token expire after `period_ms`, or remove it now if that is negative; return the time of its expiry.
+
+    :raises KafkaError: DELEGATION_TOKEN_NOT_FOUND, _OWNER_MISMATCH or _EXPIRED.
+    """
+    token = _find(table, key)
+    _check_may_change(token, principal)
+    if period_ms < 0:
+        return _write(table, key, None, now_ms)
+    _check_not_expired(token, now_ms)
+    return _expire_at(table, key, token, _sum(now_ms, period_ms))
+
+
+def decide_remove_expired(table: Table[DelegationToken], now_ms: int) -> Decision[int]:
+    """Remove expired tokens; return how many there were."""
+    expired = [key for key, token in table.items() if token.is_expired(now_ms)]
+    changes = tuple(DELEGATION_TOKENS.remove(key) for key in expired)
+    return Decision(
+        len(expired), changes, {DELEGATION_TOKENS.key(key): table.revision(key) for key in expired}
+    )
+
+
+def _find(table: Table[DelegationToken], key: str) -> DelegationToken:
+    token = table.get(key)
+    if token is None:
+        raise KafkaError(ErrorCode.DELEGATION_TOKEN_NOT_FOUND, "no delegation token has this HMAC")
+    return token
+
+
+def _check_not_expired(token: DelegationToken, now_ms: int) -> None:
+    if token.is_expired(now_ms):
+        message = f"delegation token {token.token_id} expired at {token.expires_ms}"
+        raise KafkaError(ErrorCode.DELEGATION_TOKEN_EXPIRED, message)
+
+
+def _check_may_change(token: DelegationToken, principal: str) -> None:
+    if not token.may_be_changed_by(principal):
+        message = f"{principal} is neither the owner of delegation token {token.token_id} nor a renewer"
+        raise KafkaError(ErrorCode.DELEGATION_TOKEN_OWNER_MISMATCH, message)
+
+
+def _expire_at(
+    table: Table[DelegationToken], key: str, token: DelegationToken, expires_ms: int
+) -> Decision[int]:
+    token = replace(token, expires_ms=min(expires_ms, token.expires_max_ms))
+    return _write(table, key, token, token.expires_ms)
+
+
+def _write(
+    table: Table[DelegationToken], key: str, token: DelegationToken | None, result: ResponseT
+) -> Decision[ResponseT]:
+    change = DELEGATION_TOKENS.remove(key) if token is None else DELEGATION_TOKENS.put(key, token)
+    return Decision(result, (change,), {DELEGATION_TOKENS.key(key): table.revision(key)})
+
+
+def _sum(now_ms: int, period_ms: int) -> int:
+    return min(now_ms + period_ms, _INT64_MAX)

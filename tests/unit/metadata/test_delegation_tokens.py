@@ -1,0 +1,139 @@
+import random
+
+import pytest
+
+from barnabas.metadata import delegation_tokens
+from barnabas.metadata.decision import Decision
+from barnabas.metadata.delegation_tokens import (
+    DELEGATION_TOKENS,
+    RENEWERS_MAX,
+    DelegationToken,
+    Lifetimes,
+    decide_create,
+    decide_expire,
+    decide_remove_expired,
+    decide_renew,
+    new_token,
+    token_hmac,
+    token_key,
+)
+from barnabas.metadata.record_type import Table, split_key
+from barnabas.wire.errors import ErrorCode, KafkaError
+
+LIFETIMES = Lifetimes(max_ms=1_000, renewal_ms=100)
+TOKEN = new_token("id", "User:alice", "User:admin", ("User:bob",), 10_000, LIFETIMES)
+KEY = token_key(token_hmac("secret", "id"))
+TOKENS = Table({KEY: TOKEN}, {KEY: 7})
+
+
+def written(decision: Decision[int]) -> DelegationToken | None:
+    """Return the token that a decision about `TOKENS` writes."""
+    [change] = decision.changes
+    assert split_key(change.key) == ("delegation_tokens", KEY)
+    assert decision.reads == {change.key: 7}
+    return None if change.value is None else DELEGATION_TOKENS.decode(change.value)
+
+
+def code_of(raised: pytest.ExceptionInfo[KafkaError]) -> ErrorCode:
+    return raised.value.code
+
+
+def test_a_token_expires_after_the_renewal_period_and_at_its_maximum_lifetime() -> None:
+    assert (TOKEN.issued_ms, TOKEN.expires_ms, TOKEN.expires_max_ms) == (10_000, 10_100, 11_000)
+    short = new_token("id", "User:alice", "User:alice", (), 10_000, Lifetimes(max_ms=50, renewal_ms=100))
+    assert (short.expires_ms, short.expires_max_ms) == (10_050, 10_050)
+    endless = new_token("id", "User:alice", "User:alice", (), 10_000, Lifetimes(2**63 - 1, 2**63 - 1))
+    assert endless.expires_ms == endless.expires_max_ms == 2**63 - 1
+
+
+def test_a_token_is_stored_as_it_was_created() -> None:
+    decision = decide_create(Table(), KEY, TOKEN)
+    [change] = decision.changes
+    assert change.value is not None
+    assert DELEGATION_TOKENS.decode(change.value) == TOKEN
+
+
+def test_neither_the_password_nor_what_it_is_computed_from_is_stored() -> None:
+    secret = random.Random(1).randbytes(16).hex()
+    hmac = token_hmac(secret, "id")
+    [change] = decide_create(Table(), token_key(hmac), TOKEN).changes
+    stored = change.key.encode() + (change.value or b"")
+    for hidden in (secret.encode(), hmac, hmac.hex().encode()):
+        assert hidden not in stored
+
+
+def test_the_hmac_is_that_of_apache_kafka() -> None:
+    """HMAC-SHA-512 of the token id, with the secret as the key, both in UTF-8; compared with `openssl dgst`."""
+    assert token_hmac("secret", "id").hex().startswith("2aab23f380f61ef9a7111a7ca97f6f02")
+    assert len(token_hmac("secret", "id")) == 64
+
+
+@pytest.mark.parametrize("principal", ["User:alice", "User:bob"])
+def test_owner_and_renewers_renew_up_to_the_maximum_lifetime(principal: str) -> None:
+    decision = decide_renew(TOKENS, KEY, principal, 500, 10_100)
+    assert decision.response == 10_600
+    token = written(decision)
+    assert token is not None
+    assert (token.expires_ms, token.owner, token.renewers) == (10_600, "User:alice", ("User:bob",))
+    assert decide_renew(TOKENS, KEY, principal, 5_000, 10_100).response == 11_000
+
+
+@pytest.mark.parametrize("principal", ["User:mallory", "User:admin", "alice"])
+def test_others_may_neither_renew_nor_expire(principal: str) -> None:
+    for decide in (decide_renew, decide_expire):
+        with pytest.raises(KafkaError) as raised:
+            decide(TOKENS, KEY, principal, 100, 10_000)
+        assert code_of(raised) is ErrorCode.DELEGATION_TOKEN_OWNER_MISMATCH
+
+
+def test_an_expired_token_is_not_renewed_but_may_be_removed() -> None:
+    for decide in (decide_renew, decide_expire):
+        with pytest.raises(KafkaError) as raised:
+            decide(TOKENS, KEY, "User:alice", 100, 10_101)
+        assert code_of(raised) is ErrorCode.DELEGATION_TOKEN_EXPIRED
+    assert decide_expire(TOKENS, KEY, "User:alice", -1, 10_101).response == 10_101
+
+
+def test_a_negative_period_removes_a_token() -> None:
+    decision = decide_expire(TOKENS, KEY, "User:bob", -1, 10_050)
+    assert decision.response == 10_050
+    assert written(decision) is None
+
+
+def test_a_token_may_expire_earlier_or_later_within_its_maximum_lifetime() -> None:
+    sooner = decide_expire(TOKENS, KEY, "User:alice", 5, 10_050)
+    assert sooner.response == 10_055
+    token = written(sooner)
+    assert token is not None
+    assert token.expires_ms == 10_055
+    assert decide_expire(TOKENS, KEY, "User:alice", 9_999, 10_050).response == 11_000
+
+
+def test_an_unknown_hmac_is_an_error() -> None:
+    for decide in (decide_renew, decide_expire):
+        with pytest.raises(KafkaError) as raised:
+            decide(TOKENS, token_key(b"other"), "User:alice", 100, 10_000)
+        assert code_of(raised) is ErrorCode.DELEGATION_TOKEN_NOT_FOUND
+
+
+def test_only_expired_tokens_are_removed() -> None:
+    assert decide_remove_expired(TOKENS, 10_100).changes == ()
+    decision = decide_remove_expired(TOKENS, 10_101)
+    assert decision.response == 1
+    assert written(decision) is None
+
+
+def test_a_user_has_a_limited_number_of_tokens(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(delegation_tokens, "TOKENS_PER_OWNER_MAX", 1)
+    with pytest.raises(KafkaError) as raised:
+        decide_create(TOKENS, "another", TOKEN)
+    assert code_of(raised) is ErrorCode.POLICY_VIOLATION
+    other = new_token("other", "User:carol", "User:carol", (), 10_000, LIFETIMES)
+    assert decide_create(TOKENS, "another", other).changes
+
+
+def test_a_token_has_a_limited_number_of_renewers() -> None:
+    renewers = tuple(f"User:{number}" for number in range(RENEWERS_MAX + 1))
+    with pytest.raises(KafkaError) as raised:
+        decide_create(Table(), KEY, new_token("id", "User:alice", "User:alice", renewers, 0, LIFETIMES))
+    assert code_of(raised) is ErrorCode.INVALID_REQUEST
