@@ -18,6 +18,9 @@ class FakeLogs:
         self.topic_ids: dict[str, bytes] = {}
         self.is_closed = False
 
+    def task_login(self) -> None:
+        """Tasks have no login of their own."""
+
     def partitions(self, selection: TopicSelection) -> dict[TopicPartition, bytes]:
         return {tp: self.topic_ids.get(tp.topic, ZERO_UUID) for tp in self.ends}
 

@@ -28,13 +28,20 @@ def spark_submit(
     ship: Annotated[
         bool, typer.Option(help="Ship Barnabas's own packages to the workers, unless the master is local.")
     ] = True,
+    delegation_tokens: Annotated[
+        bool,
+        typer.Option(
+            "--delegation-tokens",
+            help="Let tasks log in to brokers with delegation tokens, so that executors get no password.",
+        ),
+    ] = False,
 ) -> None:
     check_spark_installed()
     from pyspark_barnabas.runtime.java import JavaNotFound
     from pyspark_barnabas.runtime.submit import submission
 
     try:
-        spark_call = submission(context.args, os.environ, ship=ship)
+        spark_call = submission(context.args, os.environ, ship=ship, delegation_tokens=delegation_tokens)
     except JavaNotFound as error:
         raise CommandError(str(error)) from error
     os.execve(spark_call.command[0], spark_call.command, spark_call.environment)

@@ -10,6 +10,7 @@ from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
 
+from pyspark_barnabas.delegation import VARIABLE as DELEGATION_TOKENS
 from pyspark_barnabas.runtime.cache import cache_directory, create_once
 from pyspark_barnabas.runtime.java import UNCHECKED_ARROW, java_home
 
@@ -31,7 +32,13 @@ class Submission:
     environment: dict[str, str]
 
 
-def submission(arguments: Sequence[str], environment: Mapping[str, str], *, ship: bool = True) -> Submission:
+def submission(
+    arguments: Sequence[str],
+    environment: Mapping[str, str],
+    *,
+    ship: bool = True,
+    delegation_tokens: bool = False,
+) -> Submission:
     """Build the command of Spark's spark-submit with `arguments` in its own syntax.
 
     Unless another interpreter is named, the driver on this machine runs this one; so do workers if the master is
@@ -45,6 +52,8 @@ def submission(arguments: Sequence[str], environment: Mapping[str, str], *, ship
     variables["JAVA_HOME"] = str(java_home(environment))
     variables.setdefault(UNCHECKED_ARROW, "true")
     variables.setdefault("SPARK_HOME", str(spark_home()))
+    if delegation_tokens:
+        variables[DELEGATION_TOKENS] = "true"
     options, application = split(arguments)
     is_local = value_of(options, "--master", environment.get("MASTER", "")).startswith("local")
     if is_local:

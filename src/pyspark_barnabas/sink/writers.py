@@ -5,6 +5,7 @@ They communicate only through the commit messages.
 
 import uuid
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 
 import pyarrow as pa
 from pyspark import TaskContext
@@ -12,6 +13,8 @@ from pyspark.errors import AnalysisException
 from pyspark.sql.datasource import DataSourceArrowWriter, DataSourceStreamArrowWriter, WriterCommitMessage
 from pyspark.sql.types import StructType
 
+from barnabas.base.clock import SystemClock
+from pyspark_barnabas.delegation import task_login
 from pyspark_barnabas.runtime.gc_freeze import freeze_long_lived_objects
 from pyspark_barnabas.sink.batch_committer import CARRIER, Committing
 from pyspark_barnabas.sink.options import DeliveryGuarantee, SinkOptions, batch_options, stream_options
@@ -38,7 +41,7 @@ def batch_writer(options: Mapping[str, str], schema: StructType, overwrite: bool
         raise AnalysisException(message=f"[BARNABAS_SINK] {message}")
     parsed = batch_options(options)
     check_schema(schema, parsed)
-    return BatchQueryWriter(parsed)
+    return BatchQueryWriter(_for_tasks(parsed))
 
 
 def stream_writer(options: Mapping[str, str], schema: StructType, overwrite: bool) -> "StreamWriter":
@@ -52,7 +55,20 @@ def stream_writer(options: Mapping[str, str], schema: StructType, overwrite: boo
         raise AnalysisException(message=f"[BARNABAS_SINK] {message}")
     parsed = stream_options(options)
     check_schema(schema, parsed)
-    return StreamWriter(parsed)
+    return StreamWriter(_for_tasks(parsed))
+
+
+def _for_tasks(options: SinkOptions) -> SinkOptions:
+    """Return the options that are sent to tasks: with `delegationTokens`, a token instead of the password.
+
+    :raises KafkaError: If the broker refuses to create a token.
+    """
+    login = options.connection.login
+    if login is None or not options.connection.delegation_tokens:
+        return options
+    with SinkClient(options) as client:
+        token = client.run(task_login(client.cluster, login, SystemClock()))
+    return replace(options, connection=options.connection.for_tasks(token))
 
 
 class BatchQueryWriter(DataSourceArrowWriter):

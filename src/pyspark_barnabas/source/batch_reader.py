@@ -26,6 +26,9 @@ class BatchReader(DataSourceReader):
         self._columns = tuple(columns)
         self._read = read
 
+    def __getstate__(self) -> dict[str, object]:
+        return {**self.__dict__, "_options": self._options.for_tasks()}
+
     def partitions(self) -> list[InputPartition]:
         """Return the tasks; planning fixes both ends of every partition."""
         planned: list[InputPartition] = list(plan_batch(self._options))

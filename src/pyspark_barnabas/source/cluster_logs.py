@@ -7,9 +7,11 @@ from collections.abc import Collection, Iterable, Mapping
 
 import uvloop
 
+from barnabas.base.clock import SystemClock
 from barnabas.base.ids import TopicPartition
 from barnabas.client.admin import log_dirs
 from barnabas.client.admin.offsets import EARLIEST, LATEST, OffsetSpec, find_offsets
+from barnabas.client.auth.sasl import SaslLogin
 from barnabas.client.consumer.fetch_messages import FetchLimits
 from barnabas.client.consumer.fetching import fetch
 from barnabas.client.core.cluster import ClusterClient
@@ -20,6 +22,7 @@ from barnabas.client.core.retry import Retry
 from barnabas.wire.errors import ErrorCode, KafkaError
 from barnabas.wire.isolation import Isolation
 from barnabas.wire.records.batch import iterate_headers
+from pyspark_barnabas.delegation import task_login
 from pyspark_barnabas.source.options import (
     Assign,
     ConnectionOptions,
@@ -56,6 +59,7 @@ class ClusterLogs:
     """`Logs` of a cluster; connects on first use."""
 
     def __init__(self, options: SourceOptions) -> None:
+        self._connection = options.connection
         self._isolation = options.isolation
         self._passes_over_losses = not options.fail_on_data_loss
         self._attempts_count = options.offset_attempts_count
@@ -72,6 +76,12 @@ class ClusterLogs:
     def record_bytes(self, ranges: Collection[OffsetRange]) -> dict[TopicPartition, float]:
         """Return average sizes as `Logs`; sampled if the brokers do not report sizes."""
         return self._loop.run(self._record_bytes(ranges))
+
+    def task_login(self) -> SaslLogin | None:
+        login = self._connection.login
+        if login is None or not self._connection.delegation_tokens:
+            return None
+        return self._loop.run(task_login(self._cluster, login, SystemClock()))
 
     def close(self) -> None:
         self._loop.run(self._cluster.close())

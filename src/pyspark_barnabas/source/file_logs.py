@@ -91,6 +91,9 @@ class FileLogs:
                 averages[tp] = self._segments(tp).size_bytes() / offsets_count
         return averages
 
+    def task_login(self) -> None:
+        """Return None: tasks read files."""
+
     def close(self) -> None:
         """Do nothing: nothing is open."""
 

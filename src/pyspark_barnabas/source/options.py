@@ -5,8 +5,9 @@ Names are case-insensitive, as in Spark.
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import Enum
+from typing import Self
 
 from barnabas.base.ids import TopicPartition
 from barnabas.client.auth.sasl import SaslLogin
@@ -14,6 +15,8 @@ from barnabas.client.core.address import parse_bootstrap
 from barnabas.client.core.properties import login_from_properties, tls_from_properties
 from barnabas.tls.settings import TlsSettings
 from barnabas.wire.isolation import Isolation
+from pyspark_barnabas.delegation import OPTION as DELEGATION_TOKENS
+from pyspark_barnabas.delegation import uses_delegation_tokens
 from pyspark_barnabas.option_values import (
     OptionError,
     duration_ms,
@@ -122,6 +125,11 @@ class ConnectionOptions:
     tls: TlsSettings | None = None
     request_timeout_ms: int = 30_000
     retry_timeout_ms: int = POLL_TIMEOUT_MS
+    delegation_tokens: bool = False  #: whether tasks log in with tokens instead of `login`
+
+    def for_tasks(self, login: SaslLogin | None = None) -> Self:
+        """Return what tasks may know: without the password, and with a login of their own if they have one."""
+        return replace(self, login=login, delegation_tokens=False) if self.delegation_tokens else self
 
 
 @dataclass(frozen=True)
@@ -153,6 +161,13 @@ class SourceOptions:
     group_id: str | None = None
     #: Options that were given and have no effect.
     ignored: tuple[str, ...] = field(default=(), compare=False)
+
+    def for_tasks(self) -> Self:
+        """Return what is sent to tasks; see `ConnectionOptions.for_tasks`."""
+        return replace(self, connection=self.connection.for_tasks())
+
+    def with_login(self, login: SaslLogin) -> Self:
+        return replace(self, connection=replace(self.connection, login=login))
 
 
 class _Given:
@@ -285,6 +300,7 @@ def _connection(given_options: _Given, *, required: bool) -> ConnectionOptions:
         tls=tls,
         request_timeout_ms=number("kafka.request.timeout.ms", timeout_ms, minimum=1),
         retry_timeout_ms=number("kafkaConsumer.pollTimeoutMs", poll_ms, minimum=1),
+        delegation_tokens=uses_delegation_tokens(given_options.get(DELEGATION_TOKENS, ""), login),
     )
 
 

@@ -50,7 +50,7 @@ class StreamReader(STREAM_READER_BASES):  # type: ignore[misc]
 
     def __getstate__(self) -> dict[str, object]:
         """Return the state without open connections: tasks get a copy of the reader."""
-        return {**self.__dict__, "_logs": None, "_opened": None}
+        return {**self.__dict__, "_options": self._options.for_tasks(), "_logs": None, "_opened": None}
 
     def initialOffset(self) -> Offsets:  # noqa: N802
         return self._planner.initial().to_json()

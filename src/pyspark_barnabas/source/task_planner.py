@@ -1,6 +1,7 @@
 """Turns ranges of offsets into Spark's tasks, by the sizes of the logs."""
 
 from collections.abc import Collection, Mapping
+from contextlib import closing
 
 from barnabas.base.ids import ZERO_UUID, TopicPartition
 from pyspark_barnabas.source.cluster_logs import ClusterLogs
@@ -21,6 +22,15 @@ def open_logs(options: SourceOptions) -> Logs:
     if options.transport is Transport.FILES and not options.connection.bootstrap:
         return FileLogs(options)
     return ClusterLogs(options)
+
+
+def task_options(options: SourceOptions) -> SourceOptions:
+    """Return options for tasks that are not planned by `TaskPlanner`, with a login that they may have."""
+    if not options.connection.delegation_tokens:
+        return options
+    with closing(open_logs(options)) as logs:
+        login = logs.task_login()
+    return options.for_tasks() if login is None else options.for_tasks().with_login(login)
 
 
 class TaskPlanner:
@@ -46,4 +56,7 @@ class TaskPlanner:
             return PlannedRange(offset_range, topic_ids.get(offset_range.tp, ZERO_UUID), record_bytes)
 
         tasks = split_ranges(non_empty, self._record_bytes, self._limits)
-        return [ReadTask(tuple(planned_range(offset_range) for offset_range in task)) for task in tasks]
+        login = self._logs.task_login() if tasks else None
+        return [
+            ReadTask(tuple(planned_range(offset_range) for offset_range in task), login) for task in tasks
+        ]

@@ -8,6 +8,7 @@ from typing import NamedTuple
 import pyarrow as pa
 from pyspark.sql.datasource import InputPartition
 
+from barnabas.client.auth.sasl import SaslLogin
 from pyspark_barnabas.runtime.gc_freeze import freeze_long_lived_objects
 from pyspark_barnabas.source.fetch_reader import FetchReader
 from pyspark_barnabas.source.file_reader import FileReader
@@ -33,6 +34,7 @@ class ReadTask(InputPartition):
     """Ranges that one task reads one after the other."""
 
     ranges: tuple[PlannedRange, ...]
+    login: SaslLogin | None = None  #: of this task, if tasks have logins of their own
 
     def __repr__(self) -> str:
         return ", ".join(f"{tp} [{low}, {high})" for (tp, low, high), *_ in self.ranges)
@@ -47,7 +49,7 @@ def raw_batches(task: InputPartition, options: SourceOptions) -> Iterator[tuple[
     """Yield the batches of a task's ranges; any other partition is the placeholder of an empty plan."""
     if not isinstance(task, ReadTask):
         return
-    with closing(open_reader(options)) as reader:
+    with closing(open_reader(options if task.login is None else options.with_login(task.login))) as reader:
         for offset_range, topic_id, record_bytes in task.ranges:
             for raw in reader.read(offset_range, topic_id, record_bytes):
                 yield offset_range, raw

@@ -25,6 +25,7 @@ from barnabas.log.files import (
 from barnabas.log.leader_epoch_cache import LeaderEpochs
 from barnabas.log.log_config import LogConfig
 from barnabas.log.producers.producer_recovery import producers_at, replay_batch
+from barnabas.log.producers.producer_snapshot import write_snapshot
 from barnabas.log.producers.producer_state_manager import ProducerStateManager
 from barnabas.log.segments.open_files import OpenFiles
 from barnabas.log.segments.segment import RELATIVE_OFFSET_MAX, Segment
@@ -186,12 +187,16 @@ def _recover(
     A power failure may undo a truncation that was not flushed, although later files survive. Then batches have earlier
     leader epochs than `epochs` has for their offsets: the log ends before them. Or, if `epochs` was lost too, a segment
     reaches into the next one: the log ends with it, as it did before the truncation.
+
+    Snapshots of the producers are written again: they may survive although batches that they include are lost.
     """
     first = max((i for i, segment in enumerate(segments) if segment.base_offset <= recovery_point), default=0)
     states = (
         producers.before(segments, first) if segments else ProducerStateManager(producers.topic_partition)
     )
     for index in range(first, len(segments)):
+        if index > first:
+            write_snapshot(producers.directory, segments[index].base_offset, states.entries)
         bad_bytes = rebuild(segments[index], config, states, epochs)
         if bad_bytes or _reaches_into_the_next(segments, index):
             dropped = segments[index + 1 :]

@@ -25,7 +25,7 @@ from pyspark_barnabas.jobs.scrub.files import scrub_partition
 from pyspark_barnabas.source.file_logs import find_directories
 from pyspark_barnabas.source.options import SourceOptions, Transport, batch_options
 from pyspark_barnabas.source.range_splitting import OffsetRange
-from pyspark_barnabas.source.task_planner import open_logs
+from pyspark_barnabas.source.task_planner import open_logs, task_options
 from pyspark_barnabas.source.tasks import open_reader
 
 _TASKS_PER_CORE = 4
@@ -122,7 +122,7 @@ def scrub(
         return ScrubReport(tuple(parts), (), dry_run=dry_run)
     cores = int(spark.conf.get("spark.default.parallelism", None) or spark.sparkContext.defaultParallelism)
     tasks = distribute(parts, lambda part: part.size_bytes, _TASKS_PER_CORE * cores)
-    work = partial(_scrub_tasks, tasks, parsed, allow_gaps)
+    work = partial(_scrub_tasks, tasks, task_options(parsed), allow_gaps)
     frame = spark.range(0, len(tasks), 1, len(tasks)).mapInArrow(work, _ROWS_DDL)
     with progress(spark, "scrubbing"):
         rows = frame.toArrow().to_pylist()

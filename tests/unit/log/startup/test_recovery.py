@@ -172,13 +172,35 @@ def test_lost_leader_epochs_are_restored_from_the_batches(
     assert reopened(tmp_path, clock, recovery_point=24, clean=True).epochs.entries == ((0, 0), (1, 12))
 
 
-def test_damaged_snapshots_are_ignored_and_removed(
+def test_damaged_snapshots_are_written_again(
     filled: PartitionLog, tmp_path: Path, clock: ManualClock
 ) -> None:
-    for snapshot in (tmp_path / "t-0").glob("*.snapshot"):
+    snapshots = {path: path.read_bytes() for path in (tmp_path / "t-0").glob("*.snapshot")}
+    assert snapshots
+    for snapshot in snapshots:
         snapshot.write_bytes(b"nonsense")
     assert reopened(tmp_path, clock).producers.states.active == filled.producers.states.active
-    assert list((tmp_path / "t-0").glob("*.snapshot")) == []
+    assert {path: path.read_bytes() for path in (tmp_path / "t-0").glob("*.snapshot")} == snapshots
+
+
+def test_a_retry_of_a_batch_that_a_power_failure_has_lost_is_appended_although_a_snapshot_includes_it(
+    filled: PartitionLog, tmp_path: Path, clock: ManualClock
+) -> None:
+    before_last, last = list(filled.segments)[-2:]
+    *_, (position, lost) = before_last.headers()
+    with before_last.path.open("r+b") as file:
+        file.truncate(position)
+    last.path.write_bytes(b"")
+    log = reopened(tmp_path, clock)
+    assert log.log_end_offset == last.base_offset
+    retry = encode_batch(
+        [Record(0, 1_023, None, b"x")],
+        producer_id=lost.producer_id,
+        producer_epoch=0,
+        base_sequence=lost.base_sequence,
+    )
+    info = log.append_as_leader(memoryview(retry), 1)
+    assert (info.duplicate, info.first_offset) == (False, last.base_offset)
 
 
 def test_snapshots_beyond_the_end_are_removed(
