@@ -19,7 +19,8 @@ LOGGING_IN = [kind.name for kind in KINDS.values() if kind.logs_in]
 def address(target: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """Return the first broker's SASL listener; `admin` has created the SCRAM users with Kafka's own tool."""
     home, address = tmp_path_factory.mktemp("logins"), sasl.free_address(BROKERS_COUNT)
-    broker = START[target](home, sasl.SETTINGS, listeners=[f"{sasl.LISTENER}://{address}"])
+    settings = sasl.SETTINGS | {"delegation.token.secret.key": "secret of the brokers"}
+    broker = START[target](home, settings, listeners=[f"{sasl.LISTENER}://{address}"])
     try:
         admin = properties(home, "PLAIN", "admin")
         for mechanism, user in USERS.items():
@@ -107,3 +108,32 @@ def test_kafka_configs_describes_and_deletes_scram_credentials(address: str, tmp
     assert "SCRAM credential configs for user-principal 'erin' are SCRAM-SHA-512=iterations=4096" in described
     run("kafka-configs", address, admin, "--alter", *who, "--delete-config", "SCRAM-SHA-512")
     assert "SCRAM-SHA-512" not in run("kafka-configs", address, admin, "--describe", *who)
+
+
+def test_kafka_delegation_tokens_creates_a_token_with_which_clients_log_in(
+    address: str, tmp_path: Path
+) -> None:
+    alice = properties(tmp_path, "PLAIN", "alice")
+    made = run(
+        *("kafka-delegation-tokens", address, alice, "--create", "--max-life-time-period", "-1"),
+        *("--renewer-principal", "User:bob"),
+    )
+    row = next(line.split() for line in made.splitlines() if "User:alice" in line)
+    token_id, hmac = row[:2]
+    described = ("--describe", "--owner-principal", "User:alice")
+    assert token_id in run("kafka-delegation-tokens", address, alice, *described)
+    renewal = ("--renew", "--renew-time-period", "3600000", "--hmac", hmac)
+    bob = properties(tmp_path, "PLAIN", "bob")
+    assert "Completed renew operation" in run("kafka-delegation-tokens", address, bob, *renewal)
+    config = properties(tmp_path, "SCRAM-SHA-512", token_id, hmac)
+    config.write_text(config.read_text().replace('";', '" tokenauth=true;'))
+    assert "Created topic of-a-token." in run(
+        "kafka-topics", address, config, "--create", "--topic", "of-a-token"
+    )
+    expiry = ("--expire", "--expiry-time-period", "-1", "--hmac", hmac)
+    assert "Completed expire operation" in run("kafka-delegation-tokens", address, alice, *expiry)
+    refused = tool(
+        "kafka-topics", "--bootstrap-server", address, "--command-config", config, "--list", check=False
+    )
+    assert refused.returncode != 0
+    assert "invalid credentials" in refused.stdout + refused.stderr

@@ -1,4 +1,4 @@
-"""CreateDelegationToken (38), v1-v3: create a token for the client, or for another user (KIP-48).
+"""CreateDelegationToken (38), v0-v3: create a token for the client, or for another user (KIP-48).
 
 v3: an owner other than the client, who needs CREATE_TOKENS on that user (KIP-373).
 Errors: DELEGATION_TOKEN_REQUEST_NOT_ALLOWED without a login, or after one with a token;
@@ -46,7 +46,7 @@ def audit(_request: CreateDelegationTokenRequest, response: CreateDelegationToke
 @serves(
     CreateDelegationTokenRequest,
     CreateDelegationTokenResponse,
-    1,
+    0,
     3,
     error_response=error_response,
     audit=audit,

@@ -1,4 +1,4 @@
-"""DescribeDelegationToken (41), v1-v3: the tokens that the client may see, with their HMACs (KIP-48, KIP-373).
+"""DescribeDelegationToken (41), v0-v3: the tokens that the client may see, with their HMACs (KIP-48, KIP-373).
 
 These are its own, those that it has created or may renew, those of users for whom it has DESCRIBE_TOKENS, and those for
 which it has DESCRIBE on the token.
@@ -30,7 +30,7 @@ def error_response(
 @serves(
     DescribeDelegationTokenRequest,
     DescribeDelegationTokenResponse,
-    1,
+    0,
     3,
     error_response=error_response,
 )

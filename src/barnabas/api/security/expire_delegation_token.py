@@ -1,4 +1,4 @@
-"""ExpireDelegationToken (40), v1-v2: let a token end earlier, or at once with a negative period (KIP-48).
+"""ExpireDelegationToken (40), v0-v2: let a token end earlier, or at once with a negative period (KIP-48).
 
 Sessions that have begun with the token last until their authentication must be renewed.
 Errors: DELEGATION_TOKEN_REQUEST_NOT_ALLOWED without a login, or after one with a token;
@@ -31,7 +31,7 @@ def audit(_request: ExpireDelegationTokenRequest, _response: ExpireDelegationTok
 @serves(
     ExpireDelegationTokenRequest,
     ExpireDelegationTokenResponse,
-    1,
+    0,
     2,
     error_response=error_response,
     audit=audit,

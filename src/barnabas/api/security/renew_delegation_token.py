@@ -1,4 +1,4 @@
-"""RenewDelegationToken (39), v1-v2: let a token be valid for longer, within its maximum lifetime (KIP-48).
+"""RenewDelegationToken (39), v0-v2: let a token be valid for longer, within its maximum lifetime (KIP-48).
 
 Errors: DELEGATION_TOKEN_REQUEST_NOT_ALLOWED without a login, or after one with a token;
 DELEGATION_TOKEN_AUTH_DISABLED, DELEGATION_TOKEN_NOT_FOUND, DELEGATION_TOKEN_EXPIRED, DELEGATION_TOKEN_OWNER_MISMATCH.
@@ -28,7 +28,7 @@ def audit(_request: RenewDelegationTokenRequest, _response: RenewDelegationToken
 @serves(
     RenewDelegationTokenRequest,
     RenewDelegationTokenResponse,
-    1,
+    0,
     2,
     error_response=error_response,
     audit=audit,

@@ -83,4 +83,4 @@ def test_only_oauthbearer_has_a_source_of_tokens() -> None:
     with pytest.raises(ValueError, match="OAUTHBEARER needs a source of tokens"):
         SaslLogin("OAUTHBEARER", "alice")
     with pytest.raises(ValueError, match="only OAUTHBEARER has one"):
-        SaslLogin("PLAIN", "alice", "secret", TokenSource("file:///t"))
+        SaslLogin("PLAIN", "alice", "secret", token_source=TokenSource("file:///t"))

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from barnabas.cli.main import app
+from pyspark_barnabas.delegation import VARIABLE
 from pyspark_barnabas.runtime.submit import (
     Submission,
     packed,
@@ -228,3 +229,8 @@ def test_every_module_can_be_imported_from_the_archive(environment: Mapping[str,
     )
     assert ended.returncode == 0, ended.stderr
     assert all(file.startswith(path) for file in ended.stdout.splitlines())
+
+
+def test_delegation_tokens_are_requested_by_a_variable(environment: Mapping[str, str]) -> None:
+    assert VARIABLE not in submission(["app.py"], environment).environment
+    assert submission(["app.py"], environment, delegation_tokens=True).environment[VARIABLE] == "true"
