@@ -66,7 +66,7 @@ def test_every_required_api_is_served() -> None:
 
 
 #: Served from version 0 for old clients, although Apache Kafka 4 starts later.
-SERVED_FROM_0 = {8, 9, 27, 29, 30, 31, 32, 34, 35}
+SERVED_FROM_0 = {8, 9, 27, 29, 30, 31, 32, 34, 35, 38, 39, 40, 41}
 
 
 @pytest.mark.parametrize("api_key", TABLE)
