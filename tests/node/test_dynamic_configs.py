@@ -117,6 +117,18 @@ def test_values_apply_to_new_topics_and_after_a_restart(kafka: EmbeddedBroker) -
     assert kafka.server.broker.config.integer("log.retention.ms") == 1
 
 
+def test_variables_in_dynamic_values_are_kept_because_anyone_could_read_the_brokers_files(
+    kafka: EmbeddedBroker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SECRET", "of the broker")
+    alter(kafka, EVERY_BROKER, "config.providers", "env")
+    provider = "org.apache.kafka.common.config.provider.EnvVarConfigProvider"
+    alter(kafka, EVERY_BROKER, "config.providers.env.class", provider)
+    key = "errors.deadletterqueue.topic.name.prefix"
+    alter(kafka, EVERY_BROKER, key, "${env:SECRET}")
+    assert kafka.server.broker.config.text(key) == "${env:SECRET}"
+
+
 def test_the_new_maximum_batch_size_applies_to_producers(kafka: EmbeddedBroker) -> None:
     kafka.create_topic("t")
     kafka.produce("t", b"x" * 1000)

@@ -201,3 +201,19 @@ def test_an_existing_bootstrap_user_keeps_its_password(tmp_path: Path) -> None:
             environment = {**os.environ, "BARNABAS_BOOTSTRAP": f"127.0.0.1:{broker.port}"}
             command = ["topics", "list", "--command-config", str(config)]
             assert CliRunner().invoke(app, command, env=environment).exit_code == 0
+
+
+def test_a_command_config_may_name_where_the_password_is(tmp_path: Path) -> None:
+    with BrokerProcess(tmp_path / "data", *arguments(), "--add-scram", "admin=hidden", port=-1) as broker:
+        config = client_properties(
+            tmp_path / "admin.properties", "admin", "${env:ADMIN_PASSWORD}", "SCRAM-SHA-256"
+        )
+        provider = "org.apache.kafka.common.config.provider.EnvVarConfigProvider"
+        with config.open("a") as file:
+            file.write(f"config.providers=env\nconfig.providers.env.class={provider}\n")
+        environment = {"BARNABAS_BOOTSTRAP": f"127.0.0.1:{broker.port}", "ADMIN_PASSWORD": "hidden"}
+        command = ["topics", "list", "--command-config", str(config)]
+        assert CliRunner().invoke(app, command, env=environment).exit_code == 0
+        missing = CliRunner().invoke(app, command, env={**environment, "ADMIN_PASSWORD": None})
+        assert missing.exit_code == 2
+        assert "the environment has no such variable" in missing.stderr

@@ -11,6 +11,7 @@ from barnabas.config.definition import ConfigError
 from barnabas.config.keys import NO_EFFECT
 from barnabas.config.keys.broker import BROKER_KEYS
 from barnabas.config.properties import parse_properties
+from barnabas.config.providers import resolve_variables
 
 _ENVIRONMENT_PREFIX = "BARNABAS_"
 _OWN_PREFIX = "barnabas."
@@ -86,7 +87,7 @@ def load_broker_config(
         if not _is_known(name)
     )
     merged = {name: text for properties in sources.values() for name, text in properties.items()}
-    config = BrokerConfig(merged)
+    config = BrokerConfig(resolve_variables(merged, environment or {}))
     check_broker_config(config)
     without_effect = tuple(sorted(name for name in merged if _is_without_effect(name)))
     return LoadedConfig(config, warnings, without_effect)

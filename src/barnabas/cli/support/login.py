@@ -53,15 +53,17 @@ class _CommandConfig:
             suspect_properties,
             tls_from_properties,
         )
+        from barnabas.config.definition import ConfigError
         from barnabas.config.properties import read_properties
+        from barnabas.config.providers import resolve_variables
 
         try:
             lines = list(read_properties(self._file.read_text(encoding="utf-8")))
             for warning in suspect_properties(lines):
                 self._warn(f"--command-config {self._file}: {warning}")
-            properties = {line.key: line.value for line in lines}
+            properties = resolve_variables({line.key: line.value for line in lines})
             return _Content(login_from_properties(properties), tls_from_properties(properties), properties)
-        except ValueError as error:
+        except (ValueError, ConfigError) as error:
             message = f"--command-config {self._file}: {error}"
             raise ValueError(message) from None
 

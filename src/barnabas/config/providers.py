@@ -1,0 +1,117 @@
+"""Variables in configurations: `${PROVIDER:PATH:KEY}` stands for a value from a file, a directory or the environment
+(KIP-297, KIP-421, KIP-887).
+
+`config.providers` names the providers, `config.providers.NAME.class` says what each is, and `.param.` restricts it.
+"""
+
+import os
+import re
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+from barnabas.config.definition import ConfigError
+from barnabas.config.properties import parse_properties
+
+PROVIDERS_KEY = "config.providers"
+ALLOWED_PATHS, ALLOWED_NAMES = "allowed.paths", "allowlist.pattern"
+
+_VARIABLE = re.compile(r"\$\{([^}:]*):(?:([^}:]*):)?([^}]*)\}")
+_PACKAGE = "org.apache.kafka.common.config.provider."
+
+#: (path, key, parameters) -> the value. Raises `LookupError` with the reason.
+_Provider = Callable[[str, str, Mapping[str, str]], str]
+
+
+def resolve_variables(
+    properties: Mapping[str, str], environment: Mapping[str, str] | None = None
+) -> dict[str, str]:
+    """Return the properties with values for their variables; text of other providers is kept.
+
+    :raises ConfigError: If a provider is not valid, or a variable has no value. The message does not quote values.
+    """
+    variables = os.environ if environment is None else environment
+    providers = {name: _provider(name, properties, variables) for name in _names(properties)}
+    if not providers:
+        return dict(properties)
+
+    def resolve(key: str, text: str) -> str:
+        def value(match: re.Match[str]) -> str:
+            name, path, variable = match[1], match[2] or "", match[3]
+            if name not in providers:
+                return match[0]
+            prefix = f"{PROVIDERS_KEY}.{name}.param."
+            parameters = {
+                each.removeprefix(prefix): setting
+                for each, setting in properties.items()
+                if each.startswith(prefix)
+            }
+            try:
+                return providers[name](path, variable, parameters)
+            except LookupError as error:
+                raise ConfigError(key, match[0], str(error.args[0])) from None
+
+        return _VARIABLE.sub(value, text)
+
+    return {
+        key: text if key.startswith(PROVIDERS_KEY) else resolve(key, text) for key, text in properties.items()
+    }
+
+
+def _names(properties: Mapping[str, str]) -> list[str]:
+    return [name.strip() for name in properties.get(PROVIDERS_KEY, "").split(",") if name.strip()]
+
+
+def _provider(name: str, properties: Mapping[str, str], environment: Mapping[str, str]) -> _Provider:
+    def from_environment(path: str, variable: str, parameters: Mapping[str, str]) -> str:
+        if path:
+            raise LookupError(f"the provider {name} has no paths: use ${{{name}:{variable}}}")
+        pattern = parameters.get(ALLOWED_NAMES, ".*")
+        if re.fullmatch(pattern, variable) is None:
+            raise LookupError(f"{ALLOWED_NAMES} of the provider {name} allows {pattern}")
+        if variable not in environment:
+            raise LookupError("the environment has no such variable")
+        return environment[variable]
+
+    known: dict[str, _Provider] = {
+        "FileConfigProvider": _from_file,
+        "DirectoryConfigProvider": _from_directory,
+        "EnvVarConfigProvider": from_environment,
+    }
+    key = f"{PROVIDERS_KEY}.{name}.class"
+    class_name = properties.get(key, "").strip()
+    if class_name.removeprefix(_PACKAGE) not in known:
+        names = ", ".join(f"{_PACKAGE}{each}" for each in known)
+        raise ConfigError(key, class_name, f"must be one of {names}")
+    return known[class_name.removeprefix(_PACKAGE)]
+
+
+def _from_file(path: str, variable: str, parameters: Mapping[str, str]) -> str:
+    """Return the value of a key in a .properties file."""
+    text = _text_of(path, parameters)
+    try:
+        values = parse_properties(text)
+    except ValueError as error:
+        raise LookupError(f"{path} must be a .properties file: {error}") from None
+    if variable not in values:
+        raise LookupError(f"{path} has no such key")
+    return values[variable]
+
+
+def _from_directory(path: str, variable: str, parameters: Mapping[str, str]) -> str:
+    """Return the content of the file that is called like the key."""
+    if variable in ("", ".", "..") or "/" in variable:
+        raise LookupError("must be the name of a file in the directory")
+    return _text_of(f"{path}/{variable}", parameters).rstrip("\r\n")
+
+
+def _text_of(path: str, parameters: Mapping[str, str]) -> str:
+    allowed = [each.strip() for each in parameters.get(ALLOWED_PATHS, "").split(",") if each.strip()]
+    real = Path(path).resolve()
+    if allowed and not any(real.is_relative_to(Path(each).resolve()) for each in allowed):
+        raise LookupError(f"{ALLOWED_PATHS} of the provider allows {', '.join(allowed)}")
+    try:
+        return real.read_text(encoding="utf-8")
+    except OSError as error:
+        raise LookupError(f"{path} cannot be read: {error.strerror}") from None
+    except UnicodeDecodeError:
+        raise LookupError(f"{path} is not text in UTF-8") from None

@@ -1,0 +1,116 @@
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+
+from barnabas.config.definition import ConfigError
+from barnabas.config.load import load_broker_config
+from barnabas.config.providers import resolve_variables
+
+PACKAGE = "org.apache.kafka.common.config.provider."
+PROVIDERS = {
+    "config.providers": "file,dir,env",
+    "config.providers.file.class": f"{PACKAGE}FileConfigProvider",
+    "config.providers.dir.class": f"{PACKAGE}DirectoryConfigProvider",
+    "config.providers.env.class": f"{PACKAGE}EnvVarConfigProvider",
+}
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Path:
+    (tmp_path / "secrets").mkdir()
+    (tmp_path / "secrets" / "password").write_text("from the directory\n")
+    (tmp_path / "passwords.properties").write_text("broker=from the file\nempty=\n")
+    return tmp_path
+
+
+def resolved(text: str, **parameters: str) -> str:
+    """Resolve one value; parameters are named like file_allowed_paths."""
+    given: dict[str, str] = {}
+    for name, value in parameters.items():
+        provider, _, parameter = name.partition("_")
+        given[f"config.providers.{provider}.param.{parameter.replace('_', '.')}"] = value
+    environment: Mapping[str, str] = {"SECRET": "from the environment", "OTHER": "x"}
+    return resolve_variables({**PROVIDERS, **given, "key": text}, environment)["key"]
+
+
+def test_a_variable_is_replaced_wherever_it_is_in_a_value(home: Path) -> None:
+    file = f"${{file:{home}/passwords.properties:broker}}"
+    assert resolved(file) == "from the file"
+    assert resolved(f'x required password="{file}" other="{file}";') == (
+        'x required password="from the file" other="from the file";'
+    )
+    assert resolved(f"[${{file:{home}/passwords.properties:empty}}]") == "[]"
+
+
+def test_each_provider_has_values(home: Path) -> None:
+    assert resolved(f"${{dir:{home}/secrets:password}}") == "from the directory"
+    assert resolved("${env:SECRET}") == "from the environment"
+    assert resolved("${env::SECRET}") == "from the environment"
+
+
+@pytest.mark.parametrize(
+    "text", ["plain", "$SECRET", "${SECRET}", "${other:SECRET}", "${env:SECRET", "{env:SECRET}"]
+)
+def test_other_text_is_kept(text: str) -> None:
+    assert resolved(text) == text
+
+
+def test_values_are_not_resolved_again(home: Path) -> None:
+    (home / "secrets" / "nested").write_text("${env:SECRET}")
+    assert resolved(f"${{dir:{home}/secrets:nested}}") == "${env:SECRET}"
+
+
+def test_without_providers_everything_is_kept() -> None:
+    assert resolve_variables({"key": "${env:SECRET}"}, {"SECRET": "x"}) == {"key": "${env:SECRET}"}
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("${env:MISSING}", "the environment has no such variable"),
+        ("${env:path:SECRET}", r"the provider env has no paths: use \$\{env:SECRET\}"),
+        ("${file:HOME/missing.properties:key}", "HOME/missing.properties cannot be read: No such file"),
+        ("${file:HOME/passwords.properties:missing}", "HOME/passwords.properties has no such key"),
+        ("${dir:HOME/secrets:missing}", "HOME/secrets/missing cannot be read: No such file"),
+        ("${dir:HOME/secrets:../passwords.properties}", "must be the name of a file in the directory"),
+        ("${dir:HOME:secrets}", "HOME/secrets cannot be read: Is a directory"),
+    ],
+)
+def test_a_variable_without_a_value_is_an_error_that_names_it(home: Path, text: str, reason: str) -> None:
+    with pytest.raises(ConfigError, match=reason.replace("HOME", str(home))) as raised:
+        resolved(text.replace("HOME", str(home)))
+    assert raised.value.key == "key"
+
+
+def test_paths_and_names_can_be_restricted(home: Path) -> None:
+    file = f"${{file:{home}/passwords.properties:broker}}"
+    assert resolved(file, file_allowed_paths=f"/nowhere, {home}") == "from the file"
+    for allowed in (f"{home}/secrets", f"{home}/pass"):
+        with pytest.raises(ConfigError, match=r"allowed\.paths of the provider allows"):
+            resolved(file, file_allowed_paths=allowed)
+    sly = f"${{dir:{home}/secrets/..:passwords.properties}}"
+    with pytest.raises(ConfigError, match=r"allowed\.paths"):
+        resolved(sly, dir_allowed_paths=f"{home}/secrets")
+    assert resolved("${env:SECRET}", env_allowlist_pattern="SEC.*") == "from the environment"
+    with pytest.raises(ConfigError, match=r"allowlist\.pattern"):
+        resolved("${env:OTHER}", env_allowlist_pattern="SEC.*")
+
+
+@pytest.mark.parametrize("class_name", ["", "com.example.Vault", "FileConfigProvider2"])
+def test_an_unknown_class_is_an_error_that_lists_the_known_ones(class_name: str) -> None:
+    properties = {"config.providers": "mine", "config.providers.mine.class": class_name}
+    with pytest.raises(ConfigError, match=r"config\.provider\.FileConfigProvider"):
+        resolve_variables(properties, {})
+
+
+def test_the_configuration_of_a_broker_has_the_values(home: Path) -> None:
+    settings = [f"{key}={value}" for key, value in PROVIDERS.items()]
+    loaded = load_broker_config(
+        file={"delegation.token.secret.key": f"${{dir:{home}/secrets:password}}"},
+        environment={"RACK": "a"},
+        settings=[*settings, "broker.rack=${env:RACK}"],
+    )
+    assert loaded.warnings == ()
+    assert loaded.config.text("delegation.token.secret.key") == "from the directory"
+    assert loaded.config.text("broker.rack") == "a"
