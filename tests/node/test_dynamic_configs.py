@@ -1,6 +1,7 @@
 """Dynamic broker configs take effect immediately: one case for each key with an effect."""
 
 import socket
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,9 @@ from barnabas.wire.messages.alter_replica_log_dirs import (
     AlterReplicaLogDirsRequest,
     AlterReplicaLogDirTopic,
 )
+from barnabas.wire.messages.api_versions import ApiVersionsRequest
 from support.waiting import until
+from support.wire import Wire
 
 EVERY_BROKER = Resource(ResourceKind.BROKER, "")
 
@@ -159,6 +162,19 @@ def is_closed(connection: socket.socket) -> bool:
 
 def connect(kafka: EmbeddedBroker) -> socket.socket:
     return socket.create_connection(("127.0.0.1", kafka.port), timeout=5)
+
+
+@pytest.mark.parametrize(
+    "key", ["max.connection.creation.rate", "listener.name.plaintext.max.connection.creation.rate"]
+)
+def test_connections_beyond_the_rate_wait_and_are_served(kafka: EmbeddedBroker, key: str) -> None:
+    alter(kafka, own(kafka), key, "5")
+    connections = kafka.server.parts.connections
+    with ExitStack() as stack:
+        wires = [stack.enter_context(Wire(kafka.port)) for _ in range(8)]
+        assert [wire.ask(ApiVersionsRequest("test", "1")).error_code for wire in wires] == [0] * 8
+    assert connections.statistics()["delayed_count"] > 0
+    assert connections.statistics()["refused_count"] == 0
 
 
 @pytest.mark.parametrize(

@@ -17,6 +17,7 @@ from barnabas.base import eager
 from barnabas.base.buffers import Buffer
 from barnabas.net.connection_state import ConnectionPhase, ConnectionState
 from barnabas.net.connections import Connections
+from barnabas.net.creation_rate import TooManyConnections
 from barnabas.net.response_buffer import TURN_BYTES_MAX, ResponseBuffer
 from barnabas.security.sasl.authenticator import Authenticator, SaslAuthenticationError, SaslState
 from barnabas.security.sasl.server import SaslServer
@@ -73,14 +74,22 @@ class ServerConnection(asyncio.BufferedProtocol):
         refusal = self._connections.add(self) or self._identify()
         if refusal is not None:
             self.close(refusal)
-        elif delay_ms := self._delay_ms(host):
+        elif self._transport.get_extra_info("ssl_object") is None:  # with TLS its handshake has waited
+            self._wait_if_too_many(host)
+
+    def _wait_if_too_many(self, host: str) -> None:
+        """Close or delay a connection if clients connect too often (KIP-612)."""
+        if delay_ms := self._dispatcher.connection_delay_ms(host):
             self._change(ConnectionPhase.REFUSED)
             self._timer = asyncio.get_running_loop().call_later(delay_ms / 1000, self.abort)
-
-    def _delay_ms(self, host: str) -> int:
-        """Return how long to keep a client from which too many connections come; with TLS its handshake has waited."""
-        is_encrypted = self._transport.get_extra_info("ssl_object") is not None
-        return 0 if is_encrypted else self._dispatcher.connection_delay_ms(host)
+            return
+        try:
+            wait_ms = self._connections.wait_ms(self.listener)
+        except TooManyConnections as error:
+            self.close(str(error))
+            return
+        if wait_ms:
+            self._throttle(wait_ms)
 
     def _identify(self) -> str | None:
         """Name the client by its certificate; return why it is refused."""

@@ -8,6 +8,7 @@ from socket import SO_RCVBUF, SO_SNDBUF, SOL_SOCKET
 from typing import Protocol
 
 from barnabas.base.clock import Clock
+from barnabas.net.creation_rate import ConnectionPacer, CreationRates
 from barnabas.telemetry import names
 from barnabas.telemetry.metrics import MetricsRegistry
 from barnabas.wire.framing import SCRATCH_BYTES
@@ -62,6 +63,7 @@ class ConnectionLimits:
     overrides: Mapping[str, int] = field(default_factory=dict)
     #: listener -> its maximum
     listeners: Mapping[str, int] = field(default_factory=dict)
+    creation_rates: CreationRates = field(default_factory=CreationRates)
 
     def of_address(self, host: str) -> int:
         return self.overrides.get(host, self.address_count_max)
@@ -91,6 +93,7 @@ class Connections:
         self._open: dict[ManagedConnection, None] = {}  #: in the order in which they were accepted
         self._by_address: Counter[str] = Counter()
         self._sending: list[ManagedConnection] = []
+        self._pacer = ConnectionPacer()
 
     def __len__(self) -> int:
         return len(self._open)
@@ -122,6 +125,13 @@ class Connections:
         if bound is not None and self.by_listener()[connection.listener] > bound:
             return f"more than {bound} connections on listener {connection.listener}"
         return None
+
+    def wait_ms(self, listener: str) -> int:
+        """Count a new connection, and return how long it has to wait (`max.connection.creation.rate`).
+
+        :raises TooManyConnections: If it is to be closed instead.
+        """
+        return self._pacer.wait_ms(self.limits.creation_rates, listener, self.now_ms())
 
     def remove(self, connection: ManagedConnection) -> None:
         if connection not in self._open:
@@ -187,4 +197,8 @@ class Connections:
         )
 
     def statistics(self) -> dict[str, int]:
-        return {"open_count": len(self._open), "accepted_count": self.accepted_count}
+        return {
+            "open_count": len(self._open),
+            "accepted_count": self.accepted_count,
+            **self._pacer.statistics(),
+        }

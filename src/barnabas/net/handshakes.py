@@ -3,11 +3,15 @@
 import asyncio
 from collections import deque
 from collections.abc import Callable
+from typing import TypeVarTuple
 
 from barnabas.base.turns import Share, Turns
 from barnabas.net.connections import Connections
+from barnabas.net.creation_rate import TooManyConnections
 from barnabas.net.tls_transport import TlsConnection, TlsPhase
 from barnabas.security.tls_server import TlsServer
+
+Arguments = TypeVarTuple("Arguments")
 
 #: How long a client may take.
 TIMEOUT_MS = 10_000
@@ -58,15 +62,39 @@ class Handshakes:
         if refusal is not None:
             connection.close(refusal)
             return
-        loop = asyncio.get_running_loop()
         delay_ms = self._delay_ms(connection.client_host)
         if delay_ms:
-            self._timers[connection] = loop.call_later(delay_ms / 1000, connection.abort)
-            connection.hold()
+            self._hold(connection, delay_ms, connection.abort)
+            return
+        try:
+            wait_ms = self._connections.wait_ms(connection.listener)
+        except TooManyConnections as error:
+            connection.close(str(error))
+            return
+        if wait_ms:
+            self._hold(connection, wait_ms, self._release, connection)
         else:
-            self._timers[connection] = loop.call_later(
-                self._timeout_s, connection.close, f"no handshake within {self._timeout_s:.0f} s"
-            )
+            self._limit_time(connection)
+
+    def _hold(
+        self,
+        connection: TlsConnection,
+        delay_ms: int,
+        then: Callable[[*Arguments], None],
+        *arguments: *Arguments,
+    ) -> None:
+        loop = asyncio.get_running_loop()
+        self._timers[connection] = loop.call_later(delay_ms / 1000, then, *arguments)
+        connection.hold()
+
+    def _release(self, connection: TlsConnection) -> None:
+        connection.release()
+        self._limit_time(connection)
+
+    def _limit_time(self, connection: TlsConnection) -> None:
+        self._timers[connection] = asyncio.get_running_loop().call_later(
+            self._timeout_s, connection.close, f"no handshake within {self._timeout_s:.0f} s"
+        )
 
     def go_on(self, connection: TlsConnection) -> None:
         self._awaited.pop(connection, None)

@@ -142,6 +142,10 @@ class TlsConnection(asyncio.BufferedProtocol):
         """Read nothing from the client."""
         self._transport.pause_reading()
 
+    def release(self) -> None:
+        """Read from the client again."""
+        self._transport.resume_reading()
+
     # Handshake
 
     def shake_hands(self) -> None:

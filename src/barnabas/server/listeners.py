@@ -21,6 +21,7 @@ from barnabas.metadata.delegation_tokens import SECRET_KEY
 from barnabas.metadata.scram import ScramCredential
 from barnabas.metadata.writer import MetadataWriter
 from barnabas.net.connections import ConnectionLimits, Connections
+from barnabas.net.creation_rate import CreationRates
 from barnabas.net.listener import NetworkListener, StartError
 from barnabas.security.authorization_servers import AuthorizationServers
 from barnabas.security.sasl.authenticator import LoginEvent, LoginOutcome
@@ -40,6 +41,8 @@ _log = get_logger("barnabas.listeners")
 #: Open files reserved for the logs, each of which has two open segments, and for the store. If the process may open few
 #: files, connections get half of them.
 FILES_RESERVED = 1000
+
+CREATION_RATE = "max.connection.creation.rate"
 
 
 @dataclass(slots=True)
@@ -237,13 +240,23 @@ def connection_limits(config: BrokerConfig, files_max: int | None) -> Connection
     count_max = config.integer("max.connections")
     if files_max is not None:
         count_max = min(count_max, max(files_max - FILES_RESERVED, files_max // 2))
-    names = [listener.name for listener in config.listeners]
-    own = {name: f"{LISTENER_PREFIX}{name.lower()}.max.connections" for name in names}
+
+    def of_listeners(key: str) -> dict[str, int]:
+        names = [listener.name for listener in config.listeners]
+        own = {name: f"{LISTENER_PREFIX}{name.lower()}.{key}" for name in names}
+        return {name: config.integer(own_key) for name, own_key in own.items() if config.is_set(own_key)}
+
+    is_limited = config.is_set(CREATION_RATE)
     return ConnectionLimits(
         count_max=count_max,
         address_count_max=config.integer("max.connections.per.ip"),
         overrides=parse_connection_overrides(config),
-        listeners={name: config.integer(key) for name, key in own.items() if config.is_set(key)},
+        listeners=of_listeners("max.connections"),
+        creation_rates=CreationRates(
+            config.integer(CREATION_RATE) if is_limited else None,
+            of_listeners(CREATION_RATE),
+            config.inter_broker_listener_name if len(config.listeners) > 1 else None,
+        ),
     )
 
 

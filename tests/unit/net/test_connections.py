@@ -43,7 +43,12 @@ def test_connections_are_accepted_up_to_the_limit_and_counted() -> None:
     owner.remove(three)
     owner.remove(one)
     assert owner.add(Client()) is None
-    assert owner.statistics() == {"open_count": 2, "accepted_count": 4}
+    assert owner.statistics() == {
+        "open_count": 2,
+        "accepted_count": 4,
+        "delayed_count": 0,
+        "refused_count": 0,
+    }
     assert len(owner) == 2
 
 

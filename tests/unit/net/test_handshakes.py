@@ -9,6 +9,7 @@ from barnabas.base.clock import ManualClock
 from barnabas.base.turns import Turns
 from barnabas.net import handshakes
 from barnabas.net.connections import ConnectionLimits, Connections
+from barnabas.net.creation_rate import CreationRates
 from barnabas.net.handshakes import Handshakes
 from barnabas.net.tls_transport import TlsConnection, TlsPhase
 from barnabas.security.tls_server import TlsServer
@@ -45,11 +46,12 @@ def connection_of(handshakes: Handshakes) -> TlsConnection:
 class Bench:
     """Handshakes of a listener, with connections that send nothing real."""
 
-    def __init__(self, *, timeout_ms: int = 60_000, count_max: int = 10_000, delay_ms: int = 0) -> None:
+    def __init__(
+        self, *, timeout_ms: int = 60_000, count_max: int = 10_000, delay_ms: int = 0, rate: int | None = None
+    ) -> None:
         clock = ManualClock()
-        self.connections = Connections(
-            clock, frame_bytes_max=1_000, limits=ConnectionLimits(count_max), idle_ms_max=-1
-        )
+        limits = ConnectionLimits(count_max, creation_rates=CreationRates(rate))
+        self.connections = Connections(clock, frame_bytes_max=1_000, limits=limits, idle_ms_max=-1)
         self.failures: list[tuple[str, str]] = []
         tls = SimpleNamespace(handshake_failed=lambda address, why: self.failures.append((address, why)))
         self.turns = Turns(clock.monotonic_ns)
@@ -71,6 +73,22 @@ async def test_a_client_that_is_too_slow_is_disconnected() -> None:
     await reached(lambda: below.is_closed)
     assert bench.failures == []  # no login has failed
     assert len(bench.connections) == 0
+
+
+@on_loop
+async def test_connections_beyond_the_rate_are_read_later() -> None:
+    bench = Bench(rate=500)
+    below = [bench.connect()[1] for _ in range(502)]
+    assert [each.is_paused for each in below] == [False] * 501 + [True]
+    await reached(lambda: not below[-1].is_paused)
+    assert not below[-1].is_closed
+
+
+@on_loop
+async def test_connections_far_beyond_the_rate_are_closed() -> None:
+    bench = Bench(rate=1)
+    below = [bench.connect()[1] for _ in range(13)]
+    assert [each.is_closed for each in below] == [False] * 12 + [True]
 
 
 @on_loop
