@@ -2,13 +2,16 @@
 
 import re
 import signal
+import ssl
 import subprocess
 import sys
+from pathlib import Path
 
 import httpx
 import pytest
 
 from barnabas.testing import EmbeddedBroker
+from support.certificates import Authority
 from support.process import START_TIMEOUT_S, clean_environment
 
 COMMAND = [sys.executable, "-c", "from barnabas.cli.main import main; main()", "console"]
@@ -24,3 +27,30 @@ def test_it_prints_its_url_and_stops_on_sigterm(kafka: EmbeddedBroker, number: s
         assert "Overview" in httpx.get(printed[1]).text
         process.send_signal(number)
         assert process.wait(START_TIMEOUT_S) == 0
+
+
+def test_with_a_keystore_it_serves_https(kafka: EmbeddedBroker, tmp_path: Path) -> None:
+    authority = Authority()
+    keystore = authority.issue().write_pem(tmp_path / "own.pem")
+    trusting = ssl.create_default_context(cadata=authority.pem)
+    options = ["--bootstrap", kafka.bootstrap, "--listen", "127.0.0.1:0", "--keystore", str(keystore)]
+    with subprocess.Popen(
+        [*COMMAND, *options], env=clean_environment(), stdout=subprocess.PIPE, text=True
+    ) as process:
+        assert process.stdout
+        printed = re.search(rf"The console of {kafka.bootstrap}: (https://\S+)", process.stdout.readline())
+        assert printed
+        assert "Overview" in httpx.get(printed[1], verify=trusting).text
+        process.terminate()
+        assert process.wait(START_TIMEOUT_S) == 0
+
+
+def test_a_keystore_without_a_key_is_an_error(tmp_path: Path) -> None:
+    (tmp_path / "own.pem").write_text(Authority().pem)
+    options = ["--listen", "127.0.0.1:0", "--keystore", str(tmp_path / "own.pem")]
+    ended = subprocess.run(
+        [*COMMAND, *options], env=clean_environment(), capture_output=True, text=True, check=False
+    )
+    assert ended.returncode != 0
+    assert f"--keystore {tmp_path / 'own.pem'}: must have a private key" in ended.stderr
+    assert "Traceback" not in ended.stderr

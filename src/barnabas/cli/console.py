@@ -2,19 +2,24 @@
 
 import signal
 from ipaddress import ip_address
+from pathlib import Path
 from types import FrameType
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from barnabas.base.clock import SystemClock
 from barnabas.base.hosts import is_network
 from barnabas.cli.support.commands import command
 from barnabas.cli.support.extras import check_console_installed
-from barnabas.cli.support.failures import wrong_use
+from barnabas.cli.support.failures import CommandError, wrong_use
 from barnabas.cli.support.login import current_login, current_tls
 from barnabas.cli.support.options import BOOTSTRAP_DEFAULT, Bootstrap
 from barnabas.client.core.address import parse_bootstrap
 from barnabas.telemetry.http import parse_listener
+
+if TYPE_CHECKING:
+    import ssl
 
 LISTEN_DEFAULT = "127.0.0.1:9680"
 
@@ -35,6 +40,14 @@ def console(
             "--host",
             metavar="NAME",
             help="Additional host name that browsers may use for the console; may be repeated.",
+        ),
+    ] = None,
+    keystore: Annotated[
+        Path | None,
+        typer.Option(
+            "--keystore",
+            metavar="FILE",
+            help="Serve HTTPS with the private key and the certificates in this PEM file, that of the key first.",
         ),
     ] = None,
     trusted_proxy: Annotated[
@@ -71,11 +84,28 @@ def console(
         hosts=tuple(host or ()),
         trusted_proxies=tuple(trusted_proxy or ()),
     )
-    server = ConsoleServer(settings, listening(address, port))
+    https = None if keystore is None else _https_context(keystore)
+    server = ConsoleServer(settings, listening(address, port), https=https)
     print(f"The console of {bootstrap}: {server.url}  (press Ctrl-C to stop)", flush=True)
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, _end)
     server.run()
+
+
+def _https_context(keystore: Path) -> "ssl.SSLContext":
+    """Return the context, which follows changes of the file.
+
+    :raises CommandError: If the file cannot be used.
+    """
+    from barnabas.tls.contexts import server_context
+    from barnabas.tls.reloading import ReloadingContext
+    from barnabas.tls.settings import KeyStore, TlsError, TlsSettings
+
+    settings = TlsSettings(KeyStore("PEM", location=str(keystore)))
+    try:
+        return ReloadingContext(settings, server_context, SystemClock().monotonic_ms).following()
+    except TlsError as error:
+        raise CommandError(f"--keystore {keystore}: {error.reason}") from error
 
 
 def _end(number: int, frame: FrameType | None) -> None:

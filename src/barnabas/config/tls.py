@@ -8,6 +8,9 @@ from barnabas.tls.settings import TlsError, TlsSettings, tls_settings
 
 _CLIENT_AUTH = "ssl.client.auth"
 
+#: The prefix of its settings is that of a listener with this name.
+WEB_LISTENER = "https"
+
 
 def listener_tls_settings(config: BrokerConfig, listener: Listener) -> TlsSettings:
     """Return the settings of a listener with TLS; files are not read.
@@ -22,6 +25,24 @@ def listener_tls_settings(config: BrokerConfig, listener: Listener) -> TlsSettin
 
     def text(name: str) -> str:
         return "" if name == _CLIENT_AUTH and ignores_common else own.text_or_none(name) or ""
+
+    try:
+        return tls_settings(text, own.items)
+    except TlsError as error:
+        raise config_error(error) from error
+
+
+def web_tls_settings(config: BrokerConfig) -> TlsSettings | None:
+    """Return the settings of the HTTP server for console and metrics; None without TLS.
+
+    :raises ConfigError: When a value is invalid, or two contradict each other.
+    """
+    if not config.boolean("barnabas.metrics.ssl.enable"):
+        return None
+    own = config.for_listener(WEB_LISTENER)
+
+    def text(name: str) -> str:
+        return "" if name == _CLIENT_AUTH else own.text_or_none(name) or ""
 
     try:
         return tls_settings(text, own.items)

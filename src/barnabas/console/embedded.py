@@ -77,6 +77,6 @@ class EmbeddedConsole:
             hosts=site.hosts,
             trusted_proxies=site.trusted_proxies,
         )
-        self._server = ConsoleServer(settings, listener, scrape=site.scrape)
+        self._server = ConsoleServer(settings, listener, scrape=site.scrape, https=site.https)
         if not self._stopping.is_set():
             self._server.run()

@@ -2,6 +2,7 @@
 
 import asyncio
 import socket
+import ssl
 import threading
 from collections.abc import Callable, Iterable
 from concurrent.futures import Future
@@ -40,9 +41,13 @@ class ConsoleServer:
         *,
         clock: Clock | None = None,
         scrape: Scrape | None = None,
+        https: ssl.SSLContext | None = None,
     ) -> None:
-        """:param scrape: Returns the response of /metrics; called from this server's thread."""
+        """:param scrape: Returns the response of /metrics; called from this server's thread.
+        :param https: For HTTPS.
+        """
         self._socket = listener
+        self._scheme = "http" if https is None else "https"
         self._started = threading.Event()
         app: ASGIApp = create_app(settings, clock)
         config = uvicorn.Config(
@@ -56,6 +61,7 @@ class ConsoleServer:
             ws="none",
             proxy_headers=bool(settings.trusted_proxies),  # without them uvicorn would trust 127.0.0.1
             forwarded_allow_ips=list(settings.trusted_proxies),
+            ssl_context_factory=None if https is None else lambda _config, _default: https,
         )
         self._server = _Server(config, self._started)
         self._thread: threading.Thread | None = None
@@ -63,7 +69,7 @@ class ConsoleServer:
     @property
     def url(self) -> str:
         host, port = self._socket.getsockname()[:2]
-        return f"http://{BrokerAddress(host, port)}"
+        return f"{self._scheme}://{BrokerAddress(host, port)}"
 
     def start(self) -> None:
         """Start to serve in another thread."""

@@ -9,6 +9,7 @@ from barnabas.api.context import BrokerContext
 from barnabas.api.dispatch import Dispatcher
 from barnabas.base.clock import Clock, SystemClock
 from barnabas.config.broker_config import BrokerConfig
+from barnabas.config.definition import ConfigError
 from barnabas.config.keys.barnabas import FAILURE_DETECTION_KEY
 from barnabas.config.listener_validation import check_listeners
 from barnabas.log.log_directory import LogDirectory
@@ -30,11 +31,12 @@ from barnabas.server.metrics import metrics_registry
 from barnabas.server.policies import policy_settings
 from barnabas.server.shutdown import Shutdown
 from barnabas.server.stores import open_store
-from barnabas.server.web import WebFactory, WebServer, http_hosts, site_of
+from barnabas.server.web import WebFactory, WebServer, http_hosts, https_context, site_of
 from barnabas.telemetry.byte_rates import SAMPLE_INTERVAL_MS
 from barnabas.telemetry.http import MetricsServer
 from barnabas.telemetry.logs import get_logger
 from barnabas.telemetry.requests import RequestStatistics
+from barnabas.tls.settings import TlsError
 
 _log = get_logger("barnabas.server")
 
@@ -245,12 +247,16 @@ class BrokerServer:
         if not address:
             return
         registry = metrics_registry(self.parts)
-        site = site_of(self._config, self.addresses, registry) if web is not None else None
+        try:
+            https = https_context(self._config, self.parts.environment.clock.monotonic_ms)
+        except (TlsError, ConfigError) as error:
+            raise StartError(f"Metrics cannot be served over HTTPS: {error}.") from error
+        site = site_of(self._config, self.addresses, registry, https) if web is not None else None
         self.serves_pages = site is not None
         if web is not None and site is not None:
             self._metrics = web(site)
         else:
-            self._metrics = MetricsServer(registry, address, http_hosts(self._config))
+            self._metrics = MetricsServer(registry, address, http_hosts(self._config), tls=https)
         try:
             await self._metrics.start()
         except OSError as error:

@@ -310,7 +310,8 @@ def _print_banner(server: BrokerServer, config: BrokerConfig) -> None:
     print(f"Barnabas serves Kafka on {bootstrap}, data in {', '.join(config.log_dirs)}.")
     if server.metrics_port:
         metrics_host = config.text("barnabas.metrics.listener").rpartition(":")[0] or "127.0.0.1"
-        url = f"http://{metrics_host}:{server.metrics_port}"
+        scheme = "https" if config.boolean("barnabas.metrics.ssl.enable") else "http"
+        url = f"{scheme}://{metrics_host}:{server.metrics_port}"
         print(f"Metrics: {url}/metrics")
         if server.serves_pages:
             print(f"Console: {url}/")

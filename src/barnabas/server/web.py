@@ -1,6 +1,7 @@
 """The address and the settings of the HTTP server for console and metrics, which the caller of the broker creates."""
 
 import asyncio
+import ssl
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from ipaddress import ip_address
@@ -9,9 +10,11 @@ from typing import NamedTuple, Protocol
 from barnabas.client.core.address import BrokerAddress
 from barnabas.config.broker_config import BrokerConfig
 from barnabas.config.listeners import Listener, SecurityProtocol
-from barnabas.config.tls import listener_tls_settings
+from barnabas.config.tls import listener_tls_settings, web_tls_settings
 from barnabas.telemetry.http import LOOPBACK, parse_listener
 from barnabas.telemetry.metrics import MetricsRegistry, exposition
+from barnabas.tls.contexts import server_context
+from barnabas.tls.reloading import ReloadingContext
 from barnabas.tls.settings import ClientAuth, TlsSettings, TrustStore
 from barnabas.tls.stores import own_certificate
 
@@ -37,6 +40,7 @@ class Site(NamedTuple):
     hosts: tuple[str, ...]  #: further host names that browsers and scrapers may use
     trusted_proxies: tuple[str, ...]
     scrape: Callable[[], "Future[bytes]"]  #: may be called from any thread
+    https: ssl.SSLContext | None  #: for HTTPS
 
 
 class WebServer(Protocol):
@@ -61,7 +65,10 @@ WebFactory = Callable[[Site], WebServer]
 
 
 def site_of(
-    config: BrokerConfig, addresses: Sequence[tuple[str, str, int]], registry: MetricsRegistry
+    config: BrokerConfig,
+    addresses: Sequence[tuple[str, str, int]],
+    registry: MetricsRegistry,
+    https: ssl.SSLContext | None = None,
 ) -> Site | None:
     """Return the site of a broker with the open listeners `addresses` (name, host, port); None if it has no pages.
 
@@ -93,7 +100,18 @@ def site_of(
         http_hosts(config),
         config.items("barnabas.console.trusted.proxies"),
         _scraper(registry),
+        https,
     )
+
+
+def https_context(config: BrokerConfig, now_ms: Callable[[], int]) -> ssl.SSLContext | None:
+    """Return the context of the HTTP server; None without TLS.
+
+    :raises TlsError: When a setting cannot be used.
+    :raises ConfigError: When a value is invalid.
+    """
+    settings = web_tls_settings(config)
+    return None if settings is None else ReloadingContext(settings, server_context, now_ms).following()
 
 
 def _admits_pages(config: BrokerConfig, listener: Listener) -> bool:

@@ -1,6 +1,7 @@
 """An HTTP server for GET /metrics, with the part of HTTP/1.1 (RFC 9112) that a scraper requires."""
 
 import asyncio
+import ssl
 from collections.abc import Collection, Iterable
 from contextlib import suppress
 from http import HTTPStatus
@@ -28,12 +29,16 @@ class MetricsServer:
         listener: str = ":0",
         hosts: Iterable[str] = (),
         timeout_s: float = 5.0,
+        tls: ssl.SSLContext | None = None,
     ) -> None:
-        """:param hosts: Further names by which scrapers may call this machine."""
+        """:param hosts: Further names by which scrapers may call this machine.
+        :param tls: For HTTPS.
+        """
         self._registry = registry
         self._hosts = own_names(hosts)
         self._host, self._port = parse_listener(listener)
         self._timeout_s = timeout_s
+        self._tls = tls
         self._server: asyncio.Server | None = None
         self._connections: set[asyncio.Task[None]] = set()
 
@@ -50,7 +55,12 @@ class MetricsServer:
         """
         assert self._server is None, "started twice"
         self._server = await asyncio.start_server(
-            self._serve, self._host, self._port, limit=REQUEST_SIZE_MAX_BYTES
+            self._serve,
+            self._host,
+            self._port,
+            limit=REQUEST_SIZE_MAX_BYTES,
+            ssl=self._tls,
+            ssl_handshake_timeout=None if self._tls is None else self._timeout_s,
         )
 
     async def close(self) -> None:
@@ -74,7 +84,7 @@ class MetricsServer:
 
     async def _converse(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
-            with suppress(TimeoutError, ConnectionError, asyncio.IncompleteReadError):
+            with suppress(TimeoutError, ConnectionError, ssl.SSLError, asyncio.IncompleteReadError):
                 async with asyncio.timeout(self._timeout_s):
                     answer = await self._answer(reader)
                 async with asyncio.timeout(self._timeout_s):

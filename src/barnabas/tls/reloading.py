@@ -40,6 +40,16 @@ class ReloadingContext:
         self.loads_count = 1
         self.failures_count = 0
 
+    def following(self) -> ssl.SSLContext:
+        """Return a context for a server that takes one for good: each handshake uses the current one."""
+        context = self._make(self.settings)
+
+        def follow(connection: ssl.SSLObject | ssl.SSLSocket, _name: str | None, _: ssl.SSLContext) -> None:
+            connection.context = self.current()
+
+        context.sni_callback = follow
+        return context
+
     def current(self) -> ssl.SSLContext:
         """Return the context for a new connection."""
         now_ms = self._now_ms()

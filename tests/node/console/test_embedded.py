@@ -1,6 +1,7 @@
 """The console that a broker serves beside its metrics."""
 
 import socket
+import ssl
 import subprocess
 import sys
 import time
@@ -10,8 +11,9 @@ from pathlib import Path
 import httpx
 import pytest
 
+from support.certificates import Authority
 from support.consoles import token_in
-from support.process import BrokerProcess
+from support.process import BrokerProcess, run_serve
 from support.processes import descendants
 from support.waiting import until
 
@@ -165,3 +167,34 @@ def test_a_plan_is_cancelled_when_its_browser_disconnects(tmp_path: Path) -> Non
                 connection._connection._network_stream.get_extra_info("socket").shutdown(socket.SHUT_RDWR)
             until(lambda: not descendants(broker.process.pid, "plan_worker"))
             assert page.exception() is not None
+
+
+@pytest.mark.parametrize("enabled", ["true", "false"])
+def test_console_and_metrics_are_served_over_https(tmp_path: Path, enabled: str) -> None:
+    authority = Authority()
+    keystore = authority.issue().write_pem(tmp_path / "web.pem")
+    settings = {
+        "barnabas.console.enable": enabled,
+        "barnabas.metrics.ssl.enable": "true",
+        "listener.name.https.ssl.keystore.type": "PEM",
+        "listener.name.https.ssl.keystore.location": str(keystore),
+    }
+    options = [word for key, value in settings.items() for word in ("--set", f"{key}={value}")]
+    trusting = ssl.create_default_context(cadata=authority.pem)
+    with BrokerProcess(tmp_path / "data", "--set", METRICS, *options) as broker:
+        found = urls(broker)
+        assert httpx.get(found["Metrics"], verify=trusting, timeout=20).status_code == 200
+        if enabled == "true":
+            page = httpx.get(found["Console"], verify=trusting, timeout=20)
+            assert page.status_code == 200
+            assert "Secure" in page.headers["Set-Cookie"]
+        with pytest.raises(httpx.HTTPError):
+            httpx.get(found["Metrics"].replace("https:", "http:"))
+
+
+def test_https_without_a_keystore_is_an_error_at_the_start(tmp_path: Path) -> None:
+    settings = ("--set", METRICS, "--set", "barnabas.metrics.ssl.enable=true")
+    ended = run_serve("--data", str(tmp_path), "--listen", "127.0.0.1:0", *settings)
+    assert ended.returncode == 2
+    assert "Metrics cannot be served over HTTPS: ssl.keystore.location" in ended.stderr
+    assert "Traceback" not in ended.stderr

@@ -20,6 +20,7 @@ def site() -> Site:
         hosts=(),
         trusted_proxies=(),
         scrape=lambda: pytest.fail("asked"),
+        https=None,
     )
 
 

@@ -7,9 +7,14 @@ import uvloop
 from barnabas.telemetry import http, names
 from barnabas.telemetry.http import REQUEST_SIZE_MAX_BYTES, MetricsServer, parse_listener
 from barnabas.telemetry.metrics import MetricsRegistry
+from barnabas.tls.contexts import client_context, server_context
+from barnabas.tls.settings import KeyStore, TlsSettings, TrustStore
+from support.certificates import Authority
 
 SCRAPE = b"GET /metrics HTTP/1.1\r\nHost: 127.0.0.1:9404\r\nAccept: text/plain\r\n\r\n"
 LONG_S = 30.0
+AUTHORITY = Authority()
+ISSUED = AUTHORITY.issue()
 
 
 @pytest.fixture(params=[asyncio.new_event_loop, uvloop.new_event_loop], ids=["asyncio", "uvloop"])
@@ -55,6 +60,33 @@ def test_metrics_are_served_as_prometheus_text(run):
     assert status == "HTTP/1.1 200 OK"
     assert headers["Content-Type"] == "text/plain; version=0.0.4; charset=utf-8"
     assert body.endswith("# TYPE barnabas_partitions gauge\nbarnabas_partitions 12.0\n")
+
+
+def test_metrics_are_served_over_https(run):
+    keys = KeyStore("PEM", key=ISSUED.key_pem(), certificate_chain=ISSUED.certificate_pem)
+    trusting = client_context(TlsSettings(trust=TrustStore("PEM", certificates=AUTHORITY.pem)))
+
+    async def converse(server):
+        reader, writer = await asyncio.open_connection("127.0.0.1", server.port, ssl=trusting)
+        writer.write(SCRAPE)
+        status, *_ = parse(await reader.read())
+        writer.close()
+        return status
+
+    assert run(converse, tls=server_context(TlsSettings(keys))) == "HTTP/1.1 200 OK"
+
+
+def test_a_client_without_tls_gets_nothing_from_https(run):
+    keys = KeyStore("PEM", key=ISSUED.key_pem(), certificate_chain=ISSUED.certificate_pem)
+
+    async def converse(server):
+        reader, writer = await asyncio.open_connection("127.0.0.1", server.port)
+        writer.write(SCRAPE)
+        answer = await reader.read()
+        writer.close()
+        return answer
+
+    assert b"200 OK" not in run(converse, tls=server_context(TlsSettings(keys)))
 
 
 def test_a_request_may_arrive_in_fragments(run):

@@ -1,4 +1,6 @@
 import os
+import ssl
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -54,3 +56,29 @@ def test_settings_that_cannot_be_used_fail_at_once(tmp_path: Path) -> None:
         ReloadingContext(
             TlsSettings(KeyStore("PEM", str(tmp_path / "x"))), server_context, ManualClock().monotonic_ms
         )
+
+
+def test_a_context_for_good_uses_the_current_files_in_each_handshake(tmp_path: Path) -> None:
+    authority, clock = Authority(), ManualClock()
+    first, second = authority.issue(name="first"), authority.issue(name="second")
+    path = first.write_pem(tmp_path / "own.pem")
+    reloading = ReloadingContext(TlsSettings(KeyStore("PEM", str(path))), server_context, clock.monotonic_ms)
+    following = reloading.following()
+
+    def presented() -> str:
+        """Return the certificate that a client gets, which names no server."""
+        client = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+        client.check_hostname, client.verify_mode = False, ssl.CERT_NONE
+        to_server, to_client = ssl.MemoryBIO(), ssl.MemoryBIO()
+        ours = client.wrap_bio(to_client, to_server)
+        theirs = following.wrap_bio(to_server, to_client, server_side=True)
+        for side in (ours, theirs, ours, theirs):
+            with suppress(ssl.SSLWantReadError):
+                side.do_handshake()
+        return ssl.DER_cert_to_PEM_cert(ours.getpeercert(binary_form=True) or b"")
+
+    assert presented() in first.certificate_pem
+    second.write_pem(path)
+    touch(path, 5)
+    clock.advance(CHECK_INTERVAL_MS)
+    assert presented() in second.certificate_pem

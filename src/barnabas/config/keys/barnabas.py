@@ -30,6 +30,9 @@ BARNABAS_KEYS: tuple[ConfigKey, ...] = (
     ConfigKey("barnabas.metrics.listener", STRING, "", NonNull(), READ_ONLY, HONOURED,
               "Address (HOST:PORT) at which /metrics is served to Prometheus; empty serves nothing.",
               since="Barnabas"),
+    ConfigKey("barnabas.metrics.ssl.enable", BOOLEAN, False, None, READ_ONLY, HONOURED,
+              "Whether barnabas.metrics.listener uses HTTPS, with the keystore of listener.name.https.ssl.*, or "
+              "else of ssl.*.", since="Barnabas"),
     ConfigKey("barnabas.console.enable", BOOLEAN, True, None, READ_ONLY, HONOURED,
               "Whether barnabas.metrics.listener also serves the web console, at /.", since="Barnabas"),
     ConfigKey("barnabas.console.read.only", BOOLEAN, False, None, READ_ONLY, HONOURED,
