@@ -1,6 +1,7 @@
 """`barnabas console`: the web console, for any Kafka cluster."""
 
 import signal
+from collections.abc import Sequence
 from ipaddress import ip_address
 from pathlib import Path
 from types import FrameType
@@ -62,10 +63,7 @@ def console(
     check_console_installed()
     parse_bootstrap(bootstrap)
     address, port = parse_listener(listen)
-    for proxy in trusted_proxy or ():
-        if not is_network(proxy):
-            message = f"--trusted-proxy '{proxy}': must be an address or a network"
-            raise wrong_use(message, "--trusted-proxy 10.1.2.3 or --trusted-proxy 10.1.0.0/16")
+    _check_proxies(trusted_proxy or ())
     login = current_login()
     if login is not None and not read_only and not _is_loopback(address):
         message = f"everyone who can reach {listen} would act as '{login.user}'"
@@ -90,6 +88,13 @@ def console(
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, _end)
     server.run()
+
+
+def _check_proxies(proxies: Sequence[str]) -> None:
+    for proxy in proxies:
+        if not is_network(proxy):
+            message = f"--trusted-proxy '{proxy}': must be an address or a network"
+            raise wrong_use(message, "--trusted-proxy 10.1.2.3 or --trusted-proxy 10.1.0.0/16")
 
 
 def _https_context(keystore: Path) -> "ssl.SSLContext":
