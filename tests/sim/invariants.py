@@ -25,6 +25,9 @@ from sim.survivors import Survivors
 IMAGES_MAX = 2_000
 
 #: A log in the trash: the last part is the topic id. One that was set aside has a random number there.
+#: How long a broker may take to remove a directory whose deletion is due.
+DELETION_MS = 5_000
+
 _STRAY = re.compile(r"(.*)-(\d+)\.([0-9a-f]{32})-stray")
 
 #: (base offset, last offset, leader epoch, CRC) of a batch
@@ -314,8 +317,11 @@ class Invariants:
                         f"waits: {name} ends at {log.log_end_offset}, its high watermark is {log.high_watermark}, "
                         f"its last stable offset {log.last_stable_offset}"
                     )
+            log_manager = broker.server.parts.log_manager
+            recently_ms = log_manager.clock.monotonic_ms() - DELETION_MS
+            soon_deleted = {path for due_ms, path in log_manager._deletions if due_ms > recently_ms}
             for path in self._disks.directory(broker.name).iterdir():
-                if path.is_dir() and not self._is_needed(broker, path):
+                if path.is_dir() and path not in soon_deleted and not self._is_needed(broker, path):
                     self._report(f"directory: {path.name} on {broker.name} is not needed")
 
     def _is_needed(self, broker: SimulatedBroker, path: Path) -> bool:

@@ -65,10 +65,8 @@ def console(
     address, port = parse_listener(listen)
     _check_proxies(trusted_proxy or ())
     login = current_login()
-    if login is not None and not read_only and not _is_loopback(address):
-        message = f"everyone who can reach {listen} would act as '{login.user}'"
-        hint = "omit --command-config, so that users log in; or add --read-only, or listen on 127.0.0.1"
-        raise wrong_use(message, hint)
+    if login is not None and not read_only:
+        _check_address(address, login.user)
     # heavy: neither help nor completion needs the web server
     from barnabas.console.serving import ConsoleServer
     from barnabas.console.settings import ConsoleSettings
@@ -88,6 +86,13 @@ def console(
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, _end)
     server.run()
+
+
+def _check_address(address: str, user: str) -> None:
+    if not _is_loopback(address):
+        message = f"everyone who can reach {address} would act as '{user}'"
+        hint = "omit --command-config, so that users log in; or add --read-only, or listen on 127.0.0.1"
+        raise wrong_use(message, hint)
 
 
 def _check_proxies(proxies: Sequence[str]) -> None:
