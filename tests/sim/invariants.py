@@ -24,10 +24,10 @@ from sim.survivors import Survivors
 #: Images of the store that are kept for the comparison with those of brokers.
 IMAGES_MAX = 2_000
 
-#: A log in the trash: the last part is the topic id. One that was set aside has a random number there.
 #: How long a broker may take to remove a directory whose deletion is due.
 DELETION_MS = 5_000
 
+#: A log in the trash: the last part is the topic id. One that was set aside has a random number there.
 _STRAY = re.compile(r"(.*)-(\d+)\.([0-9a-f]{32})-stray")
 
 #: (base offset, last offset, leader epoch, CRC) of a batch
