@@ -131,12 +131,20 @@ def test_acls_are_listed_by_the_resource_name_that_they_match(run: Run) -> None:
     assert "User:bob" in run("acls", "list").stdout
 
 
-def test_unused_acls_are_listed(run: Run, alice: BlockingClient) -> None:
+def test_unused_acls_are_listed_also_after_a_restart(
+    kafka: EmbeddedBroker, run: Run, alice: BlockingClient
+) -> None:
     assert run("topics", "create", "orders").exit_code == 0
     run("acls", "add", *ORDERS, "--operation", "write", "--operation", "read")
     produce(alice, b"1")
-    result = run("acls", "list", "--unused", "--json")
-    assert [each["operation"] for each in rows(result)] == ["read"]
+    result = run("acls", "unused", "--json")
+    assert [(each["operation"], each["last used"]) for each in rows(result)] == [("read", "")]
+    kafka.restart()
+    assert [each["operation"] for each in rows(run("acls", "unused", "--json"))] == ["read"]
+    by_day = run("acls", "unused", "--since", "1d", "--json")
+    assert [each["operation"] for each in rows(by_day)] == ["read"]
+    by_now = rows(run("acls", "unused", "--since", "2999-01-01", "--json"))
+    assert [bool(each["last used"]) for each in by_now] == [False, True]
     assert refused(alice.admin.describe_acl_use) is ErrorCode.CLUSTER_AUTHORIZATION_FAILED
     assert len(rows(run("acls", "list", "--json"))) == 2
 

@@ -4,7 +4,9 @@ from typing import Annotated
 
 import typer
 
+from barnabas.base.clock import SystemClock
 from barnabas.cli.acl_options import (
+    HEADER,
     AclOperationArg,
     Groups,
     OnCluster,
@@ -25,6 +27,7 @@ from barnabas.cli.support.commands import command
 from barnabas.cli.support.failures import FAILED, wrong_use
 from barnabas.cli.support.options import BOOTSTRAP_DEFAULT, Bootstrap, Json
 from barnabas.cli.support.output import notice, print_json, print_table
+from barnabas.cli.support.times import format_timestamp, parse_time_ms
 from barnabas.client.admin.admin import Admin
 from barnabas.security.acl_review import AclQuestion, Explanation, Permissions, effective, explain
 from barnabas.wire.acls import WILDCARD, AclBinding, PatternType
@@ -156,3 +159,46 @@ def _as_json(permissions: Permissions) -> dict[str, object]:
         "operations": list(map(format_enum, permissions.operations)),
         "except": as_rows(permissions.exceptions),
     }
+
+
+@command(
+    "unused",
+    example="acls unused --since 30d",
+    apis=("DescribeAcls", "DescribeAclUse"),
+    needs=("describe cluster",),
+    details="Brokers keep the time of the last use over restarts, to the precision of some minutes.",
+)
+def unused_acls(
+    bootstrap: Bootstrap = BOOTSTRAP_DEFAULT,
+    since: Annotated[
+        str | None,
+        typer.Option(
+            "--since",
+            metavar="TIME",
+            help="Not used since then, such as 30d or a date (default: never used).",
+        ),
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """List ACLs that have neither allowed nor denied anything for some time, and when each was last used."""
+    acls: list[AclBinding] = with_admin(bootstrap, Admin.describe_acls)
+    use = with_admin(bootstrap, Admin.describe_acl_use)
+    since_ms = 0 if since is None else parse_time_ms(since, SystemClock().wall_ms())
+    found = [
+        (acl, last_ms)
+        for acl in sorted(acls)
+        if (last_ms := use.last_used_ms.get(acl)) is None or last_ms < since_ms
+    ]
+    rows = [
+        {**row, "last used": format_timestamp(last_ms)}
+        for row, (_, last_ms) in zip(as_rows(acl for acl, _ in found), found, strict=True)
+    ]
+    if as_json:
+        print_json(rows)
+    else:
+        print_table((*HEADER, "last used"), [tuple(row.values()) for row in rows])
+    began = format_timestamp(use.since_ms)
+    if since_ms < use.since_ms and since is not None:
+        notice(f"uses before {began} are not known: some broker has recorded them only since then")
+    else:
+        notice(f"all brokers have recorded uses since {began}")

@@ -1,7 +1,6 @@
 """`barnabas acls`: list, add, remove and review ACLs."""
 
 from collections.abc import Sequence
-from datetime import datetime
 from itertools import product
 from typing import Annotated
 
@@ -29,7 +28,7 @@ from barnabas.cli.acl_options import (
     print_acls,
     resources_of,
 )
-from barnabas.cli.acl_review import effective_acls, explain_acls
+from barnabas.cli.acl_review import effective_acls, explain_acls, unused_acls
 from barnabas.cli.support.calls import with_admin
 from barnabas.cli.support.commands import command, command_group
 from barnabas.cli.support.failures import wrong_use
@@ -52,7 +51,7 @@ from barnabas.wire.errors import KafkaError
 @command(
     "list",
     example="acls list --topic orders",
-    apis=("DescribeAcls", "DescribeAclUse"),
+    apis=("DescribeAcls",),
     needs=("describe cluster",),
 )
 def list_acls(
@@ -68,23 +67,14 @@ def list_acls(
         bool,
         typer.Option("--exact", help="Only ACLs on exactly this name; leave out wildcard and prefixed ACLs."),
     ] = False,
-    unused: Annotated[
-        bool,
-        typer.Option("--unused", help="Only ACLs that no broker has used since it started."),
-    ] = False,
     as_json: Json = False,
 ) -> None:
     """List ACLs: all, or those that apply to a resource or name a principal."""
     resources = resources_of(topic, group, transactional_id, delegation_token, user, cluster=cluster)
     filters = _list_filters(resources, principal, exact=exact)
     acls = with_admin(bootstrap, lambda admin: _find(admin, filters))
-    if unused:
-        use = with_admin(bootstrap, Admin.describe_acl_use)
-        acls -= use.used
-        since = datetime.fromtimestamp(use.since_ms / 1000).astimezone().isoformat(" ", "seconds")
-        notice(f"all brokers have counted uses since {since}")
     print_acls(sorted(acls), as_json=as_json)
-    if not acls and not unused:
+    if not acls:
         notice("no matching ACLs; 'barnabas acls add' creates ACLs")
 
 
@@ -234,4 +224,4 @@ def _removal_filters(
     ]
 
 
-app = command_group(list_acls, add_acls, remove_acls, explain_acls, effective_acls)
+app = command_group(list_acls, add_acls, remove_acls, explain_acls, effective_acls, unused_acls)

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Collection, Mapping
+from pathlib import Path
 from typing import Protocol
 
 from barnabas.base.clock import Clock
@@ -12,6 +13,7 @@ from barnabas.metadata.changed_keys import ChangedKeys
 from barnabas.metadata.image import MetadataImage
 from barnabas.metadata.writer import MetadataWriter
 from barnabas.security.acl_index import decide, decide_any, indexes
+from barnabas.security.acl_use import AclUseRecord, read_acl_use
 from barnabas.security.operations import needs_cluster_alter
 from barnabas.telemetry.logs import get_logger
 from barnabas.wire.acls import CLUSTER_NAME, AclBinding, AclOperation, AclPermission, ResourceType
@@ -55,8 +57,12 @@ class Authorizer(Protocol):
         """Whether the operation is allowed on some resource of that type (KIP-679)."""
         ...
 
-    def used(self) -> list[AclBinding]:
-        """Return the ACLs that were used for a decision since `since_ms`."""
+    def used(self) -> list[tuple[AclBinding, int]]:
+        """Return the ACLs that were used for a decision since `since_ms`, and when each was last."""
+        ...
+
+    def use(self) -> AclUseRecord:
+        """Return when ACLs were used, to be kept."""
         ...
 
 
@@ -65,25 +71,34 @@ class StandardAuthorizer:
 
     :param users: Principals that are allowed everything.
     :param allow_if_no_acl: The decision for resources to which no ACL applies.
-    :param since_ms: The start of the record of used ACLs, in ms since the epoch.
+    :param use: When ACLs were used before this authorizer was created.
     """
 
     def __init__(
-        self, acls: Mapping[str, AclBinding], users: Collection[str], *, allow_if_no_acl: bool, since_ms: int
+        self,
+        acls: Mapping[str, AclBinding],
+        users: Collection[str],
+        *,
+        allow_if_no_acl: bool,
+        clock: Clock,
+        use: AclUseRecord,
     ) -> None:
-        self.since_ms = since_ms
+        self.since_ms = use.since_ms
+        self._clock = clock
         self._super_users = frozenset(users)
         self._allow_if_no_acl = allow_if_no_acl
         self._indexes = indexes()
         self._decisions: dict[_Question, bool] = {}
         #: entries of the indexes by identity, because hashing one takes as long as deciding
-        self._used: dict[int, AclBinding] = {}
+        self._last_used_ms: dict[int, int] = {}
         self._acls: dict[
             str, tuple[AclBinding, AclBinding]
         ] = {}  #: (the ACL as created, its entry in an index)
         self.version = 0
         for key, binding in acls.items():
             self._put(key, binding)
+            if key in use.last_used_ms:
+                self._last_used_ms[id(self._acls[key][1])] = use.last_used_ms[key]
 
     async def apply(self, before: MetadataImage, after: MetadataImage, changed: ChangedKeys) -> None:
         """Apply a change of the cluster's state; a metadata listener."""
@@ -101,7 +116,7 @@ class StandardAuthorizer:
         removed = self._acls.pop(key, None)
         if removed is not None:
             entry = self._indexes[removed[0].resource_type].remove(removed[0])
-            self._used.pop(id(entry), None)
+            self._last_used_ms.pop(id(entry), None)
         if binding is not None:
             self._acls[key] = binding, self._indexes[binding.resource_type].add(binding)
 
@@ -129,7 +144,7 @@ class StandardAuthorizer:
             return True
         permission, by = decide(self._indexes[resource_type], principal, host, operation, name)
         for entry in by:
-            self._used[id(entry)] = entry
+            self._last_used_ms[id(entry)] = self._clock.wall_ms()
         allowed = self._allow_if_no_acl if permission is None else permission is AclPermission.ALLOW
         if allowed and needs_cluster_alter(operation, resource_type, name):
             allowed = self.allows(principal, host, AclOperation.ALTER, ResourceType.CLUSTER, CLUSTER_NAME)
@@ -146,32 +161,47 @@ class StandardAuthorizer:
             self._indexes[resource_type], principal, host, operation
         )
 
-    def used(self) -> list[AclBinding]:
-        """Return the ACLs that were used for a decision since they were created, or since this authorizer was.
+    def used(self) -> list[tuple[AclBinding, int]]:
+        """Return the ACLs that were used for a decision, and when each was last, in ms since the epoch.
 
         A cached decision counts once, when it is made, so that later ones cost nothing.
         """
-        return [binding for binding, entry in self._acls.values() if id(entry) in self._used]
+        last_ms = self._last_used_ms
+        return [(acl, last_ms[id(entry)]) for acl, entry in self._acls.values() if id(entry) in last_ms]
+
+    def use(self) -> AclUseRecord:
+        """Return when ACLs were used, to be kept; from now on cached decisions count again."""
+        self._decisions.clear()
+        last_ms = self._last_used_ms
+        used = {key: last_ms[id(entry)] for key, (_, entry) in self._acls.items() if id(entry) in last_ms}
+        return AclUseRecord(self.since_ms, used)
 
     def statistics(self) -> dict[str, int]:
         return {
             "acls_count": len(self._acls),
-            "acls_used_count": len(self._used),
+            "acls_used_count": len(self._last_used_ms),
             "decisions_count": len(self._decisions),
         }
 
 
 def configured_authorizer(
-    config: BrokerConfig, metadata: MetadataWriter, clock: Clock
+    config: BrokerConfig, metadata: MetadataWriter, clock: Clock, directory: Path
 ) -> StandardAuthorizer | None:
-    """Return the authorizer of `authorizer.class.name`, following the cluster's ACLs; None if it is empty."""
+    """Return the authorizer of `authorizer.class.name`, following the cluster's ACLs; None if it is empty.
+
+    :param directory: Has the record of used ACLs.
+    """
     if not config.part("authorizer.class.name"):
         return None
     users, allow_if_no_acl = super_users(config), allows_if_no_acl(config)
     if not (users or allow_if_no_acl or metadata.image.acls):
         _log.warning("all requests will be denied: no ACLs and no super.users are configured")
     authorizer = StandardAuthorizer(
-        metadata.image.acls, users, allow_if_no_acl=allow_if_no_acl, since_ms=clock.wall_ms()
+        metadata.image.acls,
+        users,
+        allow_if_no_acl=allow_if_no_acl,
+        clock=clock,
+        use=read_acl_use(directory, clock.wall_ms()),
     )
     metadata.listen(authorizer.apply)
     return authorizer

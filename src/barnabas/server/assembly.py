@@ -63,6 +63,7 @@ from barnabas.server.listeners import Listeners, connection_limits, open_files_m
 from barnabas.server.metadata_comparison import MetadataComparison
 from barnabas.server.shutdown import Shutdown
 from barnabas.server.startup import form_cluster, load_replicas, open_log_manager
+from barnabas.server.stores import metadata_directory
 from barnabas.telemetry.byte_rates import ByteRates
 from barnabas.telemetry.requests import RequestStatistics
 from barnabas.telemetry.tracing import Tracer
@@ -387,7 +388,7 @@ def _broker_context(
         groups=coordinators.groups,
         transactions=coordinators.transactions,
         transaction_verifier=coordinators.verifier,
-        authorizer=configured_authorizer(config, metadata, clock),
+        authorizer=configured_authorizer(config, metadata, clock, metadata_directory(config)),
         security_log=SecurityLog(clock),
         broker_times=_broker_times(metadata, clock),
         byte_rates=ByteRates(statistics, clock.monotonic_ms),

@@ -19,6 +19,8 @@ from barnabas.metadata.scram import decide_add_user
 from barnabas.metadata.store import Store
 from barnabas.net.listener import StartError, reason_of
 from barnabas.policy.policies import Policies
+from barnabas.security.acl_use import INTERVAL_MS as ACL_USE_INTERVAL_MS
+from barnabas.security.acl_use import write_acl_use
 from barnabas.security.security_log import WINDOW_MS as SECURITY_LOG_WINDOW_MS
 from barnabas.server.assembly import BrokerParts, Environment, assemble
 from barnabas.server.background.expiration import INTERVAL_MS as EXPIRATION_INTERVAL_MS
@@ -30,7 +32,7 @@ from barnabas.server.metadata_comparison import COMPARISON_INTERVAL_MS
 from barnabas.server.metrics import metrics_registry
 from barnabas.server.policies import policy_settings
 from barnabas.server.shutdown import Shutdown
-from barnabas.server.stores import open_store
+from barnabas.server.stores import metadata_directory, open_store
 from barnabas.server.web import WebFactory, WebServer, http_hosts, https_context, site_of
 from barnabas.telemetry.byte_rates import SAMPLE_INTERVAL_MS
 from barnabas.telemetry.http import MetricsServer
@@ -150,11 +152,20 @@ class BrokerServer:
             expiration.remove_delegation_tokens,
             self._config.integer("delegation.token.expiry.check.interval.ms"),
         )
+        if self.broker.authorizer is not None:
+            tasks.repeat(self._keep_acl_use, ACL_USE_INTERVAL_MS)
+            self._shutdown.add_async(self._keep_acl_use)
         tasks.repeat(self.broker.security_log.flush, SECURITY_LOG_WINDOW_MS)
         tasks.repeat(self.broker.byte_rates.sample, SAMPLE_INTERVAL_MS)
         tasks.repeat(parts.metadata_comparison.compare, COMPARISON_INTERVAL_MS)
         paths = [Path(directory) for directory in self._config.log_dirs]
         tasks.repeat(DiskWatch(paths, clock).watch, CHECK_INTERVAL_MS, 0)
+
+    async def _keep_acl_use(self) -> None:
+        """Write when ACLs were used to the disk, but not after a crash, as which an abrupt end counts."""
+        if self.broker.authorizer is not None and not self._shutdown.is_abrupt:
+            use, directory = self.broker.authorizer.use(), metadata_directory(self._config)
+            await asyncio.to_thread(write_acl_use, directory, use)
 
     async def _add_user(self, user: str, password: str) -> None:
         rng = self.parts.environment.rng

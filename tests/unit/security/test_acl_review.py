@@ -3,9 +3,11 @@ from random import Random
 
 import pytest
 
+from barnabas.base.clock import ManualClock
 from barnabas.base.topic_names import AUDIT_TOPIC
 from barnabas.metadata.acls import acl_key
 from barnabas.security.acl_review import AclQuestion, effective, explain
+from barnabas.security.acl_use import AclUseRecord
 from barnabas.security.authorizer import StandardAuthorizer
 from barnabas.security.operations import OPERATIONS
 from barnabas.wire.acls import (
@@ -104,7 +106,11 @@ def random_acls(rng: Random) -> list[AclBinding]:
 
 def allows(acls: list[AclBinding], asked: AclQuestion) -> bool:
     authorizer = StandardAuthorizer(
-        {acl_key(acl): acl for acl in acls}, (), allow_if_no_acl=False, since_ms=0
+        {acl_key(acl): acl for acl in acls},
+        (),
+        allow_if_no_acl=False,
+        clock=ManualClock(),
+        use=AclUseRecord(0),
     )
     return authorizer.allows(asked.principal, asked.host, asked.operation, asked.resource_type, asked.name)
 

@@ -3,10 +3,12 @@ from pathlib import Path
 
 import pytest
 
+from barnabas.base.clock import ManualClock
 from barnabas.metadata.acls import acl_key, decide_create_acls, decide_remove_acls, matching
 from barnabas.metadata.changed_keys import ChangedKeys
 from barnabas.metadata.image import MetadataImage
 from barnabas.security import authorizer as module
+from barnabas.security.acl_use import AclUseRecord
 from barnabas.security.authorizer import StandardAuthorizer
 from barnabas.wire.acls import AclBinding, AclFilter, AclOperation, ResourceType
 from support.acls import ALICE, AUTHORIZED, ROOT, allow, deny
@@ -19,7 +21,9 @@ READ, TOPIC = AclOperation.READ, ResourceType.TOPIC
 
 def authorizer_of(*bindings: AclBinding, allow_if_no_acl: bool = False) -> StandardAuthorizer:
     table = {acl_key(binding): binding for binding in bindings}
-    return StandardAuthorizer(table, [ROOT], allow_if_no_acl=allow_if_no_acl, since_ms=0)
+    return StandardAuthorizer(
+        table, [ROOT], allow_if_no_acl=allow_if_no_acl, clock=ManualClock(9), use=AclUseRecord(0)
+    )
 
 
 def test_a_super_user_is_allowed_despite_denials() -> None:
@@ -108,8 +112,11 @@ def test_acls_are_used_from_their_first_decision_until_they_are_removed() -> Non
     image = MetadataImage()
     for decide, expected in (
         (lambda table: decide_create_acls(table, [reading, writing, forbidding]), []),
-        (lambda table: decide_remove_acls(table, matching(table, AclFilter(operation=READ))), [forbidding]),
-        (lambda table: decide_create_acls(table, [reading]), [forbidding]),
+        (
+            lambda table: decide_remove_acls(table, matching(table, AclFilter(operation=READ))),
+            [(forbidding, 9)],
+        ),
+        (lambda table: decide_create_acls(table, [reading]), [(forbidding, 9)]),
     ):
         decision = decide(image.acls)
         after = replayed(image, decision)
@@ -121,6 +128,28 @@ def test_acls_are_used_from_their_first_decision_until_they_are_removed() -> Non
             assert authorizer.used() == []
             assert authorizer.allows(ALICE, "::1", READ, TOPIC, "t")
             assert not authorizer.allows(ALICE, "::1", AclOperation.DELETE, TOPIC, "t")
-            assert set(authorizer.used()) == {reading, forbidding}
+            assert set(authorizer.used()) == {(reading, 9), (forbidding, 9)}
             assert authorizer.statistics()["acls_used_count"] == 2
         image = after
+
+
+def test_the_record_of_use_goes_on_after_a_restart_and_counts_cached_decisions_again() -> None:
+    reading, writing = allow(READ), allow(AclOperation.WRITE)
+    table = {acl_key(acl): acl for acl in (reading, writing)}
+    clock = ManualClock(100)
+
+    def started(use: AclUseRecord) -> StandardAuthorizer:
+        return StandardAuthorizer(table, [], allow_if_no_acl=False, clock=clock, use=use)
+
+    first = started(AclUseRecord(50))
+    assert first.allows(ALICE, "h", READ, TOPIC, "t")
+    clock.advance(10)
+    assert first.allows(ALICE, "h", READ, TOPIC, "t")
+    assert first.use() == AclUseRecord(50, {acl_key(reading): 100})
+    assert first.allows(ALICE, "h", READ, TOPIC, "t")
+    kept = first.use()
+    assert kept == AclUseRecord(50, {acl_key(reading): 110})
+    second = started(kept)
+    assert (second.since_ms, second.used()) == (50, [(reading, 110)])
+    assert second.allows(ALICE, "h", AclOperation.WRITE, TOPIC, "t")
+    assert dict(second.used()) == {reading: 110, writing: 110}

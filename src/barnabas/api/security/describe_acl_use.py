@@ -1,6 +1,6 @@
-"""DescribeAclUse (32001), v0: the ACLs that have allowed or denied something since this broker's authorizer started.
+"""DescribeAclUse (32001), v0: the ACLs that have allowed or denied something, and when each was last used.
 
-An API of Barnabas. Each broker knows only its own decisions, and loses them when it stops.
+An API of Barnabas. Each broker knows only its own decisions. A use counts to the precision of some minutes.
 
 Errors: CLUSTER_AUTHORIZATION_FAILED, SECURITY_DISABLED without an authorizer.
 """
@@ -28,5 +28,5 @@ async def handle(context: RequestContext, request: DescribeAclUseRequest) -> Des
     authorizer = require_authorizer(context)
     used = context.each(authorizer.used())
     return DescribeAclUseResponse(
-        since=authorizer.since_ms, acls=[UsedAcl(*binding) async for binding in used]
+        since=authorizer.since_ms, acls=[UsedAcl(*acl, last_used) async for acl, last_used in used]
     )

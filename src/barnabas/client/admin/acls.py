@@ -1,6 +1,6 @@
 """Requests about ACLs."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
 from barnabas.client.core.errors import check, error_for
@@ -51,23 +51,23 @@ def parse_describe_acls_response(response: DescribeAclsResponse) -> list[AclBind
 
 
 class AclUse(NamedTuple):
-    """The ACLs that have allowed or denied something since a time, in ms since the epoch."""
+    """When ACLs have allowed or denied something, as recorded since a time; in ms since the epoch."""
 
     since_ms: int
-    used: frozenset[AclBinding]
+    last_used_ms: Mapping[AclBinding, int]
 
 
 def combine_acl_use_responses(responses: Iterable[DescribeAclUseResponse]) -> AclUse:
-    """Combine the responses of all brokers: the time since which all have counted, and the used ACLs.
+    """Combine the responses of all brokers: the time since which all have recorded, and the last uses.
 
     :raises KafkaError: If a broker refused the request.
     """
-    since_ms, used = 0, set()
+    since_ms, last_used_ms = 0, dict[AclBinding, int]()
     for response in responses:
         check(response.error_code, response.error_message)
         since_ms = max(since_ms, response.since)
-        used |= {
-            AclBinding.from_codes(
+        for acl in response.acls:
+            binding = AclBinding.from_codes(
                 acl.resource_type,
                 acl.resource_name,
                 acl.pattern_type,
@@ -76,9 +76,8 @@ def combine_acl_use_responses(responses: Iterable[DescribeAclUseResponse]) -> Ac
                 acl.operation,
                 acl.permission_type,
             )
-            for acl in response.acls
-        }
-    return AclUse(since_ms, frozenset(used))
+            last_used_ms[binding] = max(last_used_ms.get(binding, 0), acl.last_used)
+    return AclUse(since_ms, last_used_ms)
 
 
 def create_acls_request(bindings: Iterable[AclBinding]) -> CreateAclsRequest:

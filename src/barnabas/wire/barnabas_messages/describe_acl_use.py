@@ -28,6 +28,7 @@ class UsedAcl(Struct):
     host: str = string(default="")
     operation: int = int8(default=0)
     permission_type: int = int8(default=0)
+    last_used: int = int64(default=-1)
 
 
 class DescribeAclUseResponse(Message):

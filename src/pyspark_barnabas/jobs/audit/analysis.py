@@ -146,7 +146,7 @@ def use_status(grant: Grant, uses_count: int, acl_use: AclUse | None) -> str:
     it permits none (records, groups, transactions).
     """
     binding = grant.binding
-    if uses_count or (acl_use is not None and grant.is_standing and binding in acl_use.used):
+    if uses_count or (acl_use is not None and grant.is_standing and binding in acl_use.last_used_ms):
         return USED
     if acl_use is not None and grant.is_standing:
         return UNUSED
@@ -169,7 +169,7 @@ def grant_uses(
     for number, grant in enumerate(grants):
         use = by_grant.get(number)
         count = 0 if use is None else use.requests_count
-        is_unused = acl_use is not None and grant.is_standing and grant.binding not in acl_use.used
+        is_unused = acl_use is not None and grant.is_standing and grant.binding not in acl_use.last_used_ms
         result.append(
             GrantUse(
                 grant,
