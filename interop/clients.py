@@ -16,6 +16,10 @@ HERE = Path(__file__).resolve().parent
 BINARIES = HERE / ".cache" / "bin"
 ANSWER_TIMEOUT_S = 45.0
 
+#: What interop/README.md describes.
+_LOGIN_VARIABLES = ("INTEROP_MECHANISM", "INTEROP_USER", "INTEROP_PASSWORD", "INTEROP_TOKEN")
+_TLS_VARIABLES = ("INTEROP_AUTHORITY", "INTEROP_KEYSTORE")
+
 CODECS = ("none", "gzip", "snappy", "lz4", "zstd")
 
 #: The broker errors that every client's users can get, in the order of the tables below.
@@ -54,7 +58,8 @@ class Kind:
     distinguishes_empty_from_null: bool = True
     #: its assignors; none if it cannot join a group
     strategies: tuple[str, ...] = ()
-    logs_in: bool = False  #: whether its program supports a login
+    is_secure: bool = False  #: whether its program supports logins and TLS
+    takes_tokens: bool = False  #: whether the library logs in with delegation tokens
 
     def can(self, *operations: str) -> bool:
         """Return whether the library has every one of ``operations``."""
@@ -64,10 +69,28 @@ class Kind:
 class Client:
     """A running client program; ``do`` sends it a command and waits for the response."""
 
-    def __init__(self, kind: Kind, bootstrap: str, log: Path, login: Sequence[str] = ()) -> None:
-        """``login`` is a SASL mechanism, a user and a password."""
+    def __init__(
+        self,
+        kind: Kind,
+        bootstrap: str,
+        log: Path,
+        login: Sequence[str] = (),
+        tls: Sequence[Path] = (),
+        patience_s: float | None = None,
+    ) -> None:
+        """Start the program; what it logs is in ``log``.
+
+        ``login`` is a SASL mechanism, a user and a password, and "token" if these are a delegation token's.
+        ``tls`` is a file with the authority that it trusts, and one with its own key and certificate if it has them.
+        ``patience_s`` is for a client that will be refused: about how long it tries.
+        """
         self.kind = kind
-        names = ("INTEROP_MECHANISM", "INTEROP_USER", "INTEROP_PASSWORD")
+        self.log = log
+        given = {
+            **dict(zip(_LOGIN_VARIABLES, login, strict=False)),
+            **dict(zip(_TLS_VARIABLES, map(str, tls), strict=False)),
+            **({} if patience_s is None else {"INTEROP_PATIENCE_S": str(patience_s)}),
+        }
         with log.open("ab") as stderr:
             self._process = subprocess.Popen(
                 [*kind.command(), bootstrap],
@@ -76,7 +99,7 @@ class Client:
                 stdout=subprocess.PIPE,
                 stderr=stderr,
                 text=True,
-                env={**os.environ, **dict(zip(names, login, strict=False))},
+                env={**os.environ, **given},
             )
 
     def do(self, operation: str, **arguments: Any) -> Any:
@@ -192,7 +215,7 @@ KINDS = {
             ),
             cannot=_QUOTAS | _REPLICAS | {"config_resources"},
             creates_topics_by_describing=True,
-            logs_in=True,
+            is_secure=True,
             strategies=("range", "roundrobin", "cooperative-sticky"),
         ),
         Kind(
@@ -200,6 +223,7 @@ KINDS = {
             _python("kafka_python"),
             _PYTHON_ERRORS,
             cannot=_QUOTAS | {"config_resources", "replace_topic_configs"},
+            is_secure=True,
             strategies=("",),
         ),
         Kind(
@@ -224,7 +248,8 @@ KINDS = {
                 "ElectionNotNeededException",
             ),
             cannot=frozenset({"replace_topic_configs"}),
-            logs_in=True,
+            is_secure=True,
+            takes_tokens=True,
             strategies=("range", "roundrobin", "sticky", "cooperative-sticky"),
         ),
         Kind(
@@ -243,7 +268,8 @@ KINDS = {
             cannot=frozenset({"config_resources"}),
             has_the_brokers_message=False,
             creates_topics_by_producing=False,
-            logs_in=True,
+            is_secure=True,
+            takes_tokens=True,
             strategies=("range", "cooperative-sticky"),
         ),
         Kind(
@@ -251,6 +277,7 @@ KINDS = {
             _go("sarama"),
             _errors(*(f"KError({code})" for code in (36, 17, 37, 40, 10, 3, 1, 84))),
             cannot=frozenset({"config_resources"}),
+            is_secure=True,
             strategies=("range", "sticky"),
         ),
         Kind(
@@ -286,7 +313,7 @@ KINDS = {
             ),
             cannot=_CLUSTER | {"consume"},
             has_the_brokers_message=False,
-            logs_in=True,
+            is_secure=True,
             strategies=("",),
         ),
     )

@@ -2,6 +2,7 @@
 // joins a group, so this program has no consume command but those of a member.
 'use strict'
 
+const fs = require('node:fs')
 const readline = require('node:readline')
 const { CompressionCodecs, CompressionTypes, ConfigResourceTypes, Kafka, logLevel } = require('kafkajs')
 const LZ4 = require('kafkajs-lz4')
@@ -10,7 +11,12 @@ const { ZstdCodec } = require('zstd-codec')
 
 const { INTEROP_MECHANISM: mechanism, INTEROP_USER: username, INTEROP_PASSWORD: password } = process.env
 const sasl = mechanism && { mechanism: mechanism.toLowerCase(), username, password }
-const kafka = new Kafka({ brokers: [process.argv[2]], logLevel: logLevel.NOTHING, sasl })
+const { INTEROP_AUTHORITY: authority, INTEROP_KEYSTORE: keystore } = process.env
+const pem = (path) => path && fs.readFileSync(path)
+const ssl = authority && { ca: pem(authority), key: pem(keystore), cert: pem(keystore) }
+// by default, the fifth and last retry comes after ten seconds
+const retry = process.env.INTEROP_PATIENCE_S && { retries: 1 }
+const kafka = new Kafka({ brokers: [process.argv[2]], logLevel: logLevel.NOTHING, sasl, ssl, retry })
 const codecs = {
   none: CompressionTypes.None,
   gzip: CompressionTypes.GZIP,
@@ -181,4 +187,5 @@ const main = async () => {
   }
 }
 
-main()
+// a member that has not left would continue
+main().then(() => process.exit())

@@ -27,6 +27,8 @@ from interop.python.confluent_cluster import offer, only
 from interop.python.lines import (
     LOGIN,
     PATIENCE_S,
+    PROTOCOL,
+    TLS,
     Record,
     TimedOut,
     decode,
@@ -36,14 +38,18 @@ from interop.python.lines import (
     serve,
 )
 
-CONNECTION: dict[str, Any] = {"bootstrap.servers": sys.argv[1]}
-if LOGIN:
-    CONNECTION |= {
-        "security.protocol": "SASL_PLAINTEXT",
-        "sasl.mechanism": LOGIN[0],
-        "sasl.username": LOGIN[1],
-        "sasl.password": LOGIN[2],
-    }
+CONNECTION: dict[str, Any] = {
+    "bootstrap.servers": sys.argv[1],
+    "security.protocol": PROTOCOL,
+    **dict(zip(("sasl.mechanism", "sasl.username", "sasl.password"), LOGIN, strict=False)),
+    **dict(
+        zip(
+            ("ssl.ca.location", "ssl.key.location", "ssl.certificate.location"),
+            (*TLS, *TLS[1:]),
+            strict=False,
+        )
+    ),
+}
 admin = AdminClient(CONNECTION)
 offer(admin)
 

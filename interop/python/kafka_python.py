@@ -1,6 +1,7 @@
 """kafka-python as a JSON-lines program: ``python -m interop.python.kafka_python HOST:PORT``."""
 # mypy: disable-error-code="import-untyped"
 
+import logging
 import sys
 from contextlib import closing
 from typing import Any
@@ -12,7 +13,10 @@ from kafka.errors import for_code
 from interop.python import membership
 from interop.python.kafka_python_cluster import offer
 from interop.python.lines import (
+    LOGIN,
     PATIENCE_S,
+    PROTOCOL,
+    TLS,
     Record,
     TimedOut,
     class_name,
@@ -23,8 +27,14 @@ from interop.python.lines import (
     serve,
 )
 
-BOOTSTRAP = sys.argv[1]
-admin = KafkaAdminClient(bootstrap_servers=BOOTSTRAP)
+CONNECTION: dict[str, Any] = {
+    "bootstrap_servers": sys.argv[1],
+    "security_protocol": PROTOCOL,
+    **dict(zip(("sasl_mechanism", "sasl_plain_username", "sasl_plain_password"), LOGIN, strict=False)),
+    **dict(zip(("ssl_cafile", "ssl_certfile"), TLS, strict=False)),
+}
+logging.basicConfig()  # the library's errors do not say why a connection has failed
+admin = KafkaAdminClient(**CONNECTION, bootstrap_timeout_ms=PATIENCE_S * 1000)
 offer(admin)
 
 
@@ -78,7 +88,7 @@ def _configs(resource: ConfigResource) -> object:
 def produce(topic: str, partition: int, records: list[Record], codec: str, idempotent: bool) -> object:
     compression = None if codec == "none" else codec
     producer = KafkaProducer(
-        bootstrap_servers=BOOTSTRAP, compression_type=compression, enable_idempotence=idempotent, linger_ms=50
+        **CONNECTION, compression_type=compression, enable_idempotence=idempotent, linger_ms=50
     )
     with closing(producer):
         futures = [_send(producer, topic, partition, record) for record in records]
@@ -98,7 +108,7 @@ def _send(producer: KafkaProducer, topic: str, partition: int, record: Record) -
 
 @operation
 def transact(topic: str, partition: int, records: list[Record], transactional_id: str, commit: bool) -> None:
-    producer = KafkaProducer(bootstrap_servers=BOOTSTRAP, transactional_id=transactional_id)
+    producer = KafkaProducer(**CONNECTION, transactional_id=transactional_id)
     with closing(producer):
         producer.init_transactions()
         producer.begin_transaction()
@@ -113,7 +123,7 @@ def transact(topic: str, partition: int, records: list[Record], transactional_id
 @operation
 def consume(topic: str, partition: int, count: int, timestamp: int | None = None) -> list[Record]:
     assigned = TopicPartition(topic, partition)
-    consumer = KafkaConsumer(bootstrap_servers=BOOTSTRAP, consumer_timeout_ms=PATIENCE_S * 1000)
+    consumer = KafkaConsumer(**CONNECTION, consumer_timeout_ms=PATIENCE_S * 1000)
     with closing(consumer):
         consumer.assign([assigned])
         if timestamp is None:
@@ -137,7 +147,7 @@ class Member:
     def __init__(self, topic: str, group: str) -> None:
         self._consumer = KafkaConsumer(
             topic,
-            bootstrap_servers=BOOTSTRAP,
+            **CONNECTION,
             group_id=group,
             auto_offset_reset="earliest",
             heartbeat_interval_ms=200,
@@ -162,7 +172,7 @@ membership.offer(Member)
 @operation
 def offsets(topic: str, partition: int) -> object:
     assigned = TopicPartition(topic, partition)
-    with closing(KafkaConsumer(bootstrap_servers=BOOTSTRAP)) as consumer:
+    with closing(KafkaConsumer(**CONNECTION)) as consumer:
         return {
             "earliest": consumer.beginning_offsets([assigned])[assigned],
             "latest": consumer.end_offsets([assigned])[assigned],
@@ -172,7 +182,7 @@ def offsets(topic: str, partition: int) -> object:
 @operation
 def offset_at(topic: str, partition: int, timestamp: int) -> object:
     assigned = TopicPartition(topic, partition)
-    with closing(KafkaConsumer(bootstrap_servers=BOOTSTRAP)) as consumer:
+    with closing(KafkaConsumer(**CONNECTION)) as consumer:
         found = consumer.offsets_for_times({assigned: timestamp})[assigned]
         return None if found is None else found.offset
 

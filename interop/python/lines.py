@@ -12,8 +12,8 @@ from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-#: Time limit of a client for records, a delivery or a response.
-PATIENCE_S = 20.0
+#: Time limit of a client for a connection, records, a delivery or a response.
+PATIENCE_S = float(os.environ.get("INTEROP_PATIENCE_S", "20"))
 
 #: SASL mechanism, user and password of the client; empty without SASL.
 LOGIN = tuple(
@@ -21,6 +21,11 @@ LOGIN = tuple(
     for name in ("INTEROP_MECHANISM", "INTEROP_USER", "INTEROP_PASSWORD")
     if name in os.environ
 )
+
+#: Files in PEM for TLS: the authority that the client trusts, and its own key and certificate; empty without TLS.
+TLS = tuple(os.environ[name] for name in ("INTEROP_AUTHORITY", "INTEROP_KEYSTORE") if name in os.environ)
+
+PROTOCOL = ("SASL_" if LOGIN else "") + ("SSL" if TLS else "PLAINTEXT")
 
 Operation = Callable[..., object]
 _operations: dict[str, Operation] = {}

@@ -31,6 +31,9 @@ func connect(options ...kgo.Opt) *kgo.Client {
 	if mechanism := login(); mechanism != nil {
 		options = append(options, kgo.SASL(mechanism))
 	}
+	if config := lines.TLS(); config != nil {
+		options = append(options, kgo.DialTLSConfig(config))
+	}
 	client, err := kgo.NewClient(options...)
 	if err != nil {
 		panic(err)
@@ -41,13 +44,14 @@ func connect(options ...kgo.Opt) *kgo.Client {
 // login is how and as whom to log in, from the environment; nil without SASL.
 func login() sasl.Mechanism {
 	user, password := os.Getenv("INTEROP_USER"), os.Getenv("INTEROP_PASSWORD")
+	scram := logins.Auth{User: user, Pass: password, IsToken: os.Getenv("INTEROP_TOKEN") != ""}
 	switch os.Getenv("INTEROP_MECHANISM") {
 	case "PLAIN":
 		return plain.Auth{User: user, Pass: password}.AsMechanism()
 	case "SCRAM-SHA-256":
-		return logins.Auth{User: user, Pass: password}.AsSha256Mechanism()
+		return scram.AsSha256Mechanism()
 	case "SCRAM-SHA-512":
-		return logins.Auth{User: user, Pass: password}.AsSha512Mechanism()
+		return scram.AsSha512Mechanism()
 	}
 	return nil
 }

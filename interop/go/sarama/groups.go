@@ -40,7 +40,7 @@ func (at claims) ConsumeClaim(session sarama.ConsumerGroupSession, claim sarama.
 }
 
 func join(c lines.Command, member *lines.Membership) (func() error, error) {
-	config := sarama.NewConfig()
+	config := newConfig()
 	config.Consumer.Group.Heartbeat.Interval = 200 * time.Millisecond
 	config.Consumer.Offsets.Initial = sarama.OffsetOldest
 	config.Consumer.Group.Rebalance.GroupStrategies = []sarama.BalanceStrategy{strategies[c.Strategy]}

@@ -23,7 +23,7 @@ func connect(config *sarama.Config) (sarama.Client, error) {
 }
 
 func main() {
-	client, err := connect(sarama.NewConfig())
+	client, err := connect(newConfig())
 	if err != nil {
 		panic(err)
 	}
@@ -203,7 +203,7 @@ func transact(_ context.Context, c lines.Command) (any, error) {
 }
 
 func producerConfig(c lines.Command) *sarama.Config {
-	config := sarama.NewConfig()
+	config := newConfig()
 	config.Producer.Return.Successes = true
 	config.Producer.Partitioner = sarama.NewManualPartitioner
 	config.Producer.Compression = codecs[c.Codec]
@@ -238,7 +238,7 @@ func toSarama(c lines.Command, record lines.Record) *sarama.ProducerMessage {
 }
 
 func consume(ctx context.Context, c lines.Command) (any, error) {
-	client, err := connect(sarama.NewConfig())
+	client, err := connect(newConfig())
 	if err != nil {
 		return nil, err
 	}
