@@ -18,9 +18,9 @@ LOAD_S = 0.3  #: the longest duration of a round after its first acknowledgement
 @pytest.mark.parametrize(
     ("stop", "rounds_count", "settings"),
     [
-        ("kill", 10, []),
-        ("kill", 10, ["--set", "log.flush.interval.messages=1"]),
-        ("terminate", 5, []),
+        ("kill", 5, []),
+        ("kill", 5, ["--set", "log.flush.interval.messages=1"]),
+        ("terminate", 3, []),
     ],
     ids=["killed", "killed-with-flush", "stopped"],
 )

@@ -28,13 +28,17 @@ def simulate(*options: str, hash_seed: int = 0) -> subprocess.CompletedProcess[s
     )
 
 
-@pytest.mark.parametrize(
-    ("seed", "brokers"), [(KILLED, 1), (FLUSHED, 1), (LOSSY, 1), (KILLED, CLUSTER), (LOSSY, CLUSTER)]
-)
-def test_brokers_keep_their_promises_whatever_happens_and_a_seed_repeats_its_run(
-    seed: int, brokers: int
-) -> None:
-    first, second = (simulate(str(seed), f"--brokers={brokers}", hash_seed=hash_seed) for hash_seed in (1, 2))
+@pytest.mark.parametrize(("seed", "brokers"), [(FLUSHED, 1), (LOSSY, 1), (LOSSY, CLUSTER)])
+def test_brokers_keep_their_promises_whatever_happens(seed: int, brokers: int) -> None:
+    ended = simulate(str(seed), f"--brokers={brokers}")
+    assert ended.returncode == 0, ended.stdout + ended.stderr
+
+
+@pytest.mark.parametrize("brokers", [1, CLUSTER])
+def test_a_seed_repeats_its_run(brokers: int) -> None:
+    first, second = (
+        simulate(str(KILLED), f"--brokers={brokers}", hash_seed=hash_seed) for hash_seed in (1, 2)
+    )
     assert first.returncode == 0, first.stdout + first.stderr
     assert re.search(r"digest [0-9a-f]{16}$", first.stdout.strip())
     assert first.stdout == second.stdout
