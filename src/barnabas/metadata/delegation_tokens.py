@@ -6,7 +6,7 @@ metadata has neither of them.
 
 import hashlib
 import hmac
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Set
 from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -48,9 +48,9 @@ class DelegationToken:
         """Whether the principal may renew and expire it."""
         return principal == self.owner or principal in self.renewers
 
-    def concerns(self, principal: str) -> bool:
-        """Whether it is one of the principal's own in DescribeDelegationToken."""
-        return principal == self.requester or self.may_be_changed_by(principal)
+    def concerns(self, principals: Set[str]) -> bool:
+        """Whether it is one of these principals' own in DescribeDelegationToken."""
+        return not principals.isdisjoint((self.owner, self.requester, *self.renewers))
 
 
 def token_hmac(secret_key: str, token_id: str) -> bytes:
