@@ -3,7 +3,9 @@
 import time
 from itertools import cycle, islice
 
+from barnabas.base.clock import SystemClock
 from barnabas.metadata.acls import acl_key
+from barnabas.security.acl_use import AclUseRecord
 from barnabas.security.authorizer import StandardAuthorizer
 from barnabas.wire.acls import AclBinding, AclOperation, AclPermission, PatternType, ResourceType
 
@@ -44,7 +46,11 @@ def measure(authorizer: StandardAuthorizer, names_count: int) -> float:
 def measure_all() -> dict[str, float]:
     """Return microseconds per decision, by the kind of request."""
     authorizer = StandardAuthorizer(
-        {acl_key(each): each for each in bindings()}, ["User:admin"], allow_if_no_acl=False, since_ms=0
+        {acl_key(each): each for each in bindings()},
+        ["User:admin"],
+        allow_if_no_acl=False,
+        clock=SystemClock(),
+        use=AclUseRecord(0),
     )
     return {"cached": measure(authorizer, 1_000), "not cached": measure(authorizer, QUESTIONS_COUNT)}
 

@@ -2,6 +2,7 @@
 
 from barnabas.console.page import MenuEntry, Route
 from barnabas.console.pages import (
+    acl_review,
     acls,
     audit,
     brokers,
@@ -49,6 +50,7 @@ _PAGES = (
 )
 #: Pages below those.
 _FURTHER = (
+    acl_review,
     group,
     history,
     login,

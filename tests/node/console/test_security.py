@@ -34,6 +34,32 @@ def test_acls_are_created_filtered_and_deleted(admin: Visitor) -> None:
     assert "read\tallow" not in admin.get("/acls?q=bob").text
 
 
+def test_a_review_shows_what_decides_and_all_that_is_allowed(admin: Visitor) -> None:
+    for permission, name, pattern in (("allow", "orders-", "prefixed"), ("deny", "orders-secret", "literal")):
+        admin.submit(
+            "/acls",
+            principal="fred",
+            permission=permission,
+            operation="read",
+            resource_type="topic",
+            pattern_type=pattern,
+            resource_name=name,
+        )
+    assert "/acls/review" in admin.get("/acls").text
+    address = "/acls/review?principal=fred&operation=read&type=topic&name="
+    allowed = admin.get(f"{address}orders-2026").text
+    assert ">allowed<" in allowed
+    assert "an ACL allows it, and none forbids it." in allowed
+    denied = admin.get(f"{address}orders-secret").text
+    assert ">denied<" in denied
+    assert "an ACL forbids it, which takes precedence." in denied
+    assert "make no difference" in denied
+    assert "read orders-secret" in denied
+    own = admin.get("/acls/review?principal=nobody").text
+    assert "No ACL allows User:nobody anything." in own
+    assert admin.get("/acls/review?principal=fred&operation=fly&type=topic&name=t").status_code == 400
+
+
 def test_an_invalid_acl_is_explained(admin: Visitor) -> None:
     assert "Choose at least one operation." in admin.submit("/acls", principal="bob", resource_name="t").text
     refused = admin.submit("/acls", principal="*", operation="write", resource_name="t")
@@ -45,6 +71,7 @@ def test_an_invalid_acl_is_explained(admin: Visitor) -> None:
 def test_a_cluster_without_an_authorizer_is_reported(kafka: EmbeddedBroker) -> None:
     with visiting(kafka.bootstrap) as person:
         assert "This cluster has no authorizer" in person.get("/acls").text
+        assert "This cluster has no authorizer" in person.get("/acls/review?principal=x").text
 
 
 def test_a_created_user_can_log_in_and_a_removed_one_cannot(admin: Visitor, cluster: EmbeddedBroker) -> None:
