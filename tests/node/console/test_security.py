@@ -71,7 +71,9 @@ def test_an_invalid_acl_is_explained(admin: Visitor) -> None:
 def test_a_cluster_without_an_authorizer_is_reported(kafka: EmbeddedBroker) -> None:
     with visiting(kafka.bootstrap) as person:
         assert "This cluster has no authorizer" in person.get("/acls").text
-        assert "This cluster has no authorizer" in person.get("/acls/review?principal=x").text
+        page = person.get("/acls/review?principal=x").text
+        assert "This cluster has no authorizer" in page
+        assert "act as <strong>User:ANONYMOUS</strong>" in page
 
 
 def test_a_created_user_can_log_in_and_a_removed_one_cannot(admin: Visitor, cluster: EmbeddedBroker) -> None:

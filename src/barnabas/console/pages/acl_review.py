@@ -28,7 +28,7 @@ async def show(view: View) -> Response:
         "acl_review.html",
         secured=acls is not None,
         given=given,
-        principal=principal,
+        reviewed=principal,
         question=question,
         explanation=None if question is None else explain(acls or [], question),
         permissions=effective(acls or [], principal) if principal else [],
