@@ -17,8 +17,12 @@ SPARK_PARALLEL := -n $(WORKERS) --dist loadfile --no-loadscope-reorder
 # One universal resolution each for Python 3.11 and newer. Versions younger than a week may still turn out to be malicious.
 LOCK = $(RELEASE)/bin/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --exclude-newer '7 days' \
 	--custom-compile-command 'make lock' $(ARGS)
+# The other lock files are parts of these.
+AUDITED := $(addprefix requirements/,all.txt test.txt release.txt) interop/requirements.txt
+# Advisories that do not concern Barnabas: one line for each, AUDIT_IGNORED += ID, below its reason as a comment.
+AUDIT_IGNORED :=
 
-.PHONY: run cluster example-orders lock check format test test-spark test-spark-versions interop interop-cluster kafka-tests differential soak-eos soak-cluster soak-spark soak-stalls soak-holds soak-frames sim sim-bugs bench bench-cluster bench-spark clean help
+.PHONY: run cluster example-orders lock audit check format test test-spark test-spark-versions interop interop-cluster kafka-tests differential soak-eos soak-cluster soak-spark soak-stalls soak-holds soak-frames sim sim-bugs bench bench-cluster bench-spark clean help
 
 help:  ## List the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 22
@@ -124,6 +128,11 @@ lock: $(RELEASE)/.installed  ## Write the lock files again after a change of pyp
 	$(LOCK) --group build --constraint requirements/test.txt --output-file requirements/build.txt
 	$(LOCK) --group release --constraint requirements/build.txt --output-file requirements/release.txt
 	$(LOCK) interop/requirements.in --constraint requirements/test.txt --output-file interop/requirements.txt
+
+audit: $(RELEASE)/.installed  ## Look up known vulnerabilities of all locked versions, at PyPI (at OSV: ARGS='--service osv')
+	@$(RELEASE)/bin/pip-audit --strict --progress-spinner off --disable-pip --require-hashes $(addprefix -r ,$(AUDITED)) \
+		$(addprefix --ignore-vuln ,$(AUDIT_IGNORED)) $(ARGS) \
+		|| { echo "make audit: a package has a vulnerability, or the database cannot be reached: see above" >&2; exit 1; }
 
 bench: $(VENV)/.installed-test  ## Benchmarks of Apache Kafka and Barnabas in turns; writes docs/benchmarks.md
 	$(BIN)/python -m bench.run $(ARGS)
