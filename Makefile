@@ -22,7 +22,7 @@ AUDITED := $(addprefix requirements/,all.txt test.txt release.txt) interop/requi
 # Advisories that do not concern Barnabas: one line for each, AUDIT_IGNORED += ID, below its reason as a comment.
 AUDIT_IGNORED :=
 
-.PHONY: run cluster example-orders lock audit check format test test-spark test-spark-versions interop interop-cluster kafka-tests differential soak-eos soak-cluster soak-spark soak-stalls soak-holds soak-frames sim sim-bugs bench bench-cluster bench-spark clean help
+.PHONY: run cluster example-orders lock audit release check format test test-spark test-spark-versions interop interop-cluster kafka-tests differential soak-eos soak-cluster soak-spark soak-stalls soak-holds soak-frames sim sim-bugs bench bench-cluster bench-spark clean help
 
 help:  ## List the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 22
@@ -133,6 +133,9 @@ audit: $(RELEASE)/.installed  ## Look up known vulnerabilities of all locked ver
 	@$(RELEASE)/bin/pip-audit --strict --progress-spinner off --disable-pip --require-hashes $(addprefix -r ,$(AUDITED)) \
 		$(addprefix --ignore-vuln ,$(AUDIT_IGNORED)) $(ARGS) \
 		|| { echo "make audit: a package has a vulnerability, or the database cannot be reached: see above" >&2; exit 1; }
+
+release: $(RELEASE)/.installed  ## Build wheel, source, SBOM and checksums of the last commit in dist/, twice, and compare
+	tools/release
 
 bench: $(VENV)/.installed-test  ## Benchmarks of Apache Kafka and Barnabas in turns; writes docs/benchmarks.md
 	$(BIN)/python -m bench.run $(ARGS)
