@@ -2,6 +2,8 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
+# Has the tools that lock, audit and build.
+RELEASE := .venv-release
 ARGS ?=
 # Number of tests that run at a time; with 0 all run in one process, for a debugger.
 WORKERS ?= 2
@@ -12,26 +14,41 @@ PARALLEL := -n $(WORKERS) --dist worksteal
 # Spark starts once in each process, which runs whole files.
 SPARK_PARALLEL := -n $(WORKERS) --dist loadfile --no-loadscope-reorder
 
-.PHONY: run cluster example-orders check format test test-spark test-spark-versions interop interop-cluster kafka-tests differential soak-eos soak-cluster soak-spark soak-stalls soak-holds soak-frames sim sim-bugs bench bench-cluster bench-spark clean help
+# One universal resolution each for Python 3.11 and newer. Versions younger than a week may still turn out to be malicious.
+LOCK = $(RELEASE)/bin/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --exclude-newer '7 days' \
+	--custom-compile-command 'make lock' $(ARGS)
+# The other lock files are parts of these.
+AUDITED := $(addprefix requirements/,all.txt test.txt release.txt) interop/requirements.txt
+# Advisories that do not concern Barnabas: one line for each, AUDIT_IGNORED += ID, below its reason as a comment.
+AUDIT_IGNORED :=
+
+.PHONY: run cluster example-orders lock audit release check format test test-spark test-spark-versions interop interop-cluster kafka-tests differential soak-eos soak-cluster soak-spark soak-stalls soak-holds soak-frames sim sim-bugs bench bench-cluster bench-spark clean help
 
 help:  ## List the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 22
 
-$(BIN)/python:
-	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --upgrade pip
+# Installs exactly the versions of a lock file, whose hashes pip checks; what is built uses the locked setuptools and Cython.
+INSTALL := -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation
+LOCKED := $(INSTALL) --require-hashes --requirement
 
-$(VENV)/.installed: pyproject.toml $(COMPILED) | $(BIN)/python
-	$(BIN)/python -m pip install --quiet --editable '.[console]'
+$(VENV)/.built: requirements/build.txt pyproject.toml $(COMPILED)
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(BIN)/python $(LOCKED) requirements/build.txt
+	$(BIN)/python $(INSTALL) --editable .
 	@touch $@
 
-$(VENV)/.installed-test: pyproject.toml $(COMPILED) | $(BIN)/python
-	$(BIN)/python -m pip install --quiet --editable '.[test]'
+$(VENV)/.installed: requirements/console.txt $(VENV)/.built
+	$(BIN)/python $(LOCKED) $<
+	@touch $@
+
+$(VENV)/.installed-test: requirements/test.txt $(VENV)/.built
+	$(BIN)/python $(LOCKED) $<
 	@touch $@ $(VENV)/.installed
 
-$(VENV)/.installed-check: pyproject.toml $(COMPILED) | $(BIN)/python
-	$(BIN)/python -m pip install --quiet --editable '.[check,test]'
-	@touch $@ $(VENV)/.installed $(VENV)/.installed-test
+$(RELEASE)/.installed: requirements/release.txt
+	test -x $(RELEASE)/bin/python || $(PYTHON) -m venv $(RELEASE)
+	$(RELEASE)/bin/python $(LOCKED) $<
+	@touch $@
 
 run: $(VENV)/.installed  ## Serve Kafka on 127.0.0.1:9092 and the console on 127.0.0.1:9404, data in ./data (ARGS='--set key=value ...')
 	$(BIN)/barnabas serve --set barnabas.metrics.listener=127.0.0.1:9404 $(ARGS)
@@ -39,14 +56,14 @@ run: $(VENV)/.installed  ## Serve Kafka on 127.0.0.1:9092 and the console on 127
 cluster: $(VENV)/.installed  ## Three brokers on 127.0.0.1:9092-9094 and three members of etcd, data in ./data/cluster; installs etcd-server
 	$(BIN)/python -m examples.cluster.run $(ARGS)
 
-check: $(VENV)/.installed-check  ## Style, types and package layers
+check: $(VENV)/.installed-test  ## Style, types and package layers
 	$(BIN)/ruff format --check
 	$(BIN)/ruff check
 	$(BIN)/mypy
 	$(BIN)/mypy --config-file tests/mypy.ini tests
 	$(BIN)/lint-imports
 
-format: $(VENV)/.installed-check  ## Format all files
+format: $(VENV)/.installed-test  ## Format all files
 	$(BIN)/ruff format
 	$(BIN)/ruff check --fix
 
@@ -104,6 +121,22 @@ sim: $(VENV)/.installed-test  ## Simulate brokers that crash, on virtual time (S
 sim-bugs: $(VENV)/.installed-test  ## Look for the seeds that find the bugs planted in tests/sim/bugs.py (BUGS="name name", ARGS="--seeds 20")
 	cd tests && PYTHONPATH=. ../$(BIN)/python -m sim.search $(BUGS) $(ARGS)
 
+lock: $(RELEASE)/.installed  ## Write the lock files again after a change of pyproject.toml (ARGS='--upgrade-package NAME', ARGS=--upgrade)
+	$(LOCK) pyproject.toml --extra console --extra security --extra spark --extra tracing --output-file requirements/all.txt
+	$(LOCK) pyproject.toml --extra console --constraint requirements/all.txt --output-file requirements/console.txt
+	$(LOCK) pyproject.toml --extra test --extra check --no-emit-package barnabas --constraint requirements/all.txt --output-file requirements/test.txt
+	$(LOCK) --group build --constraint requirements/test.txt --output-file requirements/build.txt
+	$(LOCK) --group release --constraint requirements/build.txt --output-file requirements/release.txt
+	$(LOCK) interop/requirements.in --constraint requirements/test.txt --output-file interop/requirements.txt
+
+audit: $(RELEASE)/.installed  ## Look up known vulnerabilities of all locked versions, at PyPI (at OSV: ARGS='--service osv')
+	@$(RELEASE)/bin/pip-audit --strict --progress-spinner off --disable-pip --require-hashes $(addprefix -r ,$(AUDITED)) \
+		$(addprefix --ignore-vuln ,$(AUDIT_IGNORED)) $(ARGS) \
+		|| { echo "make audit: a package has a vulnerability, or the database cannot be reached: see above" >&2; exit 1; }
+
+release: $(RELEASE)/.installed  ## Build wheel, source, SBOM and checksums of the last commit in dist/, twice, and compare
+	tools/release
+
 bench: $(VENV)/.installed-test  ## Benchmarks of Apache Kafka and Barnabas in turns; writes docs/benchmarks.md
 	$(BIN)/python -m bench.run $(ARGS)
 
@@ -117,4 +150,4 @@ example-orders: $(VENV)/.installed-test  ## Run the example: a million events of
 	$(BIN)/python -m examples.orders $(ARGS)
 
 clean:  ## Remove everything that was built or installed
-	rm -rf $(VENV) .venv-spark-* build dist $(addsuffix .c,$(KERNELS)) $(addsuffix .*.so,$(KERNELS)) .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf $(VENV) $(RELEASE) .venv-spark-* build dist $(addsuffix .c,$(KERNELS)) $(addsuffix .*.so,$(KERNELS)) .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -62,8 +62,8 @@ def install_etcd() -> None:
 
 def install_python_clients() -> None:
     """Install confluent-kafka, kafka-python and aiokafka with pip into this interpreter's environment."""
-    requirements = str(HERE / "requirements.txt")
-    _run([sys.executable, "-m", "pip", "install", "-q", "--disable-pip-version-check", "-r", requirements])
+    options = ("-q", "--disable-pip-version-check", "--no-deps", "--only-binary=:all:", "--require-hashes")
+    _run([sys.executable, "-m", "pip", "install", *options, "-r", str(HERE / "requirements.txt")])
 
 
 def fetch_kafka() -> None:
