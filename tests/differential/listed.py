@@ -14,6 +14,7 @@ from barnabas.wire.messages.alter_user_scram_credentials import (
 )
 from barnabas.wire.messages.api_versions import ApiVersionsRequest
 from barnabas.wire.messages.consumer_group_describe import ConsumerGroupDescribeRequest
+from barnabas.wire.messages.create_delegation_token import CreateDelegationTokenRequest
 from barnabas.wire.messages.create_partitions import CreatePartitionsRequest, CreatePartitionsTopic
 from barnabas.wire.messages.describe_configs import DescribeConfigsRequest, DescribeConfigsResource
 from barnabas.wire.messages.describe_groups import DescribeGroupsRequest
@@ -181,10 +182,10 @@ LISTED = (
     ),
     Listed(
         "ApiVersions", "api_keys.min_version",
-        "early versions of OffsetCommit, OffsetFetch, WriteTxnMarkers, and of the APIs for ACLs, configs and log "
-        "directories",
+        "early versions of OffsetCommit, OffsetFetch, WriteTxnMarkers, and of the APIs for ACLs, delegation tokens, "
+        "configs and log directories",
         "Kafka 4 has removed them; Barnabas also serves older clients.",
-        is_at(*(f"api_keys[{key}]" for key in (8, 9, 27, 29, 30, 31, 32, 34, 35))), _API_VERSIONS,
+        is_at(*(f"api_keys[{key}]" for key in (8, 9, 27, 29, 30, 31, 32, 34, 35, 38, 39, 40, 41))), _API_VERSIONS,
     ),
     Listed(
         "ApiVersions", "api_keys.max_version", "InitProducerId: Kafka 5, Barnabas 6",
@@ -328,6 +329,14 @@ LISTED = (
         lambda each: isinstance(each.request, AlterUserScramCredentialsRequest)
         and not all(upsertion.salted_password for upsertion in each.request.upsertions),
         ((AlterUserScramCredentialsRequest(upsertions=[ScramCredentialUpsertion("u", 1, 4096, b"salt", b"")]), 0),),
+    ),
+    Listed(
+        "CreateDelegationToken", ANYWHERE, "an owner whose type is null",
+        "Kafka fails with an unexpected exception; Barnabas returns DELEGATION_TOKEN_REQUEST_NOT_ALLOWED or "
+        "INVALID_PRINCIPAL_TYPE.",
+        lambda each: isinstance(each.request, CreateDelegationTokenRequest)
+        and each.request.owner_principal_type is None and bool(each.request.owner_principal_name),
+        ((CreateDelegationTokenRequest(owner_principal_type=None, owner_principal_name="one"), 3),),
     ),
     Listed(
         "CreatePartitions", "results", "more than 10,000 new partitions at once",

@@ -10,7 +10,12 @@ from barnabas.api.audit import Results
 from barnabas.api.authorization import require
 from barnabas.api.context import RequestContext
 from barnabas.api.registry import serves
-from barnabas.api.security.delegation_tokens import USER_TYPE, check_may_request, secret_key, split_principal
+from barnabas.api.security.delegation_tokens import (
+    USER_TYPE,
+    check_may_request,
+    secret_key,
+    split_principal,
+)
 from barnabas.base.ids import uuid_to_text
 from barnabas.base.resource_names import resource_name
 from barnabas.metadata.delegation_tokens import (
@@ -57,7 +62,7 @@ async def handle(
     requester = context.connection.principal
     owner = requester
     if request.owner_principal_name:
-        owner = f"{request.owner_principal_type}:{request.owner_principal_name}"
+        owner = f"{request.owner_principal_type or ''}:{request.owner_principal_name}"
     kind, name = split_principal(owner)
     response = CreateDelegationTokenResponse(principal_type=kind, principal_name=name)
     response.token_requester_principal_type, response.token_requester_principal_name = split_principal(
@@ -67,6 +72,7 @@ async def handle(
         token, hmac = await _create(context, request, owner)
     except KafkaError as error:
         response.error_code = error.code
+        response.issue_timestamp_ms = response.expiry_timestamp_ms = response.max_timestamp_ms = -1
         return response
     response.issue_timestamp_ms = token.issued_ms
     response.expiry_timestamp_ms = token.expires_ms
@@ -82,6 +88,7 @@ async def _create(
     check_may_request(context)
     requester, broker = context.connection.principal, context.broker
     if owner != requester:
+        _check_type(owner)
         require(context, AclOperation.CREATE_TOKENS, ResourceType.USER, owner)
     secret = secret_key(context)
     renewers = _renewers(request)
@@ -98,12 +105,17 @@ async def _create(
 
 
 def _renewers(request: CreateDelegationTokenRequest) -> tuple[str, ...]:
-    for renewer in request.renewers:
-        if renewer.principal_type != USER_TYPE:
-            message = (
-                f"renewer '{renewer.principal_type}:{renewer.principal_name}': the type must be {USER_TYPE}"
-            )
-            raise KafkaError(ErrorCode.INVALID_PRINCIPAL_TYPE, message)
-    return tuple(
-        dict.fromkeys(f"{renewer.principal_type}:{renewer.principal_name}" for renewer in request.renewers)
+    renewers = dict.fromkeys(
+        f"{renewer.principal_type}:{renewer.principal_name}" for renewer in request.renewers
     )
+    for renewer in renewers:
+        _check_type(renewer)
+    return tuple(renewers)
+
+
+def _check_type(principal: str) -> None:
+    """Check that a principal is a user: who logs in with a token is one."""
+    kind, _ = split_principal(principal)
+    if kind != USER_TYPE:
+        message = f"'{principal}' cannot have or renew delegation tokens: its type must be {USER_TYPE}"
+        raise KafkaError(ErrorCode.INVALID_PRINCIPAL_TYPE, message)

@@ -8,6 +8,11 @@ from barnabas.wire.errors import ErrorCode, KafkaError
 USER_TYPE = "User"
 
 
+def time_of(error: KafkaError) -> int:
+    """Return the time of expiry in a response with an error, as Apache Kafka has it."""
+    return -1 if error.code is ErrorCode.DELEGATION_TOKEN_REQUEST_NOT_ALLOWED else 0
+
+
 def check_may_request(context: RequestContext) -> None:
     """Check that the client has logged in, and with something else than a token, which may not create others.
 

@@ -8,7 +8,7 @@ DELEGATION_TOKEN_AUTH_DISABLED, DELEGATION_TOKEN_NOT_FOUND, DELEGATION_TOKEN_OWN
 from barnabas.api.audit import Results
 from barnabas.api.context import RequestContext
 from barnabas.api.registry import serves
-from barnabas.api.security.delegation_tokens import check_may_request, secret_key
+from barnabas.api.security.delegation_tokens import check_may_request, secret_key, time_of
 from barnabas.metadata.delegation_tokens import decide_expire, token_key
 from barnabas.wire.errors import KafkaError
 from barnabas.wire.messages.expire_delegation_token import (
@@ -20,7 +20,7 @@ from barnabas.wire.messages.expire_delegation_token import (
 def error_response(
     _request: ExpireDelegationTokenRequest, error: KafkaError
 ) -> ExpireDelegationTokenResponse:
-    return ExpireDelegationTokenResponse(error_code=error.code)
+    return ExpireDelegationTokenResponse(error_code=error.code, expiry_timestamp_ms=time_of(error))
 
 
 def audit(_request: ExpireDelegationTokenRequest, _response: ExpireDelegationTokenResponse) -> Results:

@@ -7,7 +7,7 @@ DELEGATION_TOKEN_AUTH_DISABLED, DELEGATION_TOKEN_NOT_FOUND, DELEGATION_TOKEN_EXP
 from barnabas.api.audit import Results
 from barnabas.api.context import RequestContext
 from barnabas.api.registry import serves
-from barnabas.api.security.delegation_tokens import check_may_request, secret_key
+from barnabas.api.security.delegation_tokens import check_may_request, secret_key, time_of
 from barnabas.metadata.delegation_tokens import decide_renew, token_key
 from barnabas.wire.errors import KafkaError
 from barnabas.wire.messages.renew_delegation_token import (
@@ -17,7 +17,7 @@ from barnabas.wire.messages.renew_delegation_token import (
 
 
 def error_response(_request: RenewDelegationTokenRequest, error: KafkaError) -> RenewDelegationTokenResponse:
-    return RenewDelegationTokenResponse(error_code=error.code)
+    return RenewDelegationTokenResponse(error_code=error.code, expiry_timestamp_ms=time_of(error))
 
 
 def audit(_request: RenewDelegationTokenRequest, _response: RenewDelegationTokenResponse) -> Results:

@@ -135,10 +135,16 @@ async def test_tokens_of_others_are_seen_with_a_permission_on_the_token_or_the_u
 
 
 @on_loop
-async def test_renewers_must_be_users(tmp_path: Path) -> None:
+async def test_owners_and_renewers_must_be_users(tmp_path: Path) -> None:
     async with running_node(tmp_path, **ENABLED) as node:
-        token = await created(node, renewers=[CreatableRenewers("Group", "staff")])
-        assert token.error_code == ErrorCode.INVALID_PRINCIPAL_TYPE
+        cases: list[dict[str, Any]] = [
+            {"renewers": [CreatableRenewers("Group", "staff")]},
+            {"owner_principal_type": "Group", "owner_principal_name": "staff"},
+            {"owner_principal_type": None, "owner_principal_name": "bob"},
+        ]
+        for fields in cases:
+            token = await created(node, **fields)
+            assert (token.error_code, token.max_timestamp_ms) == (ErrorCode.INVALID_PRINCIPAL_TYPE, -1)
         assert await seen(node, ALICE) == []
 
 
@@ -148,6 +154,7 @@ async def test_tokens_are_refused_without_a_secret_or_a_login(tmp_path: Path, re
     async with running_node(tmp_path / "enabled", **ENABLED) as node:
         refused = await node.ask(request_)
         assert refused.error_code == ErrorCode.DELEGATION_TOKEN_REQUEST_NOT_ALLOWED
+        assert getattr(refused, "expiry_timestamp_ms", -1) == -1
     async with running_node(tmp_path / "disabled", **AUTHORIZED) as node:
         node.connection.principal = ALICE
         refused = await node.ask(request_)
