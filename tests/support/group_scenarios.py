@@ -66,7 +66,8 @@ class GroupScenario(OffsetCommands):
         self._lines: list[Callable[[], str]] = []  #: formatted when all member names are known
         self._asking: set[asyncio.Task[None]] = set()
         self._seen_batches_count = 0
-        self._seen_changes: dict[int, int] = {}
+        #: changes of state that were printed, by the identity of the group, which is kept so that no other gets it
+        self._seen_changes: dict[int, tuple[ClassicGroup, int]] = {}
 
     async def run(self, command: str) -> list[str]:
         """Execute a command, and return its output."""
@@ -329,9 +330,9 @@ class GroupScenario(OffsetCommands):
         lines = []
         for group in self._shard.groups.values():
             if isinstance(group, ClassicGroup):
-                seen_count = self._seen_changes.get(id(group), 0)
+                _, seen_count = self._seen_changes.get(id(group), (group, 0))
                 lines += [f"state {change.state}" for change in group.story[seen_count:]]
-                self._seen_changes[id(group)] = len(group.story)
+                self._seen_changes[id(group)] = group, len(group.story)
         return lines
 
     def _check(self) -> None:
