@@ -2,7 +2,7 @@
 
 import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence, Set
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Self
@@ -10,6 +10,8 @@ from typing import Self
 from barnabas.client.admin.admin import raise_errors
 from barnabas.client.admin.model import NewTopic
 from barnabas.client.blocking import BlockingClient
+from barnabas.metadata.broker_lifecycle import live_brokers
+from barnabas.metadata.image import MetadataImage
 from barnabas.testing.embedded import EmbeddedBroker
 from barnabas.testing.faults import OWN_CLIENT_ID
 from barnabas.testing.topics import WAIT_MS, EmbeddedKafka
@@ -87,6 +89,7 @@ class EmbeddedCluster(EmbeddedKafka):
                     own["broker.rack"] = self._racks[node_id - 1]
                 broker = EmbeddedBroker(self._settings | own, virtual_time=self._virtual_time or False)
                 self._brokers[node_id] = broker.start()
+            self._wait_for_brokers(self._brokers.keys())
         except BaseException:
             self.stop()
             raise
@@ -135,10 +138,19 @@ class EmbeddedCluster(EmbeddedKafka):
         factor = min(3, self._brokers_count) if replication_factor is None else replication_factor
         topic = NewTopic(name, partitions, factor, configs=configs or {})
         raise_errors(self.client.admin.create_topics([topic]).values())
+        self._wait_until_known(f"topic '{name}'", lambda image: name in image.topics)
+
+    def _wait_for_brokers(self, node_ids: Set[int]) -> None:
+        """Wait until all brokers know that these can have replicas."""
+        self._wait_until_known(
+            f"brokers {sorted(node_ids)}", lambda image: node_ids <= set(live_brokers(image))
+        )
+
+    def _wait_until_known(self, what: str, is_known: Callable[[MetadataImage], bool]) -> None:
         deadline_ms = self._clock.monotonic_ms() + WAIT_MS
-        while not all(name in broker.server.broker.image.topics for broker in self._live_brokers()):
+        while not all(is_known(broker.server.broker.image) for broker in self._live_brokers()):
             if self._clock.monotonic_ms() > deadline_ms:
-                message = f"a broker does not know topic '{name}' after {WAIT_MS} ms"
+                message = f"a broker does not know {what} after {WAIT_MS} ms"
                 raise TimeoutError(message)
             time.sleep(PAUSE_S)
 
@@ -196,6 +208,7 @@ class EmbeddedCluster(EmbeddedKafka):
             self.shut_down(node_id)
         self._brokers[node_id].serve()
         self._down.discard(node_id)
+        self._wait_for_brokers({node_id})
 
     def pause(self, node_id: int) -> None:
         """Let a broker stand still like SIGSTOP, until `resume`: its connections stay open, and nothing happens."""
