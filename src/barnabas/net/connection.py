@@ -7,6 +7,7 @@ the timers.
 
 import asyncio
 import struct
+from collections.abc import Callable
 from contextlib import suppress
 from socket import SO_LINGER, SOL_SOCKET
 from typing import cast
@@ -80,16 +81,25 @@ class ServerConnection(asyncio.BufferedProtocol):
     def _wait_if_too_many(self, host: str) -> None:
         """Close or delay a connection if clients connect too often (KIP-612)."""
         if delay_ms := self._dispatcher.connection_delay_ms(host):
-            self._change(ConnectionPhase.REFUSED)
-            self._timer = asyncio.get_running_loop().call_later(delay_ms / 1000, self.abort)
+            self._mute(ConnectionPhase.REFUSED, delay_ms, self.abort)
             return
         try:
             wait_ms = self._connections.wait_ms(self.listener)
-        except TooManyConnections as error:
-            self.close(str(error))
+        except TooManyConnections:
+            self.abort()
             return
         if wait_ms:
-            self._throttle(wait_ms)
+            self._mute(ConnectionPhase.THROTTLED, wait_ms, self._end_throttle)
+
+    def _mute(self, phase: ConnectionPhase, delay_ms: int, then: Callable[[], None]) -> None:
+        """Do not read a new connection for a while.
+
+        uvloop begins to read after `connection_made`, and a pause within it has no effect.
+        """
+        self._state.change(phase)
+        loop = asyncio.get_running_loop()
+        loop.call_soon(self._update_reading)
+        self._timer = loop.call_later(delay_ms / 1000, then)
 
     def _identify(self) -> str | None:
         """Name the client by its certificate; return why it is refused."""

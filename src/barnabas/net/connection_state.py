@@ -3,7 +3,8 @@
 The requests of a connection are handled one at a time and answered in their order. Most are answered immediately, and
 the connection stays OPEN. A request that has to wait makes it RESPONSE_PENDING: later requests are queued, and when the
 queue is full, the socket is not read. A client that exceeds its quota is THROTTLED: it gets its response, and then it
-is not read for a while. A client that fails to log in, or connects too often, is REFUSED: it is closed after a delay.
+is not read for a while. A new connection beyond the limits per second waits in the same phase. A client that fails to
+log in, or connects too often, is REFUSED: it is closed after a delay.
 """
 
 import enum
@@ -18,7 +19,7 @@ QUEUED_BYTES_MAX = 1 << 20
 class ConnectionPhase(enum.Enum):
     OPEN = "the next request may start"
     RESPONSE_PENDING = "a request waits, and later ones are queued"
-    THROTTLED = "the client is not read until its throttle time is over (KIP-219)"
+    THROTTLED = "the client is not read until its wait is over (KIP-219, KIP-612)"
     REFUSED = "the client is not read, and is closed after a delay (KIP-306, KIP-612)"
     CLOSING = "no more requests are handled, and ready responses are sent"
     CLOSED = "the socket is closed"

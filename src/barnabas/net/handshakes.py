@@ -68,8 +68,8 @@ class Handshakes:
             return
         try:
             wait_ms = self._connections.wait_ms(connection.listener)
-        except TooManyConnections as error:
-            connection.close(str(error))
+        except TooManyConnections:
+            connection.abort()
             return
         if wait_ms:
             self._hold(connection, wait_ms, self._release, connection)

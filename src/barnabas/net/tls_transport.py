@@ -99,6 +99,7 @@ class TlsConnection(asyncio.BufferedProtocol):
         self._incoming = ssl.MemoryBIO()
         self._outgoing = ssl.MemoryBIO()
         self._tls: ssl.SSLObject | None = None
+        self._is_held = False  #: the handshake may not begin yet
         self._is_paused = False
         self._is_known_above = False
         self.phase = TlsPhase.SILENT
@@ -124,11 +125,16 @@ class TlsConnection(asyncio.BufferedProtocol):
         self._incoming.write(self._scratch[:nbytes])
         if self.phase is TlsPhase.OPEN:
             self.decrypt()
-        elif self.phase is not TlsPhase.CLOSED:
-            if self.phase is TlsPhase.SILENT:
-                self._change(TlsPhase.HANDSHAKE)
+        elif self._is_held:
             self._transport.pause_reading()
-            self._handshaking.go_on(self)
+        elif self.phase is not TlsPhase.CLOSED:
+            self._go_on()
+
+    def _go_on(self) -> None:
+        if self.phase is TlsPhase.SILENT:
+            self._change(TlsPhase.HANDSHAKE)
+        self._transport.pause_reading()
+        self._handshaking.go_on(self)
 
     def pause_writing(self) -> None:
         if self._is_known_above:
@@ -139,12 +145,24 @@ class TlsConnection(asyncio.BufferedProtocol):
             self._above.resume_writing()
 
     def hold(self) -> None:
-        """Read nothing from the client."""
-        self._transport.pause_reading()
+        """Read nothing from a new client, and do not begin the handshake.
+
+        uvloop begins to read after `connection_made`, and a pause within it has no effect.
+        """
+        self._is_held = True
+        asyncio.get_running_loop().call_soon(self._pause_if_held)
+
+    def _pause_if_held(self) -> None:
+        if self._is_held:
+            self._transport.pause_reading()
 
     def release(self) -> None:
-        """Read from the client again."""
-        self._transport.resume_reading()
+        """Let the handshake begin."""
+        self._is_held = False
+        if self._incoming.pending:
+            self._go_on()
+        else:
+            self._transport.resume_reading()
 
     # Handshake
 

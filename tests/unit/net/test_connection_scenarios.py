@@ -27,6 +27,7 @@ class Connection:
         """connect [DELAY_MS]: after the delay the connection is closed because of its rate"""
         self._client = Client(delay_ms=int(words[0]) if words else 0)
         self._received_count = 0
+        await turns(1)
 
     async def send(self, words: list[str]) -> None:
         """send HOW:TEXT...: requests of one packet"""

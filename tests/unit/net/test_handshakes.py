@@ -13,7 +13,7 @@ from barnabas.net.creation_rate import CreationRates
 from barnabas.net.handshakes import Handshakes
 from barnabas.net.tls_transport import TlsConnection, TlsPhase
 from barnabas.security.tls_server import TlsServer
-from support.loop import on_loop
+from support.loop import on_loop, turns
 from support.waiting import reached
 
 
@@ -79,6 +79,7 @@ async def test_a_client_that_is_too_slow_is_disconnected() -> None:
 async def test_connections_beyond_the_rate_are_read_later() -> None:
     bench = Bench(rate=500)
     below = [bench.connect()[1] for _ in range(502)]
+    await turns(1)
     assert [each.is_paused for each in below] == [False] * 501 + [True]
     await reached(lambda: not below[-1].is_paused)
     assert not below[-1].is_closed
@@ -142,7 +143,7 @@ async def test_handshakes_that_have_begun_go_on_first_one_in_each_turn(
 async def test_clients_that_connect_too_often_are_kept_and_then_reset() -> None:
     bench = Bench(delay_ms=1)
     _, below = bench.connect()
-    assert below.is_paused
+    await reached(lambda: below.is_paused)
     await reached(lambda: below.is_closed)
 
 

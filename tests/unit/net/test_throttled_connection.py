@@ -1,7 +1,7 @@
 import asyncio
 
 from support.connections import THROTTLE_MS, Client
-from support.loop import in_virtual_time
+from support.loop import in_virtual_time, turns
 
 
 @in_virtual_time
@@ -39,6 +39,7 @@ async def test_a_throttled_client_that_disconnects_leaks_nothing() -> None:
 async def test_a_connection_above_the_rate_is_not_read_and_closed_after_its_delay() -> None:
     client = Client(delay_ms=50)
     client.send("now:a")
+    await turns(1)
     assert client.received == []
     assert not client.transport.reading
     assert not client.transport.aborted
