@@ -6,6 +6,7 @@ metadata has neither of them.
 
 import hashlib
 import hmac
+import itertools
 from collections.abc import Iterator, Mapping, Set
 from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any
@@ -24,7 +25,10 @@ SECRET_KEY = "delegation.token.secret.key"
 
 #: Limits of what one user can store; Apache Kafka has none.
 TOKENS_PER_OWNER_MAX = 1_000
-RENEWERS_MAX = 1_000
+RENEWERS_BYTES_MAX = 16 << 10  #: of the names of a token's renewers together
+
+#: Expired tokens that one commit removes; etcd allows 128 operations by default.
+REMOVED_AT_ONCE_MAX = 100
 
 _INT64_MAX = (1 << 63) - 1
 
@@ -121,12 +125,20 @@ class Lifetimes:
 def decide_create(table: Table[DelegationToken], key: str, token: DelegationToken) -> Decision[None]:
     """Add a token.
 
-    :raises KafkaError: POLICY_VIOLATION if its owner has too many, INVALID_REQUEST if it has too many renewers.
+    :raises KafkaError: POLICY_VIOLATION if its owner has too many valid ones, INVALID_REQUEST if the names of its
+        renewers are too long.
     """
-    if len(token.renewers) > RENEWERS_MAX:
-        message = f"{len(token.renewers)} renewers: a token may have {RENEWERS_MAX}"
+    renewers_bytes = sum(len(renewer.encode()) for renewer in token.renewers)
+    if renewers_bytes > RENEWERS_BYTES_MAX:
+        message = (
+            f"the names of {len(token.renewers)} renewers have {renewers_bytes} bytes, more than "
+            f"{RENEWERS_BYTES_MAX}"
+        )
         raise KafkaError(ErrorCode.INVALID_REQUEST, message)
-    if sum(other.owner == token.owner for other in table.values()) >= TOKENS_PER_OWNER_MAX:
+    valid_count = sum(
+        other.owner == token.owner and not other.is_expired(token.issued_ms) for other in table.values()
+    )
+    if valid_count >= TOKENS_PER_OWNER_MAX:
         message = f"{token.owner} has {TOKENS_PER_OWNER_MAX} delegation tokens, which is the limit"
         raise KafkaError(ErrorCode.POLICY_VIOLATION, message)
     return _write(table, key, token, None)
@@ -161,8 +173,9 @@ def decide_expire(
 
 
 def decide_remove_expired(table: Table[DelegationToken], now_ms: int) -> Decision[int]:
-    """Remove expired tokens; return how many there were."""
-    expired = [key for key, token in table.items() if token.is_expired(now_ms)]
+    """Remove at most `REMOVED_AT_ONCE_MAX` expired tokens; return how many. Call again for the rest."""
+    all_expired = (key for key, token in table.items() if token.is_expired(now_ms))
+    expired = list(itertools.islice(all_expired, REMOVED_AT_ONCE_MAX))
     changes = tuple(DELEGATION_TOKENS.remove(key) for key in expired)
     return Decision(
         len(expired), changes, {DELEGATION_TOKENS.key(key): table.revision(key) for key in expired}

@@ -6,7 +6,7 @@ from barnabas.metadata import delegation_tokens
 from barnabas.metadata.decision import Decision
 from barnabas.metadata.delegation_tokens import (
     DELEGATION_TOKENS,
-    RENEWERS_MAX,
+    RENEWERS_BYTES_MAX,
     DelegationToken,
     Lifetimes,
     decide_create,
@@ -132,8 +132,27 @@ def test_a_user_has_a_limited_number_of_tokens(monkeypatch: pytest.MonkeyPatch) 
     assert decide_create(TOKENS, "another", other).changes
 
 
-def test_a_token_has_a_limited_number_of_renewers() -> None:
-    renewers = tuple(f"User:{number}" for number in range(RENEWERS_MAX + 1))
-    with pytest.raises(KafkaError) as raised:
-        decide_create(Table(), KEY, new_token("id", "User:alice", "User:alice", renewers, 0, LIFETIMES))
-    assert code_of(raised) is ErrorCode.INVALID_REQUEST
+def test_expired_tokens_do_not_count_for_the_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(delegation_tokens, "TOKENS_PER_OWNER_MAX", 1)
+    later = new_token("later", "User:alice", "User:alice", (), TOKEN.expires_ms + 1, LIFETIMES)
+    assert decide_create(TOKENS, "another", later).changes
+
+
+def test_many_expired_tokens_are_removed_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(delegation_tokens, "REMOVED_AT_ONCE_MAX", 2)
+    keys = [token_key(bytes([number])) for number in range(3)]
+    many = Table(dict.fromkeys(keys, TOKEN), dict.fromkeys(keys, 7))
+    decision = decide_remove_expired(many, 10_101)
+    assert decision.response == len(decision.changes) == 2
+
+
+def test_the_names_of_renewers_have_a_limited_length() -> None:
+    for size_bytes, is_allowed in ((RENEWERS_BYTES_MAX, True), (RENEWERS_BYTES_MAX + 1, False)):
+        renewers = ("User:a", "User:" + "b" * (size_bytes - 11))
+        token = new_token("id", "User:alice", "User:alice", renewers, 0, LIFETIMES)
+        if is_allowed:
+            assert decide_create(Table(), KEY, token).changes
+            continue
+        with pytest.raises(KafkaError) as raised:
+            decide_create(Table(), KEY, token)
+        assert code_of(raised) is ErrorCode.INVALID_REQUEST

@@ -3,11 +3,13 @@
 import itertools
 import os
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
 from barnabas.base import disk
 from barnabas.base.ids import TopicPartition
+from barnabas.log.checkpoints import MalformedFile
 from barnabas.log.files import (
     CLEANED_SUFFIX,
     DELETED_SUFFIX,
@@ -25,7 +27,7 @@ from barnabas.log.files import (
 from barnabas.log.leader_epoch_cache import LeaderEpochs
 from barnabas.log.log_config import LogConfig
 from barnabas.log.producers.producer_recovery import producers_at, replay_batch
-from barnabas.log.producers.producer_snapshot import write_snapshot
+from barnabas.log.producers.producer_snapshot import read_snapshot, write_snapshot
 from barnabas.log.producers.producer_state_manager import ProducerStateManager
 from barnabas.log.segments.open_files import OpenFiles
 from barnabas.log.segments.segment import RELATIVE_OFFSET_MAX, Segment
@@ -165,10 +167,16 @@ class _Producers(NamedTuple):
     log_start_offset: int
 
     def before(self, segments: list[Segment], index: int) -> ProducerStateManager:
-        """Return the producer state at the start of the segment at `index`."""
-        if index == 0:
-            return ProducerStateManager(self.topic_partition)
+        """Return the producer state at the start of the segment at `index`.
+
+        Segments before the first one were deleted; a snapshot has the producers that wrote only there.
+        """
         offset = segments[index].base_offset
+        if index == 0:
+            states = ProducerStateManager(self.topic_partition)
+            with suppress(MalformedFile, FileNotFoundError):
+                states.replace(read_snapshot(offset_file(self.directory, offset, SNAPSHOT_SUFFIX)))
+            return states
         earlier = Segments(segments[:index])
         return producers_at(
             self.directory, self.topic_partition, earlier, self.log_start_offset, offset

@@ -92,7 +92,11 @@ class ScramServer:
             raise BadCredentials(message)
         messages = (client.bare, str(server), final.bare)
         credential = self._credential
-        if not self._proves(credential, final.proof, messages) or not self._is_known:
+        is_valid = self._is_known
+        if self._token is not None:  # it may have been removed, or have expired, since the first message
+            self._token = self._token_credential_of(client.name)
+            is_valid = self._token is not None
+        if not self._proves(credential, final.proof, messages) or not is_valid:
             kind = "delegation token" if client.names_token else "user"
             raise BadCredentials(f"no valid proof for {kind} '{client.name}'")
         if self._token is None:

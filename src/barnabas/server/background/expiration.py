@@ -5,7 +5,7 @@ import asyncio
 from barnabas.base.clock import Clock
 from barnabas.log.trash.trash import TrashedLogs
 from barnabas.metadata.audit.history import decide_expire_history
-from barnabas.metadata.delegation_tokens import decide_remove_expired
+from barnabas.metadata.delegation_tokens import REMOVED_AT_ONCE_MAX, decide_remove_expired
 from barnabas.metadata.dynamic_config import DynamicConfig
 from barnabas.metadata.undeletion import EXPIRED_AT_ONCE_MAX, UNBOUNDED, TrashSizes, decide_expire_trash
 from barnabas.metadata.writer import MetadataWriter
@@ -42,11 +42,13 @@ class Expiration:
     async def remove_delegation_tokens(self) -> None:
         """Remove delegation tokens that have expired, with which clients cannot log in any more."""
         now_ms = self._clock.wall_ms()
-        count = await self._metadata.write(
-            lambda image: decide_remove_expired(image.delegation_tokens, now_ms)
-        )
-        if count:
-            _log.info("removed expired delegation tokens", tokens_count=count)
+        count = REMOVED_AT_ONCE_MAX
+        while count == REMOVED_AT_ONCE_MAX:
+            count = await self._metadata.write(
+                lambda image: decide_remove_expired(image.delegation_tokens, now_ms)
+            )
+            if count:
+                _log.info("removed expired delegation tokens", tokens_count=count)
 
     async def empty_trash(self) -> None:
         """Purge topics that exceed the retention time or size of the trash."""

@@ -203,6 +203,22 @@ def test_a_retry_of_a_batch_that_a_power_failure_has_lost_is_appended_although_a
     assert (info.duplicate, info.first_offset) == (False, last.base_offset)
 
 
+def test_a_producer_whose_batches_were_all_deleted_is_known_after_a_kill(
+    open_log: OpenLog, produce: Produce
+) -> None:
+    log = open_log(config=CONFIG)
+    produce(log, b"first", producer_id=7, producer_epoch=3, base_sequence=0)
+    for index in range(24):
+        produce(log, b"value %d" % index * 5, producer_id=1, producer_epoch=0, base_sequence=index)
+    start = list(log.segments)[2].base_offset
+    for path in log.directory.iterdir():
+        if path.stem.isdigit() and int(path.stem) < start:
+            path.unlink()
+    recovered = open_log(config=CONFIG, log_start_offset=start)
+    assert recovered.producers.states.active == log.producers.states.active
+    assert {producer.producer_id for producer in recovered.producers.states.active} == {1, 7}
+
+
 def test_snapshots_beyond_the_end_are_removed(
     filled: PartitionLog, tmp_path: Path, clock: ManualClock
 ) -> None:

@@ -106,6 +106,31 @@ def test_other_delegation_tokens_fail_alike(token: str, password: str) -> None:
     assert machine.user is None
 
 
+def server_with_token(*answers: TokenCredential | None) -> ScramServer:
+    """Return a server whose token changes with each look at it."""
+    mechanism, remaining = ScramMechanism.SCRAM_SHA_256, iter(answers)
+    return ScramServer(
+        mechanism,
+        lambda user: None,
+        lambda token_id: next(remaining),
+        stand_in_for(mechanism),
+        random.Random(1),
+    )
+
+
+def test_the_end_of_a_token_during_the_login_counts() -> None:
+    credential = ScramCredential.of_password(ScramMechanism.SCRAM_SHA_256, "hmac", SALT)
+    login = SaslLogin("SCRAM-SHA-256", "token", "hmac", is_delegation_token=True)
+    begun = TokenCredential(credential, "alice", 1_000)
+    slow = server_with_token(begun, TokenCredential(credential, "alice", 400))
+    log_in(slow, login)
+    assert slow.lifetime_ms == 400
+    removed = server_with_token(begun, None)
+    with pytest.raises(BadCredentials, match=r"^no valid proof for delegation token 'token'$"):
+        log_in(removed, login)
+    assert removed.user is None
+
+
 def test_nonces_are_extended_by_the_broker() -> None:
     nonces = {server(seed=seed).evaluate(b"n,,n=alice,r=x") for seed in range(10)}
     assert len(nonces) == 10
