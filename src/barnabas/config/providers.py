@@ -62,11 +62,18 @@ def _names(properties: Mapping[str, str]) -> list[str]:
 
 
 def _provider(name: str, properties: Mapping[str, str], environment: Mapping[str, str]) -> _Provider:
+    def matches(pattern: str, variable: str) -> bool:
+        try:
+            return re.fullmatch(pattern, variable) is not None
+        except re.error as error:
+            key = f"{PROVIDERS_KEY}.{name}.param.{ALLOWED_NAMES}"
+            raise ConfigError(key, pattern, f"must be a regular expression: {error}") from None
+
     def from_environment(path: str, variable: str, parameters: Mapping[str, str]) -> str:
         if path:
             raise LookupError(f"the provider {name} has no paths: use ${{{name}:{variable}}}")
         pattern = parameters.get(ALLOWED_NAMES, ".*")
-        if re.fullmatch(pattern, variable) is None:
+        if not matches(pattern, variable):
             raise LookupError(f"{ALLOWED_NAMES} of the provider {name} allows {pattern}")
         if variable not in environment:
             raise LookupError("the environment has no such variable")
@@ -87,11 +94,13 @@ def _provider(name: str, properties: Mapping[str, str], environment: Mapping[str
 
 def _from_file(path: str, variable: str, parameters: Mapping[str, str]) -> str:
     """Return the value of a key in a .properties file."""
+    _check_path(path)
     text = _text_of(path, parameters)
     try:
         values = parse_properties(text)
-    except ValueError as error:
-        raise LookupError(f"{path} must be a .properties file: {error}") from None
+    except ValueError as error:  # it quotes characters that may be part of a secret
+        line, _, _ = str(error).partition(":")
+        raise LookupError(f"{path}, {line}: \\u must be followed by four hexadecimal digits") from None
     if variable not in values:
         raise LookupError(f"{path} has no such key")
     return values[variable]
@@ -99,14 +108,23 @@ def _from_file(path: str, variable: str, parameters: Mapping[str, str]) -> str:
 
 def _from_directory(path: str, variable: str, parameters: Mapping[str, str]) -> str:
     """Return the content of the file that is called like the key."""
+    _check_path(path)
     if variable in ("", ".", "..") or "/" in variable:
         raise LookupError("must be the name of a file in the directory")
     return _text_of(f"{path}/{variable}", parameters).rstrip("\r\n")
 
 
+def _check_path(path: str) -> None:
+    if not path:
+        raise LookupError("has no path: use ${PROVIDER:PATH:KEY}")
+
+
 def _text_of(path: str, parameters: Mapping[str, str]) -> str:
     allowed = [each.strip() for each in parameters.get(ALLOWED_PATHS, "").split(",") if each.strip()]
-    real = Path(path).resolve()
+    try:
+        real = Path(path).resolve()
+    except (ValueError, RuntimeError) as error:  # a NUL character, a loop of symbolic links
+        raise LookupError(f"{path!r} is not a valid path: {error}") from None
     if allowed and not any(real.is_relative_to(Path(each).resolve()) for each in allowed):
         raise LookupError(f"{ALLOWED_PATHS} of the provider allows {', '.join(allowed)}")
     try:

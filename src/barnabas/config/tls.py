@@ -4,7 +4,7 @@ from barnabas.config.broker_config import BrokerConfig
 from barnabas.config.definition import ConfigError
 from barnabas.config.keys.broker import LISTENER_PREFIX
 from barnabas.config.listeners import Listener, SecurityProtocol
-from barnabas.tls.settings import TlsError, TlsSettings, tls_settings
+from barnabas.tls.settings import ClientAuth, TlsError, TlsSettings, tls_settings
 
 _CLIENT_AUTH = "ssl.client.auth"
 
@@ -40,6 +40,11 @@ def web_tls_settings(config: BrokerConfig) -> TlsSettings | None:
     if not config.boolean("barnabas.metrics.ssl.enable"):
         return None
     own = config.for_listener(WEB_LISTENER)
+    client_auth_key = f"{LISTENER_PREFIX}{WEB_LISTENER}.{_CLIENT_AUTH}"
+    client_auth = own.text_or_none(_CLIENT_AUTH) if config.is_set(client_auth_key) else None
+    if client_auth and client_auth != ClientAuth.NONE.value:
+        reason = "console and metrics do not ask for certificates of clients: only 'none' is valid"
+        raise ConfigError(client_auth_key, client_auth, reason)
 
     def text(name: str) -> str:
         return "" if name == _CLIENT_AUTH else own.text_or_none(name) or ""

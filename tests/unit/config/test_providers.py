@@ -75,9 +75,14 @@ def test_without_providers_everything_is_kept() -> None:
         ("${dir:HOME/secrets:missing}", "HOME/secrets/missing cannot be read: No such file"),
         ("${dir:HOME/secrets:../passwords.properties}", "must be the name of a file in the directory"),
         ("${dir:HOME:secrets}", "HOME/secrets cannot be read: Is a directory"),
+        ("${dir::etc}", "has no path: use"),
+        ("${file:HOME/passwords.properties}", "has no path: use"),
+        ("${file:\0:key}", "is not a valid path"),
+        ("${dir:HOME/loop:key}", r"loop.* is not a valid path"),
     ],
 )
 def test_a_variable_without_a_value_is_an_error_that_names_it(home: Path, text: str, reason: str) -> None:
+    (home / "loop").symlink_to(home / "loop")
     with pytest.raises(ConfigError, match=reason.replace("HOME", str(home))) as raised:
         resolved(text.replace("HOME", str(home)))
     assert raised.value.key == "key"
@@ -95,6 +100,19 @@ def test_paths_and_names_can_be_restricted(home: Path) -> None:
     assert resolved("${env:SECRET}", env_allowlist_pattern="SEC.*") == "from the environment"
     with pytest.raises(ConfigError, match=r"allowlist\.pattern"):
         resolved("${env:OTHER}", env_allowlist_pattern="SEC.*")
+
+
+def test_a_pattern_that_is_not_valid_is_an_error() -> None:
+    with pytest.raises(ConfigError, match="must be a regular expression") as raised:
+        resolved("${env:SECRET}", env_allowlist_pattern="*")
+    assert raised.value.key == "config.providers.env.param.allowlist.pattern"
+
+
+def test_an_error_in_a_file_does_not_quote_it(home: Path) -> None:
+    (home / "passwords.properties").write_text("other=1\nbroker=\\uSECRET")
+    with pytest.raises(ConfigError, match="line 2") as raised:
+        resolved(f"${{file:{home}/passwords.properties:broker}}")
+    assert "SECR" not in str(raised.value)
 
 
 @pytest.mark.parametrize("class_name", ["", "com.example.Vault", "FileConfigProvider2"])

@@ -101,7 +101,7 @@ NODE_KEYS: tuple[ConfigKey, ...] = (
     ConfigKey("internal.metadata.max.batch.size.in.bytes", INT, 8_388_608, None, READ_ONLY, NO_EFFECT,
               "Largest batch in the KRaft log in bytes.", internal=True),
     ConfigKey("config.providers", LIST, (), ANY_LIST, CLUSTER_WIDE, HONOURED,
-              "Names of providers of values for ${provider:path:key} in the configuration at the start.",
+              "Names of providers of values for ${provider:path:key}; read only at the start.",
               since="4.2"),
     ConfigKey("kafka.metrics.polling.interval.secs", INT, 10, AT_LEAST_1, READ_ONLY, NO_EFFECT,
               "How often the reporters of kafka.metrics.reporters are polled."),
