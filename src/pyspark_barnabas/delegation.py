@@ -45,7 +45,11 @@ async def task_login(cluster: ClusterClient, login: SaslLogin, clock: Clock) -> 
     :raises KafkaError: If the broker refuses.
     """
     admin, user = DelegationTokenAdmin(cluster), f"User:{login.user}"
-    own = [token for token in await admin.describe([user]) if token.owner == token.requester == user]
+    own = [
+        token
+        for token in await admin.describe([user])
+        if token.owner == token.requester == user and not token.renewers  # others could end the token
+    ]
     token = max(own, key=lambda token: token.expires_ms, default=None)
     if token is None or not _is_fresh(token, clock.wall_ms()):
         token = await admin.create()

@@ -166,7 +166,8 @@ def _as_json(permissions: Permissions) -> dict[str, object]:
     example="acls unused --since 30d",
     apis=("DescribeAcls", "DescribeAclUse"),
     needs=("describe cluster",),
-    details="Brokers keep the time of the last use over restarts, to the precision of some minutes.",
+    details="Brokers keep the times over restarts, exact to ten minutes. Only brokers that run now are asked: "
+    "start those that are down before you delete an ACL.",
 )
 def unused_acls(
     bootstrap: Bootstrap = BOOTSTRAP_DEFAULT,
@@ -199,6 +200,6 @@ def unused_acls(
         print_table((*HEADER, "last used"), [tuple(row.values()) for row in rows])
     began = format_timestamp(use.since_ms)
     if since_ms < use.since_ms and since is not None:
-        notice(f"uses before {began} are not known: some broker has recorded them only since then")
+        notice(f"uses before {began} are not known: a broker has recorded them only since then")
     else:
-        notice(f"all brokers have recorded uses since {began}")
+        notice(f"the brokers that run now have recorded uses since {began}")

@@ -1,7 +1,7 @@
 """Delegation tokens: credentials of limited lifetime, which act for their owner (KIP-48, KIP-373).
 
 A token's password is its HMAC, which is computed from the token id and a secret of the brokers (`SECRET_KEY`). The
-metadata has neither of them.
+metadata has neither password nor secret.
 """
 
 import hashlib

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-#: Connections that come within this time are accepted at once if there was none for so long before.
+#: After so much time without connections, as many are accepted at once as the limit allows for this time.
 BURST_MS = 1_000
 
 #: The longest wait. A connection that would have to wait for longer is closed: its client would have given up.

@@ -94,7 +94,7 @@ class StandardAuthorizer:
         self._acls: dict[
             str, tuple[AclBinding, AclBinding]
         ] = {}  #: (the ACL as created, its entry in an index)
-        self.version = 0
+        self.version = 0  #: changes when cached responses must be made again
         for key, binding in acls.items():
             self._put(key, binding)
             if key in use.last_used_ms:
@@ -170,8 +170,9 @@ class StandardAuthorizer:
         return [(acl, last_ms[id(entry)]) for acl, entry in self._acls.values() if id(entry) in last_ms]
 
     def use(self) -> AclUseRecord:
-        """Return when ACLs were used, to be kept; from now on cached decisions count again."""
+        """Return when ACLs were used, to be kept; from now on cached decisions and responses count again."""
         self._decisions.clear()
+        self.version += 1
         last_ms = self._last_used_ms
         used = {key: last_ms[id(entry)] for key, (_, entry) in self._acls.items() if id(entry) in last_ms}
         return AclUseRecord(self.since_ms, used)

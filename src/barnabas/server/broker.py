@@ -162,7 +162,7 @@ class BrokerServer:
         tasks.repeat(DiskWatch(paths, clock).watch, CHECK_INTERVAL_MS, 0)
 
     async def _keep_acl_use(self) -> None:
-        """Write when ACLs were used to the disk, but not after a crash, as which an abrupt end counts."""
+        """Write the record of used ACLs to the disk. After an abrupt end nothing is written."""
         if self.broker.authorizer is not None and not self._shutdown.is_abrupt:
             use, directory = self.broker.authorizer.use(), metadata_directory(self._config)
             await asyncio.to_thread(write_acl_use, directory, use)

@@ -41,7 +41,7 @@ class ReloadingContext:
         self.failures_count = 0
 
     def following(self) -> ssl.SSLContext:
-        """Return a context for a server that takes one for good: each handshake uses the current one."""
+        """Return a context for a server that keeps one context: each handshake uses the current one."""
         context = self._make(self.settings)
 
         def follow(connection: ssl.SSLObject | ssl.SSLSocket, _name: str | None, _: ssl.SSLContext) -> None:

@@ -12,7 +12,8 @@ import uvloop
 
 from barnabas.base.clock import ManualClock
 from barnabas.config.tls import listener_tls_settings
-from barnabas.net.connection_state import QUEUED_BYTES_MAX
+from barnabas.net.connection import ServerConnection
+from barnabas.net.connection_state import QUEUED_BYTES_MAX, ConnectionPhase
 from barnabas.net.connections import ConnectionLimits, Connections
 from barnabas.net.creation_rate import CreationRates
 from barnabas.net.listener import NetworkListener
@@ -82,9 +83,10 @@ def test_requests_on_a_waiting_connection_stay_in_the_socket_and_are_answered_la
             frame = frame_of(MetadataRequest(topics=[]), 12)
             writer.write((len(frame).to_bytes(4, "big") + frame) * REQUESTS_COUNT)
             await turns(MANY_TURNS)
-            waiting = list(connections._open)[-1].statistics()
-            assert waiting["phase"] == "THROTTLED"
-            assert waiting["queued_bytes"] < QUEUED_BYTES_MAX
+            waiting = list(connections._open)[-1]
+            assert isinstance(waiting, ServerConnection)
+            assert waiting._state.phase is ConnectionPhase.THROTTLED
+            assert sum(map(len, waiting._state.queue)) < QUEUED_BYTES_MAX
             size_bytes = int.from_bytes(await reader.readexactly(4), "big")
             answer = size_bytes.to_bytes(4, "big") + await reader.readexactly(size_bytes)
             assert response_of(MetadataResponse, 12, answer).error_code == 0

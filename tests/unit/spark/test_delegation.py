@@ -3,6 +3,7 @@ from collections.abc import Iterator
 import pytest
 
 from barnabas.base.clock import ManualClock, SystemClock
+from barnabas.client.admin.delegation_tokens import DelegationTokenAdmin
 from barnabas.client.auth.sasl import SaslLogin
 from barnabas.client.auth.tokens import TokenSource
 from barnabas.client.core.cluster import ClusterClient
@@ -36,6 +37,14 @@ async def test_a_token_is_used_for_half_of_its_lifetime(guarded: EmbeddedBroker)
         assert second.user != first.user
     async with ClusterClient(guarded.bootstrap, login=second) as cluster:
         await cluster.refresh([])
+
+
+@on_loop
+async def test_a_token_that_others_may_end_is_not_used(guarded: EmbeddedBroker) -> None:
+    clock = ManualClock(SystemClock().wall_ms())
+    async with ClusterClient(guarded.bootstrap, login=ALICE) as cluster:
+        shared = await DelegationTokenAdmin(cluster).create(renewers=["User:bob"])
+        assert (await task_login(cluster, ALICE, clock)).user != shared.token_id
 
 
 def test_tokens_are_off_unless_the_option_or_the_environment_says_so(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,6 +1,6 @@
 """DescribeAclUse (32001), v0: the ACLs that have allowed or denied something, and when each was last used.
 
-An API of Barnabas. Each broker knows only its own decisions. A use counts to the precision of some minutes.
+An API of Barnabas. Each broker knows only its own decisions. Times are exact to ten minutes.
 
 Errors: CLUSTER_AUTHORIZATION_FAILED, SECURITY_DISABLED without an authorizer.
 """

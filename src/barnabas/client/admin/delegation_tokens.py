@@ -66,7 +66,7 @@ _REASONS = {
     ErrorCode.DELEGATION_TOKEN_NOT_FOUND: "no delegation token has this HMAC",
     ErrorCode.DELEGATION_TOKEN_OWNER_MISMATCH: "only the owner of the token and its renewers may do this",
     ErrorCode.DELEGATION_TOKEN_EXPIRED: "the delegation token has expired",
-    ErrorCode.INVALID_PRINCIPAL_TYPE: "renewers must be users, such as User:alice",
+    ErrorCode.INVALID_PRINCIPAL_TYPE: "owners and renewers must be users, such as User:alice",
 }
 
 

@@ -67,14 +67,14 @@ class ScramServer:
     def _begin(self, token: bytes) -> bytes:
         client = scram.parse_client_first(token)
         self.claimed_user = client.name
+        if client.authorization_id not in ("", client.name):
+            message = "Client requested an authorization id that is different from username"
+            raise LoginRefused(f"Authentication failed: {message}")
         if client.names_token:
             self._token = self._token_credential_of(client.name)
             credential = self._token and self._token.credential
-        elif client.authorization_id in ("", client.name):
-            credential = self._credential_of(client.name)
         else:
-            message = "Client requested an authorization id that is different from username"
-            raise LoginRefused(f"Authentication failed: {message}")
+            credential = self._credential_of(client.name)
         stand_in = self._stand_in_for(client.name)  # derived for existing users too, because it takes time
         self._credential = credential or stand_in
         self._is_known = credential is not None

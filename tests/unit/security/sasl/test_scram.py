@@ -136,9 +136,11 @@ def test_nonces_are_extended_by_the_broker() -> None:
     assert len(nonces) == 10
 
 
-def test_acting_for_another_user_is_rejected() -> None:
+@pytest.mark.parametrize("first", [b"n,a=bob,n=alice,r=x", b"n,a=bob,n=token,r=x,tokenauth=true"])
+def test_acting_for_another_user_is_rejected(first: bytes) -> None:
     with pytest.raises(LoginRefused, match="an authorization id that is different from username"):
-        server().evaluate(b"n,a=bob,n=alice,r=x")
+        server().evaluate(first)
+    assert server().evaluate(b"n,a=token,n=token,r=x,tokenauth=true")
     assert server().evaluate(b"n,a=alice,n=alice,r=x")
 
 
