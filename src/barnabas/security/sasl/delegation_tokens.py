@@ -43,5 +43,5 @@ class DelegationTokens:
 
 def _scram_credential(mechanism: ScramMechanism, password: bytes) -> ScramCredential:
     """Return the credential, whose salt may be known because the password is random. Takes some milliseconds."""
-    salt = token_key(password).encode()[:SALT_BYTES]
+    salt = bytes.fromhex(token_key(password))[:SALT_BYTES]
     return ScramCredential.of_password(mechanism, base64.b64encode(password).decode(), salt)

@@ -6,6 +6,7 @@ from barnabas.metadata.delegation_tokens import (
     token_hmac,
     token_key,
 )
+from barnabas.metadata.scram import SALT_BYTES
 from barnabas.security.sasl.delegation_tokens import DelegationTokens
 from barnabas.wire.scram import ScramMechanism
 
@@ -57,3 +58,11 @@ def test_mechanisms_have_different_keys() -> None:
     tokens = Broker().tokens
     found = [tokens.credential_of(mechanism, "id") for mechanism in ScramMechanism]
     assert len({each.credential.stored_key for each in found if each}) == 2
+
+
+def test_the_salt_looks_like_that_of_an_unknown_token() -> None:
+    found = Broker().tokens.credential_of(MECHANISM, "id")
+    assert found is not None
+    salt = found.credential.salt
+    assert len(salt) == SALT_BYTES
+    assert not salt.isascii()  # those of unknown tokens are random bytes
