@@ -27,9 +27,6 @@ SECRET_KEY = "delegation.token.secret.key"
 TOKENS_PER_OWNER_MAX = 1_000
 RENEWERS_BYTES_MAX = 16 << 10  #: of the names of a token's renewers together
 
-#: Expired tokens that one commit removes; etcd allows 128 operations by default.
-REMOVED_AT_ONCE_MAX = 100
-
 _INT64_MAX = (1 << 63) - 1
 
 
@@ -172,10 +169,10 @@ def decide_expire(
     return _expire_at(table, key, token, _sum(now_ms, period_ms))
 
 
-def decide_remove_expired(table: Table[DelegationToken], now_ms: int) -> Decision[int]:
-    """Remove at most `REMOVED_AT_ONCE_MAX` expired tokens; return how many. Call again for the rest."""
+def decide_remove_expired(table: Table[DelegationToken], now_ms: int, at_once_max: int) -> Decision[int]:
+    """Remove at most `at_once_max` expired tokens; return how many. Call again for the others."""
     all_expired = (key for key, token in table.items() if token.is_expired(now_ms))
-    expired = list(itertools.islice(all_expired, REMOVED_AT_ONCE_MAX))
+    expired = list(itertools.islice(all_expired, at_once_max))
     changes = tuple(DELEGATION_TOKENS.remove(key) for key in expired)
     return Decision(
         len(expired), changes, {DELEGATION_TOKENS.key(key): table.revision(key) for key in expired}

@@ -1,5 +1,6 @@
 """UndeleteTopic and PurgeTopics: restore topics from the trash, or delete them for good."""
 
+import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -30,9 +31,6 @@ from barnabas.wire.errors import ErrorCode, KafkaError
 #: Maximum of partitions in the trash, each a directory with some files. When there are more, the topics that were
 #: deleted first are purged.
 PARTITIONS_MAX = 50_000
-
-#: Maximum of topics that one change purges, so that other changes do not wait long.
-EXPIRED_AT_ONCE_MAX = 1_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,11 +182,12 @@ def decide_expire_trash(
     deleted_before_ms: int,
     sizes: TrashSizes = UNBOUNDED,
     partitions_max: int = PARTITIONS_MAX,
+    at_once_max: int = sys.maxsize,
 ) -> Decision[int]:
     """Purge topics that were deleted before a time, and the oldest ones if the trash is too large; return how many.
 
-    Topics without bytes stay if the trash is too large. At most `EXPIRED_AT_ONCE_MAX` topics are purged; call again for
-    the others.
+    Topics without bytes stay if the trash is too large. At most `at_once_max` topics are purged; call again for the
+    others.
     """
     table = image.trashed_topics
     too_many = sum(len(trashed.topic.assignments) for trashed in table.rows.values()) - partitions_max
@@ -203,7 +202,7 @@ def decide_expire_trash(
             due[row] = trashed
             too_many -= trashed.topic.partition_count
             excess_bytes -= size_bytes
-            if len(due) == EXPIRED_AT_ONCE_MAX:
+            if len(due) == at_once_max:
                 break
     return Decision(len(due), tuple(_purge_changes(due.values())), _reads(image, due))
 

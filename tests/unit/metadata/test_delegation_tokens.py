@@ -117,8 +117,8 @@ def test_an_unknown_hmac_is_an_error() -> None:
 
 
 def test_only_expired_tokens_are_removed() -> None:
-    assert decide_remove_expired(TOKENS, 10_100).changes == ()
-    decision = decide_remove_expired(TOKENS, 10_101)
+    assert decide_remove_expired(TOKENS, 10_100, 100).changes == ()
+    decision = decide_remove_expired(TOKENS, 10_101, 100)
     assert decision.response == 1
     assert written(decision) is None
 
@@ -138,11 +138,10 @@ def test_expired_tokens_do_not_count_for_the_limit(monkeypatch: pytest.MonkeyPat
     assert decide_create(TOKENS, "another", later).changes
 
 
-def test_many_expired_tokens_are_removed_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(delegation_tokens, "REMOVED_AT_ONCE_MAX", 2)
+def test_many_expired_tokens_are_removed_in_parts() -> None:
     keys = [token_key(bytes([number])) for number in range(3)]
     many = Table(dict.fromkeys(keys, TOKEN), dict.fromkeys(keys, 7))
-    decision = decide_remove_expired(many, 10_101)
+    decision = decide_remove_expired(many, 10_101, 2)
     assert decision.response == len(decision.changes) == 2
 
 

@@ -1,5 +1,6 @@
 """The history of the metadata store: replaced values, for how long they are kept, and the state at a revision."""
 
+import sys
 from collections.abc import Iterable, Iterator
 from typing import Any
 
@@ -48,9 +49,15 @@ def decide_keep_history(image: MetadataImage, *, enabled: bool) -> Decision[None
 
 
 def decide_expire_history(
-    image: MetadataImage, ended_before_ms: int | None, count_max: int = KEPT_COUNT_MAX
-) -> Decision[None]:
-    """Remove values that were replaced before a time (None: none of them), and the oldest of too many."""
+    image: MetadataImage,
+    ended_before_ms: int | None,
+    count_max: int = KEPT_COUNT_MAX,
+    at_once_max: int = sys.maxsize,
+) -> Decision[int]:
+    """Remove values that were replaced before a time (None: none of them), and the oldest of too many.
+
+    At most `at_once_max` are removed; return how many, and call again for the others.
+    """
     table = image.former_values
     oldest_first = sorted(table, key=table.revision)
     too_many = len(table) - count_max
@@ -58,14 +65,14 @@ def decide_expire_history(
         row
         for index, row in enumerate(oldest_first)
         if index < too_many or (ended_before_ms is not None and table[row].ended_ms < ended_before_ms)
-    ]
+    ][:at_once_max]
     start = history_start(image)
     if not expired or start is None:
-        return Decision(None)
+        return Decision(0)
     first_known = max(start, *(table.revision(row) for row in expired))
     reads = {HISTORY_START.key(KEY): image.history_start.revision(KEY)}
     changes = (HISTORY_START.put(KEY, first_known), *map(FORMER_VALUES.remove, expired))
-    return Decision(None, changes, reads)
+    return Decision(len(expired), changes, reads)
 
 
 def value_at(image: MetadataImage, key: str, revision: int) -> Any:

@@ -1,13 +1,16 @@
 """Expire history, trashed topics and delegation tokens from the metadata store."""
 
 import asyncio
+from collections.abc import Callable
 
 from barnabas.base.clock import Clock
 from barnabas.log.trash.trash import TrashedLogs
 from barnabas.metadata.audit.history import decide_expire_history
-from barnabas.metadata.delegation_tokens import REMOVED_AT_ONCE_MAX, decide_remove_expired
+from barnabas.metadata.decision import Decision
+from barnabas.metadata.delegation_tokens import decide_remove_expired
 from barnabas.metadata.dynamic_config import DynamicConfig
-from barnabas.metadata.undeletion import EXPIRED_AT_ONCE_MAX, UNBOUNDED, TrashSizes, decide_expire_trash
+from barnabas.metadata.image import MetadataImage
+from barnabas.metadata.undeletion import UNBOUNDED, TrashSizes, decide_expire_trash
 from barnabas.metadata.writer import MetadataWriter
 from barnabas.telemetry.logs import get_logger
 
@@ -37,30 +40,42 @@ class Expiration:
         """Remove historical values beyond `barnabas.audit.retention.ms`."""
         retention_ms = self._config.current.integer("barnabas.audit.retention.ms")
         ended_before_ms = None if retention_ms < 0 else self._clock.wall_ms() - retention_ms
-        await self._metadata.write(lambda image: decide_expire_history(image, ended_before_ms))
+        await self._repeat(
+            lambda image, at_once_max: decide_expire_history(image, ended_before_ms, at_once_max=at_once_max)
+        )
 
     async def remove_delegation_tokens(self) -> None:
         """Remove delegation tokens that have expired, with which clients cannot log in any more."""
         now_ms = self._clock.wall_ms()
-        count = REMOVED_AT_ONCE_MAX
-        while count == REMOVED_AT_ONCE_MAX:
-            count = await self._metadata.write(
-                lambda image: decide_remove_expired(image.delegation_tokens, now_ms)
-            )
-            if count:
-                _log.info("removed expired delegation tokens", tokens_count=count)
+        count = await self._repeat(
+            lambda image, at_once_max: decide_remove_expired(image.delegation_tokens, now_ms, at_once_max)
+        )
+        if count:
+            _log.info("removed expired delegation tokens", tokens_count=count)
 
     async def empty_trash(self) -> None:
         """Purge topics that exceed the retention time or size of the trash."""
         sizes = await self._sizes()
         deleted_before_ms = self._clock.wall_ms() - self._config.current.integer(TRASH_RETENTION)
-        count = EXPIRED_AT_ONCE_MAX
-        while count == EXPIRED_AT_ONCE_MAX:
-            count = await self._metadata.write(
-                lambda image: decide_expire_trash(image, deleted_before_ms, sizes)
+        count = await self._repeat(
+            lambda image, at_once_max: decide_expire_trash(
+                image, deleted_before_ms, sizes, at_once_max=at_once_max
             )
-            if count:
-                _log.info("purged expired topics from the trash", topics_count=count)
+        )
+        if count:
+            _log.info("purged expired topics from the trash", topics_count=count)
+
+    async def _repeat(self, decide: Callable[[MetadataImage, int], Decision[int]]) -> int:
+        """Remove everything that has expired, in commits that the store allows; return how much that was.
+
+        :param decide: Removes at most so many, and returns how many.
+        """
+        at_once_max = self._metadata.partitions_max
+        total = count = await self._metadata.write(lambda image: decide(image, at_once_max))
+        while count == at_once_max:
+            count = await self._metadata.write(lambda image: decide(image, at_once_max))
+            total += count
+        return total
 
     async def _sizes(self) -> TrashSizes:
         """Return the sizes of topics in the trash if its size is limited; only new topics are measured."""

@@ -5,12 +5,11 @@ from pathlib import Path
 import pytest
 
 from barnabas.log.trash import trash
-from barnabas.metadata import undeletion
 from barnabas.metadata.audit.history import history_start
 from barnabas.metadata.configs import TOPIC_CONFIGS
 from barnabas.metadata.decision import Decision
+from barnabas.metadata.delegation_tokens import Lifetimes, decide_create, new_token, token_key
 from barnabas.metadata.undeletion import TrashedTopicRequest, decide_undelete
-from barnabas.server.background import expiration as forgetting_module
 from barnabas.server.background.expiration import Expiration
 from barnabas.wire.messages.delete_topics import DeleteTopicsRequest, DeleteTopicState
 from support.images import new_topic
@@ -76,18 +75,42 @@ async def test_a_deleted_topic_expires_from_the_trash(tmp_path: Path) -> None:
 
 
 @on_loop
-async def test_many_topics_expire_in_chunks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    for module in (undeletion, forgetting_module):
-        monkeypatch.setattr(module, "EXPIRED_AT_ONCE_MAX", 2)
+async def test_many_topics_expire_in_commits_that_the_store_allows(tmp_path: Path) -> None:
     async with running_node(tmp_path, barnabas_trash_retention_ms="1000") as running:
         for name in ("a", "b", "c"):
             await running.create(new_topic(name))
             await running.ask(DeleteTopicsRequest(topics=[DeleteTopicState(name=name)], timeout_ms=1000))
         running.clock.advance(1001)
-        before = running.broker.metadata.commits_count
+        running.store.changes_max = 2
         await expiring(running).empty_trash()
         assert not running.broker.image.trashed_topics
-        assert running.broker.metadata.commits_count - before >= 2
+
+
+@on_loop
+async def test_much_history_expires_in_commits_that_the_store_allows(tmp_path: Path) -> None:
+    settings = {"barnabas_audit_retention_ms": str(RETENTION_MS)}
+    async with running_node(tmp_path, audited=True, **settings) as running:
+        for _ in range(3):
+            await change_twice(running)
+        assert len(running.broker.image.former_values) == 5
+        running.clock.advance(RETENTION_MS + 1)
+        running.store.changes_max = 2
+        await expiring(running).expire_history()
+        assert not running.broker.image.former_values
+
+
+@on_loop
+async def test_many_delegation_tokens_expire_in_commits_that_the_store_allows(tmp_path: Path) -> None:
+    async with running_node(tmp_path) as running:
+        for number in range(3):
+            token = new_token(f"{number}", "User:alice", "User:alice", (), 0, Lifetimes(1, 1))
+            key = token_key(token.token_id.encode())
+            await running.broker.metadata.write(
+                lambda image, key=key, token=token: decide_create(image.delegation_tokens, key, token)
+            )
+        running.store.changes_max = 1
+        await expiring(running).remove_delegation_tokens()
+        assert not running.broker.image.delegation_tokens
 
 
 async def delete(running: RunningNode, *names: str) -> None:
