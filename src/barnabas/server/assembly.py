@@ -234,7 +234,11 @@ async def _open_metadata(
     )
     shutdown.add_async(metadata.stop)
     await metadata.start()
-    await metadata.write(lambda image: decide_keep_history(image, enabled=audits))
+    is_done = False
+    while not is_done:
+        is_done = await metadata.write(
+            lambda image: decide_keep_history(image, enabled=audits, at_once_max=metadata.partitions_max)
+        )
     dynamic_config.load(metadata.image)
     metadata.listen(dynamic_config.apply)
     return metadata

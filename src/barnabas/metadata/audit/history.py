@@ -39,13 +39,21 @@ def history_start(image: MetadataImage) -> int | None:
     return image.history_start[KEY] or image.history_start.revision(KEY)
 
 
-def decide_keep_history(image: MetadataImage, *, enabled: bool) -> Decision[None]:
-    """Start the history, or remove it, because a history with a gap would be wrong."""
+def decide_keep_history(
+    image: MetadataImage, *, enabled: bool, at_once_max: int = sys.maxsize
+) -> Decision[bool]:
+    """Start the history, or remove it, because a history with a gap would be wrong.
+
+    At most `at_once_max` values are removed. Return whether nothing is left to do; if not, call again.
+    """
     if enabled == (KEY in image.history_start):
-        return Decision(None)
+        return Decision(True)
     if enabled:
-        return Decision(None, (HISTORY_START.put(KEY, 0),), {HISTORY_START.key(KEY): NEVER})
-    return Decision(None, (HISTORY_START.remove(KEY), *map(FORMER_VALUES.remove, image.former_values)))
+        return Decision(True, (HISTORY_START.put(KEY, 0),), {HISTORY_START.key(KEY): NEVER})
+    if len(image.former_values) > at_once_max:
+        part = decide_expire_history(image, None, count_max=0, at_once_max=at_once_max)
+        return Decision(False, part.changes, part.reads)
+    return Decision(True, (HISTORY_START.remove(KEY), *map(FORMER_VALUES.remove, image.former_values)))
 
 
 def decide_expire_history(

@@ -1,6 +1,7 @@
 """Historical values in the store, and their expiry."""
 
 import random
+from typing import Any
 
 import pytest
 
@@ -35,7 +36,7 @@ class World:
         if keeps:
             self.commit(decide_keep_history(self.image, enabled=True))
 
-    def commit(self, decision: Decision[None]) -> int:
+    def commit(self, decision: Decision[Any]) -> int:
         self.image = replayed(self.image, self.auditor.with_audit_record(self.image, decision, None))
         return self.image.revision
 
@@ -84,6 +85,20 @@ def test_a_disabled_history_is_deleted_and_starts_again() -> None:
     start = world.commit(decide_keep_history(world.image, enabled=True))
     assert history_start(world.image) == start
     assert world.at(start) == "3"
+
+
+def test_a_long_history_is_removed_in_parts_oldest_first() -> None:
+    world = World()
+    for value in "12345":
+        world.retention(value)
+    revision = world.image.revision
+    while not (decision := decide_keep_history(world.image, enabled=False, at_once_max=2)).response:
+        assert len(decision.changes) == 3
+        world.commit(decision)
+        assert world.at(revision) == "5"
+    world.commit(decision)
+    assert not world.image.former_values
+    assert history_start(world.image) is None
 
 
 def test_continuing_a_history_changes_nothing() -> None:

@@ -100,6 +100,19 @@ async def test_much_history_expires_in_commits_that_the_store_allows(tmp_path: P
 
 
 @on_loop
+async def test_a_broker_without_audit_removes_much_history_in_commits_that_the_store_allows(
+    tmp_path: Path,
+) -> None:
+    async with running_node(tmp_path, audited=True) as running:
+        for _ in range(3):
+            await change_twice(running)
+        store = running.store
+    store.changes_max = 2
+    async with running_node(tmp_path, store) as running:
+        assert not running.broker.image.former_values
+
+
+@on_loop
 async def test_many_delegation_tokens_expire_in_commits_that_the_store_allows(tmp_path: Path) -> None:
     async with running_node(tmp_path) as running:
         for number in range(3):
