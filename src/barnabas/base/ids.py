@@ -2,6 +2,7 @@
 
 import base64
 import re
+from random import Random
 from typing import NamedTuple
 
 #: Kafka's "no id": sixteen zero bytes.
@@ -17,6 +18,13 @@ def uuid_to_text(uuid: bytes) -> str:
     """Return the 22 characters in which Kafka prints a 16-byte id: URL-safe base64 without padding."""
     assert len(uuid) == 16, len(uuid)
     return base64.urlsafe_b64encode(uuid).rstrip(b"=").decode("ascii")
+
+
+def random_id(rng: Random) -> str:
+    """Return a new id as text. As in Kafka, it has no dash at the start: commands would take it for an option."""
+    while (text := uuid_to_text(rng.randbytes(16))).startswith("-"):
+        pass
+    return text
 
 
 def uuid_from_text(text: str) -> bytes:

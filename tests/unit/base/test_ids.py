@@ -1,3 +1,5 @@
+from random import Random
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -6,6 +8,7 @@ from barnabas.base.ids import (
     METADATA_TOPIC_UUID,
     ZERO_UUID,
     TopicPartition,
+    random_id,
     uuid_from_text,
     uuid_to_text,
 )
@@ -28,6 +31,13 @@ def test_an_id_is_printed_in_22_characters_that_read_back_as_the_same_id(uuid: b
 )
 def test_ids_print_as_in_apache_kafka(uuid: bytes, text: str) -> None:
     assert uuid_to_text(uuid) == text
+
+
+def test_a_random_id_does_not_begin_with_a_dash() -> None:
+    rng = Random(1)
+    ids = {random_id(rng) for _ in range(1_000)}
+    assert len(ids) == 1_000
+    assert not any(each.startswith("-") for each in ids)
 
 
 @pytest.mark.parametrize(

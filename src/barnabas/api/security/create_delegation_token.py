@@ -16,7 +16,7 @@ from barnabas.api.security.delegation_tokens import (
     secret_key,
     split_principal,
 )
-from barnabas.base.ids import uuid_to_text
+from barnabas.base.ids import random_id
 from barnabas.base.resource_names import resource_name
 from barnabas.metadata.delegation_tokens import (
     DelegationToken,
@@ -92,7 +92,7 @@ async def _create(
         require(context, AclOperation.CREATE_TOKENS, ResourceType.USER, owner)
     secret = secret_key(context)
     renewers = _renewers(request)
-    token_id = uuid_to_text(broker.rng.randbytes(16))
+    token_id = random_id(broker.rng)
     max_ms = broker.config.integer("delegation.token.max.lifetime.ms")
     if request.max_lifetime_ms > 0:
         max_ms = min(max_ms, request.max_lifetime_ms)

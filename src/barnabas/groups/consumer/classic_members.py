@@ -7,6 +7,7 @@ owned partitions in their subscription show what they have revoked.
 from collections import Counter
 from dataclasses import replace
 
+from barnabas.base.ids import random_id
 from barnabas.coordinator.result import CoordinatorResult, Pending
 from barnabas.groups.classic.heartbeat import Heartbeat
 from barnabas.groups.classic.join import FIRST_VERSION_WITH_KNOWN_MEMBER_ID, Join
@@ -20,7 +21,6 @@ from barnabas.groups.consumer.joining import (
     dynamic_member,
     joining_static_member,
     known_static_member,
-    new_member_id,
 )
 from barnabas.groups.consumer.member import ConsumerGroupMember, MemberState, without_epochs
 from barnabas.groups.consumer.migration import downgrade, may_downgrade
@@ -62,7 +62,7 @@ class ClassicMembers:
         :raises KafkaError: INCONSISTENT_GROUP_PROTOCOL, GROUP_MAX_SIZE_REACHED, UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID.
         """
         request = join.request
-        member_id = request.member_id or new_member_id(self._settings.context.rng)
+        member_id = request.member_id or random_id(self._settings.context.rng)
         self._check(group, join)
         check_size(group, member_id, self._settings.size_max())
         is_dynamic = request.group_instance_id is None

@@ -1,9 +1,7 @@
 """The member of a heartbeat: a known one, a new one, or a static one that returns."""
 
 from dataclasses import replace
-from random import Random
 
-from barnabas.base.ids import uuid_to_text
 from barnabas.coordinator.result import CoordinatorResult
 from barnabas.groups.consumer.assignors.group_spec import Partitions
 from barnabas.groups.consumer.group import ConsumerGroup
@@ -16,13 +14,6 @@ from barnabas.groups.consumer.records import (
 )
 from barnabas.groups.consumer.timers import cancel_timers
 from barnabas.wire.errors import ErrorCode, KafkaError
-
-
-def new_member_id(rng: Random) -> str:
-    """Return a new member id in Kafka's form, which does not begin with a dash."""
-    while (text := uuid_to_text(rng.randbytes(16))).startswith("-"):
-        pass
-    return text
 
 
 def check_size(group: ConsumerGroup, member_id: str, size_max: int) -> None:

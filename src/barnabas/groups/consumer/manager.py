@@ -4,6 +4,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Mapping, MutableMapping
 from dataclasses import replace
 
+from barnabas.base.ids import random_id
 from barnabas.coordinator.result import CoordinatorResult, Pending, TimerKey
 from barnabas.groups.classic.group import ClassicGroup
 from barnabas.groups.classic.heartbeat import Heartbeat
@@ -20,7 +21,6 @@ from barnabas.groups.consumer.joining import (
     dynamic_member,
     joining_static_member,
     known_static_member,
-    new_member_id,
 )
 from barnabas.groups.consumer.leaving import (
     MemberToRemove,
@@ -109,7 +109,7 @@ class ConsumerGroups:
         group = self._find_or_create(result, request.group_id) if joins else self.find(request.group_id)
         check_size(group, request.member_id, self.settings.size_max())
         owned = owned_partitions(request.topic_partitions)
-        member_id = request.member_id or new_member_id(self._context.rng)
+        member_id = request.member_id or random_id(self._context.rng)
         if request.instance_id is None:
             member = dynamic_member(group, member_id, creates=joins)
         elif joins:
