@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -174,10 +174,10 @@ async def test_each_change_of_a_token_is_audited_without_its_password(broker: Em
 @pytest.mark.parametrize("ask", [DelegationTokenAdmin.create, DelegationTokenAdmin.describe])
 @on_loop
 async def test_without_a_login_there_are_no_tokens(
-    broker: EmbeddedBroker, ask: Callable[[DelegationTokenAdmin], object]
+    broker: EmbeddedBroker, ask: Callable[[DelegationTokenAdmin], Awaitable[object]]
 ) -> None:
     plaintext = next(f"{host}:{port}" for name, host, port in broker.server.addresses if name == "PLAINTEXT")
     async with ClusterClient(plaintext) as cluster:
         with pytest.raises(KafkaError) as raised:
-            await ask(DelegationTokenAdmin(cluster))  # type: ignore[misc]
+            await ask(DelegationTokenAdmin(cluster))
     assert raised.value.code is ErrorCode.DELEGATION_TOKEN_REQUEST_NOT_ALLOWED

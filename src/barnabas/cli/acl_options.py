@@ -123,11 +123,6 @@ def or_any(items: Sequence[ItemT] | None) -> Sequence[ItemT | None]:
     return items or [None]
 
 
-def principal_of(text: str) -> str:
-    """Return the full name of a principal: `alice` is short for `User:alice`."""
-    return text if ":" in text else f"User:{text}"
-
-
 def operation_of(argument: AclOperationArg) -> AclOperation:
     return AclOperation[argument.upper().replace("-", "_")]
 

@@ -1,4 +1,4 @@
-"""`barnabas acls explain` and `barnabas acls effective`: what ACLs allow, and which of them decide."""
+"""`barnabas acls explain`, `effective` and `unused`: what ACLs allow, which of them decide, and which do not matter."""
 
 from typing import Annotated
 
@@ -17,7 +17,6 @@ from barnabas.cli.acl_options import (
     as_rows,
     format_enum,
     operation_of,
-    principal_of,
     print_acls,
     resources_of,
 )
@@ -28,9 +27,10 @@ from barnabas.cli.support.failures import FAILED, wrong_use
 from barnabas.cli.support.options import BOOTSTRAP_DEFAULT, Bootstrap, Json
 from barnabas.cli.support.output import notice, print_json, print_table
 from barnabas.cli.support.times import format_timestamp, parse_time_ms
+from barnabas.client.admin.acls import AclUse
 from barnabas.client.admin.admin import Admin
 from barnabas.security.acl_review import AclQuestion, Explanation, Permissions, effective, explain
-from barnabas.wire.acls import WILDCARD, AclBinding, PatternType
+from barnabas.wire.acls import WILDCARD, AclBinding, PatternType, principal_of
 
 _PERMISSIONS_HEADER = ("resource", "name", "pattern", "host", "operations", "except")
 
@@ -182,17 +182,12 @@ def unused_acls(
     as_json: Json = False,
 ) -> None:
     """List ACLs that have neither allowed nor denied anything for some time, and when each was last used."""
-    acls: list[AclBinding] = with_admin(bootstrap, Admin.describe_acls)
-    use = with_admin(bootstrap, Admin.describe_acl_use)
     since_ms = 0 if since is None else parse_time_ms(since, SystemClock().wall_ms())
-    found = [
-        (acl, last_ms)
-        for acl in sorted(acls)
-        if (last_ms := use.last_used_ms.get(acl)) is None or last_ms < since_ms
-    ]
+    acls, use = with_admin(bootstrap, _acls_and_use)
+    unused = [acl for acl in sorted(acls) if use.last_used_ms.get(acl, -1) < since_ms]
     rows = [
-        {**row, "last used": format_timestamp(last_ms)}
-        for row, (_, last_ms) in zip(as_rows(acl for acl, _ in found), found, strict=True)
+        {**row, "last used": format_timestamp(use.last_used_ms.get(acl))}
+        for row, acl in zip(as_rows(unused), unused, strict=True)
     ]
     if as_json:
         print_json(rows)
@@ -203,3 +198,7 @@ def unused_acls(
         notice(f"uses before {began} are not known: a broker has recorded them only since then")
     else:
         notice(f"the brokers that run now have recorded uses since {began}")
+
+
+async def _acls_and_use(admin: Admin) -> tuple[list[AclBinding], AclUse]:
+    return await admin.describe_acls(), await admin.describe_acl_use()

@@ -24,7 +24,6 @@ from barnabas.cli.acl_options import (
     Users,
     operation_of,
     or_any,
-    principal_of,
     print_acls,
     resources_of,
 )
@@ -44,6 +43,7 @@ from barnabas.wire.acls import (
     AclPermission,
     PatternType,
     ResourceType,
+    principal_of,
 )
 from barnabas.wire.errors import KafkaError
 

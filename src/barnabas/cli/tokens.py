@@ -1,14 +1,13 @@
 """`barnabas tokens`: list, create, renew and expire delegation tokens."""
 
 import os
-from collections.abc import Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import Annotated, TextIO
 
 import typer
 
-from barnabas.cli.acl_options import principal_of
 from barnabas.cli.support.calls import with_cluster
 from barnabas.cli.support.commands import command, command_group
 from barnabas.cli.support.options import BOOTSTRAP_DEFAULT, Bootstrap, Json
@@ -16,6 +15,7 @@ from barnabas.cli.support.output import print_json, print_table
 from barnabas.cli.support.times import format_timestamp, parse_duration_ms
 from barnabas.client.admin.delegation_tokens import DelegationTokenAdmin, IssuedToken
 from barnabas.client.core.cluster import ClusterClient
+from barnabas.wire.acls import principal_of
 from barnabas.wire.errors import ErrorCode, KafkaError
 
 _COLUMNS = ("token", "owner", "requester", "renewers", "issued", "expires", "expires at the latest")
@@ -110,13 +110,7 @@ def renew_token(
     token_id: TokenId, bootstrap: Bootstrap = BOOTSTRAP_DEFAULT, period: Period = None, as_json: Json = False
 ) -> None:
     """Renew a delegation token, until its maximum lifetime; by default for the period that the broker allows."""
-    period_ms = -1 if period is None else parse_duration_ms(period)
-
-    async def renew(cluster: ClusterClient) -> int:
-        admin = DelegationTokenAdmin(cluster)
-        return await admin.renew(await _hmac(admin, token_id), period_ms)
-
-    _print_expiry(token_id, with_cluster(bootstrap, renew), as_json=as_json)
+    _change(DelegationTokenAdmin.renew, token_id, bootstrap, period, as_json=as_json)
 
 
 @command(
@@ -129,13 +123,32 @@ def expire_token(
     token_id: TokenId, bootstrap: Bootstrap = BOOTSTRAP_DEFAULT, period: Period = None, as_json: Json = False
 ) -> None:
     """Let a delegation token expire: by default now. Connections stay open until they must log in again."""
+    _change(DelegationTokenAdmin.expire, token_id, bootstrap, period, as_json=as_json)
+
+
+def _change(
+    change: Callable[[DelegationTokenAdmin, bytes, int], Awaitable[int]],
+    token_id: str,
+    bootstrap: str,
+    period: str | None,
+    *,
+    as_json: bool,
+) -> None:
+    """Renew or expire a token, and print when it expires.
+
+    :param change: Gets the HMAC and the period in ms, -1 for the default; returns the time of expiry.
+    """
     period_ms = -1 if period is None else parse_duration_ms(period)
 
-    async def expire(cluster: ClusterClient) -> int:
+    async def run(cluster: ClusterClient) -> int:
         admin = DelegationTokenAdmin(cluster)
-        return await admin.expire(await _hmac(admin, token_id), period_ms)
+        return await change(admin, await _hmac(admin, token_id), period_ms)
 
-    _print_expiry(token_id, with_cluster(bootstrap, expire), as_json=as_json)
+    expires_ms = with_cluster(bootstrap, run)
+    if as_json:
+        print_json({"token": token_id, "expires_ms": expires_ms})
+    else:
+        print(f"{token_id}: expires {format_timestamp(expires_ms)}")
 
 
 async def _hmac(admin: DelegationTokenAdmin, token_id: str) -> bytes:
@@ -188,13 +201,6 @@ def _plain(token: IssuedToken, *, shows_password: bool) -> dict[str, object]:
         "expires_max_ms": token.expires_max_ms,
     }
     return {**plain, "password": token.password} if shows_password else plain
-
-
-def _print_expiry(token_id: str, expires_ms: int, *, as_json: bool) -> None:
-    if as_json:
-        print_json({"token": token_id, "expires_ms": expires_ms})
-    else:
-        print(f"{token_id}: expires {format_timestamp(expires_ms)}")
 
 
 app = command_group(list_tokens, create_token, renew_token, expire_token)

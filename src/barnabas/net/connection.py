@@ -18,7 +18,6 @@ from barnabas.base import eager
 from barnabas.base.buffers import Buffer
 from barnabas.net.connection_state import ConnectionPhase, ConnectionState
 from barnabas.net.connections import Connections
-from barnabas.net.creation_rate import TooManyConnections
 from barnabas.net.response_buffer import TURN_BYTES_MAX, ResponseBuffer
 from barnabas.security.sasl.authenticator import Authenticator, SaslAuthenticationError, SaslState
 from barnabas.security.sasl.server import SaslServer
@@ -80,16 +79,13 @@ class ServerConnection(asyncio.BufferedProtocol):
 
     def _wait_if_too_many(self, host: str) -> None:
         """Close or delay a connection if clients connect too often (KIP-612)."""
-        if delay_ms := self._dispatcher.connection_delay_ms(host):
+        delay_ms, is_refused = self._connections.admit(
+            self.listener, self._dispatcher.connection_delay_ms(host)
+        )
+        if is_refused:
             self._mute(ConnectionPhase.REFUSED, delay_ms, self.abort)
-            return
-        try:
-            wait_ms = self._connections.wait_ms(self.listener)
-        except TooManyConnections:
-            self.abort()
-            return
-        if wait_ms:
-            self._mute(ConnectionPhase.THROTTLED, wait_ms, self._end_throttle)
+        elif delay_ms:
+            self._mute(ConnectionPhase.THROTTLED, delay_ms, self._end_throttle)
 
     def _mute(self, phase: ConnectionPhase, delay_ms: int, then: Callable[[], None]) -> None:
         """Do not read a new connection for a while.

@@ -8,7 +8,7 @@ from socket import SO_RCVBUF, SO_SNDBUF, SOL_SOCKET
 from typing import Protocol
 
 from barnabas.base.clock import Clock
-from barnabas.net.creation_rate import ConnectionPacer, CreationRates
+from barnabas.net.creation_rate import Admission, ConnectionPacer, CreationRates
 from barnabas.telemetry import names
 from barnabas.telemetry.metrics import MetricsRegistry
 from barnabas.wire.framing import SCRATCH_BYTES
@@ -126,12 +126,14 @@ class Connections:
             return f"more than {bound} connections on listener {connection.listener}"
         return None
 
-    def wait_ms(self, listener: str) -> int:
-        """Count a new connection, and return how long it has to wait (`max.connection.creation.rate`).
+    def admit(self, listener: str, quota_delay_ms: int) -> Admission:
+        """Count a new connection, and return what to do with it (KIP-612).
 
-        :raises TooManyConnections: If it is to be closed instead.
+        :param quota_delay_ms: How long to keep a client that exceeds the quota of its address, before it is refused.
         """
-        return self._pacer.wait_ms(self.limits.creation_rates, listener, self.now_ms())
+        if quota_delay_ms:
+            return Admission(quota_delay_ms, is_refused=True)
+        return self._pacer.admit(self.limits.creation_rates, listener, self.now_ms())
 
     def remove(self, connection: ManagedConnection) -> None:
         if connection not in self._open:

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 #: After so much time without connections, as many are accepted at once as the limit allows for this time.
 BURST_MS = 1_000
@@ -10,8 +11,11 @@ BURST_MS = 1_000
 WAIT_MS_MAX = 10_000
 
 
-class TooManyConnections(Exception):
-    """The connection would have to wait too long."""
+class Admission(NamedTuple):
+    """When to serve or to refuse a new connection."""
+
+    delay_ms: int
+    is_refused: bool  #: after the delay it is reset: clients take that for a busy broker, and try again
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,11 +37,8 @@ class ConnectionPacer:
         self.delayed_count = 0
         self.refused_count = 0
 
-    def wait_ms(self, rates: CreationRates, listener: str, now_ms: int) -> int:
-        """Count a connection; return how long it has to wait.
-
-        :raises TooManyConnections: If that is longer than `WAIT_MS_MAX`; it is not counted then.
-        """
+    def admit(self, rates: CreationRates, listener: str, now_ms: int) -> Admission:
+        """Count a connection, unless it would have to wait for longer than `WAIT_MS_MAX` and is refused."""
         limits = {listener: rates.of_listeners.get(listener)}
         if listener != rates.protected_listener:
             limits[""] = rates.of_broker
@@ -49,11 +50,11 @@ class ConnectionPacer:
         wait_ms = max((round(due - now_ms) - BURST_MS for due in due_ms.values()), default=0)
         if wait_ms > WAIT_MS_MAX:
             self.refused_count += 1
-            raise TooManyConnections("too many connections are opened per second")
+            return Admission(0, is_refused=True)
         for owner, due in due_ms.items():
             self._due_ms[owner] = due + 1000 / max(limits[owner] or 0, 1)
         self.delayed_count += wait_ms > 0
-        return max(wait_ms, 0)
+        return Admission(max(wait_ms, 0), is_refused=False)
 
     def statistics(self) -> dict[str, int]:
         return {"delayed_count": self.delayed_count, "refused_count": self.refused_count}

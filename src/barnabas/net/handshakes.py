@@ -3,15 +3,12 @@
 import asyncio
 from collections import deque
 from collections.abc import Callable
-from typing import TypeVarTuple
+from functools import partial
 
 from barnabas.base.turns import Share, Turns
 from barnabas.net.connections import Connections
-from barnabas.net.creation_rate import TooManyConnections
 from barnabas.net.tls_transport import TlsConnection, TlsPhase
 from barnabas.security.tls_server import TlsServer
-
-Arguments = TypeVarTuple("Arguments")
 
 #: How long a client may take.
 TIMEOUT_MS = 10_000
@@ -62,29 +59,18 @@ class Handshakes:
         if refusal is not None:
             connection.close(refusal)
             return
-        delay_ms = self._delay_ms(connection.client_host)
-        if delay_ms:
+        delay_ms, is_refused = self._connections.admit(
+            connection.listener, self._delay_ms(connection.client_host)
+        )
+        if is_refused:
             self._hold(connection, delay_ms, connection.abort)
-            return
-        try:
-            wait_ms = self._connections.wait_ms(connection.listener)
-        except TooManyConnections:
-            connection.abort()
-            return
-        if wait_ms:
-            self._hold(connection, wait_ms, self._release, connection)
+        elif delay_ms:
+            self._hold(connection, delay_ms, partial(self._release, connection))
         else:
             self._limit_time(connection)
 
-    def _hold(
-        self,
-        connection: TlsConnection,
-        delay_ms: int,
-        then: Callable[[*Arguments], None],
-        *arguments: *Arguments,
-    ) -> None:
-        loop = asyncio.get_running_loop()
-        self._timers[connection] = loop.call_later(delay_ms / 1000, then, *arguments)
+    def _hold(self, connection: TlsConnection, delay_ms: int, then: Callable[[], None]) -> None:
+        self._timers[connection] = asyncio.get_running_loop().call_later(delay_ms / 1000, then)
         connection.hold()
 
     def _release(self, connection: TlsConnection) -> None:

@@ -157,7 +157,7 @@ class TlsConnection(asyncio.BufferedProtocol):
             self._transport.pause_reading()
 
     def release(self) -> None:
-        """Let the handshake begin."""
+        """End `hold`: begin the handshake with what has arrived since, or read from the client."""
         self._is_held = False
         if self._incoming.pending:
             self._go_on()

@@ -22,13 +22,12 @@ class AclUseRecord:
     """Times are in ms since the epoch."""
 
     since_ms: int  #: the start of the record
-    last_used_ms: Mapping[str, int] = field(
-        default_factory=dict
-    )  #: key of the ACL in the metadata -> last use
+    #: key of the ACL in the metadata -> last use
+    last_used_ms: Mapping[str, int] = field(default_factory=dict)
 
 
 def read_acl_use(directory: Path, now_ms: int) -> AclUseRecord:
-    """Return the record; a new one if there is none, or if it is damaged."""
+    """Return the stored record, or an empty one that begins now if the file is missing or damaged."""
     path = directory / FILE
     try:
         plain = json.loads(path.read_text(encoding="utf-8"))

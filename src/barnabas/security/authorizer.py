@@ -61,8 +61,8 @@ class Authorizer(Protocol):
         """Return the ACLs that were used for a decision since `since_ms`, and when each was last."""
         ...
 
-    def use(self) -> AclUseRecord:
-        """Return when ACLs were used, to be kept."""
+    def take_use_record(self) -> AclUseRecord:
+        """Return when ACLs were used; from now on cached decisions and responses count again."""
         ...
 
 
@@ -169,8 +169,8 @@ class StandardAuthorizer:
         last_ms = self._last_used_ms
         return [(acl, last_ms[id(entry)]) for acl, entry in self._acls.values() if id(entry) in last_ms]
 
-    def use(self) -> AclUseRecord:
-        """Return when ACLs were used, to be kept; from now on cached decisions and responses count again."""
+    def take_use_record(self) -> AclUseRecord:
+        """Return when ACLs were used; see `Authorizer`."""
         self._decisions.clear()
         self.version += 1
         last_ms = self._last_used_ms

@@ -164,7 +164,7 @@ class BrokerServer:
     async def _keep_acl_use(self) -> None:
         """Write the record of used ACLs to the disk. After an abrupt end nothing is written."""
         if self.broker.authorizer is not None and not self._shutdown.is_abrupt:
-            use, directory = self.broker.authorizer.use(), metadata_directory(self._config)
+            use, directory = self.broker.authorizer.take_use_record(), metadata_directory(self._config)
             await asyncio.to_thread(write_acl_use, directory, use)
 
     async def _add_user(self, user: str, password: str) -> None:

@@ -20,6 +20,17 @@ ANONYMOUS_PRINCIPAL = "User:ANONYMOUS"
 CodeT = TypeVar("CodeT", bound=enum.IntEnum)
 
 
+def principal_of(text: str) -> str:
+    """Return the full name of a principal: `alice` is short for `User:alice`."""
+    return text if ":" in text else f"User:{text}"
+
+
+def split_principal(principal: str) -> tuple[str, str]:
+    """Return type and name of `User:alice`."""
+    kind, _, name = principal.partition(":")
+    return kind, name
+
+
 def from_code(kind: type[CodeT], code: int) -> CodeT:
     """Return the member with that number, UNKNOWN (0) if there is none."""
     return kind(code) if code in kind._value2member_map_ else kind(0)

@@ -1,6 +1,4 @@
-import pytest
-
-from barnabas.net.creation_rate import WAIT_MS_MAX, ConnectionPacer, CreationRates, TooManyConnections
+from barnabas.net.creation_rate import WAIT_MS_MAX, Admission, ConnectionPacer, CreationRates
 
 
 def waits(
@@ -11,9 +9,11 @@ def waits(
     now_ms: int = 50_000,
     pacer: ConnectionPacer | None = None,
 ) -> list[int]:
-    """Return how long each of some connections has to wait that come at the same time."""
+    """Return how long each of some connections has to wait that come at the same time; none is refused."""
     pacer = pacer or ConnectionPacer()
-    return [pacer.wait_ms(rates, listener, now_ms) for _ in range(count)]
+    admissions = [pacer.admit(rates, listener, now_ms) for _ in range(count)]
+    assert not any(admission.is_refused for admission in admissions)
+    return [admission.delay_ms for admission in admissions]
 
 
 def test_without_a_limit_no_connection_waits() -> None:
@@ -26,7 +26,8 @@ def test_connections_beyond_a_burst_wait_for_their_turn() -> None:
 
 def test_a_steady_pace_within_the_limit_never_waits() -> None:
     pacer, rates = ConnectionPacer(), CreationRates(of_broker=10)
-    assert [pacer.wait_ms(rates, "A", 100 * number) for number in range(100)] == [0] * 100
+    admissions = [pacer.admit(rates, "A", 100 * number) for number in range(100)]
+    assert admissions == [Admission(0, is_refused=False)] * 100
 
 
 def test_connections_that_waited_are_not_waited_for_later() -> None:
@@ -53,10 +54,9 @@ def test_a_connection_that_would_wait_too_long_is_refused_and_does_not_delay_oth
     pacer, rates = ConnectionPacer(), CreationRates(of_broker=1)
     longest = max(waits(rates, 2 + WAIT_MS_MAX // 1_000, pacer=pacer))
     assert longest == WAIT_MS_MAX
-    for _ in range(100):
-        with pytest.raises(TooManyConnections, match="too many connections"):
-            pacer.wait_ms(rates, "A", 50_000)
-    assert pacer.wait_ms(rates, "A", 51_000) == WAIT_MS_MAX
+    refused = [pacer.admit(rates, "A", 50_000) for _ in range(100)]
+    assert refused == [Admission(0, is_refused=True)] * 100
+    assert waits(rates, 1, pacer=pacer, now_ms=51_000) == [WAIT_MS_MAX]
     assert pacer.statistics() == {"delayed_count": 11, "refused_count": 100}
 
 

@@ -89,7 +89,7 @@ async def test_connections_beyond_the_rate_are_read_later() -> None:
 async def test_connections_far_beyond_the_rate_are_closed() -> None:
     bench = Bench(rate=1)
     below = [bench.connect()[1] for _ in range(13)]
-    assert [each.is_closed for each in below] == [False] * 12 + [True]
+    await reached(lambda: [each.is_closed for each in below] == [False] * 12 + [True])
 
 
 @on_loop

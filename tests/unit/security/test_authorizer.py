@@ -145,10 +145,10 @@ def test_the_record_of_use_goes_on_after_a_restart_and_counts_cached_decisions_a
     assert first.allows(ALICE, "h", READ, TOPIC, "t")
     clock.advance(10)
     assert first.allows(ALICE, "h", READ, TOPIC, "t")
-    assert first.use() == AclUseRecord(50, {acl_key(reading): 100})
+    assert first.take_use_record() == AclUseRecord(50, {acl_key(reading): 100})
     assert first.allows(ALICE, "h", READ, TOPIC, "t")
     version = first.version
-    kept = first.use()
+    kept = first.take_use_record()
     assert first.version != version  # responses that are cached by it are made, and count, again
     assert kept == AclUseRecord(50, {acl_key(reading): 110})
     second = started(kept)

@@ -14,7 +14,6 @@ from barnabas.api.security.delegation_tokens import (
     USER_TYPE,
     check_may_request,
     secret_key,
-    split_principal,
 )
 from barnabas.base.ids import random_id
 from barnabas.base.resource_names import resource_name
@@ -26,7 +25,7 @@ from barnabas.metadata.delegation_tokens import (
     token_hmac,
     token_key,
 )
-from barnabas.wire.acls import AclOperation, ResourceType
+from barnabas.wire.acls import AclOperation, ResourceType, split_principal
 from barnabas.wire.errors import ErrorCode, KafkaError
 from barnabas.wire.messages.create_delegation_token import (
     CreateDelegationTokenRequest,

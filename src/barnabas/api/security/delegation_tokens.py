@@ -1,14 +1,21 @@
 """What the APIs of delegation tokens share."""
 
+from barnabas.api.audit import Results
 from barnabas.api.context import RequestContext
 from barnabas.metadata.delegation_tokens import SECRET_KEY
 from barnabas.wire.acls import ANONYMOUS_PRINCIPAL
 from barnabas.wire.errors import ErrorCode, KafkaError
+from barnabas.wire.schema import Message
 
 USER_TYPE = "User"
 
 
-def time_of(error: KafkaError) -> int:
+def no_refusals(_request: Message, _response: Message) -> Results:
+    """Return nothing: the audit has only the changes of a request, because no refusal is about a permission."""
+    return ()
+
+
+def expires_ms_of(error: KafkaError) -> int:
     """Return the time of expiry in a response with an error, as Apache Kafka has it."""
     return -1 if error.code is ErrorCode.DELEGATION_TOKEN_REQUEST_NOT_ALLOWED else 0
 
@@ -37,9 +44,3 @@ def secret_key(context: RequestContext) -> str:
         message = f"delegation tokens are disabled: set {SECRET_KEY}"
         raise KafkaError(ErrorCode.DELEGATION_TOKEN_AUTH_DISABLED, message)
     return secret
-
-
-def split_principal(principal: str) -> tuple[str, str]:
-    """Return type and name of `User:alice`."""
-    kind, _, name = principal.partition(":")
-    return kind, name

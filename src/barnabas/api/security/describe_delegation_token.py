@@ -9,9 +9,9 @@ DELEGATION_TOKEN_AUTH_DISABLED.
 from barnabas.api.authorization import allowed
 from barnabas.api.context import RequestContext
 from barnabas.api.registry import serves
-from barnabas.api.security.delegation_tokens import check_may_request, secret_key, split_principal
+from barnabas.api.security.delegation_tokens import check_may_request, secret_key
 from barnabas.metadata.delegation_tokens import DelegationToken, token_hmac, token_key
-from barnabas.wire.acls import AclOperation, ResourceType
+from barnabas.wire.acls import AclOperation, ResourceType, split_principal
 from barnabas.wire.errors import KafkaError
 from barnabas.wire.messages.describe_delegation_token import (
     DescribedDelegationToken,

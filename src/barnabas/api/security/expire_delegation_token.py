@@ -5,10 +5,14 @@ Errors: DELEGATION_TOKEN_REQUEST_NOT_ALLOWED without a login, or after one with 
 DELEGATION_TOKEN_AUTH_DISABLED, DELEGATION_TOKEN_NOT_FOUND, DELEGATION_TOKEN_OWNER_MISMATCH, DELEGATION_TOKEN_EXPIRED.
 """
 
-from barnabas.api.audit import Results
 from barnabas.api.context import RequestContext
 from barnabas.api.registry import serves
-from barnabas.api.security.delegation_tokens import check_may_request, secret_key, time_of
+from barnabas.api.security.delegation_tokens import (
+    check_may_request,
+    expires_ms_of,
+    no_refusals,
+    secret_key,
+)
 from barnabas.metadata.delegation_tokens import decide_expire, token_key
 from barnabas.wire.errors import KafkaError
 from barnabas.wire.messages.expire_delegation_token import (
@@ -20,12 +24,7 @@ from barnabas.wire.messages.expire_delegation_token import (
 def error_response(
     _request: ExpireDelegationTokenRequest, error: KafkaError
 ) -> ExpireDelegationTokenResponse:
-    return ExpireDelegationTokenResponse(error_code=error.code, expiry_timestamp_ms=time_of(error))
-
-
-def audit(_request: ExpireDelegationTokenRequest, _response: ExpireDelegationTokenResponse) -> Results:
-    """Record changes only: no refusal is about a permission."""
-    return ()
+    return ExpireDelegationTokenResponse(error_code=error.code, expiry_timestamp_ms=expires_ms_of(error))
 
 
 @serves(
@@ -34,7 +33,7 @@ def audit(_request: ExpireDelegationTokenRequest, _response: ExpireDelegationTok
     0,
     2,
     error_response=error_response,
-    audit=audit,
+    audit=no_refusals,
 )
 async def handle(
     context: RequestContext, request: ExpireDelegationTokenRequest

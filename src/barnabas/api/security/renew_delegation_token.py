@@ -4,10 +4,14 @@ Errors: DELEGATION_TOKEN_REQUEST_NOT_ALLOWED without a login, or after one with 
 DELEGATION_TOKEN_AUTH_DISABLED, DELEGATION_TOKEN_NOT_FOUND, DELEGATION_TOKEN_EXPIRED, DELEGATION_TOKEN_OWNER_MISMATCH.
 """
 
-from barnabas.api.audit import Results
 from barnabas.api.context import RequestContext
 from barnabas.api.registry import serves
-from barnabas.api.security.delegation_tokens import check_may_request, secret_key, time_of
+from barnabas.api.security.delegation_tokens import (
+    check_may_request,
+    expires_ms_of,
+    no_refusals,
+    secret_key,
+)
 from barnabas.metadata.delegation_tokens import decide_renew, token_key
 from barnabas.wire.errors import KafkaError
 from barnabas.wire.messages.renew_delegation_token import (
@@ -17,12 +21,7 @@ from barnabas.wire.messages.renew_delegation_token import (
 
 
 def error_response(_request: RenewDelegationTokenRequest, error: KafkaError) -> RenewDelegationTokenResponse:
-    return RenewDelegationTokenResponse(error_code=error.code, expiry_timestamp_ms=time_of(error))
-
-
-def audit(_request: RenewDelegationTokenRequest, _response: RenewDelegationTokenResponse) -> Results:
-    """Record changes only: no refusal is about a permission."""
-    return ()
+    return RenewDelegationTokenResponse(error_code=error.code, expiry_timestamp_ms=expires_ms_of(error))
 
 
 @serves(
@@ -31,7 +30,7 @@ def audit(_request: RenewDelegationTokenRequest, _response: RenewDelegationToken
     0,
     2,
     error_response=error_response,
-    audit=audit,
+    audit=no_refusals,
 )
 async def handle(
     context: RequestContext, request: RenewDelegationTokenRequest

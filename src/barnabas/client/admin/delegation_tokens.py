@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from barnabas.client.core.cluster import ClusterClient
 from barnabas.client.core.errors import check
 from barnabas.config.jaas import quoted
+from barnabas.wire.acls import split_principal
 from barnabas.wire.errors import ErrorCode
 from barnabas.wire.messages.create_delegation_token import (
     CreatableRenewers,
@@ -85,11 +86,11 @@ class DelegationTokenAdmin:
         :param max_lifetime_ms: With all renewals; -1 for the broker's limit.
         :raises KafkaError: If the broker refuses.
         """
-        owner_type, owner_name = ("", "") if owner is None else _split(owner)
+        owner_type, owner_name = ("", "") if owner is None else split_principal(owner)
         request = CreateDelegationTokenRequest(
             owner_principal_type=owner_type,
             owner_principal_name=owner_name,
-            renewers=[CreatableRenewers(*_split(renewer)) for renewer in renewers],
+            renewers=[CreatableRenewers(*split_principal(renewer)) for renewer in renewers],
             max_lifetime_ms=max_lifetime_ms,
         )
         response: CreateDelegationTokenResponse = await self.cluster.send(request)
@@ -133,7 +134,7 @@ class DelegationTokenAdmin:
         """
         request = DescribeDelegationTokenRequest(owners=None)
         if owners is not None:
-            request.owners = [DescribeDelegationTokenOwner(*_split(owner)) for owner in owners]
+            request.owners = [DescribeDelegationTokenOwner(*split_principal(owner)) for owner in owners]
         response: DescribeDelegationTokenResponse = await self.cluster.send(request)
         _check(response.error_code)
         return [
@@ -159,8 +160,3 @@ def _owner_and_requester(token: CreateDelegationTokenResponse | DescribedDelegat
     owner = f"{token.principal_type}:{token.principal_name}"
     requester = f"{token.token_requester_principal_type}:{token.token_requester_principal_name}"
     return owner, owner if requester == ":" else requester
-
-
-def _split(principal: str) -> tuple[str, str]:
-    kind, _, name = principal.partition(":")
-    return kind, name

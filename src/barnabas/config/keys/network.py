@@ -56,7 +56,7 @@ NETWORK_KEYS: tuple[ConfigKey, ...] = (
     ConfigKey("max.connections", INT, INT_MAX, AT_LEAST_0, CLUSTER_WIDE, HONOURED,
               "Maximum number of connections."),
     ConfigKey("max.connection.creation.rate", INT, INT_MAX, AT_LEAST_0, CLUSTER_WIDE, HONOURED,
-              "Connections per second beyond which new ones wait; not for the listener of other brokers."),
+              "Connections per second beyond which new ones wait; of several listeners, not that of other brokers."),
     ConfigKey("connections.max.idle.ms", LONG, 600_000, None, READ_ONLY, HONOURED,
               "A connection without a request for this time is closed; a negative value keeps it open."),
     ConfigKey("connection.failed.authentication.delay.ms", INT, 100, AT_LEAST_0, READ_ONLY, HONOURED,

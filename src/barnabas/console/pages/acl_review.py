@@ -8,7 +8,7 @@ from barnabas.console.pages.acls import choices, member_of, word
 from barnabas.console.problems import not_found
 from barnabas.console.view import View
 from barnabas.security.acl_review import AclQuestion, effective, explain
-from barnabas.wire.acls import CLUSTER_NAME, WILDCARD, AclBinding, AclOperation, ResourceType
+from barnabas.wire.acls import CLUSTER_NAME, WILDCARD, AclBinding, AclOperation, ResourceType, principal_of
 from barnabas.wire.errors import ErrorCode, KafkaError
 
 _FIELDS = ("principal", "operation", "type", "name", "host")
@@ -19,9 +19,7 @@ async def show(view: View) -> Response:
     given = {field: view.query.get(field, "").strip() for field in _FIELDS}
     if any(map(too_long, given.values())):
         raise not_found()
-    principal = given["principal"]
-    if principal and ":" not in principal:
-        principal = f"User:{principal}"
+    principal = given["principal"] and principal_of(given["principal"])
     acls = await _acls(view)
     question = _question(principal, given)
     return await view.page(

@@ -23,6 +23,7 @@ from barnabas.wire.acls import (
     AclPermission,
     PatternType,
     ResourceType,
+    principal_of,
 )
 from barnabas.wire.errors import ErrorCode, KafkaError
 
@@ -127,9 +128,8 @@ def bindings_of(form: Form) -> list[AclBinding]:
     """The ACLs that a form describes; mistakes are among its errors."""
     kind = member_of(ResourceType, form.one_of("resource_type", choices(ResourceType)))
     name = CLUSTER_NAME if kind is ResourceType.CLUSTER else form.needed("resource_name")
-    principal = form.needed("principal")
-    if principal and ":" not in principal:
-        principal = f"User:{principal}"
+    given = form.needed("principal")
+    principal = given and principal_of(given)
     operations = form.all("operation")
     if not operations:
         form.refuse("operation", "Choose at least one operation.")

@@ -9,6 +9,7 @@ from barnabas.console.audit_reader import AuditPage, AuditQuery, outcomes, read_
 from barnabas.console.page import MenuEntry, Route
 from barnabas.console.times import EXAMPLES, time_ms
 from barnabas.console.view import View, segment
+from barnabas.wire.acls import principal_of
 
 _FIELDS = ("resource", "principal", "outcome", "since", "until")
 
@@ -55,9 +56,7 @@ def audit_query(values: dict[str, str], now_ms: int, errors: dict[str, str]) -> 
         except ValueError as error:
             times[name] = None
             errors[name] = str(error)
-    principal = values["principal"]
-    if principal and ":" not in principal:
-        principal = f"User:{principal}"
+    principal = values["principal"] and principal_of(values["principal"])
     outcome = values["outcome"] if values["outcome"] in outcomes() else ""
     return AuditQuery(values["resource"], principal, outcome, times["since"], times["until"])
 

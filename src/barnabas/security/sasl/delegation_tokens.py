@@ -8,6 +8,7 @@ from barnabas.base.clock import Clock
 from barnabas.metadata.delegation_tokens import DelegationToken, token_hmac, token_key
 from barnabas.metadata.scram import SALT_BYTES, ScramCredential
 from barnabas.security.sasl.scram import TokenCredential
+from barnabas.wire.acls import split_principal
 from barnabas.wire.scram import ScramMechanism
 
 _CREDENTIALS_COUNT_MAX = 1_000
@@ -35,7 +36,7 @@ class DelegationTokens:
         token, now_ms = self._tokens().get(token_key(password)), self._clock.wall_ms()
         if token is None or token.is_expired(now_ms):
             return None
-        _, _, user = token.owner.partition(":")
+        _, user = split_principal(token.owner)
         return TokenCredential(
             self._scram_credential(mechanism, password), user, max(token.expires_ms - now_ms, 1)
         )
