@@ -18,6 +18,8 @@ from support.wire import Wire
 
 NAMES = MetadataRequest(topics=[])
 CLIENTS_COUNT = 10_000
+#: They have an address of their own, so that ports of 127.0.0.1 stay free for tests that run at the same time.
+FLOOD_ADDRESS = ("127.0.0.2", 0)
 #: Open files of this process, besides those of the clients.
 FILES_RESERVED = 500
 #: Requests of a client that is connected already, during the flood.
@@ -59,7 +61,9 @@ def test_clients_connect_and_work_during_ten_thousand_half_open_handshakes(
     with BrokerProcess(tmp_path / "data", *options, port=-1), ExitStack() as stack:
         wire = stack.enter_context(Wire(plain))
         for number in range(files_limit):
-            client = stack.enter_context(socket.create_connection(("127.0.0.1", encrypted), timeout=30))
+            client = stack.enter_context(
+                socket.create_connection(("127.0.0.1", encrypted), timeout=30, source_address=FLOOD_ADDRESS)
+            )
             client.sendall(hello)
             if number % EVERY_COUNT == 0:
                 assert wire.ask(NAMES).topics == []
