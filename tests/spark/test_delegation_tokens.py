@@ -13,6 +13,7 @@ from barnabas.testing import EmbeddedBroker
 from pyspark_barnabas.sink import writers
 from pyspark_barnabas.source.batch_reader import BatchReader
 from pyspark_barnabas.source.stream_reader import StreamReader
+from support.waiting import until
 
 PASSWORD = "alice-secret"
 JAAS = f'org.apache.kafka.common.security.plain.PlainLoginModule required username="alice" password="{PASSWORD}";'
@@ -46,9 +47,13 @@ def tokens_count(broker: EmbeddedBroker) -> int:
     return len(broker.server.broker.image.delegation_tokens)
 
 
-def token_logins(broker: EmbeddedBroker) -> int:
+def logins_with(broker: EmbeddedBroker, mechanism: str) -> int:
     logins = broker.server.parts.listeners.logins.items()
-    return sum(count for (_, mechanism, _), count in logins if mechanism == "SCRAM-SHA-256")
+    return sum(count for (_, used, _), count in logins if used == mechanism)
+
+
+def token_logins(broker: EmbeddedBroker) -> int:
+    return logins_with(broker, "SCRAM-SHA-256")
 
 
 def test_a_read_and_a_stream_use_one_token(
@@ -69,6 +74,28 @@ def test_a_read_and_a_stream_use_one_token(
     assert sorted(int(record.value or b"") for record in guarded.records("copies")) == list(range(20))
     assert tokens_count(guarded) == 1
     assert token_logins(guarded) > logins_count
+
+
+def test_each_batch_of_a_stream_looks_for_a_fresh_token_for_its_writers(
+    spark: SparkSession, guarded: EmbeddedBroker, tmp_path: Path
+) -> None:
+    """A stream may run for longer than any token is valid."""
+    rows = spark.readStream.format("rate").load().selectExpr("string(value) AS value")
+    writer = rows.writeStream.format("barnabas").options(**options(guarded, topic="copies"))
+    query = (
+        writer.option("checkpointLocation", str(tmp_path)).trigger(processingTime="100 milliseconds").start()
+    )
+
+    def batches_count() -> int:
+        return 0 if query.lastProgress is None else int(query.lastProgress["batchId"])
+
+    try:
+        until(lambda: batches_count() >= 1)
+        before_count = batches_count(), logins_with(guarded, "PLAIN")
+        until(lambda: batches_count() >= before_count[0] + 3)
+        assert logins_with(guarded, "PLAIN") >= before_count[1] + 2  # the first may have been planned before
+    finally:
+        query.stop()
 
 
 def shipped(broker: EmbeddedBroker, given: Mapping[str, str]) -> bytes:
