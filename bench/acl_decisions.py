@@ -39,7 +39,7 @@ def measure(authorizer: StandardAuthorizer, names_count: int) -> float:
     questions = list(islice(cycle(names), QUESTIONS_COUNT))
     started_s = time.process_time()
     for principal, name in questions:
-        authorizer.allows(principal, HOST, AclOperation.READ, ResourceType.TOPIC, name)
+        authorizer.known(principal, HOST, AclOperation.READ, ResourceType.TOPIC, name)
     return (time.process_time() - started_s) / QUESTIONS_COUNT * 1e6
 
 

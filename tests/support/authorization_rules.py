@@ -1,6 +1,7 @@
 """Permissions that requests need: the form of a rule, and the rules of the APIs on committed offsets."""
 
 import copy
+from collections.abc import Iterator
 from typing import NamedTuple
 
 from barnabas.wire.acls import AclOperation as Op
@@ -29,7 +30,7 @@ from barnabas.wire.messages.txn_offset_commit import (
     TxnOffsetCommitRequestPartition,
     TxnOffsetCommitRequestTopic,
 )
-from barnabas.wire.schema import Message
+from barnabas.wire.schema import Message, Struct
 from support.offsets import commit_topics
 
 TOPIC, GROUP, CLUSTER, TRANSACTION = (
@@ -139,3 +140,14 @@ OWN_RULES = [
     Rule(DescribeClusterStatusRequest(), SEE_CLUSTER, CLUSTER_REFUSED),
     Rule(DescribeRebalancesRequest("t"), SEE_GROUP, GROUP_REFUSED),
 ]
+
+
+def codes(struct: Struct) -> Iterator[int]:
+    """Return every error code in a response."""
+    for field in struct.FIELDS:
+        value = getattr(struct, field.name)
+        if field.name == "error_code":
+            yield value
+        for each in value if isinstance(value, list) else [value]:
+            if isinstance(each, Struct):
+                yield from codes(each)

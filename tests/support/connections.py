@@ -11,6 +11,7 @@ from barnabas.base.clock import ManualClock
 from barnabas.base.turns import Turns
 from barnabas.net.connection import ServerConnection
 from barnabas.net.connections import ConnectionLimits, Connections
+from barnabas.policy.policies import Policies
 from barnabas.telemetry.requests import RequestStatistics
 from support.loop import turns
 
@@ -82,7 +83,7 @@ class Dispatcher:
         self.statistics = RequestStatistics()
         self.clock = ManualClock()
         self.ms_per_request = 0  #: duration of each request with a fast path
-        self.broker = SimpleNamespace(turns=Turns(self.clock.monotonic_ns))
+        self.broker = SimpleNamespace(turns=Turns(self.clock.monotonic_ns), policies=Policies())
         self.waiting: dict[str, asyncio.Future[None]] = {}
         self.started: list[str] = []
         self.cancelled: list[str] = []

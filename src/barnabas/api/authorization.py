@@ -1,11 +1,13 @@
 """Authorization of requests: the checks that handlers make.
 
-Without an authorizer everything is allowed, as in Apache Kafka.
+Without an authorizer everything is allowed, as in Apache Kafka. A check waits only if the authorizer is a user's class
+that has to be asked. Code that cannot wait uses `allowed_now` or `require_now`, after `ask_authorizer`.
 """
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 
 from barnabas.api.context import RequestContext
+from barnabas.security.authorizer import Action
 from barnabas.security.operations import ALL_OPERATIONS, OPERATIONS, bit_field, needs_cluster_alter
 from barnabas.wire.acls import CLUSTER_NAME, AclOperation, ResourceType
 from barnabas.wire.errors import ErrorCode, KafkaError
@@ -20,93 +22,120 @@ _AUTHORIZATION_ERRORS = {
 }
 
 
-def allowed(context: RequestContext, operation: AclOperation, resource_type: ResourceType, name: str) -> bool:
-    """Return whether the principal has the operation on the resource."""
+#: Actions in one question to a user's authorizer.
+ACTIONS_AT_ONCE_COUNT = 1_000
+
+
+def allowed_now(
+    context: RequestContext, operation: AclOperation, resource_type: ResourceType, name: str
+) -> bool | None:
+    """Return whether the principal has the operation on the resource; None if the authorizer must be asked first.
+
+    After `ask_authorizer` it is not None.
+    """
     authorizer = context.broker.authorizer
+    if authorizer is None:
+        return True
     connection = context.connection
-    return authorizer is None or authorizer.allows(
-        connection.principal, connection.client_host, operation, resource_type, name
+    known = authorizer.known(connection.principal, connection.client_host, operation, resource_type, name)
+    return context.decisions.get((operation, resource_type, name)) if known is None else known
+
+
+async def ask_authorizer(
+    context: RequestContext, operation: AclOperation, resource_type: ResourceType, names: Iterable[str]
+) -> None:
+    """Ask the authorizer for what is not known yet. The decisions hold for the rest of the request."""
+    await _ask(context, ((operation, resource_type, name) for name in names))
+
+
+async def _ask(context: RequestContext, actions: Iterable[Action]) -> None:
+    authorizer = context.broker.authorizer
+    if authorizer is None or not authorizer.asks:
+        return
+    unknown = [action for action in dict.fromkeys(actions) if allowed_now(context, *action) is None]
+    connection = context.connection
+    for at in range(0, len(unknown), ACTIONS_AT_ONCE_COUNT):
+        part = unknown[at : at + ACTIONS_AT_ONCE_COUNT]
+        decisions = await authorizer.ask(connection.principal, connection.client_host, part)
+        context.decisions = {**context.decisions, **dict(zip(part, decisions, strict=True))}
+
+
+def must_ask(
+    context: RequestContext, operation: AclOperation, resource_type: ResourceType, names: Iterable[str]
+) -> bool:
+    """Return whether `ask_authorizer` would wait."""
+    authorizer = context.broker.authorizer
+    return (
+        authorizer is not None
+        and authorizer.asks
+        and any(allowed_now(context, operation, resource_type, name) is None for name in names)
     )
 
 
-def allowed_cluster(context: RequestContext, operation: AclOperation) -> bool:
+async def allowed(
+    context: RequestContext, operation: AclOperation, resource_type: ResourceType, name: str
+) -> bool:
+    """Return whether the principal has the operation on the resource."""
+    known = allowed_now(context, operation, resource_type, name)
+    if known is None:
+        await _ask(context, ((operation, resource_type, name),))
+        known = allowed_now(context, operation, resource_type, name)
+    return bool(known)
+
+
+async def allowed_cluster(context: RequestContext, operation: AclOperation) -> bool:
     """Return whether the principal has the operation on the cluster."""
-    return allowed(context, operation, ResourceType.CLUSTER, CLUSTER_NAME)
+    return await allowed(context, operation, ResourceType.CLUSTER, CLUSTER_NAME)
 
 
-def allowed_any(context: RequestContext, operation: AclOperation, resource_type: ResourceType) -> bool:
+async def allowed_any(context: RequestContext, operation: AclOperation, resource_type: ResourceType) -> bool:
     """Return whether the principal has the operation on any resource of the type, existing or not (KIP-679)."""
     authorizer = context.broker.authorizer
     connection = context.connection
-    return authorizer is None or authorizer.allows_any(
+    return authorizer is None or await authorizer.allows_any(
         connection.principal, connection.client_host, operation, resource_type
     )
 
 
-def filter_allowed(
-    context: RequestContext, operation: AclOperation, resource_type: ResourceType, names: Iterable[str]
+async def filter_allowed(
+    context: RequestContext, operation: AclOperation, resource_type: ResourceType, names: Collection[str]
 ) -> set[str]:
     """Return those of `names` on which the principal has the operation."""
-    return {name for name in names if allowed(context, operation, resource_type, name)}
-
-
-async def filter_allowed_in_turns(
-    context: RequestContext, operation: AclOperation, resource_type: ResourceType, names: Iterable[str]
-) -> set[str]:
-    """Call `filter_allowed` for many names."""
     if context.broker.authorizer is None:
         return set(names)
-    return {name async for name in context.each(names) if allowed(context, operation, resource_type, name)}
-
-
-async def authorization_errors_in_turns(
-    context: RequestContext, operation: AclOperation, resource_type: ResourceType, names: Iterable[str]
-) -> dict[str, KafkaError]:
-    """Call `authorization_errors` for many names."""
-    if context.broker.authorizer is None:
-        return {}
+    await ask_authorizer(context, operation, resource_type, names)
     return {
-        name: denied(context, operation, resource_type, name)
-        async for name in context.each(names)
-        if not allowed(context, operation, resource_type, name)
+        name async for name in context.each(names) if allowed_now(context, operation, resource_type, name)
     }
 
 
-async def topic_refusals_in_turns(
-    context: RequestContext, operation: AclOperation, names: Iterable[str]
-) -> dict[str, KafkaError]:
-    """Call `topic_refusals` for many names."""
-    refused: dict[str, KafkaError] = {}
-    if context.broker.authorizer is not None:
-        async for name in context.each(names):
-            refused |= topic_refusals(context, operation, [name])
-    return refused
-
-
-def authorization_errors(
-    context: RequestContext, operation: AclOperation, resource_type: ResourceType, names: Iterable[str]
+async def authorization_errors(
+    context: RequestContext, operation: AclOperation, resource_type: ResourceType, names: Collection[str]
 ) -> dict[str, KafkaError]:
     """Return those of `names` on which the principal lacks the operation, with their errors."""
     if context.broker.authorizer is None:
         return {}
+    await ask_authorizer(context, operation, resource_type, names)
     return {
         name: denied(context, operation, resource_type, name)
-        for name in names
-        if not allowed(context, operation, resource_type, name)
+        async for name in context.each(names)
+        if not allowed_now(context, operation, resource_type, name)
     }
 
 
-def topic_refusals(
-    context: RequestContext, operation: AclOperation, names: Iterable[str]
+async def topic_refusals(
+    context: RequestContext, operation: AclOperation, names: Collection[str]
 ) -> dict[str, KafkaError]:
     """Return those of `names` for which the principal has the operation neither on the topic nor on the cluster."""
-    if not allowed_cluster(context, operation):
-        return authorization_errors(context, operation, ResourceType.TOPIC, names)
-    if allowed_cluster(context, AclOperation.ALTER):
+    if context.broker.authorizer is None:
+        return {}
+    if not await allowed_cluster(context, operation):
+        return await authorization_errors(context, operation, ResourceType.TOPIC, names)
+    if await allowed_cluster(context, AclOperation.ALTER):
         return {}
     return {
         name: denied(context, operation, ResourceType.TOPIC, name)
-        for name in names
+        async for name in context.each(names)
         if needs_cluster_alter(operation, ResourceType.TOPIC, name)
     }
 
@@ -132,38 +161,52 @@ def authorization_error(operation: AclOperation, resource_type: ResourceType, na
     )
 
 
-def require(context: RequestContext, operation: AclOperation, resource_type: ResourceType, name: str) -> None:
+async def require(
+    context: RequestContext, operation: AclOperation, resource_type: ResourceType, name: str
+) -> None:
     """Check that the principal has the operation on the resource.
 
     :raises KafkaError: TOPIC_, GROUP_, CLUSTER_, TRANSACTIONAL_ID_ or DELEGATION_TOKEN_AUTHORIZATION_FAILED.
     """
-    if not allowed(context, operation, resource_type, name):
+    if not await allowed(context, operation, resource_type, name):
         raise denied(context, operation, resource_type, name)
 
 
-def require_cluster(context: RequestContext, operation: AclOperation) -> None:
+def require_now(
+    context: RequestContext, operation: AclOperation, resource_type: ResourceType, name: str
+) -> None:
+    """Check as `require` does, after `ask_authorizer`.
+
+    :raises KafkaError: As `require`.
+    """
+    if not allowed_now(context, operation, resource_type, name):
+        raise denied(context, operation, resource_type, name)
+
+
+async def require_cluster(context: RequestContext, operation: AclOperation) -> None:
     """Check that the principal has the operation on the cluster.
 
     :raises KafkaError: CLUSTER_AUTHORIZATION_FAILED.
     """
-    require(context, operation, ResourceType.CLUSTER, CLUSTER_NAME)
+    await require(context, operation, ResourceType.CLUSTER, CLUSTER_NAME)
 
 
-def authorized_operations(context: RequestContext, resource_type: ResourceType, name: str) -> int:
+async def authorized_operations(context: RequestContext, resource_type: ResourceType, name: str) -> int:
     """Return the operations that the principal has on the resource, as a bit field (KIP-430)."""
     if context.broker.authorizer is None:
         return ALL_OPERATIONS[resource_type]
     operations = OPERATIONS[resource_type]
+    await _ask(context, ((operation, resource_type, name) for operation in operations))
     return bit_field(
-        operation for operation in operations if allowed(context, operation, resource_type, name)
+        operation for operation in operations if allowed_now(context, operation, resource_type, name)
     )
 
 
-def authorized_cluster_operations(context: RequestContext) -> int:
+async def authorized_cluster_operations(context: RequestContext) -> int:
     """Return the operations that the principal has on the cluster, as a bit field; 0 without DESCRIBE."""
-    if not allowed_cluster(context, AclOperation.DESCRIBE):
+    if not await allowed_cluster(context, AclOperation.DESCRIBE):
         return 0
-    return authorized_operations(context, ResourceType.CLUSTER, CLUSTER_NAME)
+    return await authorized_operations(context, ResourceType.CLUSTER, CLUSTER_NAME)
 
 
 def _words(resource_type: ResourceType) -> str:

@@ -4,6 +4,7 @@ import random
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from types import MappingProxyType
 from typing import Any, Generic, NamedTuple, ParamSpec, Self, TypeVar
 
 from barnabas.api.cluster.topic_descriptions import TopicDescriptions
@@ -25,6 +26,7 @@ from barnabas.metadata.dynamic_config import DynamicConfig
 from barnabas.metadata.election_rules import ElectionRules, election_rules
 from barnabas.metadata.image import MetadataImage
 from barnabas.metadata.writer import MetadataWriter
+from barnabas.policy import AuthenticationContext
 from barnabas.policy.policies import Policies
 from barnabas.quotas.manager import QuotaManager
 from barnabas.replication.fetch_sessions import FetchSessionCache
@@ -35,7 +37,7 @@ from barnabas.replication.producer_ids import ProducerIds
 from barnabas.replication.replica_manager import ReplicaManager
 from barnabas.replication.segment_importer import SegmentImporter
 from barnabas.replication.transaction_verification import TransactionVerifier
-from barnabas.security.authorizer import Authorizer
+from barnabas.security.authorizer import Action, BrokerAuthorizer
 from barnabas.security.sasl.authenticator import Authenticator
 from barnabas.security.security_log import SecurityLog
 from barnabas.telemetry.byte_rates import ByteRates
@@ -91,7 +93,7 @@ class BrokerContext:
     expects_election: Callable[[], bool]
     policies: Policies = field(default_factory=Policies)  #: no policies unless configured
     transaction_verifier: TransactionVerifier | None = None  #: None: transactions begin without verification
-    authorizer: Authorizer | None = None  #: None: everything is allowed
+    authorizer: BrokerAuthorizer | None = None  #: None: everything is allowed
     #: (version, listener, request) -> (revision, encoded response with all topics)
     metadata_responses: dict[tuple[object, ...], tuple[int, bytes]] = field(default_factory=dict)
     topic_descriptions: TopicDescriptions = field(default_factory=TopicDescriptions)
@@ -117,6 +119,11 @@ class BrokerContext:
         return self.metadata.image
 
     @property
+    def asks_authorizer(self) -> bool:
+        """Whether a request may have to wait for the decision of a user's authorizer."""
+        return self.authorizer is not None and self.authorizer.asks
+
+    @property
     def cluster_id(self) -> str:
         return self.image.cluster["self"].cluster_id
 
@@ -135,9 +142,25 @@ class ConnectionInfo:
     client_software_name: str = "unknown"  #: from ApiVersions (KIP-511)
     client_software_version: str = "unknown"
     principal: str = ANONYMOUS_PRINCIPAL
+    security_protocol: str = "PLAINTEXT"
+    certificate: bytes | None = None  #: the client's, in DER, if a principal builder needs it
     authenticator: Authenticator | None = None  #: None if the listener requires no authentication
     requests_count: int = 0
     share: Share = field(default_factory=Share)  #: the client's share of the event loop's time
+
+    def authentication(
+        self, user: str, mechanism: str | None = None, *, is_delegation_token: bool = False
+    ) -> AuthenticationContext:
+        """Return what a principal builder gets."""
+        return AuthenticationContext(
+            listener=self.listener,
+            security_protocol=self.security_protocol,
+            client_address=self.client_host,
+            user=user,
+            sasl_mechanism=mechanism,
+            is_delegation_token=is_delegation_token,
+            certificate=self.certificate,
+        )
 
     @property
     def is_own_client(self) -> bool:
@@ -161,6 +184,8 @@ class RequestContext:
     throttle_ms = 0
     #: the span of this request, if tracing is enabled
     span: Span | None = None
+    #: decisions of a user's authorizer for this request; the built-in authorizer needs none
+    decisions: Mapping[Action, bool] = MappingProxyType({})
     #: violations of policies in mode `warn` by the changes of this request
     warnings: tuple[Refusal, ...] = ()
 

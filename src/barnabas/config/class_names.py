@@ -21,10 +21,10 @@ SELECTS_BY_RACK = "rack-aware"
 #: The keys whose class has an effect in Barnabas; other CLASS keys accept any name.
 CLASS_KEYS = {
     "authorizer.class.name": ClassKey(
-        {"org.apache.kafka.metadata.authorizer.StandardAuthorizer": "standard"}
+        {"org.apache.kafka.metadata.authorizer.StandardAuthorizer": "standard"}, python_ok=True
     ),
     "principal.builder.class": ClassKey(
-        {f"{_SECURITY}authenticator.DefaultKafkaPrincipalBuilder": "default"}
+        {f"{_SECURITY}authenticator.DefaultKafkaPrincipalBuilder": "default"}, python_ok=True
     ),
     "create.topic.policy.class.name": ClassKey({}, python_ok=True),
     "alter.config.policy.class.name": ClassKey({}, python_ok=True),
@@ -58,12 +58,13 @@ def resolve_class(key: str, class_name: str) -> str:
         return class_name
     if class_name in known.built_in:
         return known.built_in[class_name]
-    if known.python_ok and _is_python_class(class_name):
+    if known.python_ok and is_python_class(class_name):
         return class_name
     raise ConfigError(key, class_name, f"must be {_valid(known)}")
 
 
-def _is_python_class(class_name: str) -> bool:
+def is_python_class(class_name: str) -> bool:
+    """Return whether a value has the form `package.module:Class`."""
     module, colon, qualified_name = class_name.partition(":")
     return bool(colon) and all(part.isidentifier() for part in f"{module}.{qualified_name}".split("."))
 

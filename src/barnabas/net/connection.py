@@ -10,7 +10,7 @@ import struct
 from collections.abc import Callable
 from contextlib import suppress
 from socket import SO_LINGER, SOL_SOCKET
-from typing import cast
+from typing import Any, cast
 
 from barnabas.api.context import ConnectionInfo, RequestContext
 from barnabas.api.dispatch import Dispatcher, Parts, RequestRejectedError
@@ -19,9 +19,12 @@ from barnabas.base.buffers import Buffer
 from barnabas.net.connection_state import ConnectionPhase, ConnectionState
 from barnabas.net.connections import Connections
 from barnabas.net.response_buffer import TURN_BYTES_MAX, ResponseBuffer
+from barnabas.policy import AuthenticationContext
+from barnabas.policy.security_calls import NoPrincipal
 from barnabas.security.sasl.authenticator import Authenticator, SaslAuthenticationError, SaslState
+from barnabas.security.sasl.mechanism import LoginRefused
 from barnabas.security.sasl.server import SaslServer
-from barnabas.security.tls_server import ClientRefused, TlsServer
+from barnabas.security.tls_server import ANONYMOUS, ClientRefused, TlsServer
 from barnabas.telemetry.logs import get_logger
 from barnabas.wire.framing import FrameReader, InvalidFrameError
 
@@ -50,12 +53,13 @@ class ServerConnection(asyncio.BufferedProtocol):
         self._sasl = sasl
         self._tls = tls
         self._login: Authenticator | None = None  #: None once no more frames have to be checked
+        self._unnamed: AuthenticationContext | None = None  #: what the principal builder must be asked first
         self._frames = FrameReader(connections.scratch, connections.frame_bytes_max)
         self._state = ConnectionState()
         self._is_reading = True  #: as the transport knows it
         self._is_drain_scheduled = False  #: queued requests will be handled in a later turn
         self._responses = ResponseBuffer()
-        self._task: asyncio.Task[Parts] | None = None  #: the request that waits
+        self._task: asyncio.Task[Any] | None = None  #: the request that waits, or the principal builder
         self._timer: asyncio.TimerHandle | None = None  #: ends THROTTLED or REFUSED
         self._has_responded = False
         self.active_ms = 0  #: time of the last received bytes, on the monotonic clock
@@ -69,6 +73,7 @@ class ServerConnection(asyncio.BufferedProtocol):
         if self._sasl is not None:
             self.info.authenticator = self._login = self._sasl.authenticator(host)
             self._frames.frame_bytes_max = self._sasl.receive_bytes_max
+        self._describe_security()
         self.active_ms = self._connections.now_ms()
         self._connections.size_buffers(self._transport.get_extra_info("socket"))
         refusal = self._connections.add(self) or self._identify()
@@ -97,16 +102,33 @@ class ServerConnection(asyncio.BufferedProtocol):
         loop.call_soon(self._update_reading)
         self._timer = loop.call_later(delay_ms / 1000, then)
 
+    def _describe_security(self) -> None:
+        """Set what a principal builder needs."""
+        tls = self._transport.get_extra_info("ssl_object")
+        sasl = "" if self._sasl is None else "SASL_"
+        self.info.security_protocol = f"{sasl}{'PLAINTEXT' if tls is None else 'SSL'}"
+        if tls is not None and self._has_principal_builder:
+            self.info.certificate = tls.getpeercert(True)
+
     def _identify(self) -> str | None:
-        """Name the client by its certificate; return why it is refused."""
-        if self._tls is None:
+        """Name a client that does not log in; return why it is refused."""
+        if self._sasl is not None:
             return None
-        try:
-            user = self._tls.user_of(self._transport.get_extra_info("ssl_object"), self.info.client_host)
-        except ClientRefused as error:
-            return str(error)
-        self._set_user(user)
+        user = ANONYMOUS
+        if self._tls is not None:
+            try:
+                user = self._tls.user_of(self._transport.get_extra_info("ssl_object"), self.info.client_host)
+            except ClientRefused as error:
+                return str(error)
+        if self._has_principal_builder:
+            self._unnamed = self.info.authentication(user)
+        else:
+            self._set_principal(f"User:{user}")
         return None
+
+    @property
+    def _has_principal_builder(self) -> bool:
+        return self._dispatcher.broker.policies.principal_builder is not None
 
     def connection_lost(self, error: Exception | None) -> None:
         self._change(ConnectionPhase.CLOSED)
@@ -184,6 +206,9 @@ class ServerConnection(asyncio.BufferedProtocol):
     def _start(self, frame: memoryview) -> None:
         """Handle a request until it waits."""
         login = self._login
+        if self._unnamed is not None:
+            self._ask_principal_builder(self._unnamed, frame)
+            return
         if login is not None and not self._check_login(login, frame):
             return
         try:
@@ -230,6 +255,37 @@ class ServerConnection(asyncio.BufferedProtocol):
         if self._responses.turn_bytes > TURN_BYTES_MAX:
             self.send()
 
+    # Principal builder
+
+    def _ask_principal_builder(self, client: AuthenticationContext, frame: memoryview) -> None:
+        """Name the client before a request is handled."""
+        builder = self._dispatcher.broker.policies.principal_builder
+        if builder is None:  # a reload has removed it
+            self._unnamed = None
+            self._set_principal(f"User:{client.user}")
+            self._start(frame)
+            return
+        self._state.put_back(frame)
+        self._change(ConnectionPhase.RESPONSE_PENDING)
+        self._task = asyncio.get_running_loop().create_task(builder.build(client))
+        self._task.add_done_callback(self._end_asking)
+
+    def _end_asking(self, task: "asyncio.Task[str]") -> None:
+        self._task = None
+        if task.cancelled() or self._state.phase is not ConnectionPhase.RESPONSE_PENDING:
+            return
+        self._state.change(ConnectionPhase.OPEN)
+        try:
+            principal = task.result()
+            if self._login is not None:
+                self._login.set_principal(principal)
+        except (NoPrincipal, LoginRefused) as error:
+            self.close(str(error))
+            return
+        self._unnamed = None
+        self._set_principal(principal)
+        self._drain_queue()
+
     # Throttling
 
     def _throttle(self, throttle_ms: int) -> None:
@@ -268,14 +324,19 @@ class ServerConnection(asyncio.BufferedProtocol):
             return False
         if login.is_authenticated:
             assert login.user is not None
-            self._set_user(login.user)
+            if login.principal is None and self._has_principal_builder:  # SaslHandshake v0
+                self._unnamed = self.info.authentication(
+                    login.user, login.mechanism, is_delegation_token=login.is_delegation_token
+                )
+            else:
+                self._set_principal(login.principal or f"User:{login.user}")
             self._frames.frame_bytes_max = self._connections.frame_bytes_max
             if login.needs_no_more_checks:
                 self._login = None
         return True
 
-    def _set_user(self, user: str) -> None:
-        self.info.principal = f"User:{user}"
+    def _set_principal(self, principal: str) -> None:
+        self.info.principal = principal
         self.info.share = self._turns.share_of(self.info.principal)
 
     def _refuse_login(self, login: Authenticator, response: Parts) -> None:

@@ -74,6 +74,11 @@ class ConnectionState:
         if len(self.queue) >= QUEUED_COUNT_MAX or self._queued_bytes >= QUEUED_BYTES_MAX:
             self.is_reading = False
 
+    def put_back(self, frame: memoryview) -> None:
+        """Queue a copy of a request before all others."""
+        self.queue.appendleft(bytearray(frame))
+        self._queued_bytes += len(frame)
+
     def dequeue(self) -> memoryview:
         frame = self.queue.popleft()
         self._queued_bytes -= len(frame)

@@ -1,14 +1,16 @@
-"""Runs a user's policy in isolation, so that its errors do not affect the broker."""
+"""Runs user classes in isolation, so that their errors do not affect the broker."""
 
 import logging
 import traceback
 from collections.abc import Callable, Mapping
-from typing import Any, NamedTuple
+from typing import Any, Generic, NamedTuple, TypeVar
 
 from barnabas.policy.interfaces import PolicyViolation
 from barnabas.policy.loading import PolicyLoadError, instantiate
 from barnabas.policy.worker import OutOfTime, PolicyWorker
 from barnabas.wire.errors import ErrorCode, KafkaError
+
+ResultT = TypeVar("ResultT")
 
 #: Time limit for importing and configuring a class.
 LOAD_LIMIT_MS = 30_000
@@ -16,42 +18,81 @@ LOAD_LIMIT_MS = 30_000
 _log = logging.getLogger("barnabas.policy")
 
 
-class _CallResult(NamedTuple):
-    """The outcome of a call: passed, refused, or failed."""
+class CallResult(NamedTuple, Generic[ResultT]):
+    """The outcome of a call: a value, or an error with the traceback as its details."""
 
-    refusal: str | None = None
+    value: ResultT | None = None
     error: str | None = None
     details: str = ""
 
 
-class GuardedPolicy:
-    """An instance of a policy class, called in a thread, one request at a time, each with a time limit."""
+class UserObject:
+    """An instance of a user class. Its methods are called in threads, each call with a time limit."""
 
-    def __init__(self, key: str, class_name: str, time_limit_ms: int) -> None:
-        """:param key: The setting that names the class."""
+    def __init__(
+        self, key: str, class_name: str, method: str, time_limit_ms: int, threads_count: int = 1
+    ) -> None:
+        """:param key: The setting that names the class.
+        :param method: The method that the class must have.
+        :param threads_count: Number of calls at a time.
+        """
+        self.class_name = class_name
         self._key = key
-        self._class_name = class_name
+        self._method = method
         self._time_limit_ms = time_limit_ms
-        self._worker = PolicyWorker(f"policy-{class_name}")
-        self._policy: Any = None
-        self._counts = {"checks_count": 0, "refusals_count": 0, "failures_count": 0}
+        self._worker = PolicyWorker(f"policy-{class_name}", threads_count)
+        self._instance: Any = None
 
     async def load(self, configs: Mapping[str, str]) -> None:
         """Create the instance and configure it.
 
         :raises PolicyLoadError: When that fails or takes too long.
         """
-        loaded = await self._in_time(lambda: _load(self._key, self._class_name, configs), LOAD_LIMIT_MS)
+        try:
+            loaded = await self._worker.call(lambda: self._load(configs), LOAD_LIMIT_MS)
+        except OutOfTime as error:
+            loaded = PolicyLoadError(self._key, self.class_name, f"cannot be loaded: {error}")
         if isinstance(loaded, PolicyLoadError):
             self._worker.close()
             raise loaded
-        self._policy = loaded
+        self._instance = loaded
 
-    async def _in_time(self, function: Callable[[], Any], limit_ms: int) -> Any:
+    def _load(self, configs: Mapping[str, str]) -> Any:
         try:
-            return await self._worker.call(function, limit_ms)
+            instance = instantiate(self._key, self.class_name, self._method)
+            instance.configure(dict(configs))
+        except PolicyLoadError as error:
+            return error
+        except BaseException as error:  # user code may raise anything
+            reason = f"configure failed: {type(error).__name__}: {error}"
+            return PolicyLoadError(self._key, self.class_name, reason)
+        return instance
+
+    async def call(self, function: Callable[[Any], ResultT]) -> CallResult[ResultT]:
+        """Call `function` with the instance. Whatever it raises is an error in the result."""
+        instance = self._instance
+        try:
+            return await self._worker.call(lambda: _result(function, instance), self._time_limit_ms)
         except OutOfTime as error:
-            return PolicyLoadError(self._key, self._class_name, f"cannot be loaded: {error}")
+            return CallResult(error=str(error))
+
+    async def close(self) -> None:
+        """Close the instance; a failure or timeout is only logged."""
+        result = await self.call(_close)
+        if result.error is not None:
+            _log.warning("cannot close %s: %s%s", self.class_name, result.error, result.details)
+        self._worker.close()
+
+    def statistics(self) -> dict[str, int]:
+        return self._worker.statistics()
+
+
+class GuardedPolicy(UserObject):
+    """A policy, which is asked about one request at a time."""
+
+    def __init__(self, key: str, class_name: str, time_limit_ms: int) -> None:
+        super().__init__(key, class_name, "validate", time_limit_ms)
+        self._counts = {"checks_count": 0, "refusals_count": 0, "failures_count": 0}
 
     async def validate(self, request_metadata: object, what: str) -> None:
         """Call the policy; `what` names the subject for the log.
@@ -60,60 +101,35 @@ class GuardedPolicy:
             timed out.
         """
         self._counts["checks_count"] += 1
-        policy = self._policy
-        try:
-            result = await self._worker.call(lambda: _evaluate(policy, request_metadata), self._time_limit_ms)
-        except OutOfTime as error:
-            result = _CallResult(error=str(error))
+        result = await self.call(lambda policy: _refusal(policy, request_metadata))
         if result.error is not None:
             self._counts["failures_count"] += 1
-            _log.error("policy %s failed on %s: %s%s", self._class_name, what, result.error, result.details)
-            message = f"Policy {self._class_name} failed, so nothing is changed: {result.error}"
+            _log.error("policy %s failed on %s: %s%s", self.class_name, what, result.error, result.details)
+            message = f"Policy {self.class_name} failed, so nothing is changed: {result.error}"
             raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, message)
-        if result.refusal is not None:
+        if result.value is not None:
             self._counts["refusals_count"] += 1
-            raise KafkaError(ErrorCode.POLICY_VIOLATION, result.refusal)
-
-    async def close(self) -> None:
-        """Close the instance; a failure or timeout is only logged."""
-        policy = self._policy
-        try:
-            error = await self._worker.call(lambda: _close(policy), self._time_limit_ms)
-        except OutOfTime as late:
-            error = str(late)
-        if error is not None:
-            _log.warning("cannot close policy %s: %s", self._class_name, error)
-        self._worker.close()
+            raise KafkaError(ErrorCode.POLICY_VIOLATION, result.value)
 
     def statistics(self) -> dict[str, int]:
-        return {**self._counts, **self._worker.statistics()}
+        return {**self._counts, **super().statistics()}
 
 
-def _load(key: str, class_name: str, configs: Mapping[str, str]) -> Any:
+def _result(function: Callable[[Any], ResultT], instance: Any) -> CallResult[ResultT]:
     try:
-        policy = instantiate(key, class_name)
-        policy.configure(dict(configs))
-    except PolicyLoadError as error:
-        return error
+        return CallResult(function(instance))
     except BaseException as error:  # user code may raise anything
-        reason = f"configure failed: {type(error).__name__}: {error}"
-        return PolicyLoadError(key, class_name, reason)
-    return policy
+        return CallResult(error=type(error).__name__, details=f"\n{traceback.format_exc().rstrip()}")
 
 
-def _evaluate(policy: Any, request_metadata: object) -> _CallResult:
+def _refusal(policy: Any, request_metadata: object) -> str | None:
+    """Return why the policy refuses; None if it accepts."""
     try:
         policy.validate(request_metadata)
     except PolicyViolation as violation:
-        return _CallResult(refusal=str(violation) or "The policy refuses.")
-    except BaseException as error:  # user code may raise anything
-        return _CallResult(error=type(error).__name__, details=f"\n{traceback.format_exc().rstrip()}")
-    return _CallResult()
-
-
-def _close(policy: Any) -> str | None:
-    try:
-        policy.close()
-    except BaseException as error:  # user code may raise anything
-        return f"{type(error).__name__}: {error}"
+        return str(violation) or "The policy refuses."
     return None
+
+
+def _close(instance: Any) -> None:
+    instance.close()

@@ -12,8 +12,11 @@ class PolicyViolation(Exception):
     """Raised by a policy to refuse a change; clients get POLICY_VIOLATION (44) with the text."""
 
 
-class _Policy:
-    """The common base; an instance lives from the broker's start or a reload until the next reload or the stop."""
+class Configurable:
+    """The base of all user classes.
+
+    An instance lives from the broker's start or a reload until the next reload or the stop.
+    """
 
     def configure(self, configs: Mapping[str, str]) -> None:
         """Receive the broker's settings as texts; called once, before everything else. An exception aborts the
@@ -21,10 +24,10 @@ class _Policy:
         """
 
     def close(self) -> None:
-        """Release resources; called once, when the broker stops or a reload has replaced the policy."""
+        """Release resources; called once, when the broker stops or a reload has replaced the instance."""
 
 
-class CreateTopicPolicy(_Policy, ABC):
+class CreateTopicPolicy(Configurable, ABC):
     """Called before a topic is created, validated (`validate_only`) or auto-created (KIP-108)."""
 
     @dataclass(frozen=True, slots=True)
@@ -70,7 +73,7 @@ class ConfigResource(NamedTuple):
     name: str
 
 
-class AlterConfigPolicy(_Policy, ABC):
+class AlterConfigPolicy(Configurable, ABC):
     """Called before configs are altered, and for the configs of a new topic (KIP-133)."""
 
     @dataclass(frozen=True, slots=True)

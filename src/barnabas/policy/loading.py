@@ -8,22 +8,23 @@ from contextlib import contextmanager
 from types import ModuleType
 from typing import Any
 
-#: Required methods; the base classes have the last two.
-_METHODS = ("validate", "configure", "close")
+#: The methods of the base class of all user classes.
+_BASE_METHODS = ("configure", "close")
 
 
 class PolicyLoadError(Exception):
-    """A policy cannot be loaded: the key that names it, the value, and the reason."""
+    """A user class cannot be loaded: the key that names it, the value, and the reason."""
 
     def __init__(self, key: str, value: str, reason: str) -> None:
         super().__init__(f"Invalid value '{value}' for {key}: {reason}")
 
 
-def instantiate(key: str, class_name: str) -> Any:
+def instantiate(key: str, class_name: str, method: str) -> Any:
     """Return a new instance of the class; imports its module if needed.
 
     Modules are searched on Python's path, then in the working directory.
 
+    :param method: The name of the method that the broker will call.
     :raises PolicyLoadError: When the module or class does not exist, or the class needs arguments.
     """
     module_name, _, qualified_name = class_name.partition(":")
@@ -48,9 +49,10 @@ def instantiate(key: str, class_name: str) -> Any:
     except BaseException as error:  # a class may raise anything, too
         reason = f"cannot be created without arguments: {_format_error(error)}"
         raise PolicyLoadError(key, class_name, reason) from error
-    missing = [name for name in _METHODS if not callable(getattr(policy, name, None))]
+    methods = (method, *_BASE_METHODS)
+    missing = [name for name in methods if not callable(getattr(policy, name, None))]
     if missing:
-        reason = f"must have methods {', '.join(_METHODS)}, but lacks {', '.join(missing)}"
+        reason = f"must have methods {', '.join(methods)}, but lacks {', '.join(missing)}"
         raise PolicyLoadError(key, class_name, f"{reason}; the base classes are in barnabas.policy")
     return policy
 

@@ -1,16 +1,17 @@
-"""All policies of one broker, loaded, called and replaced together."""
+"""All user classes and rules of one broker, loaded, called and replaced together."""
 
 import asyncio
 import copy
 import logging
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
 from typing import NamedTuple
 
 from barnabas.base.resource_names import resource_name
-from barnabas.policy.guarded import GuardedPolicy
+from barnabas.policy.guarded import GuardedPolicy, UserObject
 from barnabas.policy.interfaces import (
     AlterConfigPolicy,
     ConfigResource,
@@ -19,6 +20,7 @@ from barnabas.policy.interfaces import (
 )
 from barnabas.policy.loading import PolicyLoadError, fresh_modules
 from barnabas.policy.rules import AclAction, Rules, Violation
+from barnabas.policy.security_calls import GuardedAuthorizer, GuardedPrincipalBuilder
 from barnabas.telemetry import names
 from barnabas.telemetry.metrics import MetricsRegistry, Values
 from barnabas.wire.acls import AclBinding, PatternType
@@ -26,16 +28,20 @@ from barnabas.wire.errors import ErrorCode, KafkaError
 
 CREATE_TOPIC_KEY = "create.topic.policy.class.name"
 ALTER_CONFIG_KEY = "alter.config.policy.class.name"
+AUTHORIZER_KEY = "authorizer.class.name"
+PRINCIPAL_BUILDER_KEY = "principal.builder.class"
 FILE_KEY = "barnabas.policy.file"
 
 _log = logging.getLogger("barnabas.policy")
 
 
 class PolicySettings(NamedTuple):
-    """The policies of a broker; an empty name means no policy."""
+    """The user classes and rules of a broker; an empty name means no class."""
 
     create_topic_class: str = ""
     alter_config_class: str = ""
+    authorizer_class: str = ""
+    principal_builder_class: str = ""
     time_limit_ms: int = 1000
     file: Path | None = None  #: the rules file of the ready-made policies
     #: the keys that rules may name, by resource type; any key for a type without an entry
@@ -43,21 +49,55 @@ class PolicySettings(NamedTuple):
     #: the broker's settings, passed to `configure`
     configs: Mapping[str, str] = MappingProxyType({})
 
+    @property
+    def class_names(self) -> tuple[str, ...]:
+        return (
+            self.create_topic_class,
+            self.alter_config_class,
+            self.authorizer_class,
+            self.principal_builder_class,
+        )
 
-class _Loaded(NamedTuple):
+
+@dataclass(slots=True)
+class _Loaded:
     create_topic: GuardedPolicy | None = None
     alter_config: GuardedPolicy | None = None
+    authorizer: GuardedAuthorizer | None = None
+    principal_builder: GuardedPrincipalBuilder | None = None
     rules: Rules | None = None
 
+    @property
+    def guards_changes(self) -> bool:
+        return self.create_topic is not None or self.alter_config is not None or self.rules is not None
+
+    def _objects(self) -> list[UserObject]:
+        every = (self.create_topic, self.alter_config, self.authorizer, self.principal_builder)
+        return [each for each in every if each is not None]
+
+    async def load(self, configs: Mapping[str, str]) -> None:
+        """Load all classes.
+
+        :raises PolicyLoadError: When one of them cannot be loaded; the others are closed.
+        """
+        loaded: list[UserObject] = []
+        try:
+            for each in self._objects():
+                await each.load(configs)
+                loaded.append(each)
+        except PolicyLoadError:
+            for each in loaded:
+                await each.close()
+            raise
+
     async def close(self) -> None:
-        for policy in (self.create_topic, self.alter_config):
-            if policy is not None:
-                await policy.close()
+        for each in self._objects():
+            await each.close()
 
     def statistics(self) -> Counter[str]:
         totals: Counter[str] = Counter()
-        for policy in (self.create_topic, self.alter_config):
-            totals.update(policy.statistics() if policy is not None else {})
+        for each in self._objects():
+            totals.update(each.statistics())
         return totals
 
 
@@ -90,44 +130,43 @@ class Policies:
 
         :raises PolicyLoadError: When one of them cannot be loaded.
         """
-        self._loaded = await self._load()
+        self._loaded = await self._load(self._settings)
 
-    async def reload(self) -> None:
+    async def reload(self, settings: PolicySettings | None = None) -> None:
         """Load everything again with current code and files, and replace the policies.
 
+        :param settings: Other settings than before.
         :raises PolicyLoadError: When one of them cannot be loaded: all policies stay as they were.
         """
-        settings = self._settings
         async with self._reloading:
+            settings = settings or self._settings
             try:
-                with fresh_modules(settings.create_topic_class, settings.alter_config_class):
-                    loaded = await self._load()
+                with fresh_modules(*settings.class_names):
+                    loaded = await self._load(settings)
             except PolicyLoadError as error:
                 self._counts["failed_reloads_count"] += 1
                 _log.error("cannot reload policies; the previous ones stay in force: %s", error)
                 raise
+            self._settings = settings
             before, self._loaded = self._loaded, loaded
             self._counts["reloads_count"] += 1
             self._count_classes(before)
             await before.close()
 
-    async def _load(self) -> _Loaded:
-        settings = self._settings
-        rules = await asyncio.to_thread(_read_rules, settings) if settings.file else None
-        create_topic = await self._guarded(CREATE_TOPIC_KEY, settings.create_topic_class)
-        try:
-            alter_config = await self._guarded(ALTER_CONFIG_KEY, settings.alter_config_class)
-        except PolicyLoadError:
-            await _Loaded(create_topic).close()
-            raise
-        return _Loaded(create_topic, alter_config, rules)
-
-    async def _guarded(self, key: str, class_name: str) -> GuardedPolicy | None:
-        if not class_name:
-            return None
-        policy = GuardedPolicy(key, class_name, self._settings.time_limit_ms)
-        await policy.load(self._settings.configs)
-        return policy
+    async def _load(self, settings: PolicySettings) -> _Loaded:
+        limit_ms = settings.time_limit_ms
+        loaded = _Loaded(rules=await asyncio.to_thread(_read_rules, settings) if settings.file else None)
+        if settings.create_topic_class:
+            loaded.create_topic = GuardedPolicy(CREATE_TOPIC_KEY, settings.create_topic_class, limit_ms)
+        if settings.alter_config_class:
+            loaded.alter_config = GuardedPolicy(ALTER_CONFIG_KEY, settings.alter_config_class, limit_ms)
+        if settings.authorizer_class:
+            loaded.authorizer = GuardedAuthorizer(AUTHORIZER_KEY, settings.authorizer_class, limit_ms)
+        if settings.principal_builder_class:
+            name = settings.principal_builder_class
+            loaded.principal_builder = GuardedPrincipalBuilder(PRINCIPAL_BUILDER_KEY, name, limit_ms)
+        await loaded.load(settings.configs)
+        return loaded
 
     async def close(self) -> None:
         loaded, self._loaded = self._loaded, _Loaded()
@@ -144,12 +183,22 @@ class Policies:
     @property
     def guards_creation(self) -> bool:
         """Whether `check_create_topic` has anything to call."""
-        return self._loaded != _Loaded()
+        return self._loaded.guards_changes
 
     @property
     def guards_alteration(self) -> bool:
         """Whether `check_alter_config` has anything to call."""
         return self._loaded.alter_config is not None or self._loaded.rules is not None
+
+    @property
+    def authorizer(self) -> GuardedAuthorizer | None:
+        """The present instance of the user's authorizer. Do not keep it: a reload replaces it."""
+        return self._loaded.authorizer
+
+    @property
+    def principal_builder(self) -> GuardedPrincipalBuilder | None:
+        """The present instance of the user's principal builder. Do not keep it: a reload replaces it."""
+        return self._loaded.principal_builder
 
     async def check_create_topic(self, new: CreateTopicPolicy.RequestMetadata) -> None:
         """Check a topic that is valid otherwise.
@@ -246,6 +295,16 @@ class Policies:
         reloads = {"done": "reloads_count", "failed": "failed_reloads_count"}
         registry.add_metric(names.POLICY_CHECKS, lambda: collect(checks))
         registry.add_metric(names.POLICY_RELOADS, lambda: collect(reloads))
+        registry.add_metric(names.SECURITY_CALLS, self._security_calls)
+
+    def _security_calls(self) -> Values:
+        objects = {"authorizer": self._loaded.authorizer, "principal builder": self._loaded.principal_builder}
+        return [
+            ({"class": name, "outcome": outcome}, count)
+            for name, each in objects.items()
+            if each is not None
+            for outcome, count in (("called", each.calls_count), ("failed", each.failures_count))
+        ]
 
     def statistics(self) -> dict[str, int]:
         totals = dict(self._counts)

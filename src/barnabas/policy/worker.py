@@ -77,50 +77,59 @@ def _end_waiting(future: "asyncio.Future[Any]", limit_ms: int) -> None:
 
 
 class PolicyWorker:
-    """Calls functions in a thread, one at a time and each with a limit, beside the event loop.
+    """Calls functions in threads, each call with a limit, beside the event loop.
 
-    The thread starts with the first call. Not for several event loops.
+    Threads start when they are needed. Not for several event loops.
     """
 
-    def __init__(self, name: str) -> None:
+    def __init__(self, name: str, threads_count: int = 1) -> None:
+        """:param threads_count: Number of calls at a time; others wait for their turn."""
         self._name = name
-        self._thread: _Thread | None = None
+        self._idle: list[_Thread] = []
         self._given_up: list[_Thread] = []
-        self._turn = asyncio.Lock()
+        self._turns = asyncio.Semaphore(threads_count)
+        self._is_closed = False
 
     async def call(self, function: Callable[[], ResultT], limit_ms: int) -> ResultT:
         """Return the result of `function`, which must not raise. The limit counts from its turn.
 
         :raises OutOfTime: When it takes longer; its thread is abandoned and the result is lost.
         """
-        async with self._turn:
+        async with self._turns:
             thread = self._ready()
             future = thread.submit(function)
             timer = asyncio.get_running_loop().call_later(limit_ms / 1000, _end_waiting, future, limit_ms)
             try:
-                return await future
+                result = await future
             except (OutOfTime, asyncio.CancelledError):
-                self._thread = None
                 self._given_up.append(thread)
                 thread.give_up()
                 raise
             finally:
                 timer.cancel()
+            self._release(thread)
+            return result
 
     def _ready(self) -> _Thread:
-        if self._thread is None:
-            self._given_up = [thread for thread in self._given_up if thread.is_alive]
-            if len(self._given_up) >= GIVEN_UP_COUNT_MAX:
-                message = f"{len(self._given_up)} earlier calls have not come back yet"
-                raise OutOfTime(message)
-            self._thread = _Thread(self._name)
-        return self._thread
+        if self._idle:
+            return self._idle.pop()
+        self._given_up = [thread for thread in self._given_up if thread.is_alive]
+        if len(self._given_up) >= GIVEN_UP_COUNT_MAX:
+            message = f"{len(self._given_up)} earlier calls have not come back yet"
+            raise OutOfTime(message)
+        return _Thread(self._name)
+
+    def _release(self, thread: _Thread) -> None:
+        if self._is_closed:
+            thread.end()
+        else:
+            self._idle.append(thread)
 
     def close(self) -> None:
-        """End the thread after its current call."""
-        if self._thread is not None:
-            self._thread.end()
-            self._thread = None
+        """End the threads, after their current calls."""
+        self._is_closed = True
+        while self._idle:
+            self._idle.pop().end()
 
     def statistics(self) -> dict[str, int]:
         return {"given_up_count": sum(thread.is_alive for thread in self._given_up)}

@@ -1,7 +1,7 @@
 """Decides whether a principal is authorized."""
 
 import asyncio
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Protocol
 
@@ -35,23 +35,39 @@ _ANY_NAME = "hardcode"
 
 _Question = tuple[str, str, AclOperation, ResourceType, str]
 
+#: An operation on a resource.
+Action = tuple[AclOperation, ResourceType, str]
 
-class Authorizer(Protocol):
+
+class BrokerAuthorizer(Protocol):
     """Decides for a principal (`User:alice`) at a host (its address)."""
 
-    #: Counts changes of permissions: a decision holds while the version stays.
-    version: int
-
-    #: The start of the record of used ACLs, in ms since the epoch.
-    since_ms: int
-
-    def allows(
-        self, principal: str, host: str, operation: AclOperation, resource_type: ResourceType, name: str
-    ) -> bool:
-        """Whether the operation on the resource is allowed."""
+    @property
+    def version(self) -> int:
+        """The number of changes of permissions: a decision that is known holds while it stays."""
         ...
 
-    def allows_any(
+    @property
+    def since_ms(self) -> int:
+        """The start of the record of used ACLs, in ms since the epoch."""
+        ...
+
+    @property
+    def asks(self) -> bool:
+        """Whether some decisions are only made when they are asked for."""
+        ...
+
+    def known(
+        self, principal: str, host: str, operation: AclOperation, resource_type: ResourceType, name: str
+    ) -> bool | None:
+        """Whether the operation on the resource is allowed; None if that has to be asked for."""
+        ...
+
+    async def ask(self, principal: str, host: str, actions: Sequence[Action]) -> list[bool]:
+        """Decide each action."""
+        ...
+
+    async def allows_any(
         self, principal: str, host: str, operation: AclOperation, resource_type: ResourceType
     ) -> bool:
         """Whether the operation is allowed on some resource of that type (KIP-679)."""
@@ -73,6 +89,8 @@ class StandardAuthorizer:
     :param allow_if_no_acl: The decision for resources to which no ACL applies.
     :param use: When ACLs were used before this authorizer was created.
     """
+
+    asks = False
 
     def __init__(
         self,
@@ -120,7 +138,7 @@ class StandardAuthorizer:
         if binding is not None:
             self._acls[key] = binding, self._indexes[binding.resource_type].add(binding)
 
-    def allows(
+    def known(
         self, principal: str, host: str, operation: AclOperation, resource_type: ResourceType, name: str
     ) -> bool:
         """Whether the operation on the resource is allowed; cached until ACLs change."""
@@ -147,17 +165,33 @@ class StandardAuthorizer:
             self._last_used_ms[id(entry)] = self._clock.wall_ms()
         allowed = self._allow_if_no_acl if permission is None else permission is AclPermission.ALLOW
         if allowed and needs_cluster_alter(operation, resource_type, name):
-            allowed = self.allows(principal, host, AclOperation.ALTER, ResourceType.CLUSTER, CLUSTER_NAME)
+            allowed = self.known(principal, host, AclOperation.ALTER, ResourceType.CLUSTER, CLUSTER_NAME)
         if not allowed and _log.is_debug_enabled:
             what = f"{operation.name} on {resource_type.name} {name}"
             _log.debug("not allowed", principal=principal, host=host, what=what)
         return allowed
 
-    def allows_any(
+    def is_super_user(self, principal: str) -> bool:
+        return principal in self._super_users
+
+    @property
+    def may_deny_everyone(self) -> bool:
+        """Whether nothing is allowed until there is an ACL."""
+        return not (self._super_users or self._allow_if_no_acl)
+
+    async def ask(self, principal: str, host: str, actions: Sequence[Action]) -> list[bool]:
+        return [self.known(principal, host, *action) for action in actions]
+
+    async def allows_any(
+        self, principal: str, host: str, operation: AclOperation, resource_type: ResourceType
+    ) -> bool:
+        return self.known_any(principal, host, operation, resource_type)
+
+    def known_any(
         self, principal: str, host: str, operation: AclOperation, resource_type: ResourceType
     ) -> bool:
         """Whether the operation is allowed on some resource of that type."""
-        return self.allows(principal, host, operation, resource_type, _ANY_NAME) or decide_any(
+        return self.known(principal, host, operation, resource_type, _ANY_NAME) or decide_any(
             self._indexes[resource_type], principal, host, operation
         )
 
@@ -170,7 +204,7 @@ class StandardAuthorizer:
         return [(acl, last_ms[id(entry)]) for acl, entry in self._acls.values() if id(entry) in last_ms]
 
     def take_use_record(self) -> AclUseRecord:
-        """Return when ACLs were used; see `Authorizer`."""
+        """Return when ACLs were used; see `BrokerAuthorizer`."""
         self._decisions.clear()
         self.version += 1
         last_ms = self._last_used_ms
@@ -185,18 +219,14 @@ class StandardAuthorizer:
         }
 
 
-def configured_authorizer(
+def standard_authorizer(
     config: BrokerConfig, metadata: MetadataWriter, clock: Clock, directory: Path
-) -> StandardAuthorizer | None:
-    """Return the authorizer of `authorizer.class.name`, following the cluster's ACLs; None if it is empty.
+) -> StandardAuthorizer:
+    """Return an authorizer that follows the cluster's ACLs.
 
     :param directory: Has the record of used ACLs.
     """
-    if not config.part("authorizer.class.name"):
-        return None
     users, allow_if_no_acl = super_users(config), allows_if_no_acl(config)
-    if not (users or allow_if_no_acl or metadata.image.acls):
-        _log.warning("all requests will be denied: no ACLs and no super.users are configured")
     authorizer = StandardAuthorizer(
         metadata.image.acls,
         users,

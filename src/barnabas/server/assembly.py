@@ -51,7 +51,7 @@ from barnabas.replication.replica_manager import ReplicaManager
 from barnabas.replication.replica_reporter import ReplicaReporter
 from barnabas.replication.segment_importer import SegmentImporter
 from barnabas.replication.throttle import ReplicationThrottle
-from barnabas.security.authorizer import configured_authorizer
+from barnabas.security.python_authorizer import configured_authorizer
 from barnabas.security.security_log import SecurityLog
 from barnabas.server.audit_publisher import AuditPublisher
 from barnabas.server.background.tasks import BackgroundTasks
@@ -392,7 +392,7 @@ def _broker_context(
         groups=coordinators.groups,
         transactions=coordinators.transactions,
         transaction_verifier=coordinators.verifier,
-        authorizer=configured_authorizer(config, metadata, clock, metadata_directory(config)),
+        authorizer=configured_authorizer(config, metadata, policies, clock, metadata_directory(config)),
         security_log=SecurityLog(clock),
         broker_times=_broker_times(metadata, clock),
         byte_rates=ByteRates(statistics, clock.monotonic_ms),

@@ -320,6 +320,13 @@ POLICY_RELOADS = MetricName(
     "counter",
     ("outcome",),
 )
+SECURITY_CALLS = MetricName(
+    "barnabas_security_class_calls_total",
+    "Calls of Python classes, by class (authorizer or principal builder) and outcome: called (all calls), failed (an "
+    "exception or a timeout).",
+    "counter",
+    ("class", "outcome"),
+)
 THROTTLED = MetricName(
     "barnabas_throttled_answers_total", "Responses with a throttle time because of a quota.", "counter"
 )
@@ -429,6 +436,7 @@ METRICS: tuple[MetricName, ...] = (
     METADATA_DIFFERENT,
     POLICY_CHECKS,
     POLICY_RELOADS,
+    SECURITY_CALLS,
     THROTTLED,
     REFUSED_CONNECTIONS,
     CLIENT_INSTANCES,

@@ -3,7 +3,6 @@
 The same is compared with Apache Kafka in tests/differential/test_authorization.py.
 """
 
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -82,8 +81,8 @@ from barnabas.wire.messages.sync_group import SyncGroupRequest
 from barnabas.wire.messages.unregister_broker import UnregisterBrokerRequest
 from barnabas.wire.messages.update_features import UpdateFeaturesRequest
 from barnabas.wire.messages.update_raft_voter import UpdateRaftVoterRequest
-from barnabas.wire.schema import Struct
 from support.acls import ALICE, AUTHORIZED, ROOT
+from support.asked_authorizer import ask_for_each_decision
 from support.authorization_rules import (
     ALTER_CLUSTER,
     CLUSTER,
@@ -101,6 +100,7 @@ from support.authorization_rules import (
     TRANSACTION_REFUSED,
     Permission,
     Rule,
+    codes,
     one,
 )
 from support.batches import batch
@@ -388,17 +388,6 @@ def binding(permission: Permission) -> AclBinding:
     return AclBinding(resource_type, name, pattern_type, ALICE, "*", operation, AclPermission.ALLOW)
 
 
-def codes(struct: Struct) -> Iterator[int]:
-    """Return every error code in a response."""
-    for field in struct.FIELDS:
-        value = getattr(struct, field.name)
-        if field.name == "error_code":
-            yield value
-        for each in value if isinstance(value, list) else [value]:
-            if isinstance(each, Struct):
-                yield from codes(each)
-
-
 async def permit(running: RunningNode, *permissions: Permission) -> None:
     """Give Alice these permissions only."""
     await running.broker.metadata.write(
@@ -442,12 +431,17 @@ def test_every_api_has_a_rule_or_is_open() -> None:
     assert {APIS[rule.request.API_KEY].name for rule in RULES} | OPEN == {spec.name for spec in APIS.values()}
 
 
+@pytest.mark.parametrize("is_asked", [False, True], ids=["by ACLs", "by a user's class"])
 @pytest.mark.parametrize("rule", RULES, ids=label)
-def test_each_required_permission_is_sufficient_and_no_other_is(tmp_path: Path, rule: Rule) -> None:
+def test_each_required_permission_is_sufficient_and_no_other_is(
+    tmp_path: Path, rule: Rule, *, is_asked: bool
+) -> None:
     @on_loop
     async def scenario() -> None:
         async with running_node(tmp_path, audited=True, **AUTHORIZED) as running:
             running.connection.principal = ALICE
+            if is_asked:
+                ask_for_each_decision(running.broker)
             if isinstance(rule.request, OffsetDeleteRequest):  # a group that does not exist has no partitions
                 await make_group(running)
             await permit(running, *rule.granted)

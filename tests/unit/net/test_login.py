@@ -15,6 +15,7 @@ class Login:
     def __init__(self, *, for_good: bool = True) -> None:
         self.state = SaslState.BEGIN
         self.user: str | None = None
+        self.principal: str | None = None
         self.failure = "so it is"
         self.is_expired = False
         self._for_good = for_good

@@ -28,29 +28,29 @@ def authorizer_of(*bindings: AclBinding, allow_if_no_acl: bool = False) -> Stand
 
 def test_a_super_user_is_allowed_despite_denials() -> None:
     authorizer = authorizer_of(deny(AclOperation.ALL, name="*", principal="User:*"))
-    assert authorizer.allows(ROOT, "h", READ, TOPIC, "t")
-    assert authorizer.allows_any(ROOT, "h", READ, TOPIC)
-    assert not authorizer.allows(ALICE, "h", READ, TOPIC, "t")
+    assert authorizer.known(ROOT, "h", READ, TOPIC, "t")
+    assert authorizer.known_any(ROOT, "h", READ, TOPIC)
+    assert not authorizer.known(ALICE, "h", READ, TOPIC, "t")
 
 
 def test_without_acls_on_a_resource_the_configuration_decides() -> None:
     for allowed in (False, True):
         authorizer = authorizer_of(allow(READ, name="other"), allow_if_no_acl=allowed)
-        assert authorizer.allows(ALICE, "h", READ, TOPIC, "t") is allowed
-        assert authorizer.allows_any("User:bob", "h", READ, TOPIC) is allowed
-        assert authorizer.allows("User:bob", "h", READ, TOPIC, "other") is False
+        assert authorizer.known(ALICE, "h", READ, TOPIC, "t") is allowed
+        assert authorizer.known_any("User:bob", "h", READ, TOPIC) is allowed
+        assert authorizer.known("User:bob", "h", READ, TOPIC, "other") is False
 
 
 def test_acls_on_one_resource_type_do_not_affect_another() -> None:
     authorizer = authorizer_of(allow(READ, ResourceType.GROUP))
-    assert authorizer.allows(ALICE, "h", READ, ResourceType.GROUP, "t")
-    assert not authorizer.allows(ALICE, "h", READ, TOPIC, "t")
+    assert authorizer.known(ALICE, "h", READ, ResourceType.GROUP, "t")
+    assert not authorizer.known(ALICE, "h", READ, TOPIC, "t")
 
 
 def test_decisions_follow_the_clusters_state() -> None:
     authorizer = authorizer_of()
     image = MetadataImage()
-    assert not authorizer.allows(ALICE, "h", READ, TOPIC, "t")
+    assert not authorizer.known(ALICE, "h", READ, TOPIC, "t")
     for decide, expected in (
         (lambda table: decide_create_acls(table, [allow(READ)]), True),
         (lambda table: decide_create_acls(table, [deny(READ)]), False),
@@ -61,14 +61,14 @@ def test_decisions_follow_the_clusters_state() -> None:
         version = authorizer.version
         asyncio.run(authorizer.apply(image, after, ChangedKeys(decision.changes)))
         assert authorizer.version == version + 1
-        assert authorizer.allows(ALICE, "h", READ, TOPIC, "t") is expected
+        assert authorizer.known(ALICE, "h", READ, TOPIC, "t") is expected
         image = after
     assert authorizer.statistics() == {"acls_count": 0, "acls_used_count": 0, "decisions_count": 1}
 
 
 def test_unrelated_changes_keep_cached_decisions() -> None:
     authorizer = authorizer_of(allow(READ))
-    assert authorizer.allows(ALICE, "h", READ, TOPIC, "t")
+    assert authorizer.known(ALICE, "h", READ, TOPIC, "t")
     asyncio.run(authorizer.apply(MetadataImage(), MetadataImage(), ChangedKeys(())))
     assert authorizer.version == 0
     assert authorizer.statistics() == {"acls_count": 1, "acls_used_count": 1, "decisions_count": 1}
@@ -78,14 +78,14 @@ def test_cached_decisions_are_bounded(monkeypatch) -> None:
     monkeypatch.setattr(module, "DECISIONS_COUNT_MAX", 10)
     authorizer = authorizer_of(allow(READ, name="t1"))
     for number in range(25):
-        assert authorizer.allows(ALICE, "h", READ, TOPIC, f"t{number}") is (number == 1)
+        assert authorizer.known(ALICE, "h", READ, TOPIC, f"t{number}") is (number == 1)
     assert authorizer.statistics()["decisions_count"] <= 10
 
 
 def test_decisions_on_long_names_use_bounded_memory() -> None:
     authorizer = authorizer_of(allow(READ, name="x" * 1000))
     for length in range(900, 1100):
-        assert authorizer.allows(ALICE, "h", READ, TOPIC, "x" * length) is (length == 1000)
+        assert authorizer.known(ALICE, "h", READ, TOPIC, "x" * length) is (length == 1000)
     assert authorizer.statistics()["decisions_count"] == 0
 
 
@@ -123,11 +123,11 @@ def test_acls_are_used_from_their_first_decision_until_they_are_removed() -> Non
         asyncio.run(authorizer.apply(image, after, ChangedKeys(decision.changes)))
         assert authorizer.used() == expected
         if not image.acls:
-            assert not authorizer.allows(ALICE, "::2", READ, TOPIC, "t")
-            assert not authorizer.allows("User:bob", "::1", READ, TOPIC, "t")
+            assert not authorizer.known(ALICE, "::2", READ, TOPIC, "t")
+            assert not authorizer.known("User:bob", "::1", READ, TOPIC, "t")
             assert authorizer.used() == []
-            assert authorizer.allows(ALICE, "::1", READ, TOPIC, "t")
-            assert not authorizer.allows(ALICE, "::1", AclOperation.DELETE, TOPIC, "t")
+            assert authorizer.known(ALICE, "::1", READ, TOPIC, "t")
+            assert not authorizer.known(ALICE, "::1", AclOperation.DELETE, TOPIC, "t")
             assert set(authorizer.used()) == {(reading, 9), (forbidding, 9)}
             assert authorizer.statistics()["acls_used_count"] == 2
         image = after
@@ -142,16 +142,16 @@ def test_the_record_of_use_goes_on_after_a_restart_and_counts_cached_decisions_a
         return StandardAuthorizer(table, [], allow_if_no_acl=False, clock=clock, use=use)
 
     first = started(AclUseRecord(50))
-    assert first.allows(ALICE, "h", READ, TOPIC, "t")
+    assert first.known(ALICE, "h", READ, TOPIC, "t")
     clock.advance(10)
-    assert first.allows(ALICE, "h", READ, TOPIC, "t")
+    assert first.known(ALICE, "h", READ, TOPIC, "t")
     assert first.take_use_record() == AclUseRecord(50, {acl_key(reading): 100})
-    assert first.allows(ALICE, "h", READ, TOPIC, "t")
+    assert first.known(ALICE, "h", READ, TOPIC, "t")
     version = first.version
     kept = first.take_use_record()
     assert first.version != version  # responses that are cached by it are made, and count, again
     assert kept == AclUseRecord(50, {acl_key(reading): 110})
     second = started(kept)
     assert (second.since_ms, second.used()) == (50, [(reading, 110)])
-    assert second.allows(ALICE, "h", AclOperation.WRITE, TOPIC, "t")
+    assert second.known(ALICE, "h", AclOperation.WRITE, TOPIC, "t")
     assert dict(second.used()) == {reading: 110, writing: 110}

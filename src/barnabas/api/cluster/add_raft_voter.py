@@ -22,7 +22,7 @@ def error_response(request: AddRaftVoterRequest, error: KafkaError) -> AddRaftVo
 @serves(AddRaftVoterRequest, AddRaftVoterResponse, 0, 1, error_response=error_response, audit=cluster_result)
 async def handle(context: RequestContext, request: AddRaftVoterRequest) -> AddRaftVoterResponse:
     """Check the request, and refuse it in any case."""
-    require_cluster(context, AclOperation.ALTER)
+    await require_cluster(context, AclOperation.ALTER)
     quorum = quorum_of(context.broker.image, context.broker.controller_id)
     voter = Voter(request.voter_id, request.voter_directory_id)
     raise refuse_add(quorum, request.cluster_id, voter, len(request.listeners))

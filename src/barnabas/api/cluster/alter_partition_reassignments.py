@@ -58,7 +58,7 @@ def audit(
 async def handle(
     context: RequestContext, request: AlterPartitionReassignmentsRequest
 ) -> AlterPartitionReassignmentsResponse:
-    require_cluster(context, AclOperation.ALTER)
+    await require_cluster(context, AclOperation.ALTER)
     if not request.topics:
         return AlterPartitionReassignmentsResponse()
     requested = await context.compute(_requested, request)

@@ -49,7 +49,7 @@ async def handle(context: RequestContext, request: DescribeClusterRequest) -> De
             for broker, endpoint in brokers
         ],
         cluster_authorized_operations=(
-            authorized_cluster_operations(context)
+            await authorized_cluster_operations(context)
             if request.include_cluster_authorized_operations
             else NOT_ASKED
         ),

@@ -30,7 +30,7 @@ def error_response(
 async def handle(
     context: RequestContext, request: DescribeClusterStatusRequest
 ) -> DescribeClusterStatusResponse:
-    require_cluster(context, AclOperation.DESCRIBE)
+    await require_cluster(context, AclOperation.DESCRIBE)
     broker = context.broker
     log_bytes = await _log_bytes(context) if request.include_load else -1
     in_rate, out_rate = broker.byte_rates.per_second() if request.include_load else (-1, -1)

@@ -30,7 +30,7 @@ def error_response(request: DescribeQuorumRequest, error: KafkaError) -> Describ
 @serves(DescribeQuorumRequest, DescribeQuorumResponse, 0, 2, error_response=error_response)
 async def handle(context: RequestContext, request: DescribeQuorumRequest) -> DescribeQuorumResponse:
     """Describe the controller as a quorum of one."""
-    require_cluster(context, AclOperation.DESCRIBE)
+    await require_cluster(context, AclOperation.DESCRIBE)
     requested = await context.compute(_requested_partitions, request)
     if requested != [(METADATA_TOPIC, [0])]:
         unknown = [

@@ -5,7 +5,7 @@ A limit below 1 counts as 1. Errors: INVALID_REQUEST for a cursor at a topic tha
 LEADER_NOT_AVAILABLE.
 """
 
-from barnabas.api.authorization import authorization_errors_in_turns, authorized_operations
+from barnabas.api.authorization import authorization_errors, authorized_operations
 from barnabas.api.cluster.topic_descriptions import live_leader, offline_replicas
 from barnabas.api.context import RequestContext
 from barnabas.api.listed_topics import is_listed
@@ -40,7 +40,7 @@ async def handle(
 ) -> DescribeTopicPartitionsResponse:
     """Describe topics by name, from the cursor on, until the page is full."""
     names = await context.compute(_names, context, request)
-    hidden = await authorization_errors_in_turns(context, AclOperation.DESCRIBE, ResourceType.TOPIC, names)
+    hidden = await authorization_errors(context, AclOperation.DESCRIBE, ResourceType.TOPIC, names)
     count_max = context.broker.config.integer("max.request.partition.size.limit")
     left_count = max(1, min(request.response_partition_limit, count_max))
     response = DescribeTopicPartitionsResponse()
@@ -51,11 +51,11 @@ async def handle(
             break
         topic = context.broker.image.topics.get(name)
         if topic is None:
-            response.topics.append(_missing(context, name))
+            response.topics.append(await _missing(context, name))
             continue
         stop = min(topic.partition_count, start + left_count)
         indexes = range(start, stop)
-        response.topics.append(_describe(context, topic, indexes))
+        response.topics.append(await _describe(context, topic, indexes))
         left_count -= len(indexes)  # 0 for a cursor beyond the end
         if stop < topic.partition_count:
             response.next_cursor = ResponseCursor(topic_name=name, partition_index=stop)
@@ -88,7 +88,7 @@ def _hidden(name: str, error: KafkaError) -> DescribeTopicPartitionsResponseTopi
     return DescribeTopicPartitionsResponseTopic(error_code=error.code, name=name)
 
 
-def _missing(context: RequestContext, name: str) -> DescribeTopicPartitionsResponseTopic:
+async def _missing(context: RequestContext, name: str) -> DescribeTopicPartitionsResponseTopic:
     code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
     try:
         check_name(name)
@@ -97,11 +97,11 @@ def _missing(context: RequestContext, name: str) -> DescribeTopicPartitionsRespo
     return DescribeTopicPartitionsResponseTopic(
         error_code=code,
         name=name,
-        topic_authorized_operations=authorized_operations(context, ResourceType.TOPIC, name),
+        topic_authorized_operations=await authorized_operations(context, ResourceType.TOPIC, name),
     )
 
 
-def _describe(
+async def _describe(
     context: RequestContext, topic: TopicImage, indexes: range
 ) -> DescribeTopicPartitionsResponseTopic:
     return DescribeTopicPartitionsResponseTopic(
@@ -109,7 +109,7 @@ def _describe(
         topic_id=topic.topic_id,
         is_internal=topic.name in INTERNAL_TOPICS,
         partitions=[_describe_partition(context, topic, index) for index in indexes],
-        topic_authorized_operations=authorized_operations(context, ResourceType.TOPIC, topic.name),
+        topic_authorized_operations=await authorized_operations(context, ResourceType.TOPIC, topic.name),
     )
 
 

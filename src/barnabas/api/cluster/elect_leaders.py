@@ -44,7 +44,7 @@ def audit(_request: ElectLeadersRequest, response: ElectLeadersResponse) -> Resu
 
 @serves(ElectLeadersRequest, ElectLeadersResponse, 0, 2, error_response=error_response, audit=audit)
 async def handle(context: RequestContext, request: ElectLeadersRequest) -> ElectLeadersResponse:
-    require_cluster(context, AclOperation.ALTER)
+    await require_cluster(context, AclOperation.ALTER)
     if request.topic_partitions == []:
         return ElectLeadersResponse()
     if request.election_type not in _ELECTIONS:

@@ -30,7 +30,7 @@ def error_response(
 async def handle(
     context: RequestContext, request: ListPartitionReassignmentsRequest
 ) -> ListPartitionReassignmentsResponse:
-    require_cluster(context, AclOperation.DESCRIBE)
+    await require_cluster(context, AclOperation.DESCRIBE)
     requested = None
     if request.topics is not None:
         requested = [(topic.name, topic.partition_indexes) for topic in request.topics]

@@ -12,10 +12,11 @@ from collections.abc import Collection, Container, Iterable, Sequence
 
 from barnabas.api.authorization import (
     allowed,
-    authorization_errors_in_turns,
+    authorization_errors,
     authorized_cluster_operations,
     authorized_operations,
-    topic_refusals_in_turns,
+    filter_allowed,
+    topic_refusals,
 )
 from barnabas.api.cluster.brokers import reachable_brokers
 from barnabas.api.context import EncodedResponse, RequestContext
@@ -67,7 +68,7 @@ async def handle(context: RequestContext, request: MetadataRequest) -> MetadataR
     started_ns = context.broker.tracer.now_ns()
     topic_ids, names = await context.compute(_ids_and_names, request.topics)
     if topic_ids:  # one id makes it a request by ids, and names are ignored
-        topics = [_by_id(context, request, topic_id) async for topic_id in context.each(topic_ids)]
+        topics = [await _by_id(context, request, topic_id) async for topic_id in context.each(topic_ids)]
     else:
         topics = await _by_names(context, request, names)
     if context.broker.tracer.enabled:
@@ -78,7 +79,7 @@ async def handle(context: RequestContext, request: MetadataRequest) -> MetadataR
             topics=",".join(topic.name or "" for topic in topics),
             auto_create=request.allow_auto_topic_creation,
         )
-    return _response(context, request, topics)
+    return await _response(context, request, topics)
 
 
 async def _wait_for_election(context: RequestContext) -> None:
@@ -117,7 +118,10 @@ def _check(context: RequestContext, request: MetadataRequest) -> None:
 async def _all_topics(
     context: RequestContext, request: MetadataRequest
 ) -> MetadataResponse | EncodedResponse:
-    """Return the response with all topics, which is encoded once for a revision of the metadata."""
+    """Return the response with all topics, which is encoded once for a revision of the metadata.
+
+    A user's authorizer may decide otherwise at any time, so with one nothing is cached.
+    """
     cache = context.broker.metadata_responses
     image = context.broker.image
     operations_flags = (
@@ -132,15 +136,16 @@ async def _all_topics(
         *operations_flags,
         *_visibility_key(context),
     )
-    cached = cache.get(key)
+    cached = None if context.broker.asks_authorizer else cache.get(key)
     if cached is None or cached[0] != image.revision:
+        names = [name async for name in context.each(image.topics) if is_listed(context, name)]
+        visible = await filter_allowed(context, AclOperation.DESCRIBE, ResourceType.TOPIC, names)
         topics = [
-            _describe(context, request, topic, image)
-            async for topic in context.each(image.topics.values())
-            if is_listed(context, topic.name)
-            and allowed(context, AclOperation.DESCRIBE, ResourceType.TOPIC, topic.name)
+            await _describe(context, request, image.topics[name], image)
+            async for name in context.each(names)
+            if name in visible
         ]
-        response = _response(context, request, topics)
+        response = await _response(context, request, topics)
         body = bytes(await context.broker.worker.call(encode, response, context.api_version))
         if len(cache) >= _CACHED_COUNT_MAX:
             cache.clear()
@@ -165,13 +170,13 @@ async def _by_names(
     exists then, because the response waits for it.
     """
     broker = context.broker
-    hidden = await authorization_errors_in_turns(context, AclOperation.DESCRIBE, ResourceType.TOPIC, names)
+    hidden = await authorization_errors(context, AclOperation.DESCRIBE, ResourceType.TOPIC, names)
     missing: list[str] = []
     if request.allow_auto_topic_creation and broker.config.boolean("auto.create.topics.enable"):
         missing = [name for name in names if name not in hidden and name not in broker.image.topics]
     if missing:
-        hidden = hidden | await topic_refusals_in_turns(context, AclOperation.CREATE, missing)
-    topics = [_by_name(context, request, name, hidden.keys()) async for name in context.each(names)]
+        hidden = hidden | await topic_refusals(context, AclOperation.CREATE, missing)
+    topics = [await _by_name(context, request, name, hidden.keys()) async for name in context.each(names)]
     to_create = [name for name in missing if name not in hidden]
     if to_create:
         await _auto_create(context, to_create)
@@ -190,30 +195,30 @@ async def _auto_create(context: RequestContext, names: Iterable[str]) -> None:
             _log.info("a topic was not auto-created", topic=outcome.name, **reason)
 
 
-def _by_id(context: RequestContext, request: MetadataRequest, topic_id: bytes) -> MetadataResponseTopic:
+async def _by_id(context: RequestContext, request: MetadataRequest, topic_id: bytes) -> MetadataResponseTopic:
     topic = context.broker.image.topic_by_id(topic_id)
     if topic is None:
         code = ErrorCode.UNKNOWN_TOPIC_ID
         return MetadataResponseTopic(error_code=code, name=None, topic_id=topic_id)
-    if not allowed(context, AclOperation.DESCRIBE, ResourceType.TOPIC, topic.name):
+    if not await allowed(context, AclOperation.DESCRIBE, ResourceType.TOPIC, topic.name):
         code = ErrorCode.TOPIC_AUTHORIZATION_FAILED
         return MetadataResponseTopic(error_code=code, name=None, topic_id=topic_id)
-    return _describe(context, request, topic, context.broker.image)
+    return await _describe(context, request, topic, context.broker.image)
 
 
-def _by_name(
+async def _by_name(
     context: RequestContext, request: MetadataRequest, name: str, hidden: Container[str]
 ) -> MetadataResponseTopic:
     if name in hidden:
         return MetadataResponseTopic(error_code=ErrorCode.TOPIC_AUTHORIZATION_FAILED, name=name)
     topic = context.broker.image.topics.get(name)
     if topic is not None:
-        return _describe(context, request, topic, context.broker.image)
+        return await _describe(context, request, topic, context.broker.image)
     return MetadataResponseTopic(
         error_code=_missing_code(name),
         name=name,
         is_internal=name in INTERNAL_TOPICS,
-        topic_authorized_operations=_operations(context, request, name),
+        topic_authorized_operations=await _operations(context, request, name),
     )
 
 
@@ -225,21 +230,21 @@ def _missing_code(name: str) -> ErrorCode:
     return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
 
 
-def _describe(
+async def _describe(
     context: RequestContext, request: MetadataRequest, topic: TopicImage, image: MetadataImage
 ) -> MetadataResponseTopic:
     described = context.broker.topic_descriptions.describe(image, topic)
-    described.topic_authorized_operations = _operations(context, request, topic.name)
+    described.topic_authorized_operations = await _operations(context, request, topic.name)
     return described
 
 
-def _operations(context: RequestContext, request: MetadataRequest, name: str) -> int:
+async def _operations(context: RequestContext, request: MetadataRequest, name: str) -> int:
     if not request.include_topic_authorized_operations:
         return NOT_ASKED
-    return authorized_operations(context, ResourceType.TOPIC, name)
+    return await authorized_operations(context, ResourceType.TOPIC, name)
 
 
-def _response(
+async def _response(
     context: RequestContext, request: MetadataRequest, topics: Sequence[MetadataResponseTopic]
 ) -> MetadataResponse:
     include_operations = request.include_cluster_authorized_operations
@@ -253,7 +258,7 @@ def _response(
         cluster_id=context.broker.cluster_id,
         controller_id=context.broker.controller_id,
         topics=list(topics),
-        cluster_authorized_operations=authorized_cluster_operations(context)
+        cluster_authorized_operations=await authorized_cluster_operations(context)
         if include_operations
         else NOT_ASKED,
     )

@@ -22,6 +22,6 @@ def error_response(request: RemoveRaftVoterRequest, error: KafkaError) -> Remove
 )
 async def handle(context: RequestContext, request: RemoveRaftVoterRequest) -> RemoveRaftVoterResponse:
     """Check the request, and refuse it in any case."""
-    require_cluster(context, AclOperation.ALTER)
+    await require_cluster(context, AclOperation.ALTER)
     quorum = quorum_of(context.broker.image, context.broker.controller_id)
     raise refuse_remove(quorum, request.cluster_id, Voter(request.voter_id, request.voter_directory_id))

@@ -26,7 +26,7 @@ def error_response(request: UnregisterBrokerRequest, error: KafkaError) -> Unreg
     audit=cluster_result,
 )
 async def handle(context: RequestContext, request: UnregisterBrokerRequest) -> UnregisterBrokerResponse:
-    require_cluster(context, AclOperation.ALTER)
+    await require_cluster(context, AclOperation.ALTER)
     rules = context.broker.election_rules
     await context.write(lambda image: decide_unregister(image, request.broker_id, rules))
     return UnregisterBrokerResponse()

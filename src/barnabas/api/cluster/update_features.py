@@ -28,7 +28,7 @@ def error_response(request: UpdateFeaturesRequest, error: KafkaError) -> UpdateF
     UpdateFeaturesRequest, UpdateFeaturesResponse, 0, 2, error_response=error_response, audit=cluster_result
 )
 async def handle(context: RequestContext, request: UpdateFeaturesRequest) -> UpdateFeaturesResponse:
-    require_cluster(context, AclOperation.ALTER)
+    await require_cluster(context, AclOperation.ALTER)
     updates = [
         FeatureUpdate(update.feature, update.max_version_level, update.upgrade_type)
         async for update in context.each(request.feature_updates)

@@ -96,7 +96,7 @@ async def _alteration(context: RequestContext, requested: RequestedAlteration) -
         message = "Levels of loggers can only be altered with IncrementalAlterConfigs."
         raise KafkaError(ErrorCode.INVALID_REQUEST, message)
     resource = resource_of(kind, requested.resource_name, context.broker.broker_id)
-    require_for(context, AclOperation.ALTER_CONFIGS, resource)
+    await require_for(context, AclOperation.ALTER_CONFIGS, resource)
     edits = await context.compute(_edits, requested)
     return ConfigAlteration(resource, edits, requested.replaces)
 

@@ -48,7 +48,7 @@ async def handle(context: RequestContext, request: DescribeConfigsRequest) -> De
     """Describe each resource once."""
     resources = await context.compute(_without_duplicates, request)
     descriptions = _Descriptions(context, request)
-    results = [_result(descriptions, resource) async for resource in context.each(resources)]
+    results = [await _result(descriptions, resource) async for resource in context.each(resources)]
     return DescribeConfigsResponse(results=results)
 
 
@@ -64,9 +64,9 @@ def _without_duplicates(request: DescribeConfigsRequest) -> Collection[DescribeC
     return named.values()
 
 
-def _result(descriptions: "_Descriptions", resource: DescribeConfigsResource) -> DescribeConfigsResult:
+async def _result(descriptions: "_Descriptions", resource: DescribeConfigsResource) -> DescribeConfigsResult:
     try:
-        configs = descriptions.of(resource)
+        configs = await descriptions.of(resource)
     except KafkaError as error:
         return _error_result(resource, error)
     return DescribeConfigsResult(
@@ -92,7 +92,7 @@ class _Descriptions:
         self._made: dict[object, Configs] = {}
         self._defaults: dict[Keys, Sequence[DescribedConfig]] = {}  #: for topics without own values
 
-    def of(self, requested: DescribeConfigsResource) -> Configs:
+    async def of(self, requested: DescribeConfigsResource) -> Configs:
         """Describe one resource.
 
         :raises KafkaError: If it does not exist, or the principal may not describe it.
@@ -101,7 +101,7 @@ class _Descriptions:
         resource = resource_of(
             ResourceKind(requested.resource_type), requested.resource_name, self._context.broker.broker_id
         )
-        require_for(self._context, AclOperation.DESCRIBE_CONFIGS, resource)
+        await require_for(self._context, AclOperation.DESCRIBE_CONFIGS, resource)
         check_named(resource)
         if resource.kind is ResourceKind.TOPIC:
             check_name(resource.name)

@@ -27,7 +27,7 @@ def error_response(request: ListConfigResourcesRequest, error: KafkaError) -> Li
 
 @serves(ListConfigResourcesRequest, ListConfigResourcesResponse, 0, 1, error_response=error_response)
 async def handle(context: RequestContext, request: ListConfigResourcesRequest) -> ListConfigResourcesResponse:
-    require_cluster(context, AclOperation.DESCRIBE_CONFIGS)
+    await require_cluster(context, AclOperation.DESCRIBE_CONFIGS)
     unknown = set(request.resource_types).difference(ResourceKind)
     if unknown:
         known = ", ".join(f"{kind.value} ({kind.name})" for kind in ResourceKind)

@@ -59,14 +59,14 @@ def _own_id(kind: ResourceKind, name: str, broker_id: int) -> int:
     return number
 
 
-def require_for(context: RequestContext, operation: AclOperation, resource: Resource) -> None:
+async def require_for(context: RequestContext, operation: AclOperation, resource: Resource) -> None:
     """Check that the principal may describe or alter the configs of a resource.
 
     :raises KafkaError: TOPIC_, GROUP_ or, for all other kinds, CLUSTER_AUTHORIZATION_FAILED.
     """
     if resource.kind is ResourceKind.TOPIC:
-        require(context, operation, ResourceType.TOPIC, resource.name)
+        await require(context, operation, ResourceType.TOPIC, resource.name)
     elif resource.kind is ResourceKind.GROUP:
-        require(context, operation, ResourceType.GROUP, resource.name)
+        await require(context, operation, ResourceType.GROUP, resource.name)
     else:
-        require_cluster(context, operation)
+        await require_cluster(context, operation)

@@ -57,7 +57,7 @@ async def handle(context: RequestContext, request: DeleteRecordsRequest) -> Dele
     waits: list[_Wait] = []
     async for name, offsets in context.each(requested.items()):
         partitions = context.each(offsets.items())
-        results = [_delete(context, name, index, offset, waits) async for index, offset in partitions]
+        results = [await _delete(context, name, index, offset, waits) async for index, offset in partitions]
         topics.append(DeleteRecordsTopicResult(name=name, partitions=results))
     if waits:
         await _wait(waits, request.timeout_ms)
@@ -93,11 +93,11 @@ async def _wait(waits: list[_Wait], timeout_ms: int) -> None:
             result.low_watermark, result.error_code = UNKNOWN_LOW_WATERMARK, error.code
 
 
-def _delete(
+async def _delete(
     context: RequestContext, topic: str, index: int, offset: int, waits: list[_Wait]
 ) -> DeleteRecordsPartitionResult:
     try:
-        require(context, AclOperation.DELETE, ResourceType.TOPIC, topic)
+        await require(context, AclOperation.DELETE, ResourceType.TOPIC, topic)
         if topic in INTERNAL_TOPICS:
             message = f"Topic '{topic}' is internal: its records cannot be deleted."
             raise KafkaError(ErrorCode.INVALID_TOPIC_EXCEPTION, message)

@@ -36,14 +36,14 @@ async def handle(context: RequestContext, request: DescribeProducersRequest) -> 
     topics = []
     async for topic in context.each(request.topics):
         indexes = context.each(topic.partition_indexes)
-        partitions = [_describe(context, topic.name, index) async for index in indexes]
+        partitions = [await _describe(context, topic.name, index) async for index in indexes]
         topics.append(TopicResponse(name=topic.name, partitions=partitions))
     return DescribeProducersResponse(topics=topics)
 
 
-def _describe(context: RequestContext, topic: str, index: int) -> PartitionResponse:
+async def _describe(context: RequestContext, topic: str, index: int) -> PartitionResponse:
     try:
-        require(context, AclOperation.READ, ResourceType.TOPIC, topic)
+        await require(context, AclOperation.READ, ResourceType.TOPIC, topic)
         check_name(topic)
         partition = context.broker.replicas.partition(topic, index)
     except KafkaError as error:

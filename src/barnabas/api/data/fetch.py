@@ -14,7 +14,7 @@ from collections.abc import AsyncIterator, Coroutine, Iterator, Sequence
 from contextlib import suppress
 from typing import Any, TypeVar
 
-from barnabas.api.authorization import allowed, allowed_cluster, denied
+from barnabas.api.authorization import allowed_now, denied
 from barnabas.api.context import EncodedResponse, RequestContext
 from barnabas.api.data.fetch_codec import (
     FIRST_VERSION_WITH_LEADER_HINTS,
@@ -26,6 +26,7 @@ from barnabas.api.data.fetch_codec import (
     write_response,
 )
 from barnabas.api.data.leader_hints import LeaderHint, NodeEndpoint, endpoints_of, find_leader
+from barnabas.api.data.permissions import ask_to_fetch, must_ask_to_fetch, topic_of
 from barnabas.api.data.replica_fetch import fetch_replica, is_replica_fetch
 from barnabas.api.registry import USE_HANDLER, UseHandler, serves
 from barnabas.config.class_names import REPLICA_SELECTOR_KEY, SELECTS_BY_RACK
@@ -43,7 +44,7 @@ from barnabas.replication.fetch_targets import (
 )
 from barnabas.replication.partition import Partition
 from barnabas.replication.replica_selector import ReplicaView, select_in_rack
-from barnabas.wire.acls import AclOperation, ResourceType
+from barnabas.wire.acls import CLUSTER_NAME, AclOperation, ResourceType
 from barnabas.wire.errors import ErrorCode, KafkaError
 from barnabas.wire.isolation import ISOLATION_LEVELS, Isolation
 from barnabas.wire.messages.fetch import (
@@ -171,6 +172,9 @@ class _Fetching:
 
         Nothing is awaited between reading and waiting, so that no append is missed.
         """
+        context, request = self._context, self._request
+        if context.broker.asks_authorizer and must_ask_to_fetch(context, request, self._fetch.targets):
+            return self._ask_and_run()
         self._authorize(self._fetch.targets)
         reads = Reads([])
         self._read(self._targets, reads)
@@ -178,6 +182,11 @@ class _Fetching:
         if missing_bytes > 0:
             return self._wait(missing_bytes)
         return self._respond(reads)
+
+    async def _ask_and_run(self) -> EncodedResponse:
+        await ask_to_fetch(self._context, self._request, self._fetch.targets)
+        response = self.run()
+        return response if isinstance(response, EncodedResponse) else await response
 
     async def _wait(self, missing_bytes: int) -> EncodedResponse:
         waiting = DelayedFetch(missing_bytes, read_committed=self._read_committed)
@@ -189,6 +198,7 @@ class _Fetching:
 
     async def run_in_slices(self) -> EncodedResponse:
         """Read many partitions in several turns; a thread writes a long response."""
+        await ask_to_fetch(self._context, self._request, self._fetch.targets)
         async for targets in self._slices(self._fetch.targets):
             self._authorize(targets)
         reads = await self._read_in_slices()
@@ -260,15 +270,16 @@ class _Fetching:
         context = self._context
         has_replica_id = self._request.has_replica_id
         if context.broker.authorizer is None or (
-            has_replica_id and allowed_cluster(context, AclOperation.CLUSTER_ACTION)
+            has_replica_id
+            and allowed_now(context, AclOperation.CLUSTER_ACTION, ResourceType.CLUSTER, CLUSTER_NAME)
         ):
             self._targets += targets
             return
         for key, target in targets:
-            name = context.broker.image.topic_names.get(target.topic_id) if target.by_id else target.topic
+            name = topic_of(context, target)
             # An unknown id reveals nothing.
             if has_replica_id or (
-                name is not None and not allowed(context, AclOperation.READ, ResourceType.TOPIC, name)
+                name is not None and not allowed_now(context, AclOperation.READ, ResourceType.TOPIC, name)
             ):
                 denied(context, AclOperation.READ, ResourceType.TOPIC, name or "")
                 answer = refusal(target.index, ErrorCode.TOPIC_AUTHORIZATION_FAILED)

@@ -9,10 +9,10 @@ leader does not know the high watermark, INVALID_REQUEST for a duplicate partiti
 UNSUPPORTED_VERSION for a marker that the version does not have.
 """
 
-from collections.abc import Awaitable, Iterator
+from collections.abc import Awaitable, Iterator, Sequence
 from typing import NamedTuple
 
-from barnabas.api.authorization import authorization_errors
+from barnabas.api.authorization import allowed_now, ask_authorizer, denied, must_ask
 from barnabas.api.context import EncodedResponse, RequestContext
 from barnabas.api.data.list_offsets_codec import (
     ListOffsetsData,
@@ -91,7 +91,19 @@ def _list_offsets(
             f"Isolation level {request.isolation_level} is not 0 (read uncommitted) or 1 (read committed)."
         )
         raise KafkaError(ErrorCode.INVALID_REQUEST, message)
+    if context.broker.asks_authorizer:
+        names = [name for name, _ in request.topics]
+        if must_ask(context, AclOperation.DESCRIBE, ResourceType.TOPIC, names):
+            return _ask_and_list(context, request, names)
     return _Listing(context, request).run()
+
+
+async def _ask_and_list(
+    context: RequestContext, request: ListOffsetsData, names: Sequence[str]
+) -> EncodedResponse:
+    await ask_authorizer(context, AclOperation.DESCRIBE, ResourceType.TOPIC, names)
+    response = _Listing(context, request).run()
+    return response if isinstance(response, EncodedResponse) else await response
 
 
 class _TimeSearch(NamedTuple):
@@ -154,9 +166,9 @@ class _Listing:
         refused: dict[str, KafkaError] = {}
         for name, partitions in self._request.topics:
             if name not in by_topic and name not in refused:
-                refused |= authorization_errors(
-                    self._context, AclOperation.DESCRIBE, ResourceType.TOPIC, (name,)
-                )
+                error = self._authorization_error(name)
+                if error is not None:
+                    refused[name] = error
             if name in refused:
                 code = refused[name].code
                 self._topics.append((name, [_error_result(index, code) for index, _, _ in partitions]))
@@ -166,6 +178,10 @@ class _Listing:
             for partition in partitions:
                 by_index.setdefault(partition[0], []).append(partition)
                 yield
+
+    def _authorization_error(self, topic: str) -> KafkaError | None:
+        action = AclOperation.DESCRIBE, ResourceType.TOPIC, topic
+        return None if allowed_now(self._context, *action) else denied(self._context, *action)
 
     def _look_up(self, topic: str, request: PartitionRequest, results: list[PartitionOffset]) -> None:
         """Append the result of a partition, or a placeholder for the result of a search.

@@ -6,7 +6,7 @@ Errors, per partition: TOPIC_AUTHORIZATION_FAILED, UNKNOWN_TOPIC_OR_PARTITION, N
 FENCED_LEADER_EPOCH, UNKNOWN_LEADER_EPOCH.
 """
 
-from barnabas.api.authorization import allowed_cluster, authorization_errors_in_turns
+from barnabas.api.authorization import allowed_cluster, authorization_errors
 from barnabas.api.context import RequestContext
 from barnabas.api.registry import serves
 from barnabas.wire.acls import AclOperation, ResourceType
@@ -31,11 +31,9 @@ async def handle(
 ) -> OffsetForLeaderEpochResponse:
     """Look up each partition on its own; refused topics come last."""
     refused: dict[str, KafkaError] = {}
-    if not allowed_cluster(context, AclOperation.CLUSTER_ACTION):  # replicas have this permission
+    if not await allowed_cluster(context, AclOperation.CLUSTER_ACTION):  # replicas have this permission
         names = {topic.topic for topic in request.topics}
-        refused = await authorization_errors_in_turns(
-            context, AclOperation.DESCRIBE, ResourceType.TOPIC, names
-        )
+        refused = await authorization_errors(context, AclOperation.DESCRIBE, ResourceType.TOPIC, names)
     response = OffsetForLeaderEpochResponse()
     async for topic in context.each(request.topics):
         if topic.topic not in refused:

@@ -15,9 +15,16 @@ from collections.abc import Awaitable, Generator
 from contextlib import suppress
 from typing import NamedTuple, TypeAlias
 
-from barnabas.api.authorization import require
+from barnabas.api.authorization import require_now
 from barnabas.api.context import EncodedResponse, RequestContext
 from barnabas.api.data.leader_hints import LeaderHint, NodeEndpoint, endpoints_of, find_leader
+from barnabas.api.data.permissions import ask_to_produce, must_ask_to_produce
+from barnabas.api.data.produce_checks import (
+    ATTRIBUTES_POSITION,
+    NO_RESPONSE,
+    TRANSACTIONAL_BIT,
+    check_request,
+)
 from barnabas.api.data.produce_codec import (
     FIRST_VERSION_WITH_LEADER_HINTS,
     FIRST_VERSION_WITH_TOPIC_IDS,
@@ -55,11 +62,8 @@ from barnabas.wire.messages.produce import (
     ProduceResponse,
     TopicProduceResponse,
 )
-from barnabas.wire.records.batch import BATCH_HEADER_BYTES, COMPRESSION_MASK, read_header
-from barnabas.wire.records.compression import Compression
+from barnabas.wire.records.batch import BATCH_HEADER_BYTES, read_header
 
-NO_RESPONSE = 0  #: acks of a producer that expects no response
-FIRST_VERSION_WITH_ZSTD = 7
 FIRST_VERSION_WITH_TRANSACTION_ABORTABLE = 11
 FIRST_VERSION_WITH_IMPLICIT_TRANSACTIONS = 12
 VERIFICATION_ENABLED = "transaction.partition.verification.enable"
@@ -73,9 +77,6 @@ _WITHOUT_LOG_START = {
     ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.UNKNOWN_TOPIC_ID, ErrorCode.NOT_LEADER_OR_FOLLOWER,
     ErrorCode.MESSAGE_TOO_LARGE, ErrorCode.CORRUPT_MESSAGE, ErrorCode.KAFKA_STORAGE_ERROR,
 }  # fmt: skip
-
-#: Position of the low byte of a batch's attributes, and its bit that marks transactional batches.
-_ATTRIBUTES_POSITION, _TRANSACTIONAL_BIT = 22, 0x10
 
 OptionalResponse: TypeAlias = EncodedResponse | None
 
@@ -136,6 +137,9 @@ async def handle(context: RequestContext, request: ProduceRequest) -> OptionalRe
 
 def _produce(context: RequestContext, request: ProduceData) -> OptionalResponse | Awaitable[OptionalResponse]:
     production = _Production(context, request)
+    if context.broker.asks_authorizer and must_ask_to_produce(context, request):
+        production.keep_records()
+        return _ask_and_produce(context, request)
     try:
         write = _transactional_write(context, request)
     except KafkaError as error:
@@ -145,6 +149,12 @@ def _produce(context: RequestContext, request: ProduceData) -> OptionalResponse 
         if production.verified.verifications and context.broker.transaction_verifier is not None:
             return production.run_later(write)
     return production.run()
+
+
+async def _ask_and_produce(context: RequestContext, request: ProduceData) -> OptionalResponse:
+    await ask_to_produce(context, request)
+    response = _produce(context, request)
+    return response if response is None or isinstance(response, EncodedResponse) else await response
 
 
 class _Costly(NamedTuple):
@@ -175,19 +185,19 @@ class _Production:
         steps, turns = self._append_each(), self._context.broker.turns
         for costly in steps:
             if costly is not None:
-                self._keep_records()
+                self.keep_records()
                 return self._run_later(steps, costly._replace(records=self._kept(costly.records)))
             if turns.must_yield():
-                self._keep_records()
+                self.keep_records()
                 return self._run_later(steps, None)
         return self._respond_later() if self._waits else self._respond()
 
     def run_later(self, write: TransactionalWrite) -> Awaitable[OptionalResponse]:
         """Append in several turns, after the transaction coordinator has confirmed the write."""
-        self._keep_records()
+        self.keep_records()
         return self._run_later(self._append_each(), None, write)
 
-    def _keep_records(self) -> None:
+    def keep_records(self) -> None:
         """Copy the records, so that they outlive the network buffer. A large frame has its own buffer."""
         if self._context.size_bytes <= SCRATCH_BYTES:
             for _, partitions in self._request.topics:
@@ -254,7 +264,7 @@ class _Production:
             for index, records in partitions:
                 try:
                     partition = _find(self._context, topic, index)
-                    batch = _check_request(self._context, partition, self._request.acks, records)
+                    batch = check_request(self._context.api_version, partition, self._request.acks, records)
                     verification = None if self.verified is None else _verification(self.verified, partition)
                 except KafkaError as error:
                     results.append(_failed(index, error))
@@ -316,7 +326,7 @@ def _transactional_write(context: RequestContext, request: ProduceData) -> Trans
     if transactional_id is None:
         message = "The request has transactional records but no transactional id."
         raise KafkaError(ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED, message)
-    require(context, AclOperation.WRITE, ResourceType.TRANSACTIONAL_ID, transactional_id)
+    require_now(context, AclOperation.WRITE, ResourceType.TRANSACTIONAL_ID, transactional_id)
     is_implicit = _support(context.api_version) is TransactionSupport.IMPLICIT
     if not is_implicit and not context.broker.config.boolean(VERIFICATION_ENABLED):
         return None
@@ -369,38 +379,17 @@ def _find(context: RequestContext, topic: str | bytes, index: int) -> Partition:
     if isinstance(topic, bytes):
         name = broker.image.topic_names.get(topic) if broker.authorizer is not None else None
         if name is not None:  # an unknown id reveals nothing
-            require(context, AclOperation.WRITE, ResourceType.TOPIC, name)
+            require_now(context, AclOperation.WRITE, ResourceType.TOPIC, name)
         partition = broker.replicas.partition_by_id(topic, index)
     else:
         if broker.authorizer is not None:
-            require(context, AclOperation.WRITE, ResourceType.TOPIC, topic)
+            require_now(context, AclOperation.WRITE, ResourceType.TOPIC, topic)
         partition = broker.replicas.partition(topic, index)
     partition.check_leader()
     if partition.topic in INTERNAL_TOPICS:
         message = f"Topic '{partition.topic}' is internal: clients cannot produce to it."
         raise KafkaError(ErrorCode.INVALID_TOPIC_EXCEPTION, message)
     return partition
-
-
-def _check_request(
-    context: RequestContext, partition: Partition, acks: int, records: memoryview | None
-) -> memoryview:
-    """Return the records if the request may append them."""
-    if records is None:
-        message = f"The request has no records for {partition.topic}-{partition.index}."
-        raise KafkaError(ErrorCode.INVALID_RECORD, message)
-    if context.api_version < FIRST_VERSION_WITH_ZSTD and _codec(records) == Compression.ZSTD:
-        message = f"Produce version {context.api_version} does not support zstd: use version {FIRST_VERSION_WITH_ZSTD}."
-        raise KafkaError(ErrorCode.UNSUPPORTED_COMPRESSION_TYPE, message)
-    if acks not in (1, ALL_REPLICAS, NO_RESPONSE):
-        message = f"acks={acks} is invalid: it must be -1 (all), 0 (none) or 1 (leader)."
-        raise KafkaError(ErrorCode.INVALID_REQUIRED_ACKS, message)
-    return records
-
-
-def _codec(records: memoryview) -> int:
-    """Return the codec of the first batch; 0 if there is no batch."""
-    return records[_ATTRIBUTES_POSITION] & COMPRESSION_MASK if len(records) > _ATTRIBUTES_POSITION else 0
 
 
 def _has_transaction(topics: list[TopicData]) -> bool:
@@ -413,7 +402,7 @@ def _has_transaction(topics: list[TopicData]) -> bool:
 
 def is_transactional(records: Buffer) -> bool:
     """Return whether the first batch belongs to a transaction."""
-    return len(records) > _ATTRIBUTES_POSITION and bool(records[_ATTRIBUTES_POSITION] & _TRANSACTIONAL_BIT)
+    return len(records) > ATTRIBUTES_POSITION and bool(records[ATTRIBUTES_POSITION] & TRANSACTIONAL_BIT)
 
 
 def _trace_append(

@@ -23,7 +23,7 @@ def is_replica_fetch(context: RequestContext, replica_id: int) -> bool:
 
 async def fetch_replica(context: RequestContext, request: FetchRequest) -> EncodedResponse:
     """Respond to a follower; wait if there is nothing new for it."""
-    require_cluster(context, AclOperation.CLUSTER_ACTION)
+    await require_cluster(context, AclOperation.CLUSTER_ACTION)
     sessions, follower = context.broker.follower_sessions, request.replica_state
     try:
         session = sessions.begin(follower.replica_id, request.session_id, request.session_epoch)

@@ -5,7 +5,7 @@ Errors, per group: GROUP_AUTHORIZATION_FAILED, INVALID_GROUP_ID, TOPIC_AUTHORIZA
 of all coordinators; UNSUPPORTED_VERSION for all if the protocol is disabled.
 """
 
-from barnabas.api.authorization import allowed, authorized_operations, require
+from barnabas.api.authorization import authorized_operations, filter_allowed, require
 from barnabas.api.context import RequestContext
 from barnabas.api.groups.consumer_group_heartbeat import check_consumer_protocol
 from barnabas.api.registry import serves
@@ -38,7 +38,7 @@ async def _describe(
     context: RequestContext, request: ConsumerGroupDescribeRequest, group_id: str
 ) -> DescribedGroup:
     try:
-        require(context, AclOperation.DESCRIBE, ResourceType.GROUP, group_id)
+        await require(context, AclOperation.DESCRIBE, ResourceType.GROUP, group_id)
         if not group_id:
             raise KafkaError(ErrorCode.INVALID_GROUP_ID)
         group = await context.broker.groups.query(
@@ -46,23 +46,23 @@ async def _describe(
         )
     except KafkaError as error:
         return _error_group(group_id, error)
-    if not _sees_topics(context, group):
+    if not await _sees_topics(context, group):
         message = (
             "The group has members that subscribe to topics which the client is not authorized to describe."
         )
         return _error_group(group_id, KafkaError(ErrorCode.TOPIC_AUTHORIZATION_FAILED, message))
     if request.include_authorized_operations:
-        group.authorized_operations = authorized_operations(context, ResourceType.GROUP, group_id)
+        group.authorized_operations = await authorized_operations(context, ResourceType.GROUP, group_id)
     return group
 
 
-def _sees_topics(context: RequestContext, group: DescribedGroup) -> bool:
+async def _sees_topics(context: RequestContext, group: DescribedGroup) -> bool:
     """Return whether the principal may describe all topics of the members' subscriptions and assignments."""
     names = {name for member in group.members for name in member.subscribed_topic_names}
     for member in group.members:
         for assignment in (member.assignment, member.target_assignment):
             names |= {topic.topic_name for topic in assignment.topic_partitions}
-    return all(allowed(context, AclOperation.DESCRIBE, ResourceType.TOPIC, name) for name in names)
+    return await filter_allowed(context, AclOperation.DESCRIBE, ResourceType.TOPIC, names) == names
 
 
 def _error_group(group_id: str, error: KafkaError) -> DescribedGroup:

@@ -6,9 +6,10 @@ INVALID_REQUEST, UNSUPPORTED_ASSIGNOR, INVALID_REGULAR_EXPRESSION, GROUP_ID_NOT_
 UNKNOWN_MEMBER_ID, FENCED_MEMBER_EPOCH, FENCED_INSTANCE_ID, UNRELEASED_INSTANCE_ID; those of all coordinators.
 """
 
+from collections.abc import Iterable
 from contextlib import suppress
 
-from barnabas.api.authorization import authorization_errors_in_turns, filter_allowed, require
+from barnabas.api.authorization import allowed_now, ask_authorizer, authorization_errors, require
 from barnabas.api.context import RequestContext
 from barnabas.api.listed_topics import is_listed
 from barnabas.api.registry import serves
@@ -33,9 +34,9 @@ async def handle(
     context: RequestContext, request: ConsumerGroupHeartbeatRequest
 ) -> ConsumerGroupHeartbeatResponse:
     check_consumer_protocol(context)
-    require(context, AclOperation.READ, ResourceType.GROUP, request.group_id)
+    await require(context, AclOperation.READ, ResourceType.GROUP, request.group_id)
     names = await context.compute(set, request.subscribed_topic_names or ())
-    hidden = await authorization_errors_in_turns(context, AclOperation.DESCRIBE, ResourceType.TOPIC, names)
+    hidden = await authorization_errors(context, AclOperation.DESCRIBE, ResourceType.TOPIC, names)
     if hidden:
         raise hidden[min(hidden)]
     if request.subscribed_topic_regex:
@@ -47,18 +48,40 @@ async def handle(
         client_id=context.client_id or "",
         client_host=f"/{context.connection.client_host}",
         api_version=context.api_version,
-        visible_topics=lambda topics: filter_allowed(
-            context,
-            AclOperation.DESCRIBE,
-            ResourceType.TOPIC,
-            [topic for topic in topics if is_listed(context, topic)],
-        ),
+        visible_topics=lambda topics: _visible(context, topics),
     )
-    return await context.broker.groups.handle_request(
-        request.group_id,
-        lambda shard, result, pending: shard.consumer.heartbeat(result, pending, request, caller),
-        "ConsumerGroupHeartbeat",
-    )
+    while True:
+        try:
+            return await context.broker.groups.handle_request(
+                request.group_id,
+                lambda shard, result, pending: shard.consumer.heartbeat(result, pending, request, caller),
+                "ConsumerGroupHeartbeat",
+            )
+        except _MustAsk as error:
+            await ask_authorizer(context, AclOperation.DESCRIBE, ResourceType.TOPIC, error.topics)
+
+
+class _MustAsk(KafkaError):
+    """The group has decided nothing yet: the authorizer must be asked whether topics are visible."""
+
+    def __init__(self, topics: list[str]) -> None:
+        super().__init__(ErrorCode.TOPIC_AUTHORIZATION_FAILED)
+        self.topics = topics
+
+
+def _visible(context: RequestContext, topics: Iterable[str]) -> set[str]:
+    """Return the topics that the principal may describe, of those that match the expressions of the group.
+
+    :raises _MustAsk: If the authorizer must be asked for some.
+    """
+    listed = [topic for topic in topics if is_listed(context, topic)]
+    decisions = {
+        topic: allowed_now(context, AclOperation.DESCRIBE, ResourceType.TOPIC, topic) for topic in listed
+    }
+    unknown = [topic for topic, decision in decisions.items() if decision is None]
+    if unknown:
+        raise _MustAsk(unknown)
+    return {topic for topic, decision in decisions.items() if decision}
 
 
 def check_consumer_protocol(context: RequestContext) -> None:

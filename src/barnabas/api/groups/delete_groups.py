@@ -49,7 +49,7 @@ async def _delete(context: RequestContext, group_id: str) -> DeletableGroupResul
         shard.delete_group(result, pending, group_id)
 
     try:
-        require(context, AclOperation.DELETE, ResourceType.GROUP, group_id)
+        await require(context, AclOperation.DELETE, ResourceType.GROUP, group_id)
         while deleted := await context.broker.groups.handle_request(group_id, delete_offsets):
             before |= deleted
             await context.checkpoint()

@@ -30,14 +30,14 @@ async def handle(context: RequestContext, request: DescribeGroupsRequest) -> Des
     if request.include_authorized_operations:
         async for group in context.each(groups):
             if group.error_code == ErrorCode.NONE:
-                operations = authorized_operations(context, ResourceType.GROUP, group.group_id)
+                operations = await authorized_operations(context, ResourceType.GROUP, group.group_id)
                 group.authorized_operations = operations
     return DescribeGroupsResponse(groups=groups)
 
 
 async def _describe(context: RequestContext, group_id: str) -> DescribedGroup:
     try:
-        require(context, AclOperation.DESCRIBE, ResourceType.GROUP, group_id)
+        await require(context, AclOperation.DESCRIBE, ResourceType.GROUP, group_id)
         described: DescribedGroup = await context.broker.groups.query(
             group_id, lambda shard, now_ms: shard.describe_group(group_id)
         )

@@ -6,7 +6,7 @@ stops or another broker becomes the coordinator. Topics that the principal may n
 Errors: GROUP_AUTHORIZATION_FAILED, INVALID_GROUP_ID, GROUP_ID_NOT_FOUND, those of all coordinators.
 """
 
-from barnabas.api.authorization import allowed, require
+from barnabas.api.authorization import filter_allowed, require
 from barnabas.api.context import RequestContext
 from barnabas.api.registry import serves
 from barnabas.groups.rebalance_history import GroupMember, Rebalance
@@ -30,7 +30,7 @@ def error_response(_request: DescribeRebalancesRequest, error: KafkaError) -> De
 @serves(DescribeRebalancesRequest, DescribeRebalancesResponse, 0, 0, error_response=error_response)
 async def handle(context: RequestContext, request: DescribeRebalancesRequest) -> DescribeRebalancesResponse:
     group_id = request.group_id
-    require(context, AclOperation.DESCRIBE, ResourceType.GROUP, group_id)
+    await require(context, AclOperation.DESCRIBE, ResourceType.GROUP, group_id)
     if not group_id:
         raise KafkaError(ErrorCode.INVALID_GROUP_ID, "The group id is empty.")
     group, rebalances = await context.broker.groups.query(
@@ -39,12 +39,14 @@ async def handle(context: RequestContext, request: DescribeRebalancesRequest) ->
     return DescribeRebalancesResponse(
         group_type=group.group_type,
         group_state=group.state_name,
-        rebalances=[_described(context, rebalance) async for rebalance in context.each(rebalances)],
+        rebalances=[await _described(context, rebalance) async for rebalance in context.each(rebalances)],
     )
 
 
-def _described(context: RequestContext, rebalance: Rebalance) -> DescribedRebalance:
+async def _described(context: RequestContext, rebalance: Rebalance) -> DescribedRebalance:
     completed_ms = rebalance.completed_ms
+    topics = {topic for assigned in rebalance.assignments.values() for topic in assigned}
+    visible = await filter_allowed(context, AclOperation.DESCRIBE, ResourceType.TOPIC, topics)
     return DescribedRebalance(
         group_type=rebalance.group_type,
         status=rebalance.status,
@@ -63,7 +65,7 @@ def _described(context: RequestContext, rebalance: Rebalance) -> DescribedRebala
                 [
                     AssignedTopic(topic, list(partitions))
                     for topic, partitions in topics.items()
-                    if allowed(context, AclOperation.DESCRIBE, ResourceType.TOPIC, topic)
+                    if topic in visible
                 ],
             )
             for member, topics in rebalance.assignments.items()

@@ -45,7 +45,7 @@ def error_response(request: FindCoordinatorRequest, error: KafkaError) -> FindCo
 
 @serves(FindCoordinatorRequest, FindCoordinatorResponse, 0, 6, error_response=error_response)
 async def handle(context: RequestContext, request: FindCoordinatorRequest) -> FindCoordinatorResponse:
-    _check(context, request.key_type)
+    await _check(context, request.key_type)
     if context.api_version >= FIRST_VERSION_WITH_MANY_KEYS:
         keys = context.each(request.coordinator_keys)
         coordinators = [await _find(context, request.key_type, key) async for key in keys]
@@ -53,7 +53,7 @@ async def handle(context: RequestContext, request: FindCoordinatorRequest) -> Fi
     return _single_response(await _find(context, request.key_type, request.key), [])
 
 
-def _check(context: RequestContext, key_type: int) -> None:
+async def _check(context: RequestContext, key_type: int) -> None:
     """Check the key type.
 
     :raises KafkaError: INVALID_REQUEST or CLUSTER_AUTHORIZATION_FAILED.
@@ -64,7 +64,7 @@ def _check(context: RequestContext, key_type: int) -> None:
                 f"FindCoordinator version {context.api_version} does not support share groups: use version 6."
             )
             raise KafkaError(ErrorCode.INVALID_REQUEST, message)
-        require_cluster(context, AclOperation.CLUSTER_ACTION)
+        await require_cluster(context, AclOperation.CLUSTER_ACTION)
     elif key_type not in COORDINATED:
         message = f"Key type {key_type} is unknown: it must be 0 (group), 1 (transaction) or 2 (share)."
         raise KafkaError(ErrorCode.INVALID_REQUEST, message)
@@ -77,7 +77,7 @@ async def _find(context: RequestContext, key_type: int, key: str) -> Coordinator
             _check_share_key(key)
             raise _not_available("Share groups are not supported.")
         topic_name, resource_type = COORDINATED[key_type]
-        require(context, AclOperation.DESCRIBE, resource_type, key)
+        await require(context, AclOperation.DESCRIBE, resource_type, key)
         return await _leader(context, topic_name, key)
     except KafkaError as error:
         return _error_result(key, error)

@@ -40,7 +40,7 @@ async def handle(context: RequestContext, request: JoinGroupRequest) -> JoinGrou
 
 
 async def _join(context: RequestContext, request: JoinGroupRequest) -> JoinGroupResponse:
-    check_member_request(context, request.group_id)
+    await check_member_request(context, request.group_id)
     _check_session_timeout(context, request.session_timeout_ms)
     client = JoiningClient(context.client_id or "", f"/{context.connection.client_host}", context.api_version)
 

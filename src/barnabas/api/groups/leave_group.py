@@ -32,7 +32,7 @@ def error_response(request: LeaveGroupRequest, error: KafkaError) -> LeaveGroupR
 @serves(LeaveGroupRequest, LeaveGroupResponse, 0, 5, error_response=error_response)
 async def handle(context: RequestContext, request: LeaveGroupRequest) -> LeaveGroupResponse:
     """Pass the request to the group's coordinator; older clients name one member, whose error is at the top."""
-    check_member_request(context, request.group_id)
+    await check_member_request(context, request.group_id)
     has_one = context.api_version < FIRST_VERSION_WITH_MANY_MEMBERS
     if has_one:
         request.members = [MemberIdentity(member_id=request.member_id)]

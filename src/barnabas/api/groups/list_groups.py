@@ -25,11 +25,11 @@ async def handle(context: RequestContext, request: ListGroupsRequest) -> ListGro
     by_shard: list[list[ListedGroup]] = await context.broker.groups.query_all(
         lambda shard, now_ms: shard.list_groups(states, types), context.checkpoint
     )
-    sees_all = allowed_cluster(context, AclOperation.DESCRIBE)
+    sees_all = await allowed_cluster(context, AclOperation.DESCRIBE)
     groups = [
         group
         for groups in by_shard
         async for group in context.each(groups)
-        if sees_all or allowed(context, AclOperation.DESCRIBE, ResourceType.GROUP, group.group_id)
+        if sees_all or await allowed(context, AclOperation.DESCRIBE, ResourceType.GROUP, group.group_id)
     ]
     return ListGroupsResponse(groups=groups)

@@ -12,7 +12,7 @@ COORDINATOR_NOT_AVAILABLE.
 from collections.abc import Coroutine, Sequence
 from typing import Any
 
-from barnabas.api.authorization import allowed, require
+from barnabas.api.authorization import allowed_now, require
 from barnabas.api.context import EncodedResponse, RequestContext
 from barnabas.api.groups.offset_commit_codec import (
     FIRST_VERSION,
@@ -52,7 +52,7 @@ def fast_path(
     if (
         None in names
         or len(set(names)) < len(names)
-        or not allowed(context, AclOperation.READ, ResourceType.GROUP, commit.group_id)
+        or not allowed_now(context, AclOperation.READ, ResourceType.GROUP, commit.group_id)
     ):
         return USE_HANDLER
     topics = commit.topics
@@ -77,7 +77,7 @@ def _name(context: RequestContext, topic: str | bytes, partitions: Sequence[Part
     known = None if name is None else image.topics.rows.get(name)
     if name is None or known is None or not partitions:
         return None
-    if not allowed(context, AclOperation.READ, ResourceType.TOPIC, name):
+    if not allowed_now(context, AclOperation.READ, ResourceType.TOPIC, name):
         return None
     count = known.partition_count
     return name if all(0 <= partition[0] < count for partition in partitions) else None
@@ -96,7 +96,7 @@ async def _respond_later(
 @serves(OffsetCommitRequest, OffsetCommitResponse, 0, 10, error_response=error_response, fast_path=fast_path)
 async def handle(context: RequestContext, request: OffsetCommitRequest) -> OffsetCommitResponse:
     """Refuse unknown and unauthorized partitions; the group's coordinator decides on the others."""
-    require(context, AclOperation.READ, ResourceType.GROUP, request.group_id)
+    await require(context, AclOperation.READ, ResourceType.GROUP, request.group_id)
     topics: list[OffsetCommitRequestTopic] = request.topics
     refused: list[RejectedPartitions] = []
     if context.api_version >= FIRST_VERSION_WITH_TOPIC_IDS:

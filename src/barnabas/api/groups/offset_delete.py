@@ -40,7 +40,7 @@ def audit(request: OffsetDeleteRequest, response: OffsetDeleteResponse) -> Resul
 @serves(OffsetDeleteRequest, OffsetDeleteResponse, 0, 0, error_response=error_response, audit=audit)
 async def handle(context: RequestContext, request: OffsetDeleteRequest) -> OffsetDeleteResponse:
     """Refuse unknown and unauthorized partitions; the group's coordinator decides on the others."""
-    require(context, AclOperation.DELETE, ResourceType.GROUP, request.group_id)
+    await require(context, AclOperation.DELETE, ResourceType.GROUP, request.group_id)
     known, refused = await split_known_partitions(context, AclOperation.READ, request.topics)
     errors = await context.compute(lambda: [_error_topic(rejected) for rejected in refused])
     if not request.group_id:

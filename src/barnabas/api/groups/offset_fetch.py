@@ -10,7 +10,7 @@ UNSTABLE_OFFSET_COMMIT, UNKNOWN_TOPIC_OR_PARTITION in v0.
 
 from collections.abc import Mapping
 
-from barnabas.api.authorization import authorization_errors_in_turns, filter_allowed_in_turns, require
+from barnabas.api.authorization import authorization_errors, filter_allowed, require
 from barnabas.api.context import RequestContext
 from barnabas.api.registry import serves
 from barnabas.groups.offsets.fetches import fetch
@@ -78,7 +78,7 @@ async def _fetch(
     context: RequestContext, requested: OffsetFetchRequestGroup, require_stable: bool
 ) -> OffsetFetchResponseGroup:
     try:
-        require(context, AclOperation.DESCRIBE, ResourceType.GROUP, requested.group_id)
+        await require(context, AclOperation.DESCRIBE, ResourceType.GROUP, requested.group_id)
         if requested.topics is None:
             return await _fetch_all(context, requested, require_stable)
         known, refused = await _split_authorized(context, requested.topics)
@@ -114,7 +114,7 @@ async def _fetch_all(
     """Return offsets of all topics that the principal may describe; from v10 on, only of existing ones."""
     group = await _query_coordinator(context, requested, require_stable)
     names = {topic.name for topic in group.topics}
-    allowed = await filter_allowed_in_turns(context, AclOperation.DESCRIBE, ResourceType.TOPIC, names)
+    allowed = await filter_allowed(context, AclOperation.DESCRIBE, ResourceType.TOPIC, names)
     topics = [topic for topic in group.topics if topic.name in allowed]
     if context.api_version >= FIRST_VERSION_WITH_TOPIC_IDS:
         there = context.broker.image.topics
@@ -137,9 +137,7 @@ async def _split_authorized(
         names = context.broker.image.topic_names
         topics, refused = await context.compute(_with_names, topics, names)
     requested = {topic.name for topic in topics}
-    hidden = await authorization_errors_in_turns(
-        context, AclOperation.DESCRIBE, ResourceType.TOPIC, requested
-    )
+    hidden = await authorization_errors(context, AclOperation.DESCRIBE, ResourceType.TOPIC, requested)
     if not hidden:
         return topics, refused
     refused += [

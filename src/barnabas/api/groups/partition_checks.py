@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 from copy import copy
 from typing import Any, NamedTuple, Protocol, TypeVar
 
-from barnabas.api.authorization import authorization_errors_in_turns
+from barnabas.api.authorization import authorization_errors
 from barnabas.api.context import RequestContext
 from barnabas.wire.acls import AclOperation, ResourceType
 from barnabas.wire.errors import ErrorCode
@@ -42,7 +42,7 @@ async def split_known_partitions(
     learn whether a topic exists.
     """
     names = await context.compute(lambda: {topic.name for topic in topics})
-    forbidden = await authorization_errors_in_turns(context, operation, ResourceType.TOPIC, names)
+    forbidden = await authorization_errors(context, operation, ResourceType.TOPIC, names)
     known: list[TopicT] = []
     refused: list[RejectedPartitions] = []
     existing = context.broker.image.topics.rows

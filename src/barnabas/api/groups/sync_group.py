@@ -27,7 +27,7 @@ async def handle(context: RequestContext, request: SyncGroupRequest) -> SyncGrou
     ):
         message = "Protocol type and name are required since version 5."
         raise KafkaError(ErrorCode.INCONSISTENT_GROUP_PROTOCOL, message)
-    check_member_request(context, request.group_id)
+    await check_member_request(context, request.group_id)
     response: SyncGroupResponse = await context.broker.groups.handle_request(
         request.group_id, lambda shard, result, pending: shard.sync_group(result, pending, request)
     )

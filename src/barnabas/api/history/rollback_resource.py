@@ -8,11 +8,11 @@ SECURITY_DISABLED, TOPIC_, GROUP_, CLUSTER_AUTHORIZATION_FAILED.
 
 import functools
 import json
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from typing import Any
 
 from barnabas.api.audit import Results
-from barnabas.api.authorization import require, require_cluster
+from barnabas.api.authorization import ask_authorizer, require, require_cluster, require_now
 from barnabas.api.configs.alteration import ChangedSincePolicyCheck, alteration_error, until_unchanged
 from barnabas.api.configs.resources import resource_of
 from barnabas.api.configs.rules import alteration_rules
@@ -26,7 +26,7 @@ from barnabas.metadata.configs import ConfigAlterationResult
 from barnabas.metadata.decision import Decision
 from barnabas.metadata.image import MetadataImage
 from barnabas.policy.rules import AclAction
-from barnabas.wire.acls import AclOperation, ResourceType
+from barnabas.wire.acls import CLUSTER_NAME, AclOperation, ResourceType
 from barnabas.wire.barnabas_messages.rollback_resource import (
     RestoredKey,
     RollbackResourceRequest,
@@ -48,7 +48,7 @@ def audit(request: RollbackResourceRequest, response: RollbackResourceResponse) 
 @serves(RollbackResourceRequest, RollbackResourceResponse, 0, 0, error_response=error_response, audit=audit)
 async def handle(context: RequestContext, request: RollbackResourceRequest) -> RollbackResourceResponse:
     """Decide, evaluate the policies, and commit everything or nothing."""
-    _require_for(context, request.resource)
+    await _require_for(context, request.resource)
 
     async def check_and_write() -> RolledBack:
         checked = await _write(context, request, validate_only=True)
@@ -71,10 +71,11 @@ async def _write(
     checked: ConfigAlterationResult | None = None,
 ) -> RolledBack:
     policies = context.policies
+    await ask_authorizer(context, AclOperation.ALTER, ResourceType.CLUSTER, [CLUSTER_NAME])
 
     def authorize(record_types: frozenset[str]) -> None:
         if ACLS.name in record_types:
-            require_cluster(context, AclOperation.ALTER)
+            require_now(context, AclOperation.ALTER, ResourceType.CLUSTER, CLUSTER_NAME)
             require_authorizer(context)
 
     def decide(image: MetadataImage) -> Decision[RolledBack]:
@@ -94,7 +95,7 @@ async def _write(
     return await context.write(decide)
 
 
-def _require_for(context: RequestContext, resource: str) -> None:
+async def _require_for(context: RequestContext, resource: str) -> None:
     """Check the permissions that the APIs of a resource's parts require; those for ACLs are checked separately.
 
     :raises KafkaError: INVALID_REQUEST for a resource that cannot be rolled back.
@@ -104,35 +105,35 @@ def _require_for(context: RequestContext, resource: str) -> None:
         kinds = ", ".join(f"{resource_kind}/NAME" for resource_kind in sorted(_REQUIRED))
         message = f"'{resource}' cannot be rolled back: {kinds} are, as topic/orders."
         raise KafkaError(ErrorCode.INVALID_REQUEST, message)
-    _REQUIRED[kind](context, name)
+    await _REQUIRED[kind](context, name)
 
 
-def _alter_topic(context: RequestContext, name: str) -> None:
+async def _alter_topic(context: RequestContext, name: str) -> None:
     if name.endswith("*"):  # names of topics do not contain it: a prefix, or all topics
-        require_cluster(context, AclOperation.ALTER)
+        await require_cluster(context, AclOperation.ALTER)
     else:
-        require(context, AclOperation.ALTER_CONFIGS, ResourceType.TOPIC, name)
+        await require(context, AclOperation.ALTER_CONFIGS, ResourceType.TOPIC, name)
 
 
-def _alter_group(context: RequestContext, name: str) -> None:
-    require(context, AclOperation.ALTER_CONFIGS, ResourceType.GROUP, name)
+async def _alter_group(context: RequestContext, name: str) -> None:
+    await require(context, AclOperation.ALTER_CONFIGS, ResourceType.GROUP, name)
 
 
-def _alter_broker(context: RequestContext, name: str) -> None:
-    require_cluster(context, AclOperation.ALTER_CONFIGS)
+async def _alter_broker(context: RequestContext, name: str) -> None:
+    await require_cluster(context, AclOperation.ALTER_CONFIGS)
     if name != EVERY_BROKER:
         resource_of(ResourceKind.BROKER, name, context.broker.broker_id)
 
 
-def _alter_cluster_configs(context: RequestContext, _name: str) -> None:
-    require_cluster(context, AclOperation.ALTER_CONFIGS)
+async def _alter_cluster_configs(context: RequestContext, _name: str) -> None:
+    await require_cluster(context, AclOperation.ALTER_CONFIGS)
 
 
-def _alter_cluster(context: RequestContext, _name: str) -> None:
-    require_cluster(context, AclOperation.ALTER)
+async def _alter_cluster(context: RequestContext, _name: str) -> None:
+    await require_cluster(context, AclOperation.ALTER)
 
 
-_REQUIRED: dict[str, Callable[[RequestContext, str], None]] = {
+_REQUIRED: dict[str, Callable[[RequestContext, str], Awaitable[None]]] = {
     "broker": _alter_broker,
     "client-metrics": _alter_cluster_configs,
     "cluster": _alter_cluster,

@@ -38,7 +38,7 @@ def audit(_request: AlterReplicaLogDirsRequest, response: AlterReplicaLogDirsRes
     AlterReplicaLogDirsRequest, AlterReplicaLogDirsResponse, 0, 2, error_response=error_response, audit=audit
 )
 async def handle(context: RequestContext, request: AlterReplicaLogDirsRequest) -> AlterReplicaLogDirsResponse:
-    require_cluster(context, AclOperation.ALTER)
+    await require_cluster(context, AclOperation.ALTER)
     requested_topics = await context.compute(_requested, request)
     codes = {
         name: await _alter(context, name, path) async for name, path in context.each(requested_topics.items())

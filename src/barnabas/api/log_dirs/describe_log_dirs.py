@@ -38,7 +38,7 @@ def error_response(request: DescribeLogDirsRequest, error: KafkaError) -> Descri
 @serves(DescribeLogDirsRequest, DescribeLogDirsResponse, 0, 5, error_response=error_response)
 async def handle(context: RequestContext, request: DescribeLogDirsRequest) -> DescribeLogDirsResponse:
     """Describe every directory and its requested replicas; null requests all."""
-    require_cluster(context, AclOperation.DESCRIBE)
+    await require_cluster(context, AclOperation.DESCRIBE)
     directories = context.broker.replicas.log_manager.directories
     requested = await _requested(context, request, directories)
     return DescribeLogDirsResponse(

@@ -34,7 +34,7 @@ def audit(_request: ImportSegmentsRequest, response: ImportSegmentsResponse) -> 
 
 @serves(ImportSegmentsRequest, ImportSegmentsResponse, 0, 0, error_response=error_response, audit=audit)
 async def handle(context: RequestContext, request: ImportSegmentsRequest) -> ImportSegmentsResponse:
-    require_cluster(context, AclOperation.ALTER)
+    await require_cluster(context, AclOperation.ALTER)
     partitions = await context.compute(_partitions, request)
     results = [await _import(context, tp) async for tp in context.each(partitions)]
     return ImportSegmentsResponse(results=results)

@@ -33,7 +33,7 @@ def audit(_request: AlterClientQuotasRequest, response: AlterClientQuotasRespons
 
 @serves(AlterClientQuotasRequest, AlterClientQuotasResponse, 0, 1, error_response=error_response, audit=audit)
 async def handle(context: RequestContext, request: AlterClientQuotasRequest) -> AlterClientQuotasResponse:
-    require_cluster(context, AclOperation.ALTER_CONFIGS)
+    await require_cluster(context, AclOperation.ALTER_CONFIGS)
     alterations = [_alteration(entry) async for entry in context.each(request.entries)]
     outcomes = await context.write_each(
         alterations,

@@ -33,7 +33,7 @@ def error_response(request: DescribeClientQuotasRequest, error: KafkaError) -> D
 async def handle(
     context: RequestContext, request: DescribeClientQuotasRequest
 ) -> DescribeClientQuotasResponse:
-    require_cluster(context, AclOperation.DESCRIBE_CONFIGS)
+    await require_cluster(context, AclOperation.DESCRIBE_CONFIGS)
     quotas, matches = context.broker.image.quotas, _matches(request.components)
     matching = await context.broker.worker.call(lambda: list(find(quotas, matches, strict=request.strict)))
     return DescribeClientQuotasResponse(entries=[_entry(quota) async for quota in context.each(matching)])

@@ -2,7 +2,7 @@
 
 from barnabas.api.context import RequestContext
 from barnabas.metadata.acls import acl_resource
-from barnabas.security.authorizer import Authorizer
+from barnabas.security.authorizer import BrokerAuthorizer
 from barnabas.wire.acls import (
     AclBinding,
     AclFilter,
@@ -18,7 +18,7 @@ from barnabas.wire.messages.delete_acls import DeleteAclsFilter
 from barnabas.wire.messages.describe_acls import DescribeAclsRequest
 
 
-def require_authorizer(context: RequestContext) -> Authorizer:
+def require_authorizer(context: RequestContext) -> BrokerAuthorizer:
     """Return the authorizer.
 
     :raises KafkaError: SECURITY_DISABLED if there is none.

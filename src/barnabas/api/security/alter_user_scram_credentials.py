@@ -46,7 +46,7 @@ def audit(_request: AlterUserScramCredentialsRequest, response: AlterUserScramCr
 async def handle(
     context: RequestContext, request: AlterUserScramCredentialsRequest
 ) -> AlterUserScramCredentialsResponse:
-    require_cluster(context, AclOperation.ALTER)
+    await require_cluster(context, AclOperation.ALTER)
     alterations = await context.compute(_alterations, request)
     outcomes = await context.write_each(
         alterations,

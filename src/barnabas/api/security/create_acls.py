@@ -36,7 +36,7 @@ async def handle(context: RequestContext, request: CreateAclsRequest) -> CreateA
         context.close_after = True
         return None
     bindings = [binding_of(creation) async for creation in context.each(request.creations)]
-    require_cluster(context, AclOperation.ALTER)
+    await require_cluster(context, AclOperation.ALTER)
     require_authorizer(context)
     check = functools.partial(context.policies.check_acl, AclAction.CREATE)
     outcomes = await context.write_each(

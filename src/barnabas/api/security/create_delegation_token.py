@@ -88,7 +88,7 @@ async def _create(
     requester, broker = context.connection.principal, context.broker
     if owner != requester:
         _check_type(owner)
-        require(context, AclOperation.CREATE_TOKENS, ResourceType.USER, owner)
+        await require(context, AclOperation.CREATE_TOKENS, ResourceType.USER, owner)
     secret = secret_key(context)
     renewers = _renewers(request)
     token_id = random_id(broker.rng)

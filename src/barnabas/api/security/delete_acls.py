@@ -44,7 +44,7 @@ async def handle(context: RequestContext, request: DeleteAclsRequest) -> DeleteA
         context.close_after = True
         return None
     filters = [filter_of(requested) async for requested in context.each(request.filters)]
-    require_cluster(context, AclOperation.ALTER)
+    await require_cluster(context, AclOperation.ALTER)
     require_authorizer(context)
     check = functools.partial(context.policies.check_acl, AclAction.DELETE)
     matches = await context.broker.worker.call(matching_each, context.broker.image.acls, filters)

@@ -24,7 +24,7 @@ def error_response(request: DescribeAclUseRequest, error: KafkaError) -> Describ
 
 @serves(DescribeAclUseRequest, DescribeAclUseResponse, 0, 0, error_response=error_response)
 async def handle(context: RequestContext, request: DescribeAclUseRequest) -> DescribeAclUseResponse:
-    require_cluster(context, AclOperation.DESCRIBE)
+    await require_cluster(context, AclOperation.DESCRIBE)
     authorizer = require_authorizer(context)
     used = context.each(authorizer.used())
     return DescribeAclUseResponse(

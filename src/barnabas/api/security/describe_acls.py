@@ -31,7 +31,7 @@ async def handle(context: RequestContext, request: DescribeAclsRequest) -> Descr
     if has_unknown(request):
         context.close_after = True
         return None
-    require_cluster(context, AclOperation.DESCRIBE)
+    await require_cluster(context, AclOperation.DESCRIBE)
     require_authorizer(context)
     acls = context.broker.image.acls
     bindings = await context.broker.worker.call(matching, acls, filter_of(request))

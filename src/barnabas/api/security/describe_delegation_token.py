@@ -44,18 +44,18 @@ async def handle(
         owners = {f"{owner.principal_type}:{owner.principal_name}" for owner in request.owners}
     tokens = []
     async for key, token in context.each(context.broker.image.delegation_tokens.items()):
-        if (owners is None or token.concerns(owners)) and _may_see(context, token):
+        if (owners is None or token.concerns(owners)) and await _may_see(context, token):
             hmac = token_hmac(secret, token.token_id)
             if key == token_key(hmac):  # else it was created with an earlier secret, and cannot be used
                 tokens.append(_described(token, hmac))
     return DescribeDelegationTokenResponse(tokens=tokens)
 
 
-def _may_see(context: RequestContext, token: DelegationToken) -> bool:
+async def _may_see(context: RequestContext, token: DelegationToken) -> bool:
     return (
         token.concerns({context.connection.principal})
-        or allowed(context, AclOperation.DESCRIBE, ResourceType.DELEGATION_TOKEN, token.token_id)
-        or allowed(context, AclOperation.DESCRIBE_TOKENS, ResourceType.USER, token.owner)
+        or await allowed(context, AclOperation.DESCRIBE, ResourceType.DELEGATION_TOKEN, token.token_id)
+        or await allowed(context, AclOperation.DESCRIBE_TOKENS, ResourceType.USER, token.owner)
     )
 
 

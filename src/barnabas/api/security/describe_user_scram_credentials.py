@@ -40,7 +40,7 @@ async def handle(
     context: RequestContext, request: DescribeUserScramCredentialsRequest
 ) -> DescribeUserScramCredentialsResponse:
     """Describe credentials without secrets."""
-    require_cluster(context, AclOperation.DESCRIBE)
+    await require_cluster(context, AclOperation.DESCRIBE)
     users = None if request.users is None else [user.name for user in request.users]
     stored = context.broker.image.scram_credentials
     described = await context.broker.worker.call(describe_credentials, stored, users)

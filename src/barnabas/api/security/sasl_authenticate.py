@@ -6,6 +6,9 @@ Errors: SASL_AUTHENTICATION_FAILED; ILLEGAL_SASL_STATE after the login, and on l
 
 from barnabas.api.context import RequestContext
 from barnabas.api.registry import serves
+from barnabas.policy.security_calls import NoPrincipal
+from barnabas.security.sasl.authenticator import Authenticator
+from barnabas.security.sasl.mechanism import LoginRefused
 from barnabas.wire.errors import ErrorCode, KafkaError
 from barnabas.wire.messages.sasl_authenticate import SaslAuthenticateRequest, SaslAuthenticateResponse
 
@@ -24,4 +27,28 @@ async def handle(context: RequestContext, request: SaslAuthenticateRequest) -> S
         message = "SaslAuthenticate request received after successful authentication"
         raise KafkaError(ErrorCode.ILLEGAL_SASL_STATE, message)
     answer, session_ms = authenticator.authenticate(bytes(request.auth_bytes))
+    if authenticator.is_authenticated:
+        await _build_principal(context, authenticator)
     return SaslAuthenticateResponse(auth_bytes=answer, session_lifetime_ms=session_ms)
+
+
+async def _build_principal(context: RequestContext, authenticator: Authenticator) -> None:
+    """Ask the principal builder, if there is one, so that a refused client gets an error.
+
+    :raises KafkaError: SASL_AUTHENTICATION_FAILED.
+    """
+    builder = context.broker.policies.principal_builder
+    if builder is None:
+        return
+    assert authenticator.user is not None
+    authentication = context.connection.authentication(
+        authenticator.user, authenticator.mechanism, is_delegation_token=authenticator.is_delegation_token
+    )
+    try:
+        authenticator.set_principal(await builder.build(authentication))
+    except NoPrincipal as error:
+        authenticator.refuse(str(error))
+        message = "Authentication failed: the broker has no principal for this client."
+        raise KafkaError(ErrorCode.SASL_AUTHENTICATION_FAILED, message) from error
+    except LoginRefused as error:
+        raise KafkaError(ErrorCode.SASL_AUTHENTICATION_FAILED, str(error)) from error

@@ -9,7 +9,7 @@ THROTTLING_QUOTA_EXCEEDED (before v3 the client is only throttled).
 from collections import Counter
 
 from barnabas.api.audit import Results
-from barnabas.api.authorization import authorization_errors_in_turns
+from barnabas.api.authorization import authorization_errors
 from barnabas.api.context import RequestContext
 from barnabas.api.registry import serves
 from barnabas.api.throttling import mutations
@@ -37,7 +37,7 @@ def audit(_request: CreatePartitionsRequest, response: CreatePartitionsResponse)
 async def handle(context: RequestContext, request: CreatePartitionsRequest) -> CreatePartitionsResponse:
     broker = context.broker
     once = await context.compute(_unique_names, request)
-    refused = await authorization_errors_in_turns(context, AclOperation.ALTER, ResourceType.TOPIC, once)
+    refused = await authorization_errors(context, AclOperation.ALTER, ResourceType.TOPIC, once)
     topics = context.each(request.topics)
     requested = [_to_more_partitions(topic) async for topic in topics if topic.name not in refused]
     with mutations(context, strict_from=3) as quota:

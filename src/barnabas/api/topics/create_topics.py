@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Mapping
 
 from barnabas.api.audit import Results
-from barnabas.api.authorization import allowed, topic_refusals_in_turns
+from barnabas.api.authorization import allowed, topic_refusals
 from barnabas.api.context import RequestContext
 from barnabas.api.registry import serves
 from barnabas.api.throttling import mutations
@@ -67,7 +67,7 @@ async def handle(context: RequestContext, request: CreateTopicsRequest) -> Creat
                 partition_count=topic.partition_count,
             )
     return CreateTopicsResponse(
-        topics=[_result(context, outcome) async for outcome in context.each(outcomes)]
+        topics=[await _result(context, outcome) async for outcome in context.each(outcomes)]
     )
 
 
@@ -75,7 +75,7 @@ async def _unauthorized(context: RequestContext, request: CreateTopicsRequest) -
     """Return the errors of topics that the principal may not create; invalid topics have their own errors."""
     occurrences = await context.compute(lambda: Counter(topic.name for topic in request.topics))
     once = [name for name, count in occurrences.items() if count == 1 and name != METADATA_TOPIC]
-    return await topic_refusals_in_turns(context, AclOperation.CREATE, once)
+    return await topic_refusals(context, AclOperation.CREATE, once)
 
 
 def _new_topic(topic: CreatableTopic) -> TopicToCreate:
@@ -96,12 +96,12 @@ def _error_result(name: str, error: KafkaError) -> CreatableTopicResult:
     )
 
 
-def _result(context: RequestContext, outcome: Created) -> CreatableTopicResult:
+async def _result(context: RequestContext, outcome: Created) -> CreatableTopicResult:
     if outcome.error is not None:
         return _error_result(outcome.name, outcome.error)
     topic = outcome.topic
     assert topic is not None, outcome
-    if not allowed(context, AclOperation.DESCRIBE_CONFIGS, ResourceType.TOPIC, topic.name):
+    if not await allowed(context, AclOperation.DESCRIBE_CONFIGS, ResourceType.TOPIC, topic.name):
         return CreatableTopicResult(
             name=topic.name,
             topic_id=topic.topic_id,

@@ -72,7 +72,11 @@ async def handle(context: RequestContext, request: DeleteTopicsRequest) -> Delet
     once = await context.compute(
         lambda: [topic for topic in topics if occurrences[topic] == 1 and _is_one_topic(topic)]
     )
-    refused = {topic: error async for topic in context.each(once) if (error := _unauthorized(context, topic))}
+    refused = {
+        topic: error
+        async for topic in context.each(once)
+        if (error := await _unauthorized(context, topic)) is not None
+    }
     requested = await context.compute(lambda: [topic for topic in topics if topic not in refused])
     trash = None
     if broker.config.integer("barnabas.trash.retention.ms"):
@@ -131,7 +135,7 @@ def _names(image: MetadataImage, requested: Iterable[TopicToDelete]) -> set[str]
     }
 
 
-def _unauthorized(context: RequestContext, requested: TopicToDelete) -> Deleted | None:
+async def _unauthorized(context: RequestContext, requested: TopicToDelete) -> Deleted | None:
     """Return why the principal may not delete the topic; None if it may, or if there is nothing to protect.
 
     Without DESCRIBE, the principal does not learn whether a topic exists, nor the name for an id, nor the id for a
@@ -146,10 +150,14 @@ def _unauthorized(context: RequestContext, requested: TopicToDelete) -> Deleted 
     name = topic.name if topic is not None else requested.name
     if name is None:
         return None
-    describable = allowed(context, AclOperation.DESCRIBE, ResourceType.TOPIC, name)
-    if requested.name is not None and not describable and not allowed_cluster(context, AclOperation.DELETE):
+    describable = await allowed(context, AclOperation.DESCRIBE, ResourceType.TOPIC, name)
+    if (
+        requested.name is not None
+        and not describable
+        and not await allowed_cluster(context, AclOperation.DELETE)
+    ):
         return Deleted(name, ZERO_UUID, denied(context, AclOperation.DELETE, ResourceType.TOPIC, name))
-    error = topic_refusals(context, AclOperation.DELETE, [name]).get(name)
+    error = (await topic_refusals(context, AclOperation.DELETE, [name])).get(name)
     if topic is None or error is None:
         return None
     if requested.name is not None:

@@ -7,7 +7,7 @@ Errors: none.
 
 import asyncio
 
-from barnabas.api.authorization import filter_allowed_in_turns
+from barnabas.api.authorization import filter_allowed
 from barnabas.api.context import RequestContext
 from barnabas.api.registry import serves
 from barnabas.wire.acls import AclOperation, ResourceType
@@ -29,7 +29,7 @@ async def handle(context: RequestContext, _request: DescribeTrashRequest) -> Des
     broker = context.broker
     trashed = sorted(broker.image.trashed_topics.values(), key=lambda topic: -topic.deleted_ms)
     names = {topic.name for topic in trashed}
-    visible = await filter_allowed_in_turns(context, AclOperation.DESCRIBE, ResourceType.TOPIC, names)
+    visible = await filter_allowed(context, AclOperation.DESCRIBE, ResourceType.TOPIC, names)
     sizes_bytes = await asyncio.to_thread(broker.replicas.trash.sizes_bytes) if visible else {}
     retention_ms = broker.config.integer("barnabas.trash.retention.ms")
     return DescribeTrashResponse(

@@ -44,7 +44,7 @@ def audit(request: UndeleteTopicRequest, response: UndeleteTopicResponse) -> Res
 async def handle(context: RequestContext, request: UndeleteTopicRequest) -> UndeleteTopicResponse:
     """Evaluate the policies as for a new topic, and restore it; respond when the logs are open."""
     requested = TrashedTopicRequest(request.name, request.topic_id)
-    _authorize(context, request.name, request.name if request.new_name is None else request.new_name)
+    await _authorize(context, request.name, request.name if request.new_name is None else request.new_name)
     trial = decide_undelete(context.broker.image, requested, request.new_name).response
     await context.policies.check_create_topic(_request_metadata(trial))
     with mutations(context, strict_from=0) as quota:
@@ -86,12 +86,12 @@ async def _restore(
         return 0
 
 
-def _authorize(context: RequestContext, old_name: str, new_name: str) -> None:
-    for error in topic_refusals(context, AclOperation.CREATE, [new_name]).values():
+async def _authorize(context: RequestContext, old_name: str, new_name: str) -> None:
+    for error in (await topic_refusals(context, AclOperation.CREATE, [new_name])).values():
         raise error
-    require(context, AclOperation.DELETE, ResourceType.TOPIC, old_name)
+    await require(context, AclOperation.DELETE, ResourceType.TOPIC, old_name)
     if new_name != old_name:
-        require(context, AclOperation.READ, ResourceType.TOPIC, old_name)
+        await require(context, AclOperation.READ, ResourceType.TOPIC, old_name)
 
 
 def _request_metadata(trashed: TrashRecord) -> CreateTopicPolicy.RequestMetadata:

@@ -27,8 +27,8 @@ def error_response(request: AddOffsetsToTxnRequest, error: KafkaError) -> AddOff
 @serves(AddOffsetsToTxnRequest, AddOffsetsToTxnResponse, 0, 4, error_response=error_response)
 async def handle(context: RequestContext, request: AddOffsetsToTxnRequest) -> AddOffsetsToTxnResponse:
     """Add the partition of the group's offsets to the transaction."""
-    require(context, AclOperation.WRITE, ResourceType.TRANSACTIONAL_ID, request.transactional_id)
-    require(context, AclOperation.READ, ResourceType.GROUP, request.group_id)
+    await require(context, AclOperation.WRITE, ResourceType.TRANSACTIONAL_ID, request.transactional_id)
+    await require(context, AclOperation.READ, ResourceType.GROUP, request.group_id)
     if not request.transactional_id:
         raise KafkaError(ErrorCode.INVALID_REQUEST, "A transactional id must not be empty.")
     addition = Addition(

@@ -10,7 +10,7 @@ CLUSTER_AUTHORIZATION_FAILED.
 
 from collections.abc import Iterable, Mapping
 
-from barnabas.api.authorization import authorization_errors_in_turns, require, require_cluster
+from barnabas.api.authorization import authorization_errors, require, require_cluster
 from barnabas.api.context import RequestContext
 from barnabas.api.registry import serves
 from barnabas.api.transactions.error_mapping import map_fenced_error
@@ -47,7 +47,7 @@ async def handle(context: RequestContext, request: AddPartitionsToTxnRequest) ->
     if context.api_version < FIRST_VERSION_OF_BROKERS:
         results = await _transaction_results(context, _from_client(request))
         return AddPartitionsToTxnResponse(results_by_topic_v3_and_below=results)
-    require_cluster(context, AclOperation.CLUSTER_ACTION)
+    await require_cluster(context, AclOperation.CLUSTER_ACTION)
     return AddPartitionsToTxnResponse(
         results_by_transaction=[
             AddPartitionsToTxnResult(
@@ -109,9 +109,9 @@ async def _refused_partitions(
     refused = {}
     allowed = {partition.topic for partition in partitions}
     if context.api_version < FIRST_VERSION_OF_BROKERS:
-        require(context, AclOperation.WRITE, ResourceType.TRANSACTIONAL_ID, transactional_id)
+        await require(context, AclOperation.WRITE, ResourceType.TRANSACTIONAL_ID, transactional_id)
         names = allowed - INTERNAL_TOPICS
-        hidden = await authorization_errors_in_turns(context, AclOperation.WRITE, ResourceType.TOPIC, names)
+        hidden = await authorization_errors(context, AclOperation.WRITE, ResourceType.TOPIC, names)
         allowed = names - hidden.keys()
     async for partition in context.each(partitions):
         topic = image.topics.get(partition.topic)

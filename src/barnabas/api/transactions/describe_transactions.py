@@ -4,7 +4,7 @@ Errors, per id: TRANSACTIONAL_ID_AUTHORIZATION_FAILED, TRANSACTIONAL_ID_NOT_FOUN
 coordinator errors. Topics that the principal may not describe are left out.
 """
 
-from barnabas.api.authorization import filter_allowed_in_turns, require
+from barnabas.api.authorization import filter_allowed, require
 from barnabas.api.context import RequestContext
 from barnabas.api.registry import serves
 from barnabas.transactions.transaction import TransactionMetadata, by_topic
@@ -39,7 +39,7 @@ async def handle(
 
 async def _describe(context: RequestContext, transactional_id: str) -> TransactionState:
     try:
-        require(context, AclOperation.DESCRIBE, ResourceType.TRANSACTIONAL_ID, transactional_id)
+        await require(context, AclOperation.DESCRIBE, ResourceType.TRANSACTIONAL_ID, transactional_id)
         if not transactional_id:
             raise KafkaError(ErrorCode.INVALID_REQUEST, "A transactional id must not be empty.")
         transaction = await context.broker.transactions.query(
@@ -52,7 +52,7 @@ async def _describe(context: RequestContext, transactional_id: str) -> Transacti
 
 async def _state(context: RequestContext, transaction: TransactionMetadata) -> TransactionState:
     topics = by_topic(transaction.partitions)
-    visible = await filter_allowed_in_turns(context, AclOperation.DESCRIBE, ResourceType.TOPIC, topics)
+    visible = await filter_allowed(context, AclOperation.DESCRIBE, ResourceType.TOPIC, topics)
     return TransactionState(
         transactional_id=transaction.transactional_id,
         transaction_state=transaction.state,

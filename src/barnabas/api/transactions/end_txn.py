@@ -26,7 +26,7 @@ def error_response(request: EndTxnRequest, error: KafkaError) -> EndTxnResponse:
 @serves(EndTxnRequest, EndTxnResponse, 0, 5, error_response=error_response)
 async def handle(context: RequestContext, request: EndTxnRequest) -> EndTxnResponse:
     """Decide the outcome; markers are written after the response."""
-    require(context, AclOperation.WRITE, ResourceType.TRANSACTIONAL_ID, request.transactional_id)
+    await require(context, AclOperation.WRITE, ResourceType.TRANSACTIONAL_ID, request.transactional_id)
     if not request.transactional_id:
         raise KafkaError(ErrorCode.INVALID_REQUEST, "A transactional id must not be empty.")
     bumps = context.api_version >= FIRST_VERSION_WITH_EPOCH_BUMPS

@@ -31,7 +31,7 @@ def error_response(request: InitProducerIdRequest, error: KafkaError) -> InitPro
 @serves(InitProducerIdRequest, InitProducerIdResponse, 0, 6, error_response=error_response)
 async def handle(context: RequestContext, request: InitProducerIdRequest) -> InitProducerIdResponse:
     """Return a new producer id with epoch 0, or that of a transactional id with the next epoch."""
-    _authorize(context, request)
+    await _authorize(context, request)
     broker = context.broker
     expected = _expected(request)
     if request.transactional_id is None:
@@ -50,15 +50,15 @@ async def handle(context: RequestContext, request: InitProducerIdRequest) -> Ini
     )
 
 
-def _authorize(context: RequestContext, request: InitProducerIdRequest) -> None:
+async def _authorize(context: RequestContext, request: InitProducerIdRequest) -> None:
     """Check the permission: WRITE on any topic suffices for an idempotent producer (KIP-679)."""
     if request.transactional_id is not None:
-        require(context, AclOperation.WRITE, ResourceType.TRANSACTIONAL_ID, request.transactional_id)
+        await require(context, AclOperation.WRITE, ResourceType.TRANSACTIONAL_ID, request.transactional_id)
         if request.enable2_pc:
             two_phase_commit = AclOperation.TWO_PHASE_COMMIT
-            require(context, two_phase_commit, ResourceType.TRANSACTIONAL_ID, request.transactional_id)
-    elif not allowed_any(context, AclOperation.WRITE, ResourceType.TOPIC):
-        require_cluster(context, AclOperation.IDEMPOTENT_WRITE)
+            await require(context, two_phase_commit, ResourceType.TRANSACTIONAL_ID, request.transactional_id)
+    elif not await allowed_any(context, AclOperation.WRITE, ResourceType.TOPIC):
+        await require_cluster(context, AclOperation.IDEMPOTENT_WRITE)
 
 
 def _expected(request: InitProducerIdRequest) -> ProducerIdAndEpoch | None:

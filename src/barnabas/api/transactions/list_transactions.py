@@ -44,7 +44,7 @@ async def handle(context: RequestContext, request: ListTransactionsRequest) -> L
             )
             for transactions in by_shard
             async for transaction in context.each(transactions)
-            if allowed(
+            if await allowed(
                 context, AclOperation.DESCRIBE, ResourceType.TRANSACTIONAL_ID, transaction.transactional_id
             )
         ],

@@ -50,8 +50,8 @@ def error_response(request: TxnOffsetCommitRequest, error: KafkaError) -> TxnOff
 @serves(TxnOffsetCommitRequest, TxnOffsetCommitResponse, 0, 5, error_response=error_response)
 async def handle(context: RequestContext, request: TxnOffsetCommitRequest) -> TxnOffsetCommitResponse:
     """Refuse unknown and unauthorized partitions; the group's coordinator decides on the others."""
-    require(context, AclOperation.WRITE, ResourceType.TRANSACTIONAL_ID, request.transactional_id)
-    require(context, AclOperation.READ, ResourceType.GROUP, request.group_id)
+    await require(context, AclOperation.WRITE, ResourceType.TRANSACTIONAL_ID, request.transactional_id)
+    await require(context, AclOperation.READ, ResourceType.GROUP, request.group_id)
     known, refused = await split_known_partitions(context, AclOperation.READ, request.topics)
     errors = await context.compute(lambda: [_error_topic(rejected) for rejected in refused])
     if not known:

@@ -48,8 +48,8 @@ def audit(_request: WriteTxnMarkersRequest, response: WriteTxnMarkersResponse) -
 @serves(WriteTxnMarkersRequest, WriteTxnMarkersResponse, 0, 2, error_response=error_response, audit=audit)
 async def handle(context: RequestContext, request: WriteTxnMarkersRequest) -> WriteTxnMarkersResponse:
     """Write the markers in order; if a producer has several, the last result counts."""
-    if not allowed_cluster(context, AclOperation.ALTER):
-        require_cluster(context, AclOperation.CLUSTER_ACTION)
+    if not await allowed_cluster(context, AclOperation.ALTER):
+        await require_cluster(context, AclOperation.CLUSTER_ACTION)
     async for marker in context.each(request.markers):
         if marker.producer_id < 0 or marker.producer_epoch < 0:
             message = (

@@ -109,7 +109,10 @@ class Producer:
 
         :raises KafkaError: UNKNOWN_TOPIC_OR_PARTITION, or another error of the topic.
         :raises BrokerConnectionError: When no broker can be reached.
+        :raises TypeError: When key or value are not bytes.
         """
+        _check_bytes("key", key)
+        _check_bytes("value", value)
         described = await self._topic(topic)
         created_ms = self._clock.wall_ms() if timestamp_ms is None else timestamp_ms
         record = Record(0, created_ms, key, value, headers)
@@ -375,3 +378,10 @@ def _record_errors(
         for record_error in response.record_errors
         if 0 <= record_error.batch_index < records_count
     }
+
+
+def _check_bytes(what: str, given: object) -> None:
+    """Refuse what cannot be encoded: later it would fail all records of its batch."""
+    if given is not None and not isinstance(given, (bytes, bytearray, memoryview)):
+        message = f"a {what} must be bytes or None, not {type(given).__name__}"
+        raise TypeError(message)

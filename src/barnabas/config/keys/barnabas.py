@@ -61,6 +61,9 @@ BARNABAS_KEYS: tuple[ConfigKey, ...] = (
     ConfigKey("barnabas.policy.timeout.ms", INT, 1000, Range(1), READ_ONLY, HONOURED,
               "Time limit in milliseconds for one call of a policy class; a call that takes longer rejects the "
               "change.", since="Barnabas"),
+    ConfigKey("barnabas.authorizer.cache.ms", INT, 5000, Range(0), READ_ONLY, HONOURED,
+              "How long a decision of a Python class in authorizer.class.name is used again, in milliseconds; 0 to ask "
+              "for each request.", since="Barnabas"),
     ConfigKey("barnabas.audit.enable", BOOLEAN, True, None, READ_ONLY, HONOURED,
               "Whether cluster changes are published as audit events to the topic __barnabas_audit.", since="Barnabas"),
     ConfigKey("barnabas.audit.retention.ms", LONG, 365 * 24 * 3600 * 1000, Range(-1), READ_ONLY, HONOURED,

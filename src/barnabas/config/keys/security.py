@@ -21,12 +21,13 @@ from barnabas.config.validators import ANY_LIST, AT_LEAST_1, NonNull, OneOf, One
 # fmt: off
 SECURITY_KEYS: tuple[ConfigKey, ...] = (
     ConfigKey("authorizer.class.name", STRING, "", NonNull(), READ_ONLY, HONOURED,
-              "The authorizer. The name of Apache Kafka's StandardAuthorizer selects the built-in one; "
-              "empty for none."),
+              "The authorizer. The name of Apache Kafka's StandardAuthorizer selects the built-in one, "
+              "package.module:Class a Python class (security.md); empty for none."),
     ConfigKey("principal.builder.class", CLASS,
               "org.apache.kafka.common.security.authenticator.DefaultKafkaPrincipalBuilder",
-              None, PER_BROKER, NO_EFFECT,
-              "The class that derives the principal of a connection."),
+              None, PER_BROKER, HONOURED,
+              "The class that derives the principal of a connection: Apache Kafka's default, or a Python class as "
+              "package.module:Class (security.md)."),
     ConfigKey("security.providers", STRING, None, None, READ_ONLY, NO_EFFECT,
               "Java security providers."),
     ConfigKey("connections.max.reauth.ms", LONG, 0, None, READ_ONLY, HONOURED,

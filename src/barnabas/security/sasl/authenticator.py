@@ -102,6 +102,9 @@ class Authenticator:
         self.state = SaslState.BEGIN
         self.mechanism: str | None = None
         self.user: str | None = None  #: the last authenticated user
+        self.principal: str | None = (
+            None  #: of a principal builder; None without one, or if it was not asked yet
+        )
         self.is_delegation_token = False  #: whether that user logged in with a delegation token
         self.failure = ""  #: why it failed; for the log
 
@@ -117,6 +120,21 @@ class Authenticator:
     @property
     def _is_renewal(self) -> bool:
         return self.user is not None
+
+    def set_principal(self, principal: str) -> None:
+        """Set the principal of a principal builder.
+
+        :raises LoginRefused: If it was another one before a re-authentication.
+        """
+        if self.principal is not None and self.principal != principal:
+            message = f"Cannot change principals during re-authentication from {self.principal}: {principal}"
+            self.refuse(message)
+            raise LoginRefused(message)
+        self.principal = principal
+
+    def refuse(self, why: str) -> None:
+        """Refuse a user who is authenticated, but has no principal."""
+        self._fail(why)
 
     # Frames
 

@@ -24,11 +24,12 @@ class AllowsBut:
     """An authorizer that allows every operation on the cluster but one."""
 
     version = 0
+    asks = False
 
     def __init__(self, forbidden: AclOperation) -> None:
         self.forbidden = forbidden
 
-    def allows(
+    def known(
         self, principal: str, host: str, operation: AclOperation, resource_type: ResourceType, name: str
     ) -> bool:
         assert (resource_type, name) == (ResourceType.CLUSTER, CLUSTER_NAME)

@@ -101,12 +101,12 @@ async def test_acls_apply_when_the_response_is_sent_and_survive_a_restart(tmp_pa
         running.connection.principal = ROOT
         authorizer = running.broker.authorizer
         assert authorizer is not None
-        assert not authorizer.allows(ALICE, "h", READ, ResourceType.TOPIC, "t")
+        assert not authorizer.known(ALICE, "h", READ, ResourceType.TOPIC, "t")
         await create(running, allow(READ))
-        assert authorizer.allows(ALICE, "h", READ, ResourceType.TOPIC, "t")
+        assert authorizer.known(ALICE, "h", READ, ResourceType.TOPIC, "t")
     async with running_node(tmp_path, store, **AUTHORIZED) as running:
         assert running.broker.authorizer is not None
-        assert running.broker.authorizer.allows(ALICE, "h", READ, ResourceType.TOPIC, "t")
+        assert running.broker.authorizer.known(ALICE, "h", READ, ResourceType.TOPIC, "t")
 
 
 @on_loop
