@@ -1,5 +1,6 @@
 """Delegation tokens from the command line to the log, with brokers that require a login."""
 
+import base64
 import json
 import re
 from collections.abc import Awaitable, Callable, Iterator
@@ -14,9 +15,11 @@ from barnabas.client.admin.delegation_tokens import DelegationTokenAdmin, Issued
 from barnabas.client.auth.sasl import SaslLogin
 from barnabas.client.core.cluster import ClusterClient
 from barnabas.metadata.audit.events import AuditOutcome
+from barnabas.telemetry.logs import set_level
 from barnabas.testing import EmbeddedBroker
 from barnabas.wire.errors import ErrorCode, KafkaError
 from support.audit import AUDITED, events
+from support.delegation_tokens import secrets_of
 from support.loop import on_loop
 from support.sasl import ALICE, MODULE, SASL_SETTINGS
 from support.waiting import until
@@ -169,6 +172,22 @@ async def test_each_change_of_a_token_is_audited_without_its_password(broker: Em
     }
     for hidden in (token.password, token.hmac.hex(), SECRET):
         assert hidden not in repr(found)
+
+
+def test_secrets_of_tokens_are_neither_logged_nor_shown(
+    broker: EmbeddedBroker, alice: Console, capfd: pytest.CaptureFixture[str]
+) -> None:
+    set_level("barnabas", "DEBUG")
+    [token] = json.loads(alice.run("tokens", "create", "--json").stdout)
+    alice.run("tokens", "renew", token["token"], "--for", "2h")
+    [stored] = broker.server.broker.image.delegation_tokens.values()
+    until(lambda: len(events(broker)) == 2)
+    commands = (["tokens", "list", "--json"], ["export"], ["audit", "--json"])
+    output = "".join(alice.run(*words).stdout for words in commands) + "".join(capfd.readouterr())
+    set_level("barnabas", "INFO")
+    assert token["token"] in output
+    hidden = secrets_of(base64.b64decode(token["password"]), stored)
+    assert [secret for secret in hidden if secret in output] == []
 
 
 @pytest.mark.parametrize("ask", [DelegationTokenAdmin.create, DelegationTokenAdmin.describe])

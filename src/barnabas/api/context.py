@@ -83,7 +83,7 @@ class BrokerContext:
     client_telemetry: ClientTelemetry
     turns: Turns
     worker: Worker  #: for large requests
-    record_worker: Worker  #: for batches that take long to decompress and validate
+    record_worker: Worker  #: for what takes long without the interpreter: decompression of batches, keys
     groups: CoordinatorRuntime[GroupShard]
     transactions: CoordinatorRuntime[TransactionShard]
     security_log: SecurityLog

@@ -1,9 +1,10 @@
 """Delegation tokens: credentials of limited lifetime, which act for their owner (KIP-48, KIP-373).
 
 A token's password is its HMAC, which is computed from the token id and a secret of the brokers (`SECRET_KEY`). The
-metadata has neither password nor secret.
+metadata has neither password nor secret, but the keys that verify a proof of the password.
 """
 
+import base64
 import hashlib
 import hmac
 import itertools
@@ -15,7 +16,15 @@ from barnabas.base.resource_names import resource_name
 from barnabas.metadata.audit.difference import Difference
 from barnabas.metadata.decision import Decision, ResponseT
 from barnabas.metadata.record_type import RecordType, Table
+from barnabas.metadata.scram import (
+    SALT_BYTES,
+    Credentials,
+    ScramCredential,
+    credentials_from_plain,
+    credentials_to_plain,
+)
 from barnabas.wire.errors import ErrorCode, KafkaError
+from barnabas.wire.scram import ScramMechanism
 
 if TYPE_CHECKING:
     from barnabas.metadata.image import MetadataImage
@@ -41,6 +50,7 @@ class DelegationToken:
     issued_ms: int
     expires_ms: int
     expires_max_ms: int  #: end of its lifetime, with all renewals
+    credentials: Credentials  #: of every mechanism, with the id as the user
 
     def is_expired(self, now_ms: int) -> bool:
         return self.expires_ms < now_ms
@@ -64,12 +74,22 @@ def token_key(token_hmac: bytes) -> str:
     return hashlib.sha256(token_hmac).hexdigest()
 
 
+def token_credentials(token_hmac: bytes) -> Credentials:
+    """Return the credentials of a token. The salts may be known, because the password is random.
+
+    Takes some milliseconds.
+    """
+    password, salt = base64.b64encode(token_hmac).decode(), bytes.fromhex(token_key(token_hmac))[:SALT_BYTES]
+    return {mechanism: ScramCredential.of_password(mechanism, password, salt) for mechanism in ScramMechanism}
+
+
 def _to_plain(token: DelegationToken) -> Any:
-    return asdict(token)
+    return {**asdict(token), "credentials": credentials_to_plain(token.credentials)}
 
 
 def _from_plain(plain: Mapping[str, Any]) -> DelegationToken:
-    return DelegationToken(**{**plain, "renewers": tuple(plain["renewers"])})
+    renewers, credentials = tuple(plain["renewers"]), credentials_from_plain(plain["credentials"])
+    return DelegationToken(**{**plain, "renewers": renewers, "credentials": credentials})
 
 
 def _audit(
@@ -104,11 +124,19 @@ DELEGATION_TOKENS: RecordType[DelegationToken] = RecordType(
 
 
 def new_token(
-    token_id: str, owner: str, requester: str, renewers: tuple[str, ...], now_ms: int, lifetimes: "Lifetimes"
+    token_id: str,
+    owner: str,
+    requester: str,
+    renewers: tuple[str, ...],
+    now_ms: int,
+    lifetimes: "Lifetimes",
+    credentials: Credentials,
 ) -> DelegationToken:
     expires_max_ms = _sum(now_ms, lifetimes.max_ms)
     expires_ms = min(expires_max_ms, _sum(now_ms, lifetimes.renewal_ms))
-    return DelegationToken(token_id, owner, requester, renewers, now_ms, expires_ms, expires_max_ms)
+    return DelegationToken(
+        token_id, owner, requester, renewers, now_ms, expires_ms, expires_max_ms, credentials
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,25 +147,28 @@ class Lifetimes:
     renewal_ms: int
 
 
-def decide_create(table: Table[DelegationToken], key: str, token: DelegationToken) -> Decision[None]:
-    """Add a token.
+def check_limits(table: Table[DelegationToken], owner: str, renewers: tuple[str, ...], now_ms: int) -> None:
+    """Check that a new token is within the limits.
 
     :raises KafkaError: POLICY_VIOLATION if its owner has too many valid ones, INVALID_REQUEST if the names of its
         renewers are too long.
     """
-    renewers_bytes = sum(len(renewer.encode()) for renewer in token.renewers)
+    renewers_bytes = sum(len(renewer.encode()) for renewer in renewers)
     if renewers_bytes > RENEWERS_BYTES_MAX:
-        message = (
-            f"the names of {len(token.renewers)} renewers have {renewers_bytes} bytes, more than "
-            f"{RENEWERS_BYTES_MAX}"
-        )
+        message = f"the names of {len(renewers)} renewers have {renewers_bytes} bytes, more than {RENEWERS_BYTES_MAX}"
         raise KafkaError(ErrorCode.INVALID_REQUEST, message)
-    valid_count = sum(
-        other.owner == token.owner and not other.is_expired(token.issued_ms) for other in table.values()
-    )
+    valid_count = sum(other.owner == owner and not other.is_expired(now_ms) for other in table.values())
     if valid_count >= TOKENS_PER_OWNER_MAX:
-        message = f"{token.owner} has {TOKENS_PER_OWNER_MAX} delegation tokens, which is the limit"
+        message = f"{owner} has {TOKENS_PER_OWNER_MAX} delegation tokens, which is the limit"
         raise KafkaError(ErrorCode.POLICY_VIOLATION, message)
+
+
+def decide_create(table: Table[DelegationToken], key: str, token: DelegationToken) -> Decision[None]:
+    """Add a token.
+
+    :raises KafkaError: See `check_limits`.
+    """
+    check_limits(table, token.owner, token.renewers, token.issued_ms)
     return _write(table, key, token, None)
 
 

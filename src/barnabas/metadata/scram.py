@@ -55,7 +55,7 @@ class ScramCredential:
 Credentials: TypeAlias = Mapping[ScramMechanism, ScramCredential]
 
 
-def _to_plain(credentials: Credentials) -> dict[str, list[object]]:
+def credentials_to_plain(credentials: Credentials) -> dict[str, list[object]]:
     return {
         mechanism.title: [
             _text(credential.salt),
@@ -67,7 +67,7 @@ def _to_plain(credentials: Credentials) -> dict[str, list[object]]:
     }
 
 
-def _from_plain(plain: Mapping[str, list[str]]) -> Credentials:
+def credentials_from_plain(plain: Mapping[str, list[str]]) -> Credentials:
     credentials = {}
     for mechanism in ScramMechanism:
         if mechanism.title in plain:
@@ -110,8 +110,8 @@ def _restore(
 #: user name -> its credentials
 SCRAM_CREDENTIALS: RecordType[Credentials] = RecordType(
     "scram_credentials",
-    _to_plain,
-    _from_plain,
+    credentials_to_plain,
+    credentials_from_plain,
     _audit,
     keeps_history=True,
     rollback=RecordRollback(lambda user, _: f"user/{user}", _restore),

@@ -1,4 +1,6 @@
 import random
+from base64 import b64encode
+from dataclasses import replace
 
 import pytest
 
@@ -14,15 +16,19 @@ from barnabas.metadata.delegation_tokens import (
     decide_remove_expired,
     decide_renew,
     new_token,
+    token_credentials,
     token_hmac,
     token_key,
 )
 from barnabas.metadata.record_type import Table, split_key
+from barnabas.metadata.scram import ITERATIONS_MIN, SALT_BYTES, ScramCredential
 from barnabas.wire.errors import ErrorCode, KafkaError
+from barnabas.wire.scram import ScramMechanism, client_key, salted_password
 
 LIFETIMES = Lifetimes(max_ms=1_000, renewal_ms=100)
-TOKEN = new_token("id", "User:alice", "User:admin", ("User:bob",), 10_000, LIFETIMES)
-KEY = token_key(token_hmac("secret", "id"))
+HMAC = token_hmac("secret", "id")
+TOKEN = new_token("id", "User:alice", "User:admin", ("User:bob",), 10_000, LIFETIMES, token_credentials(HMAC))
+KEY = token_key(HMAC)
 TOKENS = Table({KEY: TOKEN}, {KEY: 7})
 
 
@@ -40,9 +46,9 @@ def code_of(raised: pytest.ExceptionInfo[KafkaError]) -> ErrorCode:
 
 def test_a_token_expires_after_the_renewal_period_and_at_its_maximum_lifetime() -> None:
     assert (TOKEN.issued_ms, TOKEN.expires_ms, TOKEN.expires_max_ms) == (10_000, 10_100, 11_000)
-    short = new_token("id", "User:alice", "User:alice", (), 10_000, Lifetimes(max_ms=50, renewal_ms=100))
+    short = new_token("id", "User:alice", "User:alice", (), 10_000, Lifetimes(max_ms=50, renewal_ms=100), {})
     assert (short.expires_ms, short.expires_max_ms) == (10_050, 10_050)
-    endless = new_token("id", "User:alice", "User:alice", (), 10_000, Lifetimes(2**63 - 1, 2**63 - 1))
+    endless = new_token("id", "User:alice", "User:alice", (), 10_000, Lifetimes(2**63 - 1, 2**63 - 1), {})
     assert endless.expires_ms == endless.expires_max_ms == 2**63 - 1
 
 
@@ -56,10 +62,29 @@ def test_a_token_is_stored_as_it_was_created() -> None:
 def test_neither_the_password_nor_what_it_is_computed_from_is_stored() -> None:
     secret = random.Random(1).randbytes(16).hex()
     hmac = token_hmac(secret, "id")
-    [change] = decide_create(Table(), token_key(hmac), TOKEN).changes
+    token = replace(TOKEN, credentials=token_credentials(hmac))
+    [change] = decide_create(Table(), token_key(hmac), token).changes
     stored = change.key.encode() + (change.value or b"")
-    for hidden in (secret.encode(), hmac, hmac.hex().encode()):
-        assert hidden not in stored
+    password = b64encode(hmac)
+    hidden = [secret.encode(), hmac, hmac.hex().encode(), password]
+    for mechanism, credential in token.credentials.items():
+        salted = salted_password(mechanism, password.decode(), credential.salt, credential.iterations)
+        hidden += [b64encode(salted), b64encode(client_key(mechanism, salted))]
+        assert b64encode(credential.stored_key) in stored
+    assert [each for each in hidden if each in stored] == []
+
+
+def test_each_mechanism_has_the_keys_of_the_password() -> None:
+    for mechanism in ScramMechanism:
+        stored = TOKEN.credentials[mechanism]
+        password = b64encode(HMAC).decode()
+        assert stored == ScramCredential.of_password(mechanism, password, stored.salt, stored.iterations)
+        assert (len(stored.salt), stored.iterations) == (SALT_BYTES, ITERATIONS_MIN)
+
+
+def test_the_text_of_a_token_shows_no_key() -> None:
+    credentials = "{<ScramMechanism.SCRAM_SHA_256: 1>: ScramCredential(iterations=4096), "
+    assert credentials in repr(TOKEN)
 
 
 def test_the_hmac_is_that_of_apache_kafka() -> None:
@@ -74,7 +99,7 @@ def test_owner_and_renewers_renew_up_to_the_maximum_lifetime(principal: str) -> 
     assert decision.response == 10_600
     token = written(decision)
     assert token is not None
-    assert (token.expires_ms, token.owner, token.renewers) == (10_600, "User:alice", ("User:bob",))
+    assert token == replace(TOKEN, expires_ms=10_600)
     assert decide_renew(TOKENS, KEY, principal, 5_000, 10_100).response == 11_000
 
 
@@ -128,13 +153,13 @@ def test_a_user_has_a_limited_number_of_tokens(monkeypatch: pytest.MonkeyPatch) 
     with pytest.raises(KafkaError) as raised:
         decide_create(TOKENS, "another", TOKEN)
     assert code_of(raised) is ErrorCode.POLICY_VIOLATION
-    other = new_token("other", "User:carol", "User:carol", (), 10_000, LIFETIMES)
+    other = new_token("other", "User:carol", "User:carol", (), 10_000, LIFETIMES, {})
     assert decide_create(TOKENS, "another", other).changes
 
 
 def test_expired_tokens_do_not_count_for_the_limit(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(delegation_tokens, "TOKENS_PER_OWNER_MAX", 1)
-    later = new_token("later", "User:alice", "User:alice", (), TOKEN.expires_ms + 1, LIFETIMES)
+    later = new_token("later", "User:alice", "User:alice", (), TOKEN.expires_ms + 1, LIFETIMES, {})
     assert decide_create(TOKENS, "another", later).changes
 
 
@@ -148,7 +173,7 @@ def test_many_expired_tokens_are_removed_in_parts() -> None:
 def test_the_names_of_renewers_have_a_limited_length() -> None:
     for size_bytes, is_allowed in ((RENEWERS_BYTES_MAX, True), (RENEWERS_BYTES_MAX + 1, False)):
         renewers = ("User:a", "User:" + "b" * (size_bytes - 11))
-        token = new_token("id", "User:alice", "User:alice", renewers, 0, LIFETIMES)
+        token = new_token("id", "User:alice", "User:alice", renewers, 0, LIFETIMES, {})
         if is_allowed:
             assert decide_create(Table(), KEY, token).changes
             continue

@@ -20,8 +20,10 @@ from barnabas.base.resource_names import resource_name
 from barnabas.metadata.delegation_tokens import (
     DelegationToken,
     Lifetimes,
+    check_limits,
     decide_create,
     new_token,
+    token_credentials,
     token_hmac,
     token_key,
 )
@@ -90,14 +92,16 @@ async def _create(
         _check_type(owner)
         await require(context, AclOperation.CREATE_TOKENS, ResourceType.USER, owner)
     secret = secret_key(context)
-    renewers = _renewers(request)
+    renewers, now_ms = _renewers(request), broker.clock.wall_ms()
+    check_limits(broker.image.delegation_tokens, owner, renewers, now_ms)  # before the work
     token_id = random_id(broker.rng)
+    hmac = token_hmac(secret, token_id)
+    credentials = await broker.record_worker.call(token_credentials, hmac)
     max_ms = broker.config.integer("delegation.token.max.lifetime.ms")
     if request.max_lifetime_ms > 0:
         max_ms = min(max_ms, request.max_lifetime_ms)
     lifetimes = Lifetimes(max_ms, broker.config.integer("delegation.token.expiry.time.ms"))
-    token = new_token(token_id, owner, requester, renewers, broker.clock.wall_ms(), lifetimes)
-    hmac = token_hmac(secret, token_id)
+    token = new_token(token_id, owner, requester, renewers, now_ms, lifetimes, credentials)
     key = token_key(hmac)
     await context.write(lambda image: decide_create(image.delegation_tokens, key, token))
     return token, hmac

@@ -1,11 +1,16 @@
 """The APIs of delegation tokens through a node."""
 
+import threading
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from barnabas.api.security import create_delegation_token
 from barnabas.client.admin.acls import acl_creation
+from barnabas.metadata import delegation_tokens
+from barnabas.metadata.delegation_tokens import token_credentials
+from barnabas.metadata.scram import Credentials
 from barnabas.wire.acls import AclBinding, AclOperation, AclPermission, PatternType, ResourceType
 from barnabas.wire.errors import ErrorCode
 from barnabas.wire.messages.create_acls import CreateAclsRequest
@@ -22,6 +27,7 @@ from barnabas.wire.messages.expire_delegation_token import ExpireDelegationToken
 from barnabas.wire.messages.renew_delegation_token import RenewDelegationTokenRequest
 from barnabas.wire.schema import Message
 from support.acls import ALICE, AUTHORIZED, ROOT
+from support.delegation_tokens import secrets_of
 from support.loop import on_loop
 from support.nodes import RunningNode, running_node
 
@@ -148,6 +154,24 @@ async def test_owners_and_renewers_must_be_users(tmp_path: Path) -> None:
         assert await seen(node, ALICE) == []
 
 
+@on_loop
+async def test_keys_are_derived_in_a_thread_and_only_for_tokens_within_the_limits(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    threads: list[threading.Thread] = []
+
+    def derive(hmac: bytes) -> Credentials:
+        threads.append(threading.current_thread())
+        return token_credentials(hmac)
+
+    monkeypatch.setattr(create_delegation_token, "token_credentials", derive)
+    monkeypatch.setattr(delegation_tokens, "TOKENS_PER_OWNER_MAX", 1)
+    async with running_node(tmp_path, **ENABLED) as node:
+        assert (await created(node)).error_code == ErrorCode.NONE
+        assert (await created(node)).error_code == ErrorCode.POLICY_VIOLATION
+        assert [thread is threading.main_thread() for thread in threads] == [False]
+
+
 @pytest.mark.parametrize("request_", REQUESTS, ids=lambda value: type(value).__name__)
 @on_loop
 async def test_tokens_are_refused_without_a_secret_or_a_login(tmp_path: Path, request_: Message) -> None:
@@ -178,4 +202,16 @@ async def test_the_audit_shows_the_token_of_its_owner_without_its_hmac(tmp_path:
                 "expires_ms": token.expiry_timestamp_ms,
             },
         )
-        assert bytes(token.hmac).hex() not in repr(record)
+
+
+@on_loop
+async def test_secrets_of_a_token_are_in_no_other_record(tmp_path: Path) -> None:
+    async with running_node(tmp_path, audited=True, **ENABLED) as node:
+        token = await created(node)
+        [stored] = node.broker.image.delegation_tokens.values()
+        node.clock.advance(10)
+        await node.ask(RenewDelegationTokenRequest(hmac=token.hmac))
+        await node.ask(ExpireDelegationTokenRequest(hmac=token.hmac, expiry_time_period_ms=-1))
+        records = "".join(item.value.decode() for item in node.store.items.values())
+        assert records.count(token.token_id) == 3  # in the audit
+        assert [secret for secret in secrets_of(token.hmac, stored) if secret in records] == []

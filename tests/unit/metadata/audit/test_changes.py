@@ -80,7 +80,7 @@ def rich_image() -> MetadataImage:
         ),
     )
     image = replayed(image, decide_add_user(image.scram_credentials, "alice", "secret", random.Random(1)))
-    token = new_token("id", "User:alice", "User:alice", (), 0, Lifetimes(1_000, 1_000))
+    token = new_token("id", "User:alice", "User:alice", (), 0, Lifetimes(1_000, 1_000), {})
     image = replayed(image, decide_create_token(image.delegation_tokens, "key", token))
     image = with_topics(image, new_topic("first"), new_topic("clicks"))
     image = replayed(

@@ -1,8 +1,13 @@
+import hashlib
+
+import pytest
+
 from barnabas.base.clock import ManualClock
 from barnabas.metadata.delegation_tokens import (
     DelegationToken,
     Lifetimes,
     new_token,
+    token_credentials,
     token_hmac,
     token_key,
 )
@@ -18,9 +23,10 @@ class Broker:
 
     def __init__(self, secret_key: str | None = "secret") -> None:
         self.clock = ManualClock()
-        key = token_key(token_hmac("secret", "id"))
-        token = new_token("id", "User:alice", "User:admin", (), self.clock.wall_ms(), Lifetimes(5_000, 1_000))
-        self.stored: dict[str, DelegationToken] = {key: token}
+        hmac = token_hmac("secret", "id")
+        lifetimes, now_ms = Lifetimes(5_000, 1_000), self.clock.wall_ms()
+        token = new_token("id", "User:alice", "User:admin", (), now_ms, lifetimes, token_credentials(hmac))
+        self.stored: dict[str, DelegationToken] = {token_key(hmac): token}
         self.tokens = DelegationTokens(secret_key, lambda: self.stored, self.clock)
 
 
@@ -52,6 +58,13 @@ def test_an_unknown_token_has_no_credential() -> None:
 def test_another_secret_ends_all_tokens() -> None:
     assert Broker("changed").tokens.credential_of(MECHANISM, "id") is None
     assert Broker(None).tokens.credential_of(MECHANISM, "id") is None
+
+
+def test_a_login_derives_no_keys(monkeypatch: pytest.MonkeyPatch) -> None:
+    tokens = Broker().tokens
+    monkeypatch.setattr(hashlib, "pbkdf2_hmac", None)
+    for mechanism in ScramMechanism:
+        assert tokens.credential_of(mechanism, "id") is not None
 
 
 def test_mechanisms_have_different_keys() -> None:

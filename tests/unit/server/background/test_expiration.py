@@ -116,7 +116,7 @@ async def test_a_broker_without_audit_removes_much_history_in_commits_that_the_s
 async def test_many_delegation_tokens_expire_in_commits_that_the_store_allows(tmp_path: Path) -> None:
     async with running_node(tmp_path) as running:
         for number in range(3):
-            token = new_token(f"{number}", "User:alice", "User:alice", (), 0, Lifetimes(1, 1))
+            token = new_token(f"{number}", "User:alice", "User:alice", (), 0, Lifetimes(1, 1), {})
             key = token_key(token.token_id.encode())
             await running.broker.metadata.write(
                 lambda image, key=key, token=token: decide_create(image.delegation_tokens, key, token)
