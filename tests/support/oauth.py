@@ -61,8 +61,12 @@ class AuthorizationServer:
 
     def __init__(self) -> None:
         self.signers = [Signer()]
-        self.is_down = False
+        self.is_down = False  #: has no keys
+        self.issues_tokens = True
+        self.may_answer = threading.Event()  #: requests for tokens wait for it
+        self.may_answer.set()
         self.keys_count = 0  #: requests for the keys
+        self.requests_count = 0  #: for tokens
         self.tokens_count = 0
         self.lifetime_s = 3_600.0
         self.expires_s: float | None = None  #: when tokens expire, instead of after their lifetime
@@ -77,6 +81,11 @@ class AuthorizationServer:
 
     def issue(self, handler: BaseHTTPRequestHandler) -> None:
         """Answer a request for a token."""
+        self.requests_count += 1
+        self.may_answer.wait()
+        if not self.issues_tokens:
+            self.respond(handler, b"", 503)
+            return
         form = parse_qs(handler.rfile.read(int(handler.headers["Content-Length"])).decode())
         self.scope = form.get("scope", [""])[0]
         expected = base64.b64encode(f"{CLIENT_ID}:{CLIENT_SECRET}".encode()).decode()
@@ -117,6 +126,7 @@ def authorization_server() -> Iterator[AuthorizationServer]:
     try:
         yield state
     finally:
+        state.may_answer.set()
         server.shutdown()
         thread.join()
         server.server_close()

@@ -6,15 +6,21 @@ import json
 import urllib.error
 import urllib.parse
 import urllib.request
+from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from barnabas.base.clock import Clock, SystemClock
 from barnabas.base.url_reader import read_url
 
 #: A token is used for this share of its lifetime.
 _USED_SHARE = 0.8
+#: As long as the last token is valid, a login waits for the next one no longer than this,
+_PATIENCE_S = 1.0
+#: and after a failure it is requested again no sooner than this.
+_RETRY_S = 10.0
 _UNSECURED_LIFETIME_S = 3_600
 
 
@@ -33,13 +39,23 @@ class TokenSource:
     unsecured_user: str = ""  #: for tokens without signature, which only a broker for tests accepts
 
 
-class Tokens:
-    """Gets tokens from a source, and keeps each until it is old. Copies in other processes begin without one."""
+class _Token(NamedTuple):
+    text: str = ""
+    renew_s: float = 0.0  #: when to request the next one, on the wall clock
+    expires_s: float = 0.0
 
-    def __init__(self, clock: Clock | None = None) -> None:
+
+class Tokens:
+    """Gets tokens from a source, and keeps each until it is old. Copies in other processes begin without one.
+
+    All connections share a request, which runs in a thread of its own: a server may take long.
+    """
+
+    def __init__(self, clock: Clock | None = None, patience_s: float = _PATIENCE_S) -> None:
         self._clock = clock or SystemClock()
-        self._token = ""
-        self._until_s = self._expires_s = 0.0  #: on the wall clock
+        self._patience_s = patience_s
+        self._token = _Token()
+        self._request: Future[str] | None = None
 
     def __reduce__(self) -> tuple[type["Tokens"], tuple[()]]:
         return Tokens, ()
@@ -49,17 +65,41 @@ class Tokens:
 
         :raises NoToken: If the source has none, and the last token has expired.
         """
-        now_s = self._clock.wall_ms() / 1_000
-        if now_s >= self._until_s:
-            try:
-                self._token = await asyncio.to_thread(_new_token, source, now_s)
-            except NoToken:
-                if now_s >= self._expires_s:
-                    raise
-            else:
-                self._expires_s = _expiry_s(self._token, now_s)
-                self._until_s = now_s + (self._expires_s - now_s) * _USED_SHARE
-        return self._token
+        token, now_s = self._token, self._now_s()
+        if now_s < min(token.renew_s, token.expires_s):
+            return token.text
+        if self._request is None or self._request.done():
+            self._request = _in_thread(lambda: self._renew(source))
+        is_valid = now_s < token.expires_s
+        try:
+            async with asyncio.timeout(self._patience_s if is_valid else None):
+                return await asyncio.shield(asyncio.wrap_future(self._request))
+        except (NoToken, TimeoutError):
+            if not is_valid:
+                raise
+            return token.text
+
+    def _renew(self, source: TokenSource) -> str:
+        now_s = self._now_s()
+        try:
+            text = _new_token(source, now_s)
+        except NoToken:
+            self._token = self._token._replace(renew_s=now_s + _RETRY_S)
+            raise
+        expires_s = _expiry_s(text, now_s)
+        self._token = _Token(text, now_s + (expires_s - now_s) * _USED_SHARE, expires_s)
+        return text
+
+    def _now_s(self) -> float:
+        return self._clock.wall_ms() / 1_000
+
+
+def _in_thread(function: Callable[[], str]) -> Future[str]:
+    threads = ThreadPoolExecutor(1, "tokens")
+    try:
+        return threads.submit(function)
+    finally:
+        threads.shutdown(wait=False)
 
 
 def _new_token(source: TokenSource, now_s: float) -> str:
