@@ -4,6 +4,7 @@ import ssl
 from collections.abc import Callable
 
 from barnabas.client.auth.sasl import OAUTHBEARER, PASSWORD_MECHANISMS, SaslLogin
+from barnabas.client.core.properties import token_login
 from barnabas.config.broker_config import BrokerConfig
 from barnabas.config.definition import ConfigError
 from barnabas.config.jaas import parse_jaas
@@ -16,6 +17,14 @@ from barnabas.tls.reloading import ReloadingContext
 from barnabas.tls.settings import TlsError, TlsSettings
 
 _log = get_logger("barnabas.server")
+
+_MECHANISM = "sasl.mechanism.inter.broker.protocol"
+_TOKEN_KEYS = (
+    "sasl.oauthbearer.token.endpoint.url",
+    "sasl.oauthbearer.client.credentials.client.id",
+    "sasl.oauthbearer.client.credentials.client.secret",
+    "sasl.oauthbearer.scope",
+)
 
 
 class InterBrokerSecurity:
@@ -46,7 +55,9 @@ class InterBrokerSecurity:
             return
         self._config = config
         try:
-            self._login = _login_of(config)
+            login = _login_of(config)
+            if login != self._login:  # else it keeps its token
+                self._login = login
             settings = _tls_settings_of(config)
             if settings != self._tls_settings:
                 self._tls = self._reloading(settings)
@@ -73,13 +84,14 @@ def _tls_settings_of(config: BrokerConfig) -> TlsSettings | None:
 def _login_of(config: BrokerConfig) -> SaslLogin | None:
     """Return the login of this broker; None if none is configured, which a single broker does not need."""
     name = config.inter_broker_listener_name
-    mechanism = config.for_listener(name).text("sasl.mechanism.inter.broker.protocol")
+    mechanism = config.for_listener(name).text(_MECHANISM)
+    if not config.security_protocols()[name].has_sasl:
+        return None
     key = f"{LISTENER_PREFIX}{name.lower()}.{mechanism.lower()}.sasl.jaas.config"
     text = config.originals.get(key)
-    if mechanism == OAUTHBEARER and config.text("barnabas.store"):
-        reason = f"brokers log in to each other with one of {', '.join(PASSWORD_MECHANISMS)}"
-        raise ConfigError("sasl.mechanism.inter.broker.protocol", mechanism, reason)
-    if not config.security_protocols()[name].has_sasl or mechanism not in PASSWORD_MECHANISMS or text is None:
+    if mechanism == OAUTHBEARER:
+        return _token_login(config, name, text or "") if config.text("barnabas.store") else None
+    if mechanism not in PASSWORD_MECHANISMS or text is None:
         return None
     try:
         options = parse_jaas(text).options
@@ -88,3 +100,12 @@ def _login_of(config: BrokerConfig) -> SaslLogin | None:
     if "username" not in options or "password" not in options:
         return None
     return SaslLogin(mechanism, options["username"], options["password"])
+
+
+def _token_login(config: BrokerConfig, listener: str, jaas: str) -> SaslLogin:
+    own = config.for_listener(listener)
+    properties = {name: own.text_or_none(name) or "" for name in _TOKEN_KEYS}
+    try:
+        return token_login({**properties, "sasl.jaas.config": jaas})
+    except ValueError as error:
+        raise ConfigError(_MECHANISM, OAUTHBEARER, str(error)) from None

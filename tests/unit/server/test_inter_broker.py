@@ -5,6 +5,7 @@ import pytest
 
 from barnabas.base.clock import ManualClock
 from barnabas.client.auth.sasl import SaslLogin
+from barnabas.client.auth.tokens import TokenSource
 from barnabas.config.broker_config import BrokerConfig, LayeredConfig
 from barnabas.config.definition import ConfigError
 from barnabas.metadata.dynamic_config import DynamicConfig
@@ -74,8 +75,70 @@ def test_an_unusable_keystore_is_reported(tmp_path: Path) -> None:
         security_of(config_of(tmp_path, ssl_keystore_location="missing"))
 
 
-def test_several_brokers_cannot_log_in_to_each_other_with_tokens(tmp_path: Path) -> None:
+TOKENS = {
+    "sasl_mechanism_inter_broker_protocol": "OAUTHBEARER",
+    "sasl_oauthbearer_token_endpoint_url": "https://login.example/token",
+    "listener_name_internal_sasl_oauthbearer_client_credentials_client_id": "broker",
+    "sasl_oauthbearer_client_credentials_client_secret": "hidden",
+    "sasl_oauthbearer_scope": "kafka",
+}
+
+
+def test_several_brokers_log_in_to_each_other_with_tokens(tmp_path: Path) -> None:
+    login = security_of(config_of(tmp_path, **TOKENS, barnabas_store=f"sqlite:{tmp_path}/s")).login()
+    source = TokenSource("https://login.example/token", "broker", "hidden", "kafka")
+    assert login == SaslLogin("OAUTHBEARER", "broker", token_source=source)
+
+
+def test_credentials_for_tokens_may_be_in_the_jaas_configuration(tmp_path: Path) -> None:
+    options = {
+        **TOKENS,
+        "listener_name_internal_sasl_oauthbearer_client_credentials_client_id": "",
+        "sasl_oauthbearer_client_credentials_client_secret": "",
+        "barnabas_store": f"sqlite:{tmp_path}/s",
+    }
+    jaas = {
+        "listener.name.internal.oauthbearer.sasl.jaas.config": (
+            'x.y required clientId="one" clientSecret="two";'
+        )
+    }
+    login = security_of(BrokerConfig({**config_of(tmp_path, **options).originals, **jaas})).login()
+    assert login is not None
+    assert login.token_source == TokenSource("https://login.example/token", "one", "two", "kafka")
+
+
+@pytest.mark.parametrize(
+    ("changed", "says"),
+    [
+        ({"sasl_oauthbearer_token_endpoint_url": ""}, "sasl.oauthbearer.token.endpoint.url must be set"),
+        ({"sasl_oauthbearer_token_endpoint_url": "login.example"}, "must be an http, https or file URL"),
+        (
+            {"listener_name_internal_sasl_oauthbearer_client_credentials_client_id": ""},
+            "client.id must be set for https://login.example/token",
+        ),
+    ],
+)
+def test_a_login_with_tokens_that_cannot_work_is_reported_without_the_secret(
+    tmp_path: Path, changed: dict[str, str], says: str
+) -> None:
+    config = config_of(tmp_path, **{**TOKENS, **changed}, barnabas_store=f"sqlite:{tmp_path}/s")
+    with pytest.raises(ConfigError, match=says) as raised:
+        security_of(config)
+    assert "hidden" not in str(raised.value)
+
+
+def test_a_single_broker_needs_no_login_with_tokens(tmp_path: Path) -> None:
     mechanism = {"sasl_mechanism_inter_broker_protocol": "OAUTHBEARER"}
     assert security_of(config_of(tmp_path, **mechanism)).login() is None
-    with pytest.raises(ConfigError, match="brokers log in to each other with one of PLAIN"):
-        security_of(config_of(tmp_path, **mechanism, barnabas_store=f"sqlite:{tmp_path}/s"))
+
+
+def test_a_login_keeps_its_tokens_when_other_settings_change(tmp_path: Path) -> None:
+    others = {**TOKENS, "barnabas_store": f"sqlite:{tmp_path}/s"}
+    dynamic_config = DynamicConfig(config_of(tmp_path, **others))
+    security = InterBrokerSecurity(dynamic_config, ManualClock().monotonic_ms)
+    login = security.login()
+    dynamic_config.layers = layers_of(tmp_path, **others, ssl_endpoint_identification_algorithm="")
+    tls = security.tls()
+    assert tls is not None
+    assert not tls.check_hostname
+    assert security.login() is login

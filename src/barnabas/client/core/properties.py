@@ -26,17 +26,24 @@ def login_from_properties(properties: Mapping[str, str]) -> SaslLogin | None:
         message = f"sasl.mechanism={mechanism}: this client supports {', '.join(MECHANISMS)}"
         raise ValueError(message)
     if mechanism == OAUTHBEARER:
-        source = _token_source(properties)
-        return SaslLogin(
-            mechanism, source.client_id or source.unsecured_user or source.url, token_source=source
-        )
+        return token_login(properties)
     options = _credential(properties.get("sasl.jaas.config", ""))
     is_delegation_token = options.get("tokenauth", "").lower() == "true"
     return SaslLogin(mechanism, options["username"], options["password"], is_delegation_token)
 
 
+def token_login(properties: Mapping[str, str]) -> SaslLogin:
+    """Return the login by OAUTHBEARER; credentials may be in the JAAS configuration, as before Kafka 4.1.
+
+    :raises ValueError: When a value is invalid. Its message never quotes a secret.
+    """
+    source = _token_source(properties)
+    return SaslLogin(
+        OAUTHBEARER, source.client_id or source.unsecured_user or source.url, token_source=source
+    )
+
+
 def _token_source(properties: Mapping[str, str]) -> TokenSource:
-    """Return where tokens come from; credentials may be in the JAAS configuration, as before Kafka 4.1."""
     prefix = "sasl.oauthbearer"
     options = _jaas_options(properties.get("sasl.jaas.config", ""))
     source = TokenSource(
