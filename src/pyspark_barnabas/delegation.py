@@ -1,12 +1,15 @@
-"""Delegation tokens for tasks (KIP-48): executors get a token of limited lifetime instead of the user's password."""
+"""Delegation tokens for tasks (KIP-48): executors get a token of limited lifetime instead of the user's password, or of
+the secret with which the driver gets its tokens of OAUTHBEARER.
+"""
 
 import os
-from dataclasses import replace
 
 from barnabas.base.clock import Clock
 from barnabas.client.admin.delegation_tokens import DelegationTokenAdmin, IssuedToken
-from barnabas.client.auth.sasl import PASSWORD_MECHANISMS, SaslLogin
+from barnabas.client.auth.sasl import MECHANISMS, SaslLogin
+from barnabas.client.auth.tokens import NoToken, claims_of
 from barnabas.client.core.cluster import ClusterClient
+from barnabas.wire.errors import ErrorCode, KafkaError
 from barnabas.wire.scram import MECHANISMS_BY_TITLE
 from pyspark_barnabas.option_values import OptionError, flag
 
@@ -22,18 +25,15 @@ def uses_delegation_tokens(option: str, login: SaslLogin | None) -> bool:
     """Whether tasks are to log in with tokens.
 
     :param option: The option's value; empty if it is not given.
-    :raises OptionError: If the option is set, but the client does not log in with a password.
+    :raises OptionError: If the option is set, but the client may not create tokens.
     """
-    has_password = (
-        login is not None and login.mechanism in PASSWORD_MECHANISMS and not login.is_delegation_token
-    )
+    may_create = login is not None and not login.is_delegation_token
     if not option:
-        return has_password and flag(VARIABLE, os.environ.get(VARIABLE, "false"))
+        return may_create and flag(VARIABLE, os.environ.get(VARIABLE, "false"))
     is_set = flag(OPTION, option)
-    if is_set and not has_password:
-        mechanisms = ", ".join(PASSWORD_MECHANISMS)
-        message = f"option '{OPTION}' is '{option}': it needs a login with a password ({mechanisms})"
-        raise OptionError(message)
+    if is_set and not may_create:
+        message = f"option '{OPTION}' is '{option}': it needs a login by {', '.join(MECHANISMS)}"
+        raise OptionError(f"{message}, and without a delegation token")
     return is_set
 
 
@@ -43,8 +43,9 @@ async def task_login(cluster: ClusterClient, login: SaslLogin, clock: Clock) -> 
     An existing token is used for half of its lifetime. So planning, which has no state, creates few of them.
 
     :raises KafkaError: If the broker refuses.
+    :raises OptionError: If the broker takes the user from another claim of a token of OAUTHBEARER.
     """
-    admin, user = DelegationTokenAdmin(cluster), f"User:{login.user}"
+    admin, user = DelegationTokenAdmin(cluster), f"User:{await _user(login)}"
     own = [
         token
         for token in await admin.describe([user])
@@ -53,9 +54,28 @@ async def task_login(cluster: ClusterClient, login: SaslLogin, clock: Clock) -> 
     token = max(own, key=lambda token: token.expires_ms, default=None)
     if token is None or not _is_fresh(token, clock.wall_ms()):
         token = await admin.create()
+        if login.token_source is not None and token.owner != user:
+            await admin.expire(token.hmac)  # the next plan would not find it
+            raise _unknown_user(token.owner, user)
     mechanism = login.mechanism if login.mechanism in MECHANISMS_BY_TITLE else _MECHANISM_DEFAULT
-    return replace(
-        login, mechanism=mechanism, user=token.token_id, password=token.password, is_delegation_token=True
+    return SaslLogin(mechanism, token.token_id, token.password, is_delegation_token=True)
+
+
+async def _user(login: SaslLogin) -> str:
+    """Return the user as brokers name it: no API returns that before a token is created."""
+    if login.token_source is None:
+        return login.user
+    try:
+        claims = claims_of(await login.tokens.current(login.token_source))
+    except NoToken as error:
+        raise KafkaError(ErrorCode.SASL_AUTHENTICATION_FAILED, str(error)) from error
+    return str(claims.get(login.token_source.subject_claim, ""))
+
+
+def _unknown_user(owner: str, user: str) -> OptionError:
+    message = f"brokers know this client as '{owner}', but its token of OAUTHBEARER names '{user}'"
+    return OptionError(
+        f"{message}: set option 'kafka.sasl.oauthbearer.sub.claim.name' to the claim that brokers use"
     )
 
 

@@ -1,4 +1,4 @@
-"""Tasks log in with delegation tokens, and the password of the user stays with the driver."""
+"""Tasks log in with delegation tokens; passwords, and client secrets of OAUTHBEARER, stay with the driver."""
 
 import pickle
 from collections.abc import Iterator, Mapping
@@ -13,6 +13,14 @@ from barnabas.testing import EmbeddedBroker
 from pyspark_barnabas.sink import writers
 from pyspark_barnabas.source.batch_reader import BatchReader
 from pyspark_barnabas.source.stream_reader import StreamReader
+from support.oauth import (
+    AUDIENCE,
+    CLIENT_ID,
+    CLIENT_SECRET,
+    ISSUER,
+    AuthorizationServer,
+    authorization_server,
+)
 from support.waiting import until
 
 PASSWORD = "alice-secret"
@@ -111,6 +119,69 @@ def shipped(broker: EmbeddedBroker, given: Mapping[str, str]) -> bytes:
 def test_what_tasks_get_has_no_password(guarded: EmbeddedBroker) -> None:
     assert PASSWORD.encode() not in shipped(guarded, options(guarded))
     assert PASSWORD.encode() in shipped(guarded, options(guarded, delegationTokens="false"))
+
+
+@pytest.fixture
+def server() -> Iterator[AuthorizationServer]:
+    with authorization_server() as running:
+        yield running
+
+
+@pytest.fixture
+def by_tokens(server: AuthorizationServer) -> Iterator[EmbeddedBroker]:
+    """Run a broker whose users log in with OAUTHBEARER."""
+    settings = {
+        "listeners": "CLIENTS://127.0.0.1:0,PLAINTEXT://127.0.0.1:0",
+        "listener.security.protocol.map": "CLIENTS:SASL_PLAINTEXT,PLAINTEXT:PLAINTEXT",
+        "sasl.enabled.mechanisms": "OAUTHBEARER,SCRAM-SHA-256",
+        "sasl.oauthbearer.jwks.endpoint.url": f"{server.url}/keys",
+        "sasl.oauthbearer.expected.audience": AUDIENCE,
+        "sasl.oauthbearer.expected.issuer": ISSUER,
+        "delegation.token.secret.key": "secret of the brokers",
+    }
+    with EmbeddedBroker(settings) as broker:
+        broker.create_topic("orders", 2)
+        broker.create_topic("copies", 2)
+        for number in range(20):
+            broker.produce("orders", f"{number}", partition=number % 2)
+        until(lambda: server.keys_count)
+        yield broker
+
+
+def oauth_options(broker: EmbeddedBroker, server: AuthorizationServer, **more: str) -> dict[str, str]:
+    prefix = "kafka.sasl.oauthbearer"
+    return {
+        "kafka.bootstrap.servers": broker.bootstrap,
+        "kafka.security.protocol": "SASL_PLAINTEXT",
+        "kafka.sasl.mechanism": "OAUTHBEARER",
+        f"{prefix}.token.endpoint.url": f"{server.url}/token",
+        f"{prefix}.client.credentials.client.id": CLIENT_ID,
+        f"{prefix}.client.credentials.client.secret": CLIENT_SECRET,
+        "delegationTokens": "true",
+        **more,
+    }
+
+
+def test_a_read_and_a_write_of_a_client_with_oauthbearer_use_one_token(
+    spark: SparkSession, by_tokens: EmbeddedBroker, server: AuthorizationServer
+) -> None:
+    given = oauth_options(by_tokens, server)
+    read = spark.read.format("barnabas").options(**given, subscribe="orders").load()
+    read.select("value").write.format("barnabas").options(**given, topic="copies").mode("append").save()
+    assert sorted(int(record.value or b"") for record in by_tokens.records("copies")) == list(range(20))
+    [token] = by_tokens.server.broker.image.delegation_tokens.values()
+    assert token.owner == f"User:{CLIENT_ID}"
+    assert token_logins(by_tokens) > 0
+
+
+def test_what_tasks_get_of_a_client_with_oauthbearer_has_no_client_secret(
+    by_tokens: EmbeddedBroker, server: AuthorizationServer
+) -> None:
+    given = oauth_options(by_tokens, server)
+    for_tasks = shipped(by_tokens, given)
+    assert CLIENT_SECRET.encode() not in for_tasks
+    assert server.url.encode() not in for_tasks
+    assert CLIENT_SECRET.encode() in shipped(by_tokens, {**given, "delegationTokens": "false"})
 
 
 def test_a_broker_without_delegation_tokens_names_the_missing_setting(spark: SparkSession) -> None:

@@ -32,7 +32,7 @@ def spark_submit(
         bool,
         typer.Option(
             "--delegation-tokens",
-            help="Let tasks log in to brokers with delegation tokens, so that executors get no password.",
+            help="Let tasks log in to brokers with delegation tokens, so that executors get no secret.",
         ),
     ] = False,
 ) -> None:

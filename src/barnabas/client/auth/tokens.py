@@ -6,7 +6,7 @@ import json
 import urllib.error
 import urllib.parse
 import urllib.request
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -37,6 +37,7 @@ class TokenSource:
     client_secret: str = field(default="", repr=False)
     scope: str = ""
     unsecured_user: str = ""  #: for tokens without signature, which only a broker for tests accepts
+    subject_claim: str = "sub"  #: names the user in a token
 
 
 class _Token(NamedTuple):
@@ -144,11 +145,19 @@ def _requested(source: TokenSource) -> str:
 def _expiry_s(token: str, now_s: float) -> float:
     """Return when a token expires; the present time if it does not say so."""
     try:
-        payload = token.split(".")[1]
-        claims = json.loads(base64.urlsafe_b64decode(payload + "=" * (-len(payload) % 4)))
-        return float(claims["exp"])
+        return float(claims_of(token)["exp"])
     except (LookupError, ValueError, TypeError):
         return now_s
+
+
+def claims_of(token: str) -> Mapping[str, Any]:
+    """Return what a token says; nothing if it is not a JSON Web Token."""
+    try:
+        payload = token.split(".")[1]
+        claims = json.loads(base64.urlsafe_b64decode(payload + "=" * (-len(payload) % 4)))
+    except (LookupError, ValueError):
+        return {}
+    return claims if isinstance(claims, dict) else {}
 
 
 def _encoded(claims: dict[str, Any]) -> str:

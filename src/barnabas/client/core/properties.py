@@ -52,6 +52,7 @@ def _token_source(properties: Mapping[str, str]) -> TokenSource:
         properties.get(f"{prefix}.client.credentials.client.secret", "") or options.get("clientSecret", ""),
         properties.get(f"{prefix}.scope", "") or options.get("scope", ""),
         options.get("unsecuredLoginStringClaim_sub", ""),
+        properties.get(f"{prefix}.sub.claim.name", "").strip() or "sub",
     )
     if not source.url and not source.unsecured_user:
         raise ValueError(f"{prefix}.token.endpoint.url must be set for OAUTHBEARER")

@@ -1,6 +1,9 @@
+from dataclasses import replace
+
 import pytest
 
 from barnabas.client.auth.sasl import SaslLogin
+from barnabas.client.auth.tokens import TokenSource
 from barnabas.client.core.properties import login_from_properties, suspect_properties, tls_from_properties
 from barnabas.config.properties import read_properties
 from barnabas.tls.settings import KeyStore
@@ -61,6 +64,23 @@ def test_kafkas_properties_define_tls() -> None:
     assert tls is not None
     assert (tls.trust, tls.verifies_host_name) == (None, False)
     assert tls_from_properties(SASL) is None
+
+
+def test_a_login_with_tokens_has_their_source_and_the_claim_that_names_the_user() -> None:
+    prefix = "sasl.oauthbearer"
+    properties = {
+        "security.protocol": "SASL_SSL",
+        "sasl.mechanism": "OAUTHBEARER",
+        f"{prefix}.token.endpoint.url": "https://login.example/token",
+        f"{prefix}.client.credentials.client.id": "orders",
+        f"{prefix}.client.credentials.client.secret": "hidden",
+    }
+    login = login_from_properties(properties)
+    source = TokenSource("https://login.example/token", "orders", "hidden")
+    assert login == SaslLogin("OAUTHBEARER", "orders", token_source=source)
+    named = login_from_properties({**properties, f"{prefix}.sub.claim.name": "client"})
+    assert named is not None
+    assert named.token_source == replace(source, subject_claim="client")
 
 
 def test_the_default_mechanism_is_kerberos() -> None:
