@@ -135,7 +135,9 @@ async def test_an_expired_token_logs_nobody_in_and_is_removed(broker: EmbeddedBr
     async with ClusterClient(address(broker), login=ALICE) as cluster:
         admin = DelegationTokenAdmin(cluster)
         token = await admin.create(max_lifetime_ms=1)
-        with pytest.raises(KafkaError) as raised:
+        with pytest.raises(
+            KafkaError, match=f"refused delegation token '{token.token_id}', which may have"
+        ) as raised:
             await log_in(broker, token_login(token))
     assert raised.value.code is ErrorCode.SASL_AUTHENTICATION_FAILED
     until(lambda: not broker.server.broker.image.delegation_tokens)

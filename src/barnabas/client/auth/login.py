@@ -24,13 +24,19 @@ async def log_in(send: Callable[[Message], Awaitable[Any]], address: BrokerAddre
     token: bytes | None = exchange.first
     while token is not None:
         response: SaslAuthenticateResponse = await send(SaslAuthenticateRequest(auth_bytes=token))
-        check(response.error_code, f"{address} refused user '{login.user}': {response.error_message}")
+        check(response.error_code, f"{address} refused {_client(login)}: {response.error_message}")
         try:
             token = exchange.answer(bytes(response.auth_bytes))
         except NotTheBroker as error:
             message = f"{address} must not be sent {login.mechanism}: {error}"
             raise KafkaError(ErrorCode.SASL_AUTHENTICATION_FAILED, message) from error
     return response.session_lifetime_ms
+
+
+def _client(login: SaslLogin) -> str:
+    if login.is_delegation_token:
+        return f"delegation token '{login.user}', which may have expired"
+    return f"user '{login.user}'"
 
 
 async def _token(login: SaslLogin, address: BrokerAddress) -> str:
