@@ -5,8 +5,13 @@ TRANSACTION_TOPIC = "__transaction_state"
 SHARE_GROUP_TOPIC = "__share_group_state"
 #: The audit events.
 AUDIT_TOPIC = "__barnabas_audit"
+#: The logins and denials.
+SECURITY_TOPIC = "__barnabas_security"
 
-INTERNAL_TOPICS = frozenset({GROUP_TOPIC, TRANSACTION_TOPIC, SHARE_GROUP_TOPIC, AUDIT_TOPIC})
+#: Those that Apache Kafka does not have.
+OWN_TOPICS = frozenset({AUDIT_TOPIC, SECURITY_TOPIC})
+
+INTERNAL_TOPICS = OWN_TOPICS | {GROUP_TOPIC, TRANSACTION_TOPIC, SHARE_GROUP_TOPIC}
 
 #: Apache Kafka's own metadata topic, which clients cannot create.
 METADATA_TOPIC = "__cluster_metadata"

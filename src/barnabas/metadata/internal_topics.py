@@ -3,7 +3,7 @@
 import random
 from collections.abc import Callable, Sequence
 
-from barnabas.base.topic_names import AUDIT_TOPIC, GROUP_TOPIC, TRANSACTION_TOPIC
+from barnabas.base.topic_names import AUDIT_TOPIC, GROUP_TOPIC, SECURITY_TOPIC, TRANSACTION_TOPIC
 from barnabas.config.broker_config import BrokerConfig
 from barnabas.metadata.decision import Decision
 from barnabas.metadata.image import MetadataImage
@@ -15,8 +15,11 @@ from barnabas.metadata.topic_creation import (
     placeable_brokers,
 )
 
+#: The size of the topic of the security log, which grows with what clients do.
+SECURITY_BYTES_MAX = 1 << 30
+
 #: Internal topics that Barnabas creates, with configs of their own.
-BROKER_TOPICS = frozenset({GROUP_TOPIC, TRANSACTION_TOPIC, AUDIT_TOPIC})
+BROKER_TOPICS = frozenset({GROUP_TOPIC, TRANSACTION_TOPIC, AUDIT_TOPIC, SECURITY_TOPIC})
 
 
 def decide_create_internal_topics(
@@ -40,7 +43,10 @@ def internal_topic(name: str, config: BrokerConfig, broker_count: int) -> TopicT
         so that a single broker needs no settings.
     """
     if name == AUDIT_TOPIC:
-        return _audit_topic(config, broker_count)
+        return _event_topic(name, broker_count, config.integer("barnabas.audit.retention.ms"), -1)
+    if name == SECURITY_TOPIC:
+        retention_ms = config.integer("barnabas.security.log.retention.ms")
+        return _event_topic(name, broker_count, retention_ms, SECURITY_BYTES_MAX)
     if name == GROUP_TOPIC:
         prefix, configs = "offsets.topic", {"compression.type": "producer"}
     else:
@@ -64,17 +70,17 @@ def internal_topic(name: str, config: BrokerConfig, broker_count: int) -> TopicT
     )
 
 
-def _audit_topic(config: BrokerConfig, broker_count: int) -> TopicToCreate:
-    """Return the audit topic: one partition, so that events have one order, and the replication factor of the
+def _event_topic(name: str, broker_count: int, retention_ms: int, retention_bytes: int) -> TopicToCreate:
+    """Return a topic of events: one partition, so that events have one order, and the replication factor of the
     coordinators' topics."""
     return TopicToCreate(
-        AUDIT_TOPIC,
+        name,
         partition_count=1,
         replication_factor=max(1, min(3, broker_count)),
         configs={
             "cleanup.policy": "delete",
             "compression.type": "producer",
-            "retention.bytes": "-1",  # independent of other topics
-            "retention.ms": str(config.integer("barnabas.audit.retention.ms")),
+            "retention.bytes": str(retention_bytes),  # independent of other topics
+            "retention.ms": str(retention_ms),
         },
     )

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping
 from types import MappingProxyType
 
-from barnabas.base.topic_names import AUDIT_TOPIC
+from barnabas.base.topic_names import OWN_TOPICS
 from barnabas.wire.acls import AclOperation as Op
 from barnabas.wire.acls import ResourceType
 
@@ -45,10 +45,10 @@ CHANGING_TOPIC = frozenset({Op.WRITE, Op.CREATE, Op.DELETE, Op.ALTER, Op.ALTER_C
 
 
 def needs_cluster_alter(operation: Op, resource_type: ResourceType, name: str) -> bool:
-    """Whether ALTER on the cluster is needed as well: permission to change any topic must not extend to the audit
-    topic.
+    """Whether ALTER on the cluster is needed as well: permission to change any topic must not extend to those of the
+    audit and of the security log.
     """
-    return name == AUDIT_TOPIC and resource_type is ResourceType.TOPIC and operation in CHANGING_TOPIC
+    return name in OWN_TOPICS and resource_type is ResourceType.TOPIC and operation in CHANGING_TOPIC
 
 
 #: Resource type -> the bit field of all its operations.

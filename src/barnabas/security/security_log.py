@@ -1,6 +1,7 @@
 """Logs authentications and denied requests at INFO, limited to as many lines as an operator can read."""
 
 from collections import Counter
+from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
 from barnabas.base.clock import Clock
@@ -37,6 +38,8 @@ class SecurityLog:
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
+        #: Called with the event and the fields of each line.
+        self.on_line: Callable[[str, Mapping[str, object]], None] = _ignore
         self._window_began_ms = clock.monotonic_ms()
         self._written_count = 0
         self._counts: Counter[_Source] = Counter()
@@ -45,7 +48,7 @@ class SecurityLog:
     def login(self, event: LoginEvent) -> None:
         """Log the outcome of an authentication."""
         if self._admits(event.user, event.address):
-            _log.info(
+            self._write(
                 f"login {event.outcome}",
                 user=_short(event.user),
                 mechanism=_short(event.mechanism),
@@ -65,7 +68,7 @@ class SecurityLog:
     ) -> None:
         """Log that a principal lacks a permission that its request needs."""
         if self._admits(principal, address):
-            _log.info(
+            self._write(
                 "authorization denied",
                 principal=_short(principal),
                 address=address,
@@ -74,6 +77,10 @@ class SecurityLog:
                 resource=_short(resource),
                 api=api,
             )
+
+    def _write(self, event: str, **fields: object) -> None:
+        _log.info(event, **fields)
+        self.on_line(event, fields)
 
     async def flush(self) -> None:
         """Log the summary if the window is over; to be called regularly."""
@@ -112,7 +119,7 @@ class SecurityLog:
         self._counts, self._left_out = Counter(), Counter()
         commonest = [pair for pair in left_out.most_common(SUMMARY_LINES_MAX) if pair[0] != _OTHERS]
         for source, count in commonest:
-            _log.info(
+            self._write(
                 "suppressed log lines of logins and denials",
                 count=count,
                 principal=source.principal,
@@ -120,7 +127,9 @@ class SecurityLog:
             )
         others_count = left_out.total() - sum(count for _, count in commonest)
         if others_count:
-            _log.info("suppressed log lines of logins and denials", count=others_count, principal="(others)")
+            self._write(
+                "suppressed log lines of logins and denials", count=others_count, principal="(others)"
+            )
 
     def statistics(self) -> dict[str, int]:
         return {
@@ -128,6 +137,10 @@ class SecurityLog:
             "left_out": self._left_out.total(),
             "sources": len(self._counts),
         }
+
+
+def _ignore(event: str, fields: Mapping[str, object]) -> None:
+    """Do nothing: the log is enough."""
 
 
 def _short(name: str) -> str:

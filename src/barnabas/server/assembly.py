@@ -61,6 +61,7 @@ from barnabas.server.failure_detector import FailureDetector
 from barnabas.server.inter_broker import InterBrokerSecurity
 from barnabas.server.listeners import Listeners, connection_limits, open_files_max
 from barnabas.server.metadata_comparison import MetadataComparison
+from barnabas.server.security_log_publisher import SecurityLogPublisher
 from barnabas.server.shutdown import Shutdown
 from barnabas.server.startup import form_cluster, load_replicas, open_log_manager
 from barnabas.server.stores import metadata_directory
@@ -117,6 +118,7 @@ class BrokerParts:
     dispatcher: Dispatcher
     listeners: Listeners
     audit: AuditPublisher
+    security_log: SecurityLogPublisher
 
 
 async def assemble(
@@ -160,7 +162,7 @@ async def assemble(
         lost_replicas=storage.lost_replicas,
         flusher=storage.flusher,
         controller=_controller(config, storage, shutdown),
-        failure_detector=_failure_detector(config, storage, clock, shutdown),
+        failure_detector=_failure_detector(storage, clock, shutdown),
         broker_clients=storage.broker_clients,
         replica_fetchers=replica_fetchers,
         isr_manager=_isr_manager(storage, clock, shutdown),
@@ -178,6 +180,7 @@ async def assemble(
         dispatcher=dispatcher,
         listeners=Listeners(dispatcher, connections, storage.metadata, clock, rng, broker.security_log),
         audit=AuditPublisher(broker),
+        security_log=SecurityLogPublisher(broker, storage.broker_clients.requests),
     )
 
 
@@ -306,10 +309,8 @@ def _replica_fetchers(storage: _Storage, clock: Clock, shutdown: Shutdown) -> Re
     throttle = _throttle(
         storage, clock, "follower", lambda partition: partition.log.config.follower_throttled_replicas
     )
-    client = storage.broker_clients.fetches
-    fetchers = ReplicaFetchers(
-        broker_id, storage.replicas, client, clock, settings, throttle, storage.flusher
-    )
+    replicas, client = storage.replicas, storage.broker_clients.fetches
+    fetchers = ReplicaFetchers(broker_id, replicas, client, clock, settings, throttle, storage.flusher)
     storage.metadata.listen(fetchers.apply)
     shutdown.add_async(fetchers.stop)
     return fetchers
@@ -364,8 +365,8 @@ def _broker_context(
     statistics: RequestStatistics,
     shutdown: Shutdown,
 ) -> BrokerContext:
-    config, clock, rng = storage.dynamic_config.static, environment.clock, environment.rng
-    metadata = storage.metadata
+    config, metadata = storage.dynamic_config.static, storage.metadata
+    clock, rng = environment.clock, environment.rng
     return BrokerContext(
         broker_id=config.node_id,
         dynamic_config=storage.dynamic_config,
@@ -476,10 +477,9 @@ def _controller(config: BrokerConfig, storage: _Storage, shutdown: Shutdown) -> 
     return controller
 
 
-def _failure_detector(
-    config: BrokerConfig, storage: _Storage, clock: Clock, shutdown: Shutdown
-) -> FailureDetector:
-    detector = FailureDetector(config.node_id, storage.metadata, storage.broker_clients.probes, clock)
+def _failure_detector(storage: _Storage, clock: Clock, shutdown: Shutdown) -> FailureDetector:
+    broker_id = storage.dynamic_config.static.node_id
+    detector = FailureDetector(broker_id, storage.metadata, storage.broker_clients.probes, clock)
     shutdown.add_async(detector.stop)
     return detector
 

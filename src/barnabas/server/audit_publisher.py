@@ -10,14 +10,13 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from barnabas.api.context import BrokerContext
-from barnabas.api.topics.topic_creator import creation_rules
+from barnabas.api.topics.topic_creator import create_internal_topic
 from barnabas.base.topic_names import AUDIT_TOPIC
 from barnabas.metadata.audit.events import AuditEvent, EventSequence, events_of
 from barnabas.metadata.audit.records import AUDIT, AuditRecord
 from barnabas.metadata.changed_keys import ChangedKeys
 from barnabas.metadata.decision import Decision
 from barnabas.metadata.image import MetadataImage
-from barnabas.metadata.internal_topics import decide_create_internal_topics
 from barnabas.metadata.record_type import Table
 from barnabas.metadata.topics import PARTITION_STATES
 from barnabas.replication.partition import Partition
@@ -181,15 +180,8 @@ class AuditPublisher:
 
     async def _partition(self) -> Partition | None:
         """Return this broker's replica of the only partition; create the topic if it does not exist."""
-        broker = self._broker
-        if AUDIT_TOPIC not in broker.image.topics:
-            config, rules, rng = broker.config, creation_rules(broker), broker.rng
-            [created] = await broker.metadata.write(
-                lambda image: decide_create_internal_topics(image, [AUDIT_TOPIC], config, rules, rng)
-            )
-            if created.error is not None and AUDIT_TOPIC not in broker.image.topics:
-                raise created.error
-        return broker.replicas.find(AUDIT_TOPIC, 0)
+        await create_internal_topic(self._broker, AUDIT_TOPIC)
+        return self._broker.replicas.find(AUDIT_TOPIC, 0)
 
     def register_metrics(self, registry: MetricsRegistry) -> None:
         registry.add_metric(names.AUDIT_EVENTS, lambda: [({}, self.events_count)])

@@ -131,6 +131,9 @@ class BrokerServer:
         self._start_background_tasks()
         self._shutdown.add_async(lambda: parts.audit.stop(abruptly=self._shutdown.is_abrupt))
         parts.audit.start()
+        if self._config.boolean("barnabas.security.log.topic.enable"):
+            self._shutdown.add_async(lambda: parts.security_log.stop(abruptly=self._shutdown.is_abrupt))
+            parts.security_log.start()
         if self._config.boolean("log.cleaner.enable"):
             parts.cleaner.start()
         parts.controller.start()

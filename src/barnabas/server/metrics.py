@@ -23,6 +23,7 @@ def metrics_registry(parts: BrokerParts) -> MetricsRegistry:
         parts.metadata_comparison,
         parts.controller,
         parts.audit,
+        parts.security_log,
         parts.cleaner,
         broker.segment_importer,
         broker.policies,

@@ -320,6 +320,13 @@ POLICY_RELOADS = MetricName(
     "counter",
     ("outcome",),
 )
+SECURITY_LOG_LINES = MetricName(
+    "barnabas_security_log_lines_total",
+    "Lines of the security log that were to be published to the topic __barnabas_security, by outcome: published or "
+    "lost.",
+    "counter",
+    ("outcome",),
+)
 SECURITY_CALLS = MetricName(
     "barnabas_security_class_calls_total",
     "Calls of Python classes, by class (authorizer or principal builder) and outcome: called (all calls), failed (an "
@@ -436,6 +443,7 @@ METRICS: tuple[MetricName, ...] = (
     METADATA_DIFFERENT,
     POLICY_CHECKS,
     POLICY_RELOADS,
+    SECURITY_LOG_LINES,
     SECURITY_CALLS,
     THROTTLED,
     REFUSED_CONNECTIONS,

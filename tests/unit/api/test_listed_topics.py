@@ -1,11 +1,11 @@
-"""Responses on all topics include the audit topic for Barnabas's own clients only."""
+"""Responses on all topics include the topics of the audit and of the security log for Barnabas's own clients only."""
 
 from pathlib import Path
 
 import pytest
 
 from barnabas.api.context import OWN_SOFTWARE
-from barnabas.base.topic_names import AUDIT_TOPIC
+from barnabas.base.topic_names import AUDIT_TOPIC, SECURITY_TOPIC
 from barnabas.wire.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
 from barnabas.wire.messages.describe_log_dirs import DescribableLogDirTopic, DescribeLogDirsRequest
 from barnabas.wire.messages.describe_topic_partitions import DescribeTopicPartitionsRequest, TopicRequest
@@ -41,7 +41,7 @@ async def in_config_resources(node: RunningNode) -> set[str]:
 
 @pytest.mark.parametrize(
     ("software", "listed"),
-    [("apache-kafka-java", {"orders"}), (OWN_SOFTWARE, {"orders", AUDIT_TOPIC})],
+    [("apache-kafka-java", {"orders"}), (OWN_SOFTWARE, {"orders", AUDIT_TOPIC, SECURITY_TOPIC})],
 )
 def test_all_topics_are_those_that_the_client_supports(
     tmp_path: Path, software: str, listed: set[str]
@@ -49,7 +49,7 @@ def test_all_topics_are_those_that_the_client_supports(
     @on_loop
     async def scenario() -> None:
         async with running_node(tmp_path) as node:
-            await node.create(new_topic("orders"), new_topic(AUDIT_TOPIC))
+            await node.create(new_topic("orders"), new_topic(AUDIT_TOPIC), new_topic(SECURITY_TOPIC))
             for each in ("another", software):  # a cached response must not serve the other client
                 node.connection.client_software_name = each
                 await in_metadata(node)

@@ -37,7 +37,7 @@ from barnabas.api.data.produce_codec import (
 )
 from barnabas.api.registry import serves
 from barnabas.base.buffers import Buffer
-from barnabas.base.topic_names import INTERNAL_TOPICS
+from barnabas.base.topic_names import INTERNAL_TOPICS, SECURITY_TOPIC
 from barnabas.log.append_info import AppendInfo
 from barnabas.log.producers.producer_state_manager import VerificationGuard
 from barnabas.log.record_validation import InvalidRecords
@@ -51,7 +51,7 @@ from barnabas.replication.transaction_verification import (
     finish_verification,
     start_verification,
 )
-from barnabas.wire.acls import AclOperation, ResourceType
+from barnabas.wire.acls import CLUSTER_NAME, AclOperation, ResourceType
 from barnabas.wire.errors import ErrorCode, KafkaError
 from barnabas.wire.framing import SCRATCH_BYTES
 from barnabas.wire.messages.produce import (
@@ -379,17 +379,25 @@ def _find(context: RequestContext, topic: str | bytes, index: int) -> Partition:
     if isinstance(topic, bytes):
         name = broker.image.topic_names.get(topic) if broker.authorizer is not None else None
         if name is not None:  # an unknown id reveals nothing
-            require_now(context, AclOperation.WRITE, ResourceType.TOPIC, name)
+            _authorize(context, name)
         partition = broker.replicas.partition_by_id(topic, index)
     else:
         if broker.authorizer is not None:
-            require_now(context, AclOperation.WRITE, ResourceType.TOPIC, topic)
+            _authorize(context, topic)
         partition = broker.replicas.partition(topic, index)
     partition.check_leader()
-    if partition.topic in INTERNAL_TOPICS:
+    if partition.topic in INTERNAL_TOPICS and partition.topic != SECURITY_TOPIC:
         message = f"Topic '{partition.topic}' is internal: clients cannot produce to it."
         raise KafkaError(ErrorCode.INVALID_TOPIC_EXCEPTION, message)
     return partition
+
+
+def _authorize(context: RequestContext, topic: str) -> None:
+    """Check the permission to write. To the topic of the security log, the other brokers write."""
+    if topic == SECURITY_TOPIC:
+        require_now(context, AclOperation.CLUSTER_ACTION, ResourceType.CLUSTER, CLUSTER_NAME)
+    else:
+        require_now(context, AclOperation.WRITE, ResourceType.TOPIC, topic)
 
 
 def _has_transaction(topics: list[TopicData]) -> bool:

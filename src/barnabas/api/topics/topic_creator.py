@@ -108,3 +108,18 @@ def _request_metadata(new: TopicToCreate, topic: TopicImage) -> CreateTopicPolic
         replicas_assignments=new.assignments if by_hand else None,
         configs={key: value for key, value in (new.configs or {}).items() if value is not None},
     )
+
+
+async def create_internal_topic(broker: BrokerContext, name: str) -> None:
+    """Create a topic that this broker writes to, unless it exists.
+
+    :raises KafkaError: If it cannot be created.
+    """
+    if name in broker.image.topics:
+        return
+    config, rules, rng = broker.config, creation_rules(broker), broker.rng
+    [created] = await broker.metadata.write(
+        lambda image: decide_create_internal_topics(image, [name], config, rules, rng)
+    )
+    if created.error is not None and name not in broker.image.topics:
+        raise created.error

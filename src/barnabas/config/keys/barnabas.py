@@ -70,6 +70,12 @@ BARNABAS_KEYS: tuple[ConfigKey, ...] = (
               "How long audit events are kept, in milliseconds. Set when the audit topic is created; -1 "
               "keeps them without limit.",
               since="Barnabas"),
+    ConfigKey("barnabas.security.log.topic.enable", BOOLEAN, False, None, READ_ONLY, HONOURED,
+              "Whether logins and denials, which are logged, are also published to the topic __barnabas_security.",
+              since="Barnabas"),
+    ConfigKey("barnabas.security.log.retention.ms", LONG, 30 * 24 * 3600 * 1000, Range(-1), READ_ONLY, HONOURED,
+              "How long the topic keeps logins and denials, in milliseconds, within 1 GiB. Set when the topic is "
+              "created; -1 keeps them without limit.", since="Barnabas"),
     ConfigKey("barnabas.trash.retention.ms", LONG, 3600 * 1000, Range(0), READ_ONLY, HONOURED,
               "How long a deleted topic can be undeleted, in milliseconds. Its records stay on disk for "
               "this time; 0 deletes at once.", since="Barnabas"),
