@@ -1,8 +1,11 @@
-"""TLS settings of one listener."""
+"""TLS settings of listeners, and of connections to etcd."""
+
+import re
 
 from barnabas.config.broker_config import BrokerConfig
 from barnabas.config.definition import ConfigError
-from barnabas.config.keys.broker import LISTENER_PREFIX
+from barnabas.config.keys.broker import BROKER_KEYS, LISTENER_PREFIX
+from barnabas.config.keys.store import STORE_PREFIX
 from barnabas.config.listeners import Listener, SecurityProtocol
 from barnabas.tls.settings import ClientAuth, TlsError, TlsSettings, tls_settings
 
@@ -55,5 +58,25 @@ def web_tls_settings(config: BrokerConfig) -> TlsSettings | None:
         raise config_error(error) from error
 
 
-def config_error(error: TlsError) -> ConfigError:
-    return ConfigError(error.key, error.value, error.reason)
+def store_tls_settings(config: BrokerConfig) -> TlsSettings:
+    """Return the settings of connections to etcd; files are not read. Its host name is always verified.
+
+    :raises ConfigError: When a value is invalid, or two contradict each other.
+    """
+
+    def text(name: str) -> str:
+        if name == "ssl.endpoint.identification.algorithm":
+            return "https"
+        key = STORE_PREFIX + name
+        return config.text_or_none(key) or "" if key in BROKER_KEYS else ""
+
+    try:
+        return tls_settings(text, lambda name: config.items(STORE_PREFIX + name))
+    except TlsError as error:
+        raise config_error(error, STORE_PREFIX) from error
+
+
+def config_error(error: TlsError, prefix: str = "") -> ConfigError:
+    """:param prefix: What the keys begin with."""
+    reason = re.sub(r"(?<!\S)ssl\.(?=[a-z])", f"{prefix}ssl.", error.reason)
+    return ConfigError(prefix + error.key, error.value, reason)

@@ -37,7 +37,7 @@ def open_store(config: BrokerConfig, clock: Clock, shutdown: Shutdown) -> Store:
     if url.startswith(ETCD_SCHEMES):
         from barnabas.server.etcd_store import open_etcd  # only here: others need not import its modules
 
-        return open_etcd(config, url, shutdown)
+        return open_etcd(config, url, clock, shutdown)
     if not url.startswith(SQLITE_SCHEME) or url == SQLITE_SCHEME:
         raise ConfigError(
             STORE_KEY,

@@ -3,7 +3,7 @@
 import asyncio
 import json
 import ssl
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 from barnabas.metadata.store import OutcomeUnknown, StoreError
@@ -46,6 +46,10 @@ _REFUSALS = frozenset(
 _NOT_BEGUN = ("no leader", "raft proposal dropped", "too many requests", "not capable", "server not ready")
 _STALE_TOKEN = ("invalid auth token", "revision of auth store is old")
 
+#: The beginning of the answer to a client with a CN, which would be etcd's user if the gateway could pass it on.
+_COMMON_NAME = b"CommonName of client"
+_NO_COMMON_NAME = "if etcd has users, the certificate that brokers present to it must have no CN"
+
 _log = get_logger("barnabas.stores")
 
 
@@ -81,10 +85,12 @@ class Gateway:
     def __init__(
         self,
         endpoints: tuple[EtcdEndpoint, ...],
-        tls: ssl.SSLContext | None = None,
+        tls: Callable[[], ssl.SSLContext] | None = None,
         credentials: Credentials | None = None,
     ) -> None:
-        """:param endpoints: The first one that answers is used until it fails."""
+        """:param endpoints: The first one that answers is used until it fails.
+        :param tls: Returns the context of new connections. After it has changed, no request is sent on an older one.
+        """
         self._endpoints = endpoints
         self._tls = tls
         self._credentials = credentials
@@ -173,7 +179,7 @@ class Gateway:
         :raises NoAnswer: If there is no answer.
         """
         token = await self._authenticate(endpoint)
-        connection = await HttpConnection.open(endpoint, self._tls, CONNECT_TIMEOUT_S)
+        connection = await HttpConnection.open(endpoint, self._context(), CONNECT_TIMEOUT_S)
         try:
             async with asyncio.timeout(ANSWER_TIMEOUT_S):
                 await connection.start_stream(path, _encode(message), token)
@@ -230,14 +236,18 @@ class Gateway:
         return decode_answer(status, body)
 
     async def _connection(self, endpoint: EtcdEndpoint) -> HttpConnection:
+        tls = self._context()
         for at, (each, connection) in enumerate(self._idle):
             if each == endpoint:
                 del self._idle[at]
-                if connection.is_reusable:
+                if connection.is_reusable and connection.tls is tls:
                     return connection
                 connection.close()
                 return await self._connection(endpoint)
-        return await HttpConnection.open(endpoint, self._tls, CONNECT_TIMEOUT_S)
+        return await HttpConnection.open(endpoint, tls, CONNECT_TIMEOUT_S)
+
+    def _context(self) -> ssl.SSLContext | None:
+        return None if self._tls is None else self._tls()
 
 
 def _encode(message: Mapping[str, Any]) -> bytes:
@@ -254,6 +264,8 @@ def decode_answer(status: int, body: bytes) -> dict[str, Any]:
     try:
         answer = json.loads(body)
     except ValueError:
+        if body.startswith(_COMMON_NAME):
+            raise Refused(_UNAUTHENTICATED, _NO_COMMON_NAME) from None
         raise NoAnswer(f"HTTP status {status}, not an answer of etcd's gateway: {body[:200]!r}") from None
     if not isinstance(answer, dict):
         raise NoAnswer(f"not an answer of etcd's gateway: {body[:200]!r}")

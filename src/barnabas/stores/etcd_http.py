@@ -6,6 +6,8 @@ from typing import Any, NamedTuple
 
 import h11
 
+from barnabas.tls.failures import refuses_certificate, server_failure_reason
+
 #: A larger answer, or line of a stream, ends the connection. etcd itself accepts requests of 1.5 MiB by default.
 ANSWER_BYTES_MAX = 64 << 20
 
@@ -37,8 +39,13 @@ class HttpConnection:
     """A connection that is open; it must be closed."""
 
     def __init__(
-        self, endpoint: EtcdEndpoint, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
+        self,
+        endpoint: EtcdEndpoint,
+        tls: ssl.SSLContext | None,
+        reader: asyncio.StreamReader,
+        writer: asyncio.StreamWriter,
     ) -> None:
+        self.tls = tls
         self._endpoint = endpoint
         self._reader = reader
         self._writer = writer
@@ -55,9 +62,11 @@ class HttpConnection:
                 )
         except TimeoutError:
             raise NotSent(f"no connection within {timeout_s:g} s") from None
-        except (OSError, ssl.SSLError) as error:
+        except ssl.SSLError as error:
+            raise NotSent(server_failure_reason(error)) from error
+        except OSError as error:
             raise NotSent(str(error)) from error
-        return HttpConnection(endpoint, reader, writer)
+        return HttpConnection(endpoint, tls, reader, writer)
 
     @property
     def is_reusable(self) -> bool:
@@ -123,7 +132,7 @@ class HttpConnection:
             self._writer.write(b"".join(part or b"" for part in parts))
             await self._writer.drain()
         except OSError as error:
-            raise NoAnswer(str(error)) from error
+            raise _failure(error) from error
         while not isinstance(event := await self._next_event(), h11.Response):
             if not isinstance(event, h11.InformationalResponse):
                 raise NoAnswer("the connection was closed")
@@ -139,5 +148,12 @@ class HttpConnection:
             while (event := self._http.next_event()) is h11.NEED_DATA:
                 self._http.receive_data(await self._reader.read(_READ_BYTES))
         except (OSError, h11.RemoteProtocolError) as error:
-            raise NoAnswer(str(error)) from error
+            raise _failure(error) from error
         return event
+
+
+def _failure(error: Exception) -> NotSent | NoAnswer:
+    """Return what the failure of an open connection means for its request."""
+    if isinstance(error, ssl.SSLError) and refuses_certificate(error):
+        return NotSent(server_failure_reason(error))
+    return NoAnswer(str(error))

@@ -9,6 +9,9 @@ from barnabas.server.shutdown import Shutdown
 from barnabas.server.stores import open_store
 from barnabas.stores.etcd import EtcdStore
 from support.loop import on_loop
+from support.tls import AUTHORITY
+
+KEYSTORE, TRUSTSTORE = "barnabas.store.ssl.keystore.", "barnabas.store.ssl.truststore."
 
 
 async def open_with(settings: dict[str, str]) -> object:
@@ -29,22 +32,44 @@ async def test_a_store_in_etcd_is_opened_before_etcd_runs() -> None:
 
 
 @pytest.mark.parametrize(
-    ("changed", "key"),
+    ("changed", "key", "reason"),
     [
-        ({"barnabas.store": "etcd://h:x"}, "barnabas.store"),
-        ({"barnabas.store.ssl.ca": "FILE"}, "barnabas.store.ssl.ca"),
-        ({"barnabas.store.ssl.ca": "missing.crt"}, "barnabas.store.ssl.ca"),
-        ({"barnabas.store.ssl.certificate": "FILE"}, "barnabas.store.ssl.certificate"),
-        ({"barnabas.store.ssl.certificate": "missing.crt"}, "barnabas.store.ssl.certificate"),
+        ({"barnabas.store": "etcd://h:x"}, "barnabas.store", "'h:x' is not an endpoint"),
+        (
+            {"barnabas.store": "etcd://h:1", f"{TRUSTSTORE}location": "FILE"},
+            "barnabas.store",
+            f"must begin with etcds:// because {TRUSTSTORE}location is set",
+        ),
+        ({f"{TRUSTSTORE}location": "FILE"}, f"{TRUSTSTORE}location", f"that {TRUSTSTORE}password opens"),
+        ({f"{TRUSTSTORE}location": "missing.crt"}, f"{TRUSTSTORE}location", "cannot be read"),
+        ({f"{KEYSTORE}location": "missing.pem"}, f"{KEYSTORE}location", "cannot be read"),
+        ({f"{KEYSTORE}location": "FILE", f"{KEYSTORE}type": "PEM"}, f"{KEYSTORE}location", "a PEM file"),
+        ({f"{KEYSTORE}type": "JCEKS"}, f"{KEYSTORE}type", "must be PEM, PKCS12 or JKS"),
+        (
+            {"barnabas.store.ssl.enabled.protocols": "TLSv1"},
+            "barnabas.store.ssl.enabled.protocols",
+            "must be among TLSv1.2, TLSv1.3",
+        ),
     ],
 )
-def test_a_setting_that_is_not_valid_is_named(tmp_path: Path, changed: dict[str, str], key: str) -> None:
+def test_a_setting_that_is_not_valid_is_named(
+    tmp_path: Path, changed: dict[str, str], key: str, reason: str
+) -> None:
     (tmp_path / "file").write_text("not a certificate")
     settings = {name: value.replace("FILE", str(tmp_path / "file")) for name, value in changed.items()}
 
     @on_loop
     async def scenario() -> None:
-        with pytest.raises(ConfigError, match=f"Invalid value '{settings[key]}' for {key}: "):
+        with pytest.raises(ConfigError) as refused:
             await open_with({"barnabas.store": "etcds://h:1", **settings})
+        assert str(refused.value).startswith(f"Invalid value '{settings[key]}' for {key}: ")
+        assert reason in str(refused.value)
 
     scenario()
+
+
+@on_loop
+async def test_a_key_without_its_certificate_is_refused_without_being_shown() -> None:
+    with pytest.raises(ConfigError, match=f"set together with {KEYSTORE}certificate.chain") as refused:
+        await open_with({"barnabas.store": "etcds://h:1", f"{KEYSTORE}key": AUTHORITY.issue().key_pem()})
+    assert "PRIVATE KEY" not in str(refused.value)

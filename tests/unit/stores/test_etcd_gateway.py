@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import ssl
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 
@@ -12,7 +13,11 @@ from barnabas.metadata.store import OutcomeUnknown, StoreError
 from barnabas.stores import etcd_gateway, etcd_http
 from barnabas.stores.etcd_gateway import Credentials, Gateway, Refused
 from barnabas.stores.etcd_http import EtcdEndpoint, NoAnswer
+from barnabas.tls.contexts import client_context, server_context
+from support.certificates import Authority
 from support.loop import on_loop
+from support.tls import AUTHORITY, TLS, with_keys
+from support.waiting import reached
 
 Handler = Callable[["Connection"], Awaitable[None]]
 
@@ -54,7 +59,9 @@ def answering(*answers: object) -> Handler:
 
 
 @asynccontextmanager
-async def server(handle: Handler) -> AsyncIterator[tuple[EtcdEndpoint, list[dict]]]:
+async def server(
+    handle: Handler, tls: ssl.SSLContext | None = None
+) -> AsyncIterator[tuple[EtcdEndpoint, list[dict]]]:
     requests: list[dict] = []
     handling: list[asyncio.Task] = []
 
@@ -67,9 +74,10 @@ async def server(handle: Handler) -> AsyncIterator[tuple[EtcdEndpoint, list[dict
         finally:
             writer.close()
 
-    listening = await asyncio.start_server(accept, "127.0.0.1", 0)
+    listening = await asyncio.start_server(accept, "127.0.0.1", 0, ssl=tls)
     async with listening:
-        yield EtcdEndpoint("127.0.0.1", listening.sockets[0].getsockname()[1]), requests
+        port = listening.sockets[0].getsockname()[1]
+        yield EtcdEndpoint("127.0.0.1", port, is_tls=tls is not None), requests
     await asyncio.gather(*handling)
 
 
@@ -102,6 +110,35 @@ async def test_requests_follow_each_other_on_one_connection() -> None:
             ("/v3/b", {"x": 2}),
         ]
         gateway.close()
+
+
+@on_loop
+async def test_no_request_is_sent_on_a_connection_with_a_former_context() -> None:
+    encrypting = server_context(with_keys(AUTHORITY.issue()))
+    contexts = [client_context(TLS)]
+    async with server(answering({"n": 1}, {"n": 2}, {"n": 3}), encrypting) as (endpoint, _):
+        gateway = Gateway((endpoint,), lambda: contexts[-1])
+        assert await gateway.call("/v3/a", {}) == {"n": 1}
+        assert await gateway.call("/v3/a", {}) == {"n": 2}
+        contexts.append(client_context(TLS))
+        assert await gateway.call("/v3/a", {}) == {"n": 1}
+        gateway.close()
+
+
+@on_loop
+async def test_a_certificate_of_the_server_that_is_not_trusted_is_reported_in_words(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(etcd_gateway, "RETRY_TIMEOUT_S", 0.0)
+    encrypting = server_context(with_keys(Authority("Another").issue()))
+    context = client_context(TLS)
+    async with server(answering({"n": 1}), encrypting) as (endpoint, requests):
+        gateway = Gateway((endpoint,), lambda: context)
+        with pytest.raises(StoreError, match="its certificate is not trusted: unable to get local issuer"):
+            await gateway.call("/v3/a", {})
+        assert requests == []
+        gateway.close()
+        await reached(lambda: len(asyncio.all_tasks()) == 1)  # the server has given up the connection
 
 
 @on_loop

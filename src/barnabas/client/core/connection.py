@@ -20,10 +20,10 @@ from barnabas.client.core.errors import (
     NotKafka,
     RequestTimedOut,
     check,
-    tls_reason,
 )
 from barnabas.client.core.frame_protocol import FrameMemory, Frames
 from barnabas.client.core.request_codec import api_name, decode_response, encode_request
+from barnabas.tls.failures import server_failure_reason
 from barnabas.wire.codec import DecodeError
 from barnabas.wire.errors import ErrorCode, KafkaError
 from barnabas.wire.messages.api_versions import ApiVersion, ApiVersionsRequest, ApiVersionsResponse
@@ -100,7 +100,7 @@ class BrokerConnection:
             async with asyncio.timeout(connect_timeout_ms / 1000):
                 await loop.create_connection(lambda: connection._frames, *address, ssl=tls)
         except ssl.SSLError as error:
-            message = f"no connection to a broker at {address}: {tls_reason(error)}"
+            message = f"no connection to a broker at {address}: {server_failure_reason(error)}"
             raise BrokerUnreachable(address, message) from error
         except OSError as error:
             why = _reason(error)
@@ -229,7 +229,9 @@ class BrokerConnection:
             message = f"{self.address} closed the connection without a response: is it a Kafka listener"
             message += "?" if self._frames.is_encrypted else " without TLS?"
             if isinstance(error.__cause__, ssl.SSLError):  # the broker's answer to the client certificate
-                message = f"no connection to a broker at {self.address}: {tls_reason(error.__cause__)}"
+                message = (
+                    f"no connection to a broker at {self.address}: {server_failure_reason(error.__cause__)}"
+                )
             raise ConnectionLost(self.address, message) from error
         return response
 

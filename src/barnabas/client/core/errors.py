@@ -1,10 +1,8 @@
 """Errors between this client and a broker, with messages with a hint what to try next."""
 
 import re
-import ssl
 
 from barnabas.client.core.address import BrokerAddress
-from barnabas.tls.failures import failure_reason
 from barnabas.wire.errors import ErrorCode, KafkaError
 
 #: Apache Kafka's message when it refuses an operation on the cluster: it contains the request as Java prints it.
@@ -63,17 +61,3 @@ def is_retriable(error: Exception) -> bool:
     if isinstance(error, KafkaError):
         return error.code.retriable
     return isinstance(error, ConnectionError) and not isinstance(error, NotKafka)
-
-
-#: OpenSSL's reasons, in words.
-_TLS_REASONS = {
-    "TLSV13_ALERT_CERTIFICATE_REQUIRED": "it requires a client certificate",
-    "TLSV1_ALERT_UNKNOWN_CA": "it does not trust the client certificate",
-    "UNSUPPORTED_PROTOCOL": "it supports only versions of TLS that are not allowed here",
-    "WRONG_VERSION_NUMBER": "it does not use TLS",
-}
-
-
-def tls_reason(error: ssl.SSLError) -> str:
-    """Return why the TLS handshake with a broker has failed."""
-    return failure_reason(error, _TLS_REASONS, "its certificate is not trusted")

@@ -1,29 +1,15 @@
 """Broker keys that only Barnabas has."""
 
 from barnabas.config.definition import ConfigKey
-from barnabas.config.keys import BOOLEAN, HONOURED, INT, LIST, LONG, PASSWORD, READ_ONLY, STRING
+from barnabas.config.keys import BOOLEAN, HONOURED, INT, LIST, LONG, READ_ONLY, STRING
+from barnabas.config.keys.store import STORE_KEYS
 from barnabas.config.validators import ANY_LIST, Networks, NonNull, OneOfIgnoreCase, Range
 
 # fmt: off
 FAILURE_DETECTION_KEY = "barnabas.failure.detection.timeout.ms"
 
 BARNABAS_KEYS: tuple[ConfigKey, ...] = (
-    ConfigKey("barnabas.store", STRING, "", NonNull(), READ_ONLY, HONOURED,
-              "The metadata store of a cluster of several brokers: etcd://HOST:PORT,HOST:PORT/PREFIX (etcds:// with "
-              "TLS; without a prefix, barnabas), or sqlite:FILE for brokers of one machine. Empty for a file of its "
-              "own in metadata.log.dir, which no other broker can use.", since="Barnabas"),
-    ConfigKey("barnabas.store.user", STRING, "", NonNull(), READ_ONLY, HONOURED,
-              "The user of etcd; empty if etcd has no authentication.", since="Barnabas"),
-    ConfigKey("barnabas.store.password", PASSWORD, "", NonNull(), READ_ONLY, HONOURED,
-              "The password of barnabas.store.user.", since="Barnabas"),
-    ConfigKey("barnabas.store.ssl.ca", STRING, "", NonNull(), READ_ONLY, HONOURED,
-              "PEM file with the certificates of the authorities that sign those of etcd; empty for the system's.",
-              since="Barnabas"),
-    ConfigKey("barnabas.store.ssl.certificate", STRING, "", NonNull(), READ_ONLY, HONOURED,
-              "PEM file with the certificate that this broker presents to etcd; empty for none.", since="Barnabas"),
-    ConfigKey("barnabas.store.ssl.key", STRING, "", NonNull(), READ_ONLY, HONOURED,
-              "PEM file with the private key of barnabas.store.ssl.certificate; empty if that file contains it.",
-              since="Barnabas"),
+    *STORE_KEYS,
     ConfigKey(FAILURE_DETECTION_KEY, INT, 2_000, Range(0), READ_ONLY, HONOURED,
               "How long a broker of a cluster may take to respond to the controller before its session is ended; "
               "0 relies on broker.session.timeout.ms alone.", since="Barnabas"),
