@@ -1,5 +1,6 @@
 """The TLS settings of a listener change while the broker runs; connections stay open, new ones use the new settings."""
 
+import re
 import ssl
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,7 +13,7 @@ from barnabas.config.config_resource import Resource, ResourceKind
 from barnabas.testing import EmbeddedBroker
 from barnabas.tls.settings import TlsSettings
 from barnabas.wire.errors import ErrorCode, KafkaError
-from support.certificates import PASSWORD, Authority
+from support.certificates import HOSTS, PASSWORD, Authority, Issued
 from support.tls import AUTHORITY, TRUST, client_of, connected, settings_of, with_keys, write_keystore
 from support.waiting import until
 
@@ -75,6 +76,46 @@ def test_a_keystore_that_cannot_be_used_is_refused_without_its_password(
     assert "missing.p12" in str(error)
     assert PASSWORD not in str(error)
     assert presented(kafka) == before
+
+
+OTHER_NAME, FEWER_HOSTS = AUTHORITY.issue(name="other"), AUTHORITY.issue(hosts=["localhost"])
+
+
+@pytest.mark.parametrize(
+    ("issued", "why"),
+    [
+        (OTHER_NAME, "for CN=broker, like the one in use, not for CN=other"),
+        (FEWER_HOSTS, r"also for 127\.0\.0\.1, like the one in use"),
+    ],
+)
+def test_a_keystore_without_names_of_the_present_one_is_refused(
+    kafka: EmbeddedBroker, tmp_path: Path, issued: Issued, why: str
+) -> None:
+    before = presented(kafka)
+    write_keystore(issued, tmp_path / "own.pem")  # does not count: it is not in use
+    location = str(write_keystore(issued, tmp_path / "other.pem"))
+    error = alter(kafka, {"ssl.keystore.location": location})
+    assert error is not None
+    assert error.code is ErrorCode.INVALID_REQUEST
+    assert re.search(why, str(error))
+    assert presented(kafka) == before
+    renewed = str(write_keystore(AUTHORITY.issue(hosts=(*HOSTS, "more")), tmp_path / "renewed.pem"))
+    assert alter(kafka, {"ssl.keystore.location": renewed}) is None
+    until(lambda: presented(kafka) != before)
+
+
+@pytest.mark.parametrize("prefix", ["", "listener.name.ssl."])
+def test_a_keystore_may_have_other_names_if_the_file_of_settings_allows_it(
+    tmp_path: Path, prefix: str
+) -> None:
+    allowed = {f"{prefix}ssl.allow.{kind}.changes": "true" for kind in ("dn", "san")}
+    settings = settings_of(write_keystore(BROKER, tmp_path / "own.pem"), **allowed)
+    other = AUTHORITY.issue(name="other", hosts=["localhost"])
+    with EmbeddedBroker(settings) as kafka:
+        location = str(write_keystore(other, tmp_path / "other.pem"))
+        assert alter(kafka, {"ssl.keystore.location": location}) is None
+        expected = ssl.PEM_cert_to_DER_cert(other.certificate_pem)
+        until(lambda: presented(kafka) == expected)
 
 
 def test_texts_in_pem_replace_the_keystore(kafka: EmbeddedBroker) -> None:

@@ -27,8 +27,9 @@ _LISTENERS_OWN = frozenset(
 _ONLY_WITH_LISTENER = (
     "These security configs can be dynamically updated only per-listener using the listener prefix"
 )
-#: Beginnings of keys that decide which logins are accepted: read-only with a listener prefix, too, other than in Kafka.
-_NEVER_DYNAMIC = ("sasl.oauthbearer.", "barnabas.sasl.", "ssl.principal.mapping.rules")
+#: Beginnings of keys that decide which logins and certificates are accepted: read-only with a listener prefix, too,
+#: other than in Kafka.
+_NEVER_DYNAMIC = ("sasl.oauthbearer.", "barnabas.sasl.", "ssl.allow.", "ssl.principal.mapping.rules")
 
 #: Keys that may be set for a listener on all brokers at once.
 _LISTENERS_EVERYWHERE = ("max.connections", "max.connection.creation.rate", "num.network.threads")

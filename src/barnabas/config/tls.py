@@ -1,6 +1,8 @@
 """TLS settings of listeners, and of connections to etcd."""
 
 import re
+from collections.abc import Callable
+from dataclasses import replace
 
 from barnabas.config.broker_config import BrokerConfig
 from barnabas.config.definition import ConfigError
@@ -29,10 +31,7 @@ def listener_tls_settings(config: BrokerConfig, listener: Listener) -> TlsSettin
     def text(name: str) -> str:
         return "" if name == _CLIENT_AUTH and ignores_common else own.text_or_none(name) or ""
 
-    try:
-        return tls_settings(text, own.items)
-    except TlsError as error:
-        raise config_error(error) from error
+    return _server_settings(own, text)
 
 
 def web_tls_settings(config: BrokerConfig) -> TlsSettings | None:
@@ -52,10 +51,19 @@ def web_tls_settings(config: BrokerConfig) -> TlsSettings | None:
     def text(name: str) -> str:
         return "" if name == _CLIENT_AUTH else own.text_or_none(name) or ""
 
+    return _server_settings(own, text)
+
+
+def _server_settings(own: BrokerConfig, text: Callable[[str], str]) -> TlsSettings:
     try:
-        return tls_settings(text, own.items)
+        settings = tls_settings(text, own.items)
     except TlsError as error:
         raise config_error(error) from error
+    return replace(
+        settings,
+        allows_dn_changes=own.boolean("ssl.allow.dn.changes"),
+        allows_san_changes=own.boolean("ssl.allow.san.changes"),
+    )
 
 
 def store_tls_settings(config: BrokerConfig) -> TlsSettings:

@@ -13,6 +13,9 @@ from barnabas.telemetry.logs import get_logger
 #: done.
 ChangeCallback = Callable[[BrokerConfig, BrokerConfig], Awaitable[None]]
 
+#: Called with the configuration after a change that is not stored yet; raises `ConfigError` to refuse it.
+ChangeCheck = Callable[[BrokerConfig], None]
+
 _log = get_logger("barnabas.config")
 
 
@@ -24,6 +27,7 @@ class DynamicConfig:
     def __init__(self, static: BrokerConfig) -> None:
         self.layers = LayeredConfig.of(static)  #: replaced as a whole
         self._callbacks: list[ChangeCallback] = []
+        self._checks: list[ChangeCheck] = []
         self._changes_count = 0
 
     @property
@@ -39,6 +43,15 @@ class DynamicConfig:
     def on_change(self, callback: ChangeCallback) -> None:
         """Call `callback` with (before, after) on every later change."""
         self._callbacks.append(callback)
+
+    def on_check(self, check: ChangeCheck) -> None:
+        """Call `check` before a later change is stored."""
+        self._checks.append(check)
+
+    def check(self, after: BrokerConfig) -> None:
+        """:raises ConfigError: If a part of the broker cannot apply this configuration."""
+        for check in self._checks:
+            check(after)
 
     def load(self, image: MetadataImage) -> None:
         """Read the dynamic configs of an image.

@@ -127,6 +127,7 @@ class BrokerServer:
         await parts.listeners.accept()
         parts.listeners.on_changed = lambda: parts.background_tasks.spawn(self._register_and_accept())
         parts.dynamic_config.on_change(parts.listeners.reconfigure)
+        parts.dynamic_config.on_check(parts.listeners.check)
         parts.dynamic_config.on_change(self._reconfigure)
         self._start_background_tasks()
         self._shutdown.add_async(lambda: parts.audit.stop(abruptly=self._shutdown.is_abrupt))

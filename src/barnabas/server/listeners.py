@@ -14,7 +14,7 @@ from barnabas.config.definition import ConfigError
 from barnabas.config.keys.broker import LISTENER_PREFIX
 from barnabas.config.listeners import Listener
 from barnabas.config.sasl import SaslSettings, sasl_settings
-from barnabas.config.tls import listener_tls_settings
+from barnabas.config.tls import config_error, listener_tls_settings
 from barnabas.metadata.brokers import Endpoint
 from barnabas.metadata.cluster import KEY as CLUSTER_KEY
 from barnabas.metadata.delegation_tokens import SECRET_KEY
@@ -124,6 +124,22 @@ class Listeners:
             ({"listener": listener, "mechanism": mechanism, "outcome": login_outcome.value}, count)
             for (listener, mechanism, login_outcome), count in self.logins.items()
         ]
+
+    def check(self, after: BrokerConfig) -> None:
+        """Refuse certificates without the names of those in use.
+
+        :raises ConfigError: If a listener would get one, and its settings do not allow it.
+        """
+        for listener in after.listeners:
+            opened = self._opened.get(listener.name)
+            handshakes = opened.network.handshakes if opened is not None else None
+            tls = _tls_settings(listener, after)
+            if tls is None or handshakes is None or tls == handshakes.tls.settings:
+                continue
+            try:
+                handshakes.tls.context.check(tls)
+            except TlsError as error:
+                raise config_error(error) from error
 
     async def reconfigure(self, before: BrokerConfig, after: BrokerConfig) -> None:
         """Close removed listeners with their connections, open new ones, and apply changes of SASL and TLS settings."""

@@ -5,23 +5,13 @@ from typing import Any, NamedTuple
 
 import re2
 
+from barnabas.tls.certificate_names import KEYWORDS
+from barnabas.tls.der import elements
 from barnabas.tls.settings import TlsError
 
 _KEY = "ssl.principal.mapping.rules"
 _RULE = re.compile(r"RULE:((?:\\.|[^\\/])*)/((?:\\.|[^\\/])*)/([LU]?)|DEFAULT")
 
-#: The attributes that Java writes with a keyword in RFC 2253's form; others appear by number.
-_KEYWORDS = {
-    "2.5.4.3": "CN",
-    "2.5.4.6": "C",
-    "2.5.4.7": "L",
-    "2.5.4.8": "ST",
-    "2.5.4.9": "STREET",
-    "2.5.4.10": "O",
-    "2.5.4.11": "OU",
-    "0.9.2342.19200300.100.1.1": "UID",
-    "0.9.2342.19200300.100.1.25": "DC",
-}
 _ESCAPED = ',+<>;"=\\#'
 
 
@@ -101,8 +91,8 @@ def distinguished_name(certificate: bytes) -> str:
 
 def _attribute(attribute: Any) -> str:
     number = attribute.oid.dotted_string
-    if number in _KEYWORDS and isinstance(attribute.value, str):
-        return f"{_KEYWORDS[number]}={_escaped(attribute.value)}"
+    if number in KEYWORDS and isinstance(attribute.value, str):
+        return f"{KEYWORDS[number]}={_escaped(attribute.value)}"
     return f"{number}=#{_der_value(attribute).hex()}"
 
 
@@ -114,19 +104,9 @@ def _escaped(value: str) -> str:
 
 
 def _der_value(attribute: Any) -> bytes:
-    """Return the value of an attribute in DER: the end of a name that has only this attribute, after its number."""
+    """Return the value of an attribute in DER."""
     from cryptography import x509
 
-    content = x509.Name([attribute]).public_bytes()
-    for _ in range(3):  # a sequence of sets of pairs
-        content = _contents(content)[0]
-    return _contents(content)[1]
-
-
-def _contents(der: bytes) -> tuple[bytes, bytes]:
-    """Return the contents of the first element, and what follows it."""
-    length, start = der[1], 2
-    if length & 0x80:
-        start += length & 0x7F
-        length = int.from_bytes(der[2:start], "big")
-    return der[start : start + length], der[start + length :]
+    ((_, pairs, _),) = elements(x509.Name([attribute]).public_bytes())
+    _, value = elements(elements(elements(pairs)[0].contents)[0].contents)
+    return value.der

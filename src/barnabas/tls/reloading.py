@@ -5,6 +5,7 @@ import ssl
 from collections.abc import Callable
 
 from barnabas.telemetry.logs import get_logger
+from barnabas.tls.certificate_names import CertificateNames, check_names, names_of
 from barnabas.tls.settings import TlsSettings
 
 #: How often the files are looked at, at most.
@@ -19,7 +20,8 @@ _Stamp = tuple[int, int] | None
 class ReloadingContext:
     """The context of some settings. New connections get a new one after the files of keys and certificates change.
 
-    Files that cannot be used, perhaps because they are still being written, are logged; the old context stays.
+    Files that cannot be used are logged, and the old context stays: perhaps they are still being written, or the
+    certificate lacks names of the old one.
     """
 
     def __init__(
@@ -36,6 +38,7 @@ class ReloadingContext:
         self._now_ms = now_ms
         self._stamps = self._look()
         self._context = make(settings)
+        self._names = _names_of(settings)
         self._checked_ms = now_ms()
         self.loads_count = 1
         self.failures_count = 0
@@ -61,15 +64,27 @@ class ReloadingContext:
                 self._reload()
         return self._context
 
+    def check(self, settings: TlsSettings) -> CertificateNames | None:
+        """Refuse settings whose certificate lacks names of the one in use, unless they allow it; return its names.
+
+        :raises TlsError: When it does, or the key store cannot be read.
+        """
+        names = _names_of(settings)
+        if names is not None and self._names is not None:
+            check_names(self._names, names, settings)
+        return names
+
     def _reload(self) -> None:
         try:
-            self._context = self._make(self.settings)
+            context = self._make(self.settings)
+            names = self.check(self.settings)
         except Exception as error:  # a connection must not fail because of a file
             self.failures_count += 1
             _log.error(
                 "cannot load changed keys or certificates; the former ones stay in use", why=str(error)
             )
         else:
+            self._context, self._names = context, names
             self.loads_count += 1
             _log.info("loaded changed keys or certificates", files=list(self.settings.files))
 
@@ -78,6 +93,11 @@ class ReloadingContext:
 
     def statistics(self) -> dict[str, int]:
         return {"loads_count": self.loads_count, "failures_count": self.failures_count}
+
+
+def _names_of(settings: TlsSettings) -> CertificateNames | None:
+    """Return the names that a later certificate must have; None if it may have any."""
+    return None if settings.keys is None or settings.allows_name_changes else names_of(settings.keys)
 
 
 def _stamp(path: str) -> _Stamp:

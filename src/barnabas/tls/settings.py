@@ -63,6 +63,10 @@ class TlsSettings:
     versions: tuple[str, ...] = VERSIONS
     cipher_suites: tuple[str, ...] = ()
     principal_rules: str = "DEFAULT"
+    #: Whether the certificate in a changed key store may have another subject than the one in use.
+    allows_dn_changes: bool = True
+    #: Whether it may lack subject alternative names of the one in use.
+    allows_san_changes: bool = True
 
     def to_plain(self) -> dict[str, Any]:
         """Return all values, secrets too, as what JSON has."""
@@ -79,7 +83,13 @@ class TlsSettings:
             tuple(plain["versions"]),
             tuple(plain["cipher_suites"]),
             plain["principal_rules"],
+            plain["allows_dn_changes"],
+            plain["allows_san_changes"],
         )
+
+    @property
+    def allows_name_changes(self) -> bool:
+        return self.allows_dn_changes and self.allows_san_changes
 
     @property
     def files(self) -> tuple[str, ...]:

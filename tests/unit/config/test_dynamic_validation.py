@@ -122,10 +122,11 @@ def test_values_must_be_consistent_with_the_present_ones(values: dict[str, str],
     [
         "listener.name.clients.barnabas.sasl.oauthbearer.unsecured",
         "listener.name.clients.sasl.oauthbearer.jwks.endpoint.url",
+        "listener.name.clients.ssl.allow.dn.changes",
         "listener.name.clients.ssl.principal.mapping.rules",
     ],
 )
-def test_what_decides_which_logins_are_accepted_cannot_be_changed_with_a_listener_prefix_either(
+def test_what_decides_which_logins_and_certificates_are_accepted_cannot_be_changed_with_a_listener_prefix_either(
     key: str,
 ) -> None:
     with pytest.raises(NotChangeable, match="Cannot update these configs dynamically"):

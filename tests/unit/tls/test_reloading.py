@@ -1,12 +1,13 @@
 import os
 import ssl
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
 import pytest
 
 from barnabas.base.clock import ManualClock
-from barnabas.tls.contexts import server_context
+from barnabas.tls.contexts import client_context, server_context
 from barnabas.tls.reloading import CHECK_INTERVAL_MS, ReloadingContext
 from barnabas.tls.settings import KeyStore, TlsError, TlsSettings
 from support.certificates import Authority
@@ -49,6 +50,40 @@ def test_unusable_files_leave_the_former_ones_in_use(tmp_path: Path, content: st
     clock.advance(CHECK_INTERVAL_MS)
     assert reloading.current() is not first
     assert reloading.statistics() == {"loads_count": 2, "failures_count": 1}
+
+
+@pytest.mark.parametrize("make", [server_context, client_context])
+def test_a_renewed_certificate_without_the_former_names_is_not_used(
+    tmp_path: Path, make: Callable[[TlsSettings], ssl.SSLContext]
+) -> None:
+    authority, clock = Authority(), ManualClock()
+    path = authority.issue(name="first").write_pem(tmp_path / "own.pem")
+    settings = TlsSettings(KeyStore("PEM", str(path)), allows_dn_changes=False)
+    reloading = ReloadingContext(settings, make, clock.monotonic_ms)
+    first = reloading.current()
+    for at, name in enumerate(["second", "second", "first"], start=5):
+        assert reloading.current() is first
+        authority.issue(name=name).write_pem(path)
+        touch(path, at)
+        clock.advance(CHECK_INTERVAL_MS)
+        reloading.current()
+    assert reloading.current() is not first
+    assert reloading.statistics() == {"loads_count": 2, "failures_count": 2}
+
+
+def test_settings_with_a_certificate_without_the_present_names_are_refused(tmp_path: Path) -> None:
+    authority = Authority()
+
+    def settings_of(name: str, **allowed: bool) -> TlsSettings:
+        path = authority.issue(name=name).write_pem(tmp_path / f"{name}.pem")
+        return TlsSettings(KeyStore("PEM", str(path)), **{"allows_dn_changes": False, **allowed})
+
+    reloading = ReloadingContext(settings_of("first"), server_context, ManualClock().monotonic_ms)
+    with pytest.raises(TlsError, match=r"for CN=first, like the one in use, not for CN=second"):
+        reloading.check(settings_of("second"))
+    reloading.check(settings_of("second", allows_dn_changes=True))
+    reloading.check(settings_of("first"))
+    reloading.check(TlsSettings(allows_dn_changes=False))
 
 
 def test_settings_that_cannot_be_used_fail_at_once(tmp_path: Path) -> None:

@@ -79,7 +79,12 @@ def test_the_representation_shows_no_secret() -> None:
 
 def test_settings_survive_json() -> None:
     settings = TlsSettings(
-        KeyStore("PEM", "f", "a", "b"), TrustStore("PEM", "t"), ClientAuth.REQUESTED, versions=("TLSv1.3",)
+        KeyStore("PEM", "f", "a", "b"),
+        TrustStore("PEM", "t"),
+        ClientAuth.REQUESTED,
+        versions=("TLSv1.3",),
+        allows_dn_changes=False,
+        allows_san_changes=False,
     )
     assert TlsSettings.from_plain(json.loads(json.dumps(settings.to_plain()))) == settings
     assert TlsSettings.from_plain(TlsSettings().to_plain()) == TlsSettings()

@@ -68,5 +68,6 @@ def _check_broker(broker: BrokerContext, name: str, altered: Mapping[str, str]) 
             layers.of_broker if every_broker else altered, altered if every_broker else layers.of_every_broker
         )
         check_dynamic_change(layers.current, after)
+        broker.dynamic_config.check(after)
     except ConfigError as error:
         raise KafkaError(ErrorCode.INVALID_REQUEST, str(error)) from None
