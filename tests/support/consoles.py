@@ -11,7 +11,7 @@ import httpx
 from barnabas.base.clock import Clock
 from barnabas.console.serving import ConsoleServer
 from barnabas.console.settings import ConsoleSettings
-from barnabas.console.sockets import listening
+from barnabas.telemetry.https import listening
 
 
 class Visitor(httpx.Client):

@@ -70,7 +70,7 @@ def console(
     # heavy: neither help nor completion needs the web server
     from barnabas.console.serving import ConsoleServer
     from barnabas.console.settings import ConsoleSettings
-    from barnabas.console.sockets import listening
+    from barnabas.telemetry.https import listening
 
     settings = ConsoleSettings(
         bootstrap,

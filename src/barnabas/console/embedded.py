@@ -9,8 +9,8 @@ import threading
 from typing import TYPE_CHECKING
 
 from barnabas.console.settings import ConsoleSettings
-from barnabas.console.sockets import listening
 from barnabas.server.web import Site
+from barnabas.telemetry.https import listening
 from barnabas.telemetry.logs import get_logger
 
 if TYPE_CHECKING:

@@ -21,6 +21,7 @@ from barnabas.console.app import create_app
 from barnabas.console.connections import BoundedConnection
 from barnabas.console.settings import ConsoleSettings
 from barnabas.telemetry.http import foreign_host
+from barnabas.telemetry.https import HttpsServer
 from barnabas.telemetry.metrics import CONTENT_TYPE
 
 _GRACE_S = 0.4
@@ -61,9 +62,8 @@ class ConsoleServer:
             ws="none",
             proxy_headers=bool(settings.trusted_proxies),  # without them uvicorn would trust 127.0.0.1
             forwarded_allow_ips=list(settings.trusted_proxies),
-            ssl_context_factory=None if https is None else lambda _config, _default: https,
         )
-        self._server = _Server(config, self._started)
+        self._server = _Server(config, self._started, https)
         self._thread: threading.Thread | None = None
 
     @property
@@ -99,14 +99,28 @@ class ConsoleServer:
 
 
 class _Server(uvicorn.Server):
-    def __init__(self, config: uvicorn.Config, started: threading.Event) -> None:
+    def __init__(
+        self, config: uvicorn.Config, started: threading.Event, https: ssl.SSLContext | None
+    ) -> None:
         super().__init__(config)
         self._started = started
+        self._https = https
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         """Start to serve, and signal it."""
-        await super().startup(sockets)
+        assert sockets is not None
+        if self._https is None:
+            await super().startup(sockets)
+        else:
+            await super().startup([])
+            servers = [HttpsServer(listener, self._new_connection, self._https) for listener in sockets]
+            for server in servers:
+                server.start()
+            self.servers = servers  # type: ignore[assignment]  # uvicorn only closes them
         self._started.set()
+
+    def _new_connection(self) -> asyncio.Protocol:
+        return BoundedConnection(self.config, self.server_state, self.lifespan.state)
 
 
 class _BesideMetrics:

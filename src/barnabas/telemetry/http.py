@@ -7,6 +7,7 @@ from contextlib import suppress
 from http import HTTPStatus
 
 from barnabas.base.hosts import is_own_host, own_names
+from barnabas.telemetry.https import HttpsServer, listening
 from barnabas.telemetry.metrics import CONTENT_TYPE, MetricsRegistry, exposition
 
 REQUEST_SIZE_MAX_BYTES = 8192
@@ -39,14 +40,14 @@ class MetricsServer:
         self._host, self._port = parse_listener(listener)
         self._timeout_s = timeout_s
         self._tls = tls
-        self._server: asyncio.Server | None = None
+        self._server: asyncio.Server | HttpsServer | None = None
         self._connections: set[asyncio.Task[None]] = set()
 
     @property
     def port(self) -> int:
         """The bound port."""
         assert self._server is not None, "not started"
-        return int(self._server.sockets[0].getsockname()[1])
+        return self._port
 
     async def start(self) -> None:
         """Start to listen.
@@ -54,14 +55,19 @@ class MetricsServer:
         :raises OSError: When the address is in use or does not belong to this machine.
         """
         assert self._server is None, "started twice"
-        self._server = await asyncio.start_server(
-            self._serve,
-            self._host,
-            self._port,
-            limit=REQUEST_SIZE_MAX_BYTES,
-            ssl=self._tls,
-            ssl_handshake_timeout=None if self._tls is None else self._timeout_s,
-        )
+        listener = listening(self._host, self._port)
+        self._port = int(listener.getsockname()[1])
+        if self._tls is None:
+            self._server = await asyncio.start_server(
+                self._serve, sock=listener, limit=REQUEST_SIZE_MAX_BYTES
+            )
+        else:
+            self._server = HttpsServer(listener, self._new_protocol, self._tls, self._timeout_s)
+            self._server.start()
+
+    def _new_protocol(self) -> asyncio.Protocol:
+        reader = asyncio.StreamReader(REQUEST_SIZE_MAX_BYTES)
+        return asyncio.StreamReaderProtocol(reader, self._serve)
 
     async def close(self) -> None:
         """Stop listening and drop open connections."""

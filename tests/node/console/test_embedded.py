@@ -5,12 +5,15 @@ import ssl
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 import httpx
 import pytest
 
+from barnabas.telemetry.https import HANDSHAKES_MAX
 from support.certificates import Authority
 from support.consoles import token_in
 from support.process import BrokerProcess, run_serve
@@ -169,10 +172,11 @@ def test_a_plan_is_cancelled_when_its_browser_disconnects(tmp_path: Path) -> Non
             assert page.exception() is not None
 
 
-@pytest.mark.parametrize("enabled", ["true", "false"])
-def test_console_and_metrics_are_served_over_https(tmp_path: Path, enabled: str) -> None:
+@contextmanager
+def serving_https(directory: Path, enabled: str) -> Iterator[tuple[dict[str, str], ssl.SSLContext]]:
+    """Run a broker; yield its URLs, and a context that trusts it."""
     authority = Authority()
-    keystore = authority.issue().write_pem(tmp_path / "web.pem")
+    keystore = authority.issue().write_pem(directory / "web.pem")
     settings = {
         "barnabas.console.enable": enabled,
         "barnabas.metrics.ssl.enable": "true",
@@ -180,9 +184,13 @@ def test_console_and_metrics_are_served_over_https(tmp_path: Path, enabled: str)
         "listener.name.https.ssl.keystore.location": str(keystore),
     }
     options = [word for key, value in settings.items() for word in ("--set", f"{key}={value}")]
-    trusting = ssl.create_default_context(cadata=authority.pem)
-    with BrokerProcess(tmp_path / "data", "--set", METRICS, *options) as broker:
-        found = urls(broker)
+    with BrokerProcess(directory / "data", "--set", METRICS, *options) as broker:
+        yield urls(broker), ssl.create_default_context(cadata=authority.pem)
+
+
+@pytest.mark.parametrize("enabled", ["true", "false"])
+def test_console_and_metrics_are_served_over_https(tmp_path: Path, enabled: str) -> None:
+    with serving_https(tmp_path, enabled) as (found, trusting):
         assert httpx.get(found["Metrics"], verify=trusting, timeout=20).status_code == 200
         if enabled == "true":
             page = httpx.get(found["Console"], verify=trusting, timeout=20)
@@ -190,6 +198,29 @@ def test_console_and_metrics_are_served_over_https(tmp_path: Path, enabled: str)
             assert "Secure" in page.headers["Set-Cookie"]
         with pytest.raises(httpx.HTTPError):
             httpx.get(found["Metrics"].replace("https:", "http:"))
+
+
+@pytest.mark.parametrize("enabled", ["true", "false"])
+def test_silent_clients_of_https_are_given_up_for_others(tmp_path: Path, enabled: str) -> None:
+    def is_ended(client: socket.socket) -> bool:
+        try:
+            return client.recv(1) == b""
+        except BlockingIOError:
+            return False
+        except ConnectionError:
+            return True
+
+    with serving_https(tmp_path, enabled) as (found, trusting), ExitStack() as stack:
+        url = httpx.URL(found["Metrics"])
+        silent = [
+            stack.enter_context(socket.create_connection((url.host, url.port)))
+            for _ in range(HANDSHAKES_MAX + 5)
+        ]
+        for client in silent:
+            client.setblocking(False)
+        until(lambda: all(is_ended(client) for client in silent[:5]))
+        assert not any(is_ended(client) for client in silent[6:])
+        assert httpx.get(url, verify=trusting, timeout=20).status_code == 200
 
 
 def test_https_with_certificates_of_clients_is_an_error_at_the_start(tmp_path: Path) -> None:
