@@ -268,3 +268,31 @@ def test_a_restart_on_the_same_data_keeps_its_state(tmp_path: Path, stop: str) -
     with BrokerProcess(tmp_path, port=broker.port) as broker, Wire(broker.port) as wire:
         assert wire.produce("t", batch(b"b")).base_offset == 1
         assert values_of(wire.fetch("t").records) == [b"a", b"b"]
+
+
+@pytest.mark.parametrize(
+    ("setting", "shown"),
+    [
+        ("num.partitions=${env:MISPLACED}", "Invalid value '${env:MISPLACED}' for num.partitions"),
+        ("sasl.enabled.mechanisms=${env:MISPLACED}", "'${env:MISPLACED}': it must be one of PLAIN"),
+        ("barnabas.store=${env:MISPLACED}", "Invalid value '${env:MISPLACED}' for barnabas.store"),
+        ("ssl.keystore.location=${env:MISPLACED}", "ssl.keystore.location=${env:MISPLACED}: cannot be read"),
+        ("barnabas.policy.file=${env:MISPLACED}", "${env:MISPLACED}"),
+    ],
+)
+def test_a_value_of_a_variable_is_not_shown_when_the_broker_cannot_start(
+    tmp_path: Path, setting: str, shown: str
+) -> None:
+    settings = (
+        "config.providers=env",
+        "config.providers.env.class=org.apache.kafka.common.config.provider.EnvVarConfigProvider",
+        "listeners=PLAINTEXT://127.0.0.1:0,SSL://127.0.0.1:0,SASL_PLAINTEXT://127.0.0.1:0",
+        "sasl.enabled.mechanisms=PLAIN",
+        "ssl.keystore.location=unused.pem",
+        setting,
+    )
+    given = [word for each in settings for word in ("--set", each)]
+    ended = run_serve("--data", str(tmp_path), *given, environment={"MISPLACED": "hunter2"})
+    assert ended.returncode == 2
+    assert shown in ended.stderr
+    assert "hunter2" not in ended.stderr + ended.stdout

@@ -42,6 +42,7 @@ class ConfigError(Exception):
     """A value is invalid for its key."""
 
     def __init__(self, key: str, value: object, reason: str) -> None:
+        """:param reason: Has parts of the value only in single quotes: `Variables` finds them there."""
         super().__init__(f"Invalid value {quoted_value(value)} for {key}: {reason}")
         self.key = key
         self.value = value

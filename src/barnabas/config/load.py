@@ -11,7 +11,7 @@ from barnabas.config.definition import ConfigError
 from barnabas.config.keys import NO_EFFECT
 from barnabas.config.keys.broker import BROKER_KEYS
 from barnabas.config.properties import parse_properties
-from barnabas.config.providers import resolve_variables
+from barnabas.config.providers import Variables, resolve_variables
 
 _ENVIRONMENT_PREFIX = "BARNABAS_"
 _OWN_PREFIX = "barnabas."
@@ -47,6 +47,7 @@ class LoadedConfig(NamedTuple):
     warnings: tuple[ConfigWarning, ...]
     without_effect: tuple[str, ...] = ()  #: keys that were set although they have no effect in Barnabas
     replaced: tuple[str, ...] = ()  #: warnings about settings that an option of the command line replaces
+    variables: Variables = Variables()  #: what errors show instead of values
 
 
 def read_properties(path: Path) -> dict[str, str]:
@@ -87,10 +88,12 @@ def load_broker_config(
         if not _is_known(name)
     )
     merged = {name: text for properties in sources.values() for name, text in properties.items()}
-    config = BrokerConfig(resolve_variables(merged, environment or {}))
-    check_broker_config(config)
+    properties, variables = resolve_variables(merged, environment or {})
+    with variables.shown():
+        config = BrokerConfig(properties)
+        check_broker_config(config)
     without_effect = tuple(sorted(name for name in merged if _is_without_effect(name)))
-    return LoadedConfig(config, warnings, without_effect)
+    return LoadedConfig(config, warnings, without_effect, variables=variables)
 
 
 def nearest_key(name: str) -> str | None:

@@ -6,33 +6,94 @@
 
 import os
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
+from types import MappingProxyType
+from typing import NamedTuple
 
 from barnabas.config.definition import ConfigError
+from barnabas.config.keys.broker import listener_base
 from barnabas.config.properties import parse_properties
 
 PROVIDERS_KEY = "config.providers"
 ALLOWED_PATHS, ALLOWED_NAMES = "allowed.paths", "allowlist.pattern"
 
 _VARIABLE = re.compile(r"\$\{([^}:]*):(?:([^}:]*):)?([^}]*)\}")
+_SECRET_CHARACTERS_MIN = 4
+
 _PACKAGE = "org.apache.kafka.common.config.provider."
 
 #: (path, key, parameters) -> the value. Raises `LookupError` with the reason.
 _Provider = Callable[[str, str, Mapping[str, str]], str]
 
 
+class Variables(NamedTuple):
+    """Variables in properties. Errors show them instead of their values, which may be secrets."""
+
+    #: key -> its text with variables, and with their values
+    texts: Mapping[str, tuple[str, str]] = MappingProxyType({})
+    #: value -> its variable
+    values: Mapping[str, str] = MappingProxyType({})
+
+    def message_of(self, error: Exception) -> str:
+        """Return the message of an error without values of variables."""
+        from barnabas.tls.settings import (
+            TlsError,  # imports dataclasses, which a start without errors does not need
+        )
+
+        if isinstance(error, ConfigError | TlsError):
+            found = self._text_of(error.key, error.value)
+            if found is not None:
+                text, resolved = found
+                kind = TlsError if isinstance(error, TlsError) else ConfigError
+                return str(kind(error.key, text, _without_parts(error.reason, resolved, text)))
+        return self.hide(str(error))
+
+    @contextmanager
+    def shown(self) -> Iterator[None]:
+        """Show the variables in errors of the configuration within the block."""
+        try:
+            yield
+        except ConfigError as error:
+            error.args = (self.message_of(error),)
+            raise
+
+    def hide(self, message: str) -> str:
+        """Return a message with variables in place of their values, except those that cannot be secret."""
+        values = sorted(filter(_can_be_secret, self.values), key=len, reverse=True)
+        if not values:
+            return message
+        known = {value.lower(): self.values[value] for value in values}
+        pattern = rf"(?<!\w)(?:{'|'.join(map(re.escape, values))})(?!\w)"
+        return re.sub(pattern, lambda found: known[found[0].lower()], message, flags=re.IGNORECASE)
+
+    def _text_of(self, key: str, value: object) -> tuple[str, str] | None:
+        """Return the text of a key, or of a listener's key that overrides it, if the value is all or a part of it."""
+        parts = value if isinstance(value, tuple) else (str(value),)
+        for name, (text, resolved) in self.texts.items():
+            if key in (name, listener_base(name)) and all(part in resolved for part in parts):
+                return text, resolved
+        return None
+
+
+class Resolved(NamedTuple):
+    """Properties with values for their variables."""
+
+    properties: dict[str, str]
+    variables: Variables
+
+
 def resolve_variables(
     properties: Mapping[str, str], environment: Mapping[str, str] | None = None
-) -> dict[str, str]:
+) -> Resolved:
     """Return the properties with values for their variables; text of other providers is kept.
 
     :raises ConfigError: If a provider is not valid, or a variable has no value. The message does not quote values.
     """
     variables = os.environ if environment is None else environment
     providers = {name: _provider(name, properties, variables) for name in _names(properties)}
-    if not providers:
-        return dict(properties)
+    found: dict[str, str] = {}
 
     def resolve(key: str, text: str) -> str:
         def value(match: re.Match[str]) -> str:
@@ -46,15 +107,30 @@ def resolve_variables(
                 if each.startswith(prefix)
             }
             try:
-                return providers[name](path, variable, parameters)
+                resolved = providers[name](path, variable, parameters)
             except LookupError as error:
                 raise ConfigError(key, match[0], str(error.args[0])) from None
+            found[resolved.strip()] = match[0]
+            return resolved
 
         return _VARIABLE.sub(value, text)
 
-    return {
+    values = {
         key: text if key.startswith(PROVIDERS_KEY) else resolve(key, text) for key, text in properties.items()
     }
+    texts = {key: (text.strip(), values[key]) for key, text in properties.items() if values[key] != text}
+    return Resolved(values, Variables(texts, found))
+
+
+def _without_parts(reason: str, value: str, text: str) -> str:
+    """Return a reason with a text in place of quoted parts of a value."""
+    return re.sub(r"'([^']+)'", lambda quoted: f"'{text}'" if quoted[1] in value else quoted[0], reason)
+
+
+def _can_be_secret(value: str) -> bool:
+    """Whether a value is none of those that messages have as words of their own."""
+    is_word = len(value) < _SECRET_CHARACTERS_MIN or value.isdecimal() or value.lower() in ("true", "false")
+    return not is_word
 
 
 def _names(properties: Mapping[str, str]) -> list[str]:

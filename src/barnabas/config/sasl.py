@@ -57,7 +57,7 @@ def _check_mechanisms(listener_name: str, mechanisms: tuple[str, ...]) -> None:
         raise ConfigError("sasl.enabled.mechanisms", mechanisms, reason)
     for mechanism in mechanisms:
         if mechanism not in MECHANISMS:
-            reason = f"listener {listener_name} cannot offer {mechanism}: it must be one of {known}"
+            reason = f"listener {listener_name} cannot offer '{mechanism}': it must be one of {known}"
             raise ConfigError("sasl.enabled.mechanisms", mechanisms, reason)
 
 

@@ -19,6 +19,7 @@ from barnabas.config.definition import ConfigError
 from barnabas.config.listener_validation import check_listeners
 from barnabas.config.listeners import SecurityProtocol
 from barnabas.config.load import LoadedConfig, environment_name, load_broker_config, read_properties
+from barnabas.config.providers import Variables
 from barnabas.log.checkpoints import MalformedFile
 from barnabas.log.log_directory import LogDirectoryError
 from barnabas.metadata.store import StoreError
@@ -63,15 +64,17 @@ def serve(
     :param brokers_count: With more than one, run as many processes, which share a metadata store.
     """
     process_log = ProcessLog.early(overrides, os.environ, config_file)
+    variables = Variables()
     try:
         loaded = load(config_file, data, listen, overrides)
+        variables = loaded.variables
         passwords = bootstrap_users(users, os.environ)
         conceal([*passwords.values(), *_sensitive(overrides)])
         if brokers_count > 1:
             return _run_several(loaded, brokers_count, config_file, overrides, users, process_log)
         return run(loaded, passwords, web, process_log)
     except (ConfigError, StartError, LogDirectoryError, StoreError, MalformedFile, PolicyLoadError) as error:
-        process_log.cannot_start(str(error))
+        process_log.cannot_start(variables.message_of(error))
     except KafkaError as error:  # from a change of the metadata during the start
         process_log.cannot_start(error.message)
     except Exception:
@@ -115,7 +118,8 @@ def load(
     if listen is not None:
         settings.append(f"listeners={listen if '://' in listen else f'PLAINTEXT://{listen}'}")
     loaded = load_broker_config(file={**defaults, **file}, environment=os.environ, settings=settings)
-    check_listeners(loaded.config)
+    with loaded.variables.shown():
+        check_listeners(loaded.config)
     return loaded._replace(replaced=replaced)
 
 

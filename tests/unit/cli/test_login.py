@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 from typer.main import get_command
+from typer.testing import CliRunner
 
 from barnabas.cli.main import app
 from barnabas.cli.support.login import command_config, current_login, current_tls, security_properties
@@ -11,6 +12,7 @@ from barnabas.client.auth.sasl import SaslLogin
 from barnabas.tls.settings import TrustStore
 from unit.cli.conftest import Run
 
+DIRECTORY_PROVIDER = "org.apache.kafka.common.config.provider.DirectoryConfigProvider"
 JAAS = 'a.PlainLoginModule required username="alice" password="secret";'
 
 
@@ -78,6 +80,51 @@ def test_an_invalid_file_is_reported_without_its_password(
     assert result.exit_code == exit_code
     assert why in result.stderr
     assert "secret" not in result.stderr
+
+
+@pytest.mark.parametrize(
+    ("content", "why"),
+    [
+        (
+            "security.protocol=${dir:HOME:misplaced}",
+            "security.protocol=${dir:HOME:misplaced}: must be one of",
+        ),
+        (
+            "security.protocol=SSL\nssl.enabled.protocols=TLSv1.3,${dir:HOME:misplaced}",
+            "ssl.enabled.protocols=TLSv1.3,${dir:HOME:misplaced}: must be among",
+        ),
+        (
+            "security.protocol=SASL_PLAINTEXT\nsasl.mechanism=${dir:HOME:misplaced}",
+            "sasl.mechanism=${dir:HOME:misplaced}: this client supports",
+        ),
+    ],
+)
+def test_an_error_in_the_file_shows_variables_instead_of_values(
+    run: Run, tmp_path: Path, content: str, why: str
+) -> None:
+    (tmp_path / "misplaced").write_text("hunter2")
+    path = tmp_path / "client.properties"
+    providers = f"config.providers=dir\nconfig.providers.dir.class={DIRECTORY_PROVIDER}\n"
+    path.write_text(providers + content.replace("HOME", str(tmp_path)))
+    result = run("topics", "list", "--command-config", str(path))
+    assert result.exit_code == 2
+    assert why.replace("HOME", str(tmp_path)) in result.stderr
+    assert "hunter2" not in result.stderr.lower()
+
+
+def test_later_errors_show_variables_of_the_file_as_well(tmp_path: Path) -> None:
+    (tmp_path / "misplaced").write_text("hunter2")
+    path = tmp_path / "client.properties"
+    location = f"${{dir:{tmp_path}:misplaced}}"
+    path.write_text(
+        f"config.providers=dir\nconfig.providers.dir.class={DIRECTORY_PROVIDER}\n"
+        f"security.protocol=SSL\nssl.truststore.location={location}\n"
+    )
+    result = CliRunner().invoke(
+        app, ["topics", "list", "--bootstrap", "127.0.0.1:1", "--command-config", str(path)]
+    )
+    assert result.exit_code == 2
+    assert f"ssl.truststore.location={location}: cannot be read" in result.stderr
 
 
 def test_suspicious_lines_are_reported_once_without_passwords(run: Run, tmp_path: Path) -> None:

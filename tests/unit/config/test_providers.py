@@ -6,6 +6,8 @@ import pytest
 from barnabas.config.definition import ConfigError
 from barnabas.config.load import load_broker_config
 from barnabas.config.providers import resolve_variables
+from barnabas.net.listener import StartError
+from barnabas.tls.settings import TlsError
 
 PACKAGE = "org.apache.kafka.common.config.provider."
 PROVIDERS = {
@@ -31,7 +33,7 @@ def resolved(text: str, **parameters: str) -> str:
         provider, _, parameter = name.partition("_")
         given[f"config.providers.{provider}.param.{parameter.replace('_', '.')}"] = value
     environment: Mapping[str, str] = {"SECRET": "from the environment", "OTHER": "x"}
-    return resolve_variables({**PROVIDERS, **given, "key": text}, environment)["key"]
+    return resolve_variables({**PROVIDERS, **given, "key": text}, environment).properties["key"]
 
 
 def test_a_variable_is_replaced_wherever_it_is_in_a_value(home: Path) -> None:
@@ -62,7 +64,8 @@ def test_values_are_not_resolved_again(home: Path) -> None:
 
 
 def test_without_providers_everything_is_kept() -> None:
-    assert resolve_variables({"key": "${env:SECRET}"}, {"SECRET": "x"}) == {"key": "${env:SECRET}"}
+    properties = {"key": "${env:SECRET}"}
+    assert resolve_variables(properties, {"SECRET": "x"}).properties == properties
 
 
 @pytest.mark.parametrize(
@@ -132,3 +135,81 @@ def test_the_configuration_of_a_broker_has_the_values(home: Path) -> None:
     assert loaded.warnings == ()
     assert loaded.config.text("delegation.token.secret.key") == "from the directory"
     assert loaded.config.text("broker.rack") == "a"
+
+
+def error_of(environment: Mapping[str, str], **properties: str) -> str:
+    """Return the error of a broker's configuration; `_` stands for a dot."""
+    given = [f"{name.replace('_', '.')}={text}" for name, text in properties.items()]
+    settings = [*(f"{key}={value}" for key, value in PROVIDERS.items()), *given]
+    with pytest.raises(ConfigError) as refused:
+        load_broker_config(environment=environment, settings=settings)
+    return str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("key", "text", "value", "reason"),
+    [
+        ("num_partitions", "${env:X}", "hunter2", "must be a whole number of 32 bits"),
+        ("num_partitions", "1${env:X}", "x", "must be a whole number of 32 bits"),
+        ("num_partitions", " ${env:X}", "-1", "must be at least 1"),
+        ("log_cleanup_policy", "${env:X}", "compact,hunter2", "'${env:X}' is not valid; must be a list of"),
+        ("listeners", "PLAINTEXT://:9092,${env:X}", "hunter2", "must be NAME://host:port"),
+        ("super_users", "${env:X}", "User:a;hunter2", "'${env:X}' is not valid: must be Type:name"),
+        ("max_connections_per_ip_overrides", "${env:X}", "hunter2, x", "'${env:X}' must be host:count"),
+        ("listener_name_a_ssl_client_auth", "${env:X}", "hunter2", "must be one of required"),
+        ("group_consumer_assignors", "${env:X}", "hunter2", "must be"),
+    ],
+)
+def test_an_error_shows_the_variable_instead_of_its_value(
+    key: str, text: str, value: str, reason: str
+) -> None:
+    shown = error_of({"X": value}, **{key: text})
+    assert shown.startswith(f"Invalid value '{text.strip()}' for {key.replace('_', '.')}: ")
+    assert reason in shown
+    assert "hunter" not in shown
+
+
+def test_an_error_shows_values_that_are_not_of_variables() -> None:
+    assert "Invalid value 'many' for num.partitions" in error_of(
+        {"X": "9092"}, num_partitions="many", broker_rack="${env:X}"
+    )
+
+
+#: Of a listener A, whose own settings override the common ones.
+VARIABLES = resolve_variables(
+    {
+        **PROVIDERS,
+        "listener.name.a.ssl.keystore.location": "${env:OWN}",
+        "ssl.keystore.location": "${env:COMMON}",
+        "barnabas.metrics.ssl.enable": "${env:HTTPS}",
+        "broker.rack": "${env:RACK}",
+        "num.partitions": "${env:COUNT}",
+    },
+    {"OWN": "/run/hunter2", "COMMON": "/run/common", "HTTPS": "true", "RACK": "a", "COUNT": "1000"},
+).variables
+
+
+@pytest.mark.parametrize(
+    ("error", "shown"),
+    [
+        (
+            TlsError("ssl.keystore.location", "/run/hunter2", "cannot be read"),
+            "ssl.keystore.location=${env:OWN}: cannot be read",
+        ),
+        (
+            ConfigError("ssl.keystore.location", "/run/common", "cannot be read"),
+            "Invalid value '${env:COMMON}' for ssl.keystore.location: cannot be read",
+        ),
+        (
+            TlsError("ssl.keystore.location", "/run/literal", "cannot be read"),
+            "ssl.keystore.location=/run/literal: cannot be read",
+        ),
+        (
+            StartError("Listener A cannot use TLS: /RUN/HUNTER2, '/run/common' and /run/common2."),
+            "Listener A cannot use TLS: ${env:OWN}, '${env:COMMON}' and /run/common2.",
+        ),
+        (ValueError("must be a list, true or at least 1000"), "must be a list, true or at least 1000"),
+    ],
+)
+def test_other_errors_of_a_start_show_variables_too(error: Exception, shown: str) -> None:
+    assert VARIABLES.message_of(error) == shown

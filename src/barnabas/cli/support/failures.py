@@ -10,7 +10,7 @@ from typing import NamedTuple, ParamSpec
 
 import typer
 
-from barnabas.cli.support.login import COMMAND_CONFIG, command_config, with_command_config
+from barnabas.cli.support.login import COMMAND_CONFIG, command_config, with_command_config, without_values
 
 OK = 0
 FAILED = 1  #: any other failure
@@ -209,10 +209,10 @@ def _with_specific_hint(error: Exception, error_report: ErrorReport, call: Call 
 
 
 def _message(error: Exception) -> str:
-    """Return the message of an error, without the errno of an OSError."""
+    """Return the message of an error, without the errno of an OSError, and without values of variables."""
     if type(error).__str__ is OSError.__str__ and isinstance(error, OSError) and error.filename is not None:
-        return f"{error.filename}: {error.strerror}"
-    return str(error)
+        return without_values(f"{error.filename}: {error.strerror}")
+    return without_values(str(error))
 
 
 def classify_error(error: Exception) -> ErrorReport:

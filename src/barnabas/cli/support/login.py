@@ -41,6 +41,7 @@ class _CommandConfig:
     def __init__(self, file: Path, warn: Callable[[str], None]) -> None:
         self._file = file
         self._warn = warn
+        self.hide: Callable[[str], str] = str  #: removes values of the file's variables from a message
 
     @functools.cached_property
     def content(self) -> "_Content":
@@ -55,16 +56,18 @@ class _CommandConfig:
         )
         from barnabas.config.definition import ConfigError
         from barnabas.config.properties import read_properties
-        from barnabas.config.providers import resolve_variables
+        from barnabas.config.providers import Variables, resolve_variables
 
+        variables = Variables()
         try:
             lines = list(read_properties(self._file.read_text(encoding="utf-8")))
             for warning in suspect_properties(lines):
                 self._warn(f"--command-config {self._file}: {warning}")
-            properties = resolve_variables({line.key: line.value for line in lines})
+            properties, variables = resolve_variables({line.key: line.value for line in lines})
+            self.hide = variables.hide
             return _Content(login_from_properties(properties), tls_from_properties(properties), properties)
         except (ValueError, ConfigError) as error:
-            message = f"--command-config {self._file}: {error}"
+            message = f"--command-config {self._file}: {variables.message_of(error)}"
             raise ValueError(message) from None
 
 
@@ -125,6 +128,12 @@ def security_properties() -> dict[str, str]:
     if found.login is None and found.tls is None:
         return {}
     return {name: value for name, value in found.properties.items() if name.startswith(_SECURITY_PREFIXES)}
+
+
+def without_values(message: str) -> str:
+    """Return a message with the variables of the file in place of their values, which may be secrets."""
+    current = _current.get()
+    return message if current is None else current.hide(message)
 
 
 def _read() -> _Content:
