@@ -23,10 +23,9 @@ KEYWORDS = {
 }
 
 _VERSION_TAG, _EXTENSIONS_TAG = 0xA0, 0xA3
-_TEXT_TAGS = (
-    0x0C,
-    0x13,
-)  # UTF8String and PrintableString: their case and number of blanks make no difference
+#: UTF8String and PrintableString: capitals and the number of blanks make no difference.
+_TEXT_TAGS = (0x0C, 0x13)
+#: IA5String as well.
 _STRING_TAGS = (*_TEXT_TAGS, 0x16)
 _ALTERNATIVE_NAMES = "2.5.29.17"
 

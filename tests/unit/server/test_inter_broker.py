@@ -10,8 +10,10 @@ from barnabas.config.broker_config import BrokerConfig, LayeredConfig
 from barnabas.config.definition import ConfigError
 from barnabas.metadata.dynamic_config import DynamicConfig
 from barnabas.server.inter_broker import InterBrokerSecurity
+from barnabas.tls.reloading import CHECK_INTERVAL_MS
 from support.certificates import Authority
 from support.sasl import MODULE
+from support.tls import write_keystore
 
 AUTHORITY = Authority()
 
@@ -68,6 +70,22 @@ def test_new_connections_follow_the_configuration(tmp_path: Path) -> None:
     assert security.login() == SaslLogin("SCRAM-SHA-256", "c", "q")
     dynamic_config.layers = layers_of(tmp_path, ssl_keystore_location="missing")
     assert security.tls() is tls
+
+
+@pytest.mark.parametrize("allowed", ["false", "true"])
+def test_a_certificate_with_another_name_is_presented_only_if_that_is_allowed(
+    tmp_path: Path, allowed: str
+) -> None:
+    clock = ManualClock()
+    config = config_of(tmp_path, ssl_allow_dn_changes=allowed)
+    security = InterBrokerSecurity(DynamicConfig(config), clock.monotonic_ms)
+    first = security.tls()
+    write_keystore(AUTHORITY.issue(name="other"), tmp_path / "own.pem")
+    clock.advance(CHECK_INTERVAL_MS)
+    assert (security.tls() is first) == (allowed == "false")
+    write_keystore(AUTHORITY.issue(), tmp_path / "own.pem")
+    clock.advance(CHECK_INTERVAL_MS)
+    assert security.tls() is not first
 
 
 def test_an_unusable_keystore_is_reported(tmp_path: Path) -> None:
