@@ -52,7 +52,11 @@ async def _ask(context: RequestContext, actions: Iterable[Action]) -> None:
     authorizer = context.broker.authorizer
     if authorizer is None or not authorizer.asks:
         return
-    unknown = [action for action in dict.fromkeys(actions) if allowed_now(context, *action) is None]
+    unknown = [
+        action
+        async for action in context.each(dict.fromkeys(actions))
+        if allowed_now(context, *action) is None
+    ]
     connection = context.connection
     for at in range(0, len(unknown), ACTIONS_AT_ONCE_COUNT):
         part = unknown[at : at + ACTIONS_AT_ONCE_COUNT]

@@ -30,17 +30,24 @@ class UserObject:
     """An instance of a user class. Its methods are called in threads, each call with a time limit."""
 
     def __init__(
-        self, key: str, class_name: str, method: str, time_limit_ms: int, threads_count: int = 1
+        self,
+        key: str,
+        class_name: str,
+        method: str,
+        time_limit_ms: int,
+        threads_count: int = 1,
+        turn_limit_ms: int | None = None,
     ) -> None:
         """:param key: The setting that names the class.
         :param method: The method that the class must have.
         :param threads_count: Number of calls at a time.
+        :param turn_limit_ms: How long a call waits for a thread at most; None without limit.
         """
         self.class_name = class_name
         self._key = key
         self._method = method
         self._time_limit_ms = time_limit_ms
-        self._worker = PolicyWorker(f"policy-{class_name}", threads_count)
+        self._worker = PolicyWorker(f"policy-{class_name}", threads_count, turn_limit_ms)
         self._instance: Any = None
 
     async def load(self, configs: Mapping[str, str]) -> None:
@@ -77,7 +84,8 @@ class UserObject:
             return CallResult(error=str(error))
 
     async def close(self) -> None:
-        """Close the instance; a failure or timeout is only logged."""
+        """Close the instance when the calls that run have ended; a failure or timeout is only logged."""
+        await self._worker.when_idle()
         result = await self.call(_close)
         if result.error is not None:
             _log.warning("cannot close %s: %s%s", self.class_name, result.error, result.details)

@@ -30,7 +30,7 @@ class _SecurityObject(UserObject):
     """A user's object that is called for requests of any client."""
 
     def __init__(self, key: str, class_name: str, method: str, time_limit_ms: int) -> None:
-        super().__init__(key, class_name, method, time_limit_ms, CALLS_COUNT_MAX)
+        super().__init__(key, class_name, method, time_limit_ms, CALLS_COUNT_MAX, time_limit_ms)
         self.calls_count = 0
         self.failures_count = 0
         self._logged_s: float | None = None  #: time of the last logged failure

@@ -82,9 +82,14 @@ class PolicyWorker:
     Threads start when they are needed. Not for several event loops.
     """
 
-    def __init__(self, name: str, threads_count: int = 1) -> None:
-        """:param threads_count: Number of calls at a time; others wait for their turn."""
+    def __init__(self, name: str, threads_count: int = 1, turn_limit_ms: int | None = None) -> None:
+        """:param threads_count: Number of calls at a time; others wait for their turn.
+        :param turn_limit_ms: How long they wait at most; None without limit.
+        """
         self._name = name
+        self._threads_count = threads_count
+        self._turn_limit_s = None if turn_limit_ms is None else turn_limit_ms / 1000
+        self._calls: set[asyncio.Task[Any]] = set()
         self._idle: list[_Thread] = []
         self._given_up: list[_Thread] = []
         self._turns = asyncio.Semaphore(threads_count)
@@ -93,22 +98,49 @@ class PolicyWorker:
     async def call(self, function: Callable[[], ResultT], limit_ms: int) -> ResultT:
         """Return the result of `function`, which must not raise. The limit counts from its turn.
 
+        If the caller is cancelled, the call goes on: clients that disconnect must not use up the threads.
+
         :raises OutOfTime: When it takes longer; its thread is abandoned and the result is lost.
         """
-        async with self._turns:
-            thread = self._ready()
-            future = thread.submit(function)
-            timer = asyncio.get_running_loop().call_later(limit_ms / 1000, _end_waiting, future, limit_ms)
-            try:
-                result = await future
-            except (OutOfTime, asyncio.CancelledError):
-                self._given_up.append(thread)
-                thread.give_up()
-                raise
-            finally:
-                timer.cancel()
-            self._release(thread)
-            return result
+        await self._take_turn()
+        call = asyncio.get_running_loop().create_task(self._call(function, limit_ms))
+        self._calls.add(call)
+        call.add_done_callback(self._end)
+        return await asyncio.shield(call)
+
+    async def _take_turn(self) -> None:
+        try:
+            async with asyncio.timeout(self._turn_limit_s):
+                await self._turns.acquire()
+        except TimeoutError:
+            message = f"{self._threads_count} other calls were running for {self._turn_limit_s:g} s"
+            raise OutOfTime(message) from None
+
+    async def _call(self, function: Callable[[], ResultT], limit_ms: int) -> ResultT:
+        thread = self._ready()
+        future = thread.submit(function)
+        timer = asyncio.get_running_loop().call_later(limit_ms / 1000, _end_waiting, future, limit_ms)
+        try:
+            result = await future
+        except (OutOfTime, asyncio.CancelledError):
+            self._given_up.append(thread)
+            thread.give_up()
+            raise
+        finally:
+            timer.cancel()
+        self._release(thread)
+        return result
+
+    def _end(self, call: "asyncio.Task[Any]") -> None:
+        self._calls.discard(call)
+        self._turns.release()
+        if not call.cancelled():
+            call.exception()  # the caller may be gone
+
+    async def when_idle(self) -> None:
+        """Wait until the calls that run now have ended."""
+        if self._calls:
+            await asyncio.wait(self._calls)
 
     def _ready(self) -> _Thread:
         if self._idle:

@@ -151,10 +151,10 @@ async def assemble(
         broker.client_telemetry.instances,
     )
     shutdown.add_async(background_tasks.stop)
-    cleaner = _cleaner(storage, clock, background_tasks, shutdown)
     dispatcher = Dispatcher(broker, statistics)
     return BrokerParts(
         environment=environment,
+        cleaner=_cleaner(storage, clock, background_tasks, shutdown),
         dynamic_config=storage.dynamic_config,
         metadata=storage.metadata,
         log_manager=storage.log_manager,
@@ -172,7 +172,6 @@ async def assemble(
             config.node_id, storage.metadata, storage.broker_clients.requests
         ),
         coordinators=coordinators,
-        cleaner=cleaner,
         connections=connections,
         background_tasks=background_tasks,
         statistics=statistics,

@@ -41,19 +41,15 @@ async def test_a_call_that_times_out_is_abandoned_and_the_next_has_a_new_thread(
 
 
 async def give_up(worker: PolicyWorker, function: Callable[[], object]) -> threading.Thread:
-    """Call a function and cancel it once it has started; return its thread."""
+    """Call a function that takes too long; return its thread."""
     begun: list[threading.Thread] = []
 
     def call() -> None:
         begun.append(threading.current_thread())
         function()
 
-    calling = asyncio.create_task(worker.call(call, LONG_MS))
-    while not begun:
-        await asyncio.sleep(0)
-    calling.cancel()
-    with pytest.raises(asyncio.CancelledError):
-        await calling
+    with pytest.raises(OutOfTime):
+        await worker.call(call, 200)
     return begun[0]
 
 
@@ -101,13 +97,48 @@ async def test_the_time_limit_starts_when_a_call_starts() -> None:
 
 
 @on_loop
-async def test_a_cancelled_caller_leaves_the_worker_usable() -> None:
+async def test_the_call_of_a_cancelled_caller_goes_on_and_its_thread_is_used_again() -> None:
     worker, gate = PolicyWorker("w"), threading.Event()
-    calling = asyncio.create_task(worker.call(lambda: gate.wait(30), LONG_MS))
+    ended: list[int] = []
+
+    def call() -> None:
+        gate.wait(30)
+        ended.append(threading.get_ident())
+
+    calling = asyncio.create_task(worker.call(call, LONG_MS))
     await asyncio.sleep(0)
     calling.cancel()
     with pytest.raises(asyncio.CancelledError):
         await calling
-    assert await worker.call(lambda: "fine", LONG_MS) == "fine"
     gate.set()
+    assert await worker.call(threading.get_ident, LONG_MS) == ended[0]
+    assert worker.statistics() == {"given_up_count": 0}
+    worker.close()
+
+
+@on_loop
+async def test_several_calls_run_at_a_time_and_others_wait_for_a_limited_time() -> None:
+    worker, gate = PolicyWorker("w", 2, turn_limit_ms=SHORT_MS), threading.Event()
+    calls = [asyncio.create_task(worker.call(lambda: gate.wait(30), LONG_MS)) for _ in range(2)]
+    await asyncio.sleep(0)
+    with pytest.raises(OutOfTime, match="2 other calls were running"):
+        await worker.call(lambda: "too many", LONG_MS)
+    gate.set()
+    assert await asyncio.gather(*calls) == [True, True]
+    assert await worker.call(lambda: "fine", LONG_MS) == "fine"
+    worker.close()
+
+
+@on_loop
+async def test_idle_means_that_no_call_runs() -> None:
+    worker, gate = PolicyWorker("w", 2), threading.Event()
+    await worker.when_idle()
+    calling = asyncio.create_task(worker.call(lambda: gate.wait(30), LONG_MS))
+    await asyncio.sleep(0)
+    waiting = asyncio.create_task(worker.when_idle())
+    await asyncio.sleep(0)
+    assert not waiting.done()
+    gate.set()
+    await waiting
+    assert await calling
     worker.close()
