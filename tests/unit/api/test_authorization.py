@@ -356,7 +356,7 @@ RULES = [
     Rule(UnregisterBrokerRequest(broker_id=99), ALTER_CLUSTER, CLUSTER_REFUSED),
     Rule(AddRaftVoterRequest(voter_id=99), ALTER_CLUSTER, CLUSTER_REFUSED),
     Rule(RemoveRaftVoterRequest(voter_id=99), ALTER_CLUSTER, CLUSTER_REFUSED),
-    Rule(UpdateRaftVoterRequest(voter_id=99), ALTER_CLUSTER, CLUSTER_REFUSED),
+    Rule(UpdateRaftVoterRequest(voter_id=99), one(Op.CLUSTER_ACTION, CLUSTER), CLUSTER_REFUSED),
     Rule(
         DescribeProducersRequest(topics=[TopicRequest(name="t", partition_indexes=[0])]),
         one(Op.READ, TOPIC),

@@ -25,7 +25,7 @@ def error_response(request: UpdateRaftVoterRequest, error: KafkaError) -> Update
 @serves(UpdateRaftVoterRequest, UpdateRaftVoterResponse, 0, 0, error_response=error_response)
 async def handle(context: RequestContext, request: UpdateRaftVoterRequest) -> UpdateRaftVoterResponse:
     """Check the request, refuse it in any case, and return the leader."""
-    await require_cluster(context, AclOperation.ALTER)
+    await require_cluster(context, AclOperation.CLUSTER_ACTION)
     broker = context.broker
     quorum = quorum_of(broker.image, broker.controller_id)
     voter = Voter(request.voter_id, request.voter_directory_id)

@@ -47,7 +47,7 @@ class AllowsBut:
         (UnregisterBrokerRequest(9), AclOperation.ALTER),
         (AddRaftVoterRequest(), AclOperation.ALTER),
         (RemoveRaftVoterRequest(), AclOperation.ALTER),
-        (UpdateRaftVoterRequest(), AclOperation.ALTER),
+        (UpdateRaftVoterRequest(), AclOperation.CLUSTER_ACTION),
     ],
     ids=lambda value: type(value).__name__,
 )
@@ -57,7 +57,7 @@ def test_a_request_needs_exactly_one_operation_on_the_cluster(
     @on_loop
     async def scenario() -> None:
         async with running_node(tmp_path) as node:
-            for operation in (AclOperation.ALTER, AclOperation.DESCRIBE):
+            for operation in (AclOperation.ALTER, AclOperation.DESCRIBE, AclOperation.CLUSTER_ACTION):
                 node.broker.authorizer = AllowsBut(operation)  # type: ignore[assignment]
                 code = (await node.ask(request_)).error_code
                 assert (code == ErrorCode.CLUSTER_AUTHORIZATION_FAILED) == (operation is needed)
