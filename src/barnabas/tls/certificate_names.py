@@ -9,7 +9,7 @@ from barnabas.tls.der import Element, elements
 from barnabas.tls.settings import KeyStore, TlsError, TlsSettings
 from barnabas.tls.stores import own_certificate
 
-#: The attributes that Java writes with a keyword in RFC 2253's form; others appear by number.
+#: The attributes that Java writes with a keyword in RFC 2253's form; others appear by number, and without a text.
 KEYWORDS = {
     "2.5.4.3": "CN",
     "2.5.4.6": "C",

@@ -6,12 +6,15 @@ from typing import Any, NamedTuple
 import re2
 
 from barnabas.tls.certificate_names import KEYWORDS
-from barnabas.tls.der import elements
+from barnabas.tls.der import Element, elements
 from barnabas.tls.settings import TlsError
 
 _KEY = "ssl.principal.mapping.rules"
 _RULE = re.compile(r"RULE:((?:\\.|[^\\/])*)/((?:\\.|[^\\/])*)/([LU]?)|DEFAULT")
 
+#: The types of strings that Java writes as texts, and reads as UTF-8 even if they are not: UTF8String, PrintableString,
+#: T61String, IA5String, GeneralString, BMPString.
+_TEXT_TAGS = frozenset({12, 19, 20, 22, 27, 30})
 _ESCAPED = ',+<>;"=\\#'
 
 
@@ -91,9 +94,10 @@ def distinguished_name(certificate: bytes) -> str:
 
 def _attribute(attribute: Any) -> str:
     number = attribute.oid.dotted_string
-    if number in KEYWORDS and isinstance(attribute.value, str):
-        return f"{KEYWORDS[number]}={_escaped(attribute.value)}"
-    return f"{number}=#{_der_value(attribute).hex()}"
+    value = _value(attribute)
+    if number in KEYWORDS and value.tag in _TEXT_TAGS:
+        return f"{KEYWORDS[number]}={_escaped(value.contents.decode(errors='replace'))}"
+    return f"{KEYWORDS.get(number, number)}=#{value.der.hex()}"
 
 
 def _escaped(value: str) -> str:
@@ -103,10 +107,10 @@ def _escaped(value: str) -> str:
     return ("\\ " * before + inner + "\\ " * after * bool(inner)).replace("\0", "\\00")
 
 
-def _der_value(attribute: Any) -> bytes:
-    """Return the value of an attribute in DER."""
+def _value(attribute: Any) -> Element:
+    """Return the value of an attribute."""
     from cryptography import x509
 
     ((_, pairs, _),) = elements(x509.Name([attribute]).public_bytes())
     _, value = elements(elements(elements(pairs)[0].contents)[0].contents)
-    return value.der
+    return value

@@ -68,6 +68,20 @@ def test_values_of_other_types_keep_their_encoding() -> None:
     assert distinguished_name(der) == "2.5.4.5=#1e0400610062"
 
 
+@pytest.mark.parametrize(
+    ("kind", "written"),
+    [
+        (_ASN1Type.T61String, "CN=1é"),
+        (_ASN1Type.BMPString, "CN=\\001\\00\ufffd"),
+        (_ASN1Type.NumericString, "CN=#120331c3a9"),
+        (_ASN1Type.UniversalString, "CN=#1c0800000031000000e9"),
+    ],
+)
+def test_strings_of_every_encoding_are_read_as_in_java(kind: _ASN1Type, written: str) -> None:
+    issued = AUTHORITY.issue(part(NameAttribute(NameOID.COMMON_NAME, "1é", _type=kind)))
+    assert distinguished_name(issued.certificate.public_bytes(Encoding.DER)) == written
+
+
 def test_long_values_are_written_whole() -> None:
     der = AUTHORITY.issue(
         part(NameAttribute(x509.ObjectIdentifier("1.2.3.4"), "x" * 300))
