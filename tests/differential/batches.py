@@ -19,7 +19,7 @@ from barnabas.wire.records.compression import Compression, compress
 from barnabas.wire.records.record import Record, batch_body, encode_batch, recompress
 from barnabas.wire.records.varint import write_varint
 from differential.identities import Identities
-from differential.symbols import Now
+from differential.symbols import Now, Symbol
 
 HOUR_MS = 3_600_000
 
@@ -213,7 +213,7 @@ TAKEN = {
 
 
 @dataclass(frozen=True)
-class Batch:
+class Batch(Symbol):
     """One record batch; its producer id and sequence depend on the broker that receives it."""
 
     #: (timestamp, key, value) of each record

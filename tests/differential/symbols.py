@@ -1,8 +1,9 @@
 """Symbols for values of a request that differ between brokers; they are resolved when the request is sent."""
 
 import time
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import Any, Protocol, runtime_checkable
+from typing import Any
 
 from barnabas.wire.messages.produce import PartitionProduceData, TopicProduceData
 from barnabas.wire.schema import Struct
@@ -12,15 +13,15 @@ from differential.identities import Identities
 RUN_MS = int(time.time() * 1000)
 
 
-@runtime_checkable
-class Symbol(Protocol):
+class Symbol(ABC):
     """A placeholder that is resolved with one broker's identities."""
 
+    @abstractmethod
     def resolve(self, identities: Identities) -> Any: ...
 
 
 @dataclass(frozen=True)
-class Name:
+class Name(Symbol):
     """A topic of this world."""
 
     name: str
@@ -30,7 +31,7 @@ class Name:
 
 
 @dataclass(frozen=True)
-class TopicId:
+class TopicId(Symbol):
     """The id of a topic of this world: by default of its newest incarnation."""
 
     name: str
@@ -41,7 +42,7 @@ class TopicId:
 
 
 @dataclass(frozen=True)
-class Producer:
+class Producer(Symbol):
     """The producer id of the `number`th InitProducerId in this world."""
 
     number: int
@@ -51,7 +52,7 @@ class Producer:
 
 
 @dataclass(frozen=True)
-class Member:
+class Member(Symbol):
     """The member id of the `number`th JoinGroup in this world."""
 
     number: int
@@ -61,7 +62,17 @@ class Member:
 
 
 @dataclass(frozen=True)
-class Session:
+class Hmac(Symbol):
+    """The password of the `number`th delegation token of this world."""
+
+    number: int
+
+    def resolve(self, identities: Identities) -> bytes:
+        return identities.hmac(self.number)
+
+
+@dataclass(frozen=True)
+class Session(Symbol):
     """A fetch session, counted back from the newest."""
 
     number: int = 0
@@ -71,7 +82,7 @@ class Session:
 
 
 @dataclass(frozen=True)
-class SessionEpoch:
+class SessionEpoch(Symbol):
     """The epoch that the session expects, plus an offset."""
 
     number: int = 0
@@ -82,7 +93,7 @@ class SessionEpoch:
 
 
 @dataclass(frozen=True)
-class LogDir:
+class LogDir(Symbol):
     """The path of a log directory, or of another directory beside it: `data` is in use, `more` is cordoned."""
 
     name: str
@@ -92,7 +103,7 @@ class LogDir:
 
 
 @dataclass(frozen=True)
-class Now:
+class Now(Symbol):
     """A time relative to the start of the run."""
 
     delta_ms: int
