@@ -136,10 +136,11 @@ def start(
     port: int | None = None,
     classes: Path | None = None,
     listeners: Sequence[str] = (),
+    jvm_options: Sequence[str] = (),
 ) -> Broker:
     """Start Kafka on ``home/data``, formatted if it is new, with ``classes`` on its class path if given.
 
-    Returns once it responds. ``listeners`` are additional ones, as NAME://HOST:PORT.
+    Returns once it responds. ``listeners`` are additional ones, as NAME://HOST:PORT; ``jvm_options`` as well.
     Its settings are in ``home/server.properties``, its log in ``home/kafka.log``.
     """
     data_dir = home / "data"
@@ -152,7 +153,8 @@ def start(
     if not (data_dir / "meta.properties").exists():
         options = ("--standalone", "--cluster-id", new_cluster_id(), "--config", config)
         tool("kafka-storage", "format", *options, classes=classes)
-    command = java(*SERVER_JVM_OPTIONS, "kafka.Kafka", config, log4j="log4j2.properties", classes=classes)
+    options = (*SERVER_JVM_OPTIONS, *jvm_options)
+    command = java(*options, "kafka.Kafka", config, log4j="log4j2.properties", classes=classes)
     return launch("kafka", command, bootstrap, data_dir, home / "kafka.log")
 
 

@@ -3,6 +3,7 @@
 import re
 import struct
 import time
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from barnabas.base.ids import ZERO_UUID
@@ -21,7 +22,10 @@ TEXTS = {"error_message", "batch_index_error_message", "documentation"}
 TIMESTAMPS = {
     *["log_append_time_ms", "timestamp", "last_timestamp"],
     *["last_fetch_timestamp", "last_caught_up_timestamp", "transaction_start_time_ms"],
+    *["issue_timestamp", "issue_timestamp_ms"],
 }
+#: Times at which a delegation token ends, days from now.
+ENDS = {"expiry_timestamp", "expiry_timestamp_ms", "max_timestamp", "max_timestamp_ms"}
 SIZES = {"total_bytes", "usable_bytes", "partition_size"}
 TOPIC_NAMES = {"name", "topic", "topic_name", "resource_name", "group_id"}
 MEMBER_IDS = {"member_id", "leader"}
@@ -66,6 +70,7 @@ KEYED: dict[str, tuple[str, ...]] = {
     "DescribeConfigsResponse.results.configs": ("name",),
     "DescribeConfigsResponse.results": ("resource_type", "resource_name"),
     "DeleteGroupsResponse.results": ("group_id",),
+    "DescribeDelegationTokenResponse.tokens": ("token_id",),
     "DescribeGroupsResponse.groups": ("group_id",),
     "DescribeGroupsResponse.groups.members": ("member_id",),
     "DescribeTransactionsResponse.transaction_states": ("transactional_id",),
@@ -256,29 +261,41 @@ def _leaf(
 
 def plain(name: str, value: Any, names: Identities) -> Any:
     """Normalize a value, so that it is equal for both brokers."""
+    if name in _PLAIN:
+        return _PLAIN[name](value, names)
     if name in TEXTS:
         return "a text" if value else value
-    if name == "entity":  # an entity of a quota; its parts are unordered
-        return " and ".join(sorted(f"{part.entity_type} {part.entity_name!r}" for part in value))
     if name in TIMESTAMPS:
         return near_now(value)
+    if name in ENDS and value > 0:
+        return f"in {round((value - time.time() * 1000) / NEAR_MS)} times {NEAR_MS} ms"
     if name in TOPIC_NAMES:
         return names.plain_name(value)
-    if name == "topic_id":
-        return names.plain_topic_id(value)
-    if name == "producer_id":
-        return names.plain_producer_id(value)
     if name in MEMBER_IDS and isinstance(value, str):
         return names.plain_member_id(value)
-    if name == "session_id":
-        return names.plain_session_id(value)
-    if name == "log_dir":
-        return names.plain_log_dir(value)
     if name in SIZES and value > 0:
         return "some bytes"
     if name in ("port", "cluster_id", "throttle_time_ms") and value not in (None, -1):
         return f"some {name}"
-    return ErrorCode(value).name if name == "error_code" else value
+    return value
+
+
+def _plain_entity(entity: list[Any], names: Identities) -> str:
+    """Name an entity of a quota, whose parts are unordered."""
+    return " and ".join(sorted(f"{part.entity_type} {part.entity_name!r}" for part in entity))
+
+
+#: Fields that mean the same in every response -> how to normalize their values.
+_PLAIN: dict[str, Callable[[Any, Identities], Any]] = {
+    "entity": _plain_entity,
+    "topic_id": lambda value, names: names.plain_topic_id(value),
+    "producer_id": lambda value, names: names.plain_producer_id(value),
+    "session_id": lambda value, names: names.plain_session_id(value),
+    "log_dir": lambda value, names: names.plain_log_dir(value),
+    "token_id": lambda value, names: names.plain_token_id(value),
+    "hmac": lambda value, names: "a password" if value else value,
+    "error_code": lambda value, names: ErrorCode(value).name,
+}
 
 
 def near_now(timestamp_ms: int) -> int | str:

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from barnabas.base.ids import ZERO_UUID
+from barnabas.wire.messages.create_delegation_token import CreateDelegationTokenResponse
 from barnabas.wire.messages.create_topics import CreateTopicsResponse
 from barnabas.wire.messages.fetch import FetchRequest, FetchResponse
 from barnabas.wire.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
@@ -32,6 +33,7 @@ class Identities:
     topic_ids: dict[str, list[bytes]] = field(default_factory=lambda: defaultdict(list))
     producer_ids: list[int] = field(default_factory=list)
     member_ids: list[str] = field(default_factory=list)  #: of members of groups
+    hmacs: dict[str, bytes] = field(default_factory=dict)  #: of delegation tokens, by token id
     #: session id -> the epoch of its next fetch, in order of creation
     sessions: dict[int, int] = field(default_factory=dict)
     #: partition of a record batch that is being resolved
@@ -50,6 +52,10 @@ class Identities:
 
     def member_id(self, number: int) -> str:
         return self.member_ids[number] if number < len(self.member_ids) else UNKNOWN_MEMBER_ID
+
+    def hmac(self, number: int) -> bytes:
+        known = list(self.hmacs.values())
+        return known[number] if number < len(known) else b"unknown"
 
     def session(self, number: int) -> tuple[int, int]:
         """Return id and next epoch of the session `number` back from the newest."""
@@ -74,6 +80,10 @@ class Identities:
         if member_id in self.member_ids:
             return f"member {self.member_ids.index(member_id)}"
         return member_id
+
+    def plain_token_id(self, token_id: str) -> str:
+        known = list(self.hmacs)
+        return f"token {known.index(token_id)}" if token_id in known else token_id
 
     def plain_session_id(self, session_id: int) -> int | str:
         if session_id in self.sessions:
@@ -102,6 +112,9 @@ class Identities:
         elif isinstance(response, JoinGroupResponse):
             if response.member_id not in ("", UNKNOWN_MEMBER_ID, *self.member_ids):
                 self.member_ids.append(response.member_id)
+        elif isinstance(response, CreateDelegationTokenResponse):
+            if not response.error_code:
+                self.hmacs[response.token_id] = bytes(response.hmac)
         elif isinstance(response, FetchResponse) and isinstance(request, FetchRequest):
             self._learn_session(request, response)
         elif isinstance(response, ProduceResponse) and isinstance(request, ProduceRequest):

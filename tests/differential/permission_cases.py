@@ -7,7 +7,6 @@ from barnabas.wire.acls import (
     AclOperation,
     ResourceType,
 )
-from barnabas.wire.messages.add_raft_voter import AddRaftVoterRequest
 from barnabas.wire.messages.alter_client_quotas import (
     AlterClientQuotasRequest,
     EntityData,
@@ -46,7 +45,6 @@ from barnabas.wire.messages.describe_configs import DescribeConfigsRequest, Desc
 from barnabas.wire.messages.describe_log_dirs import DescribeLogDirsRequest
 from barnabas.wire.messages.describe_producers import DescribeProducersRequest
 from barnabas.wire.messages.describe_producers import TopicRequest as ProducersTopic
-from barnabas.wire.messages.describe_quorum import DescribeQuorumRequest, PartitionData, TopicData
 from barnabas.wire.messages.describe_topic_partitions import DescribeTopicPartitionsRequest
 from barnabas.wire.messages.describe_topic_partitions import TopicRequest as DescribedTopic
 from barnabas.wire.messages.describe_user_scram_credentials import (
@@ -71,9 +69,6 @@ from barnabas.wire.messages.offset_for_leader_epoch import (
     OffsetForLeaderTopic,
 )
 from barnabas.wire.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
-from barnabas.wire.messages.remove_raft_voter import RemoveRaftVoterRequest
-from barnabas.wire.messages.unregister_broker import UnregisterBrokerRequest
-from barnabas.wire.messages.update_features import FeatureUpdateKey, UpdateFeaturesRequest
 from differential.batches import Batch
 from differential.permission_cases_of_groups import GROUP_CASES, Case
 from differential.permissions import ANY_ACL, Grant
@@ -97,6 +92,7 @@ def _records(**fields: Any) -> Any:
     return Batch(**fields)
 
 
+_NOWHERE = Grant(_Op.READ, _Type.GROUP, host="127.9.9.9").binding("nobody", "")
 NAMES = ("mine", "other", "mine-missing", "other-missing")
 THERE = ("mine", "other")
 
@@ -131,7 +127,7 @@ def _fetch(by_id: bool = False, replica_id: int = -1) -> FetchRequest:
             FetchTopic(
                 topic="" if by_id else _name(name),
                 topic_id=_topic_id(name) if by_id else bytes(16),
-                partitions=[FetchPartition(partition=0, fetch_offset=0, partition_max_bytes=1 << 20)],
+                partitions=[FetchPartition(partition=0, fetch_offset=0, partition_max_bytes=1 << 10)],
             )
             for name in NAMES
         ],
@@ -322,10 +318,8 @@ CASES: dict[str, Case] = {
     "CreateAcls": Case(
         CreateAclsRequest(
             creations=[
-                acl_creation(Grant(_Op.READ, _Type.GROUP).binding("127.9.9.9", "")),
-                acl_creation(
-                    Grant(_Op.READ, _Type.GROUP).binding("127.9.9.9", "")._replace(resource_name="")
-                ),
+                acl_creation(_NOWHERE),
+                acl_creation(_NOWHERE._replace(resource_name="")),
             ]
         ),
         3,
@@ -456,23 +450,6 @@ CASES: dict[str, Case] = {
         ),
         1,
     ),
-    "DescribeQuorum": Case(
-        DescribeQuorumRequest(
-            topics=[TopicData(topic_name="__cluster_metadata", partitions=[PartitionData(partition_index=0)])]
-        ),
-        1,
-        True,
-    ),
-    "UpdateFeatures": Case(
-        UpdateFeaturesRequest(
-            feature_updates=[FeatureUpdateKey(feature="nothing", max_version_level=1)], validate_only=True
-        ),
-        1,
-        True,
-    ),
-    "UnregisterBroker": Case(UnregisterBrokerRequest(broker_id=999), 0),
-    "AddRaftVoter": Case(AddRaftVoterRequest(cluster_id=None, timeout_ms=1000, voter_id=999), 0, True),
-    "RemoveRaftVoter": Case(RemoveRaftVoterRequest(cluster_id=None, voter_id=999), 0, True),
     "DescribeCluster": Case(DescribeClusterRequest(include_cluster_authorized_operations=True), 1),
     "DescribeProducers": Case(
         DescribeProducersRequest(

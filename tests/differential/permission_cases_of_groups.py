@@ -85,5 +85,6 @@ GROUP_CASES: dict[str, Case] = {
     ),
     "DescribeGroups that are not there": Case(DescribeGroupsRequest(["mine-none", "other-none"], True), 6),
     "ListGroups of all states": Case(ListGroupsRequest(), 3),
+    "DeleteGroups of mine": Case(DeleteGroupsRequest(["mine-none", "other-none"]), 1),
     "DeleteGroups": Case(DeleteGroupsRequest(["other-group", "nobodys"]), 2),
 }

@@ -1,6 +1,5 @@
 """Requests about transactional ids of which only some are "mine", and their initial states."""
 
-import time
 from typing import Any
 
 from barnabas.wire.messages.add_offsets_to_txn import AddOffsetsToTxnRequest
@@ -23,6 +22,7 @@ from barnabas.wire.messages.txn_offset_commit import (
     TxnOffsetCommitRequestTopic,
 )
 from differential.batches import Batch
+from differential.brokers import wait_for
 from differential.permission_cases_of_groups import Case
 from differential.sequences import create, topic
 from differential.symbols import Name, Producer, TopicId
@@ -44,7 +44,7 @@ def begin_transactions(world: World) -> None:
     for number in (MINE, OTHERS, DONE):
         assert world.exchange(_add_request(number, *TOPICS), 3) == []
     assert world.exchange(_end_request(DONE), 3) == []
-    _wait_until_committed(world)
+    wait_for_ends(world)
 
 
 def _initialize(world: World, transactional_id: str) -> None:
@@ -56,15 +56,19 @@ def _initialize(world: World, transactional_id: str) -> None:
         names.producer_ids.append(answer.producer_id)
 
 
-def _wait_until_committed(world: World) -> None:
-    request = DescribeTransactionsRequest(transactional_ids=[IDS[DONE]])
+def wait_for_ends(world: World) -> None:
+    """Wait until transactions that end have their markers, which Kafka writes after the response."""
+    request = DescribeTransactionsRequest(transactional_ids=list(IDS))
     for side, _ in world.sides():
-        state = ""
-        while state != "CompleteCommit":
-            answer = side.exchange(request, DescribeTransactionsResponse, 0).body
-            assert isinstance(answer, DescribeTransactionsResponse)
-            state = answer.transaction_states[0].transaction_state
-            time.sleep(0.002)
+        wait_for(
+            side,
+            request,
+            DescribeTransactionsResponse,
+            0,
+            lambda found: (
+                not any(each.transaction_state.startswith("Prepare") for each in found.transaction_states)
+            ),
+        )
 
 
 def _producer(number: int) -> Any:
@@ -139,6 +143,9 @@ TRANSACTION_CASES: dict[str, Case] = {
     "InitProducerId of another's transactional id": Case(InitProducerIdRequest("other-tx", 60_000), 4),
     "InitProducerId of mine with a producer id": Case(
         InitProducerIdRequest(IDS[DONE], 60_000, _producer(DONE), 7), 3
+    ),
+    "InitProducerId of mine for two-phase commits": Case(
+        InitProducerIdRequest("mine-two-phase", 60_000, enable2_pc=True), 6
     ),
     "InitProducerId of no transactional id": Case(InitProducerIdRequest("", 60_000), 4),
     "AddPartitionsToTxn": Case(_add_request(MINE, *TOPICS), 3),

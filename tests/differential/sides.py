@@ -77,15 +77,24 @@ class Side:
 
     def send(self, data: bytes) -> None:
         if self._connection is None:
-            host, _, port = self.bootstrap.rpartition(":")
-            source = (self.source, 0) if self.source else None
-            self._connection = socket.create_connection((host, int(port)), ANSWER_TIMEOUT_S, source)
-            self._connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            self._connection = self.connect()
+            self.log_in()
         try:
             self._connection.sendall(data)
         except ConnectionError as error:
             self.disconnect()
             raise ConnectionClosed from error
+
+    def connect(self) -> socket.socket:
+        """Open a connection."""
+        host, _, port = self.bootstrap.rpartition(":")
+        source = (self.source, 0) if self.source else None
+        connection = socket.create_connection((host, int(port)), ANSWER_TIMEOUT_S, source)
+        connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        return connection
+
+    def log_in(self) -> None:
+        """Log in on a connection that was opened, where the listener wants it."""
 
     def receive(self) -> bytes:
         """Return the next frame, without its size."""

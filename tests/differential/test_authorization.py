@@ -1,58 +1,51 @@
-"""Every request of every principal gets Apache Kafka's response, permission by permission."""
+"""Every request of every user gets the response of a secured Apache Kafka, permission by permission."""
 
-import tempfile
 from collections.abc import Iterator
-from pathlib import Path
-from typing import Any
 
 import pytest
 
-from barnabas.wire.errors import ErrorCode
 from barnabas.wire.messages.create_acls import CreateAclsRequest
-from barnabas.wire.messages.delete_topics import DeleteTopicsRequest
 from barnabas.wire.messages.describe_acls import DescribeAclsRequest, DescribeAclsResponse
-from barnabas.wire.schema import Struct
-from differential import brokers, listed, symbols
+from barnabas.wire.messages.describe_delegation_token import (
+    DescribeDelegationTokenOwner,
+    DescribeDelegationTokenRequest,
+    DescribeDelegationTokenResponse,
+)
+from barnabas.wire.messages.expire_delegation_token import (
+    ExpireDelegationTokenRequest,
+    ExpireDelegationTokenResponse,
+)
+from differential import listed
+from differential.authorization import ALL_CASES, APIS, Users, way_of
 from differential.batches import Batch
-from differential.compare import Difference, brief, compare
-from differential.offset_permission_cases import OFFSET_CASES
-from differential.permission_cases import CASES, Case
-from differential.permission_cases_of_groups import CONSUMER_GROUP_CASES, JOINING
-from differential.permission_cases_of_transactions import TRANSACTION_CASES, begin_transactions
-from differential.permissions import ANY_ACL, HOSTS, PRINCIPALS, SETTINGS, acls
+from differential.brokers import wait_for
+from differential.compare import brief
+from differential.permission_cases_of_tokens import create_request, create_tokens
+from differential.permission_cases_of_transactions import begin_transactions
+from differential.permission_checks import BEFORE_LOGIN, CHECKS, decisive, implying
+from differential.permissions import ANY_ACL, acls, user_of
+from differential.secured import WAYS, SecuredPair
 from differential.sequences import create, produce, topic
-from differential.sides import Answer, Side
-from differential.symbols import Name
-from differential.world import CHANGES_TOPICS, Pair, World
+from differential.world import Pair, World
 
-TO_DELETE: list[Any] = [Name("mine-d"), Name("other-d")]
-
-
-@pytest.fixture(scope="module")
-def pair() -> Iterator[Pair]:
-    with (
-        tempfile.TemporaryDirectory(prefix="authorization-") as home,
-        brokers.pair_of_brokers(Path(home), brokers.SETTINGS | SETTINGS) as running,
-    ):
-        yield running
+#: Barnabas's own APIs have higher keys.
+KAFKAS_LAST_KEY = 1_000
 
 
 @pytest.fixture(scope="module")
-def world(pair: Pair) -> Iterator[World]:
-    """Create topics, and the ACLs of each principal."""
-    with pair.world() as fresh:
+def world(secured: SecuredPair) -> Iterator[World]:
+    """Create topics, transactions and tokens, and the ACLs of each user."""
+    with secured.admins.world() as fresh:
         request = acls(fresh.kafka_names.prefix)
         assert fresh.exchange(request, 3) == []
-        wait_for_acls(pair, request)
+        wait_for_acls(secured.admins, request)
         assert fresh.exchange(*create(topic("mine"), topic("other"))) == []
         for name in ("mine", "other"):
             for step in produce(name, Batch()):
                 assert fresh.exchange(*step) == []
         begin_transactions(fresh)
+        create_tokens(fresh)
         yield fresh
-
-
-ALL_CASES = CASES | OFFSET_CASES | CONSUMER_GROUP_CASES | TRANSACTION_CASES
 
 
 def wait_for_acls(pair: Pair, request: CreateAclsRequest) -> None:
@@ -68,76 +61,70 @@ def wait_for_acls(pair: Pair, request: CreateAclsRequest) -> None:
             count = sum(len(resource.acls) for resource in answer.resources)
 
 
-def recreate_topics(world: World) -> None:
-    """Reset the topics that are to be deleted: both brokers count only requests since their creation."""
-    world.exchange(DeleteTopicsRequest(topic_names=TO_DELETE, timeout_ms=10_000), 5)
-    for _, names in world.sides():
-        for each in TO_DELETE:
-            names.topic_ids.pop(each.name, None)
-
-
-def exchange_as(world: World, principal: str, case: Case) -> list[Difference]:
-    """Send the request from the principal's address to both brokers; return every difference."""
-    request, version, refusals_only = case
-    spec = world.pair.apis[request.API_KEY]
-    answers: list[Answer] = []
-    for side, names in world.sides():
-        sent = symbols.resolve(request, names)
-        user = Side(side.name, side.bootstrap, source=HOSTS[principal])
-        answers.append(user.exchange(sent, spec.response, version))
-        user.disconnect()
-        if answers[-1].body is not None:
-            names.learn(sent, answers[-1].body)
-    if refusals_only:
-        return compare_refusals(spec.name, version, *map(refusals, answers))
-    differences = compare(spec.name, version, *answers, world.kafka_names, world.barnabas_names)  # type: ignore[call-arg]
-    differences = [each for each in differences if not is_about_words(each)]
-    if isinstance(request, CHANGES_TOPICS):
-        world.names_in(request)
-        differences += world.await_topics(spec.name, version)
-    return differences
-
-
-def is_about_words(difference: Difference) -> bool:
-    """Whether only texts differ: Kafka mostly sends none, Barnabas names the missing permission."""
-    return difference.path.endswith("error_message") and bool(difference.barnabas)
-
-
-def refusals(answer: Answer) -> list[str]:
-    """Return every authorization error code in a response, sorted by name."""
-    codes = [answer.outcome] if answer.body is None else list(error_codes(answer.body))
-    return sorted(code for code in codes if code.endswith("AUTHORIZATION_FAILED"))
-
-
-def error_codes(struct: Struct) -> Iterator[str]:
-    for field in struct.FIELDS:
-        value = getattr(struct, field.name)
-        if field.name == "error_code":
-            yield ErrorCode(value).name
-        for each in value if isinstance(value, list) else [value]:
-            if isinstance(each, Struct):
-                yield from error_codes(each)
-
-
-def compare_refusals(api: str, version: int, kafka: list[str], barnabas: list[str]) -> list[Difference]:
-    return [] if kafka == barnabas else [Difference(api, version, "refusals", "refusals", kafka, barnabas)]
+@pytest.fixture(scope="module")
+def users(secured: SecuredPair, world: World) -> Users:
+    return Users(secured, world)
 
 
 @pytest.mark.parametrize("name", ALL_CASES)
-def test_each_principal_gets_kafkas_answer(world: World, name: str) -> None:
-    case = ALL_CASES[name]
-    differences = []
-    if name.startswith("DeleteTopics"):
-        recreate_topics(world)
-    for principal in PRINCIPALS:
-        if name.startswith("DeleteTopics"):
-            world.exchange(*create(topic("mine-d"), topic("other-d")))
-        if name.startswith("ConsumerGroup"):
-            for step in JOINING:
-                assert world.exchange(*step) == []
-        if name == "Metadata that creates topics":
-            world.exchange(DeleteTopicsRequest(topic_names=TO_DELETE, timeout_ms=10_000), 5)
-        found = exchange_as(world, principal, case)
-        found = [each for each in found if listed.reason_for(each) is None]
-        differences += [f"{principal}: {each}" for each in found]
+def test_each_user_gets_kafkas_answer(users: Users, name: str) -> None:
+    differences = [
+        f"{principal}, {way_of(principal, name)}: {each}"
+        for principal, given in users.ask(name).items()
+        for each in given.differences
+        if listed.reason_for(each) is None
+    ]
     assert not differences, "\n".join(differences)
+
+
+@pytest.mark.parametrize("api", CHECKS)
+def test_each_permission_that_kafka_checks_is_decisive_in_a_case(users: Users, api: str) -> None:
+    found = set()
+    for name, case in ALL_CASES.items():
+        if APIS[case.request.API_KEY].name == api:
+            found |= decisive({principal: given.kafka for principal, given in users.ask(name).items()})
+    assert CHECKS[api] <= found <= CHECKS[api] | implying(CHECKS[api])
+
+
+@pytest.fixture
+def tokens(secured: SecuredPair, world: World, owner: str) -> Iterator[dict[str, tuple[str, bytes]]]:
+    """Create a token for a user; return its id and password by the broker's name."""
+    user = user_of(owner)
+    assert world.exchange(create_request(user), 3) == []
+    created = {side.name: list(names.hmacs.items())[-1] for side, names in world.sides()}
+    described = DescribeDelegationTokenRequest([DescribeDelegationTokenOwner("User", user)])
+    for side, _ in world.sides():
+        token_id = created[side.name][0]
+        wait_for(
+            side,
+            described,
+            DescribeDelegationTokenResponse,
+            3,
+            lambda found, expected=token_id: expected in [token.token_id for token in found.tokens],
+        )
+    yield created
+    for broker, (_, hmac) in created.items():
+        removal = ExpireDelegationTokenRequest(hmac, expiry_time_period_ms=-1)
+        removed = secured.side(broker, user, WAYS[0]).exchange(removal, ExpireDelegationTokenResponse, 2).body
+        assert isinstance(removed, ExpireDelegationTokenResponse)
+        assert not removed.error_code, removed
+
+
+@pytest.mark.parametrize("owner", ["READ TOPIC", "everything but READ TOPIC"])
+@pytest.mark.parametrize("mechanism", ["SCRAM-SHA-256", "SCRAM-SHA-512"])
+def test_a_delegation_token_has_the_permissions_of_its_owner(
+    secured: SecuredPair, users: Users, tokens: dict[str, tuple[str, bytes]], owner: str, mechanism: str
+) -> None:
+    sides = {broker: secured.side_by_token(broker, mechanism, *token) for broker, token in tokens.items()}
+    for name in ("Fetch", "Metadata with operations", "OffsetDelete"):
+        given = users.ask_by(name, sides.__getitem__)
+        assert [each for each in given.differences if listed.reason_for(each) is None] == []
+        assert given.kafka == users.ask(name)[owner].kafka
+    for side in sides.values():
+        side.disconnect()
+
+
+def test_each_api_of_kafka_has_a_case() -> None:
+    served = {spec.name for key, spec in APIS.items() if key < KAFKAS_LAST_KEY}
+    assert {APIS[case.request.API_KEY].name for case in ALL_CASES.values()} == served - BEFORE_LOGIN
+    assert set(CHECKS) == served - BEFORE_LOGIN
