@@ -150,6 +150,50 @@ def test_unused_acls_are_listed_also_after_a_restart(
     assert kafka.server.broker.authorizer.used() == used
 
 
+def test_recorded_requests_are_decided_again_with_other_acls(
+    run: Run, alice: BlockingClient, tmp_path: Path
+) -> None:
+    decisions, state = tmp_path / "decisions", tmp_path / "cluster.yaml"
+    simulate = "acls", "simulate", str(decisions)
+    assert run("topics", "create", "orders").exit_code == 0
+    run("acls", "add", *ORDERS, "--operation", "write", "--operation", "read")
+    produce(alice, b"1")
+    assert refused(alice.admin.describe_acls) is ErrorCode.CLUSTER_AUTHORIZATION_FAILED
+    recorded = json.loads(run("acls", "record", str(decisions), "--json").stdout)
+    assert recorded["decisions"] == len(decisions.read_text().splitlines()) - 1
+    assert rows(run(*simulate, "--json")) == {"refused": [], "allowed": []}
+
+    exported = run("export", "--section", "acls").stdout
+    state.write_text(exported.replace("write", "create"))
+    result = run(*simulate, "--file", str(state), "--json")
+    assert result.exit_code == 1
+    found = json.loads(result.stdout)
+    assert found["allowed"] == []
+    assert {(each["operation"], each["name"]) for each in found["refused"]} == {
+        ("write", "orders"),
+        ("write", None),  # an idempotent producer may write to some topic
+    }
+    assert {each["principal"] for each in found["refused"]} == {"User:alice"}
+    assert all(each["last used"] for each in found["refused"])
+    assert "(any)" in run(*simulate, "--file", str(state)).stdout
+
+    run("acls", "add", "--cluster", "--principal", "alice", "--operation", "describe")
+    [allowed] = json.loads(run(*simulate, "--json").stdout)["allowed"]
+    assert (allowed["resource"], allowed["operation"]) == ("cluster", "describe")
+    lost = json.loads(run(*simulate, "--super-user", "nobody", "--json").stdout)["refused"]
+    assert {each["principal"] for each in lost} == {"User:ANONYMOUS"}
+    assert run(*simulate, "--super-user", "nobody", "--allow-if-no-acl").exit_code == 1
+
+
+def test_a_simulation_needs_acls_in_its_file(run: Run, tmp_path: Path) -> None:
+    decisions, state = tmp_path / "decisions", tmp_path / "cluster.yaml"
+    decisions.write_text("")
+    state.write_text("topics: {t: {partitions: 1}}")
+    result = run("acls", "simulate", str(decisions), "--file", str(state))
+    assert result.exit_code == 2
+    assert "declares no ACLs" in result.stderr
+
+
 @pytest.mark.parametrize(
     "command",
     [

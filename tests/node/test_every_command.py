@@ -95,6 +95,8 @@ CASES = {
     "quorum update-voter": Case(f"{VOTER} C=h:1", f"{VOTER} C=h:1"),
     "acls list": Case("", None),
     "acls unused": Case("", None),
+    "acls record": Case("{directory}/decisions", None),
+    "acls simulate": Case("{decisions}", "{decisions}-not"),
     "acls explain": Case("--principal User:ANONYMOUS --operation describe --topic orders", None),
     "acls effective": Case("alice", None),
     "acls add": Case("--principal x --operation read --topic y", None),
@@ -173,8 +175,9 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
     )
     (home / "lines").write_text("one\n")
     (home / "rules").write_text("mode: enforce\n")
+    (home / "decisions").write_text("")
     with EmbeddedBroker(SETTINGS) as kafka:
-        files = {name: str(home / name) for name in ("lines", "rules", "state")}
+        files = {name: str(home / name) for name in ("lines", "rules", "state", "decisions")}
         world = World(kafka, str(home / "alice"), {**files, "directory": str(kafka.directory)})
         world.make()
         (home / "state").write_text(world.run("export", "--include topic/open").stdout)

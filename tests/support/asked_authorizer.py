@@ -22,6 +22,8 @@ class AskedAuthorizer:
     def known(self, *question: object) -> None:
         """Know nothing: each request asks."""
 
+    reported = known
+
     async def ask(self, principal: str, host: str, actions: Sequence[Action]) -> list[bool]:
         self.asked += actions
         await asyncio.sleep(0)

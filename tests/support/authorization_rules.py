@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 from barnabas.wire.acls import AclOperation as Op
 from barnabas.wire.acls import ResourceType
+from barnabas.wire.barnabas_messages.describe_acl_decisions import DescribeAclDecisionsRequest
 from barnabas.wire.barnabas_messages.describe_acl_use import DescribeAclUseRequest
 from barnabas.wire.barnabas_messages.describe_cluster_status import DescribeClusterStatusRequest
 from barnabas.wire.barnabas_messages.describe_rebalances import DescribeRebalancesRequest
@@ -136,6 +137,7 @@ OWN_RULES = [
     Rule(rollback("broker/1"), one(Op.ALTER_CONFIGS, CLUSTER), CLUSTER_REFUSED),
     Rule(rollback("quota/user=t"), one(Op.ALTER_CONFIGS, CLUSTER), CLUSTER_REFUSED),
     Rule(rollback("user/t"), ALTER_CLUSTER, CLUSTER_REFUSED),
+    Rule(DescribeAclDecisionsRequest(), SEE_CLUSTER, CLUSTER_REFUSED),
     Rule(DescribeAclUseRequest(), SEE_CLUSTER, CLUSTER_REFUSED),
     Rule(DescribeClusterStatusRequest(), SEE_CLUSTER, CLUSTER_REFUSED),
     Rule(DescribeRebalancesRequest("t"), SEE_GROUP, GROUP_REFUSED),

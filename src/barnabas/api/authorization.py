@@ -202,8 +202,19 @@ async def authorized_operations(context: RequestContext, resource_type: Resource
     operations = OPERATIONS[resource_type]
     await _ask(context, ((operation, resource_type, name) for operation in operations))
     return bit_field(
-        operation for operation in operations if allowed_now(context, operation, resource_type, name)
+        operation for operation in operations if _reported(context, operation, resource_type, name)
     )
+
+
+def _reported(
+    context: RequestContext, operation: AclOperation, resource_type: ResourceType, name: str
+) -> bool | None:
+    """As `allowed_now`, but the principal has not asked for the operation."""
+    authorizer = context.broker.authorizer
+    assert authorizer is not None
+    connection = context.connection
+    known = authorizer.reported(connection.principal, connection.client_host, operation, resource_type, name)
+    return context.decisions.get((operation, resource_type, name)) if known is None else known
 
 
 async def authorized_cluster_operations(context: RequestContext) -> int:

@@ -1,4 +1,4 @@
-"""`barnabas acls`: list, add, remove and review ACLs."""
+"""`barnabas acls`: list, add, remove, review and simulate ACLs."""
 
 from collections.abc import Sequence
 from itertools import product
@@ -28,6 +28,7 @@ from barnabas.cli.acl_options import (
     resources_of,
 )
 from barnabas.cli.acl_review import effective_acls, explain_acls, unused_acls
+from barnabas.cli.acl_simulation import record_decisions, simulate_acls
 from barnabas.cli.support.calls import with_admin
 from barnabas.cli.support.commands import command, command_group
 from barnabas.cli.support.failures import wrong_use
@@ -224,4 +225,13 @@ def _removal_filters(
     ]
 
 
-app = command_group(list_acls, add_acls, remove_acls, explain_acls, effective_acls, unused_acls)
+app = command_group(
+    list_acls,
+    add_acls,
+    remove_acls,
+    explain_acls,
+    effective_acls,
+    unused_acls,
+    record_decisions,
+    simulate_acls,
+)

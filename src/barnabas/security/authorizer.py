@@ -15,16 +15,21 @@ from barnabas.metadata.writer import MetadataWriter
 from barnabas.security.acl_index import decide, decide_any, indexes
 from barnabas.security.acl_use import AclUseRecord, read_acl_use
 from barnabas.security.operations import needs_cluster_alter
+from barnabas.security.recorded_decisions import KEPT_NAME_LENGTH_MAX, Question, RecordedDecisions
 from barnabas.telemetry.logs import get_logger
-from barnabas.wire.acls import CLUSTER_NAME, AclBinding, AclOperation, AclPermission, ResourceType
+from barnabas.wire.acls import (
+    CLUSTER_NAME,
+    AclBinding,
+    AclOperation,
+    AclPermission,
+    DecisionRecord,
+    ResourceType,
+)
 
 _log = get_logger("barnabas.security")
 
 #: The size of the decision cache, which is cleared when full and when ACLs change.
 DECISIONS_COUNT_MAX = 20_000
-
-#: Decisions on longer names, which no topic can have, are not cached, so that invented names do not fill the memory.
-KEPT_NAME_LENGTH_MAX = 255
 
 #: ACLs to add before other work gets a turn.
 PUT_AT_ONCE_COUNT = 200
@@ -32,8 +37,6 @@ PUT_AT_ONCE_COUNT = 200
 #: A name that no resource has: what is allowed on it is allowed on any resource (KIP-679).
 _ANY_NAME = "hardcode"
 
-
-_Question = tuple[str, str, AclOperation, ResourceType, str]
 
 #: An operation on a resource.
 Action = tuple[AclOperation, ResourceType, str]
@@ -63,6 +66,12 @@ class BrokerAuthorizer(Protocol):
         """Whether the operation on the resource is allowed; None if that has to be asked for."""
         ...
 
+    def reported(
+        self, principal: str, host: str, operation: AclOperation, resource_type: ResourceType, name: str
+    ) -> bool | None:
+        """As `known`, for a response that lists what is allowed. It does not count as use and is not recorded."""
+        ...
+
     async def ask(self, principal: str, host: str, actions: Sequence[Action]) -> list[bool]:
         """Decide each action."""
         ...
@@ -79,6 +88,10 @@ class BrokerAuthorizer(Protocol):
 
     def take_use_record(self) -> AclUseRecord:
         """Return when ACLs were used; from now on cached decisions and responses count again."""
+        ...
+
+    def decision_record(self) -> DecisionRecord:
+        """Return the decisions by ACLs since the start. Times are exact to ten minutes."""
         ...
 
 
@@ -106,7 +119,8 @@ class StandardAuthorizer:
         self._super_users = frozenset(users)
         self._allow_if_no_acl = allow_if_no_acl
         self._indexes = indexes()
-        self._decisions: dict[_Question, bool] = {}
+        self._decisions: dict[Question, bool] = {}
+        self._recorded = RecordedDecisions(clock.wall_ms())
         #: entries of the indexes by identity, because hashing one takes as long as deciding
         self._last_used_ms: dict[int, int] = {}
         self._acls: dict[
@@ -145,31 +159,46 @@ class StandardAuthorizer:
         question = (principal, host, operation, resource_type, name)
         known = self._decisions.get(question)
         if known is None:
-            known = self._decide(principal, host, operation, resource_type, name)
+            known, by = self._decide(principal, host, operation, resource_type, name)
+            self._record(question, by, is_allowed=known)
             if len(name) <= KEPT_NAME_LENGTH_MAX:
                 self._keep(question, known)
         return known
 
-    def _keep(self, question: _Question, decision: bool) -> None:
+    def _keep(self, question: Question, decision: bool) -> None:
         if len(self._decisions) >= DECISIONS_COUNT_MAX:
             self._decisions.clear()
         self._decisions[question] = decision
 
+    def _record(self, question: Question, by: Sequence[AclBinding], *, is_allowed: bool) -> None:
+        now_ms = self._clock.wall_ms()
+        for entry in by:
+            self._last_used_ms[id(entry)] = now_ms
+        self._recorded.add(question, now_ms, is_allowed=is_allowed)
+        if not is_allowed and _log.is_debug_enabled:
+            principal, host, operation, resource_type, name = question
+            what = f"{operation.name} on {resource_type.name} {name or '(any)'}"
+            _log.debug("not allowed", principal=principal, host=host, what=what)
+
     def _decide(
         self, principal: str, host: str, operation: AclOperation, resource_type: ResourceType, name: str
-    ) -> bool:
+    ) -> tuple[bool, Sequence[AclBinding]]:
+        """Return whether the operation is allowed, and the entries that decide that."""
         if principal in self._super_users:
-            return True
+            return True, ()
         permission, by = decide(self._indexes[resource_type], principal, host, operation, name)
-        for entry in by:
-            self._last_used_ms[id(entry)] = self._clock.wall_ms()
         allowed = self._allow_if_no_acl if permission is None else permission is AclPermission.ALLOW
         if allowed and needs_cluster_alter(operation, resource_type, name):
-            allowed = self.known(principal, host, AclOperation.ALTER, ResourceType.CLUSTER, CLUSTER_NAME)
-        if not allowed and _log.is_debug_enabled:
-            what = f"{operation.name} on {resource_type.name} {name}"
-            _log.debug("not allowed", principal=principal, host=host, what=what)
-        return allowed
+            action = AclOperation.ALTER, ResourceType.CLUSTER, CLUSTER_NAME
+            allowed, more = self._decide(principal, host, *action)
+            by = (*by, *more)
+        return allowed, by
+
+    def reported(
+        self, principal: str, host: str, operation: AclOperation, resource_type: ResourceType, name: str
+    ) -> bool:
+        known = self._decisions.get((principal, host, operation, resource_type, name))
+        return self._decide(principal, host, operation, resource_type, name)[0] if known is None else known
 
     def is_super_user(self, principal: str) -> bool:
         return principal in self._super_users
@@ -191,9 +220,11 @@ class StandardAuthorizer:
         self, principal: str, host: str, operation: AclOperation, resource_type: ResourceType
     ) -> bool:
         """Whether the operation is allowed on some resource of that type."""
-        return self.known(principal, host, operation, resource_type, _ANY_NAME) or decide_any(
-            self._indexes[resource_type], principal, host, operation
-        )
+        allowed, by = self._decide(principal, host, operation, resource_type, _ANY_NAME)
+        if not allowed:
+            allowed = decide_any(self._indexes[resource_type], principal, host, operation)
+        self._record((principal, host, operation, resource_type, None), by, is_allowed=allowed)
+        return allowed
 
     def used(self) -> list[tuple[AclBinding, int]]:
         """Return the ACLs that were used for a decision, and when each was last, in ms since the epoch.
@@ -211,11 +242,22 @@ class StandardAuthorizer:
         used = {key: last_ms[id(entry)] for key, (_, entry) in self._acls.items() if id(entry) in last_ms}
         return AclUseRecord(self.since_ms, used)
 
+    def decision_record(self) -> DecisionRecord:
+        recorded = self._recorded
+        return DecisionRecord(
+            recorded.since_ms,
+            recorded.all(),
+            recorded.left_out_count,
+            self._super_users,
+            self._allow_if_no_acl,
+        )
+
     def statistics(self) -> dict[str, int]:
         return {
             "acls_count": len(self._acls),
             "acls_used_count": len(self._last_used_ms),
             "decisions_count": len(self._decisions),
+            "recorded_decisions_count": len(self._recorded),
         }
 
 

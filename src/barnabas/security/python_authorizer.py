@@ -14,15 +14,15 @@ from barnabas.policy.security_calls import GuardedAuthorizer
 from barnabas.security.acl_use import AclUseRecord
 from barnabas.security.authorizer import (
     DECISIONS_COUNT_MAX,
-    KEPT_NAME_LENGTH_MAX,
     Action,
     BrokerAuthorizer,
     StandardAuthorizer,
     standard_authorizer,
 )
 from barnabas.security.operations import needs_cluster_alter
+from barnabas.security.recorded_decisions import KEPT_NAME_LENGTH_MAX
 from barnabas.telemetry.logs import get_logger
-from barnabas.wire.acls import CLUSTER_NAME, AclBinding, AclOperation, ResourceType
+from barnabas.wire.acls import CLUSTER_NAME, AclBinding, AclOperation, DecisionRecord, ResourceType
 
 _log = get_logger("barnabas.security")
 
@@ -66,6 +66,10 @@ class PythonAuthorizer:
     def take_use_record(self) -> AclUseRecord:
         return self._acls.take_use_record()
 
+    def decision_record(self) -> DecisionRecord:
+        """Return what the ACLs have decided; decisions of the class do not depend on them."""
+        return self._acls.decision_record()
+
     def known(
         self, principal: str, host: str, operation: AclOperation, resource_type: ResourceType, name: str
     ) -> bool | None:
@@ -80,6 +84,11 @@ class PythonAuthorizer:
         if allowed and needs_cluster_alter(operation, resource_type, name):
             return self.known(principal, host, *_ALTER_CLUSTER)
         return allowed
+
+    def reported(
+        self, principal: str, host: str, operation: AclOperation, resource_type: ResourceType, name: str
+    ) -> bool | None:
+        return self.known(principal, host, operation, resource_type, name)
 
     def _drop_replaced(self) -> None:
         """Forget the decisions of an instance that a reload has replaced."""

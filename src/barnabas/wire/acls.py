@@ -4,6 +4,7 @@ As in Apache Kafka, an unknown number becomes UNKNOWN.
 """
 
 import enum
+from collections.abc import Iterable
 from typing import NamedTuple, TypeVar
 
 #: The only resource of type CLUSTER.
@@ -174,3 +175,25 @@ class AclFilter(NamedTuple):
         if binding.pattern_type is PatternType.LITERAL:
             return binding.resource_name == WILDCARD
         return self.resource_name.startswith(binding.resource_name)
+
+
+class AclDecision(NamedTuple):
+    """What a principal at a host (its address) wanted to do, and whether ACLs allowed it."""
+
+    principal: str
+    host: str
+    operation: AclOperation
+    resource_type: ResourceType
+    name: str | None  #: None for the question whether it is allowed on any resource of the type (KIP-679)
+    is_allowed: bool
+    last_used_ms: int  #: since the epoch
+
+
+class DecisionRecord(NamedTuple):
+    """Distinct decisions by ACLs, and what they depended on beside the ACLs."""
+
+    since_ms: int
+    decisions: Iterable[AclDecision]
+    left_out_count: int = 0  #: decisions that had no room, or a name that is too long
+    super_users: frozenset[str] = frozenset()
+    allows_if_no_acl: bool = False

@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from barnabas.api.dispatch import UNEXPECTED
+from barnabas.wire.barnabas_messages.describe_acl_decisions import DescribeAclDecisionsRequest
 from barnabas.wire.barnabas_messages.describe_acl_use import DescribeAclUseRequest
 from barnabas.wire.barnabas_messages.describe_cluster_status import DescribeClusterStatusRequest
 from barnabas.wire.barnabas_messages.describe_rebalances import DescribeRebalancesRequest
@@ -282,6 +283,7 @@ REQUESTS: list[tuple[Message, tuple[object, ...]]] = [
     (RemoveRaftVoterRequest(), WHOLE),
     (UpdateRaftVoterRequest(), WHOLE),
     (RollbackResourceRequest("topic/a"), WHOLE),
+    (DescribeAclDecisionsRequest(), WHOLE),
     (DescribeAclUseRequest(), WHOLE),
     (DescribeTrashRequest(), WHOLE),
     (DescribeClusterStatusRequest(), WHOLE),

@@ -10,7 +10,7 @@ from barnabas.metadata.image import MetadataImage
 from barnabas.security import authorizer as module
 from barnabas.security.acl_use import AclUseRecord
 from barnabas.security.authorizer import StandardAuthorizer
-from barnabas.wire.acls import AclBinding, AclFilter, AclOperation, ResourceType
+from barnabas.wire.acls import AclBinding, AclDecision, AclFilter, AclOperation, ResourceType
 from support.acls import ALICE, AUTHORIZED, ROOT, allow, deny
 from support.images import replayed
 from support.loop import on_loop
@@ -63,7 +63,12 @@ def test_decisions_follow_the_clusters_state() -> None:
         assert authorizer.version == version + 1
         assert authorizer.known(ALICE, "h", READ, TOPIC, "t") is expected
         image = after
-    assert authorizer.statistics() == {"acls_count": 0, "acls_used_count": 0, "decisions_count": 1}
+    assert authorizer.statistics() == {
+        "acls_count": 0,
+        "acls_used_count": 0,
+        "decisions_count": 1,
+        "recorded_decisions_count": 1,
+    }
 
 
 def test_unrelated_changes_keep_cached_decisions() -> None:
@@ -71,7 +76,12 @@ def test_unrelated_changes_keep_cached_decisions() -> None:
     assert authorizer.known(ALICE, "h", READ, TOPIC, "t")
     asyncio.run(authorizer.apply(MetadataImage(), MetadataImage(), ChangedKeys(())))
     assert authorizer.version == 0
-    assert authorizer.statistics() == {"acls_count": 1, "acls_used_count": 1, "decisions_count": 1}
+    assert authorizer.statistics() == {
+        "acls_count": 1,
+        "acls_used_count": 1,
+        "decisions_count": 1,
+        "recorded_decisions_count": 1,
+    }
 
 
 def test_cached_decisions_are_bounded(monkeypatch) -> None:
@@ -155,3 +165,42 @@ def test_the_record_of_use_goes_on_after_a_restart_and_counts_cached_decisions_a
     assert (second.since_ms, second.used()) == (50, [(reading, 110)])
     assert second.known(ALICE, "h", AclOperation.WRITE, TOPIC, "t")
     assert dict(second.used()) == {reading: 110, writing: 110}
+
+
+def test_decisions_are_recorded_once_with_their_last_use() -> None:
+    clock = ManualClock(100)
+    table = {acl_key(acl): acl for acl in (allow(READ),)}
+    authorizer = StandardAuthorizer(table, [ROOT], allow_if_no_acl=True, clock=clock, use=AclUseRecord(0))
+    asked = ALICE, "h", READ, TOPIC, "t"
+    refused = AclDecision("User:bob", "h", READ, TOPIC, "t", is_allowed=False, last_used_ms=100)
+    assert authorizer.known(*asked)
+    assert not authorizer.known(*refused[:5])
+    clock.advance(10)
+    assert authorizer.known(*asked)
+    record = authorizer.decision_record()
+    assert set(record.decisions) == {AclDecision(*asked, is_allowed=True, last_used_ms=100), refused}
+    assert record[:1] + record[2:] == (100, 0, frozenset({ROOT}), True)
+    authorizer.take_use_record()
+    assert authorizer.known(*asked)
+    again = AclDecision(*asked, is_allowed=True, last_used_ms=110)
+    assert set(authorizer.decision_record().decisions) == {again, refused}
+
+
+def test_what_is_only_reported_is_neither_recorded_nor_a_use_of_acls() -> None:
+    authorizer = authorizer_of(allow(READ))
+    assert authorizer.reported(ALICE, "h", READ, TOPIC, "t")
+    assert not authorizer.reported(ALICE, "h", AclOperation.WRITE, TOPIC, "t")
+    assert list(authorizer.decision_record().decisions) == []
+    assert authorizer.used() == []
+    assert authorizer.known(ALICE, "h", READ, TOPIC, "t")
+    assert len(list(authorizer.decision_record().decisions)) == 1
+    assert authorizer.used() == [(allow(READ), 9)]
+
+
+def test_a_decision_on_any_resource_is_recorded_without_a_name() -> None:
+    authorizer = authorizer_of(allow(AclOperation.WRITE))
+    assert authorizer.known_any(ALICE, "h", AclOperation.WRITE, TOPIC)
+    [recorded] = authorizer.decision_record().decisions
+    assert recorded == AclDecision(
+        ALICE, "h", AclOperation.WRITE, TOPIC, None, is_allowed=True, last_used_ms=9
+    )
