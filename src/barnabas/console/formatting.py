@@ -3,6 +3,7 @@
 import html
 import re
 from datetime import UTC, datetime
+from enum import IntEnum
 
 from barnabas.base import plurals
 
@@ -11,6 +12,11 @@ _STEP = 1024
 #: The markup in Apache Kafka's config documentation; other angle brackets, as in `<broker>`, are text.
 _MARKUP = re.compile(r"</?(?:(?P<block>br|li|ol|p|pre|ul)|a|b|code|em|i|strong)\b[^<>]*>")
 _SPANS = (("d", 86_400_000), ("h", 3_600_000), ("min", 60_000), ("s", 1_000))
+
+
+def word(member: IntEnum) -> str:
+    """A word of the protocol as displayed: `transactional-id`."""
+    return member.name.lower().replace("_", "-")
 
 
 def size(count_bytes: int | float | None) -> str:

@@ -14,22 +14,33 @@ from pathlib import Path
 from typing import Any, TypedDict
 
 from barnabas.base.clock import SystemClock
+from barnabas.client.admin.acl_decisions import describe_acl_decisions
 from barnabas.client.admin.admin import Admin
 from barnabas.client.auth.sasl import SaslLogin
 from barnabas.client.core.cluster import ClusterClient
 from barnabas.client.core.retry import Retry
+from barnabas.console.formatting import word
 from barnabas.console.problems import PageError, problem_of
 from barnabas.console.rendering import render
+from barnabas.declared.checks import acls_after
 from barnabas.declared.diff import ChangeAction, Level, ResourceChange, shown
 from barnabas.declared.parser import StateFileError, read_state_text
 from barnabas.declared.plan import Plan, PlanRequest, make_plan
 from barnabas.declared.secrets import SecretMissing, Secrets
-from barnabas.declared.state import Credential, SecretRef
+from barnabas.declared.state import Credential, SecretRef, Section
+from barnabas.security.acl_simulation import Simulation, simulate
 from barnabas.tls.settings import TlsSettings
+from barnabas.wire.errors import ErrorCode, KafkaError
 
 NICENESS = 10
 MEMORY_BYTES_MAX = 1 << 30
 ROWS_MAX = 5_000
+#: Errors of brokers that record no decisions, or do not show them to the user.
+_WITHOUT_RECORD = {
+    ErrorCode.UNSUPPORTED_VERSION,
+    ErrorCode.SECURITY_DISABLED,
+    ErrorCode.CLUSTER_AUTHORIZATION_FAILED,
+}
 _BADGES = {
     Level.WARNING: "warn",
     Level.DESTRUCTIVE: "bad",
@@ -93,9 +104,10 @@ def outcome_of(order: PlanOrder) -> dict[str, Any]:
     """Make the plan; expected errors are outcomes, too."""
     try:
         state = read_state_text(order["text"], trusted=False)
-        plan = asyncio.run(_plan(order, state))
+        plan, simulation = asyncio.run(_plan(order, state))
         rows = rows_of(plan.changes[:ROWS_MAX])
-        return {"html": render("plan_changes.html", {"plan": plan, "rows": rows})}
+        shown = {"plan": plan, "rows": rows, "simulation": simulation, "rows_max": ROWS_MAX, "word": word}
+        return {"html": render("plan_changes.html", shown)}
     except StateFileError as error:
         what = str(error)
         return {"refusal": f"In {what}" if what.startswith("line") else f"The state {what}"}
@@ -112,7 +124,7 @@ def _arguments(problem: PageError) -> tuple[int, str, str, str]:
     return problem.status, problem.title, problem.text, problem.hint
 
 
-async def _plan(order: PlanOrder, state: Any) -> Plan:
+async def _plan(order: PlanOrder, state: Any) -> tuple[Plan, Simulation | None]:
     clock = SystemClock()
     cluster = ClusterClient(
         order["bootstrap"],
@@ -125,9 +137,22 @@ async def _plan(order: PlanOrder, state: Any) -> Plan:
     )
     async with asyncio.timeout(order["timeout_ms"] / 1000), cluster:
         admin = Admin(cluster, timeout_ms=order["request_timeout_ms"])
-        return await make_plan(
-            admin, PlanRequest(state, UnseenSecrets(), principal=order["principal"]), clock
-        )
+        request = PlanRequest(state, UnseenSecrets(), principal=order["principal"])
+        plan = await make_plan(admin, request, clock)
+        return plan, await _simulation(admin, plan)
+
+
+async def _simulation(admin: Admin, plan: Plan) -> Simulation | None:
+    """Return which recorded requests would be decided otherwise; None without changes of ACLs or without a record."""
+    if all(change.section is not Section.ACLS for change in plan.changes):
+        return None
+    try:
+        record = await describe_acl_decisions(admin)
+    except KafkaError as error:
+        if error.code not in _WITHOUT_RECORD:
+            raise
+        return None
+    return simulate(record, acls_after(await admin.describe_acls(), plan.changes))
 
 
 def rows_of(changes: Any) -> list[dict[str, Any]]:

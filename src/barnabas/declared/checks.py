@@ -182,15 +182,20 @@ def _of_cluster(acls: Iterable[AclBinding]) -> list[AclBinding]:
     return [acl for acl in acls if acl.resource_type is ResourceType.CLUSTER]
 
 
+def acls_after(acls: Collection[AclBinding], changes: Iterable[ResourceChange]) -> set[AclBinding]:
+    """Return what remains of ACLs, and what is added to them, after the changes."""
+    after = set(acls)
+    for change in changes:
+        if isinstance(change.name, AclBinding):
+            (after.discard if change.action is ChangeAction.DELETE else after.add)(change.name)
+    return after
+
+
 def with_lockout(
     changes: Sequence[ResourceChange], live: ClusterState, applicant: Applicant
 ) -> list[ResourceChange]:
     """Return the changes, with a diagnostic on those that remove the applicant's right to alter the cluster."""
-    acls = [each for each in changes if each.section is Section.ACLS]
-    created = {each.name for each in acls if each.action is ChangeAction.CREATE}
-    deleted = {each.name for each in acls if each.action is ChangeAction.DELETE}
-    after = [each for each in (live.acls | created) - deleted if isinstance(each, AclBinding)]
-    if not applicant.loses(live.acls, after):
+    if not applicant.loses(live.acls, acls_after(live.acls, changes)):
         return list(changes)
     text = f"{applicant.principal} applies this plan, and could then ALTER the cluster only as a super user"
     return [

@@ -1,5 +1,7 @@
 """Unauthorized actions are not offered, and the broker rejects them."""
 
+import re
+
 import pytest
 
 from barnabas.testing import EmbeddedBroker
@@ -66,3 +68,25 @@ def test_a_superuser_is_offered_every_action(kafka: EmbeddedBroker) -> None:
         for change in ("grow", "delete", "produce"):
             assert f"/topics/seen/{change}" in page
         assert 'href="/acls"' in page
+
+
+def test_a_plan_shows_which_recorded_requests_it_would_refuse(kafka: EmbeddedBroker) -> None:
+    kafka.create_topic("seen")
+    kafka.client.admin.create_acls([allow(AclOperation.DESCRIBE, name="seen")])
+    unchanged = "topics: {seen: {partitions: 1}}"
+    replaced = (
+        "prune: [acls]\n"
+        "acls: [{resource_type: topic, resource_name: other, principal: 'User:alice', operations: [describe]}]"
+    )
+    with visiting(kafka.bootstrap) as person:
+        person.log_in("alice", "secret")
+        assert "seen" in person.get("/topics").text
+        assert person.get("/topics/other").status_code == 403
+        person.post("/logout", data={"csrf": person.token("/topics")})
+        person.log_in("root", "root")
+        assert "recorded" not in person.submit("/plan", text=unchanged).text
+        page = person.submit("/plan", text=replaced).text
+    _, refused, allowed = re.split("would be refused</caption>|would be allowed</caption>", page)
+    for rows, topic in ((refused, "seen"), (allowed, "other")):
+        assert re.search(f"User:alice.*describe.*topic <strong>{topic}</strong>", rows)
+    assert "<strong>other" not in refused

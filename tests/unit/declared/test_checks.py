@@ -8,6 +8,7 @@ import pytest
 from barnabas.client.producer.partitioner import partition_for_key
 from barnabas.declared.checks import (
     Applicant,
+    acls_after,
     check_changes,
     lowered,
     moved_share,
@@ -25,6 +26,7 @@ from barnabas.declared.state import (
 )
 from barnabas.wire.acls import AclBinding, AclOperation, AclPermission, PatternType, ResourceType
 from barnabas.wire.scram import ScramMechanism
+from support.acls import allow
 
 
 @pytest.mark.parametrize(("before", "after"), [(1, 2), (12, 24), (12, 18), (3, 7), (10, 100), (6, 8)])
@@ -55,6 +57,19 @@ def test_adding_partitions_reports_how_many_keys_move() -> None:
     assert level is Level.WARNING
     assert text.startswith("67% of keys")
     assert text.endswith("see 'barnabas jobs rekey'")
+
+
+@pytest.mark.parametrize("prunes", [False, True])
+def test_acls_after_a_plan_are_the_declared_ones_and_unless_pruned_the_others(prunes: bool) -> None:
+    old, kept, new = allow(AclOperation.READ), allow(AclOperation.WRITE), allow(AclOperation.DELETE)
+    live = ClusterState(acls=frozenset({old, kept}), topics={"t": TopicState(2)})
+    declared = ClusterState(
+        acls=frozenset({kept, new}),
+        topics={"t": TopicState(3)},
+        prune=frozenset({Section.ACLS} if prunes else ()),
+    )
+    after = acls_after(live.acls, diff_states(declared, live))
+    assert after == ({kept, new} if prunes else {old, kept, new})
 
 
 def test_changes_without_a_request_are_impossible() -> None:

@@ -106,6 +106,14 @@ async def test_what_the_class_leaves_open_the_acls_decide() -> None:
 
 
 @on_loop
+async def test_only_decisions_by_acls_are_recorded() -> None:
+    authorizer, _ = await loaded(allow(READ, name="by-acls"))
+    assert await ask(authorizer, "t", "u", "by-acls") == [True, False, True]
+    assert authorizer.reported(ALICE, "host", READ, TOPIC, "by-acls") is True
+    assert [each.name for each in authorizer.decision_record().decisions] == ["by-acls"]
+
+
+@on_loop
 async def test_super_users_are_allowed_without_a_question() -> None:
     authorizer, _ = await loaded()
     assert authorizer.known(ROOT, "host", READ, TOPIC, "u") is True

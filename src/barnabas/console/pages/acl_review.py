@@ -2,9 +2,10 @@
 
 from starlette.responses import Response
 
+from barnabas.console.formatting import word
 from barnabas.console.forms import too_long
 from barnabas.console.page import Route
-from barnabas.console.pages.acls import choices, member_of, word
+from barnabas.console.pages.acls import choices, member_of
 from barnabas.console.problems import not_found
 from barnabas.console.view import View
 from barnabas.security.acl_review import AclQuestion, effective, explain

@@ -7,7 +7,7 @@ from typing import TypeVar
 from starlette.responses import Response
 
 from barnabas.client.admin.admin import raise_errors
-from barnabas.console.formatting import plural
+from barnabas.console.formatting import plural, word
 from barnabas.console.forms import Form, too_long
 from barnabas.console.page import MenuEntry, Route
 from barnabas.console.paging import ListQuery, paged
@@ -35,11 +35,6 @@ _COLUMNS = {
     "operation": lambda acl: (acl.operation.name, acl.principal, acl.resource_name),
 }
 _SEPARATOR = "\t"
-
-
-def word(member: IntEnum) -> str:
-    """A word of the protocol as displayed: `transactional-id`."""
-    return member.name.lower().replace("_", "-")
 
 
 def member_of(kind: type[WordT], text: str) -> WordT:
