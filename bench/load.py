@@ -69,10 +69,14 @@ def administer(bootstrap: str, *arguments: str) -> None:
         raise LoadFailed(done.stderr.strip())
 
 
-def produce_with_java(bootstrap: str, topic: str, count: int, size_bytes: int, *properties: str) -> float:
+def produce_with_java(
+    bootstrap: str, topic: str, count: int, size_bytes: int, *properties: str, config: Path | None = None
+) -> float:
     """Produce records at the Java producer's maximum rate, in batches of 64 KiB, with its defaults otherwise.
 
     Return how many were sent per second.
+
+    :param config: A file of properties, for values with an equals sign.
     """
     command = reference.java(
         *JVM_OPTIONS,
@@ -80,6 +84,7 @@ def produce_with_java(bootstrap: str, topic: str, count: int, size_bytes: int, *
         *["--bootstrap-server", bootstrap, "--topic", topic, "--throughput", "-1"],
         *["--num-records", str(count), "--record-size", str(size_bytes)],
         *["--command-property", "batch.size=65536", "linger.ms=5", *properties],
+        *(["--command-config", config] if config else []),
     )
     done = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True, timeout=TIMEOUT_S)
     [*_, rate] = re.findall(r"([\d.]+) records/sec", done.stdout)

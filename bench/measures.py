@@ -4,6 +4,7 @@ import functools
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 
 from interop.brokers import Broker
 
@@ -74,13 +75,26 @@ class Measure:
 PRODUCED_PARTITIONS_COUNT = 6
 
 
-def produce_cpu(broker: Broker, size: Size, record_bytes: int, *properties: str) -> Measured:
-    """Return broker CPU per record of the Java producer, in microseconds."""
+def produce_cpu(
+    broker: Broker,
+    size: Size,
+    record_bytes: int,
+    *properties: str,
+    address: str = "",
+    partitions_count: int = PRODUCED_PARTITIONS_COUNT,
+    config: Path | None = None,
+) -> Measured:
+    """Return broker CPU per record of the Java producer, in microseconds.
+
+    :param address: The listener, if it is not the open one.
+    :param config: A file of properties.
+    """
     count = size.records if record_bytes < 1024 else size.records // 4
-    load.raw("create", broker.bootstrap, topic="produce", count=1, partitions=PRODUCED_PARTITIONS_COUNT)
+    load.raw("create", broker.bootstrap, topic="produce", count=1, partitions=partitions_count)
     before_s = cpu_s(broker.pid)
     with warm_memory():
-        load.produce_with_java(broker.bootstrap, "produce-0", count, record_bytes, *properties)
+        where = address or broker.bootstrap
+        load.produce_with_java(where, "produce-0", count, record_bytes, *properties, config=config)
     used_s = cpu_s(broker.pid) - before_s
     load.raw("delete", broker.bootstrap, topic="produce", count=1)
     return {"cpu": used_s / count * 1e6}
@@ -92,10 +106,10 @@ def prepare_topic(broker: Broker, _size: Size, topic: str) -> None:
     time.sleep(REBALANCE_WAIT_S)
 
 
-def latency(broker: Broker, size: Size) -> Measured:
+def latency(broker: Broker, size: Size, address: str = "", **security: str) -> Measured:
     """Return the latency of one-record Produce requests with acks=all, one every 200 us, over ten connections."""
     flags = {"connections": 10, "rate": 5_000, "seconds": size.seconds}
-    done = load.raw("latency", broker.bootstrap, topic="latency-0", **flags)
+    done = load.raw("latency", address or broker.bootstrap, topic="latency-0", **flags, **security)
     return {"p50": done["p50_us"] / 1e3, "p99": done["p99_us"] / 1e3}
 
 
@@ -105,10 +119,10 @@ def prepare_fetch(broker: Broker, size: Size) -> None:
     load.produce_with_java(broker.bootstrap, "fetch-0", size.records // 2, 1024)
 
 
-def fetch_cpu(broker: Broker, size: Size) -> Measured:
+def fetch_cpu(broker: Broker, size: Size, address: str = "", **security: str) -> Measured:
     """Return broker CPU per GiB that a raw consumer fetches from the page cache, in seconds."""
     before_s = cpu_s(broker.pid)
-    done = load.raw("fetch", broker.bootstrap, topic="fetch-0", gib=size.gib_fetched)
+    done = load.raw("fetch", address or broker.bootstrap, topic="fetch-0", gib=size.gib_fetched, **security)
     return {"cpu": (cpu_s(broker.pid) - before_s) / done["gib"]}
 
 

@@ -1,6 +1,6 @@
 """One-record Produce requests in the shapes that real clients send, measured individually and together."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from bench import load
@@ -44,13 +44,15 @@ SHAPES = (
 )
 
 
-def measure(bootstrap: str, pid: int, seconds: float) -> Mapping[str, float]:
+def measure(
+    bootstrap: str, pid: int, seconds: float, shapes: Sequence[Shape] = SHAPES, **security: str
+) -> Mapping[str, float]:
     """Return broker CPU per request in microseconds, and requests per second: of each shape, and of all together.
 
     The topics are `mixture-1-0`, `mixture-6-0` and so on, by their number of partitions.
     """
     measured: dict[str, float] = {}
-    for shape in SHAPES:
+    for shape in shapes:
         before_s = cpu_s(pid)
         with warm_memory():
             done = load.raw(
@@ -64,12 +66,13 @@ def measure(bootstrap: str, pid: int, seconds: float) -> Mapping[str, float]:
                 per_request=shape.per_request,
                 idempotent=str(shape.idempotent).lower(),
                 seconds=seconds,
+                **security,
             )
         measured[f"cpu {shape.name}"] = (cpu_s(pid) - before_s) / done["requests"] * 1e6
         measured[f"rate {shape.name}"] = done["requests_per_s"]
-    count = len(SHAPES)
-    measured["cpu"] = sum(measured[f"cpu {shape.name}"] for shape in SHAPES) / count
-    measured["rate"] = count / sum(1 / measured[f"rate {shape.name}"] for shape in SHAPES)
+    count = len(shapes)
+    measured["cpu"] = sum(measured[f"cpu {shape.name}"] for shape in shapes) / count
+    measured["rate"] = count / sum(1 / measured[f"rate {shape.name}"] for shape in shapes)
     return measured
 
 

@@ -19,7 +19,7 @@ const (
 // everyday keeps depth requests of one kind in flight on every connection: what consumers send between their records.
 func everyday(o options) map[string]float64 {
 	names := groups("everyday", o.connections)
-	findCoordinators(o.broker, names)
+	findCoordinators(o, names)
 	var done atomic.Int64
 	var all, ready sync.WaitGroup
 	ready.Add(o.connections)
@@ -29,7 +29,7 @@ func everyday(o options) map[string]float64 {
 		all.Add(1)
 		go func() {
 			defer all.Done()
-			c := dial(o.broker)
+			c := o.dial()
 			frame, check := everydayRequest(o, c, group)
 			ready.Done()
 			<-begin

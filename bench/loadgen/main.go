@@ -14,6 +14,10 @@
 //	loadgen commit   -broker HOST:PORT -topic T -connections 10 -depth 16 -seconds 5
 //	loadgen offsets  -broker HOST:PORT -topic T -partitions 100 -count 10000
 //	loadgen loaded   -broker HOST:PORT -topic T -partitions 100 -count 10000
+//	loadgen connect  -broker HOST:PORT -connections 20 -seconds 5
+//
+// All of them use TLS with -authority FILE, and with -certificate FILE a certificate of the client; they log in with
+// -user NAME -password TEXT.
 package main
 
 import (
@@ -46,11 +50,14 @@ type options struct {
 	perRequest  int
 	idempotent  bool
 	kind        string
+	network     int
+	security    *security
 }
 
 var commands = map[string]func(options) map[string]float64{
 	"produce": produce, "latency": latency, "fetch": fetch, "create": create, "delete": remove, "metadata": metadata,
 	"mixture": mixture, "everyday": everyday, "describe": describe, "alter": alter, "commit": commit, "offsets": offsets, "loaded": loaded,
+	"connect": connect,
 }
 
 func main() {
@@ -64,7 +71,7 @@ func main() {
 }
 
 func parse(arguments []string) options {
-	var o options
+	o := options{security: &security{}}
 	flags := flag.NewFlagSet("loadgen", flag.ExitOnError)
 	flags.StringVar(&o.broker, "broker", "127.0.0.1:9092", "host:port")
 	flags.StringVar(&o.topic, "topic", "load", "topic, or the prefix of the topics PREFIX-0, PREFIX-1, ...")
@@ -84,7 +91,14 @@ func parse(arguments []string) options {
 	flags.IntVar(&o.perRequest, "per-request", 1, "partitions in each request of a mixture")
 	flags.BoolVar(&o.idempotent, "idempotent", false, "producers of a mixture have ids and sequences")
 	flags.StringVar(&o.kind, "kind", "heartbeat", "heartbeat, list-offsets or poll")
+	flags.IntVar(&o.network, "network", 100, "clients of connect have addresses in 127.NETWORK.0.0/16")
+	flags.StringVar(&o.security.authority, "authority", "", "file with the authority of the broker's certificate: use TLS")
+	flags.StringVar(&o.security.certificate, "certificate", "", "file with the client's private key and certificate")
+	flags.StringVar(&o.security.tlsVersion, "tls-version", "1.3", "1.2 or 1.3")
+	flags.StringVar(&o.security.user, "user", "", "user to log in with, by "+scramMechanism)
+	flags.StringVar(&o.security.password, "password", "", "password of the user")
 	check(flags.Parse(arguments))
+	o.security.load(o.broker)
 	return o
 }
 
@@ -99,7 +113,7 @@ func produce(o options) map[string]float64 {
 		go func() {
 			defer all.Done()
 			frame := produceRequest(o.topic, int32(index%o.partitions), int16(o.acks), oneRecord(o.valueBytes))
-			done.Add(pipeline(dial(o.broker), frame, o.depth, deadline))
+			done.Add(pipeline(o.dial(), frame, o.depth, deadline))
 		}()
 	}
 	all.Wait()
@@ -140,7 +154,7 @@ func pipelined(c *connection, frame []byte, depth int, deadline time.Time, check
 func latency(o options) map[string]float64 {
 	connections := make([]*connection, o.connections)
 	for index := range connections {
-		connections[index] = dial(o.broker)
+		connections[index] = o.dial()
 	}
 	count := int(o.seconds * float64(o.rate))
 	interval := time.Second / time.Duration(o.rate)
@@ -184,7 +198,7 @@ func percentile(sorted []time.Duration, share float64) float64 {
 
 // fetch reads the topic's first partition from its beginning, again and again, without decoding records.
 func fetch(o options) map[string]float64 {
-	c := dial(o.broker)
+	c := o.dial()
 	wanted := int64(o.gib * (1 << 30))
 	start := time.Now()
 	var sizeBytes, offset int64
@@ -200,7 +214,7 @@ func fetch(o options) map[string]float64 {
 }
 
 func create(o options) map[string]float64 {
-	c := dial(o.broker)
+	c := o.dial()
 	start := time.Now()
 	for index := range o.count {
 		checkCreated(c.call(createTopicRequest(fmt.Sprintf("%s-%d", o.topic, index), int32(o.partitions))))
@@ -209,7 +223,7 @@ func create(o options) map[string]float64 {
 }
 
 func remove(o options) map[string]float64 {
-	c := dial(o.broker)
+	c := o.dial()
 	for index := range o.count {
 		checkDeleted(c.call(deleteTopicRequest(fmt.Sprintf("%s-%d", o.topic, index))))
 	}
@@ -227,7 +241,7 @@ func describe(o options) map[string]float64 {
 
 // repeated sends one request again and again and gives the median time to its answer, and the answer's size.
 func repeated(o options, frame []byte, check func(response)) map[string]float64 {
-	c := dial(o.broker)
+	c := o.dial()
 	taken := make([]time.Duration, o.count)
 	sizeBytes := 0
 	for index := range taken {
@@ -243,7 +257,7 @@ func repeated(o options, frame []byte, check func(response)) map[string]float64 
 
 // alter sets one config of a topic to ever new values, one request after the other.
 func alter(o options) map[string]float64 {
-	c := dial(o.broker)
+	c := o.dial()
 	start := time.Now()
 	for index := range o.count {
 		value := fmt.Sprint(3_600_000 + time.Now().UnixNano()%1_000_000_000 + int64(index))

@@ -41,27 +41,34 @@ func mixture(o options) map[string]float64 {
 		check(err)
 		versions = append(versions, int16(version))
 	}
-	id := topicID(o.broker, o.topic)
+	id := topicID(o, o.topic)
 	var done atomic.Int64
-	var all sync.WaitGroup
-	start := time.Now()
-	deadline := start.Add(time.Duration(o.seconds * float64(time.Second)))
+	var all, ready sync.WaitGroup
+	ready.Add(o.connections)
+	var start, deadline time.Time
+	begin := make(chan struct{})
 	for index := range o.connections {
 		all.Add(1)
 		go func() {
 			defer all.Done()
 			random := rand.New(rand.NewPCG(uint64(index), 7))
 			producer := &mixedProducer{
-				c: dial(o.broker), idempotent: o.idempotent,
+				c: o.dial(), idempotent: o.idempotent,
 				producerID: time.Now().UnixNano() + int64(index), sequences: make([]int32, o.partitions),
 			}
 			for number := range shapesCount {
 				version := versions[number%len(versions)]
 				producer.shapes = append(producer.shapes, newShape(o, version, id, random))
 			}
+			ready.Done()
+			<-begin
 			done.Add(producer.run(o.depth, deadline))
 		}()
 	}
+	ready.Wait()
+	start = time.Now()
+	deadline = start.Add(time.Duration(o.seconds * float64(time.Second)))
+	close(begin)
 	all.Wait()
 	return map[string]float64{
 		"requests": float64(done.Load()), "requests_per_s": float64(done.Load()) / time.Since(start).Seconds(),
@@ -213,7 +220,7 @@ func (p *mixedProducer) receive(number int64) {
 }
 
 // topicID asks for the id of a topic.
-func topicID(address, topic string) []byte {
+func topicID(o options, topic string) []byte {
 	m := request(metadataKey, metadataVersion)
 	m.count(1)
 	m = append(m, make([]byte, 16)...)
@@ -222,7 +229,7 @@ func topicID(address, topic string) []byte {
 	m.int8(0)
 	m.int8(0)
 	m.noTags()
-	r := dial(address).call(m.frame())
+	r := o.dial().call(m.frame())
 	r.skip(4)
 	for brokers := r.length(); brokers > 0; brokers-- {
 		r.skip(4)

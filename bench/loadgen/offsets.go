@@ -16,7 +16,7 @@ const (
 
 // commit keeps depth OffsetCommit requests of one partition in flight on every connection; each has a group of its own.
 func commit(o options) map[string]float64 {
-	findCoordinators(o.broker, groups("committing", o.connections))
+	findCoordinators(o, groups("committing", o.connections))
 	var done atomic.Int64
 	var all sync.WaitGroup
 	start := time.Now()
@@ -26,7 +26,7 @@ func commit(o options) map[string]float64 {
 		go func() {
 			defer all.Done()
 			frame := offsetCommitRequest(group, o.topic, int32(index%o.partitions), 1)
-			done.Add(pipelined(dial(o.broker), frame, o.depth, deadline, checkCommitted))
+			done.Add(pipelined(o.dial(), frame, o.depth, deadline, checkCommitted))
 		}()
 	}
 	all.Wait()
@@ -36,8 +36,8 @@ func commit(o options) map[string]float64 {
 // offsets has count groups commit an offset for every partition of the topic.
 func offsets(o options) map[string]float64 {
 	names := groups("loaded", o.count)
-	findCoordinators(o.broker, names[:1])
-	c := dial(o.broker)
+	findCoordinators(o, names[:1])
+	c := o.dial()
 	received := 0
 	for sent, group := range names {
 		c.send(offsetCommitRequest(group, o.topic, 0, o.partitions))
@@ -54,7 +54,7 @@ func offsets(o options) map[string]float64 {
 // loaded waits until every one of those groups has its offset.
 func loaded(o options) map[string]float64 {
 	start := time.Now()
-	c := dial(o.broker)
+	c := o.dial()
 	frame := offsetFetchRequest(groups("loaded", o.count), o.topic, int32(o.partitions-1))
 	for !allFetched(c.call(frame)) {
 		time.Sleep(10 * time.Millisecond)
@@ -71,7 +71,7 @@ func groups(prefix string, count int) []string {
 }
 
 // findCoordinators asks until every group has one: only then may it commit.
-func findCoordinators(address string, names []string) {
+func findCoordinators(o options, names []string) {
 	m := request(findCoordinatorKey, findCoordinatorVersion)
 	m.int8(0)
 	m.count(len(names))
@@ -79,7 +79,7 @@ func findCoordinators(address string, names []string) {
 		m.text(name)
 	}
 	m.noTags()
-	c := dial(address)
+	c := o.dial()
 	for !allCoordinated(c.call(m.frame())) {
 		time.Sleep(50 * time.Millisecond)
 	}

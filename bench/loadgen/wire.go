@@ -86,10 +86,8 @@ type connection struct {
 	lastOffset int64
 }
 
-func dial(address string) *connection {
-	socket, err := net.DialTimeout("tcp", address, 5*time.Second)
-	check(err)
-	return &connection{socket: socket, reader: bufio.NewReaderSize(socket, 1<<20), lastOffset: -1}
+func newConnection(socket net.Conn, bufferBytes int) *connection {
+	return &connection{socket: socket, reader: bufio.NewReaderSize(socket, bufferBytes), lastOffset: -1}
 }
 
 func (c *connection) send(frame []byte) {

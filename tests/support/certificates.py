@@ -8,7 +8,7 @@ from pathlib import Path
 
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes
-from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.hazmat.primitives.asymmetric import ec, rsa
 from cryptography.hazmat.primitives.serialization import (
     BestAvailableEncryption,
     Encoding,
@@ -20,6 +20,7 @@ from cryptography.hazmat.primitives.serialization import (
 
 PASSWORD = "store-secret"
 HOSTS = ("localhost", "127.0.0.1")
+PrivateKey = ec.EllipticCurvePrivateKey | rsa.RSAPrivateKey
 _DAY = datetime.timedelta(days=1)
 
 
@@ -27,7 +28,7 @@ _DAY = datetime.timedelta(days=1)
 class Issued:
     """A private key and its certificate."""
 
-    key: ec.EllipticCurvePrivateKey
+    key: PrivateKey
     certificate: x509.Certificate
     issuer: x509.Certificate
 
@@ -80,16 +81,18 @@ class Authority:
         name: str = "broker",
         hosts: Sequence[str] = HOSTS,
         days: int = 1,
+        key: PrivateKey | None = None,
     ) -> Issued:
         """Issue a certificate.
 
         :param relative_names: The subject; `name` as CN without them.
         :param hosts: Its subject alternative names.
         :param days: How long it is valid from now on; negative if it has expired.
+        :param key: The private key; by default a new one of the curve P-256.
         """
         common = x509.RelativeDistinguishedName([x509.NameAttribute(x509.NameOID.COMMON_NAME, name)])
         subject = x509.Name(relative_names or [common])
-        key = ec.generate_private_key(ec.SECP256R1())
+        key = key or ec.generate_private_key(ec.SECP256R1())
         issuer = self.certificate.subject
         signed = _signed(subject, key.public_key(), issuer, self._key, hosts=hosts, days=days)
         return Issued(key, signed, self.certificate)
@@ -97,7 +100,7 @@ class Authority:
 
 def _signed(
     subject: x509.Name,
-    public_key: ec.EllipticCurvePublicKey,
+    public_key: ec.EllipticCurvePublicKey | rsa.RSAPublicKey,
     issuer: x509.Name,
     key: ec.EllipticCurvePrivateKey,
     *,

@@ -1,0 +1,1 @@
+"""Benchmarks of TLS, logins and ACLs: `make bench-tls`."""
