@@ -225,14 +225,18 @@ class TlsConnection(asyncio.BufferedProtocol):
 
     def _decrypt_once(self) -> bool:
         """Fill the buffer of the protocol above; return whether there may be more."""
-        assert self._tls is not None
+        tls, incoming = self._tls, self._incoming
+        assert tls is not None
         buffer = memoryview(self._above.get_buffer(-1))
         filled_bytes, is_over, has_more = 0, False, True
         try:
-            while filled_bytes < len(buffer) and not is_over:
+            while has_more and filled_bytes < len(buffer) and not is_over:
                 before_bytes = filled_bytes
-                filled_bytes += cast("int", self._tls.read(len(buffer) - filled_bytes, buffer[filled_bytes:]))
+                filled_bytes += cast("int", tls.read(len(buffer) - filled_bytes, buffer[filled_bytes:]))
                 is_over = filled_bytes == before_bytes
+                has_more = bool(
+                    incoming.pending or tls.pending()
+                )  # reading nothing costs as much as a record
         except ssl.SSLWantReadError:
             has_more = False
         except ssl.SSLError:

@@ -2,7 +2,7 @@
 
 import ssl
 from collections.abc import Callable
-from importlib.util import find_spec
+from importlib import import_module
 
 from barnabas.security.sasl.authenticator import LoginEvent, LoginOutcome, Observe
 from barnabas.tls.contexts import server_context
@@ -18,6 +18,18 @@ class ClientRefused(Exception):
     """The certificate of a client has no principal."""
 
 
+def _import_certificates(client_auth: ClientAuth) -> None:
+    """Import what reads certificates: with the first client, this would occupy the event loop for a tenth of a second.
+
+    :raises TlsError: If it is not installed.
+    """
+    try:
+        import_module("cryptography.x509")
+    except ImportError as error:
+        reason = "needs the package cryptography: pip install 'barnabas[security]'"
+        raise TlsError("ssl.client.auth", client_auth.value, reason) from error
+
+
 class TlsServer:
     """Certificates, and what the clients' certificates mean."""
 
@@ -25,9 +37,8 @@ class TlsServer:
         self, settings: TlsSettings, now_ms: Callable[[], int], observe: Observe, listener: str
     ) -> None:
         """:raises TlsError: When a setting cannot be used."""
-        if settings.client_auth is not ClientAuth.NONE and find_spec("cryptography") is None:
-            reason = "needs the package cryptography: pip install 'barnabas[security]'"
-            raise TlsError("ssl.client.auth", settings.client_auth.value, reason)
+        if settings.client_auth is not ClientAuth.NONE:
+            _import_certificates(settings.client_auth)
         self.settings = settings
         self.context = ReloadingContext(settings, server_context, now_ms)
         self._rules = PrincipalRules(settings.principal_rules)

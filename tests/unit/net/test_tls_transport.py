@@ -15,9 +15,8 @@ from support.loop import on_loop
 
 AUTHORITY = Authority()
 BROKER = AUTHORITY.issue()
-SERVER = server_context(
-    TlsSettings(KeyStore("PEM", key=BROKER.key_pem(), certificate_chain=BROKER.certificate_pem))
-)
+SETTINGS = TlsSettings(KeyStore("PEM", key=BROKER.key_pem(), certificate_chain=BROKER.certificate_pem))
+SERVER = server_context(SETTINGS)
 CLIENT = client_context(TlsSettings(trust=TrustStore("PEM", certificates=AUTHORITY.pem)))
 
 
@@ -122,9 +121,11 @@ class AtOnce:
 class Link:
     """A connection between a client and `TlsConnection`, in memory."""
 
-    def __init__(self, *, buffer_bytes: int = 100_000, piece_bytes: int = 1 << 20) -> None:
+    def __init__(
+        self, *, buffer_bytes: int = 100_000, piece_bytes: int = 1 << 20, context: ssl.SSLContext = SERVER
+    ) -> None:
         self.above, self.below, self.handshaking = Above(buffer_bytes), Below(), AtOnce()
-        self.connection = TlsConnection(self.above, "SSL", self.handshaking, lambda: SERVER)
+        self.connection = TlsConnection(self.above, "SSL", self.handshaking, lambda: context)
         self.connection.connection_made(self.below)
         self._piece_bytes = piece_bytes
         self._to_client, self._to_server = ssl.MemoryBIO(), ssl.MemoryBIO()
@@ -199,6 +200,25 @@ def test_plaintext_arrives_whole_in_buffers_and_pieces_of_any_size(
         link.client.write(data[start : start + 10_000])
     link.carry()
     assert link.above.received == data
+
+
+def test_a_record_that_has_arrived_whole_is_read_once() -> None:
+    class Counted(ssl.SSLObject):
+        reads_count = 0
+
+        def read(self, *arguments: Any) -> Any:
+            Counted.reads_count += 1
+            return super().read(*arguments)
+
+    server = server_context(SETTINGS)
+    server.sslobject_class = Counted
+    link = Link(context=server).shake_hands()
+    before = Counted.reads_count
+    for _ in range(10):
+        link.client.write(b"request")
+        link.carry()
+    assert link.above.received == b"request" * 10
+    assert Counted.reads_count - before == 10
 
 
 def test_what_the_client_sends_with_the_end_of_its_handshake_is_not_lost() -> None:

@@ -14,6 +14,9 @@ BROKER = AUTHORITY.issue()
 CLIENT = AUTHORITY.issue(name="alice", hosts=())
 TRUST = TrustStore("PEM", certificates=AUTHORITY.pem)
 
+#: A record's type, and a message's.
+HANDSHAKE, NEW_SESSION_TICKET = 22, 4
+
 
 def keys_of(issued: Issued) -> KeyStore:
     return KeyStore("PEM", key=issued.key_pem(), certificate_chain=issued.certificate_pem)
@@ -23,10 +26,19 @@ def shake_hands(
     server: TlsSettings, client: TlsSettings, host: str = "localhost"
 ) -> tuple[ssl.SSLObject, ssl.SSLObject]:
     """Connect both in memory; return the two ends."""
+    return connect(server_context(server), client_context(client), host)
+
+
+def connect(
+    server: ssl.SSLContext,
+    client: ssl.SSLContext,
+    host: str = "localhost",
+    session: ssl.SSLSession | None = None,
+) -> tuple[ssl.SSLObject, ssl.SSLObject]:
     to_server, to_client = ssl.MemoryBIO(), ssl.MemoryBIO()
     ends = [
-        client_context(client).wrap_bio(to_client, to_server, server_hostname=host),
-        server_context(server).wrap_bio(to_server, to_client, server_side=True),
+        client.wrap_bio(to_client, to_server, server_hostname=host, session=session),
+        server.wrap_bio(to_server, to_client, server_side=True),
     ]
     for _ in range(3):
         for end in ends:
@@ -185,3 +197,27 @@ def test_cipher_suites_are_limited() -> None:
         TlsError, match=r"ssl.cipher.suites=TLS_RSA_WITH_NULL_MD5: must be a secure suite, such as"
     ):
         server_context(dataclasses.replace(SERVER, cipher_suites=(*suites, "TLS_RSA_WITH_NULL_MD5")))
+
+
+def test_a_client_resumes_with_the_one_ticket_that_it_gets() -> None:
+    server, client = server_context(SERVER), client_context(TlsSettings(trust=TRUST))
+    tickets_count = 0
+
+    def observe(_end: object, direction: str, _version: object, kind: int, message: int, _: object) -> None:
+        nonlocal tickets_count
+        tickets_count += (direction, kind, message) == ("read", HANDSHAKE, NEW_SESSION_TICKET)
+
+    client._msg_callback = observe
+    first, _ = connect(server, client)
+    assert (tickets_count, first.session_reused) == (1, False)
+    second, _ = connect(server, client, session=first.session)
+    assert (tickets_count, second.session_reused) == (2, True)
+
+
+def test_a_client_that_resumes_keeps_its_certificate() -> None:
+    server = server_context(dataclasses.replace(SERVER, trust=TRUST, client_auth=ClientAuth.REQUIRED))
+    client = client_context(TlsSettings(keys_of(CLIENT), TRUST))
+    first, _ = connect(server, client)
+    second, end = connect(server, client, session=first.session)
+    assert second.session_reused
+    assert end.getpeercert(True) == ssl.PEM_cert_to_DER_cert(CLIENT.certificate_pem)
