@@ -22,7 +22,7 @@ AUDITED := $(addprefix requirements/,all.txt test.txt release.txt) interop/requi
 # Advisories that do not concern Barnabas: one line for each, AUDIT_IGNORED += ID, below its reason as a comment.
 AUDIT_IGNORED :=
 
-.PHONY: run cluster example-orders lock audit release check format test test-spark test-spark-versions interop interop-cluster kafka-tests differential soak-eos soak-cluster soak-spark soak-stalls soak-holds soak-frames sim sim-bugs bench bench-cluster bench-spark clean help
+.PHONY: run cluster example-orders lock audit release check format test test-spark test-spark-versions interop interop-cluster kafka-tests differential soak-eos soak-cluster soak-spark soak-stalls soak-holds soak-frames sim sim-bugs bench bench-cluster bench-tls bench-spark clean help
 
 help:  ## List the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 22
@@ -142,6 +142,9 @@ bench: $(VENV)/.installed-test  ## Benchmarks of Apache Kafka and Barnabas in tu
 
 bench-cluster: $(VENV)/.installed-test  ## Benchmarks of three brokers of Apache Kafka and of Barnabas; writes docs/benchmarks-cluster.md
 	$(BIN)/python -m bench.cluster $(ARGS)
+
+bench-tls: $(VENV)/.installed-test  ## Benchmarks of TLS, logins and ACLs beside Apache Kafka; writes docs/benchmarks-tls.md
+	$(BIN)/python -m bench.tls.run $(ARGS)
 
 bench-spark: $(VENV)/.installed-test  ## Benchmarks of Spark's Kafka connector and ours in turns; writes docs/benchmarks-spark.md
 	$(BIN)/python -m bench.spark.run $(ARGS)

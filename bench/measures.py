@@ -4,12 +4,12 @@ import functools
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
 
 from interop.brokers import Broker
 
 from bench import load, mixture, planning
 from bench.process import anonymous_bytes, cpu_s
+from bench.producing import cpu_per_record
 from bench.warm_memory import warm_memory
 
 MIB = 1 << 20
@@ -31,6 +31,10 @@ class Size:
     group_members: int
     offsets_loaded: int
     topics_planned: int
+
+    def records_of(self, record_bytes: int) -> int:
+        """Return how many records of that size are produced."""
+        return self.records if record_bytes < 1024 else self.records // 4
 
 
 FULL = Size(2_000_000, 10.0, 4.0, 200, 100, 30, 1000, 400, 100, 1_000_000, 10_000)
@@ -71,33 +75,9 @@ class Measure:
     against_itself: bool = False
 
 
-#: Partitions over which the Java producer distributes its batches.
-PRODUCED_PARTITIONS_COUNT = 6
-
-
-def produce_cpu(
-    broker: Broker,
-    size: Size,
-    record_bytes: int,
-    *properties: str,
-    address: str = "",
-    partitions_count: int = PRODUCED_PARTITIONS_COUNT,
-    config: Path | None = None,
-) -> Measured:
-    """Return broker CPU per record of the Java producer, in microseconds.
-
-    :param address: The listener, if it is not the open one.
-    :param config: A file of properties.
-    """
-    count = size.records if record_bytes < 1024 else size.records // 4
-    load.raw("create", broker.bootstrap, topic="produce", count=1, partitions=partitions_count)
-    before_s = cpu_s(broker.pid)
-    with warm_memory():
-        where = address or broker.bootstrap
-        load.produce_with_java(where, "produce-0", count, record_bytes, *properties, config=config)
-    used_s = cpu_s(broker.pid) - before_s
-    load.raw("delete", broker.bootstrap, topic="produce", count=1)
-    return {"cpu": used_s / count * 1e6}
+def produce_cpu(broker: Broker, size: Size, record_bytes: int, *properties: str) -> Measured:
+    """Return broker CPU per record of the Java producer, in microseconds."""
+    return {"cpu": cpu_per_record(broker, size.records_of(record_bytes), record_bytes, *properties)}
 
 
 def prepare_topic(broker: Broker, _size: Size, topic: str) -> None:

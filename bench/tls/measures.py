@@ -21,9 +21,9 @@ from bench.measures import (
     latency,
     prepare_fetch,
     prepare_topic,
-    produce_cpu,
 )
 from bench.process import cpu_s
+from bench.producing import cpu_per_record
 from bench.tls.listeners import (
     MUTUAL,
     PLAINTEXT,
@@ -78,16 +78,16 @@ def batches(site: Site, broker: Broker, size: Size) -> Measured:
 
 
 def batch_cpu(site: Site, broker: Broker, size: Size, way: Way, record_bytes: int) -> float:
-    return produce_cpu(
+    return cpu_per_record(
         broker,
-        size,
+        size.records_of(record_bytes),
         record_bytes,
         "acks=all",
         ROUND_ROBIN,
         address=address(broker, way),
         partitions_count=PARTITIONS_COUNT,
         config=site.client_config(way),
-    )["cpu"]
+    )
 
 
 def batch_metrics() -> dict[str, Metric]:

@@ -12,6 +12,9 @@ from bench.measures import MEASURES, QUICK, Measure, Metric
 from bench.process import anonymous_bytes, cpu_s, parse_anonymous_bytes, parse_cpu_ticks
 from bench.report import Result, document, tables
 from bench.run import Contestant, compare, turns
+from bench.tls.listeners import SCRAM, TLS, Site, address
+from bench.tls.measures import QUICK as QUICK_TLS
+from bench.tls.measures import measures
 from bench.used import used_by
 from bench.warm_memory import AHEAD_BYTES, warm_memory
 from interop.brokers import Broker
@@ -161,3 +164,36 @@ def test_a_raw_load_measures_a_broker(loaded: Broker, name: str) -> None:
 def test_a_raw_load_reports_an_error(loaded: Broker) -> None:
     with pytest.raises(load.LoadFailed, match="Produce answered error 3"):
         load.raw("produce", loaded.bootstrap, topic="no-such-topic", seconds=0.1)
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Site:
+    return Site(tmp_path_factory.mktemp("site"))
+
+
+@pytest.fixture(scope="module")
+def secured(target: str, site: Site, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
+    broker = site.start(target)(tmp_path_factory.mktemp("secured"), {})
+    try:
+        yield broker
+    finally:
+        broker.stop()
+
+
+@pytest.mark.parametrize("name", ["batches", "requests", "fetch", "latency", "connections"])
+def test_a_load_connects_in_every_way(secured: Broker, site: Site, name: str) -> None:
+    measure = next(each for each in measures(site) if each.name == name)
+    measure.prepare(secured, QUICK_TLS)
+    measured = measure.run(secured, QUICK_TLS)
+    assert set(measured) == set(measure.metrics)
+    assert all(value > 0 for value in measured.values())
+
+
+def test_a_load_reports_that_it_cannot_log_in_or_does_not_trust_the_broker(
+    secured: Broker, site: Site, tmp_path: Path
+) -> None:
+    with pytest.raises(load.LoadFailed, match="SaslAuthenticate answered error 58"):
+        load.raw("connect", address(secured, SCRAM), **site.flags(SCRAM) | {"password": "wrong"})
+    Site(tmp_path)
+    with pytest.raises(load.LoadFailed, match="certificate signed by unknown authority"):
+        load.raw("connect", address(secured, TLS), authority=str(tmp_path / "authority.pem"))

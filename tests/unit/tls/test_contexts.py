@@ -207,7 +207,7 @@ def test_a_client_resumes_with_the_one_ticket_that_it_gets() -> None:
         nonlocal tickets_count
         tickets_count += (direction, kind, message) == ("read", HANDSHAKE, NEW_SESSION_TICKET)
 
-    client._msg_callback = observe
+    client._msg_callback = observe  # type: ignore[attr-defined]
     first, _ = connect(server, client)
     assert (tickets_count, first.session_reused) == (1, False)
     second, _ = connect(server, client, session=first.session)
