@@ -49,7 +49,7 @@ def main() -> int:
     parser.add_argument("--rounds", type=int, help="default: 3, or 1 with --quick")
     options = parser.parse_args()
     rounds = options.rounds or (1 if options.quick else 3)
-    where = {**machine(), "load when it began": f"{os.getloadavg()[0]:.1f}"}
+    load_before = os.getloadavg()[0]
     started_s = time.monotonic()
     results: list[Result] = []
     costs: list[Cost] = []
@@ -62,7 +62,8 @@ def main() -> int:
             results += found
             if not measure.against_itself:
                 costs += costs_of(measure, found)
-    text = document(results, costs, rounds, where)
+    loads = f"{load_before:.1f} before, {os.getloadavg()[0]:.1f} at the end"
+    text = document(results, costs, rounds, {**machine(), "load": loads})
     print(f"\n{text}\n{time.monotonic() - started_s:.0f} s")
     if not (options.quick or options.only):
         DOCUMENT.write_text(text, encoding="utf-8")
