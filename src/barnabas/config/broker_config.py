@@ -182,7 +182,13 @@ class BrokerConfig:
 
     def for_listener(self, listener_name: str) -> "BrokerConfig":
         """Return this configuration for one listener: its own values override the common ones."""
-        prefix = f"{LISTENER_PREFIX}{listener_name.lower()}."
+        return self._with_prefix(f"{LISTENER_PREFIX}{listener_name.lower()}.")
+
+    def for_mechanism(self, mechanism: str) -> "BrokerConfig":
+        """Return this configuration, of one listener, for a SASL mechanism, whose own values override the others."""
+        return self._with_prefix(f"{mechanism.lower()}.")
+
+    def _with_prefix(self, prefix: str) -> "BrokerConfig":
         own = {
             name.removeprefix(prefix): text
             for name, text in self.originals.items()

@@ -123,6 +123,7 @@ def test_values_must_be_consistent_with_the_present_ones(values: dict[str, str],
         "listener.name.clients.barnabas.sasl.oauthbearer.unsecured",
         "listener.name.clients.sasl.oauthbearer.jwks.endpoint.url",
         "listener.name.clients.ssl.allow.dn.changes",
+        "listener.name.clients.oauthbearer.sasl.oauthbearer.jwks.endpoint.url",
         "listener.name.clients.ssl.principal.mapping.rules",
     ],
 )

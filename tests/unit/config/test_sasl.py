@@ -115,3 +115,14 @@ def test_oauthbearer_checks_tokens_unless_it_is_asked_not_to() -> None:
         "https://keys", audiences=("a", "b"), issuer="https://issuer", scopes=("kafka",)
     )
     assert settings().oauth is None
+
+
+def test_oauthbearer_has_settings_with_its_own_prefix_as_the_documentation_of_kafka_writes_them() -> None:
+    found = settings(
+        sasl_enabled_mechanisms="OAUTHBEARER",
+        listener_name_clients_oauthbearer_sasl_oauthbearer_jwks_endpoint_url="https://keys",
+        listener_name_clients_oauthbearer_sasl_oauthbearer_expected_issuer="https://issuer",
+        listener_name_clients_sasl_oauthbearer_expected_issuer="https://of-the-listener",
+        listener_name_other_oauthbearer_sasl_oauthbearer_expected_audience="others",
+    )
+    assert found.oauth == OauthSettings("https://keys", issuer="https://issuer")

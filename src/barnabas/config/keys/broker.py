@@ -39,6 +39,8 @@ _MECHANISM_KEYS = (
     "sasl.server.callback.handler.class",
     "connections.max.reauth.ms",
 )
+#: All keys of this mechanism may have its prefix.
+_OAUTHBEARER_PREFIX = "oauthbearer."
 LISTENER_PREFIX = "listener.name."
 
 
@@ -49,7 +51,9 @@ def listener_base(name: str) -> str | None:
     _, dot, base = name[len(LISTENER_PREFIX) :].partition(".")
     if not dot or not base:
         return None
-    return next((key for key in _MECHANISM_KEYS if base.endswith(key)), base)
+    return next(
+        (key for key in _MECHANISM_KEYS if base.endswith(key)), base.removeprefix(_OAUTHBEARER_PREFIX)
+    )
 
 
 def broker_synonyms(name: str, *, with_listeners: bool) -> tuple[str, ...]:
