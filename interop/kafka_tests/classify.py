@@ -26,9 +26,7 @@ KINDS = {
     "unreleased metadata.version": "the test formats metadata.version 4.4-IV0, which Kafka 4.3 has not released",
     "tiered storage": "tiered storage (KIP-405)",
     "Java plugin": "the test needs a Java class in the broker",
-    "TLS": "a listener with TLS",
-    "SASL mechanism": "SASL/GSSAPI or SASL/OAUTHBEARER",
-    "delegation tokens": "delegation tokens",
+    "SASL mechanism": "SASL/GSSAPI",
     "assumption": "the test itself says that it does not apply",
 }
 #: In the failure of a test that requested several brokers and got one.

@@ -23,6 +23,8 @@ RUNNER_JAR = BUILD / "runner.jar"
 #: Archive of loaded classes, so that the next JVM starts faster.
 ARCHIVE = BUILD / "classes.jsa"
 ARCHIVED_CLASS = "kafka.server.HeartbeatRequestTest"
+#: Private keys of tests with TLS.
+KEYS = BUILD / "keys"
 PROGRAM = Path(sys.executable).with_name("barnabas")
 
 #: A JVM starts fastest with a small heap, one compiler and one collector.
@@ -138,6 +140,7 @@ class Harness:
                 f"-javaagent:{jar}",
                 f"-Dbarnabas.program={PROGRAM}",
                 f"-Dbarnabas.logs={self.directory / 'logs'}",
+                f"-Dbarnabas.keys={KEYS}",
                 f"-Dbarnabas.several={str(self.several).lower()}",
             ]
         arguments: list[str | Path] = ["barnabas.Runner", self.results_path(class_name), done, class_name]

@@ -31,7 +31,9 @@ requests. This page is generated from the results. [differences.md](differences.
   clients see, and nothing about replication; such tests have a separate column.
 - A call to the objects of a broker in the JVM ends the test as not applicable, unless the admin API can answer it.
 - If a Java class derives the principal of a client, the harness calls that class and logs in for the client with
-  SASL/PLAIN.
+  SASL/PLAIN. If it reads the client's certificate, the harness sets `ssl.principal.mapping.rules` to the same effect.
+- The keystores and truststores of tests are PKCS#12, not JKS. OAUTHBEARER accepts unsigned tokens where the test does
+  (`barnabas.sasl.oauthbearer.unsecured=true`). Counts of logins, which tests read in the JVM, are those of `/metrics`.
 - Tests that Kafka runs twice, on combined and on isolated nodes, are counted once.
 """
 

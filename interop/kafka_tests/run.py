@@ -13,6 +13,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 from interop.kafka_tests import report
 from interop.kafka_tests.classify import Rule, classify, rules, stale
+from interop.kafka_tests.former import classes
 from interop.kafka_tests.harness import BUILD, CLASS_S, HERE, Harness, broker_classes, build, fetch
 
 REPORT = HERE.parents[1] / "docs" / "kafka-tests.md"
@@ -44,7 +45,10 @@ def run_classes(
 
 
 def write_report(harness: Harness, names: Sequence[str], known: Sequence[Rule]) -> None:
-    """Write the report of everything that has been run, now or before."""
+    """Write the report of everything that has been run, now or before.
+
+    A class without results here keeps what the report has of it.
+    """
     runs = {name: harness.results(name) for name in names if harness.results_path(name).exists()}
     classified = {
         name: [(each, classify(each, known)) for each in run.results.values()] for name, run in runs.items()
@@ -55,7 +59,11 @@ def write_report(harness: Harness, names: Sequence[str], known: Sequence[Rule]) 
         text = report.document(classified, classified, complete, several=True)
         REPORT_OF_SEVERAL.write_text(text, encoding="utf-8")
     else:
-        REPORT.write_text(report.document(classified, names, complete), encoding="utf-8")
+        former = classes(REPORT.read_text(encoding="utf-8"), names) if REPORT.exists() else {}
+        complete |= former.keys() - classified.keys()
+        both = {name: (former | classified)[name] for name in names if name in former or name in classified}
+        text = report.document(both, names, complete)
+        REPORT.write_text(text, encoding="utf-8")
 
 
 def print_failures(harness: Harness, names: Sequence[str], known: Sequence[Rule]) -> int:

@@ -51,11 +51,11 @@ public final class BrokerProcess implements AutoCloseable {
     private static final long START_MS = 60_000;
     private static final long STOP_S = 20;
     private static final Pattern SCRAM_USER = Pattern.compile("(.+)=\\[name=(.+),password=(.+)\\]");
-    private static final Set<Process> RUNNING = ConcurrentHashMap.newKeySet();
+    private static final Map<Process, BrokerSettings> RUNNING = new ConcurrentHashMap<>();
     private static final AtomicInteger COUNT = new AtomicInteger();
 
     static {
-        Runtime.getRuntime().addShutdownHook(new Thread(() -> RUNNING.forEach(Process::destroyForcibly)));
+        Runtime.getRuntime().addShutdownHook(new Thread(() -> RUNNING.keySet().forEach(Process::destroyForcibly)));
     }
 
     final BrokerSettings settings;
@@ -74,6 +74,11 @@ public final class BrokerProcess implements AutoCloseable {
 
     public int nodeId() {
         return settings.nodeId;
+    }
+
+    /** Where running brokers have metrics; a broker whose clients need no login has none. */
+    static List<Integer> metricsPorts() {
+        return RUNNING.values().stream().map(each -> each.metricsPort).filter(port -> port != 0).toList();
     }
 
     /** Whether this is one of several brokers; else a test gets this one in place of all. */
@@ -113,7 +118,7 @@ public final class BrokerProcess implements AutoCloseable {
             Files.writeString(log, String.join(" ", command) + "\n");
             CurrentTest.log(log);
             process = new ProcessBuilder(command).redirectErrorStream(true).redirectOutput(ProcessBuilder.Redirect.appendTo(log.toFile())).start();
-            RUNNING.add(process);
+            RUNNING.put(process, settings);
             for (String listener : settings.ports.keySet())
                 awaitPort(settings.proxied.getOrDefault(listener, settings.ports.get(listener)), log);
         } catch (IOException error) {

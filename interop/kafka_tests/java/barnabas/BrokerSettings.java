@@ -5,7 +5,6 @@ import java.io.UncheckedIOException;
 import java.net.ServerSocket;
 import java.nio.file.Path;
 import java.util.ArrayList;
-import java.util.Arrays;
 import java.util.Collection;
 import java.util.LinkedHashMap;
 import java.util.List;
@@ -14,23 +13,18 @@ import java.util.Map;
 import java.util.Set;
 import java.util.TreeMap;
 import java.util.stream.Collectors;
-import javax.security.auth.login.AppConfigurationEntry;
-import javax.security.auth.login.Configuration;
 import org.apache.kafka.common.config.types.Password;
-import org.apache.kafka.metadata.authorizer.StandardAuthorizer;
 
 /** The properties that a test gives a broker of Kafka's, as the settings of one Barnabas process. */
 final class BrokerSettings {
     static final String USER = "harness";
     private static final String HIDDEN = "HARNESS";
-    private static final String PLAIN_MODULE = "org.apache.kafka.common.security.plain.PlainLoginModule";
-    private static final Set<String> MECHANISMS = Set.of("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512");
     /** Said in another way, or of a KRaft node alone. */
     private static final Set<String> LEFT_OUT = Set.of("node.id", "broker.id", "log.dir", "log.dirs", "listeners", "process.roles",
         "controller.listener.names", "metadata.log.dir", "principal.builder.class", "security.inter.broker.protocol");
     /** Classes that a test brings along and a broker of Kafka's loads. */
     private static final List<String> PLUGINS = List.of("create.topic.policy.class.name", "alter.config.policy.class.name", "client.quota.callback.class",
-        "replica.selector.class", "sasl.server.callback.handler.class", "connection.failed.authentication.delay.class");
+        "replica.selector.class", "connection.failed.authentication.delay.class");
     /** Barnabas knows this one by its name. */
     private static final String SELECTOR = "org.apache.kafka.common.replica.RackAwareReplicaSelector";
     /** Bounded by the number of brokers, where a test gets one in place of several. */
@@ -44,8 +38,10 @@ final class BrokerSettings {
     /** Where Barnabas listens behind a login proxy, by listener. */
     final Map<String, Integer> proxied = new LinkedHashMap<>();
     final int nodeId;
-    /** A listener of the harness's own where clients must log in or need permissions; else 0. */
+    /** A listener of the harness's own where clients must log in, need certificates or need permissions; else 0. */
     final int hiddenPort;
+    /** Where the metrics are beside that listener; else 0. */
+    final int metricsPort;
     /** Whether the broker is one of several over a store; brokers do not log in to each other, so only where clients need not either. */
     final boolean joins;
     private final Map<String, String> protocols = new LinkedHashMap<>();
@@ -62,8 +58,9 @@ final class BrokerSettings {
         refusePlugins();
         readListeners();
         boolean authorizes = !properties.getOrDefault("authorizer.class.name", "").isEmpty();
-        boolean logsIn = protocols.values().stream().anyMatch(protocol -> protocol.startsWith("SASL"));
-        hiddenPort = authorizes || logsIn || !proxied.isEmpty() ? freePort() : 0;
+        boolean secured = protocols.values().stream().anyMatch(protocol -> !protocol.equals("PLAINTEXT"));
+        hiddenPort = authorizes || secured || !proxied.isEmpty() ? freePort() : 0;
+        metricsPort = hiddenPort == 0 ? 0 : freePort();
         if (hiddenPort != 0)
             addHiddenListener();
         properties.putIfAbsent("barnabas.audit.enable", System.getProperty("barnabas.audit", "false"));
@@ -73,7 +70,10 @@ final class BrokerSettings {
         else
             for (String key : REPLICAS)
                 properties.computeIfPresent(key, (k, v) -> v.matches("[2-9]|\\d\\d+") ? "1" : v);
-        translateJaas();
+        protocols.forEach((listener, protocol) -> {
+            if (protocol.startsWith("SASL") && !proxied.containsKey(listener))
+                Logins.translate(properties, listener);
+        });
     }
 
     private static String text(Object value) {
@@ -87,7 +87,7 @@ final class BrokerSettings {
     /** The class that decides who the clients of a listener are; empty where it is Kafka's own. */
     String principalBuilder(String listener) {
         String key = "principal.builder.class";
-        String name = properties.getOrDefault("listener.name." + listener.toLowerCase(Locale.ROOT) + "." + key, properties.getOrDefault(key, ""));
+        String name = properties.getOrDefault(Logins.prefix(listener) + key, properties.getOrDefault(key, ""));
         return name.startsWith("org.apache.kafka.common.security.") ? "" : name;
     }
 
@@ -97,11 +97,7 @@ final class BrokerSettings {
         for (String key : PLUGINS)
             if (!Set.of("", SELECTOR).contains(properties.getOrDefault(key, "")))
                 throw CurrentTest.notApplicable(CurrentTest.Kind.PLUGIN, key);
-        String authorizer = properties.getOrDefault("authorizer.class.name", "");
-        if (!authorizer.isEmpty() && !authorizer.equals(StandardAuthorizer.class.getName()))
-            throw CurrentTest.notApplicable(CurrentTest.Kind.PLUGIN, "authorizer.class.name");
-        if (properties.entrySet().stream().anyMatch(e -> e.getKey().startsWith("delegation.token.secret") && !e.getValue().isEmpty()))
-            throw CurrentTest.notApplicable(CurrentTest.Kind.TOKENS, "delegation.token.secret.key");
+        Logins.refusePlugins(properties);
     }
 
     private void readListeners() {
@@ -121,19 +117,20 @@ final class BrokerSettings {
     }
 
     private void readListener(String name, String url, String protocol) {
-        if (protocol.equals("SSL") || protocol.equals("SASL_SSL"))
-            throw CurrentTest.notApplicable(CurrentTest.Kind.TLS, "listener " + name);
         int colon = url.lastIndexOf(':');
         int port = Integer.parseInt(url.substring(colon + 1).trim());
         String host = url.substring(url.indexOf("://") + 3, colon);
         if (port == 0)
             port = freePort();
         ports.put(name.toUpperCase(Locale.ROOT), port);
-        if (!principalBuilder(name).isEmpty() && protocol.equals("PLAINTEXT")) {
+        String builder = principalBuilder(name);
+        if (!builder.isEmpty() && !protocol.equals("PLAINTEXT"))
+            Logins.mapPrincipals(properties, name, builder);
+        else if (!builder.isEmpty()) {
             port = freePort();
             proxied.put(name.toUpperCase(Locale.ROOT), port);
             protocol = "SASL_PLAINTEXT";
-            properties.put("listener.name." + name.toLowerCase(Locale.ROOT) + ".sasl.enabled.mechanisms", "PLAIN");
+            properties.put(Logins.prefix(name) + "sasl.enabled.mechanisms", "PLAIN");
             properties.putIfAbsent("sasl.mechanism.inter.broker.protocol", "PLAIN");
         }
         protocols.put(name.toUpperCase(Locale.ROOT), protocol);
@@ -145,39 +142,10 @@ final class BrokerSettings {
         properties.merge("listener.security.protocol.map", HIDDEN + ":SASL_PLAINTEXT", (map, own) -> map + "," + own);
         properties.computeIfPresent("advertised.listeners", (k, v) -> v + "," + HIDDEN + "://127.0.0.1:" + hiddenPort);
         properties.put("listener.name.harness.sasl.enabled.mechanisms", "PLAIN");
-        properties.put("listener.name.harness.plain.sasl.jaas.config", PLAIN_MODULE + " required user_" + USER + "=\"" + USER + "\";");
+        properties.put("listener.name.harness.plain.sasl.jaas.config", Logins.PLAIN_MODULE + " required user_" + USER + "=\"" + USER + "\";");
         properties.merge("super.users", "User:" + USER, (users, own) -> users.isEmpty() ? own : users + ";" + own);
-    }
-
-    /** Kafka reads users of PLAIN from the JVM's login configuration where no property names them. */
-    private void translateJaas() {
-        for (String listener : protocols.keySet()) {
-            if (!protocols.get(listener).startsWith("SASL") || proxied.containsKey(listener))
-                continue;
-            String prefix = "listener.name." + listener.toLowerCase(Locale.ROOT) + ".";
-            String mechanisms = properties.getOrDefault(prefix + "sasl.enabled.mechanisms", properties.getOrDefault("sasl.enabled.mechanisms", "GSSAPI"));
-            for (String mechanism : mechanisms.split(",")) {
-                if (!MECHANISMS.contains(mechanism.trim()))
-                    throw CurrentTest.notApplicable(CurrentTest.Kind.SASL, mechanism.trim());
-                if (mechanism.trim().equals("PLAIN"))
-                    for (String section : List.of(listener.toLowerCase(Locale.ROOT) + ".KafkaServer", "KafkaServer"))
-                        plainUsers(section).forEach(entry -> properties.putIfAbsent(prefix + "plain.sasl.jaas.config", line(entry)));
-            }
-        }
-    }
-
-    private static List<AppConfigurationEntry> plainUsers(String section) {
-        try {
-            AppConfigurationEntry[] entries = Configuration.getConfiguration().getAppConfigurationEntry(section);
-            return entries == null ? List.of() : Arrays.stream(entries).filter(e -> e.getLoginModuleName().equals(PLAIN_MODULE)).toList();
-        } catch (SecurityException noFile) {
-            return List.of();
-        }
-    }
-
-    private static String line(AppConfigurationEntry entry) {
-        return entry.getOptions().entrySet().stream().map(e -> " " + e.getKey() + "=\"" + e.getValue() + "\"")
-            .collect(Collectors.joining("", entry.getLoginModuleName() + " required", ";"));
+        properties.put("barnabas.metrics.listener", "127.0.0.1:" + metricsPort);
+        properties.put("barnabas.console.enable", "false");
     }
 
     /** The arguments of `barnabas serve`. */

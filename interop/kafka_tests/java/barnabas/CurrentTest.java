@@ -86,15 +86,14 @@ public final class CurrentTest {
 
     /** Why a test cannot be run against Barnabas; the report has a column for each. */
     public enum Kind {
+        BROKERS("several brokers"),
         GROUPS("share or streams groups"),
         JVM("internals of the JVM"),
         CONTROLLER("controller listener"),
         METADATA_VERSION("old metadata.version"),
         TIERED("tiered storage"),
         PLUGIN("Java plugin"),
-        TLS("TLS"),
         SASL("SASL mechanism"),
-        TOKENS("delegation tokens"),
         DUPLICATE("duplicate");
 
         private final String label;

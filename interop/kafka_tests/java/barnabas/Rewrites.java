@@ -2,8 +2,13 @@ package barnabas;
 
 import static net.bytebuddy.matcher.ElementMatchers.named;
 
+import com.yammer.metrics.core.Gauge;
+import java.io.IOException;
 import java.lang.instrument.ClassFileTransformer;
 import java.lang.instrument.Instrumentation;
+import java.security.GeneralSecurityException;
+import java.security.KeyPair;
+import java.security.KeyStore;
 import java.security.ProtectionDomain;
 import java.util.ArrayList;
 import java.util.HashMap;
@@ -11,7 +16,9 @@ import java.util.List;
 import java.util.Map;
 import net.bytebuddy.ByteBuddy;
 import net.bytebuddy.asm.Advice;
+import net.bytebuddy.description.type.TypeDescription;
 import net.bytebuddy.dynamic.ClassFileLocator;
+import net.bytebuddy.dynamic.DynamicType;
 import net.bytebuddy.pool.TypePool;
 import org.apache.kafka.common.test.api.ClusterConfig;
 import org.apache.kafka.common.test.api.Type;
@@ -30,6 +37,9 @@ public final class Rewrites implements ClassFileTransformer {
         add("org.apache.kafka.common.test.junit.RaftClusterInvocationContext", "getAdditionalExtensions", "OneOfTwoTypes");
         add("kafka.server.ControllerServer", "startup", "NoController");
         add("org.apache.kafka.metadata.storage.Formatter", "setScramArguments", "ScramUsers");
+        add("org.apache.kafka.test.TestSslUtils", Map.of("createEmptyKeyStore", "Pkcs12Stores", "generateKeyPair", "KeptKeyPairs"));
+        add("kafka.utils.TestUtils$", "totalMetricValue", "BrokerTotal");
+        add("kafka.api.EndToEndAuthorizationTest", "getGauge", "BrokerGauge");
     }
 
     /** Called by the JVM before the program, as the manifest says. */
@@ -38,7 +48,11 @@ public final class Rewrites implements ClassFileTransformer {
     }
 
     private static void add(String type, String method, String advice) {
-        BY_CLASS.put(type.replace('.', '/'), new Rewrite(type, method, Rewrites.class.getName() + "$" + advice));
+        add(type, Map.of(method, advice));
+    }
+
+    private static void add(String type, Map<String, String> adviceByMethod) {
+        BY_CLASS.put(type.replace('.', '/'), new Rewrite(type, adviceByMethod));
     }
 
     @Override
@@ -47,12 +61,16 @@ public final class Rewrites implements ClassFileTransformer {
         return rewrite == null ? null : rewrite.apply(loader, content);
     }
 
-    private record Rewrite(String type, String method, String advice) {
+    private record Rewrite(String type, Map<String, String> adviceByMethod) {
         byte[] apply(ClassLoader loader, byte[] content) {
             ClassFileLocator files = new ClassFileLocator.Compound(ClassFileLocator.Simple.of(type, content), ClassFileLocator.ForClassLoader.of(loader));
             TypePool types = TypePool.Default.of(files);
-            return new ByteBuddy().redefine(types.describe(type).resolve(), files)
-                .visit(Advice.to(types.describe(advice).resolve(), files).on(named(method))).make().getBytes();
+            DynamicType.Builder<?> builder = new ByteBuddy().redefine(types.describe(type).resolve(), files);
+            for (Map.Entry<String, String> each : adviceByMethod.entrySet()) {
+                TypeDescription advice = types.describe(Rewrites.class.getName() + "$" + each.getValue()).resolve();
+                builder = builder.visit(Advice.to(advice, files).on(named(each.getKey())));
+            }
+            return builder.make().getBytes();
         }
     }
 
@@ -107,6 +125,55 @@ public final class Rewrites implements ClassFileTransformer {
         @Advice.OnMethodEnter(skipOn = Advice.OnNonDefaultValue.class)
         static boolean enter() {
             return true;
+        }
+    }
+
+    /** Stores of keys and certificates are PKCS#12, which Java's own "JKS" opens too. */
+    public static final class Pkcs12Stores {
+        @Advice.OnMethodExit
+        static void exit(@Advice.Return(readOnly = false) KeyStore store) throws GeneralSecurityException, IOException {
+            store = KeyStore.getInstance("PKCS12");
+            store.load(null, null);
+        }
+    }
+
+    /** Key pairs of the algorithm that nearly all tests use are kept. */
+    public static final class KeptKeyPairs {
+        @Advice.OnMethodEnter(skipOn = Advice.OnNonDefaultValue.class)
+        static boolean enter(@Advice.Argument(0) String algorithm) {
+            return algorithm.equals("RSA");
+        }
+
+        @Advice.OnMethodExit
+        static void exit(@Advice.Enter boolean rsa, @Advice.Return(readOnly = false) KeyPair pair) {
+            if (rsa)
+                pair = KeyPairs.next();
+        }
+    }
+
+    /** Counts of logins are the broker process's. */
+    public static final class BrokerTotal {
+        @Advice.OnMethodEnter(skipOn = Advice.OnNonDefaultValue.class)
+        static boolean enter() {
+            return true;
+        }
+
+        @Advice.OnMethodExit
+        static void exit(@Advice.Argument(1) String name, @Advice.Return(readOnly = false) long total) {
+            total = LoginCounts.total(name);
+        }
+    }
+
+    /** ... also where a test looks for them in its JVM. */
+    public static final class BrokerGauge {
+        @Advice.OnMethodEnter(skipOn = Advice.OnNonDefaultValue.class)
+        static boolean enter() {
+            return true;
+        }
+
+        @Advice.OnMethodExit
+        static void exit(@Advice.Argument(0) String name, @Advice.Return(readOnly = false) Gauge<Object> gauge) {
+            gauge = LoginCounts.gauge(name);
         }
     }
 

@@ -95,6 +95,8 @@ public final class Views {
             return null;
         });
         answers.put("authorizerPlugin", a -> authorizer());
+        answers.put("tokenCache", a -> Credentials.tokens(process.admin()));
+        answers.put("credentialProvider", a -> Credentials.scram(process.admin()));
         answers.put("metadataCache", a -> metadataCache());
         answers.put("socketServer", a -> sockets());
         answers.put("dataPlaneRequestProcessor", a -> view(KafkaApis.class,
