@@ -94,8 +94,9 @@ class NetworkListener:
         return TlsConnection(above, self.name, self.handshakes, tls.context.current)
 
     async def accept(self) -> None:
-        assert self._server is not None
-        await self._server.start_serving()
+        """Begin to serve, unless the listener is stopped."""
+        if self._server is not None:
+            await self._server.start_serving()
 
     @property
     def address(self) -> tuple[str, int]:

@@ -74,6 +74,7 @@ class Listeners:
         self._clock = clock
         self._rng = rng
         self._opened: dict[str, _Opened] = {}
+        self._stopped = False  #: nothing is opened any more
         self._authorization_servers = AuthorizationServers(clock)
         secret = metadata.image.cluster[CLUSTER_KEY].secret
         self._stand_ins = StandIns(secret, lambda: metadata.image.scram_credentials)
@@ -98,7 +99,7 @@ class Listeners:
                 "cannot open the dynamically configured listeners; using the static ones", why=str(error)
             )
             await self.stop()
-            self._opened.clear()
+            self._stopped = False
             await self._open_all(static)
 
     async def _open_all(self, config: BrokerConfig) -> None:
@@ -111,9 +112,10 @@ class Listeners:
             await opened.network.accept()
 
     async def stop(self) -> None:
-        """Stop accepting; open connections are not closed."""
-        for opened in self._opened.values():
-            await opened.network.stop()
+        """Stop accepting; open connections are not closed. Later changes of the configuration open nothing."""
+        self._stopped = True
+        while self._opened:
+            await self._opened.popitem()[1].network.stop()
         self._authorization_servers.stop()
 
     def register_metrics(self, registry: MetricsRegistry) -> None:
@@ -149,6 +151,8 @@ class Listeners:
             if listeners.get(name) != opened.listener:
                 await self._close(name)
         for listener in after.listeners:
+            if self._stopped:  # meanwhile
+                return
             await _log_failure_of(listener.name, self._renew(listener, after))
         if self.endpoints == endpoints:
             await self.accept()
@@ -176,10 +180,14 @@ class Listeners:
         tls = self._tls_server(listener, tls_settings)
         network = NetworkListener(listener, config, self._dispatcher, self._connections, sasl, tls)
         await network.start()
+        if self._stopped:
+            await network.stop()
+            return
         self._opened[listener.name] = _Opened(listener, network, sasl_settings, tls_settings)
 
     async def _close(self, name: str) -> None:
-        await self._opened.pop(name).network.stop()
+        if opened := self._opened.pop(name, None):
+            await opened.network.stop()
         self._connections.close_listener(name)
 
     def _sasl_server(
