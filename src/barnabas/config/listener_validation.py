@@ -6,6 +6,7 @@ from barnabas.config.listeners import Listener
 from barnabas.config.sasl import sasl_settings
 from barnabas.config.tls import config_error, listener_tls_settings
 from barnabas.tls.contexts import server_context
+from barnabas.tls.handshakes import agree
 from barnabas.tls.settings import TlsError, TlsSettings
 
 
@@ -54,8 +55,29 @@ def check_listener_change(before: BrokerConfig, after: BrokerConfig) -> None:
 
 def _check_certificates(before: BrokerConfig, after: BrokerConfig, listener: Listener) -> None:
     settings = listener_tls_settings(after, listener)
-    if listener not in before.listeners or settings != listener_tls_settings(before, listener):
-        try:
-            server_context(settings)
-        except TlsError as error:
-            raise config_error(error) from error
+    former = listener_tls_settings(before, listener) if listener in before.listeners else None
+    if settings == former:
+        return
+    try:
+        server_context(settings)
+    except TlsError as error:
+        raise config_error(error) from error
+    if former is not None and listener.name == after.inter_broker_listener_name:
+        _check_trust(former, settings, listener)
+
+
+def _check_trust(former: TlsSettings, settings: TlsSettings, listener: Listener) -> None:
+    """Refuse a change after which a broker and the others, which still have the former settings, could not connect."""
+    try:
+        connected = agree(former, former)
+    except TlsError:
+        connected = False
+    between = f"listener {listener.name} is that between brokers"
+    if connected and not agree(former, settings):
+        location = settings.keys.location if settings.keys else ""
+        reason = f"must have a certificate that the other brokers trust: {between}"
+        raise ConfigError("ssl.keystore.location", location, reason)
+    if connected and not agree(settings, former):
+        location = settings.trust.location if settings.trust else ""
+        reason = f"must have what the certificates of the other brokers need: {between}"
+        raise ConfigError("ssl.truststore.location", location, reason)

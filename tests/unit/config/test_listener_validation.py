@@ -1,3 +1,6 @@
+from itertools import pairwise
+from pathlib import Path
+
 import pytest
 
 from barnabas.config.broker_config import BrokerConfig
@@ -5,6 +8,7 @@ from barnabas.config.definition import ConfigError
 from barnabas.config.listener_validation import check_listener_change, check_listeners
 from barnabas.config.tls import listener_tls_settings
 from barnabas.tls.settings import ClientAuth
+from support.certificates import Authority
 
 SASL = {"listeners": "SASL_PLAINTEXT://127.0.0.1:9092", "inter.broker.listener.name": "SASL_PLAINTEXT"}
 
@@ -60,3 +64,49 @@ def test_listeners_can_be_added_and_removed_and_others_keep_their_protocol() -> 
     )
     with pytest.raises(ConfigError, match="listener A is open with PLAINTEXT"):
         check_listener_change(before, other)
+
+
+def with_tls(directory: Path, keys: str, trusted: str, inter_broker: str = "SSL") -> BrokerConfig:
+    """Return a configuration with stores of this directory, written before by `write_stores`."""
+    return BrokerConfig(
+        {
+            "listeners": "SSL://:1,PLAINTEXT://:2",
+            "inter.broker.listener.name": inter_broker,
+            "listener.name.ssl.ssl.keystore.location": str(directory / f"{keys}.pem"),
+            "listener.name.ssl.ssl.truststore.location": str(directory / f"trusts-{trusted}.pem"),
+        }
+    )
+
+
+@pytest.fixture(scope="module")
+def stores(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Certificates `one` and `two`, and truststores for them and for both."""
+    directory = tmp_path_factory.mktemp("stores")
+    authorities = {name: Authority(name) for name in ("one", "two")}
+    for name, authority in authorities.items():
+        authority.issue().write_pem(directory / f"{name}.pem")
+        authority.write_pem(directory / f"trusts-{name}.pem")
+    (directory / "trusts-both.pem").write_text("".join(each.pem for each in authorities.values()))
+    return directory
+
+
+def test_certificates_between_brokers_are_replaced_in_steps_in_which_brokers_trust_each_other(
+    stores: Path,
+) -> None:
+    steps = [("one", "one"), ("one", "both"), ("two", "both"), ("two", "two")]
+    configs = [with_tls(stores, *step) for step in steps]
+    for before, after in pairwise(configs):
+        check_listener_change(before, after)
+    with pytest.raises(ConfigError, match=r"two\.pem' for ssl\.keystore\.location: must have a cert"):
+        check_listener_change(configs[0], configs[2])
+    with pytest.raises(ConfigError, match=r"two\.pem' for ssl\.truststore\.location: must have what"):
+        check_listener_change(configs[1], with_tls(stores, "one", "two"))
+
+
+def test_certificates_for_clients_alone_need_not_be_trusted_by_brokers(stores: Path) -> None:
+    before, after = (with_tls(stores, name, "one", inter_broker="PLAINTEXT") for name in ("one", "two"))
+    check_listener_change(before, after)
+
+
+def test_brokers_that_did_not_trust_each_other_before_may_get_any_certificate(stores: Path) -> None:
+    check_listener_change(with_tls(stores, "one", "two"), with_tls(stores, "one", "one"))
