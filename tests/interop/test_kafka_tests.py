@@ -16,6 +16,8 @@ CLASSES = (
     f"{CLIENTS}.consumer.PlaintextConsumerCloseTest",
     f"{TOOLS}.UserScramCredentialsCommandTest",
     f"{TOOLS}.DeleteRecordsCommandTest",
+    "kafka.api.SslConsumerTest",
+    "kafka.server.DelegationTokenRequestsTest",
 )
 
 

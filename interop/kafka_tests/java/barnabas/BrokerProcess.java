@@ -51,7 +51,7 @@ public final class BrokerProcess implements AutoCloseable {
     private static final long START_MS = 60_000;
     private static final long STOP_S = 20;
     private static final Pattern SCRAM_USER = Pattern.compile("(.+)=\\[name=(.+),password=(.+)\\]");
-    private static final Map<Process, BrokerSettings> RUNNING = new ConcurrentHashMap<>();
+    private static final Map<Process, BrokerProcess> RUNNING = new ConcurrentHashMap<>();
     private static final AtomicInteger COUNT = new AtomicInteger();
 
     static {
@@ -76,9 +76,8 @@ public final class BrokerProcess implements AutoCloseable {
         return settings.nodeId;
     }
 
-    /** Where running brokers have metrics; a broker whose clients need no login has none. */
-    static List<Integer> metricsPorts() {
-        return RUNNING.values().stream().map(each -> each.metricsPort).filter(port -> port != 0).toList();
+    static Collection<BrokerProcess> running() {
+        return RUNNING.values();
     }
 
     /** Whether this is one of several brokers; else a test gets this one in place of all. */
@@ -118,7 +117,7 @@ public final class BrokerProcess implements AutoCloseable {
             Files.writeString(log, String.join(" ", command) + "\n");
             CurrentTest.log(log);
             process = new ProcessBuilder(command).redirectErrorStream(true).redirectOutput(ProcessBuilder.Redirect.appendTo(log.toFile())).start();
-            RUNNING.put(process, settings);
+            RUNNING.put(process, this);
             for (String listener : settings.ports.keySet())
                 awaitPort(settings.proxied.getOrDefault(listener, settings.ports.get(listener)), log);
         } catch (IOException error) {

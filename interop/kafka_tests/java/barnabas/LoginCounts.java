@@ -25,7 +25,7 @@ public final class LoginCounts {
     public static long total(String name) {
         if (!OUTCOMES.containsKey(name))
             throw CurrentTest.notApplicable(CurrentTest.Kind.JVM, "the metric " + name);
-        return BrokerProcess.metricsPorts().stream().flatMap(port -> lines(port).stream())
+        return BrokerProcess.running().stream().map(each -> each.settings.metricsPort).filter(port -> port != 0).flatMap(port -> lines(port).stream())
             .filter(line -> line.startsWith(METRIC) && line.contains("outcome=\"" + OUTCOMES.get(name) + "\"") && !line.contains("listener=\"HARNESS\""))
             .mapToLong(line -> (long) Double.parseDouble(line.substring(line.lastIndexOf(' ') + 1))).sum();
     }

@@ -1,5 +1,6 @@
 package barnabas;
 
+import static net.bytebuddy.matcher.ElementMatchers.isConstructor;
 import static net.bytebuddy.matcher.ElementMatchers.named;
 
 import com.yammer.metrics.core.Gauge;
@@ -20,6 +21,7 @@ import net.bytebuddy.description.type.TypeDescription;
 import net.bytebuddy.dynamic.ClassFileLocator;
 import net.bytebuddy.dynamic.DynamicType;
 import net.bytebuddy.pool.TypePool;
+import org.apache.kafka.common.config.ConfigResource;
 import org.apache.kafka.common.test.api.ClusterConfig;
 import org.apache.kafka.common.test.api.Type;
 import org.junit.jupiter.api.extension.BeforeEachCallback;
@@ -28,18 +30,21 @@ import org.junit.jupiter.api.extension.Extension;
 /** Small changes of classes of Kafka's as they are loaded, where a class of ours cannot stand in their place. */
 public final class Rewrites implements ClassFileTransformer {
     private static final String CREATED = "org.apache.kafka.common.message.CreateTopicsRequestData$";
+    private static final String CONSTRUCTOR = "<init>";
     private static final Map<String, Rewrite> BY_CLASS = new HashMap<>();
 
     static {
         add(CREATED + "CreatableTopic", "setReplicationFactor", "FewerReplicas");
         add(CREATED + "CreatableReplicaAssignment", "setBrokerIds", "FewerBrokers");
         add("org.apache.kafka.common.message.CreatePartitionsRequestData$CreatePartitionsAssignment", "setBrokerIds", "FewerBrokers");
+        add("org.apache.kafka.common.config.ConfigResource", CONSTRUCTOR, "OnlyBroker");
         add("org.apache.kafka.common.test.junit.RaftClusterInvocationContext", "getAdditionalExtensions", "OneOfTwoTypes");
         add("kafka.server.ControllerServer", "startup", "NoController");
         add("org.apache.kafka.metadata.storage.Formatter", "setScramArguments", "ScramUsers");
         add("org.apache.kafka.test.TestSslUtils", Map.of("createEmptyKeyStore", "Pkcs12Stores", "generateKeyPair", "KeptKeyPairs"));
         add("kafka.utils.TestUtils$", "totalMetricValue", "BrokerTotal");
         add("kafka.api.EndToEndAuthorizationTest", "getGauge", "BrokerGauge");
+        add("kafka.server.DynamicBrokerReconfigurationTest", "waitForConfigOnServer", "BrokerConfig");
     }
 
     /** Called by the JVM before the program, as the manifest says. */
@@ -68,7 +73,7 @@ public final class Rewrites implements ClassFileTransformer {
             DynamicType.Builder<?> builder = new ByteBuddy().redefine(types.describe(type).resolve(), files);
             for (Map.Entry<String, String> each : adviceByMethod.entrySet()) {
                 TypeDescription advice = types.describe(Rewrites.class.getName() + "$" + each.getValue()).resolve();
-                builder = builder.visit(Advice.to(advice, files).on(named(each.getKey())));
+                builder = builder.visit(Advice.to(advice, files).on(each.getKey().equals(CONSTRUCTOR) ? isConstructor() : named(each.getKey())));
             }
             return builder.make().getBytes();
         }
@@ -98,6 +103,22 @@ public final class Rewrites implements ClassFileTransformer {
         int first = CurrentTest.brokerId();
         boolean known = asked.stream().distinct().filter(id -> id >= first && id < first + CurrentTest.brokersAsked()).count() == asked.size();
         return CurrentTest.hasFewerBrokers() && known && !asked.isEmpty() ? List.of(first) : asked;
+    }
+
+    /** ... and the configuration of each broker is that of the one. */
+    public static final class OnlyBroker {
+        @Advice.OnMethodEnter
+        static void enter(@Advice.Argument(0) ConfigResource.Type type, @Advice.Argument(value = 1, readOnly = false) String name) {
+            name = Rewrites.resource(type, name);
+        }
+    }
+
+    public static String resource(ConfigResource.Type type, String name) {
+        if (type != ConfigResource.Type.BROKER || !CurrentTest.hasFewerBrokers() || !name.matches("\\d{1,9}"))
+            return name;
+        int first = CurrentTest.brokerId();
+        int id = Integer.parseInt(name);
+        return id > first && id < first + CurrentTest.brokersAsked() ? String.valueOf(first) : name;
     }
 
     /** A node that is broker and controller at the same time is what Barnabas is like; the other type is the same test. */
@@ -174,6 +195,15 @@ public final class Rewrites implements ClassFileTransformer {
         @Advice.OnMethodExit
         static void exit(@Advice.Argument(0) String name, @Advice.Return(readOnly = false) Gauge<Object> gauge) {
             gauge = LoginCounts.gauge(name);
+        }
+    }
+
+    /** Whether a config has arrived is asked of the broker process. */
+    public static final class BrokerConfig {
+        @Advice.OnMethodEnter(skipOn = Advice.OnNonDefaultValue.class)
+        static boolean enter(@Advice.Argument(1) String name, @Advice.Argument(2) String value, @Advice.Argument(3) long timeoutMs) {
+            RemoteConfigs.await(name, value, timeoutMs);
+            return true;
         }
     }
 
