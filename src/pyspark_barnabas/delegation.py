@@ -54,9 +54,9 @@ async def task_login(cluster: ClusterClient, login: SaslLogin, clock: Clock) -> 
     token = max(own, key=lambda token: token.expires_ms, default=None)
     if token is None or not _is_fresh(token, clock.wall_ms()):
         token = await admin.create()
-        if login.token_source is not None and token.owner != user:
+        if token.owner != user:
             await admin.expire(token.hmac)  # the next plan would not find it
-            raise _unknown_user(token.owner, user)
+            raise _unknown_user(token.owner, user, has_claims=login.token_source is not None)
     mechanism = login.mechanism if login.mechanism in MECHANISMS_BY_TITLE else _MECHANISM_DEFAULT
     return SaslLogin(mechanism, token.token_id, token.password, is_delegation_token=True)
 
@@ -72,11 +72,14 @@ async def _user(login: SaslLogin) -> str:
     return str(claims.get(login.token_source.subject_claim, ""))
 
 
-def _unknown_user(owner: str, user: str) -> OptionError:
-    message = f"brokers know this client as '{owner}', but its token of OAUTHBEARER names '{user}'"
-    return OptionError(
-        f"{message}: set option 'kafka.sasl.oauthbearer.sub.claim.name' to the claim that brokers use"
-    )
+def _unknown_user(owner: str, user: str, *, has_claims: bool) -> OptionError:
+    if has_claims:
+        hint = "set option 'kafka.sasl.oauthbearer.sub.claim.name' to the claim that brokers use"
+        return OptionError(
+            f"brokers know this client as '{owner}', but its token of OAUTHBEARER names '{user}': {hint}"
+        )
+    reason = f"brokers know this client as '{owner}', not as '{user}', so its tokens would not be found again"
+    return OptionError(f"{reason}: set option '{OPTION}' to false")
 
 
 def _is_fresh(token: IssuedToken, now_ms: int) -> bool:

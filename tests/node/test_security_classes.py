@@ -1,5 +1,6 @@
 """Authorizers and principal builders in Python, with a real broker and real clients."""
 
+import base64
 import json
 import threading
 import urllib.request
@@ -10,9 +11,6 @@ from pathlib import Path
 import pytest
 
 from barnabas.client.auth.sasl import Exchange, SaslLogin
-from barnabas.client.blocking import BlockingClient
-from barnabas.config.alter_op import AlterConfigOp, OpType
-from barnabas.config.config_resource import Resource, ResourceKind
 from barnabas.net.connection import ServerConnection
 from barnabas.policy import (
     Action,
@@ -24,6 +22,7 @@ from barnabas.policy import (
 from barnabas.testing import EmbeddedBroker
 from barnabas.wire.errors import ErrorCode, KafkaError
 from barnabas.wire.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
+from barnabas.wire.messages.create_delegation_token import CreateDelegationTokenRequest
 from barnabas.wire.messages.create_topics import CreateTopicsRequest
 from barnabas.wire.messages.find_coordinator import FindCoordinatorRequest
 from barnabas.wire.messages.metadata import MetadataRequest, MetadataRequestTopic
@@ -274,7 +273,7 @@ def test_a_class_names_clients_that_log_in_or_refuses_them(named: EmbeddedBroker
         assert client.admin.describe_cluster().nodes
         assert principals(named, "LOGIN") == {"Team:SASL_SSL-alice"}
     [context] = ByNetwork.contexts
-    assert (context.sasl_mechanism, context.is_delegation_token) == ("PLAIN", False)
+    assert context.sasl_mechanism == "PLAIN"
     bob = SaslLogin("PLAIN", "bob", "bob-secret")
     with (
         pytest.raises(KafkaError, match="the broker has no principal for this client"),
@@ -294,17 +293,24 @@ def test_a_client_of_an_old_version_is_named_before_its_first_request(renaming: 
         assert principals(kafka, "CLIENTS") == {"User:renamed-alice"}
 
 
-def test_the_class_of_a_running_broker_can_be_changed(renaming: str) -> None:
-    with EmbeddedBroker(SASL_SETTINGS) as kafka:
-        with Wire(port_of(kafka, "CLIENTS")) as wire:
+def test_a_name_from_a_class_is_no_login_and_may_not_create_delegation_tokens(renaming: str) -> None:
+    settings = {**SASL_SETTINGS, BUILDER: renaming, "delegation.token.secret.key": "secret"}
+    with EmbeddedBroker(settings) as kafka, Wire(port_of(kafka, "PLAINTEXT")) as wire:
+        refused = wire.ask(CreateDelegationTokenRequest())
+        assert refused.error_code == ErrorCode.DELEGATION_TOKEN_REQUEST_NOT_ALLOWED
+        assert principals(kafka, "PLAINTEXT") == {"User:renamed-ANONYMOUS"}
+
+
+def test_a_client_with_a_delegation_token_is_its_owner(renaming: str) -> None:
+    settings = {**SASL_SETTINGS, BUILDER: renaming, "delegation.token.secret.key": "secret"}
+    with EmbeddedBroker(settings) as kafka:
+        port = port_of(kafka, "CLIENTS")
+        with Wire(port) as wire:
             log_in(wire)
+            token = wire.ask(CreateDelegationTokenRequest())
+            assert (token.error_code, token.principal_name) == (ErrorCode.NONE, "renamed-alice")
+        password = base64.b64encode(token.hmac).decode()
+        with Wire(port) as wire:
+            log_in(wire, SaslLogin("SCRAM-SHA-256", token.token_id, password, is_delegation_token=True))
             assert wire.ask(MetadataRequest(topics=[])).cluster_id
-            assert principals(kafka, "CLIENTS") == {"User:alice"}
-        with BlockingClient(f"127.0.0.1:{port_of(kafka, 'PLAINTEXT')}") as client:
-            edit = AlterConfigOp("principal.builder.class", OpType.SET, renaming)
-            resource = Resource(ResourceKind.BROKER, str(kafka.server.broker.broker_id))
-            assert client.admin.alter_configs({resource: [edit]})[resource] is None
-        until(lambda: kafka.server.policies.principal_builder is not None)
-        with Wire(port_of(kafka, "CLIENTS")) as wire:
-            log_in(wire)
-            assert principals(kafka, "CLIENTS") == {"User:renamed-alice"}
+            until(lambda: principals(kafka, "CLIENTS") == {"User:renamed-alice"})

@@ -31,14 +31,21 @@ def allowed_now(
 ) -> bool | None:
     """Return whether the principal has the operation on the resource; None if the authorizer must be asked first.
 
-    After `ask_authorizer` it is not None.
+    A decision holds for the rest of the request. After `ask_authorizer` it is not None.
     """
     authorizer = context.broker.authorizer
     if authorizer is None:
         return True
     connection = context.connection
-    known = authorizer.known(connection.principal, connection.client_host, operation, resource_type, name)
-    return context.decisions.get((operation, resource_type, name)) if known is None else known
+    if not authorizer.asks:
+        return authorizer.known(connection.principal, connection.client_host, operation, resource_type, name)
+    action = operation, resource_type, name
+    decision = context.decisions.get(action)
+    if decision is None:
+        decision = authorizer.known(connection.principal, connection.client_host, *action)
+        if decision is not None:  # it may expire before the request ends
+            context.decisions[action] = decision
+    return decision
 
 
 async def ask_authorizer(
@@ -61,7 +68,7 @@ async def _ask(context: RequestContext, actions: Iterable[Action]) -> None:
     for at in range(0, len(unknown), ACTIONS_AT_ONCE_COUNT):
         part = unknown[at : at + ACTIONS_AT_ONCE_COUNT]
         decisions = await authorizer.ask(connection.principal, connection.client_host, part)
-        context.decisions = {**context.decisions, **dict(zip(part, decisions, strict=True))}
+        context.decisions.update(zip(part, decisions, strict=True))
 
 
 def must_ask(
@@ -197,10 +204,23 @@ async def require_cluster(context: RequestContext, operation: AclOperation) -> N
 
 async def authorized_operations(context: RequestContext, resource_type: ResourceType, name: str) -> int:
     """Return the operations that the principal has on the resource, as a bit field (KIP-430)."""
+    await ask_for_operations(context, resource_type, (name,))
+    return authorized_operations_now(context, resource_type, name)
+
+
+async def ask_for_operations(
+    context: RequestContext, resource_type: ResourceType, names: Iterable[str]
+) -> None:
+    """Ask the authorizer for all operations on the resources, as far as they are not known yet."""
+    operations = OPERATIONS[resource_type]
+    await _ask(context, ((operation, resource_type, name) for name in names for operation in operations))
+
+
+def authorized_operations_now(context: RequestContext, resource_type: ResourceType, name: str) -> int:
+    """Return what `authorized_operations` does, after `ask_for_operations`."""
     if context.broker.authorizer is None:
         return ALL_OPERATIONS[resource_type]
     operations = OPERATIONS[resource_type]
-    await _ask(context, ((operation, resource_type, name) for operation in operations))
     return bit_field(
         operation for operation in operations if _reported(context, operation, resource_type, name)
     )

@@ -4,7 +4,6 @@ import random
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from types import MappingProxyType
 from typing import Any, Generic, NamedTuple, ParamSpec, Self, TypeVar
 
 from barnabas.api.cluster.topic_descriptions import TopicDescriptions
@@ -142,15 +141,14 @@ class ConnectionInfo:
     client_software_name: str = "unknown"  #: from ApiVersions (KIP-511)
     client_software_version: str = "unknown"
     principal: str = ANONYMOUS_PRINCIPAL
+    is_identified: bool = False  #: whether the client has logged in, or has a certificate that names a user
     security_protocol: str = "PLAINTEXT"
     certificate: bytes | None = None  #: the client's, in DER, if a principal builder needs it
     authenticator: Authenticator | None = None  #: None if the listener requires no authentication
     requests_count: int = 0
     share: Share = field(default_factory=Share)  #: the client's share of the event loop's time
 
-    def authentication(
-        self, user: str, mechanism: str | None = None, *, is_delegation_token: bool = False
-    ) -> AuthenticationContext:
+    def authentication(self, user: str, mechanism: str | None = None) -> AuthenticationContext:
         """Return what a principal builder gets."""
         return AuthenticationContext(
             listener=self.listener,
@@ -158,7 +156,6 @@ class ConnectionInfo:
             client_address=self.client_host,
             user=user,
             sasl_mechanism=mechanism,
-            is_delegation_token=is_delegation_token,
             certificate=self.certificate,
         )
 
@@ -184,8 +181,6 @@ class RequestContext:
     throttle_ms = 0
     #: the span of this request, if tracing is enabled
     span: Span | None = None
-    #: decisions of a user's authorizer for this request; the built-in authorizer needs none
-    decisions: Mapping[Action, bool] = MappingProxyType({})
     #: violations of policies in mode `warn` by the changes of this request
     warnings: tuple[Refusal, ...] = ()
 
@@ -216,6 +211,11 @@ class RequestContext:
     @cached_property
     def policy_results(self) -> dict[str, PolicyResult]:
         """The results of policies for the changes of this request, by resource."""
+        return {}
+
+    @cached_property
+    def decisions(self) -> dict[Action, bool]:
+        """The decisions of a user's authorizer for this request; those of the built-in one are not kept."""
         return {}
 
     @property

@@ -120,6 +120,7 @@ class ServerConnection(asyncio.BufferedProtocol):
                 user = self._tls.user_of(self._transport.get_extra_info("ssl_object"), self.info.client_host)
             except ClientRefused as error:
                 return str(error)
+        self.info.is_identified = user != ANONYMOUS
         if self._has_principal_builder:
             self._unnamed = self.info.authentication(user)
         else:
@@ -282,6 +283,9 @@ class ServerConnection(asyncio.BufferedProtocol):
         except (NoPrincipal, LoginRefused) as error:
             self.close(str(error))
             return
+        except Exception:
+            self.close("the principal builder cannot be asked")
+            raise
         self._unnamed = None
         self._set_principal(principal)
         self._drain_queue()
@@ -324,10 +328,9 @@ class ServerConnection(asyncio.BufferedProtocol):
             return False
         if login.is_authenticated:
             assert login.user is not None
-            if login.principal is None and self._has_principal_builder:  # SaslHandshake v0
-                self._unnamed = self.info.authentication(
-                    login.user, login.mechanism, is_delegation_token=login.is_delegation_token
-                )
+            self.info.is_identified = True
+            if login.principal is None and login.needs_principal and self._has_principal_builder:
+                self._unnamed = self.info.authentication(login.user, login.mechanism)  # SaslHandshake v0
             else:
                 self._set_principal(login.principal or f"User:{login.user}")
             self._frames.frame_bytes_max = self._connections.frame_bytes_max

@@ -130,30 +130,28 @@ class Policies:
 
         :raises PolicyLoadError: When one of them cannot be loaded.
         """
-        self._loaded = await self._load(self._settings)
+        self._loaded = await self._load()
 
-    async def reload(self, settings: PolicySettings | None = None) -> None:
+    async def reload(self) -> None:
         """Load everything again with current code and files, and replace the policies.
 
-        :param settings: Other settings than before.
         :raises PolicyLoadError: When one of them cannot be loaded: all policies stay as they were.
         """
         async with self._reloading:
-            settings = settings or self._settings
             try:
-                with fresh_modules(*settings.class_names):
-                    loaded = await self._load(settings)
+                with fresh_modules(*self._settings.class_names):
+                    loaded = await self._load()
             except PolicyLoadError as error:
                 self._counts["failed_reloads_count"] += 1
                 _log.error("cannot reload policies; the previous ones stay in force: %s", error)
                 raise
-            self._settings = settings
             before, self._loaded = self._loaded, loaded
             self._counts["reloads_count"] += 1
             self._count_classes(before)
             await before.close()
 
-    async def _load(self, settings: PolicySettings) -> _Loaded:
+    async def _load(self) -> _Loaded:
+        settings = self._settings
         limit_ms = settings.time_limit_ms
         loaded = _Loaded(rules=await asyncio.to_thread(_read_rules, settings) if settings.file else None)
         if settings.create_topic_class:

@@ -48,7 +48,7 @@ class _SecurityObject(UserObject):
         now_s = asyncio.get_running_loop().time()
         if self._logged_s is None or now_s - self._logged_s >= LOGGED_INTERVAL_S:
             self._logged_s = now_s
-            text = "%s failed for %s, which is denied (failure %d): %s%s"
+            text = "%s failed for %s, so it is refused (failure %d): %s%s"
             _log.error(text, self.class_name, what, self.failures_count, result.error, result.details)
 
 
@@ -60,12 +60,12 @@ class GuardedAuthorizer(_SecurityObject):
 
     async def authorize(
         self, request_context: AuthorizableRequestContext, actions: Sequence[Action]
-    ) -> list[bool | None]:
-        """Return the decisions; all False if the call fails."""
+    ) -> list[bool | None] | None:
+        """Return the decisions; None if the call fails."""
         result = await self._call(
             lambda authorizer: _decisions(authorizer, request_context, actions), request_context
         )
-        return [False] * len(actions) if result.value is None else result.value
+        return result.value
 
     async def authorize_by_resource_type(
         self, request_context: AuthorizableRequestContext, operation: str, resource_type: str

@@ -59,7 +59,6 @@ class AuthenticationContext:
     #: ANONYMOUS without either
     user: str
     sasl_mechanism: str | None = None  #: None if the listener does not use SASL
-    is_delegation_token: bool = False  #: whether the client logged in with a delegation token of `user`
     certificate: bytes | None = field(default=None, repr=False)  #: the client's, in DER; None without one
 
 
@@ -70,5 +69,6 @@ class PrincipalBuilder(Configurable, ABC):
     def build(self, context: AuthenticationContext) -> str:
         """Return the principal as `Type:name`, such as `User:alice`.
 
-        After an exception or a timeout the client is refused.
+        After an exception or a timeout the client is refused. Clients that log in with a delegation token are named by
+        its owner.
         """

@@ -8,6 +8,10 @@ from typing import Any, TypeVar
 
 ResultT = TypeVar("ResultT")
 
+#: After this time the code of an abandoned thread is interrupted if it still runs. Sooner it may hold a lock, such as
+#: that of the log, which would never be released.
+INTERRUPTED_AFTER_S = 60.0
+
 #: Abandoned threads that still run: with this many, no new one is started.
 GIVEN_UP_COUNT_MAX = 8
 
@@ -48,12 +52,17 @@ class _Thread:
         self._calls.put(None)
 
     def give_up(self) -> None:
+        """Let the thread end after its call; if that does not end, interrupt it."""
+        self.end()
+        asyncio.get_running_loop().call_later(INTERRUPTED_AFTER_S, self._interrupt)
+
+    def _interrupt(self) -> None:
         """Stop the thread in the middle of a call: Python code immediately, a wait in C when it is over."""
         import ctypes  # takes 2 ms, which few brokers need
 
-        identifier = ctypes.c_ulong(self._thread.ident or 0)
-        ctypes.pythonapi.PyThreadState_SetAsyncExc(identifier, ctypes.py_object(_GivenUp))
-        self.end()  # last, because the number of an ended thread is reused
+        if self._thread.is_alive():
+            identifier = ctypes.c_ulong(self._thread.ident or 0)
+            ctypes.pythonapi.PyThreadState_SetAsyncExc(identifier, ctypes.py_object(_GivenUp))
 
     def _run(self) -> None:
         try:
@@ -102,19 +111,23 @@ class PolicyWorker:
 
         :raises OutOfTime: When it takes longer; its thread is abandoned and the result is lost.
         """
-        await self._take_turn()
-        call = asyncio.get_running_loop().create_task(self._call(function, limit_ms))
+        # A task of its own: requests are handled without one until they wait.
+        call = asyncio.get_running_loop().create_task(self._call_in_turn(function, limit_ms))
         self._calls.add(call)
         call.add_done_callback(self._end)
         return await asyncio.shield(call)
 
-    async def _take_turn(self) -> None:
+    async def _call_in_turn(self, function: Callable[[], ResultT], limit_ms: int) -> ResultT:
         try:
             async with asyncio.timeout(self._turn_limit_s):
                 await self._turns.acquire()
         except TimeoutError:
             message = f"{self._threads_count} other calls were running for {self._turn_limit_s:g} s"
             raise OutOfTime(message) from None
+        try:
+            return await self._call(function, limit_ms)
+        finally:
+            self._turns.release()
 
     async def _call(self, function: Callable[[], ResultT], limit_ms: int) -> ResultT:
         thread = self._ready()
@@ -133,7 +146,6 @@ class PolicyWorker:
 
     def _end(self, call: "asyncio.Task[Any]") -> None:
         self._calls.discard(call)
-        self._turns.release()
         if not call.cancelled():
             call.exception()  # the caller may be gone
 

@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Sequence
 from pathlib import Path
+from weakref import WeakValueDictionary
 
 from barnabas.base.clock import Clock
 from barnabas.config.broker_config import BrokerConfig
@@ -31,6 +32,9 @@ CACHE_KEY = "barnabas.authorizer.cache.ms"
 
 _ALTER_CLUSTER: Action = (AclOperation.ALTER, ResourceType.CLUSTER, CLUSTER_NAME)
 
+#: Calls for one principal at a time, of `CALLS_COUNT_MAX` in all.
+CALLS_OF_PRINCIPAL_MAX = 2
+
 #: Principal, host, and the action.
 _Question = tuple[str, str, AclOperation, ResourceType, str]
 
@@ -50,6 +54,7 @@ class PythonAuthorizer:
         self._clock = clock
         self._asked: GuardedAuthorizer | None = None  #: the instance that has decided; a reload replaces it
         self._decisions: dict[_Question, tuple[bool | None, int]] = {}  #: decision, and its end in ms
+        self._turns: WeakValueDictionary[str, asyncio.Semaphore] = WeakValueDictionary()  #: by principal
         self._pending: dict[_Question, asyncio.Future[bool | None]] = {}
 
     @property
@@ -138,10 +143,20 @@ class PythonAuthorizer:
             AskedAction(operation.name, resource_type.name, name)
             for _, _, operation, resource_type, name in questions
         ]
-        decisions = await authorizer.authorize(AuthorizableRequestContext(principal, host), actions)
+        async with self._turn_of(principal):
+            decisions = await authorizer.authorize(AuthorizableRequestContext(principal, host), actions)
+        if decisions is None:
+            return [False] * len(questions)
         if authorizer is self._policies.authorizer:
             self._keep(questions, decisions)
         return decisions
+
+    def _turn_of(self, principal: str) -> asyncio.Semaphore:
+        """Return what a call for a principal must hold, so that one client does not use all threads."""
+        turn = self._turns.get(principal)
+        if turn is None:
+            turn = self._turns[principal] = asyncio.Semaphore(CALLS_OF_PRINCIPAL_MAX)
+        return turn
 
     def _keep(self, questions: Sequence[_Question], decisions: Sequence[bool | None]) -> None:
         if self._cache_ms == 0:
@@ -149,12 +164,14 @@ class PythonAuthorizer:
         end_ms = self._clock.monotonic_ms() + self._cache_ms
         for question, decision in zip(questions, decisions, strict=True):
             if len(self._decisions) >= DECISIONS_COUNT_MAX:
-                self._decisions.clear()
+                del self._decisions[next(iter(self._decisions))]  # the oldest
             if len(question[-1]) <= KEPT_NAME_LENGTH_MAX:
                 self._decisions[question] = decision, end_ms
 
     def _finish(self, questions: Sequence[_Question], done: "asyncio.Task[list[bool | None]]") -> None:
         failed = done.cancelled() or done.exception() is not None
+        if not done.cancelled() and done.exception() is not None:
+            _log.error("cannot ask the authorizer: everything is denied", exc_info=done.exception())
         decisions = [False] * len(questions) if failed else done.result()
         for question, decision in zip(questions, decisions, strict=True):
             self._pending.pop(question).set_result(decision)
@@ -166,9 +183,10 @@ class PythonAuthorizer:
         decision = None
         if authorizer is not None and not self._acls.is_super_user(principal):
             context = AuthorizableRequestContext(principal, host)
-            decision = await authorizer.authorize_by_resource_type(
-                context, operation.name, resource_type.name
-            )
+            async with self._turn_of(principal):
+                decision = await authorizer.authorize_by_resource_type(
+                    context, operation.name, resource_type.name
+                )
         return (
             self._acls.known_any(principal, host, operation, resource_type) if decision is None else decision
         )

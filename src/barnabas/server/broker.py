@@ -3,7 +3,6 @@
 import asyncio
 import random
 from collections.abc import Mapping
-from contextlib import suppress
 from pathlib import Path
 
 from barnabas.api.context import BrokerContext
@@ -19,8 +18,7 @@ from barnabas.metadata.features import decide_finalize, supported_features
 from barnabas.metadata.scram import decide_add_user
 from barnabas.metadata.store import Store
 from barnabas.net.listener import StartError, reason_of
-from barnabas.policy.loading import PolicyLoadError
-from barnabas.policy.policies import PRINCIPAL_BUILDER_KEY, Policies
+from barnabas.policy.policies import Policies
 from barnabas.security.acl_use import INTERVAL_MS as ACL_USE_INTERVAL_MS
 from barnabas.security.acl_use import write_acl_use
 from barnabas.security.security_log import WINDOW_MS as SECURITY_LOG_WINDOW_MS
@@ -226,12 +224,6 @@ class BrokerServer:
         self.parts.connections.limits = connection_limits(after, open_files_max())
         if before.items_or_none("cordoned.log.dirs") != after.items_or_none("cordoned.log.dirs"):
             self.parts.background_tasks.spawn(self.lifecycle.update())
-        if before.part(PRINCIPAL_BUILDER_KEY) != after.part(PRINCIPAL_BUILDER_KEY):
-            self.parts.background_tasks.spawn(self._replace_policies(after))
-
-    async def _replace_policies(self, config: BrokerConfig) -> None:
-        with suppress(PolicyLoadError):  # it is logged, and the former classes stay
-            await self.policies.reload(policy_settings(config))
 
     async def _register_and_accept(self) -> None:
         """Serve on new listeners after they are registered: clients ask on them for brokers first."""

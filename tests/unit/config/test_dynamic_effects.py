@@ -22,7 +22,6 @@ BROKER_PROOFS = (
     "node/test_dynamic_listeners.py",
     "node/test_dynamic_tls.py",
     "node/test_log_dirs.py",
-    "node/test_security_classes.py",
     "node/test_several_brokers.py",
     "unit/groups/consumer/test_group_configs.py",
     "unit/server/background/test_tasks.py",

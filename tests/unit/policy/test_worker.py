@@ -4,6 +4,7 @@ from collections.abc import Callable
 
 import pytest
 
+from barnabas.policy import worker as module
 from barnabas.policy.worker import GIVEN_UP_COUNT_MAX, OutOfTime, PolicyWorker, _Thread
 from support.loop import on_loop
 
@@ -59,11 +60,14 @@ def spin() -> None:
 
 
 @on_loop
-async def test_an_endless_loop_in_python_is_interrupted() -> None:
+async def test_an_endless_loop_in_python_is_interrupted_after_a_while(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(module, "INTERRUPTED_AFTER_S", 0.01)
     worker = PolicyWorker("w")
     thread = await give_up(worker, spin)
-    thread.join(30)
-    assert not thread.is_alive()
+    while thread.is_alive():
+        await asyncio.sleep(0.001)
     assert worker.statistics() == {"given_up_count": 0}
 
 

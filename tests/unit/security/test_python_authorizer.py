@@ -3,16 +3,23 @@ import threading
 from collections.abc import Sequence
 from pathlib import Path
 
+import pytest
+
 from barnabas.base.clock import ManualClock
 from barnabas.metadata.acls import acl_key
 from barnabas.policy import Action, AuthorizableRequestContext, Authorizer
 from barnabas.policy.policies import Policies, PolicySettings
+from barnabas.policy.security_calls import CALLS_COUNT_MAX
+from barnabas.security import python_authorizer as module
 from barnabas.security.acl_use import AclUseRecord
 from barnabas.security.authorizer import StandardAuthorizer
-from barnabas.security.python_authorizer import PythonAuthorizer
+from barnabas.security.python_authorizer import CALLS_OF_PRINCIPAL_MAX, PythonAuthorizer
 from barnabas.wire.acls import CLUSTER_NAME, AclBinding, AclOperation, ResourceType
+from barnabas.wire.messages.metadata import MetadataRequest, MetadataRequestTopic
 from support.acls import ALICE, ROOT, allow
+from support.images import new_topic
 from support.loop import on_loop
+from support.nodes import running_node
 from support.policies import policy_module
 
 READ, TOPIC = AclOperation.READ, ResourceType.TOPIC
@@ -126,6 +133,7 @@ async def test_after_a_failure_everything_is_denied_and_other_requests_are_not_a
     authorizer, _ = await loaded()
     assert await ask(authorizer, "t", "broken") == [False, False]
     assert await ask(authorizer, "miscounted") == [False]
+    assert authorizer.known(ALICE, "host", READ, TOPIC, "t") is None, "the next request asks again"
     assert await ask(authorizer, "t", principal="User:bob") == [True]
     asked = authorizer._policies.authorizer
     assert asked is not None
@@ -142,6 +150,54 @@ async def test_permissions_on_the_audit_topic_do_not_suffice_to_delete_it() -> N
     Recorded.decisions[CLUSTER_NAME] = True
     assert await authorizer.ask(ALICE, "host", [delete]) == [True]
     assert authorizer.known(ALICE, "host", *delete) is True
+
+
+@on_loop
+async def test_the_calls_for_one_principal_leave_threads_for_others() -> None:
+    authorizer, _ = await loaded()
+    Recorded.gate.clear()
+    asking = [asyncio.create_task(ask(authorizer, f"t-{number}")) for number in range(CALLS_COUNT_MAX)]
+    while len(Recorded.calls) < CALLS_OF_PRINCIPAL_MAX:
+        await asyncio.sleep(0)
+    asking.append(asyncio.create_task(ask(authorizer, "t", principal="User:bob")))
+    while len(Recorded.calls) < CALLS_OF_PRINCIPAL_MAX + 1:
+        await asyncio.sleep(0)
+    assert Recorded.calls[-1][0].principal == "User:bob"
+    Recorded.gate.set()
+    await asyncio.gather(*asking)
+
+
+@on_loop
+async def test_the_oldest_decision_is_forgotten_if_there_are_too_many(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(module, "DECISIONS_COUNT_MAX", 2)
+    authorizer, _ = await loaded()
+    for name in ("t", "u", "v"):
+        await ask(authorizer, name)
+    known = [authorizer.known(ALICE, "host", READ, TOPIC, name) for name in ("t", "u", "v")]
+    assert known == [None, False, False]
+
+
+@on_loop
+async def test_a_decision_holds_for_the_rest_of_a_request(tmp_path: Path) -> None:
+    """It may expire while the request waits for another one."""
+    authorizer, clock = await loaded()
+    Recorded.decisions |= {"a": True, "b": True}
+    async with running_node(tmp_path) as running:
+        await running.create(new_topic("a"), new_topic("b"))
+        running.broker.authorizer = authorizer
+        running.connection.principal = ALICE
+        of_a, of_b = MetadataRequestTopic(name="a"), MetadataRequestTopic(name="b")
+        await running.ask(MetadataRequest(topics=[of_a]))
+        clock.advance(CACHE_MS - 1)
+        Recorded.gate.clear()
+        asking = asyncio.create_task(running.ask(MetadataRequest(topics=[of_a, of_b])))
+        while Recorded.calls[-1][1][-1].resource_name != "b":
+            await asyncio.sleep(0)
+        clock.advance(1)
+        Recorded.gate.set()
+        assert [topic.error_code for topic in (await asking).topics] == [0, 0]
 
 
 def test_a_reloaded_class_decides_again(tmp_path: Path) -> None:

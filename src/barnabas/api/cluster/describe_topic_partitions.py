@@ -5,7 +5,9 @@ A limit below 1 counts as 1. Errors: INVALID_REQUEST for a cursor at a topic tha
 LEADER_NOT_AVAILABLE.
 """
 
-from barnabas.api.authorization import authorization_errors, authorized_operations
+import itertools
+
+from barnabas.api.authorization import ask_for_operations, authorization_errors, authorized_operations
 from barnabas.api.cluster.topic_descriptions import live_leader, offline_replicas
 from barnabas.api.context import RequestContext
 from barnabas.api.listed_topics import is_listed
@@ -44,6 +46,8 @@ async def handle(
     count_max = context.broker.config.integer("max.request.partition.size.limit")
     left_count = max(1, min(request.response_partition_limit, count_max))
     response = DescribeTopicPartitionsResponse()
+    described = (name for name in names if name not in hidden)
+    await ask_for_operations(context, ResourceType.TOPIC, itertools.islice(described, left_count))
     async for name in context.each(name for name in names if name not in hidden):
         start = _start(request, name)
         if left_count <= 0:

@@ -12,9 +12,11 @@ from collections.abc import Collection, Container, Iterable, Sequence
 
 from barnabas.api.authorization import (
     allowed,
+    ask_authorizer,
+    ask_for_operations,
     authorization_errors,
     authorized_cluster_operations,
-    authorized_operations,
+    authorized_operations_now,
     filter_allowed,
     topic_refusals,
 )
@@ -68,7 +70,7 @@ async def handle(context: RequestContext, request: MetadataRequest) -> MetadataR
     started_ns = context.broker.tracer.now_ns()
     topic_ids, names = await context.compute(_ids_and_names, request.topics)
     if topic_ids:  # one id makes it a request by ids, and names are ignored
-        topics = [await _by_id(context, request, topic_id) async for topic_id in context.each(topic_ids)]
+        topics = await _by_ids(context, request, topic_ids)
     else:
         topics = await _by_names(context, request, names)
     if context.broker.tracer.enabled:
@@ -140,16 +142,19 @@ async def _all_topics(
     if cached is None or cached[0] != image.revision:
         names = [name async for name in context.each(image.topics) if is_listed(context, name)]
         visible = await filter_allowed(context, AclOperation.DESCRIBE, ResourceType.TOPIC, names)
+        await _ask_for_operations(context, request, visible)
         topics = [
-            await _describe(context, request, image.topics[name], image)
+            _describe(context, request, image.topics[name], image)
             async for name in context.each(names)
             if name in visible
         ]
         response = await _response(context, request, topics)
         body = bytes(await context.broker.worker.call(encode, response, context.api_version))
-        if len(cache) >= _CACHED_COUNT_MAX:
-            cache.clear()
-        cached = cache[key] = (image.revision, body)
+        cached = image.revision, body
+        if not context.broker.asks_authorizer:
+            if len(cache) >= _CACHED_COUNT_MAX:
+                cache.clear()
+            cache[key] = cached
     return EncodedResponse(cached[1], 0 if context.api_version >= 3 else None)
 
 
@@ -176,7 +181,8 @@ async def _by_names(
         missing = [name for name in names if name not in hidden and name not in broker.image.topics]
     if missing:
         hidden = hidden | await topic_refusals(context, AclOperation.CREATE, missing)
-    topics = [await _by_name(context, request, name, hidden.keys()) async for name in context.each(names)]
+    await _ask_for_operations(context, request, (name for name in names if name not in hidden))
+    topics = [_by_name(context, request, name, hidden.keys()) async for name in context.each(names)]
     to_create = [name for name in missing if name not in hidden]
     if to_create:
         await _auto_create(context, to_create)
@@ -195,6 +201,23 @@ async def _auto_create(context: RequestContext, names: Iterable[str]) -> None:
             _log.info("a topic was not auto-created", topic=outcome.name, **reason)
 
 
+async def _by_ids(
+    context: RequestContext, request: MetadataRequest, topic_ids: Collection[bytes]
+) -> list[MetadataResponseTopic]:
+    by_id = context.broker.image.topic_names
+    names = [name for topic_id in topic_ids if (name := by_id.get(topic_id)) is not None]
+    await ask_authorizer(context, AclOperation.DESCRIBE, ResourceType.TOPIC, names)
+    await _ask_for_operations(context, request, names)
+    return [await _by_id(context, request, topic_id) async for topic_id in context.each(topic_ids)]
+
+
+async def _ask_for_operations(
+    context: RequestContext, request: MetadataRequest, names: Iterable[str]
+) -> None:
+    if request.include_topic_authorized_operations:
+        await ask_for_operations(context, ResourceType.TOPIC, names)
+
+
 async def _by_id(context: RequestContext, request: MetadataRequest, topic_id: bytes) -> MetadataResponseTopic:
     topic = context.broker.image.topic_by_id(topic_id)
     if topic is None:
@@ -203,22 +226,22 @@ async def _by_id(context: RequestContext, request: MetadataRequest, topic_id: by
     if not await allowed(context, AclOperation.DESCRIBE, ResourceType.TOPIC, topic.name):
         code = ErrorCode.TOPIC_AUTHORIZATION_FAILED
         return MetadataResponseTopic(error_code=code, name=None, topic_id=topic_id)
-    return await _describe(context, request, topic, context.broker.image)
+    return _describe(context, request, topic, context.broker.image)
 
 
-async def _by_name(
+def _by_name(
     context: RequestContext, request: MetadataRequest, name: str, hidden: Container[str]
 ) -> MetadataResponseTopic:
     if name in hidden:
         return MetadataResponseTopic(error_code=ErrorCode.TOPIC_AUTHORIZATION_FAILED, name=name)
     topic = context.broker.image.topics.get(name)
     if topic is not None:
-        return await _describe(context, request, topic, context.broker.image)
+        return _describe(context, request, topic, context.broker.image)
     return MetadataResponseTopic(
         error_code=_missing_code(name),
         name=name,
         is_internal=name in INTERNAL_TOPICS,
-        topic_authorized_operations=await _operations(context, request, name),
+        topic_authorized_operations=_operations(context, request, name),
     )
 
 
@@ -230,18 +253,18 @@ def _missing_code(name: str) -> ErrorCode:
     return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
 
 
-async def _describe(
+def _describe(
     context: RequestContext, request: MetadataRequest, topic: TopicImage, image: MetadataImage
 ) -> MetadataResponseTopic:
     described = context.broker.topic_descriptions.describe(image, topic)
-    described.topic_authorized_operations = await _operations(context, request, topic.name)
+    described.topic_authorized_operations = _operations(context, request, topic.name)
     return described
 
 
-async def _operations(context: RequestContext, request: MetadataRequest, name: str) -> int:
+def _operations(context: RequestContext, request: MetadataRequest, name: str) -> int:
     if not request.include_topic_authorized_operations:
         return NOT_ASKED
-    return await authorized_operations(context, ResourceType.TOPIC, name)
+    return authorized_operations_now(context, ResourceType.TOPIC, name)
 
 
 async def _response(

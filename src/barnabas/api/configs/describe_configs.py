@@ -11,6 +11,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from operator import attrgetter
 from typing import TypeAlias
 
+from barnabas.api.authorization import ask_authorizer
 from barnabas.api.configs.resources import check_named, kind_of, require_for, resource_of
 from barnabas.api.context import RequestContext
 from barnabas.api.registry import serves
@@ -26,7 +27,7 @@ from barnabas.config.describe_groups import describe_client_metrics, describe_gr
 from barnabas.metadata.configs import CONFIG_RECORD_TYPES
 from barnabas.metadata.topics import check_name, unknown_topic
 from barnabas.telemetry.logs import levels
-from barnabas.wire.acls import AclOperation
+from barnabas.wire.acls import AclOperation, ResourceType
 from barnabas.wire.codec import Repeated
 from barnabas.wire.errors import KafkaError
 from barnabas.wire.messages.describe_configs import (
@@ -47,6 +48,8 @@ def error_response(request: DescribeConfigsRequest, error: KafkaError) -> Descri
 async def handle(context: RequestContext, request: DescribeConfigsRequest) -> DescribeConfigsResponse:
     """Describe each resource once."""
     resources = await context.compute(_without_duplicates, request)
+    topics = [each.resource_name for each in resources if each.resource_type == ResourceKind.TOPIC]
+    await ask_authorizer(context, AclOperation.DESCRIBE_CONFIGS, ResourceType.TOPIC, topics)
     descriptions = _Descriptions(context, request)
     results = [await _result(descriptions, resource) async for resource in context.each(resources)]
     return DescribeConfigsResponse(results=results)

@@ -9,7 +9,7 @@ import asyncio
 from typing import NamedTuple
 
 from barnabas.api.audit import Results
-from barnabas.api.authorization import require
+from barnabas.api.authorization import ask_authorizer, require
 from barnabas.api.context import RequestContext
 from barnabas.api.registry import serves
 from barnabas.base.topic_names import INTERNAL_TOPICS
@@ -53,6 +53,7 @@ async def handle(context: RequestContext, request: DeleteRecordsRequest) -> Dele
     Segments are deleted by the next retention check of each broker.
     """
     requested = await context.compute(_offsets, request)
+    await ask_authorizer(context, AclOperation.DELETE, ResourceType.TOPIC, requested)
     topics: list[DeleteRecordsTopicResult] = []
     waits: list[_Wait] = []
     async for name, offsets in context.each(requested.items()):

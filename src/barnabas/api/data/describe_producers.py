@@ -4,7 +4,7 @@ Errors, per partition: TOPIC_AUTHORIZATION_FAILED, UNKNOWN_TOPIC_OR_PARTITION, N
 INVALID_TOPIC_EXCEPTION.
 """
 
-from barnabas.api.authorization import require
+from barnabas.api.authorization import ask_authorizer, require
 from barnabas.api.context import RequestContext
 from barnabas.api.registry import serves
 from barnabas.metadata.topics import check_name
@@ -34,6 +34,8 @@ def error_response(request: DescribeProducersRequest, error: KafkaError) -> Desc
 @serves(DescribeProducersRequest, DescribeProducersResponse, 0, 0, error_response=error_response)
 async def handle(context: RequestContext, request: DescribeProducersRequest) -> DescribeProducersResponse:
     topics = []
+    names = (topic.name for topic in request.topics)
+    await ask_authorizer(context, AclOperation.READ, ResourceType.TOPIC, names)
     async for topic in context.each(request.topics):
         indexes = context.each(topic.partition_indexes)
         partitions = [await _describe(context, topic.name, index) async for index in indexes]

@@ -3,7 +3,6 @@
 from barnabas.api.audit import Results
 from barnabas.api.context import RequestContext
 from barnabas.metadata.delegation_tokens import SECRET_KEY
-from barnabas.wire.acls import ANONYMOUS_PRINCIPAL
 from barnabas.wire.errors import ErrorCode, KafkaError
 from barnabas.wire.schema import Message
 
@@ -26,7 +25,7 @@ def check_may_request(context: RequestContext) -> None:
     :raises KafkaError: DELEGATION_TOKEN_REQUEST_NOT_ALLOWED.
     """
     connection = context.connection
-    if connection.principal == ANONYMOUS_PRINCIPAL:
+    if not connection.is_identified:
         message = "delegation tokens are for clients that have logged in, or have a certificate"
         raise KafkaError(ErrorCode.DELEGATION_TOKEN_REQUEST_NOT_ALLOWED, message)
     if connection.authenticator is not None and connection.authenticator.is_delegation_token:

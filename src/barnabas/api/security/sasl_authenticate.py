@@ -38,12 +38,10 @@ async def _build_principal(context: RequestContext, authenticator: Authenticator
     :raises KafkaError: SASL_AUTHENTICATION_FAILED.
     """
     builder = context.broker.policies.principal_builder
-    if builder is None:
+    if builder is None or not authenticator.needs_principal:
         return
     assert authenticator.user is not None
-    authentication = context.connection.authentication(
-        authenticator.user, authenticator.mechanism, is_delegation_token=authenticator.is_delegation_token
-    )
+    authentication = context.connection.authentication(authenticator.user, authenticator.mechanism)
     try:
         authenticator.set_principal(await builder.build(authentication))
     except NoPrincipal as error:

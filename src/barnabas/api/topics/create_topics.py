@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Mapping
 
 from barnabas.api.audit import Results
-from barnabas.api.authorization import allowed, topic_refusals
+from barnabas.api.authorization import allowed, ask_authorizer, topic_refusals
 from barnabas.api.context import RequestContext
 from barnabas.api.registry import serves
 from barnabas.api.throttling import mutations
@@ -55,6 +55,8 @@ async def handle(context: RequestContext, request: CreateTopicsRequest) -> Creat
             timeout_ms=request.timeout_ms,
         )
     outcomes += [Created(name, error=error) for name, error in refused.items()]
+    created = (outcome.name for outcome in outcomes if outcome.error is None)
+    await ask_authorizer(context, AclOperation.DESCRIBE_CONFIGS, ResourceType.TOPIC, created)
     for outcome in outcomes:
         if broker.tracer.enabled and outcome.topic is not None:
             topic = outcome.topic

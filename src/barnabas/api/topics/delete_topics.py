@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 
 from barnabas.api.audit import Results
-from barnabas.api.authorization import allowed, allowed_cluster, denied, topic_refusals
+from barnabas.api.authorization import allowed, allowed_cluster, ask_authorizer, denied, topic_refusals
 from barnabas.api.context import RequestContext
 from barnabas.api.registry import serves
 from barnabas.api.throttling import mutations
@@ -72,6 +72,7 @@ async def handle(context: RequestContext, request: DeleteTopicsRequest) -> Delet
     once = await context.compute(
         lambda: [topic for topic in topics if occurrences[topic] == 1 and _is_one_topic(topic)]
     )
+    await _ask(context, once)
     refused = {
         topic: error
         async for topic in context.each(once)
@@ -133,6 +134,14 @@ def _names(image: MetadataImage, requested: Iterable[TopicToDelete]) -> set[str]
     return {topic.name for topic in requested if topic.name is not None} | {
         topic.name for topic in by_id if topic
     }
+
+
+async def _ask(context: RequestContext, requested: Iterable[TopicToDelete]) -> None:
+    """Ask the authorizer at once for what `_unauthorized` needs."""
+    if context.broker.asks_authorizer:
+        names = _names(context.broker.image, requested)
+        for operation in (AclOperation.DESCRIBE, AclOperation.DELETE):
+            await ask_authorizer(context, operation, ResourceType.TOPIC, names)
 
 
 async def _unauthorized(context: RequestContext, requested: TopicToDelete) -> Deleted | None:

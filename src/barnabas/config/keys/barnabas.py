@@ -45,8 +45,8 @@ BARNABAS_KEYS: tuple[ConfigKey, ...] = (
               "YAML file with rules for topics, configs and ACLs (policies.md); empty for none.",
               since="Barnabas"),
     ConfigKey("barnabas.policy.timeout.ms", INT, 1000, Range(1), READ_ONLY, HONOURED,
-              "Time limit in milliseconds for one call of a policy class; a call that takes longer rejects the "
-              "change.", since="Barnabas"),
+              "Time limit in milliseconds for one call of a policy class, authorizer or principal builder; a call "
+              "that takes longer rejects the change, denies the request or refuses the client.", since="Barnabas"),
     ConfigKey("barnabas.authorizer.cache.ms", INT, 5000, Range(0), READ_ONLY, HONOURED,
               "How long a decision of a Python class in authorizer.class.name is used again, in milliseconds; 0 to ask "
               "for each request.", since="Barnabas"),

@@ -25,7 +25,7 @@ SECURITY_KEYS: tuple[ConfigKey, ...] = (
               "package.module:Class a Python class (security.md); empty for none."),
     ConfigKey("principal.builder.class", CLASS,
               "org.apache.kafka.common.security.authenticator.DefaultKafkaPrincipalBuilder",
-              None, PER_BROKER, HONOURED,
+              None, READ_ONLY, HONOURED,
               "The class that derives the principal of a connection: Apache Kafka's default, or a Python class as "
               "package.module:Class (security.md)."),
     ConfigKey("security.providers", STRING, None, None, READ_ONLY, NO_EFFECT,

@@ -11,7 +11,14 @@ from barnabas.client.admin.acls import acl_creation
 from barnabas.metadata import delegation_tokens
 from barnabas.metadata.delegation_tokens import token_credentials
 from barnabas.metadata.scram import Credentials
-from barnabas.wire.acls import AclBinding, AclOperation, AclPermission, PatternType, ResourceType
+from barnabas.wire.acls import (
+    ANONYMOUS_PRINCIPAL,
+    AclBinding,
+    AclOperation,
+    AclPermission,
+    PatternType,
+    ResourceType,
+)
 from barnabas.wire.errors import ErrorCode
 from barnabas.wire.messages.create_acls import CreateAclsRequest
 from barnabas.wire.messages.create_delegation_token import (
@@ -46,14 +53,14 @@ REQUESTS = [
 
 
 async def created(node: RunningNode, principal: str = ALICE, **fields: Any) -> CreateDelegationTokenResponse:
-    node.connection.principal = principal
+    node.connection.principal, node.connection.is_identified = principal, principal != ANONYMOUS_PRINCIPAL
     response: CreateDelegationTokenResponse = await node.ask(CreateDelegationTokenRequest(**fields))
     return response
 
 
 async def seen(node: RunningNode, principal: str, owners: list[str] | None = None) -> list[str]:
     """Return the ids of the tokens that a principal sees."""
-    node.connection.principal = principal
+    node.connection.principal, node.connection.is_identified = principal, principal != ANONYMOUS_PRINCIPAL
     named = None if owners is None else [DescribeDelegationTokenOwner("User", name) for name in owners]
     response = await node.ask(DescribeDelegationTokenRequest(owners=named))
     assert response.error_code == ErrorCode.NONE
@@ -64,7 +71,7 @@ async def permit(
     node: RunningNode, principal: str, operation: AclOperation, kind: ResourceType, name: str
 ) -> None:
     acl = AclBinding(kind, name, PatternType.LITERAL, principal, "*", operation, AclPermission.ALLOW)
-    node.connection.principal = ROOT
+    node.connection.principal, node.connection.is_identified = ROOT, True
     [result] = (await node.ask(CreateAclsRequest([acl_creation(acl)]))).results
     assert result.error_code == ErrorCode.NONE
 
@@ -180,7 +187,7 @@ async def test_tokens_are_refused_without_a_secret_or_a_login(tmp_path: Path, re
         assert refused.error_code == ErrorCode.DELEGATION_TOKEN_REQUEST_NOT_ALLOWED
         assert getattr(refused, "expiry_timestamp_ms", -1) == -1
     async with running_node(tmp_path / "disabled", **AUTHORIZED) as node:
-        node.connection.principal = ALICE
+        node.connection.principal, node.connection.is_identified = ALICE, True
         refused = await node.ask(request_)
         assert refused.error_code == ErrorCode.DELEGATION_TOKEN_AUTH_DISABLED
 
