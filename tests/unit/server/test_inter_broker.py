@@ -97,7 +97,8 @@ TOKENS = {
     "sasl_mechanism_inter_broker_protocol": "OAUTHBEARER",
     "sasl_oauthbearer_token_endpoint_url": "https://login.example/token",
     "listener_name_internal_sasl_oauthbearer_client_credentials_client_id": "broker",
-    "sasl_oauthbearer_client_credentials_client_secret": "hidden",
+    "listener_name_internal_oauthbearer_sasl_oauthbearer_client_credentials_client_secret": "hidden",
+    "sasl_oauthbearer_client_credentials_client_secret": "of others",
     "sasl_oauthbearer_scope": "kafka",
 }
 
@@ -112,7 +113,7 @@ def test_credentials_for_tokens_may_be_in_the_jaas_configuration(tmp_path: Path)
     options = {
         **TOKENS,
         "listener_name_internal_sasl_oauthbearer_client_credentials_client_id": "",
-        "sasl_oauthbearer_client_credentials_client_secret": "",
+        "listener_name_internal_oauthbearer_sasl_oauthbearer_client_credentials_client_secret": "",
         "barnabas_store": f"sqlite:{tmp_path}/s",
     }
     jaas = {
