@@ -16,7 +16,7 @@ starts a broker, the harness starts a `barnabas serve`, and the test uses it wit
 requests. This page is generated from the results. [differences.md](differences.md) explains the differences.
 
     make kafka-tests ARGS='--jobs 4'                  # all classes, four at a time: about an hour
-    make kafka-tests ARGS='FetchRequestTest'          # classes whose names match
+    make kafka-tests ARGS='FetchRequestTest'          # classes whose names match; the others keep their lines
     make kafka-tests ARGS='--resume --minutes 30'     # continue an earlier run
     make kafka-tests ARGS='--against kafka NAME'      # the same tests with Kafka's own harness
     make kafka-tests ARGS='--several NAME'            # as many brokers as a test requests: kafka-tests-cluster.md
@@ -27,8 +27,9 @@ requests. This page is generated from the results. [differences.md](differences.
   run, nor are the tests of Kafka Streams, Connect and MirrorMaker, which are in other jars.
 - Each class runs in its own JVM for at most 30 minutes, and each test for at most two minutes.
 - Properties of a cluster are passed with `--set`. The audit topic is disabled (`barnabas.audit.enable=false`).
-- A test that requests several brokers gets one, and its topics have one replica. If it passes, this only shows what
-  clients see, and nothing about replication; such tests have a separate column.
+- A test that requests several brokers gets one, and its topics have one replica; the configuration of any of them is
+  that of the one. If it passes, this only shows what clients see, and nothing about replication; such tests have a
+  separate column.
 - A call to the objects of a broker in the JVM ends the test as not applicable, unless the admin API can answer it.
 - If a Java class derives the principal of a client, the harness calls that class and logs in for the client with
   SASL/PLAIN. If it reads the client's certificate, the harness sets `ssl.principal.mapping.rules` to the same effect.
