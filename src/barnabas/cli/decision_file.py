@@ -11,9 +11,6 @@ from barnabas.client.admin.acl_decisions import last_decisions
 from barnabas.log.files import write_atomically
 from barnabas.wire.acls import AclDecision, AclOperation, DecisionRecord, ResourceType
 
-#: The beginning of a line that is shown in an error.
-_SHOWN_LENGTH = 100
-
 
 def read_decisions(path: Path) -> DecisionRecord:
     """Return the record in a file. Lines may be missing, also the first.
@@ -32,12 +29,13 @@ def read_decisions(path: Path) -> DecisionRecord:
             else:
                 about = _about(plain)
         except (ValueError, LookupError, TypeError, AttributeError):
-            raise _invalid(path, number, line) from None
+            raise _invalid(path, number) from None
     return about._replace(decisions=decisions)
 
 
-def _invalid(path: Path, number: int, line: str) -> CommandError:
-    message = f"{path}, line {number} is not a recorded decision: {line[:_SHOWN_LENGTH]}"
+def _invalid(path: Path, number: int) -> CommandError:
+    """Return an error without the line, because a wrong file may have secrets."""
+    message = f"{path}, line {number} is not a recorded decision"
     return wrong_use(message, "'barnabas acls record FILE' writes such a file")
 
 

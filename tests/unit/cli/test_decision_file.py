@@ -59,9 +59,8 @@ def test_lines_may_be_missing(tmp_path: Path) -> None:
 def test_another_file_is_refused_and_stays_as_it_is(tmp_path: Path, line: str) -> None:
     path = tmp_path / "decisions"
     path.write_text("\n" + line)
-    with pytest.raises(CommandError, match="line 2 is not a recorded decision: ") as caught:
+    with pytest.raises(CommandError, match=r"line 2 is not a recorded decision$"):
         add_decisions(path, RECORD)
-    assert line in str(caught.value)
     assert path.read_text() == "\n" + line
 
 
@@ -69,5 +68,5 @@ def test_an_unknown_operation_is_an_error(tmp_path: Path) -> None:
     path = tmp_path / "decisions"
     add_decisions(path, RECORD)
     path.write_text(path.read_text().replace("describe-configs", "guess"))
-    with pytest.raises(CommandError, match="guess"):
+    with pytest.raises(CommandError, match="line 2 is not"):
         read_decisions(path)
