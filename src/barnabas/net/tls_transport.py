@@ -234,9 +234,8 @@ class TlsConnection(asyncio.BufferedProtocol):
                 before_bytes = filled_bytes
                 filled_bytes += cast("int", tls.read(len(buffer) - filled_bytes, buffer[filled_bytes:]))
                 is_over = filled_bytes == before_bytes
-                has_more = bool(
-                    incoming.pending or tls.pending()
-                )  # reading nothing costs as much as a record
+                # Reading nothing costs as much as a record.
+                has_more = bool(incoming.pending or tls.pending())
         except ssl.SSLWantReadError:
             has_more = False
         except ssl.SSLError:

@@ -23,9 +23,8 @@ def server_context(settings: TlsSettings) -> ssl.SSLContext:
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     _apply(context, settings)
     context.verify_mode = _VERIFY_MODES[settings.client_auth]
-    context.num_tickets = (
-        1  # as in Java: a client needs one to resume, and each costs a tenth of the handshake
-    )
+    # As in Java: a client needs one to resume, and each costs a tenth of the handshake.
+    context.num_tickets = 1
     return context
 
 
