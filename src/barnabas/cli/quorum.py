@@ -112,7 +112,7 @@ def remove_voter(
     "update-voter",
     example="quorum update-voter 3 AAECAwQFBgcICQoLDA0ODw CONTROLLER=host3:9094",
     apis=("DescribeQuorum", "UpdateRaftVoter"),
-    needs=("describe cluster", "alter cluster"),
+    needs=("describe cluster", "cluster-action cluster"),
 )
 def update_voter(
     node: Node,

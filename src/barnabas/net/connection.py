@@ -329,7 +329,7 @@ class ServerConnection(asyncio.BufferedProtocol):
         if login.is_authenticated:
             assert login.user is not None
             self.info.is_identified = True
-            if login.principal is None and login.needs_principal and self._has_principal_builder:
+            if self._has_principal_builder and login.principal is None and login.needs_principal:
                 self._unnamed = self.info.authentication(login.user, login.mechanism)  # SaslHandshake v0
             else:
                 self._set_principal(login.principal or f"User:{login.user}")

@@ -125,6 +125,8 @@ def test_values_must_be_consistent_with_the_present_ones(values: dict[str, str],
         "listener.name.clients.ssl.allow.dn.changes",
         "listener.name.clients.oauthbearer.sasl.oauthbearer.jwks.endpoint.url",
         "listener.name.clients.ssl.principal.mapping.rules",
+        "principal.builder.class",
+        "listener.name.clients.principal.builder.class",
     ],
 )
 def test_what_decides_which_logins_and_certificates_are_accepted_cannot_be_changed_with_a_listener_prefix_either(

@@ -25,9 +25,9 @@ SECURITY_KEYS: tuple[ConfigKey, ...] = (
               "package.module:Class a Python class (security.md); empty for none."),
     ConfigKey("principal.builder.class", CLASS,
               "org.apache.kafka.common.security.authenticator.DefaultKafkaPrincipalBuilder",
-              None, READ_ONLY, HONOURED,
+              None, PER_BROKER, HONOURED,
               "The class that derives the principal of a connection: Apache Kafka's default, or a Python class as "
-              "package.module:Class (security.md)."),
+              "package.module:Class (security.md). Read at the start, other than in Kafka."),
     ConfigKey("security.providers", STRING, None, None, READ_ONLY, NO_EFFECT,
               "Java security providers."),
     ConfigKey("connections.max.reauth.ms", LONG, 0, None, READ_ONLY, HONOURED,

@@ -21,6 +21,8 @@ from support.nodes import RunningNode, running_node
 class Forbids:
     """An authorizer that denies DESCRIBE on the cluster."""
 
+    asks = False
+
     def known(self, principal: str, host: str, operation: AclOperation, kind: object, name: str) -> bool:
         return (operation, name) != (AclOperation.DESCRIBE, CLUSTER_NAME)
 
