@@ -16,7 +16,6 @@ CLASSES = (
     f"{CLIENTS}.consumer.PlaintextConsumerCloseTest",
     f"{TOOLS}.UserScramCredentialsCommandTest",
     f"{TOOLS}.DeleteRecordsCommandTest",
-    "kafka.api.SslConsumerTest",
     "kafka.server.DelegationTokenRequestsTest",
 )
 
