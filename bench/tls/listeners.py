@@ -1,4 +1,4 @@
-"""The ways in which clients connect, and brokers that have a listener for each."""
+"""Security modes of clients, and brokers that have a listener for each."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -24,9 +24,7 @@ SUITES = {
 
 
 @dataclass(frozen=True)
-class Way:
-    """How clients connect."""
-
+class SecurityMode:
     text: str
     listener: str
     protocol: str
@@ -42,20 +40,20 @@ class Way:
         return self.protocol.startswith("SASL")
 
 
-PLAINTEXT = Way("plaintext", "PLAINTEXT", "PLAINTEXT")
-SCRAM = Way(MECHANISM, "LOGIN", "SASL_PLAINTEXT")
-TLS = Way("TLS 1.3", "ENCRYPTED", "SSL")
-TLS_1_2 = Way("TLS 1.2", "ENCRYPTED", "SSL", version="1.2")
-RSA = Way("TLS 1.3, RSA", "RSA", "SSL")
-MUTUAL = Way("TLS 1.3 with client certificates", "MUTUAL", "SSL", has_certificate=True)
-TLS_SCRAM = Way(f"TLS 1.3 and {MECHANISM}", "SECURED", "SASL_SSL")
+PLAINTEXT = SecurityMode("plaintext", "PLAINTEXT", "PLAINTEXT")
+SCRAM = SecurityMode(MECHANISM, "LOGIN", "SASL_PLAINTEXT")
+TLS = SecurityMode("TLS 1.3", "ENCRYPTED", "SSL")
+TLS_1_2 = SecurityMode("TLS 1.2", "ENCRYPTED", "SSL", version="1.2")
+RSA = SecurityMode("TLS 1.3, RSA", "RSA", "SSL")
+MUTUAL = SecurityMode("TLS 1.3 with client certificates", "MUTUAL", "SSL", has_certificate=True)
+TLS_SCRAM = SecurityMode(f"TLS 1.3 and {MECHANISM}", "SECURED", "SASL_SSL")
 
 #: Listeners and their security protocols; their ports count up from that of PLAINTEXT.
-LISTENERS = {way.listener: way.protocol for way in (PLAINTEXT, SCRAM, TLS, RSA, MUTUAL, TLS_SCRAM)}
+LISTENERS = {mode.listener: mode.protocol for mode in (PLAINTEXT, SCRAM, TLS, RSA, MUTUAL, TLS_SCRAM)}
 
 
-def address(broker: Broker, way: Way) -> str:
-    return shifted(broker.bootstrap, list(LISTENERS).index(way.listener))
+def address(broker: Broker, mode: SecurityMode) -> str:
+    return shifted(broker.bootstrap, list(LISTENERS).index(mode.listener))
 
 
 class Site:
@@ -81,8 +79,8 @@ class Site:
             "listener.security.protocol.map": ",".join(f"{name}:{each}" for name, each in protocols.items()),
             "sasl.enabled.mechanisms": MECHANISM,
             **{
-                f"listener.name.{way.listener.lower()}.{MECHANISM.lower()}.sasl.jaas.config": login
-                for way in (SCRAM, TLS_SCRAM)
+                f"listener.name.{mode.listener.lower()}.{MECHANISM.lower()}.sasl.jaas.config": login
+                for mode in (SCRAM, TLS_SCRAM)
             },
             "ssl.keystore.type": "PEM",
             "ssl.keystore.location": str(self._file("broker")),
@@ -104,30 +102,30 @@ class Site:
 
         return start
 
-    def flags(self, way: Way) -> dict[str, str]:
+    def flags(self, mode: SecurityMode) -> dict[str, str]:
         """Return flags of the raw load generator."""
         flags = {}
-        if way.is_encrypted:
-            flags |= {"authority": str(self._file("authority")), "tls_version": way.version}
-        if way.has_certificate:
+        if mode.is_encrypted:
+            flags |= {"authority": str(self._file("authority")), "tls_version": mode.version}
+        if mode.has_certificate:
             flags["certificate"] = str(self._file("client"))
-        if way.logs_in:
+        if mode.logs_in:
             flags |= {"user": USER, "password": PASSWORD}
         return flags
 
-    def client_config(self, way: Way) -> Path:
+    def client_config(self, mode: SecurityMode) -> Path:
         """Write a file of properties of Kafka's own clients; return it."""
-        properties = {"security.protocol": way.protocol}
-        if way.logs_in:
-            properties = client_properties(MECHANISM, USER, PASSWORD, way.protocol)
-        if way.is_encrypted:
+        properties = {"security.protocol": mode.protocol}
+        if mode.logs_in:
+            properties = client_properties(MECHANISM, USER, PASSWORD, mode.protocol)
+        if mode.is_encrypted:
             properties |= {
                 "ssl.truststore.type": "PEM",
                 "ssl.truststore.location": str(self._file("authority")),
-                "ssl.enabled.protocols": f"TLSv{way.version}",
-                "ssl.cipher.suites": ",".join(SUITES[way.version]),
+                "ssl.enabled.protocols": f"TLSv{mode.version}",
+                "ssl.cipher.suites": ",".join(SUITES[mode.version]),
             }
-        if way.has_certificate:
+        if mode.has_certificate:
             properties |= {"ssl.keystore.type": "PEM", "ssl.keystore.location": str(self._file("client"))}
         path = self._directory / "client.properties"
         write_properties(path, properties)

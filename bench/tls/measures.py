@@ -1,4 +1,4 @@
-"""What is measured, by the way in which clients connect."""
+"""What is measured, by how clients connect."""
 
 import functools
 import itertools
@@ -32,8 +32,8 @@ from bench.tls.listeners import (
     TLS,
     TLS_1_2,
     TLS_SCRAM,
+    SecurityMode,
     Site,
-    Way,
     address,
     prepare_user,
 )
@@ -48,9 +48,9 @@ TARGET = 0.6
 PARTITIONS_COUNT = 24
 ROUND_ROBIN = "partitioner.class=org.apache.kafka.clients.producer.RoundRobinPartitioner"
 
-DATA_WAYS = (PLAINTEXT, SCRAM, TLS, MUTUAL, TLS_SCRAM)
-FETCH_WAYS = (PLAINTEXT, TLS, TLS_1_2)
-CONNECTION_WAYS = (PLAINTEXT, SCRAM, TLS, TLS_1_2, RSA, MUTUAL)
+DATA_MODES = (PLAINTEXT, SCRAM, TLS, MUTUAL, TLS_SCRAM)
+FETCH_MODES = (PLAINTEXT, TLS, TLS_1_2)
+CONNECTION_MODES = (PLAINTEXT, SCRAM, TLS, TLS_1_2, RSA, MUTUAL)
 
 #: Requests of many clients that wait for few answers, and of few that wait for one.
 SHAPES = tuple(shape for shape in mixture.SHAPES if shape.name in ("fifty-5", "ten-1"))
@@ -61,31 +61,31 @@ CLIENTS_COUNT = 50
 _networks = itertools.cycle(range(100, 200))
 
 
-def target_of(way: Way) -> float | None:
-    return TARGET if way.is_encrypted else None
+def target_of(mode: SecurityMode) -> float | None:
+    return TARGET if mode.is_encrypted else None
 
 
 # Produce
 
 
 def batches(site: Site, broker: Broker, size: Size) -> Measured:
-    """Return broker CPU per record in microseconds: of 100 B with TLS, and of 1 KiB in every way."""
+    """Return broker CPU per record in microseconds: of 100 B with TLS, and of 1 KiB in every mode."""
     return {
         f"100 B {TLS.text}": batch_cpu(site, broker, size, TLS, 100),
-        **{f"1 KiB {way.text}": batch_cpu(site, broker, size, way, 1024) for way in DATA_WAYS},
+        **{f"1 KiB {mode.text}": batch_cpu(site, broker, size, mode, 1024) for mode in DATA_MODES},
     }
 
 
-def batch_cpu(site: Site, broker: Broker, size: Size, way: Way, record_bytes: int) -> float:
+def batch_cpu(site: Site, broker: Broker, size: Size, mode: SecurityMode, record_bytes: int) -> float:
     return cpu_per_record(
         broker,
         size.records_of(record_bytes),
         record_bytes,
         "acks=all",
         ROUND_ROBIN,
-        address=address(broker, way),
+        address=address(broker, mode),
         partitions_count=PARTITIONS_COUNT,
-        config=site.client_config(way),
+        config=site.client_config(mode),
     )
 
 
@@ -95,10 +95,10 @@ def batch_metrics() -> dict[str, Metric]:
     return {
         f"100 B {TLS.text}": small,
         **{
-            f"1 KiB {way.text}": Metric(
-                f"broker CPU per record of 1 KiB, {keys}, {way.text}", "µs", target_of(way)
+            f"1 KiB {mode.text}": Metric(
+                f"broker CPU per record of 1 KiB, {keys}, {mode.text}", "µs", target_of(mode)
             )
-            for way in DATA_WAYS
+            for mode in DATA_MODES
         },
     }
 
@@ -110,18 +110,19 @@ def prepare_requests(broker: Broker, size: Size) -> None:
 
 
 def requests(site: Site, broker: Broker, size: Size) -> Measured:
-    """Return broker CPU per one-record request in every way, in microseconds."""
-    return {way.text: request_cpu(site, broker, size, way) for way in DATA_WAYS}
+    """Return broker CPU per one-record request in every mode, in microseconds."""
+    return {mode.text: request_cpu(site, broker, size, mode) for mode in DATA_MODES}
 
 
-def request_cpu(site: Site, broker: Broker, size: Size, way: Way) -> float:
-    where, seconds = address(broker, way), size.seconds / len(SHAPES)
-    return mixture.measure(where, broker.pid, seconds, SHAPES, **site.flags(way))["cpu"]
+def request_cpu(site: Site, broker: Broker, size: Size, mode: SecurityMode) -> float:
+    where, seconds = address(broker, mode), size.seconds / len(SHAPES)
+    return mixture.measure(where, broker.pid, seconds, SHAPES, **site.flags(mode))["cpu"]
 
 
 def request_metrics() -> dict[str, Metric]:
     return {
-        way.text: Metric(f"broker CPU per one-record request, {way.text}", "µs", None) for way in DATA_WAYS
+        mode.text: Metric(f"broker CPU per one-record request, {mode.text}", "µs", None)
+        for mode in DATA_MODES
     }
 
 
@@ -131,14 +132,15 @@ def request_metrics() -> dict[str, Metric]:
 def fetches(site: Site, broker: Broker, size: Size) -> Measured:
     """Return broker CPU per GiB fetched, in seconds."""
     return {
-        way.text: fetch_cpu(broker, size, address(broker, way), **site.flags(way))["cpu"]
-        for way in FETCH_WAYS
+        mode.text: fetch_cpu(broker, size, address(broker, mode), **site.flags(mode))["cpu"]
+        for mode in FETCH_MODES
     }
 
 
 def fetch_metrics() -> dict[str, Metric]:
     return {
-        way.text: Metric(f"broker CPU per GiB fetched, {way.text}", "s", target_of(way)) for way in FETCH_WAYS
+        mode.text: Metric(f"broker CPU per GiB fetched, {mode.text}", "s", target_of(mode))
+        for mode in FETCH_MODES
     }
 
 
@@ -160,30 +162,31 @@ def tls_latency(site: Site, broker: Broker, size: Size) -> Measured:
 def connections(site: Site, broker: Broker, size: Size) -> Measured:
     """Return broker CPU per connection in microseconds, and connections per second: handshake, login, ApiVersions."""
     measured = {}
-    for way in CONNECTION_WAYS:
+    for mode in CONNECTION_MODES:
         flags = {"connections": CLIENTS_COUNT, "network": next(_networks), "seconds": size.seconds / 2}
         before_s = cpu_s(broker.pid)
-        done = load.raw("connect", address(broker, way), **flags, **site.flags(way))
-        measured[f"cpu {way.text}"] = (cpu_s(broker.pid) - before_s) / done["connections"] * 1e6
-        measured[f"rate {way.text}"] = done["connections_per_s"]
+        done = load.raw("connect", address(broker, mode), **flags, **site.flags(mode))
+        measured[f"cpu {mode.text}"] = (cpu_s(broker.pid) - before_s) / done["connections"] * 1e6
+        measured[f"rate {mode.text}"] = done["connections_per_s"]
     return measured
 
 
 def connection_metrics() -> dict[str, Metric]:
     what = {
-        way.text: f"full handshake, {way.text}" if way.is_encrypted else way.text for way in CONNECTION_WAYS
+        mode.text: f"full handshake, {mode.text}" if mode.is_encrypted else mode.text
+        for mode in CONNECTION_MODES
     }
     cpu = {
-        f"cpu {way}": Metric(f"broker CPU per connection: {text}", "µs", None) for way, text in what.items()
+        f"cpu {mode}": Metric(f"broker CPU per connection: {text}", "µs", None) for mode, text in what.items()
     }
     rate = {
-        f"rate {way}": Metric(
+        f"rate {mode}": Metric(
             f"connections, one after the other by {CLIENTS_COUNT} clients: {text}",
             "/s",
             None,
             more_is_better=True,
         )
-        for way, text in what.items()
+        for mode, text in what.items()
     }
     return cpu | rate
 

@@ -10,7 +10,7 @@ from bench.report import Result, spread, tables
 
 @dataclass(frozen=True)
 class Cost:
-    """What something costs in one way to connect, and as plaintext."""
+    """What something costs in a security mode, and as plaintext."""
 
     result: Result
     plaintext: Result

@@ -29,7 +29,7 @@ def contestants_of(measure: Measure, site: Site) -> Sequence[Contestant]:
 
 
 def costs_of(measure: Measure, results: Sequence[Result]) -> list[Cost]:
-    """Compare the metrics of a measure in each way with that of its kind as plaintext."""
+    """Compare the metrics of a measure in each security mode with that of its kind as plaintext."""
     by_name = dict(zip(measure.metrics, results, strict=True))
     return [
         Cost(result, by_name[plain])

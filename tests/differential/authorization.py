@@ -26,7 +26,7 @@ from differential.permission_cases_of_groups import CONSUMER_GROUP_CASES, JOININ
 from differential.permission_cases_of_tokens import TOKEN_CASES
 from differential.permission_cases_of_transactions import TRANSACTION_CASES, wait_for_ends
 from differential.permissions import PRINCIPALS, user_of
-from differential.secured import ANONYMOUS, WAYS, WAYS_OF_ANONYMOUS, SecuredPair, Way
+from differential.secured import ANONYMOUS, MODES, MODES_OF_ANONYMOUS, ClientSecurity, SecuredPair
 from differential.sequences import create, topic
 from differential.sides import Answer, Side
 from differential.symbols import Name
@@ -41,11 +41,11 @@ SHARE_STATE = "__share_group_state"
 _NEXT_WAY = 3
 
 
-def way_of(principal: str, name: str) -> Way:
+def mode_of(principal: str, name: str) -> ClientSecurity:
     """Return how a user connects for a case: in two ways by turns, and different users in different ways."""
     if ALL_CASES[name].request.API_KEY in OF_CONTROLLERS:
-        return Way("CONTROLLER", has_certificate=True)
-    ways = WAYS_OF_ANONYMOUS if principal == ANONYMOUS else WAYS
+        return ClientSecurity("CONTROLLER", has_certificate=True)
+    ways = MODES_OF_ANONYMOUS if principal == ANONYMOUS else MODES
     number = list(PRINCIPALS).index(principal) + list(ALL_CASES).index(name) % 2 * _NEXT_WAY
     return ways[number % len(ways)]
 
@@ -73,7 +73,7 @@ class Users:
                 self._recreate_topics()
             self._given[name] = {
                 principal: self.ask_by(
-                    name, partial(self._pair.side, user=user_of(principal), way=way_of(principal, name))
+                    name, partial(self._pair.side, user=user_of(principal), mode=mode_of(principal, name))
                 )
                 for principal in PRINCIPALS
             }

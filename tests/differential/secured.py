@@ -71,7 +71,7 @@ _ONE_COMPILER = "-XX:TieredStopAtLevel=1"
 
 
 @dataclass(frozen=True)
-class Way:
+class ClientSecurity:
     """How a client connects and says who it is."""
 
     listener: str
@@ -79,15 +79,15 @@ class Way:
     has_certificate: bool = False
 
 
-WAYS = (
-    Way("MUTUAL", has_certificate=True),
-    Way("CLIENTS", PLAIN),
-    Way("ARCHIVED", has_certificate=True),
-    *(Way("CLIENTS", mechanism) for mechanism in MECHANISMS_BY_TITLE),
-    Way("OPEN", has_certificate=True),
-    Way("CLIENTS", OAUTHBEARER),
+MODES = (
+    ClientSecurity("MUTUAL", has_certificate=True),
+    ClientSecurity("CLIENTS", PLAIN),
+    ClientSecurity("ARCHIVED", has_certificate=True),
+    *(ClientSecurity("CLIENTS", mechanism) for mechanism in MECHANISMS_BY_TITLE),
+    ClientSecurity("OPEN", has_certificate=True),
+    ClientSecurity("CLIENTS", OAUTHBEARER),
 )
-WAYS_OF_ANONYMOUS = (Way("OPEN"), Way("PLAINTEXT"))
+MODES_OF_ANONYMOUS = (ClientSecurity("OPEN"), ClientSecurity("PLAINTEXT"))
 
 
 def subject(user: str) -> list[x509.RelativeDistinguishedName]:
@@ -208,37 +208,37 @@ class SecuredSide(Side):
 
 @dataclass
 class SecuredPair:
-    """Both brokers, and a connection to each for every user and way. `admins` are connections of a superuser."""
+    """Both brokers, and a connection to each for every user and mode. `admins` are connections of a superuser."""
 
     site: Site
     admins: Pair
     addresses: Mapping[str, Mapping[str, str]]  #: by the broker's name and the listener's
-    _sides: dict[tuple[str, str, Way], SecuredSide] = field(default_factory=dict)
+    _sides: dict[tuple[str, str, ClientSecurity], SecuredSide] = field(default_factory=dict)
     _contexts: dict[str, ssl.SSLContext] = field(default_factory=dict)
 
-    def side(self, broker: str, user: str, way: Way) -> SecuredSide:
+    def side(self, broker: str, user: str, mode: ClientSecurity) -> SecuredSide:
         """Return the user's connection, which stays open."""
-        key = (broker, user, way)
+        key = (broker, user, mode)
         if key not in self._sides:
-            named = user if way.has_certificate else ""
+            named = user if mode.has_certificate else ""
             if named not in self._contexts:
                 self._contexts[named] = self.site.context(subject(user) if named else ())
-            self._sides[key] = self.new_side(broker, user, way, self._contexts[named])
+            self._sides[key] = self.new_side(broker, user, mode, self._contexts[named])
         return self._sides[key]
 
-    def new_side(self, broker: str, user: str, way: Way, context: ssl.SSLContext) -> SecuredSide:
+    def new_side(self, broker: str, user: str, mode: ClientSecurity, context: ssl.SSLContext) -> SecuredSide:
         return SecuredSide(
             broker,
-            self.addresses[broker][way.listener],
-            tls=None if way.listener == "PLAINTEXT" else context,
-            mechanism=way.mechanism,
-            login=partial(self.site.login, user, way.mechanism) if way.mechanism else None,
+            self.addresses[broker][mode.listener],
+            tls=None if mode.listener == "PLAINTEXT" else context,
+            mechanism=mode.mechanism,
+            login=partial(self.site.login, user, mode.mechanism) if mode.mechanism else None,
         )
 
     def side_by_token(self, broker: str, mechanism: str, token_id: str, hmac: bytes) -> SecuredSide:
         """Return a connection by a delegation token."""
         login = SaslLogin(mechanism, token_id, b64encode(hmac).decode(), is_delegation_token=True)
-        side = self.new_side(broker, token_id, Way("CLIENTS", mechanism), self.site.context())
+        side = self.new_side(broker, token_id, ClientSecurity("CLIENTS", mechanism), self.site.context())
         side.login = partial(Exchange, login)
         return side
 

@@ -16,7 +16,7 @@ from barnabas.wire.messages.expire_delegation_token import (
     ExpireDelegationTokenResponse,
 )
 from differential import listed
-from differential.authorization import ALL_CASES, APIS, Users, way_of
+from differential.authorization import ALL_CASES, APIS, Users, mode_of
 from differential.batches import Batch
 from differential.brokers import wait_for
 from differential.compare import brief
@@ -24,7 +24,7 @@ from differential.permission_cases_of_tokens import create_request, create_token
 from differential.permission_cases_of_transactions import begin_transactions
 from differential.permission_checks import BEFORE_LOGIN, CHECKS, decisive, implying
 from differential.permissions import ANY_ACL, acls, user_of
-from differential.secured import WAYS, SecuredPair
+from differential.secured import MODES, SecuredPair
 from differential.sequences import create, produce, topic
 from differential.world import Pair, World
 
@@ -69,7 +69,7 @@ def users(secured: SecuredPair, world: World) -> Users:
 @pytest.mark.parametrize("name", ALL_CASES)
 def test_each_user_gets_kafkas_answer(users: Users, name: str) -> None:
     differences = [
-        f"{principal}, {way_of(principal, name)}: {each}"
+        f"{principal}, {mode_of(principal, name)}: {each}"
         for principal, given in users.ask(name).items()
         for each in given.differences
         if listed.reason_for(each) is None
@@ -105,7 +105,9 @@ def tokens(secured: SecuredPair, world: World, owner: str) -> Iterator[dict[str,
     yield created
     for broker, (_, hmac) in created.items():
         removal = ExpireDelegationTokenRequest(hmac, expiry_time_period_ms=-1)
-        removed = secured.side(broker, user, WAYS[0]).exchange(removal, ExpireDelegationTokenResponse, 2).body
+        removed = (
+            secured.side(broker, user, MODES[0]).exchange(removal, ExpireDelegationTokenResponse, 2).body
+        )
         assert isinstance(removed, ExpireDelegationTokenResponse)
         assert not removed.error_code, removed
 

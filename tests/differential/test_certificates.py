@@ -17,11 +17,11 @@ from barnabas.wire.messages.expire_delegation_token import (
     ExpireDelegationTokenResponse,
 )
 from differential.permissions import NOTHING
-from differential.secured import SecuredPair, SecuredSide, Way, subject
+from differential.secured import ClientSecurity, SecuredPair, SecuredSide, subject
 
 REFUSED = "refused"
 
-CN, O, OU, DC = (  # noqa: E741
+CN, ORGANIZATION, OU, DC = (
     NameOID.COMMON_NAME,
     NameOID.ORGANIZATION_NAME,
     NameOID.ORGANIZATIONAL_UNIT_NAME,
@@ -36,14 +36,21 @@ def names(*parts: tuple[x509.ObjectIdentifier, str]) -> list[RelativeDistinguish
 
 SUBJECTS: dict[str, Sequence[RelativeDistinguishedName]] = {
     "of the common rule": subject("alice"),
-    "service": names((O, "Orders"), (OU, "Services"), (CN, "Billing")),
+    "service": names((ORGANIZATION, "Orders"), (OU, "Services"), (CN, "Billing")),
     "user id": names((DC, "Example"), (DC, "Orders"), (NameOID.USER_ID, "Carol")),
-    "robot": names((CN, "r2"), (OU, "Robots"), (O, "x")),
-    "thing, the other way round": names((O, "x"), (CN, "lamp"), (OU, "Things")),
+    "robot": names((CN, "r2"), (OU, "Robots"), (ORGANIZATION, "x")),
+    "thing, the other way round": names((ORGANIZATION, "x"), (CN, "lamp"), (OU, "Things")),
     "all keywords": names(
         *((NameOID.COUNTRY_NAME, "DE"), (NameOID.STATE_OR_PROVINCE_NAME, "Hessen")),
         *((NameOID.LOCALITY_NAME, "Fulda"), (NameOID.STREET_ADDRESS, "Weg 1")),
-        *((O, "Orders, Inc."), (OU, "a"), (OU, "b"), (CN, "alice"), (DC, "example"), (NameOID.USER_ID, "7")),
+        *(
+            (ORGANIZATION, "Orders, Inc."),
+            (OU, "a"),
+            (OU, "b"),
+            (CN, "alice"),
+            (DC, "example"),
+            (NameOID.USER_ID, "7"),
+        ),
     ),
     "no keywords": names(
         *((NameOID.EMAIL_ADDRESS, "a@b.c"), (NameOID.SERIAL_NUMBER, "12"), (NameOID.TITLE, "Dr.")),
@@ -53,14 +60,14 @@ SUBJECTS: dict[str, Sequence[RelativeDistinguishedName]] = {
     "spaces": names((CN, "  a  b  ")),
     "only spaces": names((CN, "  ")),
     "sharp": names((CN, "#a#")),
-    "small and large": names((CN, "aLiCe"), (O, "Orders")),
-    "other alphabets": names((CN, "Zoë Δδ 愛 🦊"), (O, "Øre")),
+    "small and large": names((CN, "aLiCe"), (ORGANIZATION, "Orders")),
+    "other alphabets": names((CN, "Zoë Δδ 愛 🦊"), (ORGANIZATION, "Øre")),
     "line breaks": names((CN, "a\nb\tc")),
     "zero": names((CN, "a\0b")),
-    "slashes and dollars": names((CN, "a/b$1\\2"), (OU, "Services"), (O, "x")),
+    "slashes and dollars": names((CN, "a/b$1\\2"), (OU, "Services"), (ORGANIZATION, "x")),
     "two values in a part": [
         RelativeDistinguishedName([NameAttribute(CN, "a"), NameAttribute(NameOID.USER_ID, "7")]),
-        *names((O, "Orders")),
+        *names((ORGANIZATION, "Orders")),
     ],
     **{
         f"{kind.name} of {text}": [RelativeDistinguishedName([NameAttribute(CN, text, _type=kind)])]
@@ -90,30 +97,37 @@ def principal_of(side: SecuredSide) -> str:
         side.disconnect()
 
 
-def principals(pair: SecuredPair, context: ssl.SSLContext, way: Way, user: str = "") -> list[str]:
+def principals(pair: SecuredPair, context: ssl.SSLContext, mode: ClientSecurity, user: str = "") -> list[str]:
     """Return Kafka's name for a client, and Barnabas's."""
-    return [principal_of(pair.new_side(name, user, way, context)) for name in ("kafka", "barnabas")]
+    return [principal_of(pair.new_side(name, user, mode, context)) for name in ("kafka", "barnabas")]
 
 
 @pytest.mark.parametrize("listener", ["MUTUAL", "RULES"])
 @pytest.mark.parametrize("name", SUBJECTS)
 def test_a_certificate_names_the_same_user(secured: SecuredPair, name: str, listener: str) -> None:
-    kafka, barnabas = principals(secured, secured.site.context(SUBJECTS[name]), Way(listener))
+    kafka, barnabas = principals(secured, secured.site.context(SUBJECTS[name]), ClientSecurity(listener))
     assert barnabas == kafka
 
 
 def test_with_a_login_the_certificate_names_nobody(secured: SecuredPair) -> None:
     context = secured.site.context(subject("alice"))
     for mechanism in ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "OAUTHBEARER"):
-        assert principals(secured, context, Way("BOTH", mechanism), NOTHING) == [f"0 User:{NOTHING}"] * 2
+        assert (
+            principals(secured, context, ClientSecurity("BOTH", mechanism), NOTHING)
+            == [f"0 User:{NOTHING}"] * 2
+        )
 
 
-@pytest.mark.parametrize("way", [Way("MUTUAL"), Way("RULES"), Way("BOTH", "PLAIN")], ids=str)
-def test_clients_without_a_required_certificate_are_refused(secured: SecuredPair, way: Way) -> None:
-    assert principals(secured, secured.site.context(), way, NOTHING) == [REFUSED, REFUSED]
+@pytest.mark.parametrize(
+    "mode", [ClientSecurity("MUTUAL"), ClientSecurity("RULES"), ClientSecurity("BOTH", "PLAIN")], ids=str
+)
+def test_clients_without_a_required_certificate_are_refused(
+    secured: SecuredPair, mode: ClientSecurity
+) -> None:
+    assert principals(secured, secured.site.context(), mode, NOTHING) == [REFUSED, REFUSED]
 
 
 def test_clients_without_a_requested_certificate_are_anonymous(secured: SecuredPair) -> None:
-    kafka, barnabas = principals(secured, secured.site.context(), Way("OPEN"))
+    kafka, barnabas = principals(secured, secured.site.context(), ClientSecurity("OPEN"))
     assert barnabas == kafka
     assert "ANONYMOUS" in kafka

@@ -44,7 +44,7 @@ OPERATIONS = (
 
 @pytest.fixture(scope="module", params=["false", "true"], ids=["closed", "open"])
 def pair(request: pytest.FixtureRequest) -> Iterator[SaslPair]:
-    """Run both brokers: what no ACL is about is permitted to nobody, or to everyone."""
+    """Run both brokers, with each setting of `allow.everyone.if.no.acl.found`."""
     settings = {
         "allow_everyone_if_no_acl_found": request.param,
         "authorizer_class_name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",

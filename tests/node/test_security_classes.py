@@ -4,9 +4,10 @@ import base64
 import json
 import threading
 import urllib.request
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from typing import ClassVar
 
 import pytest
 
@@ -83,7 +84,7 @@ class PolicyService:
 class AsksService(Authorizer):
     """Asks the service of `policy.service.url`."""
 
-    def configure(self, configs: dict[str, str]) -> None:  # type: ignore[override]
+    def configure(self, configs: Mapping[str, str]) -> None:
         self._url = configs["policy.service.url"]
 
     def authorize(self, request_context: AuthorizableRequestContext, actions: Sequence[Action]) -> list[bool]:
@@ -206,7 +207,7 @@ def test_a_regular_expression_of_a_consumer_matches_what_the_class_lets_it_see(
 class ByNetwork(PrincipalBuilder):
     """Names clients by how they connect."""
 
-    contexts: list[AuthenticationContext] = []  # noqa: RUF012
+    contexts: ClassVar[list[AuthenticationContext]] = []
 
     def build(self, context: AuthenticationContext) -> str:
         self.contexts.append(context)

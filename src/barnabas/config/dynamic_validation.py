@@ -32,7 +32,7 @@ _ONLY_WITH_LISTENER = (
 _NEVER_DYNAMIC = ("sasl.oauthbearer.", "barnabas.sasl.", "ssl.allow.", "ssl.principal.mapping.rules")
 
 #: Keys that Kafka can change at runtime, but Barnabas reads only at the start.
-_READ_AT_START = frozenset({"principal.builder.class"})
+READ_AT_START = frozenset({"principal.builder.class"})
 
 #: Keys that may be set for a listener on all brokers at once.
 _LISTENERS_EVERYWHERE = ("max.connections", "max.connection.creation.rate", "num.network.threads")
@@ -76,7 +76,7 @@ def check_dynamic_values(values: Mapping[str, str], *, every_broker: bool) -> No
     read_only = [
         name
         for name, key in keys.items()
-        if key.name in _READ_AT_START
+        if key.name in READ_AT_START
         or (key.mode is UpdateMode.READ_ONLY and (name in plain or key.name.startswith(_NEVER_DYNAMIC)))
     ]
     _refuse(read_only, "Cannot update these configs dynamically")

@@ -128,9 +128,11 @@ def _without_parts(reason: str, value: str, text: str) -> str:
 
 
 def _can_be_secret(value: str) -> bool:
-    """Whether a value is none of those that messages have as words of their own."""
-    is_word = len(value) < _SECRET_CHARACTERS_MIN or value.isdecimal() or value.lower() in ("true", "false")
-    return not is_word
+    """Whether a value must be hidden. Numbers and short words occur in messages that are not about the value."""
+    is_ordinary = (
+        len(value) < _SECRET_CHARACTERS_MIN or value.isdecimal() or value.lower() in ("true", "false")
+    )
+    return not is_ordinary
 
 
 def _names(properties: Mapping[str, str]) -> list[str]:

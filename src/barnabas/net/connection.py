@@ -73,7 +73,8 @@ class ServerConnection(asyncio.BufferedProtocol):
         if self._sasl is not None:
             self.info.authenticator = self._login = self._sasl.authenticator(host)
             self._frames.frame_bytes_max = self._sasl.receive_bytes_max
-        self._describe_security()
+        if self._has_principal_builder:
+            self._describe_security()
         self.active_ms = self._connections.now_ms()
         self._connections.size_buffers(self._transport.get_extra_info("socket"))
         refusal = self._connections.add(self) or self._identify()
@@ -107,7 +108,7 @@ class ServerConnection(asyncio.BufferedProtocol):
         tls = self._transport.get_extra_info("ssl_object")
         sasl = "" if self._sasl is None else "SASL_"
         self.info.security_protocol = f"{sasl}{'PLAINTEXT' if tls is None else 'SSL'}"
-        if tls is not None and self._has_principal_builder:
+        if tls is not None:
             self.info.certificate = tls.getpeercert(True)
 
     def _identify(self) -> str | None:
@@ -261,10 +262,8 @@ class ServerConnection(asyncio.BufferedProtocol):
     def _ask_principal_builder(self, client: AuthenticationContext, frame: memoryview) -> None:
         """Name the client before a request is handled."""
         builder = self._dispatcher.broker.policies.principal_builder
-        if builder is None:  # a reload has removed it
-            self._unnamed = None
-            self._set_principal(f"User:{client.user}")
-            self._start(frame)
+        if builder is None:
+            self.close("the broker stops")
             return
         self._state.put_back(frame)
         self._change(ConnectionPhase.RESPONSE_PENDING)
@@ -329,7 +328,7 @@ class ServerConnection(asyncio.BufferedProtocol):
         if login.is_authenticated:
             assert login.user is not None
             self.info.is_identified = True
-            if self._has_principal_builder and login.principal is None and login.needs_principal:
+            if self._has_principal_builder and login.principal is None and not login.is_delegation_token:
                 self._unnamed = self.info.authentication(login.user, login.mechanism)  # SaslHandshake v0
             else:
                 self._set_principal(login.principal or f"User:{login.user}")

@@ -44,9 +44,9 @@ class UserObject:
         :param turn_limit_ms: How long a call waits for a thread at most; None without limit.
         """
         self.class_name = class_name
+        self.time_limit_ms = time_limit_ms
         self._key = key
         self._method = method
-        self._time_limit_ms = time_limit_ms
         self._worker = PolicyWorker(f"policy-{class_name}", threads_count, turn_limit_ms)
         self._instance: Any = None
 
@@ -79,7 +79,7 @@ class UserObject:
         """Call `function` with the instance. Whatever it raises is an error in the result."""
         instance = self._instance
         try:
-            return await self._worker.call(lambda: _result(function, instance), self._time_limit_ms)
+            return await self._worker.call(lambda: _result(function, instance), self.time_limit_ms)
         except OutOfTime as error:
             return CallResult(error=str(error))
 

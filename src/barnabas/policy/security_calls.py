@@ -53,8 +53,6 @@ class _SecurityObject(UserObject):
 
 
 class GuardedAuthorizer(_SecurityObject):
-    """The user's authorizer."""
-
     def __init__(self, key: str, class_name: str, time_limit_ms: int) -> None:
         super().__init__(key, class_name, "authorize", time_limit_ms)
 
@@ -81,8 +79,6 @@ class GuardedAuthorizer(_SecurityObject):
 
 
 class GuardedPrincipalBuilder(_SecurityObject):
-    """The user's principal builder."""
-
     def __init__(self, key: str, class_name: str, time_limit_ms: int) -> None:
         super().__init__(key, class_name, "build", time_limit_ms)
 

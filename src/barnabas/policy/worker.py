@@ -107,27 +107,40 @@ class PolicyWorker:
     async def call(self, function: Callable[[], ResultT], limit_ms: int) -> ResultT:
         """Return the result of `function`, which must not raise. The limit counts from its turn.
 
-        If the caller is cancelled, the call goes on: clients that disconnect must not use up the threads.
+        If the caller is cancelled, a call that has begun goes on: clients that disconnect must not use up the threads.
 
         :raises OutOfTime: When it takes longer; its thread is abandoned and the result is lost.
         """
-        # A task of its own: requests are handled without one until they wait.
-        call = asyncio.get_running_loop().create_task(self._call_in_turn(function, limit_ms))
+        await self._take_turn()
+        call = asyncio.get_running_loop().create_task(self._call(function, limit_ms))
         self._calls.add(call)
         call.add_done_callback(self._end)
         return await asyncio.shield(call)
 
-    async def _call_in_turn(self, function: Callable[[], ResultT], limit_ms: int) -> ResultT:
+    async def _take_turn(self) -> None:
+        """Wait for a thread.
+
+        :raises OutOfTime: If none is free in time.
+        """
+        if not self._turns.locked():
+            await self._turns.acquire()
+            return
+        # A task of its own: requests are handled without one until they wait.
+        waiting = asyncio.get_running_loop().create_task(self._wait_for_turn())
+        try:
+            await waiting
+        except asyncio.CancelledError:
+            if waiting.done() and not waiting.cancelled() and waiting.exception() is None:
+                self._turns.release()
+            raise
+
+    async def _wait_for_turn(self) -> None:
         try:
             async with asyncio.timeout(self._turn_limit_s):
                 await self._turns.acquire()
         except TimeoutError:
             message = f"{self._threads_count} other calls were running for {self._turn_limit_s:g} s"
             raise OutOfTime(message) from None
-        try:
-            return await self._call(function, limit_ms)
-        finally:
-            self._turns.release()
 
     async def _call(self, function: Callable[[], ResultT], limit_ms: int) -> ResultT:
         thread = self._ready()
@@ -146,6 +159,7 @@ class PolicyWorker:
 
     def _end(self, call: "asyncio.Task[Any]") -> None:
         self._calls.discard(call)
+        self._turns.release()
         if not call.cancelled():
             call.exception()  # the caller may be gone
 

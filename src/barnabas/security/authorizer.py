@@ -72,9 +72,7 @@ class BrokerAuthorizer(Protocol):
         """As `known`, for a response that lists what is allowed. It does not count as use and is not recorded."""
         ...
 
-    async def ask(self, principal: str, host: str, actions: Sequence[Action]) -> list[bool]:
-        """Decide each action."""
-        ...
+    async def ask(self, principal: str, host: str, actions: Sequence[Action]) -> list[bool]: ...
 
     async def allows_any(
         self, principal: str, host: str, operation: AclOperation, resource_type: ResourceType

@@ -143,8 +143,16 @@ class PythonAuthorizer:
             AskedAction(operation.name, resource_type.name, name)
             for _, _, operation, resource_type, name in questions
         ]
-        async with self._turn_of(principal):
+        turn = self._turn_of(principal)
+        try:
+            async with asyncio.timeout(authorizer.time_limit_ms / 1000):
+                await turn.acquire()
+        except TimeoutError:  # so many of its requests wait that the next ones must not wait, too
+            return [False] * len(questions)
+        try:
             decisions = await authorizer.authorize(AuthorizableRequestContext(principal, host), actions)
+        finally:
+            turn.release()
         if decisions is None:
             return [False] * len(questions)
         if authorizer is self._policies.authorizer:

@@ -131,7 +131,6 @@ class SecurityLogPublisher:
             raise KafkaError(ErrorCode(result.error_code), f"broker {leader}: {result.error_message}")
 
     def _log_failure(self, reason: str) -> None:
-        """Log the reason once."""
         if reason != self._last_failure:
             _log.warning("cannot publish the security log yet", why=reason)
         self._last_failure = reason

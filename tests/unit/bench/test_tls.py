@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from bench.measures import Measure, Metric
 from bench.report import Result
-from bench.tls.listeners import LISTENERS, MUTUAL, PLAINTEXT, TLS_1_2, TLS_SCRAM, Site, Way
+from bench.tls.listeners import LISTENERS, MUTUAL, PLAINTEXT, TLS_1_2, TLS_SCRAM, SecurityMode, Site
 from bench.tls.measures import acls
 from bench.tls.report import costs_table, document
 from bench.tls.run import costs_of
@@ -53,7 +53,7 @@ def test_the_document_has_both_comparisons_and_the_machine() -> None:
 
 
 @pytest.mark.parametrize(
-    ("way", "flags"),
+    ("mode", "flags"),
     [
         (PLAINTEXT, set()),
         (TLS_1_2, {"authority", "tls_version"}),
@@ -61,14 +61,16 @@ def test_the_document_has_both_comparisons_and_the_machine() -> None:
         (TLS_SCRAM, {"authority", "tls_version", "user", "password"}),
     ],
 )
-def test_clients_have_what_their_way_needs(tmp_path: Path, way: Way, flags: set[str]) -> None:
+def test_clients_have_what_their_security_mode_needs(
+    tmp_path: Path, mode: SecurityMode, flags: set[str]
+) -> None:
     site = Site(tmp_path)
-    assert set(site.flags(way)) == flags
-    properties = site.client_config(way).read_text()
-    assert f"security.protocol={way.protocol}\n" in properties
-    assert ("ssl.truststore.location" in properties) is way.is_encrypted
-    assert ("ssl.keystore.location" in properties) is way.has_certificate
-    assert ("sasl.jaas.config" in properties) is way.logs_in
+    assert set(site.flags(mode)) == flags
+    properties = site.client_config(mode).read_text()
+    assert f"security.protocol={mode.protocol}\n" in properties
+    assert ("ssl.truststore.location" in properties) is mode.is_encrypted
+    assert ("ssl.keystore.location" in properties) is mode.has_certificate
+    assert ("sasl.jaas.config" in properties) is mode.logs_in
 
 
 def test_every_listener_has_its_protocol(tmp_path: Path) -> None:

@@ -121,6 +121,25 @@ async def test_the_call_of_a_cancelled_caller_goes_on_and_its_thread_is_used_aga
 
 
 @on_loop
+async def test_a_cancelled_caller_that_has_had_no_turn_leaves_no_call() -> None:
+    worker, gate = PolicyWorker("w"), threading.Event()
+    called: list[str] = []
+    first = asyncio.create_task(worker.call(lambda: gate.wait(30), LONG_MS))
+    await asyncio.sleep(0)
+    waiting = asyncio.create_task(worker.call(lambda: called.append("late"), LONG_MS))
+    for _ in range(3):
+        await asyncio.sleep(0)
+    waiting.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await waiting
+    gate.set()
+    assert await first
+    assert await worker.call(lambda: "fine", LONG_MS) == "fine"
+    assert called == []
+    worker.close()
+
+
+@on_loop
 async def test_several_calls_run_at_a_time_and_others_wait_for_a_limited_time() -> None:
     worker, gate = PolicyWorker("w", 2, turn_limit_ms=SHORT_MS), threading.Event()
     calls = [asyncio.create_task(worker.call(lambda: gate.wait(30), LONG_MS)) for _ in range(2)]

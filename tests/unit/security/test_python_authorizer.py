@@ -168,6 +168,22 @@ async def test_the_calls_for_one_principal_leave_threads_for_others() -> None:
 
 
 @on_loop
+async def test_requests_of_a_principal_with_too_many_questions_are_denied_soon() -> None:
+    authorizer, _ = await loaded()
+    asked = authorizer._policies.authorizer
+    assert asked is not None
+    Recorded.gate.clear()
+    asking = [asyncio.create_task(ask(authorizer, f"t-{number}")) for number in range(CALLS_OF_PRINCIPAL_MAX)]
+    while len(Recorded.calls) < CALLS_OF_PRINCIPAL_MAX:
+        await asyncio.sleep(0)
+    asked.time_limit_ms = 1
+    assert await ask(authorizer, "t") == [False]
+    assert len(Recorded.calls) == CALLS_OF_PRINCIPAL_MAX
+    Recorded.gate.set()
+    await asyncio.gather(*asking)
+
+
+@on_loop
 async def test_the_oldest_decision_is_forgotten_if_there_are_too_many(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

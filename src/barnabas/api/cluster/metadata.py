@@ -204,10 +204,11 @@ async def _auto_create(context: RequestContext, names: Iterable[str]) -> None:
 async def _by_ids(
     context: RequestContext, request: MetadataRequest, topic_ids: Collection[bytes]
 ) -> list[MetadataResponseTopic]:
-    by_id = context.broker.image.topic_names
-    names = [name for topic_id in topic_ids if (name := by_id.get(topic_id)) is not None]
-    await ask_authorizer(context, AclOperation.DESCRIBE, ResourceType.TOPIC, names)
-    await _ask_for_operations(context, request, names)
+    if context.broker.asks_authorizer:
+        by_id = context.broker.image.topic_names
+        names = [name for topic_id in topic_ids if (name := by_id.get(topic_id)) is not None]
+        await ask_authorizer(context, AclOperation.DESCRIBE, ResourceType.TOPIC, names)
+        await _ask_for_operations(context, request, names)
     return [await _by_id(context, request, topic_id) async for topic_id in context.each(topic_ids)]
 
 

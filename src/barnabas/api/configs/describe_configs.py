@@ -48,7 +48,7 @@ def error_response(request: DescribeConfigsRequest, error: KafkaError) -> Descri
 async def handle(context: RequestContext, request: DescribeConfigsRequest) -> DescribeConfigsResponse:
     """Describe each resource once."""
     resources = await context.compute(_without_duplicates, request)
-    topics = [each.resource_name for each in resources if each.resource_type == ResourceKind.TOPIC]
+    topics = (each.resource_name for each in resources if each.resource_type == ResourceKind.TOPIC)
     await ask_authorizer(context, AclOperation.DESCRIBE_CONFIGS, ResourceType.TOPIC, topics)
     descriptions = _Descriptions(context, request)
     results = [await _result(descriptions, resource) async for resource in context.each(resources)]

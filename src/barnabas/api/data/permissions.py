@@ -13,26 +13,27 @@ _AS_REPLICA = AclOperation.CLUSTER_ACTION, ResourceType.CLUSTER, (CLUSTER_NAME,)
 
 
 def must_ask_to_produce(context: RequestContext, request: ProduceData) -> bool:
-    topics, transactional_ids = _written(context, request)
-    return must_ask(context, AclOperation.WRITE, ResourceType.TOPIC, topics) or must_ask(
-        context, AclOperation.WRITE, ResourceType.TRANSACTIONAL_ID, transactional_ids
+    return must_ask(context, AclOperation.WRITE, ResourceType.TOPIC, _written(context, request)) or must_ask(
+        context, AclOperation.WRITE, ResourceType.TRANSACTIONAL_ID, _transactional_ids(request)
     )
 
 
 async def ask_to_produce(context: RequestContext, request: ProduceData) -> None:
-    topics, transactional_ids = _written(context, request)
-    await ask_authorizer(context, AclOperation.WRITE, ResourceType.TOPIC, topics)
+    await ask_authorizer(context, AclOperation.WRITE, ResourceType.TOPIC, _written(context, request))
+    transactional_ids = _transactional_ids(request)
     await ask_authorizer(context, AclOperation.WRITE, ResourceType.TRANSACTIONAL_ID, transactional_ids)
 
 
-def _written(context: RequestContext, request: ProduceData) -> tuple[list[str], list[str]]:
-    """Return the names of the topics, and the transactional id if there is one."""
+def _written(context: RequestContext, request: ProduceData) -> Iterator[str]:
     by_id = context.broker.image.topic_names
-    names = [by_id.get(topic) if isinstance(topic, bytes) else topic for topic, _ in request.topics]
-    transactional_id = request.transactional_id
-    return [name for name in names if name is not None], [] if transactional_id is None else [
-        transactional_id
-    ]
+    for topic, _ in request.topics:
+        name = by_id.get(topic) if isinstance(topic, bytes) else topic
+        if name is not None:
+            yield name
+
+
+def _transactional_ids(request: ProduceData) -> tuple[str, ...]:
+    return () if request.transactional_id is None else (request.transactional_id,)
 
 
 def must_ask_to_fetch(

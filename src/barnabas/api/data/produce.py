@@ -19,12 +19,6 @@ from barnabas.api.authorization import require_now
 from barnabas.api.context import EncodedResponse, RequestContext
 from barnabas.api.data.leader_hints import LeaderHint, NodeEndpoint, endpoints_of, find_leader
 from barnabas.api.data.permissions import ask_to_produce, must_ask_to_produce
-from barnabas.api.data.produce_checks import (
-    ATTRIBUTES_POSITION,
-    NO_RESPONSE,
-    TRANSACTIONAL_BIT,
-    check_request,
-)
 from barnabas.api.data.produce_codec import (
     FIRST_VERSION_WITH_LEADER_HINTS,
     FIRST_VERSION_WITH_TOPIC_IDS,
@@ -62,8 +56,11 @@ from barnabas.wire.messages.produce import (
     ProduceResponse,
     TopicProduceResponse,
 )
-from barnabas.wire.records.batch import BATCH_HEADER_BYTES, read_header
+from barnabas.wire.records.batch import BATCH_HEADER_BYTES, compression_of, is_transactional, read_header
+from barnabas.wire.records.compression import Compression
 
+NO_RESPONSE = 0  #: acks of a producer that expects no response
+FIRST_VERSION_WITH_ZSTD = 7
 FIRST_VERSION_WITH_TRANSACTION_ABORTABLE = 11
 FIRST_VERSION_WITH_IMPLICIT_TRANSACTIONS = 12
 VERIFICATION_ENABLED = "transaction.partition.verification.enable"
@@ -264,7 +261,7 @@ class _Production:
             for index, records in partitions:
                 try:
                     partition = _find(self._context, topic, index)
-                    batch = check_request(self._context.api_version, partition, self._request.acks, records)
+                    batch = _check_request(self._context.api_version, partition, self._request.acks, records)
                     verification = None if self.verified is None else _verification(self.verified, partition)
                 except KafkaError as error:
                     results.append(_failed(index, error))
@@ -400,17 +397,26 @@ def _authorize(context: RequestContext, topic: str) -> None:
         require_now(context, AclOperation.WRITE, ResourceType.TOPIC, topic)
 
 
+def _check_request(version: int, partition: Partition, acks: int, records: memoryview | None) -> memoryview:
+    """Return the records if the request may append them."""
+    if records is None:
+        message = f"The request has no records for {partition.topic}-{partition.index}."
+        raise KafkaError(ErrorCode.INVALID_RECORD, message)
+    if version < FIRST_VERSION_WITH_ZSTD and compression_of(records) == Compression.ZSTD:
+        message = f"Produce version {version} does not support zstd: use version {FIRST_VERSION_WITH_ZSTD}."
+        raise KafkaError(ErrorCode.UNSUPPORTED_COMPRESSION_TYPE, message)
+    if acks not in (1, ALL_REPLICAS, NO_RESPONSE):
+        message = f"acks={acks} is invalid: it must be -1 (all), 0 (none) or 1 (leader)."
+        raise KafkaError(ErrorCode.INVALID_REQUIRED_ACKS, message)
+    return records
+
+
 def _has_transaction(topics: list[TopicData]) -> bool:
     for _, partitions in topics:
         for _, records in partitions:
             if records is not None and is_transactional(records):
                 return True
     return False
-
-
-def is_transactional(records: Buffer) -> bool:
-    """Return whether the first batch belongs to a transaction."""
-    return len(records) > ATTRIBUTES_POSITION and bool(records[ATTRIBUTES_POSITION] & TRANSACTIONAL_BIT)
 
 
 def _trace_append(

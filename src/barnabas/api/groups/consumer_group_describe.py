@@ -5,7 +5,7 @@ Errors, per group: GROUP_AUTHORIZATION_FAILED, INVALID_GROUP_ID, TOPIC_AUTHORIZA
 of all coordinators; UNSUPPORTED_VERSION for all if the protocol is disabled.
 """
 
-from barnabas.api.authorization import authorized_operations, filter_allowed, require
+from barnabas.api.authorization import ask_authorizer, authorized_operations, filter_allowed, require
 from barnabas.api.context import RequestContext
 from barnabas.api.groups.consumer_group_heartbeat import check_consumer_protocol
 from barnabas.api.registry import serves
@@ -30,6 +30,7 @@ async def handle(
 ) -> ConsumerGroupDescribeResponse:
     check_consumer_protocol(context)
     names = await context.compute(dict.fromkeys, request.group_ids)
+    await ask_authorizer(context, AclOperation.DESCRIBE, ResourceType.GROUP, names)
     groups = [await _describe(context, request, group_id) async for group_id in context.each(names)]
     return ConsumerGroupDescribeResponse(groups=groups)
 

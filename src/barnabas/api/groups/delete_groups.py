@@ -6,7 +6,7 @@ Errors, per group: GROUP_AUTHORIZATION_FAILED, GROUP_ID_NOT_FOUND, NON_EMPTY_GRO
 from typing import Any
 
 from barnabas.api.audit import Results
-from barnabas.api.authorization import require
+from barnabas.api.authorization import ask_authorizer, require
 from barnabas.api.context import RequestContext
 from barnabas.api.groups.topic_slices import SLICE_PARTITIONS_MAX
 from barnabas.api.registry import serves
@@ -32,6 +32,7 @@ def audit(_request: DeleteGroupsRequest, response: DeleteGroupsResponse) -> Resu
 @serves(DeleteGroupsRequest, DeleteGroupsResponse, 0, 2, error_response=error_response, audit=audit)
 async def handle(context: RequestContext, request: DeleteGroupsRequest) -> DeleteGroupsResponse:
     names = await context.compute(dict.fromkeys, request.groups_names)
+    await ask_authorizer(context, AclOperation.DELETE, ResourceType.GROUP, names)
     results = [await _delete(context, group_id) async for group_id in context.each(names)]
     return DeleteGroupsResponse(results=results)
 

@@ -4,7 +4,7 @@ v3: authorized operations (KIP-430).  v4: static members (KIP-345).  v6: an unkn
 Errors, per group: GROUP_AUTHORIZATION_FAILED, GROUP_ID_NOT_FOUND, and coordinator errors.
 """
 
-from barnabas.api.authorization import authorized_operations, require
+from barnabas.api.authorization import ask_authorizer, authorized_operations, require
 from barnabas.api.context import RequestContext
 from barnabas.api.registry import serves
 from barnabas.wire.acls import AclOperation, ResourceType
@@ -26,6 +26,7 @@ def error_response(request: DescribeGroupsRequest, error: KafkaError) -> Describ
 @serves(DescribeGroupsRequest, DescribeGroupsResponse, 0, 6, error_response=error_response)
 async def handle(context: RequestContext, request: DescribeGroupsRequest) -> DescribeGroupsResponse:
     names = await context.compute(dict.fromkeys, request.groups)
+    await ask_authorizer(context, AclOperation.DESCRIBE, ResourceType.GROUP, names)
     groups = [await _describe(context, group_id) async for group_id in context.each(names)]
     if request.include_authorized_operations:
         async for group in context.each(groups):

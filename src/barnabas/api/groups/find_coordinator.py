@@ -7,7 +7,7 @@ partition has no leader, and always for share groups; for all keys INVALID_REQUE
 CLUSTER_AUTHORIZATION_FAILED for share groups.
 """
 
-from barnabas.api.authorization import require, require_cluster
+from barnabas.api.authorization import ask_authorizer, require, require_cluster
 from barnabas.api.cluster.brokers import reachable_brokers
 from barnabas.api.context import RequestContext
 from barnabas.api.registry import serves
@@ -47,6 +47,9 @@ def error_response(request: FindCoordinatorRequest, error: KafkaError) -> FindCo
 async def handle(context: RequestContext, request: FindCoordinatorRequest) -> FindCoordinatorResponse:
     await _check(context, request.key_type)
     if context.api_version >= FIRST_VERSION_WITH_MANY_KEYS:
+        if request.key_type in COORDINATED:
+            _, resource_type = COORDINATED[request.key_type]
+            await ask_authorizer(context, AclOperation.DESCRIBE, resource_type, request.coordinator_keys)
         keys = context.each(request.coordinator_keys)
         coordinators = [await _find(context, request.key_type, key) async for key in keys]
         return FindCoordinatorResponse(coordinators=coordinators)

@@ -5,7 +5,7 @@ Principals with DESCRIBE on the cluster see all groups, others those that they m
 Errors: COORDINATOR_LOAD_IN_PROGRESS.
 """
 
-from barnabas.api.authorization import allowed, allowed_cluster
+from barnabas.api.authorization import allowed, allowed_cluster, ask_authorizer
 from barnabas.api.context import RequestContext
 from barnabas.api.registry import serves
 from barnabas.groups.listing import lower_names
@@ -26,6 +26,9 @@ async def handle(context: RequestContext, request: ListGroupsRequest) -> ListGro
         lambda shard, now_ms: shard.list_groups(states, types), context.checkpoint
     )
     sees_all = await allowed_cluster(context, AclOperation.DESCRIBE)
+    if not sees_all:
+        names = (group.group_id for groups in by_shard for group in groups)
+        await ask_authorizer(context, AclOperation.DESCRIBE, ResourceType.GROUP, names)
     groups = [
         group
         for groups in by_shard

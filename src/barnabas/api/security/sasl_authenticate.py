@@ -38,7 +38,7 @@ async def _build_principal(context: RequestContext, authenticator: Authenticator
     :raises KafkaError: SASL_AUTHENTICATION_FAILED.
     """
     builder = context.broker.policies.principal_builder
-    if builder is None or not authenticator.needs_principal:
+    if builder is None or authenticator.is_delegation_token:  # its owner has been named already
         return
     assert authenticator.user is not None
     authentication = context.connection.authentication(authenticator.user, authenticator.mechanism)

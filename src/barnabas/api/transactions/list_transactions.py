@@ -4,7 +4,7 @@ v1: filter by duration (KIP-994).  v2: filter by a pattern of transactional ids 
 Errors: COORDINATOR_LOAD_IN_PROGRESS, INVALID_REGULAR_EXPRESSION. Ids that the principal may not describe are left out.
 """
 
-from barnabas.api.authorization import allowed
+from barnabas.api.authorization import allowed, ask_authorizer
 from barnabas.api.context import RequestContext
 from barnabas.api.registry import serves
 from barnabas.transactions.listing import Filter, compiled, unknown_states
@@ -34,6 +34,8 @@ async def handle(context: RequestContext, request: ListTransactionsRequest) -> L
     by_shard = await context.broker.transactions.query_all(
         lambda shard, now_ms: shard.matching(transaction_filter, now_ms), context.checkpoint
     )
+    ids = (transaction.transactional_id for transactions in by_shard for transaction in transactions)
+    await ask_authorizer(context, AclOperation.DESCRIBE, ResourceType.TRANSACTIONAL_ID, ids)
     return ListTransactionsResponse(
         unknown_state_filters=unknown_states(request.state_filters),
         transaction_states=[

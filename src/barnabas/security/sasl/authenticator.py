@@ -121,11 +121,6 @@ class Authenticator:
     def _is_renewal(self) -> bool:
         return self.user is not None
 
-    @property
-    def needs_principal(self) -> bool:
-        """Whether a principal builder names the user. That of a delegation token is its owner, named already."""
-        return not self.is_delegation_token
-
     def set_principal(self, principal: str) -> None:
         """Set the principal of a principal builder.
 

@@ -42,6 +42,8 @@ _CRC_AND_ATTRIBUTES = struct.Struct(">Ih")
 _MAX_TIMESTAMP = struct.Struct(">q")
 _CRC = struct.Struct(">I")
 _MAX_TIMESTAMP_POSITION = 35
+#: The second byte of the attributes, which has all bits that are in use.
+_ATTRIBUTES_LOW_POSITION = CRC_START + 1
 
 assert BATCH_HEADER_BYTES == 61
 
@@ -130,6 +132,20 @@ class BatchHeader(NamedTuple):
         if self.base_sequence == NO_SEQUENCE:
             return NO_SEQUENCE
         return (self.base_sequence + self.last_offset_delta) % SEQUENCE_LIMIT
+
+
+def compression_of(records: Buffer) -> int:
+    """Return the codec of the first batch; 0 if there is no batch. The batch is not checked."""
+    return (
+        records[_ATTRIBUTES_LOW_POSITION] & COMPRESSION_MASK if len(records) > _ATTRIBUTES_LOW_POSITION else 0
+    )
+
+
+def is_transactional(records: Buffer) -> bool:
+    """Return whether the first batch belongs to a transaction. The batch is not checked."""
+    return len(records) > _ATTRIBUTES_LOW_POSITION and bool(
+        records[_ATTRIBUTES_LOW_POSITION] & TRANSACTIONAL_BIT
+    )
 
 
 def read_header(buffer: Buffer, position: int = 0) -> BatchHeader:
