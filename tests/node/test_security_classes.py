@@ -216,6 +216,8 @@ class ByNetwork(PrincipalBuilder):
         return f"Team:{context.security_protocol}-{context.user}"
 
 
+DEFAULT_BUILDER = "org.apache.kafka.common.security.authenticator.DefaultKafkaPrincipalBuilder"
+
 RENAMING = """
 from barnabas.policy import PrincipalBuilder
 
@@ -235,6 +237,12 @@ def renaming(tmp_path: Path) -> Iterator[str]:
 def principals(kafka: EmbeddedBroker, listener: str) -> set[str]:
     connections = [each for each in kafka.server.parts.connections._open if each.listener == listener]
     return {each.info.principal for each in connections if isinstance(each, ServerConnection)}
+
+
+def logins(kafka: EmbeddedBroker) -> dict[str, int]:
+    """The number of logins by outcome."""
+    counts = kafka.server.parts.listeners.logins
+    return {str(login_outcome): count for (*_, login_outcome), count in counts.items()}
 
 
 @pytest.fixture
@@ -292,6 +300,38 @@ def test_a_client_of_an_old_version_is_named_before_its_first_request(renaming: 
         ids = [wire.send(MetadataRequest(topics=[])) for _ in range(3)]
         assert all(wire.receive(MetadataRequest, each).cluster_id for each in ids)
         assert principals(kafka, "CLIENTS") == {"User:renamed-alice"}
+
+
+def test_a_client_of_an_old_version_without_a_principal_has_failed_to_log_in() -> None:
+    settings = {
+        **SASL_SETTINGS,
+        BUILDER: f"{__name__}:ByNetwork",
+        "connection.failed.authentication.delay.ms": "0",
+    }
+    with EmbeddedBroker(settings) as kafka, Wire(port_of(kafka, "CLIENTS")) as wire:
+        assert wire.ask(SaslHandshakeRequest(mechanism="PLAIN"), 0).error_code == ErrorCode.NONE
+        wire.send_frame(Exchange(SaslLogin("PLAIN", "bob", "bob-secret")).first)
+        assert wire.receive_frame() == bytes(4)
+        wire.send(MetadataRequest(topics=[]))
+        assert wire.is_closed()
+        assert logins(kafka) == {"failed": 1}
+
+
+def test_a_listener_has_its_own_class_or_none(renaming: str) -> None:
+    settings = {
+        **SASL_SETTINGS,
+        BUILDER: f"{__name__}:ByNetwork",
+        f"listener.name.clients.{BUILDER}": renaming,
+        f"listener.name.plaintext.{BUILDER}": DEFAULT_BUILDER,
+    }
+    with EmbeddedBroker(settings) as kafka:
+        with Wire(port_of(kafka, "CLIENTS")) as wire:
+            log_in(wire)
+            assert wire.ask(MetadataRequest(topics=[])).cluster_id
+            assert principals(kafka, "CLIENTS") == {"User:renamed-alice"}
+        with Wire(port_of(kafka, "PLAINTEXT")) as wire:
+            assert wire.ask(MetadataRequest(topics=[])).cluster_id
+            assert principals(kafka, "PLAINTEXT") == {"User:ANONYMOUS"}
 
 
 def test_a_name_from_a_class_is_no_login_and_may_not_create_delegation_tokens(renaming: str) -> None:

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import NamedTuple
 
-from barnabas.config.class_names import CLASS_KEYS, resolve_class
+from barnabas.config.class_names import resolve_class
 from barnabas.config.definition import ConfigKey, Value
 from barnabas.config.keys.broker import BROKER_KEYS, LISTENER_PREFIX, broker_synonyms, listener_base
 from barnabas.config.keys.node import EMBEDDED_VALUES
@@ -59,8 +59,7 @@ class BrokerConfig:
         self._set_listeners()
 
     def _check_classes(self) -> None:
-        for name in CLASS_KEYS:
-            value = self._values.get(name)
+        for name, value in self._values.items():
             for class_name in value if isinstance(value, tuple) else (value,):
                 if isinstance(class_name, str):
                     resolve_class(name, class_name)

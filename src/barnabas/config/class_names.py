@@ -3,6 +3,7 @@
 from typing import NamedTuple
 
 from barnabas.config.definition import ConfigError
+from barnabas.config.keys.broker import listener_base
 
 _ASSIGNORS = "org.apache.kafka.coordinator.group.assignor."
 _SECURITY = "org.apache.kafka.common.security."
@@ -51,9 +52,10 @@ CLASS_KEYS = {
 def resolve_class(key: str, class_name: str) -> str:
     """Return the built-in part that `class_name` selects, or the Python class `package.module:Class` itself.
 
+    :param key: May have a listener prefix.
     :raises ConfigError: When the key has an effect in Barnabas and the class is neither.
     """
-    known = CLASS_KEYS.get(key)
+    known = CLASS_KEYS.get(listener_base(key) or key)
     if known is None or not class_name:
         return class_name
     if class_name in known.built_in:

@@ -71,7 +71,9 @@ class ServerConnection(asyncio.BufferedProtocol):
         host, port = (transport.get_extra_info("peername") or ("unknown", 0))[:2]
         self.info = ConnectionInfo(listener=self.listener, client_host=host, client_port=port)
         if self._sasl is not None:
-            self.info.authenticator = self._login = self._sasl.authenticator(host)
+            self.info.authenticator = self._login = self._sasl.authenticator(
+                host, has_principal_builder=self._has_principal_builder
+            )
             self._frames.frame_bytes_max = self._sasl.receive_bytes_max
         if self._has_principal_builder:
             self._describe_security()
@@ -130,7 +132,7 @@ class ServerConnection(asyncio.BufferedProtocol):
 
     @property
     def _has_principal_builder(self) -> bool:
-        return self._dispatcher.broker.policies.principal_builder is not None
+        return self._dispatcher.broker.policies.principal_builder(self.listener) is not None
 
     def connection_lost(self, error: Exception | None) -> None:
         self._change(ConnectionPhase.CLOSED)
@@ -261,7 +263,7 @@ class ServerConnection(asyncio.BufferedProtocol):
 
     def _ask_principal_builder(self, client: AuthenticationContext, frame: memoryview) -> None:
         """Name the client before a request is handled."""
-        builder = self._dispatcher.broker.policies.principal_builder
+        builder = self._dispatcher.broker.policies.principal_builder(self.listener)
         if builder is None:
             self.close("the broker stops")
             return
@@ -280,7 +282,12 @@ class ServerConnection(asyncio.BufferedProtocol):
             if self._login is not None:
                 self._login.set_principal(principal)
         except (NoPrincipal, LoginRefused) as error:
-            self.close(str(error))
+            if self._login is None:
+                self.close(str(error))
+                return
+            if isinstance(error, NoPrincipal):
+                self._login.refuse(str(error))
+            self._refuse_login(self._login, None)
             return
         except Exception:
             self.close("the principal builder cannot be asked")
@@ -328,7 +335,7 @@ class ServerConnection(asyncio.BufferedProtocol):
         if login.is_authenticated:
             assert login.user is not None
             self.info.is_identified = True
-            if self._has_principal_builder and login.principal is None and not login.is_delegation_token:
+            if login.needs_principal:
                 self._unnamed = self.info.authentication(login.user, login.mechanism)  # SaslHandshake v0
             else:
                 self._set_principal(login.principal or f"User:{login.user}")

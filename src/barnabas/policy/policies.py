@@ -5,7 +5,7 @@ import copy
 import logging
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from types import MappingProxyType
 from typing import NamedTuple
@@ -42,6 +42,8 @@ class PolicySettings(NamedTuple):
     alter_config_class: str = ""
     authorizer_class: str = ""
     principal_builder_class: str = ""
+    #: listener -> its own class instead, empty for none
+    listener_principal_builders: Mapping[str, str] = MappingProxyType({})
     time_limit_ms: int = 1000
     file: Path | None = None  #: the rules file of the ready-made policies
     #: the keys that rules may name, by resource type; any key for a type without an entry
@@ -56,6 +58,7 @@ class PolicySettings(NamedTuple):
             self.alter_config_class,
             self.authorizer_class,
             self.principal_builder_class,
+            *self.listener_principal_builders.values(),
         )
 
 
@@ -65,14 +68,20 @@ class _Loaded:
     alter_config: GuardedPolicy | None = None
     authorizer: GuardedAuthorizer | None = None
     principal_builder: GuardedPrincipalBuilder | None = None
+    listener_principal_builders: dict[str, GuardedPrincipalBuilder | None] = field(default_factory=dict)
     rules: Rules | None = None
 
     @property
     def guards_changes(self) -> bool:
         return self.create_topic is not None or self.alter_config is not None or self.rules is not None
 
+    @property
+    def principal_builders(self) -> list[GuardedPrincipalBuilder]:
+        every = (self.principal_builder, *self.listener_principal_builders.values())
+        return [each for each in every if each is not None]
+
     def _objects(self) -> list[UserObject]:
-        every = (self.create_topic, self.alter_config, self.authorizer, self.principal_builder)
+        every = (self.create_topic, self.alter_config, self.authorizer, *self.principal_builders)
         return [each for each in every if each is not None]
 
     async def load(self, configs: Mapping[str, str]) -> None:
@@ -160,9 +169,11 @@ class Policies:
             loaded.alter_config = GuardedPolicy(ALTER_CONFIG_KEY, settings.alter_config_class, limit_ms)
         if settings.authorizer_class:
             loaded.authorizer = GuardedAuthorizer(AUTHORIZER_KEY, settings.authorizer_class, limit_ms)
-        if settings.principal_builder_class:
-            name = settings.principal_builder_class
-            loaded.principal_builder = GuardedPrincipalBuilder(PRINCIPAL_BUILDER_KEY, name, limit_ms)
+        loaded.principal_builder = _principal_builder(settings.principal_builder_class, limit_ms)
+        loaded.listener_principal_builders = {
+            listener: _principal_builder(name, limit_ms, listener)
+            for listener, name in settings.listener_principal_builders.items()
+        }
         await loaded.load(settings.configs)
         return loaded
 
@@ -193,10 +204,10 @@ class Policies:
         """The present instance of the user's authorizer. Do not keep it: a reload replaces it."""
         return self._loaded.authorizer
 
-    @property
-    def principal_builder(self) -> GuardedPrincipalBuilder | None:
-        """The present instance of the user's principal builder. Do not keep it: a reload replaces it."""
-        return self._loaded.principal_builder
+    def principal_builder(self, listener: str) -> GuardedPrincipalBuilder | None:
+        """Return the present principal builder of a listener. Do not keep it: a reload replaces it."""
+        loaded = self._loaded
+        return loaded.listener_principal_builders.get(listener, loaded.principal_builder)
 
     async def check_create_topic(self, new: CreateTopicPolicy.RequestMetadata) -> None:
         """Check a topic that is valid otherwise.
@@ -296,12 +307,19 @@ class Policies:
         registry.add_metric(names.SECURITY_CALLS, self._security_calls)
 
     def _security_calls(self) -> Values:
-        objects = {"authorizer": self._loaded.authorizer, "principal builder": self._loaded.principal_builder}
+        authorizer = self._loaded.authorizer
+        objects: dict[str, Sequence[GuardedAuthorizer | GuardedPrincipalBuilder]] = {
+            "authorizer": [authorizer] if authorizer is not None else [],
+            "principal builder": self._loaded.principal_builders,
+        }
         return [
             ({"class": name, "outcome": outcome}, count)
             for name, each in objects.items()
-            if each is not None
-            for outcome, count in (("called", each.calls_count), ("failed", each.failures_count))
+            if each
+            for outcome, count in (
+                ("called", sum(one.calls_count for one in each)),
+                ("failed", sum(one.failures_count for one in each)),
+            )
         ]
 
     def statistics(self) -> dict[str, int]:
@@ -315,6 +333,16 @@ class Policies:
         for name, count in before.statistics().items():
             if name in self._counts:
                 self._counts[name] += count
+
+
+def _principal_builder(
+    class_name: str, time_limit_ms: int, listener: str = ""
+) -> GuardedPrincipalBuilder | None:
+    """Return the object that calls the user's class, not loaded yet; None without a class."""
+    if not class_name:
+        return None
+    prefix = f"listener.name.{listener.lower()}." if listener else ""
+    return GuardedPrincipalBuilder(prefix + PRINCIPAL_BUILDER_KEY, class_name, time_limit_ms)
 
 
 def _read_rules(settings: PolicySettings) -> Rules:

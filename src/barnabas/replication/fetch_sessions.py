@@ -113,8 +113,9 @@ class FetchSessionCache:
             message = f"Fetch session {session.session_id} has grown too large and was closed: {limits}."
             raise KafkaError(ErrorCode.FETCH_SESSION_ID_NOT_FOUND, message)
         if not session.targets:
-            del self._sessions[session.session_id]  # an empty session would save nothing
-            return FetchContext([])
+            # An empty session would save nothing. As in Kafka, partitions named and forgotten at once are read.
+            del self._sessions[session.session_id]
+            return FetchContext(list(OrderedDict(request.named).items()))
         session.epoch = next_epoch(session.epoch)
         session.used_ms = self._clock.monotonic_ms()
         self._sessions.move_to_end(session.session_id)

@@ -4,7 +4,7 @@ from pathlib import Path
 
 from barnabas.config.broker_config import BrokerConfig
 from barnabas.config.class_names import is_python_class
-from barnabas.config.keys.broker import BROKER_KEYS
+from barnabas.config.keys.broker import BROKER_KEYS, LISTENER_PREFIX, listener_base
 from barnabas.config.keys.client_metrics import CLIENT_METRICS_KEYS
 from barnabas.config.keys.group import GROUP_KEYS
 from barnabas.config.keys.quota import BROKER_QUOTA_KEYS
@@ -35,6 +35,11 @@ def policy_settings(config: BrokerConfig) -> PolicySettings:
         alter_config_class=config.part(ALTER_CONFIG_KEY),
         authorizer_class=_python_class(config, AUTHORIZER_KEY),
         principal_builder_class=_python_class(config, PRINCIPAL_BUILDER_KEY),
+        listener_principal_builders={
+            key.removeprefix(LISTENER_PREFIX).partition(".")[0].upper(): _python_class(config, key)
+            for key in config.originals
+            if listener_base(key) == PRINCIPAL_BUILDER_KEY
+        },
         file=Path(file) if file else None,
         known_keys=KNOWN_KEYS,
         time_limit_ms=config.integer("barnabas.policy.timeout.ms"),

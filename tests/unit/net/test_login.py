@@ -17,6 +17,7 @@ class Login:
         self.user: str | None = None
         self.principal: str | None = None
         self.failure = "so it is"
+        self.needs_principal = False
         self.is_expired = False
         self._for_good = for_good
 
@@ -53,7 +54,8 @@ class Sasl:
     def __init__(self, login: Login | None = None) -> None:
         self.login = login or Login()
 
-    def authenticator(self, address: str) -> Login:
+    def authenticator(self, address: str, *, has_principal_builder: bool) -> Login:
+        assert not has_principal_builder
         return self.login
 
 

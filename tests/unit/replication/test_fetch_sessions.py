@@ -156,6 +156,14 @@ def test_a_session_without_partitions_ends() -> None:
     assert error.code is ErrorCode.FETCH_SESSION_ID_NOT_FOUND
 
 
+def test_a_partition_that_is_added_and_forgotten_at_once_is_read_if_it_is_the_only_one() -> None:
+    cache = Cache()
+    session = cache.begin(fetch_request(A0)).session_id
+    request = fetch_request(B0, session=session, epoch=1, forgotten_topics=[("a", 0), ("b", 0)])
+    last = cache.begin(request)
+    assert (last.session_id, targets(last)) == (0, [B0])
+
+
 def test_the_initial_epoch_replaces_a_session() -> None:
     cache = Cache()
     old = cache.begin(fetch_request(A0)).session_id

@@ -27,22 +27,22 @@ async def handle(context: RequestContext, request: SaslAuthenticateRequest) -> S
         message = "SaslAuthenticate request received after successful authentication"
         raise KafkaError(ErrorCode.ILLEGAL_SASL_STATE, message)
     answer, session_ms = authenticator.authenticate(bytes(request.auth_bytes))
-    if authenticator.is_authenticated:
+    if authenticator.needs_principal:
         await _build_principal(context, authenticator)
     return SaslAuthenticateResponse(auth_bytes=answer, session_lifetime_ms=session_ms)
 
 
 async def _build_principal(context: RequestContext, authenticator: Authenticator) -> None:
-    """Ask the principal builder, if there is one, so that a refused client gets an error.
+    """Ask the principal builder before the response, so that a refused client gets an error.
 
     :raises KafkaError: SASL_AUTHENTICATION_FAILED.
     """
-    builder = context.broker.policies.principal_builder
-    if builder is None or authenticator.is_delegation_token:  # its owner has been named already
-        return
+    builder = context.broker.policies.principal_builder(context.connection.listener)
     assert authenticator.user is not None
     authentication = context.connection.authentication(authenticator.user, authenticator.mechanism)
     try:
+        if builder is None:
+            raise NoPrincipal("the broker stops")
         authenticator.set_principal(await builder.build(authentication))
     except NoPrincipal as error:
         authenticator.refuse(str(error))

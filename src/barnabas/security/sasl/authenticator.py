@@ -86,14 +86,20 @@ class Authenticator:
         observe: Observe,
         address: str = "",
         listener: str = "",
+        *,
+        has_principal_builder: bool = False,
     ) -> None:
-        """:param session_ms_max: The session lifetime of each mechanism; 0 for no limit."""
+        """:param session_ms_max: The session lifetime of each mechanism; 0 for no limit.
+        :param has_principal_builder: An authenticated user still needs a principal: `set_principal` or `refuse`.
+        """
         self._mechanisms = mechanisms
         self._session_ms_max = session_ms_max
         self._now_ms = now_ms
         self._observe = observe
         self._address = address
         self._listener = listener
+        self._has_principal_builder = has_principal_builder
+        self._unreported: LoginOutcome | None = None  #: of a user who still needs a principal
         self._exchange: ServerMechanism | None = None
         self._takes_bare_tokens = False
         self._session_ms = 0  #: lifetime of the session; 0 for no limit
@@ -114,8 +120,13 @@ class Authenticator:
 
     @property
     def needs_no_more_checks(self) -> bool:
-        """Whether the client is authenticated and its session has no end."""
-        return self.is_authenticated and self._expires_ms is None
+        """Whether the client has authenticated for good: it has its principal, and its session has no end."""
+        return self.is_authenticated and not self.needs_principal and self._expires_ms is None
+
+    @property
+    def needs_principal(self) -> bool:
+        """Whether the principal builder must be asked about the user who has authenticated."""
+        return self._unreported is not None
 
     @property
     def _is_renewal(self) -> bool:
@@ -131,6 +142,10 @@ class Authenticator:
             self.refuse(message)
             raise LoginRefused(message)
         self.principal = principal
+        if self._unreported is not None:
+            assert self.user is not None
+            self._notify(self._unreported, self.user)
+            self._unreported = None
 
     def refuse(self, why: str) -> None:
         """Refuse a user who is authenticated, but has no principal."""
@@ -260,8 +275,12 @@ class Authenticator:
             message = f"Cannot change principals during re-authentication from User.{self.user}: User.{user}"
             raise LoginRefused(message)
         login_outcome = LoginOutcome.RENEWED if self._is_renewal else LoginOutcome.SUCCEEDED
-        self._notify(login_outcome, user)
         self.user, self.is_delegation_token = user, exchange.is_delegation_token
+        # The owner of a delegation token had a principal when the token was created.
+        if self._has_principal_builder and not self.is_delegation_token:
+            self._unreported = login_outcome
+        else:
+            self._notify(login_outcome, user)
         self._exchange = None
         longest_ms = self._session_ms_max.get(self.mechanism or "", 0) or None
         # The session ends with the credential.
@@ -274,7 +293,7 @@ class Authenticator:
         claimed = self._exchange.claimed_user if self._exchange is not None else self.user
         self._notify(login_outcome, claimed or "", why)
         self.failure = why
-        self._exchange = None
+        self._exchange = self._unreported = None
         self._go(SaslState.FAILED)
 
     def _notify(self, login_outcome: LoginOutcome, user: str, reason: str = "") -> None:

@@ -58,7 +58,7 @@ class SaslServer:
         self._users_file = UsersFile(settings.users_file) if settings.users_file else None
         self._mechanisms: Mechanisms = {title: self._mechanism(title) for title in settings.mechanisms}
 
-    def authenticator(self, address: str) -> Authenticator:
+    def authenticator(self, address: str, *, has_principal_builder: bool = False) -> Authenticator:
         """Return the authenticator of a new connection from `address`."""
         return Authenticator(
             self._mechanisms,
@@ -67,6 +67,7 @@ class SaslServer:
             self._observe,
             address,
             self._listener,
+            has_principal_builder=has_principal_builder,
         )
 
     def _mechanism(self, title: str) -> Callable[[], ServerMechanism]:

@@ -45,7 +45,7 @@ class Echo:
 class Login:
     """An authenticator, called as by a connection."""
 
-    def __init__(self, session_ms: int = 0) -> None:
+    def __init__(self, session_ms: int = 0, *, has_principal_builder: bool = False) -> None:
         self.clock = ManualClock(0)
         self.events: list[LoginEvent] = []
         self.machine = Authenticator(
@@ -55,6 +55,7 @@ class Login:
             self.events.append,
             "10.1.2.3",
             "CLIENTS",
+            has_principal_builder=has_principal_builder,
         )
 
     @property
@@ -267,6 +268,39 @@ def test_results_are_counted_by_known_mechanism() -> None:
     login = Login()
     login.handshake("a name that somebody made up")
     assert login.outcomes == [("", LoginOutcome.FAILED)]
+
+
+def test_a_login_is_reported_once_the_user_has_a_principal() -> None:
+    login = Login(SESSION_MS, has_principal_builder=True)
+    login.log_in()
+    assert login.machine.needs_principal
+    assert login.outcomes == []
+    login.machine.set_principal("Team:a")
+    assert login.outcomes == [("ECHO", LoginOutcome.SUCCEEDED)]
+    login.clock.advance(1000)
+    login.log_in()
+    login.machine.set_principal("Team:a")
+    assert login.outcomes[1:] == [("ECHO", LoginOutcome.RENEWED)]
+
+
+def test_a_user_without_a_principal_is_reported_as_failed_only() -> None:
+    login = Login(has_principal_builder=True)
+    login.log_in()
+    login.machine.refuse("no such team")
+    [event] = login.events
+    assert (event.outcome, event.user, event.reason) == (LoginOutcome.FAILED, "alice", "no such team")
+    assert not login.machine.needs_principal
+
+
+def test_a_renewal_with_another_principal_is_reported_as_failed_only() -> None:
+    login = Login(SESSION_MS, has_principal_builder=True)
+    login.log_in()
+    login.machine.set_principal("Team:a")
+    login.clock.advance(1000)
+    login.log_in()
+    with pytest.raises(LoginRefused, match="Cannot change principals"):
+        login.machine.set_principal("Team:b")
+    assert [outcome for _, outcome in login.outcomes] == [LoginOutcome.SUCCEEDED, LoginOutcome.FAILED]
 
 
 def test_an_event_has_the_authenticated_or_claimed_user() -> None:
