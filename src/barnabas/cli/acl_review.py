@@ -176,23 +176,28 @@ def unused_acls(
         typer.Option(
             "--since",
             metavar="TIME",
-            help="Not used since then, such as 30d or a date (default: never used).",
+            help="Neither used nor created since then, such as 30d or a date (default: never used).",
         ),
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """List ACLs that have neither allowed nor denied anything for some time, and when each was last used."""
+    """List ACLs that have neither allowed nor denied anything for some time, with their creations and last uses."""
     since_ms = 0 if since is None else parse_time_ms(since, SystemClock().wall_ms())
     acls, use = with_admin(bootstrap, _acls_and_use)
-    unused = [acl for acl in sorted(acls) if use.last_used_ms.get(acl, -1) < since_ms]
+    known_ms = dict(use.last_used_ms) if since is None else {**use.created_ms, **use.last_used_ms}
+    unused = [acl for acl in sorted(acls) if known_ms.get(acl, -1) < since_ms]
     rows = [
-        {**row, "last used": format_timestamp(use.last_used_ms.get(acl))}
+        {
+            **row,
+            "created": format_timestamp(use.created_ms.get(acl)),
+            "last used": format_timestamp(use.last_used_ms.get(acl)),
+        }
         for row, acl in zip(as_rows(unused), unused, strict=True)
     ]
     if as_json:
         print_json(rows)
     else:
-        print_table((*HEADER, "last used"), [tuple(row.values()) for row in rows])
+        print_table((*HEADER, "created", "last used"), [tuple(row.values()) for row in rows])
     began = format_timestamp(use.since_ms)
     if since_ms < use.since_ms and since is not None:
         notice(f"uses before {began} are not known: a broker has recorded them only since then")

@@ -24,7 +24,7 @@ def simulate(record: DecisionRecord, acls: Iterable[AclBinding]) -> Simulation:
         record.super_users,
         allow_if_no_acl=record.allows_if_no_acl,
         clock=SystemClock(),
-        use=AclUseRecord(0),
+        use=AclUseRecord.empty(0),
     )
     changed = [
         decision

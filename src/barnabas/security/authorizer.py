@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from barnabas.base.clock import Clock
 from barnabas.config.authorization import allows_if_no_acl, super_users
@@ -40,6 +40,14 @@ _ANY_NAME = "hardcode"
 
 #: An operation on a resource.
 Action = tuple[AclOperation, ResourceType, str]
+
+
+class AclTimes(NamedTuple):
+    """An ACL, and when it was last used and created, in ms since the epoch; None if that is not known."""
+
+    binding: AclBinding
+    last_used_ms: int | None
+    created_ms: int | None
 
 
 class BrokerAuthorizer(Protocol):
@@ -80,16 +88,16 @@ class BrokerAuthorizer(Protocol):
         """Whether the operation is allowed on some resource of that type (KIP-679)."""
         ...
 
-    def used(self) -> list[tuple[AclBinding, int]]:
-        """Return the ACLs that were used for a decision since `since_ms`, and when each was last."""
+    def used(self) -> list[AclTimes]:
+        """Return the ACLs that were created or used for a decision since `since_ms`."""
         ...
 
     def take_use_record(self) -> AclUseRecord:
-        """Return when ACLs were used; from now on cached decisions and responses count again."""
+        """Return what is to be kept over a restart; from now on cached decisions and responses count again."""
         ...
 
     def decision_record(self) -> DecisionRecord:
-        """Return the decisions by ACLs since the start. Times are exact to ten minutes."""
+        """Return the decisions by ACLs. Times are exact to ten minutes."""
         ...
 
 
@@ -98,7 +106,7 @@ class StandardAuthorizer:
 
     :param users: Principals that are allowed everything.
     :param allow_if_no_acl: The decision for resources to which no ACL applies.
-    :param use: When ACLs were used before this authorizer was created.
+    :param use: The record of the authorizer before a restart.
     """
 
     asks = False
@@ -118,9 +126,10 @@ class StandardAuthorizer:
         self._allow_if_no_acl = allow_if_no_acl
         self._indexes = indexes()
         self._decisions: dict[Question, bool] = {}
-        self._recorded = RecordedDecisions(clock.wall_ms())
+        self._recorded = RecordedDecisions(use.decisions_since_ms, use.decisions, use.left_out_count)
         #: entries of the indexes by identity, because hashing one takes as long as deciding
         self._last_used_ms: dict[int, int] = {}
+        self._created_ms: dict[str, int] = {}  #: by the key of the ACL
         self._acls: dict[
             str, tuple[AclBinding, AclBinding]
         ] = {}  #: (the ACL as created, its entry in an index)
@@ -129,14 +138,19 @@ class StandardAuthorizer:
             self._put(key, binding)
             if key in use.last_used_ms:
                 self._last_used_ms[id(self._acls[key][1])] = use.last_used_ms[key]
+            if key in use.created_ms:
+                self._created_ms[key] = use.created_ms[key]
 
     async def apply(self, before: MetadataImage, after: MetadataImage, changed: ChangedKeys) -> None:
         """Apply a change of the cluster's state; a metadata listener."""
         keys = changed.of(ACLS)
         if not keys:
             return
+        now_ms = self._clock.wall_ms()
         for number, key in enumerate(keys, 1):
             self._put(key, after.acls.get(key))
+            if key in self._acls:
+                self._created_ms[key] = now_ms
             if number % PUT_AT_ONCE_COUNT == 0:
                 await asyncio.sleep(0)
         self._decisions.clear()
@@ -147,6 +161,7 @@ class StandardAuthorizer:
         if removed is not None:
             entry = self._indexes[removed[0].resource_type].remove(removed[0])
             self._last_used_ms.pop(id(entry), None)
+            self._created_ms.pop(key, None)
         if binding is not None:
             self._acls[key] = binding, self._indexes[binding.resource_type].add(binding)
 
@@ -224,21 +239,32 @@ class StandardAuthorizer:
         self._record((principal, host, operation, resource_type, None), by, is_allowed=allowed)
         return allowed
 
-    def used(self) -> list[tuple[AclBinding, int]]:
-        """Return the ACLs that were used for a decision, and when each was last, in ms since the epoch.
+    def used(self) -> list[AclTimes]:
+        """Return the ACLs whose creation or use is known.
 
         A cached decision counts once, when it is made, so that later ones cost nothing.
         """
-        last_ms = self._last_used_ms
-        return [(acl, last_ms[id(entry)]) for acl, entry in self._acls.values() if id(entry) in last_ms]
+        found = [
+            AclTimes(acl, self._last_used_ms.get(id(entry)), self._created_ms.get(key))
+            for key, (acl, entry) in self._acls.items()
+        ]
+        return [each for each in found if (each.last_used_ms, each.created_ms) != (None, None)]
 
     def take_use_record(self) -> AclUseRecord:
-        """Return when ACLs were used; see `BrokerAuthorizer`."""
+        """Return what is to be kept over a restart; see `BrokerAuthorizer`."""
         self._decisions.clear()
         self.version += 1
         last_ms = self._last_used_ms
         used = {key: last_ms[id(entry)] for key, (_, entry) in self._acls.items() if id(entry) in last_ms}
-        return AclUseRecord(self.since_ms, used)
+        recorded = self._recorded
+        return AclUseRecord(
+            self.since_ms,
+            recorded.since_ms,
+            used,
+            dict(self._created_ms),
+            recorded.all(),
+            recorded.left_out_count,
+        )
 
     def decision_record(self) -> DecisionRecord:
         recorded = self._recorded

@@ -15,6 +15,7 @@ from barnabas.policy.security_calls import GuardedAuthorizer
 from barnabas.security.acl_use import AclUseRecord
 from barnabas.security.authorizer import (
     DECISIONS_COUNT_MAX,
+    AclTimes,
     Action,
     BrokerAuthorizer,
     StandardAuthorizer,
@@ -23,7 +24,7 @@ from barnabas.security.authorizer import (
 from barnabas.security.operations import needs_cluster_alter
 from barnabas.security.recorded_decisions import KEPT_NAME_LENGTH_MAX
 from barnabas.telemetry.logs import get_logger
-from barnabas.wire.acls import CLUSTER_NAME, AclBinding, AclOperation, DecisionRecord, ResourceType
+from barnabas.wire.acls import CLUSTER_NAME, AclOperation, DecisionRecord, ResourceType
 
 _log = get_logger("barnabas.security")
 
@@ -65,7 +66,7 @@ class PythonAuthorizer:
     def since_ms(self) -> int:
         return self._acls.since_ms
 
-    def used(self) -> list[tuple[AclBinding, int]]:
+    def used(self) -> list[AclTimes]:
         return self._acls.used()
 
     def take_use_record(self) -> AclUseRecord:

@@ -1,8 +1,8 @@
 """The decisions that the authorizer has made, so that they can be made again with other ACLs."""
 
 from collections import OrderedDict
-from collections.abc import Iterator
-from typing import TypeAlias
+from collections.abc import Iterable, Iterator
+from typing import TypeAlias, cast
 
 from barnabas.wire.acls import AclDecision, AclOperation, ResourceType
 
@@ -20,11 +20,14 @@ Question: TypeAlias = tuple[str, str, AclOperation, ResourceType, str | None]
 class RecordedDecisions:
     """Keeps those that were used last."""
 
-    def __init__(self, since_ms: int) -> None:
+    def __init__(self, since_ms: int, decisions: Iterable[AclDecision] = (), left_out_count: int = 0) -> None:
+        """:param decisions: Those made since then, the last used ones last."""
         self.since_ms = since_ms
-        self.left_out_count = 0
+        self.left_out_count = left_out_count
         #: by the decision: question -> last use, in this order
         self._kept: dict[bool, OrderedDict[Question, int]] = {True: OrderedDict(), False: OrderedDict()}
+        for *question, is_allowed, used_ms in decisions:
+            self.add(cast("Question", tuple(question)), used_ms, is_allowed=is_allowed)
 
     def add(self, question: Question, now_ms: int, *, is_allowed: bool) -> None:
         name = question[-1]

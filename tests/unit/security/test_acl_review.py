@@ -110,7 +110,7 @@ def allows(acls: list[AclBinding], asked: AclQuestion) -> bool:
         (),
         allow_if_no_acl=False,
         clock=ManualClock(),
-        use=AclUseRecord(0),
+        use=AclUseRecord.empty(0),
     )
     return authorizer.known(asked.principal, asked.host, asked.operation, asked.resource_type, asked.name)
 

@@ -3,16 +3,30 @@ from pathlib import Path
 import pytest
 
 from barnabas.security.acl_use import FILE, AclUseRecord, read_acl_use, write_acl_use
+from barnabas.wire.acls import AclDecision, AclOperation, ResourceType
 
 
 def test_what_is_written_is_read(tmp_path: Path) -> None:
-    record = AclUseRecord(5, {"one": 6, "two": 7})
+    decisions = [
+        AclDecision(
+            "User:a", "h", AclOperation.READ, ResourceType.TOPIC, "t", is_allowed=True, last_used_ms=6
+        ),
+        AclDecision(
+            "User:a", "h", AclOperation.WRITE, ResourceType.TOPIC, None, is_allowed=False, last_used_ms=7
+        ),
+    ]
+    record = AclUseRecord(5, 4, {"one": 6, "two": 7}, {"two": 6}, decisions, 3)
     write_acl_use(tmp_path, record)
     assert read_acl_use(tmp_path, 99) == record
 
 
 def test_without_a_file_the_record_begins_now(tmp_path: Path) -> None:
-    assert read_acl_use(tmp_path, 99) == AclUseRecord(99)
+    assert read_acl_use(tmp_path, 99) == AclUseRecord.empty(99)
+
+
+def test_a_file_without_decisions_was_written_by_an_older_broker(tmp_path: Path) -> None:
+    (tmp_path / FILE).write_text('{"since_ms": 5, "last_used_ms": {"one": 6}}')
+    assert read_acl_use(tmp_path, 99) == AclUseRecord(5, 99, {"one": 6}, decisions=[])
 
 
 @pytest.mark.parametrize(
@@ -21,8 +35,8 @@ def test_without_a_file_the_record_begins_now(tmp_path: Path) -> None:
 )
 def test_a_damaged_file_counts_as_none(tmp_path: Path, content: bytes) -> None:
     (tmp_path / FILE).write_bytes(content)
-    assert read_acl_use(tmp_path, 99) == AclUseRecord(99)
+    assert read_acl_use(tmp_path, 99) == AclUseRecord.empty(99)
 
 
 def test_a_directory_that_cannot_be_written_to_is_no_error(tmp_path: Path) -> None:
-    write_acl_use(tmp_path / "missing", AclUseRecord(1))
+    write_acl_use(tmp_path / "missing", AclUseRecord.empty(1))

@@ -22,7 +22,7 @@ READ, TOPIC = AclOperation.READ, ResourceType.TOPIC
 def authorizer_of(*bindings: AclBinding, allow_if_no_acl: bool = False) -> StandardAuthorizer:
     table = {acl_key(binding): binding for binding in bindings}
     return StandardAuthorizer(
-        table, [ROOT], allow_if_no_acl=allow_if_no_acl, clock=ManualClock(9), use=AclUseRecord(0)
+        table, [ROOT], allow_if_no_acl=allow_if_no_acl, clock=ManualClock(9), use=AclUseRecord.empty(0)
     )
 
 
@@ -121,12 +121,18 @@ def test_acls_are_used_from_their_first_decision_until_they_are_removed() -> Non
     authorizer = authorizer_of()
     image = MetadataImage()
     for decide, expected in (
-        (lambda table: decide_create_acls(table, [reading, writing, forbidding]), []),
+        (
+            lambda table: decide_create_acls(table, [reading, writing, forbidding]),
+            [(reading, None, 9), (writing, None, 9), (forbidding, None, 9)],
+        ),
         (
             lambda table: decide_remove_acls(table, matching(table, AclFilter(operation=READ))),
-            [(forbidding, 9)],
+            [(writing, None, 9), (forbidding, 9, 9)],
         ),
-        (lambda table: decide_create_acls(table, [reading]), [(forbidding, 9)]),
+        (
+            lambda table: decide_create_acls(table, [reading]),
+            [(writing, None, 9), (forbidding, 9, 9), (reading, None, 9)],
+        ),
     ):
         decision = decide(image.acls)
         after = replayed(image, decision)
@@ -135,10 +141,10 @@ def test_acls_are_used_from_their_first_decision_until_they_are_removed() -> Non
         if not image.acls:
             assert not authorizer.known(ALICE, "::2", READ, TOPIC, "t")
             assert not authorizer.known("User:bob", "::1", READ, TOPIC, "t")
-            assert authorizer.used() == []
+            assert authorizer.used() == expected
             assert authorizer.known(ALICE, "::1", READ, TOPIC, "t")
             assert not authorizer.known(ALICE, "::1", AclOperation.DELETE, TOPIC, "t")
-            assert set(authorizer.used()) == {(reading, 9), (forbidding, 9)}
+            assert set(authorizer.used()) == {(reading, 9, 9), (writing, None, 9), (forbidding, 9, 9)}
             assert authorizer.statistics()["acls_used_count"] == 2
         image = after
 
@@ -151,26 +157,49 @@ def test_the_record_of_use_goes_on_after_a_restart_and_counts_cached_decisions_a
     def started(use: AclUseRecord) -> StandardAuthorizer:
         return StandardAuthorizer(table, [], allow_if_no_acl=False, clock=clock, use=use)
 
-    first = started(AclUseRecord(50))
+    first = started(AclUseRecord.empty(50))
     assert first.known(ALICE, "h", READ, TOPIC, "t")
     clock.advance(10)
     assert first.known(ALICE, "h", READ, TOPIC, "t")
-    assert first.take_use_record() == AclUseRecord(50, {acl_key(reading): 100})
+    assert first.take_use_record().last_used_ms == {acl_key(reading): 100}
     assert first.known(ALICE, "h", READ, TOPIC, "t")
     version = first.version
     kept = first.take_use_record()
     assert first.version != version  # responses that are cached by it are made, and count, again
-    assert kept == AclUseRecord(50, {acl_key(reading): 110})
+    assert kept.last_used_ms == {acl_key(reading): 110}
     second = started(kept)
-    assert (second.since_ms, second.used()) == (50, [(reading, 110)])
+    assert (second.since_ms, second.used()) == (50, [(reading, 110, None)])
     assert second.known(ALICE, "h", AclOperation.WRITE, TOPIC, "t")
-    assert dict(second.used()) == {reading: 110, writing: 110}
+    assert second.used() == [(reading, 110, None), (writing, 110, None)]
+
+
+def test_creations_and_decisions_are_known_after_a_restart() -> None:
+    reading, clock = allow(READ), ManualClock(100)
+    first = StandardAuthorizer({}, [], allow_if_no_acl=False, clock=clock, use=AclUseRecord.empty(50))
+    decision = decide_create_acls(MetadataImage().acls, [reading])
+    after = replayed(MetadataImage(), decision)
+    asyncio.run(first.apply(MetadataImage(), after, ChangedKeys(decision.changes)))
+    clock.advance(10)
+    assert not first.known("User:bob", "h", READ, TOPIC, "t")
+    assert first.known(ALICE, "h", READ, TOPIC, "t")
+    kept = first.take_use_record()
+    clock.advance(10)
+    second = StandardAuthorizer(after.acls, [], allow_if_no_acl=False, clock=clock, use=kept)
+    assert second.used() == [(reading, 110, 100)]
+    record = second.decision_record()
+    assert record.since_ms == 50
+    assert [(each.principal, each.is_allowed) for each in record.decisions] == [
+        (ALICE, True),
+        ("User:bob", False),
+    ]
 
 
 def test_decisions_are_recorded_once_with_their_last_use() -> None:
     clock = ManualClock(100)
     table = {acl_key(acl): acl for acl in (allow(READ),)}
-    authorizer = StandardAuthorizer(table, [ROOT], allow_if_no_acl=True, clock=clock, use=AclUseRecord(0))
+    authorizer = StandardAuthorizer(
+        table, [ROOT], allow_if_no_acl=True, clock=clock, use=AclUseRecord.empty(0)
+    )
     asked = ALICE, "h", READ, TOPIC, "t"
     refused = AclDecision("User:bob", "h", READ, TOPIC, "t", is_allowed=False, last_used_ms=100)
     assert authorizer.known(*asked)
@@ -179,7 +208,7 @@ def test_decisions_are_recorded_once_with_their_last_use() -> None:
     assert authorizer.known(*asked)
     record = authorizer.decision_record()
     assert set(record.decisions) == {AclDecision(*asked, is_allowed=True, last_used_ms=100), refused}
-    assert record[:1] + record[2:] == (100, 0, frozenset({ROOT}), True)
+    assert record[:1] + record[2:] == (0, 0, frozenset({ROOT}), True)
     authorizer.take_use_record()
     assert authorizer.known(*asked)
     again = AclDecision(*asked, is_allowed=True, last_used_ms=110)
@@ -194,7 +223,7 @@ def test_what_is_only_reported_is_neither_recorded_nor_a_use_of_acls() -> None:
     assert authorizer.used() == []
     assert authorizer.known(ALICE, "h", READ, TOPIC, "t")
     assert len(list(authorizer.decision_record().decisions)) == 1
-    assert authorizer.used() == [(allow(READ), 9)]
+    assert authorizer.used() == [(allow(READ), 9, None)]
 
 
 def test_a_decision_on_any_resource_is_recorded_without_a_name() -> None:

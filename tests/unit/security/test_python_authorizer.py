@@ -55,7 +55,9 @@ async def loaded(*acls: AclBinding, cache_ms: int = CACHE_MS) -> tuple[PythonAut
     await policies.load()
     clock = ManualClock()
     table = {acl_key(acl): acl for acl in acls}
-    standard = StandardAuthorizer(table, [ROOT], allow_if_no_acl=False, clock=clock, use=AclUseRecord(0))
+    standard = StandardAuthorizer(
+        table, [ROOT], allow_if_no_acl=False, clock=clock, use=AclUseRecord.empty(0)
+    )
     return PythonAuthorizer(policies, standard, cache_ms, clock), clock
 
 
@@ -231,7 +233,9 @@ def test_a_reloaded_class_decides_again(tmp_path: Path) -> None:
             policies = Policies(PolicySettings(authorizer_class=module.named("Fixed"), time_limit_ms=30_000))
             await policies.load()
             clock = ManualClock()
-            standard = StandardAuthorizer({}, [], allow_if_no_acl=False, clock=clock, use=AclUseRecord(0))
+            standard = StandardAuthorizer(
+                {}, [], allow_if_no_acl=False, clock=clock, use=AclUseRecord.empty(0)
+            )
             authorizer = PythonAuthorizer(policies, standard, CACHE_MS, clock)
             assert await ask(authorizer, "t") == [True]
             module.write(text.format(decision=False))

@@ -55,14 +55,15 @@ class AclUse(NamedTuple):
 
     since_ms: int
     last_used_ms: Mapping[AclBinding, int]
+    created_ms: Mapping[AclBinding, int]  #: of ACLs that were created since then
 
 
 def combine_acl_use_responses(responses: Iterable[DescribeAclUseResponse]) -> AclUse:
-    """Combine the responses of all brokers: the time since which all have recorded, and the last uses.
+    """Combine the responses of all brokers: the time since which all have recorded, the last uses and creations.
 
     :raises KafkaError: If a broker refused the request.
     """
-    since_ms, last_used_ms = 0, dict[AclBinding, int]()
+    since_ms, last_used_ms, created_ms = 0, dict[AclBinding, int](), dict[AclBinding, int]()
     for response in responses:
         check(response.error_code, response.error_message)
         since_ms = max(since_ms, response.since)
@@ -76,8 +77,10 @@ def combine_acl_use_responses(responses: Iterable[DescribeAclUseResponse]) -> Ac
                 acl.operation,
                 acl.permission_type,
             )
-            last_used_ms[binding] = max(last_used_ms.get(binding, 0), acl.last_used)
-    return AclUse(since_ms, last_used_ms)
+            for times_ms, time_ms in ((last_used_ms, acl.last_used), (created_ms, acl.created)):
+                if time_ms >= 0:
+                    times_ms[binding] = max(times_ms.get(binding, 0), time_ms)
+    return AclUse(since_ms, last_used_ms, created_ms)
 
 
 def create_acls_request(bindings: Iterable[AclBinding]) -> CreateAclsRequest:

@@ -16,7 +16,7 @@ from barnabas.wire.schema import (
 
 class DescribeAclUseRequest(Message):
     API_KEY = 32001
-    VERSIONS = Versions(0, 0)
+    VERSIONS = Versions(0, 1)
     FLEXIBLE = versions("0+")
 
 
@@ -29,11 +29,12 @@ class UsedAcl(Struct):
     operation: int = int8(default=0)
     permission_type: int = int8(default=0)
     last_used: int = int64(default=-1)
+    created: int = int64("1+", default=-1)
 
 
 class DescribeAclUseResponse(Message):
     API_KEY = 32001
-    VERSIONS = Versions(0, 0)
+    VERSIONS = Versions(0, 1)
     FLEXIBLE = versions("0+")
 
     throttle_time_ms: int = int32(default=0)

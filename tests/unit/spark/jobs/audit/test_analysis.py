@@ -109,11 +109,11 @@ def test_brokers_have_more_information_on_existing_acls() -> None:
     gone = Grant(ALTER, 1, "User:root", 2, "User:root")
     grants = [Grant(READ), Grant(ALTER, 30, "User:root"), gone]
     other = allow(AclOperation.WRITE)
-    used, unused, removed = grant_uses(grants, [], {}, AclUse(20, frozenset({READ, other})))
+    used, unused, removed = grant_uses(grants, [], {}, AclUse(20, frozenset({READ, other}), {}))
     assert (used.status, used.unused_since) == (USED, None)
     assert (unused.status, unused.unused_since) == (UNUSED, 30)
     assert (removed.status, removed.unused_since) == (UNCHANGED, None)
-    [early] = grant_uses([Grant(ALTER, 10, "User:root")], [], {}, AclUse(20, frozenset()))
+    [early] = grant_uses([Grant(ALTER, 10, "User:root")], [], {}, AclUse(20, frozenset(), {}))
     assert early.unused_since == 20
     assert advice([early], {}) == [
         "User:alice: ALLOW ALTER_CONFIGS on topic/orders from * is not used; check since when its use has been counted"
