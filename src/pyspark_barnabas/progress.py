@@ -23,7 +23,7 @@ from barnabas.client.core.retry import Retry
 from barnabas.wire.errors import KafkaError
 from pyspark_barnabas.option_values import OptionError, flat
 from pyspark_barnabas.source.options import Assign, Subscribe, TopicSelection, stream_options
-from pyspark_barnabas.stream_offsets import without_ids
+from pyspark_barnabas.stream_offsets import positions_only
 
 _LOG = logging.getLogger(__name__)
 #: A slow listener delays all other listeners.
@@ -100,7 +100,7 @@ class GroupProgress(StreamingQueryListener):
 def selected_offsets(text: str | None, selection: TopicSelection) -> dict[TopicPartition, int]:
     """Return the offsets of the selected partitions in a source's JSON, if it has any."""
     try:
-        offsets = flat(without_ids(json.loads(text or "{}")))
+        offsets = flat(positions_only(json.loads(text or "{}")))
     except (ValueError, AttributeError, TypeError):
         return {}  # another kind of source
     return {

@@ -1,8 +1,10 @@
-"""Offset of a stream: a position in each partition, and the ids of the topics."""
+"""Offset of a stream: a position in each partition, the ids of the topics, and how the batch before it is split."""
 
-from collections.abc import Mapping
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any
+from itertools import groupby
+from typing import Any, TypeAlias
 
 from barnabas.base.ids import ZERO_UUID, TopicPartition, uuid_from_text, uuid_to_text
 from pyspark_barnabas.option_values import flat, nested
@@ -12,6 +14,16 @@ from pyspark_barnabas.source.offset_range_limits import Positions
 #: a valid topic name, and Spark's Kafka connector treats it as a topic without partitions to read.
 TOPIC_ID_PREFIX = "#topicId:"
 
+#: Prefix of keys for the ends of a task's ranges in one topic: `#task:NUMBER:NAME:PARTITION=END,PARTITION=END`.
+_TASK_PREFIX = "#task:"
+#: Key of a batch with one task for each partition.
+_TASK_PER_PARTITION = "#tasks:partitions"
+
+#: For each task, the partitions and ends of its ranges, each of which begins where the one before it ends.
+Split: TypeAlias = tuple[tuple[tuple[TopicPartition, int], ...], ...]
+#: One task for each partition.
+BY_PARTITION: Split = ()
+
 
 @dataclass(frozen=True)
 class StreamOffset:
@@ -20,6 +32,8 @@ class StreamOffset:
     positions: Positions = field(default_factory=dict)
     #: Topic ids by topic, without unknown ones, as in checkpoints of Spark's Kafka connector.
     topic_ids: Mapping[str, bytes] = field(default_factory=dict)
+    #: The tasks of the batch that ends here, so that a restart repeats the same ones; None if they are not known.
+    split: Split | None = None
 
     @classmethod
     def of(cls, positions: Positions, topic_ids: Mapping[TopicPartition, bytes]) -> "StreamOffset":
@@ -37,17 +51,22 @@ class StreamOffset:
 
     def without(self, topics: set[str]) -> "StreamOffset":
         """Return the offset without these topics."""
-        return StreamOffset(
-            {tp: offset for tp, offset in self.positions.items() if tp.topic not in topics},
-            {topic: topic_id for topic, topic_id in self.topic_ids.items() if topic not in topics},
+        return replace(
+            self,
+            positions={tp: offset for tp, offset in self.positions.items() if tp.topic not in topics},
+            topic_ids={topic: topic_id for topic, topic_id in self.topic_ids.items() if topic not in topics},
         )
 
+    def is_at(self, other: "StreamOffset") -> bool:
+        """Whether no records of the same topics are between the two."""
+        return (self.positions, self.topic_ids) == (other.positions, other.topic_ids)
+
     def to_json(self) -> dict[str, dict[str, Any]]:
-        """Return the connector's JSON, with an empty entry for each id: `"#topicId:orders:ID": {}`."""
+        """Return the connector's JSON, with an empty entry for each topic id and for the topics of each task."""
         written: dict[str, dict[str, Any]] = {**nested(self.positions)}
         for topic, topic_id in sorted(self.topic_ids.items()):
             written[f"{TOPIC_ID_PREFIX}{topic}:{uuid_to_text(topic_id)}"] = {}
-        return written
+        return written | {key: {} for key in _split_keys(self.split)}
 
     @classmethod
     def from_json(cls, written: Mapping[str, Mapping[str, Any]]) -> "StreamOffset":
@@ -57,9 +76,32 @@ class StreamOffset:
         """
         entries = [key.split(":") for key in written if key.startswith(TOPIC_ID_PREFIX)]
         ids = {topic: uuid_from_text(text) for _, topic, text in entries}
-        return cls(flat(without_ids(written)), ids)
+        return cls(flat(positions_only(written)), ids, _split_of(written))
 
 
-def without_ids(written: Mapping[str, Any]) -> dict[str, Any]:
+def _split_keys(split: Split | None) -> Iterator[str]:
+    if split is None:
+        return
+    if split == BY_PARTITION:
+        yield _TASK_PER_PARTITION
+    for number, task in enumerate(split):
+        for topic, ends in groupby(task, lambda end: end[0].topic):
+            texts = ",".join(f"{tp.partition}={high}" for tp, high in ends)
+            yield f"{_TASK_PREFIX}{number}:{topic}:{texts}"
+
+
+def _split_of(written: Iterable[str]) -> Split | None:
+    tasks: defaultdict[int, list[tuple[TopicPartition, int]]] = defaultdict(list)
+    for key in written:
+        if key == _TASK_PER_PARTITION:
+            return BY_PARTITION
+        if key.startswith(_TASK_PREFIX):
+            _, number, topic, texts = key.split(":")
+            ends = (text.split("=") for text in texts.split(","))
+            tasks[int(number)] += [(TopicPartition(topic, int(index)), int(high)) for index, high in ends]
+    return tuple(tuple(tasks[number]) for number in sorted(tasks)) or None
+
+
+def positions_only(written: Mapping[str, Any]) -> dict[str, Any]:
     """Return an offset's JSON as the connector would write it."""
-    return {topic: value for topic, value in written.items() if not topic.startswith(TOPIC_ID_PREFIX)}
+    return {topic: value for topic, value in written.items() if not topic.startswith("#")}

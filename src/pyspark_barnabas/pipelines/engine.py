@@ -18,7 +18,7 @@ from pyspark_barnabas.pipelines.declaration import Flow, JdbcInput, Pipeline, Tr
 from pyspark_barnabas.pipelines.failures import one_line_error
 from pyspark_barnabas.pipelines.sources.jdbc_poller import Taking, interval_s
 from pyspark_barnabas.pipelines.state import FlowState, FlowStatus, StateDirectory
-from pyspark_barnabas.stream_offsets import without_ids
+from pyspark_barnabas.stream_offsets import positions_only
 
 _POLL_S = 0.2
 
@@ -237,7 +237,7 @@ def parsed(one_line_error: Any) -> Mapping[str, Mapping[str, int]] | None:
         isinstance(partitions, dict) for partitions in offsets.values()
     ):
         return None
-    return without_ids(offsets)
+    return positions_only(offsets)
 
 
 def lag_of(

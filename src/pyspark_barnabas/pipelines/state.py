@@ -11,7 +11,7 @@ from typing import Any
 
 from barnabas.base.file_lock import is_held, locked
 from pyspark_barnabas.pipelines.declaration import Flow, Pipeline
-from pyspark_barnabas.stream_offsets import without_ids
+from pyspark_barnabas.stream_offsets import positions_only
 
 _LOCK = "lock"
 
@@ -122,4 +122,4 @@ def starting_at(state: StateDirectory, flow: Flow) -> dict[str, dict[str, int]] 
     if not batches:
         return None
     lines = (checkpoint / "offsets" / str(max(batches))).read_text().splitlines()
-    return without_ids(json.loads(lines[-1]))
+    return positions_only(json.loads(lines[-1]))

@@ -8,6 +8,7 @@ import pyarrow as pa
 from pyspark.sql.datasource import DataSourceReader, InputPartition
 
 from pyspark_barnabas.runtime.gc_freeze import freeze_long_lived_objects
+from pyspark_barnabas.runtime.local_slots import local_slots_count
 from pyspark_barnabas.source.data_loss import DataLossPolicy
 from pyspark_barnabas.source.offset_range_limits import Positions, ending_offsets, starting_offsets
 from pyspark_barnabas.source.options import SourceOptions, SpecificOffsets, batch_options
@@ -50,7 +51,7 @@ def plan_batch(options: SourceOptions) -> list[ReadTask]:
         if isinstance(options.starting, SpecificOffsets):
             _check_starts(starts, ends, DataLossPolicy(fail=options.fail_on_data_loss))
         ranges = [OffsetRange(tp, starts[tp], ends[tp]) for tp in topic_ids]
-        return TaskPlanner(logs, options).plan(ranges, topic_ids)
+        return TaskPlanner(logs, options, local_slots_count()).plan(ranges, topic_ids)
 
 
 def _check_starts(starts: Positions, ends: Positions, losses: DataLossPolicy) -> None:

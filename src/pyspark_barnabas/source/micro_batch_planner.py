@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 
 from barnabas.base.clock import Clock, SystemClock
 from barnabas.base.ids import TopicPartition
@@ -25,13 +26,14 @@ class StreamPlanner:
         options: SourceOptions,
         clock: Clock | None = None,
         pause: Callable[[float], object] = time.sleep,
+        slots_count: int | None = None,
     ) -> None:
         self._logs = logs
         self._options = options
         self._clock = clock or SystemClock()
         self._pause = pause
         self._losses = DataLossPolicy(fail=options.fail_on_data_loss)
-        self._planner = TaskPlanner(logs, options)
+        self._planner = TaskPlanner(logs, options, slots_count)
         self._found: dict[TopicPartition, bytes] = {}
         self._reported: set[tuple[str, bytes]] = set()
         self._pinned: StreamOffset | None = None
@@ -51,23 +53,29 @@ class StreamPlanner:
         """End the query at the current ends (`Trigger.AvailableNow`)."""
         self._pinned = self.seen = self._ends(StreamOffset())
 
-    def latest(self, start: StreamOffset, *, limited: bool) -> StreamOffset:
-        """Return the end of the next micro-batch; `start` if it is to wait.
+    def latest(self, start: StreamOffset | None, *, limited: bool) -> StreamOffset:
+        """Return the end of the next micro-batch with its tasks; `start` if it is to wait.
 
+        :param start: None if it is not known yet; then the tasks are not decided on.
         :raises DataLossError: When a topic has another id than at `start`.
         """
-        ends = self._ends(start) if self._pinned is None else self._pinned
+        ends = self._ends(start or StreamOffset()) if self._pinned is None else self._pinned
         self.seen = ends
-        recreated = self._report_recreated(start, ends.topic_ids)
-        if not limited:
+        if start is None:
             return ends
+        recreated = self._report_recreated(start, ends.topic_ids)
         positions = start.without(recreated).positions
         starts = {**self._earliest(ends.positions.keys() - positions.keys()), **positions}
-        if self._must_wait(starts, ends.positions):
-            return start
-        self._batch_began_ms = self._clock.monotonic_ms()
-        limit = self._options.max_offsets_per_trigger
-        return ends if limit is None else ends.at(share_limit(limit, starts, ends.positions))
+        if limited:
+            if self._must_wait(starts, ends.positions):
+                return start
+            self._batch_began_ms = self._clock.monotonic_ms()
+            limit = self._options.max_offsets_per_trigger
+            ends = ends if limit is None else ends.at(share_limit(limit, starts, ends.positions))
+        if ends.is_at(start):
+            return start  # with its tasks: Spark takes an offset that looks different for new records
+        ranges = [OffsetRange(tp, starts[tp], end) for tp, end in ends.positions.items() if tp in starts]
+        return replace(ends, split=self._planner.split(ranges))
 
     def tasks(self, start: StreamOffset, end: StreamOffset) -> list[ReadTask]:
         """Return tasks for the records between two offsets.
@@ -89,7 +97,7 @@ class StreamPlanner:
         if missing:
             self._losses.report(f"partitions are gone: {', '.join(str(each) for each in missing)}")
         ranges = [self._range(tp, starts[tp], ends[tp]) for tp in sorted(ends.keys() & starts.keys())]
-        return self._planner.plan(ranges, self._found)
+        return self._planner.plan(ranges, self._found, end.split)
 
     def _range(self, tp: TopicPartition, low: int, high: int) -> OffsetRange:
         if high < low:

@@ -1,7 +1,8 @@
 """Splits ranges of offsets into tasks of even size, each large enough to pay off. No IO."""
 
 import math
-from collections.abc import Iterable, Mapping
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -37,20 +38,23 @@ TaskRanges = tuple[OffsetRange, ...]
 
 @dataclass(frozen=True)
 class TaskLimits:
-    """The wanted size of a task, unless limits require more or smaller tasks.
+    """How many tasks there are: one for each partition, unless one of these limits requires more or fewer.
 
-    If there are several, each has at least three quarters of `bytes_wanted`; a small record counts as 256 bytes.
+    A task of a large partition has at least three quarters of `bytes_wanted`; a small record counts as 256 bytes.
     """
 
     bytes_wanted: int
     tasks_min: int | None = None
     records_max: int | None = None
+    slots_count: int | None = (
+        None  #: tasks that run at a time; small partitions share tasks if there are more
+    )
 
 
 def split_ranges(
     ranges: Iterable[OffsetRange], record_bytes: Mapping[TopicPartition, float], limits: TaskLimits
 ) -> list[TaskRanges]:
-    """Distribute all ranges in the order of their partitions; a range may be split at any offset.
+    """Distribute all ranges in the order of their partitions.
 
     `record_bytes` is the average log bytes per offset of a partition.
     """
@@ -59,13 +63,59 @@ def split_ranges(
         offset_range.tp: _weight(record_bytes.get(offset_range.tp, RECORD_BYTES_DEFAULT))
         for offset_range in non_empty
     }
-    total_bytes = sum(offset_range.offsets_count * weights[offset_range.tp] for offset_range in non_empty)
-    offsets_count = sum(offset_range.offsets_count for offset_range in non_empty)
-    tasks_count = max(_count_of(total_bytes / limits.bytes_wanted), min(limits.tasks_min or 1, offsets_count))
+    if limits.tasks_min is not None and limits.tasks_min > len(non_empty):
+        return _split_evenly(non_empty, weights, limits, limits.tasks_min)
+    return _split_by_partition(non_empty, weights, limits)
+
+
+def _split_evenly(
+    ranges: Sequence[OffsetRange],
+    weights: Mapping[TopicPartition, float],
+    limits: TaskLimits,
+    tasks_min: int,
+) -> list[TaskRanges]:
+    """Cut the ranges into at least `tasks_min` tasks, as far as there are offsets; a range may be cut anywhere."""
+    total_bytes = sum(each.offsets_count * weights[each.tp] for each in ranges)
+    offsets_count = sum(each.offsets_count for each in ranges)
+    tasks_count = max(_count_of(total_bytes / limits.bytes_wanted), min(tasks_min, offsets_count))
     filler = _TaskFiller(total_bytes / tasks_count, limits.records_max)
-    for offset_range in non_empty:
-        filler.add(offset_range, weights[offset_range.tp])
+    for each in ranges:
+        filler.add(each, weights[each.tp])
     return filler.finish()
+
+
+def _split_by_partition(
+    ranges: Sequence[OffsetRange], weights: Mapping[TopicPartition, float], limits: TaskLimits
+) -> list[TaskRanges]:
+    """Give each range tasks of its own, or let whole ranges share tasks if there are more than slots."""
+    pieces: list[OffsetRange] = []
+    for each in ranges:
+        range_bytes = each.offsets_count * weights[each.tp]
+        filler = _TaskFiller(range_bytes / _count_of(range_bytes / limits.bytes_wanted), limits.records_max)
+        filler.add(each, weights[each.tp])
+        pieces += [piece for task in filler.finish() for piece in task]
+    if limits.slots_count is None or limits.records_max is not None or len(pieces) <= limits.slots_count:
+        return [(piece,) for piece in pieces]
+    return _share_tasks(pieces, weights, limits.bytes_wanted, limits.slots_count)
+
+
+def _share_tasks(
+    pieces: Sequence[OffsetRange],
+    weights: Mapping[TopicPartition, float],
+    bytes_wanted: int,
+    slots_count: int,
+) -> list[TaskRanges]:
+    """Distribute whole pieces in order, each to the task in whose share of all bytes its middle lies."""
+    sizes = [piece.offsets_count * weights[piece.tp] for piece in pieces]
+    total_bytes = sum(sizes)
+    tasks_count = max(slots_count, math.ceil(total_bytes / bytes_wanted))
+    tasks: defaultdict[int, list[OffsetRange]] = defaultdict(list)
+    before_bytes = 0.0
+    for piece, size in zip(pieces, sizes, strict=True):
+        middle = (before_bytes + size / 2) / total_bytes
+        tasks[min(math.floor(middle * tasks_count), tasks_count - 1)].append(piece)
+        before_bytes += size
+    return [tuple(task) for task in tasks.values()]
 
 
 def _weight(record_bytes: float) -> float:

@@ -7,6 +7,7 @@ import pyarrow as pa
 from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
 
 from pyspark_barnabas.option_values import OptionError
+from pyspark_barnabas.runtime.local_slots import local_slots_count
 from pyspark_barnabas.source.logs import Logs
 from pyspark_barnabas.source.micro_batch_planner import StreamPlanner
 from pyspark_barnabas.source.options import stream_options
@@ -65,7 +66,8 @@ class StreamReader(STREAM_READER_BASES):  # type: ignore[misc]
     def latestOffset(self, start: Offsets | None = None, limit: object = None) -> Offsets:  # noqa: N802
         """Return the end of the next micro-batch; Spark 4.1 passes neither start nor limit."""
         limited = HAS_LIMITS and limit is not None and not isinstance(limit, limits.ReadAllAvailable)
-        return self._planner.latest(StreamOffset.from_json(start or {}), limited=limited).to_json()
+        known = None if start is None else StreamOffset.from_json(start)
+        return self._planner.latest(known, limited=limited).to_json()
 
     def reportLatestOffset(self) -> Offsets | None:  # noqa: N802
         latest = self._planner.seen
@@ -89,5 +91,6 @@ class StreamReader(STREAM_READER_BASES):  # type: ignore[misc]
     def _planner(self) -> StreamPlanner:
         if self._opened is None:
             self._logs = open_logs(self._options)
-            self._opened = StreamPlanner(self._logs, self._options)
+            slots_count = local_slots_count()
+            self._opened = StreamPlanner(self._logs, self._options, slots_count=slots_count)
         return self._opened

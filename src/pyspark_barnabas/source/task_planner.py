@@ -12,9 +12,11 @@ from pyspark_barnabas.source.range_splitting import (
     RECORD_BYTES_DEFAULT,
     OffsetRange,
     TaskLimits,
+    TaskRanges,
     split_ranges,
 )
 from pyspark_barnabas.source.tasks import PlannedRange, ReadTask
+from pyspark_barnabas.stream_offsets import BY_PARTITION, Split
 
 
 def open_logs(options: SourceOptions) -> Logs:
@@ -36,27 +38,62 @@ def task_options(options: SourceOptions) -> SourceOptions:
 class TaskPlanner:
     """Makes tasks; remembers the log bytes per offset, which are queried once per partition."""
 
-    def __init__(self, logs: Logs, options: SourceOptions) -> None:
+    def __init__(self, logs: Logs, options: SourceOptions, slots_count: int | None = None) -> None:
+        """:param slots_count: How many tasks run at a time; None if that is not known."""
         self._logs = logs
         self._limits = TaskLimits(
-            options.task_bytes, options.min_partitions, options.max_records_per_partition
+            options.task_bytes,
+            options.min_partitions,
+            options.max_records_per_partition,
+            slots_count,
         )
         self._record_bytes: dict[TopicPartition, float] = {}
 
+    def split(self, ranges: Collection[OffsetRange]) -> Split:
+        """Decide on the tasks of a batch before it is planned."""
+        tasks = self._split_ranges(ranges)
+        partitions = [offset_range.tp for task in tasks for offset_range in task]
+        if all(len(task) == 1 for task in tasks) and len(set(partitions)) == len(partitions):
+            return BY_PARTITION
+        return tuple(tuple((tp, high) for tp, _, high in task) for task in tasks)
+
     def plan(
-        self, ranges: Collection[OffsetRange], topic_ids: Mapping[TopicPartition, bytes]
+        self,
+        ranges: Collection[OffsetRange],
+        topic_ids: Mapping[TopicPartition, bytes],
+        split: Split | None = None,
     ) -> list[ReadTask]:
-        non_empty = [offset_range for offset_range in ranges if offset_range.offsets_count > 0]
-        unknown = [offset_range for offset_range in non_empty if offset_range.tp not in self._record_bytes]
-        if unknown:
-            self._record_bytes |= self._logs.record_bytes(unknown)
+        """:param split: The tasks that were decided on for these ranges, if they were."""
+        tasks = self._split_ranges(ranges) if split is None else _split_again(ranges, split)
 
         def planned_range(offset_range: OffsetRange) -> PlannedRange:
             record_bytes = self._record_bytes.get(offset_range.tp, RECORD_BYTES_DEFAULT)
             return PlannedRange(offset_range, topic_ids.get(offset_range.tp, ZERO_UUID), record_bytes)
 
-        tasks = split_ranges(non_empty, self._record_bytes, self._limits)
         login = self._logs.task_login() if tasks else None
         return [
             ReadTask(tuple(planned_range(offset_range) for offset_range in task), login) for task in tasks
         ]
+
+    def _split_ranges(self, ranges: Collection[OffsetRange]) -> list[TaskRanges]:
+        non_empty = [offset_range for offset_range in ranges if offset_range.offsets_count > 0]
+        unknown = [offset_range for offset_range in non_empty if offset_range.tp not in self._record_bytes]
+        if unknown:
+            self._record_bytes |= self._logs.record_bytes(unknown)
+        return split_ranges(non_empty, self._record_bytes, self._limits)
+
+
+def _split_again(ranges: Collection[OffsetRange], split: Split) -> list[TaskRanges]:
+    """Return the tasks of a split, and one for each range, or rest of a range, that it does not name."""
+    left = {offset_range.tp: offset_range for offset_range in ranges}
+    tasks: list[TaskRanges] = []
+    for ends in split:
+        task = []
+        for tp, end in ends:
+            if tp in left:
+                _, low, high = left[tp]
+                task.append(OffsetRange(tp, low, min(end, high)))
+                left[tp] = OffsetRange(tp, max(low, min(end, high)), high)
+        tasks.append(tuple(each for each in task if each.offsets_count > 0))
+    rest = [(offset_range,) for offset_range in left.values() if offset_range.offsets_count > 0]
+    return [task for task in tasks if task] + rest

@@ -1,6 +1,7 @@
 """Ends of micro-batches; new, deleted and truncated partitions."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 import pytest
 
@@ -10,7 +11,7 @@ from pyspark_barnabas.source.data_loss import DataLossError
 from pyspark_barnabas.source.micro_batch_planner import StreamPlanner
 from pyspark_barnabas.source.options import stream_options
 from pyspark_barnabas.source.tasks import ReadTask
-from pyspark_barnabas.stream_offsets import StreamOffset
+from pyspark_barnabas.stream_offsets import BY_PARTITION, StreamOffset
 from support.fake_logs import FakeLogs
 
 A, B, C = (TopicPartition("orders", index) for index in range(3))
@@ -20,12 +21,14 @@ LENIENT = {"failOnDataLoss": "false"}
 class Stream:
     """A planner with its logs and clock."""
 
-    def __init__(self, ends: Mapping[TopicPartition, int], **given: str) -> None:
+    def __init__(
+        self, ends: Mapping[TopicPartition, int], slots_count: int | None = None, **given: str
+    ) -> None:
         self.logs = FakeLogs(ends)
         self.clock = ManualClock()
         self.pauses: list[float] = []
         options = stream_options({"kafka.bootstrap.servers": "a:1", "subscribe": "orders", **given})
-        self.planner = StreamPlanner(self.logs, options, self.clock, self.pauses.append)
+        self.planner = StreamPlanner(self.logs, options, self.clock, self.pauses.append, slots_count)
 
     def latest(self, start: Mapping[TopicPartition, int], *, limited: bool) -> Mapping[TopicPartition, int]:
         return self.planner.latest(StreamOffset(start), limited=limited).positions
@@ -149,6 +152,50 @@ def test_tasks_have_the_topic_id_of_their_plan() -> None:
     assert repr(task) == "orders-0 [0, 4)"
 
 
+# The tasks in the checkpoint
+
+
+def test_a_batch_that_is_repeated_has_the_tasks_of_its_first_attempt_on_any_number_of_slots() -> None:
+    start = StreamOffset({A: 0, B: 0, C: 0})
+    end = Stream({A: 10, B: 10, C: 10}, slots_count=2).planner.latest(start, limited=False)
+    written = StreamOffset.from_json(end.to_json())
+    for slots_count in (None, 1, 2, 8):
+        repeated = Stream({A: 99, B: 99, C: 99}, slots_count).planner.tasks(start, written)
+        assert list(map(repr, repeated)) == ["orders-0 [0, 10)", "orders-1 [0, 10), orders-2 [0, 10)"]
+
+
+def test_a_batch_with_a_task_for_each_partition_keeps_them_on_fewer_slots() -> None:
+    start = StreamOffset({A: 0, B: 0, C: 0})
+    end = Stream({A: 10, B: 10, C: 10}).planner.latest(start, limited=False)
+    repeated = Stream({A: 10, B: 10, C: 10}, slots_count=1).planner.tasks(start, end)
+    assert [len(task.ranges) for task in repeated] == [1, 1, 1]
+
+
+def test_a_large_partition_is_divided_as_in_the_first_attempt() -> None:
+    start = StreamOffset({A: 0, B: 5})
+    first = Stream({A: 4096, B: 6}, taskSize="2m")
+    end = first.planner.latest(start, limited=False)
+    assert StreamOffset.from_json(end.to_json()) == end
+    repeated = Stream({A: 4096, B: 6}, taskSize="1g").planner.tasks(start, end)
+    assert ranges(repeated) == [(A, 0, 2048), (A, 2048, 4096), (B, 5, 6)]
+
+
+def test_an_end_without_new_records_is_the_start_with_its_tasks() -> None:
+    stream = Stream({A: 10})
+    end = stream.planner.latest(StreamOffset({A: 0}), limited=False)
+    assert stream.planner.latest(end, limited=False) is end
+
+
+def test_records_that_no_task_of_the_checkpoint_has_get_a_task() -> None:
+    stream = Stream({A: 10, B: 20}, **LENIENT)
+    end = StreamOffset({A: 10, B: 20}, split=(((A, 4), (C, 7)), ((A, 10),)))
+    assert list(map(repr, stream.planner.tasks(StreamOffset({A: 0, B: 0}), end))) == [
+        "orders-0 [0, 4)",
+        "orders-0 [4, 10)",
+        "orders-1 [0, 20)",
+    ]
+
+
 # Recreated topics
 
 OLD, NEW = bytes(15) + b"\x01", bytes(15) + b"\x02"
@@ -168,10 +215,15 @@ def new(positions: Mapping[TopicPartition, int]) -> StreamOffset:
     return StreamOffset(positions, {"orders": NEW})
 
 
+def planned(positions: Mapping[TopicPartition, int]) -> StreamOffset:
+    """The end of a batch with one task for each partition."""
+    return replace(new(positions), split=BY_PARTITION)
+
+
 def test_offsets_have_topic_ids() -> None:
     planner = recreated({A: 4}, startingOffsets="earliest").planner
     assert planner.initial() == new({A: 0})
-    assert planner.latest(new({A: 0}), limited=False) == new({A: 4})
+    assert planner.latest(new({A: 0}), limited=False) == planned({A: 4})
 
 
 def test_a_recreated_topic_is_data_loss_whatever_its_end() -> None:
@@ -188,7 +240,7 @@ def test_a_recreated_topic_is_read_from_its_start_if_data_loss_is_ignored(
     stream = recreated({A: 400, B: 3}, **LENIENT)
     start = old({A: 100, B: 5, C: 7})
     end = stream.planner.latest(start, limited=False)
-    assert end == new({A: 400, B: 3})
+    assert end == planned({A: 400, B: 3})
     assert stream.pauses == [], "the end of a new topic has not decreased"
     assert ranges(stream.planner.tasks(start, end)) == [(A, 0, 400), (B, 0, 3)]
     assert ranges(stream.planner.tasks(end, new({A: 401, B: 3}))) == [(A, 400, 401)]
@@ -198,12 +250,13 @@ def test_a_recreated_topic_is_read_from_its_start_if_data_loss_is_ignored(
 
 def test_a_recreated_topic_has_its_share_of_a_limit_from_its_start() -> None:
     stream = recreated({A: 10, B: 10}, maxOffsetsPerTrigger="4", **LENIENT)
-    assert stream.planner.latest(old({A: 10, B: 10}), limited=True) == new({A: 2, B: 2})
+    assert stream.planner.latest(old({A: 10, B: 10}), limited=True) == planned({A: 2, B: 2})
 
 
 def test_a_start_that_spark_does_not_pass_in_time_is_checked_by_the_tasks() -> None:
     stream = recreated({A: 400})
-    end = stream.planner.latest(StreamOffset(), limited=False)  # as Spark 4.1 calls it
+    end = stream.planner.latest(None, limited=False)  # as Spark 4.1 calls it
+    assert end.split is None
     with pytest.raises(DataLossError, match="created again"):
         stream.planner.tasks(old({A: 100}), end)
 
@@ -228,7 +281,7 @@ def test_neither_can_the_first_batch_whose_start_is_requested_again(caplog: pyte
 def test_a_checkpoint_without_ids_continues_and_then_has_them() -> None:
     stream = recreated({A: 400})
     end = stream.planner.latest(StreamOffset({A: 100}), limited=False)
-    assert end == new({A: 400})
+    assert end == planned({A: 400})
     assert ranges(stream.planner.tasks(StreamOffset({A: 100}), end)) == [(A, 100, 400)]
 
 

@@ -15,9 +15,24 @@ def lengths(tasks: list[tuple[OffsetRange, ...]]) -> list[int]:
     return [sum(each.offsets_count for each in task) for task in tasks]
 
 
-def test_a_small_log_is_one_task_with_any_number_of_partitions() -> None:
+def test_each_partition_has_a_task() -> None:
     ranges = [OffsetRange(tp, 0, 10) for tp in (A, B, C)]
-    assert split_ranges(ranges, {}, TaskLimits(128 * MEBIBYTE)) == [tuple(ranges)]
+    assert split_ranges(ranges, {}, TaskLimits(128 * MEBIBYTE)) == [(each,) for each in ranges]
+    assert split_ranges(ranges, {}, TaskLimits(128 * MEBIBYTE, tasks_min=3)) == [(each,) for each in ranges]
+
+
+def test_whole_partitions_share_tasks_if_there_are_more_than_slots() -> None:
+    small, large, last = OffsetRange(A, 0, 10), OffsetRange(B, 0, 1000), OffsetRange(C, 0, 20)
+    limits = TaskLimits(128 * MEBIBYTE, slots_count=2)
+    assert split_ranges([small, large, last], {}, limits) == [(small, large), (last,)]
+    assert split_ranges([small, last], {}, limits) == [(small,), (last,)]
+
+
+def test_tasks_that_are_shared_have_at_most_about_the_requested_size() -> None:
+    ranges = [OffsetRange(TopicPartition("orders", index), 0, 50) for index in range(12)]
+    weights = {each.tp: float(MEBIBYTE) for each in ranges}
+    tasks = split_ranges(ranges, weights, TaskLimits(128 * MEBIBYTE, slots_count=2))
+    assert lengths(tasks) == [100, 150, 100, 150, 100]
 
 
 @pytest.mark.parametrize(
@@ -51,7 +66,7 @@ def test_small_records_count_as_rows_and_missing_ones_hardly(record_bytes: float
     assert len(tasks) == count
 
 
-def test_there_are_as_many_tasks_as_requested() -> None:
+def test_there_are_as_many_tasks_as_requested_even_if_partitions_are_cut() -> None:
     tasks = split_ranges([OffsetRange(A, 0, 10)], {A: 1.0}, TaskLimits(MEBIBYTE, tasks_min=4))
     assert lengths(tasks) == [3, 2, 3, 2]
 
@@ -62,7 +77,9 @@ def test_there_are_at_most_as_many_tasks_as_offsets() -> None:
 
 def test_a_task_has_at_most_the_maximum_number_of_records() -> None:
     ranges = [OffsetRange(A, 0, 25), OffsetRange(B, 0, 5)]
-    assert lengths(split_ranges(ranges, {}, TaskLimits(128 * MEBIBYTE, records_max=10))) == [10, 10, 10]
+    assert lengths(split_ranges(ranges, {}, TaskLimits(128 * MEBIBYTE, records_max=10))) == [10, 10, 5, 5]
+    slots = TaskLimits(128 * MEBIBYTE, records_max=10, slots_count=1)
+    assert max(lengths(split_ranges(ranges, {}, slots))) == 10
 
 
 def test_an_empty_range_has_no_task() -> None:
@@ -77,19 +94,21 @@ def test_an_empty_range_has_no_task() -> None:
     st.integers(1, 1 << 30),
     st.none() | st.integers(1, 60),
     st.none() | st.integers(1, 9_000),
+    st.none() | st.integers(1, 4),
 )
 def test_every_offset_is_in_exactly_one_task(
     logs: dict[TopicPartition, tuple[int, int, float]],
     requested_bytes: int,
     tasks_min: int | None,
     records_max: int | None,
+    slots_count: int | None,
 ) -> None:
     ranges = [OffsetRange(tp, low, low + count) for tp, (low, count, _) in logs.items()]
     weights = {tp: weight for tp, (_, _, weight) in logs.items()}
     requested_bytes = max(
         requested_bytes, int(sum(count * weights[tp] for tp, _, count in _counts(ranges)) / 200)
     )
-    tasks = split_ranges(ranges, weights, TaskLimits(requested_bytes, tasks_min, records_max))
+    tasks = split_ranges(ranges, weights, TaskLimits(requested_bytes, tasks_min, records_max, slots_count))
     for tp, low, high in ranges:
         pieces = [each for task in tasks for each in task if each.tp == tp]
         edges = [low, *(each.high for each in pieces)]
