@@ -11,11 +11,11 @@ from typing import NamedTuple
 import numpy as np
 import pyarrow as pa
 
+from barnabas.reading.rows import ARROW_TYPES, read_arrow
 from barnabas.wire.records.arrow_encode import ArrowEncoder
 from barnabas.wire.records.arrow_rows import Batching, Columns
 from barnabas.wire.records.arrow_types import COLUMN_TYPES
 from barnabas.wire.records.compression import Compression
-from pyspark_barnabas.source.rows import ARROW_TYPES, read_arrow
 
 #: Bytes of records in a buffer, more than the caches of a core hold, and in a batch.
 BUFFER_BYTES = 32 * 1024 * 1024

@@ -9,9 +9,9 @@ from barnabas.client.admin.delegation_tokens import DelegationTokenAdmin, Issued
 from barnabas.client.auth.sasl import MECHANISMS, SaslLogin
 from barnabas.client.auth.tokens import NoToken, claims_of
 from barnabas.client.core.cluster import ClusterClient
+from barnabas.reading.option_values import OptionError, flag
 from barnabas.wire.errors import ErrorCode, KafkaError
 from barnabas.wire.scram import MECHANISMS_BY_TITLE
-from pyspark_barnabas.option_values import OptionError, flag
 
 OPTION = "delegationTokens"
 

@@ -20,9 +20,10 @@ from pyspark.sql.streaming.listener import (
 from barnabas.base.ids import TopicPartition
 from barnabas.client.blocking import BlockingClient
 from barnabas.client.core.retry import Retry
+from barnabas.reading.option_values import OptionError, flat
+from barnabas.reading.options import Assign, Subscribe, TopicSelection
 from barnabas.wire.errors import KafkaError
-from pyspark_barnabas.option_values import OptionError, flat
-from pyspark_barnabas.source.options import Assign, Subscribe, TopicSelection, stream_options
+from pyspark_barnabas.source.options import stream_options
 from pyspark_barnabas.stream_offsets import positions_only
 
 _LOG = logging.getLogger(__name__)

@@ -7,8 +7,8 @@ from itertools import groupby
 from typing import Any, TypeAlias
 
 from barnabas.base.ids import ZERO_UUID, TopicPartition, uuid_from_text, uuid_to_text
-from pyspark_barnabas.option_values import flat, nested
-from pyspark_barnabas.source.offset_range_limits import Positions
+from barnabas.reading.offset_range_limits import Positions
+from barnabas.reading.option_values import flat, nested
 
 #: Prefix of keys for topic ids among the topics in an offset's JSON, without partitions: `#topicId:NAME:ID`. It is not
 #: a valid topic name, and Spark's Kafka connector treats it as a topic without partitions to read.

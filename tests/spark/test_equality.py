@@ -13,8 +13,8 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from barnabas.base.ids import TopicPartition
+from barnabas.reading.data_loss import DataLossError
 from barnabas.testing import EmbeddedBroker
-from pyspark_barnabas.source.data_loss import DataLossError
 from support.changing_topics import CONFIGS, LEVELS, STEPS, TRANSPORTS, Step, Stream, Topic, some
 from support.source_rows import WAIT_S, SourceRow, fill, producer, read_rows
 from support.waiting import until

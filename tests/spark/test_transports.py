@@ -6,12 +6,12 @@ from pathlib import Path
 import pytest
 
 from barnabas.base.ids import TopicPartition
+from barnabas.reading import fetch_reader
+from barnabas.reading.data_loss import DataLossError
+from barnabas.reading.option_values import OptionError
 from barnabas.testing import EmbeddedBroker
 from barnabas.wire.errors import KafkaError
-from pyspark_barnabas.option_values import OptionError
-from pyspark_barnabas.source import fetch_reader
 from pyspark_barnabas.source.batch_reader import BatchReader
-from pyspark_barnabas.source.data_loss import DataLossError
 from support.confluent_transactions import transact
 from support.source_rows import (
     WAIT_S,

@@ -4,7 +4,7 @@ from pathlib import Path
 
 from barnabas.base.ids import TopicPartition
 from barnabas.log.checkpoints import CLEANER_OFFSET_FILE
-from pyspark_barnabas.source.file_logs import checkpointed_offset
+from barnabas.reading.file_logs import checkpointed_offset
 
 
 def is_cleaned(data_dir: Path, tp: TopicPartition) -> bool:

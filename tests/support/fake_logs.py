@@ -4,9 +4,9 @@ from collections.abc import Collection, Mapping
 
 from barnabas.base.ids import ZERO_UUID, TopicPartition
 from barnabas.client.admin.offsets import EARLIEST, LATEST, OffsetSpec
-from pyspark_barnabas.source.logs import NO_OFFSET
-from pyspark_barnabas.source.options import TopicSelection
-from pyspark_barnabas.source.range_splitting import OffsetRange
+from barnabas.reading.logs import NO_OFFSET
+from barnabas.reading.offset_range import OffsetRange
+from barnabas.reading.options import TopicSelection
 
 
 class FakeLogs:
@@ -17,9 +17,6 @@ class FakeLogs:
         self.starts: dict[TopicPartition, int] = {}
         self.topic_ids: dict[str, bytes] = {}
         self.is_closed = False
-
-    def task_login(self) -> None:
-        """Tasks have no login of their own."""
 
     def partitions(self, selection: TopicSelection) -> dict[TopicPartition, bytes]:
         return {tp: self.topic_ids.get(tp.topic, ZERO_UUID) for tp in self.ends}

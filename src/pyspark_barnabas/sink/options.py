@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import TypeVar
 
+from barnabas.reading.option_values import OptionError, flag, number, option_error, size_bytes
 from barnabas.wire.records.compression import Compression
-from pyspark_barnabas.option_values import OptionError, flag, number, option_error, size_bytes
-from pyspark_barnabas.source.options import ConnectionOptions, connection_options
+from pyspark_barnabas.source.options import SparkConnection, connection_options
 
 #: The brokers' default limit (`transaction.max.timeout.ms`): a restart that completes a batch may take this long.
 TRANSACTION_TIMEOUT_MS = 900_000
@@ -41,7 +41,7 @@ class DeliveryGuarantee(Enum):
 class SinkOptions:
     """All options of a sink."""
 
-    connection: ConnectionOptions
+    connection: SparkConnection
     delivery: DeliveryGuarantee
     topic: str | None = None  #: None if rows name their topic
     name: str | None = None  #: prefix of all transactional ids and groups; None to use the query's

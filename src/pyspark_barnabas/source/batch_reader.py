@@ -7,13 +7,12 @@ from contextlib import closing
 import pyarrow as pa
 from pyspark.sql.datasource import DataSourceReader, InputPartition
 
+from barnabas.reading.opening import open_logs
+from barnabas.reading.planning import plan_ranges
 from pyspark_barnabas.runtime.gc_freeze import freeze_long_lived_objects
 from pyspark_barnabas.runtime.local_slots import local_slots_count
-from pyspark_barnabas.source.data_loss import DataLossPolicy
-from pyspark_barnabas.source.offset_range_limits import Positions, ending_offsets, starting_offsets
-from pyspark_barnabas.source.options import SourceOptions, SpecificOffsets, batch_options
-from pyspark_barnabas.source.range_splitting import OffsetRange
-from pyspark_barnabas.source.task_planner import TaskPlanner, open_logs
+from pyspark_barnabas.source.options import SourceOptions, batch_options
+from pyspark_barnabas.source.task_planner import TaskPlanner
 from pyspark_barnabas.source.tasks import Read, ReadTask, read_records
 
 _LOG = logging.getLogger(__name__)
@@ -46,15 +45,5 @@ def plan_batch(options: SourceOptions) -> list[ReadTask]:
         _LOG.warning("option '%s' does nothing in a batch query", name)
     with closing(open_logs(options)) as logs:
         topic_ids = logs.partitions(options.selection)
-        starts = starting_offsets(logs, topic_ids, options)
-        ends = ending_offsets(logs, topic_ids, options)
-        if isinstance(options.starting, SpecificOffsets):
-            _check_starts(starts, ends, DataLossPolicy(fail=options.fail_on_data_loss))
-        ranges = [OffsetRange(tp, starts[tp], ends[tp]) for tp in topic_ids]
+        ranges = plan_ranges(logs, topic_ids, options)
         return TaskPlanner(logs, options, local_slots_count()).plan(ranges, topic_ids)
-
-
-def _check_starts(starts: Positions, ends: Positions, losses: DataLossPolicy) -> None:
-    for tp, start in sorted(starts.items()):
-        if start > ends[tp]:
-            losses.report(f"partition {tp} ends at offset {ends[tp]}, before the start at {start}")

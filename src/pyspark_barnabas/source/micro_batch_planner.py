@@ -7,11 +7,12 @@ from dataclasses import replace
 from barnabas.base.clock import Clock, SystemClock
 from barnabas.base.ids import TopicPartition
 from barnabas.client.admin.offsets import EARLIEST, LATEST
-from pyspark_barnabas.source.data_loss import DataLossPolicy
-from pyspark_barnabas.source.logs import Logs
-from pyspark_barnabas.source.offset_range_limits import Positions, starting_offsets
+from barnabas.reading.data_loss import DataLossPolicy
+from barnabas.reading.logs import Logs
+from barnabas.reading.offset_range import OffsetRange
+from barnabas.reading.offset_range_limits import Positions, starting_offsets
 from pyspark_barnabas.source.options import SourceOptions
-from pyspark_barnabas.source.range_splitting import OffsetRange, share_limit
+from pyspark_barnabas.source.range_splitting import share_limit
 from pyspark_barnabas.source.task_planner import TaskPlanner
 from pyspark_barnabas.source.tasks import ReadTask
 from pyspark_barnabas.stream_offsets import StreamOffset

@@ -4,9 +4,9 @@ import math
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
 
 from barnabas.base.ids import TopicPartition
+from barnabas.reading.offset_range import OffsetRange
 
 #: Assumed log bytes per record while nothing is known about a partition.
 RECORD_BYTES_DEFAULT = 1_024.0
@@ -17,19 +17,6 @@ _ROW_BYTES = 256.0
 _ROW_TIMES_MAX = 16
 #: From this ratio on two tasks are closer to the wanted size than one.
 _SHARES_OF_TWO = 1.5
-
-
-class OffsetRange(NamedTuple):
-    """The records of a partition with low <= offset < high."""
-
-    tp: TopicPartition
-    low: int
-    high: int
-
-    @property
-    def offsets_count(self) -> int:
-        """Number of offsets; there may be fewer records."""
-        return self.high - self.low
 
 
 #: Ranges that one task reads one after the other.

@@ -14,7 +14,7 @@ from pyspark.sql.types import (
     TimestampType,
 )
 
-from pyspark_barnabas.option_values import OptionError, flag
+from barnabas.reading.option_values import OptionError, flag
 
 #: The connector's columns in order.
 RECORD_TYPES: Mapping[str, DataType] = {

@@ -6,12 +6,12 @@ from typing import Any
 import pyarrow as pa
 from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
 
-from pyspark_barnabas.option_values import OptionError
+from barnabas.reading.logs import Logs
+from barnabas.reading.opening import open_logs
+from barnabas.reading.option_values import OptionError
 from pyspark_barnabas.runtime.local_slots import local_slots_count
-from pyspark_barnabas.source.logs import Logs
 from pyspark_barnabas.source.micro_batch_planner import StreamPlanner
 from pyspark_barnabas.source.options import stream_options
-from pyspark_barnabas.source.task_planner import open_logs
 from pyspark_barnabas.source.tasks import Read, read_records
 from pyspark_barnabas.stream_offsets import StreamOffset
 

@@ -3,27 +3,26 @@
 from collections.abc import Collection, Mapping
 from contextlib import closing
 
+from barnabas.base.clock import SystemClock
 from barnabas.base.ids import ZERO_UUID, TopicPartition
-from pyspark_barnabas.source.cluster_logs import ClusterLogs
-from pyspark_barnabas.source.file_logs import FileLogs
-from pyspark_barnabas.source.logs import Logs
-from pyspark_barnabas.source.options import SourceOptions, Transport
-from pyspark_barnabas.source.range_splitting import (
-    RECORD_BYTES_DEFAULT,
-    OffsetRange,
-    TaskLimits,
-    TaskRanges,
-    split_ranges,
-)
-from pyspark_barnabas.source.tasks import PlannedRange, ReadTask
+from barnabas.client.auth.sasl import SaslLogin
+from barnabas.reading.cluster_logs import ClusterLogs
+from barnabas.reading.logs import Logs
+from barnabas.reading.offset_range import OffsetRange, PlannedRange
+from barnabas.reading.opening import open_logs
+from pyspark_barnabas.delegation import task_login
+from pyspark_barnabas.source.options import SourceOptions
+from pyspark_barnabas.source.range_splitting import RECORD_BYTES_DEFAULT, TaskLimits, TaskRanges, split_ranges
+from pyspark_barnabas.source.tasks import ReadTask
 from pyspark_barnabas.stream_offsets import BY_PARTITION, Split
 
 
-def open_logs(options: SourceOptions) -> Logs:
-    """Return the logs of the cluster, or of files if no cluster is given."""
-    if options.transport is Transport.FILES and not options.connection.bootstrap:
-        return FileLogs(options)
-    return ClusterLogs(options)
+def _login_of_tasks(logs: Logs, options: SourceOptions) -> SaslLogin | None:
+    """Return the login of tasks, if they have one of their own."""
+    login = options.connection.login
+    if login is None or not options.connection.delegation_tokens or not isinstance(logs, ClusterLogs):
+        return None
+    return logs.run(lambda cluster: task_login(cluster, login, SystemClock()))
 
 
 def task_options(options: SourceOptions) -> SourceOptions:
@@ -31,7 +30,7 @@ def task_options(options: SourceOptions) -> SourceOptions:
     if not options.connection.delegation_tokens:
         return options
     with closing(open_logs(options)) as logs:
-        login = logs.task_login()
+        login = _login_of_tasks(logs, options)
     return options.for_tasks() if login is None else options.for_tasks().with_login(login)
 
 
@@ -41,6 +40,7 @@ class TaskPlanner:
     def __init__(self, logs: Logs, options: SourceOptions, slots_count: int | None = None) -> None:
         """:param slots_count: How many tasks run at a time; None if that is not known."""
         self._logs = logs
+        self._options = options
         self._limits = TaskLimits(
             options.task_bytes,
             options.min_partitions,
@@ -70,7 +70,7 @@ class TaskPlanner:
             record_bytes = self._record_bytes.get(offset_range.tp, RECORD_BYTES_DEFAULT)
             return PlannedRange(offset_range, topic_ids.get(offset_range.tp, ZERO_UUID), record_bytes)
 
-        login = self._logs.task_login() if tasks else None
+        login = _login_of_tasks(self._logs, self._options) if tasks else None
         return [
             ReadTask(tuple(planned_range(offset_range) for offset_range in task), login) for task in tasks
         ]

@@ -3,30 +3,20 @@
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass
-from typing import NamedTuple
 
 import pyarrow as pa
 from pyspark.sql.datasource import InputPartition
 
 from barnabas.client.auth.sasl import SaslLogin
+from barnabas.reading.offset_range import OffsetRange, PlannedRange
+from barnabas.reading.opening import open_reader
+from barnabas.reading.range_reader import RawBatches
+from barnabas.reading.rows import read_arrow
 from pyspark_barnabas.runtime.gc_freeze import freeze_long_lived_objects
-from pyspark_barnabas.source.fetch_reader import FetchReader
-from pyspark_barnabas.source.file_reader import FileReader
-from pyspark_barnabas.source.options import SourceOptions, Transport
-from pyspark_barnabas.source.range_reader import RangeReader, RawBatches
-from pyspark_barnabas.source.range_splitting import OffsetRange
-from pyspark_barnabas.source.rows import read_arrow
+from pyspark_barnabas.source.options import SourceOptions
 
 #: Turns a task into rows of the selected columns.
 Read = Callable[[InputPartition, SourceOptions, Sequence[str]], Iterator[pa.RecordBatch]]
-
-
-class PlannedRange(NamedTuple):
-    """A range, its topic id, and the approximate log bytes per offset."""
-
-    range: OffsetRange
-    topic_id: bytes
-    record_bytes: float
 
 
 @dataclass
@@ -38,11 +28,6 @@ class ReadTask(InputPartition):
 
     def __repr__(self) -> str:
         return ", ".join(f"{tp} [{low}, {high})" for (tp, low, high), *_ in self.ranges)
-
-
-def open_reader(options: SourceOptions) -> RangeReader:
-    """Return the reader of the selected transport."""
-    return FileReader(options) if options.transport is Transport.FILES else FetchReader(options)
 
 
 def raw_batches(task: InputPartition, options: SourceOptions) -> Iterator[tuple[OffsetRange, RawBatches]]:

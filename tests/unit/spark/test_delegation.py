@@ -8,9 +8,9 @@ from barnabas.client.admin.delegation_tokens import DelegationTokenAdmin
 from barnabas.client.auth.sasl import SaslLogin
 from barnabas.client.auth.tokens import TokenSource
 from barnabas.client.core.cluster import ClusterClient
+from barnabas.reading.option_values import OptionError
 from barnabas.testing import EmbeddedBroker
 from pyspark_barnabas.delegation import VARIABLE, task_login, uses_delegation_tokens
-from pyspark_barnabas.option_values import OptionError
 from support.loop import on_loop
 from support.oauth import Signer
 

@@ -3,9 +3,9 @@
 import pytest
 
 from barnabas.base.ids import TopicPartition
-from pyspark_barnabas.option_values import OptionError
+from barnabas.reading.option_values import OptionError
+from barnabas.reading.options import Assign, Subscribe, SubscribePattern
 from pyspark_barnabas.progress import GroupProgress, selected_offsets
-from pyspark_barnabas.source.options import Assign, Subscribe, SubscribePattern
 
 TP = TopicPartition("orders", 0)
 TEXT = '{"orders": {"0": 7, "1": 8}, "clicks": {"0": 9}, "#topicId:orders:AAAAAAAAAAAAAAAAAAAAAg": {}}'

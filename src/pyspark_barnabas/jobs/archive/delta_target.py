@@ -18,6 +18,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from barnabas.base import disk
 from barnabas.log.files import write_atomically
+from barnabas.reading.rows import ARROW_TYPES, arrow_schema_of
 from pyspark_barnabas.jobs.archive.parquet_target import (
     RECORDS_DDL,
     ArchiveError,
@@ -25,7 +26,6 @@ from pyspark_barnabas.jobs.archive.parquet_target import (
     ArchiveTarget,
 )
 from pyspark_barnabas.paths import pattern_of, uri
-from pyspark_barnabas.source.rows import ARROW_TYPES, arrow_schema_of
 
 #: Application id of the transactions (one per run), and the name of the table.
 APPLICATION = "barnabas-archive"

@@ -15,6 +15,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
 
 from barnabas.client.admin.offsets import EARLIEST, LATEST
+from barnabas.reading.opening import open_logs
 from pyspark_barnabas.jobs.archive.parquet_target import (
     ArchiveError,
     ArchiveManifest,
@@ -25,7 +26,6 @@ from pyspark_barnabas.jobs.archive.parquet_target import (
 from pyspark_barnabas.jobs.common.session import progress
 from pyspark_barnabas.paths import pattern_of, uri
 from pyspark_barnabas.source.options import batch_options
-from pyspark_barnabas.source.task_planner import open_logs
 
 _ISOLATION = "kafka.isolation.level"
 #: Options of the source that a run sets itself.

@@ -19,6 +19,8 @@ from pyspark.sql import functions as f
 from barnabas.base.topic_names import AUDIT_TOPIC
 from barnabas.client.admin.acls import AclUse
 from barnabas.client.admin.offsets import EARLIEST, LATEST
+from barnabas.reading.connection import ConnectionOptions, connected
+from barnabas.reading.opening import open_logs
 from barnabas.wire.acls import AclBinding, AclPermission
 from barnabas.wire.errors import KafkaError
 from pyspark_barnabas.jobs.audit.analysis import (
@@ -37,10 +39,8 @@ from pyspark_barnabas.jobs.audit.analysis import (
     grant_uses,
     grants_of,
 )
-from pyspark_barnabas.jobs.common.client import connected
 from pyspark_barnabas.jobs.common.session import progress
-from pyspark_barnabas.source.options import ConnectionOptions, SourceOptions, batch_options
-from pyspark_barnabas.source.task_planner import open_logs
+from pyspark_barnabas.source.options import SourceOptions, batch_options
 
 #: An event as `barnabas.metadata.audit.events` writes it; values that are not strings are JSON here.
 EVENT_DDL = (

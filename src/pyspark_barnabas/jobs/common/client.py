@@ -1,10 +1,8 @@
-"""Client for the driver of a job, configured by the options of the source."""
+"""Check of the brokers that a job uses."""
 
 from barnabas.client.blocking import BlockingClient
-from barnabas.client.core.retry import Retry
 from barnabas.config.config_resource import Resource, ResourceKind
 from barnabas.wire.errors import KafkaError
-from pyspark_barnabas.source.options import ConnectionOptions
 
 #: A config that every Barnabas broker has and no other broker does.
 _BARNABAS_CONFIG = "barnabas.log.format"
@@ -12,21 +10,6 @@ _BARNABAS_CONFIG = "barnabas.log.format"
 
 class NotBarnabas(ValueError):
     """The operation needs a Barnabas broker, but the broker is another one."""
-
-
-def connected(options: ConnectionOptions, request_timeout_ms: int | None = None) -> BlockingClient:
-    """Return a connected client; the caller closes it.
-
-    :raises BrokerConnectionError: No broker can be reached.
-    """
-    return BlockingClient(
-        options.bootstrap,
-        client_id=options.client_id,
-        login=options.login,
-        tls=options.tls,
-        request_timeout_ms=request_timeout_ms or options.request_timeout_ms,
-        retry=Retry(timeout_ms=options.request_timeout_ms),
-    )
 
 
 def check_barnabas(client: BlockingClient, reason: str) -> None:

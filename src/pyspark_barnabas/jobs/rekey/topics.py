@@ -15,11 +15,11 @@ from barnabas.client.core.metadata import TopicInfo
 from barnabas.config.alter_op import AlterConfigOp, OpType
 from barnabas.config.config_resource import Resource, ResourceKind
 from barnabas.config.config_source import ConfigSource
+from barnabas.reading.connection import ConnectionOptions
 from barnabas.wire.errors import ErrorCode, KafkaError
 from barnabas.wire.isolation import Isolation
 from pyspark_barnabas.jobs.rekey.order import RekeyError
 from pyspark_barnabas.sink.protocol import is_sink_offset
-from pyspark_barnabas.source.options import ConnectionOptions
 
 #: During the copy no record may be removed or compacted, and timestamps are those of the old records.
 COPYING_SETTINGS = {

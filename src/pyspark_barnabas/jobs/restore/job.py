@@ -25,11 +25,12 @@ from barnabas.client.blocking import BlockingClient
 from barnabas.client.core.metadata import TopicInfo
 from barnabas.log.checkpoints import read_partition_metadata
 from barnabas.log.import_manifest import IMPORT_DIRECTORY, ImportManifest
+from barnabas.reading.connection import connected
 from barnabas.wire.errors import ErrorCode, KafkaError
 from barnabas.wire.records.compression import Compression
 from pyspark_barnabas.jobs.archive.job import dated, reading, sums_of
 from pyspark_barnabas.jobs.archive.parquet_target import ArchiveTarget, PartSum, open_archive
-from pyspark_barnabas.jobs.common.client import check_barnabas, connected
+from pyspark_barnabas.jobs.common.client import check_barnabas
 from pyspark_barnabas.jobs.common.session import progress
 from pyspark_barnabas.jobs.restore.plan import (
     ArchivedPart,

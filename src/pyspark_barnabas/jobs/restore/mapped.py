@@ -23,10 +23,10 @@ from barnabas.base.ids import TopicPartition
 from barnabas.client.admin.offsets import LATEST, ListedOffset
 from barnabas.client.blocking import BlockingClient
 from barnabas.log.files import write_atomically
+from barnabas.reading.connection import connected
 from barnabas.wire.isolation import Isolation
 from pyspark_barnabas.jobs.archive.job import reading
 from pyspark_barnabas.jobs.archive.parquet_target import RECORDS_DDL, ArchiveTarget, open_archive
-from pyspark_barnabas.jobs.common.client import connected
 from pyspark_barnabas.jobs.common.session import progress
 from pyspark_barnabas.jobs.restore.offset_map import RUNS
 from pyspark_barnabas.jobs.restore.plan import (

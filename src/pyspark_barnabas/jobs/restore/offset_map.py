@@ -13,10 +13,9 @@ from barnabas.base.ids import TopicPartition
 from barnabas.client.admin.admin import raise_errors
 from barnabas.client.admin.group_messages import OffsetAndMetadata
 from barnabas.client.blocking import BlockingClient
+from barnabas.reading.connection import ConnectionOptions, connected
 from barnabas.wire.errors import KafkaError
-from pyspark_barnabas.jobs.common.client import connected
 from pyspark_barnabas.jobs.restore.plan import RestoreError
-from pyspark_barnabas.source.options import ConnectionOptions
 
 #: Name of the Parquet directory within a map's directory.
 RUNS = "offsets"

@@ -14,11 +14,12 @@ from barnabas.client.admin.offsets import EARLIEST, LATEST, ListedOffset, Offset
 from barnabas.client.blocking import BlockingClient
 from barnabas.client.core.metadata import TopicInfo
 from barnabas.config.config_resource import Resource, ResourceKind
+from barnabas.reading.connection import ConnectionOptions
 from barnabas.wire.errors import ErrorCode, KafkaError
 from barnabas.wire.records.compression import Compression
 from pyspark_barnabas.jobs.archive.job import SELECTIONS
 from pyspark_barnabas.jobs.archive.parquet_target import ArchiveTarget
-from pyspark_barnabas.source.options import ConnectionOptions, batch_options
+from pyspark_barnabas.source.options import batch_options
 
 #: Configs of created topics, so that retention does not remove the old records immediately.
 KEEP = {"retention.ms": "-1", "retention.bytes": "-1"}

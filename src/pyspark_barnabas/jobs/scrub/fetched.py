@@ -3,11 +3,11 @@
 from collections.abc import Callable
 
 from barnabas.base.ids import TopicPartition
+from barnabas.reading.offset_range import OffsetRange
+from barnabas.reading.range_reader import RangeReader
 from barnabas.wire.errors import ErrorCode, KafkaError
 from barnabas.wire.records.batch import iterate_headers
 from pyspark_barnabas.jobs.scrub.batch_checks import CUT, UNREADABLE, BatchChecks, FilePosition, Scrubbed
-from pyspark_barnabas.source.range_reader import RangeReader
-from pyspark_barnabas.source.range_splitting import OffsetRange
 
 _ATTEMPTS_COUNT = 2
 

@@ -14,11 +14,11 @@ from barnabas.log.checkpoints import CLEANER_OFFSET_FILE, MalformedFile
 from barnabas.log.files import INDEX_SUFFIX, LOG_SUFFIX, TIME_INDEX_SUFFIX, offset_file
 from barnabas.log.segments.offset_index import OffsetIndex
 from barnabas.log.segments.time_index import TimeIndex
+from barnabas.reading.file_logs import checkpointed_offset
+from barnabas.reading.segment_files import SegmentFiles
 from barnabas.wire.errors import KafkaError
 from barnabas.wire.records.batch import BATCH_OVERHEAD_BYTES, BatchHeader, iterate_headers
 from pyspark_barnabas.jobs.scrub.batch_checks import CUT, UNREADABLE, BatchChecks, FilePosition, Scrubbed
-from pyspark_barnabas.source.file_logs import checkpointed_offset
-from pyspark_barnabas.source.segment_files import SegmentFiles
 
 _CHUNK_BYTES = 8 * 1024 * 1024
 _ATTEMPTS_COUNT = 2

@@ -16,17 +16,18 @@ from barnabas.base.ids import ZERO_UUID, TopicPartition
 from barnabas.client.admin.offsets import EARLIEST, LATEST
 from barnabas.config.config_resource import Resource, ResourceKind
 from barnabas.log.files import LOG_SUFFIX
+from barnabas.reading.connection import connected
+from barnabas.reading.file_logs import find_directories
+from barnabas.reading.offset_range import OffsetRange
+from barnabas.reading.opening import open_logs, open_reader
+from barnabas.reading.options import Transport
 from barnabas.wire.errors import KafkaError
-from pyspark_barnabas.jobs.common.client import connected
 from pyspark_barnabas.jobs.common.session import distribute, progress
 from pyspark_barnabas.jobs.scrub.batch_checks import Finding, Scrubbed
 from pyspark_barnabas.jobs.scrub.fetched import scrub_fetched
 from pyspark_barnabas.jobs.scrub.files import scrub_partition
-from pyspark_barnabas.source.file_logs import find_directories
-from pyspark_barnabas.source.options import SourceOptions, Transport, batch_options
-from pyspark_barnabas.source.range_splitting import OffsetRange
-from pyspark_barnabas.source.task_planner import open_logs, task_options
-from pyspark_barnabas.source.tasks import open_reader
+from pyspark_barnabas.source.options import SourceOptions, batch_options
+from pyspark_barnabas.source.task_planner import task_options
 
 _TASKS_PER_CORE = 4
 _POLICY = "cleanup.policy"

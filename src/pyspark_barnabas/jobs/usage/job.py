@@ -19,6 +19,8 @@ from barnabas.base.ids import TopicPartition
 from barnabas.client.admin.offsets import EARLIEST, LATEST
 from barnabas.client.blocking import BlockingClient
 from barnabas.client.core.metadata import TopicInfo
+from barnabas.reading.connection import ConnectionOptions
+from barnabas.reading.opening import open_logs
 from barnabas.wire.errors import KafkaError
 from pyspark_barnabas.jobs.common.session import progress
 from pyspark_barnabas.jobs.usage.balancing import Balance, Home, balanced, loads_of
@@ -33,8 +35,7 @@ from pyspark_barnabas.jobs.usage.statistics import (
     partition_usage,
     topic_usage,
 )
-from pyspark_barnabas.source.options import ConnectionOptions, batch_options
-from pyspark_barnabas.source.task_planner import open_logs
+from pyspark_barnabas.source.options import batch_options
 
 _DAY_MS = 86_400_000
 _HEADERS = (

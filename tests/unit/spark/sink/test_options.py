@@ -1,7 +1,7 @@
 import pytest
 
+from barnabas.reading.option_values import OptionError
 from barnabas.wire.records.compression import Compression
-from pyspark_barnabas.option_values import OptionError
 from pyspark_barnabas.sink.options import DeliveryGuarantee, SinkOptions, batch_options, stream_options
 
 BOOTSTRAP = {"kafka.bootstrap.servers": "127.0.0.1:9092"}

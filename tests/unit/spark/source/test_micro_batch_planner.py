@@ -7,7 +7,7 @@ import pytest
 
 from barnabas.base.clock import ManualClock
 from barnabas.base.ids import TopicPartition, uuid_to_text
-from pyspark_barnabas.source.data_loss import DataLossError
+from barnabas.reading.data_loss import DataLossError
 from pyspark_barnabas.source.micro_batch_planner import StreamPlanner
 from pyspark_barnabas.source.options import stream_options
 from pyspark_barnabas.source.tasks import ReadTask

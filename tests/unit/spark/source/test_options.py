@@ -5,10 +5,8 @@ from typing import Any
 import pytest
 
 from barnabas.base.ids import TopicPartition
-from barnabas.wire.isolation import Isolation
-from pyspark_barnabas.option_values import OptionError
-from pyspark_barnabas.source.options import (
-    TASK_BYTES,
+from barnabas.reading.option_values import OptionError
+from barnabas.reading.options import (
     Assign,
     Edge,
     SpecificOffsets,
@@ -17,10 +15,9 @@ from pyspark_barnabas.source.options import (
     Time,
     Times,
     Transport,
-    batch_options,
-    connection_options,
-    stream_options,
 )
+from barnabas.wire.isolation import Isolation
+from pyspark_barnabas.source.options import TASK_BYTES, batch_options, connection_options, stream_options
 
 SERVERS = {"kafka.bootstrap.servers": "127.0.0.1:9092"}
 TOPIC = {**SERVERS, "subscribe": "orders"}

@@ -5,7 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from barnabas.base.ids import TopicPartition
-from pyspark_barnabas.source.range_splitting import OffsetRange, TaskLimits, share_limit, split_ranges
+from barnabas.reading.offset_range import OffsetRange
+from pyspark_barnabas.source.range_splitting import TaskLimits, share_limit, split_ranges
 
 MEBIBYTE = 1 << 20
 A, B, C = (TopicPartition("orders", index) for index in range(3))

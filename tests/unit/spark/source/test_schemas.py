@@ -3,9 +3,9 @@
 import pytest
 from pyspark.sql.types import StructType
 
+from barnabas.reading.option_values import OptionError
+from barnabas.reading.rows import ARROW_TYPES
 from pyspark_barnabas import DefaultSource
-from pyspark_barnabas.option_values import OptionError
-from pyspark_barnabas.source.rows import ARROW_TYPES
 from pyspark_barnabas.source.schemas import RECORD_TYPES, requested_columns, schema_of_options
 
 

@@ -3,11 +3,12 @@
 from collections.abc import Collection
 
 from barnabas.base.ids import TopicPartition
-from pyspark_barnabas.source.cluster_logs import ClusterLogs
-from pyspark_barnabas.source.file_logs import FileLogs
+from barnabas.reading.cluster_logs import ClusterLogs
+from barnabas.reading.file_logs import FileLogs
+from barnabas.reading.offset_range import OffsetRange
+from barnabas.reading.opening import open_logs
 from pyspark_barnabas.source.options import SourceOptions, batch_options
-from pyspark_barnabas.source.range_splitting import OffsetRange
-from pyspark_barnabas.source.task_planner import TaskPlanner, open_logs
+from pyspark_barnabas.source.task_planner import TaskPlanner
 from support.fake_logs import FakeLogs
 
 A, B = TopicPartition("orders", 0), TopicPartition("orders", 1)

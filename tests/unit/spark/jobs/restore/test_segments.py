@@ -9,11 +9,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from barnabas.log.import_manifest import ImportManifest, read_import_manifest
+from barnabas.reading.rows import arrow_schema_of, read_arrow
 from barnabas.wire.records.batch import crc_matches, iterate_headers
 from barnabas.wire.records.compression import Compression
 from barnabas.wire.records.record import decode_batch
 from pyspark_barnabas.jobs.restore.segments import SegmentsWriter, encode_rows
-from pyspark_barnabas.source.rows import arrow_schema_of, read_arrow
 
 COLUMNS = ("offset", "timestamp", "timestampType", "key", "value", "headers")
 SCHEMA = arrow_schema_of(COLUMNS)

@@ -5,13 +5,13 @@ from collections.abc import Iterator, Sequence
 import pytest
 
 from barnabas.base.ids import ZERO_UUID, TopicPartition
+from barnabas.reading.offset_range import OffsetRange
+from barnabas.reading.range_reader import RawBatches
+from barnabas.reading.rows import NONE_ABORTED
 from barnabas.wire.errors import ErrorCode, KafkaError
 from barnabas.wire.records.batch import assign, read_header
 from pyspark_barnabas.jobs.scrub.batch_checks import Scrubbed
 from pyspark_barnabas.jobs.scrub.fetched import scrub_fetched
-from pyspark_barnabas.source.range_reader import RawBatches
-from pyspark_barnabas.source.range_splitting import OffsetRange
-from pyspark_barnabas.source.rows import NONE_ABORTED
 from support.batches import NOW_MS, batch
 
 TP = TopicPartition("orders", 0)

@@ -5,8 +5,8 @@ from collections.abc import Iterator
 from typing import NamedTuple, Protocol
 
 from barnabas.base.buffers import Buffer
-from pyspark_barnabas.source.range_splitting import OffsetRange
-from pyspark_barnabas.source.rows import AbortedRanges
+from barnabas.reading.offset_range import OffsetRange
+from barnabas.reading.rows import AbortedRanges
 
 
 class RawBatches(NamedTuple):

@@ -6,9 +6,9 @@ from pathlib import Path
 from barnabas.log.files import offset_file
 from barnabas.log.segments.offset_index import OffsetIndex
 from barnabas.log.segments.transaction_index import AbortedTransaction, TransactionIndex
+from barnabas.reading.segment_files import Chunk, SegmentFiles
 from barnabas.wire.records.batch import assign, read_header
 from barnabas.wire.records.record import decode_batch
-from pyspark_barnabas.source.segment_files import Chunk, SegmentFiles
 from support.batches import batch
 from support.segments import write_segment
 

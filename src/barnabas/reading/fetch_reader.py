@@ -14,15 +14,15 @@ from barnabas.client.consumer.fetching import fetch
 from barnabas.client.core.errors import check
 from barnabas.client.core.frame_protocol import FrameMemory
 from barnabas.client.core.loop_thread import LoopThread
+from barnabas.reading.connection import new_cluster
+from barnabas.reading.data_loss import DataLossPolicy
+from barnabas.reading.offset_range import OffsetRange
+from barnabas.reading.options import ReadOptions
+from barnabas.reading.range_reader import RawBatches, TopicGone
+from barnabas.reading.rows import NONE_ABORTED, AbortedRanges
 from barnabas.wire.errors import ErrorCode, KafkaError
 from barnabas.wire.isolation import Isolation
 from barnabas.wire.messages.fetch import PartitionData
-from pyspark_barnabas.source.cluster_logs import new_cluster
-from pyspark_barnabas.source.data_loss import DataLossPolicy
-from pyspark_barnabas.source.options import SourceOptions
-from pyspark_barnabas.source.range_reader import RawBatches, TopicGone
-from pyspark_barnabas.source.range_splitting import OffsetRange
-from pyspark_barnabas.source.rows import NONE_ABORTED, AbortedRanges
 
 _LANE = "fetch"
 #: Shared by all tasks of a Python worker, so that each reuses memory.
@@ -54,9 +54,9 @@ class _Fetched(NamedTuple):
 class FetchReader:
     """A `RangeReader` over the wire."""
 
-    def __init__(self, options: SourceOptions) -> None:
+    def __init__(self, options: ReadOptions) -> None:
         self._isolation = options.isolation
-        self._losses = DataLossPolicy(fail=options.fail_on_data_loss)
+        self._losses = DataLossPolicy(fail=options.fail_on_data_loss, option=options.loss_option)
         self._fetch_bytes = options.fetch_bytes
         self._cluster = new_cluster(options.connection, options.connection.retry_timeout_ms, _MEMORY)
         self._loop = LoopThread("barnabas-fetch", uvloop.new_event_loop())

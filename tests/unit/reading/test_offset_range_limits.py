@@ -3,8 +3,8 @@
 import pytest
 
 from barnabas.base.ids import TopicPartition
-from pyspark_barnabas.option_values import OptionError
-from pyspark_barnabas.source.offset_range_limits import ending_offsets, starting_offsets
+from barnabas.reading.offset_range_limits import ending_offsets, starting_offsets
+from barnabas.reading.option_values import OptionError
 from pyspark_barnabas.source.options import SourceOptions, batch_options
 from support.fake_logs import FakeLogs
 

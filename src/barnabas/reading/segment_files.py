@@ -16,6 +16,7 @@ from barnabas.log.files import (
 )
 from barnabas.log.segments.offset_index import OffsetIndex
 from barnabas.log.segments.transaction_index import read_entries
+from barnabas.reading.rows import NONE_ABORTED, AbortedRange, AbortedRanges
 from barnabas.wire.records.batch import (
     BATCH_HEADER_BYTES,
     BatchHeader,
@@ -23,7 +24,6 @@ from barnabas.wire.records.batch import (
     iterate_headers,
     read_header,
 )
-from pyspark_barnabas.source.rows import NONE_ABORTED, AbortedRange, AbortedRanges
 
 _CHUNK_BYTES = 8 * 1024 * 1024
 #: How often a directory is listed again while its segments are being replaced.

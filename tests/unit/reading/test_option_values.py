@@ -3,7 +3,7 @@
 import pytest
 
 from barnabas.base.ids import TopicPartition
-from pyspark_barnabas.option_values import (
+from barnabas.reading.option_values import (
     OptionError,
     duration_ms,
     flag,

@@ -14,8 +14,10 @@ class DataLossError(RuntimeError):
 class DataLossPolicy:
     """Raises an error for every loss, or logs a warning."""
 
-    def __init__(self, *, fail: bool) -> None:
+    def __init__(self, *, fail: bool, option: str = "failOnDataLoss") -> None:
+        """:param option: The name of the setting, for messages."""
         self._fail = fail
+        self._option = option
 
     def report(self, what: str) -> None:
         """Report a loss.
@@ -25,10 +27,10 @@ class DataLossPolicy:
         if self._fail:
             message = (
                 f"{what}. Records were removed (by retention, DeleteRecords or with their topic) before they were "
-                "read; set failOnDataLoss to false to continue without them"
+                f"read; set {self._option} to false to continue without them"
             )
             raise DataLossError(message)
-        _LOG.warning("%s; reading continues without them because failOnDataLoss is false", what)
+        _LOG.warning("%s; reading continues without them because %s is false", what, self._option)
 
     def report_recreated(self, topic: str, id_before: bytes, id_now: bytes) -> None:
         """Report a topic that was deleted and recreated since a checkpoint.

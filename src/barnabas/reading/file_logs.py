@@ -22,16 +22,16 @@ from barnabas.log.checkpoints import (
 from barnabas.log.files import SNAPSHOT_SUFFIX, offset_file
 from barnabas.log.log_directory import parse_partition
 from barnabas.log.producers.producer_snapshot import read_snapshot, snapshot_offsets
+from barnabas.reading.logs import NO_OFFSET
+from barnabas.reading.offset_range import OffsetRange
+from barnabas.reading.option_values import OptionError
+from barnabas.reading.options import Assign, ReadOptions, Subscribe, TopicSelection
+from barnabas.reading.segment_files import SegmentFiles
 from barnabas.wire.errors import ErrorCode, KafkaError
 from barnabas.wire.isolation import Isolation
 from barnabas.wire.records.batch import iterate_headers
 from barnabas.wire.records.control import read_end_marker
 from barnabas.wire.records.record import decode_batch
-from pyspark_barnabas.option_values import OptionError
-from pyspark_barnabas.source.logs import NO_OFFSET
-from pyspark_barnabas.source.options import Assign, SourceOptions, Subscribe, TopicSelection
-from pyspark_barnabas.source.range_splitting import OffsetRange
-from pyspark_barnabas.source.segment_files import SegmentFiles
 
 
 def find_directories(log_dirs: Collection[str]) -> dict[TopicPartition, Path]:
@@ -59,7 +59,7 @@ def find_directories(log_dirs: Collection[str]) -> dict[TopicPartition, Path]:
 class FileLogs:
     """`Logs` of log directories without brokers."""
 
-    def __init__(self, options: SourceOptions) -> None:
+    def __init__(self, options: ReadOptions) -> None:
         self._log_dirs = options.log_dirs
         self._isolation = options.isolation
         self._directories: dict[TopicPartition, Path] = {}
@@ -90,9 +90,6 @@ class FileLogs:
             if offsets_count > 0:
                 averages[tp] = self._segments(tp).size_bytes() / offsets_count
         return averages
-
-    def task_login(self) -> None:
-        """Return None: tasks read files."""
 
     def close(self) -> None:
         """Do nothing: nothing is open."""

@@ -3,34 +3,32 @@
 import asyncio
 import re
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Coroutine, Iterable, Mapping
+from typing import Any, TypeVar
 
 import uvloop
 
-from barnabas.base.clock import SystemClock
 from barnabas.base.ids import TopicPartition
 from barnabas.client.admin import log_dirs
 from barnabas.client.admin.offsets import EARLIEST, LATEST, OffsetSpec, find_offsets
-from barnabas.client.auth.sasl import SaslLogin
 from barnabas.client.consumer.fetch_messages import FetchLimits
 from barnabas.client.consumer.fetching import fetch
 from barnabas.client.core.cluster import ClusterClient
-from barnabas.client.core.frame_protocol import FrameMemory
 from barnabas.client.core.loop_thread import LoopThread
 from barnabas.client.core.metadata import TopicInfo
-from barnabas.client.core.retry import Retry
-from barnabas.wire.errors import ErrorCode, KafkaError
-from barnabas.wire.isolation import Isolation
-from barnabas.wire.records.batch import iterate_headers
-from pyspark_barnabas.delegation import task_login
-from pyspark_barnabas.source.options import (
+from barnabas.reading.connection import new_cluster
+from barnabas.reading.offset_range import OffsetRange
+from barnabas.reading.options import (
     Assign,
-    ConnectionOptions,
-    SourceOptions,
+    ReadOptions,
     Subscribe,
     TopicSelection,
 )
-from pyspark_barnabas.source.range_splitting import OffsetRange
+from barnabas.wire.errors import ErrorCode, KafkaError
+from barnabas.wire.isolation import Isolation
+from barnabas.wire.records.batch import iterate_headers
+
+ResultT = TypeVar("ResultT")
 
 #: The sample of a partition whose size may not be queried.
 _SAMPLE = FetchLimits(max_wait_ms=100, partition_max_bytes=64 * 1024)
@@ -40,26 +38,10 @@ _SAMPLE = FetchLimits(max_wait_ms=100, partition_max_bytes=64 * 1024)
 _PLANNING_TIMEOUT_MS = 30_000
 
 
-def new_cluster(
-    options: ConnectionOptions, retry_timeout_ms: int, memory: FrameMemory | None = None
-) -> ClusterClient:
-    """Return a cluster that is not connected yet; `memory` for large responses may outlive it."""
-    return ClusterClient(
-        options.bootstrap,
-        client_id=options.client_id,
-        request_timeout_ms=options.request_timeout_ms,
-        retry=Retry(timeout_ms=retry_timeout_ms),
-        login=options.login,
-        tls=options.tls,
-        memory=memory,
-    )
-
-
 class ClusterLogs:
     """`Logs` of a cluster; connects on first use."""
 
-    def __init__(self, options: SourceOptions) -> None:
-        self._connection = options.connection
+    def __init__(self, options: ReadOptions) -> None:
         self._isolation = options.isolation
         self._passes_over_losses = not options.fail_on_data_loss
         self._attempts_count = options.offset_attempts_count
@@ -77,11 +59,9 @@ class ClusterLogs:
         """Return average sizes as `Logs`; sampled if the brokers do not report sizes."""
         return self._loop.run(self._record_bytes(ranges))
 
-    def task_login(self) -> SaslLogin | None:
-        login = self._connection.login
-        if login is None or not self._connection.delegation_tokens:
-            return None
-        return self._loop.run(task_login(self._cluster, login, SystemClock()))
+    def run(self, call: Callable[[ClusterClient], Coroutine[Any, Any, ResultT]]) -> ResultT:
+        """Return the result of another call of this cluster."""
+        return self._loop.run(call(self._cluster))
 
     def close(self) -> None:
         self._loop.run(self._cluster.close())

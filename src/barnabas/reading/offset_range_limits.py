@@ -4,14 +4,14 @@ from collections.abc import Collection, Mapping
 
 from barnabas.base.ids import TopicPartition
 from barnabas.client.admin.offsets import EARLIEST, LATEST, OffsetSpec
-from pyspark_barnabas.option_values import OptionError
-from pyspark_barnabas.source.logs import NO_OFFSET, Logs
-from pyspark_barnabas.source.options import (
+from barnabas.reading.logs import NO_OFFSET, Logs
+from barnabas.reading.option_values import OptionError
+from barnabas.reading.options import (
     EARLIEST_MARKER,
     LATEST_MARKER,
     Edge,
     OffsetRangeLimit,
-    SourceOptions,
+    ReadOptions,
     SpecificOffsets,
     Time,
     Times,
@@ -25,7 +25,7 @@ _MARKERS = {EARLIEST_MARKER: EARLIEST, LATEST_MARKER: LATEST}
 
 
 def starting_offsets(
-    logs: Logs, partitions: Collection[TopicPartition], options: SourceOptions
+    logs: Logs, partitions: Collection[TopicPartition], options: ReadOptions
 ) -> dict[TopicPartition, int]:
     """Resolve the starting offsets.
 
@@ -44,7 +44,7 @@ def starting_offsets(
 
 
 def ending_offsets(
-    logs: Logs, partitions: Collection[TopicPartition], options: SourceOptions
+    logs: Logs, partitions: Collection[TopicPartition], options: ReadOptions
 ) -> dict[TopicPartition, int]:
     """Resolve the ending offsets; a time later than all records is the end.
 

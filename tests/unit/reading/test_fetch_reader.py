@@ -2,7 +2,7 @@
 
 import math
 
-from pyspark_barnabas.source.fetch_reader import fetch_bytes_for
+from barnabas.reading.fetch_reader import fetch_bytes_for
 
 KIB = 1024
 

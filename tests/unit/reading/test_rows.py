@@ -14,12 +14,7 @@ from pyspark.sql.types import (
     TimestampType,
 )
 
-from barnabas.wire.errors import ErrorCode, KafkaError
-from barnabas.wire.records.batch import read_header
-from barnabas.wire.records.compression import Compression
-from barnabas.wire.records.control import EndTransactionMarker, encode_end_marker
-from barnabas.wire.records.record import Record, encode_batch
-from pyspark_barnabas.source.rows import (
+from barnabas.reading.rows import (
     ARROW_TYPES,
     NONE_ABORTED,
     AbortedRange,
@@ -27,6 +22,11 @@ from pyspark_barnabas.source.rows import (
     arrow_schema_of,
     read_arrow,
 )
+from barnabas.wire.errors import ErrorCode, KafkaError
+from barnabas.wire.records.batch import read_header
+from barnabas.wire.records.compression import Compression
+from barnabas.wire.records.control import EndTransactionMarker, encode_end_marker
+from barnabas.wire.records.record import Record, encode_batch
 
 SPARK_SCHEMA = StructType(
     [
@@ -201,7 +201,7 @@ def test_no_rows_are_no_record_batch() -> None:
 
 
 def test_many_rows_are_split_into_record_batches(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("pyspark_barnabas.source.rows._ROWS_MAX", 3)
+    monkeypatch.setattr("barnabas.reading.rows._ROWS_MAX", 3)
     buffer = batch(0, b"a", None, b"c", b"d", b"e")
     batches = list(read_arrow(buffer, "orders", 3, 0, END, ["value", "topic"]))
     assert [each.num_rows for each in batches] == [3, 2]

@@ -5,9 +5,8 @@ from typing import Protocol
 
 from barnabas.base.ids import TopicPartition
 from barnabas.client.admin.offsets import OffsetSpec
-from barnabas.client.auth.sasl import SaslLogin
-from pyspark_barnabas.source.options import TopicSelection
-from pyspark_barnabas.source.range_splitting import OffsetRange
+from barnabas.reading.offset_range import OffsetRange
+from barnabas.reading.options import TopicSelection
 
 #: The response if no record has that timestamp or a later one.
 NO_OFFSET = -1
@@ -29,10 +28,6 @@ class Logs(Protocol):
 
     def record_bytes(self, ranges: Collection[OffsetRange]) -> dict[TopicPartition, float]:
         """Approximate log bytes per offset, for partitions where it is known."""
-        ...
-
-    def task_login(self) -> SaslLogin | None:
-        """Return the login of tasks, if they have one of their own."""
         ...
 
     def close(self) -> None: ...

@@ -5,14 +5,14 @@ import time
 from collections.abc import Callable, Generator, Iterator
 
 from barnabas.base.ids import ZERO_UUID, TopicPartition
+from barnabas.reading.data_loss import DataLossPolicy
+from barnabas.reading.file_logs import find_directories, log_start_offset, topic_id_of
+from barnabas.reading.offset_range import OffsetRange
+from barnabas.reading.options import ReadOptions
+from barnabas.reading.range_reader import RawBatches, TopicGone
+from barnabas.reading.rows import NONE_ABORTED, AbortedRanges
+from barnabas.reading.segment_files import SegmentFiles
 from barnabas.wire.isolation import Isolation
-from pyspark_barnabas.source.data_loss import DataLossPolicy
-from pyspark_barnabas.source.file_logs import find_directories, log_start_offset, topic_id_of
-from pyspark_barnabas.source.options import SourceOptions
-from pyspark_barnabas.source.range_reader import RawBatches, TopicGone
-from pyspark_barnabas.source.range_splitting import OffsetRange
-from pyspark_barnabas.source.rows import NONE_ABORTED, AbortedRanges
-from pyspark_barnabas.source.segment_files import SegmentFiles
 
 #: A loss is checked again, because segments may just have been replaced.
 _ATTEMPTS_COUNT = 3
@@ -22,10 +22,10 @@ _PAUSE_S = 0.5
 class FileReader:
     """A `RangeReader` over log directories."""
 
-    def __init__(self, options: SourceOptions, pause: Callable[[float], object] = time.sleep) -> None:
+    def __init__(self, options: ReadOptions, pause: Callable[[float], object] = time.sleep) -> None:
         """:param pause: Waits for that many seconds."""
         self._isolation = options.isolation
-        self._losses = DataLossPolicy(fail=options.fail_on_data_loss)
+        self._losses = DataLossPolicy(fail=options.fail_on_data_loss, option=options.loss_option)
         self._directories = find_directories(options.log_dirs)
         self._pause = pause
 

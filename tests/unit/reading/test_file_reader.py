@@ -7,13 +7,13 @@ import pytest
 from barnabas.base.ids import TopicPartition
 from barnabas.log.checkpoints import MalformedFile, write_partition_metadata
 from barnabas.log.files import offset_file
-from pyspark_barnabas.option_values import OptionError
-from pyspark_barnabas.source.data_loss import DataLossError
-from pyspark_barnabas.source.file_logs import find_directories, log_start_offset
-from pyspark_barnabas.source.file_reader import FileReader
+from barnabas.reading.data_loss import DataLossError
+from barnabas.reading.file_logs import find_directories, log_start_offset
+from barnabas.reading.file_reader import FileReader
+from barnabas.reading.offset_range import OffsetRange
+from barnabas.reading.option_values import OptionError
+from barnabas.reading.segment_files import SegmentFiles
 from pyspark_barnabas.source.options import batch_options
-from pyspark_barnabas.source.range_splitting import OffsetRange
-from pyspark_barnabas.source.segment_files import SegmentFiles
 from support.segments import write_segment
 
 TP = TopicPartition("orders", 0)

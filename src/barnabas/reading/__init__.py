@@ -1,0 +1,1 @@
+"""Reads ranges of partitions, from brokers or from log directories, without Spark."""
