@@ -12,7 +12,7 @@ ROOT = Path(__file__).parents[2]
 LOCKS = sorted([*(ROOT / "requirements").glob("*.txt"), ROOT / "interop" / "requirements.txt"])
 SETTINGS = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
 PROJECT, GROUPS = SETTINGS["project"], SETTINGS["dependency-groups"]
-RUNTIME_EXTRAS = ("console", "security", "spark", "tracing")
+RUNTIME_EXTRAS = ("arrow", "console", "security", "spark", "tracing")
 INTEROP = (ROOT / "interop" / "requirements.in").read_text(encoding="utf-8").splitlines()
 
 
@@ -52,7 +52,7 @@ def test_every_version_is_exact_and_has_hashes(lock: Path) -> None:
     [
         ("requirements/all.txt", asked(*RUNTIME_EXTRAS)),
         ("requirements/console.txt", asked("console")),
-        ("requirements/test.txt", asked("console", "security", "spark", "test", "check")),
+        ("requirements/test.txt", asked("arrow", "console", "security", "spark", "test", "check")),
         ("requirements/build.txt", [*GROUPS["build"], *SETTINGS["build-system"]["requires"]]),
         ("requirements/release.txt", [each for each in GROUPS["release"] if isinstance(each, str)]),
         ("interop/requirements.txt", [line for line in INTEROP if not line.startswith("#")]),

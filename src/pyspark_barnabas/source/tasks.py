@@ -1,7 +1,6 @@
 """Describes and runs Spark tasks. Everything in this module is sent to the executors."""
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import closing
 from dataclasses import dataclass
 
 import pyarrow as pa
@@ -9,9 +8,8 @@ from pyspark.sql.datasource import InputPartition
 
 from barnabas.client.auth.sasl import SaslLogin
 from barnabas.reading.offset_range import OffsetRange, PlannedRange
-from barnabas.reading.opening import open_reader
 from barnabas.reading.range_reader import RawBatches
-from barnabas.reading.rows import read_arrow
+from barnabas.reading.scan import read_ranged_records, scan_batches
 from pyspark_barnabas.runtime.gc_freeze import freeze_long_lived_objects
 from pyspark_barnabas.source.options import SourceOptions
 
@@ -34,10 +32,7 @@ def raw_batches(task: InputPartition, options: SourceOptions) -> Iterator[tuple[
     """Yield the batches of a task's ranges; any other partition is the placeholder of an empty plan."""
     if not isinstance(task, ReadTask):
         return
-    with closing(open_reader(options if task.login is None else options.with_login(task.login))) as reader:
-        for offset_range, topic_id, record_bytes in task.ranges:
-            for raw in reader.read(offset_range, topic_id, record_bytes):
-                yield offset_range, raw
+    yield from scan_batches(task.ranges, options if task.login is None else options.with_login(task.login))
     freeze_long_lived_objects()
 
 
@@ -45,13 +40,5 @@ def read_records(
     task: InputPartition, options: SourceOptions, columns: Sequence[str]
 ) -> Iterator[pa.RecordBatch]:
     """Yield the rows of a task."""
-    for offset_range, (batches, start, aborted) in raw_batches(task, options):
-        yield from read_arrow(
-            batches,
-            *offset_range.tp,
-            start,
-            offset_range.high,
-            columns,
-            aborted,
-            check_crcs=options.check_crcs,
-        )
+    for offset_range, raw in raw_batches(task, options):
+        yield from read_ranged_records(offset_range, raw, options, columns)
