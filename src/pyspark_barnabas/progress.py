@@ -1,4 +1,5 @@
-"""Commit a streaming query's progress as offsets of a consumer group, for tools that monitor groups.
+"""Progress of streaming queries: how far they are behind, and as offsets of a consumer group, for tools that monitor
+groups.
 
 The query itself uses only its checkpoint: it does not read these offsets, and no consumer joins the group.
 """
@@ -14,6 +15,7 @@ from pyspark.sql.streaming.listener import (
     QueryProgressEvent,
     QueryStartedEvent,
     QueryTerminatedEvent,
+    SourceProgress,
     StreamingQueryListener,
 )
 
@@ -98,15 +100,33 @@ class GroupProgress(StreamingQueryListener):
                 raise error
 
 
+def offsets_behind_latest(source: SourceProgress) -> dict[str, str]:
+    """Return the metrics that Spark's Kafka connector has in `sources[n].metrics`; empty for another kind of source.
+
+    Spark does not let a data source in Python report metrics of its own.
+    """
+    read, latest = _positions(source.endOffset), _positions(source.latestOffset)
+    behind = [max(0, offset - read.get(tp, 0)) for tp, offset in latest.items()]
+    if not behind:
+        return {}
+    return {
+        "minOffsetsBehindLatest": str(min(behind)),
+        "maxOffsetsBehindLatest": str(max(behind)),
+        "avgOffsetsBehindLatest": str(sum(behind) / len(behind)),
+    }
+
+
 def selected_offsets(text: str | None, selection: TopicSelection) -> dict[TopicPartition, int]:
     """Return the offsets of the selected partitions in a source's JSON, if it has any."""
+    return {tp: offset for tp, offset in _positions(text).items() if _is_selected(tp, selection)}
+
+
+def _positions(text: str | None) -> dict[TopicPartition, int]:
     try:
         offsets = flat(positions_only(json.loads(text or "{}")))
     except (ValueError, AttributeError, TypeError):
         return {}  # another kind of source
-    return {
-        tp: offset for tp, offset in offsets.items() if _is_offset(offset) and _is_selected(tp, selection)
-    }
+    return {tp: offset for tp, offset in offsets.items() if _is_offset(offset)}
 
 
 def _is_offset(value: Any) -> bool:

@@ -9,7 +9,7 @@ from pyspark.sql import SparkSession
 
 from barnabas.base.ids import TopicPartition
 from barnabas.testing import EmbeddedBroker
-from pyspark_barnabas.progress import GroupProgress
+from pyspark_barnabas.progress import GroupProgress, offsets_behind_latest
 from pyspark_barnabas.stream_offsets import positions_only
 from support.source_rows import consumed_rows, fill, source_options
 from support.streams import Stream
@@ -158,6 +158,16 @@ def test_progress_has_offsets_in_the_connectors_format(
     [source] = progress.sources
     assert positions_only(json.loads(source.endOffset)) == positions_only(json.loads(source.latestOffset))
     assert positions_only(json.loads(source.endOffset)) == {topic: {"0": 10, "1": 10}}
+
+
+def test_progress_tells_how_far_a_query_is_behind(broker: EmbeddedBroker, topic: str, stream: Stream) -> None:
+    broker.create_topic(topic, 2)
+    fill(broker.bootstrap, topic, 20, 2)
+    stream.options["maxOffsetsPerTrigger"] = "10"
+    first, last = [each for each in stream.run().recentProgress if each.numInputRows]
+    names = ("minOffsetsBehindLatest", "maxOffsetsBehindLatest", "avgOffsetsBehindLatest")
+    assert offsets_behind_latest(first.sources[0]) == dict(zip(names, ("5", "5", "5.0"), strict=True))
+    assert offsets_behind_latest(last.sources[0]) == dict(zip(names, ("0", "0", "0.0"), strict=True))
 
 
 def test_progress_can_be_committed_as_a_groups_offsets(

@@ -14,6 +14,7 @@ from pyspark.sql.datasource import DataSourceArrowWriter, DataSourceStreamArrowW
 from pyspark.sql.types import StructType
 
 from barnabas.base.clock import SystemClock
+from barnabas.reading.option_values import OptionError
 from pyspark_barnabas.delegation import task_login
 from pyspark_barnabas.runtime.gc_freeze import freeze_long_lived_objects
 from pyspark_barnabas.sink.batch_committer import CARRIER, Committing
@@ -39,6 +40,12 @@ def batch_writer(options: Mapping[str, str], schema: StructType, overwrite: bool
     if overwrite:
         message = "mode overwrite is not supported: records of a topic are never replaced; use mode append"
         raise AnalysisException(message=f"[BARNABAS_SINK] {message}")
+    if not options:
+        message = (
+            "there are no options. Spark does not pass the options of a table to a data source in Python when it is "
+            "written to: use df.write.format('barnabas').mode('append') with options instead of INSERT INTO"
+        )
+        raise OptionError(message)
     parsed = batch_options(options)
     check_schema(schema, parsed)
     return BatchQueryWriter(_for_tasks(parsed))

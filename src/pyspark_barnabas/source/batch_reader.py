@@ -9,6 +9,7 @@ from pyspark.sql.datasource import DataSourceReader, InputPartition
 
 from barnabas.reading.opening import open_logs
 from barnabas.reading.planning import plan_ranges
+from pyspark_barnabas.plain_errors import plain_errors
 from pyspark_barnabas.runtime.gc_freeze import freeze_long_lived_objects
 from pyspark_barnabas.runtime.local_slots import local_slots_count
 from pyspark_barnabas.source.options import SourceOptions, batch_options
@@ -31,12 +32,14 @@ class BatchReader(DataSourceReader):
 
     def partitions(self) -> list[InputPartition]:
         """Return the tasks; planning fixes both ends of every partition."""
-        planned: list[InputPartition] = list(plan_batch(self._options))
+        with plain_errors():
+            planned: list[InputPartition] = list(plan_batch(self._options))
         freeze_long_lived_objects()
         return planned
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        return self._read(partition, self._options, self._columns)
+        with plain_errors():
+            yield from self._read(partition, self._options, self._columns)
 
 
 def plan_batch(options: SourceOptions) -> list[ReadTask]:

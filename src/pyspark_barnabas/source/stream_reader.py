@@ -5,13 +5,17 @@ from typing import Any
 
 import pyarrow as pa
 from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
+from pyspark.sql.types import DataType, StructType
 
 from barnabas.reading.logs import Logs
 from barnabas.reading.opening import open_logs
 from barnabas.reading.option_values import OptionError
+from pyspark_barnabas.plain_errors import BarnabasError, plain_errors
 from pyspark_barnabas.runtime.local_slots import local_slots_count
+from pyspark_barnabas.source.catalog_tables import options_for_reading
 from pyspark_barnabas.source.micro_batch_planner import StreamPlanner
 from pyspark_barnabas.source.options import stream_options
+from pyspark_barnabas.source.schemas import requested_columns
 from pyspark_barnabas.source.tasks import Read, read_records
 from pyspark_barnabas.stream_offsets import StreamOffset
 
@@ -31,6 +35,22 @@ Offsets = dict[str, dict[str, Any]]
 
 #: The base classes of stream readers in the installed Spark.
 STREAM_READER_BASES: Any = type("StreamReaderBases", _BASES, {})
+
+
+def stream_reader(
+    options: Mapping[str, str],
+    schema: StructType,
+    types: Mapping[str, DataType],
+    read: Read = read_records,
+) -> DataSourceStreamReader:
+    """Return the reader of a stream; one that fails for options or a schema that are not valid.
+
+    An error here would be hidden by another one: PySpark stops the reader that it does not have yet.
+    """
+    try:
+        return StreamReader(options_for_reading(schema, options), requested_columns(schema, types), read)
+    except OptionError as error:
+        return InvalidStreamReader(str(error))
 
 
 class StreamReader(STREAM_READER_BASES):  # type: ignore[misc]
@@ -53,6 +73,7 @@ class StreamReader(STREAM_READER_BASES):  # type: ignore[misc]
         """Return the state without open connections: tasks get a copy of the reader."""
         return {**self.__dict__, "_options": self._options.for_tasks(), "_logs": None, "_opened": None}
 
+    @plain_errors()
     def initialOffset(self) -> Offsets:  # noqa: N802
         return self._planner.initial().to_json()
 
@@ -63,6 +84,7 @@ class StreamReader(STREAM_READER_BASES):  # type: ignore[misc]
             return limits.ReadMinRows(self._options.min_offsets_per_trigger)
         return limits.ReadAllAvailable()
 
+    @plain_errors()
     def latestOffset(self, start: Offsets | None = None, limit: object = None) -> Offsets:  # noqa: N802
         """Return the end of the next micro-batch; Spark 4.1 passes neither start nor limit."""
         limited = HAS_LIMITS and limit is not None and not isinstance(limit, limits.ReadAllAvailable)
@@ -73,14 +95,17 @@ class StreamReader(STREAM_READER_BASES):  # type: ignore[misc]
         latest = self._planner.seen
         return None if latest is None else latest.to_json()
 
+    @plain_errors()
     def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802
         self._planner.pin()
 
+    @plain_errors()
     def partitions(self, start: Offsets, end: Offsets) -> Sequence[InputPartition]:
         return self._planner.tasks(StreamOffset.from_json(start), StreamOffset.from_json(end))
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        return self._read(partition, self._options, self._columns)
+        with plain_errors():
+            yield from self._read(partition, self._options, self._columns)
 
     def stop(self) -> None:
         if self._logs is not None:
@@ -94,3 +119,28 @@ class StreamReader(STREAM_READER_BASES):  # type: ignore[misc]
             slots_count = local_slots_count()
             self._opened = StreamPlanner(self._logs, self._options, slots_count=slots_count)
         return self._opened
+
+
+class InvalidStreamReader(STREAM_READER_BASES):  # type: ignore[misc]
+    """Reports a mistake as soon as Spark asks for anything."""
+
+    def __init__(self, message: str) -> None:
+        self._message = message
+
+    def initialOffset(self) -> Offsets:  # noqa: N802
+        raise BarnabasError(self._message)
+
+    def getDefaultReadLimit(self) -> Any:  # noqa: N802
+        raise BarnabasError(self._message)
+
+    def latestOffset(self, start: Offsets | None = None, limit: object = None) -> Offsets:  # noqa: N802
+        raise BarnabasError(self._message)
+
+    def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802
+        raise BarnabasError(self._message)
+
+    def partitions(self, start: Offsets, end: Offsets) -> Sequence[InputPartition]:
+        raise BarnabasError(self._message)
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        raise BarnabasError(self._message)
