@@ -160,7 +160,9 @@ def test_progress_has_offsets_in_the_connectors_format(
     assert positions_only(json.loads(source.endOffset)) == {topic: {"0": 10, "1": 10}}
 
 
-def test_offsets_behind_the_latest_are_those_of_the_connectors_metrics(broker: EmbeddedBroker, topic: str, stream: Stream) -> None:
+def test_offsets_behind_the_latest_are_those_of_the_connectors_metrics(
+    broker: EmbeddedBroker, topic: str, stream: Stream
+) -> None:
     broker.create_topic(topic, 2)
     fill(broker.bootstrap, topic, 20, 2)
     stream.options["maxOffsetsPerTrigger"] = "10"

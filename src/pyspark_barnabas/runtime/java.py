@@ -20,8 +20,7 @@ from pyspark_barnabas.runtime.cache import cache_directory, create_once
 
 VERSION_MIN = 17
 MODULE_REQUEST = "--add-modules=jdk.incubator.vector"
-#: Environment variable of Arrow for Java: unless it is "true", each access to a column value checks the column's
-#: bounds. Spark reads every row of a batch once and does not need that.
+#: Environment variable of Arrow for Java: if it is "true", nothing in the whole JVM checks bounds of columns.
 UNCHECKED_ARROW = "ARROW_ENABLE_UNSAFE_MEMORY_ACCESS"
 PROBE_TIMEOUT_S = 60
 

@@ -16,7 +16,7 @@ def spark_session(
     """Return a session; find a Java if this process has to start a JVM.
 
     Python workers on this machine run this interpreter unless PYSPARK_PYTHON names another; workers of a local master
-    communicate over Unix domain sockets. Spark reads their data without bounds checks on each value.
+    communicate over Unix domain sockets.
 
     :param master: Spark's master, such as "local[4]"; "sc://HOST:PORT" is a Spark Connect server and needs no Java.
     :param settings: Spark settings by name, such as {"spark.driver.memory": "2g"}.
@@ -51,8 +51,9 @@ def local_settings(master: str | None) -> dict[str, str]:
 
 
 def executor_settings(environment: Mapping[str, str]) -> dict[str, str]:
-    """Return the settings that give executors on other machines the same environment as this machine's JVM."""
-    return {f"spark.executorEnv.{UNCHECKED_ARROW}": environment.get(UNCHECKED_ARROW, "true")}
+    """Return the settings that give executors on other machines Arrow's variable, if this machine's JVM has it."""
+    value = environment.get(UNCHECKED_ARROW)
+    return {} if value is None else {f"spark.executorEnv.{UNCHECKED_ARROW}": value}
 
 
 def prepare(environment: MutableMapping[str, str]) -> None:
@@ -64,6 +65,5 @@ def prepare(environment: MutableMapping[str, str]) -> None:
         return
     environment["JAVA_HOME"] = str(java_home(environment))
     environment.setdefault("PYSPARK_PYTHON", sys.executable)
-    environment.setdefault(UNCHECKED_ARROW, "true")
     # this process is the driver; workers that read a data source would run the interpreter that the variable names
     environment.pop("PYSPARK_DRIVER_PYTHON", None)

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from pyspark_barnabas.delegation import VARIABLE as DELEGATION_TOKENS
 from pyspark_barnabas.runtime.cache import cache_directory, create_once
-from pyspark_barnabas.runtime.java import UNCHECKED_ARROW, java_home
+from pyspark_barnabas.runtime.java import java_home
 
 PACKAGES = ("barnabas", "pyspark_barnabas", "pyspark_barnabas_batches")
 PY_FILES = "--py-files"
@@ -50,7 +50,6 @@ def submission(
     """
     variables = dict(environment)
     variables["JAVA_HOME"] = str(java_home(environment))
-    variables.setdefault(UNCHECKED_ARROW, "true")
     variables.setdefault("SPARK_HOME", str(spark_home()))
     if delegation_tokens:
         variables[DELEGATION_TOKENS] = "true"

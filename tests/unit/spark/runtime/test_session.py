@@ -25,7 +25,6 @@ def test_java_is_found_and_workers_run_this_interpreter(home: Path) -> None:
         "PATH": str(home / "bin"),
         "JAVA_HOME": str(home),
         "PYSPARK_PYTHON": sys.executable,
-        "ARROW_ENABLE_UNSAFE_MEMORY_ACCESS": "true",
     }
 
 
@@ -42,12 +41,10 @@ def test_a_drivers_interpreter_is_not_passed_to_workers(home: Path) -> None:
     assert "PYSPARK_DRIVER_PYTHON" not in environment
 
 
-def test_arrow_bounds_checks_can_be_enabled_in_driver_and_executors(home: Path) -> None:
-    expected = {"PATH": str(home / "bin"), "ARROW_ENABLE_UNSAFE_MEMORY_ACCESS": "false"}
-    prepare(expected)
-    assert expected["ARROW_ENABLE_UNSAFE_MEMORY_ACCESS"] == "false"
-    assert executor_settings(expected) == {"spark.executorEnv.ARROW_ENABLE_UNSAFE_MEMORY_ACCESS": "false"}
-    assert executor_settings({}) == {"spark.executorEnv.ARROW_ENABLE_UNSAFE_MEMORY_ACCESS": "true"}
+def test_executors_have_arrows_variable_if_the_driver_has_it() -> None:
+    chosen = {"ARROW_ENABLE_UNSAFE_MEMORY_ACCESS": "true"}
+    assert executor_settings(chosen) == {"spark.executorEnv.ARROW_ENABLE_UNSAFE_MEMORY_ACCESS": "true"}
+    assert executor_settings({}) == {}
 
 
 @pytest.mark.parametrize("started_by", ["PYSPARK_GATEWAY_PORT", "SPARK_REMOTE"])

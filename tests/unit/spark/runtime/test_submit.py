@@ -75,7 +75,6 @@ def test_on_one_machine_everything_runs_on_this_interpreter_and_nothing_is_sent(
     assert submitted.command == [program, "--master", "local[2]", "app.py", "--rows", "5"]
     assert submitted.environment["PYSPARK_PYTHON"] == sys.executable
     assert submitted.environment["JAVA_HOME"] == environment["JAVA_HOME"]
-    assert submitted.environment["ARROW_ENABLE_UNSAFE_MEMORY_ACCESS"] == "true"
     assert submitted.environment["HOME"] == "/home/alice"
     assert "PYTHONPATH" not in submitted.environment
 
