@@ -4,7 +4,6 @@ for batch in read_topic("127.0.0.1:9092", "orders", columns=["value", "timestamp
     print(batch.num_rows)
 """
 
-import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field, replace
@@ -43,6 +42,7 @@ from barnabas.reading.options import (
 from barnabas.reading.planning import plan_ranges
 from barnabas.reading.rows import ARROW_TYPES, arrow_schema_of
 from barnabas.reading.scan import scan_records
+from barnabas.reading.topic_patterns import topic_matcher
 from barnabas.wire.errors import ErrorCode, KafkaError
 from barnabas.wire.isolation import Isolation
 
@@ -200,8 +200,8 @@ def _selection(
 
 def _checked_pattern(pattern: str) -> str:
     try:
-        re.compile(pattern)
-    except re.error as error:
+        topic_matcher(pattern)
+    except ValueError as error:
         raise ValueError(f"pattern is '{pattern}': a regular expression is expected ({error})") from None
     return pattern
 

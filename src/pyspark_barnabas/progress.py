@@ -6,7 +6,6 @@ The query itself uses only its checkpoint: it does not read these offsets, and n
 
 import json
 import logging
-import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -24,6 +23,7 @@ from barnabas.client.blocking import BlockingClient
 from barnabas.client.core.retry import Retry
 from barnabas.reading.option_values import OptionError, flat
 from barnabas.reading.options import Assign, Subscribe, TopicSelection
+from barnabas.reading.topic_patterns import topic_matcher
 from barnabas.wire.errors import KafkaError
 from pyspark_barnabas.source.options import stream_options
 from pyspark_barnabas.stream_offsets import positions_only
@@ -139,4 +139,4 @@ def _is_selected(tp: TopicPartition, selection: TopicSelection) -> bool:
             return tp.topic in topics
         case Assign(partitions):
             return tp in partitions
-    return re.fullmatch(selection.pattern, tp.topic) is not None
+    return topic_matcher(selection.pattern)(tp.topic)

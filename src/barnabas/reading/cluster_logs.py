@@ -1,7 +1,6 @@
 """Queries a running cluster for planning: partitions, offsets, sizes."""
 
 import asyncio
-import re
 from collections import defaultdict
 from collections.abc import Callable, Collection, Coroutine, Iterable, Mapping
 from typing import Any, TypeVar
@@ -24,6 +23,7 @@ from barnabas.reading.options import (
     Subscribe,
     TopicSelection,
 )
+from barnabas.reading.topic_patterns import topic_matcher
 from barnabas.wire.errors import ErrorCode, KafkaError
 from barnabas.wire.isolation import Isolation
 from barnabas.wire.records.batch import iterate_headers
@@ -76,10 +76,8 @@ class ClusterLogs:
             case _:
                 await self._cluster.retrying(lambda: self._cluster.refresh(None))
                 everything = self._cluster.metadata.topics.values()
-                pattern = re.compile(selection.pattern)
-                topic_infos = [
-                    info for info in everything if not info.is_internal and pattern.fullmatch(info.name)
-                ]
+                matches = topic_matcher(selection.pattern)
+                topic_infos = [info for info in everything if not info.is_internal and matches(info.name)]
         topic_partitions = {
             TopicPartition(topic.name, info.partition_index): topic.topic_id
             for topic in topic_infos

@@ -4,7 +4,6 @@ Reads only what the checkpoints cover: uncommitted up to the high watermark, com
 brokers are given, they are asked for these offsets, because checkpoints are some seconds old.
 """
 
-import re
 import time
 from bisect import bisect_right
 from collections.abc import Collection, Mapping
@@ -27,6 +26,7 @@ from barnabas.reading.offset_range import OffsetRange
 from barnabas.reading.option_values import OptionError
 from barnabas.reading.options import Assign, ReadOptions, Subscribe, TopicSelection
 from barnabas.reading.segment_files import SegmentFiles
+from barnabas.reading.topic_patterns import topic_matcher
 from barnabas.wire.errors import ErrorCode, KafkaError
 from barnabas.wire.isolation import Isolation
 from barnabas.wire.records.batch import iterate_headers
@@ -75,8 +75,8 @@ class FileLogs:
                 _check_known({tp.topic for tp in topic_partitions}, topics)
                 selected = set(topic_partitions & self._directories.keys())
             case _:
-                pattern = re.compile(selection.pattern)
-                named = {topic for topic in topics if not topic.startswith("__") and pattern.fullmatch(topic)}
+                matches = topic_matcher(selection.pattern)
+                named = {topic for topic in topics if not topic.startswith("__") and matches(topic)}
                 selected = {tp for tp in self._directories if tp.topic in named}
         return {tp: topic_id_of(self._directories[tp]) for tp in sorted(selected)}
 

@@ -31,7 +31,7 @@ class Subscribe:
 
 @dataclass(frozen=True)
 class SubscribePattern:
-    """All partitions of the topics whose whole name matches."""
+    """All partitions of the topics whose whole name matches a regular expression; see `topic_patterns`."""
 
     pattern: str
 

@@ -3,7 +3,6 @@
 Names are case-insensitive, as in Spark.
 """
 
-import re
 from collections.abc import Mapping
 
 from barnabas.client.core.address import parse_bootstrap
@@ -33,6 +32,7 @@ from barnabas.reading.options import (
     TopicSelection,
     Transport,
 )
+from barnabas.reading.topic_patterns import topic_matcher
 from barnabas.wire.isolation import Isolation
 
 _STRATEGIES = ("subscribe", "subscribePattern", "assign")
@@ -185,8 +185,8 @@ def _selection(given_options: GivenOptions) -> TopicSelection:
 
 def _pattern(name: str, text: str) -> str:
     try:
-        re.compile(text)
-    except re.error as error:
+        topic_matcher(text)
+    except ValueError as error:
         raise option_error(name, text, f"a regular expression is expected ({error})") from None
     if not text:
         raise option_error(name, text, "a regular expression is expected, such as orders-.*")

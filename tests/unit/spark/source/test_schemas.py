@@ -3,9 +3,9 @@
 import pytest
 from pyspark.sql.types import StructType
 
-from barnabas.reading.option_values import OptionError
 from barnabas.reading.rows import ARROW_TYPES
 from pyspark_barnabas import DefaultSource
+from pyspark_barnabas.plain_errors import BarnabasError
 from pyspark_barnabas.source.schemas import RECORD_TYPES, requested_columns, schema_of_options
 
 
@@ -35,5 +35,5 @@ def test_a_schema_selects_columns_in_its_order() -> None:
     ],
 )
 def test_an_invalid_schema_is_rejected(schema: StructType, named: str) -> None:
-    with pytest.raises(OptionError, match=named):
-        DefaultSource({}).reader(schema)
+    with pytest.raises(BarnabasError, match=named):
+        DefaultSource({"subscribe": "orders"}).reader(schema)
