@@ -11,6 +11,7 @@ from barnabas.client.admin.transactions import Transactions
 from barnabas.client.core.cluster import ClusterClient
 from barnabas.client.producer.transaction_requests import TransactionalId
 from barnabas.wire.errors import ErrorCode, KafkaError
+from pyspark_barnabas.sink.bookkeeping import REFUSED, bookkeeping_topic
 from pyspark_barnabas.sink.errors import Fenced, RowsMoved, SinkError
 from pyspark_barnabas.sink.protocol import (
     BatchId,
@@ -66,9 +67,11 @@ class Committing:
         return find_mark(await self._offsets(task_name(self.sink, task), batch), batch)
 
     async def put_mark(self, task: int, identity: ProducerIdAndEpoch, mark: TaskCommit, topic: str) -> None:
-        """Commit the mark with the task's transaction."""
-        offsets = {TopicPartition(topic, 0): mark.to_offset()}
-        await self._id(task).commit_offsets(identity, task_name(self.sink, task), offsets)
+        """Commit the mark with the task's transaction.
+
+        :param topic: A topic that is written to; see `_commit_offsets`.
+        """
+        await self._commit_offsets(task, identity, task_name(self.sink, task), [mark.to_offset()], topic)
 
     async def decision_of(self, batch: BatchId) -> CommitDecision | None:
         """Return the decision on a batch."""
@@ -92,7 +95,7 @@ class Committing:
 
         :param carrier: The transaction of task 0, which may have no rows.
         :param skipped: Tasks whose rows were already committed.
-        :param topic: A topic that is written to, stored with the decision.
+        :param topic: A topic that is written to; see `_commit_offsets`.
         :raises RowsMoved: When rows of an earlier run were committed that no current task has.
         :raises Fenced: When a transaction is lost.
         """
@@ -205,14 +208,35 @@ class Committing:
     ) -> None:
         tasks = [transaction.task for transaction in decision.prepared]
         if tasks != [CARRIER]:  # needs no decision: it is committed or not
-            described = await self.cluster.topic(topic)
-            parts = decision.to_offsets()
-            if len(parts) <= len(described.partitions):
-                offsets = {TopicPartition(topic, number): part for number, part in enumerate(parts)}
-                await self._id(CARRIER).commit_offsets(carrier, self.sink, offsets)
-            elif CARRIER not in tasks:
+            is_stored = await self._commit_offsets(CARRIER, carrier, self.sink, decision.to_offsets(), topic)
+            if not is_stored and CARRIER not in tasks:
                 return  # its transaction is empty, so there is none
         await self._id(CARRIER).end(carrier, commit=True)
+
+    async def _commit_offsets(
+        self,
+        task: int,
+        identity: ProducerIdAndEpoch,
+        group: str,
+        parts: Sequence[OffsetAndMetadata],
+        target: str,
+    ) -> bool:
+        """Commit parts as offsets of the bookkeeping topic, or else of `target`; return False if they have too few
+        partitions.
+        """
+        own = await bookkeeping_topic(self.cluster)
+        for topic in (target,) if own is None else (own, target):
+            if len(parts) > len((await self.cluster.topic(topic)).partitions):
+                continue
+            offsets = {TopicPartition(topic, index): part for index, part in enumerate(parts)}
+            try:
+                await self._id(task).commit_offsets(identity, group, offsets)
+            except KafkaError as error:
+                if topic == target or error.code not in REFUSED:
+                    raise
+            else:
+                return True
+        return False
 
     async def _commit_all(self, prepared: Sequence[Prepared], batch: BatchId) -> list[Prepared]:
         """Commit transactions; return those that could not be committed."""

@@ -4,9 +4,8 @@ A batch is written by tasks 0..N-1, each in its own transaction with the transac
 commits one transaction at a time, so a batch may be committed in part. Two things are stored as committed offsets,
 which every Kafka cluster supports:
 
-- The *mark* of a task, an offset of group `<sink>.<task>`, is committed in the task's transaction: its offset is
-  the number of the batch, its metadata the query and a fingerprint of the rows. So a mark exists if and only if its
-  rows do.
+- The *mark* of a task, an offset of group `<sink>.<task>`, is committed in the task's transaction: its metadata has
+  the number of the batch, the query, and a fingerprint of the rows. So a mark exists if and only if its rows do.
 - The *decision*, an offset of group `<sink>`, is committed in the transaction of task 0, which the driver ends
   first, when all tasks have succeeded: it names the batch and the producer id and epoch of every transaction.
   From then on, these transactions must be committed.
@@ -38,8 +37,10 @@ from typing import NamedTuple
 from barnabas.base.ids import ProducerIdAndEpoch
 from barnabas.client.admin.group_messages import OffsetAndMetadata
 
-_MARK = "barnabas-mark:1"
-_DECISION = "barnabas-decision:1"
+_MARK = "barnabas-mark:2"
+_DECISION = "barnabas-decision:2"
+#: Offsets of marks and decisions: those of a topic without records, so that no group seems to lag.
+_OFFSET = 0
 _ENTRY = struct.Struct(">iqh")
 #: The default limit of an offset's metadata (`offset.metadata.max.bytes`), less the text around a part.
 _PART_CHARS = 3_800
@@ -75,17 +76,18 @@ class TaskCommit(NamedTuple):
 
     def to_offset(self) -> OffsetAndMetadata:
         """Return the mark as a committed offset."""
-        words = (_MARK, self.batch.query, str(self.rows.rows_count), f"{self.rows.digest:016x}")
-        return OffsetAndMetadata(self.batch.number, _UNKNOWN_EPOCH, ";".join(words))
+        number, rows_count = str(self.batch.number), str(self.rows.rows_count)
+        words = (_MARK, number, self.batch.query, rows_count, f"{self.rows.digest:016x}")
+        return OffsetAndMetadata(_OFFSET, _UNKNOWN_EPOCH, ";".join(words))
 
     @classmethod
     def from_offset(cls, committed: OffsetAndMetadata) -> "TaskCommit | None":
         """Return the mark in a committed offset; None for an offset that is not a mark."""
         words = committed.metadata.split(";")
-        if len(words) != 4 or words[0] != _MARK:
+        if len(words) != 5 or words[0] != _MARK:
             return None
-        batch = BatchId(words[1], committed.offset)
-        return cls(batch, Fingerprint(int(words[2]), int(words[3], 16)))
+        _, number, query, rows_count, digest = words
+        return cls(BatchId(query, int(number)), Fingerprint(int(rows_count), int(digest, 16)))
 
 
 class Prepared(NamedTuple):
@@ -108,11 +110,13 @@ class CommitDecision(NamedTuple):
         parts = [text[start : start + _PART_CHARS] for start in range(0, len(text), _PART_CHARS)]
         return [
             OffsetAndMetadata(
-                self.batch.number,
+                _OFFSET,
                 _UNKNOWN_EPOCH,
-                ";".join((_DECISION, self.batch.query, f"{number}/{len(parts)}", part)),
+                ";".join(
+                    (_DECISION, str(self.batch.number), self.batch.query, f"{index}/{len(parts)}", part)
+                ),
             )
-            for number, part in enumerate(parts)
+            for index, part in enumerate(parts)
         ]
 
     @classmethod
@@ -121,14 +125,14 @@ class CommitDecision(NamedTuple):
         parts: dict[int, dict[int, str]] = {}
         for offset in committed:
             words = offset.metadata.split(";")
-            if len(words) == 4 and words[0] == _DECISION and BatchId(words[1], offset.offset) == batch:
-                number, _, count = words[2].partition("/")
-                parts.setdefault(int(count), {})[int(number)] = words[3]
+            if len(words) == 5 and words[:3] == [_DECISION, str(batch.number), batch.query]:
+                index, _, count = words[3].partition("/")
+                parts.setdefault(int(count), {})[int(index)] = words[4]
         # A decision overwrites the first parts of the previous one, and may have fewer parts.
         newest = [decision_parts for decision_parts in parts.values() if 0 in decision_parts]
         if len(newest) != 1 or parts.get(len(newest[0])) is not newest[0]:
             return None
-        prepared = _entries("".join(newest[0][number] for number in sorted(newest[0])))
+        prepared = _entries("".join(newest[0][index] for index in sorted(newest[0])))
         return None if prepared is None else cls(batch, prepared)
 
 
@@ -166,7 +170,7 @@ def find_mark(committed: Iterable[OffsetAndMetadata], batch: BatchId) -> TaskCom
 
 def newest_batch(committed: Iterable[OffsetAndMetadata], query: str) -> int:
     """Return the highest batch number of a query in these marks or decisions; -1 for none."""
-    heads = {(_MARK, query), (_DECISION, query)}
+    heads = (offset.metadata.split(";")[:3] for offset in committed)
     return max(
-        (offset.offset for offset in committed if tuple(offset.metadata.split(";")[:2]) in heads), default=-1
+        (int(head[1]) for head in heads if head[0] in (_MARK, _DECISION) and head[2] == query), default=-1
     )

@@ -4,7 +4,9 @@ from collections.abc import Iterator
 
 import pytest
 
+from barnabas.client.admin.offsets import LATEST
 from barnabas.testing import EmbeddedBroker
+from pyspark_barnabas.sink.bookkeeping import TOPIC
 from pyspark_barnabas.sink.errors import Fenced, RowsMoved, SinkError
 from pyspark_barnabas.sink.task_writer import TaskOutcome
 from support.spark_sink import MOVED, ROWS, TASKS, Calls, Sink, counted_calls, crash, moments
@@ -36,6 +38,17 @@ def test_a_batch_is_written_once_and_the_next_follows(sink: Sink) -> None:
     assert sink.read() == ROWS
     sink.run([["g"], ["h"]], batch=1)
     assert sink.read() == [*ROWS, "g", "h"]
+
+
+def test_the_groups_of_a_sink_have_no_lag(broker: EmbeddedBroker, sink: Sink) -> None:
+    sink.run(TASKS)
+    listed = [group.group_id for group in broker.client.groups.list()]
+    groups = [name for name in listed if name.startswith(sink.name)]
+    assert sink.name in groups
+    committed = [each for name in groups for each in broker.client.groups.offsets(name).items()]
+    assert {(tp.topic, offset.offset) for tp, offset in committed} == {(TOPIC, 0)}
+    ends = broker.client.admin.list_offsets(dict.fromkeys((tp for tp, _ in committed), LATEST))
+    assert {end.offset for end in ends.values()} == {0}
 
 
 @pytest.mark.parametrize("after", [False, True], ids=["before", "after"])
