@@ -9,7 +9,7 @@ from deltalake import DeltaTable
 from examples.orders.totals import Totals, Window
 from pyspark.sql import DataFrame, SparkSession
 
-from pyspark_barnabas.report import (
+from barnabas.reports.document import (
     Series,
     columns,
     count_text,

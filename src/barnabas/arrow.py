@@ -68,8 +68,8 @@ class TopicBatches:
 
     columns: tuple[str, ...]
     ranges: tuple[OffsetRange, ...]  #: in the order in which they are read; some may be empty
-    _topic_ids: Mapping[TopicPartition, bytes] = field(repr=False)
-    _options: ReadOptions = field(repr=False)
+    topic_ids: Mapping[TopicPartition, bytes] = field(repr=False)
+    options: ReadOptions = field(repr=False)
 
     @property
     def schema(self) -> pa.Schema:
@@ -89,11 +89,11 @@ class TopicBatches:
         :raises BrokerConnectionError: No broker answers.
         """
         planned = [
-            PlannedRange(offset_range, self._topic_ids[offset_range.tp], float("inf"))
+            PlannedRange(offset_range, self.topic_ids[offset_range.tp], float("inf"))
             for offset_range in self.ranges
             if offset_range.offsets_count > 0
         ]
-        return scan_records(planned, self._options, self.columns)
+        return scan_records(planned, self.options, self.columns)
 
     def select(self, columns: Sequence[str]) -> Self:
         """Return the same records with other columns.

@@ -215,7 +215,7 @@ def called_apis(monkeypatch: pytest.MonkeyPatch) -> set[str]:
 
 
 def commands() -> set[str]:
-    """Return every command that calls brokers and ends, except jobs on Spark."""
+    """Return every command that calls brokers and ends, except jobs."""
     return {
         name
         for name, command in COMMANDS.items()

@@ -19,7 +19,7 @@ JAAS = f'org.apache.kafka.common.security.plain.PlainLoginModule required userna
 @pytest.fixture(scope="module")
 def guarded() -> Iterator[EmbeddedBroker]:
     """Run a broker with SASL and a topic."""
-    with EmbeddedBroker({"barnabas.audit.enable": "true"}, {"alice": PASSWORD}) as broker:
+    with EmbeddedBroker(users={"alice": PASSWORD}) as broker:
         broker.create_topic("orders", 2)
         for number in range(200):
             broker.produce("orders", f"value {number}", key=f"key {number % 7}", partition=number % 2)
@@ -37,8 +37,6 @@ def login(tmp_path: Path) -> Path:
     "arguments",
     [
         ["scrub", "-t", "orders"],
-        ["usage", "-t", "orders"],
-        ["audit"],
         ["rekey", "orders", "orders-2", "--state", "HOME/state", "--was", "1", "--any-place"],
         ["archive", "HOME/archive", "-t", "orders"],
     ],
@@ -62,9 +60,3 @@ def test_a_job_logs_in_with_its_command_config(
         path for path in tmp_path.rglob("*") if path.is_file() and PASSWORD.encode() in path.read_bytes()
     ]
     assert output == [login]
-
-
-def test_without_a_login_a_job_fails_with_the_name_of_the_option(guarded: EmbeddedBroker) -> None:
-    refused = CliRunner().invoke(app, ["jobs", "usage", "--dry-run", "--bootstrap", guarded.bootstrap])
-    assert refused.exit_code != 0
-    assert "--command-config" in refused.output

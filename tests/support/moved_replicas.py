@@ -2,20 +2,17 @@
 
 import json
 from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import pytest
-from pyspark.sql import SparkSession
 from typer.testing import CliRunner
 
 from barnabas.base.ids import TopicPartition
 from barnabas.cli.main import app
 from barnabas.client.blocking import BlockingClient
+from barnabas.reports.usage.balancing import Home
 from barnabas.testing import EmbeddedBroker
-from pyspark_barnabas.jobs.common import session as running
-from pyspark_barnabas.jobs.usage.balancing import Home
 from support.source_rows import WAIT_S, producer
 
 PLAN_FILE, ANY_DIRECTORY = "reassignment.json", "any"
@@ -56,11 +53,8 @@ def command(*arguments: str) -> str:
     return result.stdout
 
 
-def planned(
-    spark: SparkSession, bootstrap: str, topic: str, report: Path, monkeypatch: pytest.MonkeyPatch
-) -> Plan | None:
+def planned(bootstrap: str, topic: str, report: Path) -> Plan | None:
     """Return the plan that `barnabas jobs usage` writes; None if no move is worthwhile."""
-    monkeypatch.setattr(running, "job_session", lambda *_: nullcontext(spark))
     options = ["--keys", "0", "--report", str(report), "--json"]
     printed = json.loads(command("jobs", "usage", "-b", bootstrap, "-t", topic, *options))
     targets = {

@@ -177,7 +177,7 @@ COMMANDS = (
         "jobs",
         "jobs:app",
         _SPARK,
-        "Jobs on Spark: check, measure, archive, restore, compact and rekey topics.",
+        "Check, archive, restore and rekey topics on Spark; measure topics and summarize the audit without it.",
     ),
     TopLevel("pipeline", "pipeline:app", _SPARK, "Run pipelines on Spark, show their plan and status."),
     TopLevel(

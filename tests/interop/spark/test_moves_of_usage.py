@@ -8,7 +8,6 @@ from uuid import uuid4
 import pytest
 from interop.brokers import Broker, free_ports
 from interop.reference import tool
-from pyspark.sql import SparkSession
 
 from barnabas.base.ids import uuid_to_text
 from barnabas.client.admin.admin import raise_errors
@@ -32,14 +31,12 @@ TOPIC = "lopsided"
 FIRST, SECOND = 1, 2
 
 
-def test_kafkas_tool_moves_replicas_between_directories_of_barnabas_as_planned(
-    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_kafkas_tool_moves_replicas_between_directories_of_barnabas_as_planned(tmp_path: Path) -> None:
     with two_directories(tmp_path) as broker:
         broker.create_topic(TOPIC, len(RECORDS_COUNTS))
         fill(broker.bootstrap, TOPIC)
         rows, before = consumed_rows(broker.bootstrap, TOPIC), homes(broker.bootstrap, TOPIC)
-        plan = planned(spark, broker.bootstrap, TOPIC, tmp_path / "report", monkeypatch)
+        plan = planned(broker.bootstrap, TOPIC, tmp_path / "report")
         assert plan is not None
         given = ("--bootstrap-server", broker.bootstrap, "--reassignment-json-file", plan.file)
         tool("kafka-reassign-partitions", *given, "--execute")
@@ -82,9 +79,7 @@ def join(data: Path, first: Broker) -> None:
 
 
 @pytest.mark.long
-def test_our_commands_move_replicas_between_brokers_of_kafka_as_planned(
-    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_our_commands_move_replicas_between_brokers_of_kafka_as_planned(tmp_path: Path) -> None:
     first = reference.start(tmp_path / "first", {"node.id": str(FIRST)})
     try:
         with second_broker(tmp_path / "second", first), BlockingClient(first.bootstrap) as client:
@@ -93,7 +88,7 @@ def test_our_commands_move_replicas_between_brokers_of_kafka_as_planned(
             raise_errors(client.admin.create_topics([on_first]).values())
             fill(first.bootstrap, TOPIC)
             rows, before = consumed_rows(first.bootstrap, TOPIC), homes(first.bootstrap, TOPIC)
-            plan = planned(spark, first.bootstrap, TOPIC, tmp_path / "report", monkeypatch)
+            plan = planned(first.bootstrap, TOPIC, tmp_path / "report")
             assert plan is not None
             assert {each for row in plan.partitions for each in row["log_dirs"]} == {ANY_DIRECTORY}
             carry_out(first.bootstrap, plan)

@@ -12,9 +12,9 @@ from pyspark.sql import SparkSession
 from barnabas.client.admin.admin import raise_errors
 from barnabas.client.admin.model import NewTopic
 from barnabas.client.blocking import BlockingClient
+from barnabas.reports.usage.measuring import usage
 from pyspark_barnabas.jobs.rekey.job import RekeyRequest, rekey
 from pyspark_barnabas.jobs.rekey.state import Copying, RekeyDirectory
-from pyspark_barnabas.jobs.usage.job import usage
 from support.rekeyed import check_copy, commit, consume, contents, grow, unread, write
 from support.source_rows import consumed_rows
 
@@ -49,8 +49,8 @@ def running(kafka: Broker) -> Iterator[Running]:
         yield found
 
 
-def test_usage_counts_equal_those_of_a_consumer_and_the_broker(spark: SparkSession, running: Running) -> None:
-    found = usage(spark, {"kafka.bootstrap.servers": running.bootstrap, "subscribe": SOURCE}, keys_count=2)
+def test_usage_counts_equal_those_of_a_consumer_and_the_broker(running: Running) -> None:
+    found = usage({"kafka.bootstrap.servers": running.bootstrap, "subscribe": SOURCE}, keys_count=2)
     rows = consumed_rows(running.bootstrap, SOURCE)
     [topic] = found.topics
     assert (topic.partitions_count, topic.records_count) == (3, len(rows))

@@ -1,6 +1,6 @@
-"""`barnabas jobs`: maintenance jobs that run on Spark.
+"""`barnabas jobs`: maintenance jobs, most of which run on Spark.
 
-Spark, which may not be installed, is imported only by commands that run.
+Spark and Arrow, which may not be installed, are imported only by commands that run.
 """
 
 from barnabas.cli.jobs.archive import archive_topics

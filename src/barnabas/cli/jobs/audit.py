@@ -6,15 +6,16 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from barnabas.base.clock import SystemClock
-from barnabas.cli.jobs.options import DryRun, Master, ReportDirectory, SourceOption, connection_options
+from barnabas.cli.jobs.options import DryRun, ReportDirectory, SourceOption, connection_options
 from barnabas.cli.support.commands import command
-from barnabas.cli.support.extras import check_spark_installed
+from barnabas.cli.support.extras import check_arrow_installed
 from barnabas.cli.support.options import BOOTSTRAP_DEFAULT, Bootstrap, Json, key_value_pairs
 from barnabas.cli.support.output import notice, print_json, print_table
+from barnabas.cli.support.progress import progress
 from barnabas.cli.support.times import parse_time_ms
 
 if TYPE_CHECKING:
-    from pyspark_barnabas.jobs.audit.job import Audited
+    from barnabas.reports.audit.summary import Audited
 
 
 @command("audit", example="jobs audit --since 30d --report ./report")
@@ -30,26 +31,21 @@ def summarize_audit(
     ] = None,
     report: ReportDirectory = None,
     option: SourceOption = None,
-    master: Master = "local[*]",
     dry_run: DryRun = False,
     as_json: Json = False,
 ) -> None:
     """Summarize the audit log: changes by principal, refusals, unused ACLs, settings that differ from before."""
     options = {**connection_options(bootstrap), **dict(key_value_pairs(option, "--option"))}
-    check_spark_installed()
-    from pyspark_barnabas.jobs.audit.job import audit
-    from pyspark_barnabas.jobs.audit.report import audit_html
-    from pyspark_barnabas.jobs.common.session import job_session
+    check_arrow_installed()
+    from barnabas.reports.audit.html import audit_html
+    from barnabas.reports.audit.summary import audit
 
     since_ms = None if since is None else parse_time_ms(since, SystemClock().wall_ms())
-    audited = audit(None, options, since_ms=since_ms, dry_run=True)
-    if not dry_run:
-        with job_session("audit", master) as spark:
-            audited = audit(spark, options, since_ms=since_ms)
-        if report is not None:
-            audited.save(report)
-            document = audit_html(audited, options.get("kafka.bootstrap.servers", ""))
-            (report / "report.html").write_text(document, encoding="utf-8")
+    audited = audit(options, since_ms=since_ms, dry_run=dry_run, progress=progress)
+    if report is not None and not dry_run:
+        audited.save(report)
+        document = audit_html(audited, options.get("kafka.bootstrap.servers", ""))
+        (report / "report.html").write_text(document, encoding="utf-8")
     if as_json:
         print_json(audited.to_json())
     elif dry_run:

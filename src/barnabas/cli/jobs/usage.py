@@ -4,14 +4,15 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from barnabas.cli.jobs.options import DryRun, Master, ReportDirectory, SourceOption, Topics, source_options
+from barnabas.cli.jobs.options import DryRun, ReportDirectory, SourceOption, Topics, source_options
 from barnabas.cli.support.commands import command
-from barnabas.cli.support.extras import check_spark_installed
+from barnabas.cli.support.extras import check_arrow_installed
 from barnabas.cli.support.options import BOOTSTRAP_DEFAULT, Bootstrap, Json
 from barnabas.cli.support.output import notice, print_json, print_table
+from barnabas.cli.support.progress import progress
 
 if TYPE_CHECKING:
-    from pyspark_barnabas.jobs.usage.job import Usage
+    from barnabas.reports.usage.measuring import Usage
 
 
 @command("usage", example="jobs usage --bootstrap 127.0.0.1:9092 --report report")
@@ -24,26 +25,20 @@ def measure_usage(
     ] = 5,
     report: ReportDirectory = None,
     option: SourceOption = None,
-    master: Master = "local[*]",
     dry_run: DryRun = False,
     as_json: Json = False,
 ) -> None:
     """Measure topics: bytes and records by day, skew, hot keys, hot partitions, and suggested moves."""
     options = source_options(bootstrap, topics, others=option)
-    check_spark_installed()
-    from pyspark_barnabas.jobs.common.session import job_session
-    from pyspark_barnabas.jobs.usage.job import usage
-    from pyspark_barnabas.jobs.usage.report import usage_html
+    check_arrow_installed()
+    from barnabas.reports.usage.html import usage_html
+    from barnabas.reports.usage.measuring import usage
 
-    measured = usage(None, options, dry_run=dry_run)
-    if measured.ranges and not dry_run:
-        with job_session("usage", master) as spark:
-            measured = usage(spark, options, keys_count=keys)
-        if report is not None:
-            measured.save(report)
-            (report / "report.html").write_text(
-                usage_html(measured, options.get("kafka.bootstrap.servers", "")), encoding="utf-8"
-            )
+    measured = usage(options, keys_count=keys, dry_run=dry_run, progress=progress)
+    if report is not None and measured.ranges and not dry_run:
+        measured.save(report)
+        document = usage_html(measured, options.get("kafka.bootstrap.servers", ""))
+        (report / "report.html").write_text(document, encoding="utf-8")
     if as_json:
         print_json(measured.to_json())
     elif dry_run:

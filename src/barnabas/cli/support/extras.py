@@ -4,6 +4,8 @@ from importlib.util import find_spec
 
 from barnabas.cli.support.failures import CommandError
 
+#: Packages of the extra `arrow`.
+_ARROW = ("pyarrow", "numpy", "numba")
 #: Packages of the extra `spark` that commands import.
 _SPARK = ("pyspark", "pyarrow", "numpy", "pandas", "deltalake")
 #: Packages of the extra `console`.
@@ -16,6 +18,14 @@ def check_spark_installed() -> None:
     :raises CommandError: If the extra is missing, in whole or in part.
     """
     _check("Spark", "spark", _SPARK)
+
+
+def check_arrow_installed() -> None:
+    """Check that Arrow can be imported, and what decodes records for it.
+
+    :raises CommandError: If the extra is missing, in whole or in part.
+    """
+    _check("Arrow", "arrow", _ARROW)
 
 
 def check_console_installed() -> None:

@@ -3,7 +3,7 @@
 import pytest
 
 from barnabas.base.ids import TopicPartition
-from pyspark_barnabas.jobs.usage.statistics import (
+from barnabas.reports.usage.statistics import (
     HotKey,
     PartDay,
     advice,

@@ -6,7 +6,7 @@ from xml.etree import ElementTree
 
 import pytest
 
-from pyspark_barnabas.report import (
+from barnabas.reports.document import (
     Series,
     bytes_text,
     code,

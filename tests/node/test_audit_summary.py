@@ -1,27 +1,27 @@
-"""The job `audit`: its results follow from the events, constructed ones and those of a broker."""
+"""The audit summary: its results follow from the events, constructed ones and those of a broker."""
 
 import json
 from collections.abc import Sequence
-from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from pyspark.sql import DataFrame, SparkSession
 from typer.testing import CliRunner
 
 from barnabas.cli.main import app
 from barnabas.config.alter_op import AlterConfigOp, OpType
 from barnabas.config.config_resource import Resource, ResourceKind
 from barnabas.metadata.audit.events import AuditEvent, AuditOutcome
+from barnabas.reports.audit.analysis import NOT_AUDITED, UNCHANGED, UNUSED, USED, DriftCount
+from barnabas.reports.audit.events import AuditError
+from barnabas.reports.audit.html import audit_html
+from barnabas.reports.audit.summary import Audited, analysed, audit
+from barnabas.reports.audit.tallies import RefusedChange, Setting
 from barnabas.testing import EmbeddedBroker
 from barnabas.wire.acls import AclBinding, AclOperation, PatternType
 from barnabas.wire.errors import KafkaError
-from pyspark_barnabas.jobs.audit.analysis import NOT_AUDITED, UNCHANGED, UNUSED, USED, DriftCount
-from pyspark_barnabas.jobs.audit.job import Audited, AuditError, RefusedChange, Setting, analysed, audit
-from pyspark_barnabas.jobs.audit.report import audit_html
-from pyspark_barnabas.jobs.common import session as running
 from support.acls import allow, allow_cluster, deny
 from support.audit import AUDITED, events
 from support.waiting import until
@@ -60,8 +60,9 @@ class Events:
             day, principal, api, resource, outcome=AuditOutcome.REFUSED, error=error, message="because"
         )
 
-    def frame(self, spark: SparkSession) -> DataFrame:
-        return spark.createDataFrame([(each.to_json(),) for each in reversed(self.events)], "value BINARY")
+    def batches(self) -> list[pa.RecordBatch]:
+        values = [each.to_json() for each in reversed(self.events)]
+        return [pa.RecordBatch.from_pydict({"offset": range(len(values)), "value": values})]
 
 
 def uses(found: Audited, bindings: Sequence[AclBinding]) -> list[tuple[int, str]]:
@@ -69,7 +70,7 @@ def uses(found: Audited, bindings: Sequence[AclBinding]) -> list[tuple[int, str]
     return [(by_binding[each].uses_count, by_binding[each].status) for each in bindings]
 
 
-def test_config_drift_and_its_principals_are_reported(spark: SparkSession) -> None:
+def test_config_drift_and_its_principals_are_reported() -> None:
     story = Events()
     story.set(0, "alice", "orders", None, "1")
     story.set(0, "bob", "orders", "1", "2")
@@ -77,7 +78,7 @@ def test_config_drift_and_its_principals_are_reported(spark: SparkSession) -> No
     story.set(2, "bob", "clicks", "7", "9")
     story.add_event(2, "bob", CREATES, "topic/new", key="partitions", after=3)
     story.add_event(2, "bob", CREATES, "topic/new", key="partition 0 leader", after=1)
-    found = analysed(story.frame(spark), None)
+    found = analysed(story.batches(), None)
     assert found.events_count == 6
     by_principal = {(each.resource, each.principal): each for each in found.configs}
     assert {tp: each.changes_count for tp, each in by_principal.items()} == {
@@ -101,9 +102,9 @@ def test_config_drift_and_its_principals_are_reported(spark: SparkSession) -> No
         ("2026-01-03", "User:bob", CREATES, 2, 2),
         ("2026-01-03", "User:bob", SETS, 1, 1),
     ]
-    kinds = analysed(granting().frame(spark), None).activity
+    kinds = analysed(granting().batches(), None).activity
     assert [(each.api, each.kind) for each in kinds] == [(MAKES_ACLS, "acl")]
-    late = analysed(story.frame(spark), None, since_ms=BEGIN_MS + DAY_MS)
+    late = analysed(story.batches(), None, since_ms=BEGIN_MS + DAY_MS)
     assert [each.at_first for each in late.settings if each.resource == "topic/orders"] == ["2"]
 
 
@@ -113,7 +114,7 @@ def granting() -> Events:
     return story
 
 
-def test_acls_are_used_by_requests_that_they_allow_while_they_exist(spark: SparkSession) -> None:
+def test_acls_are_used_by_requests_that_they_allow_while_they_exist() -> None:
     own = allow(AclOperation.ALTER_CONFIGS, name="orders")
     prefixed = allow(AclOperation.ALL, name="ord", pattern_type=PatternType.PREFIXED)
     elsewhere = allow(AclOperation.ALTER_CONFIGS, name="orders", host="10.0.0.2")
@@ -137,7 +138,7 @@ def test_acls_are_used_by_requests_that_they_allow_while_they_exist(spark: Spark
         5, "alice", "DeleteRecords", "topic/ordered", key="partition 0 log start offset", before=1, after=2
     )
     standing = [own, prefixed, elsewhere, others, everybody, reading, forbidding, on_cluster]
-    found = analysed(story.frame(spark), standing)
+    found = analysed(story.batches(), standing)
     assert uses(found, [*standing, early]) == [
         (1, USED),
         (3, USED),
@@ -164,10 +165,7 @@ def test_acls_are_used_by_requests_that_they_allow_while_they_exist(spark: Spark
     assert found.advice[-1].startswith("User:alice had 1 authorization errors")
 
 
-def test_the_command_analyses_a_brokers_audit_and_writes_a_report(
-    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(running, "job_session", lambda *_: nullcontext(spark))
+def test_the_command_analyses_a_brokers_audit_and_writes_a_report(tmp_path: Path) -> None:
     rules = tmp_path / "rules.yml"
     rules.write_text("topics:\n  - prefix: locked\n    protected: true\n")
     settings = {
@@ -223,8 +221,48 @@ def test_a_missing_audit_is_reported() -> None:
         with pytest.raises(
             AuditError, match="topic __barnabas_audit does not exist: Barnabas brokers create it"
         ):
-            audit(None, {"kafka.bootstrap.servers": kafka.bootstrap}, dry_run=True)
+            audit({"kafka.bootstrap.servers": kafka.bootstrap}, dry_run=True)
 
 
 def test_a_report_without_events_is_a_page() -> None:
     assert "0 events" in audit_html(Audited(()), "here")
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        b"",
+        b"nothing",
+        b"[]",
+        b'{"revision": "1"}',
+        b'{"revision":1,"number":0,"time":1,"principal":null}',
+        None,
+    ],
+)
+def test_a_record_that_is_no_event_is_an_error_that_names_its_offset(value: bytes | None) -> None:
+    batch = pa.RecordBatch.from_pydict(
+        {"offset": [7], "value": [value]}, schema=pa.schema([("offset", pa.int64()), ("value", pa.binary())])
+    )
+    with pytest.raises(AuditError, match="the record at offset 7 of the audit topic is not an audit event"):
+        analysed([batch], None)
+
+
+def test_a_login_is_taken_from_the_command_config(tmp_path: Path) -> None:
+    module = "org.apache.kafka.common.security.plain.PlainLoginModule"
+    properties = tmp_path / "client.properties"
+    properties.write_text(
+        "security.protocol=SASL_PLAINTEXT\nsasl.mechanism=PLAIN\n"
+        f'sasl.jaas.config={module} required username="alice" password="alice-secret";\n'
+    )
+    with EmbeddedBroker(AUDITED, {"alice": "alice-secret"}) as guarded:
+        guarded.create_topic("orders")
+        guarded.produce("orders", "a")
+        until(lambda: bool(events(guarded)))
+        for job in ("usage", "audit"):
+            command = ["jobs", job, "--bootstrap", guarded.bootstrap]
+            refused = CliRunner().invoke(app, [*command, "--dry-run"])
+            assert refused.exit_code != 0
+            assert "--command-config" in refused.output
+            done = CliRunner().invoke(app, [*command, "--command-config", str(properties)])
+            assert done.exit_code == 0, done.output
+            assert "alice-secret" not in done.output

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from barnabas.base.ids import TopicPartition
-from pyspark_barnabas.jobs.usage.balancing import MOVES_MAX, Home, balanced, loads_of
+from barnabas.reports.usage.balancing import MOVES_MAX, Home, balanced, loads_of
 
 BROKERS = [Home(number, "/data") for number in range(3)]
 

@@ -1,11 +1,11 @@
-"""HTML report of the job `usage`. No IO."""
+"""HTML report of usage. No IO."""
 
 from collections import defaultdict
 
-from pyspark_barnabas import report
-from pyspark_barnabas.jobs.usage.job import Usage
-from pyspark_barnabas.jobs.usage.statistics import HOT_FACTOR, RECENT_DAYS, PartitionUsage
-from pyspark_barnabas.report import Series, bytes_text, count_text, percent_text
+from barnabas.reports import document
+from barnabas.reports.document import Series, bytes_text, count_text, percent_text
+from barnabas.reports.usage.measuring import Usage
+from barnabas.reports.usage.statistics import HOT_FACTOR, RECENT_DAYS, PartitionUsage
 
 #: Maximum number of topics with a series of their own; the rest are summed into one.
 _SERIES_MAX = 7
@@ -17,7 +17,7 @@ _REST = "others"
 def usage_html(usage: Usage, cluster: str) -> str:
     """Return the HTML document; `cluster` names the cluster in the header."""
     parts = [*_overview(usage), *_growth(usage), *_partitions(usage), *_keys(usage), *_suggestions(usage)]
-    return report.page("Usage of topics", cluster, parts)
+    return document.page("Usage of topics", cluster, parts)
 
 
 def _overview(usage: Usage) -> list[str]:
@@ -42,7 +42,7 @@ def _overview(usage: Usage) -> list[str]:
         f"Skew is the largest partition divided by the mean. A partition is hot if at least {HOT_FACTOR:g} times the "
         f"mean of its topic was written to it in the last {RECENT_DAYS} days; bytes per day are of those days."
     )
-    return [report.paragraph(summary), report.table(columns, rows), report.paragraph(note, faint=True)]
+    return [document.paragraph(summary), document.table(columns, rows), document.paragraph(note, faint=True)]
 
 
 def _growth(usage: Usage) -> list[str]:
@@ -56,9 +56,9 @@ def _growth(usage: Usage) -> list[str]:
             values[day.topic if day.topic in named else _REST][day.date] += int(day[index])
         order = [name for name in (*named, _REST) if name in values]
         series = [Series(name, [values[name][date] for date in dates]) for name in order]
-        parts.append(report.columns(title, dates, series, text_of))
+        parts.append(document.columns(title, dates, series, text_of))
     note = "Records that still exist, by the day of their timestamp; records removed by retention are not counted."
-    return [report.heading("Growth"), report.paragraph(note, faint=True), *parts]
+    return [document.heading("Growth"), document.paragraph(note, faint=True), *parts]
 
 
 def _label(partition: PartitionUsage) -> str:
@@ -69,8 +69,8 @@ def _partitions(usage: Usage) -> list[str]:
     largest = sorted(usage.partitions, key=lambda partition: -partition.size_bytes)[:_BARS_MAX]
     hot = [_label(partition) for partition in largest if partition.is_hot]
     parts = [
-        report.heading("Partitions"),
-        report.ranking(
+        document.heading("Partitions"),
+        document.ranking(
             "Largest partitions, hot ones in red",
             [(_label(partition), partition.size_bytes) for partition in largest],
             bytes_text,
@@ -88,7 +88,7 @@ def _partitions(usage: Usage) -> list[str]:
         )[:_BARS_MAX]
         values = [[sizes.get((number, date), 0) for date in dates] for number in numbers]
         title = f"{topic.topic}: bytes by partition and day"
-        parts.append(report.grid(title, list(map(str, numbers)), dates, values, bytes_text))
+        parts.append(document.grid(title, list(map(str, numbers)), dates, values, bytes_text))
     return parts
 
 
@@ -101,11 +101,11 @@ def _keys(usage: Usage) -> list[str]:
         for key in hot_keys
     ]
     columns = ("TOPIC", "PARTITION", "KEY", "RECORDS", "SHARE OF PARTITION")
-    return [report.heading("Hot keys"), report.table(columns, rows)]
+    return [document.heading("Hot keys"), document.table(columns, rows)]
 
 
 def _suggestions(usage: Usage) -> list[str]:
-    parts = [report.heading("Suggestions")]
+    parts = [document.heading("Suggestions")]
     advice = usage.advice
     if usage.balance is not None and usage.balance.moves:
         balance = usage.balance
@@ -120,10 +120,10 @@ def _suggestions(usage: Usage) -> list[str]:
         columns = ("LOG DIRECTORY", "LOAD NOW", "LOAD AFTER")
         note = "For kafka-reassign-partitions; load is half the share of bytes and half the share of recent writes."
         parts += [
-            report.table(columns, shares),
-            report.paragraph(note, faint=True),
-            report.code(balance.to_json()),
+            document.table(columns, shares),
+            document.paragraph(note, faint=True),
+            document.code(balance.to_json()),
         ]
     elif not advice:
         advice = ["No suggestions."]
-    return [*parts, *map(report.paragraph, advice)]
+    return [*parts, *map(document.paragraph, advice)]

@@ -1,12 +1,13 @@
-"""HTML report of the job `audit`. No IO."""
+"""HTML report of the audit summary. No IO."""
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable
 from datetime import UTC, datetime
 
-from pyspark_barnabas import report
-from pyspark_barnabas.jobs.audit.job import Activity, Audited
-from pyspark_barnabas.report import Series, count_text
+from barnabas.reports import document
+from barnabas.reports.audit.summary import Audited
+from barnabas.reports.audit.tallies import Activity
+from barnabas.reports.document import Series, count_text
 
 #: Maximum number of names with a series of their own; the rest are summed into one.
 _SERIES_MAX = 7
@@ -25,7 +26,7 @@ def audit_html(audited: Audited, cluster: str) -> str:
         *_refusals(audited),
         *_grants(audited),
     ]
-    return report.page("Audit report", cluster, parts)
+    return document.page("Audit report", cluster, parts)
 
 
 def _overview(audited: Audited) -> list[str]:
@@ -37,16 +38,16 @@ def _overview(audited: Audited) -> list[str]:
         f"changed the cluster, {sum(activity.requests_count for activity in refused)} were denied or warned."
     )
     return [
-        report.paragraph(summary),
-        *map(report.paragraph, audited.advice),
-        report.heading("Changes"),
+        document.paragraph(summary),
+        *map(document.paragraph, audited.advice),
+        document.heading("Changes"),
         _days(
             "Requests that changed the cluster, by principal", changed, lambda activity: activity.principal
         ),
         _days(
             "Requests that changed the cluster, by kind of resource", changed, lambda activity: activity.kind
         ),
-        report.ranking("Principals with the most changes", _largest(by_principal)),
+        document.ranking("Principals with the most changes", _largest(by_principal)),
     ]
 
 
@@ -74,7 +75,7 @@ def _days(title: str, activity: list[Activity], name_of: Callable[[Activity], st
     series = [
         Series(name, [values[name][date] for date in dates]) for name in (*named, _REST) if name in values
     ]
-    return report.columns(title, dates, series, count_text)
+    return document.columns(title, dates, series, count_text)
 
 
 def _drift(audited: Audited) -> list[str]:
@@ -96,14 +97,14 @@ def _drift(audited: Audited) -> list[str]:
     columns = ("RESOURCE", "KEY", "AT FIRST", "NOW", "", "CHANGES", "BY", "LAST")
     note = "Number of keys, at the end of each day, whose values differ from those before the first event."
     return [
-        report.heading("Drift"),
-        report.lines(
+        document.heading("Drift"),
+        document.lines(
             "Keys that differ from their first value",
             [row.date for row in audited.drift],
             [Series("", [row.keys_count for row in audited.drift])],
         ),
-        report.paragraph(note, faint=True),
-        report.table(columns, rows),
+        document.paragraph(note, faint=True),
+        document.table(columns, rows),
         *_more(len(audited.settings)),
     ]
 
@@ -126,9 +127,9 @@ def _configs(audited: Audited) -> list[str]:
     by_key = _sums((row.key, row.changes_count) for row in audited.configs)
     columns = ("RESOURCE", "CONFIG", "BY", "CHANGES", "LAST FROM", "TO", "AT")
     return [
-        report.heading("Config changes"),
-        report.ranking("Most frequently changed configs", _largest(by_key)),
-        report.table(columns, rows),
+        document.heading("Config changes"),
+        document.ranking("Most frequently changed configs", _largest(by_key)),
+        document.table(columns, rows),
         *_more(len(audited.configs)),
     ]
 
@@ -153,15 +154,15 @@ def _refusals(audited: Audited) -> list[str]:
     columns = ("PRINCIPAL", "API", "RESOURCE", "OUTCOME", "ERROR", "MESSAGE", "COUNT", "LAST")
     note = "The same error of the same client is recorded at most once a minute."
     return [
-        report.heading("Denied changes"),
+        document.heading("Denied changes"),
         _days(
             "Requests that were denied or warned, by principal",
             refused,
             lambda activity: activity.principal,
         ),
-        report.table(columns, rows),
+        document.table(columns, rows),
         *_more(len(audited.refusals)),
-        report.paragraph(note, faint=True),
+        document.paragraph(note, faint=True),
     ]
 
 
@@ -205,9 +206,9 @@ def _grants(audited: Audited) -> list[str]:
         else " The brokers did not report their ACLs: these are derived from the audit."
     )
     return [
-        report.heading("ACLs"),
-        report.paragraph(summary + source, faint=True),
-        report.table(columns, rows),
+        document.heading("ACLs"),
+        document.paragraph(summary + source, faint=True),
+        document.table(columns, rows),
         *_more(len(audited.grants)),
     ]
 
@@ -216,7 +217,7 @@ def _more(count: int) -> list[str]:
     if count <= _ROWS_MAX:
         return []
     return [
-        report.paragraph(
+        document.paragraph(
             f"{count - _ROWS_MAX} more rows are in the Parquet tables next to this file.", faint=True
         )
     ]

@@ -1,13 +1,9 @@
 """Grants and drift derived from audit events."""
 
-import re
-
 import barnabas.api
 from barnabas.api import registry
 from barnabas.client.admin.acls import AclUse
-from barnabas.metadata.audit.events import AuditEvent
-from barnabas.wire.acls import AclBinding, AclOperation, PatternType, ResourceType
-from pyspark_barnabas.jobs.audit.analysis import (
+from barnabas.reports.audit.analysis import (
     NEEDS,
     NOT_AUDITED,
     UNCHANGED,
@@ -25,7 +21,7 @@ from pyspark_barnabas.jobs.audit.analysis import (
     grants_of,
     use_status,
 )
-from pyspark_barnabas.jobs.audit.job import EVENT_DDL
+from barnabas.wire.acls import AclBinding, AclOperation, PatternType, ResourceType
 from support.acls import allow, allow_cluster, deny
 
 ALTER = allow(AclOperation.ALTER_CONFIGS, name="orders")
@@ -38,10 +34,6 @@ def made(time: int, binding: AclBinding) -> AclChange:
 
 def removed(time: int, binding: AclBinding) -> AclChange:
     return AclChange(time, "User:carol", binding, is_made=False)
-
-
-def test_columns_are_the_fields_of_events() -> None:
-    assert re.findall(r"(\w+) (?:STRING|INT|BIGINT)", EVENT_DDL) == list(AuditEvent.__slots__)
 
 
 def test_an_acl_existed_from_each_creation_to_the_next_deletion() -> None:

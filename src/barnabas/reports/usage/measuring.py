@@ -1,30 +1,35 @@
-"""Usage job: bytes and records by partition and day, hot keys, hot partitions, and replica moves.
+"""Measures usage: bytes and records by partition and day, hot keys, hot partitions, and replica moves.
 
 Bytes and days come from batch headers, without decoding: a batch counts for the day of its latest record. Hot keys
 need every record's key, and are skipped if none are requested.
 """
 
-from collections.abc import Mapping, Sequence
+import math
+import sys
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
+from itertools import groupby
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import pyarrow as pa
 import pyarrow.parquet as pq
-from pyspark.sql import DataFrame, SparkSession, Window
-from pyspark.sql import functions as f
 
 from barnabas.base.ids import TopicPartition
-from barnabas.client.admin.offsets import EARLIEST, LATEST
-from barnabas.client.blocking import BlockingClient
 from barnabas.client.core.metadata import TopicInfo
-from barnabas.reading.connection import ConnectionOptions
+from barnabas.reading.connection import ConnectionOptions, connected
+from barnabas.reading.offset_range import PlannedRange
 from barnabas.reading.opening import open_logs
-from barnabas.wire.errors import KafkaError
-from pyspark_barnabas.jobs.common.session import progress
-from pyspark_barnabas.jobs.usage.balancing import Balance, Home, balanced, loads_of
-from pyspark_barnabas.jobs.usage.statistics import (
+from barnabas.reading.options import ReadOptions
+from barnabas.reading.planning import plan_ranges
+from barnabas.reading.scan import read_ranged_records, scan_batches
+from barnabas.reading.text_options import batch_read_options
+from barnabas.reports.progress import Progress, no_progress
+from barnabas.reports.usage.balancing import Balance, Home, balanced, loads_of
+from barnabas.reports.usage.counting import DayCounts, next_offset, records_by_partition
+from barnabas.reports.usage.key_counts import KeyCounts, count_only
+from barnabas.reports.usage.statistics import (
     HotKey,
     PartDay,
     PartitionUsage,
@@ -35,13 +40,16 @@ from pyspark_barnabas.jobs.usage.statistics import (
     partition_usage,
     topic_usage,
 )
-from pyspark_barnabas.source.options import batch_options
+from barnabas.wire.errors import KafkaError
+from barnabas.wire.records.batches_numba import read_batches
 
-_DAY_MS = 86_400_000
-_HEADERS = (
-    "topic STRING, partition INT, recordsCount INT, sizeBytes INT, maxTimestamp TIMESTAMP, isControl BOOLEAN"
-)
-_KEYS = "topic STRING, partition INT, key BINARY"
+
+class TopKey(NamedTuple):
+    """One of the most frequent keys of a partition."""
+
+    tp: TopicPartition
+    key: bytes
+    records_count: int
 
 
 class LogRange(NamedTuple):
@@ -152,78 +160,88 @@ _TOPICS = pa.schema(
 
 
 def usage(
-    spark: SparkSession | None, options: Mapping[str, str], *, keys_count: int = 5, dry_run: bool = False
+    options: Mapping[str, str],
+    *,
+    keys_count: int = 5,
+    dry_run: bool = False,
+    progress: Progress = no_progress,
 ) -> Usage:
-    """Measure the topics that the source's options select. A dry run needs no session.
+    """Measure the topics that options of the Spark source select.
 
     :param keys_count: Number of hot keys to find in each partition; with 0 no record is decoded.
     :raises OptionError: An option is not valid.
     """
-    parsed = batch_options(options)
+    parsed = batch_read_options(options)
     with closing(open_logs(parsed)) as logs:
-        partitions = sorted(logs.partitions(parsed.selection))
-        lows = logs.offsets(dict.fromkeys(partitions, EARLIEST))
-        highs = logs.offsets(dict.fromkeys(partitions, LATEST))
-    ranges = tuple(LogRange(*tp, lows[tp], highs[tp]) for tp in partitions)
-    if spark is None or dry_run or not ranges:
+        topic_ids = logs.partitions(parsed.selection)
+        planned = [
+            PlannedRange(offset_range, topic_ids[offset_range.tp], math.inf)
+            for offset_range in plan_ranges(logs, sorted(topic_ids), parsed)
+        ]
+    ranges = tuple(LogRange(*tp, low, high) for (tp, low, high), *_ in planned)
+    if dry_run or not ranges:
         return Usage(ranges, dry_run=dry_run)
-    days = _days(spark, options)
-    keys: tuple[HotKey, ...] = ()
-    if keys_count:
-        counts: dict[TopicPartition, int] = {}
-        for day in days:
-            tp = TopicPartition(day.topic, day.partition)
-            counts[tp] = counts.get(tp, 0) + day.records_count
-        keys = _hot_keys(spark, options, keys_count, counts)
-    balance = _balance(parsed.connection, partition_usage(partitions, days))
+    measured = [planned_range for planned_range in planned if planned_range.range.offsets_count > 0]
+    with progress(sum(planned_range.range.offsets_count for planned_range in measured)) as advance:
+        days, keys = _counted(measured, parsed, keys_count, advance)
+    balance = _balance(parsed.connection, partition_usage(topic_ids, days))
     return Usage(ranges, days, keys, balance)
 
 
-def _days(spark: SparkSession, options: Mapping[str, str]) -> tuple[PartDay, ...]:
-    headers = spark.read.format("barnabas-batches").schema(_HEADERS).options(**options).load()
-    day = f"cast(floor(unix_millis(maxTimestamp) / {_DAY_MS}) as int)"
-    sums = (
-        headers.withColumn("date", f.expr(f"coalesce(cast(date_add(date'1970-01-01', {day}) as string), '')"))
-        .groupBy("topic", "partition", "date")
-        .agg(f.sum("sizeBytes"), f.expr("sum(if(isControl, 0, recordsCount))"))
-    )
-    with progress(spark, "measuring"):
-        return tuple(sorted(PartDay(*row) for row in map(tuple, sums.collect())))
+def _counted(
+    ranges: Sequence[PlannedRange], options: ReadOptions, keys_count: int, advance: Callable[[int], None]
+) -> tuple[tuple[PartDay, ...], tuple[HotKey, ...]]:
+    """Count the batches by day, and the keys of one partition after the other."""
+    days = DayCounts()
+    top_keys: list[TopKey] = []
+    again: dict[TopicPartition, pa.Array] = {}
+    for tp, raws in groupby(scan_batches(ranges, options), key=lambda item: item[0].tp):
+        keys = KeyCounts()
+        for offset_range, raw in raws:
+            batches = read_batches(raw.batches)
+            days.add(offset_range, batches)
+            if keys_count:
+                for rows in read_ranged_records(offset_range, raw, options, ("key",)):
+                    keys.add(rows.column(0))
+            advance(min(next_offset(batches), offset_range.high) - max(raw.low, offset_range.low))
+        if keys.missed_max:
+            again[tp] = keys.candidates(keys_count)
+        elif keys_count:
+            top_keys += [TopKey(tp, *top) for top in keys.top(keys_count)]
+    top_keys += _counted_again(ranges, options, keys_count, again)
+    rows = days.rows()
+    return rows, _hot_keys(top_keys, records_by_partition(rows))
 
 
-def _hot_keys(
-    spark: SparkSession, options: Mapping[str, str], keys_count: int, counts: Mapping[TopicPartition, int]
-) -> tuple[HotKey, ...]:
-    records = spark.read.format("barnabas").schema(_KEYS).options(**options).load()
-    with progress(spark, "counting keys"):
-        rows = [tuple(row) for row in hot_keys(records, keys_count).collect()]
+def _counted_again(
+    ranges: Sequence[PlannedRange],
+    options: ReadOptions,
+    keys_count: int,
+    candidates: Mapping[TopicPartition, pa.Array],
+) -> Iterator[TopKey]:
+    """Count the candidates of partitions whose keys did not all fit into memory."""
+    chosen = [planned_range for planned_range in ranges if planned_range.range.tp in candidates]
+    for tp, raws in groupby(scan_batches(chosen, options) if chosen else (), key=lambda item: item[0].tp):
+        keys = KeyCounts(kept_bytes_max=sys.maxsize)  # the candidates are few
+        for offset_range, raw in raws:
+            for rows in read_ranged_records(offset_range, raw, options, ("key",)):
+                keys.add(count_only(rows.column(0), candidates[tp]))
+        yield from (TopKey(tp, *top) for top in keys.top(keys_count))
+
+
+def _hot_keys(top_keys: Iterable[TopKey], counts: Mapping[TopicPartition, int]) -> tuple[HotKey, ...]:
     keys = [
-        HotKey(
-            topic,
-            partition,
-            format_key(bytes(key)),
-            count,
-            count / max(counts.get(TopicPartition(topic, partition), 0), count),
-        )
-        for topic, partition, key, count in rows
+        HotKey(*tp, format_key(key), count, count / max(counts.get(tp, 0), count))
+        for tp, key, count in top_keys
     ]
     return tuple(sorted(keys, key=lambda key: (key.topic, key.partition, -key.records_count, key.key)))
-
-
-def hot_keys(records: DataFrame, keys_count: int) -> DataFrame:
-    """Return the keys with the most records in each partition: topic, partition, key, count."""
-    counted = records.where("key is not null").groupBy("topic", "partition", "key").count()
-    order = Window.partitionBy("topic", "partition").orderBy(f.desc("count"), f.col("key"))
-    return counted.withColumn("rank", f.row_number().over(order)).where(f"rank <= {keys_count}").drop("rank")
 
 
 def _balance(connection: ConnectionOptions, partitions: Sequence[PartitionUsage]) -> Balance | None:
     """Choose replica moves; None if there is only one home, or DescribeLogDirs is not allowed."""
     if not connection.bootstrap:
         return None
-    with BlockingClient(
-        connection.bootstrap, client_id=connection.client_id, login=connection.login, tls=connection.tls
-    ) as client:
+    with closing(connected(connection)) as client:
         topics = client.admin.describe_topics({partition.topic for partition in partitions})
         try:
             log_dirs = {

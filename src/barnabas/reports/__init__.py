@@ -1,0 +1,1 @@
+"""Reports about a cluster: measured from its topics, written as tables and as HTML."""

@@ -1,0 +1,1 @@
+"""The audit summary: a report on the audit topic."""

@@ -1,1 +1,0 @@
-"""The audit job: a report on the audit topic."""

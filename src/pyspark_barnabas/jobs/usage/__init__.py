@@ -1,1 +1,0 @@
-"""The usage job: sizes and hot keys of topics, and how to balance their replicas."""
