@@ -219,7 +219,7 @@ def commands() -> set[str]:
     return {
         name
         for name, command in COMMANDS.items()
-        if name.split()[0] not in ("jobs", "console")
+        if name.split()[0] not in ("jobs", "console", "registry")
         and any(param.name == "bootstrap" for param in command.params)
     }
 

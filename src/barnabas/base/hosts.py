@@ -25,6 +25,14 @@ def own_names(further: Iterable[str] = ()) -> frozenset[str]:
     return frozenset(name.lower() for name in names if name)
 
 
+def is_loopback(host: str) -> bool:
+    """Whether only this machine can reach an address."""
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
+
+
 def is_network(text: str) -> bool:
     """Whether a text is an address such as 10.1.2.3 or a network such as 10.1.0.0/16."""
     try:

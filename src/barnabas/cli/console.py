@@ -2,25 +2,20 @@
 
 import signal
 from collections.abc import Sequence
-from ipaddress import ip_address
 from pathlib import Path
-from types import FrameType
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
-from barnabas.base.clock import SystemClock
-from barnabas.base.hosts import is_network
+from barnabas.base.hosts import is_loopback, is_network
 from barnabas.cli.support.commands import command
 from barnabas.cli.support.extras import check_console_installed
-from barnabas.cli.support.failures import CommandError, wrong_use
+from barnabas.cli.support.failures import wrong_use
 from barnabas.cli.support.login import current_login, current_tls
 from barnabas.cli.support.options import BOOTSTRAP_DEFAULT, Bootstrap
+from barnabas.cli.support.serving import exit_by_signal, https_context
 from barnabas.client.core.address import parse_bootstrap
 from barnabas.telemetry.http import parse_listener
-
-if TYPE_CHECKING:
-    import ssl
 
 LISTEN_DEFAULT = "127.0.0.1:9680"
 
@@ -80,16 +75,16 @@ def console(
         hosts=tuple(host or ()),
         trusted_proxies=tuple(trusted_proxy or ()),
     )
-    https = None if keystore is None else _https_context(keystore)
+    https = None if keystore is None else https_context(keystore)
     server = ConsoleServer(settings, listening(address, port), https=https)
     print(f"The console of {bootstrap}: {server.url}  (press Ctrl-C to stop)", flush=True)
     for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, _end)
+        signal.signal(number, exit_by_signal)
     server.run()
 
 
 def _check_address(address: str, user: str) -> None:
-    if not _is_loopback(address):
+    if not is_loopback(address):
         message = f"everyone who can reach {address} would act as '{user}'"
         hint = "omit --command-config, so that users log in; or add --read-only, or listen on 127.0.0.1"
         raise wrong_use(message, hint)
@@ -100,34 +95,3 @@ def _check_proxies(proxies: Sequence[str]) -> None:
         if not is_network(proxy):
             message = f"--trusted-proxy '{proxy}': must be an address or a network"
             raise wrong_use(message, "--trusted-proxy 10.1.2.3 or --trusted-proxy 10.1.0.0/16")
-
-
-def _https_context(keystore: Path) -> "ssl.SSLContext":
-    """Return the context, which follows changes of the file.
-
-    :raises CommandError: If the file cannot be used.
-    """
-    from barnabas.tls.contexts import server_context
-    from barnabas.tls.reloading import ReloadingContext
-    from barnabas.tls.settings import KeyStore, TlsError, TlsSettings
-
-    settings = TlsSettings(KeyStore("PEM", location=str(keystore)))
-    try:
-        return ReloadingContext(settings, server_context, SystemClock().monotonic_ms).following()
-    except TlsError as error:
-        raise CommandError(f"--keystore {keystore}: {error.reason}") from error
-
-
-def _end(number: int, frame: FrameType | None) -> None:
-    """Exit with 0: a signal ends the console regularly; uvicorn raises it again after its shutdown.
-
-    :raises SystemExit: Always, with 0.
-    """
-    raise SystemExit(0)
-
-
-def _is_loopback(host: str) -> bool:
-    try:
-        return ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost"

@@ -30,6 +30,12 @@ COMMANDS = (
         _SERVING,
         "Serve the web console. Users log in to the cluster; with --command-config everyone acts as that user.",
     ),
+    TopLevel(
+        "registry",
+        "registry:registry",
+        _SERVING,
+        "Serve a schema registry with Confluent's REST API, which keeps its schemas in a topic of the cluster.",
+    ),
     TopLevel("produce", "produce:produce", _RECORDS, "Send each line of stdin (or of a file) as a record."),
     TopLevel(
         "consume",

@@ -1,39 +1,30 @@
-"""The console over HTTP: uvicorn on a bound socket, in this thread or in another."""
+"""The console over HTTP, with a broker's metrics beside it."""
 
 import asyncio
 import socket
 import ssl
-import threading
 from collections.abc import Callable, Iterable
 from concurrent.futures import Future
-from types import TracebackType
-from typing import Self
 
-import uvicorn
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from barnabas.base.clock import Clock
 from barnabas.base.hosts import is_own_host, own_names
-from barnabas.client.core.address import BrokerAddress
 from barnabas.console.app import create_app
-from barnabas.console.connections import BoundedConnection
 from barnabas.console.settings import ConsoleSettings
 from barnabas.telemetry.http import foreign_host
-from barnabas.telemetry.https import HttpsServer
 from barnabas.telemetry.metrics import CONTENT_TYPE
+from barnabas.web.serving import WebAppServer
 
-_GRACE_S = 0.4
-_START_S = 10.0
-_STOP_S = 5.0
 _SCRAPE_S = 10.0
 
 Scrape = Callable[[], "Future[bytes]"]
 
 
-class ConsoleServer:
-    """Serves a console: `run` in this thread, `start` and `stop`, or a with statement, in a thread of its own."""
+class ConsoleServer(WebAppServer):
+    """Serves a console."""
 
     def __init__(
         self,
@@ -47,80 +38,14 @@ class ConsoleServer:
         """:param scrape: Returns the response of /metrics; called from this server's thread.
         :param https: For HTTPS.
         """
-        self._socket = listener
-        self._scheme = "http" if https is None else "https"
-        self._started = threading.Event()
         app: ASGIApp = create_app(settings, clock)
-        config = uvicorn.Config(
+        super().__init__(
             app if scrape is None else _BesideMetrics(app, scrape, settings.hosts),
-            log_config=None,
-            access_log=False,
-            server_header=False,
-            timeout_graceful_shutdown=_GRACE_S,  # type: ignore[arg-type]  # a timeout of asyncio
-            http=BoundedConnection,
-            lifespan="on",
-            ws="none",
-            proxy_headers=bool(settings.trusted_proxies),  # without them uvicorn would trust 127.0.0.1
-            forwarded_allow_ips=list(settings.trusted_proxies),
+            listener,
+            name="barnabas-console",
+            https=https,
+            trusted_proxies=settings.trusted_proxies,
         )
-        self._server = _Server(config, self._started, https)
-        self._thread: threading.Thread | None = None
-
-    @property
-    def url(self) -> str:
-        host, port = self._socket.getsockname()[:2]
-        return f"{self._scheme}://{BrokerAddress(host, port)}"
-
-    def start(self) -> None:
-        """Start to serve in another thread."""
-        self._thread = threading.Thread(target=self.run, name="barnabas-console", daemon=True)
-        self._thread.start()
-        self._started.wait(_START_S)
-
-    def run(self) -> None:
-        """Serve until SIGINT or SIGTERM, or until another thread calls `stop`."""
-        asyncio.run(self._server.serve(sockets=[self._socket]))
-
-    def stop(self) -> None:
-        """Stop; pages in progress get a short time to finish."""
-        self._server.should_exit = True
-        if self._thread is not None:
-            self._thread.join(_STOP_S)
-            self._thread = None
-
-    def __enter__(self) -> Self:
-        self.start()
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
-        self.stop()
-
-
-class _Server(uvicorn.Server):
-    def __init__(
-        self, config: uvicorn.Config, started: threading.Event, https: ssl.SSLContext | None
-    ) -> None:
-        super().__init__(config)
-        self._started = started
-        self._https = https
-
-    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        """Start to serve, and signal it."""
-        assert sockets is not None
-        if self._https is None:
-            await super().startup(sockets)
-        else:
-            await super().startup([])
-            servers = [HttpsServer(listener, self._new_connection, self._https) for listener in sockets]
-            for server in servers:
-                server.start()
-            self.servers = servers  # type: ignore[assignment]  # uvicorn only closes them
-        self._started.set()
-
-    def _new_connection(self) -> asyncio.Protocol:
-        return BoundedConnection(self.config, self.server_state, self.lifespan.state)
 
 
 class _BesideMetrics:

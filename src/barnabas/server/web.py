@@ -4,9 +4,9 @@ import asyncio
 import ssl
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
-from ipaddress import ip_address
 from typing import NamedTuple, Protocol
 
+from barnabas.base.hosts import is_loopback
 from barnabas.client.core.address import BrokerAddress
 from barnabas.config.broker_config import BrokerConfig
 from barnabas.config.listeners import Listener, SecurityProtocol
@@ -85,7 +85,7 @@ def site_of(
     if listener is None:
         return None
     address = bound[listener.name]
-    if not listener.security_protocol.has_sasl and _is_loopback(address[0]) and not _is_loopback(host):
+    if not listener.security_protocol.has_sasl and is_loopback(address[0]) and not is_loopback(host):
         return None
     own = LOOPBACK if address[0] in _EVERYWHERE else address[0]
     tls = _tls_of(config, listener)
@@ -147,10 +147,3 @@ def _scraper(registry: MetricsRegistry) -> Callable[[], "Future[bytes]"]:
         return await asyncio.to_thread(exposition, registry.snapshot())
 
     return lambda: asyncio.run_coroutine_threadsafe(scrape(), loop)
-
-
-def _is_loopback(host: str) -> bool:
-    try:
-        return ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost"

@@ -6,8 +6,8 @@ import socket
 import httpx
 import pytest
 
-from barnabas.console.connections import BoundedConnection
 from barnabas.testing import EmbeddedBroker
+from barnabas.web.connections import BoundedConnection
 from support.consoles import running_console
 
 HEAD = b"GET /static/icon.svg HTTP/1.1\r\nHost: 127.0.0.1\r\n"

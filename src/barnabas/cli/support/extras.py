@@ -11,6 +11,9 @@ _SPARK = ("pyspark", "pyarrow", "numpy", "pandas", "deltalake")
 #: Packages of the extra `console`.
 _CONSOLE = ("starlette", "uvicorn", "jinja2", "python_multipart")
 
+#: Packages of the extra `registry`.
+_REGISTRY = ("starlette", "uvicorn", "fastavro", "jsonschema", "referencing", "google.protobuf")
+
 
 def check_spark_installed() -> None:
     """Check that Spark can be imported.
@@ -36,6 +39,14 @@ def check_console_installed() -> None:
     _check("The console", "console", _CONSOLE)
 
 
+def check_registry_installed() -> None:
+    """Check that the schema registry can be imported.
+
+    :raises CommandError: If the extra is missing, in whole or in part.
+    """
+    _check("The schema registry", "registry", _REGISTRY)
+
+
 def is_console_installed() -> bool:
     return not _missing(_CONSOLE)
 
@@ -54,5 +65,7 @@ def _missing(packages: tuple[str, ...]) -> list[str]:
 def _is_installed(name: str) -> bool:
     try:
         return find_spec(name) is not None
+    except ModuleNotFoundError:  # the package around it
+        return False
     except ValueError:  # a module in sys.modules that has no spec
         return False

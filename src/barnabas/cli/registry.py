@@ -1,0 +1,71 @@
+"""`barnabas registry`: the schema registry, for any Kafka cluster."""
+
+import signal
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from barnabas.cli.support.commands import command
+from barnabas.cli.support.extras import check_registry_installed
+from barnabas.cli.support.login import current_login, current_tls
+from barnabas.cli.support.options import BOOTSTRAP_DEFAULT, Bootstrap
+from barnabas.cli.support.serving import exit_by_signal, https_context
+from barnabas.client.core.address import parse_bootstrap
+from barnabas.telemetry.http import parse_listener
+
+LISTEN_DEFAULT = "127.0.0.1:8081"
+TOPIC_DEFAULT = "_schemas"
+
+
+@command("registry", example="registry --bootstrap 127.0.0.1:9092 --listen 127.0.0.1:8081")
+def registry(
+    bootstrap: Bootstrap = BOOTSTRAP_DEFAULT,
+    listen: Annotated[
+        str,
+        typer.Option(
+            "--listen", "-l", metavar="HOST:PORT", help="Address to listen on; port 0 picks a free port."
+        ),
+    ] = LISTEN_DEFAULT,
+    topic: Annotated[
+        str, typer.Option("--topic", metavar="TOPIC", help="Topic of the schemas; created if missing.")
+    ] = TOPIC_DEFAULT,
+    keystore: Annotated[
+        Path | None,
+        typer.Option(
+            "--keystore",
+            metavar="FILE",
+            help="Serve HTTPS with the private key and the certificates in this PEM file, that of the key first.",
+        ),
+    ] = None,
+    users_file: Annotated[
+        Path | None,
+        typer.Option(
+            "--users-file",
+            metavar="FILE",
+            help="Require HTTP basic authentication of these users, one NAME=PASSWORD in each line.",
+        ),
+    ] = None,
+) -> None:
+    check_registry_installed()
+    parse_bootstrap(bootstrap)
+    address, port = parse_listener(listen)
+    # heavy: neither help nor completion needs the web server
+    from barnabas.registry.app import RegistrySettings
+    from barnabas.registry.serving import RegistryServer
+    from barnabas.telemetry.https import listening
+
+    settings = RegistrySettings.on(
+        address,
+        bootstrap,
+        topic=topic,
+        login=current_login(),
+        tls=current_tls(),
+        users_file="" if users_file is None else str(users_file),
+    )
+    https = None if keystore is None else https_context(keystore)
+    server = RegistryServer(settings, listening(address, port), https=https)
+    print(f"The schema registry of {bootstrap}: {server.url}  (press Ctrl-C to stop)", flush=True)
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, exit_by_signal)
+    server.run()

@@ -1,0 +1,230 @@
+"""Parses schemas of Avro 1.12."""
+
+import json
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from barnabas.registry.avro.model import NAMED, NO_DEFAULT, PRIMITIVES, AvroField, AvroType
+from barnabas.registry.schemas import InvalidSchema
+
+_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_ORDERS = ("ascending", "descending", "ignore")
+#: Attributes with a meaning; others are properties of the schema's author.
+_TYPE_ATTRIBUTES = frozenset(
+    ("type", "name", "namespace", "doc", "aliases", "fields", "symbols", "size", "items", "values")
+)
+_FIELD_ATTRIBUTES = frozenset(("name", "type", "doc", "default", "order", "aliases"))
+_INT_MAX, _LONG_MAX = 2**31, 2**63
+
+
+def parse_avro(
+    text: str, known: Mapping[str, AvroType], *, is_new: bool
+) -> tuple[AvroType, dict[str, AvroType]]:
+    """Return the type of a schema, and the named types that it defines.
+
+    :param known: Named types that others define, by full name.
+    :param is_new: Whether defaults must fit their types; schemas that are stored already may be older than that rule.
+    :raises InvalidSchema: With what is wrong.
+    """
+    try:
+        part = json.loads(text)
+    except ValueError:
+        part = text.strip()  # the name of a primitive type alone, as clients of old versions send it
+        if part not in PRIMITIVES:
+            raise InvalidSchema("the schema is not JSON") from None
+    except RecursionError:
+        raise InvalidSchema("the schema is nested too deeply") from None
+    parser = _Parser(known, is_new=is_new)
+    try:
+        return parser.type(part, ""), parser.defined
+    except RecursionError:
+        raise InvalidSchema("the schema is nested too deeply") from None
+
+
+class _Parser:
+    def __init__(self, known: Mapping[str, AvroType], *, is_new: bool) -> None:
+        self._known = known
+        self._is_new = is_new
+        self.defined: dict[str, AvroType] = {}
+
+    def type(self, part: Any, namespace: str) -> AvroType:
+        """Parse a type; names without one have the given namespace."""
+        if isinstance(part, str):
+            return self._by_name(part, namespace)
+        if isinstance(part, list):
+            return self._union(part, namespace)
+        if not isinstance(part, dict):
+            raise InvalidSchema(f"{_shown(part)} is not a type: a name, an object or an array is expected")
+        kind = part.get("type")
+        if isinstance(kind, dict | list):
+            return self.type(kind, namespace)
+        if not isinstance(kind, str):
+            raise InvalidSchema(f"{_shown(part)} has no type")
+        if kind in NAMED:
+            return self._named(kind, part, namespace)
+        if kind in ("array", "map"):
+            name = "items" if kind == "array" else "values"
+            if name not in part:
+                raise InvalidSchema(f"a type {kind} has no {name}")
+            return AvroType(kind, items=self.type(part[name], namespace), properties=_properties(part))
+        if kind in PRIMITIVES:
+            return AvroType(kind, properties=_properties(part))
+        return self._by_name(kind, namespace)
+
+    def _by_name(self, name: str, namespace: str) -> AvroType:
+        if name in PRIMITIVES:
+            return AvroType(name)
+        full = name if "." in name or not namespace else f"{namespace}.{name}"
+        for candidate in (full, name):
+            found = self.defined.get(candidate) or self._known.get(candidate)
+            if found is not None:
+                return found
+        raise InvalidSchema(f"there is no type '{full}', and no reference has it")
+
+    def _union(self, part: list[Any], namespace: str) -> AvroType:
+        branches = tuple(self.type(branch, namespace) for branch in part)
+        names = [branch.full_name for branch in branches]
+        for name in names:
+            if name == "union":
+                raise InvalidSchema("a union is directly in a union")
+            if names.count(name) > 1:
+                raise InvalidSchema(f"a union has two branches of the type {name}")
+        return AvroType("union", branches=branches)
+
+    def _named(self, kind: str, part: dict[str, Any], enclosing: str) -> AvroType:
+        name, namespace = _names_of(part, kind, enclosing)
+        properties = _properties(part)
+        if kind == "enum":
+            properties.pop("default", None)
+        aliases = tuple(
+            alias if "." in alias or not namespace else f"{namespace}.{alias}"
+            for alias in _texts(part, "aliases", name)
+        )
+        found = AvroType(kind, name, namespace, _doc(part), aliases, properties=properties)
+        if found.full_name in self.defined:
+            raise InvalidSchema(f"the type '{found.full_name}' is defined twice")
+        self.defined[found.full_name] = found
+        if kind == "enum":
+            self._complete_enum(found, part)
+        elif kind == "fixed":
+            size = part.get("size")
+            if not isinstance(size, int) or isinstance(size, bool) or size < 0:
+                raise InvalidSchema(f"the size of {name} is {_shown(size)}; it must be a number")
+            found.size = size
+        else:
+            self._complete_record(found, part)
+        return found
+
+    def _complete_enum(self, found: AvroType, part: dict[str, Any]) -> None:
+        if "symbols" not in part:
+            raise InvalidSchema(f"the enum {found.name} has no symbols")
+        found.symbols = tuple(_texts(part, "symbols", found.name))
+        for symbol in found.symbols:
+            _check_name(symbol, f"symbol of {found.name}")
+        if len(set(found.symbols)) < len(found.symbols):
+            raise InvalidSchema(f"the enum {found.name} has a symbol twice")
+        found.default = part.get("default")
+        if found.default is not None and found.default not in found.symbols:
+            raise InvalidSchema(f"the default {_shown(found.default)} is not a symbol of {found.name}")
+
+    def _complete_record(self, found: AvroType, part: dict[str, Any]) -> None:
+        fields = part.get("fields")
+        if not isinstance(fields, list):
+            raise InvalidSchema(f"the record {found.name} has no fields")
+        found.fields = tuple(self._field(each, found) for each in fields)
+        names = [each.name for each in found.fields]
+        for name in names:
+            if names.count(name) > 1:
+                raise InvalidSchema(f"the record {found.name} has the field {name} twice")
+
+    def _field(self, part: Any, record: AvroType) -> AvroField:
+        if not isinstance(part, dict) or not isinstance(part.get("name"), str) or "type" not in part:
+            raise InvalidSchema(f"a field of {record.name} must have a name and a type: {_shown(part)}")
+        name = part["name"]
+        _check_name(name, f"field of {record.name}")
+        kind = self.type(part["type"], record.namespace)
+        default = part.get("default", NO_DEFAULT)
+        if self._is_new and default is not NO_DEFAULT and not _fits(default, kind):
+            raise InvalidSchema(f"the default {_shown(default)} of {record.name}.{name} is not of its type")
+        order = part.get("order", "ascending")
+        if order not in _ORDERS:
+            raise InvalidSchema(
+                f"the order of {record.name}.{name} is {_shown(order)}: {', '.join(_ORDERS)} are valid"
+            )
+        properties = {key: value for key, value in part.items() if key not in _FIELD_ATTRIBUTES}
+        return AvroField(
+            name, kind, _doc(part), default, order, tuple(_texts(part, "aliases", name)), properties
+        )
+
+
+def _names_of(part: dict[str, Any], kind: str, enclosing: str) -> tuple[str, str]:
+    name, namespace = part.get("name"), part.get("namespace")
+    if not isinstance(name, str):
+        raise InvalidSchema(f"a type {kind} has no name")
+    if namespace is not None and not isinstance(namespace, str):
+        raise InvalidSchema(f"the namespace of {name} is {_shown(namespace)}; it must be a text")
+    if "." in name:
+        namespace, _, name = name.rpartition(".")
+    elif namespace is None:
+        namespace = enclosing
+    for word in (name, *(namespace.split(".") if namespace else ())):
+        _check_name(word, "type")
+    if not namespace and name in PRIMITIVES:
+        raise InvalidSchema(f"a type cannot have the name {name}, which is that of a primitive type")
+    return name, namespace
+
+
+def _check_name(name: str, what: str) -> None:
+    if _NAME.fullmatch(name) is None:
+        raise InvalidSchema(f"{_shown(name)} is not a valid name of a {what}: letters, digits and _ are")
+
+
+def _texts(part: dict[str, Any], attribute: str, owner: str) -> list[str]:
+    values = part.get(attribute, [])
+    if not isinstance(values, list) or not all(isinstance(value, str) for value in values):
+        raise InvalidSchema(f"the {attribute} of {owner} must be an array of texts")
+    return values
+
+
+def _doc(part: dict[str, Any]) -> str | None:
+    doc = part.get("doc")
+    return doc if isinstance(doc, str) else None
+
+
+def _properties(part: dict[str, Any]) -> dict[str, Any]:
+    return {key: value for key, value in part.items() if key not in _TYPE_ATTRIBUTES}
+
+
+def _fits(value: Any, kind: AvroType) -> bool:
+    """Whether a default fits a type; that of a union is of one of its branches."""
+    match kind.kind:
+        case "null":
+            return value is None
+        case "boolean":
+            return isinstance(value, bool)
+        case "int" | "long":
+            limit = _INT_MAX if kind.kind == "int" else _LONG_MAX
+            return isinstance(value, int) and not isinstance(value, bool) and -limit <= value < limit
+        case "float" | "double":
+            return isinstance(value, int | float) and not isinstance(value, bool)
+        case "array":
+            assert kind.items is not None
+            return isinstance(value, list) and all(_fits(each, kind.items) for each in value)
+        case "map":
+            assert kind.items is not None
+            return isinstance(value, dict) and all(_fits(each, kind.items) for each in value.values())
+        case "union":
+            return any(_fits(value, branch) for branch in kind.branches)
+        case "record" | "error":
+            return isinstance(value, dict) and all(
+                _fits(value[each.name], each.type) if each.name in value else each.default is not NO_DEFAULT
+                for each in kind.fields
+            )
+        case _:
+            return isinstance(value, str)
+
+
+def _shown(part: Any) -> str:
+    text = json.dumps(part, ensure_ascii=False)
+    return text if len(text) <= 60 else f"{text[:60]}..."

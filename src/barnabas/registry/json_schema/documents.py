@@ -1,0 +1,111 @@
+"""Documents of JSON Schema, and what their $ref point at."""
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+from jsonschema.validators import validator_for
+from referencing import Registry
+from referencing.exceptions import NoSuchResource, Unresolvable
+from referencing.jsonschema import DRAFT7, SchemaResource, specification_with
+
+from barnabas.registry.schemas import InvalidSchema
+
+#: More $ref in a row are a cycle.
+_REFERENCES_MAX = 100
+
+
+class JsonNode(NamedTuple):
+    """A part of a document, with what resolves its $ref."""
+
+    contents: Any  #: an object or a boolean
+    resolver: Any
+
+    def child(self, contents: Any) -> "JsonNode":
+        """Return a subschema of this node."""
+        resolver = self.resolver
+        if isinstance(contents, dict) and isinstance(contents.get("$id", contents.get("id")), str):
+            resolver = resolver.in_subresource(_resource(contents))
+        return JsonNode(contents, resolver)
+
+    def resolved(self) -> "JsonNode":
+        """Follow $ref to a node without one.
+
+        :raises InvalidSchema: If it points at nothing, or at itself.
+        """
+        node = self
+        for _ in range(_REFERENCES_MAX):
+            reference = node.contents.get("$ref") if isinstance(node.contents, dict) else None
+            if not isinstance(reference, str):
+                return node
+            try:
+                found = node.resolver.lookup(reference)
+            except (Unresolvable, ValueError) as error:
+                raise InvalidSchema(
+                    f"$ref '{reference}' cannot be resolved, and no reference has that name"
+                ) from error
+            node = JsonNode(found.contents, found.resolver)
+        raise InvalidSchema(f"$ref '{reference}' points at itself")
+
+
+def document(contents: Any, dependencies: Mapping[str, Any]) -> JsonNode:
+    """Return the root of a document.
+
+    :param dependencies: Other documents, by the name with which $ref points at them.
+    :raises InvalidSchema: If it can be no schema at all.
+    """
+    if not isinstance(contents, dict | bool):
+        raise InvalidSchema("a schema must be an object or a boolean")
+    resources = [(name, _resource(each)) for name, each in dependencies.items()]
+
+    def retrieve(uri: str) -> SchemaResource:
+        """Find a document whose name was resolved against an $id."""
+        for name, resource in resources:
+            if uri.endswith(f"/{name}"):
+                return resource
+        raise NoSuchResource(uri)
+
+    registry: Any = Registry(retrieve=retrieve).with_resources(resources)  # type: ignore[call-arg]
+    return JsonNode(contents, registry.resolver_with_root(_resource(contents)))
+
+
+def check_document(root: JsonNode) -> None:
+    """Check a document against its metaschema, and that its $ref point at something.
+
+    :raises InvalidSchema: With what is wrong.
+    """
+    contents = root.contents
+    from jsonschema import Draft7Validator
+    from jsonschema.exceptions import SchemaError
+
+    validator = validator_for(contents, default=Draft7Validator)
+    try:
+        validator.check_schema(contents)
+    except SchemaError as error:
+        raise InvalidSchema(f"{error.json_path}: {error.message}") from None
+    _check_references(root)
+
+
+def _check_references(root: JsonNode) -> None:
+    """Resolve every $ref outside of examples and values."""
+    pending, seen = [root], set()
+    while pending:
+        node = pending.pop()
+        if id(node.contents) in seen:
+            continue
+        seen.add(id(node.contents))
+        if isinstance(node.contents, dict):
+            if isinstance(node.contents.get("$ref"), str):
+                pending.append(node.resolved())
+            pending += [node.child(each) for key, each in node.contents.items() if key not in _VALUES]
+        elif isinstance(node.contents, list):
+            pending += [node.child(each) for each in node.contents]
+
+
+_VALUES = frozenset(("const", "enum", "default", "examples", "example"))
+
+
+def _resource(contents: Any) -> SchemaResource:
+    dialect = contents.get("$schema") if isinstance(contents, dict) else None
+    if not isinstance(dialect, str):
+        return DRAFT7.create_resource(contents)
+    return specification_with(dialect, default=DRAFT7).create_resource(contents)

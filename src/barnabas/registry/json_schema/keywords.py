@@ -1,0 +1,293 @@
+"""Compares the keywords of two schemas of JSON Schema, without allOf, anyOf, oneOf and not."""
+
+import json
+import re
+from collections.abc import Callable, Iterable, Mapping
+from decimal import Decimal
+from typing import Any
+
+from barnabas.registry.json_schema.documents import JsonNode
+from barnabas.registry.schemas import Incompatibility
+
+Compare = Callable[[JsonNode, JsonNode, str], list[Incompatibility]]
+
+SUMS = ("anyOf", "oneOf")
+_ALL_TYPES = frozenset(("null", "boolean", "integer", "number", "string", "array", "object"))
+#: Limits by type: names of the lower and the upper one.
+_LIMITS = (
+    ("string", "minLength", "maxLength"),
+    ("array", "minItems", "maxItems"),
+    ("object", "minProperties", "maxProperties"),
+)
+#: Keywords that are not compared but must be the same, and their types.
+_UNCHANGED = (
+    ("string", ("pattern",)),
+    ("array", ("contains", "minContains", "maxContains", "unevaluatedItems")),
+    ("object", ("unevaluatedProperties",)),
+    ("", ("if", "then", "else", "$dynamicRef", "$recursiveRef")),
+)
+
+
+def keyword_problems(
+    compare: Compare, writer: JsonNode, reader: JsonNode, path: str
+) -> list[Incompatibility]:
+    """Return why the reader's keywords refuse some values that the writer's accept.
+
+    :param compare: Compares subschemas: the writer's, the reader's, and their path.
+    """
+    old: Mapping[str, Any] = writer.contents if isinstance(writer.contents, dict) else {}
+    new: Mapping[str, Any] = reader.contents
+    values = values_of(old)
+    if values is not None and (allowed := values_of(new)) is not None:
+        missing = ", ".join(text for text in sorted(values) if text not in allowed)
+        return (
+            [_problem("ENUM_ARRAY_NARROWED", f"{path}/enum", f"the reader lacks {missing}")]
+            if missing
+            else []
+        )
+    if values_of(new) is not None:
+        return [_problem("ENUM_ARRAY_NARROWED", f"{path}/enum", "the reader accepts only some values")]
+    types = types_of(old)
+    refused = sorted(types - _with_integer(types_of(new)))
+    if refused:
+        return [_problem("TYPE_NARROWED", f"{path}/type", f"the reader does not accept {', '.join(refused)}")]
+    problems = [*_limit_problems(old, new, types, path), *unchanged_problems(old, new, types, path)]
+    if types & {"number", "integer"}:
+        problems += _number_problems(old, new, path)
+    if "array" in types:
+        problems += _array_problems(compare, writer, reader, path)
+    if "object" in types:
+        problems += _object_problems(compare, writer, reader, path)
+    return problems
+
+
+def values_of(contents: Mapping[str, Any]) -> frozenset[str] | None:
+    """Return the only values that a schema accepts, as JSON; None if there are others."""
+    if "const" in contents:
+        return frozenset((_as_text(contents["const"]),))
+    return frozenset(map(_as_text, contents["enum"])) if "enum" in contents else None
+
+
+def types_of(contents: Mapping[str, Any]) -> frozenset[str]:
+    """Return the types of the values that a schema may accept."""
+    if "type" in contents:
+        kinds = contents["type"]
+        return frozenset((kinds,) if isinstance(kinds, str) else kinds)
+    values = values_of(contents)
+    return _ALL_TYPES if values is None else frozenset(_type_of(json.loads(text)) for text in values)
+
+
+def _with_integer(types: frozenset[str]) -> frozenset[str]:
+    return types | {"integer"} if "number" in types else types
+
+
+def _type_of(value: Any) -> str:
+    match value:
+        case None:
+            return "null"
+        case bool():
+            return "boolean"
+        case int():
+            return "integer"
+        case float():
+            return "number"
+        case str():
+            return "string"
+        case list():
+            return "array"
+        case _:
+            return "object"
+
+
+def _as_text(value: Any) -> str:
+    return json.dumps(value, sort_keys=True, ensure_ascii=False)
+
+
+def _limit_problems(
+    old: Mapping[str, Any], new: Mapping[str, Any], types: Iterable[str], path: str
+) -> list[Incompatibility]:
+    problems = []
+    for kind, lower, upper in _LIMITS:
+        if kind not in types:
+            continue
+        if new.get(lower, 0) > old.get(lower, 0):
+            text = f"the reader's {lower} is {new[lower]}, the writer's {old.get(lower, 0)}"
+            problems.append(_problem(f"{_capital(lower)}_INCREASED", f"{path}/{lower}", text))
+        if upper in new and (upper not in old or new[upper] < old[upper]):
+            text = f"the reader's {upper} is {new[upper]}, the writer's {old.get(upper, 'unlimited')}"
+            problems.append(_problem(f"{_capital(upper)}_DECREASED", f"{path}/{upper}", text))
+    return problems
+
+
+def unchanged_problems(
+    old: Mapping[str, Any], new: Mapping[str, Any], types: Iterable[str], path: str
+) -> list[Incompatibility]:
+    """Return the keywords of the reader whose meaning is not compared, if they are not the writer's."""
+    return [
+        _problem(f"{_capital(name)}_CHANGED", f"{path}/{name}", f"the reader's {name} is not the writer's")
+        for kind, names in _UNCHANGED
+        if not kind or kind in types
+        for name in names
+        if name in new and (name not in old or _as_text(old[name]) != _as_text(new[name]))
+    ]
+
+
+def _number_problems(old: Mapping[str, Any], new: Mapping[str, Any], path: str) -> list[Incompatibility]:
+    problems = []
+    for name, sign in (("minimum", 1), ("maximum", -1)):
+        bound = _bound(new, name, sign)
+        if bound is None:
+            continue
+        other = _bound(old, name, sign)
+        if other is None or bound > other:
+            error = f"{_capital(name)}_{'INCREASED' if sign > 0 else 'DECREASED'}"
+            problems.append(
+                _problem(error, f"{path}/{name}", f"the reader's {name} is stricter than the writer's")
+            )
+    step = new.get("multipleOf")
+    if step is not None:
+        other_step = old.get("multipleOf", 1 if old.get("type") == "integer" else None)
+        if other_step is None or Decimal(str(other_step)) % Decimal(str(step)) != 0:
+            text = f"the reader's multipleOf is {step}, the writer's {other_step or 'absent'}"
+            problems.append(_problem("MULTIPLE_OF_CHANGED", f"{path}/multipleOf", text))
+    return problems
+
+
+def _bound(contents: Mapping[str, Any], name: str, sign: int) -> tuple[float, bool] | None:
+    """Return a bound and whether it is excluded, so that the stricter one is greater; of draft 4, too."""
+    exclusive = contents.get(f"exclusive{name.capitalize()}")
+    bounds = []
+    if name in contents:
+        bounds.append((sign * contents[name], exclusive is True))
+    if exclusive is not None and not isinstance(exclusive, bool):
+        bounds.append((sign * exclusive, True))
+    return max(bounds, default=None)
+
+
+def _array_problems(compare: Compare, writer: JsonNode, reader: JsonNode, path: str) -> list[Incompatibility]:
+    old = writer.contents if isinstance(writer.contents, dict) else {}
+    problems = []
+    if reader.contents.get("uniqueItems") and not old.get("uniqueItems"):
+        problems.append(
+            _problem("UNIQUE_ITEMS_ADDED", f"{path}/uniqueItems", "the reader refuses equal items")
+        )
+    (first, rest), (new_first, new_rest) = _items(old), _items(reader.contents)
+    for index in range(max(len(first), len(new_first))):
+        item = first[index] if index < len(first) else rest
+        new_item = new_first[index] if index < len(new_first) else new_rest
+        problems += compare(writer.child(item), reader.child(new_item), f"{path}/items/{index}")
+    return [*problems, *compare(writer.child(rest), reader.child(new_rest), f"{path}/items")]
+
+
+def _items(contents: Mapping[str, Any]) -> tuple[list[Any], Any]:
+    """Return the schemas of the first items, and that of all others."""
+    if "prefixItems" in contents:
+        return contents["prefixItems"], contents.get("items", True)
+    items = contents.get("items", True)
+    return (items, contents.get("additionalItems", True)) if isinstance(items, list) else ([], items)
+
+
+def _object_problems(
+    compare: Compare, writer: JsonNode, reader: JsonNode, path: str
+) -> list[Incompatibility]:
+    old = writer.contents if isinstance(writer.contents, dict) else {}
+    new = reader.contents
+    problems = _required_problems(old, new, path)
+    for name in dict.fromkeys((*old.get("properties", ()), *new.get("properties", ()))):
+        found = compare(
+            writer.child(_property(old, name)),
+            reader.child(_property(new, name)),
+            f"{path}/properties/{name}",
+        )
+        error = _property_error(old, new, name)
+        if found and error:
+            text = "the two schemas accept different values of this property"
+            found = [_problem(error, f"{path}/properties/{name}", text)]
+        problems += found
+    for pattern in dict.fromkeys((*old.get("patternProperties", ()), *new.get("patternProperties", ()))):
+        problems += compare(
+            writer.child(_of_pattern(old, pattern)),
+            reader.child(_of_pattern(new, pattern)),
+            f"{path}/patternProperties/{pattern}",
+        )
+    for name in ("additionalProperties", "propertyNames"):
+        problems += compare(
+            writer.child(old.get(name, True)), reader.child(new.get(name, True)), f"{path}/{name}"
+        )
+    return [*problems, *_dependency_problems(compare, writer, reader, path)]
+
+
+def _required_problems(old: Mapping[str, Any], new: Mapping[str, Any], path: str) -> list[Incompatibility]:
+    """A property with a default may become required, as for Confluent's registry."""
+    problems = []
+    before = _names(old.get("required"))
+    for name in _names(new.get("required")):
+        schema = new.get("properties", {}).get(name)
+        if name not in before and not (isinstance(schema, dict) and "default" in schema):
+            text = f"the reader requires '{name}', which has no default"
+            problems.append(_problem("REQUIRED_ATTRIBUTE_ADDED", f"{path}/required/{name}", text))
+    return problems
+
+
+def _names(required: Any) -> list[str]:
+    return required if isinstance(required, list) else []
+
+
+def _property(contents: Mapping[str, Any], name: str) -> Any:
+    """Return the schema of a property."""
+    if name in contents.get("properties", ()):
+        return contents["properties"][name]
+    for pattern, schema in contents.get("patternProperties", {}).items():
+        if _matches(pattern, name):
+            return schema
+    return contents.get("additionalProperties", True)
+
+
+def _of_pattern(contents: Mapping[str, Any], pattern: str) -> Any:
+    return contents.get("patternProperties", {}).get(pattern, contents.get("additionalProperties", True))
+
+
+def _matches(pattern: str, name: str) -> bool:
+    try:
+        return re.search(pattern, name) is not None
+    except re.error:  # ECMA 262 has patterns that Python does not
+        return False
+
+
+def _property_error(old: Mapping[str, Any], new: Mapping[str, Any], name: str) -> str:
+    """Return the error of a property that only one schema has; empty if both have it."""
+    in_old, in_new = name in old.get("properties", ()), name in new.get("properties", ())
+    if in_old and in_new:
+        return ""
+    contents, change = (new, "PROPERTY_REMOVED") if in_old else (old, "PROPERTY_ADDED")
+    rest = contents.get("additionalProperties", True)
+    if "patternProperties" in contents or isinstance(rest, dict):
+        return f"{change}_NOT_COVERED_BY_PARTIALLY_OPEN_CONTENT_MODEL"
+    return f"{change}_FROM_CLOSED_CONTENT_MODEL" if in_old else f"{change}_TO_OPEN_CONTENT_MODEL"
+
+
+def _dependency_problems(
+    compare: Compare, writer: JsonNode, reader: JsonNode, path: str
+) -> list[Incompatibility]:
+    problems = []
+    old = writer.contents if isinstance(writer.contents, dict) else {}
+    for keyword in ("dependencies", "dependentRequired", "dependentSchemas"):
+        before = old.get(keyword, {})
+        for name, dependency in reader.contents.get(keyword, {}).items():
+            inner = f"{path}/{keyword}/{name}"
+            if not isinstance(dependency, list):
+                earlier = before.get(name, True)
+                earlier = True if isinstance(earlier, list) else earlier
+                problems += compare(writer.child(earlier), reader.child(dependency), inner)
+            elif not set(dependency) <= set(_names(before.get(name))):
+                text = f"the reader requires more beside '{name}'"
+                problems.append(_problem("DEPENDENCY_ARRAY_EXTENDED", inner, text))
+    return problems
+
+
+def _capital(name: str) -> str:
+    return re.sub(r"(?<=[a-z])(?=[A-Z])", "_", name.lstrip("$")).upper()
+
+
+def _problem(error: str, path: str, text: str) -> Incompatibility:
+    return Incompatibility(error, path, text)

@@ -1,0 +1,226 @@
+"""Writes descriptors of Protobuf as .proto files."""
+
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from google.protobuf import descriptor_pb2 as pb
+
+from barnabas.registry.protobuf.tokens import quoted
+
+_FIELD = pb.FieldDescriptorProto
+_LABELS = {
+    _FIELD.LABEL_OPTIONAL: "optional ",
+    _FIELD.LABEL_REQUIRED: "required ",
+    _FIELD.LABEL_REPEATED: "repeated ",
+}
+_INDENT = "  "
+_RANGE_ENDS = {536_870_911, 2**31 - 1}
+
+
+def print_proto(file: Any) -> str:
+    """Return the text of a FileDescriptorProto; equal for equal descriptors."""
+    head = [f'syntax = "{file.syntax or "proto2"}";']
+    if file.syntax == "editions":
+        head = [f'edition = "{pb.Edition.Name(file.edition).removeprefix("EDITION_")}";']
+    if file.package:
+        head.append(f"package {file.package};")
+    blocks = ["\n".join(head)]
+    imports = list(_imports(file))
+    if imports:
+        blocks.append("\n".join(imports))
+    options = [f"option {name} = {value};" for name, value in _options(file.options)]
+    if options:
+        blocks.append("\n".join(options))
+    printer = _Printer(file)
+    blocks += ["\n".join(printer.message(message)) for message in file.message_type]
+    blocks += ["\n".join(printer.enum(enum)) for enum in file.enum_type]
+    blocks += ["\n".join(lines) for lines in printer.extensions(file.extension)]
+    blocks += ["\n".join(_service(service)) for service in file.service]
+    return "\n\n".join(blocks) + "\n"
+
+
+def _imports(file: Any) -> Iterator[str]:
+    for index, name in enumerate(file.dependency):
+        kind = (
+            "public " if index in file.public_dependency else "weak " if index in file.weak_dependency else ""
+        )
+        yield f"import {kind}{quoted(name)};"
+
+
+class _Printer:
+    def __init__(self, file: Any) -> None:
+        self._syntax = file.syntax
+        self._scope = f".{file.package}" if file.package else ""
+
+    def message(self, message: Any, keyword: str = "message ", tail: str = "") -> list[str]:
+        """Return the lines of a message."""
+        inner = [*self._reserved(message), *_option_lines(message.options, "map_entry")]
+        synthetic = {field.oneof_index for field in message.field if field.proto3_optional}
+        entries = {entry.name: entry for entry in message.nested_type if entry.options.map_entry}
+        groups = {
+            field.type_name.rpartition(".")[2]
+            for field in (*message.field, *message.extension)
+            if field.type == _FIELD.TYPE_GROUP
+        }
+        printed: set[int] = set()
+        for field in message.field:
+            if not field.HasField("oneof_index") or field.oneof_index in synthetic:
+                inner += self._field(field, entries, message)
+            elif field.oneof_index not in printed:
+                printed.add(field.oneof_index)
+                inner += self._oneof(message, field.oneof_index, entries)
+        for nested in message.nested_type:
+            if nested.name not in entries and nested.name not in groups:
+                inner += ["", *self.message(nested)]
+        for enum in message.enum_type:
+            inner += ["", *self.enum(enum)]
+        for lines in self.extensions(message.extension, message):
+            inner += ["", *lines]
+        name = f"{keyword}{message.name}{tail}" if keyword else tail
+        return [f"{name} {{", *_indented(_without_leading_gap(inner)), "}"]
+
+    def _oneof(self, message: Any, index: int, entries: dict[str, Any]) -> list[str]:
+        oneof = message.oneof_decl[index]
+        inner = _option_lines(oneof.options)
+        for field in message.field:
+            if field.HasField("oneof_index") and field.oneof_index == index:
+                inner += self._field(field, entries, message, has_label=False)
+        return [f"oneof {oneof.name} {{", *_indented(inner), "}"]
+
+    def _field(self, field: Any, entries: dict[str, Any], scope: Any, *, has_label: bool = True) -> list[str]:
+        label = _LABELS[field.label] if has_label else ""
+        if label == "optional " and self._syntax and not field.proto3_optional:
+            label = ""
+        entry = entries.get(field.type_name.rpartition(".")[2])
+        if entry is not None and field.label == _FIELD.LABEL_REPEATED:
+            kind = f"map<{_type_name(entry.field[0])}, {_type_name(entry.field[1])}>"
+            return [f"{kind} {field.name} = {field.number}{_field_options(field)};"]
+        if field.type == _FIELD.TYPE_GROUP:
+            name = field.type_name.rpartition(".")[2]
+            group = next(each for each in scope.nested_type if each.name == name)
+            head = f"{label}group {name} = {field.number}{_field_options(field)}"
+            return self.message(group, "", head)
+        return [f"{label}{_type_name(field)} {field.name} = {field.number}{_field_options(field)};"]
+
+    def enum(self, enum: Any) -> list[str]:
+        """Return the lines of an enum."""
+        inner = [*self._reserved(enum, behind=0), *_option_lines(enum.options)]
+        for value in enum.value:
+            options = [f"{name} = {text}" for name, text in _options(value.options)]
+            inner.append(f"{value.name} = {value.number}{_bracketed(options)};")
+        return [f"enum {enum.name} {{", *_indented(inner), "}"]
+
+    def _reserved(self, owner: Any, behind: int = 1) -> Iterator[str]:
+        ranges = [_range(each.start, each.end - behind) for each in owner.reserved_range]
+        if ranges:
+            yield f"reserved {', '.join(ranges)};"
+        if owner.reserved_name:
+            names = owner.reserved_name if self._syntax == "editions" else map(quoted, owner.reserved_name)
+            yield f"reserved {', '.join(names)};"
+        for each in getattr(owner, "extension_range", ()):
+            options = [f"{name} = {text}" for name, text in _options(each.options)]
+            yield f"extensions {_range(each.start, each.end - behind)}{_bracketed(options)};"
+
+    def extensions(self, fields: Iterable[Any], scope: Any = None) -> Iterator[list[str]]:
+        """Yield the lines of each message that is extended."""
+        by_extendee: dict[str, list[Any]] = {}
+        for field in fields:
+            by_extendee.setdefault(field.extendee, []).append(field)
+        for extendee, extended in by_extendee.items():
+            inner = [line for field in extended for line in self._field(field, {}, scope)]
+            yield [f"extend {extendee} {{", *_indented(inner), "}"]
+
+
+def _service(service: Any) -> list[str]:
+    inner = _option_lines(service.options)
+    for method in service.method:
+        request = f"{'stream ' if method.client_streaming else ''}{method.input_type}"
+        response = f"{'stream ' if method.server_streaming else ''}{method.output_type}"
+        head = f"rpc {method.name} ({request}) returns ({response})"
+        options = _option_lines(method.options)
+        inner += [f"{head} {{", *_indented(options), "}"] if options else [f"{head};"]
+    return [f"service {service.name} {{", *_indented(inner), "}"]
+
+
+def _type_name(field: Any) -> str:
+    if field.type_name:
+        return str(field.type_name)
+    return str(_FIELD.Type.Name(field.type)).removeprefix("TYPE_").lower()
+
+
+def _range(first: int, last: int) -> str:
+    if first == last:
+        return str(first)
+    return f"{first} to {'max' if last in _RANGE_ENDS else last}"
+
+
+def _field_options(field: Any) -> str:
+    options = []
+    if field.HasField("default_value"):
+        text = field.default_value
+        if field.type == _FIELD.TYPE_STRING:
+            text = quoted(text)
+        elif field.type == _FIELD.TYPE_BYTES:
+            text = f'"{text}"'
+        options.append(f"default = {text}")
+    if field.json_name and field.json_name != _default_json_name(field.name):
+        options.append(f"json_name = {quoted(field.json_name)}")
+    options += [f"{name} = {text}" for name, text in _options(field.options)]
+    return _bracketed(options)
+
+
+def _default_json_name(name: str) -> str:
+    first, *rest = name.split("_")
+    return first + "".join(word[:1].upper() + word[1:] for word in rest)
+
+
+def _bracketed(options: list[str]) -> str:
+    return f" [{', '.join(options)}]" if options else ""
+
+
+def _option_lines(options: Any, *hidden: str) -> list[str]:
+    return [f"option {name} = {value};" for name, value in _options(options) if name not in hidden]
+
+
+def _options(options: Any) -> Iterator[tuple[str, str]]:
+    """Yield names and values of options, those of descriptor.proto before others."""
+    for described, value in options.ListFields():
+        if described.name == "uninterpreted_option":
+            for option in value:
+                yield _option_name(option), _uninterpreted(option)
+        elif described.message_type is not None and not described.is_repeated:
+            for name, text in _options(value):
+                yield f"{described.name}.{name}", text
+        elif described.message_type is None and not described.is_repeated:
+            yield described.name, _known(described, value)
+
+
+def _known(described: Any, value: Any) -> str:
+    if described.enum_type is not None:
+        return str(described.enum_type.values_by_number[value].name)
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return quoted(value) if isinstance(value, str) else str(value)
+
+
+def _option_name(option: Any) -> str:
+    return ".".join(f"({part.name_part})" if part.is_extension else part.name_part for part in option.name)
+
+
+def _uninterpreted(option: Any) -> str:
+    for name in ("identifier_value", "positive_int_value", "negative_int_value"):
+        if option.HasField(name):
+            return str(getattr(option, name))
+    if option.HasField("double_value"):
+        return repr(option.double_value)
+    if option.HasField("string_value"):
+        return quoted(option.string_value.decode("utf-8", "backslashreplace"))
+    return f"{{ {option.aggregate_value} }}"
+
+
+def _indented(lines: Iterable[str]) -> list[str]:
+    return [f"{_INDENT}{line}" if line else "" for line in lines]
+
+
+def _without_leading_gap(lines: list[str]) -> list[str]:
+    return lines[1:] if lines[:1] == [""] else lines

@@ -1,0 +1,195 @@
+"""Decides on registrations and look-ups of schemas."""
+
+from typing import Any, NamedTuple
+
+from barnabas.registry import errors
+from barnabas.registry.compatibility import compatibility_problems
+from barnabas.registry.errors import RegistryError
+from barnabas.registry.levels import RegistryMode
+from barnabas.registry.parsing import parse_schema
+from barnabas.registry.records import RegisteredVersion, RegistryRecord, RemovedVersion
+from barnabas.registry.schemas import InvalidSchema, ParsedSchema, SchemaReference, SchemaText
+from barnabas.registry.state import LATEST, RegistryState
+
+
+class RegistryDecision(NamedTuple):
+    """The result of a request, and the records that must be in the topic before it is returned."""
+
+    result: Any
+    records: tuple[RegistryRecord, ...] = ()
+
+
+class RegistrationRequest(NamedTuple):
+    """A schema to register; version and id only in the mode IMPORT."""
+
+    subject: str
+    schema: SchemaText
+    normalizes: bool = False
+    version: int | None = None
+    id: int | None = None
+
+
+def decide_registration(state: RegistryState, request: RegistrationRequest) -> RegistryDecision:
+    """Register a schema, unless the subject has it already; the result is its id.
+
+    :raises RegistryError: If the schema is not valid or not compatible, or the mode does not permit it.
+    """
+    subject = request.subject
+    check_writable(state, subject)
+    stored, parsed = stored_form(state, request)
+    existing = _find_equal(state, subject, stored)
+    if state.mode(subject) is RegistryMode.IMPORT:
+        return _import(state, request, stored, existing)
+    if existing is not None:
+        return RegistryDecision(existing.id)
+    if request.id is not None and request.id >= 0:
+        raise RegistryError(errors.OPERATION_NOT_PERMITTED, f"Subject {subject} is not in import mode")
+    problems = compatibility_problems(
+        stored, parsed, state.versions(subject), state.level(subject), lambda schema: parsed_of(state, schema)
+    )
+    if problems:
+        message = (
+            f"Schema being registered is incompatible with an earlier schema for subject "
+            f'"{subject}", details: [{", ".join(problems)}]'
+        )
+        raise RegistryError(errors.INCOMPATIBLE_SCHEMA, message)
+    version = state.next_version(subject)
+    if request.version not in (None, 0, LATEST, version):
+        message = (
+            f"Version {request.version} is not the next version of subject {subject}, which is {version}"
+        )
+        raise RegistryError(errors.INVALID_VERSION, message)
+    known = state.id_of(stored)
+    schema_id = state.id_max + 1 if known is None else known
+    new = RegisteredVersion(subject, version, schema_id, stored)
+    return RegistryDecision(schema_id, (new, *_superseded(state, new)))
+
+
+def _import(
+    state: RegistryState, request: RegistrationRequest, stored: SchemaText, existing: RegisteredVersion | None
+) -> RegistryDecision:
+    if request.id is None:
+        raise RegistryError(errors.OPERATION_NOT_PERMITTED, "a schema must have an id in mode IMPORT")
+    if existing is not None and existing.id == request.id and request.version in (None, existing.version):
+        return RegistryDecision(existing.id)
+    others = state.by_id(request.id)
+    if any(each.schema != stored for each in others):
+        message = f"Overwrite new schema with id {request.id} is not permitted."
+        raise RegistryError(errors.OPERATION_NOT_PERMITTED, message)
+    version = request.version or state.next_version(request.subject)
+    return RegistryDecision(request.id, (RegisteredVersion(request.subject, version, request.id, stored),))
+
+
+def _superseded(state: RegistryState, new: RegisteredVersion) -> list[RemovedVersion]:
+    """Return the deleted versions with the same schema, whose id the new one keeps."""
+    return [
+        RemovedVersion(each.subject, each.version)
+        for each in state.versions(new.subject, deleted=True)
+        if each.deleted and each.id == new.id
+    ]
+
+
+def find_registered(
+    state: RegistryState, request: RegistrationRequest, *, deleted: bool
+) -> RegisteredVersion:
+    """Return the version of a subject that has this schema.
+
+    :raises RegistryError: If there is none.
+    """
+    if not state.versions(request.subject, deleted=deleted):
+        raise errors.subject_not_found(request.subject)
+    stored, _ = stored_form(state, request)
+    found = _find_equal(state, request.subject, stored, deleted=deleted)
+    if found is None:
+        raise errors.schema_not_found()
+    return found
+
+
+def check_compatible(state: RegistryState, request: RegistrationRequest, version: int | None) -> list[str]:
+    """Return why a schema is not compatible with a version of its subject, or with those that its level compares.
+
+    :raises RegistryError: If the schema is not valid, or the version does not exist.
+    """
+    subject = request.subject
+    stored, parsed = stored_form(state, request)
+    if version is None:
+        versions = state.versions(subject)
+    else:
+        found = state.version(subject, version)
+        if found is None:
+            known = state.versions(subject)
+            raise errors.version_not_found(version) if known else errors.subject_not_found(subject)
+        versions = [found]
+    return compatibility_problems(
+        stored, parsed, versions, state.level(subject), lambda schema: parsed_of(state, schema)
+    )
+
+
+def stored_form(state: RegistryState, request: RegistrationRequest) -> tuple[SchemaText, ParsedSchema]:
+    """Return a schema as it would be stored.
+
+    :raises RegistryError: If it is not valid.
+    """
+    schema = request.schema
+    references = tuple(_with_version(state, reference) for reference in schema.references)
+    resolved = SchemaText(schema.type, schema.text, references, schema.metadata, schema.rule_set)
+    try:
+        parsed = parsed_of(state, resolved, is_new=True)
+        is_normalized = request.normalizes or state.normalizes(request.subject)
+        text = parsed.normalized if is_normalized else parsed.canonical
+        references = tuple(sorted(references)) if is_normalized else references
+    except InvalidSchema as error:
+        message = f"Invalid schema of type {schema.type}, details: {error}"
+        raise RegistryError(errors.INVALID_SCHEMA, message) from None
+    return SchemaText(schema.type, text, references, schema.metadata, schema.rule_set), parsed
+
+
+def _with_version(state: RegistryState, reference: SchemaReference) -> SchemaReference:
+    """Return the reference with the number of the version that `latest` is."""
+    if reference.version != LATEST:
+        return reference
+    latest = state.version(reference.subject, LATEST)
+    return reference if latest is None else reference._replace(version=latest.version)
+
+
+def parsed_of(state: RegistryState, schema: SchemaText, *, is_new: bool = False) -> ParsedSchema:
+    """Parse a schema whose references are in this registry; deleted ones count, as they are still used.
+
+    :raises InvalidSchema: With what is wrong.
+    """
+
+    def lookup(reference: SchemaReference) -> SchemaText | None:
+        found = state.version(reference.subject, reference.version, deleted=not is_new)
+        return None if found is None else found.schema
+
+    return parse_schema(schema, lookup, is_new=is_new)
+
+
+def _find_equal(
+    state: RegistryState, subject: str, stored: SchemaText, *, deleted: bool = False
+) -> RegisteredVersion | None:
+    """Return the last version with the same schema, also if another registry stored it with other layout."""
+    versions = [
+        each
+        for each in reversed(state.versions(subject, deleted=deleted))
+        if each.schema.type is stored.type
+        and sorted(each.schema.references) == sorted(stored.references)
+        and (each.schema.metadata, each.schema.rule_set) == (stored.metadata, stored.rule_set)
+    ]
+    exact = next((each for each in versions if each.schema.text == stored.text), None)
+    if exact is not None:
+        return exact
+    return next((each for each in versions if _canonical(state, each.schema) == stored.text), None)
+
+
+def _canonical(state: RegistryState, schema: SchemaText) -> str:
+    try:
+        return parsed_of(state, schema).canonical
+    except InvalidSchema:
+        return schema.text
+
+
+def check_writable(state: RegistryState, subject: str) -> None:
+    """:raises RegistryError: If the mode permits no changes of a subject."""
+    if state.mode(subject) in (RegistryMode.READONLY, RegistryMode.READONLY_OVERRIDE):
+        raise RegistryError(errors.OPERATION_NOT_PERMITTED, f"Subject {subject} is in read-only mode")

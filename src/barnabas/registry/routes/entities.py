@@ -1,0 +1,45 @@
+"""Versions and schemas as JSON."""
+
+from typing import Any
+
+from barnabas.registry import errors
+from barnabas.registry.errors import RegistryError
+from barnabas.registry.protobuf.format import serialized_format
+from barnabas.registry.records import RegisteredVersion, schema_fields
+from barnabas.registry.registration import parsed_of
+from barnabas.registry.schemas import InvalidSchema, SchemaText, SchemaType
+from barnabas.registry.state import RegistryState
+
+#: Values of the parameter format that leave the text as it is.
+_UNCHANGED = ("", "default", "ignore_extensions")
+
+
+def version_entity(state: RegistryState, version: RegisteredVersion, text_format: str = "") -> dict[str, Any]:
+    """Return a version."""
+    entity: dict[str, Any] = {"subject": version.subject, "version": version.version, "id": version.id}
+    if version.deleted:
+        entity["deleted"] = True
+    return entity | schema_entity(state, version.schema, text_format)
+
+
+def schema_entity(state: RegistryState, schema: SchemaText, text_format: str = "") -> dict[str, Any]:
+    """Return a schema alone."""
+    return {**schema_fields(schema), "schema": formatted(state, schema, text_format)}
+
+
+def formatted(state: RegistryState, schema: SchemaText, text_format: str) -> str:
+    """Return the text in a format: of Protobuf `serialized`, a descriptor in base64.
+
+    :raises RegistryError: If there is no such format.
+    """
+    if text_format in _UNCHANGED or (text_format == "resolved" and not schema.references):
+        return schema.text
+    if text_format == "serialized" and schema.type is SchemaType.PROTOBUF:
+        try:
+            return serialized_format(parsed_of(state, schema))
+        except InvalidSchema as error:
+            raise RegistryError(errors.INVALID_SCHEMA, str(error)) from None
+    if text_format == "serialized":
+        return schema.text
+    message = f"format '{text_format}' is not supported for schemas of type {schema.type}"
+    raise RegistryError(errors.INVALID_REQUEST, message)

@@ -1,0 +1,70 @@
+"""Schemas as clients register them, and what every type of schema can do."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import NamedTuple, Protocol
+
+
+class SchemaType(StrEnum):
+    """The type of a schema, as in the field schemaType."""
+
+    AVRO = "AVRO"
+    JSON = "JSON"
+    PROTOBUF = "PROTOBUF"
+
+
+class SchemaReference(NamedTuple):
+    """A schema that another one uses, and the name by which it does: of a type, of a document or of a file."""
+
+    name: str
+    subject: str
+    version: int
+
+
+@dataclass(frozen=True)
+class SchemaText:
+    """A schema as a client wrote it.
+
+    `metadata` and `rule_set` are JSON texts of clients, which the registry keeps; empty for none.
+    """
+
+    type: SchemaType
+    text: str
+    references: tuple[SchemaReference, ...] = ()
+    metadata: str = ""
+    rule_set: str = ""
+
+
+#: Texts of the schemas that a schema uses, directly or not, by name. One comes after those that it uses.
+Dependencies = Mapping[str, str]
+
+
+class InvalidSchema(Exception):
+    """A text is not a schema of its type."""
+
+
+class Incompatibility(NamedTuple):
+    """Data of the writer's schema that the reader's schema cannot read."""
+
+    error: str  #: in capitals, for programs
+    path: str  #: in the reader's schema, or in the writer's for what the reader lacks
+    description: str
+
+    def __str__(self) -> str:
+        return f"{self.error} at {self.path or '/'}: {self.description}"
+
+
+class ParsedSchema(Protocol):
+    """A valid schema."""
+
+    @property
+    def canonical(self) -> str:
+        """The form that is stored: equal for texts that differ only in their layout."""
+
+    @property
+    def normalized(self) -> str:
+        """The form that is stored with normalize=true: equal for texts that differ in order, too."""
+
+    def problems_with(self, writer: "ParsedSchema") -> list[Incompatibility]:
+        """Return why this schema cannot read some data that was written with another of its type."""

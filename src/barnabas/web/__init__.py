@@ -1,0 +1,1 @@
+"""HTTP servers of the console and the schema registry: uvicorn, with limits."""

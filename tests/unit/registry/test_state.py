@@ -1,0 +1,161 @@
+"""The replay of records, and what is decided on its result."""
+
+import pytest
+
+from barnabas.registry.errors import RegistryError
+from barnabas.registry.levels import CompatibilityLevel, RegistryMode
+from barnabas.registry.records import (
+    ClearedSubject,
+    CompatibilitySetting,
+    DeletedSubject,
+    ModeSetting,
+    RegisteredVersion,
+    RegistryRecord,
+    RemovedVersion,
+    decode_record,
+    encode_record,
+)
+from barnabas.registry.registration import RegistrationRequest, decide_registration
+from barnabas.registry.schemas import SchemaReference, SchemaText, SchemaType
+from barnabas.registry.state import LATEST, RegistryState
+
+INT, LONG = SchemaText(SchemaType.AVRO, '"int"'), SchemaText(SchemaType.AVRO, '"long"')
+
+
+def state_of(*records: RegistryRecord) -> RegistryState:
+    state = RegistryState()
+    for record in records:
+        state.replay(record)
+    return state
+
+
+RECORDS: list[RegistryRecord] = [
+    RegisteredVersion("s", 1, 1, INT),
+    RegisteredVersion("ü", 2, 3, LONG, deleted=True, further={"ts": 1}),
+    RegisteredVersion(
+        "s",
+        1,
+        1,
+        SchemaText(SchemaType.JSON, "{}", (SchemaReference("a", "b", 1),), '{"tags":{}}', '{"rules":[1]}'),
+    ),
+    RemovedVersion("s", 1),
+    CompatibilitySetting("", CompatibilityLevel.FULL),
+    CompatibilitySetting("s", CompatibilityLevel.NONE, True),
+    CompatibilitySetting("s", None),
+    ModeSetting("s", RegistryMode.READONLY),
+    ModeSetting("", None),
+    DeletedSubject("s", 3),
+    ClearedSubject("s"),
+]
+
+
+@pytest.mark.parametrize("record", RECORDS)
+def test_records_are_decoded_as_they_were_encoded(record: RegistryRecord) -> None:
+    assert decode_record(*encode_record(record)) == record
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        (b'{"keytype":"NOOP","magic":0}', None),
+        (b'{"keytype":"SOMETHING","magic":0}', b"{}"),
+        (b'{"keytype":"SCHEMA","subject":":.context:s","version":1,"magic":1}', b"{}"),
+    ],
+)
+def test_records_without_a_meaning_here_are_left_out(key: bytes, value: bytes | None) -> None:
+    assert decode_record(key, value) is None
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        (b"", None),
+        (b"[]", b""),
+        (b"{", b""),
+        (b"{}", b"{}"),
+        (b'{"keytype":"SCHEMA","subject":"s","version":1}', b'{"id":1}'),
+        (b'{"keytype":"SCHEMA","subject":"s","version":1}', b'{"id":1,"schema":"x","schemaType":"XML"}'),
+    ],
+)
+def test_malformed_records_are_errors(key: bytes, value: bytes) -> None:
+    with pytest.raises(ValueError, match=r"."):
+        decode_record(key, value)
+
+
+def test_the_record_of_a_deleted_subject_deletes_its_versions() -> None:
+    state = state_of(
+        RegisteredVersion("s", 1, 1, INT), RegisteredVersion("s", 2, 2, LONG), DeletedSubject("s", 2)
+    )
+    assert list(state.subjects()) == []
+    assert [each.version for each in state.versions("s", deleted=True)] == [1, 2]
+    assert state.version("s", LATEST) is None
+    assert state.next_version("s") == 3
+    assert [each.subject for each in state.by_id(2)] == ["s"]
+
+
+def test_the_record_of_a_cleared_subject_removes_everything() -> None:
+    state = state_of(
+        RegisteredVersion("s", 1, 1, INT), ModeSetting("s", RegistryMode.READONLY), ClearedSubject("s")
+    )
+    assert list(state.subjects(deleted=True)) == []
+    assert state.mode("s") is RegistryMode.READWRITE
+    assert state.id_of(INT) is None
+
+
+def test_an_id_stays_with_its_first_schema() -> None:
+    state = state_of(RegisteredVersion("s", 1, 1, INT))
+    with pytest.raises(ValueError, match="belongs to another schema"):
+        state.replay(RegisteredVersion("t", 1, 1, LONG))
+    assert list(state.subjects()) == ["s"]
+
+
+def test_a_version_may_be_written_again_with_another_id() -> None:
+    state = state_of(RegisteredVersion("s", 1, 1, INT), RegisteredVersion("s", 1, 2, LONG))
+    assert not state.by_id(1)
+    assert state.id_of(LONG) == 2
+
+
+def test_a_subject_without_a_setting_has_that_of_all() -> None:
+    state = state_of(
+        CompatibilitySetting("", CompatibilityLevel.FULL), CompatibilitySetting("s", CompatibilityLevel.NONE)
+    )
+    assert (state.level("s"), state.level("t")) == (CompatibilityLevel.NONE, CompatibilityLevel.FULL)
+    state.replay(ModeSetting("s", RegistryMode.READWRITE))
+    state.replay(ModeSetting("", RegistryMode.READONLY_OVERRIDE))
+    assert state.mode("s") is RegistryMode.READONLY_OVERRIDE
+
+
+@pytest.mark.parametrize(
+    ("level", "accepted"),
+    [
+        (CompatibilityLevel.NONE, {"int", "long", "string"}),
+        (CompatibilityLevel.BACKWARD, {"long"}),
+        (CompatibilityLevel.BACKWARD_TRANSITIVE, {"long"}),
+        (CompatibilityLevel.FORWARD, {"int", "long"}),
+        (CompatibilityLevel.FORWARD_TRANSITIVE, {"int"}),
+        (CompatibilityLevel.FULL, {"long"}),
+        (CompatibilityLevel.FULL_TRANSITIVE, set()),
+    ],
+)
+def test_levels_compare_in_their_directions(level: CompatibilityLevel, accepted: set[str]) -> None:
+    """The versions are int and then long; new is a type, or one of them as an item of a union."""
+    state = state_of(
+        RegisteredVersion("s", 1, 1, INT),
+        RegisteredVersion("s", 2, 2, LONG),
+        CompatibilitySetting("s", level),
+    )
+
+    def is_accepted(kind: str) -> bool:
+        new = SchemaText(SchemaType.AVRO, f'{{"type":"{kind}","new":true}}')
+        try:
+            return bool(decide_registration(state, RegistrationRequest("s", new)).records)
+        except RegistryError:
+            return False
+
+    assert {kind for kind in ("int", "long", "string") if is_accepted(kind)} == accepted
+
+
+def test_a_schema_of_another_type_is_incompatible() -> None:
+    state = state_of(RegisteredVersion("s", 1, 1, INT))
+    with pytest.raises(RegistryError, match="the type is JSON, that of version 1 is AVRO"):
+        decide_registration(state, RegistrationRequest("s", SchemaText(SchemaType.JSON, "{}")))
