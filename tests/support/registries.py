@@ -6,7 +6,7 @@ from typing import Any
 
 import httpx
 
-from barnabas.registry.app import RegistrySettings
+from barnabas.registry.options import RegistrySettings
 from barnabas.registry.serving import RegistryServer
 from barnabas.telemetry.https import listening
 

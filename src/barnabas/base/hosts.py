@@ -5,6 +5,9 @@ import socket
 from collections.abc import Iterable
 from urllib.parse import SplitResult, urlsplit
 
+#: Hosts of listeners on all interfaces.
+EVERY_INTERFACE = ("", "0.0.0.0", "::")
+
 
 def is_own_host(host: str, hosts: Iterable[str]) -> bool:
     """Whether a Host header names this machine, by an address or by one of the names in `hosts`.

@@ -2,18 +2,18 @@
 
 import signal
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from barnabas.base.hosts import is_loopback, is_network
 from barnabas.cli.support.commands import command
-from barnabas.cli.support.extras import check_console_installed
+from barnabas.cli.support.extras import check_console_installed, check_registry_installed
 from barnabas.cli.support.failures import wrong_use
 from barnabas.cli.support.login import current_login, current_tls
 from barnabas.cli.support.options import BOOTSTRAP_DEFAULT, Bootstrap
-from barnabas.cli.support.serving import exit_by_signal, https_context
+from barnabas.cli.support.registry import Registry
+from barnabas.cli.support.serving import Keystore, exit_by_signal, https_context
 from barnabas.client.core.address import parse_bootstrap
 from barnabas.telemetry.http import parse_listener
 
@@ -38,14 +38,8 @@ def console(
             help="Additional host name that browsers may use for the console; may be repeated.",
         ),
     ] = None,
-    keystore: Annotated[
-        Path | None,
-        typer.Option(
-            "--keystore",
-            metavar="FILE",
-            help="Serve HTTPS with the private key and the certificates in this PEM file, that of the key first.",
-        ),
-    ] = None,
+    registry: Registry = None,
+    keystore: Keystore = None,
     trusted_proxy: Annotated[
         list[str] | None,
         typer.Option(
@@ -56,6 +50,8 @@ def console(
     ] = None,
 ) -> None:
     check_console_installed()
+    if registry is not None:
+        check_registry_installed()
     parse_bootstrap(bootstrap)
     address, port = parse_listener(listen)
     _check_proxies(trusted_proxy or ())
@@ -74,6 +70,7 @@ def console(
         tls=current_tls(),
         hosts=tuple(host or ()),
         trusted_proxies=tuple(trusted_proxy or ()),
+        registry=registry or "",
     )
     https = None if keystore is None else https_context(keystore)
     server = ConsoleServer(settings, listening(address, port), https=https)

@@ -1,9 +1,10 @@
 """`barnabas consume`: print records as lines."""
 
+import asyncio
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -17,11 +18,15 @@ from barnabas.cli.support.formats import FORMAT_DEFAULT, Render, compile_format
 from barnabas.cli.support.formats import as_json as render_json
 from barnabas.cli.support.options import BOOTSTRAP_DEFAULT, Bootstrap, Json
 from barnabas.cli.support.progress import progress
+from barnabas.cli.support.registry import Registry, record_decoder
 from barnabas.cli.support.times import parse_time_ms
 from barnabas.client.admin.offsets import EARLIEST, LATEST, OffsetSpec, find_offsets
 from barnabas.client.consumer.consumer import Consumer, Start
 from barnabas.client.core.cluster import ClusterClient
 from barnabas.wire.isolation import Isolation
+
+if TYPE_CHECKING:
+    from barnabas.registry.codecs.records import RecordDecoder
 
 _FORMAT_HELP = (
     "Format as in kcat: %t topic, %p partition, %o offset, %k key, %s value, %h headers, %T timestamp, "
@@ -89,13 +94,15 @@ def consume(
         bool,
         typer.Option("--committed", help="Read committed records only (isolation.level=read_committed)."),
     ] = False,
+    registry: Registry = None,
     form: Annotated[str | None, typer.Option("--format", "-f", metavar="FORMAT", help=_FORMAT_HELP)] = None,
     as_json: Json = False,
 ) -> None:
     start = _start(from_beginning=from_beginning, offset=offset, since=since)
     render = _renderer(form, as_json=as_json)
     options = ConsumeOptions(topic, frozenset(partition or ()), start, count, exit_at_end, committed)
-    with_cluster(bootstrap, lambda cluster: _print_records(cluster, options, render))
+    decoder = None if registry is None else record_decoder(registry, as_json=as_json)
+    with_cluster(bootstrap, lambda cluster: _print_records(cluster, options, render, decoder))
 
 
 def _start(*, from_beginning: bool, offset: int | None, since: str | None) -> Start:
@@ -123,7 +130,9 @@ def _renderer(form: str | None, *, as_json: bool) -> Render:
     return render_json if as_json else compile_format(form or FORMAT_DEFAULT)
 
 
-async def _print_records(cluster: ClusterClient, options: ConsumeOptions, render: Render) -> None:
+async def _print_records(
+    cluster: ClusterClient, options: ConsumeOptions, render: Render, decoder: "RecordDecoder | None"
+) -> None:
     starts = await _starts(cluster, options)
     remaining_count = options.count
     async with Consumer(cluster, isolation=options.isolation) as consumer:
@@ -131,6 +140,8 @@ async def _print_records(cluster: ClusterClient, options: ConsumeOptions, render
         with progress(_total(consumer, options)) as advance:
             while not consumer.finished and remaining_count != 0:
                 records = (await consumer.poll())[:remaining_count]
+                if decoder is not None:  # it may ask the registry
+                    records = await asyncio.to_thread(list, map(decoder.decode, records))
                 sys.stdout.buffer.write(b"".join(map(render, records)))
                 sys.stdout.buffer.flush()
                 advance(len(records))

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from functools import partial
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -16,11 +16,12 @@ from barnabas.cli.support import candidates
 from barnabas.cli.support.calls import with_cluster
 from barnabas.cli.support.commands import command
 from barnabas.cli.support.deliveries import Deliveries
-from barnabas.cli.support.failures import CommandError, report
+from barnabas.cli.support.failures import CommandError, report, wrong_use
 from barnabas.cli.support.lines import read_lines
 from barnabas.cli.support.options import BOOTSTRAP_DEFAULT, Bootstrap, Json, key_value_pairs
 from barnabas.cli.support.output import notice, print_json
 from barnabas.cli.support.progress import progress
+from barnabas.cli.support.registry import Registry, value_encoder
 from barnabas.client.admin.admin import Admin
 from barnabas.client.core.cluster import ClusterClient
 from barnabas.client.producer.producer import Producer
@@ -28,6 +29,9 @@ from barnabas.config.config_resource import Resource, ResourceKind
 from barnabas.wire.errors import ErrorCode, KafkaError
 from barnabas.wire.records.compression import Compression
 from barnabas.wire.records.record import RecordHeaders
+
+if TYPE_CHECKING:
+    from barnabas.registry.codecs.records import ValueEncoder
 
 #: Time to wait for more lines before a batch is sent.
 _LINGER_MS = 5
@@ -65,13 +69,65 @@ class ProduceOptions:
     partition: int | None
     compression: Compression
     acks: int
+    value_encoder: "ValueEncoder | None" = None
+    key_encoder: "ValueEncoder | None" = None
 
     def key_and_value(self, line: bytes) -> tuple[bytes | None, bytes]:
-        """Split a line; without a separator the whole line is the value."""
+        """Split a line, and encode its parts; without a separator the whole line is the value.
+
+        :raises KafkaError: INVALID_RECORD for a part that does not fit its schema.
+        """
+        key, value = None, line
         if self.key_separator and self.key_separator in line:
             key, _, value = line.partition(self.key_separator)
-            return key, value
-        return None, line
+        if key is not None and self.key_encoder is not None:
+            key = _encoded(self.key_encoder, key, "key")
+        if self.value_encoder is not None:
+            value = _encoded(self.value_encoder, value, "value")
+        return key, value
+
+
+def _encoded(encoder: "ValueEncoder", text: bytes, part: str) -> bytes:
+    try:
+        return encoder.encode(text)
+    except ValueError as error:
+        message = f"the {part} does not fit schema {encoder.schema_id}: {error}"
+        raise KafkaError(ErrorCode.INVALID_RECORD, message) from None
+
+
+_Partition = Annotated[
+    int | None,
+    typer.Option(
+        "--partition",
+        "-p",
+        min=0,
+        help="Partition to write to (default: by key; without a key, spread over all partitions).",
+    ),
+]
+_Subject = Annotated[
+    str | None,
+    typer.Option(
+        "--subject",
+        metavar="SUBJECT",
+        help="Subject in the registry whose latest schema encodes values, which are JSON (default: TOPIC-value).",
+    ),
+]
+_KeySubject = Annotated[
+    str | None,
+    typer.Option(
+        "--key-subject",
+        metavar="SUBJECT",
+        help="Subject whose latest schema encodes keys, which are JSON (default: keys are plain text).",
+    ),
+]
+_Message = Annotated[
+    str,
+    typer.Option(
+        "--message",
+        metavar="NAME",
+        help="Message of Protobuf in the schema of values (default: its first one).",
+    ),
+]
 
 
 @command(
@@ -100,18 +156,14 @@ def produce(
         list[str] | None,
         typer.Option("--header", "-H", metavar="KEY=VALUE", help="Header of every record; may be repeated."),
     ] = None,
-    partition: Annotated[
-        int | None,
-        typer.Option(
-            "--partition",
-            "-p",
-            min=0,
-            help="Partition to write to (default: by key; without a key, spread over all partitions).",
-        ),
-    ] = None,
+    partition: _Partition = None,
     compression: Annotated[
         CompressionType, typer.Option("--compression", "-z", help="Compression of batches.")
     ] = CompressionType.NONE,
+    registry: Registry = None,
+    subject: _Subject = None,
+    key_subject: _KeySubject = None,
+    message: _Message = "",
     acks: Annotated[Acks, typer.Option("--acks", help="Acknowledgments required.")] = Acks.ALL,
     as_json: Json = False,
 ) -> None:
@@ -122,6 +174,7 @@ def produce(
         partition,
         Compression[compression.upper()],
         _ACKS[acks],
+        *_encoders(topic, registry, subject, key_subject, message),
     )
     descriptor = sys.stdin.fileno() if file is None else os.open(file, os.O_RDONLY)
     deliveries = Deliveries(partial(report, as_json=as_json))
@@ -138,6 +191,21 @@ def produce(
     else:
         notice(f"{plural(deliveries.records_count, 'record')} sent to {options.topic}")
     _check(deliveries, unread_after)
+
+
+def _encoders(
+    topic: str, registry: str | None, subject: str | None, key_subject: str | None, message: str
+) -> "tuple[ValueEncoder | None, ValueEncoder | None]":
+    """Return the encoders of values and keys.
+
+    :raises CommandError: If a subject does not exist, or an option needs --registry.
+    """
+    if registry is None:
+        if subject or key_subject or message:
+            raise wrong_use("--subject, --key-subject and --message need a schema registry", "--registry URL")
+        return None, None
+    values = value_encoder(registry, subject or f"{topic}-value", message)
+    return values, None if key_subject is None else value_encoder(registry, key_subject)
 
 
 def _check(deliveries: Deliveries, unread_after: int | None) -> None:
@@ -191,7 +259,12 @@ async def _send(
     try:
         await _check_topic(producer.cluster, options.topic)
         for line in lines:
-            key, value = options.key_and_value(line)
+            try:
+                key, value = options.key_and_value(line)
+            except KafkaError as error:
+                lines_count += 1
+                deliveries.fail(lines_count, error)
+                continue
             delivery = await producer.send(
                 options.topic, value, key, partition=options.partition, headers=options.headers
             )

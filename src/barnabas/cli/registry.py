@@ -6,16 +6,18 @@ from typing import Annotated
 
 import typer
 
+from barnabas.base.hosts import is_loopback
 from barnabas.cli.support.commands import command
 from barnabas.cli.support.extras import check_registry_installed
+from barnabas.cli.support.failures import warn
 from barnabas.cli.support.login import current_login, current_tls
 from barnabas.cli.support.options import BOOTSTRAP_DEFAULT, Bootstrap
-from barnabas.cli.support.serving import exit_by_signal, https_context
+from barnabas.cli.support.serving import Keystore, exit_by_signal, https_context
 from barnabas.client.core.address import parse_bootstrap
+from barnabas.registry.options import TOPIC_DEFAULT, RegistrySettings
 from barnabas.telemetry.http import parse_listener
 
 LISTEN_DEFAULT = "127.0.0.1:8081"
-TOPIC_DEFAULT = "_schemas"
 
 
 @command("registry", example="registry --bootstrap 127.0.0.1:9092 --listen 127.0.0.1:8081")
@@ -30,14 +32,7 @@ def registry(
     topic: Annotated[
         str, typer.Option("--topic", metavar="TOPIC", help="Topic of the schemas; created if missing.")
     ] = TOPIC_DEFAULT,
-    keystore: Annotated[
-        Path | None,
-        typer.Option(
-            "--keystore",
-            metavar="FILE",
-            help="Serve HTTPS with the private key and the certificates in this PEM file, that of the key first.",
-        ),
-    ] = None,
+    keystore: Keystore = None,
     users_file: Annotated[
         Path | None,
         typer.Option(
@@ -51,7 +46,6 @@ def registry(
     parse_bootstrap(bootstrap)
     address, port = parse_listener(listen)
     # heavy: neither help nor completion needs the web server
-    from barnabas.registry.app import RegistrySettings
     from barnabas.registry.serving import RegistryServer
     from barnabas.telemetry.https import listening
 
@@ -65,6 +59,8 @@ def registry(
     )
     https = None if keystore is None else https_context(keystore)
     server = RegistryServer(settings, listening(address, port), https=https)
+    if users_file is None and not is_loopback(address):
+        warn(f"everyone who can reach {address} may change schemas: --users-file restricts it", as_json=False)
     print(f"The schema registry of {bootstrap}: {server.url}  (press Ctrl-C to stop)", flush=True)
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, exit_by_signal)

@@ -162,11 +162,12 @@ def _assignment_intervals(config: BrokerConfig) -> None:
             _fail(config, key, reason)
 
 
-def _metrics_listener(config: BrokerConfig) -> None:
-    text = config.text("barnabas.metrics.listener")
-    host, _, port = text.rpartition(":")
-    if text and not (host and port.isdecimal() and int(port) <= 65535):
-        _fail(config, "barnabas.metrics.listener", "must be HOST:PORT, or empty for none")
+def _web_listeners(config: BrokerConfig) -> None:
+    for key in ("barnabas.metrics.listener", "barnabas.registry.listener"):
+        text = config.text(key)
+        host, _, port = text.rpartition(":")
+        if text and not (host and port.isdecimal() and int(port) <= 65535):
+            _fail(config, key, "must be HOST:PORT, or empty for none")
 
 
 def _super_users(config: BrokerConfig) -> None:
@@ -188,6 +189,6 @@ _RULES: tuple[Callable[[BrokerConfig], None], ...] = (
     _authentication_delay,
     _classic_groups,
     _assignment_intervals,
-    _metrics_listener,
+    _web_listeners,
     _super_users,
 )

@@ -13,6 +13,8 @@ from barnabas.tls.settings import ClientAuth, TlsError, TlsSettings, tls_setting
 
 _CLIENT_AUTH = "ssl.client.auth"
 
+#: The setting that enables TLS for console and metrics.
+METRICS_SSL = "barnabas.metrics.ssl.enable"
 #: The prefix of its settings is that of a listener with this name.
 WEB_LISTENER = "https"
 
@@ -34,18 +36,19 @@ def listener_tls_settings(config: BrokerConfig, listener: Listener) -> TlsSettin
     return _server_settings(own, text)
 
 
-def web_tls_settings(config: BrokerConfig) -> TlsSettings | None:
-    """Return the settings of the HTTP server for console and metrics; None without TLS.
+def web_tls_settings(config: BrokerConfig, enabled_by: str = METRICS_SSL) -> TlsSettings | None:
+    """Return the settings of an HTTP server, such as that for console and metrics; None without TLS.
 
+    :param enabled_by: The setting that enables it.
     :raises ConfigError: When a value is invalid, or two contradict each other.
     """
-    if not config.boolean("barnabas.metrics.ssl.enable"):
+    if not config.boolean(enabled_by):
         return None
     own = config.for_listener(WEB_LISTENER)
     client_auth_key = f"{LISTENER_PREFIX}{WEB_LISTENER}.{_CLIENT_AUTH}"
     client_auth = own.text_or_none(_CLIENT_AUTH) if config.is_set(client_auth_key) else None
     if client_auth and client_auth != ClientAuth.NONE.value:
-        reason = "console and metrics do not ask for certificates of clients: only 'none' is valid"
+        reason = "console, metrics and registry do not ask for certificates of clients: only 'none' is valid"
         raise ConfigError(client_auth_key, client_auth, reason)
 
     def text(name: str) -> str:

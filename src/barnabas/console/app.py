@@ -30,6 +30,8 @@ from barnabas.console.routes import MENU, ROUTES
 from barnabas.console.sessions import ConsoleSession, Sessions
 from barnabas.console.settings import ConsoleSettings
 from barnabas.console.view import THEME_COOKIE, THEMES, View, form_data, segment
+from barnabas.registry.client import RegistryClient
+from barnabas.registry.codecs.records import RecordDecoder
 from barnabas.telemetry.logs import get_logger
 
 _log = get_logger("barnabas.console")
@@ -43,6 +45,8 @@ _PROBLEM_S = 5.0
 _STRANGERS_BODY_MAX_BYTES = 64 * 1024
 _MECHANISMS_FRESH_MS, _MECHANISMS_STALE_MS = 60_000, 600_000
 _SEE_OTHER = 303
+#: How long a page waits for a schema.
+_REGISTRY_S = 3.0
 
 
 class Console:
@@ -61,6 +65,8 @@ class Console:
         )
         #: for pages that need no session and no cluster
         self._nobody = ConsoleSession("", "", Access(settings, clock, None), 0, 0, own_access=False)
+        #: decodes records with the schema registry, if there is one
+        self.decoder = _decoder(settings, clock)
         #: one page at a time decodes and searches records, so that other threads get their share
         self.search_turns = asyncio.Semaphore(1)
         self._guests: Access | None = None
@@ -252,6 +258,13 @@ async def _sweep_always(console: Console) -> None:
     while True:
         await asyncio.sleep(_SWEEP_S)
         console.sweep()
+
+
+def _decoder(settings: ConsoleSettings, clock: Clock) -> RecordDecoder | None:
+    if not settings.registry:
+        return None
+    client = RegistryClient(settings.registry, timeout_s=_REGISTRY_S)
+    return RecordDecoder(client, clock.monotonic_ms, lambda problem: _log.info("not decoded", reason=problem))
 
 
 async def _closed(access: Access) -> None:

@@ -1,72 +1,25 @@
-"""The console of a broker, with its metrics, on a thread and an event loop of its own.
+"""The console of a broker, with its metrics, in the broker's process."""
 
-This module imports nothing expensive: the thread does that while the broker continues to start.
-"""
-
-import asyncio
 import socket
-import threading
 from typing import TYPE_CHECKING
 
 from barnabas.console.settings import ConsoleSettings
 from barnabas.server.web import Site
-from barnabas.telemetry.https import listening
-from barnabas.telemetry.logs import get_logger
+from barnabas.web.embedded import EmbeddedWebApp
 
 if TYPE_CHECKING:
     from barnabas.console.serving import ConsoleServer
 
-_log = get_logger("barnabas.console")
 
-_STOP_S = 5.0
-
-
-class EmbeddedConsole:
+class EmbeddedConsole(EmbeddedWebApp):
     """Serves a broker's console and metrics (`barnabas.server.web.WebServer`)."""
 
     def __init__(self, site: Site) -> None:
+        super().__init__("barnabas-console", site.host, site.port)
         self._site = site
-        self._socket: socket.socket | None = None
-        self._port: int | None = None
-        self._thread: threading.Thread | None = None
-        self._server: ConsoleServer | None = None
-        self._stopping = threading.Event()
 
-    @property
-    def port(self) -> int:
-        """The bound port."""
-        assert self._port is not None, "not started"
-        return self._port
-
-    async def start(self) -> None:
-        """Listen; requests wait until everything is imported.
-
-        :raises OSError: When the address is in use or does not belong to this machine.
-        """
-        self._socket = listening(self._site.host, self._site.port)
-        self._port = int(self._socket.getsockname()[1])
-        self._thread = threading.Thread(target=self._run, name="barnabas-console", daemon=True)
-        self._thread.start()
-
-    async def close(self) -> None:
-        """Stop; pages in progress get a short time to finish."""
-        if self._thread is None:
-            return
-        self._stopping.set()
-        if self._server is not None:
-            self._server.stop()
-        await asyncio.to_thread(self._thread.join, _STOP_S)
-
-    def _run(self) -> None:
-        assert self._socket is not None
-        try:
-            self._serve(self._socket)
-        except Exception:  # the broker continues without a console
-            _log.exception("console ended")
-        finally:
-            self._socket.close()  # browsers and scrapers are refused instead of waiting
-
-    def _serve(self, listener: socket.socket) -> None:
+    def create_server(self, listener: socket.socket) -> "ConsoleServer":
+        """Import and create the server, in its own thread."""
         from barnabas.console.serving import ConsoleServer
 
         site = self._site
@@ -76,7 +29,6 @@ class EmbeddedConsole:
             tls=site.tls,
             hosts=site.hosts,
             trusted_proxies=site.trusted_proxies,
+            registry=site.registry,
         )
-        self._server = ConsoleServer(settings, listener, scrape=site.scrape, https=site.https)
-        if not self._stopping.is_set():
-            self._server.run()
+        return ConsoleServer(settings, listener, scrape=site.scrape, https=site.https)

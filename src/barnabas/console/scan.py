@@ -7,7 +7,7 @@ time decodes and searches records, and pauses every few milliseconds.
 import asyncio
 import time
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -22,6 +22,8 @@ from barnabas.console.criteria import Criteria
 from barnabas.wire.isolation import Isolation
 from barnabas.wire.messages.fetch import PartitionData
 from barnabas.wire.records.batch import iterate_headers
+
+Decode = Callable[[ConsumedRecord], ConsumedRecord]
 
 _LANE = "fetch"
 _MAX_WAIT_MS = 200
@@ -91,12 +93,19 @@ class Scanner:
     """Reads partitions of one topic. `turns` is shared by all searches of a console."""
 
     def __init__(
-        self, cluster: ClusterClient, turns: asyncio.Semaphore, topic: str, isolation: Isolation
+        self,
+        cluster: ClusterClient,
+        turns: asyncio.Semaphore,
+        topic: str,
+        isolation: Isolation,
+        decode: Decode | None = None,
     ) -> None:
+        """:param decode: Decodes keys and values before they are searched and returned; may block."""
         self._cluster = cluster
         self._turns = turns
         self._topic = topic
         self._isolation = isolation
+        self._decode = decode
 
     async def read(
         self,
@@ -136,7 +145,10 @@ class Scanner:
             budget.use(0)  # throttled by a quota: fetch again while there is time
             return
         async with self._turns:
-            chunk = await asyncio.to_thread(_chunk, tp, data, position, end, self._isolation, wanted, budget)
+            limit = _Limit(end, budget, wanted)
+            chunk = await asyncio.to_thread(
+                _chunk, tp, data, position, self._isolation, limit, self._decode or _unchanged
+            )
         reading.records[index] += chunk.records
         reading.positions[index] = chunk.next_offset if chunk.next_offset > position else end
         reading.seen_count += chunk.seen_count
@@ -157,16 +169,28 @@ def _limits(partitions_count: int) -> FetchLimits:
     return FetchLimits(max_wait_ms=_MAX_WAIT_MS, max_bytes=size_bytes, partition_max_bytes=size_bytes)
 
 
+class _Limit(NamedTuple):
+    """The records of a fetch that are read."""
+
+    end: int
+    budget: Budget
+    wanted: Criteria
+
+
+def _unchanged(record: ConsumedRecord) -> ConsumedRecord:
+    return record
+
+
 def _chunk(
     tp: TopicPartition,
     data: PartitionData,
     position: int,
-    end: int,
     isolation: Isolation,
-    wanted: Criteria,
-    budget: Budget,
+    limit: _Limit,
+    decode: Decode,
 ) -> _Chunk:
-    """The matching records before `end`, or those up to the end of the budget. Runs in a thread."""
+    """The matching records before the end, or those up to the end of the budget. Runs in a thread."""
+    end, budget, wanted = limit
     pause_ms = budget.clock.monotonic_ms() + _WORK_MS
     data.records = before(data.records or b"", end)
     records, next_offset = read_fetched(tp, data, position, isolation)
@@ -176,6 +200,7 @@ def _chunk(
         if record.offset >= end:
             break
         seen_count += 1
+        record = decode(record)
         cut_count += wanted.cuts(record)
         if wanted.matches(record):
             matching.append(record)

@@ -21,6 +21,7 @@ class ConsoleSettings:
     hosts: tuple[str, ...] = ()  #: names, beside this machine's own, that browsers may use
     #: addresses or networks whose X-Forwarded-For and X-Forwarded-Proto are trusted
     trusted_proxies: tuple[str, ...] = ()
+    registry: str = ""  #: URL of the schema registry that decodes records; empty for none
     idle_ms: int = 30 * _MINUTE_MS  #: a session ends after this time without use
     lifetime_ms: int = 12 * 60 * _MINUTE_MS  #: and after this time in any case
     sessions_max: int = 1_000

@@ -3,37 +3,28 @@
 import asyncio
 import contextlib
 from collections.abc import AsyncIterator, Awaitable, Callable
-from dataclasses import dataclass
-from typing import Any, Self
 
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import JSONResponse, PlainTextResponse, Response
 from starlette.routing import Route
+from starlette.types import ASGIApp, Receive, Scope, Send
 
-from barnabas.base.hosts import is_loopback, is_own_host, own_names
-from barnabas.client.auth.sasl import SaslLogin
+from barnabas.base.hosts import is_own_host, own_names
 from barnabas.client.core.cluster import ClusterClient
 from barnabas.registry.basic_auth import BasicAuth
 from barnabas.registry.call import PlainText, RegistryCall, RegistryRoute
 from barnabas.registry.errors import STORE_ERROR, TIMED_OUT, RegistryError
+from barnabas.registry.media_types import GENERIC_MEDIA_TYPE, MEDIA_TYPES, accepted_type
+from barnabas.registry.options import RegistrySettings
 from barnabas.registry.registry import SchemaRegistry
 from barnabas.registry.routes import compatibility, configs, modes, schemas, server, subjects, versions
-from barnabas.registry.schema_log import TOPIC_DEFAULT
 from barnabas.telemetry.logs import get_logger
-from barnabas.tls.settings import TlsSettings
 from barnabas.wire.errors import KafkaError
 
 _log = get_logger("barnabas.registry")
 
-#: Content types of Confluent's API, the preferred one first.
-_CONTENT_TYPES = (
-    "application/vnd.schemaregistry.v1+json",
-    "application/vnd.schemaregistry+json",
-    "application/json",
-)
-_GENERIC = "application/octet-stream"
 _BODY_MAX_BYTES = 8 * 1024 * 1024
 #: Versions come before subjects, whose names may contain slashes.
 _ROUTES: tuple[RegistryRoute, ...] = (
@@ -49,29 +40,6 @@ _ROUTES: tuple[RegistryRoute, ...] = (
 CLIENT_ID = "barnabas-registry"
 
 
-@dataclass(frozen=True)
-class RegistrySettings:
-    """The cluster and the limits of a registry."""
-
-    bootstrap: str  #: host:port, several with commas
-    topic: str = TOPIC_DEFAULT
-    login: SaslLogin | None = None
-    tls: TlsSettings | None = None  #: of the connections to the brokers
-    hosts: tuple[str, ...] | None = (
-        None  #: the only names that clients may use, beside this machine's; None for any
-    )
-    start_timeout_ms: int = 30_000  #: how long a request waits until the topic is read
-    users_file: str = ""  #: with a NAME=PASSWORD in each line for HTTP basic authentication; empty for none
-
-    @classmethod
-    def on(cls, address: str, bootstrap: str, **settings: Any) -> Self:
-        """Return the settings of a registry that listens on an address.
-
-        On a loopback address it may have no other name, so that no page of another site can read it (DNS rebinding).
-        """
-        return cls(bootstrap, hosts=() if is_loopback(address) else None, **settings)
-
-
 def create_registry_app(settings: RegistrySettings) -> Starlette:
     """Return the application, which connects when it is started.
 
@@ -79,7 +47,23 @@ def create_registry_app(settings: RegistrySettings) -> Starlette:
     """
     api = _Api(settings)
     routes = [Route(route.path, api.endpoint(route), methods=[route.method]) for route in _ROUTES]
-    return Starlette(routes=routes, lifespan=api.lifespan, exception_handlers={HTTPException: _http_error})
+    handlers = {HTTPException: _http_error, Exception: _internal_error}
+    app = Starlette(routes=routes, lifespan=api.lifespan, exception_handlers=handlers)
+    app.add_middleware(_WithoutTrailingSlash)
+    return app
+
+
+class _WithoutTrailingSlash:
+    """Routes an address that ends with a slash as if it did not."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Serve a request (ASGI)."""
+        if scope["type"] == "http" and scope["path"] != "/" and scope["raw_path"].endswith(b"/"):
+            scope = {**scope, "path": scope["path"].removesuffix("/")}
+        await self._app(scope, receive, send)
 
 
 class _Api:
@@ -164,9 +148,11 @@ class _Api:
             raise RegistryError(421, f"{host!r} is not a known host name of this registry")
         if self._auth is not None and not self._auth.admits(request.headers.get("authorization", "")):
             raise RegistryError(401, "Unauthorized")
+        if accepted_type(request.headers.get("accept", "")) is None:
+            raise RegistryError(406, "HTTP 406 Not Acceptable")
         kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
-        if kind and request.method in ("POST", "PUT") and kind not in (*_CONTENT_TYPES, _GENERIC):
-            raise RegistryError(415, f"HTTP 415 Unsupported Media Type: {kind}")
+        if kind and request.method in ("POST", "PUT") and kind not in (*MEDIA_TYPES, GENERIC_MEDIA_TYPE):
+            raise RegistryError(415, "HTTP 415 Unsupported Media Type")
 
 
 async def _body_of(request: Request) -> bytes:
@@ -179,13 +165,17 @@ async def _body_of(request: Request) -> bytes:
 
 
 def _content_type(request: Request) -> str:
-    accepted = request.headers.get("accept", "")
-    return next((each for each in _CONTENT_TYPES if each in accepted), _CONTENT_TYPES[0])
+    return accepted_type(request.headers.get("accept", "")) or MEDIA_TYPES[0]
 
 
 def _json(content: object, request: Request, status: int = 200, code: int = 0) -> Response:
     headers = {"WWW-Authenticate": 'Basic realm="schema registry"'} if code == 401 else None
     return JSONResponse(content, status, headers=headers, media_type=_content_type(request))
+
+
+async def _internal_error(request: Request, error: Exception) -> Response:
+    _log.exception("a request to the schema registry failed", path=request.url.path)
+    return _json({"error_code": 500, "message": "Internal Server Error"}, request, 500)
 
 
 async def _http_error(request: Request, error: Exception) -> Response:

@@ -1,6 +1,7 @@
 """Parses schemas of every type, with their references."""
 
 from collections.abc import Callable
+from functools import lru_cache
 
 from barnabas.registry.schemas import InvalidSchema, ParsedSchema, SchemaReference, SchemaText, SchemaType
 
@@ -8,6 +9,8 @@ from barnabas.registry.schemas import InvalidSchema, ParsedSchema, SchemaReferen
 Lookup = Callable[[SchemaReference], SchemaText | None]
 
 _REFERENCES_MAX = 1_000
+#: Parsed schemas that are kept: each registration compares with versions of its subject.
+_CACHED_MAX = 1_000
 
 
 def parse_schema(schema: SchemaText, lookup: Lookup, *, is_new: bool = False) -> ParsedSchema:
@@ -18,20 +21,27 @@ def parse_schema(schema: SchemaText, lookup: Lookup, *, is_new: bool = False) ->
     """
     dependencies: dict[str, str] = {}
     _resolve(schema, lookup, dependencies, ())
+    return _parsed(schema.type, schema.text, tuple(dependencies.items()), is_new)
+
+
+@lru_cache(_CACHED_MAX)
+def _parsed(
+    kind: SchemaType, text: str, dependencies: tuple[tuple[str, str], ...], is_new: bool
+) -> ParsedSchema:
     # heavy: only schemas of a type need its library
-    match schema.type:
+    match kind:
         case SchemaType.AVRO:
             from barnabas.registry.avro.schema import AvroSchema
 
-            return AvroSchema.parse(schema.text, dependencies, is_new=is_new)
+            return AvroSchema.parse(text, dict(dependencies), is_new=is_new)
         case SchemaType.JSON:
             from barnabas.registry.json_schema.schema import JsonSchema
 
-            return JsonSchema.parse(schema.text, dependencies, is_new=is_new)
+            return JsonSchema.parse(text, dict(dependencies), is_new=is_new)
         case SchemaType.PROTOBUF:
             from barnabas.registry.protobuf.schema import ProtobufSchema
 
-            return ProtobufSchema.parse(schema.text, dependencies, is_new=is_new)
+            return ProtobufSchema.parse(text, dict(dependencies), is_new=is_new)
 
 
 def _resolve(

@@ -6,8 +6,9 @@ from typing import Any
 
 from barnabas.client.core.cluster import ClusterClient
 from barnabas.registry.errors import SCHEMA_TOO_LARGE, STORE_ERROR, TIMED_OUT, RegistryError
+from barnabas.registry.options import TOPIC_DEFAULT
 from barnabas.registry.registration import RegistryDecision
-from barnabas.registry.schema_log import TOPIC_DEFAULT, SchemaLog, WriterFenced
+from barnabas.registry.schema_log import SchemaLog, WriterFenced
 from barnabas.registry.state import RegistryState
 from barnabas.wire.errors import ErrorCode, KafkaError
 

@@ -20,6 +20,7 @@ from barnabas.client.core.cluster import ClusterClient
 from barnabas.client.core.errors import is_retriable
 from barnabas.client.producer.batch_sender import BatchSender
 from barnabas.client.producer.transaction_requests import TransactionalId
+from barnabas.registry.options import TOPIC_DEFAULT
 from barnabas.registry.records import RegistryRecord, decode_record, encode_record
 from barnabas.registry.state import RegistryState
 from barnabas.telemetry.logs import get_logger
@@ -30,7 +31,6 @@ from barnabas.wire.records.record import Record, encode_batch
 _log = get_logger("barnabas.registry")
 
 
-TOPIC_DEFAULT = "_schemas"
 _REPLICAS_MAX = 3
 _TRANSACTION_TIMEOUT_MS = 30_000
 _LANE = "registry"

@@ -3,7 +3,8 @@
 import socket
 import ssl
 
-from barnabas.registry.app import RegistrySettings, create_registry_app
+from barnabas.registry.app import create_registry_app
+from barnabas.registry.options import RegistrySettings
 from barnabas.web.serving import WebAppServer
 
 

@@ -19,6 +19,7 @@ from barnabas.metadata.scram import decide_add_user
 from barnabas.metadata.store import Store
 from barnabas.net.listener import StartError, reason_of
 from barnabas.policy.policies import Policies
+from barnabas.registry.embedded import EmbeddedRegistry
 from barnabas.security.acl_use import INTERVAL_MS as ACL_USE_INTERVAL_MS
 from barnabas.security.acl_use import write_acl_use
 from barnabas.security.security_log import WINDOW_MS as SECURITY_LOG_WINDOW_MS
@@ -31,6 +32,7 @@ from barnabas.server.listeners import connection_limits, open_files_max
 from barnabas.server.metadata_comparison import COMPARISON_INTERVAL_MS
 from barnabas.server.metrics import metrics_registry
 from barnabas.server.policies import policy_settings
+from barnabas.server.registry import LISTENER_KEY, embedded_registry
 from barnabas.server.shutdown import Shutdown
 from barnabas.server.stores import metadata_directory, open_store
 from barnabas.server.web import WebFactory, WebServer, http_hosts, https_context, site_of
@@ -90,6 +92,7 @@ class BrokerServer:
         self._shutdown = shutdown
         self._loop = asyncio.get_running_loop()
         self._metrics: WebServer | None = None
+        self._schema_registry: EmbeddedRegistry | None = None
         self.lifecycle = BrokerLifecycle(
             self._config.node_id,
             parts.environment.store,
@@ -119,6 +122,7 @@ class BrokerServer:
         await self._join()
         # Not before: until it has joined, this broker may still lead in an epoch of which it has lost records.
         parts.coordinators.start(parts.metadata)
+        await self._serve_registry()
         await self._serve_metrics(web)
         await asyncio.to_thread(parts.log_manager.begin_service)  # nothing after this can prevent the start
         self.broker.log_dir_moves.resume()
@@ -266,7 +270,10 @@ class BrokerServer:
             https = https_context(self._config, self.parts.environment.clock.monotonic_ms)
         except (TlsError, ConfigError) as error:
             raise StartError(f"Metrics cannot be served over HTTPS: {error}.") from error
-        site = site_of(self._config, self.addresses, registry, https) if web is not None else None
+        own_registry = "" if self._schema_registry is None else self._schema_registry.own_url
+        site = (
+            site_of(self._config, self.addresses, registry, https, own_registry) if web is not None else None
+        )
         self.serves_pages = site is not None
         if web is not None and site is not None:
             self._metrics = web(site)
@@ -282,6 +289,20 @@ class BrokerServer:
             raise StartError(message) from error
         self._shutdown.add_async(self._metrics.close)
 
+    async def _serve_registry(self) -> None:
+        now_ms = self.parts.environment.clock.monotonic_ms
+        self._schema_registry = embedded_registry(self._config, self.addresses, now_ms)
+        if self._schema_registry is None:
+            return
+        try:
+            await self._schema_registry.start()
+        except OSError as error:
+            address = self._config.text(LISTENER_KEY)
+            problem = f"The schema registry cannot be served on {address}: {reason_of(error)}."
+            message = f"{problem} Choose another {LISTENER_KEY}."
+            raise StartError(message) from error
+        self._shutdown.add_async(self._schema_registry.close)
+
     @property
     def addresses(self) -> list[tuple[str, str, int]]:
         """(listener name, host, port) of every open listener, with the bound port."""
@@ -291,6 +312,11 @@ class BrokerServer:
     def metrics_port(self) -> int | None:
         """The port of /metrics; None if it is not served."""
         return self._metrics.port if self._metrics else None
+
+    @property
+    def registry_port(self) -> int | None:
+        """The port of the schema registry; None if there is none."""
+        return self._schema_registry.port if self._schema_registry else None
 
     async def stop(self) -> None:
         """Stop serving, flush the logs, and mark them as cleanly closed."""

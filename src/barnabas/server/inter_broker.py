@@ -35,7 +35,7 @@ class InterBrokerSecurity:
         self._dynamic_config = dynamic_config
         self._now_ms = now_ms
         self._config = dynamic_config.current
-        self._login = _login_of(self._config)
+        self._login = inter_broker_login(self._config)
         self._tls_settings = _tls_settings_of(self._config)
         self._tls = self._reloading(self._tls_settings)
 
@@ -55,7 +55,7 @@ class InterBrokerSecurity:
             return
         self._config = config
         try:
-            login = _login_of(config)
+            login = inter_broker_login(config)
             if login != self._login:  # else it keeps its token
                 self._login = login
             settings = _tls_settings_of(config)
@@ -81,7 +81,7 @@ def _tls_settings_of(config: BrokerConfig) -> TlsSettings | None:
     return None
 
 
-def _login_of(config: BrokerConfig) -> SaslLogin | None:
+def inter_broker_login(config: BrokerConfig) -> SaslLogin | None:
     """Return the login of this broker; None if none is configured, which a single broker does not need."""
     name = config.inter_broker_listener_name
     mechanism = config.for_listener(name).text(_MECHANISM)

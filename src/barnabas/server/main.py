@@ -29,6 +29,7 @@ from barnabas.server.bootstrap_users import bootstrap_users
 from barnabas.server.broker import BrokerServer, start_broker
 from barnabas.server.garbage import calm_collector, collect_all_when_quiet
 from barnabas.server.process_log import FORMAT_KEY, ProcessLog, everything_logged
+from barnabas.server.registry import LISTENER_KEY
 from barnabas.server.supervisor import SUPERVISED, BrokerPlan, Supervisor, plan_brokers
 from barnabas.server.web import WebFactory
 from barnabas.telemetry.logs import configure, get_logger
@@ -319,6 +320,10 @@ def _print_banner(server: BrokerServer, config: BrokerConfig) -> None:
         print(f"Metrics: {url}/metrics")
         if server.serves_pages:
             print(f"Console: {url}/")
+    if server.registry_port:
+        registry_host = config.text(LISTENER_KEY).rpartition(":")[0]
+        scheme = "https" if config.boolean("barnabas.registry.ssl.enable") else "http"
+        print(f"Schema registry: {scheme}://{registry_host}:{server.registry_port}")
     _print_examples(bootstrap, config)
 
 

@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from barnabas.base.hosts import EVERY_INTERFACE
 from barnabas.client.core.address import BrokerAddress
 from barnabas.config.broker_config import BrokerConfig
 from barnabas.config.definition import ConfigError
@@ -42,7 +43,6 @@ EXIT_CANNOT_START = 2
 #: been killed then.
 SUPERVISED = "BARNABAS_SUPERVISED"
 
-_EVERY_INTERFACE = ("", "0.0.0.0", "::")
 
 _PROGRAM = (sys.executable, "-c", "from barnabas.cli.main import main; main()", "serve")
 
@@ -90,12 +90,13 @@ def _plan_broker(config: BrokerConfig, number: int, store: str) -> BrokerPlan:
     if config.is_set("advertised.listeners"):
         advertised = [_advertised(listener, number) for listener in config.listeners if listener.advertised]
         settings["advertised.listeners"] = ",".join(advertised)
-    metrics_host, _, metrics_port = config.text("barnabas.metrics.listener").rpartition(":")
-    if metrics_port not in ("", "0"):
-        settings["barnabas.metrics.listener"] = f"{metrics_host}:{int(metrics_port) + number}"
+    for key in ("barnabas.metrics.listener", "barnabas.registry.listener"):
+        web_host, _, web_port = config.text(key).rpartition(":")
+        if web_port not in ("", "0"):
+            settings[key] = f"{web_host}:{int(web_port) + number}"
     if number > 0:
         settings["barnabas.console.enable"] = "false"
-    host = first.host if first.host not in _EVERY_INTERFACE else "127.0.0.1"
+    host = first.host if first.host not in EVERY_INTERFACE else "127.0.0.1"
     return BrokerPlan(node_id, BrokerAddress(host, first.port + number), settings)
 
 

@@ -6,11 +6,11 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from typing import NamedTuple, Protocol
 
-from barnabas.base.hosts import is_loopback
+from barnabas.base.hosts import EVERY_INTERFACE, is_loopback
 from barnabas.client.core.address import BrokerAddress
 from barnabas.config.broker_config import BrokerConfig
 from barnabas.config.listeners import Listener, SecurityProtocol
-from barnabas.config.tls import listener_tls_settings, web_tls_settings
+from barnabas.config.tls import METRICS_SSL, listener_tls_settings, web_tls_settings
 from barnabas.telemetry.http import LOOPBACK, parse_listener
 from barnabas.telemetry.metrics import MetricsRegistry, exposition
 from barnabas.tls.contexts import server_context
@@ -26,8 +26,6 @@ _PREFERRED = (
     SecurityProtocol.SSL,
 )
 
-_EVERYWHERE = ("", "0.0.0.0", "::")
-
 
 class Site(NamedTuple):
     """The address of the pages, their broker, and its metrics."""
@@ -41,6 +39,7 @@ class Site(NamedTuple):
     trusted_proxies: tuple[str, ...]
     scrape: Callable[[], "Future[bytes]"]  #: may be called from any thread
     https: ssl.SSLContext | None  #: for HTTPS
+    registry: str = ""  #: URL of the schema registry that decodes records
 
 
 class WebServer(Protocol):
@@ -69,8 +68,11 @@ def site_of(
     addresses: Sequence[tuple[str, str, int]],
     registry: MetricsRegistry,
     https: ssl.SSLContext | None = None,
+    own_registry: str = "",
 ) -> Site | None:
     """Return the site of a broker with the open listeners `addresses` (name, host, port); None if it has no pages.
+
+    :param own_registry: URL of the broker's own schema registry.
 
     The pages use a listener with SASL if there is one. Without SASL, the pages of a loopback listener must be on a
     loopback address too: else they would give the whole network access to it.
@@ -87,8 +89,8 @@ def site_of(
     address = bound[listener.name]
     if not listener.security_protocol.has_sasl and is_loopback(address[0]) and not is_loopback(host):
         return None
-    own = LOOPBACK if address[0] in _EVERYWHERE else address[0]
-    tls = _tls_of(config, listener)
+    own = LOOPBACK if address[0] in EVERY_INTERFACE else address[0]
+    tls = own_tls(config, listener)
     if tls is not None and tls.verifies_host_name and listener.advertised is not None:
         own = listener.advertised.host or own
     return Site(
@@ -101,16 +103,20 @@ def site_of(
         config.items("barnabas.console.trusted.proxies"),
         _scraper(registry),
         https,
+        config.text_or_none("barnabas.console.registry.url") or own_registry,
     )
 
 
-def https_context(config: BrokerConfig, now_ms: Callable[[], int]) -> ssl.SSLContext | None:
-    """Return the context of the HTTP server; None without TLS.
+def https_context(
+    config: BrokerConfig, now_ms: Callable[[], int], enabled_by: str = METRICS_SSL
+) -> ssl.SSLContext | None:
+    """Return the context of an HTTP server; None without TLS.
 
+    :param enabled_by: The setting that enables it.
     :raises TlsError: When a setting cannot be used.
     :raises ConfigError: When a value is invalid.
     """
-    settings = web_tls_settings(config)
+    settings = web_tls_settings(config, enabled_by)
     return None if settings is None else ReloadingContext(settings, server_context, now_ms).following()
 
 
@@ -121,16 +127,21 @@ def _admits_pages(config: BrokerConfig, listener: Listener) -> bool:
     return listener_tls_settings(config, listener).client_auth is not ClientAuth.REQUIRED
 
 
-def _tls_of(config: BrokerConfig, listener: Listener) -> TlsSettings | None:
-    """Return how the pages connect: they trust what the listener trusts, or else only this broker's own certificate."""
+def own_tls(config: BrokerConfig, listener: Listener, *, has_keys: bool = False) -> TlsSettings | None:
+    """Return how a client in this process connects: it trusts what the listener trusts, or else only this broker's own
+    certificate.
+
+    :param has_keys: Whether it shows the listener's own certificate, as brokers do.
+    """
     if not listener.security_protocol.has_tls:
         return None
     settings = listener_tls_settings(config, listener)
+    keys = settings.keys if has_keys else None
     if settings.trust is not None:
-        return TlsSettings(trust=settings.trust, verifies_host_name=settings.verifies_host_name)
+        return TlsSettings(keys, settings.trust, verifies_host_name=settings.verifies_host_name)
     assert settings.keys is not None
     own = TrustStore("PEM", certificates=own_certificate(settings.keys))
-    return TlsSettings(trust=own, verifies_host_name=False)
+    return TlsSettings(keys, own, verifies_host_name=False)
 
 
 def http_hosts(config: BrokerConfig) -> tuple[str, ...]:

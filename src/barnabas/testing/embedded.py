@@ -51,16 +51,20 @@ class EmbeddedBroker(EmbeddedKafka):
         users: Mapping[str, str] | None = None,
         *,
         virtual_time: bool | VirtualTime = False,
+        registry: bool = False,
     ) -> None:
         """:param settings: Broker settings by Kafka's names, such as {"auto.create.topics.enable": "false"}.
         :param users: Passwords by name. If given, clients must log in on `bootstrap`, by PLAIN or SCRAM.
         :param virtual_time: Allow `advance`, or run in the same time as other brokers. The broker is a little slower
             then.
+        :param registry: Serve a schema registry, too, at `registry_url`.
         """
         super().__init__()
         self._settings = dict(settings or {})
         self._users = dict(users or {})
         self._port = 0
+        self._has_registry = registry
+        self._registry_port = 0
         self._directory: TemporaryDirectory[str] | None = None
         self._thread: LoopThread | None = None
         self._server: BrokerServer | None = None
@@ -81,7 +85,7 @@ class EmbeddedBroker(EmbeddedKafka):
         self._directory = TemporaryDirectory(prefix="barnabas-", ignore_cleanup_errors=True)
         self._virtual_loop = VirtualTimeLoop(self._virtual_time) if self._virtual_time else None
         self._thread = LoopThread("barnabas-broker", self._virtual_loop or uvloop.new_event_loop())
-        self._port = 0
+        self._port = self._registry_port = 0
         try:
             self.serve()
         except BaseException:
@@ -136,6 +140,7 @@ class EmbeddedBroker(EmbeddedKafka):
             "log.dirs": str(self.directory),
             **(login_settings(HOST, self._port, self._users) if self._users else {}),
             **QUICK_SETTINGS,
+            **({"barnabas.registry.listener": f"{HOST}:{self._registry_port}"} if self._has_registry else {}),
             **self._settings,
         }
         loaded = load_broker_config(settings=[f"{key}={value}" for key, value in settings.items()])
@@ -143,6 +148,7 @@ class EmbeddedBroker(EmbeddedKafka):
         starting = start_broker(loaded.config, clock=clock, bootstrap_users=self._users)
         self._server = server = self._thread.run(starting)
         _, _, self._port = server.addresses[0]
+        self._registry_port = server.registry_port or 0
         if not self._faults.is_empty:
             server.dispatcher.interceptor = self._faults.intercept
 
@@ -164,6 +170,17 @@ class EmbeddedBroker(EmbeddedKafka):
     def port(self) -> int:
         """The port on 127.0.0.1; the same after `restart`."""
         return self._port
+
+    @property
+    def registry_url(self) -> str:
+        """`schema.registry.url` for clients; the same after `restart`.
+
+        :raises RuntimeError: Without a registry.
+        """
+        if not self.server.registry_port:
+            message = "the broker has no schema registry: EmbeddedBroker(registry=True)"
+            raise RuntimeError(message)
+        return f"http://{HOST}:{self.server.registry_port}"
 
     @property
     def _open_address(self) -> str:

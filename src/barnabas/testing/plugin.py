@@ -22,6 +22,7 @@ _INI = "kafka_settings"
 _MARKER = "kafka_settings"
 _USERS_MARKER = "kafka_users"
 _VIRTUAL_TIME_MARKER = "kafka_virtual_time"
+_REGISTRY_MARKER = "kafka_registry"
 _PACKAGES = frozenset({"barnabas", "pyspark_barnabas", "pyspark_barnabas_batches"})
 
 
@@ -64,6 +65,8 @@ def pytest_configure(config: pytest.Config) -> None:
         f"{_VIRTUAL_TIME_MARKER}: this test's broker or cluster has advance(), which moves its time forward."
     )
     config.addinivalue_line("markers", text)
+    text = f"{_REGISTRY_MARKER}: this test's broker serves a schema registry, at registry_url."
+    config.addinivalue_line("markers", text)
     text = f"{_USERS_MARKER}(passwords): users of this test's kafka fixture, as a dict of name to password."
     config.addinivalue_line("markers", text)
 
@@ -75,7 +78,12 @@ def kafka(request: pytest.FixtureRequest) -> Iterator["EmbeddedBroker"]:
     for marker in reversed(list(request.node.iter_markers(_MARKER))):
         settings |= marker.args[0]
     users = request.node.get_closest_marker(_USERS_MARKER)
-    yield from _running(settings, users.args[0] if users else {}, virtual_time=_has_virtual_time(request))
+    yield from _running(
+        settings,
+        users.args[0] if users else {},
+        virtual_time=_has_virtual_time(request),
+        registry=request.node.get_closest_marker(_REGISTRY_MARKER) is not None,
+    )
 
 
 @pytest.fixture(scope="session")
@@ -117,9 +125,9 @@ def _settings(config: pytest.Config) -> dict[str, str]:
 
 
 def _running(
-    settings: dict[str, str], users: dict[str, str], *, virtual_time: bool = False
+    settings: dict[str, str], users: dict[str, str], *, virtual_time: bool = False, registry: bool = False
 ) -> Iterator["EmbeddedBroker"]:
     from barnabas.testing.embedded import EmbeddedBroker
 
-    with EmbeddedBroker(settings, users, virtual_time=virtual_time) as broker:
+    with EmbeddedBroker(settings, users, virtual_time=virtual_time, registry=registry) as broker:
         yield broker

@@ -228,7 +228,7 @@ def test_https_with_certificates_of_clients_is_an_error_at_the_start(tmp_path: P
     settings = ("--set", METRICS, "--set", "barnabas.metrics.ssl.enable=true", "--set", client_auth)
     ended = run_serve("--data", str(tmp_path), "--listen", "127.0.0.1:0", *settings)
     assert ended.returncode == 2
-    assert "console and metrics do not ask for certificates of clients" in ended.stderr
+    assert "console, metrics and registry do not ask for certificates of clients" in ended.stderr
 
 
 def test_https_without_a_keystore_is_an_error_at_the_start(tmp_path: Path) -> None:

@@ -63,6 +63,14 @@ def test_responses_have_the_content_type_of_the_api(rest: RestClient) -> None:
     assert response.headers["content-type"] == "application/vnd.schemaregistry.v1+json"
     response = rest.send("GET", "/subjects", headers={"Accept": "application/json"})
     assert response.headers["content-type"] == "application/json"
+    response = rest.send("GET", "/subjects", headers={"Accept": "text/html"})
+    assert (response.status_code, response.json()["error_code"]) == (406, 406)
+
+
+@pytest.mark.parametrize("path", ["/config/", "/subjects/", "/subjects/slash/versions/", "/schemas/types/"])
+def test_addresses_may_end_with_a_slash(rest: RestClient, path: str) -> None:
+    rest.register("slash", A)
+    assert rest.get(path) == rest.get(path.removesuffix("/"))
 
 
 @pytest.mark.parametrize(
@@ -92,6 +100,9 @@ def test_responses_have_the_content_type_of_the_api(rest: RestClient) -> None:
         ("POST", "/subjects/:.other:errors/versions", {"schema": A}, 42208),
         ("POST", "/compatibility/subjects/errors/versions/9", {"schema": A}, 40402),
         ("POST", "/compatibility/subjects/none/versions/1", {"schema": A}, 40401),
+        ("GET", "/subjects/errors/versions/1?format=other", None, 422),
+        ("GET", "/subjects?limit=many", None, 400),
+        ("POST", "/subjects/errors/versions", [], 422),
         ("GET", "/nothing", None, 404),
         ("PATCH", "/subjects", None, 405),
     ],
@@ -142,6 +153,8 @@ def test_a_schema_that_others_refer_to_cannot_be_deleted(rest: RestClient) -> No
     schema_id = rest.register("referring", text, references=references)["id"]
     assert rest.get(f"/schemas/ids/{schema_id}")["references"] == [{**references[0], "version": 1}]
     assert rest.get("/subjects/referred/versions/1/referencedby") == [schema_id]
+    resolved = json.loads(rest.get(f"/schemas/ids/{schema_id}?format=resolved")["schema"])
+    assert resolved["fields"][0]["type"]["name"] == "Item"
     assert code_of(rest.delete("/subjects/referred/versions/1")) == 42206
     assert code_of(rest.delete("/subjects/referred")) == 42206
     assert rest.delete("/subjects/referring") == [1]

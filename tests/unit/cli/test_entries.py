@@ -16,7 +16,7 @@ from barnabas.cli.support.commands import entry_of
 
 ROOT = Path(__file__).resolve().parents[3]
 #: Commands that print nothing, or a script.
-WITHOUT_JSON = {"serve", "console", "spark-submit", "completion"}
+WITHOUT_JSON = {"serve", "console", "registry", "spark-submit", "completion"}
 
 
 def generator() -> Any:

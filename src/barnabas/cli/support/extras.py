@@ -12,7 +12,7 @@ _SPARK = ("pyspark", "pyarrow", "numpy", "pandas", "deltalake")
 _CONSOLE = ("starlette", "uvicorn", "jinja2", "python_multipart")
 
 #: Packages of the extra `registry`.
-_REGISTRY = ("starlette", "uvicorn", "fastavro", "jsonschema", "referencing", "google.protobuf")
+_REGISTRY = ("starlette", "uvicorn", "jsonschema", "referencing", "google.protobuf")
 
 
 def check_spark_installed() -> None:

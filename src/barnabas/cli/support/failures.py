@@ -57,6 +57,9 @@ _HINTS = {
 _HINT_UNREACHABLE = "start a broker with 'barnabas serve', or specify another one with --bootstrap HOST:PORT"
 _HINT_LOST = "if the listener requires authentication, specify credentials with --command-config FILE"
 _HINT_NOT_KAFKA = "check that the port belongs to a Kafka listener without TLS"
+_HINT_REGISTRY = (
+    "start a schema registry with 'barnabas registry', or specify another one with --registry URL"
+)
 _HINT_TIMED_OUT = "the broker may have processed the request; check before retrying"
 
 #: Exit codes by the names of Kafka's errors; other errors exit with FAILED.
@@ -88,6 +91,7 @@ _EXIT_CODES = {
 _CONNECTIONS = {
     "ConnectionLost": ("CONNECTION_LOST", _HINT_LOST),
     "NotKafka": ("NOT_KAFKA", _HINT_NOT_KAFKA),
+    "RegistryUnavailable": ("REGISTRY_UNAVAILABLE", _HINT_REGISTRY),
     "RequestTimedOut": ("TIMED_OUT", _HINT_TIMED_OUT),
 }
 _KINDS = {
@@ -155,14 +159,15 @@ def handle_errors(command: Callable[Arguments, None], needs: Sequence[str] = ())
 
     @functools.wraps(command)
     def run(*args: Arguments.args, **kwargs: Arguments.kwargs) -> None:
-        warn = functools.partial(_warn, as_json=bool(kwargs.get("as_json")))
-        with command_config(kwargs.pop(COMMAND_CONFIG, None), warn):
+        report_warning = functools.partial(warn, as_json=bool(kwargs.get("as_json")))
+        with command_config(kwargs.pop(COMMAND_CONFIG, None), report_warning):
             attempt(*args, **kwargs)
 
     return with_command_config(run)
 
 
-def _warn(message: str, *, as_json: bool) -> None:
+def warn(message: str, *, as_json: bool) -> None:
+    """Print a warning to stderr, as text or as JSON."""
     print(json.dumps({"warning": message}) if as_json else f"warning: {message}", file=sys.stderr)
 
 

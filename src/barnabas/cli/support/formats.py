@@ -71,7 +71,11 @@ def _compile_token(token: re.Match[str]) -> bytes | Render:
 
 
 def as_json(record: ConsumedRecord) -> bytes:
-    """Return one line of JSON; bytes that are not UTF-8 are base64 in `key_base64` and `value_base64`."""
+    """Return one line of JSON; bytes that are not UTF-8 are base64 in `key_base64` and `value_base64`.
+
+    A key or value that was decoded with a schema registry is the JSON itself, with `key_schema_id` or
+    `value_schema_id`.
+    """
     fields: dict[str, Any] = {
         "topic": record.topic,
         "partition": record.partition,
@@ -84,9 +88,12 @@ def as_json(record: ConsumedRecord) -> bytes:
     return json.dumps(fields, ensure_ascii=False).encode() + b"\n"
 
 
-def _text(name: str, data: bytes | None) -> dict[str, str | None]:
+def _text(name: str, data: bytes | None) -> dict[str, Any]:
     if data is None:
         return {name: None}
+    schema_id = getattr(data, "schema_id", None)
+    if schema_id is not None:  # decoded with a schema registry, and so JSON
+        return {name: json.loads(data), f"{name}_schema_id": schema_id}
     try:
         return {name: data.decode()}
     except UnicodeDecodeError:

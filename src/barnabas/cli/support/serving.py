@@ -3,9 +3,21 @@
 import ssl
 from pathlib import Path
 from types import FrameType
+from typing import Annotated
+
+import typer
 
 from barnabas.base.clock import SystemClock
 from barnabas.cli.support.failures import CommandError
+
+Keystore = Annotated[
+    Path | None,
+    typer.Option(
+        "--keystore",
+        metavar="FILE",
+        help="Serve HTTPS with the private key and the certificates in this PEM file, that of the key first.",
+    ),
+]
 
 
 def https_context(keystore: Path) -> ssl.SSLContext:

@@ -1,7 +1,7 @@
 """Broker keys that only Barnabas has."""
 
 from barnabas.config.definition import ConfigKey
-from barnabas.config.keys import BOOLEAN, HONOURED, INT, LIST, LONG, READ_ONLY, STRING
+from barnabas.config.keys import BOOLEAN, HONOURED, INT, LIST, LONG, PASSWORD, READ_ONLY, STRING
 from barnabas.config.keys.store import STORE_KEYS
 from barnabas.config.validators import ANY_LIST, Networks, NonNull, OneOfIgnoreCase, Range
 
@@ -29,6 +29,21 @@ BARNABAS_KEYS: tuple[ConfigKey, ...] = (
     ConfigKey("barnabas.console.trusted.proxies", LIST, (), Networks(), READ_ONLY, HONOURED,
               "Addresses or networks (10.0.0.0/8) of proxies in front of the console whose X-Forwarded-For "
               "and X-Forwarded-Proto headers are used.", since="Barnabas"),
+    ConfigKey("barnabas.console.registry.url", PASSWORD, None, None, READ_ONLY, HONOURED,
+              "URL of the schema registry with which the console decodes records (http://USER:PASSWORD@HOST:PORT); "
+              "empty for that of barnabas.registry.listener, if it asks for no user and does not use HTTPS.",
+              since="Barnabas"),
+    ConfigKey("barnabas.registry.listener", STRING, "", NonNull(), READ_ONLY, HONOURED,
+              "Address (HOST:PORT) at which the broker serves a schema registry; empty serves none.",
+              since="Barnabas"),
+    ConfigKey("barnabas.registry.ssl.enable", BOOLEAN, False, None, READ_ONLY, HONOURED,
+              "Whether barnabas.registry.listener uses HTTPS, with the keystore of listener.name.https.ssl.*, or "
+              "else of ssl.*.", since="Barnabas"),
+    ConfigKey("barnabas.registry.topic", STRING, "_schemas", NonNull(), READ_ONLY, HONOURED,
+              "Topic in which the schema registry keeps its schemas.", since="Barnabas"),
+    ConfigKey("barnabas.registry.users.file", STRING, "", NonNull(), READ_ONLY, HONOURED,
+              "File with the users of the schema registry, one NAME=PASSWORD in each line, who log in with HTTP basic "
+              "authentication. Empty admits everybody.", since="Barnabas"),
     ConfigKey("barnabas.sasl.oauthbearer.required.scopes", LIST, (), ANY_LIST, READ_ONLY, HONOURED,
               "Scopes that a token for OAUTHBEARER must all contain.",
               since="Barnabas"),

@@ -24,16 +24,19 @@ from barnabas.console.forms import Form
 from barnabas.console.page import Route
 from barnabas.console.pages.topic import frame, topic_of
 from barnabas.console.problems import not_found
-from barnabas.console.records import SEARCHED_BYTES_MAX, WAYS, shown
+from barnabas.console.records import SEARCHED_BYTES_MAX, WAYS, Shown, shown
 from barnabas.console.scan import Scanner
 from barnabas.console.topic_view import Reach, TopicView, reaches
 from barnabas.console.view import View
+from barnabas.registry.codecs.records import DecodedValue
 from barnabas.wire.isolation import Isolation
 
 START_CHOICES = ("end", "beginning", "offset", "time", "forward", "backward")
 _BACKWARD = ("end", "backward")
 LIMITS = ("25", "50", "100", "250")
 _PARTS = ("key", "value")
+#: Display formats of decoded records; the others show their bytes.
+_DECODED_WAYS = ("auto", "json")
 #: Partitions that one page reads at most; of a topic with more, choose one.
 _PARTITIONS_MAX = 200
 #: Headers of one record that a page shows at most.
@@ -176,8 +179,11 @@ async def download(view: View) -> Response:
     return Response(data or b"", media_type="application/octet-stream", headers=headers)
 
 
-def _browser(view: View, topic: str, isolation: Isolation) -> Browser:
-    scanner = Scanner(view.cluster, view.console.search_turns, topic, isolation)
+def _browser(view: View, topic: str, isolation: Isolation, way: str = "") -> Browser:
+    """:param way: The display format; with those of JSON, records are decoded with the schema registry."""
+    decoder = view.console.decoder if way in _DECODED_WAYS else None
+    decode = None if decoder is None else decoder.decode
+    scanner = Scanner(view.cluster, view.console.search_turns, topic, isolation, decode)
     return Browser(scanner, view.access.clock)
 
 
@@ -187,7 +193,7 @@ async def _look(
     isolation = Isolation.READ_COMMITTED if question.committed else Isolation.READ_UNCOMMITTED
     found_reach = await reaches(view.admin, asked, isolation)
     reach = {tp.partition: each for tp, each in found_reach.items()}
-    browser = _browser(view, topic.name, isolation)
+    browser = _browser(view, topic.name, isolation, question.wanted.way)
     at = parse_cursor(question.cursor, reach)
     if question.is_backward:
         began = {index: at.get(index, each.end) for index, each in reach.items()}
@@ -244,11 +250,19 @@ def _time_ms(form: Form, question: Question) -> int:
 
 def _fields(record: Any, way: str) -> dict[str, Any]:
     return {
-        "key": shown(record.key, way),
-        "value": shown(record.value, way),
+        "key": _field(record.key, way),
+        "value": _field(record.value, way),
         "headers": [(name, shown(data, header_way(way))) for name, data in record.headers[:_HEADERS_MAX]],
         "headers_count": len(record.headers),
     }
+
+
+def _field(data: bytes | None, way: str) -> Shown:
+    field = shown(data, way)
+    if not isinstance(data, DecodedValue):
+        return field
+    kind = f"{data.schema_type.capitalize()}, schema {data.schema_id}"
+    return field._replace(kind=kind, size_bytes=data.encoded_bytes)
 
 
 ROUTES = (

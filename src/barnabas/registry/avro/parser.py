@@ -168,8 +168,7 @@ def _names_of(part: dict[str, Any], kind: str, enclosing: str) -> tuple[str, str
         namespace, _, name = name.rpartition(".")
     elif namespace is None:
         namespace = enclosing
-    for word in (name, *(namespace.split(".") if namespace else ())):
-        _check_name(word, "type")
+    _check_name(name, "type")  # Java's library does not check namespaces either
     if not namespace and name in PRIMITIVES:
         raise InvalidSchema(f"a type cannot have the name {name}, which is that of a primitive type")
     return name, namespace

@@ -32,6 +32,11 @@ class AvroSchema:
         return canonical_form(self.root, self._imported)
 
     @cached_property
+    def standalone(self) -> str:
+        """The schema with the types that references define."""
+        return canonical_form(self.root, {})
+
+    @cached_property
     def normalized(self) -> str:
         return canonical_form(self.root, self._imported, sorts=True)
 

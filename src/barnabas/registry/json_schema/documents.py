@@ -3,6 +3,8 @@
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
+from jsonschema import Draft7Validator
+from jsonschema.exceptions import SchemaError
 from jsonschema.validators import validator_for
 from referencing import Registry
 from referencing.exceptions import NoSuchResource, Unresolvable
@@ -12,6 +14,13 @@ from barnabas.registry.schemas import InvalidSchema
 
 #: More $ref in a row are a cycle.
 _REFERENCES_MAX = 100
+
+
+class JsonDocument(NamedTuple):
+    """A document, and the registry with those that it refers to."""
+
+    root: "JsonNode"
+    registry: Any
 
 
 class JsonNode(NamedTuple):
@@ -47,8 +56,8 @@ class JsonNode(NamedTuple):
         raise InvalidSchema(f"$ref '{reference}' points at itself")
 
 
-def document(contents: Any, dependencies: Mapping[str, Any]) -> JsonNode:
-    """Return the root of a document.
+def document(contents: Any, dependencies: Mapping[str, Any]) -> JsonDocument:
+    """Return a document.
 
     :param dependencies: Other documents, by the name with which $ref points at them.
     :raises InvalidSchema: If it can be no schema at all.
@@ -65,7 +74,7 @@ def document(contents: Any, dependencies: Mapping[str, Any]) -> JsonNode:
         raise NoSuchResource(uri)
 
     registry: Any = Registry(retrieve=retrieve).with_resources(resources)  # type: ignore[call-arg]
-    return JsonNode(contents, registry.resolver_with_root(_resource(contents)))
+    return JsonDocument(JsonNode(contents, registry.resolver_with_root(_resource(contents))), registry)
 
 
 def check_document(root: JsonNode) -> None:
@@ -73,16 +82,16 @@ def check_document(root: JsonNode) -> None:
 
     :raises InvalidSchema: With what is wrong.
     """
-    contents = root.contents
-    from jsonschema import Draft7Validator
-    from jsonschema.exceptions import SchemaError
-
-    validator = validator_for(contents, default=Draft7Validator)
     try:
-        validator.check_schema(contents)
+        validator_class(root.contents).check_schema(root.contents)
     except SchemaError as error:
         raise InvalidSchema(f"{error.json_path}: {error.message}") from None
     _check_references(root)
+
+
+def validator_class(contents: Any) -> Any:
+    """Return the class of validators of the document's draft."""
+    return validator_for(contents, default=Draft7Validator)
 
 
 def _check_references(root: JsonNode) -> None:

@@ -5,26 +5,27 @@ from functools import cached_property
 from typing import Any, Self
 
 from barnabas.registry.json_schema.compatibility import accepting_problems
-from barnabas.registry.json_schema.documents import JsonNode, check_document, document
+from barnabas.registry.json_schema.documents import JsonDocument, check_document, document, validator_class
 from barnabas.registry.schemas import Dependencies, Incompatibility, InvalidSchema, ParsedSchema
 
 
 class JsonSchema:
     """A schema of JSON Schema, of any draft; without $schema of draft 7."""
 
-    def __init__(self, root: JsonNode) -> None:
-        self.root = root
+    def __init__(self, document: JsonDocument) -> None:
+        self.root = document.root
+        self._registry = document.registry
 
     @classmethod
     def parse(cls, text: str, dependencies: Dependencies, *, is_new: bool) -> Self:
         """:raises InvalidSchema: With what is wrong."""
-        root = document(_loaded(text), {name: _loaded(each) for name, each in dependencies.items()})
+        found = document(_loaded(text), {name: _loaded(each) for name, each in dependencies.items()})
         if is_new:
             try:
-                check_document(root)
+                check_document(found.root)
             except RecursionError:
                 raise InvalidSchema("the schema is nested too deeply") from None
-        return cls(root)
+        return cls(found)
 
     @cached_property
     def canonical(self) -> str:
@@ -33,6 +34,10 @@ class JsonSchema:
     @cached_property
     def normalized(self) -> str:
         return json.dumps(self.root.contents, ensure_ascii=False, separators=(",", ":"), sort_keys=True)
+
+    def validator(self) -> Any:
+        """Return a validator of values."""
+        return validator_class(self.root.contents)(self.root.contents, registry=self._registry)
 
     def problems_with(self, writer: ParsedSchema) -> list[Incompatibility]:
         """Return why this schema refuses some values of another."""

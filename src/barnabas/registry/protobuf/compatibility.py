@@ -1,7 +1,7 @@
 """Whether code of one schema of Protobuf can read what code of another wrote.
 
-A field is its number; its name is of no importance. Nothing here can see that the number of a removed field is used
-again, so authors reserve it.
+A field is its number; neither its name nor the package is of importance. Nothing here can see that the number of a
+removed field is used again, so authors reserve it.
 """
 
 from collections.abc import Iterable, Iterator
@@ -30,13 +30,9 @@ _ENCODINGS = {
 
 def decoding_problems(reader: Any, writer: Any) -> list[Incompatibility]:
     """Return what keeps the reader from reading some data of the writer, by their FileDescriptors."""
-    problems = []
-    if reader.package != writer.package:
-        text = f"the reader's package is '{reader.package}', the writer's '{writer.package}'"
-        problems.append(Incompatibility("PACKAGE_CHANGED", "#/", text))
     comparison = _FileComparison()
     comparison.types(reader.message_types_by_name.values(), writer.message_types_by_name.values(), "#")
-    return [*problems, *comparison.problems]
+    return comparison.problems
 
 
 class _FileComparison:

@@ -61,6 +61,21 @@ class ProtobufSchema:
         self.descriptor.CopyToProto(file)
         return file
 
+    def descriptor_set(self) -> bytes:
+        """Return a FileDescriptorSet of the file and all that it imports, those first that others import."""
+        files: dict[str, Any] = {}
+
+        def add(descriptor: Any) -> None:
+            for imported in descriptor.dependencies:
+                if imported.name not in files:
+                    add(imported)
+            files[descriptor.name] = pb.FileDescriptorProto()
+            descriptor.CopyToProto(files[descriptor.name])
+
+        add(self.descriptor)
+        data: bytes = pb.FileDescriptorSet(file=files.values()).SerializeToString(deterministic=True)
+        return data
+
     def problems_with(self, writer: ParsedSchema) -> list[Incompatibility]:
         """Return why this schema cannot read some data of another."""
         assert isinstance(writer, ProtobufSchema)

@@ -4,10 +4,10 @@ from typing import Any
 
 from barnabas.registry import errors
 from barnabas.registry.errors import RegistryError
-from barnabas.registry.protobuf.format import serialized_format
 from barnabas.registry.records import RegisteredVersion, schema_fields
 from barnabas.registry.registration import parsed_of
 from barnabas.registry.schemas import InvalidSchema, SchemaText, SchemaType
+from barnabas.registry.standalone import serialized_descriptor, standalone_schema
 from barnabas.registry.state import RegistryState
 
 #: Values of the parameter format that leave the text as it is.
@@ -28,18 +28,20 @@ def schema_entity(state: RegistryState, schema: SchemaText, text_format: str = "
 
 
 def formatted(state: RegistryState, schema: SchemaText, text_format: str) -> str:
-    """Return the text in a format: of Protobuf `serialized`, a descriptor in base64.
+    """Return the text in a format: of Protobuf `serialized`, a descriptor in base64; of Avro `resolved`, with all
+    types.
 
     :raises RegistryError: If there is no such format.
     """
-    if text_format in _UNCHANGED or (text_format == "resolved" and not schema.references):
+    if text_format in _UNCHANGED:
         return schema.text
-    if text_format == "serialized" and schema.type is SchemaType.PROTOBUF:
-        try:
-            return serialized_format(parsed_of(state, schema))
-        except InvalidSchema as error:
-            raise RegistryError(errors.INVALID_SCHEMA, str(error)) from None
-    if text_format == "serialized":
-        return schema.text
+    try:
+        if text_format == "serialized":
+            is_text = schema.type is not SchemaType.PROTOBUF
+            return schema.text if is_text else serialized_descriptor(parsed_of(state, schema))
+        if text_format == "resolved" and schema.type is SchemaType.AVRO:
+            return standalone_schema(parsed_of(state, schema)).decode()
+    except InvalidSchema as error:
+        raise RegistryError(errors.INVALID_SCHEMA, str(error)) from None
     message = f"format '{text_format}' is not supported for schemas of type {schema.type}"
     raise RegistryError(errors.INVALID_REQUEST, message)

@@ -52,6 +52,7 @@ def _record(kind: str, namespace: str = "") -> str:
         ),
         (record(field(["null", "R"], default=None)), _record('["null","R"],"default":null')),
         ({"type": "fixed", "name": "F", "size": 3}, '{"type":"fixed","name":"F","size":3}'),
+        (record(namespace="a-b"), '{"type":"record","name":"R","namespace":"a-b","fields":[]}'),
     ],
 )
 def test_canonical_forms(schema: Any, canonical: str) -> None:

@@ -1,0 +1,168 @@
+"""Codecs of values, by their schemas: what is JSON here is bytes without their header there."""
+
+import json
+from typing import Any, Protocol
+
+from barnabas.registry.codecs.errors import MalformedValue
+from barnabas.registry.schemas import ParsedSchema, SchemaType
+
+_INDEXES_MAX = 100
+
+
+class JsonCodec(Protocol):
+    """Decodes values of one schema to JSON, and encodes JSON."""
+
+    def decode(self, body: bytes) -> Any:
+        """:raises MalformedValue: If it is not a value of the schema."""
+
+    def encode(self, value: Any) -> bytes:
+        """:raises MalformedValue: If it does not fit the schema."""
+
+
+def codec_of(kind: SchemaType, schema: ParsedSchema, message: str = "") -> JsonCodec:
+    """Return the codec of a schema.
+
+    :param message: The message of Protobuf to encode; empty for the first one.
+    :raises MalformedValue: If there is no such message.
+    """
+    match kind:
+        case SchemaType.AVRO:
+            return _AvroValues(schema)
+        case SchemaType.JSON:
+            return _JsonValues(schema)
+        case SchemaType.PROTOBUF:
+            return _ProtobufValues(schema, message)
+
+
+class _AvroValues:
+    def __init__(self, schema: ParsedSchema) -> None:
+        from barnabas.registry.avro.schema import AvroSchema
+
+        assert isinstance(schema, AvroSchema)
+        self._root = schema.root
+
+    def decode(self, body: bytes) -> Any:
+        from barnabas.registry.codecs.avro_reader import read_avro
+
+        return read_avro(self._root, body)
+
+    def encode(self, value: Any) -> bytes:
+        from barnabas.registry.codecs.avro_writer import write_avro
+
+        return write_avro(self._root, value)
+
+
+class _JsonValues:
+    def __init__(self, schema: ParsedSchema) -> None:
+        from barnabas.registry.json_schema.schema import JsonSchema
+
+        assert isinstance(schema, JsonSchema)
+        self._validator = schema.validator()
+
+    def decode(self, body: bytes) -> Any:
+        try:
+            return json.loads(body)
+        except (ValueError, RecursionError) as error:
+            raise MalformedValue(f"it is not JSON: {error}") from None
+
+    def encode(self, value: Any) -> bytes:
+        error = next(self._validator.iter_errors(value), None)
+        if error is not None:
+            raise MalformedValue(error.message, error.json_path.removeprefix("$").removeprefix("."))
+        return json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode()
+
+
+class _ProtobufValues:
+    """Before a message are the indexes of its descriptor: of a message of the file, then of one within that."""
+
+    def __init__(self, schema: ParsedSchema, message: str) -> None:
+        from barnabas.registry.protobuf.schema import ProtobufSchema
+
+        assert isinstance(schema, ProtobufSchema)
+        self._file = schema.descriptor
+        self._encoded = self._indexes_of(message) if message else [0]
+
+    def decode(self, body: bytes) -> Any:
+        from google.protobuf.json_format import MessageToDict
+        from google.protobuf.message import DecodeError
+
+        indexes, start = _read_indexes(body)
+        message = self._message_class(indexes)()
+        try:
+            message.ParseFromString(body[start:])
+        except DecodeError as error:
+            raise MalformedValue(f"it is not a {message.DESCRIPTOR.full_name}: {error}") from None
+        return MessageToDict(message, preserving_proto_field_name=True)
+
+    def encode(self, value: Any) -> bytes:
+        from google.protobuf.json_format import ParseDict, ParseError
+
+        if not isinstance(value, dict):
+            raise MalformedValue("a message must be a JSON object")
+        message = self._message_class(self._encoded)()
+        try:
+            ParseDict(value, message)
+        except ParseError as error:
+            raise MalformedValue(str(error)) from None
+        body: bytes = message.SerializeToString()
+        return _write_indexes(self._encoded) + body
+
+    def _message_class(self, indexes: list[int]) -> Any:
+        from google.protobuf.message_factory import GetMessageClass
+
+        messages, descriptor = list(self._file.message_types_by_name.values()), None
+        for index in indexes:
+            if not 0 <= index < len(messages):
+                raise MalformedValue(f"the schema has no message with the indexes {indexes}")
+            descriptor = messages[index]
+            messages = list(descriptor.nested_types)
+        return GetMessageClass(descriptor)
+
+    def _indexes_of(self, name: str) -> list[int]:
+        """Return the indexes of a message by its full name, or without its package."""
+        package = self._file.package
+        full = name if not package or name.startswith(f"{package}.") else f"{package}.{name}"
+        pending = [([index], each) for index, each in enumerate(self._file.message_types_by_name.values())]
+        while pending:
+            indexes, descriptor = pending.pop()
+            if descriptor.full_name == full:
+                return indexes
+            pending += [([*indexes, index], each) for index, each in enumerate(descriptor.nested_types)]
+        names = ", ".join(self._file.message_types_by_name)
+        raise MalformedValue(f"the schema has no message {name}; it has {names}")
+
+
+def _read_indexes(body: bytes) -> tuple[list[int], int]:
+    """Return the indexes, and where the message begins; a single zero stands for the first message."""
+    count, position = _unzigzag(body, 0)
+    if count == 0:
+        return [0], position
+    if not 0 < count <= _INDEXES_MAX:
+        raise MalformedValue("it has no indexes of a message behind its schema id")
+    indexes = []
+    for _ in range(count):
+        index, position = _unzigzag(body, position)
+        indexes.append(index)
+    return indexes, position
+
+
+def _unzigzag(body: bytes, position: int) -> tuple[int, int]:
+    number = 0
+    for index, byte in enumerate(body[position : position + 5]):
+        number |= (byte & 0x7F) << 7 * index
+        if byte < 0x80:
+            return (number >> 1) ^ -(number & 1), position + index + 1
+    raise MalformedValue("it has no indexes of a message behind its schema id")
+
+
+def _write_indexes(indexes: list[int]) -> bytes:
+    if indexes == [0]:
+        return b"\0"
+    out = bytearray()
+    for number in (len(indexes), *indexes):
+        left = number << 1
+        while left > 0x7F:
+            out.append(left & 0x7F | 0x80)
+            left >>= 7
+        out.append(left)
+    return bytes(out)

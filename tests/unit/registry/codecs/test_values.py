@@ -1,0 +1,64 @@
+"""Codecs of JSON Schema and Protobuf, and the framing of values."""
+
+import pytest
+
+from barnabas.registry.codecs.errors import MalformedValue
+from barnabas.registry.codecs.framing import framed, unframed
+from barnabas.registry.codecs.values import codec_of
+from barnabas.registry.json_schema.schema import JsonSchema
+from barnabas.registry.protobuf.schema import ProtobufSchema
+from barnabas.registry.schemas import SchemaType
+
+PROTO = """
+syntax = "proto3";
+package shop;
+message Order { int64 id = 1; message Item { string sku = 1; } }
+message Other { repeated string names = 1; }
+"""
+
+
+def test_a_frame_is_a_zero_byte_and_an_id() -> None:
+    assert framed(258, b"x") == b"\0\0\0\1\2x"
+    assert unframed(b"\0\0\0\1\2x") == (258, b"x")
+    for data in (None, b"", b"\0\0\0\1", b"\1\0\0\1\2x"):
+        assert unframed(data) is None
+
+
+def test_json_is_checked_when_it_is_encoded() -> None:
+    schema = JsonSchema.parse(
+        '{"properties":{"item":{"$ref":"item.json"}}}', {"item.json": '{"type":"integer"}'}, is_new=True
+    )
+    codec = codec_of(SchemaType.JSON, schema)
+    assert codec.decode(codec.encode({"item": 3})) == {"item": 3}
+    with pytest.raises(MalformedValue, match="item: 'x' is not of type 'integer'"):
+        codec.encode({"item": "x"})
+    with pytest.raises(MalformedValue, match="not JSON"):
+        codec.decode(b"{")
+
+
+@pytest.mark.parametrize(
+    ("message", "value", "prefix"),
+    [
+        ("", {"id": "7"}, b"\0"),
+        ("Other", {"names": ["a"]}, b"\x02\x02"),
+        ("shop.Order.Item", {"sku": "a"}, b"\x04\x00\x00"),
+    ],
+)
+def test_protobuf_names_its_message_by_indexes(message: str, value: dict[str, object], prefix: bytes) -> None:
+    codec = codec_of(SchemaType.PROTOBUF, ProtobufSchema.parse(PROTO, {}, is_new=True), message)
+    data = codec.encode(value)
+    assert data.startswith(prefix)
+    assert codec.decode(data) == value
+
+
+def test_values_that_are_not_of_the_message_are_refused() -> None:
+    schema = ProtobufSchema.parse(PROTO, {}, is_new=True)
+    codec = codec_of(SchemaType.PROTOBUF, schema)
+    for data in (b"", b"\x02\x08\x00", b"\x00\x08", b"\xff\xff\xff\xff\xff", b"\xc8\x01"):
+        with pytest.raises(MalformedValue):
+            codec.decode(data)
+    for value in ({"id": "x"}, {"unknown": 1}, 7):
+        with pytest.raises(MalformedValue):
+            codec.encode(value)
+    with pytest.raises(MalformedValue, match="no message Missing; it has Order, Other"):
+        codec_of(SchemaType.PROTOBUF, schema, "Missing")
