@@ -8,9 +8,11 @@ from fastavro import schemaless_writer
 from google.protobuf import descriptor_pb2, descriptor_pool, duration_pb2, message_factory, timestamp_pb2
 from google.protobuf.descriptor_pb2 import FieldDescriptorProto as Field
 
+from barnabas.registry.codecs.framing import framed
 from pyspark_barnabas.pipelines.planning import pipeline_plan
 from pyspark_barnabas.pipelines.state import FlowState
 from support.pipelines import Scene
+from support.registries import RestClient, avro_record, running_registry
 
 ORDER = {
     "type": "record",
@@ -68,6 +70,28 @@ def test_avro_is_written_once_and_conversion_errors_are_dead_letters_with_a_reas
     [row] = [value for value in letters if value.startswith(b"{")]
     assert json.loads(row)["id"] == 3
     assert letters[row] == "the row cannot be Avro of shop.Order: kind is 'HUGE'; it must be SMALL or LARGE"
+
+
+FROM_REGISTRY = """
+  evolved:
+    from: {topic: SOURCE, format: avro, registry: "URL"}
+    to: {topic: TARGET, format: avro, registry: "URL", subject: copies}
+    dead_letters: DEAD
+"""
+
+
+def test_values_of_several_versions_are_read_by_their_schemas_in_a_registry(scene: Scene) -> None:
+    with running_registry(scene.broker.bootstrap) as server:
+        rest = RestClient(server.url)
+        subject = f"{scene.source}-value"
+        first = rest.register(subject, avro_record("Order", "id"))["id"]
+        second = rest.register(subject, avro_record("Order", "count?", "id"))["id"]
+        written = rest.register("copies", avro_record("Copy", "id", "count"))["id"]
+        scene.send(framed(first, b"\x02"), framed(second, b"\x06\x04"), framed(999, b"\x02"))
+        done = scene.run(FROM_REGISTRY.replace("URL", server.url))["evolved"]
+    assert (done.state, done.error, done.rows_out, done.dead_letters) == (FlowState.DONE, None, 2, 1)
+    values = sorted(value for value, _ in scene.raw_records(scene.target))
+    assert values == [framed(written, b"\x02\x00"), framed(written, b"\x04\x06")]
 
 
 def test_a_plan_shows_columns_that_differ_from_the_schema(avro_scene: Scene) -> None:

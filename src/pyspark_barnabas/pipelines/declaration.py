@@ -60,13 +60,21 @@ class Stated(NamedTuple):
     position: str
 
 
+class RegistrySubject(NamedTuple):
+    """A subject in a schema registry."""
+
+    url: str
+    subject: str
+
+
 class Coding(NamedTuple):
     """The schema of Avro or Protobuf values."""
 
-    schema: Stated  #: JSON of Avro; or the absolute path of a file
+    schema: Stated  #: JSON of Avro; or the absolute path of a file; empty with a registry
     message: Stated | None  #: of Protobuf
     confluent: bool  #: whether values begin with a zero byte and a schema id
     schema_id: int | None
+    registry: RegistrySubject | None = None  #: where the schema is, as the latest version of a subject
 
 
 class TopicInput(NamedTuple):

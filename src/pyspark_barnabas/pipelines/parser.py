@@ -41,6 +41,7 @@ from pyspark_barnabas.pipelines.declaration import (
     OutputMode,
     ParquetSink,
     Pipeline,
+    RegistrySubject,
     Sink,
     Stated,
     TopicInput,
@@ -109,7 +110,7 @@ COLUMNS = Key(STATED, required="the columns, such as 'id BIGINT, name STRING'")
 _CODED = (Format.AVRO, Format.PROTOBUF)
 _SINK_FORMATS = (Format.JSON, Format.RAW, *_CODED)
 _TOPIC_FORMATS = (*_SINK_FORMATS, Format.CSV)
-_CODING_KEYS = ("message", "framing", "schema_id")
+_CODING_KEYS = ("message", "framing", "schema_id", "registry", "subject")
 _SCHEMAS = {
     Format.AVRO: "an .avsc file, or the JSON itself",
     Format.PROTOBUF: "a .proto file, or what protoc --descriptor_set_out --include_imports makes of it",
@@ -125,6 +126,8 @@ class _TopicKeys(NamedTuple):
     message: Stated | None = None
     framing: bool = False
     schema_id: int | None = None
+    registry: Stated | None = None
+    subject: str | None = None
     key: str | None = None
     starting: str = "earliest"
     batch_rows_max: int | None = None
@@ -139,6 +142,8 @@ def _topic_keys(formats: Collection[Format], *, required: bool) -> dict[str, Key
         "message": Key(STATED),
         "framing": Key(Word({"none": False, "confluent": True})),
         "schema_id": Key(Whole(0, 2**31 - 1)),
+        "registry": Key(STATED),
+        "subject": Key(TEXT),
     }
 
 
@@ -149,18 +154,32 @@ def _coding(keys: _TopicKeys, node: YamlNode) -> Coding | None:
                 node.at(key).fail("is for avro and protobuf alone")
         return None
     is_avro = keys.format is Format.AVRO
-    if keys.schema is None:
-        node.fail(f"must have schema: {_SCHEMAS[keys.format]}")
     if is_avro and keys.message is not None:
         node.at("message").fail("is for protobuf alone")
     if not is_avro and keys.message is None:
         node.fail("must have message: its name in full, such as shop.Order")
-    if keys.schema_id is not None and not keys.framing:
+    if keys.schema_id is not None and not (keys.framing or keys.registry):
         node.at("schema_id").fail("is for framing: confluent alone")
+    if keys.registry is not None:
+        return _registry_coding(keys, keys.registry, node)
+    if keys.subject is not None:
+        node.at("subject").fail("is for registry alone")
     schema = keys.schema
+    if schema is None:
+        node.fail(f"must have schema: {_SCHEMAS[keys.format]}; or registry: the URL of a schema registry")
     if not (is_avro and schema.text.lstrip()[:1] in ("{", "[", '"')):
         schema = Stated(str(FILE.read(node.at("schema"))), schema.position)
     return Coding(schema, keys.message, keys.framing, keys.schema_id)
+
+
+def _registry_coding(keys: _TopicKeys, registry: Stated, node: YamlNode) -> Coding:
+    """Return the coding of values that the serializers of a schema registry write."""
+    if keys.schema is not None:
+        node.at("schema").fail("is not for registry, which has the schema")
+    if "framing" in node.mapping() and not keys.framing:
+        node.at("framing").fail("must be confluent with registry, or left out")
+    subject = RegistrySubject(registry.text, keys.subject or f"{keys.topic}-value")
+    return Coding(Stated("", registry.position), keys.message, True, keys.schema_id, subject)
 
 
 # Inputs
@@ -239,8 +258,10 @@ def _topic_sink(keys: _TopicKeys, node: YamlNode) -> TopicSink:
     coding = _coding(keys, node)
     if coding is None and keys.schema is not None:
         node.at("schema").fail("is for avro and protobuf alone")
-    if keys.framing and keys.schema_id is None:
+    if keys.framing and keys.schema_id is None and keys.registry is None:
         node.fail("must have schema_id: the number that the schema registry has given the schema")
+    if keys.registry is not None and keys.schema_id is not None:
+        node.at("schema_id").fail("is not for registry, which has the id")
     if keys.key is not None and keys.format is Format.RAW:
         node.at("key").fail("is not for raw, with which the column key is the key")
     return TopicSink(keys.topic, keys.format, keys.key, coding)

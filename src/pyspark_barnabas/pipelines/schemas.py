@@ -8,7 +8,7 @@ from tempfile import TemporaryDirectory
 from pyspark_barnabas.pipelines.codecs import BinaryFormat, CodecSpec
 from pyspark_barnabas.pipelines.codecs.errors import SchemaError
 from pyspark_barnabas.pipelines.codecs.framing import Frame
-from pyspark_barnabas.pipelines.declaration import Coding, Format
+from pyspark_barnabas.pipelines.declaration import Coding, Format, RegistrySubject
 from pyspark_barnabas.pipelines.failures import FlowError
 
 _PROTOC_S = 60
@@ -19,12 +19,18 @@ def codec_spec(coding: Coding, written: Format) -> CodecSpec:
 
     :raises FlowError: The schema does not exist, or is unsupported; with file and line.
     """
+    if coding.registry is not None:
+        return _checked(_registered(coding, coding.registry, written), coding)
     spec = CodecSpec(
         BinaryFormat(written.value),
         _avro(coding) if written is Format.AVRO else _protobuf(coding),
         "" if coding.message is None else coding.message.text,
         Frame(coding.confluent, coding.schema_id),
     )
+    return _checked(spec, coding)
+
+
+def _checked(spec: CodecSpec, coding: Coding) -> CodecSpec:
     try:
         spec.codec()
     except SchemaError as error:
@@ -34,6 +40,27 @@ def codec_spec(coding: Coding, written: Format) -> CodecSpec:
             f"{_where(coding)}: {error}; pip install '.[spark]' in a checkout of Barnabas brings it"
         ) from error
     return spec
+
+
+def _registered(coding: Coding, registry: RegistrySubject, written: Format) -> CodecSpec:
+    """Return the codec of the latest version of a subject. Values of other versions are read by their own schemas."""
+    from barnabas.registry.client import RegistryClient
+    from barnabas.registry.errors import RegistryError
+    from barnabas.registry.schemas import InvalidSchema
+    from barnabas.registry.standalone import standalone_schema
+
+    where = f"{coding.schema.position}: registry: subject {registry.subject}"
+    try:
+        client = RegistryClient(registry.url)
+        schema_id, schema = client.version(registry.subject)
+        if schema.type.lower() != written.value:
+            raise FlowError(f"{where} has a schema of type {schema.type}, not {written.value}")
+        content = standalone_schema(client.parsed(schema))
+    except (RegistryError, InvalidSchema, ConnectionError, ValueError) as error:
+        raise FlowError(f"{where}: {error}") from error
+    message = "" if coding.message is None else coding.message.text
+    frame = Frame(True, coding.schema_id, registry.url, schema_id)
+    return CodecSpec(BinaryFormat(written.value), content, message, frame)
 
 
 def _avro(coding: Coding) -> bytes:

@@ -36,6 +36,7 @@ from pyspark.sql.types import (
 
 from pyspark_barnabas.pipelines.codecs.errors import NULL, ConversionError, SchemaError
 from pyspark_barnabas.pipelines.codecs.framing import Frame
+from pyspark_barnabas.pipelines.codecs.written_schemas import WrittenSchemas
 
 _PRECISION_MAX = 38
 _UUID_BYTES = 16
@@ -84,6 +85,7 @@ class AvroCodec:
         self._read, self._write = node.read, node.write
         self._wire = parse_schema(node.wire)
         self._frame = frame
+        self._written = WrittenSchemas(frame.registry, schema, frame.own_id) if frame.registry else None
         self.label = f"Avro of {whole['name']}"
         self.columns = node.type
 
@@ -92,7 +94,7 @@ class AvroCodec:
 
         :raises ConversionError: It is malformed.
         """
-        body = self._frame.opened(value)
+        body = self._opened(value)
         stream = BytesIO(body)
         try:
             datum = schemaless_reader(
@@ -113,6 +115,11 @@ class AvroCodec:
         except ConversionError as misfit:
             raise ConversionError(f"{misfit}{self._frame.hint(value)}") from None
         return row
+
+    def _opened(self, value: bytes) -> bytes:
+        if self._written is None:
+            return self._frame.opened(value)
+        return self._written.translated(*self._frame.parts(value))
 
     def encode(self, row: dict[str, Any]) -> bytes:
         """Encode a row as a datum.

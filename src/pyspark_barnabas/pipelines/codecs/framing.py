@@ -13,14 +13,21 @@ class Frame(NamedTuple):
 
     confluent: bool = False
     schema_id: int | None = None  #: the only valid id; None for any
+    registry: str = ""  #: URL of the registry that has the schemas of other ids; empty for none
+    own_id: int = 0  #: with a registry: the id of the schema
 
     def opened(self, value: bytes) -> bytes:
         """Return the value in the frame.
 
         :raises ConversionError: It is not framed, or has another schema id.
         """
-        if not self.confluent:
-            return value
+        return self.parts(value)[1] if self.confluent else value
+
+    def parts(self, value: bytes) -> tuple[int, bytes]:
+        """Return the schema id of a framed value, and the value in the frame.
+
+        :raises ConversionError: It is not framed, or has another schema id.
+        """
         if len(value) < _HEADER_BYTES or value[:1] != _MAGIC:
             raise ConversionError(
                 "it does not begin with a byte 0 and a schema id, as framing: confluent wants"
@@ -28,14 +35,15 @@ class Frame(NamedTuple):
         schema_id = int.from_bytes(value[1:_HEADER_BYTES], "big")
         if self.schema_id is not None and schema_id != self.schema_id:
             raise ConversionError(f"its schema id is {schema_id}, not {self.schema_id}")
-        return value[_HEADER_BYTES:]
+        return schema_id, value[_HEADER_BYTES:]
 
     def around(self, body: bytes) -> bytes:
         """Return a framed value; requires a schema id."""
         if not self.confluent:
             return body
-        assert self.schema_id is not None, "what is written has one"
-        return _MAGIC + self.schema_id.to_bytes(_HEADER_BYTES - 1, "big") + body
+        schema_id = self.own_id if self.registry else self.schema_id
+        assert schema_id is not None, "what is written has one"
+        return _MAGIC + schema_id.to_bytes(_HEADER_BYTES - 1, "big") + body
 
     def hint(self, value: bytes) -> str:
         """Return a hint for a value that could not be decoded."""

@@ -13,6 +13,7 @@ from pyspark_barnabas.pipelines.declaration import (
     Format,
     OutputMode,
     ParquetSink,
+    RegistrySubject,
     Stated,
     TopicInput,
     TopicSink,
@@ -203,6 +204,21 @@ def test_an_avro_schema_is_a_file_or_inline_json(tmp_path: Path) -> None:
     message = Stated("a.B", f"{position}:5")
     coding = Coding(Stated(str(tmp_path / "a.proto"), f"{position}:5"), message, True, 7)
     assert flow.sink == TopicSink("out", Format.PROTOBUF, None, coding)
+
+
+def test_a_schema_may_be_in_a_registry(tmp_path: Path) -> None:
+    text = FLOW.replace("raw}", "avro, registry: 'http://r:8081'}").replace(
+        "{topic: out}",
+        "{topic: out, format: protobuf, message: a.B, registry: 'http://r:8081', subject: s}",
+    )
+    position = written(tmp_path, text)
+    [flow] = read_pipeline(position).flows
+    assert flow.coding == Coding(
+        Stated("", f"{position}:4"), None, True, None, RegistrySubject("http://r:8081", "in-value")
+    )
+    assert isinstance(flow.sink, TopicSink)
+    assert flow.sink.coding is not None
+    assert flow.sink.coding.registry == RegistrySubject("http://r:8081", "s")
 
 
 def test_a_missing_file_is_reported(tmp_path: Path) -> None:
