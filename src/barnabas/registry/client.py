@@ -3,12 +3,11 @@
 import base64
 import http.client
 import json
-import ssl
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 from urllib.error import HTTPError, URLError
 from urllib.parse import quote, unquote, urlsplit, urlunsplit
-from urllib.request import Request, urlopen
+from urllib.request import HTTPRedirectHandler, Request, build_opener
 
 from barnabas.registry.errors import SCHEMA_NOT_FOUND, RegistryError
 from barnabas.registry.parsing import parse_schema
@@ -31,6 +30,13 @@ class FetchedSchema(NamedTuple):
     schema: SchemaText
 
 
+class _NoRedirects(HTTPRedirectHandler):
+    """Follows no redirects, which would get the password as well."""
+
+    def redirect_request(self, *args: Any, **further: Any) -> None:
+        """Return that there is no request for the new address."""
+
+
 class RegistryClient:
     """Requests to a registry by its URL, with the name and password in it if there are any."""
 
@@ -46,7 +52,7 @@ class RegistryClient:
         self.url = urlunsplit((parts.scheme, host, parts.path.rstrip("/"), "", ""))  #: without the password
         self._headers = {"Accept": _ACCEPT, **_authorization(parts.username, parts.password)}
         self._timeout_s = timeout_s
-        self._tls = ssl.create_default_context() if parts.scheme == "https" else None
+        self._opener = build_opener(_NoRedirects)
 
     def by_id(self, schema_id: int) -> FetchedSchema:
         """Return a schema.
@@ -97,7 +103,7 @@ class RegistryClient:
     def _get(self, path: str) -> Mapping[str, Any]:
         request = Request(f"{self.url}{path}", headers=self._headers)
         try:
-            with urlopen(request, timeout=self._timeout_s, context=self._tls) as response:
+            with self._opener.open(request, timeout=self._timeout_s) as response:
                 return self._object(response.read(_RESPONSE_BYTES_MAX))
         except HTTPError as error:
             raise self._refusal(error) from None

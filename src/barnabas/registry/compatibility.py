@@ -24,7 +24,10 @@ def compatibility_problems(
         return []
     compared = versions if level.is_transitive else versions[-1:]
     for version in reversed(compared):
-        problems = _problems_with(schema, parsed, version, level, parse)
+        try:
+            problems = _problems_with(schema, parsed, version, level, parse)
+        except RecursionError:
+            problems = [f"the schemas are nested too deeply to be compared with version {version.version}"]
         if problems:
             return [
                 *problems,

@@ -11,6 +11,7 @@ Lookup = Callable[[SchemaReference], SchemaText | None]
 _REFERENCES_MAX = 1_000
 #: Parsed schemas that are kept: each registration compares with versions of its subject.
 _CACHED_MAX = 1_000
+_CACHED_CHARACTERS_MAX = 20_000
 
 
 def parse_schema(schema: SchemaText, lookup: Lookup, *, is_new: bool = False) -> ParsedSchema:
@@ -21,7 +22,8 @@ def parse_schema(schema: SchemaText, lookup: Lookup, *, is_new: bool = False) ->
     """
     dependencies: dict[str, str] = {}
     _resolve(schema, lookup, dependencies, ())
-    return _parsed(schema.type, schema.text, tuple(dependencies.items()), is_new)
+    parse = _parsed if len(schema.text) <= _CACHED_CHARACTERS_MAX else _parsed.__wrapped__
+    return parse(schema.type, schema.text, tuple(dependencies.items()), is_new)
 
 
 @lru_cache(_CACHED_MAX)

@@ -13,6 +13,11 @@ class SchemaType(StrEnum):
     JSON = "JSON"
     PROTOBUF = "PROTOBUF"
 
+    @property
+    def label(self) -> str:
+        """The name for people."""
+        return "JSON" if self is SchemaType.JSON else self.capitalize()
+
 
 class SchemaReference(NamedTuple):
     """A schema that another one uses, and the name by which it does: of a type, of a document or of a file."""

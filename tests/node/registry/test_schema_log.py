@@ -14,6 +14,7 @@ from barnabas.config.config_resource import Resource, ResourceKind
 from barnabas.testing import EmbeddedBroker
 from barnabas.wire.isolation import Isolation
 from support.registries import RestClient, avro_record, running_registry
+from support.waiting import until
 
 TOPIC = "_schemas"
 THREADS = 4
@@ -218,3 +219,39 @@ def test_a_schema_larger_than_the_topic_allows_is_refused(broker: EmbeddedBroker
         schema = f'{{"type":"record","name":"R","doc":"{"x" * 2_000_000}","fields":[]}}'
         assert rest.register("large", schema)["error_code"] == 42209
         assert rest.register("small", avro_record("R", "a")) == {"id": 1}
+
+
+def test_a_fenced_write_is_decided_again_and_leaves_no_record(broker: EmbeddedBroker) -> None:
+    with running_registry(broker.bootstrap) as server:
+        rest = RestClient(server.url)
+        rest.register("s", avro_record("R", "a"))
+        fault = broker.fail_next("EndTxn", "INVALID_PRODUCER_EPOCH")
+        assert rest.register("s", avro_record("R", "a", "b?")) == {"id": 2}
+        assert fault.struck_count == 1
+        assert rest.get("/subjects/s/versions") == [1, 2]
+    assert len(records_of(broker)) == 2
+
+
+@pytest.mark.parametrize("api", ["EndTxn", "Produce", "AddPartitionsToTxn", "InitProducerId"])
+@pytest.mark.parametrize("handled", [True, False])
+def test_a_lost_response_neither_loses_nor_repeats_a_write(
+    broker: EmbeddedBroker, api: str, handled: bool
+) -> None:
+    with running_registry(broker.bootstrap) as server:
+        rest = RestClient(server.url)
+        assert rest.get("/subjects") == []
+        broker.drop_next(api, handled=handled)
+        assert rest.register("s", avro_record("R", "a")) == {"id": 1}
+        assert rest.register("s", avro_record("R", "a", "b?")) == {"id": 2}
+    assert [json.loads(key)["version"] for key, _ in records_of(broker)] == [1, 2]
+
+
+def test_a_topic_that_is_created_again_is_read_again(broker: EmbeddedBroker) -> None:
+    with running_registry(broker.bootstrap) as server:
+        rest = RestClient(server.url)
+        rest.register("s", avro_record("R", "a"))
+        with BlockingClient(broker.bootstrap) as client:
+            client.admin.delete_topics([TOPIC])
+            client.admin.create_topics([NewTopic(TOPIC, 1, configs={"cleanup.policy": "compact"})])
+        until(lambda: rest.get("/subjects") == [])
+        assert rest.register("t", avro_record("R", "a")) == {"id": 1}

@@ -261,7 +261,7 @@ def _field(data: bytes | None, way: str) -> Shown:
     field = shown(data, way)
     if not isinstance(data, DecodedValue):
         return field
-    kind = f"{data.schema_type.capitalize()}, schema {data.schema_id}"
+    kind = f"{data.schema_type.label}, schema {data.schema_id}"
     return field._replace(kind=kind, size_bytes=data.encoded_bytes)
 
 
