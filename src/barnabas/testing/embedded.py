@@ -180,7 +180,8 @@ class EmbeddedBroker(EmbeddedKafka):
         if not self.server.registry_port:
             message = "the broker has no schema registry: EmbeddedBroker(registry=True)"
             raise RuntimeError(message)
-        return f"http://{HOST}:{self.server.registry_port}"
+        is_https = self.server.broker.config.boolean("barnabas.registry.ssl.enable")
+        return f"{'https' if is_https else 'http'}://{HOST}:{self.server.registry_port}"
 
     @property
     def _open_address(self) -> str:

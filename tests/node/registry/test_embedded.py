@@ -1,11 +1,13 @@
 """The registry in the process of a broker."""
 
+import ssl
 from pathlib import Path
 
 import pytest
 
 from barnabas.net.listener import StartError
 from barnabas.testing import EmbeddedBroker
+from support.certificates import Authority
 from support.process import BrokerProcess
 from support.registries import RestClient, avro_record
 
@@ -53,6 +55,18 @@ def test_it_may_require_users(tmp_path: Path) -> None:
     with EmbeddedBroker(settings, registry=True) as broker:
         assert RestClient(broker.registry_url).get("/subjects")["error_code"] == 401
         assert RestClient(broker.registry_url, auth=("alice", "secret")).get("/subjects") == []
+
+
+def test_it_may_use_https(tmp_path: Path) -> None:
+    authority = Authority()
+    settings = {
+        "barnabas.registry.ssl.enable": "true",
+        "listener.name.https.ssl.keystore.type": "PEM",
+        "listener.name.https.ssl.keystore.location": str(authority.issue().write_pem(tmp_path / "own.pem")),
+    }
+    with EmbeddedBroker(settings, registry=True) as broker:
+        trusting = ssl.create_default_context(cadata=authority.pem)
+        assert RestClient(broker.registry_url, verify=trusting).register("s", SCHEMA) == {"id": 1}
 
 
 def test_its_topic_is_a_setting() -> None:

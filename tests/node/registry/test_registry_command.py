@@ -12,12 +12,17 @@ from pathlib import Path
 import pytest
 
 from barnabas.testing import EmbeddedBroker
+from barnabas.wire.acls import AclBinding, AclOperation, AclPermission, PatternType, ResourceType
 from support.certificates import Authority
 from support.process import START_TIMEOUT_S, clean_environment
 from support.registries import RestClient, avro_record
 
 COMMAND = [sys.executable, "-c", "from barnabas.cli.main import main; main()", "registry"]
 LISTEN = ["--listen", "127.0.0.1:0"]
+LOGIN = (
+    "security.protocol=SASL_PLAINTEXT\nsasl.mechanism=SCRAM-SHA-256\nsasl.jaas.config="
+    'org.apache.kafka.common.security.scram.ScramLoginModule required username="registry" password="secret";\n'
+)
 
 
 @contextmanager
@@ -47,12 +52,43 @@ def test_it_serves_schemas_until_a_signal(kafka: EmbeddedBroker, number: signal.
 @pytest.mark.kafka_users({"registry": "secret"})
 def test_it_logs_in_with_a_command_config(kafka: EmbeddedBroker, tmp_path: Path) -> None:
     config = tmp_path / "client.properties"
-    config.write_text(
-        "security.protocol=SASL_PLAINTEXT\nsasl.mechanism=SCRAM-SHA-256\nsasl.jaas.config="
-        'org.apache.kafka.common.security.scram.ScramLoginModule required username="registry" password="secret";\n'
-    )
+    config.write_text(LOGIN)
     with running(kafka.bootstrap, "--command-config", str(config)) as (_, url):
         assert RestClient(url).register("s", avro_record("R", "a")) == {"id": 1}
+
+
+GRANTS = (
+    *((ResourceType.TOPIC, "_schemas", name) for name in ("CREATE", "READ", "WRITE")),
+    (ResourceType.TRANSACTIONAL_ID, "barnabas-registry-_schemas", "WRITE"),
+)
+
+
+@pytest.mark.kafka_users({"registry": "secret", "admin": "secret"})
+@pytest.mark.kafka_settings(
+    {
+        "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
+        "super.users": "User:admin;User:ANONYMOUS",
+    }
+)
+def test_it_needs_few_permissions(kafka: EmbeddedBroker, tmp_path: Path) -> None:
+    config = tmp_path / "client.properties"
+    config.write_text(LOGIN)
+    bindings = [
+        AclBinding(
+            kind,
+            name,
+            PatternType.LITERAL,
+            "User:registry",
+            "*",
+            AclOperation[operation],
+            AclPermission.ALLOW,
+        )
+        for kind, name, operation in GRANTS
+    ]
+    assert set(kafka.client.admin.create_acls(bindings)) == {None}
+    with running(kafka.bootstrap, "--command-config", str(config)) as (_, url):
+        assert RestClient(url).register("s", avro_record("R", "a")) == {"id": 1}
+        assert RestClient(url).register("s", avro_record("R", "a", "b?")) == {"id": 2}
 
 
 def test_with_a_keystore_it_serves_https(kafka: EmbeddedBroker, tmp_path: Path) -> None:

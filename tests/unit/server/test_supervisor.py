@@ -45,10 +45,12 @@ def test_all_listeners_and_log_directories_are_shifted() -> None:
     assert two["log.dirs"] == "x/brokers/2,/y/brokers/2"
 
 
-def test_each_broker_serves_metrics_and_the_first_the_console() -> None:
+def test_each_broker_serves_metrics_and_schemas_and_the_first_the_console() -> None:
     one, two = settings_of(2, barnabas_metrics_listener="127.0.0.1:9404")
     assert one["barnabas.metrics.listener"] == "127.0.0.1:9404"
     assert two["barnabas.metrics.listener"] == "127.0.0.1:9405"
+    registries = settings_of(2, barnabas_registry_listener="127.0.0.1:8081")
+    assert [each["barnabas.registry.listener"] for each in registries] == ["127.0.0.1:8081", "127.0.0.1:8082"]
     assert "barnabas.console.enable" not in one
     assert two["barnabas.console.enable"] == "false"
 

@@ -13,7 +13,7 @@ from barnabas.registry.json_schema.keywords import SUMS, keyword_problems
 from barnabas.registry.schemas import Incompatibility
 
 _COMPARISONS_MAX = 20_000
-_APPLICATORS = ("allOf", *SUMS, "not")
+_APPLICATORS = ("allOf", *SUMS, "not", "$ref")
 
 
 class _Split(NamedTuple):
@@ -122,7 +122,7 @@ def _by_type(node: JsonNode) -> tuple[JsonNode, ...]:
     kinds = node.contents.get("type") if isinstance(node.contents, dict) else None
     if not isinstance(kinds, list):
         return (node,)
-    return tuple(JsonNode({**node.contents, "type": kind}, node.resolver) for kind in kinds)
+    return tuple(node._replace(contents={**node.contents, "type": kind}) for kind in kinds)
 
 
 def _accepts_all(node: JsonNode) -> bool:
@@ -162,5 +162,7 @@ def _split(node: JsonNode) -> _Split:
     sums = tuple(tuple(map(node.child, contents[key])) for key in SUMS if key in contents)
     excluded = node.child(contents["not"]) if "not" in contents else None
     conjuncts = tuple(map(node.child, contents.get("allOf", ())))
-    same = node if len(keywords) == len(contents) else JsonNode(keywords, node.resolver)
+    if "$ref" in contents:  # with keywords beside it
+        conjuncts = (*conjuncts, node.target())
+    same = node if len(keywords) == len(contents) else node._replace(contents=keywords)
     return _Split(same, conjuncts, sums, excluded)

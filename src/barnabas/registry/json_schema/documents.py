@@ -1,5 +1,6 @@
 """Documents of JSON Schema, and what their $ref point at."""
 
+import re
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
@@ -12,6 +13,8 @@ from referencing.jsonschema import DRAFT7, SchemaResource, specification_with
 
 from barnabas.registry.schemas import InvalidSchema
 
+#: Drafts from 2019-09 on.
+_SIBLINGS = re.compile(r"/draft/20\d\d-")
 #: More $ref in a row are a cycle.
 _REFERENCES_MAX = 100
 
@@ -28,32 +31,41 @@ class JsonNode(NamedTuple):
 
     contents: Any  #: an object or a boolean
     resolver: Any
+    #: Whether keywords beside $ref count, as from draft 2019-09 on.
+    has_siblings: bool = False
 
     def child(self, contents: Any) -> "JsonNode":
         """Return a subschema of this node."""
         resolver = self.resolver
         if isinstance(contents, dict) and isinstance(contents.get("$id", contents.get("id")), str):
             resolver = resolver.in_subresource(_resource(contents))
-        return JsonNode(contents, resolver)
+        return self._replace(contents=contents, resolver=resolver)
 
     def resolved(self) -> "JsonNode":
-        """Follow $ref to a node without one.
+        """Follow $ref to a node without one, or one with other keywords that count.
 
         :raises InvalidSchema: If it points at nothing, or at itself.
         """
         node = self
         for _ in range(_REFERENCES_MAX):
             reference = node.contents.get("$ref") if isinstance(node.contents, dict) else None
-            if not isinstance(reference, str):
+            if not isinstance(reference, str) or (self.has_siblings and len(node.contents) > 1):
                 return node
-            try:
-                found = node.resolver.lookup(reference)
-            except (Unresolvable, ValueError) as error:
-                raise InvalidSchema(
-                    f"$ref '{reference}' cannot be resolved, and no reference has that name"
-                ) from error
-            node = JsonNode(found.contents, found.resolver)
+            node = node.target()
         raise InvalidSchema(f"$ref '{reference}' points at itself")
+
+    def target(self) -> "JsonNode":
+        """Return what the $ref of this node points at.
+
+        :raises InvalidSchema: If it points at nothing.
+        """
+        reference = self.contents["$ref"]
+        try:
+            found = self.resolver.lookup(reference)
+        except (Unresolvable, ValueError) as error:
+            message = f"$ref '{reference}' cannot be resolved, and no reference has that name"
+            raise InvalidSchema(message) from error
+        return self._replace(contents=found.contents, resolver=found.resolver)
 
 
 def document(contents: Any, dependencies: Mapping[str, Any]) -> JsonDocument:
@@ -74,7 +86,9 @@ def document(contents: Any, dependencies: Mapping[str, Any]) -> JsonDocument:
         raise NoSuchResource(uri)
 
     registry: Any = Registry(retrieve=retrieve).with_resources(resources)  # type: ignore[call-arg]
-    return JsonDocument(JsonNode(contents, registry.resolver_with_root(_resource(contents))), registry)
+    resource = _resource(contents)
+    has_siblings = isinstance(contents, dict) and _SIBLINGS.search(str(contents.get("$schema"))) is not None
+    return JsonDocument(JsonNode(contents, registry.resolver_with_root(resource), has_siblings), registry)
 
 
 def check_document(root: JsonNode) -> None:
@@ -104,7 +118,8 @@ def _check_references(root: JsonNode) -> None:
         seen.add(id(node.contents))
         if isinstance(node.contents, dict):
             if isinstance(node.contents.get("$ref"), str):
-                pending.append(node.resolved())
+                node.resolved()
+                pending.append(node.target())
             pending += [node.child(each) for key, each in node.contents.items() if key not in _VALUES]
         elif isinstance(node.contents, list):
             pending += [node.child(each) for each in node.contents]

@@ -159,6 +159,17 @@ def test_a_tuple_of_draft_2020_is_compared_item_by_item() -> None:
     assert problems(old, new) == ["TYPE_NARROWED /items/0/type"]
 
 
+def test_keywords_beside_a_reference_count_since_draft_2019() -> None:
+    text = {"$defs": {"s": {"type": "string", "maxLength": 5}}, "properties": {"a": {"$ref": "#/$defs/s"}}}
+    strict = {**text, "properties": {"a": {"$ref": "#/$defs/s", "maxLength": 3}}}
+    dialect = {"$schema": "https://json-schema.org/draft/2020-12/schema"}
+    assert problems(strict, text) == []  # draft 7 ignores them
+    assert problems({**strict, **dialect}, {**text, **dialect}) == [
+        "MAX_LENGTH_DECREASED /properties/a/maxLength"
+    ]
+    assert problems({**text, **dialect}, {**strict, **dialect}) == []
+
+
 def test_an_expensive_comparison_ends() -> None:
     def nested(depth: int, leaf: Any) -> Any:
         for _ in range(depth):
