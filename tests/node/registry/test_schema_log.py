@@ -255,3 +255,32 @@ def test_a_topic_that_is_created_again_is_read_again(broker: EmbeddedBroker) -> 
             client.admin.create_topics([NewTopic(TOPIC, 1, configs={"cleanup.policy": "compact"})])
         until(lambda: rest.get("/subjects") == [])
         assert rest.register("t", avro_record("R", "a")) == {"id": 1}
+
+
+def test_a_compacted_topic_has_the_same_schemas() -> None:
+    """Many changes of one level fill segments, so that all others are compacted."""
+    configs = {
+        "cleanup.policy": "compact",
+        "internal.segment.bytes": "2000",
+        "min.cleanable.dirty.ratio": "0.01",
+    }
+    with EmbeddedBroker({"log.cleaner.backoff.ms": "5"}) as broker:
+        broker.create_topic(TOPIC, partitions=1, configs=configs)
+        with running_registry(broker.bootstrap) as server:
+            rest = RestClient(server.url)
+            for number in range(5):
+                rest.register("s", avro_record("R", *(f"f{each}?" for each in range(number))))
+                rest.register(f"t-{number}", avro_record("R", "a"))
+            rest.delete("/subjects/t-1")
+            rest.delete("/subjects/t-1?permanent=true")
+            rest.delete("/subjects/t-2")
+            rest.delete("/subjects/s/versions/1")
+            for number in range(30):
+                rest.put("/config/s", {"compatibility": ("FULL", "NONE")[number % 2]})
+            keys = [f"/schemas?deleted={deleted}" for deleted in ("true", "false")]
+            before = [rest.get(path) for path in (*keys, "/subjects?deleted=true", "/config/s")]
+        until(lambda: len(records_of(broker)) < 25)
+        with running_registry(broker.bootstrap) as server:
+            rest = RestClient(server.url)
+            assert [rest.get(path) for path in (*keys, "/subjects?deleted=true", "/config/s")] == before
+            assert rest.register("u", avro_record("U", "a"))["id"] == 7
