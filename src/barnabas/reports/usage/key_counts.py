@@ -5,10 +5,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 #: Bytes of distinct keys with their counts that are kept; beyond that, the rarer half is dropped.
-KEPT_BYTES_MAX = 64 * 1024 * 1024
+KEPT_BYTES_MAX = 32 * 1024 * 1024
 #: Rows that are collected before they are merged.
 WAITING_ROWS_MAX = 500_000
-_WAITING_BYTES_MAX = 32 * 1024 * 1024
+_WAITING_BYTES_MAX = 16 * 1024 * 1024
 #: Keys that are counted again, if keys were dropped.
 _CANDIDATES_MAX = 10_000
 
@@ -58,7 +58,7 @@ class KeyCounts:
     def _merge(self) -> None:
         if self._waiting:
             together = pa.concat_tables([self._kept, *self._waiting])
-            summed = together.group_by("key").aggregate([("count", "sum")])
+            summed = together.group_by("key", use_threads=False).aggregate([("count", "sum")])
             self._kept = summed.rename_columns({"count_sum": "count"}).select(_SCHEMA.names)
             self._waiting = []
         while self._kept.nbytes > self._kept_bytes_max:
