@@ -7,12 +7,12 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
+from pyspark_barnabas.failures import FlowError
 from pyspark_barnabas.pipelines.engine import run_pipeline
-from pyspark_barnabas.pipelines.failures import FlowError
 from pyspark_barnabas.pipelines.planning import pipeline_plan
-from pyspark_barnabas.pipelines.sinks import jdbc
-from pyspark_barnabas.pipelines.sinks.batch import BatchName
 from pyspark_barnabas.pipelines.state import FlowState, pipeline_status
+from pyspark_barnabas.writers import jdbc
+from pyspark_barnabas.writers.batch import BatchName
 from support.databases import QUERY, Derby, write_dying_everywhere
 from support.pipelines import Driver, Scene
 from support.waiting import until

@@ -12,11 +12,11 @@ import pytest
 from py4j.protocol import Py4JJavaError
 from pyspark.sql import SparkSession
 
-from pyspark_barnabas.pipelines.databases import Database, PasswordRef
-from pyspark_barnabas.pipelines.failures import FlowError
-from pyspark_barnabas.pipelines.jdbc import JdbcConnection, connected
-from pyspark_barnabas.pipelines.sinks.batch import BatchName
-from pyspark_barnabas.pipelines.sinks.jdbc import write_jdbc
+from pyspark_barnabas.failures import FlowError
+from pyspark_barnabas.writers.batch import BatchName
+from pyspark_barnabas.writers.database import Database, PasswordRef
+from pyspark_barnabas.writers.jdbc import write_jdbc
+from pyspark_barnabas.writers.jdbc_connection import JdbcConnection, connected
 
 QUERY = "0b5c7d51-2a44-4d0f-8a57-0d51d7a2d6b1"
 

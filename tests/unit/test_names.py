@@ -10,7 +10,7 @@ from pathlib import Path
 ROOT = Path(__file__).parents[2]
 CODE = sorted(
     path
-    for package in ("barnabas", "pyspark_barnabas", "pyspark_barnabas_batches")
+    for package in ("barnabas", "pyspark_barnabas", "pyspark_barnabas_batches", "pyspark_barnabas_delta")
     for path in (ROOT / "src" / package).rglob("*.py")
 )
 BESIDE_CODE = sorted(

@@ -237,6 +237,7 @@ def test_dependencies_are_exactly_the_imported_packages() -> None:
         "barnabas",
         "pyspark_barnabas",
         "pyspark_barnabas_batches",
+        "pyspark_barnabas_delta",
         "bench",
         "differential",
         "examples",

@@ -23,7 +23,7 @@ _MARKER = "kafka_settings"
 _USERS_MARKER = "kafka_users"
 _VIRTUAL_TIME_MARKER = "kafka_virtual_time"
 _REGISTRY_MARKER = "kafka_registry"
-_PACKAGES = frozenset({"barnabas", "pyspark_barnabas", "pyspark_barnabas_batches"})
+_PACKAGES = frozenset({"barnabas", "pyspark_barnabas", "pyspark_barnabas_batches", "pyspark_barnabas_delta"})
 
 
 class _PlainFinder:

@@ -4,16 +4,17 @@ from threading import Event
 
 from pyspark.sql import DataFrame
 
+from pyspark_barnabas.failures import FlowError
 from pyspark_barnabas.pipelines.building import sink_options
 from pyspark_barnabas.pipelines.declaration import DeltaSink, Flow, JdbcSink, ParquetSink, Pipeline, TopicSink
-from pyspark_barnabas.pipelines.failures import FlowError
 from pyspark_barnabas.pipelines.formats import encoded
-from pyspark_barnabas.pipelines.sinks.batch import BatchName
-from pyspark_barnabas.pipelines.sinks.delta import write_delta
-from pyspark_barnabas.pipelines.sinks.jdbc import write_jdbc
-from pyspark_barnabas.pipelines.sinks.parquet import write_parquet
-from pyspark_barnabas.pipelines.sinks.topics import dead_letters, write_topic
+from pyspark_barnabas.pipelines.letters import dead_letters
 from pyspark_barnabas.pipelines.state import StateDirectory
+from pyspark_barnabas.writers.batch import BatchName
+from pyspark_barnabas.writers.delta import write_delta
+from pyspark_barnabas.writers.jdbc import write_jdbc
+from pyspark_barnabas.writers.parquet import write_parquet
+from pyspark_barnabas.writers.topics import write_topic
 
 _SHOWN_CHARACTERS_MAX = 200
 

@@ -9,8 +9,9 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
 from pyspark.sql.types import StructType
 
+from pyspark_barnabas.codecs import CodecSpec
+from pyspark_barnabas.failures import FlowError, one_line_error
 from pyspark_barnabas.paths import pattern_of
-from pyspark_barnabas.pipelines.codecs import CodecSpec
 from pyspark_barnabas.pipelines.declaration import (
     DeltaInput,
     DeltaSink,
@@ -26,16 +27,15 @@ from pyspark_barnabas.pipelines.declaration import (
     TopicInput,
     TopicSink,
 )
-from pyspark_barnabas.pipelines.failures import FlowError, one_line_error
 from pyspark_barnabas.pipelines.formats import check_schema, encoded
 from pyspark_barnabas.pipelines.schemas import codec_spec
-from pyspark_barnabas.pipelines.sinks.delta import check_partitions, delta_schema
-from pyspark_barnabas.pipelines.sinks.jdbc import check_table
-from pyspark_barnabas.pipelines.sinks.parquet import check_columns
 from pyspark_barnabas.pipelines.sources.delta import delta_stream
 from pyspark_barnabas.pipelines.sources.jdbc_incrementing import Takes
 from pyspark_barnabas.pipelines.state import StateDirectory
 from pyspark_barnabas.pipelines.transforming import CheckedRows, checked
+from pyspark_barnabas.writers.delta import check_partitions, delta_schema
+from pyspark_barnabas.writers.jdbc import check_table
+from pyspark_barnabas.writers.parquet import check_columns
 
 #: Number of records in the sample for an undeclared schema.
 SAMPLE_ROWS = 1_000
@@ -84,6 +84,8 @@ def _source(
     match flow.input:
         case TopicInput() as topic:
             options = source_options(pipeline, topic)
+            if flow.format is not Format.RAW:
+                options["includeHeaders"] = "true"  # dead letters keep them
             return spark.readStream.format("barnabas").options(**options).load()
         case DeltaInput() as table:
             return delta_stream(spark, table)
@@ -103,6 +105,7 @@ def _source(
         f.lit(None).cast("int").alias("partition"),
         f.lit(None).cast("bigint").alias("offset"),
         f.col("_metadata.file_modification_time").alias("timestamp"),
+        f.lit(None).cast("array<struct<key:string,value:binary>>").alias("headers"),
     )
 
 

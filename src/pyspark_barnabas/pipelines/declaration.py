@@ -6,7 +6,7 @@ from enum import Enum
 from pathlib import Path
 from typing import NamedTuple
 
-from pyspark_barnabas.pipelines.databases import Database
+from pyspark_barnabas.writers.database import Database
 
 #: Prefix of internal columns; others must not use it.
 RESERVED = "__"

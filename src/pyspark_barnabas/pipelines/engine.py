@@ -11,11 +11,11 @@ from typing import Any
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
+from pyspark_barnabas.failures import one_line_error
 from pyspark_barnabas.paths import uri
 from pyspark_barnabas.pipelines.batches import FlowBatchWriter
 from pyspark_barnabas.pipelines.building import built, takes
 from pyspark_barnabas.pipelines.declaration import Flow, JdbcInput, Pipeline, Trigger, TriggerKind
-from pyspark_barnabas.pipelines.failures import one_line_error
 from pyspark_barnabas.pipelines.sources.jdbc_poller import Taking, interval_s
 from pyspark_barnabas.pipelines.state import FlowState, FlowStatus, StateDirectory
 from pyspark_barnabas.stream_offsets import positions_only

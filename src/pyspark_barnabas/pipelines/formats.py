@@ -2,75 +2,47 @@
 is lost.
 """
 
-from pyspark.sql import Column, DataFrame
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as f
-from pyspark.sql.types import BinaryType, StringType, StructField, StructType
+from pyspark.sql.types import BinaryType, StructField, StructType
 
-from pyspark_barnabas.pipelines.codecs import CodecSpec
-from pyspark_barnabas.pipelines.codecs.columns import decoder, differences, encoder, relaxed
+from pyspark_barnabas.codecs import CodecSpec
+from pyspark_barnabas.codecs.columns import differences, encoder
+from pyspark_barnabas.decoding.records import RECORD, TextFormat, TextSpec, decode
+from pyspark_barnabas.failures import FlowError
 from pyspark_barnabas.pipelines.declaration import RESERVED, Coding, ExpectationAction, Format, TopicSink
-from pyspark_barnabas.pipelines.failures import FlowError
 
-#: The column in which Spark's parsers store malformed text.
-_CORRUPT = f"{RESERVED}corrupt"
-_PARSED, _REASON = f"{RESERVED}parsed", f"{RESERVED}reason"
 #: Fields of a record that rows keep.
 _POSITION_COLUMNS = ("key", "topic", "partition", "offset", "timestamp")
-_VALUE = "CAST(value AS STRING)"
 #: Fields of a record that a dead letter keeps.
-LETTER = "struct<key:binary,value:binary,topic:string,partition:int,offset:bigint>"
+LETTER = (
+    "struct<key:binary,value:binary,topic:string,partition:int,offset:bigint,timestamp:timestamp,"
+    "headers:array<struct<key:string,value:binary>>>"
+)
 
 
 def decoded(records: DataFrame, row_format: Format, schema: StructType | CodecSpec | None) -> DataFrame:
     """Decode records.
 
-    :param records: key, value, topic, partition, offset, timestamp.
+    :param records: The columns of a record, with headers unless they are raw.
     :return: `row`, null if it cannot be decoded; `reason`, null for rows; `letter`, the record itself.
     """
-    letter = f.struct("key", "value", "topic", "partition", "offset").cast(LETTER)
     if row_format is Format.RAW:
-        row, reason = f.struct(*records.columns), f.lit(None).cast("string")
-        return records.select(row.alias("row"), reason.alias("reason"), letter.alias("letter"))
+        row, nothing = f.struct(*records.columns), f.lit(None)
+        return records.select(
+            row.alias("row"), nothing.cast("string").alias("reason"), nothing.cast(LETTER).alias("letter")
+        )
     assert schema is not None, "only raw records have no schema"
     if isinstance(schema, CodecSpec):
-        names = schema.codec().columns.names
-        parsed, reason = _read_in_python(records, schema), f.col(_REASON)
+        names, parsed = schema.codec().columns.names, decode(records, schema)
     else:
         names = schema.names
-        parsed, reason = records.withColumn(_PARSED, _parsed(row_format, schema)), _reason(row_format, schema)
+        parsed = decode(records, TextSpec(schema, TextFormat(row_format.value)))
     position = [f.col(name).alias(RESERVED + name) for name in _POSITION_COLUMNS]
-    fields = [f.col(f"{_PARSED}.`{name}`").alias(name) for name in names]
-    row = f.when(reason.isNull(), f.struct(*fields, *position))
-    return parsed.select(row.alias("row"), reason.alias("reason"), letter.alias("letter"))
-
-
-def _read_in_python(records: DataFrame, spec: CodecSpec) -> DataFrame:
-    needed = records.select("value", *_POSITION_COLUMNS)
-    added = [
-        StructField(_PARSED, relaxed(spec.codec().columns)),
-        StructField(_REASON, StringType()),
-    ]
-    function = decoder(spec, (_PARSED, _REASON))
-    return needed.mapInArrow(function, StructType([*needed.schema.fields, *added]))
-
-
-def _parsed(row_format: Format, schema: StructType) -> Column:
-    with_corrupt = StructType([*schema.fields]).add(_CORRUPT, StringType())
-    options = {"mode": "PERMISSIVE", "columnNameOfCorruptRecord": _CORRUPT}
-    if row_format is Format.CSV:
-        return f.from_csv(f.expr(_VALUE), with_corrupt.toDDL(), options)
-    return f.from_json(f.expr(_VALUE), with_corrupt, options)
-
-
-def _reason(row_format: Format, schema: StructType) -> Column:
-    """Return the reason why a value cannot be decoded; null if it can."""
-    parsed = f.col(_PARSED)
-    misfit = f"the value is not {row_format.value.upper()} with the columns {schema.toDDL()}"
-    return (
-        f.when(f.col("value").isNull(), f.lit("the value is null"))
-        .when(~f.expr(f"is_valid_utf8({_VALUE})"), f.lit("the value is not UTF-8"))
-        .when(parsed.isNull() | parsed[_CORRUPT].isNotNull(), f.lit(misfit))
-    )
+    fields = [f.col(f"row.`{name}`").alias(name) for name in names]
+    row = f.when(f.col("error").isNull(), f.struct(*fields, *position))
+    letter = f.struct(*RECORD).cast(LETTER)
+    return parsed.select(row.alias("row"), f.col("error").alias("reason"), letter.alias("letter"))
 
 
 def check_schema(schema: StructType, position: str) -> None:

@@ -9,10 +9,10 @@ from pyspark.sql.types import StructType
 from barnabas.reading.offset_range_limits import ending_offsets, starting_offsets
 from barnabas.reading.opening import open_logs
 from barnabas.reading.option_values import nested
+from pyspark_barnabas.failures import FlowError, one_line_error
 from pyspark_barnabas.paths import PathError
 from pyspark_barnabas.pipelines.building import built, source_options
 from pyspark_barnabas.pipelines.declaration import Flow, Pipeline, TopicInput
-from pyspark_barnabas.pipelines.failures import FlowError, one_line_error
 from pyspark_barnabas.pipelines.state import StateDirectory, starting_at
 from pyspark_barnabas.source.options import batch_options
 

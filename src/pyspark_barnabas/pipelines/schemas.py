@@ -5,11 +5,11 @@ import subprocess
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from pyspark_barnabas.pipelines.codecs import BinaryFormat, CodecSpec
-from pyspark_barnabas.pipelines.codecs.errors import SchemaError
-from pyspark_barnabas.pipelines.codecs.framing import Frame
+from pyspark_barnabas.codecs import BinaryFormat, CodecSpec
+from pyspark_barnabas.codecs.errors import SchemaError
+from pyspark_barnabas.codecs.framing import Frame
+from pyspark_barnabas.failures import FlowError
 from pyspark_barnabas.pipelines.declaration import Coding, Format, RegistrySubject
-from pyspark_barnabas.pipelines.failures import FlowError
 
 _PROTOC_S = 60
 

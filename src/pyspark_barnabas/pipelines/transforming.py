@@ -11,7 +11,8 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as f
 from pyspark.sql.types import BooleanType, StructType, TimestampType
 
-from pyspark_barnabas.pipelines.codecs import CodecSpec
+from pyspark_barnabas.codecs import CodecSpec
+from pyspark_barnabas.failures import FlowError, one_line_error
 from pyspark_barnabas.pipelines.declaration import (
     RESERVED,
     Expectation,
@@ -21,7 +22,6 @@ from pyspark_barnabas.pipelines.declaration import (
     Stated,
     TopicSink,
 )
-from pyspark_barnabas.pipelines.failures import FlowError, one_line_error
 from pyspark_barnabas.pipelines.formats import LETTER, check_fit, decoded, with_values
 
 #: The view in `SELECT ... FROM input`.

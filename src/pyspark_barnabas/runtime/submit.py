@@ -14,7 +14,7 @@ from pyspark_barnabas.delegation import VARIABLE as DELEGATION_TOKENS
 from pyspark_barnabas.runtime.cache import cache_directory, create_once
 from pyspark_barnabas.runtime.java import java_home
 
-PACKAGES = ("barnabas", "pyspark_barnabas", "pyspark_barnabas_batches")
+PACKAGES = ("barnabas", "pyspark_barnabas", "pyspark_barnabas_batches", "pyspark_barnabas_delta")
 PY_FILES = "--py-files"
 PYTHON = "spark.pyspark.python"
 DRIVER_PYTHON = "spark.pyspark.driver.python"

@@ -24,9 +24,9 @@ from pyspark_barnabas.sink.schema import check_schema
 from pyspark_barnabas.sink.session import SinkClient
 from pyspark_barnabas.sink.task_writer import TaskDone, TaskOutcome, TaskWriter, Work
 
-#: Spark's task property of a stream's batch.
-_BATCH_PROPERTY = "streaming.sql.batchId"
-_QUERY_PROPERTY = "sql.streaming.queryId"
+#: Spark's task properties of a stream's batch.
+BATCH_PROPERTY = "streaming.sql.batchId"
+QUERY_PROPERTY = "sql.streaming.queryId"
 
 Messages = Sequence[WriterCommitMessage | None]
 
@@ -101,9 +101,9 @@ class StreamWriter(DataSourceStreamArrowWriter):
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
         context = _context()
-        query, number = context.getLocalProperty(_QUERY_PROPERTY), context.getLocalProperty(_BATCH_PROPERTY)
-        assert query, f"{_QUERY_PROPERTY} is missing"
-        assert number, f"{_BATCH_PROPERTY} is missing"
+        query, number = context.getLocalProperty(QUERY_PROPERTY), context.getLocalProperty(BATCH_PROPERTY)
+        assert query, f"{QUERY_PROPERTY} is missing"
+        assert number, f"{BATCH_PROPERTY} is missing"
         sink = self.options.name or f"barnabas-spark-{query}"
         return _write(self.options, Work(sink, BatchId(query, int(number)), context.partitionId()), iterator)
 

@@ -7,10 +7,10 @@ import pytest
 from pyspark.sql import SparkSession
 
 from interop import databases
-from pyspark_barnabas.pipelines.failures import FlowError
-from pyspark_barnabas.pipelines.sinks import jdbc
-from pyspark_barnabas.pipelines.sinks.batch import BatchName
+from pyspark_barnabas.failures import FlowError
 from pyspark_barnabas.pipelines.state import pipeline_status
+from pyspark_barnabas.writers import jdbc
+from pyspark_barnabas.writers.batch import BatchName
 from support.databases import QUERY, Served, write_dying_everywhere
 from support.pipelines import Driver, Scene
 

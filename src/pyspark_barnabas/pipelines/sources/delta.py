@@ -15,8 +15,8 @@ from pyspark.sql.datasource import DataSource, InputPartition
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructType
 
+from pyspark_barnabas.failures import FlowError
 from pyspark_barnabas.pipelines.declaration import Changes, DeltaInput
-from pyspark_barnabas.pipelines.failures import FlowError
 from pyspark_barnabas.pipelines.sources.delta_log import (
     AddedFile,
     DeltaOffset,

@@ -9,8 +9,8 @@ from urllib.parse import unquote
 import pyarrow as pa
 from deltalake import DeltaTable
 
+from pyspark_barnabas.failures import FlowError
 from pyspark_barnabas.pipelines.declaration import Changes
-from pyspark_barnabas.pipelines.failures import FlowError
 
 #: Reader features that this reader supports.
 _FEATURES = frozenset({"timestampNtz"})

@@ -16,10 +16,10 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as f
 from pyspark.sql.types import StructType
 
+from pyspark_barnabas.failures import FlowError
 from pyspark_barnabas.paths import pattern_of, uri
 from pyspark_barnabas.pipelines.declaration import JdbcInput
-from pyspark_barnabas.pipelines.failures import FlowError
-from pyspark_barnabas.pipelines.jdbc import flow_errors
+from pyspark_barnabas.writers.jdbc_connection import flow_errors
 
 #: Spark ignores files with such names.
 _END = "_end.json"

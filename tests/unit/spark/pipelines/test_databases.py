@@ -4,10 +4,10 @@ from pathlib import Path
 
 import pytest
 
-from pyspark_barnabas.pipelines.databases import Database, PasswordRef
+from pyspark_barnabas.failures import FlowError
 from pyspark_barnabas.pipelines.declaration import JdbcSink, Pipeline
-from pyspark_barnabas.pipelines.failures import FlowError
 from pyspark_barnabas.pipelines.parser import PipelineFileError, read_pipeline
+from pyspark_barnabas.writers.database import Database, PasswordRef
 
 HIDDEN = "open-sesame"
 

@@ -8,8 +8,8 @@ import pyarrow as pa
 import pytest
 from deltalake import DeltaTable, write_deltalake
 
+from pyspark_barnabas.failures import FlowError
 from pyspark_barnabas.pipelines.declaration import Changes
-from pyspark_barnabas.pipelines.failures import FlowError
 from pyspark_barnabas.pipelines.sources.delta import rows_of, split_into_tasks
 from pyspark_barnabas.pipelines.sources.delta_log import (
     AddedFile,

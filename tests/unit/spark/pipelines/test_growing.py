@@ -6,7 +6,7 @@ from threading import Event
 
 import pytest
 
-from pyspark_barnabas.pipelines.failures import FlowError
+from pyspark_barnabas.failures import FlowError
 from pyspark_barnabas.pipelines.sources.jdbc_incrementing import End, end_from
 from pyspark_barnabas.pipelines.sources.jdbc_poller import Taking, interval_s
 from support.waiting import until

@@ -39,8 +39,8 @@ from pyspark.sql.types import (
     TimestampType,
 )
 
-from pyspark_barnabas.pipelines.codecs.errors import NULL, ConversionError, SchemaError
-from pyspark_barnabas.pipelines.codecs.framing import Frame, unzigzag, zigzag
+from pyspark_barnabas.codecs.errors import NULL, ConversionError, SchemaError
+from pyspark_barnabas.codecs.framing import Frame, unzigzag, zigzag
 
 _Types = descriptor_pb2.FieldDescriptorProto
 _SCALARS: dict[int, Callable[[], DataType]] = {

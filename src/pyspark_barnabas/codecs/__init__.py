@@ -9,7 +9,7 @@ from typing import Any, Protocol
 
 from pyspark.sql.types import StructType
 
-from pyspark_barnabas.pipelines.codecs.framing import Frame
+from pyspark_barnabas.codecs.framing import Frame
 
 
 class BinaryFormat(Enum):
@@ -51,9 +51,9 @@ class CodecSpec:
     def codec(self) -> ValueCodec:
         """:raises SchemaError: The schema is invalid, or has a type that no column can have."""
         if self.kind is BinaryFormat.AVRO:
-            from pyspark_barnabas.pipelines.codecs.avro import AvroCodec
+            from pyspark_barnabas.codecs.avro import AvroCodec
 
             return AvroCodec(self.schema.decode(), self.frame)
-        from pyspark_barnabas.pipelines.codecs.protobuf import ProtobufCodec
+        from pyspark_barnabas.codecs.protobuf import ProtobufCodec
 
         return ProtobufCodec(self.schema, self.message, self.frame)

@@ -1,6 +1,6 @@
 """Spark's errors as one line."""
 
-from pyspark_barnabas.pipelines.failures import FlowError, one_line_error
+from pyspark_barnabas.failures import FlowError, one_line_error
 
 
 def test_a_plain_message_is_unchanged() -> None:

@@ -18,10 +18,10 @@ from pyspark import TaskContext
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StringType, StructField, StructType
 
-from pyspark_barnabas.pipelines.databases import Database
-from pyspark_barnabas.pipelines.failures import FlowError
-from pyspark_barnabas.pipelines.jdbc import JdbcConnection, connected, flow_errors
-from pyspark_barnabas.pipelines.sinks.batch import BatchName
+from pyspark_barnabas.failures import FlowError
+from pyspark_barnabas.writers.batch import BatchName
+from pyspark_barnabas.writers.database import Database
+from pyspark_barnabas.writers.jdbc_connection import JdbcConnection, connected, flow_errors
 
 #: The table with the last written batch of each query.
 MARKS = "barnabas_batches"

@@ -27,8 +27,8 @@ from pyspark.sql.types import (
     TimestampType,
 )
 
-from pyspark_barnabas.pipelines.codecs import CodecSpec, ValueCodec
-from pyspark_barnabas.pipelines.codecs.errors import ConversionError
+from pyspark_barnabas.codecs import CodecSpec, ValueCodec
+from pyspark_barnabas.codecs.errors import ConversionError
 
 _NULL_VALUE = "the value is null"
 _FLAT: dict[type[DataType], pa.DataType] = {
@@ -152,19 +152,15 @@ def _message(error: Exception) -> str:
     return str(error) if isinstance(error, ConversionError) else f"{type(error).__name__}: {error}"
 
 
-def decoder(
-    spec: CodecSpec, added: tuple[str, str]
-) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
-    """Return a function for tasks that appends rows and reasons, as columns `added`, to records with a column
-    `value`.
-    """
+def decoder(spec: CodecSpec) -> Callable[[pa.Array], pa.Array]:
+    """Return a function for tasks that decodes a column of values to structs of `row` and `error`."""
+    codecs: list[ValueCodec] = []  # created in the task, for its first values
 
-    def decode(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        codec = spec.codec()
-        for batch in batches:
-            rows, reasons = decoded(codec, batch.column("value"))
-            names = [*batch.schema.names, *added]
-            yield pa.RecordBatch.from_arrays([*batch.columns, rows, reasons], names)
+    def decode(values: pa.Array) -> pa.Array:
+        if not codecs:
+            codecs.append(spec.codec())
+        rows, reasons = decoded(codecs[0], values)
+        return pa.StructArray.from_arrays([rows, reasons], ["row", "error"])
 
     return decode
 

@@ -14,10 +14,10 @@ from fastavro import schemaless_writer
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pyspark_barnabas.pipelines.codecs import BinaryFormat, CodecSpec
-from pyspark_barnabas.pipelines.codecs.columns import arrow_type, decoded, encoded
-from pyspark_barnabas.pipelines.codecs.errors import SchemaError
-from pyspark_barnabas.pipelines.codecs.framing import Frame
+from pyspark_barnabas.codecs import BinaryFormat, CodecSpec
+from pyspark_barnabas.codecs.columns import arrow_type, decoded, encoded
+from pyspark_barnabas.codecs.errors import SchemaError
+from pyspark_barnabas.codecs.framing import Frame
 
 INT = st.integers(-(2**31), 2**31 - 1)
 LONG = st.integers(-(2**63), 2**63 - 1)

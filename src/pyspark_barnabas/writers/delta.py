@@ -5,7 +5,7 @@ Files of failed tasks or commits are in no commit, so no reader sees them.
 
 import json
 import uuid
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from deltalake import CommitProperties, DeltaTable, Schema, Transaction
 from deltalake.transaction import AddAction
-from pyspark.sql import DataFrame, Row
+from pyspark.sql import DataFrame
 from pyspark.sql.types import (
     BooleanType,
     ByteType,
@@ -27,8 +27,8 @@ from pyspark.sql.types import (
     StructType,
 )
 
-from pyspark_barnabas.pipelines.failures import FlowError
-from pyspark_barnabas.pipelines.sinks.batch import BatchName
+from pyspark_barnabas.failures import FlowError
+from pyspark_barnabas.writers.batch import BatchName
 
 _FILE_COLUMNS = "path string, bytes long, rows long, partition map<string,string>"
 _FILE_TYPE = pa.schema(
@@ -47,24 +47,57 @@ def write_delta(rows: DataFrame, path: Path, partition_by: tuple[str, ...], batc
 
     :raises FlowError: The rows do not fit the table.
     """
-    schema = delta_schema(rows.schema)
     check_partitions(rows.schema, partition_by)
-    table = DeltaTable.create(path, schema, mode="ignore", partition_by=list(partition_by))
-    written = table.transaction_version(batch.query_id)
-    if written is not None and written >= batch.number:
+    if open_table(path, rows.schema, partition_by, batch) is None:
         return
-    _check_fit(table, schema, partition_by)
     ordered = rows.sortWithinPartitions(*partition_by) if partition_by else rows
     files = ordered.mapInArrow(_file_writer(str(path), partition_by), _FILE_COLUMNS).collect()
-    if not files:
+    commit_files(path, rows.schema, partition_by, batch, [file.asDict() for file in files])
+
+
+def open_table(
+    path: Path, schema: StructType, partition_by: tuple[str, ...], batch: BatchName
+) -> DeltaTable | None:
+    """Return the table, which is created if it does not exist; None if it already has the batch.
+
+    :raises FlowError: It has other columns.
+    """
+    columns = delta_schema(schema)
+    table = DeltaTable.create(path, columns, mode="ignore", partition_by=list(partition_by))
+    written = table.transaction_version(batch.query_id)
+    if written is not None and written >= batch.number:
+        return None
+    _check_fit(table, columns, partition_by)
+    return table
+
+
+def commit_files(
+    path: Path,
+    schema: StructType,
+    partition_by: tuple[str, ...],
+    batch: BatchName,
+    files: Sequence[Mapping[str, Any]],
+) -> None:
+    """Append the files of a batch in one commit, unless the table already has it.
+
+    :param files: From `files_of` or `partitioned_files`.
+    :raises FlowError: The rows do not fit the table.
+    """
+    table = open_table(path, schema, partition_by, batch) if files else None
+    if table is None:
         return
     table.create_write_transaction(
         [_added(file) for file in files],
         "append",
-        schema,
+        delta_schema(schema),
         list(partition_by),
-        commit_properties=CommitProperties(app_transactions=[Transaction(batch.query_id, batch.number)]),
+        commit_properties=properties_of(batch),
     )
+
+
+def properties_of(batch: BatchName) -> CommitProperties:
+    """Return the properties that name the batch in a commit."""
+    return CommitProperties(app_transactions=[Transaction(batch.query_id, batch.number)])
 
 
 def delta_schema(schema: StructType) -> Schema:
@@ -123,7 +156,7 @@ def _format_columns(columns: dict[str, Any]) -> str:
     return ", ".join(f"{name} {json.loads(kind.to_json())}" for name, kind in columns.items())
 
 
-def _added(row: Row) -> AddAction:
+def _added(row: Mapping[str, Any]) -> AddAction:
     now_ms = int(datetime.now(UTC).timestamp() * 1000)
     stats = json.dumps({"numRecords": row["rows"]})
     return AddAction(row["path"], row["bytes"], row["partition"], now_ms, True, stats)
@@ -155,6 +188,21 @@ def files_of(
             growing.write(part)
     if growing is not None:
         yield growing.done()
+
+
+def partitioned_files(
+    path: str, partition_by: tuple[str, ...], batches: Iterable[pa.RecordBatch]
+) -> list[dict[str, Any]]:
+    """Write the files of a task whose rows are in no order: one open file for each partition."""
+    files: dict[tuple[str | None, ...], _File] = {}
+    order = [(name, "ascending") for name in partition_by]
+    for batch in batches:
+        for values, part in _runs(batch.sort_by(order) if order else batch, partition_by):
+            key = tuple(values.values())
+            if key not in files:
+                files[key] = _File(path, values, part.schema)
+            files[key].write(part)
+    return [file.done() for file in files.values()]
 
 
 def _runs(

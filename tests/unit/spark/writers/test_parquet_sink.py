@@ -3,8 +3,8 @@
 import pytest
 from pyspark.sql.types import StructType
 
-from pyspark_barnabas.pipelines.failures import FlowError
-from pyspark_barnabas.pipelines.sinks.parquet import check_columns
+from pyspark_barnabas.failures import FlowError
+from pyspark_barnabas.writers.parquet import check_columns
 
 
 def test_no_column_has_the_name_of_the_batch_partition() -> None:

@@ -7,8 +7,8 @@ from typing import Any
 from py4j.protocol import Py4JJavaError
 from pyspark.sql import DataFrame, SparkSession
 
-from pyspark_barnabas.pipelines.databases import Database
-from pyspark_barnabas.pipelines.failures import FlowError, one_line_error
+from pyspark_barnabas.failures import FlowError, one_line_error
+from pyspark_barnabas.writers.database import Database
 
 #: Spark's value for "on the driver" when it opens connections.
 _DRIVER = -1

@@ -23,9 +23,9 @@ from pyspark.sql.types import (
     TimestampType,
 )
 
-from pyspark_barnabas.pipelines.codecs import BinaryFormat, CodecSpec
-from pyspark_barnabas.pipelines.codecs.columns import decoder, differences, encoder, relaxed
-from pyspark_barnabas.pipelines.codecs.framing import Frame
+from pyspark_barnabas.codecs import BinaryFormat, CodecSpec
+from pyspark_barnabas.codecs.columns import decoder, differences, encoder, relaxed
+from pyspark_barnabas.codecs.framing import Frame
 
 RECORD = {"type": "record", "name": "R", "fields": [{"name": "a", "type": "int"}]}
 SPEC = CodecSpec(BinaryFormat.AVRO, json.dumps(RECORD).encode(), "", Frame())
@@ -96,16 +96,12 @@ def test_all_columns_are_nullable_if_a_null_value_makes_them_null() -> None:
     assert relaxed(strict) == a_column(ArrayType(a_column(IntegerType())))
 
 
-def test_a_task_appends_rows_and_reasons_to_records() -> None:
-    batch = pa.RecordBatch.from_pydict({"value": [b"\x02", b"", None], "offset": [1, 2, 3]})
-    [found] = decoder(SPEC, ("row", "reason"))([batch])
-    assert found.schema.names == ["value", "offset", "row", "reason"]
-    assert found.column("row").to_pylist() == [{"a": 1}, None, None]
-    reasons = found.column("reason").to_pylist()
-    assert reasons == [
-        None,
-        "the value is not Avro of R: it ends too early, after 0 bytes",
-        "the value is null",
+def test_a_task_decodes_values_to_rows_and_errors() -> None:
+    found = decoder(SPEC)(pa.array([b"\x02", b"", None]))
+    assert found.to_pylist() == [
+        {"row": {"a": 1}, "error": None},
+        {"row": None, "error": "the value is not Avro of R: it ends too early, after 0 bytes"},
+        {"row": None, "error": "the value is null"},
     ]
 
 

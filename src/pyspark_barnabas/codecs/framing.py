@@ -2,7 +2,7 @@
 
 from typing import NamedTuple
 
-from pyspark_barnabas.pipelines.codecs.errors import ConversionError
+from pyspark_barnabas.codecs.errors import ConversionError
 
 _MAGIC = b"\0"
 _HEADER_BYTES = 5

@@ -15,8 +15,8 @@ from pyspark.sql.types import (
     StructType,
 )
 
-from pyspark_barnabas.pipelines.failures import FlowError
-from pyspark_barnabas.pipelines.sinks.delta import check_partitions, delta_schema, files_of
+from pyspark_barnabas.failures import FlowError
+from pyspark_barnabas.writers.delta import check_partitions, delta_schema, files_of
 
 DAY = datetime.date(2026, 1, 1)
 SCHEMA = StructType([StructField("id", LongType(), False), StructField("price", DoubleType())])

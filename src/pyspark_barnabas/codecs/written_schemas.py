@@ -7,7 +7,7 @@ from barnabas.registry.codecs.avro_resolution import translate_avro
 from barnabas.registry.codecs.errors import MalformedValue
 from barnabas.registry.errors import RegistryError
 from barnabas.registry.schemas import InvalidSchema
-from pyspark_barnabas.pipelines.codecs.errors import ConversionError
+from pyspark_barnabas.codecs.errors import ConversionError
 
 
 class WrittenSchemas:

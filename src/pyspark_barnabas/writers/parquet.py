@@ -10,9 +10,9 @@ from pathlib import Path
 from pyspark.sql import DataFrame
 from pyspark.sql.types import StructType
 
+from pyspark_barnabas.failures import FlowError
 from pyspark_barnabas.paths import uri
-from pyspark_barnabas.pipelines.failures import FlowError
-from pyspark_barnabas.pipelines.sinks.batch import BatchName
+from pyspark_barnabas.writers.batch import BatchName
 
 #: The partition column that readers of Hive's layout derive from the directory name.
 COLUMN = "batch"

@@ -34,9 +34,9 @@ from pyspark.sql.types import (
     TimestampType,
 )
 
-from pyspark_barnabas.pipelines.codecs.errors import NULL, ConversionError, SchemaError
-from pyspark_barnabas.pipelines.codecs.framing import Frame
-from pyspark_barnabas.pipelines.codecs.written_schemas import WrittenSchemas
+from pyspark_barnabas.codecs.errors import NULL, ConversionError, SchemaError
+from pyspark_barnabas.codecs.framing import Frame
+from pyspark_barnabas.codecs.written_schemas import WrittenSchemas
 
 _PRECISION_MAX = 38
 _UUID_BYTES = 16

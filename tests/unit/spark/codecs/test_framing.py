@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pyspark_barnabas.pipelines.codecs.errors import ConversionError
-from pyspark_barnabas.pipelines.codecs.framing import Frame, unzigzag, zigzag
+from pyspark_barnabas.codecs.errors import ConversionError
+from pyspark_barnabas.codecs.framing import Frame, unzigzag, zigzag
 
 
 def test_without_a_frame_values_are_unchanged() -> None:

@@ -12,11 +12,11 @@ from google.protobuf.descriptor_pb2 import FileDescriptorProto
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pyspark_barnabas.pipelines.codecs import BinaryFormat, CodecSpec, ValueCodec
-from pyspark_barnabas.pipelines.codecs.columns import arrow_type, decoded, encoded
-from pyspark_barnabas.pipelines.codecs.errors import SchemaError
-from pyspark_barnabas.pipelines.codecs.framing import Frame
-from pyspark_barnabas.pipelines.codecs.protobuf import _descriptor
+from pyspark_barnabas.codecs import BinaryFormat, CodecSpec, ValueCodec
+from pyspark_barnabas.codecs.columns import arrow_type, decoded, encoded
+from pyspark_barnabas.codecs.errors import SchemaError
+from pyspark_barnabas.codecs.framing import Frame
+from pyspark_barnabas.codecs.protobuf import _descriptor
 
 INT = st.integers(-(2**31), 2**31 - 1)
 UINT = st.integers(0, 2**32 - 1)

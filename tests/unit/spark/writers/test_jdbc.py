@@ -2,9 +2,9 @@
 
 import pytest
 
-from pyspark_barnabas.pipelines.databases import Database
-from pyspark_barnabas.pipelines.failures import FlowError
-from pyspark_barnabas.pipelines.sinks.jdbc import (
+from pyspark_barnabas.failures import FlowError
+from pyspark_barnabas.writers.database import Database
+from pyspark_barnabas.writers.jdbc import (
     attempt_name,
     decide_attempts,
     fitting,
