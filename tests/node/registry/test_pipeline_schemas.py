@@ -1,11 +1,11 @@
 """Schemas of pipelines from a schema registry; the codecs need no Spark session."""
 
 import pytest
-from pyspark_barnabas.pipelines.failures import FlowError
 
 from barnabas.registry.codecs.framing import framed
 from barnabas.registry.serving import RegistryServer
 from pyspark_barnabas.codecs.errors import ConversionError
+from pyspark_barnabas.failures import FlowError
 from pyspark_barnabas.pipelines.declaration import Coding, Format, RegistrySubject, Stated
 from pyspark_barnabas.pipelines.schemas import codec_spec
 from support.registries import RestClient, avro_record
