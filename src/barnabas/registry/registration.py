@@ -35,14 +35,14 @@ def decide_registration(state: RegistryState, request: RegistrationRequest) -> R
     :raises RegistryError: If the schema is not valid or not compatible, or the mode does not permit it.
     """
     subject = request.subject
-    check_writable(state, subject)
     stored, parsed = stored_form(state, request)
     existing = _find_equal(state, subject, stored)
-    if state.mode(subject) is RegistryMode.IMPORT:
-        return _import(state, request, stored, existing)
-    if existing is not None:
+    if existing is not None and request.id in (None, existing.id):
         return RegistryDecision(existing.id)
-    if request.id is not None and request.id >= 0:
+    check_writable(state, subject)
+    if state.mode(subject) is RegistryMode.IMPORT:
+        return _import(state, request, stored)
+    if request.id is not None:
         raise RegistryError(errors.OPERATION_NOT_PERMITTED, f"Subject {subject} is not in import mode")
     problems = compatibility_problems(
         stored, parsed, state.versions(subject), state.level(subject), lambda schema: parsed_of(state, schema)
@@ -54,24 +54,20 @@ def decide_registration(state: RegistryState, request: RegistrationRequest) -> R
         )
         raise RegistryError(errors.INCOMPATIBLE_SCHEMA, message)
     version = state.next_version(subject)
-    if request.version not in (None, 0, LATEST, version):
+    if request.version not in (None, 0, version):
         message = (
             f"Version {request.version} is not the next version of subject {subject}, which is {version}"
         )
-        raise RegistryError(errors.INVALID_VERSION, message)
+        raise RegistryError(errors.INVALID_SCHEMA, message)
     known = state.id_of(stored)
     schema_id = state.id_max + 1 if known is None else known
     new = RegisteredVersion(subject, version, schema_id, stored)
     return RegistryDecision(schema_id, (new, *_superseded(state, new)))
 
 
-def _import(
-    state: RegistryState, request: RegistrationRequest, stored: SchemaText, existing: RegisteredVersion | None
-) -> RegistryDecision:
+def _import(state: RegistryState, request: RegistrationRequest, stored: SchemaText) -> RegistryDecision:
     if request.id is None:
         raise RegistryError(errors.OPERATION_NOT_PERMITTED, "a schema must have an id in mode IMPORT")
-    if existing is not None and existing.id == request.id and request.version in (None, existing.version):
-        return RegistryDecision(existing.id)
     others = state.by_id(request.id)
     if any(each.schema != stored for each in others):
         message = f"Overwrite new schema with id {request.id} is not permitted."

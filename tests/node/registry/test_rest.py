@@ -97,6 +97,7 @@ def test_addresses_may_end_with_a_slash(rest: RestClient, path: str) -> None:
         ("POST", "/subjects/errors/versions", {"schema": A, "schemaType": "XML"}, 42201),
         ("POST", "/subjects/errors/versions", {"schema": C}, 409),
         ("POST", "/subjects/errors/versions", {"schema": B, "id": 77}, 42205),
+        ("POST", "/subjects/errors/versions", {"schema": B, "version": 7}, 42201),
         ("POST", "/subjects/:.other:errors/versions", {"schema": A}, 42208),
         ("POST", "/compatibility/subjects/errors/versions/9", {"schema": A}, 40402),
         ("POST", "/compatibility/subjects/none/versions/1", {"schema": A}, 40401),
@@ -204,6 +205,7 @@ def test_modes_refuse_changes_and_imports_keep_ids(rest: RestClient) -> None:
     rest.register("modes", A)
     assert rest.put("/mode/modes", {"mode": "READONLY"}) == {"mode": "READONLY"}
     assert code_of(rest.register("modes", B)) == 42205
+    assert "id" in rest.register("modes", A)
     assert rest.delete("/mode/modes") == {"mode": "READONLY"}
     assert code_of(rest.put("/mode/modes", {"mode": "IMPORT"})) == 42205
     assert rest.put("/mode/imported", {"mode": "IMPORT"}) == {"mode": "IMPORT"}

@@ -70,14 +70,17 @@ class SchemaComparison:
 
     def _follows(self, writer: _Split, part: JsonNode, path: str) -> list[Incompatibility]:
         """Return why a part of the reader does not follow from any part of the writer."""
-        if part.resolved().contents is False:
+        part = part.resolved()
+        if _accepts_all(part):
+            return []
+        if part.contents is False:
             return [Incompatibility("TYPE_CHANGED", path, "the reader accepts no value here")]
-        split = _split(part.resolved())
+        split = _split(part)
         if split.conjuncts or split.sums or split.excluded is not None:
             return self._compare_parts(writer, split, path)
         first: list[Incompatibility] | None = None
         for conjunct in (writer.keywords, *writer.conjuncts):
-            found = self._keywords(conjunct, part.resolved(), path)
+            found = self._keywords(conjunct, part, path)
             if not found:
                 return []
             first = found if first is None else first

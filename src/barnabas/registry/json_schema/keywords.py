@@ -37,16 +37,14 @@ def keyword_problems(
     """
     old: Mapping[str, Any] = writer.contents if isinstance(writer.contents, dict) else {}
     new: Mapping[str, Any] = reader.contents
-    values = values_of(old)
-    if values is not None and (allowed := values_of(new)) is not None:
-        missing = ", ".join(text for text in sorted(values) if text not in allowed)
-        return (
-            [_problem("ENUM_ARRAY_NARROWED", f"{path}/enum", f"the reader lacks {missing}")]
-            if missing
-            else []
-        )
-    if values_of(new) is not None:
-        return [_problem("ENUM_ARRAY_NARROWED", f"{path}/enum", "the reader accepts only some values")]
+    allowed = values_of(new)
+    if allowed is not None:
+        values = values_of(old)
+        if values is None:
+            return [_problem("ENUM_ARRAY_NARROWED", f"{path}/enum", "the reader accepts only some values")]
+        missing = ", ".join(sorted(values - allowed))
+        if missing:
+            return [_problem("ENUM_ARRAY_NARROWED", f"{path}/enum", f"the reader lacks {missing}")]
     types = types_of(old)
     refused = sorted(types - _with_integer(types_of(new)))
     if refused:
@@ -63,9 +61,11 @@ def keyword_problems(
 
 def values_of(contents: Mapping[str, Any]) -> frozenset[str] | None:
     """Return the only values that a schema accepts, as JSON; None if there are others."""
-    if "const" in contents:
-        return frozenset((_as_text(contents["const"]),))
-    return frozenset(map(_as_text, contents["enum"])) if "enum" in contents else None
+    if "const" not in contents and "enum" not in contents:
+        return None
+    values = [contents["const"]] if "const" in contents else contents["enum"]
+    allowed = map(_as_text, contents.get("enum", values))
+    return frozenset(map(_as_text, values)) & frozenset(allowed)
 
 
 def types_of(contents: Mapping[str, Any]) -> frozenset[str]:

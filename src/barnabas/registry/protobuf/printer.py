@@ -183,8 +183,13 @@ def _option_lines(options: Any, *hidden: str) -> list[str]:
 
 
 def _options(options: Any) -> Iterator[tuple[str, str]]:
-    """Yield names and values of options, those of descriptor.proto before others."""
+    """Yield names and values of options, those of descriptor.proto before others.
+
+    Options of others in a descriptor are left out: what they are called depends on what this process has imported.
+    """
     for described, value in options.ListFields():
+        if described.is_extension:
+            continue
         if described.name == "uninterpreted_option":
             for option in value:
                 yield _option_name(option), _uninterpreted(option)
