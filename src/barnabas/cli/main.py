@@ -180,6 +180,12 @@ COMMANDS = (
         "Run an application on Spark. Arguments: options of spark-submit, the application, and its arguments.",
     ),
     TopLevel(
+        "spark-pipelines",
+        "spark_pipelines:spark_pipelines",
+        _SPARK,
+        "Run a project of Spark's Declarative Pipelines. Arguments: a command of spark-pipelines, and its options.",
+    ),
+    TopLevel(
         "jobs",
         "jobs:app",
         _SPARK,

@@ -159,7 +159,7 @@ def _format_columns(columns: dict[str, Any]) -> str:
 def _added(row: Mapping[str, Any]) -> AddAction:
     now_ms = int(datetime.now(UTC).timestamp() * 1000)
     stats = json.dumps({"numRecords": row["rows"]})
-    return AddAction(row["path"], row["bytes"], row["partition"], now_ms, True, stats)
+    return AddAction(row["path"], row["bytes"], dict(row["partition"]), now_ms, True, stats)
 
 
 def _file_writer(
