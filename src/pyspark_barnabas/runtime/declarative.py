@@ -17,7 +17,9 @@ _CONF = "conf"
 _DEFAULTS = "spark-defaults.conf"
 
 
-def pipelines_command(arguments: Sequence[str], environment: Mapping[str, str], directory: Path) -> Submission:
+def pipelines_command(
+    arguments: Sequence[str], environment: Mapping[str, str], directory: Path
+) -> Submission:
     """Build the command of Spark's spark-pipelines with `arguments` in its own syntax.
 
     :param directory: The working directory.
@@ -32,7 +34,9 @@ def pipelines_command(arguments: Sequence[str], environment: Mapping[str, str], 
     project = project_of(arguments, directory)
     if project is not None and (project / _CONF / _DEFAULTS).is_file():
         variables.setdefault("SPARK_CONF_DIR", str(project / _CONF))
-    return Submission([os.path.join(variables["SPARK_HOME"], "bin", "spark-pipelines"), *arguments], variables)
+    return Submission(
+        [os.path.join(variables["SPARK_HOME"], "bin", "spark-pipelines"), *arguments], variables
+    )
 
 
 def project_of(arguments: Sequence[str], directory: Path) -> Path | None:
