@@ -9,11 +9,12 @@ from itertools import count
 from pathlib import Path
 
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.functions import col, expr, from_json
 
 from barnabas.client.admin.admin import raise_errors
 from barnabas.client.admin.model import NewTopic
 from barnabas.client.blocking import BlockingClient
-from bench.spark.topics import Shape, rows
+from bench.spark.topics import WIDE_SCHEMA, Shape, rows
 
 THEIRS = "kafka"
 OURS = "barnabas"
@@ -84,6 +85,51 @@ def parquet(ground: Ground, topic: str) -> Timed:
     def run(name: str) -> float:
         directory = ground.new_directory()
         taken_s = timed(lambda: ground.source(name, topic).write.parquet(str(directory)))
+        shutil.rmtree(directory)
+        return taken_s
+
+    return run
+
+
+def wide_columns(ground: Ground, name: str, topic: str) -> DataFrame:
+    """Return the columns of a topic of wide JSON events."""
+    value = from_json(col("value").cast("string"), WIDE_SCHEMA).alias("event")
+    return ground.source(name, topic).select(value).select("event.*")
+
+
+def parsed(ground: Ground, topic: str) -> Timed:
+    """Parse every column, and discard them."""
+    return lambda name: timed(wide_columns(ground, name, topic).write.format("noop").mode("overwrite").save)
+
+
+def aggregated(ground: Ground, topic: str) -> Timed:
+    """Group by one column, and sum up others."""
+    sums = [f"sum(c{number}) s{number}" for number in range(1, 11)]
+
+    def run(name: str) -> float:
+        groups = wide_columns(ground, name, topic).groupBy(expr("c0 % 1000 AS product"))
+        return timed(groups.agg(*map(expr, sums)).collect)
+
+    return run
+
+
+def joined(ground: Ground, topic: str) -> Timed:
+    """Join with a table by a shuffle, and count what remains."""
+    products = ground.session.range(0, 1_000_000, 7).withColumnRenamed("id", "c0")
+
+    def run(name: str) -> float:
+        events = wide_columns(ground, name, topic).select("c0", "c1", "c2")
+        return timed(events.join(products.hint("merge"), "c0").groupBy("c1").count().count)
+
+    return run
+
+
+def parsed_parquet(ground: Ground, topic: str) -> Timed:
+    """Write the parsed columns to files."""
+
+    def run(name: str) -> float:
+        directory = ground.new_directory()
+        taken_s = timed(lambda: wide_columns(ground, name, topic).write.parquet(str(directory)))
         shutil.rmtree(directory)
         return taken_s
 

@@ -23,22 +23,27 @@ from bench.spark.queries import (
     THEIRS,
     Ground,
     Timed,
+    aggregated,
     count_rows,
+    joined,
     micro_batch,
     noop,
     parquet,
+    parsed,
+    parsed_parquet,
     sum_of_lengths,
     write,
 )
 from bench.spark.report import Growth, Outcome, Runs, document, growth_line, with_growth
 from bench.spark.rewriting import Rewriting, rewritings
-from bench.spark.topics import MB, Shape, cheap, fill, plain, shapes
+from bench.spark.topics import MB, Shape, cheap, fill, plain, shapes, wide
 from interop import candidate, connector
 from pyspark_barnabas.runtime.session import spark_session
 
 DOCUMENT = Path(__file__).resolve().parents[2] / "docs" / "benchmarks-spark.md"
 READ_TARGET = 0.5
 SCAN_TARGET = 0.4  #: of queries that only count rows
+WORK_TARGET = 0.8  #: of queries that parse, aggregate and join
 LATENCY_TARGET = 1.2
 WRITE_TARGET = 0.8
 PARTITIONS = 2
@@ -106,7 +111,7 @@ def print_progress(what: str) -> None:
 
 
 @contextmanager
-def running_ground(more: Mapping[str, str]) -> Iterator[Ground]:
+def running_ground(master: str, more: Mapping[str, str]) -> Iterator[Ground]:
     """Run a broker, and a session with both formats."""
     home = Path(tempfile.mkdtemp(prefix="bench-spark-"))
     try:
@@ -114,7 +119,7 @@ def running_ground(more: Mapping[str, str]) -> Iterator[Ground]:
         try:
             partitions = {"spark.local.dir": f"{home}/local", "spark.sql.warehouse.dir": f"{home}/warehouse"}
             settings = {**SETTINGS, **partitions, **connector.settings(), **more}
-            session = spark_session("bench", master="local[2]", settings=settings)
+            session = spark_session("bench", master=master, settings=settings)
             try:
                 yield Ground(session, broker.bootstrap, home, broker.data_dir)
             finally:
@@ -150,6 +155,19 @@ def races_of(ground: Ground, shape: Shape) -> Iterator[Race]:
     yield Race(Metric(f"sum of lengths, {shape.text}", "s", READ_TARGET), sum_of_lengths(ground, topic))
     yield Race(Metric(f"noop, {shape.text}", "s", SCAN_TARGET), noop(ground, topic))
     yield Race(Metric(f"Parquet, {shape.text}", "s", READ_TARGET), parquet(ground, topic))
+
+
+def work_races(ground: Ground, scale: float) -> Iterator[Race]:
+    """Return the queries with real work."""
+    shape = wide(int(100_000 * scale))
+    topic = filled(ground, shape)
+    for text, query in (
+        ("from_json", parsed),
+        ("from_json and aggregation", aggregated),
+        ("from_json and join", joined),
+        ("from_json into Parquet", parsed_parquet),
+    ):
+        yield Race(Metric(f"{text}, {shape.text}", "s", WORK_TARGET), query(ground, topic))
 
 
 def other_races(ground: Ground, scale: float) -> Iterator[Race]:
@@ -190,12 +208,15 @@ def measure(options: argparse.Namespace) -> tuple[list[Outcome], list[Growth], l
     outcomes: list[Outcome] = []
     growth: list[Growth] = []
     rewritten: list[Rewriting] = []
-    with running_ground(dict(each.split("=", 1) for each in options.set)) as ground:
+    settings = dict(each.split("=", 1) for each in options.set)
+    with running_ground(options.master, settings) as ground:
         warm_up(ground)
         if options.only in (None, "batch"):
             outcomes += [
                 race.run(options.rounds) for shape in shapes(scale) for race in races_of(ground, shape)
             ]
+        if options.only in (None, "work"):
+            outcomes += [race.run(options.rounds) for race in work_races(ground, scale)]
         if options.only in (None, "other"):
             outcomes += [race.run(options.rounds) for race in other_races(ground, scale)]
         if options.only in (None, "growth"):
@@ -216,14 +237,17 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=9)
     parser.add_argument(
         "--only",
-        choices=("batch", "other", "growth", "large", "rewriting"),
+        choices=("batch", "work", "other", "growth", "large", "rewriting"),
         help="a part, no document but for large",
+    )
+    parser.add_argument(
+        "--master", default="local[2]", help="Spark's master, such as local[8] for more slots than partitions"
     )
     parser.add_argument(
         "--set", action="append", default=[], metavar="KEY=VALUE", help="a setting of Spark for both"
     )
     options = parser.parse_args()
-    where = {**machine(), "load when it began": f"{os.getloadavg()[0]:.1f}"}
+    where = {**machine(), "Spark's master": options.master, "load when it began": f"{os.getloadavg()[0]:.1f}"}
     runs = Runs(UNMEASURED_RUNS, UNMEASURED_GROWTH_RUNS, options.rounds)
     outcomes, growth, rewritten = measure(options)
     if options.only == "large":

@@ -13,6 +13,19 @@ _JSON = (
 )
 MB = 1_000_000
 
+WIDE_COLUMNS_COUNT = 200
+_WIDE = [f"c{number}" for number in range(WIDE_COLUMNS_COUNT)]
+#: The columns of a wide JSON event: every fourth is a text, the others are numbers.
+WIDE_SCHEMA = ", ".join(
+    f"{name} {'STRING' if number % 4 == 3 else 'BIGINT'}" for number, name in enumerate(_WIDE)
+)
+_WIDE_JSON = "to_json(named_struct({}))".format(
+    ", ".join(
+        f"'{name}', {f'concat({name[1:]}, string(id % 977))' if number % 4 == 3 else f'id * {number + 1} % 1000003'}"
+        for number, name in enumerate(_WIDE)
+    )
+)
+
 
 @dataclass(frozen=True)
 class Shape:
@@ -47,6 +60,12 @@ def shapes(scale: float) -> list[Shape]:
         plain("1-kib", 1024, int(400_000 * scale)),
         Shape("json", f"{json_count:,} JSON events, zstd", _JSON, json_count, "zstd"),
     ]
+
+
+def wide(rows_count: int) -> Shape:
+    """Return JSON events with 200 columns."""
+    text = f"{rows_count:,} JSON events of {WIDE_COLUMNS_COUNT} columns"
+    return Shape("wide", text, _WIDE_JSON, rows_count, "zstd")
 
 
 def rows(session: SparkSession, shape: Shape) -> DataFrame:
