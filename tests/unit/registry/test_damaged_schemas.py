@@ -28,7 +28,8 @@ JSON = (
     '{"$id":"http://a/b","definitions":{"d":{"type":["string","null"]}},"properties":{"p":{"$ref":"#/definitions/d"},'
     '"q":{"anyOf":[{"minimum":1},{"enum":[1,"a"]}]}},"required":["p"],"additionalProperties":false,"items":[{},true]}'
 )
-PIECES = (*'{}[]":,;=#\\\0ü', "null", "-1", "1e999", "type", "$ref", "message", "map<")
+NUMBERS = ("-1", "0x1", "2147483647", "99999999999", "1.5", "1e999")
+PIECES = (*'{}[]":,;=#\\\0ü', *NUMBERS, r"\uD800", r"\UFFFFFFFF", "null", "type", "$ref", "message", "map<")
 
 TYPES: list[tuple[SchemaType, str, Callable[..., Any]]] = [
     (SchemaType.PROTOBUF, PROTO, ProtobufSchema.parse),

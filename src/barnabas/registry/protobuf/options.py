@@ -8,12 +8,7 @@ from google.protobuf.descriptor import FieldDescriptor
 from barnabas.registry.protobuf.tokens import ProtoToken, TokenKind, quoted, tokens_of, unquoted
 from barnabas.registry.schemas import InvalidSchema
 
-_INTEGERS = {
-    FieldDescriptor.CPPTYPE_INT32,
-    FieldDescriptor.CPPTYPE_INT64,
-    FieldDescriptor.CPPTYPE_UINT32,
-    FieldDescriptor.CPPTYPE_UINT64,
-}
+_INT32_LIMIT, _INT64_LIMIT = 2**31, 2**63
 
 
 class OptionParser:
@@ -76,21 +71,23 @@ class OptionParser:
         value = ""
         while self.token.kind is TokenKind.TEXT:
             value += unquoted(self.next())
+        if any(0xD800 <= ord(character) < 0xE000 for character in value):
+            self.refuse("a string has half of a surrogate pair")
         return value
 
-    def integer(self) -> int:
+    def integer(self, limit: int = _INT32_LIMIT) -> int:
+        """Read a number from -limit on and below it: decimal, octal or hexadecimal."""
         sign = -1 if self.take_if("-") else 1
         text = self.token.text
+        base = 16 if text[:2] in ("0x", "0X") else 8 if text[:1] == "0" and len(text) > 1 else 10
         try:
-            value = int(
-                text, 16 if text[:2] in ("0x", "0X") else 8 if text[:1] == "0" and len(text) > 1 else 10
-            )
+            value = sign * int(text, base)
         except ValueError:
             self.refuse(f"a number is expected, not {text}")
-        if value > 2**63:
-            self.refuse(f"{text} is too large")
+        if not -limit <= value < limit:
+            self.refuse(f"{value} is out of range")
         self.next()
-        return sign * value
+        return value
 
     def option_list(self, options: Any, field: Any = None) -> None:
         """Read options in brackets, of which the first is read."""
@@ -159,7 +156,7 @@ class OptionParser:
                 names = ", ".join(each.name for each in described.enum_type.values)
                 self.refuse(f"the value of {described.name} is one of {names}")
             return value.number
-        return self.integer() if described.cpp_type in _INTEGERS else self.string()
+        return self.integer() if described.cpp_type == FieldDescriptor.CPPTYPE_INT32 else self.string()
 
     def _uninterpreted(self, options: Any, parts: list[tuple[str, bool]]) -> None:
         """Keep an option of others as protoc does before it knows them."""
@@ -173,14 +170,20 @@ class OptionParser:
         elif self.token.kind is TokenKind.WORD:
             option.identifier_value = self.word()
         else:
-            is_negative = self.take_if("-")
-            text = self.next().text
-            if not text.isdigit():
-                option.double_value = float(text) * (-1 if is_negative else 1)
-            elif is_negative:
-                option.negative_int_value = -int(text)
-            else:
-                option.positive_int_value = int(text)
+            self._uninterpreted_number(option)
+
+    def _uninterpreted_number(self, option: Any) -> None:
+        is_negative = self.token.text == "-"
+        number = self.peek() if is_negative else self.token
+        if number.text.isdigit() or number.text[:2] in ("0x", "0X"):
+            name = "negative_int_value" if is_negative else "positive_int_value"
+            setattr(option, name, self.integer(_INT64_LIMIT))
+            return
+        if number.kind is not TokenKind.NUMBER and number.text not in ("inf", "nan"):
+            self.refuse(f"a value is expected, not {number.text}")
+        self.take_if("-")
+        self.next()
+        option.double_value = -float(number.text) if is_negative else float(number.text)
 
     def _aggregate(self) -> str:
         """Read a message in text format up to its closing brace."""

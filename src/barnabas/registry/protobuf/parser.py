@@ -150,6 +150,8 @@ class _FileParser(OptionParser):
                 last = found.start
                 if self.take_if("to"):
                     last = largest if self.take_if("max") else self.integer()
+                if last > largest:
+                    self.refuse(f"{last} is out of range")
                 found.end = last + behind
                 added.append(found)
             if not self.take_if(","):

@@ -1,6 +1,7 @@
 """Splits the text of a .proto file into tokens."""
 
 import re
+import sys
 from collections.abc import Iterator
 from enum import Enum
 from typing import NamedTuple
@@ -69,6 +70,8 @@ def _unescaped(found: re.Match[str]) -> str:
     hexadecimal = digits or short or long
     if hexadecimal is None:
         return _ESCAPED.get(other, other)
+    if int(hexadecimal, 16) > sys.maxunicode:
+        raise InvalidSchema(f"{found[0]} is not a character")
     return chr(int(hexadecimal, 16))
 
 
