@@ -18,13 +18,12 @@ import pyarrow as pa
 
 from barnabas.base.ids import TopicPartition
 from barnabas.client.admin.offsets import LATEST
-from barnabas.client.core.cluster import ClusterClient
 from barnabas.client.core.properties import login_from_properties, tls_from_properties
-from barnabas.reading.cluster_logs import ClusterLogs
 from barnabas.reading.connection import ConnectionOptions
 from barnabas.reading.data_loss import DataLossError
 from barnabas.reading.logs import Logs
 from barnabas.reading.offset_range import OffsetRange, PlannedRange
+from barnabas.reading.opening import connected_logs
 from barnabas.reading.option_values import number
 from barnabas.reading.options import (
     EARLIEST_MARKER,
@@ -155,15 +154,15 @@ def read_topic(
         fail_on_data_loss=fail_on_data_loss,
         loss_option="fail_on_data_loss",
     )
-    with closing(ClusterLogs(options)) as logs:
-        logs.run(ClusterClient.connect)
+    with closing(connected_logs(options)) as logs:
         topic_ids = logs.partitions(options.selection)
         _check_partitions(options.selection, topic_ids)
         starting = _offset_limit(start, "start", topic_ids, EARLIEST_MARKER)
         ending = _up_to_the_end(logs, _offset_limit(end, "end", topic_ids, LATEST_MARKER))
         options = replace(options, starting=starting, ending=ending)
-        ranges = plan_ranges(logs, sorted(topic_ids), options)
-    return TopicBatches(selected, tuple(ranges), topic_ids, options)
+        planned = plan_ranges(logs, sorted(topic_ids), options)
+    ranges = tuple(OffsetRange(tp, low, max(low, high)) for tp, low, high in planned)
+    return TopicBatches(selected, ranges, topic_ids, options)
 
 
 def _connection(bootstrap: str, properties: Mapping[str, str]) -> ConnectionOptions:

@@ -1,6 +1,7 @@
 """`read_topic` reads what a consumer reads, whatever a topic has gone through; Polars and DuckDB take it as a table."""
 
 import logging
+import threading
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -18,6 +19,7 @@ from barnabas.wire.errors import ErrorCode, KafkaError
 from support.changing_topics import CODECS, CONFIGS, LEVELS, STEPS, Step, Topic, some
 from support.confluent_transactions import transact
 from support.source_rows import consumed_rows, fill, produce_damaged, rows_of
+from support.waiting import until
 
 ALL_COLUMNS = ("headers", *COLUMNS)
 SMALL = {"internal.segment.bytes": "2000"}
@@ -119,6 +121,9 @@ def test_offsets_and_times_limit_what_is_read(broker: EmbeddedBroker, topic: str
     assert read(start="latest") == []
     assert read(start={0: 1}) == [b"1", b"2", b"3", b"4", b"5"]
     assert read(start={(topic, 0): 1}, end={(topic, 1): 1}) == [b"1", b"2", b"4"]
+    assert read_topic(broker.bootstrap, topic, start="latest", end="earliest").ends == {
+        TopicPartition(topic, index): 3 for index in (0, 1)
+    }
     assert read(end={0: 1_000, 1: 0}) == [b"0", b"2", b"4"], "an end may be behind the last record"
 
 
@@ -179,6 +184,22 @@ def test_duckdb_and_polars_read_it_like_a_table(broker: EmbeddedBroker, topic: s
     assert grouped.rows() == expected
     assert frame["value"].to_list() == [row.value for row in rows]
     assert pl.from_arrow(records.reader()).equals(frame)  # type: ignore[arg-type]
+
+
+def fetching_threads() -> int:
+    return sum(thread.name == "barnabas-fetch" for thread in threading.enumerate())
+
+
+def test_an_iteration_that_is_left_early_ends_its_thread(broker: EmbeddedBroker, topic: str) -> None:
+    fill(broker.bootstrap, topic, 300, 2)
+    batches = read_topic(broker.bootstrap, topic)
+    left = iter(batches)
+    assert next(left).num_rows == 150
+    assert fetching_threads() == 1
+    del left
+    assert fetching_threads() == 0
+    assert duckdb.sql('SELECT "offset" FROM batches LIMIT 1').fetchall() == [(0,)]
+    until(lambda: fetching_threads() == 0)
 
 
 def test_one_reader_is_one_iteration(broker: EmbeddedBroker, topic: str) -> None:

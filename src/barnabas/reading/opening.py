@@ -1,5 +1,6 @@
 """The logs and readers of options: those of a cluster, or of log directories."""
 
+from barnabas.client.core.cluster import ClusterClient
 from barnabas.reading.cluster_logs import ClusterLogs
 from barnabas.reading.fetch_reader import FetchReader
 from barnabas.reading.file_logs import FileLogs
@@ -14,6 +15,22 @@ def open_logs(options: ReadOptions) -> Logs:
     if options.transport is Transport.FILES and not options.connection.bootstrap:
         return FileLogs(options)
     return ClusterLogs(options)
+
+
+def connected_logs(options: ReadOptions) -> Logs:
+    """Return the same logs; those of a cluster after one attempt to connect.
+
+    :raises BrokerConnectionError: No broker answers.
+    :raises KafkaError: The login fails.
+    """
+    logs = open_logs(options)
+    if isinstance(logs, ClusterLogs):
+        try:
+            logs.run(ClusterClient.connect)
+        except BaseException:
+            logs.close()
+            raise
+    return logs
 
 
 def open_reader(options: ReadOptions) -> RangeReader:

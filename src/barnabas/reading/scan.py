@@ -1,11 +1,10 @@
-"""Reads ranges one after the other: their batches, records or batch headers."""
+"""Reads ranges one after the other: their batches, or their records."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing
 
 import pyarrow as pa
 
-from barnabas.reading.header_rows import read_header_rows
 from barnabas.reading.offset_range import OffsetRange, PlannedRange
 from barnabas.reading.opening import open_reader
 from barnabas.reading.options import ReadOptions
@@ -32,14 +31,6 @@ def scan_records(
     """Yield the records of the ranges, with these columns of `rows.ARROW_TYPES`."""
     for offset_range, raw in scan_batches(ranges, options):
         yield from read_ranged_records(offset_range, raw, options, columns)
-
-
-def scan_headers(
-    ranges: Iterable[PlannedRange], options: ReadOptions, columns: Sequence[str]
-) -> Iterator[pa.RecordBatch]:
-    """Yield the batch headers of the ranges, with these columns of `header_rows.HEADER_COLUMNS`."""
-    for offset_range, raw in scan_batches(ranges, options):
-        yield from read_header_rows(offset_range, raw, options, columns)
 
 
 def read_ranged_records(

@@ -18,7 +18,7 @@ from barnabas.arrow import TopicBatches
 from barnabas.base.topic_names import AUDIT_TOPIC
 from barnabas.client.admin.acls import AclUse
 from barnabas.reading.connection import ConnectionOptions, connected
-from barnabas.reading.opening import open_logs
+from barnabas.reading.opening import connected_logs
 from barnabas.reading.options import ReadOptions
 from barnabas.reading.planning import plan_ranges
 from barnabas.reading.text_options import batch_read_options
@@ -59,7 +59,7 @@ class GrantRow(NamedTuple):
 
 @dataclass(frozen=True)
 class Audited:
-    """Result of the job; after a dry run it has only the offset ranges."""
+    """Result of a run; after a dry run it has only the offset ranges."""
 
     ranges: tuple[tuple[int, int, int], ...]  #: partition, first offset, end
     events_count: int = 0
@@ -224,7 +224,7 @@ def _acl_change(event: LoggedEvent) -> AclChange:
 
 
 def _records(parsed: ReadOptions) -> TopicBatches:
-    with closing(open_logs(parsed)) as logs:
+    with closing(connected_logs(parsed)) as logs:
         try:
             topic_ids = logs.partitions(parsed.selection)
         except KafkaError as error:

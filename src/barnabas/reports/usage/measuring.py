@@ -20,7 +20,7 @@ from barnabas.base.ids import TopicPartition
 from barnabas.client.core.metadata import TopicInfo
 from barnabas.reading.connection import ConnectionOptions, connected
 from barnabas.reading.offset_range import PlannedRange
-from barnabas.reading.opening import open_logs
+from barnabas.reading.opening import connected_logs
 from barnabas.reading.options import ReadOptions
 from barnabas.reading.planning import plan_ranges
 from barnabas.reading.scan import read_ranged_records, scan_batches
@@ -172,7 +172,7 @@ def usage(
     :raises OptionError: An option is not valid.
     """
     parsed = batch_read_options(options)
-    with closing(open_logs(parsed)) as logs:
+    with closing(connected_logs(parsed)) as logs:
         topic_ids = logs.partitions(parsed.selection)
         planned = [
             PlannedRange(offset_range, topic_ids[offset_range.tp], math.inf)
