@@ -13,8 +13,8 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from barnabas.base.ids import TopicPartition
-from barnabas.reading.data_loss import DataLossError
 from barnabas.testing import EmbeddedBroker
+from pyspark_barnabas.plain_errors import BarnabasError
 from support.changing_topics import CONFIGS, LEVELS, STEPS, TRANSPORTS, Step, Stream, Topic, some
 from support.source_rows import WAIT_S, SourceRow, fill, producer, read_rows
 from support.waiting import until
@@ -153,10 +153,10 @@ def test_a_truncated_log_is_data_loss_or_read_to_its_end(topic: str, transport: 
         stream = Stream(changing_topic.options(transport))
         stream.run_batch()
         truncate_log(broker, topic, size_bytes)
-        with pytest.raises(DataLossError, match="ends at offset 10 now"):
+        with pytest.raises(BarnabasError, match="ends at offset 10 now"):
             read_rows(options)
         assert read_rows({**options, "failOnDataLoss": "false"}) == changing_topic.rows()
-        with pytest.raises(DataLossError, match="ends at offset 10 now, and was read to 20 before"):
+        with pytest.raises(BarnabasError, match="ends at offset 10 now, and was read to 20 before"):
             stream.run_batch()
         stream.options["failOnDataLoss"] = "false"
         stream.rows.clear()
@@ -177,7 +177,7 @@ def test_a_stream_fails_for_records_deleted_before_it_reads_them(
     broker.client.admin.delete_records({TopicPartition(topic, 0): 30})
     if transport == "files":  # which may read records that still exist until then
         until(lambda: f"{topic} 0 30" in (broker.directory / "log-start-offset-checkpoint").read_text())
-    with pytest.raises(DataLossError, match="offsets 20 to 30 are gone"):
+    with pytest.raises(BarnabasError, match="offsets 20 to 30 are gone"):
         stream.run_batch()
 
 
@@ -192,5 +192,5 @@ def test_a_stream_fails_when_its_topic_was_recreated(
     broker.delete_topic(topic)
     broker.create_topic(topic, 3)
     fill(broker.bootstrap, topic, 30)
-    with pytest.raises(DataLossError, match="deleted and created again"):
+    with pytest.raises(BarnabasError, match="deleted and created again"):
         stream.run_batch()

@@ -7,10 +7,8 @@ import pytest
 
 from barnabas.base.ids import TopicPartition
 from barnabas.reading import fetch_reader
-from barnabas.reading.data_loss import DataLossError
-from barnabas.reading.option_values import OptionError
 from barnabas.testing import EmbeddedBroker
-from barnabas.wire.errors import KafkaError
+from pyspark_barnabas.plain_errors import BarnabasError
 from pyspark_barnabas.source.batch_reader import BatchReader
 from support.confluent_transactions import transact
 from support.source_rows import (
@@ -192,7 +190,7 @@ def test_a_plan_ends_at_the_log_end_at_its_creation(
 
 
 def test_a_missing_topic_is_reported(broker: EmbeddedBroker, transport: dict[str, str]) -> None:
-    with pytest.raises(KafkaError, match="not-there"):
+    with pytest.raises(BarnabasError, match="not-there"):
         read_rows(source_options(broker.bootstrap, "not-there", **transport))
 
 
@@ -231,7 +229,7 @@ def test_records_deleted_before_the_start_are_data_loss(
     requested = {**options, "startingOffsets": f'{{"{topic}": {{"0": 5}}}}'}
     if transport:
         until(lambda: f"{topic} 0 12" in (broker.directory / "log-start-offset-checkpoint").read_text())
-    with pytest.raises(DataLossError, match="begins at offset 12 now: offsets 5 to 12 are gone"):
+    with pytest.raises(BarnabasError, match="begins at offset 12 now: offsets 5 to 12 are gone"):
         read_rows(requested)
     assert [row.offset for row in read_rows({**requested, "failOnDataLoss": "false"})] == list(range(12, 30))
 
@@ -243,7 +241,7 @@ def test_an_end_beyond_the_log_is_data_loss(
     fill(broker.bootstrap, topic, 10)
     requested = source_options(broker.bootstrap, topic, **transport)
     requested |= {"endingOffsets": f'{{"{topic}": {{"0": 15}}}}'}
-    with pytest.raises(DataLossError, match="ends at offset 10 now"):
+    with pytest.raises(BarnabasError, match="ends at offset 10 now"):
         read_rows(requested)
     assert len(read_rows({**requested, "failOnDataLoss": "false"})) == 10
 
@@ -251,7 +249,7 @@ def test_an_end_beyond_the_log_is_data_loss(
 def test_a_start_beyond_the_log_is_data_loss(broker: EmbeddedBroker, topic: str) -> None:
     broker.create_topic(topic)
     requested = source_options(broker.bootstrap, topic) | {"startingOffsets": f'{{"{topic}": {{"0": 15}}}}'}
-    with pytest.raises(DataLossError, match="ends at offset 0, before the start at 15"):
+    with pytest.raises(BarnabasError, match="ends at offset 0, before the start at 15"):
         read_rows(requested)
 
 
@@ -272,7 +270,7 @@ def test_a_topic_deleted_after_the_plan_is_data_loss(
     if recreated:
         broker.create_topic(topic)
         fill(broker.bootstrap, topic, 20)
-    with pytest.raises(DataLossError, match=f"topic '{topic}'"):
+    with pytest.raises(BarnabasError, match=f"topic '{topic}'"):
         read_rows(options, tasks)
     assert read_rows({**options, "failOnDataLoss": "false"}, tasks) == []
 
@@ -322,7 +320,7 @@ def test_damage_is_found_unless_crc_checks_are_disabled(broker: EmbeddedBroker, 
     broker.create_topic(topic)
     produce_damaged(broker, topic)
     options = source_options(broker.bootstrap, topic)
-    with pytest.raises(KafkaError, match="checksum"):
+    with pytest.raises(BarnabasError, match="checksum"):
         read_rows(options)
     assert [row.value for row in read_rows({**options, "checkCrcs": "false"})] == [b"Intact"]
 
@@ -424,7 +422,7 @@ def test_an_archive_is_read_up_to_its_first_open_transaction(topic: str) -> None
 def test_without_checkpoints_there_is_an_error(tmp_path: Path) -> None:
     (tmp_path / "orders-0").mkdir()
     options = {"subscribe": "orders", "transport": "files", "logDirs": str(tmp_path)}
-    with pytest.raises(OptionError, match=r"replication-offset-checkpoint.*kafka.bootstrap.servers"):
+    with pytest.raises(BarnabasError, match=r"replication-offset-checkpoint.*kafka.bootstrap.servers"):
         read_rows(options)
-    with pytest.raises(OptionError, match="not found"):
+    with pytest.raises(BarnabasError, match="not found"):
         read_rows({**options, "logDirs": str(tmp_path / "nowhere")})
