@@ -28,7 +28,7 @@ from pyspark_barnabas.pipelines.state import FlowState
 from pyspark_barnabas.runtime.session import spark_session
 
 HERE = Path(__file__).resolve().parent
-TOPICS = ("shop-events", "shop-dead", "shop-windows")
+TOPICS = ("shop-events", "shop-dead", "shop-windows", "shop-sales")
 PARTITIONS = 4
 SETTINGS = {
     "spark.driver.memory": "2g",
@@ -70,7 +70,10 @@ def main() -> None:
                 "wrote tables/events and topic shop-dead",
                 partial(run, session, bootstrap, home, "clean.yml"),
             ),
-            ("wrote topic shop-windows", partial(run, session, bootstrap, home, "windows.yml")),
+            (
+                "wrote topics shop-windows and shop-sales",
+                partial(run, session, bootstrap, home, "windows.yml"),
+            ),
         ):
             step()
             print(f"{time.monotonic() - started:6.1f} s  {what}", flush=True)

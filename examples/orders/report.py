@@ -32,9 +32,8 @@ _REASONS = {
 
 def found(spark: SparkSession, bootstrap: str, home: Path) -> Totals:
     """Read the results."""
-    events = DeltaTable(home / "tables" / "events").to_pyarrow_table(columns=["kind", "item", "cents"])
+    events = DeltaTable(home / "tables" / "events").to_pyarrow_table(columns=["kind"])
     kinds = {row["values"]: row["counts"] for row in pc.value_counts(events["kind"]).to_pylist()}
-    items = events.group_by("item").aggregate([("cents", "sum")]).to_pylist()
     letters = _topic(spark, bootstrap, "shop-dead").selectExpr("CAST(headers[0].value AS STRING) AS reason")
     dead: dict[str, int] = {}
     for row in letters.groupBy("reason").count().collect():
@@ -42,12 +41,16 @@ def found(spark: SparkSession, bootstrap: str, home: Path) -> Totals:
         dead[word] = dead.get(word, 0) + row["count"]
     values = _topic(spark, bootstrap, "shop-windows").select("value").collect()
     windows = [json.loads(row["value"]) for row in values]
+    sales = [
+        json.loads(row["value"]) for row in _topic(spark, bootstrap, "shop-sales").select("value").collect()
+    ]
+    sales.sort(key=lambda each: each["orders"])  # totals grow, so the last one of each item counts
     assert len({each["start"] for each in windows}) == len(windows), "each window is written once"
     return Totals(
         kinds,
         dead,
         {each["start"]: Window(each["orders"], each["clicks"], each["cents"]) for each in windows},
-        {row["item"]: row["cents_sum"] for row in items if row["cents_sum"]},
+        {each["item"]: each["cents"] for each in sales},
     )
 
 

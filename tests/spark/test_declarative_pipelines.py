@@ -15,6 +15,7 @@ import pyarrow.dataset as ds
 import pytest
 from deltalake import DeltaTable
 from examples.orders.events import decoded, event
+from examples.orders.fill import PARTITIONS, fill
 from examples.orders.replay import replay
 from examples.orders.totals import expected
 from pyspark.sql import SparkSession
@@ -26,10 +27,8 @@ from barnabas.wire.isolation import Isolation
 from support.spark import ROOT
 
 COUNT = 12_000
-PARTITIONS = 4
 WAIT_S = 240
 PROGRAM = Path(sys.executable).parent / "barnabas"
-TOPICS = ("shop-events", "shop-replay", "shop-dead", "shop-windows")
 #: What a shell has that has activated nothing.
 ENVIRONMENT = {"PATH": "/usr/bin:/bin", "HOME": str(Path.home())}
 JVM = "-XX:+UseSerialGC -XX:TieredStopAtLevel=1"
@@ -107,11 +106,7 @@ class Project:
 def shop() -> Iterator[EmbeddedBroker]:
     settings = {"offsets.topic.num.partitions": "2", "transaction.state.log.num.partitions": "2"}
     with EmbeddedBroker({**settings, "log.retention.ms": "-1"}) as broker:
-        for topic in TOPICS:
-            broker.create_topic(topic, PARTITIONS)
-        with broker.client.producer() as producer:
-            for number in range(COUNT + 1):
-                producer.send("shop-events", event(number, COUNT), partition=number % PARTITIONS)
+        fill(broker.client, COUNT)
         yield broker
 
 
