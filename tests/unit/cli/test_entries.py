@@ -16,7 +16,7 @@ from barnabas.cli.support.commands import entry_of
 
 ROOT = Path(__file__).resolve().parents[3]
 #: Commands that print nothing, or a script.
-WITHOUT_JSON = {"serve", "console", "registry", "spark-submit", "completion"}
+WITHOUT_JSON = {"serve", "console", "registry", "spark-submit", "spark-pipelines", "completion"}
 
 
 def generator() -> Any:
@@ -84,7 +84,11 @@ def test_help_shows_the_example_and_the_permissions(name: str) -> None:
         assert need.replace(" ", " on the ") in shown
 
 
-@pytest.mark.parametrize("name", sorted(COMMANDS.keys() - {"spark-submit"}))  # which includes Spark's options
+#: Their options are Spark's.
+OF_SPARK = {"spark-submit", "spark-pipelines"}
+
+
+@pytest.mark.parametrize("name", sorted(COMMANDS.keys() - OF_SPARK))
 def test_unknown_commands_and_options_are_usage_errors(name: str) -> None:
     result = CliRunner().invoke(app, [*name.split(), "--no-such-option"], env={"COLUMNS": "200"})
     assert result.exit_code == 2

@@ -63,6 +63,7 @@ def test_a_command_imports_only_its_module(broker: FakeBroker, arguments: list[s
         (["jobs", "scrub", "--help"], "pyspark"),
         (["pipeline", "run", "--help"], "pyspark"),
         (["spark-submit", "--help"], "pyspark"),
+        (["spark-pipelines", "--help"], "pyspark"),
     ],
 )
 def test_help_does_not_import_what_is_heavy(arguments: list[str], heavy: str) -> None:
