@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as f
-from pyspark.sql.types import StringType, StructField, StructType
+from pyspark.sql.types import DataType, StringType, StructField, StructType
 
 from pyspark_barnabas.codecs import CodecSpec
 from pyspark_barnabas.codecs.columns import decoder, relaxed
@@ -107,9 +107,12 @@ def _error(values: TextSpec) -> Column:
 
 def ddl(schema: StructType) -> str:
     """Return the columns as DDL, without a session, which `StructType.toDDL` needs."""
-    return ",".join(
-        f"{_quoted(field.name)} {field.dataType.simpleString().upper()}" for field in schema.fields
-    )
+    return ",".join(f"{_quoted(field.name)} {_type_text(field.dataType)}" for field in schema.fields)
+
+
+def _type_text(kind: DataType) -> str:
+    text = kind.simpleString()
+    return text if "<" in text else text.upper()  # names of nested fields keep their case
 
 
 def _quoted(name: str) -> str:
