@@ -16,6 +16,6 @@ def test_python_workers_find_the_package(spark: SparkSession) -> None:
     assert [row.name for row in rows] == ["pyspark_barnabas"]
 
 
-def test_the_jvm_reads_columns_without_bounds_checks(spark: SparkSession) -> None:
+def test_the_jvm_checks_bounds_of_columns(spark: SparkSession) -> None:
     arrow = spark.sparkContext._jvm.org.apache.arrow.memory
-    assert not arrow.BoundsChecking.BOUNDS_CHECKING_ENABLED
+    assert arrow.BoundsChecking.BOUNDS_CHECKING_ENABLED
