@@ -46,7 +46,8 @@ class ClusterLogs:
         self._passes_over_losses = not options.fail_on_data_loss
         self._attempts_count = options.offset_attempts_count
         self._pause_s = options.offset_retry_ms / 1000
-        self._cluster = new_cluster(options.connection, _PLANNING_TIMEOUT_MS)
+        timeout_ms = min(_PLANNING_TIMEOUT_MS, options.connection.retry_timeout_ms)
+        self._cluster = new_cluster(options.connection, timeout_ms)
         self._loop = LoopThread("barnabas-logs", uvloop.new_event_loop())
 
     def partitions(self, selection: TopicSelection) -> dict[TopicPartition, bytes]:
