@@ -122,9 +122,9 @@ sim-bugs: $(VENV)/.installed-test  ## Look for the seeds that find the bugs plan
 	cd tests && PYTHONPATH=. ../$(BIN)/python -m sim.search $(BUGS) $(ARGS)
 
 lock: $(RELEASE)/.installed  ## Write the lock files again after a change of pyproject.toml (ARGS='--upgrade-package NAME', ARGS=--upgrade)
-	$(LOCK) pyproject.toml --extra arrow --extra console --extra registry --extra security --extra spark --extra tracing --output-file requirements/all.txt
+	$(LOCK) pyproject.toml --extra arrow --extra console --extra objects --extra registry --extra security --extra spark --extra tracing --output-file requirements/all.txt
 	$(LOCK) pyproject.toml --extra console --constraint requirements/all.txt --output-file requirements/console.txt
-	$(LOCK) pyproject.toml --extra test --extra check --no-emit-package barnabas --constraint requirements/all.txt --output-file requirements/test.txt
+	$(LOCK) pyproject.toml --extra test --extra check --no-emit-package barnabas --constraint requirements/all.txt --override requirements/overrides.in --output-file requirements/test.txt
 	$(LOCK) --group build --constraint requirements/test.txt --output-file requirements/build.txt
 	$(LOCK) --group release --constraint requirements/build.txt --output-file requirements/release.txt
 	$(LOCK) interop/requirements.in --constraint requirements/test.txt --output-file interop/requirements.txt

@@ -225,6 +225,7 @@ def test_dependencies_are_exactly_the_imported_packages() -> None:
         *extras["test"],
         *extras["arrow"],
         *extras["console"],
+        *extras["objects"],
         *extras["registry"],
         *extras["security"],
         *extras["spark"],
