@@ -7,9 +7,9 @@ import pytest
 from deltalake import DeltaTable
 from pyspark.sql import DataFrame, SparkSession
 
+from barnabas.codecs import BinaryFormat, CodecSpec
+from barnabas.codecs.framing import Frame
 from barnabas.testing import EmbeddedBroker
-from pyspark_barnabas.codecs import BinaryFormat, CodecSpec
-from pyspark_barnabas.codecs.framing import Frame
 from pyspark_barnabas.decoding.dead_letters import dead_letters, parsed_letters, restored
 from pyspark_barnabas.decoding.records import TextSpec, decode, expect, good_rows, json_values
 

@@ -7,8 +7,8 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as f
 from pyspark.sql.types import DataType, StringType, StructField, StructType
 
-from pyspark_barnabas.codecs import CodecSpec
-from pyspark_barnabas.codecs.columns import decoder, relaxed
+from barnabas.codecs import CodecSpec
+from pyspark_barnabas.codecs.columns import decoded_type, decoder
 
 #: The fields of a record that decoded rows and dead letters keep.
 RECORD = ("key", "value", "topic", "partition", "offset", "timestamp", "headers")
@@ -78,7 +78,7 @@ def good_rows(decoded: DataFrame, *record_columns: str) -> DataFrame:
 
 
 def _decode_in_python(fields: DataFrame, spec: CodecSpec) -> DataFrame:
-    both = [StructField("row", relaxed(spec.codec().columns)), StructField("error", StringType())]
+    both = [StructField("row", decoded_type(spec.codec())), StructField("error", StringType())]
     # nondeterministic, or a filter on the error would decode each value twice
     udf = f.arrow_udf(decoder(spec), returnType=StructType(both))  # type: ignore[attr-defined]
     function = udf.asNondeterministic()

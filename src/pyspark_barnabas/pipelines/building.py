@@ -9,7 +9,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
 from pyspark.sql.types import StructType
 
-from pyspark_barnabas.codecs import CodecSpec
+from barnabas.codecs import CodecSpec
 from pyspark_barnabas.failures import FlowError, one_line_error
 from pyspark_barnabas.paths import pattern_of
 from pyspark_barnabas.pipelines.declaration import (

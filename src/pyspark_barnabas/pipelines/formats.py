@@ -6,8 +6,8 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as f
 from pyspark.sql.types import BinaryType, StructField, StructType
 
-from pyspark_barnabas.codecs import CodecSpec
-from pyspark_barnabas.codecs.columns import differences, encoder
+from barnabas.codecs import CodecSpec
+from pyspark_barnabas.codecs.columns import column_types, differences, encoder
 from pyspark_barnabas.decoding.records import RECORD, TextFormat, TextSpec, decode
 from pyspark_barnabas.failures import FlowError
 from pyspark_barnabas.pipelines.declaration import RESERVED, Coding, ExpectationAction, Format, TopicSink
@@ -65,7 +65,7 @@ def check_fit(rows: StructType, spec: CodecSpec, coding: Coding) -> None:
 
     :raises FlowError: With the columns that do not, and what would be right.
     """
-    problems = list(differences(rows, spec.codec().columns))
+    problems = list(differences(rows, column_types(spec.codec())))
     if problems:
         raise FlowError(f"{coding.schema.position}: schema: {'; '.join(problems)}")
 

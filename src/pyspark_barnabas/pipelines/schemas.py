@@ -5,9 +5,9 @@ import subprocess
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from pyspark_barnabas.codecs import BinaryFormat, CodecSpec
-from pyspark_barnabas.codecs.errors import SchemaError
-from pyspark_barnabas.codecs.framing import Frame
+from barnabas.codecs import BinaryFormat, CodecSpec
+from barnabas.codecs.errors import SchemaError
+from barnabas.codecs.framing import Frame
 from pyspark_barnabas.failures import FlowError
 from pyspark_barnabas.pipelines.declaration import Coding, Format, RegistrySubject
 

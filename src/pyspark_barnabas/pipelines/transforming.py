@@ -11,7 +11,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as f
 from pyspark.sql.types import BooleanType, StructType, TimestampType
 
-from pyspark_barnabas.codecs import CodecSpec
+from barnabas.codecs import CodecSpec
 from pyspark_barnabas.failures import FlowError, one_line_error
 from pyspark_barnabas.pipelines.declaration import (
     RESERVED,

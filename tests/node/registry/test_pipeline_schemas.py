@@ -2,9 +2,10 @@
 
 import pytest
 
+from barnabas.codecs.errors import ConversionError
 from barnabas.registry.codecs.framing import framed
 from barnabas.registry.serving import RegistryServer
-from pyspark_barnabas.codecs.errors import ConversionError
+from pyspark_barnabas.codecs.columns import column_types
 from pyspark_barnabas.failures import FlowError
 from pyspark_barnabas.pipelines.declaration import Coding, Format, RegistrySubject, Stated
 from pyspark_barnabas.pipelines.schemas import codec_spec
@@ -24,7 +25,7 @@ def test_avro_is_the_latest_version_with_its_references(registry: RegistryServer
     reference = {"name": "Item", "subject": "spark-item", "version": 1}
     schema_id = rest.register("spark-order", text, references=[reference])["id"]
     codec = codec_spec(coding(registry.url, "spark-order"), Format.AVRO).codec()
-    assert codec.columns.simpleString() == "struct<item:struct<sku:int>>"
+    assert column_types(codec).simpleString() == "struct<item:struct<sku:int>>"
     value = codec.encode({"item": {"sku": 7}})
     assert value == framed(schema_id, b"\x0e")
     assert codec.decode(value) == {"item": {"sku": 7}}

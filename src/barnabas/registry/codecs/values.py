@@ -4,9 +4,8 @@ import json
 from typing import Any, Protocol
 
 from barnabas.registry.codecs.errors import MalformedValue
+from barnabas.registry.codecs.framing import read_message_indexes, written_message_indexes
 from barnabas.registry.schemas import ParsedSchema, SchemaType
-
-_INDEXES_MAX = 100
 
 
 class JsonCodec(Protocol):
@@ -86,7 +85,7 @@ class _ProtobufValues:
         from google.protobuf.json_format import MessageToDict
         from google.protobuf.message import DecodeError
 
-        indexes, start = _read_indexes(body)
+        indexes, start = read_message_indexes(body)
         message = self._message_class(indexes)()
         try:
             message.ParseFromString(body[start:])
@@ -105,7 +104,7 @@ class _ProtobufValues:
         except ParseError as error:
             raise MalformedValue(str(error)) from None
         body: bytes = message.SerializeToString()
-        return _write_indexes(self._encoded) + body
+        return written_message_indexes(self._encoded) + body
 
     def _message_class(self, indexes: list[int]) -> Any:
         from google.protobuf.message_factory import GetMessageClass
@@ -130,39 +129,3 @@ class _ProtobufValues:
             pending += [([*indexes, index], each) for index, each in enumerate(descriptor.nested_types)]
         names = ", ".join(self._file.message_types_by_name)
         raise MalformedValue(f"the schema has no message {name}; it has {names}")
-
-
-def _read_indexes(body: bytes) -> tuple[list[int], int]:
-    """Return the indexes, and where the message begins; a single zero stands for the first message."""
-    count, position = _unzigzag(body, 0)
-    if count == 0:
-        return [0], position
-    if not 0 < count <= _INDEXES_MAX:
-        raise MalformedValue("it has no indexes of a message behind its schema id")
-    indexes = []
-    for _ in range(count):
-        index, position = _unzigzag(body, position)
-        indexes.append(index)
-    return indexes, position
-
-
-def _unzigzag(body: bytes, position: int) -> tuple[int, int]:
-    number = 0
-    for index, byte in enumerate(body[position : position + 5]):
-        number |= (byte & 0x7F) << 7 * index
-        if byte < 0x80:
-            return (number >> 1) ^ -(number & 1), position + index + 1
-    raise MalformedValue("it has no indexes of a message behind its schema id")
-
-
-def _write_indexes(indexes: list[int]) -> bytes:
-    if indexes == [0]:
-        return b"\0"
-    out = bytearray()
-    for number in (len(indexes), *indexes):
-        left = number << 1
-        while left > 0x7F:
-            out.append(left & 0x7F | 0x80)
-            left >>= 7
-        out.append(left)
-    return bytes(out)

@@ -8,6 +8,7 @@ from pyspark.sql.types import (
     ArrayType,
     ByteType,
     DataType,
+    DateType,
     DecimalType,
     DoubleType,
     FloatType,
@@ -23,9 +24,9 @@ from pyspark.sql.types import (
     TimestampType,
 )
 
-from pyspark_barnabas.codecs import BinaryFormat, CodecSpec
-from pyspark_barnabas.codecs.columns import decoder, differences, encoder, relaxed
-from pyspark_barnabas.codecs.framing import Frame
+from barnabas.codecs import BinaryFormat, CodecSpec
+from barnabas.codecs.framing import Frame
+from pyspark_barnabas.codecs.columns import column_types, decoded_type, decoder, differences, encoder
 
 RECORD = {"type": "record", "name": "R", "fields": [{"name": "a", "type": "int"}]}
 SPEC = CodecSpec(BinaryFormat.AVRO, json.dumps(RECORD).encode(), "", Frame())
@@ -91,9 +92,36 @@ def test_missing_required_columns_are_reported() -> None:
     assert list(differences(StructType([]), a_column(LongType()))) == [], "what may be null may be left out"
 
 
-def test_all_columns_are_nullable_if_a_null_value_makes_them_null() -> None:
-    strict = a_column(ArrayType(a_column(IntegerType(), nullable=False), False), nullable=False)
-    assert relaxed(strict) == a_column(ArrayType(a_column(IntegerType())))
+ORDER = {
+    "type": "record",
+    "name": "Order",
+    "fields": [
+        {"name": "at", "type": {"type": "long", "logicalType": "timestamp-micros"}},
+        {"name": "here", "type": {"type": "long", "logicalType": "local-timestamp-micros"}},
+        {"name": "day", "type": ["null", {"type": "int", "logicalType": "date"}]},
+        {"name": "items", "type": {"type": "array", "items": {**RECORD, "name": "Item"}}},
+    ],
+}
+
+
+def test_columns_of_a_codec_are_types_of_spark_and_fields_keep_whether_they_are_nullable() -> None:
+    codec = CodecSpec(BinaryFormat.AVRO, json.dumps(ORDER).encode(), "", Frame()).codec()
+    assert column_types(codec) == StructType(
+        [
+            StructField("at", TimestampType(), False),
+            StructField("here", TimestampNTZType(), False),
+            StructField("day", DateType(), True),
+            StructField("items", ArrayType(a_column(IntegerType(), nullable=False), False), False),
+        ]
+    )
+    assert decoded_type(codec) == StructType(
+        [
+            StructField("at", TimestampType()),
+            StructField("here", TimestampNTZType()),
+            StructField("day", DateType()),
+            StructField("items", ArrayType(a_column(IntegerType()))),
+        ]
+    ), "a value that cannot be decoded makes them null"
 
 
 def test_a_task_decodes_values_to_rows_and_errors() -> None:

@@ -8,8 +8,8 @@ import pytest
 from google.protobuf import timestamp_pb2
 from google.protobuf.descriptor_pb2 import FileDescriptorProto, FileDescriptorSet
 
-from pyspark_barnabas.codecs import BinaryFormat
-from pyspark_barnabas.codecs.framing import Frame
+from barnabas.codecs import BinaryFormat
+from barnabas.codecs.framing import Frame
 from pyspark_barnabas.failures import FlowError
 from pyspark_barnabas.pipelines.declaration import Coding, Format, Stated
 from pyspark_barnabas.pipelines.schemas import codec_spec
@@ -48,7 +48,7 @@ def test_a_schema_error_has_file_and_line(tmp_path: Path) -> None:
 
 
 def test_a_missing_package_is_reported_with_its_installation(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delitem(sys.modules, "pyspark_barnabas.codecs.avro", raising=False)
+    monkeypatch.delitem(sys.modules, "barnabas.codecs.avro", raising=False)
     monkeypatch.setitem(sys.modules, "fastavro", None)
     with pytest.raises(
         FlowError, match=r"fastavro.*; pip install '\.\[spark\]' in a checkout of Barnabas brings it"

@@ -1,11 +1,9 @@
-"""The frame of schema registries, and varints of Protobuf messages."""
+"""The frame of schema registries."""
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
-from pyspark_barnabas.codecs.errors import ConversionError
-from pyspark_barnabas.codecs.framing import Frame, unzigzag, zigzag
+from barnabas.codecs.errors import ConversionError
+from barnabas.codecs.framing import Frame
 
 
 def test_without_a_frame_values_are_unchanged() -> None:
@@ -31,15 +29,3 @@ def test_a_frame_is_a_byte_0_and_a_schema_id() -> None:
 def test_a_value_without_a_frame_or_of_another_schema_is_a_conversion_error(value: bytes, says: str) -> None:
     with pytest.raises(ConversionError, match=says):
         Frame(True, 258).opened(value)
-
-
-@given(st.integers(-(2**31), 2**31 - 1), st.binary(max_size=3))
-def test_varints_round_trip(number: int, before: bytes) -> None:
-    written = zigzag(number)
-    assert unzigzag(before + written, len(before)) == (number, len(before + written))
-
-
-@pytest.mark.parametrize("value", [b"", b"\x80", b"\xff\xff\xff\xff\xff\x01"])
-def test_an_unterminated_varint_is_a_conversion_error(value: bytes) -> None:
-    with pytest.raises(ConversionError, match="no message number"):
-        unzigzag(value, 0)

@@ -12,11 +12,11 @@ from google.protobuf.descriptor_pb2 import FileDescriptorProto
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pyspark_barnabas.codecs import BinaryFormat, CodecSpec, ValueCodec
-from pyspark_barnabas.codecs.columns import arrow_type, decoded, encoded
-from pyspark_barnabas.codecs.errors import SchemaError
-from pyspark_barnabas.codecs.framing import Frame
-from pyspark_barnabas.codecs.protobuf import _descriptor
+from barnabas.codecs import BinaryFormat, CodecSpec, ValueCodec
+from barnabas.codecs.columns import decoded, encoded, row_type
+from barnabas.codecs.errors import SchemaError
+from barnabas.codecs.framing import Frame
+from barnabas.codecs.protobuf import _descriptor
 
 INT = st.integers(-(2**31), 2**31 - 1)
 UINT = st.integers(0, 2**32 - 1)
@@ -162,7 +162,7 @@ def tables(draw: Any) -> tuple[FileDescriptorProto, list[Any]]:
 def test_rows_of_any_message_round_trip(table: tuple[FileDescriptorProto, list[Any]], frame: Frame) -> None:
     file, rows = table
     codec = spec(file, frame=frame).codec()
-    given = pa.array(rows, arrow_type(codec.columns))
+    given = pa.array(rows, row_type(codec))
     values, misfits = encoded(codec, given, [True] * len(rows))
     assert misfits.null_count == len(rows), misfits
     found, reasons = decoded(codec, values)
@@ -201,13 +201,21 @@ def whole(message: Any) -> None:
 
 def test_fields_are_columns_that_are_nullable_if_presence_is_tracked() -> None:
     codec = spec(order(whole)).codec()
-    columns = (
-        "struct<id:decimal(20,0),count:bigint,kind:string,note:string,at:timestamp,took:interval day to second,"
-        "weight:double,prices:map<string,double>,tags:array<string>>"
+    assert codec.label == "Protobuf of shop.Order"
+    assert codec.columns == pa.schema(
+        [
+            pa.field("id", pa.decimal128(20, 0), False),
+            pa.field("count", pa.int64(), False),
+            pa.field("kind", pa.string(), False),
+            pa.field("note", pa.string(), True),
+            pa.field("at", pa.timestamp("us", "UTC"), True),
+            pa.field("took", pa.duration("us"), True),
+            pa.field("weight", pa.float64(), True),
+            pa.field("prices", pa.map_(pa.string(), pa.field("value", pa.float64(), False)), False),
+            pa.field("tags", pa.list_(pa.field("item", pa.string(), False)), False),
+        ]
     )
-    assert (codec.label, codec.columns.simpleString()) == ("Protobuf of shop.Order", columns)
-    nullable = [field.name for field in codec.columns.fields if field.nullable]
-    assert nullable == ["note", "at", "took", "weight"]
+    nullable = [field.name for field in codec.columns if field.nullable]
     nothing = {"id": Decimal(0), "count": 0, "kind": "SMALL", "prices": [], "tags": []}
     assert codec.decode(b"") == {**nothing, **dict.fromkeys(nullable)}
 
@@ -259,7 +267,7 @@ def test_at_most_one_field_of_a_oneof_is_not_null() -> None:
 
 
 def reason_for(codec: ValueCodec, row: dict[str, Any]) -> str:
-    values, misfits = encoded(codec, pa.array([row], arrow_type(codec.columns)), [True])
+    values, misfits = encoded(codec, pa.array([row], row_type(codec)), [True])
     assert values.null_count == 1
     return str(misfits[0])
 
@@ -349,7 +357,7 @@ def test_a_frame_selects_the_message_of_its_file() -> None:
     assert second.decode(b"\0\0\0\0\1\4\2\2\x08\x05") == {"a": 5}
     _, reasons = decoded(second, pa.array([first, b"\0\0\0\0\1\4\2"], pa.binary()))
     assert str(reasons[0]).endswith("it is message 0 of its file; shop.Other.Second is 1.1")
-    assert "no message number" in str(reasons[1])
+    assert "no indexes of a message" in str(reasons[1])
 
 
 def of_kind(kind: str) -> FileDescriptorProto:

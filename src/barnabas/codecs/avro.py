@@ -13,44 +13,29 @@ from io import BytesIO
 from itertools import count
 from typing import Any, NamedTuple
 
+import pyarrow as pa
 from fastavro import parse_schema, schemaless_reader, schemaless_writer
 from fastavro.schema import expand_schema
-from pyspark.sql.types import (
-    ArrayType,
-    BinaryType,
-    BooleanType,
-    DataType,
-    DateType,
-    DecimalType,
-    DoubleType,
-    FloatType,
-    IntegerType,
-    LongType,
-    MapType,
-    StringType,
-    StructField,
-    StructType,
-    TimestampNTZType,
-    TimestampType,
-)
 
-from pyspark_barnabas.codecs.errors import NULL, ConversionError, SchemaError
-from pyspark_barnabas.codecs.framing import Frame
-from pyspark_barnabas.codecs.written_schemas import WrittenSchemas
+from barnabas.codecs.errors import NULL, ConversionError, SchemaError
+from barnabas.codecs.framing import Frame
+from barnabas.codecs.written_schemas import WrittenSchemas
 
 _PRECISION_MAX = 38
 _UUID_BYTES = 16
 _EXACT = Context(prec=2 * _PRECISION_MAX)
 #: The only field of a record that stands for a branch of a union.
 _BRANCH = "v"
-_PRIMITIVES: dict[str, Callable[[], DataType]] = {
-    "boolean": BooleanType,
-    "int": IntegerType,
-    "long": LongType,
-    "float": FloatType,
-    "double": DoubleType,
-    "bytes": BinaryType,
-    "string": StringType,
+_UTC = pa.timestamp("us", "UTC")
+_LOCAL = pa.timestamp("us")
+_PRIMITIVES = {
+    "boolean": pa.bool_(),
+    "int": pa.int32(),
+    "long": pa.int64(),
+    "float": pa.float32(),
+    "double": pa.float64(),
+    "bytes": pa.binary(),
+    "string": pa.string(),
 }
 
 Convert = Callable[[Any], Any]
@@ -59,7 +44,7 @@ Convert = Callable[[Any], Any]
 class _Node(NamedTuple):
     """A part of a schema; converted values are never null."""
 
-    type: DataType
+    type: pa.DataType
     wire: Any  #: its schema for fastavro
     read: Convert | None = None  #: from fastavro's value to a row's; None if they are equal
     write: Convert | None = None
@@ -79,7 +64,6 @@ class AvroCodec:
                 f"the schema is of {_shown(whole)}; it must be of a record, whose fields are columns"
             )
         node = _Builder().record(whole, "")
-        assert isinstance(node.type, StructType), "a record is one"
         assert node.read is not None, "a record is always read by its fields"
         assert node.write is not None, "and written"
         self._read, self._write = node.read, node.write
@@ -87,7 +71,7 @@ class AvroCodec:
         self._frame = frame
         self._written = WrittenSchemas(frame.registry, schema, frame.own_id) if frame.registry else None
         self.label = f"Avro of {whole['name']}"
-        self.columns = node.type
+        self.columns = pa.schema(list(node.type))
 
     def decode(self, value: bytes) -> dict[str, Any]:
         """Decode a datum to a row.
@@ -200,7 +184,7 @@ class _Builder:
             "name": self._name(),
             "fields": [{"name": name, "type": node.wire} for name, node in fields],
         }
-        kind = StructType([StructField(name, node.type, node.nullable) for name, node in fields])
+        kind = pa.struct([pa.field(name, node.type, node.nullable) for name, node in fields])
         return _Node(kind, wire, _record_reader(fields), _record_writer(fields))
 
     def _fixed(self, part: dict[str, Any], logical: str | None, path: str) -> _Node:
@@ -211,21 +195,21 @@ class _Builder:
         if logical == "decimal":
             return _decimal(part, size, wire, path)
         if logical == "uuid" and size == _UUID_BYTES:
-            return _Node(StringType(), wire, lambda value: str(uuid.UUID(bytes=value)), _uuid_bytes)
+            return _Node(pa.string(), wire, lambda value: str(uuid.UUID(bytes=value)), _uuid_bytes)
 
         def write(value: bytes) -> bytes:
             if len(value) != size:
                 raise ConversionError(f"has {len(value)} bytes; it must have {size}")
             return value
 
-        return _Node(BinaryType(), wire, None, write)
+        return _Node(pa.binary(), wire, None, write)
 
     def _array(self, item: _Node) -> _Node:
         def write(values: list[Any]) -> list[Any]:
             return [_written(item, value, f"[{index}]") for index, value in enumerate(values)]
 
         return _Node(
-            ArrayType(item.type, item.nullable),
+            pa.list_(pa.field("item", item.type, item.nullable)),
             {"type": "array", "items": item.wire},
             None if item.read is None else _each(item.read),
             write,
@@ -238,7 +222,7 @@ class _Builder:
             return {key: _written(item, value, f"[{key}]") for key, value in pairs}
 
         return _Node(
-            MapType(StringType(), item.type, item.nullable),
+            pa.map_(pa.string(), pa.field("value", item.type, item.nullable)),
             {"type": "map", "values": item.wire},
             lambda values: [(key, read(value)) for key, value in values.items()],
             write,
@@ -262,7 +246,7 @@ class _Builder:
         ]
         left = iter(branches)
         wire = [branch if branch in ("null", {"type": "null"}) else next(left) for branch in part]
-        kind = StructType([StructField(name, node.type, True) for name, node in members])
+        kind = pa.struct([pa.field(name, node.type) for name, node in members])
         read, write = _union_reader(members, names), _union_writer(members, names)
         return _Node(kind, wire, _unless_null(read) if nullable else read, write, nullable)
 
@@ -364,24 +348,24 @@ def _enum(symbols: list[str]) -> _Node:
             raise ConversionError(f"is {symbol!r}; it must be {' or '.join(symbols)}")
         return numbers[symbol]
 
-    return _Node(StringType(), "int", read, write)
+    return _Node(pa.string(), "int", read, write)
 
 
 def _logical(kind: str, logical: str | None) -> _Node:
-    """Return a primitive type; logical types without a Spark type keep their primitive type, as Avro requires."""
+    """Return a primitive type; other logical types are read as their primitive type, as Avro requires."""
     match kind, logical:
         case "int", "date":
-            return _Node(DateType(), kind)
+            return _Node(pa.date32(), kind)
         case "long", "timestamp-micros":
-            return _Node(TimestampType(), kind)
+            return _Node(_UTC, kind)
         case "long", "local-timestamp-micros":
-            return _Node(TimestampNTZType(), kind)
+            return _Node(_LOCAL, kind)
         case "long", "timestamp-millis":
-            return _Node(TimestampType(), kind, _from_millis, _to_millis)
+            return _Node(_UTC, kind, _from_millis, _to_millis)
         case "long", "local-timestamp-millis":
-            return _Node(TimestampNTZType(), kind, _from_millis, _to_millis)
+            return _Node(_LOCAL, kind, _from_millis, _to_millis)
         case _:
-            return _Node(_PRIMITIVES[kind](), kind)
+            return _Node(_PRIMITIVES[kind], kind)
 
 
 def _from_millis(value_ms: int) -> int:
@@ -409,7 +393,7 @@ def _decimal(part: dict[str, Any], size: int | None, wire: Any, path: str) -> _N
         length = (digits if digits >= 0 else ~digits).bit_length() // 8 + 1
         return digits.to_bytes(length if size is None else size, "big", signed=True)
 
-    return _Node(DecimalType(precision, scale), wire, read, write)
+    return _Node(pa.decimal128(precision, scale), wire, read, write)
 
 
 def _uuid_bytes(value: str) -> bytes:

@@ -1,5 +1,6 @@
 """Avro values of other versions of a subject, read by the schema with which they were written."""
 
+from barnabas.codecs.errors import ConversionError
 from barnabas.registry.avro.model import AvroType
 from barnabas.registry.avro.schema import AvroSchema
 from barnabas.registry.client import RegistryClient
@@ -7,7 +8,6 @@ from barnabas.registry.codecs.avro_resolution import translate_avro
 from barnabas.registry.codecs.errors import MalformedValue
 from barnabas.registry.errors import RegistryError
 from barnabas.registry.schemas import InvalidSchema
-from pyspark_barnabas.codecs.errors import ConversionError
 
 
 class WrittenSchemas:

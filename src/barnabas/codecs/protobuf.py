@@ -3,11 +3,12 @@
 A field with presence is null if it is not set; other fields are never null.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from decimal import Decimal
 from functools import partial
 from typing import Any, NamedTuple
 
+import pyarrow as pa
 from google.protobuf import (
     any_pb2,
     descriptor_pb2,
@@ -21,42 +22,27 @@ from google.protobuf import (
     wrappers_pb2,
 )
 from google.protobuf.message import DecodeError
-from pyspark.sql.types import (
-    ArrayType,
-    BinaryType,
-    BooleanType,
-    DataType,
-    DayTimeIntervalType,
-    DecimalType,
-    DoubleType,
-    FloatType,
-    IntegerType,
-    LongType,
-    MapType,
-    StringType,
-    StructField,
-    StructType,
-    TimestampType,
-)
 
-from pyspark_barnabas.codecs.errors import NULL, ConversionError, SchemaError
-from pyspark_barnabas.codecs.framing import Frame, unzigzag, zigzag
+from barnabas.codecs.errors import NULL, ConversionError, SchemaError
+from barnabas.codecs.framing import Frame
+from barnabas.registry.codecs.errors import MalformedValue
+from barnabas.registry.codecs.framing import read_message_indexes, written_message_indexes
 
 _Types = descriptor_pb2.FieldDescriptorProto
-_SCALARS: dict[int, Callable[[], DataType]] = {
-    _Types.TYPE_DOUBLE: DoubleType,
-    _Types.TYPE_FLOAT: FloatType,
-    _Types.TYPE_INT64: LongType,
-    _Types.TYPE_SINT64: LongType,
-    _Types.TYPE_SFIXED64: LongType,
-    _Types.TYPE_INT32: IntegerType,
-    _Types.TYPE_SINT32: IntegerType,
-    _Types.TYPE_SFIXED32: IntegerType,
-    _Types.TYPE_UINT32: LongType,
-    _Types.TYPE_FIXED32: LongType,
-    _Types.TYPE_BOOL: BooleanType,
-    _Types.TYPE_STRING: StringType,
-    _Types.TYPE_BYTES: BinaryType,
+_SCALARS: dict[int, pa.DataType] = {
+    _Types.TYPE_DOUBLE: pa.float64(),
+    _Types.TYPE_FLOAT: pa.float32(),
+    _Types.TYPE_INT64: pa.int64(),
+    _Types.TYPE_SINT64: pa.int64(),
+    _Types.TYPE_SFIXED64: pa.int64(),
+    _Types.TYPE_INT32: pa.int32(),
+    _Types.TYPE_SINT32: pa.int32(),
+    _Types.TYPE_SFIXED32: pa.int32(),
+    _Types.TYPE_UINT32: pa.int64(),
+    _Types.TYPE_FIXED32: pa.int64(),
+    _Types.TYPE_BOOL: pa.bool_(),
+    _Types.TYPE_STRING: pa.string(),
+    _Types.TYPE_BYTES: pa.binary(),
 }
 _UNSIGNED_64 = (_Types.TYPE_UINT64, _Types.TYPE_FIXED64)
 _UNSIGNED_64_DIGITS = 20
@@ -78,8 +64,6 @@ _WRAPPERS = {descriptor.full_name for descriptor in wrappers_pb2.DESCRIPTOR.mess
 _SHOWN_NAMES_MAX = 10
 _NANOS = 1_000_000_000
 _MICROS = 1_000_000
-#: The maximum nesting of messages.
-_INDEXES_MAX = 100
 
 Convert = Callable[[Any], Any]
 
@@ -87,7 +71,7 @@ Convert = Callable[[Any], Any]
 class _Value(NamedTuple):
     """The value of a field, or of each item of a repeated one."""
 
-    type: DataType
+    type: pa.DataType
     read: Convert | None = None  #: from protobuf's value to a row's; None if they are equal
     write: Convert | None = None  #: the reverse
     fill: Callable[[Any, Any], None] | None = None  #: for messages, instead of `write`: message, row's value
@@ -97,7 +81,7 @@ class _Field(NamedTuple):
     """A field of a message as a column."""
 
     name: str
-    type: DataType
+    type: pa.DataType
     nullable: bool
     read: Convert  #: from a message
     write: Callable[[Any, Any], None]  #: into a message, for values that are not null
@@ -115,14 +99,13 @@ class ProtobufCodec:
         descriptor = _descriptor(schema, name)
         self._message = message_factory.GetMessageClass(descriptor)
         value = _struct(descriptor, "", ())
-        assert isinstance(value.type, StructType), "a message is one"
         assert value.read is not None, "and is read"
         assert value.fill is not None, "and filled"
         self._read, self._fill = value.read, value.fill
         self._frame = frame
         self._indexes = _indexes(descriptor)
         self.label = f"Protobuf of {name}"
-        self.columns = value.type
+        self.columns = pa.schema(list(value.type))
 
     def decode(self, value: bytes) -> dict[str, Any]:
         """Decode a message to a row.
@@ -151,27 +134,25 @@ class ProtobufCodec:
         body: bytes = message.SerializeToString(deterministic=True)
         if not self._frame.confluent:
             return body
-        path = b"\0" if self._indexes == (0,) else b"".join(map(zigzag, (len(self._indexes), *self._indexes)))
-        return self._frame.around(path + body)
+        return self._frame.around(written_message_indexes(self._indexes) + body)
 
     def _opened(self, value: bytes) -> bytes:
         body = self._frame.opened(value)
         if not self._frame.confluent:
             return body
-        length, at = unzigzag(body, 0)
-        indexes = [] if length else [0]  # the first message of a file is encoded as the length only
-        for _ in range(min(length, _INDEXES_MAX)):
-            index, at = unzigzag(body, at)
-            indexes.append(index)
+        try:
+            indexes, start = read_message_indexes(body)
+        except MalformedValue as error:
+            raise ConversionError(f"{error}, as framing: confluent wants") from None
         if tuple(indexes) != self._indexes:
             name = self._message.DESCRIPTOR.full_name
             raise ConversionError(
                 f"it is message {_path_text(indexes)} of its file; {name} is {_path_text(self._indexes)}"
             )
-        return body[at:]
+        return body[start:]
 
 
-def _path_text(indexes: "tuple[int, ...] | list[int]") -> str:
+def _path_text(indexes: Sequence[int]) -> str:
     return ".".join(map(str, indexes))
 
 
@@ -251,7 +232,7 @@ def _struct(descriptor: Any, path: str, within: tuple[str, ...]) -> _Value:
         for field in fields:
             _write_field(message, field, row.get(field.name))
 
-    kind = StructType([StructField(field.name, field.type, field.nullable) for field in fields])
+    kind = pa.struct([pa.field(field.name, field.type, field.nullable) for field in fields])
     return _Value(kind, read, None, fill)
 
 
@@ -312,7 +293,7 @@ def _repeated_field(name: str, value: _Value) -> _Field:
             else:
                 _fill_item(value.fill, items.add, item, item_path)
 
-    return _Field(name, ArrayType(value.type, False), False, read, write)
+    return _Field(name, pa.list_(pa.field("item", value.type, False)), False, read, write)
 
 
 def _map_field(name: str, key: _Value, value: _Value) -> _Field:
@@ -334,7 +315,7 @@ def _map_field(name: str, key: _Value, value: _Value) -> _Field:
             else:
                 _fill_item(value.fill, partial(items.__getitem__, position), inner, item_path)
 
-    return _Field(name, MapType(key.type, value.type, False), False, read, write)
+    return _Field(name, pa.map_(key.type, pa.field("value", value.type, False)), False, read, write)
 
 
 def _same(value: Any) -> Any:
@@ -370,16 +351,16 @@ def _value(descriptor: Any, path: str, within: tuple[str, ...]) -> _Value:
     if kind == _Types.TYPE_ENUM:
         return _enum(descriptor.enum_type)
     if kind in _UNSIGNED_64:
-        return _Value(DecimalType(_UNSIGNED_64_DIGITS, 0), Decimal, int)
-    return _Value(_SCALARS[kind]())
+        return _Value(pa.decimal128(_UNSIGNED_64_DIGITS, 0), Decimal, int)
+    return _Value(_SCALARS[kind])
 
 
 def _message_value(descriptor: Any, path: str, within: tuple[str, ...]) -> _Value:
     match descriptor.full_name:
         case "google.protobuf.Timestamp":
-            return _Value(TimestampType(), _read_timestamp, None, _fill_timestamp)
+            return _Value(pa.timestamp("us", "UTC"), _read_timestamp, None, _fill_timestamp)
         case "google.protobuf.Duration":
-            return _Value(DayTimeIntervalType(), _read_duration, None, _fill_duration)
+            return _Value(pa.duration("us"), _read_duration, None, _fill_duration)
         case name if name in _WRAPPERS:
             return _wrapper(_value(descriptor.fields_by_name["value"], path, within))
         case _:
@@ -413,7 +394,7 @@ def _enum(descriptor: Any) -> _Value:
             raise ConversionError(f"is {name!r}; it must be {' or '.join(numbers)}")
         return numbers[name]
 
-    return _Value(StringType(), read, write)
+    return _Value(pa.string(), read, write)
 
 
 def _read_timestamp(message: Any) -> int:

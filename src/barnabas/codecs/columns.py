@@ -1,0 +1,94 @@
+"""Converts columns of values to columns of rows and back, in Arrow; failures get a reason, other rows pass."""
+
+from typing import Any
+
+import pyarrow as pa
+
+from barnabas.codecs import ValueCodec
+from barnabas.codecs.errors import ConversionError
+
+_NULL_VALUE = "the value is null"
+
+
+def row_type(codec: ValueCodec) -> pa.StructType:
+    """Return the type of a column of decoded rows, in which all is nullable: rows that cannot be decoded are null."""
+    return _relaxed(pa.struct(list(codec.columns)))
+
+
+def _relaxed(kind: pa.DataType) -> pa.DataType:
+    if pa.types.is_struct(kind):
+        return pa.struct([(field.name, _relaxed(field.type)) for field in kind])
+    if pa.types.is_list(kind):
+        return pa.list_(_relaxed(kind.value_type))
+    if pa.types.is_map(kind):
+        return pa.map_(kind.key_type, _relaxed(kind.item_type))
+    return kind
+
+
+def _numbers(kind: pa.DataType) -> pa.DataType:
+    """Return the type with numbers for times, because Python's types have smaller ranges."""
+    if pa.types.is_struct(kind):
+        return pa.struct([(field.name, _numbers(field.type)) for field in kind])
+    if pa.types.is_list(kind):
+        return pa.list_(_numbers(kind.value_type))
+    if pa.types.is_map(kind):
+        return pa.map_(_numbers(kind.key_type), _numbers(kind.item_type))
+    if pa.types.is_timestamp(kind) or pa.types.is_duration(kind):
+        return pa.int64()
+    return pa.int32() if pa.types.is_date(kind) else kind
+
+
+def decoded(codec: ValueCodec, values: pa.Array) -> tuple[pa.Array, pa.Array]:
+    """Decode values to rows; return them, and the reasons for null rows."""
+    rows: list[dict[str, Any] | None] = []
+    reasons: list[str | None] = []
+    for value in values.to_pylist():
+        row, reason = (None, _NULL_VALUE) if value is None else _decoded(codec, value)
+        rows.append(row)
+        reasons.append(reason)
+    kind = row_type(codec)
+    try:
+        return pa.array(rows, kind), pa.array(reasons, pa.string())
+    except (pa.ArrowException, OverflowError):  # a number in some row does not fit its column
+        for index, row in enumerate(rows):
+            reason = None if row is None else _misfit(row, kind)
+            if reason is not None:
+                rows[index], reasons[index] = None, f"the value is not {codec.label}: {reason}"
+        return pa.array(rows, kind), pa.array(reasons, pa.string())
+
+
+def _decoded(codec: ValueCodec, value: bytes) -> tuple[dict[str, Any] | None, str | None]:
+    try:
+        return codec.decode(value), None
+    except Exception as error:  # libraries document no error types for malformed values
+        return None, f"the value is not {codec.label}: {_message(error)}"
+
+
+def _misfit(row: dict[str, Any], kind: pa.DataType) -> str | None:
+    try:
+        pa.array([row], kind)
+    except (pa.ArrowException, OverflowError) as error:
+        return _message(error)
+    return None
+
+
+def encoded(codec: ValueCodec, rows: pa.Array, selected: list[bool]) -> tuple[pa.Array, pa.Array]:
+    """Encode the selected rows; return the values, and the reasons for null values."""
+    encoded_values: list[bytes | None] = []
+    reasons: list[str | None] = []
+    for row, is_wanted in zip(rows.cast(_numbers(rows.type)).to_pylist(), selected, strict=True):
+        value, reason = _encoded(codec, row) if is_wanted else (None, None)
+        encoded_values.append(value)
+        reasons.append(reason)
+    return pa.array(encoded_values, pa.binary()), pa.array(reasons, pa.string())
+
+
+def _encoded(codec: ValueCodec, row: dict[str, Any]) -> tuple[bytes | None, str | None]:
+    try:
+        return codec.encode(row), None
+    except Exception as error:  # as above
+        return None, f"the row cannot be {codec.label}: {_message(error)}"
+
+
+def _message(error: Exception) -> str:
+    return str(error) if isinstance(error, ConversionError) else f"{type(error).__name__}: {error}"
