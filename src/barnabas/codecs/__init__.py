@@ -1,4 +1,4 @@
-"""Codecs of binary formats: schemas as Arrow types, values as rows, and rows as values.
+"""Codecs of values with a schema: schemas as Arrow types, values as rows, and rows as values.
 
 A codec imports its library when it is created, so that flows of other formats do not need it.
 """
@@ -17,8 +17,8 @@ class BinaryFormat(Enum):
     PROTOBUF = "protobuf"
 
 
-class ValueCodec(Protocol):
-    """Decodes values to rows and encodes rows, one at a time.
+class ValueDecoder(Protocol):
+    """Decodes values to rows, one at a time.
 
     A row is a dict by column name. Timestamps and intervals are microseconds since 1970, dates are days, and maps are
     lists of pairs, as in Arrow.
@@ -34,6 +34,10 @@ class ValueCodec(Protocol):
 
     def decode(self, value: bytes) -> dict[str, Any]:
         """:raises ConversionError: It is not a value; other errors mean the same."""
+
+
+class ValueCodec(ValueDecoder, Protocol):
+    """Also encodes rows."""
 
     def encode(self, row: dict[str, Any]) -> bytes:
         """:raises ConversionError: It cannot be encoded; other errors mean the same."""

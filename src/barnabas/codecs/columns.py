@@ -4,13 +4,16 @@ from typing import Any
 
 import pyarrow as pa
 
-from barnabas.codecs import ValueCodec
+from barnabas.codecs import ValueCodec, ValueDecoder
 from barnabas.codecs.errors import ConversionError
+from barnabas.registry.client import RegistryUnavailable
 
 _NULL_VALUE = "the value is null"
+#: The errors of Arrow for values that do not fit a column.
+_MISFITS = (pa.ArrowException, OverflowError, UnicodeEncodeError)
 
 
-def row_type(codec: ValueCodec) -> pa.StructType:
+def row_type(codec: ValueDecoder) -> pa.StructType:
     """Return the type of a column of decoded rows, in which all is nullable: rows that cannot be decoded are null."""
     return _relaxed(pa.struct(list(codec.columns)))
 
@@ -38,8 +41,11 @@ def _numbers(kind: pa.DataType) -> pa.DataType:
     return pa.int32() if pa.types.is_date(kind) else kind
 
 
-def decoded(codec: ValueCodec, values: pa.Array) -> tuple[pa.Array, pa.Array]:
-    """Decode values to rows; return them, and the reasons for null rows."""
+def decoded(codec: ValueDecoder, values: pa.Array) -> tuple[pa.Array, pa.Array]:
+    """Decode values to rows; return them, and the reasons for null rows.
+
+    :raises RegistryUnavailable: A codec that needs schemas of a registry does not get them.
+    """
     rows: list[dict[str, Any] | None] = []
     reasons: list[str | None] = []
     for value in values.to_pylist():
@@ -49,7 +55,7 @@ def decoded(codec: ValueCodec, values: pa.Array) -> tuple[pa.Array, pa.Array]:
     kind = row_type(codec)
     try:
         return pa.array(rows, kind), pa.array(reasons, pa.string())
-    except (pa.ArrowException, OverflowError):  # a number in some row does not fit its column
+    except _MISFITS:  # a number or a text in some row does not fit its column
         for index, row in enumerate(rows):
             reason = None if row is None else _misfit(row, kind)
             if reason is not None:
@@ -57,9 +63,11 @@ def decoded(codec: ValueCodec, values: pa.Array) -> tuple[pa.Array, pa.Array]:
         return pa.array(rows, kind), pa.array(reasons, pa.string())
 
 
-def _decoded(codec: ValueCodec, value: bytes) -> tuple[dict[str, Any] | None, str | None]:
+def _decoded(codec: ValueDecoder, value: bytes) -> tuple[dict[str, Any] | None, str | None]:
     try:
         return codec.decode(value), None
+    except RegistryUnavailable:
+        raise
     except Exception as error:  # libraries document no error types for malformed values
         return None, f"the value is not {codec.label}: {_message(error)}"
 
@@ -67,7 +75,7 @@ def _decoded(codec: ValueCodec, value: bytes) -> tuple[dict[str, Any] | None, st
 def _misfit(row: dict[str, Any], kind: pa.DataType) -> str | None:
     try:
         pa.array([row], kind)
-    except (pa.ArrowException, OverflowError) as error:
+    except _MISFITS as error:
         return _message(error)
     return None
 

@@ -17,10 +17,13 @@ from barnabas.registry.schemas import InvalidSchema, ParsedSchema, SchemaReferen
 _ACCEPT = "application/vnd.schemaregistry.v1+json, application/vnd.schemaregistry+json; q=0.9, application/json; q=0.5"
 _TIMEOUT_S = 10.0
 _RESPONSE_BYTES_MAX = 64 * 1024 * 1024
+_NOT_FOUND = 404
+_TOO_MANY_REQUESTS = 429
+_SERVER_ERROR = 500
 
 
 class RegistryUnavailable(ConnectionError):
-    """No registry responds, or not with the REST API."""
+    """No registry responds, or not with the REST API, or it fails."""
 
 
 class FetchedSchema(NamedTuple):
@@ -76,13 +79,16 @@ class RegistryClient:
         """Parse a schema with its references.
 
         :raises InvalidSchema: If it is not valid.
+        :raises RegistryError: If access is refused.
         :raises RegistryUnavailable: If the registry does not respond.
         """
 
         def lookup(reference: SchemaReference) -> SchemaText | None:
             try:
                 return self.version(reference.subject, reference.version).schema
-            except RegistryError:
+            except RegistryError as error:
+                if error.status != _NOT_FOUND:
+                    raise
                 return None
 
         return parse_schema(schema, lookup)
@@ -115,13 +121,16 @@ class RegistryClient:
     def _refusal(self, error: HTTPError) -> Exception:
         try:
             body = json.loads(error.read(_RESPONSE_BYTES_MAX))
-            return RegistryError(int(body["error_code"]), str(body["message"]))
+            refusal = RegistryError(int(body["error_code"]), str(body["message"]))
         except (ValueError, KeyError, TypeError, OSError):
-            if error.code == 404:
+            if error.code == _NOT_FOUND:
                 return RegistryError(SCHEMA_NOT_FOUND, f"{self.url} has no such schema")
             return RegistryUnavailable(
                 f"{self.url} responds with HTTP {error.code}: it is not a schema registry"
             )
+        if error.code == _TOO_MANY_REQUESTS or error.code >= _SERVER_ERROR:
+            return RegistryUnavailable(f"the schema registry at {self.url} fails: {refusal}")
+        return refusal
 
     def _object(self, data: bytes) -> Mapping[str, Any]:
         try:

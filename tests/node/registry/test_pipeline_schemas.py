@@ -1,15 +1,19 @@
 """Schemas of pipelines from a schema registry; the codecs need no Spark session."""
 
+import pyarrow as pa
 import pytest
 
+from barnabas.codecs.columns import decoded
 from barnabas.codecs.errors import ConversionError
+from barnabas.registry.client import RegistryUnavailable
 from barnabas.registry.codecs.framing import framed
 from barnabas.registry.serving import RegistryServer
+from barnabas.testing import EmbeddedBroker
 from pyspark_barnabas.codecs.columns import column_types
 from pyspark_barnabas.failures import FlowError
 from pyspark_barnabas.pipelines.declaration import Coding, Format, RegistrySubject, Stated
 from pyspark_barnabas.pipelines.schemas import codec_spec
-from support.registries import RestClient, avro_record
+from support.registries import RestClient, avro_record, running_registry
 
 PROTO = 'syntax = "proto3"; package shop; import "item.proto"; message Order { int64 id = 1; Item item = 2; }'
 
@@ -42,6 +46,18 @@ def test_values_of_other_versions_are_read_by_their_own_schemas(
         codec.decode(framed(9999, b"\x0e"))
     with pytest.raises(ConversionError, match=f"as a value of schema {first}, it ends too early"):
         codec.decode(framed(first, b"\x0e"))
+
+
+def test_a_registry_that_has_gone_is_an_error_and_not_the_reason_of_a_dead_letter(
+    broker: EmbeddedBroker,
+) -> None:
+    with running_registry(broker.bootstrap) as server:
+        rest = RestClient(server.url)
+        first = rest.register("spark-gone", avro_record("Order", "id"))["id"]
+        rest.register("spark-gone", avro_record("Order", "id", "count?"))
+        codec = codec_spec(coding(server.url, "spark-gone"), Format.AVRO).codec()
+    with pytest.raises(RegistryUnavailable, match="does not respond"):
+        decoded(codec, pa.array([framed(first, b"\x0e")]))
 
 
 def test_a_schema_id_is_the_only_one_that_is_accepted(registry: RegistryServer, rest: RestClient) -> None:
