@@ -195,6 +195,17 @@ def _descriptor(schema: bytes, name: str) -> Any:
         raise SchemaError(f"there is no message {name}; there are {names_text or 'none'}") from None
 
 
+def message_name(file: Any, indexes: Sequence[int]) -> str | None:
+    """Return the full name of a message by its indexes in a file; None if there is none."""
+    siblings, found = list(file.message_types_by_name.values()), None
+    for index in indexes:
+        if not 0 <= index < len(siblings):
+            return None
+        found = siblings[index]
+        siblings = [nested for nested in found.nested_types if not nested.GetOptions().map_entry]
+    return None if found is None else found.full_name
+
+
 def _indexes(descriptor: Any) -> tuple[int, ...]:
     """Return the indexes of a message in its file: those of the messages around it, then its own."""
     parent = descriptor.containing_type
