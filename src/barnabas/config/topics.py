@@ -5,6 +5,7 @@ from typing import NamedTuple
 
 from barnabas.config.broker_config import BrokerConfig
 from barnabas.config.definition import ConfigError, Value
+from barnabas.config.keys.table import TABLE_KEYS
 from barnabas.config.keys.topic import TOPIC_KEYS
 from barnabas.config.values import parse_value
 from barnabas.wire.errors import ErrorCode, KafkaError
@@ -13,10 +14,14 @@ from barnabas.wire.errors import ErrorCode, KafkaError
 VALUE_CHARACTERS_MAX = 32767
 #: The value -2 of local.retention.*: the same as retention.*.
 _AS_RETENTION = -2
+_OF_THE_BROKER = TOPIC_KEYS.keys() - {key.name for key in TABLE_KEYS}
 
 
 class TopicConfig(NamedTuple):
-    """Every topic key with its effective value, named as the key with underscores; names contain the units."""
+    """Every topic key that a broker acts on, with its effective value, named as the key with underscores.
+
+    Names contain the units. The keys of tables are left out.
+    """
 
     cleanup_policy: tuple[str, ...]
     compression_gzip_level: int
@@ -63,7 +68,7 @@ def effective_topic_config(broker: BrokerConfig, overrides: Mapping[str, str]) -
 
     :raises ConfigError: When a stored override is invalid, which validation prevents.
     """
-    values = effective_values(broker, overrides)
+    values = {name: effective_value(broker, overrides, name) for name in _OF_THE_BROKER}
     return TopicConfig(**{name.replace(".", "_"): value for name, value in values.items()})  # type: ignore[arg-type]
 
 

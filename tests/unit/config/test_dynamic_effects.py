@@ -29,7 +29,11 @@ BROKER_PROOFS = (
     "unit/server/test_inter_broker.py",
 )
 GROUP_PROOFS = ("unit/groups/consumer/test_group_configs.py", "unit/groups/consumer/test_heartbeats.py")
-TOPIC_PROOFS = ("node/test_dynamic_topic_configs.py", "node/test_several_brokers.py")
+TOPIC_PROOFS = (
+    "node/test_dynamic_topic_configs.py",
+    "node/test_several_brokers.py",
+    "unit/tables/test_settings.py",
+)
 
 #: Keys that are set with a prefix.
 BEHIND_A_PREFIX = frozenset({"sasl.jaas.config"})

@@ -14,6 +14,7 @@ from barnabas.config.keys import (
     NO_EFFECT,
     STRING,
 )
+from barnabas.config.keys.table import TABLE_KEYS
 from barnabas.config.validators import (
     AT_LEAST_0,
     AT_LEAST_1,
@@ -149,4 +150,5 @@ _KEYS: tuple[ConfigKey, ...] = (
 )
 # fmt: on
 
-TOPIC_KEYS = table(_KEYS)
+#: Sorted by name, which DescribeConfigs relies on.
+TOPIC_KEYS = table(tuple(sorted((*TABLE_KEYS, *_KEYS), key=lambda key: key.name)))

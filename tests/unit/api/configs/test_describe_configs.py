@@ -46,7 +46,7 @@ async def test_a_topic_has_its_overrides_and_the_brokers_values(tmp_path: Path) 
 @on_loop
 async def test_topics_with_overrides_are_described(tmp_path: Path) -> None:
     first, last = min(TOPIC_KEYS), max(name for name, key in TOPIC_KEYS.items() if key.listed)
-    own = {first: "delete", "flush.ms": "7", "internal.segment.bytes": "4096", last: "true"}
+    own = {first: "delta", "flush.ms": "7", "internal.segment.bytes": "4096", last: "true"}
     async with running_node(tmp_path) as node:
         names = [f"t{count}" for count in range(len(own) + 1)]
         await node.create(
