@@ -22,7 +22,7 @@ AUDITED := $(addprefix requirements/,all.txt test.txt release.txt) interop/requi
 # Advisories that do not concern Barnabas: one line for each, AUDIT_IGNORED += ID, below its reason as a comment.
 AUDIT_IGNORED :=
 
-.PHONY: run cluster example-orders lock audit release check format test test-spark test-spark-versions interop interop-cluster kafka-tests differential soak-eos soak-cluster soak-spark soak-stalls soak-holds soak-frames sim sim-bugs bench bench-cluster bench-tls bench-spark clean help
+.PHONY: run cluster example-orders lock audit release check format test test-spark test-spark-versions interop interop-cluster kafka-tests differential soak-eos soak-cluster soak-spark soak-tables soak-stalls soak-holds soak-frames sim sim-bugs bench bench-cluster bench-tls bench-spark clean help
 
 help:  ## List the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 22
@@ -106,6 +106,9 @@ soak-spark: $(VENV)/.installed-test  ## A Spark stream while its processes are k
 	SPARK_ROUNDS=$(or $(ROUNDS),20) SPARK_MASTER=$(or $(MASTER),local) SPARK_BROKER=$(or $(BROKER),barnabas) \
 		$(BIN)/pytest tests/interop/spark/test_sink_soak.py $(ARGS)
 
+soak-tables: $(VENV)/.installed-test  ## Tables of both formats while their services are killed (ROUNDS=20)
+	TABLE_ROUNDS=$(or $(ROUNDS),20) $(BIN)/pytest tests/node/tables/test_tables_kills.py $(ARGS)
+
 soak-stalls: $(VENV)/.installed-test  ## The most expensive requests of each API beside a second client (BROKER=barnabas|kafka TOPICS=10000)
 	$(BIN)/python -m bench.stalls.run --broker $(or $(BROKER),barnabas) --topics $(or $(TOPICS),10000) $(ARGS)
 
@@ -122,7 +125,7 @@ sim-bugs: $(VENV)/.installed-test  ## Look for the seeds that find the bugs plan
 	cd tests && PYTHONPATH=. ../$(BIN)/python -m sim.search $(BUGS) $(ARGS)
 
 lock: $(RELEASE)/.installed  ## Write the lock files again after a change of pyproject.toml (ARGS='--upgrade-package NAME', ARGS=--upgrade)
-	$(LOCK) pyproject.toml --extra arrow --extra console --extra objects --extra registry --extra security --extra spark --extra tracing --output-file requirements/all.txt
+	$(LOCK) pyproject.toml --extra arrow --extra console --extra iceberg --extra objects --extra registry --extra security --extra spark --extra tables --extra tracing --output-file requirements/all.txt
 	$(LOCK) pyproject.toml --extra console --constraint requirements/all.txt --output-file requirements/console.txt
 	$(LOCK) pyproject.toml --extra test --extra check --no-emit-package barnabas --constraint requirements/all.txt --override requirements/overrides.in --output-file requirements/test.txt
 	$(LOCK) --group build --constraint requirements/test.txt --output-file requirements/build.txt

@@ -47,6 +47,9 @@ CASES = {
     "produce": Case("orders --file {lines}", "nope --file {lines}"),
     "consume": Case("orders --from-beginning --exit-at-end", "nope --exit-at-end"),
     "metadata": Case("orders", "nope"),
+    "tables status": Case(
+        "--topic orders --set barnabas.table.format=delta --location /nowhere/tables", "--topic nope"
+    ),
     "topics list": Case("", None),
     "topics create": Case("fresh", None),
     "topics describe": Case("orders", "nope"),
@@ -220,6 +223,7 @@ def commands() -> set[str]:
         name
         for name, command in COMMANDS.items()
         if name.split()[0] not in ("jobs", "console", "registry")
+        and name != "tables run"
         and any(param.name == "bootstrap" for param in command.params)
     }
 

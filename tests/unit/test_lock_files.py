@@ -12,7 +12,17 @@ ROOT = Path(__file__).parents[2]
 LOCKS = sorted([*(ROOT / "requirements").glob("*.txt"), ROOT / "interop" / "requirements.txt"])
 SETTINGS = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
 PROJECT, GROUPS = SETTINGS["project"], SETTINGS["dependency-groups"]
-RUNTIME_EXTRAS = ("arrow", "console", "objects", "registry", "security", "spark", "tracing")
+RUNTIME_EXTRAS = (
+    "arrow",
+    "console",
+    "iceberg",
+    "objects",
+    "registry",
+    "security",
+    "spark",
+    "tables",
+    "tracing",
+)
 INTEROP = (ROOT / "interop" / "requirements.in").read_text(encoding="utf-8").splitlines()
 
 

@@ -36,6 +36,12 @@ COMMANDS = (
         _SERVING,
         "Serve a schema registry with Confluent's REST API, which keeps its schemas in a topic of the cluster.",
     ),
+    TopLevel(
+        "tables",
+        "tables:app",
+        _SERVING,
+        "Keep Delta and Iceberg tables of topics, each record exactly once; show their status.",
+    ),
     TopLevel("produce", "produce:produce", _RECORDS, "Send each line of stdin (or of a file) as a record."),
     TopLevel(
         "consume",

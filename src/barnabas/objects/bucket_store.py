@@ -67,6 +67,11 @@ class BucketStore:
         with self._errors("read", key):
             return obstore.head(self._store, key)["size"]
 
+    def modified_ms(self, key: str) -> int:
+        """See `ObjectStore`."""
+        with self._errors("read", key):
+            return int(obstore.head(self._store, key)["last_modified"].timestamp() * 1000)
+
     def read(self, key: str) -> bytes:
         """See `ObjectStore`."""
         with self._errors("read", key):

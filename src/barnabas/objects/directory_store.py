@@ -34,6 +34,13 @@ class DirectoryStore:
         except FileNotFoundError as error:
             raise self._not_found(key) from error
 
+    def modified_ms(self, key: str) -> int:
+        """See `ObjectStore`."""
+        try:
+            return (self._directory / key).stat().st_mtime_ns // 1_000_000
+        except FileNotFoundError as error:
+            raise self._not_found(key) from error
+
     def read(self, key: str) -> bytes:
         """See `ObjectStore`."""
         with self.open(key) as file:

@@ -37,6 +37,13 @@ class ObjectStore(Protocol):
         """
         ...
 
+    def modified_ms(self, key: str) -> int:
+        """Return when an object was written, in ms since the epoch.
+
+        :raises ObjectNotFound: There is no such object.
+        """
+        ...
+
     def read(self, key: str) -> bytes:
         """Return the content of a small object.
 

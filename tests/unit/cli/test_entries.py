@@ -16,7 +16,7 @@ from barnabas.cli.support.commands import entry_of
 
 ROOT = Path(__file__).resolve().parents[3]
 #: Commands that print nothing, or a script.
-WITHOUT_JSON = {"serve", "console", "registry", "spark-submit", "spark-pipelines", "completion"}
+WITHOUT_JSON = {"serve", "console", "registry", "tables run", "spark-submit", "spark-pipelines", "completion"}
 
 
 def generator() -> Any:

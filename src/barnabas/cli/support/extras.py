@@ -15,6 +15,10 @@ _CONSOLE = ("starlette", "uvicorn", "jinja2", "python_multipart")
 _REGISTRY = ("starlette", "uvicorn", "jsonschema", "referencing", "google.protobuf")
 
 
+#: Packages of the extra `tables`.
+_TABLES = (*_ARROW, "deltalake", "obstore", "fastavro", "google.protobuf", "jsonschema", "referencing")
+
+
 def check_spark_installed() -> None:
     """Check that Spark can be imported.
 
@@ -29,6 +33,14 @@ def check_arrow_installed() -> None:
     :raises CommandError: If the extra is missing, in whole or in part.
     """
     _check("Arrow", "arrow", _ARROW)
+
+
+def check_tables_installed() -> None:
+    """Check that tables can be kept.
+
+    :raises CommandError: If the extra is missing, in whole or in part.
+    """
+    _check("The library for tables", "tables", _TABLES)
 
 
 def check_console_installed() -> None:

@@ -1,0 +1,265 @@
+"""Keeps the tables of all topics: finds them, gives each its turn, and tries again what has failed.
+
+A table that fails or is slow does not stop the others: threads take the tables that are due, one table at a time.
+"""
+
+import threading
+from collections.abc import Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import suppress
+from dataclasses import dataclass, field
+from queue import Empty, SimpleQueue
+from random import Random
+from typing import NamedTuple
+from zlib import crc32
+
+from barnabas.base.clock import Clock
+from barnabas.client.blocking import BlockingClient
+from barnabas.client.core.errors import BrokerConnectionError
+from barnabas.objects.location import Location
+from barnabas.reading.connection import ConnectionOptions, connected
+from barnabas.registry.client import RegistryClient
+from barnabas.tables.building import TableStores, build_topic_table
+from barnabas.tables.discovery import FoundTables, find_tables
+from barnabas.tables.errors import ConcurrentCommit, TableError
+from barnabas.tables.settings import TableSettings
+from barnabas.tables.source import TopicSource
+from barnabas.tables.topic_table import TableStatistics, TopicTable
+from barnabas.telemetry.logs import get_logger
+from barnabas.wire.errors import KafkaError
+
+#: Pauses after failures in a row; the last one repeats.
+_RETRY_PAUSES_MS = (1_000, 2_000, 5_000, 15_000, 60_000)
+#: Records are read so many times within the time after which the table must have them.
+_PASSES_PER_LAG = 2
+#: After a commit of another service, the pause is up to so long: one of the two is then first for good.
+_CONFLICT_PAUSE_MS = 2_000
+
+_log = get_logger("barnabas.tables")
+
+
+@dataclass(frozen=True)
+class ServiceOptions:
+    """What a service keeps, and how."""
+
+    connection: ConnectionOptions
+    stores: TableStores = field(default_factory=TableStores)
+    base_location: Location | None = None
+    registry_url: str | None = field(default=None, repr=False)  #: may have a password
+    topics: tuple[str, ...] | None = None  #: None for all topics
+    overrides: Mapping[str, str] = field(default_factory=dict)  #: configs that precede those of the topics
+    share: tuple[int, int] = (0, 1)  #: keeps the topics of this number, of so many services
+    threads_count: int = 2
+    discovery_interval_ms: int = 10_000
+
+
+class TableStatus(NamedTuple):
+    """A table at a moment."""
+
+    topic: str
+    format: str
+    location: str
+    state: str  #: running, waiting or failed
+    error: str  #: why the last pass failed; empty if it did not
+    lag_ms: (
+        int | None
+    )  #: the age of the oldest record that the table may lack; None until the first complete pass
+    counts: TableStatistics
+
+
+@dataclass(eq=False)
+class _Kept:
+    """A table and its next turn."""
+
+    table: TopicTable
+    due_ms: int
+    is_running: bool = False
+    failures_count: int = 0
+    error: str = ""
+    complete_ms: int | None = None  #: when the last complete pass began
+    conflicts_count: int = 0
+
+
+class TableService:
+    """Keeps tables until it is stopped."""
+
+    def __init__(self, options: ServiceOptions, clock: Clock, rng: Random) -> None:
+        """:raises ValueError: If the registry's URL is not valid."""
+        self._options = options
+        self._clock = clock
+        self._rng = rng
+        self._registry = None if options.registry_url is None else RegistryClient(options.registry_url)
+        self._kept: dict[str, _Kept] = {}
+        self._problems: dict[str, str] = {}
+        self._sources: SimpleQueue[TopicSource] = SimpleQueue()
+        self._wake = threading.Event()
+        self._is_stopped = False
+        self._lock = threading.Lock()
+
+    def stop(self) -> None:
+        """Let `run` return when the passes that are running have ended; for any thread and signal handlers."""
+        self._is_stopped = True
+        self._wake.set()
+
+    def run(self) -> None:
+        """Keep the tables until `stop`."""
+        discovery_ms = self._clock.monotonic_ms()
+        client: BlockingClient | None = None
+        with ThreadPoolExecutor(self._options.threads_count, thread_name_prefix="barnabas-tables") as threads:
+            while not self._is_stopped:
+                now_ms = self._clock.monotonic_ms()
+                if now_ms >= discovery_ms:
+                    client = self._discover(client)
+                    discovery_ms = now_ms + self._options.discovery_interval_ms
+                self._start_due(threads)
+                self._wake.wait(self._pause_s(discovery_ms))
+                self._wake.clear()
+        if client is not None:
+            client.close()
+        self._close_sources()
+
+    def statistics(self) -> list[TableStatus]:
+        """Return the tables, and topics whose table cannot be kept."""
+        now_ms = self._clock.monotonic_ms()
+        with self._lock:
+            kept, problems = dict(self._kept), dict(self._problems)
+        statuses = [self._status(topic, table, now_ms) for topic, table in kept.items()]
+        statuses += [
+            TableStatus(topic, "", "", "failed", problem, None, TableStatistics())
+            for topic, problem in problems.items()
+        ]
+        return sorted(statuses)
+
+    def _status(self, topic: str, kept: _Kept, now_ms: int) -> TableStatus:
+        settings = kept.table.settings
+        state = "failed" if kept.error else "running" if kept.is_running else "waiting"
+        lag_ms = None if kept.complete_ms is None else now_ms - kept.complete_ms
+        return TableStatus(
+            topic, settings.format.value, str(settings.location), state, kept.error, lag_ms, kept.table.counts
+        )
+
+    def _discover(self, client: BlockingClient | None) -> BlockingClient | None:
+        """Follow the configs of topics; without a broker, go on with those that are known."""
+        options = self._options
+        try:
+            client = client or connected(options.connection)
+            found = find_tables(client, options.topics, options.overrides, options.base_location)
+        except (KafkaError, BrokerConnectionError) as error:
+            _log.warning("the topics cannot be listed; trying again", error=str(error))
+            return client
+        self._take(found)
+        return client
+
+    def _take(self, found: FoundTables) -> None:
+        mine = {topic: settings for topic, settings in found.tables.items() if self._is_mine(topic)}
+        problems = {topic: str(problem) for topic, problem in found.problems.items() if self._is_mine(topic)}
+        for topic in self._kept.keys() - mine.keys():
+            self._drop(topic)
+        for topic, settings in mine.items():
+            known = self._kept.get(topic)
+            if known is None or known.table.settings != settings:  # a pass that is running ends by itself
+                self._keep(topic, settings, problems)
+        for topic, problem in problems.items():
+            if self._problems.get(topic) != problem:
+                _log.error("a table cannot be kept", topic=topic, error=problem)
+        with self._lock:
+            self._problems = problems
+
+    def _is_mine(self, topic: str) -> bool:
+        number, count = self._options.share
+        return crc32(topic.encode()) % count == number
+
+    def _keep(self, topic: str, settings: TableSettings, problems: dict[str, str]) -> None:
+        try:
+            table = build_topic_table(settings, self._options.stores, self._registry, self._clock)
+        except (TableError, ValueError) as error:
+            problems[topic] = str(error)
+            self._drop(topic)
+            return
+        _log.info(
+            "keeping a table", topic=topic, format=settings.format.value, location=str(settings.location)
+        )
+        with self._lock:
+            self._kept[topic] = _Kept(table, self._clock.monotonic_ms())
+
+    def _drop(self, topic: str) -> None:
+        with self._lock:
+            forgotten = self._kept.pop(topic, None)
+        if forgotten is not None:
+            _log.info("a table is no longer kept", topic=topic)
+
+    def _start_due(self, threads: ThreadPoolExecutor) -> None:
+        now_ms = self._clock.monotonic_ms()
+        for kept in sorted(self._kept.values(), key=lambda kept: kept.due_ms):
+            if kept.due_ms <= now_ms and not kept.is_running:
+                kept.is_running = True
+                threads.submit(self._pass, kept).add_done_callback(self._ended)
+
+    def _pause_s(self, discovery_ms: int) -> float:
+        dues_ms = [kept.due_ms for kept in self._kept.values() if not kept.is_running]
+        return max(0, min([*dues_ms, discovery_ms]) - self._clock.monotonic_ms()) / 1000
+
+    def _ended(self, future: "Future[None]") -> None:
+        self._wake.set()
+
+    def _pass(self, kept: _Kept) -> None:
+        """Advance and maintain a table once, and set its next turn."""
+        started_ms = self._clock.monotonic_ms()
+        try:
+            is_complete = self._advance(kept.table)
+        except ConcurrentCommit as conflict:
+            kept.conflicts_count += 1
+            pause_ms = self._rng.randrange(_CONFLICT_PAUSE_MS)
+            _log.debug(
+                "another service has committed first", topic=kept.table.settings.topic, error=str(conflict)
+            )
+        except Exception as error:  # of Kafka, of the store, of the libraries for tables
+            pause_ms = self._failed(kept, error)
+        else:
+            kept.failures_count, kept.error = 0, ""
+            pause_ms = 0
+            if is_complete:
+                kept.complete_ms = started_ms
+                elapsed_ms = self._clock.monotonic_ms() - started_ms
+                pause_ms = max(0, kept.table.settings.target_lag_ms // _PASSES_PER_LAG - elapsed_ms)
+        kept.due_ms = self._clock.monotonic_ms() + pause_ms
+        kept.is_running = False
+
+    def _advance(self, table: TopicTable) -> bool:
+        try:
+            source = self._sources.get_nowait()
+        except Empty:
+            source = TopicSource(self._options.connection)
+        try:
+            is_complete = table.advance(source)
+        finally:
+            self._sources.put(source)
+        with suppress(ConcurrentCommit):  # what was not done is done later
+            table.maintain()
+        return is_complete
+
+    def _failed(self, kept: _Kept, error: Exception) -> int:
+        """Note a failure; return the pause before the next pass."""
+        text = _describe(error)
+        if text != kept.error:
+            _log.error(
+                "a table cannot be advanced; trying again", topic=kept.table.settings.topic, error=text
+            )
+        kept.error = text
+        pause_ms = _RETRY_PAUSES_MS[min(kept.failures_count, len(_RETRY_PAUSES_MS) - 1)]
+        kept.failures_count += 1
+        return pause_ms
+
+    def _close_sources(self) -> None:
+        while not self._sources.empty():
+            self._sources.get_nowait().close()
+
+
+def _describe(error: Exception) -> str:
+    """Return an error in one line."""
+    text = " ".join(str(error).split())
+    return (
+        text
+        if isinstance(error, TableError | KafkaError | ConnectionError)
+        else f"{type(error).__name__}: {text}"
+    )

@@ -1,0 +1,178 @@
+"""Tables stay small and fast: files are joined, old rows, versions and files are deleted, and nothing else."""
+
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from barnabas.base.clock import ManualClock
+from barnabas.objects import open_store
+from barnabas.tables.errors import ConcurrentCommit, TableError
+from barnabas.tables.maintenance import TableMaintenance
+from barnabas.tables.settings import TableFormat, TableSettings
+from barnabas.tables.table import StoredTable
+from barnabas.tables.topic_table import TopicTable
+from barnabas.testing import EmbeddedBroker
+from support.tables import FORMAT_IDS, FORMATS, advance, settings_of, table_rows, topic_table
+
+each_format = pytest.mark.parametrize("kind", FORMATS, ids=FORMAT_IDS)
+HOUR_MS = 3_600_000
+START_MS = 1_700_000_000_000
+
+
+def opened(table: TopicTable) -> StoredTable:
+    """Return the table that the object keeps."""
+    assert table._table is not None
+    return table._table
+
+
+def maintenance(table: TopicTable) -> TableMaintenance:
+    return TableMaintenance(opened(table), open_store(table.settings.location), table.settings)
+
+
+def fill_table(broker: EmbeddedBroker, settings: TableSettings, count: int, table: TopicTable) -> None:
+    """Commit records one by one, each an hour later than the one before."""
+    for number in range(count):
+        broker.produce(settings.topic, f"{number}", partition=0, timestamp_ms=START_MS + number * HOUR_MS)
+        advance(table, broker.bootstrap)
+
+
+def values(settings: TableSettings) -> list[bytes]:
+    return [row["value"] for row in table_rows(settings)]
+
+
+def numbers(*found: int) -> list[bytes]:
+    return [str(number).encode() for number in found]
+
+
+@each_format
+def test_small_files_are_joined_after_some_commits(
+    broker: EmbeddedBroker, topic: str, tmp_path: Path, kind: TableFormat
+) -> None:
+    settings = settings_of(topic, kind, tmp_path / "t")
+    table = topic_table(settings)
+    for number in range(17):
+        broker.produce(topic, f"{number}", partition=0)
+        advance(table, broker.bootstrap)
+        table.maintain()
+    assert table.counts.joined_files_count == 17
+    assert len(opened(table).files()) < 9
+    assert values(settings) == numbers(*range(17))
+
+
+@each_format
+def test_rows_beyond_the_retention_are_deleted_exactly(
+    broker: EmbeddedBroker, topic: str, tmp_path: Path, kind: TableFormat
+) -> None:
+    """Whole files are removed, and one with later rows, too, is written again."""
+    settings = settings_of(topic, kind, tmp_path / "t", retention_ms=3 * HOUR_MS)
+    table = topic_table(settings)
+    fill_table(broker, settings, 10, table)
+    assert maintenance(table).join_files() == 10
+    for number in (10, 11):
+        broker.produce(topic, f"{number}", partition=0, timestamp_ms=START_MS + number * HOUR_MS)
+        advance(table, broker.bootstrap)
+    expired = maintenance(table).expire(START_MS + 11 * HOUR_MS)
+    assert expired.deleted_rows_count == 8
+    assert values(settings) == numbers(8, 9, 10, 11)
+    assert maintenance(table).expire(START_MS + 11 * HOUR_MS).deleted_rows_count == 0
+    broker.produce(topic, "12", partition=0, timestamp_ms=START_MS + 12 * HOUR_MS)
+    advance(table, broker.bootstrap)
+    assert values(settings) == numbers(8, 9, 10, 11, 12)
+
+
+@each_format
+def test_of_two_services_only_one_joins_the_same_files(
+    broker: EmbeddedBroker, topic: str, tmp_path: Path, kind: TableFormat
+) -> None:
+    settings = settings_of(topic, kind, tmp_path / "t")
+    first, second = topic_table(settings), topic_table(settings)
+    fill_table(broker, settings, 8, first)
+    advance(second, broker.bootstrap)
+    assert maintenance(first).join_files() == 8
+    with pytest.raises(ConcurrentCommit):
+        maintenance(second).join_files()
+    assert values(settings) == numbers(*range(8))
+    opened(second).refresh()
+    assert maintenance(second).join_files() == 0
+
+
+@each_format
+def test_files_of_no_version_are_deleted_when_they_are_old(
+    broker: EmbeddedBroker, topic: str, tmp_path: Path, kind: TableFormat
+) -> None:
+    settings = settings_of(topic, kind, tmp_path / "t")
+    table = topic_table(settings)
+    fill_table(broker, settings, 2, table)
+    directory = next(tmp_path.rglob("*.parquet")).parent
+    for name in ("old", "new"):
+        directory.joinpath(f"{name}.parquet").write_bytes(b"of a commit that failed")
+    for path in directory.iterdir():
+        if path.name != "new.parquet" and path.is_file():
+            os.utime(path, (1, 1))
+    assert opened(table).clean(HOUR_MS) == 1
+    assert not directory.joinpath("old.parquet").exists()
+    assert directory.joinpath("new.parquet").exists()
+    assert values(settings) == numbers(0, 1)
+
+
+def test_earlier_versions_of_iceberg_are_forgotten_after_their_time(
+    broker: EmbeddedBroker, topic: str, tmp_path: Path
+) -> None:
+    """The clock is ahead, as it is after some days."""
+    settings = settings_of(topic, TableFormat.ICEBERG, tmp_path / "t", history_ms=24 * HOUR_MS)
+    fill_table(broker, settings, 8, topic_table(settings))
+    clock = ManualClock(4_000_000_000_000)
+    table = topic_table(settings, clock=clock)
+    advance(table, broker.bootstrap)
+    assert maintenance(table).join_files() == 8
+    files = set(tmp_path.rglob("*"))
+    assert maintenance(table).expire(clock.wall_ms()).deleted_files_count > 8
+    assert len(files - set(tmp_path.rglob("*"))) > 8
+    assert values(settings) == numbers(*range(8))
+    broker.produce(topic, "8", partition=0)
+    advance(topic_table(settings), broker.bootstrap)
+    assert values(settings) == numbers(*range(9))
+
+
+def test_a_delta_log_keeps_the_configured_history(broker: EmbeddedBroker, topic: str, tmp_path: Path) -> None:
+    from deltalake import DeltaTable
+
+    location = tmp_path / "t"
+    settings = settings_of(topic, TableFormat.DELTA, location, history_ms=48 * HOUR_MS)
+    fill_table(broker, settings, 1, topic_table(settings))
+    assert history(location) == {"interval 48 hours"}
+    table = topic_table(settings_of(topic, TableFormat.DELTA, location, history_ms=1))
+    advance(table, broker.bootstrap)
+    maintenance(table).expire(START_MS)
+    assert history(location) == {"interval 1 hours"}
+    assert DeltaTable(str(location)).metadata().name == topic
+
+
+def history(location: Path) -> set[Any]:
+    from deltalake import DeltaTable
+
+    configured = DeltaTable(str(location)).metadata().configuration
+    return {value for name, value in configured.items() if name.endswith("Duration")}
+
+
+@each_format
+def test_a_table_of_others_is_left_alone(
+    broker: EmbeddedBroker, topic: str, tmp_path: Path, kind: TableFormat
+) -> None:
+    import pyarrow as pa
+    from deltalake import write_deltalake
+
+    from support.tables import iceberg_table
+
+    settings = settings_of(topic, kind, tmp_path / "t")
+    broker.produce(topic, "0", partition=0)
+    if kind is TableFormat.DELTA:
+        write_deltalake(settings.location, pa.table({"mine": [1]}))
+    else:
+        advance(topic_table(settings), broker.bootstrap)
+        with iceberg_table(settings).transaction() as transaction:
+            transaction.remove_properties("barnabas.topic.id")
+    with pytest.raises(TableError, match="did not create"):
+        advance(topic_table(settings), broker.bootstrap)

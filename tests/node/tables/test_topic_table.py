@@ -1,0 +1,267 @@
+"""A table has each record of its topic exactly once, whatever the topic goes through."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import polars as pl
+import pyarrow as pa
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from barnabas.base.ids import TopicPartition
+from barnabas.client.admin.admin import raise_errors
+from barnabas.client.blocking import BlockingClient
+from barnabas.tables.errors import ConcurrentCommit, TableError
+from barnabas.tables.settings import Decoding, TableFormat
+from barnabas.testing import EmbeddedBroker
+from support.changing_topics import CONFIGS, STEPS, Step, Topic, some
+from support.confluent_transactions import transact
+from support.source_rows import consumed_rows, fill
+from support.tables import (
+    FORMAT_IDS,
+    FORMATS,
+    advance,
+    arrow_table,
+    expected_row,
+    iceberg_table,
+    plain_row,
+    settings_of,
+    table_rows,
+    topic_source,
+    topic_table,
+)
+
+each_format = pytest.mark.parametrize("kind", FORMATS, ids=FORMAT_IDS)
+SMALL = {"internal.segment.bytes": "2000", "message.timestamp.type": "CreateTime"}
+
+
+def offsets(rows: list[dict[str, Any]]) -> list[tuple[int, int]]:
+    return [(row["_partition"], row["_offset"]) for row in rows]
+
+
+@some
+@given(st.sampled_from(FORMATS), CONFIGS, STEPS)
+@example(
+    TableFormat.DELTA,
+    SMALL,
+    [("fill", "lz4", 40, 2), ("transact", "cac"), ("fill", "none", 40, 1), ("compact",)],
+)
+@example(
+    TableFormat.ICEBERG, SMALL, [("fill", "zstd", 9, 2), ("grow",), ("transact", "aac"), ("delete", 0, 0.5)]
+)
+def test_the_rows_are_those_that_a_consumer_reads(
+    broker: EmbeddedBroker,
+    new_name: Callable[[], str],
+    tmp_path_factory: pytest.TempPathFactory,
+    kind: TableFormat,
+    configs: dict[str, str],
+    steps: list[Step],
+) -> None:
+    """The table advances after each step, so it also has records that were deleted or compacted later."""
+    topic = Topic(broker.bootstrap, broker.directory, new_name(), configs)
+    settings = settings_of(topic.name, kind, tmp_path_factory.mktemp("tables") / "table")
+    table = topic_table(settings)
+    expected: dict[tuple[int, int], dict[str, Any]] = {}
+    for step in steps:
+        topic.apply(step)
+        for row in topic.rows(committed=True):
+            expected[row.partition, row.offset] = expected_row(row)
+        advance(table, broker.bootstrap)
+    if not expected:
+        return
+    found = {(row["_partition"], row["_offset"]): plain_row(row) for row in table_rows(settings)}
+    assert {key: found[key] for key in expected if key in found} == {
+        key: row for key, row in expected.items() if key in found
+    }
+    missing = expected.keys() - found.keys()
+    assert missing <= {(row.partition, row.offset) for row in topic.deleted}, (
+        "only what was gone before it was read"
+    )
+    assert len(table_rows(settings)) == len(found), "no record is there twice"
+
+
+@each_format
+def test_all_tools_read_the_rows_that_a_consumer_reads(
+    broker: EmbeddedBroker, topic: str, tmp_path: Path, kind: TableFormat
+) -> None:
+    fill(broker.bootstrap, topic, 300, 2)
+    transact(broker, topic, topic, "cac")
+    settings = settings_of(topic, kind, tmp_path / "table")
+    advance(topic_table(settings), broker.bootstrap)
+    expected = [expected_row(row) for row in consumed_rows(broker.bootstrap, topic, committed=True)]
+    arrow = arrow_table(settings)
+    assert [plain_row(row) for row in table_rows(settings)] == expected
+
+    metadata = str(tmp_path / "table")
+    lazy = pl.scan_delta(metadata)
+    if kind is TableFormat.ICEBERG:
+        lazy = pl.scan_iceberg(iceberg_table(settings).metadata_location)
+    in_polars = lazy.sort("_partition", "_offset").collect().to_dicts()
+    assert [plain_row(row) for row in in_polars] == expected
+
+    duck = duckdb.sql("SELECT * FROM arrow ORDER BY _partition, _offset").to_arrow_table()
+    assert [plain_row(row) for row in duck.to_pylist()] == expected
+    assert len(arrow) == len(expected)
+
+
+@each_format
+def test_a_new_object_continues_where_the_table_ends(
+    broker: EmbeddedBroker, topic: str, tmp_path: Path, kind: TableFormat
+) -> None:
+    settings = settings_of(topic, kind, tmp_path / "table")
+    for number in range(3):
+        broker.produce(topic, f"{number}", partition=0)
+        advance(topic_table(settings), broker.bootstrap)
+    assert [row["value"] for row in table_rows(settings)] == [b"0", b"1", b"2"]
+
+
+@each_format
+def test_of_two_services_one_commits_and_the_other_continues_after_it(
+    broker: EmbeddedBroker, topic: str, tmp_path: Path, kind: TableFormat
+) -> None:
+    settings = settings_of(topic, kind, tmp_path / "table")
+    broker.produce(topic, "0", partition=0)
+    first, second = topic_table(settings), topic_table(settings)
+    advance(first, broker.bootstrap)
+    advance(second, broker.bootstrap)
+    broker.produce(topic, "1", partition=0)
+    with topic_source(broker.bootstrap) as source:
+        original = source.bounds
+
+        def bounds_after_the_other(partitions: Any) -> Any:
+            source.bounds = original  # type: ignore[method-assign]
+            first.advance(source)
+            return original(partitions)
+
+        source.bounds = bounds_after_the_other  # type: ignore[method-assign]
+        with pytest.raises(ConcurrentCommit):
+            second.advance(source)
+        broker.produce(topic, "2", partition=0)
+        assert second.advance(source)
+    assert [row["value"] for row in table_rows(settings)] == [b"0", b"1", b"2"]
+
+
+@each_format
+def test_aborted_transactions_advance_no_version(
+    broker: EmbeddedBroker, topic: str, tmp_path: Path, kind: TableFormat
+) -> None:
+    settings = settings_of(topic, kind, tmp_path / "table")
+    broker.produce(topic, "0", partition=0)
+    table = topic_table(settings)
+    advance(table, broker.bootstrap)
+    transact(broker, topic, topic, "a")
+    advance(table, broker.bootstrap)
+    assert table.counts.commits_count == 1
+    broker.produce(topic, "1", partition=0)
+    advance(table, broker.bootstrap)
+    assert [row["value"] for row in table_rows(settings)] == [b"0", b"1"]
+
+
+@each_format
+def test_the_table_of_an_earlier_topic_is_not_continued(
+    broker: EmbeddedBroker, topic: str, tmp_path: Path, kind: TableFormat
+) -> None:
+    settings = settings_of(topic, kind, tmp_path / "table")
+    broker.produce(topic, "old", partition=0)
+    table = topic_table(settings)
+    advance(table, broker.bootstrap)
+    broker.delete_topic(topic)
+    broker.create_topic(topic, 2)
+    broker.produce(topic, "new", partition=0)
+    with pytest.raises(TableError, match="the topic was deleted and created again"):
+        advance(table, broker.bootstrap)
+    assert [row["value"] for row in table_rows(settings)] == [b"old"]
+
+
+@each_format
+def test_records_that_were_gone_before_they_were_read_are_counted(
+    broker: EmbeddedBroker, topic: str, tmp_path: Path, kind: TableFormat
+) -> None:
+    settings = settings_of(topic, kind, tmp_path / "table")
+    table = topic_table(settings)
+    for number in range(6):
+        broker.produce(topic, f"{number}", partition=0)
+        if number == 0:
+            advance(table, broker.bootstrap)
+    with BlockingClient(broker.bootstrap) as client:
+        client.admin.delete_records({TopicPartition(topic, 0): 4})
+    advance(table, broker.bootstrap)
+    assert [row["_offset"] for row in table_rows(settings)] == [0, 4, 5]
+    assert table.counts.lost_records_count == 3
+
+
+@each_format
+def test_a_topic_may_get_partitions(
+    broker: EmbeddedBroker, topic: str, tmp_path: Path, kind: TableFormat
+) -> None:
+    settings = settings_of(topic, kind, tmp_path / "table")
+    table = topic_table(settings)
+    broker.produce(topic, "0", partition=0)
+    advance(table, broker.bootstrap)
+    with BlockingClient(broker.bootstrap) as client:
+        raise_errors(client.admin.create_partitions({topic: 3}).values())
+    fill(broker.bootstrap, topic, 6, 3)
+    advance(table, broker.bootstrap)
+    assert offsets(table_rows(settings)) == [(0, 0), (0, 1), (0, 2), (1, 0), (1, 1), (2, 0), (2, 1)]
+
+
+@each_format
+def test_text_that_is_not_utf_8_keeps_its_bytes(
+    broker: EmbeddedBroker, topic: str, tmp_path: Path, kind: TableFormat
+) -> None:
+    settings = settings_of(
+        topic, kind, tmp_path / "table", key_decoding=Decoding.STRING, value_decoding=Decoding.STRING
+    )
+    for key, value in ((b"k", b"good"), (b"\xff", b"good, too"), (None, None), (b"k", b"\xff\xfe")):
+        broker.produce(topic, value, key=key, partition=0)
+    advance(topic_table(settings), broker.bootstrap)
+    rows = table_rows(settings)
+    assert [(row["_key"], row["value"]) for row in rows] == [
+        ("k", "good"),
+        (None, "good, too"),
+        (None, None),
+        ("k", None),
+    ]
+    assert [row["_error"] for row in rows] == [None, "key: it is not UTF-8", None, "value: it is not UTF-8"]
+    assert [(row["_raw_key"], row["_raw_value"]) for row in rows] == [
+        (None, None),
+        (b"\xff", b"good, too"),
+        (None, None),
+        (b"k", b"\xff\xfe"),
+    ]
+
+
+@each_format
+def test_changed_settings_apply_to_later_records(
+    broker: EmbeddedBroker, topic: str, tmp_path: Path, kind: TableFormat
+) -> None:
+    """A column keeps its type, so values of another type keep their bytes, and say why."""
+    location = tmp_path / "table"
+    broker.produce(topic, "0", partition=0)
+    advance(topic_table(settings_of(topic, kind, location)), broker.bootstrap)
+    broker.produce(topic, "1", key="k", partition=0)
+    as_text = settings_of(topic, kind, location, key_decoding=Decoding.STRING)
+    advance(topic_table(as_text), broker.bootstrap)
+    first, second = table_rows(as_text)
+    assert (first["value"], first["_error"], second["value"]) == (b"0", None, b"1")
+    assert (second["_key"], second["_raw_key"]) == (None, b"k")
+    assert second["_error"] == "_key is string; the table's column is binary"
+
+
+def test_a_large_backlog_takes_several_commits(
+    broker: EmbeddedBroker, topic: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("barnabas.tables.topic_table._COMMIT_BYTES_MAX", 300_000)
+    for _ in range(40):
+        broker.produce(topic, "x" * 100_000, partition=0)
+    settings = settings_of(topic, TableFormat.DELTA, tmp_path / "table")
+    table = topic_table(settings)
+    with topic_source(broker.bootstrap, fetch_bytes=1_000_000) as source:
+        assert not table.advance(source)
+        while not table.advance(source):
+            pass
+    assert table.counts.commits_count > 1
+    assert pa.compute.sum(arrow_table(settings)["_offset"]).as_py() == sum(range(40))
