@@ -63,11 +63,13 @@ class AvroCodec:
             raise SchemaError(
                 f"the schema is of {_shown(whole)}; it must be of a record, whose fields are columns"
             )
-        node = _Builder().record(whole, "")
+        builder = _Builder()
+        node = builder.record(whole, "")
         assert node.read is not None, "a record is always read by its fields"
         assert node.write is not None, "and written"
         self._read, self._write = node.read, node.write
         self._wire = parse_schema(node.wire)
+        self._names_branches = builder.has_unions
         self._frame = frame
         self._written = WrittenSchemas(frame.registry, schema, frame.own_id) if frame.registry else None
         self.label = f"Avro of {whole['name']}"
@@ -82,7 +84,11 @@ class AvroCodec:
         stream = BytesIO(body)
         try:
             datum = schemaless_reader(
-                stream, self._wire, None, return_record_name=True, return_record_name_override=True
+                stream,
+                self._wire,
+                None,
+                return_record_name=self._names_branches,
+                return_record_name_override=self._names_branches,
             )
             rest = len(body) - stream.tell()
             if rest:
@@ -135,6 +141,7 @@ class _Builder:
 
     def __init__(self) -> None:
         self._numbers = count()
+        self.has_unions = False  #: of more types than null and another
 
     def _name(self) -> str:
         return f"n{next(self._numbers)}"
@@ -235,6 +242,7 @@ class _Builder:
             raise SchemaError("a union of nothing but null cannot be a column; it must have a type", path)
         if len(others) == 1:
             return self._optional(part, self.node(others[0], path), nullable=nullable)
+        self.has_unions = True
         members = [
             (f"member{index}", self.node(branch, f"{path}.member{index}"))
             for index, branch in enumerate(others)
