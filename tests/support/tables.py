@@ -74,7 +74,7 @@ def table_rows(settings: TableSettings, stores: TableStores | None = None) -> li
 
 
 def by_offset(rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
-    return sorted(rows, key=lambda row: (row["_partition"], row["_offset"]))
+    return sorted(rows, key=lambda row: (row["kafka_partition"], row["kafka_offset"]))
 
 
 def expected_row(row: SourceRow) -> dict[str, Any]:
@@ -82,15 +82,15 @@ def expected_row(row: SourceRow) -> dict[str, Any]:
     headers = None if row.headers is None else [{"key": key, "value": value} for key, value in row.headers]
     return {
         "value": row.value,
-        "_key": row.key,
-        "_partition": row.partition,
-        "_offset": row.offset,
-        "_timestamp": row.timestamp,
-        "_headers": headers,
+        "kafka_key": row.key,
+        "kafka_partition": row.partition,
+        "kafka_offset": row.offset,
+        "kafka_timestamp": row.timestamp,
+        "kafka_headers": headers,
     }
 
 
 def plain_row(row: Mapping[str, Any]) -> dict[str, Any]:
     """Return a row of a table that keeps bytes with its time in ms; PyIceberg reads null lists as empty ones."""
-    timestamp_ms = pa.scalar(row["_timestamp"], pa.timestamp("ms", "UTC")).value
-    return {**row, "_timestamp": timestamp_ms, "_headers": row["_headers"] or None}
+    timestamp_ms = pa.scalar(row["kafka_timestamp"], pa.timestamp("ms", "UTC")).value
+    return {**row, "kafka_timestamp": timestamp_ms, "kafka_headers": row["kafka_headers"] or None}

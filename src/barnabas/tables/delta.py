@@ -87,7 +87,7 @@ class DeltaTopicTable:
 
     def files(self) -> list[TableFile]:
         rows = pa.table(self._table.get_add_actions(flatten=True))
-        names = ("path", "size_bytes", "num_records", "min._timestamp", "max._timestamp")
+        names = ("path", "size_bytes", "num_records", "min.kafka_timestamp", "max.kafka_timestamp")
         columns = [
             rows.column(name).to_pylist() if name in rows.column_names else [None] * len(rows)
             for name in names

@@ -50,7 +50,7 @@ CATALOG_FILE = "iceberg-catalog.db"
 
 #: Files of commits that are being made must not be deleted; no commit takes as long.
 _KEPT_MS_MIN = 3_600_000
-_TIMESTAMP = "_timestamp"
+_TIMESTAMP = "kafka_timestamp"
 #: Settings of obstore and delta-rs that PyIceberg has under other names.
 _FILE_IO_PROPERTIES = {
     "aws_access_key_id": "s3.access-key-id",

@@ -92,7 +92,7 @@ class TableMaintenance:
             try:
                 for rows in self._rows(group):
                     if keep is not None:
-                        rows = rows.filter(pc.greater_equal(rows.column("_timestamp"), keep))
+                        rows = rows.filter(pc.greater_equal(rows.column("kafka_timestamp"), keep))
                     writer.write(aligned(rows, self._table.schema))
             except BaseException:
                 writer.discard()

@@ -18,22 +18,17 @@ from barnabas.tables.settings import Decoding, TableSettings
 #: The columns of records that rows are made of.
 RECORD_COLUMNS = ("key", "value", "partition", "offset", "timestamp", "headers")
 
-KEY, SCHEMA_ID, KEY_SCHEMA_ID, ERROR = "_key", "_schema_id", "_key_schema_id", "_error"
-RAW_KEY, RAW_VALUE = "_raw_key", "_raw_value"
-#: Columns about the record; no field of a value may have such a name.
-RESERVED = frozenset(
-    {
-        KEY,
-        KEY_SCHEMA_ID,
-        "_partition",
-        "_offset",
-        "_timestamp",
-        "_headers",
-        SCHEMA_ID,
-        ERROR,
-        RAW_KEY,
-        RAW_VALUE,
-    }
+KEY, SCHEMA_ID, KEY_SCHEMA_ID, ERROR = "kafka_key", "kafka_schema_id", "kafka_key_schema_id", "kafka_error"
+RAW_KEY, RAW_VALUE = "kafka_raw_key", "kafka_raw_value"
+#: Columns about records.
+ABOUT_RECORDS = frozenset(
+    {KEY, SCHEMA_ID, KEY_SCHEMA_ID, ERROR, RAW_KEY, RAW_VALUE}
+    | {f"kafka_{name}" for name in ("partition", "offset", "timestamp", "headers")}
+)
+#: Names that Iceberg and Delta's change feed have for their own columns; Spark reads no table with one of them.
+RESERVED_BY_FORMATS = frozenset(
+    {"_file", "_pos", "_deleted", "_spec_id", "_partition", "_row_id", "_last_updated_sequence_number"}
+    | {"_change_type", "_change_ordinal", "_commit_snapshot_id", "_commit_version", "_commit_timestamp"}
 )
 VALUE = "value"
 
@@ -133,7 +128,7 @@ class RecordRows:
         records, settings = self.records, self.settings
         columns = {**self.values, **self.keys}
         for name in ("partition", "offset", "timestamp", "headers"):
-            columns[f"_{name}"] = records.column(name)
+            columns[f"kafka_{name}"] = records.column(name)
         is_wrong = pc.is_valid(self.errors)
         if settings.value_decoding is not Decoding.BYTES or settings.key_decoding is not Decoding.BYTES:
             columns[ERROR] = self.errors
@@ -188,8 +183,8 @@ class RowMaker:
         errors = _joined_errors(records.num_rows, (("key", keys.reasons), ("value", value_errors)))
         rows = RecordRows(records, key_columns, value_columns, errors, self._settings)
         hidden = {
-            name: f"value: its field {name} has the name of a column about records"
-            for name in RESERVED.intersection(values.columns)
+            name: f"value: its field {name} has a name that is reserved"
+            for name in (ABOUT_RECORDS | RESERVED_BY_FORMATS).intersection(values.columns)
         }
         return rows.rejected(hidden) if hidden else rows
 

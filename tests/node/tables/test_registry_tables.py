@@ -26,14 +26,14 @@ from support.tables import (
 
 each_format = pytest.mark.parametrize("kind", FORMATS, ids=FORMAT_IDS)
 RECORD_COLUMNS = {
-    "_key",
-    "_partition",
-    "_offset",
-    "_timestamp",
-    "_headers",
-    "_schema_id",
-    "_error",
-    "_raw_value",
+    "kafka_key",
+    "kafka_partition",
+    "kafka_offset",
+    "kafka_timestamp",
+    "kafka_headers",
+    "kafka_schema_id",
+    "kafka_error",
+    "kafka_raw_value",
 }
 
 
@@ -100,8 +100,8 @@ def test_columns_follow_the_schemas(
     ]
     assert rows[2]["id"] == 3
     assert arrow_table(settings)["tags"].null_count + sum(row["tags"] == [] for row in rows) == 2
-    assert len({row["_schema_id"] for row in rows}) == 3
-    assert {row["_error"] for row in rows} == {None}
+    assert len({row["kafka_schema_id"] for row in rows}) == 3
+    assert {row["kafka_error"] for row in rows} == {None}
 
 
 @each_format
@@ -114,22 +114,23 @@ def test_what_cannot_be_decoded_keeps_its_bytes_and_says_why(
     writer.raw(None)
     writer.raw(b"\0\x00\x0f\x42\x3f\x02")
     writer.avro([field("id", "string")], {"id": "x"})
-    writer.avro([field("_offset", "long")], {"_offset": 9})
+    writer.avro([field("kafka_offset", "long")], {"kafka_offset": 9})
+    writer.avro([field("_partition", "int")], {"_partition": 9})
     writer.avro([field("id", "long")], {"id": 2})
     table = topic_table(settings, registry_url=broker.registry_url)
     advance(table, broker.bootstrap)
     rows = table_rows(settings)
-    assert [row["id"] for row in rows] == [1, None, None, None, None, None, 2]
-    errors = [row["_error"] for row in rows]
-    assert [error is None for error in errors] == [True, False, True, False, False, False, True]
+    assert [row["id"] for row in rows] == [1, None, None, None, None, None, None, 2]
+    errors = [row["kafka_error"] for row in rows]
+    assert [error is None for error in errors] == [True, False, True, *[False] * 4, True]
     assert "does not begin with a byte 0 and a schema id" in errors[1]
     assert "999999" in errors[3]
     assert errors[4] == "id is string; the table's column is int64"
-    assert errors[5] == "value: its field _offset has the name of a column about records"
-    assert [row["_raw_value"] is None for row in rows] == [True, False, True, False, False, False, True]
-    assert rows[1]["_raw_value"] == b"no frame"
-    assert rows[2]["_schema_id"] is None
-    assert table.counts.rejected_rows_count == 4
+    assert errors[5] == "value: its field kafka_offset has a name that is reserved"
+    assert [row["kafka_raw_value"] is None for row in rows] == [True, False, True, *[False] * 4, True]
+    assert rows[1]["kafka_raw_value"] == b"no frame"
+    assert rows[2]["kafka_schema_id"] is None
+    assert table.counts.rejected_rows_count == 5
 
 
 @each_format
@@ -147,10 +148,10 @@ def test_values_of_json_schema_and_keys_are_decoded(
     broker.produce(topic, None, key=b"text", partition=1)
     advance(topic_table(settings, registry_url=broker.registry_url), broker.bootstrap)
     first, second, third = table_rows(settings)
-    assert (first["id"], first["price"], first["_key"]) == (7, 1.5, None)
-    assert (second["_key"], second["_error"]) == ({"shop": 5}, None)
-    assert third["_raw_key"] == b"text"
-    assert third["_error"].startswith("key: ")
+    assert (first["id"], first["price"], first["kafka_key"]) == (7, 1.5, None)
+    assert (second["kafka_key"], second["kafka_error"]) == ({"shop": 5}, None)
+    assert third["kafka_raw_key"] == b"text"
+    assert third["kafka_error"].startswith("key: ")
 
 
 def test_records_wait_for_the_registry(

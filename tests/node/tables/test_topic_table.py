@@ -39,7 +39,7 @@ SMALL = {"internal.segment.bytes": "2000", "message.timestamp.type": "CreateTime
 
 
 def offsets(rows: list[dict[str, Any]]) -> list[tuple[int, int]]:
-    return [(row["_partition"], row["_offset"]) for row in rows]
+    return [(row["kafka_partition"], row["kafka_offset"]) for row in rows]
 
 
 @some
@@ -72,7 +72,7 @@ def test_the_rows_are_those_that_a_consumer_reads(
         advance(table, broker.bootstrap)
     if not expected:
         return
-    found = {(row["_partition"], row["_offset"]): plain_row(row) for row in table_rows(settings)}
+    found = {(row["kafka_partition"], row["kafka_offset"]): plain_row(row) for row in table_rows(settings)}
     assert {key: found[key] for key in expected if key in found} == {
         key: row for key, row in expected.items() if key in found
     }
@@ -99,10 +99,10 @@ def test_all_tools_read_the_rows_that_a_consumer_reads(
     lazy = pl.scan_delta(metadata)
     if kind is TableFormat.ICEBERG:
         lazy = pl.scan_iceberg(iceberg_table(settings).metadata_location)
-    in_polars = lazy.sort("_partition", "_offset").collect().to_dicts()
+    in_polars = lazy.sort("kafka_partition", "kafka_offset").collect().to_dicts()
     assert [plain_row(row) for row in in_polars] == expected
 
-    duck = duckdb.sql("SELECT * FROM arrow ORDER BY _partition, _offset").to_arrow_table()
+    duck = duckdb.sql("SELECT * FROM arrow ORDER BY kafka_partition, kafka_offset").to_arrow_table()
     assert [plain_row(row) for row in duck.to_pylist()] == expected
     assert len(arrow) == len(expected)
 
@@ -189,7 +189,7 @@ def test_records_that_were_gone_before_they_were_read_are_counted(
     with BlockingClient(broker.bootstrap) as client:
         client.admin.delete_records({TopicPartition(topic, 0): 4})
     advance(table, broker.bootstrap)
-    assert [row["_offset"] for row in table_rows(settings)] == [0, 4, 5]
+    assert [row["kafka_offset"] for row in table_rows(settings)] == [0, 4, 5]
     assert table.counts.lost_records_count == 3
 
 
@@ -219,14 +219,19 @@ def test_text_that_is_not_utf_8_keeps_its_bytes(
         broker.produce(topic, value, key=key, partition=0)
     advance(topic_table(settings), broker.bootstrap)
     rows = table_rows(settings)
-    assert [(row["_key"], row["value"]) for row in rows] == [
+    assert [(row["kafka_key"], row["value"]) for row in rows] == [
         ("k", "good"),
         (None, "good, too"),
         (None, None),
         ("k", None),
     ]
-    assert [row["_error"] for row in rows] == [None, "key: it is not UTF-8", None, "value: it is not UTF-8"]
-    assert [(row["_raw_key"], row["_raw_value"]) for row in rows] == [
+    assert [row["kafka_error"] for row in rows] == [
+        None,
+        "key: it is not UTF-8",
+        None,
+        "value: it is not UTF-8",
+    ]
+    assert [(row["kafka_raw_key"], row["kafka_raw_value"]) for row in rows] == [
         (None, None),
         (b"\xff", b"good, too"),
         (None, None),
@@ -246,9 +251,9 @@ def test_changed_settings_apply_to_later_records(
     as_text = settings_of(topic, kind, location, key_decoding=Decoding.STRING)
     advance(topic_table(as_text), broker.bootstrap)
     first, second = table_rows(as_text)
-    assert (first["value"], first["_error"], second["value"]) == (b"0", None, b"1")
-    assert (second["_key"], second["_raw_key"]) == (None, b"k")
-    assert second["_error"] == "_key is string; the table's column is binary"
+    assert (first["value"], first["kafka_error"], second["value"]) == (b"0", None, b"1")
+    assert (second["kafka_key"], second["kafka_raw_key"]) == (None, b"k")
+    assert second["kafka_error"] == "kafka_key is string; the table's column is binary"
 
 
 def test_a_large_backlog_takes_several_commits(
@@ -264,4 +269,4 @@ def test_a_large_backlog_takes_several_commits(
         while not table.advance(source):
             pass
     assert table.counts.commits_count > 1
-    assert pa.compute.sum(arrow_table(settings)["_offset"]).as_py() == sum(range(40))
+    assert pa.compute.sum(arrow_table(settings)["kafka_offset"]).as_py() == sum(range(40))

@@ -59,47 +59,54 @@ class OddAndEven(Decoder):
 
 
 def test_bytes_need_no_columns_for_errors() -> None:
-    maker = RowMaker(settings(), BytesDecoder("_key"), BytesDecoder("value"))
+    maker = RowMaker(settings(), BytesDecoder("kafka_key"), BytesDecoder("value"))
     [row] = rows_of(maker, records((b"k", b"v")))
-    assert list(row) == ["value", "_key", "_partition", "_offset", "_timestamp", "_headers"]
-    assert (row["value"], row["_key"], row["_partition"], row["_offset"]) == (b"v", b"k", 1, 0)
+    assert list(row) == [
+        "value",
+        "kafka_key",
+        "kafka_partition",
+        "kafka_offset",
+        "kafka_timestamp",
+        "kafka_headers",
+    ]
+    assert (row["value"], row["kafka_key"], row["kafka_partition"], row["kafka_offset"]) == (b"v", b"k", 1, 0)
 
 
 def test_keys_and_values_are_decoded_independently() -> None:
     maker = RowMaker(settings(Decoding.REGISTRY, Decoding.REGISTRY), OddAndEven(), OddAndEven())
     batch = records((b"1", b"2"), (b"2", b"2"), (b"1", b"1"), (None, b"4"), (b"2", None))
-    rows = sorted(rows_of(maker, batch), key=lambda row: row["_offset"])
-    assert [(row.get("even"), row.get("odd"), row["_error"]) for row in rows[:3]] == [
+    rows = sorted(rows_of(maker, batch), key=lambda row: row["kafka_offset"])
+    assert [(row.get("even"), row.get("odd"), row["kafka_error"]) for row in rows[:3]] == [
         (2, 1, None),
         (2, None, None),
         (None, 1, None),
     ]
-    assert [row["_schema_id"] for row in rows] == [0, 0, 1, 0, None]
-    assert [row["_key_schema_id"] for row in rows] == [1, 0, 1, None, 0]
-    assert (rows[3]["_error"], rows[3]["_raw_value"]) == ("key: null", b"4")
-    assert (rows[4]["_error"], rows[4]["_raw_key"]) == ("value: null", b"2")
+    assert [row["kafka_schema_id"] for row in rows] == [0, 0, 1, 0, None]
+    assert [row["kafka_key_schema_id"] for row in rows] == [1, 0, 1, None, 0]
+    assert (rows[3]["kafka_error"], rows[3]["kafka_raw_value"]) == ("key: null", b"4")
+    assert (rows[4]["kafka_error"], rows[4]["kafka_raw_key"]) == ("value: null", b"2")
 
 
 def test_reasons_of_key_and_value_are_joined() -> None:
     maker = RowMaker(
-        settings(Decoding.STRING, Decoding.STRING), StringDecoder("_key"), StringDecoder("value")
+        settings(Decoding.STRING, Decoding.STRING), StringDecoder("kafka_key"), StringDecoder("value")
     )
     rows = rows_of(maker, records((b"\xff", b"\xff"), (b"k", b"v")))
-    assert rows[0]["_error"] == "key: it is not UTF-8; value: it is not UTF-8"
-    assert (rows[0]["_raw_key"], rows[0]["_raw_value"]) == (b"\xff", b"\xff")
-    assert (rows[1]["_key"], rows[1]["value"], rows[1]["_error"]) == ("k", "v", None)
+    assert rows[0]["kafka_error"] == "key: it is not UTF-8; value: it is not UTF-8"
+    assert (rows[0]["kafka_raw_key"], rows[0]["kafka_raw_value"]) == (b"\xff", b"\xff")
+    assert (rows[1]["kafka_key"], rows[1]["value"], rows[1]["kafka_error"]) == ("k", "v", None)
 
 
 def test_rejected_rows_lose_only_the_side_that_does_not_fit() -> None:
     maker = RowMaker(
-        settings(Decoding.STRING, Decoding.STRING), StringDecoder("_key"), StringDecoder("value")
+        settings(Decoding.STRING, Decoding.STRING), StringDecoder("kafka_key"), StringDecoder("value")
     )
     [rows] = maker.rows(records((b"k", b"v")))
     [row] = rows.rejected({"value": "value is string"}).batch().to_pylist()
     assert "value" not in row
-    assert (row["_key"], row["_error"], row["_raw_value"]) == ("k", "value is string", b"v")
+    assert (row["kafka_key"], row["kafka_error"], row["kafka_raw_value"]) == ("k", "value is string", b"v")
 
 
 def test_no_records_are_no_problem() -> None:
-    maker = RowMaker(settings(), BytesDecoder("_key"), StringDecoder("value"))
+    maker = RowMaker(settings(), BytesDecoder("kafka_key"), StringDecoder("value"))
     assert rows_of(maker, records()) == []
