@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from interop import connector, databases, etcd, reference
+from interop import connector, databases, etcd, lake, reference
 from interop.kafka_tests import harness
 
 HERE = Path(__file__).resolve().parent
@@ -102,6 +102,7 @@ STEPS: Sequence[tuple[str, Callable[[], None]]] = (
     ("Python clients", install_python_clients),
     ("Apache Kafka", fetch_kafka),
     ("Spark's connector", fetch_spark_connector),
+    ("A Spark for tables", lake.fetch),
     ("Databases", install_databases),
     ("etcd", install_etcd),
     ("Java clients", build_java_client),

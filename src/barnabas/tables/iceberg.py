@@ -44,7 +44,9 @@ from barnabas.tables.table import (
 
 #: The table property with the next offset of each partition, as JSON.
 OFFSETS_PROPERTY = "barnabas.offsets"
-NAMESPACE_DEFAULT = "barnabas"
+#: The name of catalogs that are configured here; Spark must use it, too, to find tables of SQL catalogs.
+CATALOG_NAME = "barnabas"
+NAMESPACE_DEFAULT = "topics"
 #: The file of the catalog beside the tables, if none is configured.
 CATALOG_FILE = "iceberg-catalog.db"
 
@@ -239,7 +241,7 @@ def _catalog(access: TableAccess) -> Catalog:
     if "name" in properties:
         return load_catalog(properties.pop("name"), **properties)
     if "uri" in properties or "type" in properties:
-        return load_catalog("barnabas", **properties)
+        return load_catalog(CATALOG_NAME, **properties)
     location = access.location
     if not isinstance(location, Path):
         raise TableError(
@@ -247,7 +249,7 @@ def _catalog(access: TableAccess) -> Catalog:
         )
     location.parent.mkdir(parents=True, exist_ok=True)
     uri = f"sqlite:///{location.parent / CATALOG_FILE}"
-    return load_catalog("barnabas", type="sql", uri=uri, **properties)
+    return load_catalog(CATALOG_NAME, type="sql", uri=uri, **properties)
 
 
 def _identifier(access: TableAccess) -> tuple[str, ...]:
