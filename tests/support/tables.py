@@ -11,7 +11,7 @@ from barnabas.base.clock import Clock, SystemClock
 from barnabas.objects.location import Location
 from barnabas.reading.connection import ConnectionOptions
 from barnabas.registry.client import RegistryClient
-from barnabas.tables.building import TableStores, build_topic_table
+from barnabas.tables.building import TableStores, build_topic_table, local_writer
 from barnabas.tables.delta import _storage_options
 from barnabas.tables.settings import TableFormat, TableSettings
 from barnabas.tables.source import TopicSource
@@ -34,7 +34,9 @@ def topic_table(
     clock: Clock | None = None,
 ) -> TopicTable:
     registry = None if registry_url is None else RegistryClient(registry_url)
-    return build_topic_table(settings, stores or TableStores(), registry, clock or SystemClock())
+    stores = stores or TableStores()
+    writer = local_writer(settings, stores, registry)
+    return build_topic_table(settings, stores, writer, clock or SystemClock())
 
 
 @contextmanager

@@ -11,6 +11,7 @@ from barnabas.objects import open_store
 from barnabas.objects.settings import StoreSettings
 from barnabas.registry.client import RegistryClient
 from barnabas.tables.errors import TableError
+from barnabas.tables.range_writing import LocalRangesWriter, RangesWriter
 from barnabas.tables.rows import KEY, VALUE, BytesDecoder, Decoder, RegistryDecoder, RowMaker, StringDecoder
 from barnabas.tables.settings import Decoding, TableFormat, TableSettings
 from barnabas.tables.table import StoredTable, TableAccess, TopicIdentity
@@ -25,9 +26,7 @@ class TableStores:
     catalog: Mapping[str, str] = field(default_factory=dict, repr=False)  #: properties of Iceberg's catalog
 
     def access(self, settings: TableSettings, identity: TopicIdentity, clock: Clock) -> TableAccess:
-        return TableAccess(
-            settings.location, identity, self.store_settings, self.catalog, lambda: str(uuid4()), clock
-        )
+        return TableAccess(settings.location, identity, self.store_settings, self.catalog, new_name, clock)
 
 
 def table_factory(settings: TableSettings) -> TableFactory:
@@ -52,29 +51,44 @@ def table_factory(settings: TableSettings) -> TableFactory:
 
 
 def build_topic_table(
-    settings: TableSettings, stores: TableStores, registry: RegistryClient | None, clock: Clock
+    settings: TableSettings, stores: TableStores, writer: RangesWriter, clock: Clock
 ) -> TopicTable:
     """Return the table of a topic; it is opened when it advances.
 
+    :raises TableError: If the library of its format is not installed.
+    """
+    return TopicTable(
+        settings,
+        lambda identity: stores.access(settings, identity, clock),
+        table_factory(settings),
+        writer,
+        clock,
+    )
+
+
+def local_writer(
+    settings: TableSettings, stores: TableStores, registry: RegistryClient | None
+) -> LocalRangesWriter:
+    """Return the writer of a topic's rows in this process.
+
     :param registry: Needed only if the settings say so.
-    :raises TableError: If the settings need what there is not.
+    :raises TableError: If the settings need a registry, and there is none.
     """
     if settings.needs_registry and registry is None:
         raise TableError(
             f"topic {settings.topic} decodes with the schema registry; start the service with --registry URL"
         )
-    return TopicTable(
+    rows = RowMaker(
         settings,
-        lambda identity: stores.access(settings, identity, clock),
-        table_factory(settings),
-        RowMaker(
-            settings,
-            _decoder(settings.key_decoding, KEY, registry),
-            _decoder(settings.value_decoding, VALUE, registry),
-        ),
-        open_store(settings.location, stores.store_settings),
-        clock,
+        _decoder(settings.key_decoding, KEY, registry),
+        _decoder(settings.value_decoding, VALUE, registry),
     )
+    return LocalRangesWriter(rows, open_store(settings.location, stores.store_settings), new_name)
+
+
+def new_name() -> str:
+    """Return a name that no file has."""
+    return str(uuid4())
 
 
 def _decoder(decoding: Decoding, column: str, registry: RegistryClient | None) -> Decoder:

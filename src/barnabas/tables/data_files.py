@@ -16,6 +16,14 @@ _STATISTICS_CHARS_MAX = 32
 _COPY_BYTES = 4 * 1024 * 1024
 
 
+def new_data_path(directory: str, new_name: Callable[[], str]) -> str:
+    """Return another path for a data file.
+
+    :param directory: Below the location; empty, or with a slash at its end.
+    """
+    return f"{directory}part-{new_name()}.zstd.parquet"
+
+
 class ColumnStatistics(NamedTuple):
     """Of a column that is not nested; the bounds are None if they are unknown or all values are null."""
 

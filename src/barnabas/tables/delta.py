@@ -44,7 +44,6 @@ class DeltaTopicTable:
         self._table = table
         self._identity = access.identity
         self._clock = access.clock
-        self._new_name = access.new_name
         self._schema = _arrow_schema(table)
 
     @property
@@ -56,8 +55,8 @@ class DeltaTopicTable:
         return self._schema
 
     @property
-    def new_path(self) -> str:
-        return f"part-{self._new_name()}.zstd.parquet"
+    def data_directory(self) -> str:
+        return ""
 
     def refresh(self) -> None:
         self._table.update_incremental()

@@ -81,8 +81,8 @@ class IcebergTopicTable:
         return schema_to_pyarrow(self._table.schema())
 
     @property
-    def new_path(self) -> str:
-        return f"data/{self._access.new_name()}.zstd.parquet"
+    def data_directory(self) -> str:
+        return "data/"
 
     def refresh(self) -> None:
         self._table.refresh()

@@ -1,6 +1,6 @@
 """Keeps a table fast and small: joins small files, deletes rows that are too old, and files that no version has."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 import pyarrow as pa
@@ -8,7 +8,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from barnabas.objects.store import ObjectStore
-from barnabas.tables.data_files import DataFileWriter
+from barnabas.tables.data_files import DataFileWriter, new_data_path
 from barnabas.tables.evolution import aligned
 from barnabas.tables.settings import TableSettings
 from barnabas.tables.table import StoredTable, TableFile
@@ -31,10 +31,14 @@ class Expired(NamedTuple):
 class TableMaintenance:
     """Maintains one table."""
 
-    def __init__(self, table: StoredTable, store: ObjectStore, settings: TableSettings) -> None:
+    def __init__(
+        self, table: StoredTable, store: ObjectStore, settings: TableSettings, new_name: Callable[[], str]
+    ) -> None:
+        """:param new_name: Returns a name that no file has."""
         self._table = table
         self._store = store
         self._settings = settings
+        self._new_name = new_name
 
     def expire(self, now_ms: int) -> Expired:
         """Delete rows that are too old, and files that no version of the table has.
@@ -86,7 +90,7 @@ class TableMaintenance:
             writer = DataFileWriter(
                 self._store,
                 self._table.file_schema,
-                lambda: self._table.new_path,
+                lambda: new_data_path(self._table.data_directory, self._new_name),
                 self._settings.target_file_bytes,
             )
             try:

@@ -4,7 +4,7 @@ A table that fails or is slow does not stop the others: threads take the tables 
 """
 
 import threading
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -19,9 +19,10 @@ from barnabas.client.core.errors import BrokerConnectionError
 from barnabas.objects.location import Location
 from barnabas.reading.connection import ConnectionOptions, connected
 from barnabas.registry.client import RegistryClient
-from barnabas.tables.building import TableStores, build_topic_table
+from barnabas.tables.building import TableStores, build_topic_table, local_writer
 from barnabas.tables.discovery import FoundTables, find_tables
 from barnabas.tables.errors import ConcurrentCommit, TableError
+from barnabas.tables.range_writing import RangesWriter
 from barnabas.tables.settings import TableSettings
 from barnabas.tables.source import TopicSource
 from barnabas.tables.topic_table import TableStatistics, TopicTable
@@ -83,9 +84,18 @@ class _Kept:
 class TableService:
     """Keeps tables until it is stopped."""
 
-    def __init__(self, options: ServiceOptions, clock: Clock, rng: Random) -> None:
-        """:raises ValueError: If the registry's URL is not valid."""
+    def __init__(
+        self,
+        options: ServiceOptions,
+        clock: Clock,
+        rng: Random,
+        new_writer: Callable[[TableSettings], RangesWriter] | None = None,
+    ) -> None:
+        """:param new_writer: Returns what writes the rows of a topic; None writes them in this process.
+        :raises ValueError: If the registry's URL is not valid.
+        """
         self._options = options
+        self._new_writer = new_writer or self._local_writer
         self._clock = clock
         self._rng = rng
         self._registry = None if options.registry_url is None else RegistryClient(options.registry_url)
@@ -171,7 +181,7 @@ class TableService:
 
     def _keep(self, topic: str, settings: TableSettings, problems: dict[str, str]) -> None:
         try:
-            table = build_topic_table(settings, self._options.stores, self._registry, self._clock)
+            table = build_topic_table(settings, self._options.stores, self._new_writer(settings), self._clock)
         except (TableError, ValueError) as error:
             problems[topic] = str(error)
             self._drop(topic)
@@ -181,6 +191,9 @@ class TableService:
         )
         with self._lock:
             self._kept[topic] = _Kept(table, self._clock.monotonic_ms())
+
+    def _local_writer(self, settings: TableSettings) -> RangesWriter:
+        return local_writer(settings, self._options.stores, self._registry)
 
     def _drop(self, topic: str) -> None:
         with self._lock:

@@ -93,8 +93,8 @@ class StoredTable(Protocol):
         ...
 
     @property
-    def new_path(self) -> str:
-        """Another path for a data file, below the location."""
+    def data_directory(self) -> str:
+        """The directory of new files below the location: empty, or with a slash at its end."""
         ...
 
     def refresh(self) -> None:

@@ -4,7 +4,7 @@ The offsets are in the table, so a service that was killed continues where the l
 not commit belong to no table.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -12,15 +12,13 @@ import pyarrow as pa
 
 from barnabas.base.clock import Clock
 from barnabas.base.ids import TopicPartition
-from barnabas.objects.store import ObjectStore
+from barnabas.objects import open_store
 from barnabas.reading.offset_range import OffsetRange
-from barnabas.tables.data_files import DataFile, DataFileWriter
 from barnabas.tables.errors import TableError
-from barnabas.tables.evolution import aligned, merged_schema
 from barnabas.tables.maintenance import TableMaintenance
-from barnabas.tables.rows import RecordRows, RowMaker
+from barnabas.tables.range_writing import RangesWriter, TopicRange, WriteContext, WrittenRanges
 from barnabas.tables.settings import TableSettings
-from barnabas.tables.source import FetchedRecords, ReadableOffsets, TopicSource
+from barnabas.tables.source import ReadableOffsets, TopicSource
 from barnabas.tables.table import OffsetAdvance, StoredTable, TableAccess, TopicIdentity
 
 #: A commit has at least the records that were fetched together, and ends when so much of the log was read.
@@ -52,14 +50,6 @@ class TableStatistics:
     deleted_files_count: int = 0
 
 
-class _Reached(NamedTuple):
-    """The offsets that one pass has reached."""
-
-    advances: dict[int, OffsetAdvance]
-    files: list[DataFile]
-    is_complete: bool  #: False if there are more records
-
-
 class TopicTable:
     """The table of a topic, as its settings say. For one thread at a time."""
 
@@ -68,16 +58,14 @@ class TopicTable:
         settings: TableSettings,
         access: Callable[[TopicIdentity], TableAccess],
         factory: TableFactory,
-        rows: RowMaker,
-        store: ObjectStore,
+        writer: RangesWriter,
         clock: Clock,
     ) -> None:
         self.settings = settings
         self.counts = TableStatistics()
         self._access = access
         self._factory = factory
-        self._rows = rows
-        self._store = store
+        self._writer = writer
         self._clock = clock
         self._table: StoredTable | None = None
         self._identity: TopicIdentity | None = None
@@ -93,33 +81,63 @@ class TopicTable:
         :raises ConcurrentCommit: If another writer was first; nothing was committed.
         """
         partitions = source.partitions(self.settings.topic)
-        self._open(TopicIdentity(self.settings.topic, next(iter(partitions.values()))))
+        identity = TopicIdentity(self.settings.topic, next(iter(partitions.values())))
+        self._open(identity)
         known = {} if self._table is None else self._table.next_offsets([tp.partition for tp in partitions])
         bounds = source.bounds(partitions)
-        ranges = [self._range(tp, known.get(tp.partition), bounds[tp]) for tp in sorted(partitions)]
-        todo = [found for found in ranges if found.offsets_count > 0]
+        ranges = [
+            TopicRange(self._range(tp, known.get(tp.partition), bounds[tp]), partitions[tp])
+            for tp in sorted(partitions)
+        ]
+        todo = [each for each in ranges if each.range.offsets_count > 0]
         if not todo:
             return True
-        reached = self._write(source, partitions, todo, known)
-        if reached.files:
-            assert self._table is not None, "files belong to a table"
-            # if it fails, the files stay until they are cleaned up: the commit may have succeeded nevertheless
-            self._table.append(reached.files, reached.advances)
-            self.counts.commits_count += 1
-            self.counts.rows_count += sum(file.rows_count for file in reached.files)
-            self._commits_since_join += 1
+        written = self._writer.write(self._context(), source, todo)
+        self.counts.read_bytes += written.read_bytes
+        self._commit(written, known)
+        if written.missing is not None:
+            self._add_columns(written.missing, identity)
+        return written.is_complete
+
+    def _context(self) -> WriteContext:
+        schema = pa.schema([]) if self._table is None else self._table.schema
+        file_schema = schema if self._table is None else self._table.file_schema
+        directory = "" if self._table is None else self._table.data_directory
+        return WriteContext(self.settings, schema, file_schema, directory, _COMMIT_BYTES_MAX)
+
+    def _commit(self, written: WrittenRanges, known: Mapping[int, int]) -> None:
+        if not written.files:
+            self._empty_up_to |= written.next_offsets
+            return
+        assert self._table is not None, "files belong to a table"
+        advances = {
+            partition: OffsetAdvance(known.get(partition), offset)
+            for partition, offset in written.next_offsets.items()
+        }
+        # if it fails, the files stay until they are cleaned up: the commit may have succeeded nevertheless
+        self._table.append(written.files, advances)
+        self.counts.commits_count += 1
+        self.counts.rows_count += sum(file.rows_count for file in written.files)
+        self.counts.rejected_rows_count += written.rejected_rows_count
+        self._commits_since_join += 1
+
+    def _add_columns(self, schema: pa.Schema, identity: TopicIdentity) -> None:
+        """Add columns to the table; it is created when its first ones are known."""
+        if self._table is None:
+            self._table = self._factory.create(self._access(identity), schema)
         else:
-            self._empty_up_to |= {partition: after for partition, (_, after) in reached.advances.items()}
-        return reached.is_complete
+            self._table.extend(schema)
 
     def maintain(self) -> None:
         """Join files and delete what is too old, if it is time for that.
 
         :raises ConcurrentCommit: If another writer was first; a later call does the rest.
         """
-        if self._table is None:
+        if self._table is None or self._identity is None:
             return
-        maintenance = TableMaintenance(self._table, self._store, self.settings)
+        access = self._access(self._identity)
+        store = open_store(access.location, access.store_settings)
+        maintenance = TableMaintenance(self._table, store, self.settings, access.new_name)
         if self._commits_since_join >= _JOIN_COMMITS:
             self.counts.joined_files_count += maintenance.join_files()
             self._commits_since_join = 0
@@ -150,93 +168,3 @@ class TopicTable:
         if known is not None and bounds.start > position:
             self.counts.lost_records_count += bounds.start - position
         return OffsetRange(tp, max(position, bounds.start), bounds.end)
-
-    def _write(
-        self,
-        source: TopicSource,
-        topic_ids: dict[TopicPartition, bytes],
-        ranges: list[OffsetRange],
-        known: dict[int, int],
-    ) -> _Reached:
-        """Write the rows of ranges to files, until a commit is large enough."""
-        writer = _RowWriter(self._existing_or_new, self._store, self.settings)
-        advances: dict[int, OffsetAdvance] = {}
-        read_bytes = 0
-        try:
-            for offset_range in ranges:
-                partition = offset_range.tp.partition
-                for fetched in source.fetch(offset_range, topic_ids[offset_range.tp]):
-                    self._write_rows(writer, fetched)
-                    advances[partition] = OffsetAdvance(known.get(partition), fetched.next_offset)
-                    read_bytes += fetched.size_bytes
-                    if read_bytes >= _COMMIT_BYTES_MAX:
-                        return _Reached(advances, writer.close(), is_complete=False)
-            return _Reached(advances, writer.close(), is_complete=True)
-        except BaseException:
-            writer.discard()
-            raise
-        finally:
-            self.counts.read_bytes += read_bytes
-
-    def _write_rows(self, writer: "_RowWriter", fetched: FetchedRecords) -> None:
-        for records in fetched.batches:
-            for rows in self._rows.rows(records):
-                written = writer.write(rows)
-                self.counts.rejected_rows_count += len(written) - written.errors.null_count
-
-    def _existing_or_new(self, schema: pa.Schema) -> StoredTable:
-        """Return the table; it is created for its first rows."""
-        if self._table is None:
-            assert self._identity is not None, "the topic is known"
-            self._table = self._factory.create(self._access(self._identity), schema)
-        return self._table
-
-
-class _RowWriter:
-    """Writes rows to data files; the table gets their columns first."""
-
-    def __init__(
-        self, table: Callable[[pa.Schema], StoredTable], store: ObjectStore, settings: TableSettings
-    ) -> None:
-        self._table_for = table
-        self._store = store
-        self._settings = settings
-        self._schema: pa.Schema | None = None
-        self._writer: DataFileWriter | None = None
-        self._files: list[DataFile] = []
-
-    def write(self, rows: RecordRows) -> RecordRows:
-        """Write rows; return them, without the columns that the table cannot take."""
-        batch = rows.batch()
-        table = self._table_for(merged_schema(pa.schema([]), batch.schema).schema)
-        merged = merged_schema(table.schema, batch.schema)
-        if merged.misfits:
-            rows = rows.rejected(merged.misfits)
-            batch = rows.batch()
-            merged = merged_schema(table.schema, batch.schema)
-        if merged.schema != self._schema:
-            self._finish()
-            table.extend(merged.schema)
-            self._schema = table.schema
-        if self._writer is None:
-            self._writer = DataFileWriter(
-                self._store, table.file_schema, lambda: table.new_path, self._settings.target_file_bytes
-            )
-        self._writer.write(aligned(batch, table.schema))
-        return rows
-
-    def close(self) -> list[DataFile]:
-        self._finish()
-        return self._files
-
-    def discard(self) -> None:
-        """Delete what was written."""
-        if self._writer is not None:
-            self._writer.discard()
-            self._writer = None
-        self._store.delete([file.path for file in self._files])
-
-    def _finish(self) -> None:
-        if self._writer is not None:
-            self._files += self._writer.close()
-            self._writer = None

@@ -8,6 +8,7 @@ import pytest
 
 from barnabas.base.clock import ManualClock
 from barnabas.objects import open_store
+from barnabas.tables.building import new_name
 from barnabas.tables.errors import ConcurrentCommit, TableError
 from barnabas.tables.maintenance import TableMaintenance
 from barnabas.tables.settings import TableFormat, TableSettings
@@ -28,7 +29,7 @@ def opened(table: TopicTable) -> StoredTable:
 
 
 def maintenance(table: TopicTable) -> TableMaintenance:
-    return TableMaintenance(opened(table), open_store(table.settings.location), table.settings)
+    return TableMaintenance(opened(table), open_store(table.settings.location), table.settings, new_name)
 
 
 def fill_table(broker: EmbeddedBroker, settings: TableSettings, count: int, table: TopicTable) -> None:

@@ -1,0 +1,151 @@
+"""Writes the rows of offset ranges to files: in this process, or in a task of another.
+
+The table is not changed here. Where rows need columns that it does not have, writing ends, so that the owner of the
+table can add them first.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple, Protocol
+
+import pyarrow as pa
+
+from barnabas.objects.store import ObjectStore
+from barnabas.reading.offset_range import OffsetRange
+from barnabas.tables.data_files import DataFile, DataFileWriter, new_data_path
+from barnabas.tables.evolution import aligned, merged_schema
+from barnabas.tables.rows import RecordRows, RowMaker
+from barnabas.tables.settings import TableSettings
+from barnabas.tables.source import TopicSource
+
+
+class TopicRange(NamedTuple):
+    """Offsets of a partition, and the id of its topic."""
+
+    range: OffsetRange
+    topic_id: bytes
+
+
+@dataclass(frozen=True)
+class WriteContext:
+    """What rows are to be written for; it can be sent to other processes."""
+
+    settings: TableSettings
+    schema: pa.Schema  #: of the table
+    file_schema: pa.Schema  #: the same columns as files have them
+    data_directory: str  #: of files, below the location; empty, or with a slash at its end
+    bytes_max: int  #: writing ends when so much of the log was read
+
+
+@dataclass
+class WrittenRanges:
+    """Files, and how far the ranges were read."""
+
+    files: list[DataFile] = field(default_factory=list)
+    next_offsets: dict[int, int] = field(default_factory=dict)  #: by partition
+    read_bytes: int = 0
+    rejected_rows_count: int = 0
+    missing: pa.Schema | None = None  #: the table's columns with those that later rows need
+    is_complete: bool = True  #: False if there is more to read
+
+
+class RangesWriter(Protocol):
+    """Writes rows somewhere: here (`LocalRangesWriter`), or on a cluster."""
+
+    def write(
+        self, context: WriteContext, source: TopicSource, ranges: Sequence[TopicRange]
+    ) -> WrittenRanges:
+        """Write the rows of ranges, in order, as far as the context allows.
+
+        :raises RegistryUnavailable: If a schema is needed, and the registry does not respond.
+        """
+        ...
+
+
+class LocalRangesWriter:
+    """A `RangesWriter` of this process."""
+
+    def __init__(self, rows: RowMaker, store: ObjectStore, new_name: Callable[[], str]) -> None:
+        """:param new_name: Returns a name that no file has."""
+        self._rows = rows
+        self._store = store
+        self._new_name = new_name
+
+    def write(
+        self, context: WriteContext, source: TopicSource, ranges: Sequence[TopicRange]
+    ) -> WrittenRanges:
+        """See `RangesWriter`. Ranges share files."""
+        files = DataFileWriter(
+            self._store,
+            context.file_schema,
+            lambda: new_data_path(context.data_directory, self._new_name),
+            context.settings.target_file_bytes,
+        )
+        written = WrittenRanges()
+        try:
+            for offset_range, topic_id in ranges:
+                for fetched in source.fetch(offset_range, topic_id):
+                    for records in fetched.batches:
+                        if not self._write_records(context.schema, records, files, written):
+                            written.next_offsets[offset_range.tp.partition] = records.column("offset")[
+                                0
+                            ].as_py()
+                            return self._ended(files, written)
+                    written.next_offsets[offset_range.tp.partition] = fetched.next_offset
+                    written.read_bytes += fetched.size_bytes
+                    if written.read_bytes >= context.bytes_max:
+                        return self._ended(files, written)
+        except BaseException:
+            files.discard()
+            raise
+        written.files = files.close()
+        return written
+
+    def _ended(self, files: DataFileWriter, written: WrittenRanges) -> WrittenRanges:
+        written.files, written.is_complete = files.close(), False
+        return written
+
+    def _write_records(
+        self, schema: pa.Schema, records: pa.RecordBatch, files: DataFileWriter, written: WrittenRanges
+    ) -> bool:
+        """Write the rows of records; False, and no row is written, if the table lacks columns."""
+        fitting = []
+        for rows in self._rows.rows(records):
+            fitted, merged = fit(rows, written.missing or schema)
+            if merged != (written.missing or schema):
+                written.missing = merged
+            fitting.append(fitted)
+        if written.missing is not None:
+            return False
+        for fitted in fitting:
+            files.write(aligned(fitted.batch(), schema))
+            written.rejected_rows_count += len(fitted) - fitted.errors.null_count
+        return True
+
+
+def fit(rows: RecordRows, schema: pa.Schema) -> tuple[RecordRows, pa.Schema]:
+    """Return rows without the columns that the table cannot take, and its columns with those that they need."""
+    merged = merged_schema(schema, rows.batch().schema)
+    if merged.misfits:
+        rows = rows.rejected(merged.misfits)
+        merged = merged_schema(schema, rows.batch().schema)
+    return rows, merged.schema
+
+
+def joined(parts: Sequence[WrittenRanges], schema: pa.Schema) -> WrittenRanges:
+    """Return what several tasks wrote as one.
+
+    :param schema: Of the table.
+    """
+    result = WrittenRanges()
+    missing = schema
+    for part in parts:
+        result.files += part.files
+        result.next_offsets |= part.next_offsets
+        result.read_bytes += part.read_bytes
+        result.rejected_rows_count += part.rejected_rows_count
+        result.is_complete = result.is_complete and part.is_complete
+        if part.missing is not None:
+            missing = merged_schema(missing, part.missing).schema
+    result.missing = None if missing == schema else missing
+    return result
