@@ -14,7 +14,10 @@ CODE = sorted(
     for path in (ROOT / "src" / package).rglob("*.py")
 )
 BESIDE_CODE = sorted(
-    path for folder in ("tests", "bench", "interop", "tools") for path in (ROOT / folder).rglob("*.py")
+    path
+    for folder in ("tests", "bench", "interop", "tools")
+    for path in (ROOT / folder).rglob("*.py")
+    if ".cache" not in path.parts
 )
 
 #: A test's name is a sentence, in which these are ordinary words.

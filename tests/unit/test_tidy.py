@@ -35,7 +35,7 @@ CODE = sorted(
     path
     for folder in FOLDERS
     for path in (ROOT / folder).rglob("*.py")
-    if GENERATED not in path.parents and "node_modules" not in path.parts
+    if GENERATED not in path.parents and not {"node_modules", ".cache"} & set(path.parts)
 )
 MODULES = sorted(path for path in (SOURCE / "barnabas").rglob("*.py") if GENERATED not in path.parents)
 

@@ -13,7 +13,7 @@ import typer
 from barnabas.base.clock import SystemClock
 from barnabas.cli.support import candidates
 from barnabas.cli.support.commands import command, command_group
-from barnabas.cli.support.extras import check_tables_installed
+from barnabas.cli.support.extras import check_spark_installed, check_tables_installed
 from barnabas.cli.support.failures import FAILED, CommandError, warn, wrong_use
 from barnabas.cli.support.login import current_login, current_tls
 from barnabas.cli.support.options import BOOTSTRAP_DEFAULT, Bootstrap, Json, key_value_pairs
@@ -28,7 +28,9 @@ if TYPE_CHECKING:
     from barnabas.reading.connection import ConnectionOptions
     from barnabas.tables.building import TableStores
     from barnabas.tables.discovery import FoundTables
-    from barnabas.tables.service import TableService
+    from barnabas.tables.range_writing import RangesWriter
+    from barnabas.tables.service import ServiceOptions, TableService
+    from barnabas.tables.settings import TableSettings
     from barnabas.tables.status import TableReport
 
 _COLUMNS = (
@@ -114,6 +116,14 @@ def run_tables(
     threads: Annotated[
         int, typer.Option("--threads", metavar="N", min=1, help="Tables of a process that advance at a time.")
     ] = 4,
+    spark_master: Annotated[
+        str | None,
+        typer.Option(
+            "--spark-master",
+            metavar="URL",
+            help="Write rows in tasks of Spark: local[N], spark://HOST:7077 or another (default: without Spark).",
+        ),
+    ] = None,
     metrics: Annotated[
         str | None,
         typer.Option(
@@ -136,6 +146,7 @@ def run_tables(
     share = supervised_share()
     if share is None:
         _check_settings(topics, settings)
+        _check_spark(spark_master, processes)
         raise typer.Exit(_supervise(processes))
     service = _service(
         share,
@@ -147,6 +158,7 @@ def run_tables(
         store_options=store_options,
         catalog=catalog,
         threads=threads,
+        spark_master=spark_master,
     )
     with ExitStack() as stack:
         if metrics is not None:
@@ -292,6 +304,7 @@ def _service(
     store_options: list[str] | None,
     catalog: list[str] | None,
     threads: int,
+    spark_master: str | None,
 ) -> "TableService":
     from barnabas.tables.service import ServiceOptions, TableService
 
@@ -305,7 +318,28 @@ def _service(
         share=share,
         threads_count=threads,
     )
-    return TableService(options, SystemClock(), SystemRandom())
+    new_writer = None if spark_master is None else _spark_writer(options, spark_master)
+    return TableService(options, SystemClock(), SystemRandom(), new_writer)
+
+
+def _check_spark(master: str | None, processes: int) -> None:
+    if master is None:
+        return
+    if processes > 1:
+        raise wrong_use(
+            "--spark-master and --processes: use one of them; Spark's tasks share the work already"
+        )
+    check_spark_installed()
+
+
+def _spark_writer(options: "ServiceOptions", master: str) -> "Callable[[TableSettings], RangesWriter]":
+    from pyspark_barnabas.runtime.session import spark_session
+    from pyspark_barnabas.tables import SparkRangesWriter
+
+    settings = {"spark.ui.showConsoleProgress": "false"}
+    spark = spark_session("barnabas tables", master=master, settings=settings)
+    writer = SparkRangesWriter(spark, options.connection, options.stores, options.registry_url)
+    return lambda settings: writer
 
 
 def _serve_metrics(stack: ExitStack, service: "TableService", address: str, number: int) -> None:
