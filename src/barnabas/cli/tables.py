@@ -88,6 +88,34 @@ _Catalog = Annotated[
         ".pyiceberg.yaml, or namespace=NAME; may be repeated (default: a file iceberg-catalog.db beside the table).",
     ),
 ]
+_Processes = Annotated[
+    int,
+    typer.Option(
+        "--processes",
+        metavar="N",
+        min=1,
+        help="Number of processes, which share the topics; one uses one core.",
+    ),
+]
+_Threads = Annotated[
+    int, typer.Option("--threads", metavar="N", min=1, help="Tables of a process that advance at a time.")
+]
+_SparkMaster = Annotated[
+    str | None,
+    typer.Option(
+        "--spark-master",
+        metavar="URL",
+        help="Write rows in tasks of Spark: local[N], spark://HOST:7077 or another (default: without Spark).",
+    ),
+]
+_Metrics = Annotated[
+    str | None,
+    typer.Option(
+        "--metrics",
+        metavar="HOST:PORT",
+        help="Address of the metrics for Prometheus; further processes use the next ports (default: none).",
+    ),
+]
 
 
 @command(
@@ -104,34 +132,10 @@ def run_tables(
     registry: Registry = None,
     store_options: _StoreOptions = None,
     catalog: _Catalog = None,
-    processes: Annotated[
-        int,
-        typer.Option(
-            "--processes",
-            metavar="N",
-            min=1,
-            help="Number of processes, which share the topics; one uses one core.",
-        ),
-    ] = 1,
-    threads: Annotated[
-        int, typer.Option("--threads", metavar="N", min=1, help="Tables of a process that advance at a time.")
-    ] = 4,
-    spark_master: Annotated[
-        str | None,
-        typer.Option(
-            "--spark-master",
-            metavar="URL",
-            help="Write rows in tasks of Spark: local[N], spark://HOST:7077 or another (default: without Spark).",
-        ),
-    ] = None,
-    metrics: Annotated[
-        str | None,
-        typer.Option(
-            "--metrics",
-            metavar="HOST:PORT",
-            help="Address of the metrics for Prometheus; further processes use the next ports (default: none).",
-        ),
-    ] = None,
+    processes: _Processes = 1,
+    threads: _Threads = 4,
+    spark_master: _SparkMaster = None,
+    metrics: _Metrics = None,
 ) -> None:
     """Keep the tables of topics until it is stopped: every record exactly once, compacted, with their own retention.
 
