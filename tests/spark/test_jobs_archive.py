@@ -19,11 +19,13 @@ from barnabas.cli.main import app
 from barnabas.testing import EmbeddedBroker
 from pyspark_barnabas.jobs.archive import job
 from pyspark_barnabas.jobs.archive.job import archive
-from pyspark_barnabas.jobs.archive.parquet_target import ArchiveError, ArchiveManifest, ArchiveTarget
+from pyspark_barnabas.jobs.archive.manifest import ArchiveError, ArchiveManifest
+from pyspark_barnabas.jobs.archive.parquet_target import ArchiveTarget
 from pyspark_barnabas.jobs.common import session as running
 from pyspark_barnabas.jobs.restore.mapped import restore_mapped
 from pyspark_barnabas.jobs.restore.offset_map import RUNS
 from pyspark_barnabas.jobs.restore.plan import Request
+from pyspark_barnabas.jobs.scrub.archives import RECORDS, scrub_archive
 from pyspark_barnabas.paths import PathError
 from support.confluent_transactions import transact
 from support.odd_names import ODD
@@ -143,15 +145,33 @@ def test_files_that_differ_from_the_topic_are_not_committed(
     written = job.write
     for change in changes:
 
-        def write(records: DataFrame, staged: Path, change: str = change) -> None:
+        def write(records: DataFrame, target: ArchiveTarget, staged: Path, change: str = change) -> None:
             records.createOrReplaceTempView("rows")
-            written(spark.sql(f"select * from rows where {change}"), staged)
+            written(spark.sql(f"select * from rows where {change}"), target, staged)
 
         with monkeypatch.context() as patch:
             patch.setattr(job, "write", write)
             with pytest.raises(ArchiveError, match="differs between the files and the topic"):
                 archive(spark, options_of(broker, topic), tmp_path)
     assert ArchiveTarget(tmp_path).newest() is None
+
+
+@pytest.mark.parametrize("kind", ["parquet", "delta"])
+def test_a_scrub_finds_records_that_are_gone_or_changed(
+    spark: SparkSession, broker: EmbeddedBroker, topic: str, names: Iterator[str], tmp_path: Path, kind: str
+) -> None:
+    other = next(names)
+    for each in (topic, other):
+        broker.create_topic(each)
+        fill(broker.bootstrap, each, 20)
+    archive(spark, options_of(broker, topic, other), tmp_path, kind=kind)
+    assert scrub_archive(spark, tmp_path).findings == ()
+    [cut, *_] = sorted(tmp_path.glob(f"**/topic={topic}/date=*/*.parquet"))
+    cut.write_bytes(cut.read_bytes()[:-10])
+    [finding] = scrub_archive(spark, tmp_path).findings
+    assert finding[:4] == (RECORDS, topic, cut.parent.name.removeprefix("date="), "")
+    assert "but 20 were archived" in finding.what
+    assert scrub_archive(spark, tmp_path, [other]).findings == ()
 
 
 def test_null_empty_and_swapped_fields_have_different_checksums(spark: SparkSession) -> None:

@@ -14,7 +14,8 @@ from pyspark.sql import SparkSession
 from barnabas.testing import EmbeddedBroker
 from pyspark_barnabas.jobs.archive.delta_target import APPLICATION, table_schema
 from pyspark_barnabas.jobs.archive.job import archive
-from pyspark_barnabas.jobs.archive.parquet_target import ArchiveError, open_archive
+from pyspark_barnabas.jobs.archive.manifest import ArchiveError
+from pyspark_barnabas.jobs.archive.opening import open_archive
 from pyspark_barnabas.jobs.restore.job import restore
 from pyspark_barnabas.jobs.restore.plan import Request
 from support.confluent_transactions import transact

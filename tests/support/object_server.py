@@ -1,9 +1,13 @@
-"""A server with the protocol of Amazon S3 in this process, on loopback: moto."""
+"""A server with the protocol of Amazon S3 in this process, on loopback: moto; and a proxy that loses its responses."""
 
+import http.client
 import logging
+import threading
 import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from urllib.parse import urlsplit
 
 from moto.server import ThreadedMotoServer
 
@@ -64,3 +68,51 @@ def object_server() -> Iterator[ObjectServer]:
         yield ObjectServer(f"http://{host}:{port}")
     finally:
         server.stop()
+
+
+@contextmanager
+def losing_responses(url: str, method: str, lost_count: int) -> Iterator[str]:
+    """Run a proxy that forwards all requests, and replaces the first responses to a method by 503; return its URL."""
+    remaining = threading.Semaphore(lost_count)
+    host = urlsplit(url).netloc
+
+    class Forwarding(BaseHTTPRequestHandler):
+        protocol_version = "HTTP/1.1"
+
+        def forward(self) -> None:
+            content = self.rfile.read(int(self.headers.get("Content-Length", "0")))
+            connection = http.client.HTTPConnection(host)
+            connection.request(self.command, self.path, content, dict(self.headers))
+            response = connection.getresponse()
+            body = response.read()
+            is_lost = self.command == method and remaining.acquire(blocking=False)
+            self.send_response(503 if is_lost else response.status)
+            for name, value in response.getheaders():
+                if name.lower() not in (
+                    "content-length",
+                    "transfer-encoding",
+                    "connection",
+                    "date",
+                    "server",
+                ):
+                    self.send_header(name, value)
+            length = response.headers["Content-Length"] if self.command == "HEAD" else str(len(body))
+            self.send_header("Content-Length", length)
+            self.end_headers()
+            if self.command != "HEAD":
+                self.wfile.write(body)
+            connection.close()
+
+        do_GET = do_HEAD = do_PUT = do_POST = do_DELETE = forward  # noqa: N815
+
+        def log_message(self, *_: object) -> None:
+            """Print nothing."""
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Forwarding) as proxy:
+        thread = threading.Thread(target=proxy.serve_forever)
+        thread.start()
+        try:
+            yield f"http://127.0.0.1:{proxy.server_port}"
+        finally:
+            proxy.shutdown()
+            thread.join()

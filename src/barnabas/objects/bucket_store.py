@@ -62,6 +62,11 @@ class BucketStore:
                 for meta in page:
                     yield StoredObject(meta["path"], meta["size"])
 
+    def directories(self) -> set[str]:
+        """See `ObjectStore`. The service skips the objects in the directories."""
+        with self._errors("list", ""):
+            return set(obstore.list_with_delimiter(self._store)["common_prefixes"])
+
     def size_bytes(self, key: str) -> int:
         """See `ObjectStore`."""
         with self._errors("read", key):

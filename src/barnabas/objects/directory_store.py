@@ -27,6 +27,16 @@ class DirectoryStore:
                 if not name.endswith(_TEMPORARY_SUFFIX):
                     yield StoredObject(path.relative_to(self._directory).as_posix(), path.stat().st_size)
 
+    def directories(self) -> set[str]:
+        """See `ObjectStore`."""
+        if not self._directory.is_dir():
+            return set()
+        return {
+            path.name
+            for path in self._directory.iterdir()
+            if path.is_dir() and next(self.list(path.name), None)
+        }
+
     def size_bytes(self, key: str) -> int:
         """See `ObjectStore`."""
         try:

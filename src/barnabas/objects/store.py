@@ -30,6 +30,10 @@ class ObjectStore(Protocol):
         """Yield the objects whose keys begin with the directory `prefix`, in any order."""
         ...
 
+    def directories(self) -> set[str]:
+        """Return the names of the directories at the location: the parts of keys before the first slash."""
+        ...
+
     def size_bytes(self, key: str) -> int:
         """Return the size of an object.
 

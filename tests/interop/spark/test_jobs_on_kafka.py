@@ -11,7 +11,7 @@ from pyspark.sql import SparkSession
 
 from barnabas.base.ids import TopicPartition
 from pyspark_barnabas.jobs.archive.job import archive
-from pyspark_barnabas.jobs.archive.parquet_target import open_archive
+from pyspark_barnabas.jobs.archive.opening import open_archive
 from pyspark_barnabas.jobs.scrub.batch_checks import Finding, Scrubbed
 from pyspark_barnabas.jobs.scrub.job import plan_scrub, scrub_options, scrub_part
 from support.cleaned_logs import is_cleaned

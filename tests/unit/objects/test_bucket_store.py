@@ -1,4 +1,7 @@
 import pickle
+import signal
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -7,7 +10,8 @@ from barnabas.objects.location import LocationError, ObjectLocation, parse_locat
 from barnabas.objects.opening import open_store
 from barnabas.objects.settings import StoreSettings
 from barnabas.objects.store import ObjectStoreError
-from support.object_server import SECRET, ObjectServer
+from support.object_server import SECRET, ObjectServer, losing_responses
+from support.waiting import until
 
 
 def test_settings_come_from_the_environment(
@@ -113,3 +117,65 @@ def test_a_missing_package_is_an_error_with_the_extra(monkeypatch: pytest.Monkey
 
 def test_settings_travel_to_workers_with_their_secrets(server: ObjectServer) -> None:
     assert pickle.loads(pickle.dumps(server.settings)) == server.settings
+
+
+@pytest.mark.parametrize("lost_count", [1, 2])
+def test_a_creation_whose_response_was_lost_is_repeated_and_finds_its_own_object(
+    server: ObjectServer, bucket: str, lost_count: int
+) -> None:
+    with losing_responses(server.url, "PUT", lost_count) as url:
+        store = open_store(
+            ObjectLocation("s3", bucket), StoreSettings({**server.options, "aws_endpoint_url": url})
+        )
+        assert store.create("claim", b"mine")
+        assert not store.create("claim", b"other")
+    assert open_store(ObjectLocation("s3", bucket), server.settings).read("claim") == b"mine"
+
+
+def test_a_server_that_always_fails_is_an_error_after_the_retries(server: ObjectServer, bucket: str) -> None:
+    with losing_responses(server.url, "GET", 1_000) as url:
+        store = open_store(
+            ObjectLocation("s3", bucket), StoreSettings({**server.options, "aws_endpoint_url": url})
+        )
+        with pytest.raises(ObjectStoreError, match=f"^cannot read s3://{bucket}/a: "):
+            store.read("a")
+
+
+def test_an_upload_whose_process_is_killed_is_not_visible(server: ObjectServer, bucket: str) -> None:
+    program = f"""
+from itertools import repeat
+from barnabas.objects.location import ObjectLocation
+from barnabas.objects.opening import open_store
+from barnabas.objects.settings import StoreSettings
+store = open_store(ObjectLocation("s3", "{bucket}"), StoreSettings({server.options!r}))
+store.write("endless", repeat(b"x" * (1 << 20)))
+"""
+    with subprocess.Popen([sys.executable, "-c", program]) as writer:
+        until(lambda: server.unfinished_uploads_count(bucket) or writer.poll() is not None)
+        writer.kill()
+    assert writer.returncode == -signal.SIGKILL
+    store = open_store(ObjectLocation("s3", bucket), server.settings)
+    assert list(store.list()) == []
+    assert server.unfinished_uploads_count(bucket) == 1
+    assert store.create("endless", b"complete")
+
+
+def test_large_objects_are_written_and_read_with_little_memory(server: ObjectServer, bucket: str) -> None:
+    program = f"""
+from pathlib import Path
+from barnabas.objects.location import ObjectLocation
+from barnabas.objects.opening import open_store
+from barnabas.objects.settings import StoreSettings
+store = open_store(ObjectLocation("s3", "{bucket}"), StoreSettings({server.options!r}))
+def peak_bytes():
+    [line] = [line for line in Path("/proc/self/status").read_text().splitlines() if line.startswith("VmHWM")]
+    return int(line.split()[1]) << 10
+before = peak_bytes()
+store.write("large", (b"x" * (1 << 20) for _ in range(160)))
+with store.open("large") as file:
+    while file.read(1 << 20):
+        pass
+print(peak_bytes() - before)
+"""
+    ended = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert int(ended.stdout) < 80 << 20

@@ -21,9 +21,11 @@ def store(request: pytest.FixtureRequest, tmp_path: Path, server: ObjectServer, 
 
 def test_objects_are_listed_by_directory(store: ObjectStore) -> None:
     assert list(store.list()) == []
+    assert store.directories() == set()
     for key in ("a/1", "a/b=c/2 ü%20", "ab/3", "4"):
         store.write(key, [key.encode()])
     assert {key for key, _ in store.list()} == {"a/1", "a/b=c/2 ü%20", "ab/3", "4"}
+    assert store.directories() == {"a", "ab"}
     assert sorted(store.list("a")) == [StoredObject("a/1", 3), StoredObject("a/b=c/2 ü%20", 13)]
     assert store.read("a/b=c/2 ü%20").decode() == "a/b=c/2 ü%20"
 

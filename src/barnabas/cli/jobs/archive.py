@@ -1,22 +1,29 @@
 """`barnabas jobs archive`."""
 
-from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from barnabas.cli.jobs.options import DryRun, Master, SourceOption, Topics, source_options
+from barnabas.cli.jobs.options import (
+    ArchiveLocation,
+    DryRun,
+    Master,
+    SourceOption,
+    StoreOption,
+    Topics,
+    source_options,
+    store_settings,
+)
 from barnabas.cli.support.commands import command
 from barnabas.cli.support.extras import check_spark_installed
 from barnabas.cli.support.options import BOOTSTRAP_DEFAULT, Bootstrap, Json
 from barnabas.cli.support.output import notice, print_json, print_table
+from barnabas.objects.location import parse_location
 
 
 @command("archive", example="jobs archive ./archive --topic orders")
 def archive_topics(
-    directory: Annotated[
-        Path, typer.Argument(metavar="DIRECTORY", help="Directory of the archive; created if missing.")
-    ],
+    location: ArchiveLocation,
     bootstrap: Bootstrap = BOOTSTRAP_DEFAULT,
     topics: Topics = None,
     kind: Annotated[
@@ -26,6 +33,7 @@ def archive_topics(
         ),
     ] = "",
     option: SourceOption = None,
+    store_option: StoreOption = None,
     master: Master = "local[*]",
     dry_run: DryRun = False,
     as_json: Json = False,
@@ -35,14 +43,15 @@ def archive_topics(
     Every record is archived exactly once, even if runs fail.
     """
     options = source_options(bootstrap, topics, others=option)
+    directory, settings = parse_location(location), store_settings(store_option)
     check_spark_installed()
     from pyspark_barnabas.jobs.archive.job import archive
     from pyspark_barnabas.jobs.common.session import job_session
 
-    result = archive(None, options, directory, kind=kind, dry_run=True)
+    result = archive(None, options, directory, kind=kind, settings=settings, dry_run=True)
     if result.ranges and not dry_run:
         with job_session("archive", master) as spark:
-            result = archive(spark, options, directory, kind=kind)
+            result = archive(spark, options, directory, kind=kind, settings=settings)
     if as_json:
         sums = [row._asdict() for row in result.sums]
         ranges = [row._asdict() for row in result.ranges]

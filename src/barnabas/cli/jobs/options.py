@@ -6,9 +6,12 @@ from typing import Annotated
 
 import typer
 
+from barnabas.base.arguments import conceal
 from barnabas.cli.support import candidates
+from barnabas.cli.support.failures import wrong_use
 from barnabas.cli.support.login import security_properties
 from barnabas.cli.support.options import key_value_pairs
+from barnabas.objects.settings import StoreSettings, is_secret, parse_settings
 
 DryRun = Annotated[
     bool, typer.Option("--dry-run", help="Show what would be read and written, without changing anything.")
@@ -29,6 +32,21 @@ Topics = Annotated[
 SourceOption = Annotated[
     list[str] | None,
     typer.Option("--option", "-o", metavar="KEY=VALUE", help="Option of the Spark source; may be repeated."),
+]
+ArchiveLocation = Annotated[
+    str,
+    typer.Argument(
+        metavar="LOCATION",
+        help="Directory of the archive, or its URL in an object store: s3://, gs:// or az://.",
+    ),
+]
+StoreOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--store-option",
+        metavar="KEY=VALUE",
+        help="Setting of the object store, such as AWS_REGION=eu-central-1; may be repeated.",
+    ),
 ]
 ReportDirectory = Annotated[
     Path | None,
@@ -57,6 +75,28 @@ def source_options(
     if log_dirs:
         options |= {"transport": "files", "logDirs": ",".join(map(str, log_dirs))}
     return options | dict(key_value_pairs(others, "--option"))
+
+
+def store_settings(pairs: list[str] | None) -> StoreSettings:
+    """Return the settings for object stores, and overwrite secret ones in this process's arguments.
+
+    :raises LocationError: If one of them does not have the form KEY=VALUE.
+    """
+    settings = parse_settings(pairs or ())
+    conceal(value for name, value in settings.values.items() if is_secret(name))
+    return settings
+
+
+def check_local(path: Path | None, option: str) -> None:
+    """Check that the path of an option is not a URL.
+
+    :raises CommandError: If it is.
+    """
+    scheme, separator, _ = str(path or "").partition(":/")
+    if separator and scheme.isalnum():
+        raise wrong_use(
+            f"{option} {path}: must be a path on this machine; only archives can be in object stores"
+        )
 
 
 def connection_options(bootstrap: str) -> dict[str, str]:

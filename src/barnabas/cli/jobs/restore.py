@@ -5,12 +5,22 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from barnabas.cli.jobs.options import DryRun, Master, SourceOption, source_options
+from barnabas.cli.jobs.options import (
+    ArchiveLocation,
+    DryRun,
+    Master,
+    SourceOption,
+    StoreOption,
+    check_local,
+    source_options,
+    store_settings,
+)
 from barnabas.cli.support.commands import command
 from barnabas.cli.support.extras import check_spark_installed
 from barnabas.cli.support.failures import wrong_use
 from barnabas.cli.support.options import BOOTSTRAP_DEFAULT, Bootstrap, Json, key_value_pairs
 from barnabas.cli.support.output import notice, print_json, print_table
+from barnabas.objects.location import parse_location
 from barnabas.wire.records.compression import Compression
 
 if TYPE_CHECKING:
@@ -22,6 +32,12 @@ OffsetMapDirectory = Annotated[
         "--map",
         metavar="DIRECTORY",
         help="Produce the records, to any Kafka, and write the map of old to new offsets to this directory.",
+    ),
+]
+LastRun = Annotated[
+    int | None,
+    typer.Option(
+        "--run", metavar="NUMBER", help="Restore the archive as it was after this run (default: the newest)."
     ),
 ]
 NewTopicConfig = Annotated[
@@ -42,7 +58,7 @@ NewTopicConfig = Annotated[
     needs=("alter cluster",),
 )
 def restore_topics(
-    directory: Annotated[Path, typer.Argument(metavar="DIRECTORY", help="Directory of the archive.")],
+    location: ArchiveLocation,
     bootstrap: Bootstrap = BOOTSTRAP_DEFAULT,
     topics: Annotated[
         list[str] | None,
@@ -65,7 +81,9 @@ def restore_topics(
         bool,
         typer.Option("--append", help="With --map: allow restoring into topics that already have records."),
     ] = False,
+    run: LastRun = None,
     option: SourceOption = None,
+    store_option: StoreOption = None,
     master: Master = "local[*]",
     dry_run: DryRun = False,
     as_json: Json = False,
@@ -76,12 +94,15 @@ def restore_topics(
     """
     if append and map_directory is None:
         raise wrong_use("--append requires --map: original offsets can only be kept in empty topics")
+    check_local(map_directory, "--map")
     options = source_options(bootstrap, others=option)
+    directory, settings = parse_location(location), store_settings(store_option)
     configs = dict(key_value_pairs(config, "--config"))
     check_spark_installed()
     from pyspark_barnabas.jobs.restore.plan import Request
 
-    request = Request(options, directory, tuple(topics or ()), name, configs, _parse_compression(compression))
+    codec = _parse_compression(compression)
+    request = Request(options, directory, tuple(topics or ()), name, configs, codec, run, settings)
     if map_directory is None:
         _restore(request, master=master, dry_run=dry_run, as_json=as_json)
     else:

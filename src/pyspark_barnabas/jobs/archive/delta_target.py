@@ -7,6 +7,7 @@ leftovers of a run that died; they are ignored, and the next run does the same w
 
 import json
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from urllib.parse import unquote
 
@@ -19,12 +20,8 @@ from pyspark.sql import DataFrame, SparkSession
 from barnabas.base import disk
 from barnabas.log.files import write_atomically
 from barnabas.reading.rows import ARROW_TYPES, arrow_schema_of
-from pyspark_barnabas.jobs.archive.parquet_target import (
-    RECORDS_DDL,
-    ArchiveError,
-    ArchiveManifest,
-    ArchiveTarget,
-)
+from pyspark_barnabas.jobs.archive.manifest import RECORDS_DDL, ArchiveError, ArchiveManifest
+from pyspark_barnabas.jobs.archive.parquet_target import ArchiveTarget
 from pyspark_barnabas.paths import pattern_of, uri
 
 #: Application id of the transactions (one per run), and the name of the table.
@@ -58,8 +55,8 @@ class DeltaTarget(ArchiveTarget):
     def manifest_path(self, run: int) -> Path:
         return self.directory / _STATE_DIRECTORY / f"run={run:08d}.json"
 
-    def records(self, spark: SparkSession) -> DataFrame:
-        """Return the records of all runs, in the source's columns plus `date`."""
+    def records(self, spark: SparkSession, topics: Sequence[str] = ()) -> DataFrame:
+        """See `Archive`."""
         files = DeltaTable(self.directory).file_uris()
         if not files:
             return spark.createDataFrame([], RECORDS_DDL)

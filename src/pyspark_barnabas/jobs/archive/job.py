@@ -8,23 +8,19 @@ import json
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
-from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
 
 from barnabas.client.admin.offsets import EARLIEST, LATEST
+from barnabas.objects.location import Location
+from barnabas.objects.settings import StoreSettings
 from barnabas.reading.opening import open_logs
-from pyspark_barnabas.jobs.archive.parquet_target import (
-    ArchiveError,
-    ArchiveManifest,
-    ArchiveTarget,
-    PartSum,
-    open_archive,
-)
+from pyspark_barnabas.jobs.archive.archive import Staged, WritableArchive
+from pyspark_barnabas.jobs.archive.manifest import ArchiveError, ArchiveManifest, PartSum
+from pyspark_barnabas.jobs.archive.opening import open_archive
 from pyspark_barnabas.jobs.common.session import progress
-from pyspark_barnabas.paths import pattern_of, uri
 from pyspark_barnabas.source.options import batch_options
 
 _ISOLATION = "kafka.isolation.level"
@@ -57,7 +53,7 @@ class ArchivedRange(NamedTuple):
 class Archived:
     """Result of a run or a dry run; without ranges there was nothing new, and no run took tp."""
 
-    directory: Path
+    directory: Location
     run: int
     ranges: tuple[ArchivedRange, ...]
     sums: tuple[PartSum, ...] = ()
@@ -79,20 +75,24 @@ class _Plan(NamedTuple):
 def archive(
     spark: SparkSession | None,
     options: Mapping[str, str],
-    directory: Path,
+    directory: Location,
     *,
     kind: str = "",
+    settings: StoreSettings | None = None,
     dry_run: bool = False,
 ) -> Archived:
-    """Archive the new records of the topics that the source's options select.
+    """Archive the new records of the topics that the source's options select, in a directory or an object store.
 
     Only committed records are archived unless the options set another isolation level. `kind` is the format of a new
     archive: `parquet` (default) or `delta`. A dry run needs no session.
 
-    :raises ArchiveError: The archive belongs to other topics or settings, or the written files fail verification.
+    :param settings: Of the object store; they precede those of the environment.
+    :raises ArchiveError: The archive belongs to other topics or settings, the written files fail verification, or
+        another run was complete first.
+    :raises ObjectStoreError: A request to the object store failed.
     :raises PathError: Spark could not read the directory.
     """
-    target = open_archive(directory, kind)
+    target = open_archive(directory, kind, settings)
     if spark is None or dry_run:
         plan = _plan(target, options)
         return Archived(directory, plan.manifest.run, plan.ranges, dry_run=True)
@@ -101,18 +101,16 @@ def archive(
         if not plan.ranges:
             return Archived(directory, plan.manifest.run, ())
         staged = target.staging(plan.manifest.run)
-        readable = pattern_of(staged)
         records = spark.read.format("barnabas").options(**plan.options).load()
         with progress(spark, "archiving"):
-            write(records, staged)
+            write(records, target, staged)
         with progress(spark, "verifying"):
-            files = spark.read.schema(dated(records).schema).parquet(readable)
-            sums = verified(records, files)
+            sums = verified(records, target.staged_rows(dated(records), staged))
         target.commit(replace(plan.manifest, sums=sums), staged)
         return Archived(directory, plan.manifest.run, plan.ranges, sums)
 
 
-def _plan(target: ArchiveTarget, options: Mapping[str, str]) -> _Plan:
+def _plan(target: WritableArchive[Any], options: Mapping[str, str]) -> _Plan:
     source_options = dict(options)
     for name in source_options:
         if name.lower() in _JOB_OPTIONS:
@@ -184,10 +182,10 @@ def _check_same(previous: ArchiveManifest, isolation: str, topic_ids: Mapping[st
             raise ArchiveError(message)
 
 
-def write(records: DataFrame, staged: Path) -> None:
+def write(records: DataFrame, target: WritableArchive[Staged], staged: Staged) -> None:
     """Write Parquet files, partitioned by topic and day (UTC) of the record timestamp."""
     with _microseconds(records.sparkSession):
-        dated(records).write.partitionBy("topic", "date").parquet(uri(staged))
+        target.write(dated(records), staged)
 
 
 @contextmanager

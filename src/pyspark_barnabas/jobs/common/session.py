@@ -1,5 +1,6 @@
 """Running of jobs: their Spark session, distribution of work to tasks, and a progress bar on the terminal."""
 
+import re
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -13,6 +14,8 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from pyspark_barnabas.runtime.session import spark_session
 
 _POLL_S = 0.5
+#: In Spark's message for the failed task.
+_ERROR_FOR_USERS = re.compile(r"pyspark_barnabas\.BarnabasError: (.*)")
 
 _Item = TypeVar("_Item")
 
@@ -38,9 +41,27 @@ def job_session(name: str, master: str) -> Iterator[SparkSession]:
         session.stop()
 
 
+class TaskError(OSError):
+    """A task failed for a reason that the message explains."""
+
+
 @contextmanager
 def progress(spark: SparkSession, description: str) -> Iterator[None]:
-    """Show a bar of finished tasks on stderr while the block runs, if stderr is a terminal."""
+    """Show a bar of finished tasks on stderr while the block runs, if stderr is a terminal.
+
+    :raises TaskError: A task raised a `BarnabasError`.
+    """
+    try:
+        with _bar(spark, description):
+            yield
+    except Exception as error:
+        if found := _ERROR_FOR_USERS.search(str(error)):
+            raise TaskError(found[1]) from error
+        raise
+
+
+@contextmanager
+def _bar(spark: SparkSession, description: str) -> Iterator[None]:
     if not sys.stderr.isatty():
         yield
         return

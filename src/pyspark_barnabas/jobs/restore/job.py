@@ -25,11 +25,13 @@ from barnabas.client.blocking import BlockingClient
 from barnabas.client.core.metadata import TopicInfo
 from barnabas.log.checkpoints import read_partition_metadata
 from barnabas.log.import_manifest import IMPORT_DIRECTORY, ImportManifest
+from barnabas.objects.location import Location
 from barnabas.reading.connection import connected
 from barnabas.wire.errors import ErrorCode, KafkaError
 from barnabas.wire.records.compression import Compression
+from pyspark_barnabas.jobs.archive.archive import Archive
 from pyspark_barnabas.jobs.archive.job import dated, reading, sums_of
-from pyspark_barnabas.jobs.archive.parquet_target import ArchiveTarget, PartSum, open_archive
+from pyspark_barnabas.jobs.archive.manifest import PartSum
 from pyspark_barnabas.jobs.common.client import check_barnabas
 from pyspark_barnabas.jobs.common.session import progress
 from pyspark_barnabas.jobs.restore.plan import (
@@ -73,7 +75,7 @@ class RestoredPart(NamedTuple):
 class Restored:
     """Result of a run or a dry run."""
 
-    directory: Path
+    directory: Location
     parts: tuple[RestoredPart, ...]
     created: tuple[str, ...]
     dry_run: bool = False
@@ -85,7 +87,7 @@ def restore(spark: SparkSession | None, request: Request, *, dry_run: bool = Fal
     :raises RestoreError: A topic does not meet the requirements, the broker's log directory is not accessible here, or
         the restored records differ from the archived ones.
     """
-    target = open_archive(request.directory)
+    target = request.archive()
     archived = archived_partitions(target, request.topics)
     with closing(connected(request.connection(), _IMPORT_TIMEOUT_MS)) as client:
         check_barnabas(
@@ -192,10 +194,10 @@ def _is_here(home: _Home) -> bool:
     return home.directory.is_dir() and read_partition_metadata(home.directory) in (None, home.topic_id)
 
 
-def _rows(spark: SparkSession, target: ArchiveTarget, request: Request, tasks: "_Tasks") -> DataFrame:
+def _rows(spark: SparkSession, target: Archive, request: Request, tasks: "_Tasks") -> DataFrame:
     """Return the records of the partitions to restore, each in the order of its offsets."""
     names = {part.topic for part in archived_partitions(target, request.topics)}
-    rows = target.records(spark).where(f.col("topic").isin(sorted(names)))
+    rows = target.records(spark, request.topics).where(f.col("topic").isin(sorted(names)))
     if request.name:
         rows = rows.withColumn("topic", f.lit(request.name))
     partitions = spark.createDataFrame([tuple(tp) for tp in tasks.manifests], "topic string, partition int")
@@ -288,9 +290,7 @@ def _import(client: BlockingClient, tp: TopicPartition, home: _Home, written: Pa
 # Verifying
 
 
-def _verify(
-    spark: SparkSession, request: Request, target: ArchiveTarget, parts: Sequence[RestoredPart]
-) -> None:
+def _verify(spark: SparkSession, request: Request, target: Archive, parts: Sequence[RestoredPart]) -> None:
     """Compare the records in the topics with the archive's sums.
 
     :raises RestoreError: They differ.
@@ -308,7 +308,7 @@ def _verify(
             raise RestoreError(message)
 
 
-def expected_sums(target: ArchiveTarget, request: Request) -> dict[tuple[str, str, int], tuple[int, int]]:
+def expected_sums(target: Archive, request: Request) -> dict[tuple[str, str, int], tuple[int, int]]:
     """Return count and checksum of each topic, day and partition, over all runs."""
     sums: defaultdict[tuple[str, str, int], tuple[int, int]] = defaultdict(lambda: (0, 0))
     for run in target.runs():

@@ -23,10 +23,12 @@ from barnabas.base.ids import TopicPartition
 from barnabas.client.admin.offsets import LATEST, ListedOffset
 from barnabas.client.blocking import BlockingClient
 from barnabas.log.files import write_atomically
+from barnabas.objects.location import Location
 from barnabas.reading.connection import connected
 from barnabas.wire.isolation import Isolation
+from pyspark_barnabas.jobs.archive.archive import Archive
 from pyspark_barnabas.jobs.archive.job import reading
-from pyspark_barnabas.jobs.archive.parquet_target import RECORDS_DDL, ArchiveTarget, open_archive
+from pyspark_barnabas.jobs.archive.manifest import RECORDS_DDL
 from pyspark_barnabas.jobs.common.session import progress
 from pyspark_barnabas.jobs.restore.offset_map import RUNS
 from pyspark_barnabas.jobs.restore.plan import (
@@ -124,7 +126,7 @@ def restore_mapped(
     :raises RestoreError: A topic does not meet the requirements, or the restored records differ from the archived ones.
     :raises PathError: Spark could not read a directory.
     """
-    target = open_archive(request.directory)
+    target = request.archive()
     pattern_of(directory)  # fail on paths that Spark cannot read before anything is produced
     with closing(connected(request.connection())) as client:
         archived = archived_partitions(target, request.topics)
@@ -156,7 +158,7 @@ def _begin(request: Request, archived: Sequence[ArchivedPart], targets: Targets,
             raise RestoreError(f"partition {tp} already has records: use --append to restore behind them")
         parts.append(MappedPart(*part, tp.topic, end))
     batches_count = -(-sum(part.records_count for part in archived) // _BATCH_RECORDS)
-    return _State(str(request.directory.resolve()), f"restore-{uuid4().hex}", batches_count, tuple(parts))
+    return _State(_name(request.directory), f"restore-{uuid4().hex}", batches_count, tuple(parts))
 
 
 def _check(state: _State, request: Request, archived: Sequence[ArchivedPart], targets: Targets) -> None:
@@ -166,7 +168,7 @@ def _check(state: _State, request: Request, archived: Sequence[ArchivedPart], ta
     """
     saved_names = {(part.topic, part.restored_topic) for part in state.parts}
     requested_names = {(part.topic, request.target_of(part.topic)) for part in archived}
-    if state.archive != str(request.directory.resolve()) or saved_names != requested_names:
+    if state.archive != _name(request.directory) or saved_names != requested_names:
         names = ", ".join(f"{topic} as {name}" for topic, name in sorted(saved_names))
         message = f"the map belongs to a restore of {state.archive} with {names}: continue it or use another directory"
         raise RestoreError(message)
@@ -176,13 +178,15 @@ def _check(state: _State, request: Request, archived: Sequence[ArchivedPart], ta
             raise RestoreError(f"topic '{part.restored_topic}' was recreated after its restore began")
 
 
+def _name(archive: Location) -> str:
+    return str(archive.resolve() if isinstance(archive, Path) else archive)
+
+
 def _save(directory: Path, state: _State) -> None:
     write_atomically(directory / STATE, state.to_json().encode())
 
 
-def _produce(
-    spark: SparkSession, target: ArchiveTarget, request: Request, state: _State, directory: Path
-) -> None:
+def _produce(spark: SparkSession, target: Archive, request: Request, state: _State, directory: Path) -> None:
     """Write the remaining batches; the sink recognizes the last batch if it was already written, but no older ones."""
     rows = _archived(spark, target, state)
     number = f.expr(f"cast(floor((offset - start) * {state.batches_count}D / (end - start)) as int)")
@@ -204,21 +208,22 @@ def _produce(
         _save(directory, replace(state, done_count=batch + 1))
 
 
-def _archived(spark: SparkSession, target: ArchiveTarget, state: _State) -> DataFrame:
+def _archived(spark: SparkSession, target: Archive, state: _State) -> DataFrame:
     """Return the archived records to restore, joined with the state of their partitions."""
     ddl = (
         "topic string, partition int, start bigint, end bigint, records_count bigint, restored_topic string, "
         "begin bigint"
     )
     parts = spark.createDataFrame([tuple(part) for part in state.parts], ddl)
-    rows = target.records(spark).join(f.broadcast(parts), ["topic", "partition"])
+    topics = sorted({part.topic for part in state.parts})
+    rows = target.records(spark, topics).join(f.broadcast(parts), ["topic", "partition"])
     return rows.where("offset >= start and offset < end")
 
 
 def _write_map(
     spark: SparkSession,
     client: BlockingClient,
-    target: ArchiveTarget,
+    target: Archive,
     request: Request,
     state: _State,
     directory: Path,

@@ -4,7 +4,6 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import NamedTuple
 
 from barnabas.base.ids import TopicPartition
@@ -14,11 +13,15 @@ from barnabas.client.admin.offsets import EARLIEST, LATEST, ListedOffset, Offset
 from barnabas.client.blocking import BlockingClient
 from barnabas.client.core.metadata import TopicInfo
 from barnabas.config.config_resource import Resource, ResourceKind
+from barnabas.objects.location import Location
+from barnabas.objects.settings import StoreSettings
 from barnabas.reading.connection import ConnectionOptions
 from barnabas.wire.errors import ErrorCode, KafkaError
 from barnabas.wire.records.compression import Compression
+from pyspark_barnabas.jobs.archive.archive import Archive
 from pyspark_barnabas.jobs.archive.job import SELECTIONS
-from pyspark_barnabas.jobs.archive.parquet_target import ArchiveTarget
+from pyspark_barnabas.jobs.archive.opening import open_archive
+from pyspark_barnabas.jobs.archive.snapshot import ArchiveSnapshot
 from pyspark_barnabas.source.options import batch_options
 
 #: Configs of created topics, so that retention does not remove the old records immediately.
@@ -44,11 +47,20 @@ class Request:
     """Topics to restore, and how."""
 
     options: Mapping[str, str]  #: connection options of the source
-    directory: Path
+    directory: Location
     topics: Sequence[str] = ()  #: topics of the archive; empty for all
     name: str = ""  #: new name of the topic, if one topic is restored under another name
     configs: Mapping[str, str] | None = None  #: configs of topics that are created
     compression: Compression = Compression.ZSTD
+    run: int | None = None  #: restore the archive as it was after this run; None for the newest
+    settings: StoreSettings | None = None  #: of an object store, preceding those of the environment
+
+    def archive(self) -> ArchiveSnapshot:
+        """Open the archive.
+
+        :raises ArchiveError: It does not have the run, or a manifest is missing or damaged.
+        """
+        return ArchiveSnapshot(open_archive(self.directory, settings=self.settings), self.run)
 
     def target_of(self, topic: str) -> str:
         """Return the topic that receives the records of an archived topic."""
@@ -60,7 +72,7 @@ class Request:
         return batch_options({**options, "subscribePattern": ".*"}).connection
 
 
-def archived_partitions(target: ArchiveTarget, topics: Sequence[str]) -> list[ArchivedPart]:
+def archived_partitions(target: Archive, topics: Sequence[str]) -> list[ArchivedPart]:
     """Return the archived partitions of these topics, or of all topics.
 
     :raises RestoreError: The archive does not have a topic.
@@ -163,7 +175,7 @@ def create_missing(
 
 
 def check_retention(
-    client: BlockingClient, request: Request, target: ArchiveTarget, targets: Targets, now_ms: int
+    client: BlockingClient, request: Request, target: Archive, targets: Targets, now_ms: int
 ) -> None:
     """Check that retention of existing topics would not remove the restored records immediately.
 

@@ -9,12 +9,9 @@ from deltalake import DeltaTable
 
 from barnabas.base.ids import TopicPartition
 from pyspark_barnabas.jobs.archive.delta_target import table_schema
-from pyspark_barnabas.jobs.archive.parquet_target import (
-    ArchiveError,
-    ArchiveManifest,
-    ArchiveTarget,
-    open_archive,
-)
+from pyspark_barnabas.jobs.archive.manifest import ArchiveError, ArchiveManifest
+from pyspark_barnabas.jobs.archive.opening import open_archive
+from pyspark_barnabas.jobs.archive.parquet_target import ArchiveTarget
 
 TP = TopicPartition("orders", 0)
 

@@ -5,13 +5,8 @@ from pathlib import Path
 import pytest
 
 from barnabas.base.ids import TopicPartition
-from pyspark_barnabas.jobs.archive.parquet_target import (
-    MANIFEST,
-    ArchiveError,
-    ArchiveManifest,
-    ArchiveTarget,
-    PartSum,
-)
+from pyspark_barnabas.jobs.archive.manifest import ArchiveError, ArchiveManifest, PartSum
+from pyspark_barnabas.jobs.archive.parquet_target import MANIFEST, ArchiveTarget
 
 TP = TopicPartition("orders", 3)
 

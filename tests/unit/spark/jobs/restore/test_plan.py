@@ -5,7 +5,9 @@ from pathlib import Path
 import pytest
 
 from barnabas.base.ids import TopicPartition
-from pyspark_barnabas.jobs.archive.parquet_target import ArchiveManifest, ArchiveTarget, PartSum, open_archive
+from pyspark_barnabas.jobs.archive.manifest import ArchiveManifest, PartSum
+from pyspark_barnabas.jobs.archive.opening import open_archive
+from pyspark_barnabas.jobs.archive.parquet_target import ArchiveTarget
 from pyspark_barnabas.jobs.restore.job import expected_sums
 from pyspark_barnabas.jobs.restore.plan import (
     ArchivedPart,
