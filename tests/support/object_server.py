@@ -1,7 +1,8 @@
-"""A server with the protocol of Amazon S3 in this process, on loopback: moto; and a proxy that loses its responses."""
+"""A server with the protocol of Amazon S3 on loopback: moto, in a process of its own. A proxy that loses responses."""
 
 import http.client
-import logging
+import subprocess
+import sys
 import threading
 import urllib.request
 from collections.abc import Iterator
@@ -9,10 +10,9 @@ from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from urllib.parse import urlsplit
 
-from moto.server import ThreadedMotoServer
-
 from barnabas.objects.settings import StoreSettings
 
+_STOPS_S = 30
 SECRET = "a-secret-that-must-not-be-shown"
 
 
@@ -57,17 +57,32 @@ class ObjectServer:
             return response.read().count(b"<Upload>")
 
 
+#: Ends with its input. It needs its own process, because delta-rs holds the GIL while it waits for a response.
+_PROGRAM = """
+import logging, sys
+from moto.server import ThreadedMotoServer
+logging.getLogger("werkzeug").setLevel(logging.ERROR)
+server = ThreadedMotoServer("127.0.0.1", 0, verbose=False)
+server.start()
+print("http://%s:%d" % server.get_host_and_port(), flush=True)
+sys.stdin.read()
+server.stop()
+"""
+
+
 @contextmanager
 def object_server() -> Iterator[ObjectServer]:
     """Run a server until the block ends."""
-    logging.getLogger("werkzeug").setLevel(logging.ERROR)
-    server = ThreadedMotoServer("127.0.0.1", 0, verbose=False)
-    server.start()
-    try:
-        host, port = server.get_host_and_port()
-        yield ObjectServer(f"http://{host}:{port}")
-    finally:
-        server.stop()
+    command = [sys.executable, "-c", _PROGRAM]
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
+    with subprocess.Popen(command, text=True, **pipes) as process:  # type: ignore[call-overload]
+        try:
+            url = process.stdout.readline().strip()
+            assert url, "the server did not start"
+            yield ObjectServer(url)
+        finally:
+            process.stdin.close()
+            process.wait(_STOPS_S)
 
 
 @contextmanager

@@ -1,17 +1,19 @@
-"""The job `rekey` on a standalone cluster, whose executors write to topics."""
+"""Jobs on a standalone cluster, whose executors write to topics and to an object store."""
 
 import json
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from barnabas.testing import EmbeddedBroker
+from support.object_server import SECRET, object_server
 from support.rekeyed import check_copy, commit, consume, contents, grow, unread, write
+from support.source_rows import consumed_rows, fill
 from support.spark import SETTINGS, worker_environment
 from support.spark_cluster import Cluster
 
@@ -52,6 +54,14 @@ def fill_grown(broker: EmbeddedBroker) -> None:
 
 def on_cluster(cluster: Cluster, home: Path, *arguments: str) -> dict[str, Any]:
     """Run the program with its driver here and its tasks on the cluster."""
+    found: dict[str, Any] = json.loads(
+        run_on_cluster(["-c", PROGRAM, cluster.url, *arguments], home).splitlines()[-1]
+    )
+    return found
+
+
+def run_on_cluster(arguments: Sequence[str], home: Path) -> str:
+    """Run Python with settings for executors; return its output."""
     defaults = {
         **SETTINGS,
         "spark.executor.memory": "512m",
@@ -60,7 +70,7 @@ def on_cluster(cluster: Cluster, home: Path, *arguments: str) -> dict[str, Any]:
     }
     (home / "spark-defaults.conf").write_text("".join(f"{key} {value}\n" for key, value in defaults.items()))
     ended = subprocess.run(
-        [sys.executable, "-c", PROGRAM, cluster.url, *arguments],
+        [sys.executable, *arguments],
         env={**os.environ, **worker_environment(), "SPARK_CONF_DIR": str(home)},
         capture_output=True,
         text=True,
@@ -68,8 +78,7 @@ def on_cluster(cluster: Cluster, home: Path, *arguments: str) -> dict[str, Any]:
         check=False,
     )
     assert ended.returncode == 0, ended.stderr[-8000:]
-    found: dict[str, Any] = json.loads(ended.stdout.splitlines()[-1])
-    return found
+    return ended.stdout
 
 
 @pytest.mark.long
@@ -86,3 +95,28 @@ def test_executors_rekey_a_topic(cluster: Cluster, embedded: EmbeddedBroker, tmp
     got = contents(consume(embedded, GROUP, COPY))
     for one in left:
         got.remove(one)  # at least once: no copy could avoid repetitions at this group's offsets
+
+
+@pytest.mark.long
+def test_executors_archive_into_an_object_store(
+    cluster: Cluster, embedded: EmbeddedBroker, tmp_path: Path
+) -> None:
+    """The workers have no settings in their environment: they get them with their tasks."""
+    topic = "archived-on-cluster"
+    embedded.create_topic(topic, 4)
+    fill(embedded.bootstrap, topic, 200, 4)
+    launched = [worker.log.read_text().count("Asked to launch executor") for worker in cluster.workers]
+    with object_server() as server:
+        location = f"{server.create_bucket('archives')}/of/cluster"
+        arguments = ["-b", embedded.bootstrap, "--master", cluster.url, *server.arguments]
+        for command in (
+            ["archive", location, *arguments, "-t", topic],
+            ["scrub", "--archive", location, *arguments[2:]],
+            ["restore", location, *arguments, "--as", f"{topic}-again", "--map", str(tmp_path / "map")],
+        ):
+            run_on_cluster(["-c", "from barnabas.cli.main import main; main()", "jobs", *command], tmp_path)
+    for worker, count in zip(cluster.workers, launched, strict=True):
+        assert worker.log.read_text().count("Asked to launch executor") == count + 3
+        assert SECRET not in worker.log.read_text()
+    restored = consumed_rows(embedded.bootstrap, f"{topic}-again", committed=True)
+    assert [row[3:] for row in restored] == [row[3:] for row in consumed_rows(embedded.bootstrap, topic)]

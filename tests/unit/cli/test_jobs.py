@@ -44,7 +44,6 @@ def test_a_job_imports_no_spark(job: str) -> None:
         (["archive", "s3://user:hidden@bucket/a"], "must not contain credentials"),
         (["archive", "s3://bucket/a", "--store-option", "hidden"], "must have the form KEY=VALUE"),
         (["archive", "a", "--store-option", "aws_region=x"], "store options apply only to object stores"),
-        (["archive", "s3://bucket/a", "--format", "delta"], "have the format parquet"),
         (["restore", "a", "--map", "s3://bucket/map"], "--map s3:/bucket/map: must be a path"),
         (["scrub", "--log-dir", "s3://bucket/logs"], "--log-dir s3:/bucket/logs: must be a path"),
         (["scrub", "--archive", "a", "-b", NOBODY], "--archive excludes --log-dir and --bootstrap"),

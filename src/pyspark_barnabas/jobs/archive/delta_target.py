@@ -53,7 +53,7 @@ class DeltaTarget(ArchiveTarget):
         return list(range(1, (committed or 0) + 1))
 
     def manifest_path(self, run: int) -> Path:
-        return self.directory / _STATE_DIRECTORY / f"run={run:08d}.json"
+        return self.directory / manifest_name(run)
 
     def records(self, spark: SparkSession, topics: Sequence[str] = ()) -> DataFrame:
         """See `Archive`."""
@@ -104,6 +104,11 @@ class DeltaTarget(ArchiveTarget):
         return AddAction(
             relative_path.as_posix(), target.stat().st_size, values, time.time_ns() // 1_000_000, True, stats
         )
+
+
+def manifest_name(run: int) -> str:
+    """Return the path of a run's manifest, below the location of the table."""
+    return f"{_STATE_DIRECTORY}/run={run:08d}.json"
 
 
 def table_schema() -> pa.Schema:

@@ -6,6 +6,7 @@ tasks, so Spark shows neither them nor the objects in its plans, and each worker
 
 import hashlib
 import io
+import posixpath
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -121,7 +122,7 @@ def written_files(
 ) -> Iterator[ArchivedFile]:
     """Write rows that are sorted by topic and date; start a new file when either changes, or the file is large."""
     for (topic, date, _), slices in groupby(slices_of_files(batches), key=itemgetter(0)):
-        key = f"{directory}/topic={topic}/date={date}/part-{uuid4().hex}.parquet"
+        key = posixpath.join(directory, f"topic={topic}", f"date={date}", f"part-{uuid4().hex}.parquet")
         assert is_own_file(key)
         parquet = _ParquetChunks(part for _, part in slices)
         size_bytes = store.write(key, parquet)

@@ -39,6 +39,7 @@ class ObjectTarget:
     def __init__(self, location: ObjectLocation, settings: StoreSettings, store: ObjectStore) -> None:
         self.directory = location
         self.store = store
+        self.settings = settings
         self._files = ObjectFiles(location, settings)
 
     @contextmanager
@@ -58,7 +59,7 @@ class ObjectTarget:
         """See `Archive`. Only the last directory may be that of an incomplete run."""
         matches = map(_RUN.fullmatch, self.store.directories())
         numbers = sorted(int(match[1]) for match in matches if match)
-        if numbers and not self._is_complete(numbers[-1]):
+        if numbers and not self.has_manifest(numbers[-1]):
             numbers.pop()
         missing = sorted(set(range(1, len(numbers) + 1)) - set(numbers))
         if missing:
@@ -68,7 +69,7 @@ class ObjectTarget:
 
     def manifest(self, run: int) -> ArchiveManifest:
         """See `Archive`."""
-        key = manifest_key(run)
+        key = self.manifest_key(run)
         try:
             return ArchiveManifest.from_json(self.store.read(key).decode())
         except (FileNotFoundError, ValueError) as error:
@@ -82,8 +83,12 @@ class ObjectTarget:
 
     def records(self, spark: SparkSession, topics: Sequence[str] = ()) -> DataFrame:
         """See `Archive`."""
-        files = [file for run in self.runs() for file in self.files_of(self.manifest(run))]
+        files = self.files()
         return self._files.read(spark, [file for file in files if not topics or file.topic in topics])
+
+    def files(self) -> Sequence[ArchivedFile]:
+        """Return the files of all runs."""
+        return [file for run in self.runs() for file in self.files_of(self.manifest(run))]
 
     def files_of(self, manifest: ArchiveManifest) -> Sequence[ArchivedFile]:
         """Return the files that the manifest lists; if it comes from a directory, those that there are."""
@@ -105,7 +110,7 @@ class ObjectTarget:
 
     def write(self, records: DataFrame, staged: StagedFiles) -> None:
         """See `WritableArchive`."""
-        staged.written = self._files.write(records, directory_of(staged.run))
+        staged.written = self._files.write(records, self.file_directory(staged.run))
 
     def staged_rows(self, records: DataFrame, staged: StagedFiles) -> DataFrame:
         """See `WritableArchive`."""
@@ -113,11 +118,26 @@ class ObjectTarget:
 
     def commit(self, manifest: ArchiveManifest, staged: StagedFiles) -> None:
         """See `WritableArchive`."""
+        self._remove_unlisted(self.create_manifest(manifest, staged))
+
+    def create_manifest(self, manifest: ArchiveManifest, staged: StagedFiles) -> ArchiveManifest:
+        """Create the manifest with the files that were written; delete these if there is one already.
+
+        :raises ArchiveError: Another run with this number has its manifest.
+        """
         complete = replace(manifest, files=staged.written)
-        if not self.store.create(manifest_key(manifest.run), complete.to_json().encode()):
+        if not self.store.create(self.manifest_key(manifest.run), complete.to_json().encode()):
             self.store.delete(file.key for file in staged.written)
             raise self._outrun()
-        self._remove_unlisted(complete)
+        return complete
+
+    def file_directory(self, run: int) -> str:
+        """Return the directory of a run's files, below the location; empty for the location itself."""
+        return directory_of(run)
+
+    def manifest_key(self, run: int) -> str:
+        """Return the key of a run's manifest."""
+        return manifest_key(run)
 
     def _remove_unlisted(self, manifest: ArchiveManifest) -> None:
         """Delete the files of a complete run that its manifest does not list; no run can list them any more."""
@@ -128,9 +148,10 @@ class ObjectTarget:
             stored = self.store.list(directory_of(manifest.run))
             self.store.delete([key for key, _ in stored if is_own_file(key) and key not in listed])
 
-    def _is_complete(self, run: int) -> bool:
+    def has_manifest(self, run: int) -> bool:
+        """Whether a run has its manifest, which may be damaged."""
         try:
-            return self.store.size_bytes(manifest_key(run)) > 0
+            return self.store.size_bytes(self.manifest_key(run)) >= 0
         except ObjectNotFound:
             return False
 

@@ -3,9 +3,10 @@
 from pathlib import Path
 from typing import Any
 
-from barnabas.objects.location import Location
+from barnabas.objects.location import Location, ObjectLocation
 from barnabas.objects.opening import open_store
 from barnabas.objects.settings import StoreSettings
+from barnabas.objects.store import ObjectStore
 from pyspark_barnabas.jobs.archive.archive import WritableArchive
 from pyspark_barnabas.jobs.archive.manifest import ArchiveError
 from pyspark_barnabas.jobs.archive.object_target import ObjectTarget
@@ -26,10 +27,25 @@ def open_archive(
     store = open_store(location, settings)
     if isinstance(location, Path):
         return _open_directory(location, kind)
-    if kind == "delta":
-        message = f"{location}: archives in object stores have the format parquet; delta needs a directory"
-        raise ArchiveError(message)
-    return ObjectTarget(location, settings or StoreSettings(), store)
+    return _open_objects(location, kind, settings or StoreSettings(), store)
+
+
+def _open_objects(
+    location: ObjectLocation, kind: str, settings: StoreSettings, store: ObjectStore
+) -> ObjectTarget:
+    directories = store.directories()
+    if directories & {"_delta_log", "_barnabas"}:
+        actual_kind = "delta"
+    elif any(name.startswith("run=") for name in directories):
+        actual_kind = "parquet"
+    else:
+        actual_kind = kind or "parquet"
+    _check_kind(location, kind, actual_kind)
+    if actual_kind == "parquet":
+        return ObjectTarget(location, settings, store)
+    from pyspark_barnabas.jobs.archive.delta_object_target import DeltaObjectTarget  # delta-rs is optional
+
+    return DeltaObjectTarget(location, settings, store)
 
 
 def _open_directory(directory: Path, kind: str) -> ArchiveTarget:
@@ -39,8 +55,7 @@ def _open_directory(directory: Path, kind: str) -> ArchiveTarget:
         actual_kind = "parquet"
     else:
         actual_kind = kind or "parquet"
-    if kind not in ("", actual_kind):
-        raise ArchiveError(f"{directory} is an archive in the format {actual_kind}, not {kind}")
+    _check_kind(directory, kind, actual_kind)
     if actual_kind == "parquet":
         return ArchiveTarget(directory)
     if flaw := table_flaw(directory):
@@ -48,3 +63,8 @@ def _open_directory(directory: Path, kind: str) -> ArchiveTarget:
     from pyspark_barnabas.jobs.archive.delta_target import DeltaTarget  # delta-rs is an optional dependency
 
     return DeltaTarget(directory)
+
+
+def _check_kind(location: Location, kind: str, actual_kind: str) -> None:
+    if kind not in ("", actual_kind):
+        raise ArchiveError(f"{location} is an archive in the format {actual_kind}, not {kind}")
