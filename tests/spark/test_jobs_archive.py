@@ -246,8 +246,8 @@ def test_the_next_run_completes_a_killed_command(
     fill(broker.bootstrap, topic, 50)
     kill = (
         "import os, signal\n"
-        "from pyspark_barnabas.jobs import archive\n"
-        "archive.verified = lambda *_: os.kill(os.getpid(), signal.SIGKILL)\n"
+        "from pyspark_barnabas.jobs.archive import job\n"
+        "job.verified = lambda *_: os.kill(os.getpid(), signal.SIGKILL)\n"
         "from barnabas.cli.main import main; main()"
     )
     arguments = [

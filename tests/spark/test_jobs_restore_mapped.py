@@ -67,7 +67,7 @@ def test_records_are_appended_once_and_mapped_even_if_runs_die(
     fill(broker.bootstrap, name, 7, 3)
     there_before = consumed_rows(broker.bootstrap, name)
     request = Request(options_of(broker), tmp_path / "archive", [topic], name)
-    with pytest.raises(RestoreError, match="has records already"):
+    with pytest.raises(RestoreError, match="already has records"):
         restore_mapped(None, request, tmp_path / "map", dry_run=True)
     arguments = [str(tmp_path / "archive"), "-b", broker.bootstrap, "-t", topic, "--as", name]
     ended = subprocess.run(
