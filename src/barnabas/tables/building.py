@@ -7,7 +7,7 @@ from uuid import uuid4
 import pyarrow as pa
 
 from barnabas.base.clock import Clock
-from barnabas.objects import open_store
+from barnabas.objects.opening import open_store
 from barnabas.objects.settings import StoreSettings
 from barnabas.registry.client import RegistryClient
 from barnabas.tables.errors import TableError

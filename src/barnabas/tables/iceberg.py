@@ -27,8 +27,8 @@ from pyiceberg.table import TableProperties
 from pyiceberg.table.update.snapshot import UpdateSnapshot
 from pyiceberg.types import TimestamptzType
 
-from barnabas.objects import open_store
 from barnabas.objects.location import Location
+from barnabas.objects.opening import open_store
 from barnabas.tables.data_files import DataFile
 from barnabas.tables.errors import ConcurrentCommit, TableError
 from barnabas.tables.evolution import storable

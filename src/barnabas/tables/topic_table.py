@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from barnabas.base.clock import Clock
 from barnabas.base.ids import TopicPartition
-from barnabas.objects import open_store
+from barnabas.objects.opening import open_store
 from barnabas.reading.offset_range import OffsetRange
 from barnabas.tables.errors import TableError
 from barnabas.tables.maintenance import TableMaintenance

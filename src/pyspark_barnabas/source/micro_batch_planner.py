@@ -37,6 +37,7 @@ class StreamPlanner:
         self._planner = TaskPlanner(logs, options, slots_count)
         self._found: dict[TopicPartition, bytes] = {}
         self._reported: set[tuple[str, bytes]] = set()
+        self._initial: StreamOffset | None = None
         self._pinned: StreamOffset | None = None
         self._batch_began_ms: int | None = None
         #: The ends of all partitions as last seen.
@@ -47,8 +48,11 @@ class StreamPlanner:
 
         :raises OptionError: When the starting offsets do not match the partitions.
         """
-        partitions = self._partitions()
-        return StreamOffset.of(starting_offsets(self._logs, partitions, self._options), partitions)
+        if self._initial is None:
+            partitions = self._partitions()
+            offsets = starting_offsets(self._logs, partitions, self._options)
+            self._initial = StreamOffset.of(offsets, partitions)
+        return self._initial
 
     def pin(self) -> None:
         """End the query at the current ends (`Trigger.AvailableNow`)."""
@@ -60,6 +64,8 @@ class StreamPlanner:
         :param start: None if it is not known yet; then the tasks are not decided on.
         :raises DataLossError: When a topic has another id than at `start`.
         """
+        if start is None:
+            self.initial()  # Spark asks for it later; with startingOffsets=latest it would be after this end
         ends = self._ends(start or StreamOffset()) if self._pinned is None else self._pinned
         self.seen = ends
         if start is None:

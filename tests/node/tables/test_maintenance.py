@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from barnabas.base.clock import ManualClock
-from barnabas.objects import open_store
+from barnabas.objects.opening import open_store
 from barnabas.tables.building import new_name
 from barnabas.tables.errors import ConcurrentCommit, TableError
 from barnabas.tables.maintenance import TableMaintenance

@@ -8,7 +8,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from barnabas.objects import open_store
+from barnabas.objects.opening import open_store
 from barnabas.tables.data_files import ColumnStatistics, DataFileWriter
 
 SCHEMA = pa.schema([("n", pa.int64()), ("text", pa.string()), ("at", pa.timestamp("us", "UTC"))])

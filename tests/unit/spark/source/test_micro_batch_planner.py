@@ -46,6 +46,16 @@ def test_a_query_starts_at_the_end_by_default() -> None:
     assert Stream({A: 10, B: 20}, startingOffsets="earliest").planner.initial().positions == {A: 0, B: 0}
 
 
+def test_the_start_of_a_query_is_not_after_its_first_end() -> None:
+    """Spark asks for the end first, and records arrive in between."""
+    stream = Stream({A: 10, B: 20})
+    end = stream.planner.latest(None, limited=False)
+    stream.logs.ends = {A: 15, B: 20}
+    start = stream.planner.initial()
+    assert (start.positions, end.positions) == ({A: 10, B: 20}, {A: 10, B: 20})
+    assert ranges(stream.planner.tasks(start, stream.planner.latest(start, limited=False))) == [(A, 10, 15)]
+
+
 def test_without_a_limit_a_batch_extends_to_the_end() -> None:
     stream = Stream({A: 10, B: 20}, maxOffsetsPerTrigger="4")
     assert stream.latest({A: 0, B: 0}, limited=False) == {A: 10, B: 20}
