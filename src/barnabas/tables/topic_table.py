@@ -15,6 +15,7 @@ from barnabas.base.ids import TopicPartition
 from barnabas.objects.opening import open_store
 from barnabas.reading.offset_range import OffsetRange
 from barnabas.tables.errors import TableError
+from barnabas.tables.evolution import merged_schema
 from barnabas.tables.maintenance import TableMaintenance
 from barnabas.tables.range_writing import RangesWriter, TopicRange, WriteContext, WrittenRanges
 from barnabas.tables.settings import TableSettings
@@ -71,6 +72,8 @@ class TopicTable:
         self._identity: TopicIdentity | None = None
         #: Offsets up to which there was nothing but transaction markers and aborted records.
         self._empty_up_to: dict[int, int] = {}
+        #: The partition at which the last pass ended, -1 if it read all.
+        self._last_partition = -1
         self._commits_since_join = 0
         self._expired_ms: int | None = None
 
@@ -89,15 +92,20 @@ class TopicTable:
             TopicRange(self._range(tp, known.get(tp.partition), bounds[tp]), partitions[tp])
             for tp in sorted(partitions)
         ]
-        todo = [each for each in ranges if each.range.offsets_count > 0]
+        todo = self._in_turn([each for each in ranges if each.range.offsets_count > 0])
         if not todo:
             return True
         written = self._writer.write(self._context(), source, todo)
         self.counts.read_bytes += written.read_bytes
+        self._last_partition = -1 if written.is_complete else next(reversed(written.next_offsets), -1)
         self._commit(written, known)
         if written.missing is not None:
             self._add_columns(written.missing, identity)
         return written.is_complete
+
+    def _in_turn(self, ranges: list[TopicRange]) -> list[TopicRange]:
+        """Begin behind the partition at which the last pass ended, so that a large one does not delay the others."""
+        return sorted(ranges, key=lambda each: each.range.tp.partition <= self._last_partition)
 
     def _context(self) -> WriteContext:
         schema = pa.schema([]) if self._table is None else self._table.schema
@@ -127,6 +135,10 @@ class TopicTable:
             self._table = self._factory.create(self._access(identity), schema)
         else:
             self._table.extend(schema)
+        if merged_schema(self._table.schema, schema).schema != self._table.schema:
+            raise TableError(
+                f"the table at {self.settings.location} does not take the columns {schema.names}"
+            )
 
     def maintain(self) -> None:
         """Join files and delete what is too old, if it is time for that.

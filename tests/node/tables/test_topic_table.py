@@ -256,6 +256,26 @@ def test_changed_settings_apply_to_later_records(
     assert second["kafka_error"] == "kafka_key is string; the table's column is binary"
 
 
+def test_a_partition_with_a_backlog_does_not_delay_the_others(
+    broker: EmbeddedBroker, topic: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("barnabas.tables.topic_table._COMMIT_BYTES_MAX", 300_000)
+    for _ in range(20):
+        broker.produce(topic, "x" * 100_000, partition=0)
+    broker.produce(topic, "y", partition=1)
+    settings = settings_of(topic, TableFormat.DELTA, tmp_path / "table")
+    table = topic_table(settings)
+    with topic_source(broker.bootstrap, fetch_bytes=400_000) as source:
+        for _ in range(3):  # the first pass creates the table
+            assert not table.advance(source)
+        found = offsets(table_rows(settings))
+        assert (1, 0) in found
+        assert (0, 19) not in found
+        while not table.advance(source):
+            pass
+    assert len(table_rows(settings)) == 21
+
+
 def test_a_large_backlog_takes_several_commits(
     broker: EmbeddedBroker, topic: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
