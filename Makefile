@@ -18,7 +18,7 @@ SPARK_PARALLEL := -n $(WORKERS) --dist loadfile --no-loadscope-reorder
 LOCK = $(RELEASE)/bin/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --exclude-newer '7 days' \
 	--custom-compile-command 'make lock' $(ARGS)
 # The other lock files are parts of these.
-AUDITED := $(addprefix requirements/,all.txt test.txt release.txt) interop/requirements.txt
+AUDITED := $(addprefix requirements/,all.txt test.txt release.txt) $(addprefix interop/,requirements.txt connect-client.txt)
 # Advisories that do not concern Barnabas: one line for each, AUDIT_IGNORED += ID, below its reason as a comment.
 AUDIT_IGNORED :=
 
@@ -102,9 +102,9 @@ soak-cluster: $(VENV)/.installed-test  ## Three brokers and three members of etc
 	$(BIN)/python -m interop.install
 	$(BIN)/python -m interop.soak_cluster $(ARGS)
 
-soak-spark: $(VENV)/.installed-test  ## A Spark stream while its processes are killed (ROUNDS=20 MASTER=local|cluster BROKER=barnabas|kafka)
-	SPARK_ROUNDS=$(or $(ROUNDS),20) SPARK_MASTER=$(or $(MASTER),local) SPARK_BROKER=$(or $(BROKER),barnabas) \
-		$(BIN)/pytest tests/interop/spark/test_sink_soak.py $(ARGS)
+soak-spark: $(VENV)/.installed-test  ## A Spark stream, each of whose processes is killed 20 times (ROUNDS=20 SEED=1 MASTER=local|cluster BROKER=barnabas|kafka)
+	SPARK_ROUNDS=$(or $(ROUNDS),20) SPARK_SEED=$(or $(SEED),1) SPARK_MASTER=$(or $(MASTER),local) \
+		SPARK_BROKER=$(or $(BROKER),barnabas) $(BIN)/pytest -s tests/interop/spark/test_sink_soak.py $(ARGS)
 
 soak-tables: $(VENV)/.installed-test  ## Tables of both formats while their services are killed (ROUNDS=20)
 	TABLE_ROUNDS=$(or $(ROUNDS),20) $(BIN)/pytest tests/node/tables/test_tables_kills.py $(ARGS)
@@ -131,6 +131,7 @@ lock: $(RELEASE)/.installed  ## Write the lock files again after a change of pyp
 	$(LOCK) --group build --constraint requirements/test.txt --output-file requirements/build.txt
 	$(LOCK) --group release --constraint requirements/build.txt --output-file requirements/release.txt
 	$(LOCK) interop/requirements.in --constraint requirements/test.txt --output-file interop/requirements.txt
+	$(LOCK) interop/connect-client.in --constraint requirements/test.txt --output-file interop/connect-client.txt
 
 audit: $(RELEASE)/.installed  ## Look up known vulnerabilities of all locked versions, at PyPI (at OSV: ARGS='--service osv')
 	@$(RELEASE)/bin/pip-audit --strict --progress-spinner off --disable-pip --require-hashes $(addprefix -r ,$(AUDITED)) \
@@ -156,4 +157,4 @@ example-orders: $(VENV)/.installed-test  ## Run the example: a million events of
 	$(BIN)/python -m examples.orders $(ARGS)
 
 clean:  ## Remove everything that was built or installed
-	rm -rf $(VENV) $(RELEASE) .venv-spark-* build dist $(addsuffix .c,$(KERNELS)) $(addsuffix .*.so,$(KERNELS)) .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf $(VENV) $(RELEASE) .venv-spark-* .venv-connect-client build dist $(addsuffix .c,$(KERNELS)) $(addsuffix .*.so,$(KERNELS)) .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from interop import connector, databases, etcd, lake, reference
+from interop import connect_client, connector, databases, etcd, lake, reference, yarn_cluster
 from interop.kafka_tests import harness
 
 HERE = Path(__file__).resolve().parent
@@ -76,6 +76,16 @@ def fetch_spark_connector() -> None:
     connector.fetch()
 
 
+def install_connect_client() -> None:
+    """Install Spark's client for Spark Connect with pip into an environment of its own."""
+    connect_client.python()
+
+
+def fetch_yarn() -> None:
+    """Fetch Hadoop's YARN with Maven."""
+    yarn_cluster.fetch()
+
+
 def build_java_client() -> None:
     """Build the program of the Java clients with Maven."""
     _run(["mvn", "-q", "-B", "-f", str(HERE / "java" / "pom.xml"), "compile"])
@@ -103,6 +113,8 @@ STEPS: Sequence[tuple[str, Callable[[], None]]] = (
     ("Apache Kafka", fetch_kafka),
     ("Spark's connector", fetch_spark_connector),
     ("A Spark for tables", lake.fetch),
+    ("Spark's client", install_connect_client),
+    ("YARN", fetch_yarn),
     ("Databases", install_databases),
     ("etcd", install_etcd),
     ("Java clients", build_java_client),

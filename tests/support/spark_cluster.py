@@ -3,6 +3,7 @@
 import os
 import subprocess
 import sys
+import tarfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
@@ -69,16 +70,9 @@ def running(
         process.stop()
 
 
-def spark_class(name: str, *arguments: str) -> list[str]:
-    return [
-        str(spark_home() / "bin" / "spark-class"),
-        name,
-        "--host",
-        "127.0.0.1",
-        "--webui-port",
-        "0",
-        *arguments,
-    ]
+def spark_class(name: str, *arguments: str, host: str = "127.0.0.1") -> list[str]:
+    program = str(spark_home() / "bin" / "spark-class")
+    return [program, name, "--host", host, "--webui-port", "0", *arguments]
 
 
 @dataclass
@@ -94,16 +88,19 @@ class Cluster:
 
 
 @contextmanager
-def running_cluster(home: Path, port: int) -> Iterator[Cluster]:
-    """Run a Master and two Workers with one core each."""
+def running_cluster(home: Path, port: int, workers_count: int = WORKERS_COUNT) -> Iterator[Cluster]:
+    """Run a Master, and Workers with one core each.
+
+    Each Worker has an address of its own, because Spark starts no second copy of a task on the host of the first.
+    """
     environment = bare_environment()
     cluster = Cluster(f"spark://127.0.0.1:{port}", [])
     with ExitStack() as stack:
         master = spark_class(MASTER, "--port", str(port))
         stack.enter_context(running(master, home / "master.log", environment, "New state: ALIVE"))
-        for number in range(WORKERS_COUNT):
+        for number in range(workers_count):
             work = ["--cores", "1", "--memory", "1g", "--work-dir", str(home / f"worker-{number}")]
-            worker = spark_class(WORKER, *work, cluster.url)
+            worker = spark_class(WORKER, *work, cluster.url, host=f"127.0.0.{number + 1}")
             log = home / f"worker-{number}.log"
             ready = "Successfully registered with master"
             cluster.workers.append(stack.enter_context(running(worker, log, environment, ready)))
@@ -126,3 +123,15 @@ def running_connect(home: Path, port: int, settings: Mapping[str, str]) -> Itera
     command = [program, "--master", "local[2]", *options, "--class", CONNECT, "spark-internal"]
     with running(command, home / "connect.log", environment, "Spark Connect server started"):
         yield f"sc://127.0.0.1:{port}"
+
+
+def send_along(home: Path) -> Path:
+    """Build an environment archive as venv-pack does; it records where it runs."""
+    program = home / "environment" / "bin" / "python"
+    program.parent.mkdir(parents=True)
+    program.write_text(f'#!/bin/sh\npwd >> {home}/runs\nexec {sys.executable} "$@"\n')
+    program.chmod(0o755)
+    archive = home / "environment.tar.gz"
+    with tarfile.open(archive, "w:gz") as packing:
+        packing.add(home / "environment", ".")
+    return archive

@@ -14,7 +14,8 @@ from support.spark import ROOT, running_session, worker_environment
 
 #: A task may fail three times, since its Python worker may be killed.
 LOCAL = "local[2,4]"
-ROWS_PER_BATCH = 200
+#: A second's inputs are 150: a stream that was killed catches up, even on a busy machine.
+ROWS_PER_BATCH = 1_000
 SETTINGS = {"spark.driver.memory": "700m", "spark.executor.memory": "512m", "spark.cores.max": "2"}
 
 

@@ -9,7 +9,7 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 ROOT = Path(__file__).parents[2]
-LOCKS = sorted([*(ROOT / "requirements").glob("*.txt"), ROOT / "interop" / "requirements.txt"])
+LOCKS = sorted([*(ROOT / "requirements").glob("*.txt"), *(ROOT / "interop").glob("*.txt")])
 SETTINGS = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
 PROJECT, GROUPS = SETTINGS["project"], SETTINGS["dependency-groups"]
 RUNTIME_EXTRAS = (
@@ -23,7 +23,6 @@ RUNTIME_EXTRAS = (
     "tables",
     "tracing",
 )
-INTEROP = (ROOT / "interop" / "requirements.in").read_text(encoding="utf-8").splitlines()
 
 
 def entries_of(lock: Path) -> list[str]:
@@ -49,6 +48,12 @@ def asked(*extras: str) -> list[str]:
     ]
 
 
+def asked_in(name: str) -> list[str]:
+    """Return the requirements in a file of the interop suite."""
+    lines = (ROOT / "interop" / name).read_text(encoding="utf-8").splitlines()
+    return [line for line in lines if not line.startswith("#")]
+
+
 @pytest.mark.parametrize("lock", LOCKS, ids=lambda path: str(path.relative_to(ROOT)))
 def test_every_version_is_exact_and_has_hashes(lock: Path) -> None:
     entry = re.compile(r"[a-z0-9.-]+==[^\s;*]+( ; [^-]+)?( +--hash=sha256:[0-9a-f]{64})+")
@@ -65,7 +70,8 @@ def test_every_version_is_exact_and_has_hashes(lock: Path) -> None:
         ("requirements/test.txt", asked("arrow", "console", "security", "spark", "test", "check")),
         ("requirements/build.txt", [*GROUPS["build"], *SETTINGS["build-system"]["requires"]]),
         ("requirements/release.txt", [each for each in GROUPS["release"] if isinstance(each, str)]),
-        ("interop/requirements.txt", [line for line in INTEROP if not line.startswith("#")]),
+        ("interop/requirements.txt", asked_in("requirements.in")),
+        ("interop/connect-client.txt", asked_in("connect-client.in")),
     ],
 )
 def test_what_is_asked_for_is_locked(lock: str, requirements: list[str]) -> None:

@@ -4,7 +4,6 @@ import json
 import os
 import subprocess
 import sys
-import tarfile
 from pathlib import Path
 
 from interop.brokers import Broker
@@ -12,7 +11,7 @@ from interop.clients import Client
 from interop.topics import make_topic
 
 from support.spark import ROOT, SETTINGS
-from support.spark_cluster import Cluster
+from support.spark_cluster import Cluster, send_along
 from support.spark_topics import committed_values, fill
 
 #: Collects where each executor imports the packages from.
@@ -75,18 +74,6 @@ def submit(master: str, application: Path, *arguments: str) -> str:
     )
     assert ended.returncode == 0, ended.stdout + ended.stderr[-8000:]
     return ended.stdout
-
-
-def send_along(home: Path) -> Path:
-    """Build an environment archive as venv-pack does; it records where it runs."""
-    program = home / "environment" / "bin" / "python"
-    program.parent.mkdir(parents=True)
-    program.write_text(f'#!/bin/sh\npwd >> {home}/runs\nexec {sys.executable} "$@"\n')
-    program.chmod(0o755)
-    archive = home / "environment.tar.gz"
-    with tarfile.open(archive, "w:gz") as packing:
-        packing.add(home / "environment", ".")
-    return archive
 
 
 def test_workers_import_the_packages_that_were_sent(cluster: Cluster, tmp_path: Path) -> None:

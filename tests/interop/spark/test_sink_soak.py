@@ -1,7 +1,7 @@
 """Exactly-once delivery on a standalone cluster while its executors, the driver and the broker are killed.
 
-SPARK_BROKER is kafka or barnabas, SPARK_MASTER cluster or local, SPARK_ROUNDS the number of kills:
-`make soak-spark MASTER=cluster BROKER=kafka ROUNDS=20`.
+SPARK_BROKER is kafka or barnabas, SPARK_MASTER cluster or local, SPARK_ROUNDS the kills of each process, and SPARK_SEED
+their moments: `make soak-spark MASTER=cluster BROKER=kafka ROUNDS=20 SEED=1`.
 """
 
 import os
