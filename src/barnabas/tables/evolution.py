@@ -93,8 +93,12 @@ def merged_type(table: pa.DataType, rows: pa.DataType) -> pa.DataType:
 
 def _merged_struct(table: pa.StructType, rows: pa.StructType) -> pa.DataType:
     fields = {field.name: field.type for field in table}
+    by_lower = {name.lower(): name for name in fields}
     for field in rows:
         known = fields.get(field.name)
+        other = by_lower.setdefault(field.name.lower(), field.name)
+        if other != field.name:
+            raise Misfit(f".{field.name}: the table has {other}; names must differ in more than case")
         fields[field.name] = field.type if known is None else _inner(f".{field.name}", known, field.type)
     return pa.struct(list(fields.items()))
 

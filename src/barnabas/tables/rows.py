@@ -130,13 +130,14 @@ class RecordRows:
         for name in ("partition", "offset", "timestamp", "headers"):
             columns[f"kafka_{name}"] = records.column(name)
         is_wrong = pc.is_valid(self.errors)
-        if settings.value_decoding is not Decoding.BYTES or settings.key_decoding is not Decoding.BYTES:
+        has_errors = self.errors.null_count < len(self)  # bytes, too, if the table's column has another type
+        if has_errors or not settings.keeps_bytes:
             columns[ERROR] = self.errors
         for decoding, name, raw in (
             (settings.key_decoding, "key", RAW_KEY),
             (settings.value_decoding, "value", RAW_VALUE),
         ):
-            if decoding is not Decoding.BYTES:
+            if has_errors or decoding is not Decoding.BYTES:
                 columns[raw] = pc.if_else(is_wrong, records.column(name), pa.scalar(None, pa.binary()))
         return pa.RecordBatch.from_arrays(list(columns.values()), list(columns))
 
@@ -184,7 +185,8 @@ class RowMaker:
         rows = RecordRows(records, key_columns, value_columns, errors, self._settings)
         hidden = {
             name: f"value: its field {name} has a name that is reserved"
-            for name in (ABOUT_RECORDS | RESERVED_BY_FORMATS).intersection(values.columns)
+            for name in values.columns
+            if name.lower() in ABOUT_RECORDS | RESERVED_BY_FORMATS
         }
         return rows.rejected(hidden) if hidden else rows
 

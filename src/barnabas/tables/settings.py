@@ -20,6 +20,10 @@ class TableFormat(Enum):
     ICEBERG = "iceberg"
 
 
+#: Characters of directories that the libraries of a format take for parts of URLs.
+_REFUSED_CHARACTERS = {TableFormat.DELTA: "%", TableFormat.ICEBERG: "#%?"}
+
+
 class Decoding(Enum):
     """How keys or values become columns."""
 
@@ -41,6 +45,11 @@ class TableSettings:
     target_file_bytes: int = 128 * 1024 * 1024
     retention_ms: int | None = None  #: None keeps all rows
     history_ms: int = 7 * 24 * 3_600_000
+
+    @property
+    def keeps_bytes(self) -> bool:
+        """Whether neither keys nor values are decoded."""
+        return self.key_decoding is self.value_decoding is Decoding.BYTES
 
     @property
     def needs_registry(self) -> bool:
@@ -66,10 +75,13 @@ def table_settings(
     if values[keys.FORMAT] == "none":
         return None
     retention_ms = _number(values[keys.RETENTION_MS])
+    kind = TableFormat(values[keys.FORMAT])
+    location = _location(topic, str(values[keys.LOCATION]), base_location)
+    _check_characters(topic, location, kind)
     return TableSettings(
         topic=topic,
-        format=TableFormat(values[keys.FORMAT]),
-        location=_location(topic, str(values[keys.LOCATION]), base_location),
+        format=kind,
+        location=location,
         key_decoding=Decoding(values[keys.KEY_FORMAT]),
         value_decoding=Decoding(values[keys.VALUE_FORMAT]),
         target_lag_ms=_number(values[keys.TARGET_LAG_MS]),
@@ -96,6 +108,15 @@ def _location(topic: str, configured: str, base: Location | None) -> Location:
             "s3://bucket/path"
         )
     return location
+
+
+def _check_characters(topic: str, location: Location, kind: TableFormat) -> None:
+    found = sorted(set(_REFUSED_CHARACTERS[kind]) & set(str(location)))
+    if isinstance(location, Path) and found:
+        raise TableError(
+            f"the location of topic {topic}'s table is '{location}'; a {kind.value} table cannot be in a directory "
+            f"with {' or '.join(found)} in its name"
+        )
 
 
 def _number(value: Value) -> int:

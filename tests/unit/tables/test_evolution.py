@@ -150,3 +150,11 @@ def test_storable_types_are_nullable_everywhere() -> None:
         [pa.field("a", pa.list_(pa.field("x", pa.string_view(), nullable=False)), nullable=False)]
     )
     assert storable(kind) == pa.struct([("a", TEXTS)])
+
+
+def test_nested_names_must_differ_in_more_than_case() -> None:
+    """Delta would refuse the column, and the table would stop."""
+    table = pa.schema([("user", pa.struct([("id", pa.int64())]))])
+    found = merged_schema(table, pa.schema([("user", pa.struct([("Id", pa.int64())]))]))
+    assert found.misfits == {"user": "user.Id: the table has id; names must differ in more than case"}
+    assert found.schema == table

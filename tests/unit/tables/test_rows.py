@@ -6,6 +6,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from barnabas.tables.range_writing import fit
 from barnabas.tables.rows import BytesDecoder, DecodedGroup, Decoder, RowMaker, StringDecoder
 from barnabas.tables.settings import Decoding, TableFormat, TableSettings
 from barnabas.wire.records.arrow_types import COLUMN_TYPES
@@ -105,6 +106,34 @@ def test_rejected_rows_lose_only_the_side_that_does_not_fit() -> None:
     [row] = rows.rejected({"value": "value is string"}).batch().to_pylist()
     assert "value" not in row
     assert (row["kafka_key"], row["kafka_error"], row["kafka_raw_value"]) == ("k", "value is string", b"v")
+
+
+def test_bytes_are_kept_if_the_columns_of_the_table_have_another_type() -> None:
+    """As after a topic's decoding was changed from string to bytes."""
+    maker = RowMaker(settings(), BytesDecoder("kafka_key"), BytesDecoder("value"))
+    [rows] = maker.rows(records((b"k", b"v")))
+    fitted, merged = fit(rows, pa.schema([("value", pa.string()), ("kafka_key", pa.string())]))
+    [row] = fitted.batch().to_pylist()
+    assert (row["kafka_raw_key"], row["kafka_raw_value"]) == (b"k", b"v")
+    assert "value is binary; the table's column is string" in row["kafka_error"]
+    assert {"kafka_error", "kafka_raw_key", "kafka_raw_value"} <= set(merged.names)
+
+
+class ShoutedOffset(Decoder):
+    """Decodes to a column whose name differs from a reserved one only in case."""
+
+    def decode(self, values: pa.Array) -> Iterator[DecodedGroup]:
+        yield DecodedGroup(None, {"KAFKA_OFFSET": pa.array([7] * len(values))})
+
+
+def test_a_field_cannot_take_the_place_of_a_column_about_records() -> None:
+    maker = RowMaker(settings(value=Decoding.STRING), BytesDecoder("kafka_key"), ShoutedOffset())
+    [rows] = maker.rows(records((b"k", b"v")))
+    fitted, merged = fit(rows, pa.schema([]))
+    [row] = fitted.batch().to_pylist()
+    assert "kafka_offset" in merged.names
+    assert (row["kafka_offset"], row["kafka_raw_value"]) == (0, b"v")
+    assert row["kafka_error"] == "value: its field KAFKA_OFFSET has a name that is reserved"
 
 
 def test_no_records_are_no_problem() -> None:

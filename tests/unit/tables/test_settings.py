@@ -84,3 +84,9 @@ def test_a_value_that_is_not_valid_is_named(configs: dict[str, str], problem: st
         table_settings("t", {**DELTA, **configs})
     assert problem in str(caught.value)
     assert "secret" not in str(caught.value)
+
+
+@pytest.mark.parametrize(("kind", "name"), [("delta", "a%20b"), ("iceberg", "a#b"), ("iceberg", "a?b")])
+def test_directories_that_the_libraries_cannot_name_are_refused(kind: str, name: str) -> None:
+    with pytest.raises(TableError, match=f"a {kind} table cannot be in a directory with . in its name"):
+        table_settings("t", {"barnabas.table.format": kind}, Path("/tables", name))
