@@ -1,5 +1,7 @@
 """Errors of tables; their messages are for users."""
 
+from barnabas.wire.errors import KafkaError
+
 
 class TableError(Exception):
     """A table cannot be kept: its settings, its location or its schema are not right."""
@@ -7,3 +9,11 @@ class TableError(Exception):
 
 class ConcurrentCommit(Exception):
     """Another writer committed first. Nothing was written; the table must be read again."""
+
+
+def describe_error(error: BaseException) -> str:
+    """Return an error in one line; those of libraries with their type."""
+    text = " ".join(str(error).split())
+    if isinstance(error, TableError | KafkaError | ConnectionError):
+        return text
+    return f"{type(error).__name__}: {text}"

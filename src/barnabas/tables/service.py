@@ -1,6 +1,7 @@
 """Keeps the tables of all topics: finds them, gives each its turn, and tries again what has failed.
 
-A table that fails or is slow does not stop the others: threads take the tables that are due, one table at a time.
+A table that fails or is slow does not stop the others: threads take the tables that are due, one table at a time, and a
+pass that takes minutes no longer counts as one of them.
 """
 
 import threading
@@ -21,7 +22,7 @@ from barnabas.reading.connection import ConnectionOptions, connected
 from barnabas.registry.client import RegistryClient
 from barnabas.tables.building import TableStores, build_topic_table, local_writer
 from barnabas.tables.discovery import FoundTables, find_tables
-from barnabas.tables.errors import ConcurrentCommit, TableError
+from barnabas.tables.errors import ConcurrentCommit, TableError, describe_error
 from barnabas.tables.range_writing import RangesWriter
 from barnabas.tables.settings import TableSettings
 from barnabas.tables.source import TopicSource
@@ -31,6 +32,10 @@ from barnabas.wire.errors import KafkaError
 
 #: Pauses after failures in a row; the last one repeats.
 _RETRY_PAUSES_MS = (1_000, 2_000, 5_000, 15_000, 60_000)
+#: A pass that runs for so long no longer keeps other tables waiting.
+_SLOW_PASS_MS = 300_000
+#: Threads for such passes, beside those of the options.
+_SLOW_PASSES_MAX = 64
 #: Records are read so many times within the time after which the table must have them.
 _PASSES_PER_LAG = 2
 #: After a commit of another service, the pause is up to so long: one of the two is then first for good.
@@ -75,6 +80,8 @@ class _Kept:
     table: TopicTable
     due_ms: int
     is_running: bool = False
+    started_ms: int = 0  #: of the last pass
+    is_slow: bool = False  #: whether the log says that the pass takes long
     failures_count: int = 0
     error: str = ""
     complete_ms: int | None = None  #: when the last complete pass began
@@ -100,6 +107,7 @@ class TableService:
         self._rng = rng
         self._registry = None if options.registry_url is None else RegistryClient(options.registry_url)
         self._kept: dict[str, _Kept] = {}
+        self._running: set[_Kept] = set()  #: also those that are no longer kept
         self._problems: dict[str, str] = {}
         self._sources: SimpleQueue[TopicSource] = SimpleQueue()
         self._wake = threading.Event()
@@ -115,7 +123,8 @@ class TableService:
         """Keep the tables until `stop`."""
         discovery_ms = self._clock.monotonic_ms()
         client: BlockingClient | None = None
-        with ThreadPoolExecutor(self._options.threads_count, thread_name_prefix="barnabas-tables") as threads:
+        threads_max = self._options.threads_count + _SLOW_PASSES_MAX
+        with ThreadPoolExecutor(threads_max, thread_name_prefix="barnabas-tables") as threads:
             while not self._is_stopped:
                 now_ms = self._clock.monotonic_ms()
                 if now_ms >= discovery_ms:
@@ -203,14 +212,36 @@ class TableService:
 
     def _start_due(self, threads: ThreadPoolExecutor) -> None:
         now_ms = self._clock.monotonic_ms()
+        free_count = self._free_count(now_ms)
         for kept in sorted(self._kept.values(), key=lambda kept: kept.due_ms):
-            if kept.due_ms <= now_ms and not kept.is_running:
-                kept.is_running = True
+            if free_count > 0 and kept.due_ms <= now_ms and not kept.is_running:
+                free_count -= 1
+                kept.is_running, kept.started_ms, kept.is_slow = True, now_ms, False
+                with self._lock:
+                    self._running.add(kept)
                 threads.submit(self._pass, kept).add_done_callback(self._ended)
 
+    def _free_count(self, now_ms: int) -> int:
+        """Return how many passes may start. Slow ones do not count: their stores or catalogs may hang for good."""
+        with self._lock:
+            running = list(self._running)
+        slow = [kept for kept in running if now_ms - kept.started_ms >= _SLOW_PASS_MS]
+        for kept in slow:
+            if not kept.is_slow:
+                kept.is_slow = True
+                _log.warning(
+                    "a pass of a table takes long; another table gets its turn",
+                    topic=kept.table.settings.topic,
+                    location=str(kept.table.settings.location),
+                )
+        return self._options.threads_count - (len(running) - len(slow))
+
     def _pause_s(self, discovery_ms: int) -> float:
-        dues_ms = [kept.due_ms for kept in self._kept.values() if not kept.is_running]
-        return max(0, min([*dues_ms, discovery_ms]) - self._clock.monotonic_ms()) / 1000
+        now_ms = self._clock.monotonic_ms()
+        dues_ms = [discovery_ms]
+        if self._free_count(now_ms) > 0:
+            dues_ms += [kept.due_ms for kept in self._kept.values() if not kept.is_running]
+        return max(0, min(dues_ms) - now_ms) / 1000
 
     def _ended(self, future: "Future[None]") -> None:
         self._wake.set()
@@ -226,7 +257,7 @@ class TableService:
             _log.debug(
                 "another service has committed first", topic=kept.table.settings.topic, error=str(conflict)
             )
-        except Exception as error:  # of Kafka, of the store, of the libraries for tables
+        except BaseException as error:  # of Kafka, the store, libraries; a panic in Rust is no Exception
             pause_ms = self._failed(kept, error)
         else:
             kept.failures_count, kept.error = 0, ""
@@ -237,6 +268,8 @@ class TableService:
                 pause_ms = max(0, kept.table.settings.target_lag_ms // _PASSES_PER_LAG - elapsed_ms)
         kept.due_ms = self._clock.monotonic_ms() + pause_ms
         kept.is_running = False
+        with self._lock:
+            self._running.discard(kept)
 
     def _advance(self, table: TopicTable) -> bool:
         try:
@@ -251,9 +284,9 @@ class TableService:
             table.maintain()
         return is_complete
 
-    def _failed(self, kept: _Kept, error: Exception) -> int:
+    def _failed(self, kept: _Kept, error: BaseException) -> int:
         """Note a failure; return the pause before the next pass."""
-        text = _describe(error)
+        text = describe_error(error)
         if text != kept.error:
             _log.error(
                 "a table cannot be advanced; trying again", topic=kept.table.settings.topic, error=text
@@ -266,13 +299,3 @@ class TableService:
     def _close_sources(self) -> None:
         while not self._sources.empty():
             self._sources.get_nowait().close()
-
-
-def _describe(error: Exception) -> str:
-    """Return an error in one line."""
-    text = " ".join(str(error).split())
-    return (
-        text
-        if isinstance(error, TableError | KafkaError | ConnectionError)
-        else f"{type(error).__name__}: {text}"
-    )

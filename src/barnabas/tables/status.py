@@ -4,11 +4,10 @@ from typing import NamedTuple
 
 from barnabas.base.clock import Clock
 from barnabas.tables.building import TableStores, table_factory
-from barnabas.tables.errors import TableError
+from barnabas.tables.errors import describe_error
 from barnabas.tables.settings import TableSettings
 from barnabas.tables.source import TopicSource
 from barnabas.tables.table import TopicIdentity
-from barnabas.wire.errors import KafkaError
 
 
 class TableReport(NamedTuple):
@@ -34,13 +33,19 @@ def report_table(
     """Read a table and the offsets of its topic; what fails is in the report."""
     report = TableReport(settings.topic, settings.format.value, str(settings.location))
     try:
-        partitions = source.partitions(settings.topic)
-        identity = TopicIdentity(settings.topic, next(iter(partitions.values())))
-        table = table_factory(settings).open(stores.access(settings, identity, clock))
-        known = {} if table is None else table.next_offsets([tp.partition for tp in partitions])
-        bounds = source.bounds(partitions)
-    except (TableError, KafkaError, OSError) as error:
-        return report._replace(error=" ".join(str(error).split()))
+        return _filled(report, settings, stores, source, clock)
+    except Exception as error:  # of Kafka, of the store, of the libraries for tables
+        return report._replace(error=describe_error(error))
+
+
+def _filled(
+    report: TableReport, settings: TableSettings, stores: TableStores, source: TopicSource, clock: Clock
+) -> TableReport:
+    partitions = source.partitions(settings.topic)
+    identity = TopicIdentity(settings.topic, next(iter(partitions.values())))
+    table = table_factory(settings).open(stores.access(settings, identity, clock))
+    known = {} if table is None else table.next_offsets([tp.partition for tp in partitions])
+    bounds = source.bounds(partitions)
     missing = sum(
         max(0, bounds[tp].end - max(known.get(tp.partition, 0), bounds[tp].start)) for tp in partitions
     )

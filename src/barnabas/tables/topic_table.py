@@ -171,7 +171,11 @@ class TopicTable:
 
     def _range(self, tp: TopicPartition, known: int | None, bounds: ReadableOffsets) -> OffsetRange:
         """Return the offsets to read of a partition."""
-        position = max(known or 0, self._empty_up_to.get(tp.partition, 0))
+        empty_up_to = self._empty_up_to.get(tp.partition, 0)
+        if empty_up_to > bounds.end:  # the log was truncated, and may have other records there soon
+            del self._empty_up_to[tp.partition]
+            empty_up_to = 0
+        position = max(known or 0, empty_up_to)
         if known is not None and bounds.end < known:
             raise TableError(
                 f"partition {tp} ends at offset {bounds.end}, but the table has its records "
@@ -179,4 +183,5 @@ class TopicTable:
             )
         if known is not None and bounds.start > position:
             self.counts.lost_records_count += bounds.start - position
+            self._empty_up_to[tp.partition] = bounds.start  # they are counted once
         return OffsetRange(tp, max(position, bounds.start), bounds.end)

@@ -194,6 +194,55 @@ def test_records_that_were_gone_before_they_were_read_are_counted(
 
 
 @each_format
+def test_lost_records_are_counted_once(
+    broker: EmbeddedBroker, topic: str, tmp_path: Path, kind: TableFormat
+) -> None:
+    """Also if the partition stays empty, so that no commit moves the table's offset."""
+    table = topic_table(settings_of(topic, kind, tmp_path / "table"))
+    broker.produce(topic, "0", partition=0)
+    advance(table, broker.bootstrap)
+    for number in (1, 2):
+        broker.produce(topic, f"{number}", partition=0)
+    with BlockingClient(broker.bootstrap) as client:
+        client.admin.delete_records({TopicPartition(topic, 0): 3})
+    for _ in range(3):
+        advance(table, broker.bootstrap)
+    assert table.counts.lost_records_count == 2
+
+
+def test_offsets_without_rows_are_read_again_after_a_truncation(
+    broker: EmbeddedBroker, topic: str, tmp_path: Path
+) -> None:
+    """An unclean election may cut off an aborted transaction; other records get its offsets."""
+    settings = settings_of(topic, TableFormat.DELTA, tmp_path / "table")
+    table = topic_table(settings)
+    broker.produce(topic, "0", partition=0)
+    advance(table, broker.bootstrap)
+    table._empty_up_to = {0: 9}
+    advance(table, broker.bootstrap)
+    for number in range(1, 12):
+        broker.produce(topic, f"{number}", partition=0)
+    advance(table, broker.bootstrap)
+    assert [row["kafka_offset"] for row in table_rows(settings)] == list(range(12))
+
+
+@pytest.mark.parametrize("name", ["with spaces", "größe", "a+b"])
+@each_format
+def test_directories_may_have_any_usual_name(
+    broker: EmbeddedBroker, topic: str, tmp_path: Path, kind: TableFormat, name: str
+) -> None:
+    settings = settings_of(topic, kind, tmp_path / name / "table")
+    table = topic_table(settings)
+    for number in range(8):
+        broker.produce(topic, f"{number}", partition=0)
+        advance(table, broker.bootstrap)
+        table.maintain()
+    assert table.counts.joined_files_count == 8
+    assert len(table_rows(settings)) == 8
+    assert table.counts.deleted_files_count == 0
+
+
+@each_format
 def test_a_topic_may_get_partitions(
     broker: EmbeddedBroker, topic: str, tmp_path: Path, kind: TableFormat
 ) -> None:
