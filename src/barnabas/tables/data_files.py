@@ -1,5 +1,6 @@
 """Writes rows as Parquet files. A file belongs to no table until it is committed."""
 
+import re
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
@@ -13,6 +14,7 @@ from barnabas.objects.store import ObjectStore
 _ROW_GROUP_BYTES = 32 * 1024 * 1024
 #: Texts that are longer are left out of statistics.
 _STATISTICS_CHARS_MAX = 32
+_DATA_NAME = re.compile(r"part-[^/]+\.zstd\.parquet")
 _COPY_BYTES = 4 * 1024 * 1024
 
 
@@ -22,6 +24,12 @@ def new_data_path(directory: str, new_name: Callable[[], str]) -> str:
     :param directory: Below the location; empty, or with a slash at its end.
     """
     return f"{directory}part-{new_name()}.zstd.parquet"
+
+
+def is_data_path(path: str, directory: str) -> bool:
+    """Return whether a path is one that `new_data_path` returns."""
+    name = path.removeprefix(directory)
+    return path.startswith(directory) and _DATA_NAME.fullmatch(name) is not None
 
 
 class ColumnStatistics(NamedTuple):
@@ -61,7 +69,7 @@ class DataFileWriter:
 
     def write(self, rows: pa.RecordBatch) -> None:
         self._pending.append(rows)
-        self._pending_bytes += rows.get_total_buffer_size()
+        self._pending_bytes += rows.nbytes
         if self._pending_bytes >= _ROW_GROUP_BYTES:
             self._flush()
 

@@ -17,8 +17,9 @@ from deltalake import CommitProperties, DeltaTable, Schema, Transaction
 from deltalake.exceptions import CommitFailedError, TableNotFoundError
 from deltalake.transaction import AddAction, RemoveAction
 
+from barnabas.objects.opening import open_store
 from barnabas.objects.settings import StoreSettings
-from barnabas.tables.data_files import DataFile
+from barnabas.tables.data_files import DataFile, is_data_path
 from barnabas.tables.errors import ConcurrentCommit, TableError
 from barnabas.tables.evolution import storable
 from barnabas.tables.table import (
@@ -35,6 +36,8 @@ _MS_PER_HOUR = 3_600_000
 #: Files of commits that are being made must not be deleted; no commit takes as long.
 _KEPT_HOURS_MIN = 1
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+#: The last one that Python can represent, rounded down.
+_LAST_MILLISECOND = datetime.max.replace(microsecond=999_000, tzinfo=UTC)
 
 
 class DeltaTopicTable:
@@ -43,6 +46,8 @@ class DeltaTopicTable:
     def __init__(self, table: DeltaTable, access: TableAccess) -> None:
         self._table = table
         self._identity = access.identity
+        self._location = access.location
+        self._store_settings = access.store_settings
         self._clock = access.clock
         self._schema = _arrow_schema(table)
 
@@ -119,8 +124,10 @@ class DeltaTopicTable:
     def clean(self, history_ms: int) -> int:
         hours = _kept_hours(history_ms)
         self._set_history(hours)
-        deleted = self._table.vacuum(hours, dry_run=False, enforce_retention_duration=False, full=True)
-        self.refresh()
+        unused = self._table.vacuum(hours, dry_run=True, enforce_retention_duration=False, full=True)
+        # files of others may be at the location, even whole tables below it
+        deleted = [path for path in unused if is_data_path(path, self.data_directory)]
+        open_store(self._location, self._store_settings).delete(deleted)
         return len(deleted)
 
     def _set_history(self, hours: int) -> None:
@@ -255,10 +262,12 @@ def _bound(value: object, *, is_upper: bool) -> int | float | str | None:
         case float():
             return value if math.isfinite(value) else None
         case datetime():
-            rounded = value.replace(microsecond=value.microsecond // 1000 * 1000)
-            if is_upper and rounded != value:
+            rounded = value.replace(microsecond=value.microsecond // 1000 * 1000, tzinfo=UTC)
+            if is_upper and value.microsecond % 1000:
+                if rounded == _LAST_MILLISECOND:  # a usual value for "without an end"
+                    return None
                 rounded += timedelta(milliseconds=1)
-            return f"{rounded:%Y-%m-%dT%H:%M:%S}.{rounded.microsecond // 1000:03}Z"
+            return rounded.isoformat(timespec="milliseconds").replace("+00:00", "Z")
         case date():
             return value.isoformat()
         case _:

@@ -29,6 +29,7 @@ from pyiceberg.types import TimestamptzType
 
 from barnabas.objects.location import Location
 from barnabas.objects.opening import open_store
+from barnabas.objects.store import ObjectNotFound, ObjectStore
 from barnabas.tables.data_files import DataFile
 from barnabas.tables.errors import ConcurrentCommit, TableError
 from barnabas.tables.evolution import storable
@@ -145,8 +146,9 @@ class IcebergTopicTable:
             self.refresh()
         store = open_store(self._access.location, self._access.store_settings)
         used = self._used_paths()
-        unused = [found.key for found in store.list() if found.key not in used]
-        deleted = [key for key in unused if store.modified_ms(key) < oldest_ms]
+        # only in the table's directories: files of others may be at the location, even whole tables below it
+        found = [each.key for part in ("data", "metadata") for each in store.list(part)]
+        deleted = [key for key in found if key not in used and _is_older(store, key, oldest_ms)]
         store.delete(deleted)
         return len(deleted)
 
@@ -177,7 +179,9 @@ class IcebergTopicTable:
     def _used_paths(self) -> set[str]:
         """Return the paths of all files that a version of the table needs."""
         io, used = self._table.io, {self._table.metadata_location}
-        used |= {entry.metadata_file for entry in self._table.metadata.metadata_log}
+        metadata = self._table.metadata
+        used |= {entry.metadata_file for entry in metadata.metadata_log}
+        used |= {each.statistics_path for each in (*metadata.statistics, *metadata.partition_statistics)}
         for snapshot in self._table.snapshots():
             used.add(snapshot.manifest_list)
             for manifest in snapshot.manifests(io):
@@ -210,10 +214,11 @@ def open_iceberg(access: TableAccess) -> IcebergTopicTable | None:
 def create_iceberg(access: TableAccess, schema: pa.Schema) -> IcebergTopicTable:
     """Create the table of a topic.
 
-    :raises TableError: If the columns cannot be those of an Iceberg table.
+    :raises TableError: If the columns cannot be those of an Iceberg table, or the location has another one.
     :raises ConcurrentCommit: If another writer has created it.
     """
     catalog, identifier = _catalog(access), _identifier(access)
+    _check_files(access)
     catalog.create_namespace_if_not_exists(identifier[:-1])
     properties = {
         TOPIC_PROPERTY: access.identity.name,
@@ -273,6 +278,26 @@ def _check_topic(table: IcebergTable, access: TableAccess) -> None:
         )
 
 
+def _check_files(access: TableAccess) -> None:
+    """Check that a new table does not share its files with another one, such as an earlier table that was renamed.
+
+    :raises TableError: If it would.
+    """
+    store = open_store(access.location, access.store_settings)
+    for found in store.list("metadata"):
+        if not found.key.endswith(".metadata.json"):
+            continue
+        try:
+            topic_id = json.loads(store.read(found.key)).get("properties", {}).get(TOPIC_ID_PROPERTY)
+        except ValueError:  # it is compressed, and the service compresses none
+            topic_id = None
+        if topic_id != access.identity.id_text:  # an equal one is of a creation that was interrupted
+            raise TableError(
+                f"{access.location} has files of another Iceberg table, such as {found.key}; move or delete them if "
+                "no catalog has that table, or choose another barnabas.table.location"
+            )
+
+
 @contextmanager
 def _conflicts() -> Iterator[None]:
     try:
@@ -287,13 +312,24 @@ def _arrow_schema(table: IcebergTable) -> pa.Schema:
 
 
 def _url(location: Location) -> str:
-    return location.as_uri() if isinstance(location, Path) else str(location)
+    # not as_uri(): PyIceberg takes the path of a URL literally
+    return f"file://{location}" if isinstance(location, Path) else str(location)
 
 
 def _path_below(path: str, location: str) -> str:
     """Return the path of a file below a location; both may be paths or URLs."""
-    file, base = (unquote(urlsplit(name).path) if "://" in name else name for name in (path, location))
-    return file.removeprefix(base.rstrip("/") + "/")
+    base = location.rstrip("/") + "/"
+    if path.startswith(base):
+        return path.removeprefix(base)
+    file, base = (unquote(urlsplit(name).path) if "://" in name else name for name in (path, base))
+    return file.removeprefix(base)
+
+
+def _is_older(store: ObjectStore, key: str, time_ms: int) -> bool:
+    try:
+        return store.modified_ms(key) < time_ms
+    except ObjectNotFound:  # another service has deleted it
+        return False
 
 
 def _time_ms(bound: bytes) -> int:

@@ -107,8 +107,9 @@ class TableMaintenance:
 
     def _rows(self, files: Sequence[TableFile]) -> Iterator[pa.RecordBatch]:
         for file in files:
-            with pq.ParquetFile(pa.BufferReader(self._store.read(file.path))) as parquet:
-                yield from parquet.iter_batches(_READ_ROWS_MAX)
+            with self._store.open(file.path) as content, pq.ParquetFile(content) as parquet:
+                for group in range(parquet.num_row_groups):  # a batch of several would have no limit in bytes
+                    yield from parquet.iter_batches(_READ_ROWS_MAX, [group])
 
 
 def files_to_join(files: Sequence[TableFile], target_bytes: int) -> list[list[TableFile]]:

@@ -9,13 +9,22 @@ import pytest
 from barnabas.base.clock import ManualClock
 from barnabas.objects.opening import open_store
 from barnabas.tables.building import new_name
+from barnabas.tables.data_files import new_data_path
 from barnabas.tables.errors import ConcurrentCommit, TableError
 from barnabas.tables.maintenance import TableMaintenance
 from barnabas.tables.settings import TableFormat, TableSettings
 from barnabas.tables.table import StoredTable
 from barnabas.tables.topic_table import TopicTable
 from barnabas.testing import EmbeddedBroker
-from support.tables import FORMAT_IDS, FORMATS, advance, settings_of, table_rows, topic_table
+from support.tables import (
+    FORMAT_IDS,
+    FORMATS,
+    advance,
+    iceberg_table,
+    settings_of,
+    table_rows,
+    topic_table,
+)
 
 each_format = pytest.mark.parametrize("kind", FORMATS, ids=FORMAT_IDS)
 HOUR_MS = 3_600_000
@@ -107,15 +116,92 @@ def test_files_of_no_version_are_deleted_when_they_are_old(
     table = topic_table(settings)
     fill_table(broker, settings, 2, table)
     directory = next(tmp_path.rglob("*.parquet")).parent
-    for name in ("old", "new"):
-        directory.joinpath(f"{name}.parquet").write_bytes(b"of a commit that failed")
+    old, new = (directory / new_data_path("", new_name) for _ in range(2))
+    for path in (old, new):
+        path.write_bytes(b"of a commit that failed")
     for path in directory.iterdir():
-        if path.name != "new.parquet" and path.is_file():
+        if path != new and path.is_file():
             os.utime(path, (1, 1))
     assert opened(table).clean(HOUR_MS) == 1
-    assert not directory.joinpath("old.parquet").exists()
-    assert directory.joinpath("new.parquet").exists()
+    assert not old.exists()
+    assert new.exists()
     assert values(settings) == numbers(0, 1)
+
+
+@each_format
+def test_files_of_others_at_the_location_are_left_alone(
+    broker: EmbeddedBroker, topic: str, tmp_path: Path, kind: TableFormat
+) -> None:
+    """A location may be a directory that is in use already, and has tables of other topics below it."""
+    location = tmp_path / "t"
+    others = [location / name for name in ("notes.txt", "mine/1.parquet", "orders/part-1.zstd.parquet")]
+    for path in others:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(b"mine")
+        os.utime(path, (1, 1))
+    table = topic_table(settings_of(topic, kind, location))
+    fill_table(broker, table.settings, 1, table)
+    assert opened(table).clean(HOUR_MS) == 0
+    assert [path.read_bytes() for path in others] == [b"mine"] * 3
+
+
+def test_statistics_that_other_tools_made_are_kept(
+    broker: EmbeddedBroker, topic: str, tmp_path: Path
+) -> None:
+    from pyiceberg.table.statistics import StatisticsFile
+
+    settings = settings_of(topic, TableFormat.ICEBERG, tmp_path / "t")
+    table = topic_table(settings)
+    fill_table(broker, settings, 1, table)
+    path = tmp_path / "t/metadata/1.stats"
+    path.write_bytes(b"of Spark")
+    os.utime(path, (1, 1))
+    stored = iceberg_table(settings)
+    with stored.update_statistics() as update:
+        update.set_statistics(
+            StatisticsFile.model_validate(
+                {
+                    "snapshot-id": stored.current_snapshot().snapshot_id,
+                    "statistics-path": f"{stored.location()}/metadata/1.stats",
+                    "file-size-in-bytes": 8,
+                    "file-footer-size-in-bytes": 0,
+                    "blob-metadata": [],
+                }
+            )
+        )
+    opened(table).refresh()
+    assert opened(table).clean(HOUR_MS) == 0
+    assert path.exists()
+
+
+def test_a_renamed_table_keeps_its_files(broker: EmbeddedBroker, topic: str, tmp_path: Path) -> None:
+    """The table of the next topic of the name does not share its location, because it would clean up there."""
+    settings = settings_of(topic, TableFormat.ICEBERG, tmp_path / "t")
+    fill_table(broker, settings, 1, topic_table(settings))
+    stored = iceberg_table(settings)
+    stored.catalog.rename_table(stored.name(), ("topics", "renamed"))
+    broker.delete_topic(topic)
+    broker.create_topic(topic, 1)
+    broker.produce(topic, "new", partition=0)
+    with pytest.raises(TableError, match="has files of another Iceberg table"):
+        advance(topic_table(settings), broker.bootstrap)
+    moved = settings_of(topic, TableFormat.ICEBERG, tmp_path / "t2")
+    advance(topic_table(moved), broker.bootstrap)
+    assert values(moved) == [b"new"]
+
+
+def test_a_file_is_joined_one_row_group_at_a_time(
+    broker: EmbeddedBroker, topic: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Large records take little space in a file if they compress well, and much in memory."""
+    monkeypatch.setattr("barnabas.tables.data_files._ROW_GROUP_BYTES", 1)
+    settings = settings_of(topic, TableFormat.DELTA, tmp_path / "t")
+    table = topic_table(settings)
+    fill_table(broker, settings, 8, table)
+    assert maintenance(table).join_files() == 8
+    [file] = opened(table).files()
+    batches = [rows.num_rows for rows in maintenance(table)._rows([file])]
+    assert batches == [1] * 8
 
 
 def test_earlier_versions_of_iceberg_are_forgotten_after_their_time(
@@ -164,8 +250,6 @@ def test_a_table_of_others_is_left_alone(
 ) -> None:
     import pyarrow as pa
     from deltalake import write_deltalake
-
-    from support.tables import iceberg_table
 
     settings = settings_of(topic, kind, tmp_path / "t")
     broker.produce(topic, "0", partition=0)
