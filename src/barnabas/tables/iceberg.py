@@ -24,6 +24,7 @@ from pyiceberg.io.pyarrow import parquet_file_to_data_file, schema_to_pyarrow
 from pyiceberg.manifest import DataFile as IcebergFile
 from pyiceberg.table import Table as IcebergTable
 from pyiceberg.table import TableProperties
+from pyiceberg.table.metadata import TableMetadata
 from pyiceberg.table.update.snapshot import UpdateSnapshot
 from pyiceberg.types import TimestamptzType
 
@@ -164,7 +165,13 @@ class IcebergTopicTable:
 
     def _data_file(self, file: DataFile) -> IcebergFile:
         path = f"{self._table.location()}/{file.path}"
-        return parquet_file_to_data_file(self._table.io, self._table.metadata, path)
+        modes = {
+            f"{TableProperties.METRICS_MODE_COLUMN_CONF_PREFIX}.{field.name}": "counts"
+            for field in self._schema
+            if pa.types.is_temporal(field.type) and _lacks_bounds(file, field.name)
+        }  # PyIceberg fails at times that Python cannot represent
+        metadata = _with_properties(self._table.metadata, modes)
+        return parquet_file_to_data_file(self._table.io, metadata, path)
 
     def _timestamps(self, file: IcebergFile) -> tuple[int | None, int | None]:
         """Return the bounds of the timestamps, in ms."""
@@ -193,9 +200,9 @@ class IcebergTopicTable:
 
     def _refuse_repetition(self) -> None:
         """Let commits fail if there is a newer snapshot, for this object alone: the table keeps its properties."""
-        metadata = self._table.metadata
-        properties = {**metadata.properties, TableProperties.COMMIT_NUM_RETRIES: "0"}
-        self._table.metadata = metadata.model_copy(update={"properties": properties})
+        self._table.metadata = _with_properties(
+            self._table.metadata, {TableProperties.COMMIT_NUM_RETRIES: "0"}
+        )
 
 
 def open_iceberg(access: TableAccess) -> IcebergTopicTable | None:
@@ -304,6 +311,16 @@ def _conflicts() -> Iterator[None]:
         yield
     except (CommitFailedException, ValidationException) as error:
         raise ConcurrentCommit(str(error)) from error
+
+
+def _with_properties(metadata: TableMetadata, properties: Mapping[str, str]) -> TableMetadata:
+    """Return metadata with further properties, which no commit stores."""
+    return metadata.model_copy(update={"properties": {**metadata.properties, **properties}})
+
+
+def _lacks_bounds(file: DataFile, column: str) -> bool:
+    statistics = file.statistics.get(column)
+    return statistics is None or statistics.lowest is None
 
 
 def _arrow_schema(table: IcebergTable) -> pa.Schema:

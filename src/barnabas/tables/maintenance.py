@@ -63,13 +63,15 @@ class TableMaintenance:
 
         Files are deleted whole; those with later rows, too, are written again without the old ones.
         """
+        bound = pa.scalar(timestamp_ms * 1000, pa.int64()).cast(pa.timestamp("us", "UTC"))
         old = [
-            file for file in self._table.files() if file.lowest_ms is None or file.lowest_ms < timestamp_ms
+            file
+            for file in self._table.files()
+            if (self._has_older(file, bound) if file.lowest_ms is None else file.lowest_ms < timestamp_ms)
         ]
         if not old:
             return 0
         mixed = [file for file in old if file.highest_ms is None or file.highest_ms >= timestamp_ms]
-        bound = pa.scalar(timestamp_ms * 1000, pa.int64()).cast(pa.timestamp("us", "UTC"))
         kept_count = self._rewrite([[file] for file in mixed], old, keep=bound, changes_rows=True)
         return sum(file.rows_count for file in old) - kept_count
 
@@ -96,7 +98,8 @@ class TableMaintenance:
             try:
                 for rows in self._rows(group):
                     if keep is not None:
-                        rows = rows.filter(pc.greater_equal(rows.column("kafka_timestamp"), keep))
+                        is_old = pc.less(rows.column("kafka_timestamp"), keep)
+                        rows = rows.filter(pc.invert(pc.fill_null(is_old, False)))
                     writer.write(aligned(rows, self._table.schema))
             except BaseException:
                 writer.discard()
@@ -105,11 +108,20 @@ class TableMaintenance:
         self._table.replace(removed, added, changes_rows=changes_rows)
         return sum(file.rows_count for file in added)
 
-    def _rows(self, files: Sequence[TableFile]) -> Iterator[pa.RecordBatch]:
+    def _has_older(self, file: TableFile, bound: pa.Scalar) -> bool:
+        """Read whether a file has rows with an earlier timestamp, because its statistics do not say."""
+        return any(
+            pc.any(pc.less(rows.column("kafka_timestamp"), bound)).as_py()
+            for rows in self._rows([file], ["kafka_timestamp"])
+        )
+
+    def _rows(
+        self, files: Sequence[TableFile], columns: Sequence[str] | None = None
+    ) -> Iterator[pa.RecordBatch]:
         for file in files:
             with self._store.open(file.path) as content, pq.ParquetFile(content) as parquet:
                 for group in range(parquet.num_row_groups):  # a batch of several would have no limit in bytes
-                    yield from parquet.iter_batches(_READ_ROWS_MAX, [group])
+                    yield from parquet.iter_batches(_READ_ROWS_MAX, [group], columns)
 
 
 def files_to_join(files: Sequence[TableFile], target_bytes: int) -> list[list[TableFile]]:

@@ -73,6 +73,26 @@ class TableStatus(NamedTuple):
     counts: TableStatistics
 
 
+@dataclass
+class _Failures:
+    """Failures in a row."""
+
+    count: int = 0
+    error: str = ""
+
+    def add(self, error: BaseException, what: str, topic: str) -> int:
+        """Note and log a failure; return the pause before it is tried again."""
+        text = describe_error(error)
+        if text != self.error:
+            _log.error(f"{what}; trying again", topic=topic, error=text)
+        self.error = text
+        self.count += 1
+        return _RETRY_PAUSES_MS[min(self.count, len(_RETRY_PAUSES_MS)) - 1]
+
+    def clear(self) -> None:
+        self.count, self.error = 0, ""
+
+
 @dataclass(eq=False)
 class _Kept:
     """A table and its next turn."""
@@ -82,10 +102,15 @@ class _Kept:
     is_running: bool = False
     started_ms: int = 0  #: of the last pass
     is_slow: bool = False  #: whether the log says that the pass takes long
-    failures_count: int = 0
-    error: str = ""
+    passes: _Failures = field(default_factory=_Failures)
+    maintenance: _Failures = field(default_factory=_Failures)  #: must not make the table late
+    maintenance_due_ms: int = 0
     complete_ms: int | None = None  #: when the last complete pass began
     conflicts_count: int = 0
+
+    @property
+    def error(self) -> str:
+        return self.passes.error or self.maintenance.error
 
 
 class TableService:
@@ -258,12 +283,14 @@ class TableService:
                 "another service has committed first", topic=kept.table.settings.topic, error=str(conflict)
             )
         except BaseException as error:  # of Kafka, the store, libraries; a panic in Rust is no Exception
-            pause_ms = self._failed(kept, error)
+            pause_ms = kept.passes.add(error, "a table cannot be advanced", kept.table.settings.topic)
         else:
-            kept.failures_count, kept.error = 0, ""
+            kept.passes.clear()
             pause_ms = 0
             if is_complete:
                 kept.complete_ms = started_ms
+            self._maintain(kept)
+            if is_complete:
                 elapsed_ms = self._clock.monotonic_ms() - started_ms
                 pause_ms = max(0, kept.table.settings.target_lag_ms // _PASSES_PER_LAG - elapsed_ms)
         kept.due_ms = self._clock.monotonic_ms() + pause_ms
@@ -277,24 +304,22 @@ class TableService:
         except Empty:
             source = TopicSource(self._options.connection)
         try:
-            is_complete = table.advance(source)
+            return table.advance(source)
         finally:
             self._sources.put(source)
-        with suppress(ConcurrentCommit):  # what was not done is done later
-            table.maintain()
-        return is_complete
 
-    def _failed(self, kept: _Kept, error: BaseException) -> int:
-        """Note a failure; return the pause before the next pass."""
-        text = describe_error(error)
-        if text != kept.error:
-            _log.error(
-                "a table cannot be advanced; trying again", topic=kept.table.settings.topic, error=text
-            )
-        kept.error = text
-        pause_ms = _RETRY_PAUSES_MS[min(kept.failures_count, len(_RETRY_PAUSES_MS) - 1)]
-        kept.failures_count += 1
-        return pause_ms
+    def _maintain(self, kept: _Kept) -> None:
+        """Maintain a table if it is time for that. What fails is tried again, and the table advances meanwhile."""
+        if self._clock.monotonic_ms() < kept.maintenance_due_ms:
+            return
+        try:
+            with suppress(ConcurrentCommit):  # what was not done is done later
+                kept.table.maintain()
+        except BaseException as error:  # as in a pass
+            pause_ms = kept.maintenance.add(error, "a table cannot be maintained", kept.table.settings.topic)
+            kept.maintenance_due_ms = self._clock.monotonic_ms() + pause_ms
+        else:
+            kept.maintenance.clear()
 
     def _close_sources(self) -> None:
         while not self._sources.empty():

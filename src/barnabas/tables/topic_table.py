@@ -14,7 +14,7 @@ from barnabas.base.clock import Clock
 from barnabas.base.ids import TopicPartition
 from barnabas.objects.opening import open_store
 from barnabas.reading.offset_range import OffsetRange
-from barnabas.tables.errors import TableError
+from barnabas.tables.errors import ConcurrentCommit, TableError
 from barnabas.tables.evolution import merged_schema
 from barnabas.tables.maintenance import TableMaintenance
 from barnabas.tables.range_writing import RangesWriter, TopicRange, WriteContext, WrittenRanges
@@ -83,6 +83,15 @@ class TopicTable:
         :raises TableError: If the table cannot be kept.
         :raises ConcurrentCommit: If another writer was first; nothing was committed.
         """
+        try:
+            return self._advance(source)
+        except ConcurrentCommit:
+            raise
+        except BaseException:
+            self._table = None  # it may have been removed or replaced, so the next pass opens it anew
+            raise
+
+    def _advance(self, source: TopicSource) -> bool:
         partitions = source.partitions(self.settings.topic)
         identity = TopicIdentity(self.settings.topic, next(iter(partitions.values())))
         self._open(identity)

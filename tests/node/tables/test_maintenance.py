@@ -93,6 +93,26 @@ def test_rows_beyond_the_retention_are_deleted_exactly(
 
 
 @each_format
+def test_timestamps_beyond_the_calendar_are_kept_and_not_written_again(
+    tmp_path: Path, kind: TableFormat
+) -> None:
+    """As from a producer that took microseconds for milliseconds. No statistics have them."""
+    topic = "microseconds"
+    settings = settings_of(topic, kind, tmp_path / "t")
+    table = topic_table(settings)
+    with EmbeddedBroker({"log.message.timestamp.after.max.ms": str(2**63 - 1)}) as permissive:
+        permissive.create_topic(topic, 1)
+        for timestamp_ms in (START_MS * 1000, START_MS):
+            permissive.produce(topic, f"{timestamp_ms}", partition=0, timestamp_ms=timestamp_ms)
+            advance(table, permissive.bootstrap)
+    assert maintenance(table).delete_before(START_MS + 1) == 1
+    version = opened(table).summary().version
+    assert maintenance(table).delete_before(START_MS + 2) == 0
+    assert opened(table).summary().version == version
+    assert [file.rows_count for file in opened(table).files()] == [1]
+
+
+@each_format
 def test_of_two_services_only_one_joins_the_same_files(
     broker: EmbeddedBroker, topic: str, tmp_path: Path, kind: TableFormat
 ) -> None:

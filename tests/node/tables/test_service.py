@@ -6,6 +6,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from random import Random
 
+import pytest
+
 from barnabas.base.clock import ManualClock
 from barnabas.objects.location import Location
 from barnabas.reading.connection import ConnectionOptions
@@ -14,6 +16,7 @@ from barnabas.tables.range_writing import RangesWriter, TopicRange, WriteContext
 from barnabas.tables.service import _SLOW_PASS_MS, ServiceOptions, TableService
 from barnabas.tables.settings import TableFormat, TableSettings
 from barnabas.tables.source import TopicSource
+from barnabas.tables.topic_table import TopicTable
 from barnabas.testing import EmbeddedBroker
 from support.tables import settings_of, table_rows
 from support.waiting import until
@@ -87,6 +90,27 @@ def test_a_panic_of_a_library_is_a_failure_like_others(
     broker.produce(topic, "0", partition=0)
     with service(broker, tmp_path, [topic], ManualClock(), lambda _: Panicking()) as running:
         until(lambda: errors(running) == {topic: "Panic: index out of bounds"})
+
+
+def test_a_table_whose_maintenance_fails_still_advances(
+    broker: EmbeddedBroker, topic: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As in a bucket in which the service may write, but not delete."""
+
+    def refuse(table: TopicTable) -> None:
+        raise OSError("AccessDenied")
+
+    monkeypatch.setattr(TopicTable, "maintain", refuse)
+    broker.produce(topic, "0", partition=0)
+    clock = ManualClock()
+    with service(
+        broker, tmp_path, [topic], clock, lambda kept: local_writer(kept, TableStores(), None)
+    ) as running:
+        until(lambda: errors(running) == {topic: "OSError: AccessDenied"})
+        broker.produce(topic, "1", partition=0)
+        clock.advance(100)
+        until(lambda: [status.counts.rows_count for status in running.statistics()] == [2])
+        assert running.statistics()[0].state == "failed"
 
 
 def test_tables_that_hang_do_not_keep_all_threads(

@@ -1,5 +1,6 @@
 """A table has each record of its topic exactly once, whatever the topic goes through."""
 
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -240,6 +241,19 @@ def test_directories_may_have_any_usual_name(
     assert table.counts.joined_files_count == 8
     assert len(table_rows(settings)) == 8
     assert table.counts.deleted_files_count == 0
+
+
+def test_a_table_that_was_removed_is_made_again(broker: EmbeddedBroker, topic: str, tmp_path: Path) -> None:
+    """Without a restart of the service: this is how a table with other settings is made."""
+    settings = settings_of(topic, TableFormat.DELTA, tmp_path / "table")
+    table = topic_table(settings)
+    broker.produce(topic, "0", partition=0)
+    advance(table, broker.bootstrap)
+    shutil.rmtree(tmp_path / "table")
+    with pytest.raises(Exception, match="File not found"):
+        advance(table, broker.bootstrap)
+    advance(table, broker.bootstrap)
+    assert [row["value"] for row in table_rows(settings)] == [b"0"]
 
 
 @each_format

@@ -57,7 +57,7 @@ def test_a_process_that_is_killed_is_started_again(tmp_path: Path) -> None:
     kept = supervisor("time.sleep(60)", path)
 
     async def kill() -> None:
-        await until(lambda: len(notes(path)) == 1)
+        await until(lambda: len(notes(path)) == 1 and 0 in kept.processes)
         kept.processes[0].kill()
         await until(lambda: len(notes(path)) == 2)
 
