@@ -8,9 +8,9 @@ import pyarrow as pa
 
 from barnabas.base.clock import Clock
 from barnabas.objects.opening import open_store
-from barnabas.objects.settings import StoreSettings
+from barnabas.objects.settings import StoreSettings, is_secret
 from barnabas.registry.client import RegistryClient
-from barnabas.tables.errors import TableError
+from barnabas.tables.errors import TableError, describe_error
 from barnabas.tables.range_writing import LocalRangesWriter, RangesWriter
 from barnabas.tables.rows import KEY, VALUE, BytesDecoder, Decoder, RegistryDecoder, RowMaker, StringDecoder
 from barnabas.tables.settings import Decoding, TableFormat, TableSettings
@@ -24,6 +24,14 @@ class TableStores:
 
     store_settings: StoreSettings = field(default_factory=StoreSettings)
     catalog: Mapping[str, str] = field(default_factory=dict, repr=False)  #: properties of Iceberg's catalog
+
+    def describe(self, error: BaseException) -> str:
+        """Return an error in one line, without the secrets of the store and the catalog."""
+        text = self.store_settings.redacted(describe_error(error))
+        for name, value in self.catalog.items():
+            if value and (is_secret(name) or name == "credential"):
+                text = text.replace(value, "***")
+        return text
 
     def access(self, settings: TableSettings, identity: TopicIdentity, clock: Clock) -> TableAccess:
         return TableAccess(settings.location, identity, self.store_settings, self.catalog, new_name, clock)

@@ -1,6 +1,10 @@
 """Errors of tables; their messages are for users."""
 
+import re
+
 from barnabas.wire.errors import KafkaError
+
+_COLOUR = re.compile("\x1b\\[[0-9;]*m")  # delta-rs writes for terminals
 
 
 class TableError(Exception):
@@ -13,7 +17,7 @@ class ConcurrentCommit(Exception):
 
 def describe_error(error: BaseException) -> str:
     """Return an error in one line; those of libraries with their type."""
-    text = " ".join(str(error).split())
+    text = " ".join(_COLOUR.sub("", str(error)).split())
     if isinstance(error, TableError | KafkaError | ConnectionError):
         return text
     return f"{type(error).__name__}: {text}"

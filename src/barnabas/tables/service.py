@@ -22,7 +22,7 @@ from barnabas.reading.connection import ConnectionOptions, connected
 from barnabas.registry.client import RegistryClient
 from barnabas.tables.building import TableStores, build_topic_table, local_writer
 from barnabas.tables.discovery import FoundTables, find_tables
-from barnabas.tables.errors import ConcurrentCommit, TableError, describe_error
+from barnabas.tables.errors import ConcurrentCommit, TableError
 from barnabas.tables.range_writing import RangesWriter
 from barnabas.tables.settings import TableSettings
 from barnabas.tables.source import TopicSource
@@ -80,9 +80,8 @@ class _Failures:
     count: int = 0
     error: str = ""
 
-    def add(self, error: BaseException, what: str, topic: str) -> int:
+    def add(self, text: str, what: str, topic: str) -> int:
         """Note and log a failure; return the pause before it is tried again."""
-        text = describe_error(error)
         if text != self.error:
             _log.error(f"{what}; trying again", topic=topic, error=text)
         self.error = text
@@ -283,7 +282,9 @@ class TableService:
                 "another service has committed first", topic=kept.table.settings.topic, error=str(conflict)
             )
         except BaseException as error:  # of Kafka, the store, libraries; a panic in Rust is no Exception
-            pause_ms = kept.passes.add(error, "a table cannot be advanced", kept.table.settings.topic)
+            pause_ms = kept.passes.add(
+                self._options.stores.describe(error), "a table cannot be advanced", kept.table.settings.topic
+            )
         else:
             kept.passes.clear()
             pause_ms = 0
@@ -316,7 +317,11 @@ class TableService:
             with suppress(ConcurrentCommit):  # what was not done is done later
                 kept.table.maintain()
         except BaseException as error:  # as in a pass
-            pause_ms = kept.maintenance.add(error, "a table cannot be maintained", kept.table.settings.topic)
+            pause_ms = kept.maintenance.add(
+                self._options.stores.describe(error),
+                "a table cannot be maintained",
+                kept.table.settings.topic,
+            )
             kept.maintenance_due_ms = self._clock.monotonic_ms() + pause_ms
         else:
             kept.maintenance.clear()

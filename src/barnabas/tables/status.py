@@ -4,7 +4,6 @@ from typing import NamedTuple
 
 from barnabas.base.clock import Clock
 from barnabas.tables.building import TableStores, table_factory
-from barnabas.tables.errors import describe_error
 from barnabas.tables.settings import TableSettings
 from barnabas.tables.source import TopicSource
 from barnabas.tables.table import TopicIdentity
@@ -35,7 +34,7 @@ def report_table(
     try:
         return _filled(report, settings, stores, source, clock)
     except Exception as error:  # of Kafka, of the store, of the libraries for tables
-        return report._replace(error=describe_error(error))
+        return report._replace(error=stores.describe(error))
 
 
 def _filled(
