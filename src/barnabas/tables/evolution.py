@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 
-class Misfit(Exception):
+class TypeMismatch(Exception):
     """A column of rows cannot be in the column of the table."""
 
 
@@ -17,29 +17,31 @@ class Merged(NamedTuple):
     """The columns of a table that is to take further rows."""
 
     schema: pa.Schema
-    misfits: dict[str, str]  #: columns of the rows that cannot be taken, with the reason
+    mismatches: dict[str, str]  #: columns of the rows that cannot be taken, with the reason
 
 
 def merged_schema(table: pa.Schema, rows: pa.Schema) -> Merged:
     """Add the columns of rows to those of a table."""
     fields = {field.name: field for field in table}
     by_lower = {name.lower(): name for name in fields}
-    misfits: dict[str, str] = {}
+    mismatches: dict[str, str] = {}
     for field in rows:
         known = fields.get(field.name)
         if known is None:
             if field.name.lower() in by_lower:
                 other = by_lower[field.name.lower()]
-                misfits[field.name] = f"the table has a column {other}; names must differ in more than case"
+                mismatches[field.name] = (
+                    f"the table has a column {other}; names must differ in more than case"
+                )
                 continue
             by_lower[field.name.lower()] = field.name
             fields[field.name] = pa.field(field.name, storable(field.type))
             continue
         try:
             fields[field.name] = pa.field(field.name, merged_type(known.type, storable(field.type)))
-        except Misfit as misfit:
-            misfits[field.name] = f"{field.name}{misfit}"
-    return Merged(pa.schema(list(fields.values())), misfits)
+        except TypeMismatch as mismatch:
+            mismatches[field.name] = f"{field.name}{mismatch}"
+    return Merged(pa.schema(list(fields.values())), mismatches)
 
 
 def storable(kind: pa.DataType) -> pa.DataType:
@@ -75,7 +77,7 @@ _WIDENED: dict[pa.DataType, frozenset[pa.DataType]] = {
 def merged_type(table: pa.DataType, rows: pa.DataType) -> pa.DataType:
     """Return the type of a table's column that is to take values of a second type; both are storable.
 
-    :raises Misfit: If it cannot; the message continues the column's name.
+    :raises TypeMismatch: If it cannot; the message continues the column's name.
     """
     if table == rows or table in _WIDENED.get(rows, ()):
         return table
@@ -88,7 +90,7 @@ def merged_type(table: pa.DataType, rows: pa.DataType) -> pa.DataType:
         return pa.map_(key, _inner("[]", table.item_type, rows.item_type))
     if pa.types.is_decimal(table) and pa.types.is_decimal(rows) and _holds(table, rows):
         return table
-    raise Misfit(f" is {rows}; the table's column is {table}")
+    raise TypeMismatch(f" is {rows}; the table's column is {table}")
 
 
 def _merged_struct(table: pa.StructType, rows: pa.StructType) -> pa.DataType:
@@ -98,7 +100,7 @@ def _merged_struct(table: pa.StructType, rows: pa.StructType) -> pa.DataType:
         known = fields.get(field.name)
         other = by_lower.setdefault(field.name.lower(), field.name)
         if other != field.name:
-            raise Misfit(f".{field.name}: the table has {other}; names must differ in more than case")
+            raise TypeMismatch(f".{field.name}: the table has {other}; names must differ in more than case")
         fields[field.name] = field.type if known is None else _inner(f".{field.name}", known, field.type)
     return pa.struct(list(fields.items()))
 
@@ -106,8 +108,8 @@ def _merged_struct(table: pa.StructType, rows: pa.StructType) -> pa.DataType:
 def _inner(step: str, table: pa.DataType, rows: pa.DataType) -> pa.DataType:
     try:
         return merged_type(table, rows)
-    except Misfit as misfit:
-        raise Misfit(f"{step}{misfit}") from None
+    except TypeMismatch as mismatch:
+        raise TypeMismatch(f"{step}{mismatch}") from None
 
 
 def _holds(table: pa.Decimal128Type, rows: pa.Decimal128Type) -> bool:

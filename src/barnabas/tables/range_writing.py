@@ -126,8 +126,8 @@ class LocalRangesWriter:
 def fit(rows: RecordRows, schema: pa.Schema) -> tuple[RecordRows, pa.Schema]:
     """Return rows without the columns that the table cannot take, and its columns with those that they need."""
     merged = merged_schema(schema, rows.batch().schema)
-    if merged.misfits:
-        rows = rows.rejected(merged.misfits)
+    if merged.mismatches:
+        rows = rows.rejected(merged.mismatches)
         merged = merged_schema(schema, rows.batch().schema)
     return rows, merged.schema
 

@@ -141,14 +141,14 @@ class RecordRows:
                 columns[raw] = pc.if_else(is_wrong, records.column(name), pa.scalar(None, pa.binary()))
         return pa.RecordBatch.from_arrays(list(columns.values()), list(columns))
 
-    def rejected(self, misfits: Mapping[str, str]) -> "RecordRows":
+    def rejected(self, mismatches: Mapping[str, str]) -> "RecordRows":
         """Return the rows without the columns that the table cannot take.
 
-        :param misfits: Such columns, with the reason.
+        :param mismatches: Such columns, with the reason.
         """
-        reason = "; ".join(misfits.values())
-        keys = {} if misfits.keys() & self.keys.keys() else self.keys
-        values = {} if misfits.keys() & self.values.keys() else self.values
+        reason = "; ".join(mismatches.values())
+        keys = {} if mismatches.keys() & self.keys.keys() else self.keys
+        values = {} if mismatches.keys() & self.values.keys() else self.values
         return replace(self, keys=keys, values=values, errors=pc.fill_null(self.errors, reason))
 
 

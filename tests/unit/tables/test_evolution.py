@@ -71,7 +71,7 @@ def test_a_column_that_does_not_fit_is_named_with_its_path(
 
 def test_names_that_differ_only_in_case_do_not_fit() -> None:
     found = merged({"Id": pa.int64()}, {"id": pa.int64()})
-    assert found.misfits == {"id": "the table has a column Id; names must differ in more than case"}
+    assert found.mismatches == {"id": "the table has a column Id; names must differ in more than case"}
     assert found.schema.names == ["Id"]
 
 
@@ -125,7 +125,7 @@ def test_rows_are_the_same_in_a_schema_that_takes_them(
     """Slices, too, with nulls at any depth."""
     known = merged_schema(pa.schema([]), table).schema
     found = merged_schema(known, rows)
-    fitting = [field for field in rows if field.name not in found.misfits]
+    fitting = [field for field in rows if field.name not in found.mismatches]
     given_rows = [{field.name: value_of(field.type, number) for field in fitting} for number in range(10)]
     batch = pa.RecordBatch.from_pylist(given_rows, schema=pa.schema(fitting)).slice(start, count)
     if not fitting:
@@ -156,5 +156,5 @@ def test_nested_names_must_differ_in_more_than_case() -> None:
     """Delta would refuse the column, and the table would stop."""
     table = pa.schema([("user", pa.struct([("id", pa.int64())]))])
     found = merged_schema(table, pa.schema([("user", pa.struct([("Id", pa.int64())]))]))
-    assert found.misfits == {"user": "user.Id: the table has id; names must differ in more than case"}
+    assert found.mismatches == {"user": "user.Id: the table has id; names must differ in more than case"}
     assert found.schema == table
