@@ -67,9 +67,8 @@ class TableStatus(NamedTuple):
     location: str
     state: str  #: running, waiting or failed
     error: str  #: why the last pass failed; empty if it did not
-    lag_ms: (
-        int | None
-    )  #: the age of the oldest record that the table may lack; None until the first complete pass
+    #: age of the oldest record that the table may lack, or that of the service; None if the table cannot be kept
+    lag_ms: int | None
     counts: TableStatistics
 
 
@@ -98,13 +97,13 @@ class _Kept:
 
     table: TopicTable
     due_ms: int
+    complete_ms: int  #: when the last complete pass began; at first, when the service found the table
     is_running: bool = False
     started_ms: int = 0  #: of the last pass
     is_slow: bool = False  #: whether the log says that the pass takes long
     passes: _Failures = field(default_factory=_Failures)
     maintenance: _Failures = field(default_factory=_Failures)  #: must not make the table late
     maintenance_due_ms: int = 0
-    complete_ms: int | None = None  #: when the last complete pass began
     conflicts_count: int = 0
 
     @property
@@ -176,7 +175,7 @@ class TableService:
     def _status(self, topic: str, kept: _Kept, now_ms: int) -> TableStatus:
         settings = kept.table.settings
         state = "failed" if kept.error else "running" if kept.is_running else "waiting"
-        lag_ms = None if kept.complete_ms is None else now_ms - kept.complete_ms
+        lag_ms = now_ms - kept.complete_ms
         return TableStatus(
             topic, settings.format.value, str(settings.location), state, kept.error, lag_ms, kept.table.counts
         )
@@ -222,8 +221,9 @@ class TableService:
         _log.info(
             "keeping a table", topic=topic, format=settings.format.value, location=str(settings.location)
         )
+        now_ms = self._clock.monotonic_ms()
         with self._lock:
-            self._kept[topic] = _Kept(table, self._clock.monotonic_ms())
+            self._kept[topic] = _Kept(table, now_ms, now_ms)
 
     def _local_writer(self, settings: TableSettings) -> RangesWriter:
         return local_writer(settings, self._options.stores, self._registry)

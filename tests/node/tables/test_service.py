@@ -88,8 +88,12 @@ def test_a_panic_of_a_library_is_a_failure_like_others(
     broker: EmbeddedBroker, topic: str, tmp_path: Path
 ) -> None:
     broker.produce(topic, "0", partition=0)
-    with service(broker, tmp_path, [topic], ManualClock(), lambda _: Panicking()) as running:
+    clock = ManualClock()
+    with service(broker, tmp_path, [topic], clock, lambda _: Panicking()) as running:
         until(lambda: errors(running) == {topic: "Panic: index out of bounds"})
+        clock.advance(5_000)
+        [status] = running.statistics()
+        assert status.lag_ms == 5_000, "a table that was never complete is late, too"
 
 
 def test_a_table_whose_maintenance_fails_still_advances(
