@@ -5,8 +5,10 @@ A codec imports its library when it is created, so that flows of other formats d
 
 from dataclasses import dataclass
 from enum import Enum
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol, runtime_checkable
 
+import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 from barnabas.codecs.framing import Frame
@@ -34,6 +36,21 @@ class ValueDecoder(Protocol):
 
     def decode(self, value: bytes) -> dict[str, Any]:
         """:raises ConversionError: It is not a value; other errors mean the same."""
+
+
+class ReadRows(NamedTuple):
+    """Rows of those values of a column that could be read together."""
+
+    rows: pa.StructArray
+    positions: npt.NDArray[np.int64]  #: of the values, ascending
+
+
+@runtime_checkable
+class ColumnReader(Protocol):
+    """A decoder that can read many values at a time."""
+
+    def read_column(self, values: pa.Array) -> ReadRows | None:
+        """Read the values that a single one would be read as; None if that is not possible. Others are left out."""
 
 
 class ValueCodec(ValueDecoder, Protocol):

@@ -2,13 +2,16 @@
 
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 
-from barnabas.codecs import ValueCodec, ValueDecoder
+from barnabas.codecs import ColumnReader, ValueCodec, ValueDecoder
 from barnabas.codecs.errors import ConversionError
 from barnabas.registry.client import RegistryUnavailable
 
 _NULL_VALUE = "the value is null"
+#: For fewer values it does not pay to read columns.
+_MANY = 64
 #: The errors of Arrow for values that do not fit a column.
 _MISFITS = (pa.ArrowException, OverflowError, UnicodeEncodeError)
 
@@ -46,6 +49,23 @@ def decoded(codec: ValueDecoder, values: pa.Array) -> tuple[pa.Array, pa.Array]:
 
     :raises RegistryUnavailable: A codec that needs schemas of a registry does not get them.
     """
+    read = codec.read_column(values) if isinstance(codec, ColumnReader) and len(values) >= _MANY else None
+    if read is None:
+        return _decoded_singly(codec, values)
+    if len(read.positions) == len(values):
+        return read.rows, pa.nulls(len(values), pa.string())
+    is_left = np.ones(len(values), bool)
+    is_left[read.positions] = False
+    left = np.flatnonzero(is_left)
+    others, reasons = _decoded_singly(codec, values.take(pa.array(left)))
+    order = pa.array(np.argsort(np.concatenate([read.positions, left]), kind="stable"))
+    no_reasons = pa.nulls(len(read.positions), pa.string())
+    return pa.concat_arrays([read.rows, others]).take(order), pa.concat_arrays([no_reasons, reasons]).take(
+        order
+    )
+
+
+def _decoded_singly(codec: ValueDecoder, values: pa.Array) -> tuple[pa.Array, pa.Array]:
     rows: list[dict[str, Any] | None] = []
     reasons: list[str | None] = []
     for value in values.to_pylist():

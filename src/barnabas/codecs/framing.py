@@ -14,6 +14,12 @@ class Frame(NamedTuple):
     registry: str = ""  #: URL of the registry that has the schemas of other ids; empty for none
     own_id: int = 0  #: with a registry: the id of the schema
 
+    def header(self) -> bytes | None:
+        """Return what all valid values begin with, None if that differs."""
+        if not self.confluent:
+            return b""
+        return None if self.schema_id is None else framed(self.schema_id, b"")
+
     def opened(self, value: bytes) -> bytes:
         """Return the value in the frame.
 

@@ -6,6 +6,8 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from barnabas.codecs.binary_column import binary_bounds
+
 _HEADER_BYTES = 5
 _ID_WEIGHTS = np.array([1 << 24, 1 << 16, 1 << 8, 1])
 _ID_MAX = 2**31 - 1
@@ -17,12 +19,8 @@ class FramedColumn:
     """The schema ids of a column of binary values, read without a loop over the values."""
 
     def __init__(self, values: pa.Array) -> None:
-        _, offsets, data = values.buffers()
-        size = np.int64 if pa.types.is_large_binary(values.type) else np.int32
-        ends = np.frombuffer(offsets, size) if len(values) else np.zeros(1, size)
-        bounds = ends[values.offset : values.offset + len(values) + 1].astype(np.int64)
-        self._starts, self._lengths = bounds[:-1], np.diff(bounds)
-        self._data = np.frombuffer(b"" if data is None else data, np.uint8)
+        self._data, self._starts, ends = binary_bounds(values)
+        self._lengths = ends - self._starts
         is_valid = values.is_valid().to_numpy(zero_copy_only=False)
         #: the schema id of each value, -1 for those that are null or not framed
         self.ids: Integers = np.full(len(values), -1)
