@@ -41,6 +41,7 @@ def _edits(*keys: str) -> Callable[[Difference], bool]:
 
 _NEWER = tuple(key.name for keys in KEYS.values() for key in keys.values() if key.since == "4.4")
 _OWN = tuple(name for name in KEYS[BROKER] if name.startswith("barnabas."))
+_OF_TABLES = tuple(name for name in KEYS[TOPIC] if name.startswith("barnabas."))
 _CLASSES = ("metric.reporters", "principal.builder.class", "ssl.engine.factory.class")
 _KRAFT = ("listeners", "listener.security.protocol.map")
 
@@ -75,6 +76,11 @@ LISTED_CONFIGS = (
         "IncrementalAlterConfigs", "responses", "keys that are new in Kafka 4.4",
         "Kafka 4.3 does not know them; Barnabas accepts and validates them as Kafka 4.4 does.",
         _edits(*_NEWER), (_CREATE, _validate(TOPIC, _T, "remote.copy.lag.ms", "1")),
+    ),
+    Listed(
+        "IncrementalAlterConfigs", "responses", "`barnabas.table.*` of topics",
+        "Kafka does not know these configs; `barnabas tables` reads them.",
+        _edits(*_OF_TABLES), (_CREATE, _validate(TOPIC, _T, "barnabas.table.format", "delta")),
     ),
     Listed(
         "IncrementalAlterConfigs", "responses", "`barnabas.*`",
