@@ -29,7 +29,7 @@ public final class YarnCluster {
         }
         System.out.println("YARN runs");
         while (System.in.read() >= 0) {
-            // nobody writes: it ends with the process that started this one
+            // nothing is written: the stream ends with the process that started this one
         }
         cluster.stop();
     }

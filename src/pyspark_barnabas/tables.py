@@ -61,7 +61,7 @@ class SparkRangesWriter:
     def write(
         self, context: WriteContext, source: TopicSource, ranges: Sequence[TopicRange]
     ) -> WrittenRanges:
-        """See `RangesWriter`. Each task may read as much as the context allows."""
+        """Each task may read as much as the context allows."""
         tasks = [
             RangeTask(context, each, self._connection, self._stores, self._registry_url) for each in ranges
         ]

@@ -7,6 +7,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from barnabas.testing import EmbeddedBroker
+from support.object_server import ObjectServer, object_server
 from support.pipelines import Scene
 from support.spark import running_session
 
@@ -32,6 +33,13 @@ def broker() -> Iterator[EmbeddedBroker]:
     """Run a broker in this process."""
     with EmbeddedBroker(BROKER_SETTINGS) as running:
         yield running
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[ObjectServer]:
+    """Run a server with the protocol of S3."""
+    with object_server() as started:
+        yield started
 
 
 @pytest.fixture(scope="session")

@@ -2,7 +2,6 @@
 
 import json
 import signal
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -20,9 +19,9 @@ from pyspark_barnabas.jobs.common.session import TaskError
 from pyspark_barnabas.jobs.restore.job import restore
 from pyspark_barnabas.jobs.restore.mapped import restore_mapped
 from pyspark_barnabas.jobs.scrub.archives import CHANGED, CUT, MISSING, scrub_archive
-from support.archives import WAIT_S, Bucket, run_command, start_command
+from support.archives import WAIT_S, Bucket, Killed, run_command, start_command
 from support.confluent_transactions import transact
-from support.object_server import SECRET, ObjectServer, object_server
+from support.object_server import SECRET, ObjectServer
 from support.source_rows import consumed_rows, fill, frame_rows
 from support.waiting import until
 
@@ -38,16 +37,6 @@ import signal
 from pyspark_barnabas.jobs.archive import job
 job.verified = lambda *_: signal.pause()
 """
-
-
-class Killed(BaseException):
-    """Not caught by any handler: like a kill, it leaves everything as it is."""
-
-
-@pytest.fixture(scope="module")
-def server() -> Iterator[ObjectServer]:
-    with object_server() as started:
-        yield started
 
 
 @pytest.fixture

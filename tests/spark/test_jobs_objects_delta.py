@@ -1,7 +1,6 @@
 """The job `archive` into a Delta table in an object store: each run is one commit, whatever dies or competes."""
 
 import signal
-from collections.abc import Iterator
 from pathlib import Path
 
 import pyarrow as pa
@@ -11,16 +10,16 @@ from pyspark.sql import DataFrame, SparkSession
 
 from barnabas.testing import EmbeddedBroker
 from pyspark_barnabas.jobs.archive import job
-from pyspark_barnabas.jobs.archive.delta_object_target import DeltaObjectTarget, storage_options
+from pyspark_barnabas.jobs.archive.delta_object_target import DeltaObjectTarget
 from pyspark_barnabas.jobs.archive.delta_target import APPLICATION
 from pyspark_barnabas.jobs.archive.job import archive
 from pyspark_barnabas.jobs.archive.manifest import ArchiveError
 from pyspark_barnabas.jobs.archive.opening import open_archive
 from pyspark_barnabas.jobs.restore.job import restore
 from pyspark_barnabas.jobs.scrub.archives import RECORDS, scrub_archive
-from support.archives import WAIT_S, Bucket, run_command, start_command
+from support.archives import WAIT_S, Bucket, Killed, run_command, start_command
 from support.confluent_transactions import transact
-from support.object_server import ObjectServer, object_server
+from support.object_server import ObjectServer
 from support.source_rows import SourceRow, consumed_rows, fill, rows_of
 
 #: Ends the process when the manifest exists, and only the commit is missing.
@@ -31,23 +30,13 @@ DeltaTable.create_write_transaction = lambda *_, **__: os.kill(os.getpid(), sign
 """
 
 
-class Killed(BaseException):
-    """Not caught by any handler: like a kill, it leaves everything as it is."""
-
-
-@pytest.fixture(scope="module")
-def server() -> Iterator[ObjectServer]:
-    with object_server() as started:
-        yield started
-
-
 @pytest.fixture
 def bucket(server: ObjectServer, broker: EmbeddedBroker, spark: SparkSession, topic: str) -> Bucket:
     return Bucket(server, broker, spark, topic, "delta")
 
 
 def table_of(bucket: Bucket) -> DeltaTable:
-    return DeltaTable(str(bucket.location), storage_options=storage_options(bucket.server.settings))
+    return DeltaTable(str(bucket.location), storage_options=bucket.server.settings.delta_options())
 
 
 def table_rows(bucket: Bucket) -> list[SourceRow]:
@@ -154,7 +143,7 @@ def test_a_run_that_another_process_has_committed_is_complete(
 
 
 def test_a_foreign_table_is_not_changed(bucket: Bucket) -> None:
-    options = storage_options(bucket.server.settings)
+    options = bucket.server.settings.delta_options()
     write_deltalake(str(bucket.location), pa.table({"a": [1]}), storage_options=options)
     fill(bucket.broker.bootstrap, bucket.topic, 1)
     with pytest.raises(ArchiveError, match="is a Delta table but not an archive"):

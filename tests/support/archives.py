@@ -30,6 +30,10 @@ WAIT_S = 180
 _NUMBERS = count(1)
 
 
+class Killed(BaseException):
+    """No handler catches it: like a kill, it leaves everything as it is."""
+
+
 class Bucket:
     """An archive in a bucket of its own, of a topic with two partitions."""
 

@@ -12,7 +12,6 @@ from barnabas.objects.location import Location
 from barnabas.reading.connection import ConnectionOptions
 from barnabas.registry.client import RegistryClient
 from barnabas.tables.building import TableStores, build_topic_table, local_writer
-from barnabas.tables.delta import _storage_options
 from barnabas.tables.settings import TableFormat, TableSettings
 from barnabas.tables.source import TopicSource
 from barnabas.tables.table import TopicIdentity
@@ -56,7 +55,7 @@ def arrow_table(settings: TableSettings, stores: TableStores | None = None) -> p
     """Return all rows of a table, as delta-rs or PyIceberg reads it."""
     stores = stores or TableStores()
     if settings.format is TableFormat.DELTA:
-        options = _storage_options(stores.store_settings)
+        options = stores.store_settings.delta_options()
         return DeltaTable(str(settings.location), storage_options=options).to_pyarrow_table()
     return iceberg_table(settings, stores).scan().to_arrow()
 

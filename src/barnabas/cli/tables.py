@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from barnabas.base.arguments import conceal
 from barnabas.base.clock import SystemClock
 from barnabas.cli.support import candidates
 from barnabas.cli.support.commands import command, command_group
@@ -19,6 +20,7 @@ from barnabas.cli.support.login import current_login, current_tls
 from barnabas.cli.support.options import BOOTSTRAP_DEFAULT, Bootstrap, Json, key_value_pairs
 from barnabas.cli.support.output import print_json, print_table
 from barnabas.cli.support.registry import Registry
+from barnabas.cli.support.stores import StoreOption, store_settings
 from barnabas.cli.support.times import format_timestamp
 from barnabas.client.core.address import parse_bootstrap
 from barnabas.wire.errors import KafkaError
@@ -69,14 +71,6 @@ _Base = Annotated[
         "--location",
         metavar="LOCATION",
         help="Directory or URL (s3://bucket/path) of the tables whose topics have no barnabas.table.location.",
-    ),
-]
-_StoreOptions = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--store-option",
-        metavar="KEY=VALUE",
-        help="Option of object stores, such as AWS_REGION=eu-central-1; precedes the environment. May be repeated.",
     ),
 ]
 _Catalog = Annotated[
@@ -130,7 +124,7 @@ def run_tables(
     settings: _Settings = None,
     location: _Base = None,
     registry: Registry = None,
-    store_options: _StoreOptions = None,
+    store_options: StoreOption = None,
     catalog: _Catalog = None,
     processes: _Processes = 1,
     threads: _Threads = 4,
@@ -151,7 +145,9 @@ def run_tables(
     if share is None:
         _check_settings(topics, settings)
         _check_spark(spark_master, processes)
-        raise typer.Exit(_supervise(processes))
+        arguments = sys.argv[1:]  # with secrets, which are concealed from here on
+        _stores(store_options, catalog)
+        raise typer.Exit(_supervise(arguments, processes))
     service = _service(
         share,
         bootstrap=bootstrap,
@@ -181,7 +177,7 @@ def show_status(
     topics: _Topics = None,
     settings: _Settings = None,
     location: _Base = None,
-    store_options: _StoreOptions = None,
+    store_options: StoreOption = None,
     catalog: _Catalog = None,
     as_json: Json = False,
 ) -> None:
@@ -269,14 +265,15 @@ def _base_location(location: str | None) -> "Location | None":
 
 def _stores(store_options: list[str] | None, catalog: list[str] | None) -> "TableStores":
     from barnabas.objects.location import LocationError
-    from barnabas.objects.settings import parse_settings
     from barnabas.tables.building import TableStores
 
     try:
-        settings = parse_settings(store_options or ())
+        settings = store_settings(store_options)
     except LocationError as error:
         raise wrong_use(f"--store-option: {error}") from None
-    return TableStores(settings, dict(key_value_pairs(catalog, "--catalog")))
+    stores = TableStores(settings, dict(key_value_pairs(catalog, "--catalog")))
+    conceal(stores.catalog_secrets())
+    return stores
 
 
 def _find(
@@ -369,7 +366,7 @@ def _run_until_stopped(service: "TableService") -> None:
     service.run()
 
 
-def _supervise(count: int) -> int:
+def _supervise(arguments: Sequence[str], count: int) -> int:
     """Run the same command in processes that are started again when they end."""
     from barnabas.tables.supervision import ProcessSupervisor
     from barnabas.telemetry import logs
@@ -378,7 +375,7 @@ def _supervise(count: int) -> int:
     program = (sys.executable, "-P", "-c", "from barnabas.cli.main import main; main()")
 
     async def run() -> int:
-        supervisor = ProcessSupervisor((*program, *sys.argv[1:]), count)
+        supervisor = ProcessSupervisor((*program, *arguments), count)
         loop = asyncio.get_running_loop()
         stop: Callable[[], None] = supervisor.stop
         for number in (signal.SIGINT, signal.SIGTERM):

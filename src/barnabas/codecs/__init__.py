@@ -54,7 +54,7 @@ class ColumnReader(Protocol):
 
 
 class ValueCodec(ValueDecoder, Protocol):
-    """Also encodes rows."""
+    """Decodes values, and encodes rows as values."""
 
     def encode(self, row: dict[str, Any]) -> bytes:
         """:raises ConversionError: It cannot be encoded; other errors mean the same."""

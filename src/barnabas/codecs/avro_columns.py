@@ -17,7 +17,7 @@ from barnabas.codecs.binary_column import binary_bounds
 _MICROS_PER_MILLI = 1_000
 _MILLIS_MAX = (2**63 - 1) // _MICROS_PER_MILLI
 _MILLIS = ("timestamp-millis", "local-timestamp-millis")
-_KINDS = {"int": 0, "long": 1, "bytes": 2, "string": 2, "boolean": 3, "float": 4, "double": 5}
+_PRIMITIVES = frozenset({"int", "long", "bytes", "string", "boolean", "float", "double"})
 _NULLS: tuple[Any, ...] = ("null", {"type": "null"})
 
 Integers = npt.NDArray[np.int64]
@@ -28,7 +28,7 @@ class FlatField(NamedTuple):
     """A field of a flat record."""
 
     type: pa.DataType  #: of its column
-    kind: int  #: of `avro_scan_numba`
+    primitive: str  #: type of Avro that its bytes have
     null_branch: int = -1  #: of a union with null; -1 for others
     symbols: tuple[str, ...] = ()  #: of an enum
     is_millis: bool = False  #: whether numbers are milliseconds
@@ -58,11 +58,11 @@ def _field(part: Any, kind: pa.DataType) -> FlatField | None:
     if isinstance(name, dict | list):
         return _field(name, kind)
     if name == "enum":
-        return FlatField(kind, _KINDS["int"], symbols=tuple(part["symbols"]))
-    if name not in _KINDS or pa.types.is_decimal(kind):
+        return FlatField(kind, "int", symbols=tuple(part["symbols"]))
+    if name not in _PRIMITIVES or pa.types.is_decimal(kind):
         return None
     logical = part.get("logicalType") if isinstance(part, dict) else None
-    return FlatField(kind, _KINDS[name], is_millis=pa.types.is_timestamp(kind) and logical in _MILLIS)
+    return FlatField(kind, name, is_millis=pa.types.is_timestamp(kind) and logical in _MILLIS)
 
 
 class FlatAvroReader:
@@ -75,7 +75,6 @@ class FlatAvroReader:
         self._fields = fields
         self._row_type = row_type
         self._header = np.frombuffer(header, np.uint8)
-        self._kinds = np.array([field.kind for field in fields])
         self._null_branches = np.array([field.null_branch for field in fields])
 
     def read(self, values: pa.Array) -> ReadRows | None:
@@ -83,15 +82,17 @@ class FlatAvroReader:
 
         :param values: Binary.
         """
-        from barnabas.codecs.avro_scan_numba import scan_values  # importing numba takes most of a second
+        # importing numba takes most of a second
+        from barnabas.codecs.avro_scan_numba import KINDS, scan_values
 
+        kinds = np.array([KINDS[field.primitive] for field in self._fields])
         data, starts, ends = binary_bounds(values)
         shape = len(self._fields), len(values)
         numbers, lengths = np.zeros(shape, np.int64), np.zeros(shape, np.int64)
         is_valid, is_read = np.zeros(shape, bool), np.zeros(len(values), bool)
         has_header = self._has_header(values, data, starts, ends)
         bodies = np.where(has_header, starts + len(self._header), ends)
-        scan_values(data, bodies, ends, self._kinds, self._null_branches, numbers, lengths, is_valid, is_read)
+        scan_values(data, bodies, ends, kinds, self._null_branches, numbers, lengths, is_valid, is_read)
         is_read &= has_header
         for field, column, valid in zip(self._fields, numbers, is_valid, strict=True):
             is_read &= ~valid | _fits(field, column)

@@ -3,10 +3,26 @@
 It accepts no value that a reader of single values would refuse or read differently; it may refuse odd ones.
 """
 
+from typing import Any
+
+from numpy.typing import NDArray
+
 from barnabas.wire.records.compiled import address_of, compiled, compiled_inline, copy, load_byte
 
 #: Kinds of fields: numbers as varints, bytes behind their length, and others by their size in bytes.
 INT, LONG, BYTES, BOOLEAN, FLOAT, DOUBLE = range(6)
+#: The kinds of Avro's primitive types.
+KINDS = {
+    "int": INT,
+    "long": LONG,
+    "bytes": BYTES,
+    "string": BYTES,
+    "boolean": BOOLEAN,
+    "float": FLOAT,
+    "double": DOUBLE,
+}
+
+Array = NDArray[Any]
 
 _INT_MIN, _INT_MAX = -(2**31), 2**31 - 1
 _WITHOUT_SIGN = 2**63 - 1
@@ -15,7 +31,7 @@ _LAST_SHIFT = 63
 
 @compiled_inline
 def _read_long(position: int, end: int) -> tuple[int, int]:
-    """Return a zigzag varint of 64 bits and the address behind it, -1 if there is none."""
+    """Return a zigzag varint of 64 bits and the address behind it, or -1 as the address."""
     value, shift = 0, 0
     while position < end and shift <= _LAST_SHIFT:
         byte = load_byte(position)
@@ -38,7 +54,17 @@ def _load_little_endian(position: int, size: int) -> int:
 
 
 @compiled
-def scan_values(data, starts, ends, kinds, null_branches, numbers, lengths, is_valid, is_read) -> None:  # type: ignore[no-untyped-def]
+def scan_values(
+    data: Array,
+    starts: Array,
+    ends: Array,
+    kinds: Array,
+    null_branches: Array,
+    numbers: Array,
+    lengths: Array,
+    is_valid: Array,
+    is_read: Array,
+) -> None:
     """Find the fields of records.
 
     :param data: Bytes of all records, which begin at `starts` and end at `ends`.
@@ -85,7 +111,7 @@ def scan_values(data, starts, ends, kinds, null_branches, numbers, lengths, is_v
 
 
 @compiled
-def gather_bytes(data, starts, lengths, target) -> None:  # type: ignore[no-untyped-def]
+def gather_bytes(data: Array, starts: Array, lengths: Array, target: Array) -> None:
     """Copy bytes of several places behind each other."""
     base, position = address_of(data), address_of(target)
     for index in range(len(starts)):

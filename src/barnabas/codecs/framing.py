@@ -7,7 +7,7 @@ from barnabas.registry.codecs.framing import FramedValue, framed, unframed
 
 
 class Frame(NamedTuple):
-    """The framing of values."""
+    """Whether values are framed, and which schema ids are valid."""
 
     confluent: bool = False
     schema_id: int | None = None  #: the only valid id; None for any

@@ -36,7 +36,7 @@ _FLAT = {"boolean": BOOLEAN, "integer": INTEGER, "number": NUMBER}
 
 
 class JsonSchemaDecoder:
-    """Values of one schema."""
+    """Decodes JSON objects of one schema."""
 
     def __init__(self, schema: JsonSchema, frame: Frame) -> None:
         """:raises SchemaError: The schema is invalid, or is not of an object with properties."""

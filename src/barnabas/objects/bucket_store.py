@@ -56,34 +56,31 @@ class BucketStore:
             raise LocationError(f"{location}: {self._plain(error)}") from None
 
     def list(self, prefix: str = "") -> Iterator[StoredObject]:
-        """See `ObjectStore`. The service returns a thousand objects with each response."""
+        """The service returns a thousand objects with each response."""
         with self._errors("list", prefix):
             for page in obstore.list(self._store, prefix or None):
                 for meta in page:
                     yield StoredObject(meta["path"], meta["size"])
 
     def directories(self) -> set[str]:
-        """See `ObjectStore`. The service skips the objects in the directories."""
+        """The service skips the objects in the directories."""
         with self._errors("list", ""):
             return set(obstore.list_with_delimiter(self._store)["common_prefixes"])
 
     def size_bytes(self, key: str) -> int:
-        """See `ObjectStore`."""
         with self._errors("read", key):
             return obstore.head(self._store, key)["size"]
 
     def modified_ms(self, key: str) -> int:
-        """See `ObjectStore`."""
         with self._errors("read", key):
             return int(obstore.head(self._store, key)["last_modified"].timestamp() * 1000)
 
     def read(self, key: str) -> bytes:
-        """See `ObjectStore`."""
         with self._errors("read", key):
             return bytes(obstore.get(self._store, key).bytes())
 
     def open(self, key: str) -> BinaryIO:
-        """See `ObjectStore`. If the object is replaced meanwhile, reading fails."""
+        """If the object is replaced meanwhile, reading fails."""
         with self._errors("read", key):
             meta = obstore.head(self._store, key)
         return io.BufferedReader(_ObjectReader(self, key, meta["size"], meta["e_tag"]), _READ_BYTES)
@@ -99,7 +96,7 @@ class BucketStore:
             )
 
     def write(self, key: str, chunks: Iterable[bytes]) -> int:
-        """See `ObjectStore`. Large objects are uploaded in parts while the chunks arrive."""
+        """Large objects are uploaded in parts while the chunks arrive."""
         size_bytes = 0
 
         def counted() -> Iterator[bytes]:
@@ -120,7 +117,7 @@ class BucketStore:
         return size_bytes
 
     def create(self, key: str, content: bytes) -> bool:
-        """See `ObjectStore`. The service must support conditional writes (`If-None-Match`)."""
+        """The service must support conditional writes (`If-None-Match`)."""
         with self._errors("write", key):
             try:
                 obstore.put(self._store, key, content, mode="create", use_multipart=False)
@@ -129,7 +126,6 @@ class BucketStore:
         return True
 
     def delete(self, keys: Iterable[str]) -> None:
-        """See `ObjectStore`."""
         remaining = iter(keys)
         while page := list(islice(remaining, _DELETES_MAX)):
             with self._errors("delete", page[0]):

@@ -20,7 +20,6 @@ class DirectoryStore:
         self._directory = directory
 
     def list(self, prefix: str = "") -> Iterator[StoredObject]:
-        """See `ObjectStore`."""
         for parent, _, names in os.walk(self._directory / prefix):
             for name in names:
                 path = Path(parent, name)
@@ -28,7 +27,6 @@ class DirectoryStore:
                     yield StoredObject(path.relative_to(self._directory).as_posix(), path.stat().st_size)
 
     def directories(self) -> set[str]:
-        """See `ObjectStore`."""
         if not self._directory.is_dir():
             return set()
         return {
@@ -38,33 +36,28 @@ class DirectoryStore:
         }
 
     def size_bytes(self, key: str) -> int:
-        """See `ObjectStore`."""
         try:
             return (self._directory / key).stat().st_size
         except FileNotFoundError as error:
             raise self._not_found(key) from error
 
     def modified_ms(self, key: str) -> int:
-        """See `ObjectStore`."""
         try:
             return (self._directory / key).stat().st_mtime_ns // 1_000_000
         except FileNotFoundError as error:
             raise self._not_found(key) from error
 
     def read(self, key: str) -> bytes:
-        """See `ObjectStore`."""
         with self.open(key) as file:
             return file.read()
 
     def open(self, key: str) -> BinaryIO:
-        """See `ObjectStore`."""
         try:
             return (self._directory / key).open("rb")
         except FileNotFoundError as error:
             raise self._not_found(key) from error
 
     def write(self, key: str, chunks: Iterable[bytes]) -> int:
-        """See `ObjectStore`."""
         path = self._directory / key
         temporary = self._write_temporary(path, chunks)
         size_bytes = temporary.stat().st_size
@@ -73,7 +66,6 @@ class DirectoryStore:
         return size_bytes
 
     def create(self, key: str, content: bytes) -> bool:
-        """See `ObjectStore`."""
         path = self._directory / key
         temporary = self._write_temporary(path, [content])
         try:
@@ -86,7 +78,6 @@ class DirectoryStore:
         return True
 
     def delete(self, keys: Iterable[str]) -> None:
-        """See `ObjectStore`."""
         for key in keys:
             disk.remove_file(self._directory / key)
 

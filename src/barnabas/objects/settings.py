@@ -64,6 +64,10 @@ class StoreSettings:
             text = text.replace(secret, "***")
         return _SIGNATURE.sub(r"\1=***", text)
 
+    def delta_options(self) -> dict[str, str]:
+        """Return the options of delta-rs, which wants a unit for times."""
+        return {name: f"{value}s" if name == _RETRY_TIMEOUT else value for name, value in self.values.items()}
+
     def arguments(self) -> dict[str, Any]:
         """Return the arguments of obstore's classes.
 

@@ -13,6 +13,7 @@ from pathlib import Path
 from barnabas import __version__
 from barnabas.base.arguments import conceal
 from barnabas.base.clock import SystemClock
+from barnabas.base.kept_processes import EXIT_CANNOT_START
 from barnabas.client.core.address import BrokerAddress
 from barnabas.config.broker_config import BrokerConfig, find_broker_key
 from barnabas.config.definition import ConfigError
@@ -37,7 +38,7 @@ from barnabas.wire.errors import KafkaError
 
 _log = get_logger("barnabas.server")
 
-EXIT_STOPPED, EXIT_FAILED, EXIT_CANNOT_START = 0, 1, 2
+EXIT_STOPPED, EXIT_FAILED = 0, 1
 DEFAULT_LISTEN = "127.0.0.1:9092"
 DEFAULT_DATA = Path("data")
 

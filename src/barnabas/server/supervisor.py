@@ -2,7 +2,6 @@
 
 import asyncio
 import os
-import signal
 import sys
 from asyncio.subprocess import DEVNULL, PIPE, Process
 from collections.abc import Callable, Mapping, Sequence
@@ -10,6 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from barnabas.base.hosts import EVERY_INTERFACE
+from barnabas.base.kept_processes import is_set_within, keep_running, stop_process
 from barnabas.client.core.address import BrokerAddress
 from barnabas.config.broker_config import BrokerConfig
 from barnabas.config.definition import ConfigError
@@ -21,23 +21,11 @@ from barnabas.telemetry.logs import get_logger
 #: Directory of the other brokers' data, in each log directory of the first broker.
 BROKERS_DIRECTORY = "brokers"
 
-#: Pauses before a broker that has ended is started again; the last one repeats.
-RESTART_PAUSES_S = (0.0, 0.5, 2.0, 10.0)
-
-#: A broker that has run for so long had no problem with its start.
-STABLE_S = 60.0
-
-#: How long a broker may take to stop before it is killed.
-STOP_TIMEOUT_S = 60.0
-
 #: How often to check whether a broker accepts connections.
 PROBE_INTERVAL_S = 0.02
 
 #: Size of the pieces in which the logs of brokers are copied.
 LOG_READ_BYTES = 64 << 10
-
-#: The exit code of a broker whose configuration or data is not valid: it is not started again.
-EXIT_CANNOT_START = 2
 
 #: Set in the environment of supervised brokers. They stop when their standard input ends, because the supervisor has
 #: been killed then.
@@ -169,30 +157,23 @@ class Supervisor:
         """Run one broker again and again; return the exit code of its last run."""
         if not await self._may_start(plan):
             return 0
-        loop = asyncio.get_running_loop()
-        failures_count = 0
-        while True:
-            started_s = loop.time()
+
+        async def run_once() -> int:
             process = await self._start(plan)
             if self._stopping.is_set():  # `run` has not seen this process
                 process.terminate()
             await self._copy_log(plan, process)
-            code = await process.wait()
-            if self._stopping.is_set():
-                return code
-            if code == EXIT_CANNOT_START and failures_count == 0:
-                self._stopping.set()
-                return code
-            failures_count = 1 if loop.time() - started_s > STABLE_S else failures_count + 1
-            pause_s = RESTART_PAUSES_S[min(failures_count, len(RESTART_PAUSES_S)) - 1]
+            return await process.wait()
+
+        def warn(code: int, pause_s: float) -> None:
             _log.warning(
                 "a broker has ended; starting it again",
                 broker_id=plan.node_id,
                 exit_code=code,
                 pause_s=pause_s,
             )
-            if await self._stops_within(pause_s):
-                return code
+
+        return await keep_running(run_once, self._stopping, warn)
 
     async def _may_start(self, plan: BrokerPlan) -> bool:
         """Wait for the first broker if this one is new; return whether it shall be started.
@@ -203,16 +184,8 @@ class Supervisor:
         if plan is first or _has_joined(plan):
             return True
         while not await _accepts(first.address):
-            if await self._stops_within(PROBE_INTERVAL_S):
+            if await is_set_within(self._stopping, PROBE_INTERVAL_S):
                 return False
-        return True
-
-    async def _stops_within(self, seconds: float) -> bool:
-        try:
-            async with asyncio.timeout(seconds):
-                await self._stopping.wait()
-        except TimeoutError:
-            return False
         return True
 
     async def _start(self, plan: BrokerPlan) -> Process:
@@ -246,15 +219,8 @@ class Supervisor:
 
     async def _stop(self, node_id: int) -> None:
         process = self._processes.get(node_id)
-        if process is None or process.returncode is not None:
-            return
-        process.send_signal(signal.SIGTERM)
-        try:
-            async with asyncio.timeout(STOP_TIMEOUT_S):
-                await process.wait()
-        except TimeoutError:
-            _log.error("a broker does not stop; it is killed", broker_id=node_id)
-            process.kill()
+        if process is not None and not await stop_process(process):
+            _log.error("a broker did not stop and was killed", broker_id=node_id)
 
 
 def _has_joined(plan: BrokerPlan) -> bool:

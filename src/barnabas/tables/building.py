@@ -28,10 +28,16 @@ class TableStores:
     def describe(self, error: BaseException) -> str:
         """Return an error in one line, without the secrets of the store and the catalog."""
         text = self.store_settings.redacted(describe_error(error))
-        for name, value in self.catalog.items():
-            if value and (is_secret(name) or name == "credential"):
-                text = text.replace(value, "***")
+        for secret in self.catalog_secrets():
+            text = text.replace(secret, "***")
         return text
+
+    def catalog_secrets(self) -> list[str]:
+        return [
+            value
+            for name, value in self.catalog.items()
+            if value and (is_secret(name) or name == "credential")
+        ]
 
     def access(self, settings: TableSettings, identity: TopicIdentity, clock: Clock) -> TableAccess:
         return TableAccess(settings.location, identity, self.store_settings, self.catalog, new_name, clock)
@@ -80,7 +86,7 @@ def local_writer(
     """Return the writer of a topic's rows in this process.
 
     :param registry: Needed only if the settings say so.
-    :raises TableError: If the settings need a registry, and there is none.
+    :raises TableError: If the settings need a registry that was not given.
     """
     if settings.needs_registry and registry is None:
         raise TableError(

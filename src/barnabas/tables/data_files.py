@@ -41,7 +41,7 @@ class ColumnStatistics(NamedTuple):
 
 
 class DataFile(NamedTuple):
-    """A complete Parquet file."""
+    """A Parquet file that can be committed."""
 
     path: str  #: below the location of the table
     size_bytes: int

@@ -18,7 +18,6 @@ from deltalake.exceptions import CommitFailedError, TableNotFoundError
 from deltalake.transaction import AddAction, RemoveAction
 
 from barnabas.objects.opening import open_store
-from barnabas.objects.settings import StoreSettings
 from barnabas.tables.data_files import DataFile, is_data_path
 from barnabas.tables.errors import ConcurrentCommit, TableError
 from barnabas.tables.evolution import storable
@@ -78,7 +77,7 @@ class DeltaTopicTable:
         new = [field for field in schema if known.get(field.name) != field.type]
         if not new:
             return
-        with _conflicts():
+        with self._conflicts():
             self._table.alter.add_columns(Schema.from_arrow(pa.schema(new)).fields)
         self.refresh()
 
@@ -96,10 +95,19 @@ class DeltaTopicTable:
             rows.column(name).to_pylist() if name in rows.column_names else [None] * len(rows)
             for name in names
         ]
-        return [
+        files = [
             TableFile(unquote(path), size_bytes, rows_count, _epoch_ms(lowest), _epoch_ms(highest))
             for path, size_bytes, rows_count, lowest, highest in zip(*columns, strict=True)
         ]
+        partly_deleted = self._partly_deleted_names()
+        return [file for file in files if file.path.rpartition("/")[2] not in partly_deleted]
+
+    def _partly_deleted_names(self) -> set[str]:
+        """Return the names of files in which other writers have marked deleted rows."""
+        if "deletionVectors" not in (self._table.protocol().writer_features or ()):
+            return set()
+        paths = pa.table(self._table.deletion_vectors()).column("filepath").to_pylist()
+        return {unquote(path).rpartition("/")[2] for path in paths}
 
     def replace(self, removed: Sequence[TableFile], added: Sequence[DataFile], *, changes_rows: bool) -> None:
         now_ms = self._clock.wall_ms()
@@ -117,7 +125,7 @@ class DeltaTopicTable:
 
     def _commit(self, actions: list[AddAction | RemoveAction], properties: CommitProperties) -> None:
         schema = self._table.schema()
-        with _conflicts():
+        with self._conflicts():
             self._table.create_write_transaction(actions, "append", schema, [], commit_properties=properties)
         self.refresh()
 
@@ -135,12 +143,28 @@ class DeltaTopicTable:
         properties = _history(hours)
         configured = self._table.metadata().configuration
         if any(configured.get(name) != value for name, value in properties.items()):
-            with _conflicts():
+            with self._conflicts():
                 self._table.alter.set_table_properties(properties)
 
     def summary(self) -> TableSummary:
         [last] = self._table.history(1)
         return TableSummary(str(self._table.version()), last.get("timestamp"))
+
+    @contextmanager
+    def _conflicts(self) -> Iterator[None]:
+        """Tell conflicts from other reasons why a commit fails, for which delta-rs has the same error.
+
+        :raises ConcurrentCommit: There is a newer version.
+        :raises TableError: There is none.
+        """
+        version = self._table.version()
+        try:
+            yield
+        except CommitFailedError as error:
+            self.refresh()
+            if self._table.version() == version:
+                raise TableError(f"the table at {self._location} cannot be changed: {error}") from error
+            raise ConcurrentCommit(str(error)) from error
 
     def _app_id(self, partition: int) -> str:
         return f"barnabas-{self._identity.id_text}-{partition}"
@@ -152,7 +176,7 @@ def open_delta(access: TableAccess) -> DeltaTopicTable | None:
     :raises TableError: If there is a table that is not the topic's.
     """
     try:
-        table = DeltaTable(str(access.location), storage_options=_storage_options(access.store_settings))
+        table = DeltaTable(str(access.location), storage_options=access.store_settings.delta_options())
     except TableNotFoundError:
         return None
     _check_topic(table, access)
@@ -172,29 +196,22 @@ def create_delta(access: TableAccess, schema: pa.Schema, history_ms: int) -> Del
         **_history(_kept_hours(history_ms)),
     }
     try:
-        with _conflicts():
-            table = DeltaTable.create(
-                str(access.location),
-                Schema.from_arrow(schema),
-                mode="ignore",
-                name=topic,
-                description=f"The records of the topic {topic}, kept by barnabas tables.",
-                configuration=configuration,
-                storage_options=_storage_options(access.store_settings),
-                raise_if_key_not_exists=False,  # because these are not Delta's
-            )
+        table = DeltaTable.create(
+            str(access.location),
+            Schema.from_arrow(schema),
+            mode="ignore",
+            name=topic,
+            description=f"The records of the topic {topic}, kept by barnabas tables.",
+            configuration=configuration,
+            storage_options=access.store_settings.delta_options(),
+            raise_if_key_not_exists=False,  # because these are not Delta's
+        )
+    except CommitFailedError as error:
+        raise ConcurrentCommit(str(error)) from error
     except (ValueError, pa.ArrowException) as error:
         raise TableError(f"the columns {schema.names} cannot be those of a Delta table: {error}") from None
     _check_topic(table, access)
     return DeltaTopicTable(table, access)
-
-
-def _storage_options(settings: StoreSettings) -> dict[str, str]:
-    """Return settings of obstore for delta-rs, which wants a unit for times."""
-    return {
-        name: f"{value}s" if name == "retry_timeout" and value.isdigit() else value
-        for name, value in settings.values.items()
-    }
 
 
 def _check_topic(table: DeltaTable, access: TableAccess) -> None:
@@ -222,14 +239,6 @@ def _kept_hours(history_ms: int) -> int:
 def _history(hours: int) -> dict[str, str]:
     interval = f"interval {hours} hours"
     return {"delta.logRetentionDuration": interval, "delta.deletedFileRetentionDuration": interval}
-
-
-@contextmanager
-def _conflicts() -> Iterator[None]:
-    try:
-        yield
-    except CommitFailedError as error:
-        raise ConcurrentCommit(str(error)) from error
 
 
 def _arrow_schema(table: DeltaTable) -> pa.Schema:

@@ -22,15 +22,13 @@ _READ_ROWS_MAX = 64 * 1024
 
 
 class Expired(NamedTuple):
-    """What was deleted."""
+    """What one call of `expire` deleted."""
 
     deleted_rows_count: int
     deleted_files_count: int
 
 
 class TableMaintenance:
-    """Maintains one table."""
-
     def __init__(
         self, table: StoredTable, store: ObjectStore, settings: TableSettings, new_name: Callable[[], str]
     ) -> None:

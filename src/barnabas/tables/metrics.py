@@ -29,6 +29,10 @@ _COUNTERS: Mapping[str, tuple[str, Callable[[TableStatus], float]]] = {
         "Offsets that were removed from the topic before they were read.",
         lambda status: status.counts.lost_records_count,
     ),
+    "conflicts": (
+        "Passes that ended because another service had committed first.",
+        lambda status: status.counts.conflicts_count,
+    ),
     "joined_files": ("Small files that were joined.", lambda status: status.counts.joined_files_count),
     "deleted_rows": ("Rows that were deleted by age.", lambda status: status.counts.deleted_rows_count),
     "deleted_files": (

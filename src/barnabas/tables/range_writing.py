@@ -74,7 +74,7 @@ class LocalRangesWriter:
     def write(
         self, context: WriteContext, source: TopicSource, ranges: Sequence[TopicRange]
     ) -> WrittenRanges:
-        """See `RangesWriter`. Ranges share files."""
+        """Ranges share files."""
         files = DataFileWriter(
             self._store,
             context.file_schema,
@@ -84,14 +84,13 @@ class LocalRangesWriter:
         written = WrittenRanges()
         try:
             for offset_range, topic_id in ranges:
+                partition = offset_range.tp.partition
                 for fetched in source.fetch(offset_range, topic_id):
                     for records in fetched.batches:
                         if not self._write_records(context.schema, records, files, written):
-                            written.next_offsets[offset_range.tp.partition] = records.column("offset")[
-                                0
-                            ].as_py()
+                            written.next_offsets[partition] = records.column("offset")[0].as_py()
                             return self._ended(files, written)
-                    written.next_offsets[offset_range.tp.partition] = fetched.next_offset
+                    written.next_offsets[partition] = fetched.next_offset
                     written.read_bytes += fetched.size_bytes
                     if written.read_bytes >= context.bytes_max:
                         return self._ended(files, written)
@@ -109,27 +108,37 @@ class LocalRangesWriter:
         self, schema: pa.Schema, records: pa.RecordBatch, files: DataFileWriter, written: WrittenRanges
     ) -> bool:
         """Write the rows of records; False, and no row is written, if the table lacks columns."""
-        fitting = []
+        fitted: list[FittedRows] = []
         for rows in self._rows.rows(records):
-            fitted, merged = fit(rows, written.missing or schema)
-            if merged != (written.missing or schema):
-                written.missing = merged
-            fitting.append(fitted)
+            known = written.missing or schema
+            fitted.append(fit(rows, known))
+            if fitted[-1].schema != known:
+                written.missing = fitted[-1].schema
         if written.missing is not None:
             return False
-        for fitted in fitting:
-            files.write(aligned(fitted.batch(), schema))
-            written.rejected_rows_count += len(fitted) - fitted.errors.null_count
+        for each in fitted:
+            files.write(aligned(each.batch, schema))
+            written.rejected_rows_count += each.rejected_count
         return True
 
 
-def fit(rows: RecordRows, schema: pa.Schema) -> tuple[RecordRows, pa.Schema]:
-    """Return rows without the columns that the table cannot take, and its columns with those that they need."""
-    merged = merged_schema(schema, rows.batch().schema)
+class FittedRows(NamedTuple):
+    """Rows without the columns that the table cannot take."""
+
+    batch: pa.RecordBatch
+    schema: pa.Schema  #: the table's columns with those that the rows need
+    rejected_count: int  #: rows with an error
+
+
+def fit(rows: RecordRows, schema: pa.Schema) -> FittedRows:
+    """Fit rows to a table with this schema."""
+    batch = rows.batch()
+    merged = merged_schema(schema, batch.schema)
     if merged.mismatches:
         rows = rows.rejected(merged.mismatches)
-        merged = merged_schema(schema, rows.batch().schema)
-    return rows, merged.schema
+        batch = rows.batch()
+        merged = merged_schema(schema, batch.schema)
+    return FittedRows(batch, merged.schema, len(rows) - rows.errors.null_count)
 
 
 def joined(parts: Sequence[WrittenRanges], schema: pa.Schema) -> WrittenRanges:

@@ -43,7 +43,7 @@ class DecodedGroup(NamedTuple):
 
 
 class Decoder(Protocol):
-    """Decodes keys or values."""
+    """Makes columns of keys or values."""
 
     def decode(self, values: pa.Array) -> Iterator[DecodedGroup]:
         """Yield all values once, in groups of the same columns."""
@@ -62,7 +62,7 @@ class BytesDecoder:
 
 @dataclass(frozen=True)
 class StringDecoder:
-    """Makes strings of UTF-8."""
+    """Makes strings of UTF-8; other bytes get a reason."""
 
     column: str
 

@@ -74,7 +74,7 @@ class TableStatus(NamedTuple):
 
 @dataclass
 class _Failures:
-    """Failures in a row."""
+    """Failures since the last success."""
 
     count: int = 0
     error: str = ""
@@ -104,7 +104,6 @@ class _Kept:
     passes: _Failures = field(default_factory=_Failures)
     maintenance: _Failures = field(default_factory=_Failures)  #: must not make the table late
     maintenance_due_ms: int = 0
-    conflicts_count: int = 0
 
     @property
     def error(self) -> str:
@@ -170,7 +169,7 @@ class TableService:
             TableStatus(topic, "", "", "failed", problem, None, TableStatistics())
             for topic, problem in problems.items()
         ]
-        return sorted(statuses)
+        return sorted(statuses, key=lambda status: status.topic)
 
     def _status(self, topic: str, kept: _Kept, now_ms: int) -> TableStatus:
         settings = kept.table.settings
@@ -230,8 +229,8 @@ class TableService:
 
     def _drop(self, topic: str) -> None:
         with self._lock:
-            forgotten = self._kept.pop(topic, None)
-        if forgotten is not None:
+            dropped = self._kept.pop(topic, None)
+        if dropped is not None:
             _log.info("a table is no longer kept", topic=topic)
 
     def _start_due(self, threads: ThreadPoolExecutor) -> None:
@@ -276,7 +275,7 @@ class TableService:
         try:
             is_complete = self._advance(kept.table)
         except ConcurrentCommit as conflict:
-            kept.conflicts_count += 1
+            kept.table.counts.conflicts_count += 1
             pause_ms = self._rng.randrange(_CONFLICT_PAUSE_MS)
             _log.debug(
                 "another service has committed first", topic=kept.table.settings.topic, error=str(conflict)

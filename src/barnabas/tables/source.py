@@ -1,6 +1,6 @@
 """Reads committed records of topics, over connections that all tables of a thread share."""
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator
 from typing import NamedTuple
 
 import pyarrow as pa
@@ -64,10 +64,6 @@ class TopicSource:
         starts = self._logs.offsets(dict.fromkeys(partitions, EARLIEST))
         ends = self._logs.offsets(dict.fromkeys(partitions, LATEST))
         return {tp: ReadableOffsets(starts[tp], ends[tp]) for tp in partitions}
-
-    def sizes(self, ranges: Collection[OffsetRange]) -> Mapping[TopicPartition, float]:
-        """Return the approximate bytes per offset."""
-        return self._logs.record_bytes(ranges)
 
     def fetch(self, offset_range: OffsetRange, topic_id: bytes) -> Iterator[FetchedRecords]:
         """Yield all committed records of a range, a few megabytes at a time.

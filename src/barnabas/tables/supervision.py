@@ -7,16 +7,8 @@ import threading
 from asyncio.subprocess import PIPE, Process
 from collections.abc import Callable, Sequence
 
+from barnabas.base.kept_processes import keep_running, stop_process
 from barnabas.telemetry.logs import get_logger
-
-#: Pauses before a process that has ended is started again; the last one repeats.
-RESTART_PAUSES_S = (0.0, 0.5, 2.0, 10.0)
-#: A process that has run for so long had no problem with its start.
-_STABLE_S = 60.0
-#: How long a process may take to stop before it is killed.
-_STOP_TIMEOUT_S = 60.0
-#: The exit code of a service whose options are not valid: it is not started again.
-EXIT_NOT_VALID = 2
 
 #: Set in the environment of a supervised process, with its number. It stops when its standard input ends, because the
 #: supervisor has been killed then.
@@ -35,68 +27,53 @@ class ProcessSupervisor:
         self.processes: dict[int, Process] = {}  #: by number; those that are running or ended last
 
     def stop(self) -> None:
+        """Let `run` stop the processes and return."""
         self._stopping.set()
 
     async def run(self) -> int:
         """Run until `stop`, or until a process says that its options are not valid; return the largest exit code."""
         try:
-            codes = await asyncio.gather(*(self._keep(number) for number in range(self._count)))
-        finally:
+            async with asyncio.TaskGroup() as group:
+                keepers = [group.create_task(self._keep(number)) for number in range(self._count)]
+                await self._stopping.wait()
+                for number, process in self.processes.items():
+                    group.create_task(self._stop(number, process))
+        finally:  # after an error, too, no process is left behind
             for process in self.processes.values():
                 if process.returncode is None:
                     process.kill()
-        return max(codes)
+        return max(keeper.result() for keeper in keepers)
 
     async def _keep(self, number: int) -> int:
-        loop = asyncio.get_running_loop()
-        failures_count = 0
-        while True:
-            started_s = loop.time()
-            process = await asyncio.create_subprocess_exec(
-                *self._command,
-                stdin=PIPE,
-                start_new_session=True,
-                env={**os.environ, PROCESS_VARIABLE: f"{number}/{self._count}"},
-            )
-            self.processes[number] = process
-            code = await self._ended(process)
-            if self._stopping.is_set() or code == EXIT_NOT_VALID:
-                self._stopping.set()
-                return code
-            failures_count = 1 if loop.time() - started_s > _STABLE_S else failures_count + 1
-            pause_s = RESTART_PAUSES_S[min(failures_count, len(RESTART_PAUSES_S)) - 1]
+        async def run_once() -> int:
+            process = await self._start(number)
+            if self._stopping.is_set():  # `run` has not seen this process
+                process.terminate()
+            return await process.wait()
+
+        def warn(code: int, pause_s: float) -> None:
             _log.warning(
                 "a process of tables has ended; starting it again",
                 number=number,
                 exit_code=code,
                 pause_s=pause_s,
             )
-            if await self._stops_within(pause_s):
-                return 0
 
-    async def _ended(self, process: Process) -> int:
-        """Wait for the end of a process, which is stopped when it is time."""
-        ended = asyncio.ensure_future(process.wait())
-        stopping = asyncio.ensure_future(self._stopping.wait())
-        await asyncio.wait((ended, stopping), return_when=asyncio.FIRST_COMPLETED)
-        stopping.cancel()
-        if not ended.done():
-            process.terminate()
-            try:
-                async with asyncio.timeout(_STOP_TIMEOUT_S):
-                    await asyncio.shield(ended)
-            except TimeoutError:
-                _log.error("a process of tables does not stop; it is killed")
-                process.kill()
-        return await ended
+        return await keep_running(run_once, self._stopping, warn)
 
-    async def _stops_within(self, seconds: float) -> bool:
-        try:
-            async with asyncio.timeout(seconds):
-                await self._stopping.wait()
-        except TimeoutError:
-            return False
-        return True
+    async def _start(self, number: int) -> Process:
+        process = await asyncio.create_subprocess_exec(
+            *self._command,
+            stdin=PIPE,
+            start_new_session=True,
+            env={**os.environ, PROCESS_VARIABLE: f"{number}/{self._count}"},
+        )
+        self.processes[number] = process
+        return process
+
+    async def _stop(self, number: int, process: Process) -> None:
+        if not await stop_process(process):
+            _log.error("a process of tables did not stop and was killed", number=number)
 
 
 def supervised_share() -> tuple[int, int] | None:

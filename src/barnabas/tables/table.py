@@ -32,10 +32,9 @@ class TopicIdentity(NamedTuple):
 class OffsetAdvance(NamedTuple):
     """The rows of a partition in a commit."""
 
-    before: (
-        int | None
-    )  #: the table's next offset before the commit; None if it has no records of the partition
-    after: int  #: and afterwards
+    #: the table's next offset before the commit; None if it has no records of the partition
+    before: int | None
+    after: int  #: the next offset after the commit
 
 
 class TableFile(NamedTuple):
@@ -98,7 +97,7 @@ class StoredTable(Protocol):
         ...
 
     def refresh(self) -> None:
-        """Read the last version."""
+        """Read the newest version of the table."""
         ...
 
     def next_offsets(self, partitions: Sequence[int]) -> dict[int, int]:
@@ -119,7 +118,9 @@ class StoredTable(Protocol):
         """
         ...
 
-    def files(self) -> list[TableFile]: ...
+    def files(self) -> list[TableFile]:
+        """Return the data files, without those in which other writers have marked deleted rows."""
+        ...
 
     def replace(self, removed: Sequence[TableFile], added: Sequence[DataFile], *, changes_rows: bool) -> None:
         """Commit files in place of others.

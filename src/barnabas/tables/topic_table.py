@@ -46,6 +46,7 @@ class TableStatistics:
     rejected_rows_count: int = 0  #: those whose key or value could not be decoded
     read_bytes: int = 0
     lost_records_count: int = 0  #: offsets that were removed from the topic before they were read
+    conflicts_count: int = 0  #: passes that another service's commit made superfluous
     joined_files_count: int = 0
     deleted_rows_count: int = 0
     deleted_files_count: int = 0

@@ -6,7 +6,7 @@ import re
 import signal
 import subprocess
 import urllib.request
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -158,6 +158,10 @@ def test_options_that_are_not_valid_end_the_service(
     assert ended.returncode == 2
 
 
+def kept_values(lake: Path, topic: str) -> list[bytes]:
+    return values(settings_of(topic, TableFormat.DELTA, lake / topic))
+
+
 def test_processes_share_the_topics_and_end_with_their_supervisor(
     broker: EmbeddedBroker, tmp_path: Path
 ) -> None:
@@ -167,10 +171,7 @@ def test_processes_share_the_topics_and_end_with_their_supervisor(
         broker.produce(topic, topic)
     options = ("--location", str(tmp_path / "lake"), "--processes", "2")
     with table_service(broker.bootstrap, tmp_path / "log", *options) as service:
-        kept: Callable[[str], list[bytes]] = lambda topic: values(  # noqa: E731
-            settings_of(topic, TableFormat.DELTA, tmp_path / "lake" / topic)
-        )
-        until(lambda: all(kept(topic) == [topic.encode()] for topic in topics))
+        until(lambda: all(kept_values(tmp_path / "lake", topic) == [topic.encode()] for topic in topics))
         workers = service.workers()
         assert len(workers) == 2
         os.kill(service.process.pid, signal.SIGKILL)

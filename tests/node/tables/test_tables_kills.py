@@ -46,13 +46,17 @@ def test_every_record_is_in_the_table_once_after_kills(
     ):
         until(lambda: count_rows(settings) > 0)
         for number in range(ROUNDS):
-            rows_before, pause_until = count_rows(settings), monotonic() + rng.random() * 2
-            until(lambda: count_rows(settings) > rows_before and monotonic() > pause_until)  # noqa: B023
+            wait_for_rows(settings, count_rows(settings), monotonic() + rng.random() * 2)
             (first, second)[number % 2].kill_workers()
         writer.stop()
         expected = [expected_row(row) for row in consumed_rows(broker.bootstrap, topic, committed=True)]
         until(lambda: count_rows(settings) >= len(expected))
     assert [plain_row(row) for row in table_rows(settings)] == expected
+
+
+def wait_for_rows(settings: TableSettings, rows_before: int, end_s: float) -> None:
+    """Wait until there are more rows, and at least until a time."""
+    until(lambda: count_rows(settings) > rows_before and monotonic() > end_s)
 
 
 class Writer:

@@ -11,11 +11,12 @@ from typing import Any
 
 import pytest
 
+from barnabas.base.kept_processes import EXIT_CANNOT_START
 from barnabas.config.broker_config import BrokerConfig
 from barnabas.config.definition import ConfigError
 from barnabas.server import main
 from barnabas.server.broker import BrokerServer
-from barnabas.server.main import EXIT_CANNOT_START, EXIT_STOPPED, load, serve
+from barnabas.server.main import EXIT_STOPPED, load, serve
 
 
 @pytest.fixture(autouse=True)

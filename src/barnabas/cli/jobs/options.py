@@ -6,12 +6,10 @@ from typing import Annotated
 
 import typer
 
-from barnabas.base.arguments import conceal
 from barnabas.cli.support import candidates
 from barnabas.cli.support.failures import wrong_use
 from barnabas.cli.support.login import security_properties
 from barnabas.cli.support.options import key_value_pairs
-from barnabas.objects.settings import StoreSettings, is_secret, parse_settings
 
 DryRun = Annotated[
     bool, typer.Option("--dry-run", help="Show what would be read and written, without changing anything.")
@@ -38,14 +36,6 @@ ArchiveLocation = Annotated[
     typer.Argument(
         metavar="LOCATION",
         help="Directory of the archive, or its URL in an object store: s3://, gs:// or az://.",
-    ),
-]
-StoreOption = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--store-option",
-        metavar="KEY=VALUE",
-        help="Setting of the object store, such as AWS_REGION=eu-central-1; may be repeated.",
     ),
 ]
 ReportDirectory = Annotated[
@@ -75,16 +65,6 @@ def source_options(
     if log_dirs:
         options |= {"transport": "files", "logDirs": ",".join(map(str, log_dirs))}
     return options | dict(key_value_pairs(others, "--option"))
-
-
-def store_settings(pairs: list[str] | None) -> StoreSettings:
-    """Return the settings for object stores, and overwrite secret ones in this process's arguments.
-
-    :raises LocationError: If one of them does not have the form KEY=VALUE.
-    """
-    settings = parse_settings(pairs or ())
-    conceal(value for name, value in settings.values.items() if is_secret(name))
-    return settings
 
 
 def check_local(path: Path | None, option: str) -> None:

@@ -10,16 +10,15 @@ from barnabas.cli.jobs.options import (
     DryRun,
     Master,
     SourceOption,
-    StoreOption,
     check_local,
     source_options,
-    store_settings,
 )
 from barnabas.cli.support.commands import command
 from barnabas.cli.support.extras import check_spark_installed
 from barnabas.cli.support.failures import wrong_use
 from barnabas.cli.support.options import BOOTSTRAP_DEFAULT, Bootstrap, Json, key_value_pairs
 from barnabas.cli.support.output import notice, print_json, print_table
+from barnabas.cli.support.stores import StoreOption, store_settings
 from barnabas.objects.location import parse_location
 from barnabas.wire.records.compression import Compression
 

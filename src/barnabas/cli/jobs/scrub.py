@@ -10,17 +10,16 @@ import typer
 from barnabas.cli.jobs.options import (
     DryRun,
     Master,
-    StoreOption,
     Topics,
     check_local,
     source_options,
-    store_settings,
 )
 from barnabas.cli.support.commands import command
 from barnabas.cli.support.extras import check_spark_installed
 from barnabas.cli.support.failures import FAILED, wrong_use
 from barnabas.cli.support.options import Json
 from barnabas.cli.support.output import Row, notice, print_json, print_table
+from barnabas.cli.support.stores import StoreOption, store_settings
 from barnabas.objects.location import parse_location
 from barnabas.objects.settings import StoreSettings
 

@@ -36,7 +36,7 @@ class WriterSchema(NamedTuple):
 
 
 class DecodedRows(NamedTuple):
-    """Rows of one schema."""
+    """The rows of one schema in a column of values."""
 
     schema: WriterSchema
     columns: pa.Schema  #: a field that cannot be null in a value is not nullable
@@ -142,7 +142,7 @@ class RegisteredValues:
         return DecodedRows(schema, decoder.columns, pa.array(positions), rows)
 
     def _decoder(self, schema: WriterSchema) -> ValueDecoder | str:
-        """Return the decoder of a schema, or the reason why there is none."""
+        """Return the decoder of a schema, or the reason why its values cannot be decoded."""
         known = self._decoders.get(schema)
         if known is not None:
             return known

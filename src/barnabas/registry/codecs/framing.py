@@ -35,7 +35,7 @@ def read_message_indexes(body: bytes) -> tuple[list[int], int]:
 
     A single zero stands for the first message.
 
-    :raises MalformedValue: There are none.
+    :raises MalformedValue: The value has no indexes.
     """
     count, position = _unzigzag(body, 0)
     if count == 0:

@@ -47,11 +47,11 @@ class DeltaObjectTarget(ObjectTarget):
         if not _PREFIX.fullmatch(location.prefix):
             message = f"{location}: the prefix of a Delta table must have only letters, digits and . _ - = /"
             raise ArchiveError(message)
-        self._options = storage_options(settings)
+        self._options = settings.delta_options()
 
     @contextmanager
     def locked(self) -> Iterator[None]:
-        """See `WritableArchive`. If the last run died before it was committed, it is committed now."""
+        """If the last run died before it was committed, it is committed now."""
         pending_run = len(self.runs()) + 1
         if self.has_manifest(pending_run):
             self._commit_pending(super().manifest(pending_run))
@@ -73,7 +73,7 @@ class DeltaObjectTarget(ObjectTarget):
         return list(range(1, (committed or 0) + 1))
 
     def manifest(self, run: int) -> ArchiveManifest:
-        """See `Archive`. Files are those of the table, which may have been optimized since."""
+        """Files are those of the table, which may have been optimized since."""
         return replace(super().manifest(run), files=None)
 
     def files(self) -> Sequence[ArchivedFile]:
@@ -90,11 +90,10 @@ class DeltaObjectTarget(ObjectTarget):
         ]
 
     def staging(self, run: int) -> StagedFiles:
-        """See `WritableArchive`. Files of runs that died belong to no table; VACUUM deletes them."""
+        """Files of runs that died belong to no table; VACUUM deletes them."""
         return StagedFiles(run)
 
     def commit(self, manifest: ArchiveManifest, staged: StagedFiles) -> None:
-        """See `WritableArchive`."""
         self._commit_to_table(self.create_manifest(manifest, staged))
 
     def file_directory(self, run: int) -> str:
@@ -169,14 +168,6 @@ class DeltaObjectTarget(ObjectTarget):
                 :_CAUSE_CHARACTERS_MAX
             ]
             raise ObjectStoreError(f"cannot use the table {self.directory}: {cause}") from None
-
-
-def storage_options(settings: StoreSettings) -> dict[str, str]:
-    """Return the settings as delta-rs expects them: durations with their unit."""
-    values = dict(settings.values)
-    if "retry_timeout" in values:
-        values["retry_timeout"] += "s"
-    return values
 
 
 def _added(file: ArchivedFile) -> AddAction:

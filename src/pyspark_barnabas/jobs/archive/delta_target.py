@@ -56,7 +56,6 @@ class DeltaTarget(ArchiveTarget):
         return self.directory / manifest_name(run)
 
     def records(self, spark: SparkSession, topics: Sequence[str] = ()) -> DataFrame:
-        """See `Archive`."""
         files = DeltaTable(self.directory).file_uris()
         if not files:
             return spark.createDataFrame([], RECORDS_DDL)

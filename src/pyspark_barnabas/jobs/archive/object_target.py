@@ -44,7 +44,7 @@ class ObjectTarget:
 
     @contextmanager
     def locked(self) -> Iterator[None]:
-        """See `WritableArchive`. A run that is complete first deletes the files of this one."""
+        """A run that is complete first deletes the files of this one."""
         runs_count = len(self.runs())
         try:
             yield
@@ -56,7 +56,7 @@ class ObjectTarget:
             raise
 
     def runs(self) -> list[int]:
-        """See `Archive`. Only the last directory may be that of an incomplete run."""
+        """Only the last directory may be that of an incomplete run."""
         matches = map(_RUN.fullmatch, self.store.directories())
         numbers = sorted(int(match[1]) for match in matches if match)
         if numbers and not self.has_manifest(numbers[-1]):
@@ -68,7 +68,6 @@ class ObjectTarget:
         return numbers
 
     def manifest(self, run: int) -> ArchiveManifest:
-        """See `Archive`."""
         key = self.manifest_key(run)
         try:
             return ArchiveManifest.from_json(self.store.read(key).decode())
@@ -77,12 +76,10 @@ class ObjectTarget:
             raise ArchiveError(message) from error
 
     def newest(self) -> ArchiveManifest | None:
-        """See `WritableArchive`."""
         runs = self.runs()
         return self.manifest(runs[-1]) if runs else None
 
     def records(self, spark: SparkSession, topics: Sequence[str] = ()) -> DataFrame:
-        """See `Archive`."""
         files = self.files()
         return self._files.read(spark, [file for file in files if not topics or file.topic in topics])
 
@@ -91,7 +88,7 @@ class ObjectTarget:
         return [file for run in self.runs() for file in self.files_of(self.manifest(run))]
 
     def files_of(self, manifest: ArchiveManifest) -> Sequence[ArchivedFile]:
-        """Return the files that the manifest lists; if it comes from a directory, those that there are."""
+        """Return the files that the manifest lists; if it comes from a directory, those that exist."""
         if manifest.files is not None:
             return manifest.files
         stored = self.store.list(directory_of(manifest.run))
@@ -109,15 +106,12 @@ class ObjectTarget:
         return StagedFiles(run)
 
     def write(self, records: DataFrame, staged: StagedFiles) -> None:
-        """See `WritableArchive`."""
         staged.written = self._files.write(records, self.file_directory(staged.run))
 
     def staged_rows(self, records: DataFrame, staged: StagedFiles) -> DataFrame:
-        """See `WritableArchive`."""
         return self._files.read(records.sparkSession, staged.written)
 
     def commit(self, manifest: ArchiveManifest, staged: StagedFiles) -> None:
-        """See `WritableArchive`."""
         self._remove_unlisted(self.create_manifest(manifest, staged))
 
     def create_manifest(self, manifest: ArchiveManifest, staged: StagedFiles) -> ArchiveManifest:

@@ -79,20 +79,16 @@ class ArchiveTarget:
             raise ArchiveError(f"{path} is not a valid archive manifest ({error})") from error
 
     def newest(self) -> ArchiveManifest | None:
-        """See `WritableArchive`."""
         runs = self.runs()
         return self.manifest(runs[-1]) if runs else None
 
     def records(self, spark: SparkSession, topics: Sequence[str] = ()) -> DataFrame:
-        """See `Archive`."""
         return spark.read.schema(RECORDS_DDL).parquet(pattern_of(self.directory))
 
     def write(self, records: DataFrame, staged: Path) -> None:
-        """See `WritableArchive`."""
         records.write.partitionBy("topic", "date").parquet(uri(staged))
 
     def staged_rows(self, records: DataFrame, staged: Path) -> DataFrame:
-        """See `WritableArchive`."""
         return records.sparkSession.read.schema(records.schema).parquet(pattern_of(staged))
 
     def staging(self, run: int) -> Path:

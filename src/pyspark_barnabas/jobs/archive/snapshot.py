@@ -28,15 +28,13 @@ class ArchiveSnapshot:
         }
 
     def runs(self) -> Sequence[int]:
-        """See `Archive`."""
         return list(self._manifests)
 
     def manifest(self, run: int) -> ArchiveManifest:
-        """See `Archive`."""
         return self._manifests[run]
 
     def records(self, spark: SparkSession, topics: Sequence[str] = ()) -> DataFrame:
-        """See `Archive`. Later runs have only records at and after the end offsets of this one."""
+        """Later runs have only records at and after the end offsets of this one."""
         newest = self._manifests[max(self._manifests)].ends if self._manifests else {}
         ends = [(*tp, end) for tp, end in newest.items() if not topics or tp.topic in topics]
         bounds = spark.createDataFrame(ends, "topic string, partition int, archive_end bigint")

@@ -83,7 +83,7 @@ def test_errors_are_explained_if_another_run_was_complete_first(target: ObjectTa
 
 def test_files_of_other_tools_are_not_deleted(target: ObjectTarget) -> None:
     key = "run=00000001/topic=orders/date=2026-03-01/part-00000-c000.snappy.parquet"
-    target.store.write(key, [b"of somebody else"])
+    target.store.write(key, [b"of another tool"])
     target.commit(manifest(1), staged(target, 1, "a"))
     assert key in keys(target)
 
