@@ -1,4 +1,7 @@
-"""Read tables with Spark, print rows as JSON: `read_tables.py JARS CATALOG WAREHOUSE DELTA_PATH ICEBERG_TABLE`."""
+"""Read tables with Spark, and print rows as JSON: `read_tables.py JARS CATALOG WAREHOUSE DELTA_PATH ICEBERG_TABLE`.
+
+Then the records with offset 3 are deleted from the Delta table, with deletion vectors.
+"""
 
 import json
 import sys
@@ -42,7 +45,10 @@ def rows(table: DataFrame) -> list[Any]:
 def main() -> None:
     jars, catalog, warehouse, delta, iceberg = sys.argv[1:]
     spark = session(jars, catalog, warehouse)
-    print(json.dumps([rows(spark.read.format("delta").load(delta)), rows(spark.table(iceberg))]))
+    tables = rows(spark.read.format("delta").load(delta)), rows(spark.table(iceberg))
+    spark.sql(f"ALTER TABLE delta.`{delta}` SET TBLPROPERTIES (delta.enableDeletionVectors = true)")
+    spark.sql(f"DELETE FROM delta.`{delta}` WHERE kafka_offset = 3")
+    print(json.dumps(tables))
 
 
 if __name__ == "__main__":

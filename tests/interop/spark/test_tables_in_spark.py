@@ -6,11 +6,14 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+from deltalake import DeltaTable, QueryBuilder
 from interop.brokers import Broker
 from interop.clients import Client
 from interop.topics import make_topic
 
-from barnabas.tables.settings import TableFormat
+from barnabas.tables.settings import TableFormat, TableSettings
+from barnabas.tables.topic_table import TopicTable
 from interop import lake
 from support.process import clean_environment
 from support.source_rows import SourceRow, consumed_rows
@@ -40,6 +43,26 @@ def test_spark_reads_the_rows_that_a_consumer_reads(broker: Broker, helper: Clie
     delta, iceberg = in_spark(tmp_path, topic)
     assert delta == rows
     assert iceberg == rows
+    check_deleted_rows_stay_deleted(broker, topic, tables[0], len(rows))
+
+
+def check_deleted_rows_stay_deleted(broker: Broker, topic: str, table: TopicTable, count: int) -> None:
+    """Spark has deleted three rows; the service goes on, and joins the other files."""
+    for number in range(8):
+        fill_in_transactions(broker.bootstrap, topic, [f"yes {number}"], transactional_id=topic)
+        advance(table, broker.bootstrap)
+    table.maintain()
+    assert table.counts.joined_files_count == 9, "all files but that of the deleted rows"
+    found = offsets_in(table.settings)
+    assert len(found) == len(set(found)) == count - 3 + 8
+    assert not {offset for _, offset in found} & {3}
+
+
+def offsets_in(settings: TableSettings) -> list[tuple[int, int]]:
+    """Return partitions and offsets as delta-rs finds them by a query, which knows deletion vectors."""
+    query = QueryBuilder().register("t", DeltaTable(str(settings.location)))
+    found = pa.table(query.execute("SELECT kafka_partition, kafka_offset FROM t"))
+    return list(zip(*(column.to_pylist() for column in found.columns), strict=True))
 
 
 def in_spark(directory: Path, topic: str) -> tuple[list[Any], list[Any]]:
