@@ -2,11 +2,13 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from uuid import uuid4
 
 import pyarrow as pa
 
 from barnabas.base.clock import Clock
+from barnabas.objects.location import Location
 from barnabas.objects.opening import open_store
 from barnabas.objects.settings import StoreSettings, is_secret
 from barnabas.registry.client import RegistryClient
@@ -40,7 +42,12 @@ class TableStores:
         ]
 
     def access(self, settings: TableSettings, identity: TopicIdentity, clock: Clock) -> TableAccess:
-        return TableAccess(settings.location, identity, self.store_settings, self.catalog, new_name, clock)
+        location = settings.location
+        return TableAccess(location, identity, self.settings_for(location), self.catalog, new_name, clock)
+
+    def settings_for(self, location: Location) -> StoreSettings:
+        """Return the settings of a table's store; directories, which other tables may have, take none."""
+        return StoreSettings() if isinstance(location, Path) else self.store_settings
 
 
 def table_factory(settings: TableSettings) -> TableFactory:
@@ -97,7 +104,9 @@ def local_writer(
         _decoder(settings.key_decoding, KEY, registry),
         _decoder(settings.value_decoding, VALUE, registry),
     )
-    return LocalRangesWriter(rows, open_store(settings.location, stores.store_settings), new_name)
+    return LocalRangesWriter(
+        rows, open_store(settings.location, stores.settings_for(settings.location)), new_name
+    )
 
 
 def new_name() -> str:

@@ -39,6 +39,18 @@ def test_a_table_is_kept_in_a_bucket(
     assert [row["value"] for row in table_rows(settings, stores)] == [b"%d" % number for number in range(10)]
 
 
+def test_a_service_with_store_options_also_keeps_tables_in_directories(
+    broker: EmbeddedBroker, topic: str, tmp_path: Path, server: ObjectServer
+) -> None:
+    stores = TableStores(server.settings)
+    settings = settings_of(topic, TableFormat.DELTA, tmp_path / "orders")
+    broker.produce(topic, "0", partition=0)
+    table = topic_table(settings, stores)
+    advance(table, broker.bootstrap)
+    table.maintain()
+    assert [row["value"] for row in table_rows(settings)] == [b"0"]
+
+
 def test_two_writers_of_a_bucket_exclude_each_other(
     broker: EmbeddedBroker, topic: str, server: ObjectServer
 ) -> None:
