@@ -27,6 +27,7 @@ from barnabas.wire.errors import KafkaError
 
 if TYPE_CHECKING:
     from barnabas.objects.location import Location
+    from barnabas.objects.settings import StoreSettings
     from barnabas.reading.connection import ConnectionOptions
     from barnabas.tables.building import TableStores
     from barnabas.tables.discovery import FoundTables
@@ -145,9 +146,8 @@ def run_tables(
     if share is None:
         _check_settings(topics, settings)
         _check_spark(spark_master, processes)
-        arguments = sys.argv[1:]  # with secrets, which are concealed from here on
-        _stores(store_options, catalog)
-        raise typer.Exit(_supervise(arguments, processes))
+        _checked_stores(store_options, catalog)
+        raise typer.Exit(_supervise(processes))
     service = _service(
         share,
         bootstrap=bootstrap,
@@ -264,16 +264,25 @@ def _base_location(location: str | None) -> "Location | None":
 
 
 def _stores(store_options: list[str] | None, catalog: list[str] | None) -> "TableStores":
-    from barnabas.objects.location import LocationError
     from barnabas.tables.building import TableStores
+
+    return TableStores(*_checked_stores(store_options, catalog))
+
+
+def _checked_stores(
+    store_options: list[str] | None, catalog: list[str] | None
+) -> "tuple[StoreSettings, dict[str, str]]":
+    """Return the settings of stores and catalog, and overwrite secret ones in this process's arguments."""
+    from barnabas.objects.location import LocationError
+    from barnabas.tables.settings import catalog_secrets
 
     try:
         settings = store_settings(store_options)
     except LocationError as error:
         raise wrong_use(f"--store-option: {error}") from None
-    stores = TableStores(settings, dict(key_value_pairs(catalog, "--catalog")))
-    conceal(stores.catalog_secrets())
-    return stores
+    properties = dict(key_value_pairs(catalog, "--catalog"))
+    conceal(catalog_secrets(properties))
+    return settings, properties
 
 
 def _find(
@@ -366,7 +375,7 @@ def _run_until_stopped(service: "TableService") -> None:
     service.run()
 
 
-def _supervise(arguments: Sequence[str], count: int) -> int:
+def _supervise(count: int) -> int:
     """Run the same command in processes that are started again when they end."""
     from barnabas.tables.supervision import ProcessSupervisor
     from barnabas.telemetry import logs
@@ -375,7 +384,7 @@ def _supervise(arguments: Sequence[str], count: int) -> int:
     program = (sys.executable, "-P", "-c", "from barnabas.cli.main import main; main()")
 
     async def run() -> int:
-        supervisor = ProcessSupervisor((*program, *arguments), count)
+        supervisor = ProcessSupervisor((*program, *sys.argv[1:]), count)
         loop = asyncio.get_running_loop()
         stop: Callable[[], None] = supervisor.stop
         for number in (signal.SIGINT, signal.SIGTERM):

@@ -10,12 +10,12 @@ import pyarrow as pa
 from barnabas.base.clock import Clock
 from barnabas.objects.location import Location
 from barnabas.objects.opening import open_store
-from barnabas.objects.settings import StoreSettings, is_secret
+from barnabas.objects.settings import StoreSettings
 from barnabas.registry.client import RegistryClient
 from barnabas.tables.errors import TableError, describe_error
 from barnabas.tables.range_writing import LocalRangesWriter, RangesWriter
 from barnabas.tables.rows import KEY, VALUE, BytesDecoder, Decoder, RegistryDecoder, RowMaker, StringDecoder
-from barnabas.tables.settings import Decoding, TableFormat, TableSettings
+from barnabas.tables.settings import Decoding, TableFormat, TableSettings, catalog_secrets
 from barnabas.tables.table import StoredTable, TableAccess, TopicIdentity
 from barnabas.tables.topic_table import TableFactory, TopicTable
 
@@ -30,16 +30,9 @@ class TableStores:
     def describe(self, error: BaseException) -> str:
         """Return an error in one line, without the secrets of the store and the catalog."""
         text = self.store_settings.redacted(describe_error(error))
-        for secret in self.catalog_secrets():
+        for secret in catalog_secrets(self.catalog):
             text = text.replace(secret, "***")
         return text
-
-    def catalog_secrets(self) -> list[str]:
-        return [
-            value
-            for name, value in self.catalog.items()
-            if value and (is_secret(name) or name == "credential")
-        ]
 
     def access(self, settings: TableSettings, identity: TopicIdentity, clock: Clock) -> TableAccess:
         location = settings.location

@@ -10,6 +10,7 @@ from barnabas.config.definition import ConfigError, Value
 from barnabas.config.keys import table as keys
 from barnabas.config.values import parse_value
 from barnabas.objects.location import Location, LocationError, parse_location
+from barnabas.objects.settings import is_secret
 from barnabas.tables.errors import TableError
 
 _KEYS = {key.name: key for key in keys.TABLE_KEYS}
@@ -89,6 +90,13 @@ def table_settings(
         retention_ms=None if retention_ms < 0 else retention_ms,
         history_ms=_number(values[keys.HISTORY_MS]),
     )
+
+
+def catalog_secrets(properties: Mapping[str, str]) -> list[str]:
+    """Return those properties of Iceberg's catalog that must not be shown."""
+    return [
+        value for name, value in properties.items() if value and (is_secret(name) or name == "credential")
+    ]
 
 
 def _location(topic: str, configured: str, base: Location | None) -> Location:
