@@ -125,17 +125,19 @@ class IcebergTopicTable:
         ]
 
     def replace(self, removed: Sequence[TableFile], added: Sequence[DataFile], *, changes_rows: bool) -> None:
+        """See `StoredTable`; for PyIceberg, all replacements change rows."""
         paths = {file.path for file in removed}
         old = [file for file in self._data_files() if self._relative(file.file_path) in paths]
         self._refuse_repetition()
-        properties = {"barnabas.changes-rows": str(changes_rows).lower()}
-        with _conflicts(), self._table.transaction() as transaction:
-            update = UpdateSnapshot(transaction, self._table.io, snapshot_properties=properties)
-            with update.overwrite() as snapshot:
-                for data_file in old:
-                    snapshot.delete_data_file(data_file)
-                for file in added:
-                    snapshot.append_data_file(self._data_file(file))
+        with (
+            _conflicts(),
+            self._table.transaction() as transaction,
+            UpdateSnapshot(transaction, self._table.io).overwrite() as snapshot,
+        ):
+            for data_file in old:
+                snapshot.delete_data_file(data_file)
+            for file in added:
+                snapshot.append_data_file(self._data_file(file))
         self.refresh()
 
     def clean(self, history_ms: int) -> int:
