@@ -18,7 +18,8 @@ from fastavro import parse_schema, schemaless_reader, schemaless_writer
 from fastavro.schema import expand_schema
 
 from barnabas.codecs import ReadRows
-from barnabas.codecs.avro_columns import FlatAvroReader, flat_fields
+from barnabas.codecs.avro_columns import AvroColumnReader
+from barnabas.codecs.avro_program import program_of
 from barnabas.codecs.columns import row_type
 from barnabas.codecs.errors import NULL, ConversionError, SchemaError
 from barnabas.codecs.framing import Frame
@@ -77,11 +78,9 @@ class AvroCodec:
         self._written = WrittenSchemas(frame.registry, schema, frame.own_id) if frame.registry else None
         self.label = f"Avro of {whole['name']}"
         self.columns = pa.schema(list(node.type))
-        flat = flat_fields(whole, self.columns)
         header = frame.header() if self._written is None else None
-        self._reader = (
-            None if flat is None or header is None else FlatAvroReader(flat, row_type(self), header)
-        )
+        program = None if header is None else program_of(whole, row_type(self))
+        self._reader = None if header is None or program is None else AvroColumnReader(program, header)
 
     def read_column(self, values: pa.Array) -> ReadRows | None:
         """Read many values at a time, as far as possible; None if it is not."""

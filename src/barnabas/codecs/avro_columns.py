@@ -1,116 +1,50 @@
-"""Avro records of flat schemas as columns, without an object for each value.
+"""Avro records as columns, without an object for each value.
 
-Flat are records whose fields are numbers, booleans, texts, bytes and enums, or unions of one of these with null. What
-is not read here is left to the codec of single values, which says why.
+What is not read here is left to the codec of single values, which says why.
 """
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
 from barnabas.codecs import ReadRows
+from barnabas.codecs.avro_program import Column, Instruction, Program
 from barnabas.codecs.binary_column import binary_bounds
-
-_MICROS_PER_MILLI = 1_000
-_MILLIS_MAX = (2**63 - 1) // _MICROS_PER_MILLI
-_MILLIS = ("timestamp-millis", "local-timestamp-millis")
-_PRIMITIVES = frozenset({"int", "long", "bytes", "string", "boolean", "float", "double"})
-_NULLS: tuple[Any, ...] = ("null", {"type": "null"})
 
 Integers = npt.NDArray[np.int64]
 Booleans = npt.NDArray[np.bool_]
+Rows = Integers | slice
+
+#: For how many items of a list in each record there is room at first.
+_ITEMS_OF_RECORD = 2
 
 
-class FlatField(NamedTuple):
-    """A field of a flat record."""
+class AvroColumnReader:
+    """Reads values of one schema."""
 
-    type: pa.DataType  #: of its column
-    primitive: str  #: type of Avro that its bytes have
-    null_branch: int = -1  #: of a union with null; -1 for others
-    symbols: tuple[str, ...] = ()  #: of an enum
-    is_millis: bool = False  #: whether numbers are milliseconds
-
-
-def flat_fields(schema: Any, columns: pa.Schema) -> list[FlatField] | None:
-    """Return the fields of a record, None if it is not flat.
-
-    :param schema: An expanded schema.
-    :param columns: Its columns.
-    """
-    fields = [
-        _field(field["type"], column.type) for field, column in zip(schema["fields"], columns, strict=True)
-    ]
-    return None if None in fields else [field for field in fields if field is not None]
-
-
-def _field(part: Any, kind: pa.DataType) -> FlatField | None:
-    if isinstance(part, list):
-        others = [branch for branch in part if branch not in _NULLS]
-        if len(part) != 2 or len(others) != 1:
-            return None
-        null_branch = 1 - part.index(others[0])
-        inner = _field(others[0], kind)
-        return None if inner is None or inner.null_branch >= 0 else inner._replace(null_branch=null_branch)
-    name = part["type"] if isinstance(part, dict) else part
-    if isinstance(name, dict | list):
-        return _field(name, kind)
-    if name == "enum":
-        return FlatField(kind, "int", symbols=tuple(part["symbols"]))
-    if name not in _PRIMITIVES or pa.types.is_decimal(kind):
-        return None
-    logical = part.get("logicalType") if isinstance(part, dict) else None
-    return FlatField(kind, name, is_millis=pa.types.is_timestamp(kind) and logical in _MILLIS)
-
-
-class FlatAvroReader:
-    """Reads values of one flat schema."""
-
-    def __init__(self, fields: Sequence[FlatField], row_type: pa.StructType, header: bytes) -> None:
-        """:param row_type: Of the rows; everything is nullable.
-        :param header: What each value begins with.
-        """
-        self._fields = fields
-        self._row_type = row_type
+    def __init__(self, program: Program, header: bytes) -> None:
+        """:param header: What each value begins with."""
+        self._program = program
         self._header = np.frombuffer(header, np.uint8)
-        self._null_branches = np.array([field.null_branch for field in fields])
 
     def read(self, values: pa.Array) -> ReadRows | None:
         """Read the values that can be read; None if none can, because some text is not UTF-8.
 
         :param values: Binary.
         """
-        # importing numba takes most of a second
-        from barnabas.codecs.avro_scan_numba import KINDS, scan_values
-
-        kinds = np.array([KINDS[field.primitive] for field in self._fields])
         data, starts, ends = binary_bounds(values)
-        shape = len(self._fields), len(values)
-        numbers, lengths = np.zeros(shape, np.int64), np.zeros(shape, np.int64)
-        is_valid, is_read = np.zeros(shape, bool), np.zeros(len(values), bool)
         has_header = self._has_header(values, data, starts, ends)
         bodies = np.where(has_header, starts + len(self._header), ends)
-        scan_values(data, bodies, ends, kinds, self._null_branches, numbers, lengths, is_valid, is_read)
-        is_read &= has_header
-        for field, column, valid in zip(self._fields, numbers, is_valid, strict=True):
-            is_read &= ~valid | _fits(field, column)
-        positions = np.flatnonzero(is_read)
+        found = _FoundValues(self._program, data, len(values))
+        positions = np.flatnonzero(found.scan(bodies, ends))  # no record is empty
         try:
-            arrays = [
-                _array(
-                    field,
-                    data,
-                    numbers[index][positions],
-                    lengths[index][positions],
-                    ~is_valid[index][positions],
-                )
-                for index, field in enumerate(self._fields)
-            ]
+            rows = found.array(self._program.root, positions)
         except pa.ArrowInvalid:
             return None
-        return ReadRows(pa.StructArray.from_arrays(arrays, fields=list(self._row_type)), positions)
+        return ReadRows(rows, positions)
 
     def _has_header(
         self, values: pa.Array, data: npt.NDArray[np.uint8], starts: Integers, ends: Integers
@@ -125,45 +59,125 @@ class FlatAvroReader:
         return found
 
 
-def _fits(field: FlatField, numbers: Integers) -> Booleans | bool:
-    if field.symbols:
-        return (numbers >= 0) & (numbers < len(field.symbols))
-    return (numbers >= -_MILLIS_MAX) & (numbers <= _MILLIS_MAX) if field.is_millis else True
+class _FoundValues:
+    """What the kernel finds in records, by instruction of the program and row of its level."""
+
+    def __init__(self, program: Program, data: npt.NDArray[np.uint8], records_count: int) -> None:
+        self._program = program
+        self._data = data
+        self._levels = program.instructions[:, Instruction._fields.index("level")]
+        self._capacities = np.full(program.levels_count, _ITEMS_OF_RECORD * records_count)
+        self._capacities[0] = records_count
+        self._counts = np.zeros(program.levels_count, np.int64)
+        self._bases, size = self._layout()
+        self._numbers, self._lengths = np.zeros(size, np.int64), np.zeros(size, np.int64)
+        self._is_valid = np.zeros(size, np.uint8)
+
+    def scan(self, starts: Integers, ends: Integers) -> Booleans:
+        """Find the values of all records; return which records were read."""
+        # importing numba takes most of a second
+        from barnabas.codecs.avro_scan_numba import scan_values
+
+        is_read = np.zeros(len(starts), bool)
+        done = 0
+        while done < len(starts):
+            done, full_level = scan_values(
+                self._data,
+                starts,
+                ends,
+                done,
+                self._program.instructions,
+                self._program.targets,
+                self._bases,
+                self._capacities,
+                self._counts,
+                self._numbers,
+                self._lengths,
+                self._is_valid,
+                is_read,
+            )
+            if full_level >= 0:
+                self._grow(full_level)
+        return is_read
+
+    def _layout(self) -> tuple[Integers, int]:
+        """Return the bases of all instructions, and the size of all values."""
+        sizes = np.where(self._levels >= 0, self._capacities[self._levels], 0)
+        return np.cumsum(sizes) - sizes, int(sizes.sum())
+
+    def _grow(self, level: int) -> None:
+        old = self._bases
+        self._capacities[level] *= 2
+        self._bases, size = self._layout()
+
+        def moved(values: npt.NDArray[Any]) -> npt.NDArray[Any]:
+            target = np.zeros(size, values.dtype)
+            for at in np.flatnonzero(self._levels >= 0):
+                used = self._counts[self._levels[at]] if self._levels[at] else self._capacities[0]
+                target[self._bases[at] :][:used] = values[old[at] :][:used]
+            return target
+
+        self._numbers, self._lengths = moved(self._numbers), moved(self._lengths)
+        self._is_valid = moved(self._is_valid)
+
+    def array(self, column: Column, rows: Rows) -> pa.Array:
+        """Return an array of the values in these rows of its level.
+
+        :raises pa.ArrowInvalid: A text is not UTF-8.
+        """
+        start = self._bases[column.at]
+        values = slice(start, start + self._capacities[column.level])
+        is_valid: Booleans = self._is_valid[values][rows].view(bool)
+        numbers: Integers = self._numbers[values][rows]
+        lengths: Integers = self._lengths[values][rows]
+        kind = column.type
+        if pa.types.is_nested(kind):
+            return self._nested(column, rows, is_valid, lengths)
+        if column.symbols:
+            indexes = pa.array(numbers.astype(np.int32), mask=~is_valid)
+            return pa.DictionaryArray.from_arrays(indexes, pa.array(column.symbols)).cast(kind)
+        if pa.types.is_string(kind) or pa.types.is_binary(kind):
+            offsets, data = self._gathered(numbers, lengths)
+            return _array(pa.binary(), is_valid, offsets, data).cast(kind)
+        if pa.types.is_boolean(kind):
+            return pa.array(numbers != 0, mask=~is_valid)
+        if pa.types.is_decimal(kind):
+            return _array(kind, is_valid, np.stack([numbers, numbers >> 63], axis=1))
+        if kind.bit_width == 32:
+            return _array(kind, is_valid, numbers.astype(np.int32))
+        return _array(kind, is_valid, numbers if column.factor == 1 else numbers * column.factor)
+
+    def _nested(self, column: Column, rows: Rows, is_valid: Booleans, lengths: Integers) -> pa.Array:
+        if pa.types.is_struct(column.type):
+            parts = [self.array(part, rows) for part in column.parts]
+            return _array(column.type, is_valid, children=parts)
+        items_count = int(self._counts[column.parts[0].level])  # those of other records were removed
+        parts = [self.array(part, slice(0, items_count)) for part in column.parts]
+        if pa.types.is_map(column.type):
+            entry = pa.struct([column.type.key_field, column.type.item_field])
+            parts = [_array(entry, np.ones(items_count, bool), children=parts)]
+        return _array(column.type, is_valid, _offsets(lengths), children=parts)
+
+    def _gathered(
+        self, starts: Integers, lengths: Integers
+    ) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.uint8]]:
+        from barnabas.codecs.avro_scan_numba import gather_bytes
+
+        offsets = _offsets(lengths)
+        target = np.empty(int(offsets[-1]), np.uint8)
+        gather_bytes(self._data, starts, lengths, target)
+        return offsets, target
+
+
+def _offsets(lengths: Integers) -> npt.NDArray[np.int32]:
+    offsets = np.zeros(len(lengths) + 1, np.int32)
+    np.cumsum(lengths, out=offsets[1:])
+    return offsets
 
 
 def _array(
-    field: FlatField, data: npt.NDArray[np.uint8], numbers: Integers, lengths: Integers, is_null: Booleans
+    kind: pa.DataType, is_valid: Booleans, *buffers: npt.NDArray[Any], children: Sequence[pa.Array] = ()
 ) -> pa.Array:
-    """Return a column.
-
-    :raises pa.ArrowInvalid: A text is not UTF-8.
-    """
-    if pa.types.is_string(field.type) or pa.types.is_binary(field.type):
-        if field.symbols:
-            indexes = pa.array(numbers.astype(np.int32), mask=is_null)
-            return pa.DictionaryArray.from_arrays(indexes, pa.array(field.symbols)).cast(field.type)
-        return _binary(data, numbers, lengths, is_null).cast(field.type)
-    if pa.types.is_boolean(field.type):
-        return pa.array(numbers != 0, mask=is_null)
-    if pa.types.is_float32(field.type):
-        return pa.array(numbers.astype(np.uint32).view(np.float32), mask=is_null, from_pandas=False)
-    if pa.types.is_float64(field.type):
-        return pa.array(numbers.view(np.float64), mask=is_null, from_pandas=False)
-    if field.type.bit_width == 32:
-        return pa.array(numbers.astype(np.int32), mask=is_null).view(field.type)
-    return pa.array(numbers * _MICROS_PER_MILLI if field.is_millis else numbers, mask=is_null).view(
-        field.type
-    )
-
-
-def _binary(data: npt.NDArray[np.uint8], starts: Integers, lengths: Integers, is_null: Booleans) -> pa.Array:
-    from barnabas.codecs.avro_scan_numba import gather_bytes
-
-    offsets = np.zeros(len(starts) + 1, np.int32)
-    np.cumsum(lengths, out=offsets[1:])
-    target = np.empty(int(offsets[-1]), np.uint8)
-    gather_bytes(data, starts, lengths, target)
-    validity = pa.array(~is_null).buffers()[1]
-    return pa.Array.from_buffers(
-        pa.binary(), len(starts), [validity, pa.py_buffer(offsets), pa.py_buffer(target)]
-    )
+    validity = None if is_valid.all() else pa.array(is_valid).buffers()[1]
+    all_buffers = [validity, *map(pa.py_buffer, buffers)]
+    return pa.Array.from_buffers(kind, len(is_valid), all_buffers, children=list(children))

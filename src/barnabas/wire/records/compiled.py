@@ -92,8 +92,11 @@ class _Compiled(_caching.FunctionCache):  # type: ignore[misc]
 
 
 @cache
-def _stamp(module: str) -> str:
-    return hashlib.sha256(inspect.getsource(sys.modules[module]).encode()).hexdigest()
+def _stamp(name: str) -> str:
+    """Return a hash of a module's source and of its numbers, which numba takes for constants, also imported ones."""
+    module = sys.modules[name]
+    numbers = sorted((key, value) for key, value in vars(module).items() if isinstance(value, int))
+    return hashlib.sha256(f"{numbers}\n{inspect.getsource(module)}".encode()).hexdigest()
 
 
 @cache
