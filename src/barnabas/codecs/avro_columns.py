@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from barnabas.codecs import ReadRows
 from barnabas.codecs.avro_program import Column, Instruction, Program
-from barnabas.codecs.binary_column import binary_bounds
+from barnabas.codecs.binary_column import begins_with, binary_bounds
 
 Integers = npt.NDArray[np.int64]
 Booleans = npt.NDArray[np.bool_]
@@ -28,7 +28,7 @@ class AvroColumnReader:
     def __init__(self, program: Program, header: bytes) -> None:
         """:param header: What each value begins with."""
         self._program = program
-        self._header = np.frombuffer(header, np.uint8)
+        self._header = header
 
     def read(self, values: pa.Array) -> ReadRows | None:
         """Read the values that can be read; None if none can, because some text is not UTF-8.
@@ -36,7 +36,7 @@ class AvroColumnReader:
         :param values: Binary.
         """
         data, starts, ends = binary_bounds(values)
-        has_header = self._has_header(values, data, starts, ends)
+        has_header = begins_with(values, self._header)
         bodies = np.where(has_header, starts + len(self._header), ends)
         found = _FoundValues(self._program, data, len(values))
         positions = np.flatnonzero(found.scan(bodies, ends))  # no record is empty
@@ -45,18 +45,6 @@ class AvroColumnReader:
         except pa.ArrowInvalid:
             return None
         return ReadRows(rows, positions)
-
-    def _has_header(
-        self, values: pa.Array, data: npt.NDArray[np.uint8], starts: Integers, ends: Integers
-    ) -> Booleans:
-        """Return which values are not null and begin with the header."""
-        found: Booleans = values.is_valid().to_numpy(zero_copy_only=False)
-        size = len(self._header)
-        if size:
-            found = found & (ends - starts >= size)
-            headers = data[starts[found, np.newaxis] + np.arange(size)]
-            found[found] = (headers == self._header).all(axis=1)
-        return found
 
 
 class _FoundValues:

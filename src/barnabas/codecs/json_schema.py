@@ -13,8 +13,11 @@ from typing import Any, NamedTuple, NoReturn
 
 import pyarrow as pa
 
+from barnabas.codecs import ReadRows
+from barnabas.codecs.columns import row_type
 from barnabas.codecs.errors import NULL, ConversionError, SchemaError
 from barnabas.codecs.framing import Frame
+from barnabas.codecs.json_columns import JsonColumnReader
 from barnabas.codecs.json_values import (
     BOOLEAN,
     DATE,
@@ -57,6 +60,12 @@ class JsonSchemaDecoder:
         ).decode
         self.label = f"JSON of {title}" if isinstance(title, str) and title else "JSON of its schema"
         self.columns = pa.schema(list(kind.type))
+        header = None if builder.has_texts else frame.header()
+        self._reader = None if header is None else JsonColumnReader(self.columns, row_type(self), header)
+
+    def read_column(self, values: pa.Array) -> ReadRows | None:
+        """Read many values at a time, as far as possible; None if it is not."""
+        return None if self._reader is None else self._reader.read(values)
 
     def decode(self, value: bytes) -> dict[str, Any]:
         """Decode an object to a row.

@@ -12,10 +12,9 @@ from fastavro import parse_schema, schemaless_writer
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from barnabas.codecs import ReadRows
 from barnabas.codecs.avro import AvroCodec
-from barnabas.codecs.columns import _decoded_singly, _numbers, decoded
 from barnabas.codecs.framing import Frame
+from unit.codecs.both_ways import check, decoded_as_columns
 
 PLAIN = Frame()
 FRAMED = Frame(confluent=True, schema_id=7)
@@ -116,24 +115,6 @@ def encoded(schema: dict[str, Any], rows: Sequence[dict[str, Any]], header: byte
         schemaless_writer(stream, parsed, row)
         values.append(stream.getvalue())
     return values
-
-
-def check(codec: AvroCodec, values: pa.Array) -> ReadRows | None:
-    """Compare both ways; return what was read as columns."""
-    rows, reasons = _decoded_singly(codec, values)
-    found_rows, found_reasons = both(codec, values)
-    assert found_rows.type == rows.type
-    numbers = _numbers(rows.type)  # Python's times have smaller ranges
-    assert repr(found_rows.cast(numbers).to_pylist()) == repr(rows.cast(numbers).to_pylist())
-    assert found_reasons.to_pylist() == reasons.to_pylist()
-    found_rows.validate(full=True)
-    return codec.read_column(values)
-
-
-def both(codec: AvroCodec, values: pa.Array) -> tuple[pa.Array, pa.Array]:
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("barnabas.codecs.columns._MANY", 0)
-        return decoded(codec, values)
 
 
 @given(records(), st.booleans(), st.data())
@@ -294,6 +275,6 @@ def test_a_text_that_is_not_utf_8_is_found_by_single_values() -> None:
     codec = AvroCodec(json.dumps(schema), PLAIN)
     values = pa.array([b"\x02a", b"\x04\xff\xfe", b"\x02b"], pa.binary())
     assert check(codec, values) is None
-    rows, reasons = both(codec, values)
+    rows, reasons = decoded_as_columns(codec, values)
     assert rows.to_pylist() == [{"a": "a"}, None, {"a": "b"}]
     assert "not UTF-8" in reasons.to_pylist()[1]
