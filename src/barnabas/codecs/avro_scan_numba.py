@@ -3,23 +3,18 @@
 It accepts no record that a reader of single values would refuse or read differently; it may refuse odd ones.
 """
 
-from typing import Any
-
 import numpy as np
-from numpy.typing import NDArray
 
 from barnabas.codecs.avro_program import Instruction, Operation
-from barnabas.wire.records.compiled import (
-    address_of,
-    compiled,
-    compiled_inline,
-    copy,
-    load_byte,
-    pointer_to,
+from barnabas.codecs.scanning_numba import (
+    Array,
+    Pointer,
+    clear_record,
+    load_little_endian,
+    read_varint,
+    zigzag,
 )
-
-Array = NDArray[Any]
-Pointer = Any
+from barnabas.wire.records.compiled import address_of, compiled, compiled_inline, load_byte, pointer_to
 
 NUMBER, BYTES, FIXED, BITS, DECIMAL, FIXED_DECIMAL, RECORD, LIST, MAP, NEXT_ITEM, UNION, JUMP = map(
     int, Operation
@@ -28,8 +23,6 @@ NUMBER, BYTES, FIXED, BITS, DECIMAL, FIXED_DECIMAL, RECORD, LIST, MAP, NEXT_ITEM
 WIDTH = len(Instruction._fields)
 OPERATION, LEVEL, NULL_BRANCH, SIZE, BRANCHES_COUNT, LOW, HIGH, INNER, NEXT = range(WIDTH)
 
-_WITHOUT_SIGN = 2**63 - 1
-_LAST_SHIFT = 63
 _WORD_BYTES = 8
 #: Keys of more entries are not compared with each other.
 _ENTRIES_MAX = 64
@@ -38,17 +31,8 @@ _ENTRIES_MAX = 64
 @compiled_inline
 def _read_long(position: int, end: int) -> tuple[int, int]:
     """Return a zigzag varint of 64 bits and the address behind it, or -1 as the address."""
-    value, shift = 0, 0
-    while position < end and shift <= _LAST_SHIFT:
-        byte = load_byte(position)
-        position += 1
-        if shift == _LAST_SHIFT and byte > 1:
-            return 0, -1
-        value |= (byte & 0x7F) << shift
-        if byte < 0x80:
-            return ((value >> 1) & _WITHOUT_SIGN) ^ -(value & 1), position
-        shift += 7
-    return 0, -1
+    value, position = read_varint(position, end)
+    return zigzag(value), position
 
 
 @compiled_inline
@@ -61,14 +45,6 @@ def _read_items_count(position: int, end: int) -> tuple[int, int]:
     if count < 0 or count > end - position:  # each item has a byte
         position = -1
     return count, position
-
-
-@compiled_inline
-def _load_little_endian(position: int, size: int) -> int:
-    number = 0
-    for index in range(size):
-        number |= load_byte(position + index) << (8 * index)
-    return number
 
 
 @compiled_inline
@@ -97,7 +73,7 @@ def _read_value(
     if position < 0 or size < 0 or size > end - position:
         return 0, 0, -1
     if operation == BITS:
-        return _load_little_endian(position, size), 0, position + size
+        return load_little_endian(position, size), 0, position + size
     if operation in (BYTES, FIXED):
         return position, size, position + size
     number, fits = _load_big_endian(position, size)
@@ -178,7 +154,7 @@ def scan_values(
         )
         is_read[row] = position == base + ends[row]
         if not is_read[row]:
-            _clear(program, bases, row, saved, counts, lengths, is_valid)
+            clear_record(program[:, LEVEL], bases, row, saved, counts, numbers, lengths, is_valid)
             if full_level >= 0:
                 return row, full_level
     return len(starts), -1
@@ -298,27 +274,3 @@ def _next_item(
         if _has_equal_keys(base, numbers, lengths, first, last):
             position = -1
     return program[here + NEXT], position, -1
-
-
-@compiled
-def _clear(
-    program: Array, bases: Array, row: int, saved: Array, counts: Array, lengths: Array, is_valid: Array
-) -> None:
-    """Remove the values of a record that was not read to its end."""
-    for at in range(len(program)):
-        level = program[at, LEVEL]
-        if level >= 0:
-            first = row if level == 0 else saved[level]
-            last = row + 1 if level == 0 else counts[level]
-            lengths[bases[at] + first : bases[at] + last] = 0
-            is_valid[bases[at] + first : bases[at] + last] = 0
-    counts[:] = saved
-
-
-@compiled
-def gather_bytes(data: Array, starts: Array, lengths: Array, target: Array) -> None:
-    """Copy bytes of several places behind each other."""
-    base, position = address_of(data), address_of(target)
-    for index in range(len(starts)):
-        copy(position, base + starts[index], lengths[index])
-        position += lengths[index]

@@ -93,18 +93,21 @@ class _Compiled(_caching.FunctionCache):  # type: ignore[misc]
 
 @cache
 def _stamp(name: str) -> str:
-    """Return a hash of a module's source and of its numbers, which numba takes for constants, also imported ones."""
+    """Return a hash of a module's source, of the compiled functions that it imports, and of its numbers, imported or
+    not, which numba takes for constants.
+    """
     module = sys.modules[name]
     numbers = sorted((key, value) for key, value in vars(module).items() if isinstance(value, int))
-    return hashlib.sha256(f"{numbers}\n{inspect.getsource(module)}".encode()).hexdigest()
+    origins = {value.py_func.__module__ for value in vars(module).values() if hasattr(value, "py_func")}
+    stamps = [_stamp(origin) for origin in sorted(origins - {name})]
+    return hashlib.sha256(f"{numbers}\n{stamps}\n{inspect.getsource(module)}".encode()).hexdigest()
 
 
 @cache
 def cache_directory(chosen: str) -> str | None:
     """Return the directory of compiled functions: `chosen` (`NUMBA_CACHE_DIR`) or the user's cache; None for no cache.
 
-    numba checks only the file of a function, not those of the functions that it calls: so each state of these sources
-    has a directory of its own. They may lie in a zip file.
+    Each state of the sources in this package has a directory of its own. They may lie in a zip file.
     """
     sources = {file.name: file.read_bytes() for file in files(__package__).iterdir() if _is_source(file.name)}
     digest = hashlib.sha256(b"".join(sources[name] for name in sorted(sources)))

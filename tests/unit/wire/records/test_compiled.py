@@ -51,12 +51,26 @@ def test_a_process_does_not_compile_what_another_has_compiled(tmp_path: Path) ->
     assert run(USE, NUMBA_CACHE_DIR=str(tmp_path)) == "1 0"
 
 
-def test_a_kernel_is_compiled_again_when_a_constant_that_it_imports_has_changed(tmp_path: Path) -> None:
-    kernel = "from barnabas.wire.records.compiled import compiled\nfrom constants import SIZE\n"
-    (tmp_path / "kernel.py").write_text(f"{kernel}@compiled\ndef size():\n    return SIZE\n")
-    for size in ("1", "2"):
-        (tmp_path / "constants.py").write_text(f"SIZE = {size}")
-        code = f"import sys; sys.path.insert(0, {str(tmp_path)!r}); import kernel; print(kernel.size())"
+@pytest.mark.parametrize(
+    ("imported", "changed"),
+    [
+        ("SIZE = 1", "SIZE = 2"),
+        (
+            "from barnabas.wire.records.compiled import compiled\nSIZE = compiled(lambda: 1)",
+            "from barnabas.wire.records.compiled import compiled\nSIZE = compiled(lambda: 2)",
+        ),
+    ],
+    ids=["constant", "function"],
+)
+def test_a_kernel_is_compiled_again_when_something_that_it_imports_has_changed(
+    tmp_path: Path, imported: str, changed: str
+) -> None:
+    result = "SIZE()" if "compiled" in imported else "SIZE"
+    kernel = "from barnabas.wire.records.compiled import compiled\nfrom imported import SIZE\n"
+    (tmp_path / "kernel.py").write_text(f"{kernel}@compiled\ndef size():\n    return {result}\n")
+    code = f"import sys; sys.path.insert(0, {str(tmp_path)!r}); import kernel; print(kernel.size())"
+    for source, size in ((imported, "1"), (changed, "2"), (changed, "2")):
+        (tmp_path / "imported.py").write_text(source)
         assert run(code, NUMBA_CACHE_DIR=str(tmp_path), PYTHONDONTWRITEBYTECODE="1") == size
 
 
