@@ -7,7 +7,7 @@ import numpy as np
 import pyarrow as pa
 
 from barnabas.codecs import ReadRows
-from barnabas.codecs.avro_program import Column, Instruction, Program
+from barnabas.codecs.avro_program import AvroColumn, AvroInstruction, AvroProgram
 from barnabas.codecs.binary_column import begins_with, binary_bounds
 from barnabas.codecs.found_values import (
     Booleans,
@@ -21,13 +21,13 @@ from barnabas.codecs.found_values import (
     number_array,
 )
 
-_LEVEL = Instruction._fields.index("level")
+_LEVEL = AvroInstruction._fields.index("level")
 
 
 class AvroColumnReader:
     """Reads values of one schema."""
 
-    def __init__(self, program: Program, header: bytes) -> None:
+    def __init__(self, program: AvroProgram, header: bytes) -> None:
         """:param header: What each value begins with."""
         self._program = program
         self._header = header
@@ -77,7 +77,7 @@ class AvroColumnReader:
         return is_read
 
 
-def _array(column: Column, found: FoundValues, rows: Rows, data: Bytes) -> pa.Array:
+def _array(column: AvroColumn, found: FoundValues, rows: Rows, data: Bytes) -> pa.Array:
     """Return an array of a column's values in some rows of its level.
 
     :raises pa.ArrowInvalid: A text is not UTF-8.

@@ -16,7 +16,7 @@ _MILLIS_TYPES = ("timestamp-millis", "local-timestamp-millis")
 _NULLS: tuple[Any, ...] = ("null", {"type": "null"})
 
 
-class Operation(IntEnum):
+class AvroOperation(IntEnum):
     """How the kernel reads a part of a record."""
 
     NUMBER = 0  #: a varint
@@ -33,10 +33,10 @@ class Operation(IntEnum):
     JUMP = auto()  #: without reading
 
 
-class Instruction(NamedTuple):
+class AvroInstruction(NamedTuple):
     """A row of the program. A level is a number of rows: of the records, or of the items of a list or map."""
 
-    operation: Operation
+    operation: AvroOperation
     level: int = -1  #: of its values; -1 for those without any
     null_branch: int = -1  #: of a union with null; -1 for others
     size: int = 0  #: bytes of a value
@@ -47,27 +47,27 @@ class Instruction(NamedTuple):
     next: int = 0  #: the instruction behind this part, or to jump to
 
 
-class Column(NamedTuple):
+class AvroColumn(NamedTuple):
     """A part of the schema that becomes an Arrow array."""
 
     type: pa.DataType
     at: int  #: its instruction
     level: int
-    parts: tuple["Column", ...] = ()  #: fields, members, items, or keys and items
+    parts: tuple["AvroColumn", ...] = ()  #: fields, members, items, or keys and items
     symbols: tuple[str, ...] = ()  #: of an enum
     factor: int = 1  #: from the numbers that are read to those of the column
 
 
-class Program(NamedTuple):
+class AvroProgram(NamedTuple):
     """How records of one schema are read, and which arrays they become."""
 
-    root: Column
-    instructions: npt.NDArray[np.int64]  #: by instruction and field of `Instruction`
+    root: AvroColumn
+    instructions: npt.NDArray[np.int64]  #: by instruction and field of `AvroInstruction`
     targets: npt.NDArray[np.int64]  #: of the branches of all unions
     levels_count: int
 
 
-def program_of(schema: Any, row_type: pa.StructType) -> Program | None:
+def program_of(schema: Any, row_type: pa.StructType) -> AvroProgram | None:
     """Return the program of a record; None if its values must be read singly.
 
     :param schema: Expanded.
@@ -79,7 +79,7 @@ def program_of(schema: Any, row_type: pa.StructType) -> Program | None:
     except _Unsupported:
         return None
     targets = np.array(builder.targets, np.int64)
-    return Program(root, np.array(builder.instructions, np.int64), targets, builder.levels_count)
+    return AvroProgram(root, np.array(builder.instructions, np.int64), targets, builder.levels_count)
 
 
 class _Unsupported(Exception):
@@ -88,11 +88,11 @@ class _Unsupported(Exception):
 
 class _Builder:
     def __init__(self) -> None:
-        self.instructions: list[Instruction] = []
+        self.instructions: list[AvroInstruction] = []
         self.targets: list[int] = []
         self.levels_count = 1
 
-    def add(self, part: Any, kind: pa.DataType, level: int) -> Column:
+    def add(self, part: Any, kind: pa.DataType, level: int) -> AvroColumn:
         """Add a part of the schema."""
         if not isinstance(part, list):
             return self._add_type(part, kind, level)
@@ -106,41 +106,45 @@ class _Builder:
         self.instructions[column.at] = self.instructions[column.at]._replace(null_branch=null_branch)
         return column
 
-    def _add_type(self, part: Any, kind: pa.DataType, level: int) -> Column:
+    def _add_type(self, part: Any, kind: pa.DataType, level: int) -> AvroColumn:
         name = part["type"] if isinstance(part, dict) else part
         match name:
             case dict():
                 return self._add_type(name, kind, level)
             case "record" | "error":
-                at = self._append(Instruction(Operation.RECORD, level))
+                at = self._append(AvroInstruction(AvroOperation.RECORD, level))
                 parts = [field["type"] for field in part["fields"]]
                 inner = [self.add(*pair, level) for pair in zip(parts, _types(kind), strict=True)]
-                return self._finished(Column(kind, at, level, tuple(inner)))
+                return self._finished(AvroColumn(kind, at, level, tuple(inner)))
             case "array":
-                return self._add_items(Operation.LIST, [(part["items"], kind.value_type)], kind, level)
+                return self._add_items(AvroOperation.LIST, [(part["items"], kind.value_type)], kind, level)
             case "map":
                 items = [("string", kind.key_type), (part["values"], kind.item_type)]
-                return self._add_items(Operation.MAP, items, kind, level)
+                return self._add_items(AvroOperation.MAP, items, kind, level)
             case str():
                 return self._add_value(part, name, kind, level)
         raise _Unsupported
 
     def _add_items(
-        self, operation: Operation, parts: Iterable[tuple[Any, pa.DataType]], kind: pa.DataType, level: int
-    ) -> Column:
+        self,
+        operation: AvroOperation,
+        parts: Iterable[tuple[Any, pa.DataType]],
+        kind: pa.DataType,
+        level: int,
+    ) -> AvroColumn:
         inner_level = self.levels_count
         self.levels_count += 1
-        at = self._append(Instruction(operation, level, inner=inner_level))
-        item = self._append(Instruction(Operation.NEXT_ITEM, inner=at))
+        at = self._append(AvroInstruction(operation, level, inner=inner_level))
+        item = self._append(AvroInstruction(AvroOperation.NEXT_ITEM, inner=at))
         inner = tuple(self.add(*part, inner_level) for part in parts)
-        self._append(Instruction(Operation.JUMP, next=item))
+        self._append(AvroInstruction(AvroOperation.JUMP, next=item))
         self._set_next(item)
-        return self._finished(Column(kind, at, level, inner))
+        return self._finished(AvroColumn(kind, at, level, inner))
 
-    def _add_union(self, part: list[Any], kind: pa.DataType, level: int) -> Column:
+    def _add_union(self, part: list[Any], kind: pa.DataType, level: int) -> AvroColumn:
         first = len(self.targets)
         self.targets.extend([0] * len(part))
-        union = Instruction(Operation.UNION, level, branches_count=len(part), inner=first)
+        union = AvroInstruction(AvroOperation.UNION, level, branches_count=len(part), inner=first)
         at = self._append(union)
         members, inner, jumps = _types(kind), [], []
         for index, branch in enumerate(part):
@@ -149,50 +153,50 @@ class _Builder:
             else:
                 self.targets[first + index] = len(self.instructions)
                 inner.append(self.add(branch, next(members), level))
-                jumps.append(self._append(Instruction(Operation.JUMP)))
+                jumps.append(self._append(AvroInstruction(AvroOperation.JUMP)))
         for jump in jumps:
             self._set_next(jump)
-        return self._finished(Column(kind, at, level, tuple(inner)))
+        return self._finished(AvroColumn(kind, at, level, tuple(inner)))
 
-    def _add_value(self, part: Any, name: str, kind: pa.DataType, level: int) -> Column:
+    def _add_value(self, part: Any, name: str, kind: pa.DataType, level: int) -> AvroColumn:
         logical = part.get("logicalType") if isinstance(part, dict) else None
         symbols, factor = (), 1
         match name:
             case "int":
-                instruction = Instruction(Operation.NUMBER, low=_INT[0], high=_INT[1])
+                instruction = AvroInstruction(AvroOperation.NUMBER, low=_INT[0], high=_INT[1])
             case "long" if logical in _MILLIS_TYPES:
                 instruction, factor = (
-                    Instruction(Operation.NUMBER, low=_MILLIS[0], high=_MILLIS[1]),
+                    AvroInstruction(AvroOperation.NUMBER, low=_MILLIS[0], high=_MILLIS[1]),
                     _MICROS_PER_MILLI,
                 )
             case "long":
-                instruction = Instruction(Operation.NUMBER)
+                instruction = AvroInstruction(AvroOperation.NUMBER)
             case "enum":
                 symbols = tuple(part["symbols"])
-                instruction = Instruction(Operation.NUMBER, low=0, high=len(symbols) - 1)
+                instruction = AvroInstruction(AvroOperation.NUMBER, low=0, high=len(symbols) - 1)
             case "boolean" | "float" | "double":
                 size = {"boolean": 1, "float": 4, "double": 8}[name]
-                instruction = Instruction(Operation.BITS, size=size)
+                instruction = AvroInstruction(AvroOperation.BITS, size=size)
             case "bytes" | "fixed" if pa.types.is_decimal(kind):
-                operation = Operation.DECIMAL if name == "bytes" else Operation.FIXED_DECIMAL
+                operation = AvroOperation.DECIMAL if name == "bytes" else AvroOperation.FIXED_DECIMAL
                 most = min(10**kind.precision - 1, _LONG[1])
-                instruction = Instruction(operation, low=-most, high=most)
+                instruction = AvroInstruction(operation, low=-most, high=most)
             case "bytes" | "string":
-                instruction = Instruction(Operation.BYTES)
+                instruction = AvroInstruction(AvroOperation.BYTES)
             case "fixed" if pa.types.is_binary(kind):
-                instruction = Instruction(Operation.FIXED)
+                instruction = AvroInstruction(AvroOperation.FIXED)
             case _:
                 raise _Unsupported
         if name == "fixed":
             instruction = instruction._replace(size=part["size"])
         at = self._append(instruction._replace(level=level))
-        return self._finished(Column(kind, at, level, symbols=symbols, factor=factor))
+        return self._finished(AvroColumn(kind, at, level, symbols=symbols, factor=factor))
 
-    def _append(self, instruction: Instruction) -> int:
+    def _append(self, instruction: AvroInstruction) -> int:
         self.instructions.append(instruction)
         return len(self.instructions) - 1
 
-    def _finished(self, column: Column) -> Column:
+    def _finished(self, column: AvroColumn) -> AvroColumn:
         self._set_next(column.at)
         return column
 

@@ -5,7 +5,7 @@ It accepts no record that a reader of single values would refuse or read differe
 
 import numpy as np
 
-from barnabas.codecs.avro_program import Instruction, Operation
+from barnabas.codecs.avro_program import AvroInstruction, AvroOperation
 from barnabas.codecs.scanning_numba import (
     Array,
     Pointer,
@@ -17,10 +17,10 @@ from barnabas.codecs.scanning_numba import (
 from barnabas.wire.records.compiled import address_of, compiled, compiled_inline, load_byte, pointer_to
 
 NUMBER, BYTES, FIXED, BITS, DECIMAL, FIXED_DECIMAL, RECORD, LIST, MAP, NEXT_ITEM, UNION, JUMP = map(
-    int, Operation
+    int, AvroOperation
 )
 #: An instruction is that many numbers.
-WIDTH = len(Instruction._fields)
+WIDTH = len(AvroInstruction._fields)
 OPERATION, LEVEL, NULL_BRANCH, SIZE, BRANCHES_COUNT, LOW, HIGH, INNER, NEXT = range(WIDTH)
 
 _WORD_BYTES = 8
@@ -120,7 +120,7 @@ def scan_values(
     level. Rows of level 0 are the records, also those that are not read.
 
     :param data: Bytes of all records, which begin at `starts` and end at `ends`.
-    :param program: Of `Instruction`.
+    :param program: Of `AvroInstruction`.
     :param targets: Of branches.
     :param bases: Of each instruction.
     :param capacities: Of each level, in rows.

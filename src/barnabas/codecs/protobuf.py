@@ -23,8 +23,12 @@ from google.protobuf import (
 )
 from google.protobuf.message import DecodeError
 
+from barnabas.codecs import ReadRows
+from barnabas.codecs.columns import row_type
 from barnabas.codecs.errors import NULL, ConversionError, SchemaError
 from barnabas.codecs.framing import Frame
+from barnabas.codecs.protobuf_columns import ProtobufColumnReader
+from barnabas.codecs.protobuf_program import protobuf_program
 from barnabas.registry.codecs.errors import MalformedValue
 from barnabas.registry.codecs.framing import read_message_indexes, written_message_indexes
 
@@ -106,6 +110,18 @@ class ProtobufCodec:
         self._indexes = _indexes(descriptor)
         self.label = f"Protobuf of {name}"
         self.columns = pa.schema(list(value.type))
+        self._reader = self._column_reader(descriptor)
+
+    def _column_reader(self, descriptor: Any) -> ProtobufColumnReader | None:
+        header, program = self._frame.header(), protobuf_program(descriptor, row_type(self))
+        if header is None or program is None:
+            return None
+        indexes = written_message_indexes(self._indexes) if self._frame.confluent else b""
+        return ProtobufColumnReader(program, header + indexes)
+
+    def read_column(self, values: pa.Array) -> ReadRows | None:
+        """Read many values at a time, as far as possible; None if it is not."""
+        return None if self._reader is None else self._reader.read(values)
 
     def decode(self, value: bytes) -> dict[str, Any]:
         """Decode a message to a row.
