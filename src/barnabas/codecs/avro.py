@@ -78,9 +78,8 @@ class AvroCodec:
         self._written = WrittenSchemas(frame.registry, schema, frame.own_id) if frame.registry else None
         self.label = f"Avro of {whole['name']}"
         self.columns = pa.schema(list(node.type))
-        header = frame.header() if self._written is None else None
-        program = None if header is None else program_of(whole, row_type(self))
-        self._reader = None if header is None or program is None else AvroColumnReader(program, header)
+        program = program_of(whole, row_type(self))
+        self._reader = None if program is None else AvroColumnReader(program, frame.header())
 
     def read_column(self, values: pa.Array) -> ReadRows | None:
         """Read many values at a time, as far as possible; None if it is not."""

@@ -8,7 +8,7 @@ import pyarrow as pa
 
 from barnabas.codecs import ReadRows
 from barnabas.codecs.avro_program import AvroColumn, AvroInstruction, AvroProgram
-from barnabas.codecs.binary_column import begins_with, binary_bounds
+from barnabas.codecs.binary_column import ValueHeader, binary_bounds
 from barnabas.codecs.found_values import (
     Booleans,
     Bytes,
@@ -27,8 +27,7 @@ _LEVEL = AvroInstruction._fields.index("level")
 class AvroColumnReader:
     """Reads values of one schema."""
 
-    def __init__(self, program: AvroProgram, header: bytes) -> None:
-        """:param header: What each value begins with."""
+    def __init__(self, program: AvroProgram, header: ValueHeader) -> None:
         self._program = program
         self._header = header
 
@@ -37,12 +36,11 @@ class AvroColumnReader:
 
         :param values: Binary.
         """
-        data, starts, ends = binary_bounds(values)
-        has_header = begins_with(values, self._header)
-        bodies = np.where(has_header, starts + len(self._header), ends)
+        data, _, ends = binary_bounds(values)
+        bodies = self._header.bodies(values)
         levels = self._program.instructions[:, _LEVEL]
         found = FoundValues(levels, self._program.levels_count, len(values))
-        positions = np.flatnonzero(self._scan(found, data, bodies, ends))  # no record is empty
+        positions = np.flatnonzero(self._scan(found, data, bodies, ends))
         try:
             rows = _array(self._program.root, found, positions, data)
         except pa.ArrowInvalid:

@@ -119,7 +119,7 @@ def scan_values(
     The values of an instruction are in `numbers`, `lengths` and `is_valid` from its base on, one for each row of its
     level. Rows of level 0 are the records, also those that are not read.
 
-    :param data: Bytes of all records, which begin at `starts` and end at `ends`.
+    :param data: Bytes of all records, which begin at `starts` and end at `ends`; those that begin at -1 are not read.
     :param program: Of `AvroInstruction`.
     :param targets: Of branches.
     :param bases: Of each instruction.
@@ -133,6 +133,8 @@ def scan_values(
     base = address_of(data)
     rows, left, saved = np.zeros_like(counts), np.zeros_like(counts), np.zeros_like(counts)
     for row in range(first_row, len(starts)):
+        if starts[row] < 0:
+            continue
         for level in range(1, len(counts)):
             saved[level] = counts[level]
         rows[0] = row

@@ -1,5 +1,7 @@
 """The bytes of a column of binary values."""
 
+from typing import NamedTuple
+
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
@@ -19,12 +21,23 @@ def binary_bounds(
     return np.frombuffer(b"" if data is None else data, np.uint8), bounds[:-1], bounds[1:]
 
 
-def begins_with(values: pa.Array, header: bytes) -> npt.NDArray[np.bool_]:
-    """Return which values are not null and begin with the header."""
-    found: npt.NDArray[np.bool_] = values.is_valid().to_numpy(zero_copy_only=False).copy()
-    if header:
+class ValueHeader(NamedTuple):
+    """What values begin with."""
+
+    content: bytes = b""
+    free: range = range(0)  #: bytes that may have any value
+
+    def plus(self, more: bytes) -> "ValueHeader":
+        """Return the header with more bytes."""
+        return self._replace(content=self.content + more)
+
+    def bodies(self, values: pa.Array) -> npt.NDArray[np.int64]:
+        """Return where each value continues in the bytes of all, -1 for those that are null or begin otherwise."""
         data, starts, ends = binary_bounds(values)
-        found &= ends - starts >= len(header)
-        headers = data[starts[found, np.newaxis] + np.arange(len(header))]
-        found[found] = (headers == np.frombuffer(header, np.uint8)).all(axis=1)
-    return found
+        size = len(self.content)
+        begins = values.is_valid().to_numpy(zero_copy_only=False) & (ends - starts >= size)
+        compared = np.array([at for at in range(size) if at not in self.free], np.int64)
+        expected = np.frombuffer(self.content, np.uint8)[compared]
+        at = np.flatnonzero(begins)
+        begins[at] = (data[starts[at, np.newaxis] + compared] == expected).all(axis=1)
+        return np.where(begins, starts + size, -1)

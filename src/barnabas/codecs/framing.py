@@ -2,8 +2,9 @@
 
 from typing import NamedTuple
 
+from barnabas.codecs.binary_column import ValueHeader
 from barnabas.codecs.errors import ConversionError
-from barnabas.registry.codecs.framing import FramedValue, framed, unframed
+from barnabas.registry.codecs.framing import HEADER_BYTES, FramedValue, framed, unframed
 
 
 class Frame(NamedTuple):
@@ -14,11 +15,14 @@ class Frame(NamedTuple):
     registry: str = ""  #: URL of the registry that has the schemas of other ids; empty for none
     own_id: int = 0  #: with a registry: the id of the schema
 
-    def header(self) -> bytes | None:
-        """Return what all valid values begin with, None if that differs."""
+    def header(self) -> ValueHeader:
+        """Return what values begin with; with a registry, those of its own id."""
         if not self.confluent:
-            return b""
-        return None if self.schema_id is None else framed(self.schema_id, b"")
+            return ValueHeader()
+        schema_id = self.own_id if self.registry else self.schema_id
+        if schema_id is None:
+            return ValueHeader(framed(0, b""), range(1, HEADER_BYTES))
+        return ValueHeader(framed(schema_id, b""))
 
     def opened(self, value: bytes) -> bytes:
         """Return the value in the frame.

@@ -16,6 +16,7 @@ import pyarrow.compute as pc
 from pyarrow import json as arrow_json
 
 from barnabas.codecs import ReadRows
+from barnabas.codecs.binary_column import ValueHeader
 from barnabas.codecs.errors import ConversionError
 from barnabas.codecs.json_values import DATE, DATE_TIME, JsonType
 
@@ -40,14 +41,12 @@ class JsonColumnReader:
 
     :param columns: Which are nullable or not, at all depths.
     :param row_type: Of the rows; everything is nullable.
-    :param header: What each value begins with.
     """
 
-    def __init__(self, columns: pa.Schema, row_type: pa.StructType, header: bytes) -> None:
+    def __init__(self, columns: pa.Schema, row_type: pa.StructType, header: ValueHeader) -> None:
         self._type = pa.struct(list(columns))
         self._row_type = row_type
         self._header = header
-        self._start = header + b"{"
         parsed = _parsed_type(row_type)
         self._parse_options = arrow_json.ParseOptions(
             explicit_schema=pa.schema(list(parsed)),
@@ -60,12 +59,11 @@ class JsonColumnReader:
 
         :param values: Binary.
         """
-        selected, texts = [], []
-        for position, value in enumerate(values.to_pylist()):
-            if value is not None and value.startswith(self._start) and _is_candidate(value):
-                selected.append(position)
-                texts.append(value[len(self._header) :])
-        parts = self._parts(texts, np.array(selected, np.int64))
+        framed = np.flatnonzero(self._header.bodies(values) >= 0)
+        size = len(self._header.content)
+        bodies = [value[size:] for value in values.take(pa.array(framed)).to_pylist()]
+        selected = np.array([index for index, body in enumerate(bodies) if _is_candidate(body)], np.int64)
+        parts = self._parts([bodies[index] for index in selected.tolist()], framed[selected])
         if not parts:
             return None
         rows, positions = zip(*parts, strict=True)
@@ -163,10 +161,10 @@ def _is_valid(array: pa.Array) -> Booleans:
     return found
 
 
-def _is_candidate(value: bytes) -> bool:
-    """Whether both readers read a value equally if Arrow reads it."""
-    is_shallow = len(value) <= _BRACKETS_MAX or value.count(b"{") + value.count(b"[") <= _BRACKETS_MAX
-    return is_shallow and value.endswith(b"}")
+def _is_candidate(body: bytes) -> bool:
+    """Whether both readers read a text equally if Arrow reads it."""
+    is_shallow = len(body) <= _BRACKETS_MAX or body.count(b"{") + body.count(b"[") <= _BRACKETS_MAX
+    return is_shallow and body.startswith(b"{") and body.endswith(b"}")
 
 
 def _read_times(array: pa.StringArray) -> tuple[pa.Array, Booleans]:

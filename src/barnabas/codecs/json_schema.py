@@ -60,8 +60,9 @@ class JsonSchemaDecoder:
         ).decode
         self.label = f"JSON of {title}" if isinstance(title, str) and title else "JSON of its schema"
         self.columns = pa.schema(list(kind.type))
-        header = None if builder.has_texts else frame.header()
-        self._reader = None if header is None else JsonColumnReader(self.columns, row_type(self), header)
+        self._reader = (
+            None if builder.has_texts else JsonColumnReader(self.columns, row_type(self), frame.header())
+        )
 
     def read_column(self, values: pa.Array) -> ReadRows | None:
         """Read many values at a time, as far as possible; None if it is not."""

@@ -113,11 +113,9 @@ class ProtobufCodec:
         self._reader = self._column_reader(descriptor)
 
     def _column_reader(self, descriptor: Any) -> ProtobufColumnReader | None:
-        header, program = self._frame.header(), protobuf_program(descriptor, row_type(self))
-        if header is None or program is None:
-            return None
+        program = protobuf_program(descriptor, row_type(self))
         indexes = written_message_indexes(self._indexes) if self._frame.confluent else b""
-        return ProtobufColumnReader(program, header + indexes)
+        return None if program is None else ProtobufColumnReader(program, self._frame.header().plus(indexes))
 
     def read_column(self, values: pa.Array) -> ReadRows | None:
         """Read many values at a time, as far as possible; None if it is not."""

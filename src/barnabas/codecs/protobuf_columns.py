@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from barnabas.codecs import ReadRows
-from barnabas.codecs.binary_column import begins_with, binary_bounds
+from barnabas.codecs.binary_column import ValueHeader, binary_bounds
 from barnabas.codecs.found_values import (
     Booleans,
     Bytes,
@@ -37,8 +37,7 @@ class _Unreadable(Exception):
 class ProtobufColumnReader:
     """Reads values of one message type."""
 
-    def __init__(self, program: ProtobufProgram, header: bytes) -> None:
-        """:param header: What each value begins with."""
+    def __init__(self, program: ProtobufProgram, header: ValueHeader) -> None:
         self._program = program
         self._header = header
 
@@ -48,8 +47,8 @@ class ProtobufColumnReader:
 
         :param values: Binary.
         """
-        data, starts, ends = binary_bounds(values)
-        bodies = np.where(begins_with(values, self._header), starts + len(self._header), -1)
+        data, _, ends = binary_bounds(values)
+        bodies = self._header.bodies(values)
         program = self._program
         found = FoundValues(program.levels, program.levels_count, len(values))
         positions = np.flatnonzero(self._scan(found, data, bodies, ends))

@@ -17,7 +17,7 @@ from barnabas.codecs.framing import Frame
 from unit.codecs.both_ways import check, decoded_as_columns
 
 PLAIN = Frame()
-FRAMED = Frame(confluent=True, schema_id=7)
+FRAMES = [Frame(), Frame(confluent=True, schema_id=7), Frame(confluent=True)]
 LONGS = st.integers(-(2**63), 2**63 - 1)
 KINDS: list[tuple[Any, st.SearchStrategy[Any]]] = [
     ("boolean", st.booleans()),
@@ -117,15 +117,13 @@ def encoded(schema: dict[str, Any], rows: Sequence[dict[str, Any]], header: byte
     return values
 
 
-@given(records(), st.booleans(), st.data())
+@given(records(), st.sampled_from(FRAMES), st.data())
 def test_columns_are_the_rows_of_single_values(
-    generated: tuple[dict[str, Any], list[dict[str, Any]]], framed: bool, data: Any
+    generated: tuple[dict[str, Any], list[dict[str, Any]]], frame: Frame, data: Any
 ) -> None:
     """Some values are cut, changed, or no values at all; the column may be a slice."""
     schema, rows = generated
-    frame = FRAMED if framed else PLAIN
-    header = frame.header()
-    assert header is not None
+    header = frame.header().content
     values: list[bytes | None] = list(encoded(schema, rows, header))
     for index, value in enumerate(values):
         assert value is not None
@@ -179,6 +177,15 @@ def test_a_number_that_is_none_is_no_null() -> None:
     assert math.isnan(first["a"])
     assert math.isnan(first["b"])
     assert second == {"a": math.inf, "b": None}
+
+
+def test_with_a_registry_values_of_the_own_schema_are_read_together() -> None:
+    schema = record(a="int")
+    codec = AvroCodec(json.dumps(schema), Frame(True, None, "http://127.0.0.1:1", own_id=7))
+    own, other = encoded(schema, [{"a": 1}], b"\0\0\0\0\x07"), encoded(schema, [{"a": 2}], b"\0\0\0\0\x08")
+    read = codec.read_column(pa.array([*own, *other, *own], pa.binary()))
+    assert read is not None
+    assert list(read.positions) == [0, 2]
 
 
 @pytest.mark.parametrize(

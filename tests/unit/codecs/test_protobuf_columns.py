@@ -15,7 +15,7 @@ from barnabas.codecs.protobuf import ProtobufCodec
 from unit.codecs.both_ways import check
 from unit.codecs.test_protobuf import add_field, add_map, add_optional, made, order, spec, tables, whole
 
-FRAMED = Frame(confluent=True, schema_id=9)
+FRAMES = [Frame(), Frame(confluent=True, schema_id=9), Frame(confluent=True)]
 
 
 def codec_of(file: FileDescriptorProto, frame: Frame = Frame()) -> ProtobufCodec:  # noqa: B008
@@ -54,17 +54,17 @@ def fields(draw: Any, depth: int = 3) -> bytes:
     return tag
 
 
-@given(tables(), st.booleans(), st.data())
+@given(tables(), st.sampled_from(FRAMES), st.data())
 def test_columns_are_the_rows_of_single_values(
-    table: tuple[FileDescriptorProto, list[Any]], framed: bool, data: Any
+    table: tuple[FileDescriptorProto, list[Any]], frame: Frame, data: Any
 ) -> None:
     """Some values are cut, changed, two messages, of random fields, or no values at all."""
     file, rows = table
-    codec = codec_of(file, FRAMED if framed else Frame())
-    header = b"\0\0\0\0\x09\0" if framed else b""
-    values: list[bytes | None] = encoded(codec, pa.array(rows, row_type(codec)), [True] * len(rows))[
-        0
-    ].to_pylist()
+    codec = codec_of(file, frame)
+    header = frame.header().content + (b"\0" if frame.confluent else b"")
+    plain = codec_of(file)
+    bodies = encoded(plain, pa.array(rows, row_type(plain)), [True] * len(rows))[0].to_pylist()
+    values: list[bytes | None] = [header + body for body in bodies]
     for index, value in enumerate(values):
         assert value is not None
         match data.draw(st.sampled_from(["keep", "keep", "cut", "change", "two", "more", "fields", "null"])):

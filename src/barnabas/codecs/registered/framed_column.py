@@ -7,8 +7,8 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from barnabas.codecs.binary_column import binary_bounds
+from barnabas.registry.codecs.framing import HEADER_BYTES
 
-_HEADER_BYTES = 5
 _ID_WEIGHTS = np.array([1 << 24, 1 << 16, 1 << 8, 1])
 _ID_MAX = 2**31 - 1
 
@@ -24,8 +24,8 @@ class FramedColumn:
         is_valid = values.is_valid().to_numpy(zero_copy_only=False)
         #: the schema id of each value, -1 for those that are null or not framed
         self.ids: Integers = np.full(len(values), -1)
-        long = np.flatnonzero(is_valid & (self._lengths >= _HEADER_BYTES))
-        headers = self._data[self._starts[long, np.newaxis] + np.arange(_HEADER_BYTES)]
+        long = np.flatnonzero(is_valid & (self._lengths >= HEADER_BYTES))
+        headers = self._data[self._starts[long, np.newaxis] + np.arange(HEADER_BYTES)]
         ids = headers[:, 1:].astype(np.int64) @ _ID_WEIGHTS
         self.ids[long] = np.where((headers[:, 0] == 0) & (ids <= _ID_MAX), ids, -1)
         #: positions of values that are neither null nor framed
@@ -45,8 +45,8 @@ class FramedColumn:
 
     def begins_with_zero(self, positions: Integers) -> npt.NDArray[np.bool_]:
         """Return for some framed values whether a byte 0 follows the schema id."""
-        bodies = self._starts[positions] + _HEADER_BYTES
+        bodies = self._starts[positions] + HEADER_BYTES
         found = np.zeros(len(positions), bool)
-        longer = self._lengths[positions] > _HEADER_BYTES
+        longer = self._lengths[positions] > HEADER_BYTES
         found[longer] = self._data[bodies[longer]] == 0
         return found

@@ -6,7 +6,8 @@ from typing import NamedTuple
 from barnabas.registry.codecs.errors import MalformedValue
 
 _MAGIC = b"\0"
-_HEADER_BYTES = 5
+#: Of a value's header.
+HEADER_BYTES = 5
 #: The most messages that may contain one another.
 _INDEXES_MAX = 100
 
@@ -20,14 +21,14 @@ class FramedValue(NamedTuple):
 
 def unframed(data: bytes | None) -> FramedValue | None:
     """Return the parts of a value; None if it does not have this format."""
-    if data is None or len(data) < _HEADER_BYTES or data[:1] != _MAGIC:
+    if data is None or len(data) < HEADER_BYTES or data[:1] != _MAGIC:
         return None
-    return FramedValue(int.from_bytes(data[1:_HEADER_BYTES], "big"), data[_HEADER_BYTES:])
+    return FramedValue(int.from_bytes(data[1:HEADER_BYTES], "big"), data[HEADER_BYTES:])
 
 
 def framed(schema_id: int, body: bytes) -> bytes:
     """Return a value with its header."""
-    return _MAGIC + schema_id.to_bytes(_HEADER_BYTES - 1, "big") + body
+    return _MAGIC + schema_id.to_bytes(HEADER_BYTES - 1, "big") + body
 
 
 def read_message_indexes(body: bytes) -> tuple[list[int], int]:
