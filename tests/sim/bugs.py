@@ -306,7 +306,7 @@ def epochs_without_records_are_kept() -> None:
 
 @bug
 def positions_of_removed_followers_stay_dropped() -> None:
-    _replace(follower_sessions.FollowerSessions, "restore_dropped_positions", lambda *_: None)
+    _replace(follower_sessions.FollowerSessions, "store_missing_positions", lambda *_: None)
 
 
 @bug

@@ -33,8 +33,8 @@ class FollowerSession:
         self.epoch = 1  #: the epoch that the next request must have
         self.targets: dict[TopicIdPartition, FollowedPartition] = {}
         self._marked: dict[TopicIdPartition, None] = {}  #: partitions that may have something new, in order
-        #: partitions in which the leader has dropped the follower's position
-        self._dropped_positions: dict[TopicIdPartition, None] = {}
+        #: partitions in which the leader does not know the follower's position, which was named in an earlier request
+        self._missing_positions: dict[TopicIdPartition, None] = {}
         self._waiting: asyncio.Future[None] | None = None
         self._timer: asyncio.TimerHandle | None = None
         self._delayed: dict[TopicIdPartition, None] = {}  #: partitions to read after a throttle time
@@ -74,14 +74,14 @@ class FollowerSession:
             del self._marked[partition]
         return taken
 
-    def mark_position_dropped(self, partition: TopicIdPartition) -> None:
-        """Store the position in a partition once more with the next request, which names only what has changed."""
-        self._dropped_positions[partition] = None
+    def mark_position_missing(self, partition: TopicIdPartition) -> None:
+        """Store the position in a partition with the next request, which names only what has changed."""
+        self._missing_positions[partition] = None
 
-    def poll_dropped_positions(self) -> list[TopicIdPartition]:
-        """Return the partitions marked by `mark_position_dropped`, and unmark them."""
-        taken = list(self._dropped_positions)
-        self._dropped_positions.clear()
+    def poll_missing_positions(self) -> list[TopicIdPartition]:
+        """Return the partitions marked by `mark_position_missing`, and unmark them."""
+        taken = list(self._missing_positions)
+        self._missing_positions.clear()
         return taken
 
     async def wait(self, max_wait_ms: int) -> None:

@@ -75,28 +75,40 @@ class FollowerSessions:
             target.sent_log_start_offset = before.sent_log_start_offset
         session.targets[key] = target
         session.mark(key, wakes=False)
-        partition = self._replicas.find_by_id(*key)
-        if partition is not None:
-            partition.add_follower_session(session)
-            self._update(session, partition, target, broker_epoch)
+        if not self._store_position(session, key, target, broker_epoch):
+            session.mark_position_missing(key)
 
-    def restore_dropped_positions(self, session: FollowerSession, broker_epoch: int) -> None:
-        """Store again the positions that were dropped when the follower left the in-sync replicas.
+    def store_missing_positions(self, session: FollowerSession, broker_epoch: int) -> None:
+        """Store the positions that this leader has dropped, or could not store when the follower named them.
 
-        Such a follower may have fetched already after its return, before this leader learned that it had left.
+        A follower that left the in-sync replicas may have fetched already after its return, before this leader learned
+        that it had left. And it may know of a partition or an election before this broker, whose next read then has no
+        error that makes the follower name its position again.
         """
-        for key in session.poll_dropped_positions():
-            partition, target = self._replicas.find_by_id(*key), session.targets.get(key)
-            if partition is not None and target is not None:
-                self._update(session, partition, target, broker_epoch)
+        for key in session.poll_missing_positions():
+            target = session.targets.get(key)
+            if target is None:
+                continue
+            if self._store_position(session, key, target, broker_epoch):
+                session.mark(key, wakes=False)
+            else:
+                session.mark_position_missing(key)
 
-    def _update(
-        self, session: FollowerSession, partition: Partition, target: FollowedPartition, broker_epoch: int
-    ) -> None:
-        if target.leader_epoch == partition.leader_epoch and _has_same_records(partition, target):
+    def _store_position(
+        self, session: FollowerSession, key: TopicIdPartition, target: FollowedPartition, broker_epoch: int
+    ) -> bool:
+        """Return whether the partition knows the session now, and its position unless the logs diverge."""
+        partition = self._replicas.find_by_id(*key)
+        if partition is None:
+            return False
+        partition.add_follower_session(session)
+        if target.leader_epoch != partition.leader_epoch or session.broker_id not in partition.replicas:
+            return False
+        if _has_same_records(partition, target):
             partition.update_follower(
                 session.broker_id, broker_epoch, target.log_start_offset, target.fetch_offset
             )
+        return True
 
     def remove(self, session: FollowerSession, key: TopicIdPartition) -> None:
         """Remove a partition from a session."""

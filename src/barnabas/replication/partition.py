@@ -112,7 +112,7 @@ class Partition:
             self._drop_follower_state(broker_id)
         for session in self._followers:
             if session.broker_id in removed:
-                session.mark_position_dropped(TopicIdPartition(self.topic_id, self.index))
+                session.mark_position_missing(TopicIdPartition(self.topic_id, self.index))
         self.partition_epoch, self.pending_isr = state.partition_epoch, None
         self.replicas, self.isr = state.replicas, state.isr
         self._is_offline = self.broker_id in state.offline

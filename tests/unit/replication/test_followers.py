@@ -190,11 +190,46 @@ def test_a_follower_that_was_removed_after_its_last_news_joins_again_with_its_ne
     sessions.update_target(session, key, FollowedPartition(2, 0, 0, 0, 1_000), 7)
     partition.update_state(PartitionRegistration(1, 0, (1, 3), 1, THREE))
     assert partition.caught_up_followers() == []
-    sessions.restore_dropped_positions(session, 7)
+    sessions.store_missing_positions(session, 7)
     assert partition.caught_up_followers() == [2]
     change = partition.request_isr()
     assert change is not None
     assert change.broker_epochs == {2: 7}
+
+
+def test_a_partition_that_the_leader_opens_after_a_follower_has_named_it_is_followed(
+    make_partition: Make,
+) -> None:
+    opened: list[Partition] = []
+    replicas = SimpleNamespace(
+        find_by_id=lambda *_: opened[0] if opened else None, partition_by_id=lambda *_: opened[0]
+    )
+    sessions = FollowerSessions(replicas, throttle(), Random(1))  # type: ignore[arg-type]
+    session, key = sessions.begin(2, 0, 0), TopicIdPartition(b"t" * 16, 0)
+    sessions.update_target(session, key, FollowedPartition(0, 0, -1, 0, 1_000), 7)
+    opened.append(partition := led(make_partition, records_count=0))
+    assert [data.error_code for _, data in sessions.read(session, 1_000)] == [0]
+    sessions.store_missing_positions(session, 7)
+    assert partition.follower_end_offsets == {2: 0}
+    sessions.read(session, 1_000)
+    partition.append_as_leader(batch(b"x"), 1)
+    assert session.has_marked
+
+
+def test_the_position_that_a_follower_named_before_the_leader_knew_its_election_is_stored(
+    make_partition: Make,
+) -> None:
+    partition = led(make_partition)
+    replicas = SimpleNamespace(find_by_id=lambda *_: partition, partition_by_id=lambda *_: partition)
+    sessions = FollowerSessions(replicas, throttle(), Random(1))  # type: ignore[arg-type]
+    session, key = sessions.begin(2, 0, 0), TopicIdPartition(b"t" * 16, 0)
+    sessions.update_target(session, key, FollowedPartition(2, 1, 0, 0, 1_000), 7)
+    sessions.store_missing_positions(session, 7)
+    assert partition.follower_end_offsets == {}
+    partition.update_state(PartitionRegistration(1, 1, THREE, 1, THREE))
+    assert [data.error_code for _, data in sessions.read(session, 1_000)] == [0]
+    sessions.store_missing_positions(session, 7)
+    assert partition.follower_end_offsets == {2: 2}
 
 
 def test_partitions_are_taken_in_their_order_and_the_others_stay() -> None:

@@ -39,7 +39,7 @@ async def fetch_replica(context: RequestContext, request: FetchRequest) -> Encod
         )
         key = TopicIdPartition(topic.topic_id, partition.partition)
         sessions.update_target(session, key, target, follower.replica_epoch)
-    sessions.restore_dropped_positions(session, follower.replica_epoch)
+    sessions.store_missing_positions(session, follower.replica_epoch)
     async for forgotten in context.each(request.forgotten_topics_data):
         for index in forgotten.partitions:
             sessions.remove(session, TopicIdPartition(forgotten.topic_id, index))
