@@ -38,6 +38,7 @@ from barnabas.wire.messages.offset_for_leader_epoch import (
     OffsetForLeaderPartition,
     OffsetForLeaderTopic,
 )
+from barnabas.wire.records.batch import BatchHeader, read_header
 
 EARLIEST_TIMESTAMP = -2
 
@@ -311,10 +312,18 @@ class ReplicaFetcher:
 
     def _append(self, partition: Partition, data: PartitionData) -> None:
         if data.records:
-            appended = partition.log.append_copied(memoryview(data.records))
+            records = memoryview(data.records)
+            self._begin_with_batch(partition.log, read_header(records))
+            appended = partition.log.append_copied(records)
             self._throttle.record(partition, appended.size_bytes)
             self.fetched_bytes += appended.size_bytes
         partition.follow_leader(data.high_watermark, data.log_start_offset)
+
+    def _begin_with_batch(self, log: PartitionLog, first: BatchHeader) -> None:
+        """Begin an empty log with the leader's first batch, in which the log start offset may be (DeleteRecords)."""
+        is_empty = log.log_start_offset == log.log_end_offset
+        if is_empty and first.base_offset < log.log_end_offset <= first.last_offset:
+            self._remove_later(log, log.truncate_fully_and_start_at(first.base_offset))
 
     def _truncate(self, partition: Partition, epoch: int, end_offset: int) -> None:
         """Truncate to the end of the largest epoch that both logs have (KIP-101)."""

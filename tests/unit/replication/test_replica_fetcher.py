@@ -247,6 +247,22 @@ async def test_a_log_before_the_leaders_starts_again_there(make_partition: Make)
 
 
 @on_loop
+async def test_a_log_begins_with_the_batch_that_contains_the_leaders_log_start(make_partition: Make) -> None:
+    partition = follower(make_partition)
+    records = batch(b"a", b"b", b"c")
+    records[12:16] = (5).to_bytes(4)
+    leader = Leader(
+        response(error_code=ErrorCode.OFFSET_OUT_OF_RANGE),
+        response(records=bytes(records), high_watermark=3, log_start_offset=1),
+        start_offset=1,
+        end_offset=3,
+    )
+    async with fetching(leader, partition):
+        assert (partition.log.log_start_offset, partition.log.log_end_offset) == (1, 3)
+    assert positions(leader)[:3] == [[(0, -1)], [(1, -1)], [(3, 5)]]
+
+
+@on_loop
 async def test_a_log_beyond_the_leaders_is_truncated_to_its_end(make_partition: Make) -> None:
     partition = follower(make_partition, 1, 1, 1)
     leader = Leader(response(error_code=ErrorCode.OFFSET_OUT_OF_RANGE), end_offset=2)
