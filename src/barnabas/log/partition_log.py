@@ -448,9 +448,9 @@ class PartitionLog:
                 return []
             if offset < self.first_segment_offset:
                 return self.truncate_fully_and_start_at(offset)
-            self.truncations_count += 1
             removed = self.local.truncate_to(offset)
             self.log_end_offset = offset
+            self.truncations_count += 1  # after the end, which a flush in a thread reads last
             self.log_start_offset = min(self.log_start_offset, offset)
             self.cleaner_offset = min(self.cleaner_offset, offset)
             self.epochs.truncate_from_end(offset)
@@ -462,10 +462,10 @@ class PartitionLog:
 
     def truncate_fully_and_start_at(self, offset: int) -> list[Path]:
         """Remove all batches and start again with an empty log at `offset`; return the files to unlink later."""
-        self.truncations_count += 1
         try:
             removed = self.local.start_at(offset, self.config)
             self.log_start_offset = self.log_end_offset = self.high_watermark = offset
+            self.truncations_count += 1
             self.cleaner_offset = offset
             self.epochs.clear()
             self.producers.restore(offset, offset)

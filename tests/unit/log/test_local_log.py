@@ -1,12 +1,14 @@
 import threading
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from barnabas.log import leader_epoch_cache as leader_epochs
 from barnabas.log.append_info import AppendInfo
 from barnabas.log.closing import close_log
+from barnabas.log.local_log import Flushed
 from barnabas.log.partition_log import PartitionLog
 from barnabas.wire.errors import ErrorCode, KafkaError
 
@@ -211,3 +213,29 @@ def test_epochs_that_cannot_be_written_take_the_log_offline(
         change(log)
     assert raised.value.code is ErrorCode.KAFKA_STORAGE_ERROR
     assert len(failures) == 1
+
+
+@pytest.mark.parametrize("offset", [0, 1])
+def test_a_flush_that_begins_during_a_truncation_does_not_cover_what_is_written_afterwards(
+    open_log: OpenLog, produce: Produce, monkeypatch: pytest.MonkeyPatch, offset: int
+) -> None:
+    log = open_log()
+    produce(log, b"a", b"b")
+    produce(log, b"c")
+    flushed: list[Flushed] = []
+    for name in ("truncate_to", "start_at"):
+        remove = getattr(log.local, name)
+
+        def remove_and_flush(*arguments: Any, remove: Any = remove) -> Any:
+            removed = remove(*arguments)
+            flushed.append(log.sync())  # in the thread of the flusher
+            return removed
+
+        monkeypatch.setattr(log.local, name, remove_and_flush)
+    if offset:
+        log.truncate_to(2)
+    else:
+        log.truncate_fully_and_start_at(0)
+    produce(log, b"d", b"e", b"f")
+    log.mark_flushed(flushed[0])
+    assert log.recovery_point == 0
