@@ -15,6 +15,7 @@ from barnabas.metadata.isr import IsrChange
 from barnabas.metadata.topics import NO_LEADER, PartitionRegistration, TopicImage
 from barnabas.replication.delayed_fetch import DelayedFetch
 from barnabas.replication.follower_session import FollowerSession
+from barnabas.replication.watermark_waits import WatermarkWaits
 from barnabas.wire.errors import ErrorCode, KafkaError
 from barnabas.wire.records.control import EndTransactionMarker
 
@@ -69,8 +70,8 @@ class Partition:
         #: called when a follower that is not in sync has caught up
         self.on_caught_up: Callable[[Partition], None] = lambda partition: None
         self._delayed_fetches: dict[DelayedFetch, None] = {}  #: in the order of their arrival
-        self._waiting_for_high_watermark: list[tuple[int, asyncio.Future[None]]] = []
-        self._waiting_for_low_watermark: list[tuple[int, asyncio.Future[None]]] = []
+        self._waiting_for_high_watermark = WatermarkWaits()
+        self._waiting_for_low_watermark = WatermarkWaits()
         #: whether fewer replicas are in sync than acks=all needs
         self.is_under_min_isr = False
         self._begin_epoch()
@@ -268,16 +269,11 @@ class Partition:
 
     def when_deleted(self, offset: int) -> "asyncio.Future[None] | None":
         """Return a future that completes when the low watermark reaches `offset`; None if it already has."""
-        if self.low_watermark >= offset:
-            return None
-        future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self._waiting_for_low_watermark.append((offset, future))
-        return future
+        return None if self.low_watermark >= offset else self._waiting_for_low_watermark.add(offset)
 
     def _complete_deletions(self) -> None:
         if self._waiting_for_low_watermark:
-            low_watermark = self.low_watermark
-            self._waiting_for_low_watermark = _complete(self._waiting_for_low_watermark, low_watermark)
+            self._waiting_for_low_watermark.complete(self.low_watermark)
 
     def when_replicated(self, offset: int) -> "asyncio.Future[None] | None":
         """Return a future that completes when the high watermark reaches `offset`; None if it already has.
@@ -287,9 +283,7 @@ class Partition:
         if self.log.high_watermark >= offset:
             return None
         self.check_leader()
-        future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self._waiting_for_high_watermark.append((offset, future))
-        return future
+        return self._waiting_for_high_watermark.add(offset)
 
     def add_delayed_fetch(self, fetch: DelayedFetch) -> None:
         """Inform `fetch` about all new readable bytes from now on."""
@@ -310,12 +304,9 @@ class Partition:
         """Complete the delayed fetches, and fail the replication waits with NOT_LEADER_OR_FOLLOWER."""
         for fetch in tuple(self._delayed_fetches):
             fetch.complete()
-        for _, future in (*self._waiting_for_high_watermark, *self._waiting_for_low_watermark):
-            if not future.done():
-                message = f"Broker {self.broker_id} does not lead {self.topic}-{self.index} any longer."
-                future.set_exception(KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER, message))
-        self._waiting_for_high_watermark.clear()
-        self._waiting_for_low_watermark.clear()
+        message = f"Broker {self.broker_id} does not lead {self.topic}-{self.index} any longer."
+        for waits in (self._waiting_for_high_watermark, self._waiting_for_low_watermark):
+            waits.fail(ErrorCode.NOT_LEADER_OR_FOLLOWER, message)
 
     # Followers
 
@@ -332,7 +323,7 @@ class Partition:
 
     def drop_follower_states(self) -> None:
         """Forget how far the followers are; the high watermark stands still until each has fetched again."""
-        for broker_id in tuple(self.follower_end_offsets):
+        for broker_id in {*self.follower_end_offsets, *self._lags}:
             self._drop_follower_state(broker_id)
 
     def _drop_follower_state(self, broker_id: int) -> None:
@@ -464,7 +455,7 @@ class Partition:
             log.update_high_watermark(high_watermark)
             self._wake_fetches(grown_bytes, self._stable_bytes(stable_offset))
         if self._waiting_for_high_watermark:
-            self._waiting_for_high_watermark = _complete(self._waiting_for_high_watermark, high_watermark)
+            self._waiting_for_high_watermark.complete(high_watermark)
 
     def _wake_fetches(self, grown_bytes: int, stable_bytes: int) -> None:
         for fetch in tuple(self._delayed_fetches):
@@ -480,13 +471,3 @@ class Partition:
         except KafkaError:
             size_bytes = None  # a read reports the same error
         return UNKNOWN_GROWTH_BYTES if size_bytes is None else size_bytes
-
-
-def _complete(
-    waiting: "list[tuple[int, asyncio.Future[None]]]", watermark: int
-) -> "list[tuple[int, asyncio.Future[None]]]":
-    """Complete the futures whose offsets the watermark has reached; return the others."""
-    for offset, future in waiting:
-        if offset <= watermark and not future.done():
-            future.set_result(None)
-    return [entry for entry in waiting if entry[0] > watermark]
