@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from barnabas.base.ids import TopicIdPartition
 from barnabas.replication.fetch_reader import COPIED_READS_BYTES_MAX, find_divergence
 from barnabas.replication.fetch_sessions import FINAL_EPOCH, INITIAL_EPOCH, next_epoch
-from barnabas.replication.fetch_targets import READ_PARTITIONS_MAX, FetchedPartition
+from barnabas.replication.fetch_targets import NO_OFFSET, READ_PARTITIONS_MAX, FetchedPartition
 from barnabas.replication.follower_session import FollowedPartition, FollowerSession
 from barnabas.replication.partition import Partition
 from barnabas.replication.replica_manager import ReplicaManager
@@ -70,7 +70,9 @@ class FollowerSessions:
     ) -> None:
         """Add a partition to a session, or change its position: the follower has everything before it."""
         before = session.targets.get(key)
-        if before is not None:
+        if (
+            before is not None and before.fetch_offset != target.fetch_offset
+        ):  # else it may have missed an answer
             target.sent_high_watermark = before.sent_high_watermark
             target.sent_log_start_offset = before.sent_log_start_offset
         session.targets[key] = target
@@ -165,16 +167,18 @@ class FollowerSessions:
         ):
             session.mark_later(key, delay_ms)
             return data
-        log_slice = log.read(
+        is_stable = target.fetch_offset < log.high_watermark
+        records = log.read(
             target.fetch_offset,
             min(target.max_bytes, remaining_bytes),
-            log.log_end_offset,
+            log.high_watermark if is_stable else log.log_end_offset,
             min_one_batch=read_bytes == 0,
             may_copy=read_bytes < COPIED_READS_BYTES_MAX,
-        )
-        if log_slice.data and (read_bytes == 0 or first_is_whole(log_slice.data)):
-            data.records = log_slice.data
-            self._throttle.record(partition, len(log_slice.data))
+        ).data
+        if records and (read_bytes == 0 or first_is_whole(records)):
+            # Above the high watermark, the mapped file may be truncated while the records are sent.
+            data.records = records if is_stable else bytes(records)
+            self._throttle.record(partition, len(records))
         if target.fetch_offset < log.log_end_offset and not data.records:
             session.mark(key, wakes=False)  # it did not fit
         return data
@@ -196,6 +200,8 @@ def _record_sent(target: FollowedPartition, data: FetchedPartition) -> bool:
     """Store what is sent; return False if the follower knows all of it."""
     sent = (target.sent_high_watermark, target.sent_log_start_offset)
     target.sent_high_watermark, target.sent_log_start_offset = data.high_watermark, data.log_start_offset
+    if data.diverging_epoch is not None:  # it truncates its log, and ignores the rest
+        target.sent_high_watermark = NO_OFFSET
     is_news = sent != (data.high_watermark, data.log_start_offset)
     return bool(is_news or data.records or data.error_code or data.diverging_epoch is not None)
 

@@ -1,6 +1,7 @@
 """What a leader knows about its followers: high watermark, in-sync replicas, lag."""
 
 import asyncio
+import mmap
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -12,12 +13,14 @@ import pytest
 
 from barnabas.base.clock import ManualClock
 from barnabas.base.ids import TopicIdPartition
+from barnabas.log.segments.segment import MAP_BYTES_MIN
 from barnabas.metadata.topics import PartitionRegistration
 from barnabas.replication.delayed_fetch import DelayedFetch
 from barnabas.replication.follower_session import FollowedPartition, FollowerSession
 from barnabas.replication.follower_sessions import FollowerSessions
 from barnabas.replication.partition import Partition
 from barnabas.wire.errors import KafkaError
+from barnabas.wire.records.batch import iterate_headers
 from support.batches import batch
 from support.images import new_topic
 from support.loop import in_virtual_time, turns
@@ -166,6 +169,14 @@ def test_a_new_leader_epoch_begins_without_knowledge(make_partition: Make) -> No
     assert partition.follower_end_offsets == {}
 
 
+def test_a_follower_does_not_lag_because_of_what_it_lacked_in_an_earlier_epoch(make_partition: Make) -> None:
+    partition = led(make_partition)
+    assert partition.lagging_followers(0, LAG_MS) == []
+    partition.update_state(PartitionRegistration(2, 1, THREE, 1, THREE))
+    partition.update_state(PartitionRegistration(1, 2, THREE, 2, THREE))
+    assert partition.lagging_followers(5 * LAG_MS, LAG_MS) == []
+
+
 def test_sessions_of_followers_learn_of_appends_and_of_the_end_of_leadership(make_partition: Make) -> None:
     partition, session = led(make_partition), FollowerSession(1, 2)
     partition.add_follower_session(session)
@@ -230,6 +241,35 @@ def test_the_position_that_a_follower_named_before_the_leader_knew_its_election_
     assert [data.error_code for _, data in sessions.read(session, 1_000)] == [0]
     sessions.store_missing_positions(session, 7)
     assert partition.follower_end_offsets == {2: 2}
+
+
+def test_a_follower_that_has_truncated_its_log_learns_the_high_watermark_again(make_partition: Make) -> None:
+    partition = led(make_partition, isr=(1,))
+    replicas = SimpleNamespace(find_by_id=lambda *_: partition, partition_by_id=lambda *_: partition)
+    sessions = FollowerSessions(replicas, throttle(), Random(1))  # type: ignore[arg-type]
+    session, key = sessions.begin(2, 0, 0), TopicIdPartition(partition.topic_id, 0)
+    sessions.update_target(session, key, FollowedPartition(5, 0, 0, 0, 1_000), 7)
+    [(_, diverging)] = sessions.read(session, 1_000)
+    assert diverging.diverging_epoch == (0, 2)
+    sessions.update_target(session, key, FollowedPartition(2, 0, 0, 0, 1_000), 7)
+    assert [data.high_watermark for _, data in sessions.read(session, 1_000)] == [2]
+
+
+def test_what_may_be_truncated_while_it_is_sent_is_copied(make_partition: Make) -> None:
+    partition = led(make_partition, isr=(1, 2), records_count=0)
+    for _ in range(2):
+        partition.append_as_leader(batch(bytes(MAP_BYTES_MIN)), 1)
+    partition.update_follower(2, 0, 0, 1)
+    replicas = SimpleNamespace(find_by_id=lambda *_: partition, partition_by_id=lambda *_: partition)
+    sessions = FollowerSessions(replicas, throttle(), Random(1))  # type: ignore[arg-type]
+    session, key = sessions.begin(3, 0, 0), TopicIdPartition(partition.topic_id, 0)
+    offsets, is_mapped = [], []
+    for offset in (0, 1):
+        sessions.update_target(session, key, FollowedPartition(offset, 0, 0, 0, 1 << 24), 7)
+        [(_, data)] = sessions.read(session, 1 << 24)
+        offsets.append([header.base_offset for _, header in iterate_headers(data.records)])
+        is_mapped.append(isinstance(memoryview(data.records).obj, mmap.mmap))
+    assert (offsets, is_mapped) == ([[0], [1]], [True, False])
 
 
 def test_partitions_are_taken_in_their_order_and_the_others_stay() -> None:
