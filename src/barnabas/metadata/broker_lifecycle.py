@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterator
 from dataclasses import dataclass, replace
 
 from barnabas.base.ids import TopicIdPartition
-from barnabas.metadata.brokers import BROKERS, SESSIONS, BrokerRegistration
+from barnabas.metadata.brokers import BROKERS, SESSIONS, BrokerRegistration, decide_register
 from barnabas.metadata.decision import Decision
 from barnabas.metadata.election_rules import DEFAULT_RULES, ElectionRules
 from barnabas.metadata.image import MetadataImage
@@ -82,6 +82,14 @@ def decide_register_in_new_epoch(
     registration = replace(registration, epoch=image.revision + 1, fenced=False)
     reads = {BROKERS.key(key): image.brokers.revision(key), SESSIONS.key(key): image.sessions.revision(key)}
     return Decision(registration, (BROKERS.put(key, registration),), reads)
+
+
+def decide_update(image: MetadataImage, registration: BrokerRegistration) -> Decision[None]:
+    """Register changed listeners or directories of a broker; it keeps its epoch, and stays fenced if it is."""
+    before = image.brokers.get(str(registration.broker_id))
+    if before is None:
+        return Decision(None)
+    return decide_register(image.brokers, replace(registration, epoch=before.epoch, fenced=before.fenced))
 
 
 def joining_partitions(

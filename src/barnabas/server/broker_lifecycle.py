@@ -2,7 +2,6 @@
 
 import asyncio
 from collections.abc import Callable, Collection
-from dataclasses import replace
 from functools import partial
 
 from barnabas.base.ids import TopicIdPartition
@@ -13,9 +12,10 @@ from barnabas.metadata.broker_lifecycle import (
     decide_leave,
     decide_prepare_join,
     decide_register_in_new_epoch,
+    decide_update,
     joining_partitions,
 )
-from barnabas.metadata.brokers import SESSIONS, BrokerRegistration, decide_register
+from barnabas.metadata.brokers import SESSIONS, BrokerRegistration
 from barnabas.metadata.changed_keys import ChangedKeys
 from barnabas.metadata.election_rules import DEFAULT_RULES, ElectionRules
 from barnabas.metadata.image import MetadataImage
@@ -74,9 +74,7 @@ class BrokerLifecycle:
 
     async def update(self) -> None:
         """Register changed listeners or directories, in the same broker epoch."""
-        await self._metadata.write(
-            lambda image: decide_register(image.brokers, replace(self._describe(), epoch=self.epoch))
-        )
+        await self._metadata.write(lambda image: decide_update(image, self._describe()))
 
     async def _open_session(self) -> None:
         key, value = SESSIONS.put(str(self._broker_id), self.epoch)
@@ -98,6 +96,8 @@ class BrokerLifecycle:
                 lambda image: decide_join(image, self._describe(), replicas, self._rules)
             )
         else:  # in parts; the controller then elects this broker where it may lead
+            if not is_clean:  # until then, no leader may add it to the ISR again by what it fetched before
+                await self._metadata.write(lambda image: decide_leave(image, self._broker_id))
             for first in range(0, len(partitions), limit):
                 part = partitions[first : first + limit]
                 await self._metadata.write(

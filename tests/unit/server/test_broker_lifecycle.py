@@ -2,14 +2,17 @@
 
 import asyncio
 import random
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
+from dataclasses import replace
 
 import pytest
 
-from barnabas.metadata.brokers import BrokerRegistration
-from barnabas.metadata.store import OutcomeUnknown, SessionInUse, StoreError
+from barnabas.metadata.broker_lifecycle import decide_elections
+from barnabas.metadata.brokers import BROKERS, BrokerRegistration, decide_register
+from barnabas.metadata.store import OutcomeUnknown, SessionInUse, StoreChange, StoreError
 from barnabas.metadata.topic_creation import decide_create
+from barnabas.metadata.topics import PARTITION_STATES
 from barnabas.metadata.writer import MetadataWriter
 from barnabas.server.broker_lifecycle import BrokerLifecycle
 from support.images import RULES, broker, manually_assigned
@@ -28,6 +31,20 @@ class FailingStore(MemoryStore):
         if self.errors:
             raise self.errors.pop(0)
         return await super().open_session(key, value)
+
+
+class FencingStore(MemoryStore):
+    """Notes whether broker 1 is fenced when the states of partitions change."""
+
+    def __init__(self, changes_max: int) -> None:
+        super().__init__(changes_max=changes_max)
+        self.fenced: list[bool] = []
+
+    def write(self, reads: Mapping[str, int], changes: tuple[StoreChange, ...], commit_id: str = "") -> int:
+        revision = super().write(reads, changes, commit_id)
+        if any(change.key.startswith(PARTITION_STATES.key("")) for change in changes):
+            self.fenced.append(BROKERS.decode(self.items[BROKERS.key("1")].value).fenced)
+        return revision
 
 
 @asynccontextmanager
@@ -64,6 +81,16 @@ async def test_a_changed_registration_keeps_its_epoch() -> None:
         await lifecycle.start(is_clean=True, lost=())
         await lifecycle.update()
         assert metadata.image.brokers["1"].epoch == lifecycle.epoch
+
+
+@in_virtual_time
+async def test_a_changed_registration_keeps_what_the_controller_has_written() -> None:
+    async with member(MemoryStore()) as (lifecycle, metadata, _):
+        await lifecycle.start(is_clean=True, lost=())
+        fenced = replace(metadata.image.brokers["1"], fenced=True, epoch=lifecycle.epoch + 5)
+        await metadata.write(lambda image: decide_register(image.brokers, fenced))
+        await lifecycle.update()
+        assert metadata.image.brokers["1"] == fenced
 
 
 @in_virtual_time
@@ -132,7 +159,7 @@ async def test_a_stop_does_not_wait_for_a_store_that_does_not_answer() -> None:
 
 @in_virtual_time
 async def test_a_broker_with_many_partitions_joins_in_commits_that_the_store_allows() -> None:
-    store = MemoryStore(changes_max=47)
+    store = FencingStore(changes_max=47)
     async with member(store) as (first, metadata, _), member(store, 2) as (second, _, _):
         await first.start(is_clean=True, lost=())
         await second.start(is_clean=True, lost=())
@@ -143,9 +170,11 @@ async def test_a_broker_with_many_partitions_joins_in_commits_that_the_store_all
         await first.abandon()
         async with member(store) as (again, _, _):
             await again.start(is_clean=False, lost=())
+            assert store.fenced == [True] * len(store.fenced)  # so that no leader adds it by an earlier fetch
+            await metadata.write(decide_elections)
             image = metadata.image
         shared = [image.partition(image.topics["shared"], index) for index in range(12)]
         assert {(state.leader, state.isr) for state in shared} == {(2, (2,))}
         alone = [image.partition(image.topics["alone"], index) for index in range(3)]
-        assert {(state.leader, state.leader_epoch) for state in alone} == {(1, 1)}
+        assert {(state.leader, state.leader_epoch) for state in alone} == {(1, 2)}
         assert image.brokers["1"].epoch == again.epoch > first.epoch
