@@ -1,8 +1,9 @@
 """Publishes audit records from the metadata store to the audit topic: each event once, in order.
 
 A record is stored by the same transaction as the change that it describes, and removed once its events are on disk in
-the topic. After an interruption, the publisher continues behind the last event in the topic, if that event belongs to a
-record that is still stored. Events of other records, such as those of an earlier store, do not count.
+the topic, and on all in-sync replicas. After an interruption, the publisher continues behind the last event in the
+topic, if that event belongs to a record that is still stored. Events of other records, such as those of an earlier
+store, do not count.
 """
 
 import asyncio
@@ -19,11 +20,12 @@ from barnabas.metadata.decision import Decision
 from barnabas.metadata.image import MetadataImage
 from barnabas.metadata.record_type import Table
 from barnabas.metadata.topics import PARTITION_STATES
+from barnabas.replication.acknowledgement import acknowledged
 from barnabas.replication.partition import Partition
 from barnabas.telemetry import names
 from barnabas.telemetry.logs import get_logger
 from barnabas.telemetry.metrics import MetricsRegistry
-from barnabas.wire.errors import KafkaError
+from barnabas.wire.errors import ErrorCode, KafkaError
 from barnabas.wire.records.key_value_batch import encode_pairs
 from barnabas.wire.records.record import decode_all
 
@@ -37,6 +39,9 @@ RECORD_OVERHEAD_BYTES = 32
 #: Published records are removed from the store in groups of this size, or after a while without new records.
 REMOVED_COUNT = 500
 REST_MS = 1000
+
+#: How long the replicas are awaited before published records are removed.
+REPLICATION_MS = 5000
 
 _NO_RECORDS: Table[AuditRecord] = Table()
 
@@ -146,14 +151,20 @@ class AuditPublisher:
         return _NOTHING if last is None or (last.revision, last.time) not in waiting else last.sequence
 
     async def _remove(self) -> None:
-        """Remove records from the store whose events are on disk."""
-        if not self._published:
-            return
+        """Remove records from the store whose events are on disk, and on all in-sync replicas.
+
+        :raises KafkaError: If the replicas take too long; the records stay.
+        """
         partition = await self._led_partition()
-        if partition is None:
+        if partition is None or not self._published:
             return
         rows = list(self._published)
-        await self._broker.flusher.when_flushed(partition.log)
+        replicated = partition.when_replicated(partition.log.log_end_offset)
+        try:
+            await acknowledged(self._broker.flusher.when_flushed(partition.log), replicated, REPLICATION_MS)
+        except TimeoutError:
+            message = f"Not all in-sync replicas of {AUDIT_TOPIC} have the events after {REPLICATION_MS} ms."
+            raise KafkaError(ErrorCode.REQUEST_TIMED_OUT, message) from None
         responses = await self._broker.metadata.write_each(
             rows,
             decide_remove_published,

@@ -13,6 +13,7 @@ from barnabas.metadata.audit.events import AuditEvent, AuditOutcome
 from barnabas.metadata.audit.records import Actor, Refusal
 from barnabas.metadata.configs import TOPIC_CONFIGS
 from barnabas.metadata.decision import Decision
+from barnabas.metadata.topics import PartitionRegistration
 from barnabas.server import audit_publisher as module
 from barnabas.server.audit_publisher import AuditPublisher, last_event
 from barnabas.wire.errors import ErrorCode, KafkaError
@@ -210,3 +211,23 @@ async def test_authorization_errors_are_not_audited_while_too_many_events_are_pe
         assert len(running.broker.image.audit) == 3
         await change(running, 2)
         assert len(running.broker.image.audit) == 5
+
+
+@on_loop
+async def test_records_stay_in_the_store_until_the_in_sync_replicas_have_their_events(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "REPLICATION_MS", 10)
+    async with running_node(tmp_path, audited=True) as running:
+        publisher = AuditPublisher(running.broker)
+        publisher.start()
+        await change(running, 1)
+        await reached(lambda: not running.broker.image.audit)
+        partition = running.partition(AUDIT_TOPIC)
+        partition.update_state(PartitionRegistration(1, partition.leader_epoch, (1, 2), 1, replicas=(1, 2)))
+        await change(running, 1, start=1)
+        await reached(lambda: publisher._last_failure != "")
+        assert len(running.broker.image.audit) == 1
+        partition.update_follower(2, 0, 0, partition.log.log_end_offset)
+        await reached(lambda: not running.broker.image.audit)
+        await publisher.stop()
