@@ -14,6 +14,7 @@ from barnabas.replication.broker_client import BrokerClient
 from barnabas.replication.flusher import Flusher
 from barnabas.replication.replica_manager import ReplicaManager
 from barnabas.replication.transaction_markers import write_transaction_markers
+from barnabas.telemetry.logs import get_logger
 from barnabas.wire.errors import ErrorCode, KafkaError
 from barnabas.wire.messages.write_txn_markers import (
     WritableTxnMarker,
@@ -22,6 +23,8 @@ from barnabas.wire.messages.write_txn_markers import (
     WriteTxnMarkersResponse,
 )
 from barnabas.wire.records.control import EndTransactionMarker
+
+_log = get_logger("barnabas.transactions")
 
 #: result of each partition
 Outcomes = Mapping[TopicPartition, ErrorCode]
@@ -131,6 +134,9 @@ class TransactionMarkers:
             return [dict.fromkeys(waiting.partitions, ErrorCode.NETWORK_EXCEPTION) for waiting in queue]
         except KafkaError as error:
             return [dict.fromkeys(waiting.partitions, error.code) for waiting in queue]
+        except Exception:  # any error: without outcomes, these transactions would never end
+            _log.exception("cannot send transaction markers", broker_id=leader)
+            return [_outcomes_of(waiting, {}) for waiting in queue]
         by_producer = {
             producer.producer_id: {
                 TopicPartition(topic.name, result.partition_index): ErrorCode(result.error_code)

@@ -78,6 +78,8 @@ class TransactionShard:
         self.transactions: dict[str, TransactionMetadata] = {}
         #: (transactional id, start) of transactions that began in the future -> when that was seen
         self._ahead: dict[tuple[str, int], int] = {}
+        #: transactional id -> the transaction whose markers are written, but whose completion could not be appended
+        self._incomplete: dict[str, TransactionMetadata] = {}
         #: transactional id -> the transaction to replay when the last event is written, and the record's value to
         #: recognize it
         self._decided: dict[str, tuple[TransactionLogValue, TransactionMetadata]] = {}
@@ -143,9 +145,12 @@ class TransactionShard:
         if transaction != prepared:
             return  # a repeated notification
         self._write(result, complete(transaction, result.now_ms))
-        result.on_append_error = lambda instead, error: instead.set_timer(
-            (_COMPLETE, transactional_id), RETRY_MS
-        )
+
+        def retry(instead: CoordinatorResult, error: KafkaError) -> None:
+            self._incomplete[transactional_id] = prepared
+            instead.set_timer((_COMPLETE, transactional_id), RETRY_MS)
+
+        result.on_append_error = retry
 
     # Stored state
 
@@ -192,9 +197,7 @@ class TransactionShard:
             self._retry(result, key)
             result.on_append_error = lambda instead, error: self._retry(instead, key)
         else:
-            transaction = self.transactions.get(str(key[1]))
-            if transaction is not None and transaction.is_prepared:
-                self.markers_written(result, transaction)
+            self.markers_written(result, self._incomplete.pop(str(key[1])))
 
     def _retry(self, result: CoordinatorResult, key: TimerKey) -> None:
         what = (

@@ -135,3 +135,11 @@ async def test_a_deleted_topic_needs_no_marker(tmp_path: Path) -> None:
         gone = TopicPartition("gone", 0)
         written = await markers(Client(), node).write(marker(1), [gone], 2)
         assert written == {gone: ErrorCode.UNKNOWN_TOPIC_OR_PARTITION}
+
+
+@on_loop
+async def test_an_unexpected_error_is_retried_later_like_others() -> None:
+    client = Client(ValueError("an answer that makes no sense"))
+    assert await asyncio.wait_for(markers(client).write(marker(1), [THERE], 2), 10) == {
+        THERE: ErrorCode.UNKNOWN_SERVER_ERROR
+    }

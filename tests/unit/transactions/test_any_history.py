@@ -136,3 +136,21 @@ def test_the_invariants_hold(seed: int) -> None:
             if error.code not in VALID_ERRORS:
                 raise
         history.check()
+
+
+def test_a_retried_completion_does_not_complete_the_next_transaction() -> None:
+    world = TransactionWorld(level=0)
+    producer = world.init("a")
+    who = producer.producer_id, producer.producer_epoch
+    world.add("a", *who, PARTITIONS[0], version=0)
+    world.end("a", *who, version=0)
+    [prepared] = world.markers
+    world.refusal = KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE)
+    world.write_markers()
+    world.refusal, world.markers = None, [prepared]
+    world.write_markers()  # a second notification, before the retry
+    world.wait(1)
+    world.add("a", *who, PARTITIONS[0], version=0)
+    world.end("a", *who, version=0)
+    world.wait(1_000)
+    assert world["a"].state is TransactionState.PREPARE_COMMIT
