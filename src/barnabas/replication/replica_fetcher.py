@@ -88,9 +88,9 @@ class ReplicaFetcher:
         throttle: ReplicationThrottle,
         flusher: Flusher,
         broker_epoch: Callable[[], int],
-        remove_later: Callable[[PartitionLog, list[Path]], None],
+        on_truncated: Callable[[PartitionLog, list[Path]], None],
     ) -> None:
-        """:param remove_later: Removes files of truncated segments."""
+        """:param on_truncated: Called with the files of truncated segments, which are to be removed."""
         self._broker_id = broker_id
         self._leader_id = leader_id
         self._client = client
@@ -99,7 +99,7 @@ class ReplicaFetcher:
         self._throttle = throttle
         self._flusher = flusher
         self._broker_epoch = broker_epoch
-        self._remove_later = remove_later
+        self._on_truncated = on_truncated
         self._partitions: dict[TopicIdPartition, Partition] = {}
         self._sent: dict[TopicIdPartition, _Position] = {}  #: within the session
         self._changed: dict[
@@ -145,7 +145,7 @@ class ReplicaFetcher:
         log = partition.log
         if log.gap_offset is not None:
             try:
-                self._remove_later(log, log.truncate_to(log.gap_offset))
+                self._on_truncated(log, log.truncate_to(log.gap_offset))
             except KafkaError as error:
                 _log.error("cannot truncate a log", partition=str(log.topic_partition), why=error.message)
             log.gap_offset = None
@@ -323,7 +323,7 @@ class ReplicaFetcher:
         """Begin an empty log with the leader's first batch, in which the log start offset may be (DeleteRecords)."""
         is_empty = log.log_start_offset == log.log_end_offset
         if is_empty and first.base_offset < log.log_end_offset <= first.last_offset:
-            self._remove_later(log, log.truncate_fully_and_start_at(first.base_offset))
+            self._on_truncated(log, log.truncate_fully_and_start_at(first.base_offset))
 
     def _truncate(self, partition: Partition, epoch: int, end_offset: int) -> None:
         """Truncate to the end of the largest epoch that both logs have (KIP-101)."""
@@ -338,7 +338,7 @@ class ReplicaFetcher:
             epoch=epoch,
         )
         self.truncations_count += 1
-        self._remove_later(log, log.truncate_to(offset))
+        self._on_truncated(log, log.truncate_to(offset))
 
     async def _start_within_leader(self, partition: Partition, leader_epoch: int) -> None:
         """Continue at the leader's log end or log start, because the leader does not have the position."""
@@ -352,7 +352,7 @@ class ReplicaFetcher:
             removed = log.truncate_to(end_offset)
         else:
             removed = log.truncate_fully_and_start_at(max(start_offset, log.log_start_offset))
-        self._remove_later(log, removed)
+        self._on_truncated(log, removed)
 
     async def _leader_start_offset(self, partition: Partition) -> int:
         asked = ListOffsetsPartition(partition.index, partition.leader_epoch, EARLIEST_TIMESTAMP)

@@ -46,8 +46,8 @@ class ReplicaFetchers:
         self._assigned: dict[TopicIdPartition, int] = {}  #: partition -> its leader
         self._is_started = False
         self.broker_epoch = -1  #: of this broker, which fetches contain (KIP-903)
-        #: removes files of truncated segments; to be set before `start`
-        self.remove_later: Callable[[PartitionLog, list[Path]], None] = lambda log, files: None
+        #: called with the files of truncated segments, which are to be removed; to be set before `start`
+        self.on_truncated: Callable[[PartitionLog, list[Path]], None] = lambda log, files: None
 
     def start(self, broker_epoch: int) -> None:
         """Begin to copy, once this broker is registered; later, use its new epoch."""
@@ -104,7 +104,7 @@ class ReplicaFetchers:
                 self._throttle,
                 self._flusher,
                 lambda: self.broker_epoch,
-                self.remove_later,
+                self.on_truncated,
             )
             fetcher.start()
         return fetcher

@@ -120,11 +120,12 @@ class BrokerServer:
         supported = supported_features(self.broker.apis)
         await parts.metadata.write(lambda image: decide_finalize(image.finalized_features, supported))
         await self._join()
-        # Not before: until it has joined, this broker may still lead in an epoch of which it has lost records.
-        parts.coordinators.start(parts.metadata)
         await self._serve_registry()
         await self._serve_metrics(web)
         await asyncio.to_thread(parts.log_manager.begin_service)  # nothing after this can prevent the start
+        # Not before the service: until then, the logs count as cleanly closed. And not before this broker has joined:
+        # until then, it may still lead in an epoch of which it has lost records.
+        parts.coordinators.start(parts.metadata)
         self.broker.log_dir_moves.resume()
         await parts.listeners.accept()
         parts.listeners.on_changed = lambda: parts.background_tasks.spawn(self._register_and_accept())
@@ -143,7 +144,7 @@ class BrokerServer:
         if self._config.integer(FAILURE_DETECTION_KEY) > 0:
             parts.failure_detector.start()
         self._serves = True
-        parts.replica_fetchers.remove_later = parts.background_tasks.remove_later
+        parts.replica_fetchers.on_truncated = parts.background_tasks.truncated
         parts.replica_fetchers.start(self.lifecycle.epoch)
         parts.isr_manager.start()
         parts.replica_reporter.start()

@@ -289,3 +289,21 @@ async def test_stopping_is_idempotent(tmp_path: Path) -> None:
     server = await started(tmp_path)
     await server.stop()
     await server.stop()
+
+
+@on_loop
+async def test_coordinators_write_nothing_while_the_logs_count_as_cleanly_closed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await (await started(tmp_path)).stop()
+    assert (tmp_path / CLEAN).exists()
+    start, is_clean = Coordinators.start, []
+
+    def note_and_start(coordinators: Coordinators, metadata: MetadataWriter) -> None:
+        is_clean.append((tmp_path / CLEAN).exists())
+        start(coordinators, metadata)
+
+    monkeypatch.setattr(Coordinators, "start", note_and_start)
+    server = await started(tmp_path)
+    await server.stop()
+    assert is_clean == [False]

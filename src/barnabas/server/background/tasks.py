@@ -62,6 +62,7 @@ class BackgroundTasks:
         self._running: set[asyncio.Task[None]] = set()  #: present runs of periodic tasks
         #: (monotonic time in ms of their removal, files of deleted segments)
         self._deleted_files: list[tuple[int, list[Path]]] = []
+        self._truncated = asyncio.Event()  #: a log was truncated since the last checkpoint
 
     def start(self) -> None:
         """Start the tasks that maintain logs, connections and clients."""
@@ -74,6 +75,7 @@ class BackgroundTasks:
         retention_ms = integer("log.retention.check.interval.ms")
         self.repeat(self.delete_old_segments, retention_ms, integer("log.initial.task.delay.ms"))
         self.repeat(self.checkpoint, max(offset_checkpoint_ms, 1))
+        self._keep(self._checkpoint_truncations())
         self.repeat(self.tick, TICK_MS)
         self.repeat(self.expire_clients, EXPIRE_CLIENTS_MS)
         self.repeat(self.bound_producers, BOUND_PRODUCERS_MS)
@@ -137,6 +139,21 @@ class BackgroundTasks:
         """Remove deleted files of `log` after `file.delete.delay.ms`."""
         due_ms = self._clock.monotonic_ms() + log.config.file_delete_delay_ms
         self._deleted_files.append((due_ms, files))
+
+    def truncated(self, log: PartitionLog, files: list[Path]) -> None:
+        """Remove files of truncated segments later, and checkpoint the lower recovery point soon.
+
+        With the former one, recovery after a power failure would skip batches that were written since, and not flushed.
+        """
+        if files:
+            self.remove_later(log, files)
+        self._truncated.set()
+
+    async def _checkpoint_truncations(self) -> None:
+        while True:
+            await self._truncated.wait()
+            self._truncated.clear()
+            await asyncio.shield(self._start(self.checkpoint))
 
     async def checkpoint(self) -> None:
         """Write the checkpoint files of recovery points, log start offsets and high watermarks."""

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from barnabas.log.checkpoints import RECOVERY_POINT_FILE, read_offsets
 from barnabas.log.files import REMOVAL_RETRY_MS
 from barnabas.metadata.configs import BROKER_CONFIGS
 from barnabas.metadata.decision import Decision
@@ -18,6 +19,7 @@ from support.batches import NOW_MS, batch
 from support.images import new_topic
 from support.loop import in_virtual_time, on_loop
 from support.nodes import RunningNode, running_node
+from support.waiting import reached
 
 DELAY_MS = 60_000  #: file.delete.delay.ms, as by default
 
@@ -47,6 +49,10 @@ def produce(node: RunningNode, topic: str, *values: bytes, **options: Any) -> No
     for value in values:
         node.partition(topic).append_as_leader(batch(value, **options), 1)
         node.partition(topic).log.roll()
+
+
+def recovery_points(tmp_path: Path) -> list[int]:
+    return list(read_offsets(tmp_path / RECOVERY_POINT_FILE).values())
 
 
 def files_of(tmp_path: Path, topic: str) -> list[str]:
@@ -387,3 +393,20 @@ async def test_beyond_the_total_limit_the_partitions_with_most_producers_evict_s
         left = {topic: node.partition(topic).log.producers.states.active for topic in ("many", "few")}
     assert [each.producer_id for each in left["many"]] == [4, 5, 6, 7, 8, 9]
     assert len(left["few"]) == 2
+
+
+@on_loop
+async def test_a_truncation_is_followed_by_a_checkpoint_of_the_lower_recovery_point(tmp_path: Path) -> None:
+    async with running_tasks(tmp_path) as (node, keeper):
+        await node.create(new_topic("t"))
+        keeper.start()
+        produce(node, "t", b"a", b"b")
+        log = node.partition("t").log
+        log.flush()
+        await keeper.checkpoint()
+        assert recovery_points(tmp_path) == [2]
+        keeper.truncated(log, log.truncate_to(1))
+        await reached(lambda: recovery_points(tmp_path) == [1])
+        node.clock.advance(DELAY_MS)
+        await keeper.tick()
+        assert files_of(tmp_path, "t") == [log_file(0), log_file(1)]
