@@ -186,7 +186,7 @@ class ReplicaManager:
                 await self._delete_topic(deleted_topic, keep=keep)
             if topic is not None:
                 if topic.topic_id.hex() in before.trashed_topics:
-                    await self._restore(topic)
+                    await self.restore(after, topic)
                 await self._open_in_slices(topic)
         for name in changed.of(TOPIC_CONFIGS):
             self._reconfigure(name, self._log_config(name))
@@ -211,8 +211,9 @@ class ReplicaManager:
             self._deleted.update(dict.fromkeys(deleted))
             self.on_deleted()
 
-    async def _restore(self, topic: TopicImage) -> None:
+    async def restore(self, image: MetadataImage, topic: TopicImage) -> None:
         """Restore a topic's logs from the trash; a replica without a log is not created before that is reported."""
+        self._image = image
         trashed_logs = await asyncio.to_thread(self.trash.of_topic, topic.topic_id)
         config = self._log_config(topic.name)
         restored: list[tuple[LogDirectory, PartitionLog]] = []

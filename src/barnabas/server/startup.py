@@ -82,6 +82,7 @@ async def load_replicas(
         flusher.flush_soon,
     )
     replicas.serves_consumers_of_followers = config.part(REPLICA_SELECTOR_KEY) == SELECTS_BY_RACK
+    await _complete_trash(replicas, metadata, image)
     replicas.load(metadata.image)
     metadata.listen(replicas.apply)
 
@@ -91,6 +92,20 @@ async def load_replicas(
     dynamic_config.on_change(reconfigure)
     await flusher.complete()  # else high watermarks would be lower than before a crash (flush.messages)
     return LoadedReplicas(replicas, lost)
+
+
+async def _complete_trash(replicas: ReplicaManager, metadata: MetadataWriter, before: MetadataImage) -> None:
+    """Restore or purge the logs of topics that left the trash while logs were loaded, which may take minutes.
+
+    :param before: The image with which the trash was reconciled.
+    """
+    left = set(before.trashed_topics)
+    purged = left.intersection(metadata.image.deleted_topics)
+    await asyncio.to_thread(replicas.trash.purge, [bytes.fromhex(row) for row in purged])
+    while restored := [topic for topic in metadata.image.topics.values() if topic.topic_id.hex() in left]:
+        for topic in restored:
+            left.discard(topic.topic_id.hex())
+            await replicas.restore(metadata.image, topic)
 
 
 def lost_replicas(
