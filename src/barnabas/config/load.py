@@ -15,13 +15,16 @@ from barnabas.config.providers import Variables, resolve_variables
 
 _ENVIRONMENT_PREFIX = "BARNABAS_"
 _OWN_PREFIX = "barnabas."
-#: Variables with the prefix that are options of commands, not keys.
-_OPTIONS = (
+#: Variables with the prefix that are no keys: options of commands, and marks of processes that a supervisor has started.
+NOT_KEYS = (
     "BARNABAS_ADD_SCRAM",
     "BARNABAS_BOOTSTRAP",
     "BARNABAS_COMMAND_CONFIG",
     "BARNABAS_COMPLETION_TIMEOUT_MS",
     "BARNABAS_PASSWORD",
+    "BARNABAS_REGISTRY",
+    "BARNABAS_SUPERVISED",
+    "BARNABAS_TABLES_PROCESS",
 )
 #: Keys of plug-ins, which Apache Kafka passes on unread.
 _PLUGIN_KEYS = (SUPER_USERS, ALLOW_IF_NO_ACL)
@@ -113,7 +116,7 @@ def _from_environment(environment: Mapping[str, str]) -> dict[str, str]:
     variables = {
         name: text
         for name, text in environment.items()
-        if name.startswith(_ENVIRONMENT_PREFIX) and name not in _OPTIONS
+        if name.startswith(_ENVIRONMENT_PREFIX) and name not in NOT_KEYS
     }
     if not variables:
         return {}

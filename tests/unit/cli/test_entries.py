@@ -13,6 +13,7 @@ from typer.testing import CliRunner
 
 from barnabas.cli.main import app
 from barnabas.cli.support.commands import entry_of
+from barnabas.config.load import NOT_KEYS
 
 ROOT = Path(__file__).resolve().parents[3]
 #: Commands that print nothing, or a script.
@@ -59,6 +60,11 @@ def test_every_declared_command_can_be_called() -> None:
 def test_commands_have_json_output(name: str) -> None:
     has_json = any(param.name == "as_json" for param in COMMANDS[name].params)
     assert has_json == (name not in WITHOUT_JSON)
+
+
+@pytest.mark.parametrize("name", sorted(COMMANDS))
+def test_a_broker_does_not_take_the_variables_of_options_for_settings(name: str) -> None:
+    assert {param.envvar for param in COMMANDS[name].params if param.envvar} <= {*NOT_KEYS}
 
 
 @pytest.mark.parametrize("name", sorted(ENTRIES))

@@ -12,6 +12,9 @@ from barnabas.config.load import (
     nearest_key,
     read_properties,
 )
+from barnabas.server.bootstrap_users import VARIABLE
+from barnabas.server.supervisor import SUPERVISED
+from barnabas.tables.supervision import PROCESS_VARIABLE
 
 
 def test_without_settings_there_are_no_warnings() -> None:
@@ -34,6 +37,11 @@ def test_barnabas_own_keys_lose_their_prefix_in_the_environment() -> None:
     config = load_broker_config(environment=environment).config
     assert config.text("barnabas.metrics.listener") == "127.0.0.1:9100"
     assert config.text("barnabas.log.level") == "DEBUG"
+
+
+@pytest.mark.parametrize("variable", [SUPERVISED, PROCESS_VARIABLE, VARIABLE])
+def test_variables_of_barnabas_that_are_no_settings_cause_no_warning(variable: str) -> None:
+    assert load_broker_config(environment={variable: "x"}).warnings == ()
 
 
 def test_no_two_keys_share_an_environment_variable() -> None:
