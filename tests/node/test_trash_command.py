@@ -183,6 +183,17 @@ def test_a_purged_topic_is_removed_from_disk_and_cannot_be_undeleted(kafka: Embe
     assert list(kafka.directory.glob("*-delete")) == []
 
 
+@pytest.mark.parametrize("command", ["undelete", "purge"])
+def test_a_topic_that_is_not_in_the_trash_is_not_found(run: Run, command: str) -> None:
+    run("topics", "create", "orders")
+    result = run("topics", command, "orders")
+    assert result.exit_code == 3
+    assert result.stderr == (
+        "error: UNKNOWN_TOPIC_OR_PARTITION: There is no topic 'orders' in the trash.\n"
+        "  try: 'barnabas topics trash' shows the topics in the trash\n"
+    )
+
+
 def test_without_trash_a_topic_is_removed_immediately() -> None:
     with EmbeddedBroker(settings={"barnabas.trash.retention.ms": "0"}) as kafka:
         kafka.create_topic("orders")

@@ -195,9 +195,11 @@ def delete_records(
     """Delete the records before an offset. This cannot be undone."""
     targets = [parse_offset(text) for text in target_args]
 
-    async def delete(admin: Admin) -> Mapping[TopicPartition, int | KafkaError]:
+    async def delete(admin: Admin) -> Mapping[TopicPartition, int | Exception]:
         offsets = [(partition, HIGH_WATERMARK if offset is None else offset) for partition, offset in targets]
-        return await admin.delete_records(await expand_partitions(admin, offsets))
+        wanted = await expand_partitions(admin, offsets)
+        results = await admin.delete_records(wanted)
+        return {tp: await _explain(admin, tp, wanted[tp], result) for tp, result in results.items()}
 
     results = with_admin(bootstrap, delete)
     start_offsets = {tp: offset for tp, offset in sorted(results.items()) if isinstance(offset, int)}
@@ -206,12 +208,18 @@ def delete_records(
     else:
         for tp, offset in start_offsets.items():
             print(f"{tp}: starts at {offset}")
-    raise_all(_explain(tp, result) for tp, result in results.items())
+    raise_all(results.values())
 
 
-def _explain(tp: TopicPartition, result: int | KafkaError) -> object:
-    """Return an error with an explanation for POLICY_VIOLATION, because DeleteRecords has no error message."""
-    if not isinstance(result, KafkaError) or result.code is not ErrorCode.POLICY_VIOLATION:
+async def _explain(
+    admin: Admin, tp: TopicPartition, offset: int, result: int | KafkaError
+) -> int | Exception:
+    """Return a result with an explanation of its error, because DeleteRecords has no error messages."""
+    if not isinstance(result, KafkaError):
+        return result
+    if result.code is ErrorCode.OFFSET_OUT_OF_RANGE:
+        return await _explain_range(admin, tp, offset, result)
+    if result.code is not ErrorCode.POLICY_VIOLATION:
         return result
     topic = tp.topic
     message = (
@@ -222,6 +230,16 @@ def _explain(tp: TopicPartition, result: int | KafkaError) -> object:
         "but then retention.ms and retention.bytes of the topic delete records as well"
     )
     return CommandError(message, hint=hint, exit_code=REFUSED, kind=result.code.name)
+
+
+async def _explain_range(admin: Admin, tp: TopicPartition, offset: int, error: KafkaError) -> Exception:
+    """Return OFFSET_OUT_OF_RANGE with the offsets that are in the range, or as it is if they cannot be read."""
+    end = (await admin.list_offsets({tp: LATEST}))[tp]
+    if not isinstance(end, ListedOffset):
+        return error
+    message = f"records of {tp} before {offset} cannot be deleted: the partition ends at {end.offset}"
+    hint = f"an offset up to {end.offset}, or {tp.topic}:{tp.partition}=end for all records"
+    return CommandError(message, hint=hint, kind=error.code.name)
 
 
 app = command_group(show_offsets, show_epoch_ends, delete_records)

@@ -15,7 +15,7 @@ from barnabas.config.providers import Variables, resolve_variables
 
 _ENVIRONMENT_PREFIX = "BARNABAS_"
 _OWN_PREFIX = "barnabas."
-#: Variables with the prefix that are no keys: options of commands, and marks of processes that a supervisor has started.
+#: Variables with the prefix that are no keys: options of commands, and marks of supervised processes.
 NOT_KEYS = (
     "BARNABAS_ADD_SCRAM",
     "BARNABAS_BOOTSTRAP",

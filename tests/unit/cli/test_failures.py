@@ -1,5 +1,6 @@
 import errno
 import json
+import ssl
 from typing import Any
 
 import pytest
@@ -15,7 +16,7 @@ from barnabas.cli.support.failures import (
 )
 from barnabas.cli.support.options import key_value_pairs
 from barnabas.client.core.address import BrokerAddress
-from barnabas.client.core.errors import BrokerUnreachable, RequestTimedOut
+from barnabas.client.core.errors import BrokerUnreachable, ConnectionLost, RequestTimedOut
 from barnabas.wire.errors import ErrorCode, KafkaError
 
 UNREACHABLE = BrokerUnreachable(BrokerAddress("h", 1), "no connection")
@@ -43,6 +44,21 @@ def test_each_error_has_its_exit_code_and_hint(error: Exception, exit_code: int,
     classified = classify_error(error)
     assert classified[0] == exit_code
     assert hint in classified[2]
+
+
+def test_a_failed_tls_handshake_has_a_hint_to_the_certificates() -> None:
+    address = BrokerAddress("h", 1)
+    refused, lost = BrokerUnreachable(address, "no"), ConnectionLost(address, "no")
+    refused.__cause__ = ssl.SSLCertVerificationError(1, "self-signed certificate")
+    lost.__cause__ = refused  # as with TLS 1.3, where the client learns it with the first response
+    assert "ssl.truststore.location" in classify_error(refused).hint
+    assert "ssl.truststore.location" in classify_error(lost).hint
+
+
+def test_a_listener_without_tls_has_no_hint_to_the_certificates() -> None:
+    error = BrokerUnreachable(BrokerAddress("h", 1), "no")
+    error.__cause__ = ssl.SSLError(1, "[SSL: WRONG_VERSION_NUMBER] wrong version number")
+    assert "ssl." not in classify_error(error).hint
 
 
 def test_errors_are_text_or_json(capsys: pytest.CaptureFixture[str]) -> None:

@@ -55,7 +55,8 @@ _HINTS = {
     "UNSUPPORTED_SASL_MECHANISM": "set another sasl.mechanism in the --command-config file",
 }
 _HINT_UNREACHABLE = "start a broker with 'barnabas serve', or specify another one with --bootstrap HOST:PORT"
-_HINT_LOST = "if the listener requires authentication, specify credentials with --command-config FILE"
+_HINT_LOST = "if the listener requires TLS or a login, specify them with --command-config FILE"
+_HINT_TLS = "check ssl.truststore.location and ssl.keystore.location in the --command-config file"
 _HINT_NOT_KAFKA = "check that the port belongs to a Kafka listener without TLS"
 _HINT_REGISTRY = (
     "start a schema registry with 'barnabas registry', or specify another one with --registry URL"
@@ -204,7 +205,8 @@ def report(*errors: Exception, as_json: bool, call: Call | None = None) -> int:
 def _with_specific_hint(error: Exception, error_report: ErrorReport, call: Call | None) -> ErrorReport:
     """Return the report with a hint made from the arguments: similar names in the cluster, or a missing permission."""
     exit_code, kind, hint = error_report
-    if call is None or exit_code not in (NOT_FOUND, REFUSED):
+    has_own_hint = isinstance(error, CommandError) and hint
+    if call is None or has_own_hint or exit_code not in (NOT_FOUND, REFUSED):
         return error_report
     from barnabas.cli.support.advice import permission_hint, similar_names
 
@@ -229,12 +231,22 @@ def classify_error(error: Exception) -> ErrorReport:
         return ErrorReport(_EXIT_CODES.get(name, FAILED), name, _HINTS.get(name, ""))
     if isinstance(error, ConnectionError):
         kind, hint = _CONNECTIONS.get(type(error).__name__, ("UNREACHABLE", _HINT_UNREACHABLE))
-        return ErrorReport(UNREACHABLE, kind, hint)
+        return ErrorReport(UNREACHABLE, kind, _HINT_TLS if _is_about_certificates(error) else hint)
     if isinstance(error, FileNotFoundError):
         return ErrorReport(NOT_FOUND, "FILE_NOT_FOUND", "")
     if isinstance(error, ValueError):
         return ErrorReport(WRONG_USE, "WRONG_USE", "")
     return ErrorReport(FAILED, "FAILED", "")
+
+
+def _is_about_certificates(error: ConnectionError) -> bool:
+    """Whether a TLS handshake has failed, unless the other side does not use TLS."""
+    from ssl import SSLError
+
+    cause: BaseException | None = error
+    while isinstance(cause, ConnectionError):
+        cause = cause.__cause__
+    return isinstance(cause, SSLError) and "WRONG_VERSION_NUMBER" not in str(cause)
 
 
 def is_kafka_error(error: Exception) -> bool:

@@ -9,13 +9,13 @@ import typer
 from barnabas.base.ids import ZERO_UUID, uuid_from_text, uuid_to_text
 from barnabas.cli.support.calls import with_admin
 from barnabas.cli.support.commands import command
-from barnabas.cli.support.failures import wrong_use
+from barnabas.cli.support.failures import NOT_FOUND, CommandError, wrong_use
 from barnabas.cli.support.options import BOOTSTRAP_DEFAULT, Bootstrap, Json
 from barnabas.cli.support.outcomes import raise_all
 from barnabas.cli.support.output import notice, print_json, print_table
 from barnabas.client.admin.admin import Admin
 from barnabas.client.admin.extensions.trash import Trashed, TrashedTopicDescription
-from barnabas.wire.errors import KafkaError
+from barnabas.wire.errors import ErrorCode, KafkaError
 
 _COLUMNS = ("topic", "id", "partitions", "bytes", "deleted", "deleted by", "expires")
 
@@ -70,7 +70,10 @@ def undelete_topic(
 ) -> None:
     """Undelete a topic: records, configs, id, and offsets of groups that have no members and no newer offsets."""
     trashed = Trashed(name, _parse_id(topic_id))
-    topic = with_admin(bootstrap, lambda admin: admin.undelete_topic(trashed, new_name))
+    try:
+        topic = with_admin(bootstrap, lambda admin: admin.undelete_topic(trashed, new_name))
+    except KafkaError as error:
+        raise _with_hint(error) from None
     if as_json:
         identity = {"topic": topic.name, "topic_id": uuid_to_text(topic.topic_id)}
         print_json({**identity, "partitions": topic.partitions, "offsets": topic.offsets})
@@ -107,7 +110,15 @@ def purge_topics(
     for topic, error in errors.items() if not as_json else ():
         if error is None:
             print(f"{topic.name}: purged")
-    raise_all(errors.values())
+    raise_all(error and _with_hint(error) for error in errors.values())
+
+
+def _with_hint(error: KafkaError) -> KafkaError | CommandError:
+    """Return an error with a hint to the trash if it is about a topic that is not there."""
+    if error.code is not ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
+        return error
+    hint = "'barnabas topics trash' shows the topics in the trash"
+    return CommandError(str(error), hint=hint, exit_code=NOT_FOUND, kind=error.code.name)
 
 
 async def _purge(
