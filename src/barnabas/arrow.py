@@ -12,7 +12,9 @@ from importlib.util import find_spec
 from typing import Any, Literal, Self, TypeAlias
 
 if None in map(find_spec, ("pyarrow", "numpy", "numba")):
-    raise ImportError("barnabas.arrow needs pyarrow, numpy and numba: pip install 'barnabas[arrow]'")
+    raise ImportError(
+        "barnabas.arrow needs pyarrow, numpy and numba: pip install '.[arrow]' in a checkout of Barnabas"
+    )
 
 import pyarrow as pa
 

@@ -179,6 +179,14 @@ def test_every_setting_in_a_document_is_valid(document: Path) -> None:
     validate_topic_overrides(loaded.config, {key: named[key] for key in of_topics})
 
 
+@pytest.mark.parametrize("text", [text for text in code_blocks(SECURITY, "bash") if "barnabas serve" in text])
+def test_a_broker_may_be_started_as_documented(text: str) -> None:
+    command = text.replace("\\\n", " ").splitlines()[0]
+    options = re.findall(r"--(listen|set) (\S+)", command)
+    settings = [value if option == "set" else f"listeners={value}" for option, value in options]
+    assert load_broker_config(settings=settings).warnings == ()
+
+
 def test_every_make_target_in_a_document_exists() -> None:
     targets = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE))
     for document in (README, ROOT / "CONTRIBUTING.md"):

@@ -55,4 +55,4 @@ def test_a_broker_that_cannot_be_reached_is_reported_at_once() -> None:
 def test_a_missing_package_is_reported_with_the_command_that_helps(package: str) -> None:
     program = f"import sys; sys.modules['{package}'] = None; import barnabas.arrow"
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
-    assert "pip install 'barnabas[arrow]'" in done.stderr.splitlines()[-1]
+    assert "pip install '.[arrow]'" in done.stderr.splitlines()[-1]

@@ -127,7 +127,8 @@ def advertise(listeners: Sequence[Listener], advertised: Sequence[Listener] | No
             raise ConfigError("advertised.listeners", endpoint.name, f"must be among the listeners: {names}")
         if endpoint.host == _EVERY_INTERFACE:
             where = f"{endpoint.name}://{endpoint.host}:{endpoint.port}"
-            reason = f"clients cannot connect to {_EVERY_INTERFACE}; advertise an address that they can reach"
+            example = f"advertised.listeners={endpoint.name}://HOST:{endpoint.port}"
+            reason = f"clients cannot connect to {_EVERY_INTERFACE}; advertise a host that they can reach: {example}"
             raise ConfigError("advertised.listeners", where, reason)
     addresses = {endpoint.name: ListenerAddress(endpoint.host, endpoint.port) for endpoint in source}
     return [listener._replace(advertised=addresses.get(listener.name)) for listener in listeners]

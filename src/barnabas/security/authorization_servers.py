@@ -25,7 +25,7 @@ class AuthorizationServers:
         :raises ConfigError: If a package is missing.
         """
         if find_spec("jwt") is None:
-            reason = "needs more packages: pip install 'barnabas[security]'"
+            reason = "needs more packages: pip install '.[security]' in a checkout of Barnabas"
             raise ConfigError("sasl.enabled.mechanisms", OAUTHBEARER, reason)
         keys = None
         if settings.jwks_url:

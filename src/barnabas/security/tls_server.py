@@ -26,7 +26,7 @@ def _import_certificates(client_auth: ClientAuth) -> None:
     try:
         import_module("cryptography.x509")
     except ImportError as error:
-        reason = "needs the package cryptography: pip install 'barnabas[security]'"
+        reason = "needs the package cryptography: pip install '.[security]' in a checkout of Barnabas"
         raise TlsError("ssl.client.auth", client_auth.value, reason) from error
 
 

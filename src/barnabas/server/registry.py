@@ -36,7 +36,7 @@ def embedded_registry(
     if not address:
         return None
     if find_spec("uvicorn") is None or find_spec("starlette") is None:
-        message = f"{LISTENER_KEY} needs packages that are not installed: pip install 'barnabas[registry]'."
+        message = f"{LISTENER_KEY} needs packages that are not installed: pip install '.[registry]' in a checkout of Barnabas"
         raise StartError(message)
     users_file = config.text("barnabas.registry.users.file")
     try:

@@ -14,7 +14,7 @@ _CERTIFICATE = re.compile(r"-----BEGIN CERTIFICATE-----.*?-----END CERTIFICATE--
 _PEM_LABEL = re.compile(r"\s*(-----(?:BEGIN|END) [A-Z0-9 ]+-----)\s*")
 _PEM_BEGIN = b"-----BEGIN"
 _JKS_BEGIN = b"\xfe\xed\xfe\xed"
-_EXTRA = "needs the package cryptography: pip install 'barnabas[security]'"
+_EXTRA = "needs the package cryptography: pip install '.[security]' in a checkout of Barnabas"
 
 
 class KeyMaterial(NamedTuple):

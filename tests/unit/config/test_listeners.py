@@ -101,7 +101,7 @@ def test_a_listener_that_is_not_advertised_has_no_address() -> None:
 
 
 def test_the_wildcard_address_cannot_be_advertised() -> None:
-    with pytest.raises(ConfigError, match=r"TLS://0\.0\.0\.0:1.*an address that they can reach"):
+    with pytest.raises(ConfigError, match=r"TLS://0\.0\.0\.0:1.*advertised\.listeners=TLS://HOST:1"):
         advertise(endpoints("TLS://0.0.0.0:1"), None)
 
 
