@@ -36,7 +36,8 @@ def embedded_registry(
     if not address:
         return None
     if find_spec("uvicorn") is None or find_spec("starlette") is None:
-        message = f"{LISTENER_KEY} needs packages that are not installed: pip install '.[registry]' in a checkout of Barnabas"
+        advice = "pip install '.[registry]' in a checkout of Barnabas"
+        message = f"{LISTENER_KEY} needs packages that are not installed: {advice}"
         raise StartError(message)
     users_file = config.text("barnabas.registry.users.file")
     try:
