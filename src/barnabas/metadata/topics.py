@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from barnabas.base.ids import uuid_to_text
 from barnabas.metadata.audit.difference import Difference, compare
 from barnabas.metadata.record_type import RecordType
 from barnabas.metadata.store import NEVER, Prefix, StoreChange
@@ -122,7 +123,8 @@ def _audit_topic(
         if topic is None:
             return {}
         replicas = [list(brokers) for brokers in topic.assignments]
-        return {"topic id": topic.topic_id.hex(), "partitions": topic.partition_count, "replicas": replicas}
+        topic_id = uuid_to_text(topic.topic_id)
+        return {"topic id": topic_id, "partitions": topic.partition_count, "replicas": replicas}
 
     return compare(f"topic/{name}", view(before), view(after))
 

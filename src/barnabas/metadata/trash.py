@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+from barnabas.base.ids import uuid_to_text
 from barnabas.metadata.audit.difference import Difference
 from barnabas.metadata.record_type import RecordType
 from barnabas.metadata.topics import PARTITION_STATES, TOPICS, PartitionRegistration, TopicImage
@@ -88,11 +89,12 @@ def _offset_to_plain(committed: CommittedOffset) -> list[Any]:
 
 
 def _audit(
-    _image: "MetadataImage", key: str, before: TrashRecord | None, after: TrashRecord | None
+    _image: "MetadataImage", _key: str, before: TrashRecord | None, after: TrashRecord | None
 ) -> Iterator[Difference]:
     trashed = after or before
     assert trashed is not None
-    yield Difference(f"topic/{trashed.name}", "in the trash", before and key, after and key)
+    topic_id = uuid_to_text(trashed.topic_id)
+    yield Difference(f"topic/{trashed.name}", "in the trash", before and topic_id, after and topic_id)
 
 
 #: topic id in hex -> the topic

@@ -4,6 +4,7 @@ import random
 
 import pytest
 
+from barnabas.base.ids import uuid_from_text
 from barnabas.base.resource_names import HIDDEN
 from barnabas.config.config_resource import Resource, ResourceKind
 from barnabas.metadata.acls import ACLS, acl_key, decide_create_acls, decide_remove_acls
@@ -95,7 +96,9 @@ def test_a_topic_is_audited_with_its_partitions_and_configs() -> None:
     configs = new_topic("orders", 2, configs={"retention.ms": "1"})
     decision = decide_create(image, [configs], RULES, random.Random(7), validate_only=False)
     found = {(each.resource, each.key): (each.before, each.after) for each in of(image, decision)}
-    assert found.pop(("topic/orders", "topic id"))[0] is None
+    before, topic_id = found.pop(("topic/orders", "topic id"))
+    assert before is None
+    assert len(uuid_from_text(str(topic_id))) == 16
     assert found == {
         ("topic/orders", "partitions"): (None, 2),
         ("topic/orders", "replicas"): (None, [[1], [1]]),
