@@ -189,7 +189,7 @@ def test_invalid_rules_are_exit_code_2(rules: Path, tmp_path: Path) -> None:
     assert ended.returncode == 2
     assert ended.stderr.splitlines()[-1] == (
         f"barnabas: Invalid value '{rules}' for barnabas.policy.file: "
-        "line 2: a key of topics[0].partitions is 'maximum': is unknown; did you mean max?"
+        "line 2: unknown key 'maximum' in topics[0].partitions; did you mean max?"
     )
 
 

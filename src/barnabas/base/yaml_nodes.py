@@ -102,7 +102,8 @@ class YamlNode(NamedTuple):
             if known is not None and key not in known:
                 near = difflib.get_close_matches(key, known, n=1)
                 hint = f"did you mean {near[0]}?" if near else f"valid are {', '.join(sorted(known))}"
-                self.key_of(node).fail(f"is unknown; {hint}")
+                problem = f"unknown key {_shown(key_node)} in {path or 'the file'}; {hint}"
+                raise YamlError(problem, self.key_of(node).line)
             if key in found:
                 self.key_of(node).fail(f"is repeated, first in line {self.key_of(found[key]).line}")
             found[key] = node

@@ -25,6 +25,7 @@ from barnabas.cli.support.output import print_json, print_table
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+    from pyspark_barnabas.pipelines.declaration import Pipeline
     from pyspark_barnabas.pipelines.engine import Watcher
     from pyspark_barnabas.pipelines.planning import FlowPlan
     from pyspark_barnabas.pipelines.state import FlowStatus
@@ -63,10 +64,9 @@ def run(
     """
     check_spark_installed()
     from pyspark_barnabas.pipelines.engine import run_pipeline
-    from pyspark_barnabas.pipelines.parser import read_pipeline
     from pyspark_barnabas.pipelines.state import FlowState, PipelineRuns
 
-    pipeline = read_pipeline(file)
+    pipeline = _read(file)
     with (
         _metrics(metrics_port) as metrics,
         _session(master, conf or ()) as spark,
@@ -94,10 +94,9 @@ def run(
 def plan(file: File, master: Master = "local[*]", conf: Setting = None, as_json: Json = False) -> None:
     """Show what a run would read, create and write, without running it; exits with 1 if a flow would fail."""
     check_spark_installed()
-    from pyspark_barnabas.pipelines.parser import read_pipeline
     from pyspark_barnabas.pipelines.planning import pipeline_plan
 
-    pipeline = read_pipeline(file)
+    pipeline = _read(file)
     with _session(master, conf or ()) as spark:
         plans = pipeline_plan(spark, pipeline)
     if as_json:
@@ -113,10 +112,16 @@ def plan(file: File, master: Master = "local[*]", conf: Setting = None, as_json:
 def status(file: File, as_json: Json = False) -> None:
     """Show the status of each flow, whether or not the pipeline is running."""
     check_spark_installed()
-    from pyspark_barnabas.pipelines.parser import read_pipeline
     from pyspark_barnabas.pipelines.state import pipeline_status
 
-    _show(pipeline_status(read_pipeline(file)), as_json=as_json)
+    _show(pipeline_status(_read(file)), as_json=as_json)
+
+
+def _read(file: Path) -> "Pipeline":
+    from pyspark_barnabas.pipelines.parser import read_pipeline
+
+    file.stat()  # a missing file is reported as not found, not as invalid
+    return read_pipeline(file)
 
 
 def _show(statuses: "Sequence[FlowStatus]", *, as_json: bool) -> None:

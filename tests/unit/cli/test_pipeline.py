@@ -45,6 +45,13 @@ def test_an_invalid_file_is_reported_before_spark_starts(file: Path, command: st
     assert f"{file}:5: flows.one.from.format is 'rar': must be json, raw, avro" in ended.output
 
 
+@pytest.mark.parametrize("command", ["run", "plan", "status"])
+def test_a_missing_file_is_reported_as_not_found(file: Path, command: str) -> None:
+    ended = CliRunner().invoke(app, ["pipeline", command, f"{file}.old"])
+    assert ended.exit_code == 3
+    assert ended.output == f"error: {file}.old: No such file or directory\n"
+
+
 def test_without_spark_there_is_an_installation_hint(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "pyspark", None)
     ended = CliRunner().invoke(app, ["pipeline", "status", str(file)])

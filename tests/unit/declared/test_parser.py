@@ -79,9 +79,9 @@ ALICE = "principal: User:alice, "
     ("text", "says"),
     [
         ("", "is empty"),
-        ("topic: {}", "line 1: a key of the file is 'topic': is unknown; did you mean topics?"),
+        ("topic: {}", "line 1: unknown key 'topic' in the file; did you mean topics?"),
         ("topics: [orders]", "line 1: topics is a list: must be a mapping"),
-        ("topics:\n  a: {partition: 1}", "line 2: a key of topics.a is 'partition': is unknown; did you mean part"),
+        ("topics:\n  a: {partition: 1}", "line 2: unknown key 'partition' in topics.a; did you mean part"),
         ("topics:\n  a: {partitions: 0}", "line 2: topics.a.partitions is '0': must be a whole number"),
         ("topics:\n  a: {}\n  a: {}", "line 3: a key of topics is 'a': is repeated, first in line 2"),
         ("topics: {a: {configs: {k: [{}]}}}", "line 1: topics.a.configs.k[0] is a mapping: must be text"),

@@ -90,10 +90,10 @@ TOPIC = "topics:\n  - "
         ("a: [", "line 1: is not YAML: "),
         ("- a", "line 1: the file is a list: must be a mapping (key: value)"),
         ("mode: warm", "line 1: mode is 'warm': must be enforce or warn"),
-        ("topic: []", "line 1: a key of the file is 'topic': is unknown; did you mean topics?"),
+        ("topic: []", "line 1: unknown key 'topic' in the file; did you mean topics?"),
         (
             "zzz: []",
-            "line 1: a key of the file is 'zzz': is unknown; valid are acls, brokers, client_metrics",
+            "line 1: unknown key 'zzz' in the file; valid are acls, brokers, client_metrics",
         ),
         ("? [a]\n: b", "line 1: a key of the file is a list: must be text"),
         ("topics: 5", "line 1: topics is '5': must be a list ([a, b], or a line for each beginning with -)"),
@@ -118,7 +118,7 @@ TOPIC = "topics:\n  - "
         ),
         (
             TOPIC + "configs: {retention.msec: {max: 1}}",
-            "line 2: a key of topics[0].configs is 'retention.msec': is unknown; did you mean retention.ms?",
+            "line 2: unknown key 'retention.msec' in topics[0].configs; did you mean retention.ms?",
         ),
         (
             TOPIC + "configs: {retention.ms: {max: !!int x}}",
@@ -152,7 +152,7 @@ TOPIC = "topics:\n  - "
             TOPIC + "prefix: a\n  - prefix: a",
             "line 3: topics[1].prefix is 'a': is repeated, first in line 2",
         ),
-        ("brokers:\n  - partitions: {max: 1}", "line 2: a key of brokers[0] is 'partitions': is unknown; "),
+        ("brokers:\n  - partitions: {max: 1}", "line 2: unknown key 'partitions' in brokers[0]; "),
         ("acls:\n  - because: x", "line 2: acls[0] is a mapping: must have forbid: what must not be created"),
         ("acls:\n  - forbid: {}", "line 2: acls[0].forbid is a mapping: must say something"),
         (

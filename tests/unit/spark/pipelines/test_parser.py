@@ -104,7 +104,7 @@ def test_state_is_kept_beside_the_file_by_default(tmp_path: Path) -> None:
         (
             "flows:\n  one:",
             "flow:\n  one:",
-            "2: a key of the file is 'flow': is unknown; did you mean flows?",
+            "2: unknown key 'flow' in the file; did you mean flows?",
         ),
         ("  one:", "  a b:", "3: a key of flows is 'a b': must be 1 to 100 letters"),
         ("bootstrap: b:9092\n", "", "3: flows.one is a mapping: reads or writes topics"),
