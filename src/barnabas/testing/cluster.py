@@ -59,8 +59,12 @@ class EmbeddedCluster(EmbeddedKafka):
             that are paused or isolated are fenced.
         """
         super().__init__()
-        assert brokers > 0, brokers
-        assert len(racks) in (0, brokers), (racks, brokers)
+        if brokers < 1:
+            message = f"brokers={brokers}: a cluster needs at least one"
+            raise ValueError(message)
+        if len(racks) not in (0, brokers):
+            message = f"racks={racks!r}: give one for each of the {brokers} brokers, or none"
+            raise ValueError(message)
         self._racks = tuple(racks)
         self._brokers_count = brokers
         self._virtual_time = VirtualTime(VIRTUAL_TIME_STEP_S) if virtual_time else None
@@ -194,33 +198,38 @@ class EmbeddedCluster(EmbeddedKafka):
 
     def kill(self, node_id: int) -> None:
         """End a broker like SIGKILL: nothing is flushed or handed over. Its data stays."""
-        self._brokers[node_id].halt(kill=True)
+        self._broker(node_id).halt(kill=True)
         self._down.add(node_id)
 
     def shut_down(self, node_id: int) -> None:
         """Stop a broker in order: it hands its partitions over."""
-        self._brokers[node_id].halt(kill=False)
+        self._broker(node_id).halt(kill=False)
         self._down.add(node_id)
 
     def restart(self, node_id: int) -> None:
         """Start a broker again, on its port and its data; a running one is stopped in order first."""
         if node_id not in self._down:
             self.shut_down(node_id)
-        self._brokers[node_id].serve()
+        self._broker(node_id).serve()
         self._down.discard(node_id)
         self._wait_for_brokers({node_id})
 
     def pause(self, node_id: int) -> None:
         """Let a broker stand still like SIGSTOP, until `resume`: its connections stay open, and nothing happens."""
-        resumed = self._paused[node_id] = threading.Event()
-        self._brokers[node_id].call_soon(resumed.wait)
+        resumed = threading.Event()
+        self._broker(node_id).call_soon(resumed.wait)
+        self._paused[node_id] = resumed
 
     def resume(self, node_id: int) -> None:
         """Let a paused broker continue."""
+        if node_id not in self._paused:
+            message = f"broker {node_id} is not paused"
+            raise ValueError(message)
         self._paused.pop(node_id).set()
 
     def isolate(self, node_id: int) -> None:
         """Cut a broker off from the other brokers, in both directions, until `rejoin`. Clients still reach it."""
+        self._broker(node_id)
         for other_id, other in self._brokers.items():
             blocked = {node_id} if other_id != node_id else self._brokers.keys() - {node_id}
             if other_id not in self._down:
@@ -231,3 +240,10 @@ class EmbeddedCluster(EmbeddedKafka):
         for node_id, broker in self._brokers.items():
             if node_id not in self._down:
                 broker.block_brokers(frozenset())
+
+    def _broker(self, node_id: int | None) -> EmbeddedBroker:
+        """Return a broker, running or not; None stands for the missing leader of a partition."""
+        if node_id is None or node_id not in self._brokers:
+            message = f"there is no broker {node_id}; the cluster has {', '.join(map(str, self._brokers))}"
+            raise ValueError(message)
+        return self._brokers[node_id]

@@ -1,5 +1,6 @@
 """A real broker inside a test's process, on a free port, with data in a temporary directory."""
 
+import warnings
 from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -144,6 +145,9 @@ class EmbeddedBroker(EmbeddedKafka):
             **self._settings,
         }
         loaded = load_broker_config(settings=[f"{key}={value}" for key, value in settings.items()])
+        for unknown in loaded.warnings:
+            hint = f"; did you mean {unknown.nearest}?" if unknown.nearest else ""
+            warnings.warn(f"unknown setting of a broker: {unknown.name}{hint}", stacklevel=2)
         clock = None if self._virtual_time is None else VirtualClock(self._virtual_time)
         starting = start_broker(loaded.config, clock=clock, bootstrap_users=self._users)
         self._server = server = self._thread.run(starting)

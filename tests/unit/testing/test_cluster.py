@@ -36,6 +36,23 @@ def until_all_in_sync(cluster: EmbeddedCluster, topic: str) -> None:
     until(lambda: list(cluster.in_sync(topic)) == [1, 2, 3])
 
 
+@pytest.mark.parametrize(
+    ("brokers", "racks", "problem"),
+    [(0, (), "brokers=0: a cluster needs at least one"), (3, ("a", "b"), "one for each of the 3 brokers")],
+)
+def test_an_impossible_cluster_is_refused(brokers: int, racks: tuple[str, ...], problem: str) -> None:
+    with pytest.raises(ValueError, match=problem):
+        EmbeddedCluster(brokers, racks=racks)
+
+
+@pytest.mark.parametrize("fault", ["kill", "shut_down", "restart", "pause", "isolate"])
+def test_faults_name_the_brokers_that_there_are(cluster: EmbeddedCluster, fault: str) -> None:
+    with pytest.raises(ValueError, match="there is no broker 9; the cluster has 1, 2, 3"):
+        getattr(cluster, fault)(9)
+    with pytest.raises(ValueError, match="broker 1 is not paused"):
+        cluster.resume(1)
+
+
 def test_acknowledged_records_are_on_all_brokers(cluster: EmbeddedCluster) -> None:
     cluster.create_topic("t", partitions=2)
     for number in range(50):

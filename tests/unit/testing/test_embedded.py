@@ -212,3 +212,13 @@ def test_a_broker_starts_within_150_ms() -> None:
         with EmbeddedBroker():
             taken_ms.append((time.perf_counter_ns() - started_ns) // 1_000_000)
     assert min(taken_ms) < 150, taken_ms
+
+
+def test_an_unknown_setting_is_a_warning_with_the_nearest_one() -> None:
+    with (
+        pytest.warns(
+            UserWarning, match=r"unknown setting of a broker: num\.partition; did you mean num\.part"
+        ),
+        EmbeddedBroker({"num.partition": "3"}),
+    ):
+        pass
