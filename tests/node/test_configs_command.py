@@ -98,10 +98,19 @@ def test_validating_changes_nothing(kafka: EmbeddedBroker, run: Run) -> None:
     assert rows(run("get", "topic", "t")) == []
 
 
+def test_keys_that_exist_are_shown_beside_those_that_do_not(kafka: EmbeddedBroker, run: Run) -> None:
+    kafka.create_topic("t")
+    result = run("get", "topic", "t", "retention.ms", "no.key")
+    assert result.exit_code == 3
+    assert "604800000" in result.stdout
+    assert run("get", "broker", "default", "log.retention.ms").exit_code == 0
+
+
 @pytest.mark.parametrize(
     ("arguments", "exit_code", "part"),
     [
         (("get", "topic", "gone"), 3, "'gone'"),
+        (("get", "topic", "t", "retention.mss"), 3, "topic t has no config 'retention.mss'"),
         (("set", "topic", "gone", "retention.ms=5"), 3, "'gone'"),
         (("set", "topic", "t", "retention.ms=soon"), 1, "'soon'"),
         (("set", "topic", "t", "retention.ms"), 2, "key=value"),

@@ -58,6 +58,7 @@ def test_output_as_json_and_validation_without_changes(run: Run) -> None:
         (("set", "user=alice", "producer_byte_rate=many"), 2, "invalid quota"),
         (("set", "user=a", "user=b", "producer_byte_rate=5"), 2, "given twice"),
         (("list", "nobody"), 2, "is not a quota entity"),
+        (("remove", "user=alice"), 3, "user=alice has no quotas"),
         (("set", "user=alice", "no_such_rate=5"), 1, "Invalid quota 'no_such_rate'"),
     ],
 )

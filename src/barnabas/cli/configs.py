@@ -1,6 +1,6 @@
 """`barnabas configs`: list, get, set, delete and replace configs of topics, brokers, groups and others."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -18,8 +18,9 @@ from barnabas.cli.support.config_resources import (
     ConfigResourceKind,
     parse_resource,
 )
-from barnabas.cli.support.failures import wrong_use
+from barnabas.cli.support.failures import NOT_FOUND, CommandError, wrong_use
 from barnabas.cli.support.options import BOOTSTRAP_DEFAULT, Bootstrap, Json, ValidateOnly, key_value_pairs
+from barnabas.cli.support.outcomes import raise_all
 from barnabas.cli.support.output import notice, print_json, print_table
 from barnabas.client.admin.admin import Admin, raise_errors
 from barnabas.client.admin.model import ConfigEntry
@@ -108,13 +109,28 @@ def get_configs(
     if not (everything or keys):
         hidden = _INHERITED.get(resource.kind, {ConfigSource.DEFAULT_CONFIG})
         entries = [entry for entry in entries if entry.source not in hidden]
+    rows = [(entry.name, _format_value(entry), entry.source.name.lower()) for entry in entries]
     if as_json:
         print_json({**_resource_json(resource), "configs": [_entry_json(entry) for entry in entries]})
-        return
-    rows = [(entry.name, _format_value(entry), entry.source.name.lower()) for entry in entries]
-    print_table(("config", "value", "source"), rows)
-    if not rows:
+    elif rows or not keys:
+        print_table(("config", "value", "source"), rows)
+    if not (rows or keys):
         notice("no configs are set; '--all' shows the defaults")
+    raise_all(_unknown(resource, keys or (), entries))
+
+
+def _unknown(
+    resource: Resource, keys: Iterable[str], entries: Iterable[ConfigEntry]
+) -> Iterator[CommandError]:
+    """Yield an error for each key that the resource does not have; all brokers together have those that are set."""
+    if resource == Resource(ResourceKind.BROKER, EVERY_BROKER):
+        return
+    known = {entry.name for entry in entries}
+    where = f"{KIND_ARGUMENTS[resource.kind]} {resource.name}"
+    for key in keys:
+        if key not in known:
+            hint = f"'barnabas configs get {where} --all' shows its configs"
+            yield CommandError(f"{where} has no config '{key}'", hint=hint, exit_code=NOT_FOUND)
 
 
 async def _fetch(admin: Admin, resource: Resource, keys: Collection[str]) -> list[ConfigEntry]:

@@ -8,7 +8,7 @@ import typer
 from barnabas.cli.support import candidates
 from barnabas.cli.support.calls import with_admin
 from barnabas.cli.support.commands import command, command_group
-from barnabas.cli.support.failures import wrong_use
+from barnabas.cli.support.failures import NOT_FOUND, CommandError, wrong_use
 from barnabas.cli.support.options import BOOTSTRAP_DEFAULT, Bootstrap, Json, ValidateOnly
 from barnabas.cli.support.output import notice, print_json, print_table
 from barnabas.client.admin.admin import Admin, raise_errors
@@ -157,6 +157,9 @@ async def _remove(admin: Admin, entity: Entity, keys: Iterable[str]) -> ClientQu
     if not names:
         quotas = await admin.describe_client_quotas(entity, strict=True)
         names = sorted(quotas.get(entity, {}))
+    if not names:
+        message = f"{_format_entity(entity)} has no quotas"
+        raise CommandError(message, hint="'barnabas quotas list' shows the quotas", exit_code=NOT_FOUND)
     alteration = ClientQuotaAlteration(entity, dict.fromkeys(names))
     await _alter(admin, alteration)
     return alteration
