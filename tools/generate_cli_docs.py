@@ -49,17 +49,20 @@ They are the same for every command.
 
 If a command names several resources, it tries all of them. It reports each error, and exits with the code of the first.
 A command that lists resources leaves out those that the principal may not see. `barnabas serve` exits with 2 if its
-configuration is not valid, and with 1 if the broker fails. `barnabas cluster status` exits with 1 if the
-cluster is not healthy.
+configuration is not valid, or if it cannot listen on its addresses, and with 1 if the broker fails. `barnabas cluster
+status` exits with 1 if the cluster is not healthy. `barnabas plan` and `barnabas drift` exit with 2 if there are
+differences, and with 1 for wrong use. `spark-submit` and `spark-pipelines` have the codes of Spark.
 
 ## Output
 - On a terminal, results are tables as wide as the terminal, or lists if the columns would become too narrow. In a pipe
   nothing is truncated or coloured. `NO_COLOR` is respected. Notes and progress go to stderr, only on a terminal.
 - `--json` prints one line: an array for a list, an object for a single result. `consume`, `audit` and other commands
   that wait for more print one object on a line. Keys are `snake_case`, sizes end in `_bytes`, times in `_ms`; a missing
-  value is `null`. Keys may be added, but are not renamed.
+  value is `null`. Keys may be added, but are not renamed. Records of the audit are printed as they are in its topic:
+  with `time`, in milliseconds.
 - An error goes to stderr: `error: ...` and `try: ...`, or with `--json` one object on a line with `error` (Kafka's name
-  of the error, or WRONG_USE, UNREACHABLE, CONNECTION_LOST, TIMED_OUT, NOT_KAFKA, NOT_FOUND, FILE_NOT_FOUND, FAILED),
+  of the error, or WRONG_USE, UNREACHABLE, CONNECTION_LOST, TIMED_OUT, NOT_KAFKA, REGISTRY_UNAVAILABLE,
+  SUBJECT_NOT_FOUND, NOT_FOUND, FILE_NOT_FOUND, REFUSED, FAILED),
   `message` and `hint`. Results that succeeded are still on stdout. Invalid options are reported in the same way.
 - `produce` reports each input line that did not arrive, with `--json` in `lines`, counted from 1, and sends the others.
   It stops reading at an error that would affect all later lines, such as a missing permission.

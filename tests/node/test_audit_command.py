@@ -10,6 +10,7 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from barnabas.cli.main import app
+from barnabas.cli.support.times import format_timestamp
 from barnabas.testing import EmbeddedBroker
 from barnabas.wire.messages.metadata import MetadataRequest
 from support.audit import AUDITED, published
@@ -65,6 +66,8 @@ def test_the_audit_is_printed_as_a_filtered_table(changed: Run) -> None:
         ["topic/orders", "retention.ms", "-", "1000"],
         ["topic/orders", "retention.ms", "1000", "2000"],
     ]
+    times = [json.loads(line)["time"] for line in changed("audit", "--json").stdout.splitlines()]
+    assert {line.split()[1] for line in lines} <= {format_timestamp(time) for time in times}
 
 
 def test_json_output_has_one_line_for_each_event(changed: Run) -> None:

@@ -193,6 +193,10 @@ def test_the_command_analyses_a_brokers_audit_and_writes_a_report(tmp_path: Path
         assert json.loads(dry.stdout)["ranges"] == [{"partition": 0, "low": 0, "high": count}]
         done = CliRunner().invoke(app, [*arguments, "--report", str(tmp_path / "report")])
         assert done.exit_code == 0, done.output
+        shown = CliRunner().invoke(app, arguments[:-1]).stdout
+        assert ["topic/orders", "retention.ms", "-", "1000", "User:ANONYMOUS"] in [
+            line.split() for line in shown.splitlines()
+        ]
     found = json.loads(done.stdout)
     assert (found["events_count"], found["knows_acls"]) == (count, True)
     assert [(row["resource"], row["key"], row["last_after"]) for row in found["configs"]] == [

@@ -9,6 +9,7 @@ from typer.testing import CliRunner, Result
 from barnabas.api.topics import delete_topics
 from barnabas.base.ids import TopicPartition
 from barnabas.cli.main import app
+from barnabas.cli.support.times import format_timestamp
 from barnabas.client.admin.admin import raise_errors
 from barnabas.testing import EmbeddedBroker
 from support.audit import AUDITED, changes, published
@@ -58,7 +59,9 @@ def test_a_topic_that_was_deleted_by_mistake_is_undeleted(
     assert (found["topic"], found["partitions"], found["deleted_by"]) == ("orders", 2, "User:ANONYMOUS")
     assert int(str(found["size_bytes"])) > 200
     assert int(str(found["expires_ms"])) - int(str(found["deleted_ms"])) == 3_600_000
-    assert "orders" in run("topics", "trash").output
+    listed = run("topics", "trash").output
+    assert "orders" in listed
+    assert format_timestamp(int(str(found["deleted_ms"]))) in listed
     result = run("topics", "undelete", "orders")
     assert (result.exit_code, result.output) == (
         0,

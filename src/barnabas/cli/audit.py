@@ -3,7 +3,6 @@
 import json
 from collections.abc import AsyncIterator, Iterator, Sequence
 from dataclasses import asdict, dataclass
-from datetime import datetime
 from typing import Annotated, Any
 
 import typer
@@ -17,7 +16,7 @@ from barnabas.cli.support.commands import command
 from barnabas.cli.support.failures import NOT_FOUND, CommandError, wrong_use
 from barnabas.cli.support.options import BOOTSTRAP_DEFAULT, Bootstrap, Json
 from barnabas.cli.support.output import Row, notice, print_json, print_table
-from barnabas.cli.support.times import parse_time_ms
+from barnabas.cli.support.times import format_timestamp, parse_time_ms
 from barnabas.client.admin.offsets import EARLIEST, OffsetSpec
 from barnabas.client.consumer.consumer import Consumer, Start
 from barnabas.client.core.cluster import ClusterClient
@@ -159,7 +158,11 @@ def history(
     changes = [event for event in events if event.resource == resource]
     if not changes:
         message = f"no audit events of {resource}"
-        raise CommandError(message, hint="'barnabas audit' shows all changes", exit_code=NOT_FOUND)
+        raise CommandError(
+            message,
+            hint="a resource is KIND/NAME, such as topic/orders; 'barnabas audit' shows all changes",
+            exit_code=NOT_FOUND,
+        )
     if since is not None:
         until = events[-1].revision if at is None else at
         _print_differences(changes, resource, since, until, as_json=as_json)
@@ -243,7 +246,7 @@ def _format_value(value: Any) -> str:
 
 
 def _row(event: AuditEvent) -> Row:
-    time = datetime.fromtimestamp(event.time / 1000).astimezone().isoformat(" ", "seconds")
+    time = format_timestamp(event.time)
     principal = f"{event.principal} at {event.client_host}"
     if event.outcome is AuditOutcome.CHANGED:
         details = (event.key or "", _format_value(event.before), _format_value(event.after))

@@ -107,7 +107,9 @@ class _Api:
                 if str(error) != self._problem:
                     self._problem = str(error)
                     _log.error(
-                        "the schema registry cannot start", topic=self._settings.topic, reason=str(error)
+                        "the schema registry cannot start yet; trying again",
+                        topic=self._settings.topic,
+                        reason=self._problem,
                     )
                 await cluster.retry.pause(attempts)
                 continue

@@ -66,7 +66,7 @@ def test_errors_are_text_or_json(capsys: pytest.CaptureFixture[str]) -> None:
     assert capsys.readouterr().err == "error: bad\n  try: good\n"
     report(KafkaError(ErrorCode.INVALID_REQUEST, "bad"), as_json=True)
     printed = json.loads(capsys.readouterr().err)
-    assert printed == {"error": "INVALID_REQUEST", "message": "INVALID_REQUEST: bad", "hint": ""}
+    assert printed == {"error": "INVALID_REQUEST", "message": "INVALID_REQUEST: bad", "hint": None}
 
 
 @pytest.mark.parametrize(

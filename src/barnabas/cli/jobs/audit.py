@@ -1,6 +1,5 @@
 """`barnabas jobs audit`."""
 
-from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -12,7 +11,7 @@ from barnabas.cli.support.extras import check_arrow_installed
 from barnabas.cli.support.options import BOOTSTRAP_DEFAULT, Bootstrap, Json, key_value_pairs
 from barnabas.cli.support.output import notice, print_json, print_table
 from barnabas.cli.support.progress import progress
-from barnabas.cli.support.times import parse_time_ms
+from barnabas.cli.support.times import format_timestamp, parse_time_ms
 
 if TYPE_CHECKING:
     from barnabas.reports.audit.summary import Audited
@@ -57,7 +56,9 @@ def summarize_audit(
 
 
 def _show(audited: "Audited") -> None:
-    configs = [(*change[:4], change.last_before, change.last_after) for change in audited.configs]
+    configs = [
+        (*change[:4], _or_dash(change.last_before), _or_dash(change.last_after)) for change in audited.configs
+    ]
     refusals = [(*refusal[:6], refusal.events_count) for refusal in audited.refusals]
     grants = [
         (
@@ -65,13 +66,17 @@ def _show(audited: "Audited") -> None:
             row.acl,
             row.status,
             row.uses_count,
-            _format_time(row.last_used),
-            _format_time(row.unused_since),
+            format_timestamp(row.last_used),
+            format_timestamp(row.unused_since),
         )
         for row in audited.grant_rows()
         if row.is_standing
     ]
-    differing = [(*setting[:4], setting.principals) for setting in audited.settings if not setting.is_back]
+    differing = [
+        (*setting[:2], _or_dash(setting.at_first), _or_dash(setting.at_last), setting.principals)
+        for setting in audited.settings
+        if not setting.is_back
+    ]
     for title, columns, rows in (
         ("Config changes", ("RESOURCE", "CONFIG", "BY", "CHANGES", "LAST FROM", "TO"), configs),
         ("Refusals", ("PRINCIPAL", "API", "RESOURCE", "OUTCOME", "ERROR", "MESSAGE", "COUNT"), refusals),
@@ -85,5 +90,5 @@ def _show(audited: "Audited") -> None:
         notice(advice)
 
 
-def _format_time(time_ms: int | None) -> str:
-    return "" if time_ms is None else datetime.fromtimestamp(time_ms / 1_000, UTC).isoformat(" ", "seconds")
+def _or_dash(value: str | None) -> str:
+    return "-" if value is None else value

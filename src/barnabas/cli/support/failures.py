@@ -193,7 +193,7 @@ def report(*errors: Exception, as_json: bool, call: Call | None = None) -> int:
     for error, (_, kind, hint) in zip(errors, reports, strict=True):
         if as_json:
             details = error.details if isinstance(error, CommandError) else {}
-            fields = {"error": kind, "message": _message(error), "hint": hint, **details}
+            fields = {"error": kind, "message": _message(error), "hint": hint or None, **details}
             print(json.dumps(fields), file=sys.stderr)
         else:
             print(f"error: {_message(error)}", file=sys.stderr)

@@ -1,7 +1,6 @@
 """`barnabas topics trash`, `undelete` and `purge`."""
 
 from collections.abc import Sequence
-from datetime import datetime
 from typing import Annotated, Any
 
 import typer
@@ -13,6 +12,7 @@ from barnabas.cli.support.failures import NOT_FOUND, CommandError, wrong_use
 from barnabas.cli.support.options import BOOTSTRAP_DEFAULT, Bootstrap, Json
 from barnabas.cli.support.outcomes import raise_all
 from barnabas.cli.support.output import notice, print_json, print_table
+from barnabas.cli.support.times import format_timestamp
 from barnabas.client.admin.admin import Admin
 from barnabas.client.admin.extensions.trash import Trashed, TrashedTopicDescription
 from barnabas.wire.errors import ErrorCode, KafkaError
@@ -40,9 +40,9 @@ def show_trash(bootstrap: Bootstrap = BOOTSTRAP_DEFAULT, as_json: Json = False) 
             uuid_to_text(topic.topic_id),
             topic.partitions,
             topic.size_bytes,
-            _format_time(topic.deleted_ms),
+            format_timestamp(topic.deleted_ms),
             topic.deleted_by,
-            _format_time(topic.expires_ms),
+            format_timestamp(topic.expires_ms),
         )
         for topic in topics
     ]
@@ -135,10 +135,6 @@ def _parse_id(text: str | None) -> bytes:
     except ValueError:
         message = f"--id {text}: not a valid topic id"
         raise wrong_use(message, "'barnabas topics trash' shows the topic ids") from None
-
-
-def _format_time(time_ms: int) -> str:
-    return datetime.fromtimestamp(time_ms / 1000).astimezone().isoformat(" ", "seconds")
 
 
 def _as_json(topic: TrashedTopicDescription) -> dict[str, Any]:

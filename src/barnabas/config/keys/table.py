@@ -21,7 +21,7 @@ TABLE_KEYS: tuple[ConfigKey, ...] = (
               "Format of the table that barnabas tables keeps of this topic; none keeps no table.", since="Barnabas"),
     ConfigKey(LOCATION, STRING, "", NonNull(), CLUSTER_WIDE, HONOURED,
               "Directory or URL (s3://bucket/path) of the table; empty for a directory of the topic's name in that of "
-              "barnabas tables --location.", since="Barnabas"),
+              "barnabas tables run --location.", since="Barnabas"),
     ConfigKey(KEY_FORMAT, STRING, "bytes", _DECODED, CLUSTER_WIDE, HONOURED,
               "How the table shows keys: as bytes, as strings in UTF-8, or decoded with the schema registry.",
               since="Barnabas"),
