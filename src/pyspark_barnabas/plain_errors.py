@@ -7,12 +7,13 @@ from contextlib import contextmanager
 from barnabas.reading.data_loss import DataLossError
 from barnabas.reading.option_values import OptionError
 from barnabas.wire.errors import KafkaError
+from pyspark_barnabas.sink.errors import SinkError
 
 #: If it is set, PySpark sends only the type and the message of an error from a worker to the JVM.
 _HIDES_TRACEBACK = "SPARK_HIDE_TRACEBACK"
 
-#: Invalid options, errors of brokers, brokers that cannot be reached, records that are gone.
-EXPECTED = (OptionError, KafkaError, ConnectionError, DataLossError)
+#: Invalid options and rows, errors of brokers, brokers that cannot be reached, records that are gone.
+EXPECTED = (OptionError, SinkError, KafkaError, ConnectionError, DataLossError)
 
 
 class BarnabasError(Exception):

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 import pytest
-from pyspark.errors import AnalysisException, StreamingQueryException
+from pyspark.errors import AnalysisException, PySparkException, StreamingQueryException
 from pyspark.sql import SparkSession
 
 from barnabas.testing import EmbeddedBroker
@@ -43,6 +43,25 @@ def test_an_invalid_option_is_reported_in_two_lines(spark: SparkSession) -> None
     with pytest.raises(AnalysisException, match="minPartitions") as raised:
         spark.read.format("barnabas").options(**options).load().count()
     assert len(shown(raised.value)) <= 2
+
+
+@pytest.mark.parametrize(
+    ("options", "column", "reason"),
+    [
+        ({"topic": "t"}, "1 value", "column value is of type int: string or binary is expected"),
+        ({}, "'a' value", "the rows have no topic"),
+        ({"topic": "t", "kafka.acks": "2"}, "'a' value", "kafka.acks"),
+        ({"topic": "t"}, "'a' value", f"no connection to a broker at {NOWHERE}"),
+    ],
+)
+def test_errors_of_writing_are_reported_without_our_code(
+    spark: SparkSession, options: dict[str, str], column: str, reason: str
+) -> None:
+    options = {"kafka.bootstrap.servers": NOWHERE, "kafka.delivery.timeout.ms": "500", **options}
+    writer = spark.range(1).selectExpr(column).write.format("barnabas").options(**options).mode("append")
+    with pytest.raises(PySparkException, match=reason) as raised:
+        writer.save()
+    assert "Traceback" not in str(raised.value)
 
 
 def test_errors_of_users_functions_keep_their_traceback(

@@ -19,7 +19,7 @@ from pyspark_barnabas.sink.options import SinkOptions, stream_options
 from pyspark_barnabas.sink.protocol import BatchId
 from pyspark_barnabas.sink.session import SinkClient
 from pyspark_barnabas.sink.task_writer import TaskDone, TaskWriter, Work
-from pyspark_barnabas.sink.writers import StreamWriter
+from pyspark_barnabas.sink.writers import StreamWriter, commit_batch
 from support.waiting import until
 
 QUERY = "0b5c"
@@ -87,7 +87,7 @@ class Sink:
             return TaskWriter(session, Work(self.name, BatchId(query, batch), task)).write([table])
 
     def commit(self, messages: Sequence[TaskDone | None]) -> None:
-        StreamWriter(self.options).commit(messages, 0)
+        commit_batch(self.options, messages)
 
     def abort(self, messages: Sequence[TaskDone | None]) -> None:
         StreamWriter(self.options).abort(messages, 0)

@@ -2,7 +2,7 @@
 
 
 class SinkError(Exception):
-    """Invalid rows, identified so that they can be found."""
+    """Invalid columns or rows, identified so that they can be found."""
 
 
 class RowsMoved(SinkError):

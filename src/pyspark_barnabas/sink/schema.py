@@ -1,6 +1,5 @@
 """The columns of a DataFrame that can be written as records: the connector's. No IO."""
 
-from pyspark.errors import AnalysisException
 from pyspark.sql.types import (
     ArrayType,
     BinaryType,
@@ -11,29 +10,30 @@ from pyspark.sql.types import (
     TimestampType,
 )
 
+from pyspark_barnabas.sink.errors import SinkError
 from pyspark_barnabas.sink.options import SinkOptions
 
 
 def check_schema(schema: StructType, options: SinkOptions) -> None:
     """Check before any task runs whether these rows can be records; other columns are ignored.
 
-    :raises AnalysisException: Names the missing column, or the expected type.
+    :raises SinkError: Names the missing column, or the expected type.
     """
     types = {field.name: field.dataType for field in schema.fields}
     if "value" not in types:
-        raise _error(f"a column named value is required; the columns are {', '.join(types) or 'none'}")
+        raise SinkError(f"a column named value is required; the columns are {', '.join(types) or 'none'}")
     for name in ("key", "value"):
         _check(types, name, (StringType, BinaryType), "string or binary")
     _check(types, "partition", (IntegerType,), "int")
     if options.topic is None:
         if "topic" not in types:
-            raise _error("the rows have no topic: set option topic, or add a column named topic")
+            raise SinkError("the rows have no topic: set option topic, or add a column named topic")
         _check(types, "topic", (StringType,), "string")
     if "headers" in types and not _are_headers(types["headers"]):
         raise _wrong("headers", types["headers"], "array<struct<key:string,value:binary>>")
     if options.include_timestamp:
         if "timestamp" not in types:
-            raise _error("includeTimestamp requires a column named timestamp, which is missing")
+            raise SinkError("includeTimestamp requires a column named timestamp, which is missing")
         _check(types, "timestamp", (TimestampType,), "timestamp")
 
 
@@ -50,9 +50,5 @@ def _are_headers(column_type: DataType) -> bool:
     return [field.name for field in fields] == ["key", "value"] and types == [StringType, BinaryType]
 
 
-def _wrong(name: str, column_type: DataType, expected: str) -> AnalysisException:
-    return _error(f"column {name} is of type {column_type.simpleString()}: {expected} is expected")
-
-
-def _error(message: str) -> AnalysisException:
-    return AnalysisException(message=f"[BARNABAS_SINK] {message}")
+def _wrong(name: str, column_type: DataType, expected: str) -> SinkError:
+    return SinkError(f"column {name} is of type {column_type.simpleString()}: {expected} is expected")

@@ -9,15 +9,16 @@ from dataclasses import replace
 
 import pyarrow as pa
 from pyspark import TaskContext
-from pyspark.errors import AnalysisException
 from pyspark.sql.datasource import DataSourceArrowWriter, DataSourceStreamArrowWriter, WriterCommitMessage
 from pyspark.sql.types import StructType
 
 from barnabas.base.clock import SystemClock
 from barnabas.reading.option_values import OptionError
 from pyspark_barnabas.delegation import task_login
+from pyspark_barnabas.plain_errors import plain_errors
 from pyspark_barnabas.runtime.gc_freeze import freeze_long_lived_objects
 from pyspark_barnabas.sink.batch_committer import CARRIER, Committing
+from pyspark_barnabas.sink.errors import SinkError
 from pyspark_barnabas.sink.options import DeliveryGuarantee, SinkOptions, batch_options, stream_options
 from pyspark_barnabas.sink.protocol import BatchId, Prepared
 from pyspark_barnabas.sink.schema import check_schema
@@ -35,11 +36,11 @@ def batch_writer(options: Mapping[str, str], schema: StructType, overwrite: bool
     """Return the writer of `df.write`.
 
     :raises OptionError: For invalid options.
-    :raises AnalysisException: For invalid columns, and for mode overwrite.
+    :raises SinkError: For invalid columns, and for mode overwrite.
     """
     if overwrite:
         message = "mode overwrite is not supported: records of a topic are never replaced; use mode append"
-        raise AnalysisException(message=f"[BARNABAS_SINK] {message}")
+        raise SinkError(message)
     if not options:
         message = (
             "there are no options. Spark does not pass the options of a table to a data source in Python when it is "
@@ -55,11 +56,11 @@ def stream_writer(options: Mapping[str, str], schema: StructType, overwrite: boo
     """Return the writer of `df.writeStream`; Spark requests it once per micro-batch.
 
     :raises OptionError: For invalid options.
-    :raises AnalysisException: For invalid columns, and for output mode complete.
+    :raises SinkError: For invalid columns, and for output mode complete.
     """
     if overwrite:
         message = "output mode complete is not supported: records of a topic are never replaced; use append or update"
-        raise AnalysisException(message=f"[BARNABAS_SINK] {message}")
+        raise SinkError(message)
     parsed = stream_options(options)
     check_schema(schema, parsed)
     return StreamWriter(_for_tasks(parsed))
@@ -83,14 +84,17 @@ class BatchQueryWriter(DataSourceArrowWriter):
         self.options = options
         self.sink = options.name or f"barnabas-spark-{uuid.uuid4().hex}"
 
+    @plain_errors()
     def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
         batch = None if self.options.batch_id is None else BatchId("", self.options.batch_id)
         return _write(self.options, Work(self.sink, batch, _context().partitionId()), iterator)
 
+    @plain_errors()
     def commit(self, messages: Messages) -> None:
-        _commit(self.options, messages)
+        commit_batch(self.options, messages)
         freeze_long_lived_objects()
 
+    @plain_errors()
     def abort(self, messages: Messages) -> None:
         _abort(self.options, messages)
 
@@ -99,6 +103,7 @@ class StreamWriter(DataSourceStreamArrowWriter):
     def __init__(self, options: SinkOptions) -> None:
         self.options = options
 
+    @plain_errors()
     def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
         context = _context()
         query, number = context.getLocalProperty(QUERY_PROPERTY), context.getLocalProperty(BATCH_PROPERTY)
@@ -107,9 +112,11 @@ class StreamWriter(DataSourceStreamArrowWriter):
         sink = self.options.name or f"barnabas-spark-{query}"
         return _write(self.options, Work(sink, BatchId(query, int(number)), context.partitionId()), iterator)
 
+    @plain_errors()
     def commit(self, messages: Messages, batchId: int) -> None:  # noqa: N803
-        _commit(self.options, messages)
+        commit_batch(self.options, messages)
 
+    @plain_errors()
     def abort(self, messages: Messages, batchId: int) -> None:  # noqa: N803
         """Abort what tasks wrote, unless the decision to commit was made."""
         _abort(self.options, messages)
@@ -128,7 +135,11 @@ def _write(options: SinkOptions, work: Work, batches: Iterable[pa.RecordBatch]) 
     return result
 
 
-def _commit(options: SinkOptions, messages: Messages) -> None:
+def commit_batch(options: SinkOptions, messages: Messages) -> None:
+    """Commit what tasks have written.
+
+    :raises SinkError: If this is not possible.
+    """
     results = _of_tasks(messages)
     prepared = _prepared(results)
     if options.delivery is DeliveryGuarantee.AT_LEAST_ONCE or not results:

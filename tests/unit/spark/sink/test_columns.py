@@ -3,7 +3,6 @@ import time
 import numpy as np
 import pyarrow as pa
 import pytest
-from pyspark.errors import AnalysisException
 from pyspark.sql.types import (
     ArrayType,
     BinaryType,
@@ -168,7 +167,7 @@ def schema(**columns: DataType) -> StructType:
     ],
 )
 def test_invalid_columns_are_reported(columns: StructType, given: dict[str, str], message: str) -> None:
-    with pytest.raises(AnalysisException, match=message):
+    with pytest.raises(SinkError, match=message):
         check_schema(columns, options(**given))
 
 
