@@ -11,14 +11,11 @@ from barnabas.client.auth.tokens import NoToken, claims_of
 from barnabas.client.core.cluster import ClusterClient
 from barnabas.reading.option_values import OptionError, flag
 from barnabas.wire.errors import ErrorCode, KafkaError
-from barnabas.wire.scram import MECHANISMS_BY_TITLE
 
 OPTION = "delegationTokens"
 
 #: The default of the option; `barnabas spark-submit --delegation-tokens` sets it.
 VARIABLE = "BARNABAS_SPARK_DELEGATION_TOKENS"
-
-_MECHANISM_DEFAULT = "SCRAM-SHA-256"
 
 
 def uses_delegation_tokens(option: str, login: SaslLogin | None) -> bool:
@@ -57,8 +54,7 @@ async def task_login(cluster: ClusterClient, login: SaslLogin, clock: Clock) -> 
         if token.owner != user:
             await admin.expire(token.hmac)  # the next plan would not find it
             raise _unknown_user(token.owner, user, has_claims=login.token_source is not None)
-    mechanism = login.mechanism if login.mechanism in MECHANISMS_BY_TITLE else _MECHANISM_DEFAULT
-    return SaslLogin(mechanism, token.token_id, token.password, is_delegation_token=True)
+    return SaslLogin(login.mechanism_of_tokens, token.token_id, token.password, is_delegation_token=True)
 
 
 async def _user(login: SaslLogin) -> str:

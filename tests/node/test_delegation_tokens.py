@@ -97,6 +97,20 @@ def test_a_token_from_the_command_line_logs_in_its_owner(
     assert "but not with a delegation token" in refused.stderr
 
 
+@pytest.mark.parametrize(
+    ("of_login", "of_token"), [("SCRAM-SHA-512", "SCRAM-SHA-512"), ("PLAIN", "SCRAM-SHA-256")]
+)
+def test_the_properties_of_a_token_have_a_mechanism_of_the_listener(
+    alice: Console, tmp_path: Path, of_login: str, of_token: str
+) -> None:
+    assert alice.run("users", "add", "alice", "--password", "alice-secret").exit_code == 0
+    login = tmp_path / "alice.properties"
+    login.write_text(login.read_text().replace("sasl.mechanism=PLAIN", f"sasl.mechanism={of_login}"))
+    path = tmp_path / "token.properties"
+    assert alice.run("tokens", "create", "--properties", str(path)).exit_code == 0
+    assert path.read_text().startswith(f"sasl.mechanism={of_token}\n")
+
+
 def test_an_existing_file_of_properties_is_kept(alice: Console, tmp_path: Path) -> None:
     path = tmp_path / "token.properties"
     path.write_text("mine")

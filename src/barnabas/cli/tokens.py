@@ -10,6 +10,7 @@ import typer
 
 from barnabas.cli.support.calls import with_cluster
 from barnabas.cli.support.commands import command, command_group
+from barnabas.cli.support.login import current_login
 from barnabas.cli.support.options import BOOTSTRAP_DEFAULT, Bootstrap, Json
 from barnabas.cli.support.output import print_json, print_table
 from barnabas.cli.support.times import format_timestamp, parse_duration_ms
@@ -95,8 +96,9 @@ def create_token(
         token = with_cluster(
             bootstrap, lambda cluster: DelegationTokenAdmin(cluster).create(principal, renewers, lifetime_ms)
         )
-        if file is not None:
-            file.write(f"sasl.mechanism=SCRAM-SHA-256\nsasl.jaas.config={token.jaas}\n")
+        login = current_login()
+        if file is not None and login is not None:
+            file.write(f"sasl.mechanism={login.mechanism_of_tokens}\nsasl.jaas.config={token.jaas}\n")
     _print([token], as_json=as_json, shows_password=properties is None)
 
 

@@ -51,6 +51,11 @@ class SaslLogin:
             message = f"delegation tokens need {' or '.join(MECHANISMS_BY_TITLE)}, not {self.mechanism}"
             raise ValueError(message)
 
+    @property
+    def mechanism_of_tokens(self) -> str:
+        """The mechanism for delegation tokens at the same listener: this one if it is SCRAM, as it is enabled."""
+        return self.mechanism if self.mechanism in MECHANISMS_BY_TITLE else "SCRAM-SHA-256"
+
     def to_plain(self) -> dict[str, Any]:
         """Return all values, secrets too, as what JSON has."""
         source = None if self.token_source is None else asdict(self.token_source)
