@@ -10,6 +10,11 @@ from bench.spark.rewriting import Rewriting
 GROWTH_HEAD = """| partitions | MB | connector | barnabas | barnabas MB/s | barnabas / connector | of CPU s |
 |---|---|---|---|---|---|---|"""
 
+_COLUMNS = ("query", "connector s", "barnabas s", "barnabas / connector", "target", "reached")
+_CPU_COLUMNS = ("connector CPU s", "barnabas CPU s", "CPU")
+QUERIES_HEAD = f"| {' | '.join(_COLUMNS + _CPU_COLUMNS)} |\n|{'---|' * len(_COLUMNS + _CPU_COLUMNS)}"
+WORK_HEAD = "## Queries with real work"
+
 
 @dataclass(frozen=True)
 class Outcome:
@@ -33,20 +38,20 @@ class Runs:
     """Number of runs of a query on each side."""
 
     unmeasured: int
+    unmeasured_work: int  #: of queries with real work, which take ten times as long
     unmeasured_growth: int  #: those of the table of growth, whose query is one of the others
     measured: int
 
 
 def document(
     outcomes: Sequence[Outcome],
+    work: Sequence[Outcome],
     growth: Sequence[Growth],
     rewritings: Sequence[Rewriting],
     runs: Runs,
     machine: Mapping[str, str],
     kernels: str,
 ) -> str:
-    where = "\n".join(f"- {name}: {value}" for name, value in machine.items())
-    lines = "\n".join(_line(each) for each in outcomes)
     grown = "\n".join(growth_line(each) for each in growth)
     rewritten = "\n".join(_rewriting_line(each) for each in rewritings)
     return f"""# Benchmarks of Spark
@@ -61,13 +66,11 @@ highest in parentheses, and the ratio of the medians: below 1, Barnabas is faste
 workers share the machine. Their total CPU seconds (medians) show the amount of work, independent of other load on the
 machine.
 
-{where}
+{_machine_lines(machine)}
 
-| query | connector s | barnabas s | barnabas / connector | target | reached | connector CPU s | barnabas CPU s | CPU |
-|---|---|---|---|---|---|---|---|---|
-{lines}
+{_table(outcomes)}
 
-## Growth
+{work_section(work, runs, machine)}## Growth
 All columns of records of 1 KiB are read, first {runs.unmeasured_growth} times unmeasured. The connector has a fixed
 waiting time, which matters less for larger topics. The line for 10 GB is from a separate run with fewer rounds:
 `make bench-spark ARGS='--only large --rounds 3'`.
@@ -89,6 +92,35 @@ The speed of decoding records to Arrow columns and encoding Arrow columns to rec
 
 {kernels}
 """
+
+
+def work_section(outcomes: Sequence[Outcome], runs: Runs, machine: Mapping[str, str]) -> str:
+    """Return the section about queries that parse, aggregate and join."""
+    return f"""{WORK_HEAD}
+Queries that parse JSON of 200 columns by `from_json`, which takes Spark most of the time, whatever the source is. Each
+runs {runs.unmeasured_work} times unmeasured with each format, then {runs.measured} times.
+`make bench-spark ARGS='--only work'` measures them alone.
+
+{_machine_lines(machine)}
+
+{_table(outcomes)}
+
+"""
+
+
+def with_work(text: str, section: str) -> str:
+    """Return the document with another section about queries with real work."""
+    before, head, behind = text.partition(WORK_HEAD)
+    assert head, "the document has no such section"
+    return before + section + behind[behind.index("## Growth") :]
+
+
+def _machine_lines(machine: Mapping[str, str]) -> str:
+    return "\n".join(f"- {name}: {value}" for name, value in machine.items())
+
+
+def _table(outcomes: Sequence[Outcome]) -> str:
+    return "\n".join([QUERIES_HEAD, *map(_line, outcomes)])
 
 
 def with_growth(text: str, growth: Growth) -> str:
