@@ -36,12 +36,15 @@ import org.apache.kafka.common.message.ListOffsetsRequestData.ListOffsetsPartiti
 import org.apache.kafka.common.message.ListOffsetsRequestData.ListOffsetsTopic;
 import org.apache.kafka.common.requests.AbstractRequest;
 import org.apache.kafka.common.requests.AbstractResponse;
+import org.apache.kafka.common.requests.ApiVersionsRequest;
+import org.apache.kafka.common.requests.ApiVersionsResponse;
 import org.apache.kafka.common.requests.ListOffsetsRequest;
 import org.apache.kafka.common.requests.ListOffsetsResponse;
 import org.apache.kafka.common.requests.MetadataRequest;
 import org.apache.kafka.common.requests.MetadataResponse;
 import org.apache.kafka.common.security.auth.KafkaPrincipalBuilder;
 import org.apache.kafka.common.utils.Utils;
+import org.apache.kafka.metadata.BrokerState;
 import org.apache.kafka.server.IntegrationTestUtils;
 
 /** One `barnabas serve` where a test expects a broker of Kafka's; it can be stopped and started again on its data. */
@@ -63,6 +66,7 @@ public final class BrokerProcess implements AutoCloseable {
     private final Map<String, Short> features;
     private final List<LoginProxy> proxies = new ArrayList<>();
     private Process process;
+    private boolean hasRun;
     private Admin admin;
 
     /** The features are the levels that a test formats its storage with; the store is that of several brokers, or null. */
@@ -102,6 +106,13 @@ public final class BrokerProcess implements AutoCloseable {
         return process != null && process.isAlive();
     }
 
+    /** Kafka's broker reports that it is shutting down also when it has stopped. */
+    public synchronized BrokerState state() {
+        if (isRunning())
+            return BrokerState.RUNNING;
+        return hasRun ? BrokerState.SHUTTING_DOWN : BrokerState.NOT_RUNNING;
+    }
+
     /** Start the broker and return when it listens. */
     public synchronized void start() {
         if (process != null)
@@ -117,6 +128,7 @@ public final class BrokerProcess implements AutoCloseable {
             Files.writeString(log, String.join(" ", command) + "\n");
             CurrentTest.log(log);
             process = new ProcessBuilder(command).redirectErrorStream(true).redirectOutput(ProcessBuilder.Redirect.appendTo(log.toFile())).start();
+            hasRun = true;
             RUNNING.put(process, this);
             for (String listener : settings.ports.keySet())
                 awaitPort(settings.proxied.getOrDefault(listener, settings.ports.get(listener)), log);
@@ -173,7 +185,7 @@ public final class BrokerProcess implements AutoCloseable {
     /** Bring the features to the levels that the test formats with, where Kafka's newest are higher. */
     private void setFeatures() {
         Map<String, Short> wanted = Levels.belowNewest(features);
-        if (wanted.isEmpty())
+        if (wanted.isEmpty() || (settings.hiddenPort == 0 && hasFeatures(wanted)))
             return;
         try {
             FeatureMetadata now = admin().describeFeatures().featureMetadata().get();
@@ -182,6 +194,15 @@ public final class BrokerProcess implements AutoCloseable {
         } catch (InterruptedException | ExecutionException error) {
             throw new IllegalStateException("features: " + error, error);
         }
+    }
+
+    /** Asks the broker on its own port: a test may advertise an address that does not exist. */
+    private boolean hasFeatures(Map<String, Short> wanted) {
+        ApiVersionsResponse response = ask(new ApiVersionsRequest.Builder().build());
+        Map<String, Short> levels = new HashMap<>();
+        response.data().finalizedFeatures().forEach(each -> levels.put(each.name(), each.maxVersionLevel()));
+        response.data().supportedFeatures().forEach(each -> levels.putIfAbsent(each.name(), (short) 0));
+        return wanted.entrySet().stream().allMatch(each -> levels.getOrDefault(each.getKey(), each.getValue()).equals(each.getValue()));
     }
 
     private void setFeature(String name, short level, FeatureMetadata now) throws InterruptedException {

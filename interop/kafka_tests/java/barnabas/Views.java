@@ -35,7 +35,6 @@ import org.apache.kafka.common.requests.MetadataResponse;
 import org.apache.kafka.controller.Controller;
 import org.apache.kafka.controller.ResultOrError;
 import org.apache.kafka.image.loader.MetadataLoader;
-import org.apache.kafka.metadata.BrokerState;
 import org.apache.kafka.metadata.KRaftMetadataCache;
 import org.apache.kafka.metadata.LeaderAndIsr;
 import org.apache.kafka.raft.LogOffsetMetadata;
@@ -81,7 +80,7 @@ public final class Views {
         answers.put("config", a -> config);
         answers.put("clusterId", a -> process.clusterId());
         answers.put("boundPort", a -> process.port(((ListenerName) a[0]).value()));
-        answers.put("brokerState", a -> process.isRunning() ? BrokerState.RUNNING : BrokerState.NOT_RUNNING);
+        answers.put("brokerState", a -> process.state());
         answers.put("isShutdown", a -> !process.isRunning());
         answers.put("awaitShutdown", a -> null);
         answers.put("startup", a -> {
