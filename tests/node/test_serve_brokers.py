@@ -72,6 +72,31 @@ def test_a_killed_broker_is_replaced_and_comes_back_and_a_signal_stops_all(tmp_p
         assert (directory / ".kafka_cleanshutdown").exists()
 
 
+def test_several_brokers_print_where_console_and_registry_are_and_no_warnings(tmp_path: Path) -> None:
+    port = consecutive_ports(6)
+    options = ["--brokers", "2", "--data", str(tmp_path), "--listen", f"127.0.0.1:{port}"]
+    options += ["--set", f"barnabas.metrics.listener=127.0.0.1:{port + 2}"]
+    options += ["--set", f"barnabas.registry.listener=127.0.0.1:{port + 4}"]
+    with subprocess.Popen(
+        [*COMMAND, *options],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env=clean_environment(),
+    ) as process:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        lines = [process.stdout.readline() for _ in range(5)]
+        process.terminate()
+        errors = process.stderr.read()
+    assert lines[1:4] == [
+        f"Metrics: http://127.0.0.1:{port + 2}/metrics\n",
+        f"Console: http://127.0.0.1:{port + 2}/\n",
+        f"Schema registry: http://127.0.0.1:{port + 4}\n",
+    ]
+    assert "Unknown configuration" not in errors
+
+
 def test_the_cluster_of_several_brokers_is_that_of_the_first_ones_data(tmp_path: Path) -> None:
     cluster_id = uuid_to_text(b"c" * 16)
     write_meta_properties(tmp_path, MetaProperties(cluster_id, 1, b"d" * 16))

@@ -41,6 +41,7 @@ _log = get_logger("barnabas.server")
 EXIT_STOPPED, EXIT_FAILED = 0, 1
 DEFAULT_LISTEN = "127.0.0.1:9092"
 DEFAULT_DATA = Path("data")
+METRICS_KEY = "barnabas.metrics.listener"
 
 #: How long a thread may compute before the event loop continues: Python's default of 5 ms would delay each callback of
 #: the loop.
@@ -73,7 +74,10 @@ def serve(
         passwords = bootstrap_users(users, os.environ)
         conceal([*passwords.values(), *_sensitive(overrides)])
         if brokers_count > 1:
-            return _run_several(loaded, brokers_count, config_file, overrides, users, process_log)
+            has_pages = web is not None and loaded.config.boolean("barnabas.console.enable")
+            plans = plan_brokers(loaded.config, brokers_count)
+            options = _shared_options(plans, config_file, overrides)
+            return _run_several(loaded.config, plans, options, users, process_log, has_pages=has_pages)
         return run(loaded, passwords, web, process_log)
     except (ConfigError, StartError, LogDirectoryError, StoreError, MalformedFile, PolicyLoadError) as error:
         process_log.cannot_start(variables.message_of(error))
@@ -167,32 +171,39 @@ def run(
         return runner.run(_serve(config, passwords, web, prints_banner=not process_log.is_json))
 
 
+def _shared_options(
+    plans: Sequence[BrokerPlan], config_file: Path | None, overrides: Mapping[str, str]
+) -> list[str]:
+    """Return the options that all brokers of a cluster are started with."""
+    options = [f"--config={config_file}"] if config_file else []
+    return options + [
+        f"--set={key}={value}" for key, value in overrides.items() if key not in plans[0].settings
+    ]
+
+
 def _run_several(
-    loaded: LoadedConfig,
-    count: int,
-    config_file: Path | None,
-    overrides: Mapping[str, str],
+    config: BrokerConfig,
+    plans: Sequence[BrokerPlan],
+    options: Sequence[str],
     users: Sequence[str],
     process_log: ProcessLog,
+    *,
+    has_pages: bool,
 ) -> int:
     """Serve with several processes until a signal stops them."""
-    config = loaded.config
     configure(config.text(FORMAT_KEY), config.text("barnabas.log.level"))
-    plans = plan_brokers(config, count)
-    arguments = [f"--config={config_file}"] if config_file else []
-    arguments += [f"--set={key}={value}" for key, value in overrides.items() if key not in plans[0].settings]
 
     async def supervise() -> int:
         supervisor = Supervisor(
             plans,
-            arguments,
+            options,
             [f"--add-scram={user}" for user in users],
             names_brokers=not process_log.is_json,
         )
         for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
             asyncio.get_running_loop().add_signal_handler(number, supervisor.stop)
         return await supervisor.run(
-            lambda: None if process_log.is_json else _print_cluster_banner(plans, config)
+            lambda: None if process_log.is_json else _print_cluster_banner(plans, config, has_pages=has_pages)
         )
 
     return asyncio.run(supervise())
@@ -302,11 +313,15 @@ async def _reload(server: BrokerServer) -> None:
         _log.info("policies reloaded")
 
 
-def _print_cluster_banner(plans: Sequence[BrokerPlan], config: BrokerConfig) -> None:
+def _print_cluster_banner(plans: Sequence[BrokerPlan], config: BrokerConfig, *, has_pages: bool) -> None:
     addresses = ",".join(str(plan.address) for plan in plans)
     print(
         f"Barnabas serves Kafka with {len(plans)} brokers on {addresses}, data in {', '.join(config.log_dirs)}."
     )
+    metrics_port, registry_port = (
+        int(config.text(key).rpartition(":")[2] or 0) for key in (METRICS_KEY, LISTENER_KEY)
+    )
+    _print_web_addresses(config, metrics_port, registry_port, has_pages=has_pages)
     _print_examples(str(plans[0].address), config)
 
 
@@ -314,18 +329,27 @@ def _print_banner(server: BrokerServer, config: BrokerConfig) -> None:
     _, host, port = server.addresses[0]
     bootstrap = str(BrokerAddress(host, port))
     print(f"Barnabas serves Kafka on {bootstrap}, data in {', '.join(config.log_dirs)}.")
-    if server.metrics_port:
-        metrics_host = config.text("barnabas.metrics.listener").rpartition(":")[0] or "127.0.0.1"
+    _print_web_addresses(
+        config, server.metrics_port or 0, server.registry_port or 0, has_pages=server.serves_pages
+    )
+    _print_examples(bootstrap, config)
+
+
+def _print_web_addresses(
+    config: BrokerConfig, metrics_port: int, registry_port: int, *, has_pages: bool
+) -> None:
+    """Print what is served over HTTP; ports that are 0 are not served, or not known."""
+    if metrics_port:
+        metrics_host = config.text(METRICS_KEY).rpartition(":")[0] or "127.0.0.1"
         scheme = "https" if config.boolean("barnabas.metrics.ssl.enable") else "http"
-        url = f"{scheme}://{metrics_host}:{server.metrics_port}"
+        url = f"{scheme}://{metrics_host}:{metrics_port}"
         print(f"Metrics: {url}/metrics")
-        if server.serves_pages:
+        if has_pages:
             print(f"Console: {url}/")
-    if server.registry_port:
+    if registry_port:
         registry_host = config.text(LISTENER_KEY).rpartition(":")[0]
         scheme = "https" if config.boolean("barnabas.registry.ssl.enable") else "http"
-        print(f"Schema registry: {scheme}://{registry_host}:{server.registry_port}")
-    _print_examples(bootstrap, config)
+        print(f"Schema registry: {scheme}://{registry_host}:{registry_port}")
 
 
 def _print_examples(bootstrap: str, config: BrokerConfig) -> None:

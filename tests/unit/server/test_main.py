@@ -257,7 +257,7 @@ def test_suggested_commands_have_an_address_that_clients_can_use(
 ) -> None:
     config = loaded(data=tmp_path)
     server: Any = SimpleNamespace(
-        addresses=[("PLAINTEXT", "::1", 9092)], metrics_port=None, registry_port=None
+        addresses=[("PLAINTEXT", "::1", 9092)], metrics_port=None, registry_port=None, serves_pages=False
     )
     main._print_banner(server, config)
     assert "--bootstrap [::1]:9092" in capsys.readouterr().out
