@@ -59,7 +59,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 def pytest_configure(config: pytest.Config) -> None:
     """Register the marker."""
-    text = f"{_MARKER}(settings): broker settings for this test's kafka fixture, as a dict of key to value."
+    text = f"{_MARKER}(settings): broker settings for kafka and kafka_cluster of this test, as a dict of key to value."
     config.addinivalue_line("markers", text)
     text = (
         f"{_VIRTUAL_TIME_MARKER}: this test's broker or cluster has advance(), which moves its time forward."
@@ -74,13 +74,10 @@ def pytest_configure(config: pytest.Config) -> None:
 @pytest.fixture
 def kafka(request: pytest.FixtureRequest) -> Iterator["EmbeddedBroker"]:
     """A new broker for one test."""
-    settings = _settings(request.config)
-    for marker in reversed(list(request.node.iter_markers(_MARKER))):
-        settings |= marker.args[0]
     users = request.node.get_closest_marker(_USERS_MARKER)
     yield from _running(
-        settings,
-        users.args[0] if users else {},
+        _settings(request.config) | _marked_settings(request),
+        _dict_of(users) if users else {},
         virtual_time=_has_virtual_time(request),
         registry=request.node.get_closest_marker(_REGISTRY_MARKER) is not None,
     )
@@ -102,7 +99,7 @@ def kafka_cluster(request: pytest.FixtureRequest) -> Iterator["StartCluster"]:
     with ExitStack() as stack:
 
         def start(brokers: int = 3, settings: Mapping[str, str] | None = None) -> EmbeddedCluster:
-            all_settings = _settings(request.config) | dict(settings or {})
+            all_settings = _settings(request.config) | _marked_settings(request) | dict(settings or {})
             cluster = EmbeddedCluster(brokers, all_settings, virtual_time=_has_virtual_time(request))
             return stack.enter_context(cluster)
 
@@ -111,6 +108,26 @@ def kafka_cluster(request: pytest.FixtureRequest) -> Iterator["StartCluster"]:
 
 def _has_virtual_time(request: pytest.FixtureRequest) -> bool:
     return request.node.get_closest_marker(_VIRTUAL_TIME_MARKER) is not None
+
+
+def _marked_settings(request: pytest.FixtureRequest) -> dict[str, str]:
+    """Return the settings of the markers of a test; those of the test override those of its class and module."""
+    settings: dict[str, str] = {}
+    for marker in reversed(list(request.node.iter_markers(_MARKER))):
+        settings |= _dict_of(marker)
+    return settings
+
+
+def _dict_of(marker: pytest.Mark) -> dict[str, str]:
+    if len(marker.args) != 1 or marker.kwargs or not isinstance(marker.args[0], Mapping):
+        arguments = ", ".join(
+            [*map(repr, marker.args), *(f"{key}={text!r}" for key, text in marker.kwargs.items())]
+        )
+        message = (
+            f"invalid marker {marker.name}({arguments}): expected one dict, such as {marker.name}({{...}})"
+        )
+        raise pytest.UsageError(message)
+    return dict(marker.args[0])
 
 
 def _settings(config: pytest.Config) -> dict[str, str]:

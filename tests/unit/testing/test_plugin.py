@@ -100,6 +100,31 @@ class TestMarked:
     assert "3 passed" in done.stdout, done.stdout
 
 
+@pytest.mark.parametrize(
+    ("marker", "shown"),
+    [
+        ("kafka_settings", "kafka_settings()"),
+        ("kafka_settings(num_partitions=3)", "kafka_settings(num_partitions=3)"),
+        ("kafka_users('alice')", "kafka_users('alice')"),
+    ],
+)
+def test_a_marker_with_other_arguments_is_reported(tmp_path: Path, marker: str, shown: str) -> None:
+    test = f"import pytest\n\n@pytest.mark.{marker}\ndef test_it(kafka): ..."
+    assert f"invalid marker {shown}: expected one dict" in run_pytest(tmp_path, test).stdout
+
+
+def test_the_marker_applies_to_clusters(tmp_path: Path) -> None:
+    test = """
+import pytest
+
+@pytest.mark.kafka_settings({"num.partitions": "4"})
+def test_it(kafka_cluster):
+    [broker] = kafka_cluster(brokers=1).brokers.values()
+    assert broker.server.broker.config.integer("num.partitions") == 4
+"""
+    assert "1 passed" in run_pytest(tmp_path, test).stdout
+
+
 def test_a_setting_without_a_value_is_reported(tmp_path: Path) -> None:
     done = run_pytest(tmp_path, "def test_it(kafka): pass", "--kafka-set", "num.partitions")
     assert "invalid broker setting" in done.stdout + done.stderr
