@@ -99,6 +99,18 @@ def test_offsets_of_an_active_group_are_not_reset(coordinator: FakeCoordinator, 
     assert (result.exit_code, "stop the members of the group first" in result.stderr) == (1, True)
 
 
+def test_the_json_of_a_group_that_is_not_deleted_has_the_message(
+    coordinator: FakeCoordinator, run: Run
+) -> None:
+    coordinator.error = ErrorCode.NON_EMPTY_GROUP
+    [found] = json.loads(run("groups", "delete", GROUP, "--json").stdout)
+    assert found == {
+        "group": GROUP,
+        "error": "NON_EMPTY_GROUP",
+        "message": f"group '{GROUP}' is not deleted",
+    }
+
+
 def test_groups_and_offsets_are_deleted(coordinator: FakeCoordinator, run: Run) -> None:
     coordinator.state = "Empty"
     assert lines(run, "delete-offsets", GROUP, "t:0") == [["t-0:", "deleted"]]

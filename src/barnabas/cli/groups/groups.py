@@ -10,7 +10,7 @@ from barnabas.cli.support.calls import with_cluster
 from barnabas.cli.support.commands import command
 from barnabas.cli.support.failures import wrong_use
 from barnabas.cli.support.options import BOOTSTRAP_DEFAULT, Bootstrap, Json
-from barnabas.cli.support.outcomes import raise_all
+from barnabas.cli.support.outcomes import error_json, raise_all
 from barnabas.cli.support.output import print_json, print_table
 from barnabas.client.admin.group_messages import GroupDescription, LeavingMember, MemberDescription
 from barnabas.client.admin.groups import Groups
@@ -94,7 +94,7 @@ def delete_groups(names: GroupIds, bootstrap: Bootstrap = BOOTSTRAP_DEFAULT, as_
     """Delete groups that have no members, with their offsets."""
     errors = with_cluster(bootstrap, lambda cluster: Groups(cluster).delete(names))
     if as_json:
-        print_json([{"group": name, "error": error and error.code.name} for name, error in errors.items()])
+        print_json([{"group": name, **error_json(error)} for name, error in errors.items()])
     else:
         for name, error in errors.items():
             if error is None:
@@ -136,9 +136,7 @@ def remove_members(
         raise wrong_use("no member specified", "use --instance or --member")
     errors = with_cluster(bootstrap, lambda cluster: Groups(cluster).remove_members(name, leaving))
     if as_json:
-        print_json(
-            [member._asdict() | {"error": error and error.code.name} for member, error in errors.items()]
-        )
+        print_json([member._asdict() | error_json(error) for member, error in errors.items()])
     for member, error in errors.items() if not as_json else ():
         if error is None:
             print(f"{member.instance_id or member.member_id}: removed")

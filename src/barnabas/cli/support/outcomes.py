@@ -19,3 +19,8 @@ def raise_all(results: Iterable[object]) -> None:
         raise ExceptionGroup(message, errors)
     for error in errors:
         raise error
+
+
+def error_json(error: KafkaError | None) -> dict[str, str | None]:
+    """Return what the JSON of a resource says about its error; None stands for success."""
+    return {"error": None} if error is None else {"error": error.code.name, "message": error.message}

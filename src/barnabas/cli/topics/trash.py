@@ -10,7 +10,7 @@ from barnabas.cli.support.calls import with_admin
 from barnabas.cli.support.commands import command
 from barnabas.cli.support.failures import NOT_FOUND, CommandError, wrong_use
 from barnabas.cli.support.options import BOOTSTRAP_DEFAULT, Bootstrap, Json
-from barnabas.cli.support.outcomes import raise_all
+from barnabas.cli.support.outcomes import error_json, raise_all
 from barnabas.cli.support.output import notice, print_json, print_table
 from barnabas.cli.support.times import format_timestamp
 from barnabas.client.admin.admin import Admin
@@ -104,9 +104,7 @@ def purge_topics(
     trashed = [Trashed(name, _parse_id(topic_id)) for name in names]
     errors = with_admin(bootstrap, lambda admin: _purge(admin, trashed, everything=everything))
     if as_json:
-        print_json(
-            [{"topic": topic.name, "error": error and error.code.name} for topic, error in errors.items()]
-        )
+        print_json([{"topic": topic.name, **error_json(error)} for topic, error in errors.items()])
     for topic, error in errors.items() if not as_json else ():
         if error is None:
             print(f"{topic.name}: purged")

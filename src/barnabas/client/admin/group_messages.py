@@ -207,7 +207,7 @@ def parse_offset_fetch_response(
     for topic in answer.topics:
         for partition in topic.partitions:
             tp = TopicPartition(topic.name, partition.partition_index)
-            error = error_for(partition.error_code, f"the committed offset of {tp}")
+            error = error_for(partition.error_code, f"the committed offset of {tp} cannot be fetched")
             if error is not None:
                 offsets[tp] = error
             elif partition.committed_offset != _NO_OFFSET:
@@ -275,11 +275,13 @@ def parse_partition_errors(
 
     :raises KafkaError: The first error that a coordinator returns for all of them until it is ready.
     """
+    what = "deleted" if isinstance(response, OffsetDeleteResponse) else "stored"
     errors: dict[TopicPartition, KafkaError | None] = {}
     for topic in response.topics:
         for partition in topic.partitions:
             tp = TopicPartition(topic.name, partition.partition_index)
-            error = errors[tp] = error_for(partition.error_code, f"the committed offset of {tp}")
+            message = f"the committed offset of {tp} is not {what}"
+            error = errors[tp] = error_for(partition.error_code, message)
             if error is not None and error.code in _OF_THE_COORDINATOR:
                 raise error
     return errors

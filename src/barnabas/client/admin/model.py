@@ -203,7 +203,7 @@ def parse_delete_records_response(response: DeleteRecordsResponse) -> dict[Topic
     for topic in response.topics:
         for partition in topic.partitions:
             tp = TopicPartition(topic.name, partition.partition_index)
-            error = error_for(partition.error_code, f"records of partition {tp}")
+            error = error_for(partition.error_code, f"records of partition {tp} are not deleted")
             outcomes[tp] = error or partition.low_watermark
     return outcomes
 
