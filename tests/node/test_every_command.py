@@ -148,6 +148,7 @@ class World(NamedTuple):
         """Create the resources that cases name."""
         for topic in {"orders", "doomed", "open"} - self.kafka.topics().keys():
             self.kafka.create_topic(topic, partitions=2)
+        self.kafka.produce("orders", "one")  # commands that read fetch only where there is something
         groups = self.kafka.client.groups
         for group in ("billing", "doomed"):
             groups.commit_offsets(group, {TopicPartition("orders", 1): 0})
