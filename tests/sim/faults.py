@@ -13,6 +13,7 @@ from barnabas.metadata.image import MetadataImage
 from barnabas.metadata.store import OutcomeUnknown, StoreChange, StoreError
 from barnabas.metadata.topics import PARTITION_STATES
 from barnabas.wire.errors import KafkaError
+from sim.aims import AIMED_PAUSES_FACTOR, Aims
 from sim.applications import PLAIN
 from sim.brokers import SimulatedBroker
 from sim.disk import DISK_FAILURES, SimulatedDisks
@@ -87,6 +88,7 @@ class Faults:
         loses_power: bool,
         damages: bool,
         is_careful: bool,
+        is_aimed: bool,
     ) -> None:
         """:param survivors: Follows what brokers lose.
         :param image: Returns the metadata as the store has them.
@@ -94,6 +96,7 @@ class Faults:
         :param loses_power: Brokers lose what they have not flushed, too.
         :param damages: Bits of old records change while a broker is down.
         :param is_careful: Only where another in-sync replica survives.
+        :param is_aimed: Fewer faults at random times, and those of `Aims`.
         """
         self._loop = loop
         self._rng = rng
@@ -112,10 +115,8 @@ class Faults:
         self.wrong: list[str] = []
         of_brokers: list[Callable[[SimulatedBroker], Awaitable[None]]]
         of_brokers = [self._kill, self._blink, self._stop, self._pause, self._fail_disk]
-        if loses_power:
-            of_brokers += [self._lose_power] * 3
-        if damages:
-            of_brokers.append(self._damage)
+        of_brokers += [self._lose_power] * 3 if loses_power else []
+        of_brokers += [self._damage] if damages else []
         elsewhere: list[Callable[[], Awaitable[None]]] = [
             self._cut,
             self._jump,
@@ -130,14 +131,19 @@ class Faults:
         self._of_brokers = of_brokers
         self._elsewhere = elsewhere
         self._loses_power = loses_power
+        self._aims = Aims(self, loop, rng, brokers, store, image) if is_aimed else None
         store.on_request = self._at_request
 
     async def inject(self) -> None:
         """Inject faults for a while; return when all brokers run, and everything can reach everything."""
         self._is_noisy = True
         end_s = self._loop.time() + self._rng.uniform(*NOISY_S)
+        mean_pause_s = MEAN_PAUSE_S / len(self._brokers)
+        if self._aims is not None:
+            self._begin(self._aims.run())
+            mean_pause_s *= AIMED_PAUSES_FACTOR
         while self._loop.time() < end_s:
-            await asyncio.sleep(self._rng.expovariate(len(self._brokers) / MEAN_PAUSE_S))
+            await asyncio.sleep(self._exponential_s(mean_pause_s))
             if self._rng.random() < 0.5:
                 self._begin(self._rng.choice(self._elsewhere)())
             else:
@@ -145,6 +151,8 @@ class Faults:
         self._is_noisy = False
         while self._tasks:  # faults may have led to others
             await self._tasks.pop()
+        if self._aims is not None:
+            await self._aims.end_phase()
         for broker in self._brokers:
             await self._on(broker, self._restart_failed)
         self._log("quiet")

@@ -27,6 +27,7 @@ FOUND_BY = {
     "logs-are-not-recovered-after-a-crash": (10, 1),
     "lost-sessions-are-not-noticed": (1, CLUSTER),
     "markers-are-dropped": (2, 1),
+    "offsets-are-committed-before-replication": (2, CLUSTER),
     "producers-are-forgotten-by-a-start": (3, 1),
     "producers-are-not-truncated": (8, CLUSTER),
     "recovery-accepts-torn-batches": (13, 1),

@@ -107,6 +107,7 @@ class Simulation:
             damages=brokers_count > 1 and self.rng.random() < DAMAGED_SHARE,
             loses_power=self.kind is not Kind.KILLED,
             is_careful=brokers_count > 1 and self.rng.random() < CAREFUL_SHARE,
+            is_aimed=brokers_count > 1 and seed % 2 == 0,
         )
         self.journal = Journal(
             brokers_count=brokers_count,
