@@ -404,7 +404,7 @@ def test_files_that_newcomers_are_referred_to_exist(name: str) -> None:
     assert [path for path in paths if not any((root / path).exists() for root in roots)] == []
 
 
-def test_nobody_is_told_to_install_barnabas_from_an_index() -> None:
+def test_no_text_says_to_install_barnabas_from_an_index() -> None:
     files = [*(path for path in CODE if SOURCE in path.parents), *DOCUMENTS]
     unpublished = re.compile(r"pip install ['\"]?barnabas\b")
     assert [str(path) for path in files if unpublished.search(path.read_text(encoding="utf-8"))] == []

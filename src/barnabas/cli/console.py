@@ -83,9 +83,9 @@ def console(
         _check_cluster(address, settings)
     https = None if keystore is None else https_context(keystore)
     server = ConsoleServer(settings, listening(address, port), https=https)
-    print(f"The console of {bootstrap}: {server.url}  (press Ctrl-C to stop)", flush=True)
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, exit_by_signal)
+    print(f"The console of {bootstrap}: {server.url}  (press Ctrl-C to stop)", flush=True)
     server.run()
 
 

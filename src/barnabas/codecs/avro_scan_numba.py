@@ -122,8 +122,7 @@ def scan_values(
     :param data: Bytes of all records, which begin at `starts` and end at `ends`; those that begin at -1 are not read.
     :param program: Of `AvroInstruction`.
     :param targets: Of branches.
-    :param bases: Of each instruction.
-    :param capacities: Of each level, in rows.
+    :param bases: Of each instruction; `capacities` are of each level, in rows.
     :param counts: Rows of each level above 0 that are in use; updated.
     :param numbers: Gets the number, its bits, or where bytes or items begin.
     :param lengths: Gets how many bytes or items there are; zero before the first call.

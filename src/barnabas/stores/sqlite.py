@@ -7,7 +7,7 @@ when they are notified, or at their next poll.
 import asyncio
 import socket
 import sqlite3
-from collections.abc import AsyncIterator, Callable, Collection, Iterator, Mapping
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
@@ -204,11 +204,10 @@ class SqliteStore:
     async def _poll(self) -> None:
         loop = asyncio.get_running_loop()
         while True:
-            before_ms = self._clock.monotonic_ms()
+            since_ms = self._clock.monotonic_ms()
             await asyncio.sleep(POLL_INTERVAL_S)
-            was_stopped = self._clock.monotonic_ms() - before_ms > STOPPED_MS
             try:
-                await self._in_thread(self._poll_once, loop, was_stopped)
+                await self._in_thread(self._poll_once, loop, since_ms)
             except (sqlite3.Error, OSError) as error:
                 _log.warning("cannot read the metadata store", path=str(self._path), why=str(error))
 
@@ -311,23 +310,22 @@ class SqliteStore:
             with suppress(OSError):  # its buffer is full, or its process has ended: it polls
                 self._socket.sendto(b"\0", ("127.0.0.1", port))
 
-    def _poll_once(self, loop: asyncio.AbstractEventLoop, was_stopped: bool) -> None:
-        """:param was_stopped: This process has just stood still; see `STOPPED_MS`."""
+    def _poll_once(self, loop: asyncio.AbstractEventLoop, since_ms: int) -> None:
+        """:param since_ms: The monotonic time at which the pause before this poll began."""
         assert self._sessions is not None
         self._publish_history(loop)
-        alive = (SessionState.LIVE, SessionState.SILENT) if was_stopped else (SessionState.LIVE,)
         for key in self._sessions.others():
-            self._end_session(loop, key, alive)
+            self._end_session(loop, key, since_ms)
 
-    def _end_session(
-        self, loop: asyncio.AbstractEventLoop, key: str, alive: Collection[SessionState]
-    ) -> None:
+    def _end_session(self, loop: asyncio.AbstractEventLoop, key: str, since_ms: int) -> None:
         """Remove the key of a session whose process has ended or is stopped."""
         assert self._sessions is not None
         # The revision is read first: a process that opens the session again changes it.
         revision = _revision_of(self._open(), key)
-        if revision == NEVER or (state := self._sessions.state(key)) in alive:
+        if revision == NEVER or (state := self._sessions.state(key)) is SessionState.LIVE:
             return
+        if state is SessionState.SILENT and self._clock.monotonic_ms() - since_ms > STOPPED_MS:
+            return  # this process stood still, at the latest when it read the state, and others may have, too
         try:
             self._commit(loop, {key: revision}, (StoreChange(key, None),), "")
         except Conflict:

@@ -189,8 +189,9 @@ async def test_a_session_lives_while_the_disk_is_slow(
 
 @on_loop
 async def test_a_process_that_was_stopped_itself_does_not_end_the_sessions_of_others_at_once(
-    tmp_path: Path,
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr("barnabas.stores.sqlite.POLL_INTERVAL_S", 3_600)  # the test polls itself
     clock = ManualClock()
     other = SessionFiles(tmp_path / "s.sessions", clock.monotonic_ns, 1, 1000)
     other.acquire("sessions/2")
@@ -199,14 +200,15 @@ async def test_a_process_that_was_stopped_itself_does_not_end_the_sessions_of_ot
         await store.load()
         await store.commit({}, (StoreChange("sessions/2", b"two"),))
         loop = asyncio.get_running_loop()
+        before_ms = clock.monotonic_ms()
         clock.advance(30_000)  # all processes stood still
-        store._poll_once(loop, was_stopped=True)
+        store._poll_once(loop, before_ms)
         assert [item.key for item in (await store.load())[1]] == ["sessions/2"]
-        store._poll_once(loop, was_stopped=False)
+        store._poll_once(loop, clock.monotonic_ms())
         assert (await store.load())[1] == []
         await store.commit({}, (StoreChange("sessions/2", b"two"),))
         other.release_all()  # its process has ended
-        store._poll_once(loop, was_stopped=True)
+        store._poll_once(loop, before_ms)
         assert (await store.load())[1] == []
     finally:
         other.release_all()
