@@ -357,7 +357,8 @@ class ReplicaManager:
             partition.update_state(state)
             if partition.leader_epoch != leader_epoch:
                 self._led(partition)
-            if (former_topic := before.topic_by_id(topic.topic_id)) is not None:
+            former_topic = before.topic_by_id(topic.topic_id)
+            if former_topic is not None and index < former_topic.partition_count:  # else it is new in this commit
                 former = before.partition(former_topic, index)
                 self.leader_statistics.count(TopicPartition(topic.name, index), former, state)
         else:

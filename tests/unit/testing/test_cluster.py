@@ -63,6 +63,16 @@ def test_acknowledged_records_are_on_all_brokers(cluster: EmbeddedCluster) -> No
         assert one == two == three
 
 
+def test_partitions_can_be_added_while_a_broker_is_down(cluster: EmbeddedCluster) -> None:
+    cluster.create_topic("t")
+    cluster.shut_down(3)
+    assert cluster.client.admin.create_partitions({"t": 4}) == {"t": None}
+    for partition in range(4):
+        cluster.produce("t", b"%d" % partition, partition=partition)
+    cluster.restart(3)
+    until(lambda: all(list(cluster.in_sync("t", partition)) == [1, 2, 3] for partition in range(4)))
+
+
 def test_records_survive_the_death_of_their_leader(cluster: EmbeddedCluster) -> None:
     cluster.create_topic("t")
     for number in range(20):
