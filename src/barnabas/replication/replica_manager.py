@@ -358,7 +358,9 @@ class ReplicaManager:
             if partition.leader_epoch != leader_epoch:
                 self._led(partition)
             former_topic = before.topic_by_id(topic.topic_id)
-            if former_topic is not None and index < former_topic.partition_count:  # else it is new in this commit
+            if (
+                former_topic is not None and index < former_topic.partition_count
+            ):  # else it is new in this commit
                 former = before.partition(former_topic, index)
                 self.leader_statistics.count(TopicPartition(topic.name, index), former, state)
         else:
