@@ -216,8 +216,6 @@ def grown(ground: Ground, partitions: int, size_mb: int, rounds: int) -> Growth:
 
 
 class Measured(NamedTuple):
-    """All results."""
-
     outcomes: list[Outcome]
     work: list[Outcome]
     growth: list[Growth]

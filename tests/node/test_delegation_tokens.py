@@ -22,6 +22,7 @@ from support.audit import AUDITED, events
 from support.delegation_tokens import secrets_of
 from support.loop import on_loop
 from support.sasl import ALICE, MODULE, SASL_SETTINGS
+from support.tls import AUTHORITY, REQUIRED, port_of, settings_of, write_keystore
 from support.waiting import until
 
 SECRET = "secret of the brokers"
@@ -109,6 +110,26 @@ def test_the_properties_of_a_token_have_a_mechanism_of_the_listener(
     path = tmp_path / "token.properties"
     assert alice.run("tokens", "create", "--properties", str(path)).exit_code == 0
     assert path.read_text().startswith(f"sasl.mechanism={of_token}\n")
+
+
+def test_a_client_with_a_certificate_gets_the_properties_of_a_token(tmp_path: Path) -> None:
+    broker_store = write_keystore(AUTHORITY.issue(), tmp_path / "broker.pem")
+    own = write_keystore(AUTHORITY.issue(), tmp_path / "own.pem")
+    (tmp_path / "trust.pem").write_text(AUTHORITY.pem)
+    (tmp_path / "own.properties").write_text(
+        f"security.protocol=SSL\nssl.keystore.type=PEM\nssl.keystore.location={own}\n"
+        f"ssl.truststore.type=PEM\nssl.truststore.location={tmp_path / 'trust.pem'}\n"
+    )
+    path = tmp_path / "token.properties"
+    settings = {**settings_of(broker_store, **REQUIRED), "delegation.token.secret.key": SECRET}
+    with EmbeddedBroker(settings) as kafka:
+        environment = {
+            "BARNABAS_BOOTSTRAP": f"127.0.0.1:{port_of(kafka, 'SSL')}",
+            "BARNABAS_COMMAND_CONFIG": str(tmp_path / "own.properties"),
+        }
+        result = CliRunner().invoke(app, ["tokens", "create", "--properties", str(path)], env=environment)
+    assert result.exit_code == 0, result.stderr
+    assert path.read_text().startswith("sasl.mechanism=SCRAM-SHA-256\nsasl.jaas.config=")
 
 
 def test_an_existing_file_of_properties_is_kept(alice: Console, tmp_path: Path) -> None:

@@ -15,6 +15,7 @@ from barnabas.cli.support.options import BOOTSTRAP_DEFAULT, Bootstrap, Json
 from barnabas.cli.support.output import print_json, print_table
 from barnabas.cli.support.times import format_timestamp, parse_duration_ms
 from barnabas.client.admin.delegation_tokens import DelegationTokenAdmin, IssuedToken
+from barnabas.client.auth.sasl import TOKEN_MECHANISM
 from barnabas.client.core.cluster import ClusterClient
 from barnabas.wire.acls import principal_of
 from barnabas.wire.errors import ErrorCode, KafkaError
@@ -96,9 +97,10 @@ def create_token(
         token = with_cluster(
             bootstrap, lambda cluster: DelegationTokenAdmin(cluster).create(principal, renewers, lifetime_ms)
         )
-        login = current_login()
-        if file is not None and login is not None:
-            file.write(f"sasl.mechanism={login.mechanism_of_tokens}\nsasl.jaas.config={token.jaas}\n")
+        if file is not None:
+            login = current_login()  # none with a client certificate alone
+            mechanism = TOKEN_MECHANISM if login is None else login.mechanism_of_tokens
+            file.write(f"sasl.mechanism={mechanism}\nsasl.jaas.config={token.jaas}\n")
     _print([token], as_json=as_json, shows_password=properties is None)
 
 

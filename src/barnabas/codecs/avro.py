@@ -19,7 +19,7 @@ from fastavro.schema import expand_schema
 
 from barnabas.codecs import ReadRows
 from barnabas.codecs.avro_columns import AvroColumnReader
-from barnabas.codecs.avro_program import program_of
+from barnabas.codecs.avro_program import avro_program
 from barnabas.codecs.columns import row_type
 from barnabas.codecs.errors import NULL, ConversionError, SchemaError
 from barnabas.codecs.framing import Frame
@@ -78,7 +78,7 @@ class AvroCodec:
         self._written = WrittenSchemas(frame.registry, schema, frame.own_id) if frame.registry else None
         self.label = f"Avro of {whole['name']}"
         self.columns = pa.schema(list(node.type))
-        program = program_of(whole, row_type(self))
+        program = avro_program(whole, row_type(self))
         self._reader = None if program is None else AvroColumnReader(program, frame.header())
 
     def read_column(self, values: pa.Array) -> ReadRows | None:

@@ -7,21 +7,17 @@ import numpy as np
 import pyarrow as pa
 
 from barnabas.codecs import ReadRows
-from barnabas.codecs.avro_program import AvroColumn, AvroInstruction, AvroProgram
+from barnabas.codecs.avro_program import AvroColumn, AvroProgram
 from barnabas.codecs.binary_column import ValueHeader, binary_bounds
 from barnabas.codecs.found_values import (
-    Booleans,
     Bytes,
     FoundValues,
-    Integers,
     Rows,
     arrow_array,
     bytes_array,
     list_array,
     number_array,
 )
-
-_LEVEL = AvroInstruction._fields.index("level")
 
 
 class AvroColumnReader:
@@ -36,43 +32,19 @@ class AvroColumnReader:
 
         :param values: Binary.
         """
+        # importing numba takes most of a second
+        from barnabas.codecs.avro_scan_numba import scan_avro
+
         data, _, ends = binary_bounds(values)
-        bodies = self._header.bodies(values)
-        levels = self._program.instructions[:, _LEVEL]
-        found = FoundValues(levels, self._program.levels_count, len(values))
-        positions = np.flatnonzero(self._scan(found, data, bodies, ends))
+        program = self._program
+        found = FoundValues(program.levels, program.levels_count, len(values))
+        is_read = found.scan(scan_avro, data, self._header.bodies(values), ends, program.tables)
+        positions = np.flatnonzero(is_read)
         try:
-            rows = _array(self._program.root, found, positions, data)
+            rows = _array(program.root, found, positions, data)
         except pa.ArrowInvalid:
             return None
         return ReadRows(rows, positions)
-
-    def _scan(self, found: FoundValues, data: Bytes, starts: Integers, ends: Integers) -> Booleans:
-        """Find the values of all records; return which records were read."""
-        # importing numba takes most of a second
-        from barnabas.codecs.avro_scan_numba import scan_values
-
-        is_read = np.zeros(len(starts), bool)
-        done = 0
-        while done < len(starts):
-            done, full_level = scan_values(
-                data,
-                starts,
-                ends,
-                done,
-                self._program.instructions,
-                self._program.targets,
-                found.bases,
-                found.capacities,
-                found.counts,
-                found.numbers,
-                found.lengths,
-                found.is_valid,
-                is_read,
-            )
-            if full_level >= 0:
-                found.grow(full_level)
-        return is_read
 
 
 def _array(column: AvroColumn, found: FoundValues, rows: Rows, data: Bytes) -> pa.Array:

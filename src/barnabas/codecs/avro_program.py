@@ -58,16 +58,23 @@ class AvroColumn(NamedTuple):
     factor: int = 1  #: from the numbers that are read to those of the column
 
 
+class AvroTables(NamedTuple):
+    """The instructions as the kernel reads them."""
+
+    instructions: npt.NDArray[np.int64]  #: by instruction and field of `AvroInstruction`
+    targets: npt.NDArray[np.int64]  #: of the branches of all unions
+
+
 class AvroProgram(NamedTuple):
     """How records of one schema are read, and which arrays they become."""
 
     root: AvroColumn
-    instructions: npt.NDArray[np.int64]  #: by instruction and field of `AvroInstruction`
-    targets: npt.NDArray[np.int64]  #: of the branches of all unions
+    tables: AvroTables
+    levels: npt.NDArray[np.int64]  #: of each instruction
     levels_count: int
 
 
-def program_of(schema: Any, row_type: pa.StructType) -> AvroProgram | None:
+def avro_program(schema: Any, row_type: pa.StructType) -> AvroProgram | None:
     """Return the program of a record; None if its values must be read singly.
 
     :param schema: Expanded.
@@ -78,8 +85,9 @@ def program_of(schema: Any, row_type: pa.StructType) -> AvroProgram | None:
         root = builder.add(schema, row_type, 0)
     except _Unsupported:
         return None
-    targets = np.array(builder.targets, np.int64)
-    return AvroProgram(root, np.array(builder.instructions, np.int64), targets, builder.levels_count)
+    tables = AvroTables(np.array(builder.instructions, np.int64), np.array(builder.targets, np.int64))
+    levels = np.array([instruction.level for instruction in builder.instructions])
+    return AvroProgram(root, tables, levels, builder.levels_count)
 
 
 class _Unsupported(Exception):

@@ -3,14 +3,18 @@
 It accepts no record that a reader of single values would refuse or read differently; it may refuse odd ones.
 """
 
+from typing import NamedTuple
+
 import numpy as np
 
-from barnabas.codecs.avro_program import AvroInstruction, AvroOperation
+from barnabas.codecs.avro_program import AvroInstruction, AvroOperation, AvroTables
+from barnabas.codecs.found_values import ValueTables
 from barnabas.codecs.scanning_numba import (
     Array,
     Pointer,
     clear_record,
     load_little_endian,
+    pointers_to,
     read_varint,
     zigzag,
 )
@@ -99,66 +103,42 @@ def _has_equal_keys(base: int, starts: Pointer, sizes: Pointer, first: int, last
 
 
 @compiled
-def scan_values(
+def scan_avro(
     data: Array,
     starts: Array,
     ends: Array,
     first_row: int,
-    program: Array,
-    targets: Array,
-    bases: Array,
-    capacities: Array,
-    counts: Array,
-    numbers: Array,
-    lengths: Array,
-    is_valid: Array,
+    program: AvroTables,
+    levels: Array,
+    tables: ValueTables,
     is_read: Array,
 ) -> tuple[int, int]:
-    """Find the values of records; return the number of records done, and the level that is full if not all are.
-
-    The values of an instruction are in `numbers`, `lengths` and `is_valid` from its base on, one for each row of its
-    level. Rows of level 0 are the records, also those that are not read.
-
-    :param data: Bytes of all records, which begin at `starts` and end at `ends`; those that begin at -1 are not read.
-    :param program: Of `AvroInstruction`.
-    :param targets: Of branches.
-    :param bases: Of each instruction; `capacities` are of each level, in rows.
-    :param counts: Rows of each level above 0 that are in use; updated.
-    :param numbers: Gets the number, its bits, or where bytes or items begin.
-    :param lengths: Gets how many bytes or items there are; zero before the first call.
-    :param is_valid: Gets 1 if there is a value; 0 before the first call.
-    :param is_read: Gets by record whether it is one, from its first to its last byte.
-    """
-    base = address_of(data)
+    """Find the values of Avro records; see `ValueKernel`."""
+    base, counts = address_of(data), tables.counts
     rows, left, saved = np.zeros_like(counts), np.zeros_like(counts), np.zeros_like(counts)
+    state = _State(pointer_to(rows), pointer_to(left))
+    code = AvroTables(pointer_to(program.instructions), pointer_to(program.targets))
     for row in range(first_row, len(starts)):
         if starts[row] < 0:
             continue
         for level in range(1, len(counts)):
             saved[level] = counts[level]
         rows[0] = row
+        position, end = base + starts[row], base + ends[row]
         position, full_level = _scan_record(
-            base,
-            base + starts[row],
-            base + ends[row],
-            len(program),
-            pointer_to(program),
-            pointer_to(targets),
-            pointer_to(bases),
-            pointer_to(capacities),
-            pointer_to(counts),
-            pointer_to(rows),
-            pointer_to(left),
-            pointer_to(numbers),
-            pointer_to(lengths),
-            pointer_to(is_valid),
+            base, position, end, len(program.instructions), code, pointers_to(tables), state
         )
-        is_read[row] = position == base + ends[row]
+        is_read[row] = position == end
         if not is_read[row]:
-            clear_record(program[:, LEVEL], bases, row, saved, counts, numbers, lengths, is_valid)
+            clear_record(levels, row, saved, tables)
             if full_level >= 0:
                 return row, full_level
     return len(starts), -1
+
+
+class _State(NamedTuple):
+    rows: Pointer  #: the current row of each level
+    left: Pointer  #: items of the current block, by level
 
 
 @compiled_inline
@@ -167,58 +147,45 @@ def _scan_record(
     position: int,
     end: int,
     instructions_count: int,
-    program: Pointer,
-    targets: Pointer,
-    bases: Pointer,
-    capacities: Pointer,
-    counts: Pointer,
-    rows: Pointer,
-    left: Pointer,
-    numbers: Pointer,
-    lengths: Pointer,
-    is_valid: Pointer,
+    program: AvroTables,
+    tables: ValueTables,
+    state: _State,
 ) -> tuple[int, int]:
-    """Find the values of a record; return the address behind it, or -1, and the level that is full, or -1.
-
-    :param rows: The current row of each level.
-    :param left: Items of the current block, by level.
-    """
-    at = 0
+    """Find the values of a record; return the address behind it, or -1, and the level that is full, or -1."""
+    code, at = program.instructions, 0
     while at < instructions_count:
         here = at * WIDTH
-        operation = program[here + OPERATION]
+        operation = code[here + OPERATION]
         if operation == JUMP:
-            at = program[here + NEXT]
+            at = code[here + NEXT]
             continue
         if operation == NEXT_ITEM:
-            at, position, full_level = _next_item(
-                at, base, position, end, program, bases, capacities, counts, rows, left, numbers, lengths
-            )
+            at, position, full_level = _next_item(at, base, position, end, code, tables, state)
             if position < 0:
                 return -1, full_level
             continue
-        null_branch = program[here + NULL_BRANCH]
-        branch, position = _read_branch(operation, null_branch, program[here + BRANCHES_COUNT], position, end)
+        null_branch = code[here + NULL_BRANCH]
+        branch, position = _read_branch(operation, null_branch, code[here + BRANCHES_COUNT], position, end)
         if position < 0:
             return -1, -1
         if null_branch >= 0 and branch == null_branch:
-            at = program[here + NEXT]
+            at = code[here + NEXT]
             continue
-        index = bases[at] + rows[program[here + LEVEL]]
-        is_valid[index] = 1
+        index = tables.bases[at] + state.rows[code[here + LEVEL]]
+        tables.is_valid[index] = 1
         if operation < RECORD:
-            low, high = program[here + LOW], program[here + HIGH]
-            number, length, position = _read_value(operation, program[here + SIZE], low, high, position, end)
+            low, high = code[here + LOW], code[here + HIGH]
+            number, length, position = _read_value(operation, code[here + SIZE], low, high, position, end)
             if position < 0:
                 return -1, -1
-            numbers[index] = number - base if operation in (BYTES, FIXED) else number
-            lengths[index] = length
+            tables.numbers[index] = number - base if operation in (BYTES, FIXED) else number
+            tables.lengths[index] = length
         elif operation == UNION:
-            at = targets[program[here + INNER] + branch]
+            at = program.targets[code[here + INNER] + branch]
             continue
         elif operation != RECORD:
-            numbers[index] = counts[program[here + INNER]]
-            left[program[here + INNER]] = 0
+            tables.numbers[index] = tables.counts[code[here + INNER]]
+            state.left[code[here + INNER]] = 0
         at += 1
     return position, -1
 
@@ -236,42 +203,33 @@ def _read_branch(
 
 @compiled_inline
 def _next_item(
-    at: int,
-    base: int,
-    position: int,
-    end: int,
-    program: Pointer,
-    bases: Pointer,
-    capacities: Pointer,
-    counts: Pointer,
-    rows: Pointer,
-    left: Pointer,
-    numbers: Pointer,
-    lengths: Pointer,
+    at: int, base: int, position: int, end: int, code: Pointer, tables: ValueTables, state: _State
 ) -> tuple[int, int, int]:
     """Begin the next item of a list or map, or end it; return the instruction and the address that follow.
 
-    The address is -1 if the items are no list; then the last number is the level that is full, or -1.
+    The address is -1 if the items cannot be read; then the last number is the level that is full, or -1.
     """
     here = at * WIDTH
-    owner = program[here + INNER]
+    owner = code[here + INNER]
     instruction = owner * WIDTH
-    level = program[instruction + INNER]
-    index = bases[owner] + rows[program[instruction + LEVEL]]
+    level = code[instruction + INNER]
+    index = tables.bases[owner] + state.rows[code[instruction + LEVEL]]
+    counts, left = tables.counts, state.left
     if left[level] == 0:
         left[level], position = _read_items_count(position, end)
         if position < 0:
             return at, -1, -1
-        if counts[level] + left[level] > capacities[level]:
+        if counts[level] + left[level] > tables.capacities[level]:
             return at, -1, level
     if left[level] > 0:
         left[level] -= 1
-        rows[level] = counts[level]
+        state.rows[level] = counts[level]
         counts[level] += 1
         return at + 1, position, -1
-    lengths[index] = counts[level] - numbers[index]
-    if program[instruction + OPERATION] == MAP:
-        first, last = bases[at + 1] + numbers[index], bases[at + 1] + counts[level]
-        if _has_equal_keys(base, numbers, lengths, first, last):
+    tables.lengths[index] = counts[level] - tables.numbers[index]
+    if code[instruction + OPERATION] == MAP:
+        keys = tables.bases[at + 1]
+        first, last = keys + tables.numbers[index], keys + counts[level]
+        if _has_equal_keys(base, tables.numbers, tables.lengths, first, last):
             position = -1
-    return program[here + NEXT], position, -1
+    return code[here + NEXT], position, -1

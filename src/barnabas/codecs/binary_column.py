@@ -22,7 +22,7 @@ def binary_bounds(
 
 
 class ValueHeader(NamedTuple):
-    """What values begin with."""
+    """The bytes with which values begin, such as the framing of a schema registry."""
 
     content: bytes = b""
     free: range = range(0)  #: bytes that may have any value

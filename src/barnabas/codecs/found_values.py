@@ -4,7 +4,7 @@ A level is a number of rows: of the records, or of the items of a list. A column
 """
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -17,6 +17,45 @@ Rows = Integers | slice
 
 #: For how many items of a list in each record there is room at first.
 _ITEMS_OF_RECORD = 2
+
+
+class ValueTables(NamedTuple):
+    """What a kernel fills: arrays, and within the kernel pointers to their elements.
+
+    The values of a column are in `numbers`, `lengths` and `is_valid` from its base on, one for each row of its level.
+    """
+
+    bases: Integers  #: of each column
+    capacities: Integers  #: of each level, in rows
+    counts: Integers  #: rows in use, of each level above 0
+    numbers: Integers  #: numbers, their bits, or where bytes begin
+    lengths: Integers  #: how many bytes or items there are
+    is_valid: Bytes  #: 1 where there is a value
+
+
+class ValueKernel(Protocol):
+    """A compiled function that finds the values of records."""
+
+    def __call__(
+        self,
+        data: Bytes,
+        starts: Integers,
+        ends: Integers,
+        first_row: int,
+        program: Any,
+        levels: Integers,
+        tables: ValueTables,
+        is_read: Booleans,
+    ) -> tuple[int, int]:
+        """Return the number of records done, and the level that is full if not all are.
+
+        :param data: Bytes of all records, which begin at `starts` and end at `ends`.
+        :param starts: -1 for records that are not to be read.
+        :param program: The tables of the schema.
+        :param levels: Of each column.
+        :param tables: `numbers`, `lengths` and `is_valid` are zero before the first call.
+        :param is_read: Gets by record whether it was read.
+        """
 
 
 class ColumnValues(NamedTuple):
@@ -36,43 +75,65 @@ class FoundValues:
 
     def __init__(self, levels: Integers, levels_count: int, records_count: int) -> None:
         self._levels = levels
-        self.capacities = np.full(levels_count, _ITEMS_OF_RECORD * records_count)  #: of each level, in rows
-        self.capacities[0] = records_count
-        self.counts = np.zeros(levels_count, np.int64)  #: rows in use, of each level above 0
-        self.bases, size = self._layout()  #: where the values of each column begin
-        self.numbers, self.lengths = np.zeros(size, np.int64), np.zeros(size, np.int64)
-        self.is_valid = np.zeros(size, np.uint8)
+        capacities = np.full(levels_count, _ITEMS_OF_RECORD * records_count)
+        capacities[0] = records_count
+        bases, size = self._layout(capacities)
+        self._tables = ValueTables(
+            bases,
+            capacities,
+            np.zeros(levels_count, np.int64),
+            np.zeros(size, np.int64),
+            np.zeros(size, np.int64),
+            np.zeros(size, np.uint8),
+        )
 
-    def grow(self, level: int) -> None:
+    def scan(
+        self, kernel: ValueKernel, data: Bytes, starts: Integers, ends: Integers, program: Any
+    ) -> Booleans:
+        """Find the values of all records; return which records were read."""
+        is_read = np.zeros(len(starts), bool)
+        done = 0
+        while done < len(starts):
+            done, full_level = kernel(data, starts, ends, done, program, self._levels, self._tables, is_read)
+            if full_level >= 0:
+                self._grow(full_level)
+        return is_read
+
+    def _grow(self, level: int) -> None:
         """Make room for more rows of a level."""
-        old = self.bases
-        self.capacities[level] *= 2
-        self.bases, size = self._layout()
+        old = self._tables
+        capacities = old.capacities.copy()
+        capacities[level] *= 2
+        bases, size = self._layout(capacities)
 
         def moved(values: npt.NDArray[Any]) -> npt.NDArray[Any]:
             target = np.zeros(size, values.dtype)
             for at in np.flatnonzero(self._levels >= 0):
-                used = self.counts[self._levels[at]] if self._levels[at] else self.capacities[0]
-                target[self.bases[at] :][:used] = values[old[at] :][:used]
+                used = old.counts[self._levels[at]] if self._levels[at] else capacities[0]
+                target[bases[at] :][:used] = values[old.bases[at] :][:used]
             return target
 
-        self.numbers, self.lengths = moved(self.numbers), moved(self.lengths)
-        self.is_valid = moved(self.is_valid)
+        self._tables = ValueTables(
+            bases, capacities, old.counts, moved(old.numbers), moved(old.lengths), moved(old.is_valid)
+        )
 
     def all_rows(self, level: int) -> slice:
         """Return the rows of a level above 0: the kernel removes those of records that it does not accept."""
-        return slice(0, int(self.counts[level]))
+        return slice(0, int(self._tables.counts[level]))
 
     def column(self, at: int, rows: Rows) -> ColumnValues:
         """Return values of a column."""
-        values = slice(self.bases[at], self.bases[at] + self.capacities[self._levels[at]])
+        tables = self._tables
+        values = slice(tables.bases[at], tables.bases[at] + tables.capacities[self._levels[at]])
         return ColumnValues(
-            self.is_valid[values][rows].view(bool), self.numbers[values][rows], self.lengths[values][rows]
+            tables.is_valid[values][rows].view(bool),
+            tables.numbers[values][rows],
+            tables.lengths[values][rows],
         )
 
-    def _layout(self) -> tuple[Integers, int]:
+    def _layout(self, capacities: Integers) -> tuple[Integers, int]:
         """Return the bases of all columns, and the size of all values."""
-        sizes = np.where(self._levels >= 0, self.capacities[self._levels], 0)
+        sizes = np.where(self._levels >= 0, capacities[self._levels], 0)
         return np.cumsum(sizes) - sizes, int(sizes.sum())
 
 

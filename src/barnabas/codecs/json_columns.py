@@ -177,7 +177,7 @@ def _read_times(array: pa.StringArray) -> tuple[pa.Array, Booleans]:
 
 
 def _read_each(array: pa.StringArray, kind: JsonType) -> tuple[pa.Array, Booleans]:
-    """Return texts as dates or times, null if they are none, and which are not."""
+    """Return texts as dates or times, with null for other texts, and which texts could be read or were null."""
     known: dict[str | None, int | None] = {None: None}
     for text in array.unique().to_pylist():
         known.setdefault(text, _read_or_none(kind.read, text))

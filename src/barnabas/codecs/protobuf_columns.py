@@ -47,44 +47,19 @@ class ProtobufColumnReader:
 
         :param values: Binary.
         """
+        # importing numba takes most of a second
+        from barnabas.codecs.protobuf_scan_numba import scan_protobuf
+
         data, _, ends = binary_bounds(values)
-        bodies = self._header.bodies(values)
         program = self._program
         found = FoundValues(program.levels, program.levels_count, len(values))
-        positions = np.flatnonzero(self._scan(found, data, bodies, ends))
+        is_read = found.scan(scan_protobuf, data, self._header.bodies(values), ends, program.tables)
+        positions = np.flatnonzero(is_read)
         try:
             rows = _Arrays(found, data).message(program.root, positions, np.ones(len(positions), bool))
         except (pa.ArrowInvalid, _Unreadable):
             return None
         return ReadRows(rows, positions)
-
-    def _scan(self, found: FoundValues, data: Bytes, starts: Integers, ends: Integers) -> Booleans:
-        """Find the values of all messages; return which messages were read."""
-        # importing numba takes most of a second
-        from barnabas.codecs.protobuf_scan_numba import scan_messages
-
-        is_read = np.zeros(len(starts), bool)
-        done = 0
-        while done < len(starts):
-            done, full_level = scan_messages(
-                data,
-                starts,
-                ends,
-                done,
-                self._program.fields,
-                self._program.messages,
-                self._program.levels,
-                found.bases,
-                found.capacities,
-                found.counts,
-                found.numbers,
-                found.lengths,
-                found.is_valid,
-                is_read,
-            )
-            if full_level >= 0:
-                found.grow(full_level)
-        return is_read
 
 
 class _Arrays:
@@ -98,7 +73,7 @@ class _Arrays:
         self._data = data
 
     def message(self, column: ProtobufColumn, rows: Rows, is_valid: Booleans) -> pa.Array:
-        """Return messages as structs."""
+        """Return structs, null where `is_valid` is False."""
         is_set = [self._found.column(part.at, rows).is_valid for part in column.parts]
         for indexes in column.choices:
             if (np.sum([is_set[index] for index in indexes], axis=0) > 1).any():

@@ -48,7 +48,7 @@ _OPERATIONS: dict[int, ProtobufOperation] = {
 
 
 #: Protobuf itself refuses messages that are nested more deeply.
-_DEPTH_MAX = 100
+DEPTH_MAX = 100
 
 
 class FieldRow(NamedTuple):
@@ -84,12 +84,18 @@ class ProtobufColumn(NamedTuple):
     choices: tuple[tuple[int, ...], ...] = ()  #: indexes of parts of which one at most may have a value
 
 
+class ProtobufTables(NamedTuple):
+    """The fields and messages as the kernel reads them."""
+
+    fields: npt.NDArray[np.int64]  #: by field and field of `FieldRow`; the fields of a message are neighbours
+    messages: npt.NDArray[np.int64]  #: by message and field of `MessageRow`; the first is the whole
+
+
 class ProtobufProgram(NamedTuple):
     """How messages of one type are read, and which arrays they become."""
 
     root: ProtobufColumn
-    fields: npt.NDArray[np.int64]  #: by field and field of `FieldRow`; the fields of a message are neighbours
-    messages: npt.NDArray[np.int64]  #: by message and field of `MessageRow`; the first is the whole
+    tables: ProtobufTables
     levels: npt.NDArray[np.int64]  #: of each column
     levels_count: int
 
@@ -111,13 +117,8 @@ def protobuf_program(descriptor: Any, row_type: pa.StructType) -> ProtobufProgra
         for first, (rows, is_entry) in zip(firsts, builder.messages, strict=False)
     ]
     fields = [row for rows, _ in builder.messages for row in rows]
-    return ProtobufProgram(
-        root,
-        np.array(fields, np.int64),
-        np.array(messages, np.int64),
-        np.array(builder.levels, np.int64),
-        builder.levels_count,
-    )
+    tables = ProtobufTables(np.array(fields, np.int64), np.array(messages, np.int64))
+    return ProtobufProgram(root, tables, np.array(builder.levels, np.int64), builder.levels_count)
 
 
 class _Unsupported(Exception):
@@ -137,7 +138,7 @@ class _Builder:
 
         :param descriptor: Of the field, for its column.
         """
-        if depth == _DEPTH_MAX:
+        if depth == DEPTH_MAX:
             raise _Unsupported
         number, rows = len(self.messages), list[FieldRow]()
         self.messages.append((rows, message.GetOptions().map_entry))

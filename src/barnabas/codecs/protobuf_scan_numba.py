@@ -7,12 +7,20 @@ from typing import Any
 
 import numpy as np
 
-from barnabas.codecs.protobuf_program import FieldRow, MessageRow, ProtobufOperation
+from barnabas.codecs.found_values import ValueTables
+from barnabas.codecs.protobuf_program import (
+    DEPTH_MAX,
+    FieldRow,
+    MessageRow,
+    ProtobufOperation,
+    ProtobufTables,
+)
 from barnabas.codecs.scanning_numba import (
     Array,
     Pointer,
     clear_record,
     load_little_endian,
+    pointers_to,
     read_varint,
     zigzag,
 )
@@ -40,7 +48,7 @@ _WIRE_BITS = 3
 _TAG_BYTES_MAX = 5
 _HALF = 0xFFFFFFFF
 _SIGN_OF_HALF = 1 << 31
-_DEPTH_MAX = 101
+_OUTER_MAX = DEPTH_MAX + 1
 
 
 @compiled_inline
@@ -116,37 +124,29 @@ def _skip_value(wire_type: int, position: int, end: int) -> int:
 
 
 @compiled_inline
-def _find_field(fields: Pointer, messages: Pointer, message: int, number: int, expected: int) -> Any:
+def _find_field(program: ProtobufTables, message: int, number: int, expected: int) -> Any:
     """Return the field of a number in a message, or -1; it is often `expected`, counted from the message's first."""
-    first = messages[message * MESSAGE_WIDTH + FIRST_FIELD]
-    count = messages[message * MESSAGE_WIDTH + FIELDS_COUNT]
+    first = program.messages[message * MESSAGE_WIDTH + FIRST_FIELD]
+    count = program.messages[message * MESSAGE_WIDTH + FIELDS_COUNT]
     for step in range(count):
         index = expected + step
         if index >= count:
             index -= count
-        if fields[(first + index) * FIELD_WIDTH + NUMBER] == number:
+        if program.fields[(first + index) * FIELD_WIDTH + NUMBER] == number:
             return first + index
     return -1
 
 
 @compiled_inline
-def _row_of(
-    here: int,
-    fields: Pointer,
-    bases: Pointer,
-    capacities: Pointer,
-    counts: Pointer,
-    rows: Pointer,
-    lengths: Pointer,
-) -> Any:
+def _row_of(here: int, fields: Pointer, tables: ValueTables, rows: Pointer) -> Any:
     """Return the row of a value, a new one for a repeated field, or -1 if its level is full."""
     level, list_column = fields[here + LEVEL], fields[here + LIST_COLUMN]
     if list_column >= 0:
-        if counts[level] == capacities[level]:
+        if tables.counts[level] == tables.capacities[level]:
             return -1
-        lengths[bases[list_column] + rows[fields[here + LIST_LEVEL]]] += 1
-        rows[level] = counts[level]
-        counts[level] += 1
+        tables.lengths[tables.bases[list_column] + rows[fields[here + LIST_LEVEL]]] += 1
+        rows[level] = tables.counts[level]
+        tables.counts[level] += 1
     return rows[level]
 
 
@@ -158,13 +158,8 @@ def _scan_field(
     position: int,
     end: int,
     fields: Pointer,
-    bases: Pointer,
-    capacities: Pointer,
-    counts: Pointer,
+    tables: ValueTables,
     rows: Pointer,
-    numbers: Pointer,
-    lengths: Pointer,
-    is_valid: Pointer,
 ) -> tuple[int, int]:
     """Find the values of a field; return the address behind them, or -1, and the level that is full, or -1.
 
@@ -181,20 +176,20 @@ def _scan_field(
     if position < 0 or (is_packed and position == last):
         return position, -1
     while True:
-        row = _row_of(here, fields, bases, capacities, counts, rows, lengths)
+        row = _row_of(here, fields, tables, rows)
         if row < 0:
             return -1, fields[here + LEVEL]
-        index = bases[fields[here + COLUMN]] + row
-        if operation == MESSAGE and is_valid[index] != 0:  # messages would be merged
+        index = tables.bases[fields[here + COLUMN]] + row
+        if operation == MESSAGE and tables.is_valid[index] != 0:  # messages would be merged
             return -1, -1
         number, size, position = _read_value(operation, position, last)
         if position < 0:
             return -1, -1
-        is_valid[index] = 1
+        tables.is_valid[index] = 1
         if operation == MESSAGE:
             return number, position
-        numbers[index] = number - base if operation == BYTES else number
-        lengths[index] = size
+        tables.numbers[index] = number - base if operation == BYTES else number
+        tables.lengths[index] = size
         if not is_packed or position == last:
             return position, -1
 
@@ -204,21 +199,15 @@ def _scan_message(
     base: int,
     position: int,
     end: int,
-    outer: Pointer,
-    fields: Pointer,
-    messages: Pointer,
-    bases: Pointer,
-    capacities: Pointer,
-    counts: Pointer,
+    program: ProtobufTables,
+    tables: ValueTables,
     rows: Pointer,
-    numbers: Pointer,
-    lengths: Pointer,
-    is_valid: Pointer,
+    outer: Pointer,
 ) -> tuple[int, int]:
     """Find the values of a message; return the address behind it, or -1, and the level that is full, or -1.
 
-    :param outer: Gets the end and the number of each message around the current one.
     :param rows: The current row of each level.
+    :param outer: Gets the end and the number of each message around the current one.
     """
     message, depth, expected = 0, 0, 0
     while True:
@@ -230,95 +219,51 @@ def _scan_message(
         number, wire_type, position = _read_tag(position, end)
         if position < 0:
             return -1, -1
-        field = _find_field(fields, messages, message, number, expected)
+        field = _find_field(program, message, number, expected)
         if field < 0:
             position = _skip_value(wire_type, position, end)
-            if position < 0 or messages[message * MESSAGE_WIDTH + IS_ENTRY] != 0:
+            if position < 0 or program.messages[message * MESSAGE_WIDTH + IS_ENTRY] != 0:
                 return -1, -1
             continue
-        expected = field - messages[message * MESSAGE_WIDTH + FIRST_FIELD]
+        expected = field - program.messages[message * MESSAGE_WIDTH + FIRST_FIELD]
         here = field * FIELD_WIDTH
-        position, other = _scan_field(
-            base,
-            here,
-            wire_type,
-            position,
-            end,
-            fields,
-            bases,
-            capacities,
-            counts,
-            rows,
-            numbers,
-            lengths,
-            is_valid,
-        )
+        position, other = _scan_field(base, here, wire_type, position, end, program.fields, tables, rows)
         if position < 0:
             return -1, other
-        if fields[here + OPERATION] == MESSAGE:
+        if program.fields[here + OPERATION] == MESSAGE:
             outer[2 * depth], outer[2 * depth + 1] = end, message
             depth += 1
-            end, message, expected = other, fields[here + INNER_MESSAGE], 0
+            end, message, expected = other, program.fields[here + INNER_MESSAGE], 0
 
 
 @compiled
-def scan_messages(
+def scan_protobuf(
     data: Array,
     starts: Array,
     ends: Array,
     first_row: int,
-    fields: Array,
-    messages: Array,
+    program: ProtobufTables,
     levels: Array,
-    bases: Array,
-    capacities: Array,
-    counts: Array,
-    numbers: Array,
-    lengths: Array,
-    is_valid: Array,
+    tables: ValueTables,
     is_read: Array,
 ) -> tuple[int, int]:
-    """Find the values of messages; return the number of messages done, and the level that is full if not all are.
-
-    The values of a column are in `numbers`, `lengths` and `is_valid` from its base on, one for each row of its level.
-    Rows of level 0 are the messages, also those that are not read.
-
-    :param data: Bytes of all messages, which begin at `starts` and end at `ends`; those that begin at -1 are not read.
-    :param fields: Of `FieldRow`; `messages` are of `MessageRow`.
-    :param levels: Of each column, as `bases`.
-    :param capacities: Of each level, in rows.
-    :param counts: Rows of each level above 0 that are in use; updated.
-    :param numbers: Gets the number, its bits, or where bytes begin; zero before the first call, as the next two.
-    :param lengths: Gets how many bytes or items there are.
-    :param is_valid: Gets 1 if there is a value.
-    :param is_read: Gets by message whether it was read.
-    """
-    base = address_of(data)
-    rows, saved, outer = np.zeros_like(counts), np.zeros_like(counts), np.zeros(2 * _DEPTH_MAX, np.int64)
+    """Find the values of Protobuf messages; see `ValueKernel`."""
+    base, counts = address_of(data), tables.counts
+    rows, saved, outer = np.zeros_like(counts), np.zeros_like(counts), np.zeros(2 * _OUTER_MAX, np.int64)
+    schema = ProtobufTables(pointer_to(program.fields), pointer_to(program.messages))
     for row in range(first_row, len(starts)):
         if starts[row] < 0:
             continue
         for level in range(1, len(counts)):
             saved[level] = counts[level]
         rows[0] = row
+        position, end = base + starts[row], base + ends[row]
         position, full_level = _scan_message(
-            base,
-            base + starts[row],
-            base + ends[row],
-            pointer_to(outer),
-            pointer_to(fields),
-            pointer_to(messages),
-            pointer_to(bases),
-            pointer_to(capacities),
-            pointer_to(counts),
-            pointer_to(rows),
-            pointer_to(numbers),
-            pointer_to(lengths),
-            pointer_to(is_valid),
+            base, position, end, schema, pointers_to(tables), pointer_to(rows), pointer_to(outer)
         )
-        is_read[row] = position >= 0
+        is_read[row] = position == end
         if not is_read[row]:
-            clear_record(levels, bases, row, saved, counts, numbers, lengths, is_valid)
+            clear_record(levels, row, saved, tables)
             if full_level >= 0:
                 return row, full_level
     return len(starts), -1

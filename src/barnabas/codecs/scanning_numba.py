@@ -4,7 +4,15 @@ from typing import Any
 
 from numpy.typing import NDArray
 
-from barnabas.wire.records.compiled import address_of, compiled, compiled_inline, copy, load_byte
+from barnabas.codecs.found_values import ValueTables
+from barnabas.wire.records.compiled import (
+    address_of,
+    compiled,
+    compiled_inline,
+    copy,
+    load_byte,
+    pointer_to,
+)
 
 Array = NDArray[Any]
 #: Elements of an array by index, unchecked.
@@ -45,17 +53,21 @@ def load_little_endian(position: int, size: int) -> int:
     return number
 
 
+@compiled_inline
+def pointers_to(tables: ValueTables) -> ValueTables:
+    """Return pointers, which are not reference-counted when functions receive them."""
+    return ValueTables(
+        pointer_to(tables.bases),
+        pointer_to(tables.capacities),
+        pointer_to(tables.counts),
+        pointer_to(tables.numbers),
+        pointer_to(tables.lengths),
+        pointer_to(tables.is_valid),
+    )
+
+
 @compiled
-def clear_record(
-    levels: Array,
-    bases: Array,
-    row: int,
-    saved: Array,
-    counts: Array,
-    numbers: Array,
-    lengths: Array,
-    is_valid: Array,
-) -> None:
+def clear_record(levels: Array, row: int, saved: Array, tables: ValueTables) -> None:
     """Remove the values of a record that was not read to its end.
 
     :param levels: Of each column.
@@ -65,12 +77,12 @@ def clear_record(
     for at in range(len(levels)):
         level = levels[at]
         if level >= 0:
-            first = bases[at] + (row if level == 0 else saved[level])
-            last = bases[at] + (row + 1 if level == 0 else counts[level])
-            numbers[first:last] = 0
-            lengths[first:last] = 0
-            is_valid[first:last] = 0
-    counts[:] = saved
+            first = tables.bases[at] + (row if level == 0 else saved[level])
+            last = tables.bases[at] + (row + 1 if level == 0 else tables.counts[level])
+            tables.numbers[first:last] = 0
+            tables.lengths[first:last] = 0
+            tables.is_valid[first:last] = 0
+    tables.counts[:] = saved
 
 
 @compiled

@@ -358,9 +358,8 @@ class ReplicaManager:
             if partition.leader_epoch != leader_epoch:
                 self._led(partition)
             former_topic = before.topic_by_id(topic.topic_id)
-            if (
-                former_topic is not None and index < former_topic.partition_count
-            ):  # else it is new in this commit
+            # a partition that this commit adds had no former state
+            if former_topic is not None and index < former_topic.partition_count:
                 former = before.partition(former_topic, index)
                 self.leader_statistics.count(TopicPartition(topic.name, index), former, state)
         else:

@@ -4,8 +4,8 @@ import asyncio
 
 from barnabas.wire.errors import ErrorCode, KafkaError
 
-#: So many waits that have ended may stay, while the watermark stands still; a power of 2.
-ENDED_COUNT_MIN = 1024
+#: From this size on, waits that have ended are removed whenever the list has doubled. A power of 2.
+CLEANED_COUNT_MIN = 1024
 
 
 class WatermarkWaits:
@@ -15,7 +15,7 @@ class WatermarkWaits:
     def add(self, offset: int) -> "asyncio.Future[None]":
         """Return a future that completes when the watermark reaches `offset`."""
         count = len(self._waiting)
-        if count >= ENDED_COUNT_MIN and count.bit_count() == 1:  # now and then
+        if count >= CLEANED_COUNT_MIN and count.bit_count() == 1:
             self._waiting = [entry for entry in self._waiting if not entry[1].done()]
         future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._waiting.append((offset, future))

@@ -155,7 +155,7 @@ class DeltaTopicTable:
         """Tell conflicts from other reasons why a commit fails, for which delta-rs has the same error.
 
         :raises ConcurrentCommit: There is a newer version.
-        :raises TableError: There is none.
+        :raises TableError: There is no newer version.
         """
         version = self._table.version()
         try:

@@ -74,7 +74,7 @@ class LocalRangesWriter:
     def write(
         self, context: WriteContext, source: TopicSource, ranges: Sequence[TopicRange]
     ) -> WrittenRanges:
-        """Ranges share files."""
+        """Write rows of several ranges into the same files."""
         files = DataFileWriter(
             self._store,
             context.file_schema,

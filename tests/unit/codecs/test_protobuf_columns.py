@@ -15,10 +15,11 @@ from barnabas.codecs.protobuf import ProtobufCodec
 from unit.codecs.both_ways import check
 from unit.codecs.test_protobuf import add_field, add_map, add_optional, made, order, spec, tables, whole
 
-FRAMES = [Frame(), Frame(confluent=True, schema_id=9), Frame(confluent=True)]
+PLAIN = Frame()
+FRAMES = [PLAIN, Frame(confluent=True, schema_id=9), Frame(confluent=True)]
 
 
-def codec_of(file: FileDescriptorProto, frame: Frame = Frame()) -> ProtobufCodec:  # noqa: B008
+def codec_of(file: FileDescriptorProto, frame: Frame = PLAIN) -> ProtobufCodec:
     codec = spec(file, frame=frame).codec()
     assert isinstance(codec, ProtobufCodec)
     return codec

@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from random import Random
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
@@ -19,6 +19,7 @@ from barnabas.replication.delayed_fetch import DelayedFetch
 from barnabas.replication.follower_session import FollowedPartition, FollowerSession
 from barnabas.replication.follower_sessions import FollowerSessions
 from barnabas.replication.partition import Partition
+from barnabas.replication.replica_manager import ReplicaManager
 from barnabas.wire.errors import KafkaError
 from barnabas.wire.records.batch import iterate_headers
 from support.batches import batch
@@ -30,6 +31,12 @@ from support.throttles import throttle
 Make = Callable[..., Partition]
 THREE = (1, 2, 3)
 LAG_MS = 1000
+
+
+def sessions_of(find: Callable[[], Partition | None]) -> FollowerSessions:
+    """Return the sessions of a leader that has one partition, or none yet."""
+    replicas = SimpleNamespace(find_by_id=lambda *_: find(), partition_by_id=lambda *_: find())
+    return FollowerSessions(cast("ReplicaManager", replicas), throttle(), Random(1))
 
 
 def led(make: Make, isr: tuple[int, ...] = THREE, records_count: int = 2, **config: Any) -> Partition:
@@ -194,8 +201,7 @@ def test_a_follower_that_was_removed_after_its_last_news_joins_again_with_its_ne
     make_partition: Make,
 ) -> None:
     partition = led(make_partition)
-    replicas = SimpleNamespace(find_by_id=lambda *_: partition)
-    sessions = FollowerSessions(replicas, throttle(), Random(1))  # type: ignore[arg-type]
+    sessions = sessions_of(lambda: partition)
     session = sessions.begin(2, 0, 0)
     key = TopicIdPartition(partition.topic_id, 0)
     sessions.update_target(session, key, FollowedPartition(2, 0, 0, 0, 1_000), 7)
@@ -212,10 +218,7 @@ def test_a_partition_that_the_leader_opens_after_a_follower_has_named_it_is_foll
     make_partition: Make,
 ) -> None:
     opened: list[Partition] = []
-    replicas = SimpleNamespace(
-        find_by_id=lambda *_: opened[0] if opened else None, partition_by_id=lambda *_: opened[0]
-    )
-    sessions = FollowerSessions(replicas, throttle(), Random(1))  # type: ignore[arg-type]
+    sessions = sessions_of(lambda: opened[0] if opened else None)
     session, key = sessions.begin(2, 0, 0), TopicIdPartition(b"t" * 16, 0)
     sessions.update_target(session, key, FollowedPartition(0, 0, -1, 0, 1_000), 7)
     opened.append(partition := led(make_partition, records_count=0))
@@ -231,8 +234,7 @@ def test_the_position_that_a_follower_named_before_the_leader_knew_its_election_
     make_partition: Make,
 ) -> None:
     partition = led(make_partition)
-    replicas = SimpleNamespace(find_by_id=lambda *_: partition, partition_by_id=lambda *_: partition)
-    sessions = FollowerSessions(replicas, throttle(), Random(1))  # type: ignore[arg-type]
+    sessions = sessions_of(lambda: partition)
     session, key = sessions.begin(2, 0, 0), TopicIdPartition(b"t" * 16, 0)
     sessions.update_target(session, key, FollowedPartition(2, 1, 0, 0, 1_000), 7)
     sessions.store_missing_positions(session, 7)
@@ -245,8 +247,7 @@ def test_the_position_that_a_follower_named_before_the_leader_knew_its_election_
 
 def test_a_follower_that_has_truncated_its_log_learns_the_high_watermark_again(make_partition: Make) -> None:
     partition = led(make_partition, isr=(1,))
-    replicas = SimpleNamespace(find_by_id=lambda *_: partition, partition_by_id=lambda *_: partition)
-    sessions = FollowerSessions(replicas, throttle(), Random(1))  # type: ignore[arg-type]
+    sessions = sessions_of(lambda: partition)
     session, key = sessions.begin(2, 0, 0), TopicIdPartition(partition.topic_id, 0)
     sessions.update_target(session, key, FollowedPartition(5, 0, 0, 0, 1_000), 7)
     [(_, diverging)] = sessions.read(session, 1_000)
@@ -260,8 +261,7 @@ def test_what_may_be_truncated_while_it_is_sent_is_copied(make_partition: Make) 
     for _ in range(2):
         partition.append_as_leader(batch(bytes(MAP_BYTES_MIN)), 1)
     partition.update_follower(2, 0, 0, 1)
-    replicas = SimpleNamespace(find_by_id=lambda *_: partition, partition_by_id=lambda *_: partition)
-    sessions = FollowerSessions(replicas, throttle(), Random(1))  # type: ignore[arg-type]
+    sessions = sessions_of(lambda: partition)
     session, key = sessions.begin(3, 0, 0), TopicIdPartition(partition.topic_id, 0)
     offsets, is_mapped = [], []
     for offset in (0, 1):

@@ -2,7 +2,7 @@
 
 import pytest
 
-from barnabas.replication.watermark_waits import ENDED_COUNT_MIN, WatermarkWaits
+from barnabas.replication.watermark_waits import CLEANED_COUNT_MIN, WatermarkWaits
 from barnabas.wire.errors import ErrorCode, KafkaError
 from support.loop import in_virtual_time
 
@@ -23,8 +23,8 @@ async def test_a_watermark_completes_the_waits_that_it_reaches() -> None:
 async def test_waits_that_have_ended_do_not_stay_while_the_watermark_stands_still() -> None:
     waits = WatermarkWaits()
     pending = waits.add(1)
-    for _ in range(5 * ENDED_COUNT_MIN):
+    for _ in range(5 * CLEANED_COUNT_MIN):
         waits.add(2).cancel()
-    assert len(waits) <= ENDED_COUNT_MIN
+    assert len(waits) <= CLEANED_COUNT_MIN
     waits.complete(1)
     assert pending.done()

@@ -14,6 +14,8 @@ PLAIN = "PLAIN"
 OAUTHBEARER = "OAUTHBEARER"
 PASSWORD_MECHANISMS = (PLAIN, *MECHANISMS_BY_TITLE)
 MECHANISMS = (*PASSWORD_MECHANISMS, OAUTHBEARER)
+#: For delegation tokens, if nothing says which ones a listener has.
+TOKEN_MECHANISM = "SCRAM-SHA-256"
 
 #: With fewer, an impostor of the broker could guess the password from the proof (RFC 7677, section 4).
 ITERATIONS_MIN = 4096
@@ -54,7 +56,7 @@ class SaslLogin:
     @property
     def mechanism_of_tokens(self) -> str:
         """The mechanism for delegation tokens at the same listener: this one if it is SCRAM, as it is enabled."""
-        return self.mechanism if self.mechanism in MECHANISMS_BY_TITLE else "SCRAM-SHA-256"
+        return self.mechanism if self.mechanism in MECHANISMS_BY_TITLE else TOKEN_MECHANISM
 
     def to_plain(self) -> dict[str, Any]:
         """Return all values, secrets too, as what JSON has."""

@@ -76,8 +76,12 @@ class _Locator:
         return _stamp(self._function.__module__)
 
     def get_disambiguator(self) -> str:
-        """Distinguishes functions of the same name."""
-        return str(self._function.__code__.co_firstlineno)
+        """Distinguish functions of the same name, and states of the source.
+
+        numba reads an index before it compares its stamp, and the index of another state may refer to classes that do
+        not exist any more.
+        """
+        return f"{self._function.__code__.co_firstlineno}-{self.get_source_stamp()[:16]}"
 
 
 _caching: Any = caching
@@ -93,14 +97,18 @@ class _Compiled(_caching.FunctionCache):  # type: ignore[misc]
 
 @cache
 def _stamp(name: str) -> str:
-    """Return a hash of a module's source, of the compiled functions that it imports, and of its numbers, imported or
-    not, which numba takes for constants.
+    """Return a hash of what the compiled functions of a module depend on.
+
+    That is its source, the compiled functions that it imports, and its numbers and named tuples, imported or not: numba
+    takes numbers for constants, and compiles the positions of fields.
     """
-    module = sys.modules[name]
-    numbers = sorted((key, value) for key, value in vars(module).items() if isinstance(value, int))
-    origins = {value.py_func.__module__ for value in vars(module).values() if hasattr(value, "py_func")}
+    names = vars(sys.modules[name])
+    numbers = sorted((key, value) for key, value in names.items() if isinstance(value, int))
+    fields = sorted((key, value._fields) for key, value in names.items() if hasattr(value, "_fields"))
+    origins = {value.py_func.__module__ for value in names.values() if hasattr(value, "py_func")}
     stamps = [_stamp(origin) for origin in sorted(origins - {name})]
-    return hashlib.sha256(f"{numbers}\n{stamps}\n{inspect.getsource(module)}".encode()).hexdigest()
+    source = inspect.getsource(sys.modules[name])
+    return hashlib.sha256(f"{numbers}\n{fields}\n{stamps}\n{source}".encode()).hexdigest()
 
 
 @cache

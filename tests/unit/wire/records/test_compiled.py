@@ -30,6 +30,10 @@ print(sum(find_last.stats.cache_hits.values()), sum(find_last.stats.cache_misses
 """
 
 
+COMPILED = "from barnabas.wire.records.compiled import compiled\n"
+PAIR = "from collections import namedtuple\n"
+
+
 def run(code: str, **environment: str) -> str:
     process = subprocess.run(
         [sys.executable, "-c", code],
@@ -52,26 +56,35 @@ def test_a_process_does_not_compile_what_another_has_compiled(tmp_path: Path) ->
 
 
 @pytest.mark.parametrize(
-    ("imported", "changed"),
+    ("size", "imported", "changed"),
     [
-        ("SIZE = 1", "SIZE = 2"),
-        (
-            "from barnabas.wire.records.compiled import compiled\nSIZE = compiled(lambda: 1)",
-            "from barnabas.wire.records.compiled import compiled\nSIZE = compiled(lambda: 2)",
-        ),
+        ("SIZE", "SIZE = 1", "SIZE = 2"),
+        ("SIZE()", f"{COMPILED}SIZE = compiled(lambda: 1)", f"{COMPILED}SIZE = compiled(lambda: 2)"),
+        ("SIZE(1, 2).a", f"{PAIR}SIZE = namedtuple('P', 'a b')", f"{PAIR}SIZE = namedtuple('P', 'b a')"),
     ],
-    ids=["constant", "function"],
+    ids=["constant", "function", "fields"],
 )
 def test_a_kernel_is_compiled_again_when_something_that_it_imports_has_changed(
-    tmp_path: Path, imported: str, changed: str
+    tmp_path: Path, size: str, imported: str, changed: str
 ) -> None:
-    result = "SIZE()" if "compiled" in imported else "SIZE"
-    kernel = "from barnabas.wire.records.compiled import compiled\nfrom imported import SIZE\n"
-    (tmp_path / "kernel.py").write_text(f"{kernel}@compiled\ndef size():\n    return {result}\n")
+    (tmp_path / "kernel.py").write_text(
+        f"{COMPILED}from imported import SIZE\n@compiled\ndef size():\n    return {size}\n"
+    )
     code = f"import sys; sys.path.insert(0, {str(tmp_path)!r}); import kernel; print(kernel.size())"
-    for source, size in ((imported, "1"), (changed, "2"), (changed, "2")):
+    for source, result in ((imported, "1"), (changed, "2"), (changed, "2")):
         (tmp_path / "imported.py").write_text(source)
-        assert run(code, NUMBA_CACHE_DIR=str(tmp_path), PYTHONDONTWRITEBYTECODE="1") == size
+        assert run(code, NUMBA_CACHE_DIR=str(tmp_path), PYTHONDONTWRITEBYTECODE="1") == result
+
+
+def test_a_kernel_is_compiled_again_when_the_class_of_an_argument_has_another_name(tmp_path: Path) -> None:
+    for name in ("Former", "Present"):
+        (tmp_path / "kernel.py").write_text(
+            f"{COMPILED}from typing import NamedTuple\n"
+            f"class {name}(NamedTuple):\n    size: int\n"
+            "@compiled\ndef size(sized):\n    return sized.size\n"
+        )
+        code = f"import sys; sys.path.insert(0, {str(tmp_path)!r}); import kernel; print(kernel.size(kernel.{name}(3)))"
+        assert run(code, NUMBA_CACHE_DIR=str(tmp_path), PYTHONDONTWRITEBYTECODE="1") == "3"
 
 
 def test_kernels_work_without_a_writable_directory() -> None:
