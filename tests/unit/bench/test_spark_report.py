@@ -13,9 +13,11 @@ def outcome(theirs_s: float, ours_s: float) -> Outcome:
 
 
 def whole(growth: list[Growth]) -> str:
-    runs = Runs(unmeasured=20, unmeasured_growth=10, measured=9)
+    runs = Runs(unmeasured=20, unmeasured_work=5, unmeasured_growth=10, measured=9)
     rekeyed = Rewriting("rekeyed", 1_000, 8)
-    return document([outcome(2, 1)], growth, [rekeyed], runs, {"processor": "one"}, "kernels")
+    return document(
+        [outcome(2, 1)], [outcome(8, 6)], growth, [rekeyed], runs, {"processor": "one"}, "kernels"
+    )
 
 
 def test_a_query_has_its_wall_time_and_cpu_time() -> None:
