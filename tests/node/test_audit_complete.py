@@ -75,7 +75,7 @@ OF_CLIENTS = frozenset(
     {
         *("Produce", "OffsetCommit", "InitProducerId", "AddPartitionsToTxn", "AddOffsetsToTxn", "EndTxn"),
         *("TxnOffsetCommit", "JoinGroup", "SyncGroup", "Heartbeat", "LeaveGroup", "ConsumerGroupHeartbeat"),
-        *("PushTelemetry", "SaslHandshake", "SaslAuthenticate", "UpdateRaftVoter"),
+        *("PushTelemetry", "SaslHandshake", "SaslAuthenticate", "UpdateRaftVoter", "RestoreTopicOffsets"),
     }
 )
 READING = ("Describe", "List", "Get")

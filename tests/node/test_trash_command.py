@@ -6,11 +6,11 @@ from collections.abc import Callable
 import pytest
 from typer.testing import CliRunner, Result
 
-from barnabas.api.topics import delete_topics
 from barnabas.base.ids import TopicPartition
 from barnabas.cli.main import app
 from barnabas.cli.support.times import format_timestamp
 from barnabas.client.admin.admin import raise_errors
+from barnabas.groups.offsets import cluster_offsets
 from barnabas.testing import EmbeddedBroker
 from support.audit import AUDITED, changes, published
 
@@ -131,7 +131,7 @@ def test_committed_offsets_are_restored_unless_groups_have_newer_ones(
 def test_too_many_committed_offsets_are_not_kept(
     kafka: EmbeddedBroker, run: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(delete_topics, "OFFSETS_MAX", 1)
+    monkeypatch.setattr(cluster_offsets, "OFFSETS_MAX", 1)
     kafka.create_topic("orders", partitions=2)
     offsets = {TopicPartition("orders", index): 1 for index in (0, 1)}
     raise_errors(kafka.client.groups.commit_offsets("billing", offsets).values())

@@ -10,8 +10,10 @@ from barnabas.wire.barnabas_messages.describe_acl_decisions import DescribeAclDe
 from barnabas.wire.barnabas_messages.describe_acl_use import DescribeAclUseRequest
 from barnabas.wire.barnabas_messages.describe_cluster_status import DescribeClusterStatusRequest
 from barnabas.wire.barnabas_messages.describe_rebalances import DescribeRebalancesRequest
+from barnabas.wire.barnabas_messages.describe_topic_offsets import DescribeTopicOffsetsRequest
 from barnabas.wire.barnabas_messages.import_segments import ImportSegmentsRequest, ImportSegmentsTopic
 from barnabas.wire.barnabas_messages.purge_topics import PurgeTopicsRequest, TopicToPurge
+from barnabas.wire.barnabas_messages.restore_topic_offsets import RestoreTopicOffsetsRequest
 from barnabas.wire.barnabas_messages.rollback_resource import RollbackResourceRequest
 from barnabas.wire.barnabas_messages.undelete_topic import UndeleteTopicRequest
 from barnabas.wire.errors import ErrorCode
@@ -141,6 +143,8 @@ OWN_RULES = [
     Rule(DescribeAclUseRequest(), SEE_CLUSTER, CLUSTER_REFUSED),
     Rule(DescribeClusterStatusRequest(), SEE_CLUSTER, CLUSTER_REFUSED),
     Rule(DescribeRebalancesRequest("t"), SEE_GROUP, GROUP_REFUSED),
+    Rule(DescribeTopicOffsetsRequest(["t"]), one(Op.CLUSTER_ACTION, CLUSTER), CLUSTER_REFUSED),
+    Rule(RestoreTopicOffsetsRequest("t"), one(Op.CLUSTER_ACTION, CLUSTER), CLUSTER_REFUSED),
 ]
 
 

@@ -14,6 +14,7 @@ from barnabas.base.turns import Share, Turns
 from barnabas.base.worker import Worker
 from barnabas.config.broker_config import BrokerConfig
 from barnabas.coordinator.runtime import CoordinatorRuntime
+from barnabas.groups.offsets.cluster_offsets import ClusterOffsets
 from barnabas.groups.shard import GroupShard
 from barnabas.metadata.audit.difference import Difference
 from barnabas.metadata.audit.records import Actor, PolicyResult, Refusal
@@ -84,6 +85,7 @@ class BrokerContext:
     worker: Worker  #: for large requests
     record_worker: Worker  #: for what takes long without the interpreter: decompression of batches, keys
     groups: CoordinatorRuntime[GroupShard]
+    cluster_offsets: ClusterOffsets
     transactions: CoordinatorRuntime[TransactionShard]
     security_log: SecurityLog
     broker_times: BrokerTimes

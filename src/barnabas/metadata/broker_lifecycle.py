@@ -70,16 +70,18 @@ def decide_join(
     )
     changes = [change for partition in joining.affected() for change in joining.changes(partition)]
     puts, reads = partition_puts(image, changes)
-    registered = decide_register_in_new_epoch(image, registration)
+    registered = decide_register_in_new_epoch(image, registration, is_clean=replicas.is_clean)
     return Decision(registered.response, (*registered.changes, *puts), {**reads, **registered.reads})
 
 
 def decide_register_in_new_epoch(
-    image: MetadataImage, registration: BrokerRegistration
+    image: MetadataImage, registration: BrokerRegistration, *, is_clean: bool
 ) -> Decision[BrokerRegistration]:
     """Register a broker in a new epoch, without changes of its partitions."""
     key = str(registration.broker_id)
-    registration = replace(registration, epoch=image.revision + 1, fenced=False)
+    epoch, before = image.revision + 1, image.brokers.get(key)
+    unclean_epoch = (before.unclean_epoch if before is not None else 0) if is_clean else epoch
+    registration = replace(registration, epoch=epoch, unclean_epoch=unclean_epoch, fenced=False)
     reads = {BROKERS.key(key): image.brokers.revision(key), SESSIONS.key(key): image.sessions.revision(key)}
     return Decision(registration, (BROKERS.put(key, registration),), reads)
 
@@ -89,7 +91,10 @@ def decide_update(image: MetadataImage, registration: BrokerRegistration) -> Dec
     before = image.brokers.get(str(registration.broker_id))
     if before is None:
         return Decision(None)
-    return decide_register(image.brokers, replace(registration, epoch=before.epoch, fenced=before.fenced))
+    updated = replace(
+        registration, epoch=before.epoch, unclean_epoch=before.unclean_epoch, fenced=before.fenced
+    )
+    return decide_register(image.brokers, updated)
 
 
 def joining_partitions(

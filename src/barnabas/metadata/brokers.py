@@ -33,6 +33,7 @@ class BrokerRegistration:
         False  #: all its log directories are cordoned: it gets no new replicas automatically (KIP-1066)
     )
     epoch: int = 0  #: broker epoch, larger at each start and after each lost session (KIP-631, KIP-903)
+    unclean_epoch: int = 0  #: broker epoch of its last start after an unclean stop; 0 if there was none
 
     def endpoint(self, listener: str) -> Endpoint | None:
         """Return the endpoint of `listener`; None if the broker does not have it."""
@@ -48,6 +49,7 @@ def _to_plain(broker: BrokerRegistration) -> Any:
         "fenced": broker.fenced,
         "cordoned": broker.cordoned,
         "epoch": broker.epoch,
+        "unclean_epoch": broker.unclean_epoch,
     }
 
 
@@ -60,6 +62,7 @@ def _from_plain(plain: Any) -> BrokerRegistration:
         fenced=plain["fenced"],
         cordoned=plain.get("cordoned", False),
         epoch=plain.get("epoch", 0),
+        unclean_epoch=plain.get("unclean_epoch", 0),
     )
 
 

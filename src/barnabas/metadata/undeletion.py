@@ -98,22 +98,29 @@ def decide_undelete(
     changes = [*puts, TRASHED_TOPICS.remove(row)]
     if trashed.configs:
         changes.append(TOPIC_CONFIGS.put(name, trashed.configs))
-    states, depends_on = _restored_states(image, topic, trashed.states)
+    states, depends_on = _restored_states(image, topic, trashed.states, image.trashed_topics.revision(row))
     changes += states
     reads = {**absent, **depends_on, TRASHED_TOPICS.key(row): image.trashed_topics.revision(row)}
     return Decision(replace(trashed, topic=topic), tuple(changes), reads)
 
 
 def _restored_states(
-    image: MetadataImage, topic: TopicImage, before: Mapping[int, PartitionRegistration]
+    image: MetadataImage,
+    topic: TopicImage,
+    before: Mapping[int, PartitionRegistration],
+    deletion_revision: int,
 ) -> tuple[list[StoreChange], dict[str, int]]:
     """Return the states of the partitions, and what they depend on.
 
     Where there are several replicas, the brokers may have been restarted meanwhile. So a partition begins a new leader
-    epoch, with a leader that is up.
+    epoch, with a leader that is up. A broker that has started after an unclean stop since the deletion may have lost
+    records, as in `decide_join`: it stays in sync only if all others are down or have lost some, too.
     """
     puts = []
     up = brokers_up(image)
+    unclean = {
+        broker.broker_id for broker in image.brokers.values() if broker.unclean_epoch > deletion_revision
+    }
     used: dict[int, None] = {}
     for index, replicas in enumerate(topic.assignments):
         state = replace(before.get(index) or initial_state(replicas), offline=())
@@ -121,7 +128,8 @@ def _restored_states(
             state = replace(state, replicas=replicas)
         if len(state.replicas) > 1 or state.leader == NO_LEADER:
             used.update(dict.fromkeys(state.replicas))
-            isr = tuple(broker_id for broker_id in state.isr if broker_id in up) or state.isr
+            whole = tuple(broker_id for broker_id in state.isr if broker_id not in unclean) or state.isr
+            isr = tuple(broker_id for broker_id in whole if broker_id in up) or whole
             state = build_partition_change(state, replace(state, isr=isr, leader=NO_LEADER), up)
             state = replace(state, leader_epoch=state.leader_epoch + 1)
         elif index not in before:

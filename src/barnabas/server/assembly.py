@@ -390,6 +390,7 @@ def _broker_context(
         worker=_worker("large-requests", shutdown),
         record_worker=_worker("records", shutdown, threads_count=2),
         groups=coordinators.groups,
+        cluster_offsets=coordinators.offsets,
         transactions=coordinators.transactions,
         transaction_verifier=coordinators.verifier,
         authorizer=configured_authorizer(config, metadata, policies, clock, metadata_directory(config)),

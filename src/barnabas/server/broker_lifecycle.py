@@ -111,7 +111,7 @@ class BrokerLifecycle:
                     is_large=True,
                 )
             registration = await self._metadata.write(
-                lambda image: decide_register_in_new_epoch(image, self._describe())
+                lambda image: decide_register_in_new_epoch(image, self._describe(), is_clean=is_clean)
             )
         self.epoch = registration.epoch
         self._on_joined(registration)

@@ -8,6 +8,7 @@ from barnabas.base.topic_names import GROUP_TOPIC, TRANSACTION_TOPIC
 from barnabas.config.broker_config import BrokerConfig
 from barnabas.coordinator.runtime import CoordinatorRuntime
 from barnabas.groups.context import GroupCoordinatorContext
+from barnabas.groups.offsets.cluster_offsets import ClusterOffsets
 from barnabas.groups.shard import GroupShard
 from barnabas.metadata.image import MetadataImage
 from barnabas.metadata.writer import MetadataWriter
@@ -56,6 +57,7 @@ class Coordinators:
             compression=Compression(config().integer("offsets.topic.compression.codec")),
             write_timeout_ms=write_timeout_ms,
         )
+        self.offsets = ClusterOffsets(broker_id, image, self.groups, broker_client)
         transaction_context = TransactionCoordinatorContext(config, image, producer_ids.take)
         self.transaction_counts = transaction_context.counts
         self._markers = TransactionMarkers(broker_id, config, image, replicas, flusher, broker_client)

@@ -10,9 +10,11 @@ from barnabas.wire.barnabas_messages.describe_acl_decisions import DescribeAclDe
 from barnabas.wire.barnabas_messages.describe_acl_use import DescribeAclUseRequest
 from barnabas.wire.barnabas_messages.describe_cluster_status import DescribeClusterStatusRequest
 from barnabas.wire.barnabas_messages.describe_rebalances import DescribeRebalancesRequest
+from barnabas.wire.barnabas_messages.describe_topic_offsets import DescribeTopicOffsetsRequest
 from barnabas.wire.barnabas_messages.describe_trash import DescribeTrashRequest
 from barnabas.wire.barnabas_messages.import_segments import ImportSegmentsRequest, ImportSegmentsTopic
 from barnabas.wire.barnabas_messages.purge_topics import PurgeTopicsRequest, TopicToPurge
+from barnabas.wire.barnabas_messages.restore_topic_offsets import RestoreTopicOffsetsRequest
 from barnabas.wire.barnabas_messages.rollback_resource import RollbackResourceRequest
 from barnabas.wire.barnabas_messages.undelete_topic import UndeleteTopicRequest
 from barnabas.wire.codec import decode, encode
@@ -287,6 +289,8 @@ REQUESTS: list[tuple[Message, tuple[object, ...]]] = [
     (DescribeAclUseRequest(), WHOLE),
     (DescribeTrashRequest(), WHOLE),
     (DescribeClusterStatusRequest(), WHOLE),
+    (DescribeTopicOffsetsRequest(["a"]), WHOLE),
+    (RestoreTopicOffsetsRequest("a", ID), WHOLE),
     (UndeleteTopicRequest("a"), WHOLE),
     (DescribeRebalancesRequest("g"), WHOLE),
     (ImportSegmentsRequest([ImportSegmentsTopic("a", [3, 4])]), (3, 4)),

@@ -37,7 +37,14 @@ def test_an_endpoint_is_found_by_its_listener() -> None:
 
 def test_a_broker_round_trips_through_the_store() -> None:
     whole = BrokerRegistration(
-        7, (Endpoint("A", "::1", 1), Endpoint("B", "b", 2)), "rack", (b"\xff" * 16, bytes(16)), True, True
+        7,
+        (Endpoint("A", "::1", 1), Endpoint("B", "b", 2)),
+        "rack",
+        (b"\xff" * 16, bytes(16)),
+        True,
+        True,
+        9,
+        7,
     )
     for each in (whole, BrokerRegistration(0, ())):
         value = BROKERS.put("k", each).value

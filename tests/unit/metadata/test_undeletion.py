@@ -1,11 +1,13 @@
 """Topics that are undeleted, or purged."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 import pytest
 
 from barnabas.base.ids import ZERO_UUID, uuid_to_text
 from barnabas.metadata.audit.changes import differences
+from barnabas.metadata.broker_lifecycle import JoiningReplicas, decide_join
 from barnabas.metadata.brokers import decide_register
 from barnabas.metadata.image import MetadataImage
 from barnabas.metadata.store import Item
@@ -106,6 +108,32 @@ def test_replicas_that_may_have_been_restarted_meanwhile_begin_a_new_leader_epoc
         (2, 2, (2, 3)),
         (3, 1, (3, 2)),
     ]
+
+
+@pytest.mark.parametrize(
+    ("unclean", "in_sync"),
+    [((), (1, 2, 3)), ((1,), (2, 3)), ((1, 2), (3,)), ((1, 2, 3), (1, 2, 3))],
+)
+def test_replicas_that_may_have_lost_records_in_the_trash_are_not_in_sync_if_others_have_them(
+    unclean: Sequence[int], in_sync: Sequence[int]
+) -> None:
+    image = deleted(cluster(3, manually_assigned("or.ders", [1, 2, 3])))
+    for broker_id in (1, 2, 3):
+        joining = JoiningReplicas(is_clean=broker_id not in unclean)
+        image = replayed(image, decide_join(image, broker(broker_id), joining))
+        image = replayed(image, decide_join(image, broker(broker_id), JoiningReplicas(is_clean=True)))
+    after = replayed(image, decide_undelete(image, TrashedTopicRequest("or.ders")))
+    state = after.partition(after.topics["or.ders"], 0)
+    assert (state.isr, state.leader) == (in_sync, in_sync[0])
+
+
+def test_a_broker_that_lost_records_before_the_deletion_is_in_sync_as_it_was_then() -> None:
+    image = cluster(3, manually_assigned("or.ders", [1, 2, 3]))
+    image = replayed(image, decide_join(image, broker(3), JoiningReplicas(is_clean=False)))
+    topic = image.topics["or.ders"]
+    image = deleted(with_state(image, topic, 0, replace(image.partition(topic, 0), isr=(1, 2, 3))))
+    after = replayed(image, decide_undelete(image, TrashedTopicRequest("or.ders")))
+    assert after.partition(after.topics["or.ders"], 0).isr == (1, 2, 3)
 
 
 @pytest.mark.parametrize(

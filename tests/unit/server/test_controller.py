@@ -111,7 +111,7 @@ async def test_the_partitions_of_a_dead_broker_are_changed_in_commits_that_the_s
         topic = last.image.topics["t"]
         assert {last.image.partition(topic, index).leader for index in range(20)} == {2}
         await last.write(lambda _: Decision(None, (SESSIONS.put("1", 0),)))
-        await last.write(lambda image: decide_register_in_new_epoch(image, broker(1)))
+        await last.write(lambda image: decide_register_in_new_epoch(image, broker(1), is_clean=True))
         for index in range(20):
             await last.write(lambda image, index=index: decide_isr(image, "t", index, (2, 3, 1)))  # type: ignore[misc]
         await asyncio.sleep(11)  # the preferred leader leads again

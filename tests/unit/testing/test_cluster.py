@@ -6,6 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from barnabas.base.ids import TopicPartition
+from barnabas.client.admin.extensions.trash import Trashed
 from barnabas.client.admin.group_messages import OffsetAndMetadata
 from barnabas.testing import EmbeddedCluster
 from barnabas.wire.errors import ErrorCode, KafkaError
@@ -205,3 +206,30 @@ def test_a_broker_that_was_down_during_a_deletion_deletes_its_logs_when_it_is_ba
         until(lambda: not (directory / "t-0").exists())
         assert not list(directory.glob("*-stray"))
         until(lambda: not cluster.brokers[1].server.broker.image.deleted_topics)
+
+
+def test_committed_offsets_return_with_their_topic_wherever_their_groups_are_coordinated(
+    cluster: EmbeddedCluster,
+) -> None:
+    cluster.create_topic("t", partitions=2)
+    client = cluster.client
+    offsets = {TopicPartition("t", 0): 3, TopicPartition("t", 1): 5}
+    groups = [f"g{number}" for number in range(9)]
+    for group_id in groups:
+        client.groups.commit_offsets(group_id, offsets)
+    client.admin.delete_topics(["t"])
+    until(lambda: not any(client.groups.offsets(group_id) for group_id in groups))
+    assert client.admin.undelete_topic(Trashed("t")).offsets == 18
+    for group_id in groups:
+        assert {tp: each.offset for tp, each in client.groups.offsets(group_id).items()} == offsets
+
+
+def test_a_dead_coordinator_does_not_prevent_a_deletion(cluster: EmbeddedCluster) -> None:
+    cluster.create_topic("t")
+    client = cluster.client
+    groups = [f"g{number}" for number in range(9)]
+    for group_id in groups:
+        client.groups.commit_offsets(group_id, {TopicPartition("t", 0): 3})
+    cluster.kill(3)
+    client.admin.delete_topics(["t"])
+    assert 0 < client.admin.undelete_topic(Trashed("t")).offsets <= 9

@@ -6,9 +6,8 @@ TOPIC_DELETION_DISABLED, POLICY_VIOLATION, REQUEST_TIMED_OUT, THROTTLING_QUOTA_E
 throttled).
 """
 
-import itertools
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 
 from barnabas.api.audit import Results
 from barnabas.api.authorization import allowed, allowed_cluster, ask_authorizer, denied, topic_refusals
@@ -18,21 +17,14 @@ from barnabas.api.throttling import mutations
 from barnabas.base.ids import ZERO_UUID
 from barnabas.metadata.image import MetadataImage
 from barnabas.metadata.topic_deletion import Deleted, TopicToDelete, decide_delete, identity
-from barnabas.metadata.trash import TopicOffsets, TrashEntry
-from barnabas.telemetry.logs import get_logger
+from barnabas.metadata.trash import TrashEntry
 from barnabas.wire.acls import AclOperation, ResourceType
-from barnabas.wire.coordinator_records.committed_offset import CommittedOffset
 from barnabas.wire.errors import ErrorCode, KafkaError
 from barnabas.wire.messages.delete_topics import (
     DeletableTopicResult,
     DeleteTopicsRequest,
     DeleteTopicsResponse,
 )
-
-_log = get_logger("barnabas.api.topics")
-
-#: Maximum number of committed offsets that go to the trash with topics that are deleted together.
-OFFSETS_MAX = 20_000
 
 #: The error for a topic whose name must not be revealed.
 HIDDEN = KafkaError(ErrorCode.TOPIC_AUTHORIZATION_FAILED, "Not authorized: DELETE on the topic is needed.")
@@ -81,7 +73,8 @@ async def handle(context: RequestContext, request: DeleteTopicsRequest) -> Delet
     requested = await context.compute(lambda: [topic for topic in topics if topic not in refused])
     trash = None
     if broker.config.integer("barnabas.trash.retention.ms"):
-        offsets = await _offsets(context, requested)
+        names = await context.compute(_names, broker.image, requested)
+        offsets = await broker.cluster_offsets.of_topics(names, context.checkpoint)
         trash = TrashEntry(broker.clock.wall_ms(), context.connection.principal, offsets)
     with mutations(context, strict_from=5) as quota:
         image = broker.image
@@ -99,34 +92,6 @@ async def handle(context: RequestContext, request: DeleteTopicsRequest) -> Delet
     responses = [_result(outcome) async for outcome in context.each(outcomes)]
     context.free(topics, occurrences, once, refused, requested, outcomes)
     return DeleteTopicsResponse(responses=responses)
-
-
-async def _offsets(context: RequestContext, requested: Iterable[TopicToDelete]) -> Mapping[str, TopicOffsets]:
-    """Return the committed offsets of topics, by topic name; none if there are too many, or if they are not
-    available.
-    """
-    image = context.broker.image
-    names = await context.compute(_names, image, requested)
-    try:
-        by_shard = await context.broker.groups.query_all(
-            lambda shard, now_ms: shard.offsets.of_topics(names), context.checkpoint
-        )
-    except KafkaError as error:
-        _log.warning(
-            "cannot keep the offsets of deleted topics", error=error.code.name, message=error.message
-        )
-        return {}
-    count = sum(map(len, by_shard))
-    if count > OFFSETS_MAX:
-        _log.warning(
-            "cannot keep the offsets of deleted topics: too many", count=count, count_max=OFFSETS_MAX
-        )
-        return {}
-    offsets: dict[str, dict[str, dict[int, CommittedOffset]]] = {}
-    for offset in itertools.chain.from_iterable(by_shard):
-        of_group = offsets.setdefault(offset.topic, {}).setdefault(offset.group_id, {})
-        of_group[offset.partition] = offset.committed
-    return offsets
 
 
 def _names(image: MetadataImage, requested: Iterable[TopicToDelete]) -> set[str]:

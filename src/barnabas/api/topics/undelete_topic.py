@@ -8,25 +8,17 @@ Errors: UNKNOWN_TOPIC_OR_PARTITION, UNKNOWN_TOPIC_ID, INVALID_REQUEST, TOPIC_ALR
 POLICY_VIOLATION, REQUEST_TIMED_OUT, THROTTLING_QUOTA_EXCEEDED, TOPIC_AUTHORIZATION_FAILED.
 """
 
-from collections.abc import Mapping
-
 from barnabas.api.audit import Results
 from barnabas.api.authorization import require, topic_refusals
 from barnabas.api.context import RequestContext
 from barnabas.api.registry import serves
 from barnabas.api.throttling import mutations
-from barnabas.coordinator.result import CoordinatorResult, Pending
-from barnabas.groups.shard import GroupShard
 from barnabas.metadata.trash import TrashRecord
 from barnabas.metadata.undeletion import TrashedTopicRequest, decide_undelete
 from barnabas.policy import CreateTopicPolicy
-from barnabas.telemetry.logs import get_logger
 from barnabas.wire.acls import AclOperation, ResourceType
 from barnabas.wire.barnabas_messages.undelete_topic import UndeleteTopicRequest, UndeleteTopicResponse
-from barnabas.wire.coordinator_records.committed_offset import CommittedOffset
 from barnabas.wire.errors import KafkaError
-
-_log = get_logger("barnabas.api.topics")
 
 
 def error_response(request: UndeleteTopicRequest, error: KafkaError) -> UndeleteTopicResponse:
@@ -52,38 +44,13 @@ async def handle(context: RequestContext, request: UndeleteTopicRequest) -> Unde
             lambda image: decide_undelete(image, requested, request.new_name, quota.admit([requested])),
             request.timeout_ms,
         )
-    offset_count = sum(
-        [await _restore(context, trashed, group_id, offsets) for group_id, offsets in trashed.offsets.items()]
-    )
+    offset_count = await context.broker.cluster_offsets.restore(trashed)
     return UndeleteTopicResponse(
         name=trashed.name,
         topic_id=trashed.topic_id,
         partition_count=trashed.topic.partition_count,
         offset_count=offset_count,
     )
-
-
-async def _restore(
-    context: RequestContext, trashed: TrashRecord, group_id: str, offsets: Mapping[int, CommittedOffset]
-) -> int:
-    """Restore the committed offsets of a group; return how many. An error does not prevent the restoration of the
-    topic.
-    """
-    of_topic = {index: committed._replace(topic_id=trashed.topic_id) for index, committed in offsets.items()}
-
-    def restore(shard: GroupShard, result: CoordinatorResult, pending: Pending[int]) -> None:
-        shard.offsets.restore(result, pending, group_id, trashed.name, of_topic)
-
-    try:
-        return await context.broker.groups.handle_request(group_id, restore)
-    except KafkaError as error:
-        _log.warning(
-            "cannot restore the committed offsets of a topic",
-            group=group_id,
-            topic=trashed.name,
-            error=error.code.name,
-        )
-        return 0
 
 
 async def _authorize(context: RequestContext, old_name: str, new_name: str) -> None:

@@ -1,0 +1,38 @@
+"""DescribeTopicOffsets (32009), v0: the committed offsets of topics, from the groups that this broker coordinates.
+
+An API of Barnabas for other brokers: the offsets of a deleted topic go to the trash with it. No more than 20,001 are
+returned, because more are not kept.
+
+Errors: CLUSTER_AUTHORIZATION_FAILED, COORDINATOR_LOAD_IN_PROGRESS.
+"""
+
+from itertools import islice
+
+from barnabas.api.authorization import require_cluster
+from barnabas.api.context import RequestContext
+from barnabas.api.registry import serves
+from barnabas.groups.offsets.cluster_offsets import OFFSETS_MAX, to_message
+from barnabas.wire.acls import AclOperation
+from barnabas.wire.barnabas_messages.describe_topic_offsets import (
+    DescribeTopicOffsetsRequest,
+    DescribeTopicOffsetsResponse,
+    OffsetsOfTopic,
+)
+from barnabas.wire.errors import KafkaError
+
+
+def error_response(_request: DescribeTopicOffsetsRequest, error: KafkaError) -> DescribeTopicOffsetsResponse:
+    return DescribeTopicOffsetsResponse(error_code=error.code, error_message=error.message or None)
+
+
+@serves(DescribeTopicOffsetsRequest, DescribeTopicOffsetsResponse, 0, 0, error_response=error_response)
+async def handle(
+    context: RequestContext, request: DescribeTopicOffsetsRequest
+) -> DescribeTopicOffsetsResponse:
+    await require_cluster(context, AclOperation.CLUSTER_ACTION)
+    found = await context.broker.cluster_offsets.here(set(request.topics), context.checkpoint)
+    topics: dict[str, OffsetsOfTopic] = {}
+    async for offset in context.each(islice(found, OFFSETS_MAX + 1)):
+        of_topic = topics.setdefault(offset.topic, OffsetsOfTopic(offset.topic, []))
+        of_topic.offsets.append(to_message(offset.group_id, offset.partition, offset.committed))
+    return DescribeTopicOffsetsResponse(topics=list(topics.values()))

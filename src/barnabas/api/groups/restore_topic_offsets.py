@@ -1,0 +1,37 @@
+"""RestoreTopicOffsets (32010), v0: commit offsets of an undeleted topic again, for groups that this broker coordinates.
+
+An API of Barnabas for other brokers. Only groups without members get offsets, for partitions without one.
+
+Errors: CLUSTER_AUTHORIZATION_FAILED; per group UNKNOWN_TOPIC_ID until this broker knows that the topic exists again,
+NOT_COORDINATOR, COORDINATOR_LOAD_IN_PROGRESS, those of the coordinator's log.
+"""
+
+from barnabas.api.authorization import require_cluster
+from barnabas.api.context import RequestContext
+from barnabas.api.registry import serves
+from barnabas.groups.offsets.cluster_offsets import by_group
+from barnabas.wire.acls import AclOperation
+from barnabas.wire.barnabas_messages.restore_topic_offsets import (
+    RestoredGroup,
+    RestoreTopicOffsetsRequest,
+    RestoreTopicOffsetsResponse,
+)
+from barnabas.wire.errors import KafkaError
+
+
+def error_response(_request: RestoreTopicOffsetsRequest, error: KafkaError) -> RestoreTopicOffsetsResponse:
+    return RestoreTopicOffsetsResponse(error_code=error.code, error_message=error.message or None)
+
+
+@serves(RestoreTopicOffsetsRequest, RestoreTopicOffsetsResponse, 0, 0, error_response=error_response)
+async def handle(context: RequestContext, request: RestoreTopicOffsetsRequest) -> RestoreTopicOffsetsResponse:
+    await require_cluster(context, AclOperation.CLUSTER_ACTION)
+    offsets = context.broker.cluster_offsets
+    groups = []
+    async for group_id, of_group in context.each(by_group(request.offsets).items()):
+        try:
+            count = await offsets.restore_here(request.name, request.topic_id, group_id, of_group)
+            groups.append(RestoredGroup(group_id, 0, count))
+        except KafkaError as error:
+            groups.append(RestoredGroup(group_id, error.code))
+    return RestoreTopicOffsetsResponse(groups=groups)

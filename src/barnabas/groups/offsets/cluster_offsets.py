@@ -1,0 +1,288 @@
+"""The committed offsets of deleted topics, which the group coordinators of all brokers keep for the trash."""
+
+import asyncio
+import itertools
+from collections import defaultdict
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
+from typing import Any
+
+from barnabas.base.topic_names import GROUP_TOPIC
+from barnabas.client.core.errors import BrokerConnectionError
+from barnabas.coordinator.partition_of import partition_of
+from barnabas.coordinator.result import CoordinatorResult, Pending
+from barnabas.coordinator.runtime import CoordinatorRuntime
+from barnabas.groups.offsets.trash import GroupOffset
+from barnabas.groups.shard import GroupShard
+from barnabas.metadata.image import MetadataImage
+from barnabas.metadata.topics import NO_LEADER
+from barnabas.metadata.trash import TopicOffsets, TrashRecord
+from barnabas.replication.broker_client import BrokerClient
+from barnabas.telemetry.logs import get_logger
+from barnabas.wire.barnabas_messages.describe_topic_offsets import (
+    DescribeTopicOffsetsRequest,
+    DescribeTopicOffsetsResponse,
+)
+from barnabas.wire.barnabas_messages.restore_topic_offsets import (
+    RestoreTopicOffsetsRequest,
+    RestoreTopicOffsetsResponse,
+)
+from barnabas.wire.barnabas_messages.topic_offsets import GroupPartitionOffset
+from barnabas.wire.coordinator_records.committed_offset import CommittedOffset
+from barnabas.wire.errors import ErrorCode, KafkaError
+from barnabas.wire.schema import Message
+
+#: Maximum number of committed offsets that go to the trash with topics that are deleted together.
+OFFSETS_MAX = 20_000
+
+#: How long another broker may take to answer.
+REQUEST_TIMEOUT_S = 5.0
+
+#: Restoring is tried again while a coordinator moves, loads, or does not know yet that the topic exists again.
+ATTEMPTS_COUNT = 10
+RETRY_DELAY_S = 0.3
+_RETRIABLE = frozenset(
+    {
+        ErrorCode.UNKNOWN_TOPIC_ID,
+        ErrorCode.NOT_COORDINATOR,
+        ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
+        ErrorCode.COORDINATOR_NOT_AVAILABLE,
+    }
+)
+
+_log = get_logger("barnabas.groups")
+
+
+class ClusterOffsets:
+    """Reads and restores committed offsets by topic, whichever broker coordinates the groups."""
+
+    def __init__(
+        self,
+        broker_id: int,
+        image: Callable[[], MetadataImage],
+        groups: CoordinatorRuntime[GroupShard],
+        client: BrokerClient,
+    ) -> None:
+        self._broker_id = broker_id
+        self._image = image
+        self._groups = groups
+        self._client = client
+        self.unanswered_count = 0  #: requests to other brokers that failed
+
+    # Reading
+
+    async def of_topics(
+        self, topics: Collection[str], checkpoint: Callable[[], Awaitable[None]]
+    ) -> Mapping[str, TopicOffsets]:
+        """Return the committed offsets of topics, by topic name.
+
+        Offsets of coordinators that are not available are left out, and all if there are more than `OFFSETS_MAX`;
+        that is logged.
+        """
+        others = sorted(self._coordinators() - {self._broker_id})
+        found = await asyncio.gather(
+            self._own(topics, checkpoint), *(self._of_broker(broker_id, topics) for broker_id in others)
+        )
+        count = sum(map(len, found))
+        if count > OFFSETS_MAX:
+            _log.warning(
+                "cannot keep the offsets of deleted topics: too many", count=count, count_max=OFFSETS_MAX
+            )
+            return {}
+        offsets: dict[str, dict[str, dict[int, CommittedOffset]]] = {}
+        for offset in itertools.chain.from_iterable(found):
+            of_group = offsets.setdefault(offset.topic, {}).setdefault(offset.group_id, {})
+            of_group[offset.partition] = offset.committed
+        return offsets
+
+    async def here(
+        self, topics: Collection[str], checkpoint: Callable[[], Awaitable[None]]
+    ) -> list[GroupOffset]:
+        """Return the committed offsets of topics in the groups that this broker coordinates.
+
+        :raises KafkaError: COORDINATOR_LOAD_IN_PROGRESS.
+        """
+        by_shard = await self._groups.query_all(
+            lambda shard, now_ms: shard.offsets.of_topics(topics), checkpoint
+        )
+        return list(itertools.chain.from_iterable(by_shard))
+
+    async def _own(
+        self, topics: Collection[str], checkpoint: Callable[[], Awaitable[None]]
+    ) -> Sequence[GroupOffset]:
+        try:
+            return await self.here(topics, checkpoint)
+        except KafkaError as error:
+            return self._without(self._broker_id, error)
+
+    async def _of_broker(self, broker_id: int, topics: Collection[str]) -> Sequence[GroupOffset]:
+        try:
+            response: DescribeTopicOffsetsResponse = await self._send(
+                broker_id, DescribeTopicOffsetsRequest(topics=sorted(topics))
+            )
+        except (BrokerConnectionError, KafkaError, TimeoutError) as error:
+            return self._without(broker_id, error)
+        if response.error_code:
+            return self._without(broker_id, KafkaError(ErrorCode(response.error_code)))
+        return [
+            GroupOffset(offset.group_id, topic.name, offset.partition_index, from_message(offset))
+            for topic in response.topics
+            for offset in topic.offsets
+        ]
+
+    def _without(self, broker_id: int, error: Exception) -> Sequence[GroupOffset]:
+        self.unanswered_count += 1
+        _log.warning(
+            "cannot keep the offsets of deleted topics that a broker coordinates",
+            broker_id=broker_id,
+            why=_why(error),
+        )
+        return ()
+
+    # Restoring
+
+    async def restore(self, trashed: TrashRecord) -> int:
+        """Commit the offsets of an undeleted topic again, each at its coordinator; return how many.
+
+        Errors are logged: they do not prevent the restoration of the topic.
+        """
+        remaining = dict(trashed.offsets)
+        restored_count = 0
+        for attempt in range(ATTEMPTS_COUNT):
+            if attempt:
+                await asyncio.sleep(RETRY_DELAY_S)
+            by_coordinator: defaultdict[int, list[str]] = defaultdict(list)
+            for group_id in remaining:
+                by_coordinator[self._coordinator(group_id)].append(group_id)
+            results = await asyncio.gather(
+                *(
+                    self._restore_at(broker_id, trashed, group_ids)
+                    for broker_id, group_ids in by_coordinator.items()
+                )
+            )
+            for group_id, error, count in itertools.chain.from_iterable(results):
+                restored_count += count
+                if error not in _RETRIABLE:
+                    del remaining[group_id]
+                if error and (error not in _RETRIABLE or attempt == ATTEMPTS_COUNT - 1):
+                    _log.warning(
+                        "cannot restore the committed offsets of a topic",
+                        group=group_id,
+                        topic=trashed.name,
+                        error=error.name,
+                    )
+            if not remaining:
+                break
+        return restored_count
+
+    async def restore_here(
+        self, topic: str, topic_id: bytes, group_id: str, offsets: Mapping[int, CommittedOffset]
+    ) -> int:
+        """Commit offsets of a group that this broker coordinates again; return how many.
+
+        :raises KafkaError: UNKNOWN_TOPIC_ID if this broker does not know yet that the topic exists again: it would
+            delete its offsets when it learns of the deletion. NOT_COORDINATOR, COORDINATOR_LOAD_IN_PROGRESS.
+        """
+        if self._image().topic_by_id(topic_id) is None:
+            raise KafkaError(ErrorCode.UNKNOWN_TOPIC_ID)
+        of_topic = {index: committed._replace(topic_id=topic_id) for index, committed in offsets.items()}
+
+        def restore(shard: GroupShard, result: CoordinatorResult, pending: Pending[int]) -> None:
+            shard.offsets.restore(result, pending, group_id, topic, of_topic)
+
+        return await self._groups.handle_request(group_id, restore)
+
+    async def _restore_at(
+        self, broker_id: int, trashed: TrashRecord, group_ids: Sequence[str]
+    ) -> list[tuple[str, ErrorCode, int]]:
+        """Return the error of each group and the number of offsets that were restored."""
+        if broker_id == self._broker_id:
+            return [await self._restored_here(trashed, group_id) for group_id in group_ids]
+        if broker_id == NO_LEADER:
+            return [(group_id, ErrorCode.COORDINATOR_NOT_AVAILABLE, 0) for group_id in group_ids]
+        offsets = [
+            to_message(group_id, index, committed)
+            for group_id in group_ids
+            for index, committed in trashed.offsets[group_id].items()
+        ]
+        try:
+            response: RestoreTopicOffsetsResponse = await self._send(
+                broker_id, RestoreTopicOffsetsRequest(trashed.name, trashed.topic_id, offsets)
+            )
+        except (BrokerConnectionError, TimeoutError):
+            self.unanswered_count += 1
+            return [(group_id, ErrorCode.COORDINATOR_NOT_AVAILABLE, 0) for group_id in group_ids]
+        except KafkaError as error:  # a broker of an older version
+            return [(group_id, error.code, 0) for group_id in group_ids]
+        if response.error_code:
+            return [(group_id, ErrorCode(response.error_code), 0) for group_id in group_ids]
+        return [
+            (group.group_id, ErrorCode(group.error_code), group.offset_count) for group in response.groups
+        ]
+
+    async def _restored_here(self, trashed: TrashRecord, group_id: str) -> tuple[str, ErrorCode, int]:
+        offsets = trashed.offsets[group_id]
+        try:
+            count = await self.restore_here(trashed.name, trashed.topic_id, group_id, offsets)
+        except KafkaError as error:
+            return group_id, error.code, 0
+        return group_id, ErrorCode.NONE, count
+
+    # Brokers
+
+    async def _send(self, broker_id: int, request: Message) -> Any:
+        return await asyncio.wait_for(self._client.send(broker_id, request), REQUEST_TIMEOUT_S)
+
+    def _coordinators(self) -> set[int]:
+        """Return the brokers that lead partitions of the group coordinators' topic."""
+        image = self._image()
+        topic = image.topics.get(GROUP_TOPIC)
+        if topic is None:
+            return set()
+        leaders = {image.partition(topic, index).leader for index in range(topic.partition_count)}
+        return leaders - {NO_LEADER}
+
+    def _coordinator(self, group_id: str) -> int:
+        image = self._image()
+        topic = image.topics.get(GROUP_TOPIC)
+        if topic is None:
+            return NO_LEADER
+        return image.partition(topic, partition_of(group_id, topic.partition_count)).leader
+
+    def statistics(self) -> dict[str, int]:
+        return {"unanswered_count": self.unanswered_count}
+
+
+def to_message(group_id: str, partition: int, committed: CommittedOffset) -> GroupPartitionOffset:
+    """Return an offset as brokers send it; the topic id is beside it."""
+    return GroupPartitionOffset(
+        group_id,
+        partition,
+        committed.offset,
+        committed.leader_epoch,
+        committed.metadata,
+        committed.commit_timestamp_ms,
+        committed.expire_timestamp_ms,
+    )
+
+
+def from_message(offset: GroupPartitionOffset) -> CommittedOffset:
+    return CommittedOffset(
+        offset.committed_offset,
+        offset.committed_leader_epoch,
+        offset.metadata,
+        offset.commit_timestamp,
+        offset.expire_timestamp,
+    )
+
+
+def by_group(offsets: Iterable[GroupPartitionOffset]) -> dict[str, dict[int, CommittedOffset]]:
+    groups: defaultdict[str, dict[int, CommittedOffset]] = defaultdict(dict)
+    for offset in offsets:
+        groups[offset.group_id][offset.partition_index] = from_message(offset)
+    return groups
+
+
+def _why(error: Exception) -> str:
+    if isinstance(error, KafkaError):
+        return error.code.name
+    return str(error) or f"no answer within {REQUEST_TIMEOUT_S:g} seconds"

@@ -1,0 +1,178 @@
+"""Offsets of deleted topics are read from, and restored at, the coordinators of all brokers."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+
+from barnabas.base.topic_names import GROUP_TOPIC
+from barnabas.client.core.address import BrokerAddress
+from barnabas.client.core.errors import ConnectionLost
+from barnabas.coordinator.partition_of import partition_of
+from barnabas.groups.offsets import cluster_offsets
+from barnabas.groups.offsets.cluster_offsets import ClusterOffsets, to_message
+from barnabas.groups.offsets.trash import GroupOffset
+from barnabas.metadata.trash import TrashRecord
+from barnabas.wire.barnabas_messages.describe_topic_offsets import (
+    DescribeTopicOffsetsResponse,
+    OffsetsOfTopic,
+)
+from barnabas.wire.barnabas_messages.restore_topic_offsets import RestoredGroup, RestoreTopicOffsetsResponse
+from barnabas.wire.coordinator_records.committed_offset import CommittedOffset
+from barnabas.wire.errors import ErrorCode, KafkaError
+from support.images import cluster, manually_assigned
+from support.loop import on_loop
+
+IMAGE = cluster(2, manually_assigned(GROUP_TOPIC, [1], [2]), manually_assigned("t", [1]))
+TOPIC = IMAGE.topics["t"]
+names = [f"g{number}" for number in range(20)]
+HERE = next(each for each in names if partition_of(each, 2) == 0)
+THERE = next(each for each in names if partition_of(each, 2) == 1)
+OFFSET = CommittedOffset(5, 2, "note", 1_000)
+LOST = ConnectionLost(BrokerAddress("h", 1), "broker 2 is down")
+
+
+class Groups:
+    """The groups of this broker: each has one offset, and restores what it is given."""
+
+    def __init__(self, error: ErrorCode = ErrorCode.NONE) -> None:
+        self.error = error
+        self.restored: list[str] = []
+
+    async def query_all(self, run_query: object, checkpoint: object) -> list[list[GroupOffset]]:
+        if self.error:
+            raise KafkaError(self.error)
+        return [[GroupOffset(HERE, "t", 0, OFFSET)]]
+
+    async def handle_request(self, group_id: str, event: object) -> int:
+        if self.error:
+            raise KafkaError(self.error)
+        self.restored.append(group_id)
+        return 1
+
+
+class Client:
+    """Broker 2, which gives its answers in turn, the last one for ever."""
+
+    def __init__(self, *answers: object) -> None:
+        self.answers = list(answers)
+        self.requests: list[Any] = []
+
+    async def send(self, broker_id: int, request: Any) -> Any:
+        assert broker_id == 2
+        self.requests.append(request)
+        answer = self.answers.pop(0) if len(self.answers) > 1 else self.answers[0]
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+
+def offsets_of(client: Client, groups: Groups | None = None) -> ClusterOffsets:
+    return ClusterOffsets(1, lambda: IMAGE, groups or Groups(), client)  # type: ignore[arg-type]
+
+
+async def no_checkpoint() -> None:
+    pass
+
+
+def described(*offsets: Any) -> DescribeTopicOffsetsResponse:
+    return DescribeTopicOffsetsResponse(topics=[OffsetsOfTopic("t", list(offsets))])
+
+
+def trashed(*group_ids: str) -> TrashRecord:
+    offsets: Mapping[str, Mapping[int, CommittedOffset]] = {group_id: {0: OFFSET} for group_id in group_ids}
+    return TrashRecord(TOPIC, {}, {}, 0, "User:ANONYMOUS", offsets)
+
+
+def restored(error: ErrorCode) -> RestoreTopicOffsetsResponse:
+    return RestoreTopicOffsetsResponse(groups=[RestoredGroup(THERE, error, 0 if error else 1)])
+
+
+@pytest.fixture(autouse=True)
+def without_delay(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cluster_offsets, "RETRY_DELAY_S", 0)
+
+
+@on_loop
+async def test_offsets_of_all_coordinators_are_kept() -> None:
+    client = Client(described(to_message(THERE, 0, OFFSET)))
+    found = await offsets_of(client).of_topics({"t"}, no_checkpoint)
+    assert found == {"t": {HERE: {0: OFFSET}, THERE: {0: OFFSET}}}
+    assert [request.topics for request in client.requests] == [["t"]]
+
+
+@pytest.mark.parametrize(
+    ("answer", "why"),
+    [
+        (LOST, "broker 2 is down"),
+        (TimeoutError(), "no answer within 5 seconds"),
+        (KafkaError(ErrorCode.UNSUPPORTED_VERSION), "UNSUPPORTED_VERSION"),
+        (DescribeTopicOffsetsResponse(error_code=ErrorCode.COORDINATOR_LOAD_IN_PROGRESS), "COORDINATOR_LOAD"),
+    ],
+)
+@on_loop
+async def test_offsets_of_a_broker_that_does_not_answer_are_left_out(
+    answer: object, why: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    offsets = offsets_of(Client(answer))
+    assert await offsets.of_topics({"t"}, no_checkpoint) == {"t": {HERE: {0: OFFSET}}}
+    [line] = capsys.readouterr().err.splitlines()
+    assert "broker_id=2" in line
+    assert why in line
+    assert offsets.statistics() == {"unanswered_count": 1}
+
+
+@on_loop
+async def test_own_offsets_that_are_being_loaded_are_left_out() -> None:
+    client = Client(described(to_message(THERE, 0, OFFSET)))
+    offsets = offsets_of(client, Groups(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS))
+    assert await offsets.of_topics({"t"}, no_checkpoint) == {"t": {THERE: {0: OFFSET}}}
+
+
+@on_loop
+async def test_each_offset_is_restored_by_its_coordinator() -> None:
+    client, groups = Client(restored(ErrorCode.NONE)), Groups()
+    assert await offsets_of(client, groups).restore(trashed(HERE, THERE)) == 2
+    assert groups.restored == [HERE]
+    [request] = client.requests
+    assert (request.name, request.topic_id) == ("t", TOPIC.topic_id)
+    assert request.offsets == [to_message(THERE, 0, OFFSET)]
+
+
+@pytest.mark.parametrize(
+    "first", [restored(ErrorCode.UNKNOWN_TOPIC_ID), restored(ErrorCode.NOT_COORDINATOR), LOST, TimeoutError()]
+)
+@on_loop
+async def test_restoring_is_repeated_until_the_coordinator_is_ready(first: object) -> None:
+    client = Client(first, restored(ErrorCode.NONE))
+    assert await offsets_of(client).restore(trashed(THERE)) == 1
+    assert len(client.requests) == 2
+
+
+@pytest.mark.parametrize(
+    ("answer", "requests_count"),
+    [
+        (LOST, cluster_offsets.ATTEMPTS_COUNT),
+        (restored(ErrorCode.NOT_ENOUGH_REPLICAS), 1),
+        (RestoreTopicOffsetsResponse(error_code=ErrorCode.CLUSTER_AUTHORIZATION_FAILED), 1),
+        (KafkaError(ErrorCode.UNSUPPORTED_VERSION), 1),
+    ],
+)
+@on_loop
+async def test_a_group_whose_offsets_cannot_be_restored_does_not_prevent_others(
+    answer: object, requests_count: int, capsys: pytest.CaptureFixture[str]
+) -> None:
+    client = Client(answer)
+    assert await offsets_of(client).restore(trashed(HERE, THERE)) == 1
+    assert len(client.requests) == requests_count
+    [line] = capsys.readouterr().err.splitlines()
+    assert f"group={THERE}" in line
+
+
+@on_loop
+async def test_offsets_are_refused_until_the_topic_is_known_to_exist_again() -> None:
+    offsets = offsets_of(Client(LOST))
+    assert await offsets.restore_here("t", TOPIC.topic_id, HERE, {0: OFFSET}) == 1
+    with pytest.raises(KafkaError) as raised:
+        await offsets.restore_here("t", b"another topic id", HERE, {0: OFFSET})
+    assert raised.value.code == ErrorCode.UNKNOWN_TOPIC_ID
