@@ -15,6 +15,7 @@ from barnabas.metadata.store import (
     Conflict,
     HistoryLost,
     Item,
+    OutcomeUnknown,
     Prefix,
     StoreChange,
     StoreError,
@@ -59,6 +60,8 @@ CONFLICT_PAUSE_S = 0.005
 
 #: Part of the error of a transaction that exceeds --max-txn-ops.
 _TOO_MANY_OPERATIONS = "too many operations"
+#: Part of the error of a change when etcd is larger than --quota-backend-bytes.
+_NO_SPACE = "database space exceeded"
 
 _log = get_logger("barnabas.stores")
 
@@ -74,6 +77,7 @@ class EtcdStore:
         self._sessions = EtcdSessions(gateway, self._keys, session_timeout_ms)
         self._revisions: Revisions | None = None
         self._shown_revision = NEVER  #: the newest commit that a watch has yielded
+        self._known_revision = NEVER  #: the newest commit that this process knows of
         self._has_checked_limit = False
         self.changes_max = OPERATIONS_COUNT_DEFAULT - 1  #: one operation puts the id of the commit
         self._refused_count = sys.maxsize  #: fewest operations that etcd has refused as too many
@@ -108,20 +112,46 @@ class EtcdStore:
             ],
             "failure": [get(self._keys.last)],
         }
+        known_revision = self._known_revision
         try:
             answer = await self._gateway.call("/v3/kv/txn", transaction, is_repeatable=False)
         except Refused as refused:
             if _TOO_MANY_OPERATIONS in refused.message:
                 self._refused_count = operations_count
                 raise _too_many_operations(operations_count) from refused
+            if _NO_SPACE in refused.message:
+                return await self._committed_without_space(refused, commit_id, known_revision)
             raise _store_error(refused, transaction) from refused
         if answer.get("succeeded"):
-            return revisions.of_store(revision_of(answer))
+            revision = revisions.of_store(revision_of(answer))
+            self._known_revision = max(self._known_revision, revision)
+            return revision
         last = got(answer)
         revision = NEVER if last is None else revisions.of_store(int(last["mod_revision"]))
         if revision <= self._shown_revision:
             await asyncio.sleep(CONFLICT_PAUSE_S)
         raise Conflict(revision)
+
+    async def _committed_without_space(self, refused: Refused, commit_id: str, known_revision: int) -> int:
+        """Return the revision of a commit that etcd has carried out although it says that it has no space.
+
+        etcd compares its size with its quota when a transaction arrives, and again while it carries the transaction
+        out, when it is too late to refuse it.
+
+        :param known_revision: The newest commit that was known when this one was sent.
+        :raises StoreError: If it was not carried out.
+        :raises OutcomeUnknown: If others have committed something meanwhile, so that this is not known.
+        """
+        answer = await self._gateway.call("/v3/kv/range", {"key": encode(self._keys.last)})
+        revisions = await self._find_revisions()
+        for pair in pairs_of(answer):
+            revision = revisions.of_store(int(pair["mod_revision"]))
+            self._known_revision = max(self._known_revision, revision)
+            if commit_id and b64decode(pair.get("value", "")).decode() == commit_id:
+                return revision
+            if revision > known_revision:
+                raise OutcomeUnknown(refused.message)
+        raise _store_error(refused)
 
     def _condition(self, key: str, etcd_revision: int) -> dict[str, Any]:
         first = self._keys.item(key)
@@ -147,6 +177,7 @@ class EtcdStore:
                         async for commit in commits:
                             revision = commit.revision
                             self._shown_revision = max(self._shown_revision, revision)
+                            self._known_revision = max(self._known_revision, revision)
                             yield commit
             except (NotSent, NoAnswer, Refused) as error:
                 _log.warning("the watch of etcd ended", endpoint=str(endpoint), why=str(error))
@@ -237,6 +268,7 @@ class EtcdStore:
                 f"etcd has lost the store: {self._keys.base} is no longer what it was; restore a backup"
             )
         items = (revisions.item(self._keys, pair) for pair in pairs)
+        self._known_revision = max(self._known_revision, revisions.of_store(etcd_revision))
         return revisions.of_store(etcd_revision), [item for item in items if item is not None]
 
     async def _open_watch(self, endpoint: EtcdEndpoint, etcd_revision: int) -> HttpConnection:
@@ -314,7 +346,7 @@ def _store_error(refused: Refused, transaction: Mapping[str, Any] | None = None)
             f"a change of about {size} bytes is larger than etcd allows; start etcd with a larger "
             "--max-request-bytes"
         )
-    if "database space exceeded" in text:
+    if _NO_SPACE in text:
         return StoreError(
             "etcd has no space left (alarm NOSPACE): compact and defragment it, disarm the alarm, and start it "
             "with --auto-compaction-retention=1h or a larger --quota-backend-bytes"

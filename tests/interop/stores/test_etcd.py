@@ -15,6 +15,7 @@ from barnabas.metadata.store import (
     Conflict,
     HistoryLost,
     Item,
+    OutcomeUnknown,
     SessionInUse,
     Store,
     StoreChange,
@@ -339,14 +340,43 @@ async def test_an_etcd_with_small_transactions_is_warned_of(
 async def test_an_etcd_without_space_is_a_store_error_that_says_what_to_do(tmp_path: Path) -> None:
     with etcd.running(tmp_path, settings=("--quota-backend-bytes=1048576",)) as small:
         async with opened(small, "p") as store:
-
-            async def fill() -> None:
-                for at in range(100):
-                    await store.commit({}, (StoreChange(f"k{at}", b"x" * 100_000),))
-
-            with pytest.raises(StoreError, match="NOSPACE"):
-                await fill()
+            await fill(store, "single", concurrent_count=1)
             await store.load()
+
+
+@pytest.mark.parametrize("size", [3_000, 10_000, 33_000])
+@on_loop
+async def test_a_commit_that_etcd_has_no_space_for_is_refused_only_if_it_was_not_carried_out(
+    tmp_path: Path, size: int
+) -> None:
+    with etcd.running(tmp_path, settings=("--quota-backend-bytes=1048576",)) as small:
+        async with opened(small, "p") as store:
+            outcomes = await fill(store, "k", concurrent_count=16, size=size)
+            _, items = await store.load()
+    there = {item.key for item in items}
+    assert {key for key, error in outcomes.items() if error is None} <= there
+    assert not there & {key for key, error in outcomes.items() if isinstance(error, StoreError)}
+
+
+async def fill(
+    store: EtcdStore, name: str, *, concurrent_count: int, size: int = 50_000
+) -> dict[str, Exception | None]:
+    """Commit keys until etcd has refused one for want of space; return how each commit ended."""
+    outcomes: dict[str, Exception | None] = {}
+
+    async def commit(key: str) -> None:
+        try:
+            await store.commit({}, (StoreChange(key, b"x" * size),), key)
+            outcomes[key] = None
+        except (StoreError, OutcomeUnknown) as error:
+            outcomes[key] = error
+
+    while not any(isinstance(error, StoreError) for error in outcomes.values()):
+        first = len(outcomes)
+        assert first < 2_000
+        await asyncio.gather(*(commit(f"{name}{at}") for at in range(first, first + concurrent_count)))
+    assert "NOSPACE" in " ".join(str(error) for error in outcomes.values() if isinstance(error, StoreError))
+    return outcomes
 
 
 @on_loop
