@@ -31,12 +31,15 @@ from barnabas.wire.messages.produce import (
 from barnabas.wire.records.record import Record, encode_batch
 from sim.clock import SimulatedClock
 
-PLAIN, COMPACTED, IDLE = "plain", "compacted", "idle"
+PLAIN, COMPACTED, IDLE, SHORTENED = "plain", "compacted", "idle", "shortened"
+#: The copies of the records in `PLAIN`, which only `checks.wrong_copies` looks at.
+COPIES = "copies"
 PARTITIONS_COUNT = 3
 _PLAIN_CONFIGS = {"segment.bytes": "1048576", "internal.segment.bytes": "16384", "retention.ms": "-1"}
 TOPICS = {
     PLAIN: _PLAIN_CONFIGS,
     IDLE: _PLAIN_CONFIGS,
+    SHORTENED: _PLAIN_CONFIGS,
     COMPACTED: {
         "cleanup.policy": "compact",
         "internal.segment.bytes": "8192",
@@ -130,6 +133,8 @@ class Journal:
     #: partition -> offset -> the record that was first read there
     read: defaultdict[TopicPartition, dict[int, Read]] = field(default_factory=lambda: defaultdict(dict))
     brokers_count: int = 1
+    #: partition -> offset before which records may have been deleted
+    deleted_to: defaultdict[TopicPartition, int] = field(default_factory=lambda: defaultdict(int))
     #: what was acknowledged before this time may be lost, in any partition of a topic; -1 if nothing may
     lost_before_s: Callable[[str], float] = lambda topic: -1.0
     damaged: Container[TopicPartition] = ()  #: partitions that may lose records at any time
@@ -152,7 +157,7 @@ async def create_topics(cluster: ClusterClient, replication_factor: int) -> None
     """Create the topics, with retries until the broker serves."""
     topics = [
         NewTopic(name, PARTITIONS_COUNT, replication_factor, dict(configs))
-        for name, configs in TOPICS.items()
+        for name, configs in (*TOPICS.items(), (COPIES, _PLAIN_CONFIGS))
     ]
     while True:
         try:
@@ -177,7 +182,7 @@ class Application:
         self.rng = random.Random(rng.random())
         self.journal = journal
         self.cluster = new_client(bootstrap, clock, rng)
-        self._once = new_client(bootstrap, clock, rng, retries_ms=0)
+        self.once = new_client(bootstrap, clock, rng, retries_ms=0)
         self._number = 0
 
     async def produce(self) -> None:
@@ -197,7 +202,7 @@ class Application:
     async def produce_fast(self) -> None:
         """Send records that only the leader has when they are acknowledged (acks=1), each of them once."""
         while True:
-            producer = Producer(self._once, acks=1, linger_ms=5, delivery_timeout_ms=5_000, clock=self.clock)
+            producer = Producer(self.once, acks=1, linger_ms=5, delivery_timeout_ms=5_000, clock=self.clock)
             for _ in range(self.rng.randint(20, 200)):
                 with suppress(*FAILURES):
                     record = self._random_record()
@@ -220,11 +225,15 @@ class Application:
                 tp = TopicPartition(topic, index)
                 if tp in skipped:
                     continue
-                record = self._record(tp)
-                self.journal.records.append(record)
                 async with Producer(self.cluster, clock=self.clock) as producer:
-                    metadata = await producer.send_and_wait(topic, record.value, record.key, partition=index)
-                record.acknowledge(metadata.offset, self._now_s)
+                    await self.send_and_wait(producer, tp)
+
+    async def send_and_wait(self, producer: Producer, tp: TopicPartition) -> None:
+        """Send a record and wait until it is acknowledged."""
+        record = self._record(tp)
+        self.journal.records.append(record)
+        metadata = await producer.send_and_wait(tp.topic, record.value, record.key, partition=tp.partition)
+        record.acknowledge(metadata.offset, self._now_s)
 
     async def _send(self, producer: Producer, deliveries: asyncio.TaskGroup) -> None:
         record = self._random_record()
@@ -273,12 +282,12 @@ class Application:
         brokers = list(range(1, self.journal.brokers_count + 1))
         with suppress(*FAILURES):
             if self.rng.random() < 0.5:
-                await Admin(self._once).elect_leaders()
+                await Admin(self.once).elect_leaders()
             elif self.rng.random() < MOVED_SHARE:
                 tp = TopicPartition(self.rng.choice(list(TOPICS)), self.rng.randrange(PARTITIONS_COUNT))
                 count = len(brokers) - (self.rng.random() < FEWER_SHARE)
                 replicas = self.rng.sample(brokers, max(count, 1))
-                await Admin(self._once).alter_partition_reassignments({tp: replicas})
+                await Admin(self.once).alter_partition_reassignments({tp: replicas})
 
     async def _create(self, name: str) -> None:
         replicas_count = self.rng.randint(1, self.journal.brokers_count)
@@ -336,7 +345,7 @@ class Application:
 
     async def commit_offsets(self) -> None:
         """Look for the last committed offset of a group and commit the next one, again and again, each once."""
-        groups, tp = Groups(self._once), COMMITTED_PARTITION
+        groups, tp = Groups(self.once), COMMITTED_PARTITION
         committed, committed_s, uncertain = -1, -1.0, {-1}
         while True:
             await asyncio.sleep(self.rng.expovariate(4))
@@ -392,16 +401,23 @@ class Application:
         for tp in partitions:
             records = [self._record(tp, transaction=number) for _ in range(self.rng.randint(1, 5))]
             self.journal.records += records
-            await self._write(tp, records, identity, sequences[tp])
+            await self.write(tp, records, identity, sequences[tp])
             sequences[tp] += len(records)
         commit = self.rng.random() < COMMITTED_SHARE
         if partitions:
             await transactional_id.end(identity, commit=commit)
         self.journal.transactions[number] = Outcome.ACKNOWLEDGED if commit else Outcome.ABORTED
 
-    async def _write(
-        self, tp: TopicPartition, records: list[Produced], identity: ProducerIdAndEpoch, base_sequence: int
+    async def write(
+        self,
+        tp: TopicPartition,
+        records: list[Produced],
+        identity: ProducerIdAndEpoch,
+        base_sequence: int,
+        *,
+        version_max: int = PRODUCE_VERSION_MAX,
     ) -> None:
+        """Write records in a transaction."""
         now_ms = self.clock.wall_ms()
         batch = encode_batch(
             [Record(index, now_ms, record.key, record.value) for index, record in enumerate(records)],
@@ -417,7 +433,7 @@ class Application:
 
         async def attempt() -> None:
             response: ProduceResponse = await self.cluster.send(
-                request, await self.cluster.leader(tp), version_max=PRODUCE_VERSION_MAX
+                request, await self.cluster.leader(tp), version_max=version_max
             )
             [partition] = response.responses[0].partition_responses
             check(partition.error_code, f"cannot write to {tp}")

@@ -17,6 +17,10 @@ HOST = "127.0.0.1"
 FIRST_PORT = 9_092
 
 SETTINGS = {
+    "group.consumer.heartbeat.interval.ms": "1000",
+    "group.consumer.min.heartbeat.interval.ms": "1000",
+    "group.consumer.session.timeout.ms": "6000",
+    "group.consumer.min.session.timeout.ms": "6000",
     "group.initial.rebalance.delay.ms": "0",
     "log.segment.delete.delay.ms": "10000",
     "num.recovery.threads.per.data.dir": "1",

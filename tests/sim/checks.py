@@ -1,21 +1,25 @@
 """What must be true of the logs, whatever happened; named as in Jepsen's Kafka workload, where it has a name."""
 
 import asyncio
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
 
 from barnabas.base.ids import TopicPartition
 from barnabas.client.admin.admin import Admin
+from barnabas.client.admin.groups import Groups
 from barnabas.client.admin.offsets import EARLIEST
 from barnabas.client.consumer.completed_fetch import ConsumedRecord
 from barnabas.client.consumer.consumer import Consumer
 from barnabas.client.core.cluster import ClusterClient
+from barnabas.wire.errors import KafkaError
 from barnabas.wire.isolation import Isolation
 from sim.applications import (
     COMPACTED,
+    COPIES,
     FAILURES,
     FAST,
+    OFFSETS_TOPIC,
     PARTITIONS_COUNT,
     PLAIN,
     TOPICS,
@@ -25,7 +29,9 @@ from sim.applications import (
     Read,
     TopicState,
 )
+from sim.copier import COPIER, source_offset
 from sim.survivors import Survivors
+from sim.topic_applications import RECYCLED, Recycler
 
 Log = Sequence[ConsumedRecord]
 
@@ -58,7 +64,9 @@ class Unreadable(Exception):
     """A log has damaged records, on which every consumer fails."""
 
 
-async def check_logs(cluster: ClusterClient, journal: Journal, survivors: Survivors) -> list[str]:
+async def check_logs(
+    cluster: ClusterClient, journal: Journal, survivors: Survivors, recycler: Recycler | None
+) -> list[str]:
     """Return what is wrong with the logs.
 
     :param survivors: Knows what faults may have lost.
@@ -81,16 +89,67 @@ async def check_logs(cluster: ClusterClient, journal: Journal, survivors: Surviv
                 wrong += duplicates(tp, log)
                 wrong += nonmonotonic(tp, log)
             lost_before_s = survivors.lost_before_s(topic, index)
-            kept = [record for record in produced[tp] if record.acknowledged_s > lost_before_s]
+            kept = [
+                record
+                for record in produced[tp]
+                if record.acknowledged_s > lost_before_s and record.offset >= journal.deleted_to[tp]
+            ]
             wrong += lost_keys(tp, kept, log) if topic == COMPACTED else lost_writes(tp, kept, log)
             wrong += lost_reads(tp, journal.read[tp], log, lost_before_s)
             visible = {record.value for record in committed}
             for record in produced[tp]:
                 if record.transaction >= 0 and record.value in visible:
                     committed_values[record.transaction].add(record.value)
+            if topic == PLAIN and not _may_lose_copies(survivors, tp):
+                wrong += await wrong_copies(cluster, tp, committed)
+    if recycler is not None:
+        wrong += await _wrong_recycled(recycler, produced[RECYCLED], survivors)
     wrong += await wrong_topics(cluster, journal)
     lost_before_s = max(survivors.lost_before_s(topic) for topic in (PLAIN, TRANSACTIONS_TOPIC))
     return wrong + torn_transactions(journal, committed_values, lost_before_s, survivors.damaged)
+
+
+def _may_lose_copies(survivors: Survivors, source: TopicPartition) -> bool:
+    """Return whether a power failure may have lost a copied record, a copy, or what the coordinators know of both."""
+    copies = TopicPartition(COPIES, source.partition)
+    lost_before_s = [
+        survivors.lost_before_s(*source),
+        survivors.lost_before_s(*copies),
+        *map(survivors.lost_before_s, (OFFSETS_TOPIC, TRANSACTIONS_TOPIC)),
+    ]
+    return max(lost_before_s) >= 0 or copies in survivors.damaged
+
+
+async def wrong_copies(cluster: ClusterClient, source: TopicPartition, committed: Log) -> list[str]:
+    """Committed records that were not copied once, up to the offset that was committed with the copies.
+
+    :param committed: The committed records of the source.
+    """
+    copies = await read_log(cluster, TopicPartition(COPIES, source.partition), Isolation.READ_COMMITTED)
+    offset = (await Groups(cluster).offsets(COPIER, [source])).get(source)
+    if isinstance(offset, KafkaError):
+        return [f"copies: the offset of {source} cannot be read: {offset!r}"]
+    copied = [source_offset(record.value) for record in copies]
+    end = offset.offset if offset is not None else 0
+    expected = [record.offset for record in committed if record.offset < end]
+    if copied == expected:
+        return []
+    missing, extra = sorted(set(expected) - set(copied)), sorted(set(copied) - set(expected))
+    twice = sorted(each for each, count in Counter(copied).items() if count > 1)
+    return [f"copies: of {source} up to {end}: missing {missing[:5]}, extra {extra[:5]}, twice {twice[:5]}"]
+
+
+async def _wrong_recycled(
+    recycler: Recycler, produced: Sequence[Produced], survivors: Survivors
+) -> list[str]:
+    """Records that did not return with their topic from the trash."""
+    if RECYCLED in survivors.damaged:
+        return []
+    await recycler.undelete()
+    log = await read_log(recycler.cluster, RECYCLED, Isolation.READ_UNCOMMITTED)
+    lost_before_s = survivors.lost_before_s(*RECYCLED)
+    kept = [record for record in produced if record.acknowledged_s > lost_before_s]
+    return unexpected(RECYCLED, produced, log) + lost_writes(RECYCLED, kept, log)
 
 
 async def wrong_topics(cluster: ClusterClient, journal: Journal) -> list[str]:

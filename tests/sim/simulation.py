@@ -4,19 +4,25 @@ import asyncio
 import random
 from enum import Enum
 from pathlib import Path
+from typing import TypeVar
 
 from barnabas.metadata.store import Commit
 from sim.applications import TRANSACTION_TIMEOUT_MS, Application, Journal, Outcome, create_topics, new_client
 from sim.brokers import SimulatedBroker
 from sim.checks import TRANSACTIONS_TOPIC, check_logs, different_metadata
 from sim.clock import SimulatedClock
+from sim.copier import COPIER, Copier
 from sim.disk import SimulatedDisks
 from sim.faults import CLIENTS, Faults
 from sim.invariants import Invariants
 from sim.loop import Node, SimulatedLoop
+from sim.members import MEMBERS_COUNT, Member, Ownership
 from sim.store import SimulatedStore
 from sim.survivors import Survivors
 from sim.threads import inline_pools
+from sim.topic_applications import Recycler, Shortener
+
+ApplicationT = TypeVar("ApplicationT", bound=Application)
 
 DURATION_S = 60.0
 #: Until all transactions have ended: those of applications that are gone time out.
@@ -49,9 +55,11 @@ REPLICATED_SETTINGS = {
     "offsets.topic.replication.factor": "3",
     "transaction.state.log.replication.factor": "3",
 }
+#: Deleted topics stay in the trash for the whole run, although clocks jump.
+KEPT_MS = "8640000000"
 #: One of the values in each run.
 VARIED_SETTINGS = {
-    "barnabas.trash.retention.ms": ["0", "0", "3600000"],
+    "barnabas.trash.retention.ms": ["0", "3600000", KEPT_MS],
     "leader.imbalance.check.interval.seconds": ["2", "300"],
     "min.insync.replicas": ["1", "2", "2"],
     "replica.lag.time.max.ms": ["1500", "5000"],
@@ -114,6 +122,9 @@ class Simulation:
             lost_before_s=self.survivors.lost_before_s,
             damaged=self.survivors.damaged,
         )
+        self._recycles = settings["barnabas.trash.retention.ms"] == KEPT_MS
+        self._ownership = Ownership(self.journal)
+        self._are_members_quiet = False
 
     def _follow(self, commit: Commit) -> None:
         self.survivors.follow(commit)
@@ -146,13 +157,15 @@ class Simulation:
         wrong = await self._alternate()
         if wrong or self._is_wrong:
             return wrong
+        wrong += await self._wait_for_members()
         if applications.done():
             wrong.append(f"the applications ended: {applications.exception()!r}")
         applications.cancel()
         await asyncio.wait({applications})
         await asyncio.sleep(QUIET_S)
         await self._application("last", clock).send_last_records(self.survivors.damaged)
-        wrong += await check_logs(cluster, self.journal, self.survivors)
+        recycler = self._recycler(clock) if self._recycles else None
+        wrong += await check_logs(cluster, self.journal, self.survivors, recycler)
         wrong += different_metadata(
             {
                 broker.name: broker.server.parts.metadata.recent_hashes
@@ -193,6 +206,16 @@ class Simulation:
         unfinished = self.invariants.unfinished(down)
         return [f"liveness: {what}" for what in unfinished or ["no record is acknowledged"]]
 
+    async def _wait_for_members(self) -> list[str]:
+        """Return what is wrong if the members of the group do not share all partitions before long."""
+        self._are_members_quiet = True
+        end_s = self.loop.time() + RECOVERY_S
+        while not self._ownership.is_complete(self.loop.time()):
+            if self.loop.time() > end_s:
+                return ["members: some partitions belong to no member of the group"]
+            await asyncio.sleep(CHECK_S)
+        return []
+
     @property
     def _is_wrong(self) -> bool:
         """Whether something is wrong already, so that the rest of the run would show nothing new."""
@@ -213,9 +236,32 @@ class Simulation:
             group.create_task(self._application("fast", clock).produce_fast())
             group.create_task(self._application("reader", clock).read())
             group.create_task(self._application("group", clock).commit_offsets())
+            group.create_task(self._make(Copier, COPIER, clock).copy())
+            group.create_task(self._make(Shortener, "shortener", clock).shorten())
+            for number in range(MEMBERS_COUNT):
+                group.create_task(self._member(f"member{number}", clock).belong())
+            if self._recycles:
+                group.create_task(self._recycler(clock).recycle())
 
     def _application(self, name: str, clock: SimulatedClock) -> Application:
-        return Application(name, self._bootstrap, clock, self.rng, self.journal)
+        return self._make(Application, name, clock)
+
+    def _make(self, kind: type[ApplicationT], name: str, clock: SimulatedClock) -> ApplicationT:
+        return kind(name, self._bootstrap, clock, self.rng, self.journal)
+
+    def _recycler(self, clock: SimulatedClock) -> Recycler:
+        return self._make(Recycler, "recycler", clock)
+
+    def _member(self, name: str, clock: SimulatedClock) -> Member:
+        return Member(
+            name,
+            self._bootstrap,
+            clock,
+            self.rng,
+            self.journal,
+            self._ownership,
+            lambda: self._are_members_quiet,
+        )
 
     @property
     def _bootstrap(self) -> str:

@@ -11,6 +11,7 @@ from barnabas.base.ids import TopicPartition
 from barnabas.metadata.brokers import BROKERS
 from barnabas.metadata.store import Commit
 from barnabas.metadata.topics import PARTITION_STATES, TOPICS, PartitionRegistration, TopicImage
+from barnabas.metadata.trash import TRASHED_TOPICS
 
 #: Topic id and index.
 _Key = tuple[bytes, int]
@@ -22,6 +23,7 @@ class Survivors:
     def __init__(self, now_s: Callable[[], float]) -> None:
         self._now_s = now_s
         self._topics: dict[bytes, TopicImage] = {}
+        self._trashed: set[bytes] = set()  #: ids of the topics in the trash, which may return
         self._isr: dict[_Key, tuple[int, ...]] = {}
         self._intact: dict[_Key, set[int]] = {}
         self._powerless: set[int] = set()  #: brokers that have not registered since they lost power
@@ -60,10 +62,15 @@ class Survivors:
         """Apply a commit."""
         for change in commit.changes:
             record_type, _, key = change.key.partition("/")
+            if record_type == TRASHED_TOPICS.name and change.value is not None:
+                self._trashed.add(bytes.fromhex(key))
+        for change in commit.changes:
+            record_type, _, key = change.key.partition("/")
             if change.value is None:
                 self._remove_topic(record_type, key)
             elif record_type == TOPICS.name:
                 topic = TOPICS.decode(change.value)
+                self._trashed.discard(topic.topic_id)
                 self._topics[topic.topic_id] = topic
                 for index, replicas in enumerate(topic.assignments):
                     self._isr.setdefault((topic.topic_id, index), replicas)
@@ -74,12 +81,17 @@ class Survivors:
         self._follow_registrations(commit)
 
     def _remove_topic(self, record_type: str, name: str) -> None:
+        gone: list[bytes] = []
         if record_type == TOPICS.name:
-            gone = [topic_id for topic_id, topic in self._topics.items() if topic.name == name]
-            for topic_id in gone:
-                del self._topics[topic_id]
-            for key in [key for key in self._intact if key[0] in gone]:
-                del self._intact[key], self._isr[key]
+            named = [topic_id for topic_id, topic in self._topics.items() if topic.name == name]
+            gone = [topic_id for topic_id in named if topic_id not in self._trashed]
+        elif record_type == TRASHED_TOPICS.name and bytes.fromhex(name) in self._trashed:
+            gone = [bytes.fromhex(name)]
+        for topic_id in gone:
+            self._trashed.discard(topic_id)
+            self._topics.pop(topic_id, None)
+        for key in [key for key in self._intact if key[0] in gone]:
+            del self._intact[key], self._isr[key]
 
     def _change(self, key: _Key, state: PartitionRegistration) -> None:
         before, intact = self._isr.get(key, ()), self._intact.setdefault(key, set())

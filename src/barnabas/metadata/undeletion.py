@@ -6,9 +6,11 @@ from dataclasses import dataclass, replace
 
 from barnabas.base.ids import ZERO_UUID, uuid_to_text
 from barnabas.base.topic_names import INTERNAL_TOPICS, METADATA_TOPIC
+from barnabas.config.config_resource import EVERY_BROKER
 from barnabas.metadata.brokers import BROKERS
-from barnabas.metadata.configs import TOPIC_CONFIGS
+from barnabas.metadata.configs import BROKER_CONFIGS, TOPIC_CONFIGS
 from barnabas.metadata.decision import Decision
+from barnabas.metadata.features import ELR_VERSION
 from barnabas.metadata.image import MetadataImage
 from barnabas.metadata.partition_change_builder import brokers_up, build_partition_change
 from barnabas.metadata.store import StoreChange
@@ -18,7 +20,6 @@ from barnabas.metadata.topics import (
     NO_LEADER,
     PARTITION_STATES,
     DeletedTopic,
-    PartitionRegistration,
     TopicImage,
     check_name,
     initial_state,
@@ -77,10 +78,12 @@ def decide_undelete(
     requested: TrashedTopicRequest,
     new_name: str | None = None,
     admit: Callable[[int], None] = lambda count: None,
+    min_isr_default: int = 1,
 ) -> Decision[TrashRecord]:
     """Restore a topic as it was, or as `new_name`.
 
     :param admit: Raises KafkaError if no more partitions may be created now.
+    :param min_isr_default: min.insync.replicas of topics that do not set it.
     :raises KafkaError: As `find_trashed`; TOPIC_ALREADY_EXISTS, INVALID_TOPIC_EXCEPTION for its name, and
         INVALID_REQUEST for an internal topic.
     """
@@ -98,44 +101,57 @@ def decide_undelete(
     changes = [*puts, TRASHED_TOPICS.remove(row)]
     if trashed.configs:
         changes.append(TOPIC_CONFIGS.put(name, trashed.configs))
-    states, depends_on = _restored_states(image, topic, trashed.states, image.trashed_topics.revision(row))
+    min_isr = None
+    if image.finalized_features.get(ELR_VERSION, 0):
+        min_isr = int(trashed.configs.get("min.insync.replicas", min_isr_default))
+    states, depends_on = _restored_states(image, trashed, min_isr)
     changes += states
     reads = {**absent, **depends_on, TRASHED_TOPICS.key(row): image.trashed_topics.revision(row)}
     return Decision(replace(trashed, topic=topic), tuple(changes), reads)
 
 
 def _restored_states(
-    image: MetadataImage,
-    topic: TopicImage,
-    before: Mapping[int, PartitionRegistration],
-    deletion_revision: int,
+    image: MetadataImage, trashed: TrashRecord, min_isr: int | None
 ) -> tuple[list[StoreChange], dict[str, int]]:
     """Return the states of the partitions, and what they depend on.
 
     Where there are several replicas, the brokers may have been restarted meanwhile. So a partition begins a new leader
     epoch, with a leader that is up. A broker that has started after an unclean stop since the deletion may have lost
-    records, as in `decide_join`: it stays in sync only if all others are down or have lost some, too.
+    records, as in `decide_join`: it leaves the in-sync replicas, or stays if there are no others and no eligible leader
+    replicas.
+
+    :param min_isr: As for `build_partition_change`.
     """
     puts = []
+    topic, before = trashed.topic, trashed.states
+    deletion_revision = image.trashed_topics.revision(topic.topic_id.hex())
     up = brokers_up(image)
     unclean = {
         broker.broker_id for broker in image.brokers.values() if broker.unclean_epoch > deletion_revision
     }
     used: dict[int, None] = {}
+    has_elr = False
     for index, replicas in enumerate(topic.assignments):
         state = replace(before.get(index) or initial_state(replicas), offline=())
         if not state.replicas:
             state = replace(state, replicas=replicas)
         if len(state.replicas) > 1 or state.leader == NO_LEADER:
             used.update(dict.fromkeys(state.replicas))
-            whole = tuple(broker_id for broker_id in state.isr if broker_id not in unclean) or state.isr
-            isr = tuple(broker_id for broker_id in whole if broker_id in up) or whole
-            state = build_partition_change(state, replace(state, isr=isr, leader=NO_LEADER), up)
+            isr = tuple(broker_id for broker_id in state.isr if broker_id not in unclean)
+            isr_up = tuple(broker_id for broker_id in isr if broker_id in up)
+            if min_isr is None:
+                isr_up = isr_up or isr or state.isr
+            target = replace(state, isr=isr_up, leader=NO_LEADER)
+            state = build_partition_change(state, target, up, min_isr=min_isr, unclean=unclean)
             state = replace(state, leader_epoch=state.leader_epoch + 1)
+            has_elr = has_elr or bool(state.elr)
         elif index not in before:
             continue
         puts.append(PARTITION_STATES.put(partition_key(topic.topic_id, index), state))
-    return puts, {BROKERS.key(str(each)): image.brokers.revision(str(each)) for each in sorted(used)}
+    reads = {BROKERS.key(str(each)): image.brokers.revision(str(each)) for each in sorted(used)}
+    if has_elr:  # eligible as long as min.insync.replicas does not change
+        reads[BROKER_CONFIGS.key(EVERY_BROKER)] = image.revision_of(BROKER_CONFIGS.key(EVERY_BROKER))
+    return puts, reads
 
 
 @dataclass(frozen=True, slots=True)

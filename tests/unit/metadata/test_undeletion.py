@@ -12,7 +12,7 @@ from barnabas.metadata.brokers import decide_register
 from barnabas.metadata.image import MetadataImage
 from barnabas.metadata.store import Item
 from barnabas.metadata.topic_deletion import TopicToDelete, decide_delete
-from barnabas.metadata.topics import PartitionRegistration
+from barnabas.metadata.topics import NO_LEADER, PartitionRegistration
 from barnabas.metadata.trash import TrashEntry
 from barnabas.metadata.undeletion import (
     TrashedTopicRequest,
@@ -23,7 +23,16 @@ from barnabas.metadata.undeletion import (
 )
 from barnabas.wire.coordinator_records.committed_offset import CommittedOffset
 from barnabas.wire.errors import ErrorCode, KafkaError
-from support.images import broker, cluster, manually_assigned, new_topic, replayed, with_state, with_topics
+from support.images import (
+    broker,
+    cluster,
+    manually_assigned,
+    new_topic,
+    replayed,
+    with_elr,
+    with_state,
+    with_topics,
+)
 
 NOW_MS = 1_700_000_000_000
 ALICE = TrashEntry(NOW_MS, "User:alice")
@@ -125,6 +134,25 @@ def test_replicas_that_may_have_lost_records_in_the_trash_are_not_in_sync_if_oth
     after = replayed(image, decide_undelete(image, TrashedTopicRequest("or.ders")))
     state = after.partition(after.topics["or.ders"], 0)
     assert (state.isr, state.leader) == (in_sync, in_sync[0])
+
+
+@pytest.mark.parametrize(
+    ("unclean", "leader", "isr", "elr"), [((), 2, (2,), (3,)), ((2,), 3, (3,), ()), ((2, 3), 1, (1,), ())]
+)
+def test_eligible_leader_replicas_lead_an_undeleted_partition_without_in_sync_replicas(
+    unclean: Sequence[int], leader: int, isr: Sequence[int], elr: Sequence[int]
+) -> None:
+    image = with_elr(cluster(3, manually_assigned("or.ders", [1, 2, 3])))
+    topic = image.topics["or.ders"]
+    without_isr = replace(
+        image.partition(topic, 0), leader=NO_LEADER, isr=(), elr=(2, 3), last_known_elr=(1,)
+    )
+    image = deleted(with_state(image, topic, 0, without_isr))
+    for broker_id in unclean:
+        image = replayed(image, decide_join(image, broker(broker_id), JoiningReplicas(is_clean=False)))
+    undeleted = decide_undelete(image, TrashedTopicRequest("or.ders"), min_isr_default=2)
+    state = replayed(image, undeleted).partition(topic, 0)
+    assert (state.leader, state.isr, state.elr) == (leader, isr, elr)
 
 
 def test_a_broker_that_lost_records_before_the_deletion_is_in_sync_as_it_was_then() -> None:

@@ -41,7 +41,13 @@ async def handle(context: RequestContext, request: UndeleteTopicRequest) -> Unde
     await context.policies.check_create_topic(_request_metadata(trial))
     with mutations(context, strict_from=0) as quota:
         trashed = await context.write(
-            lambda image: decide_undelete(image, requested, request.new_name, quota.admit([requested])),
+            lambda image: decide_undelete(
+                image,
+                requested,
+                request.new_name,
+                quota.admit([requested]),
+                context.broker.config.integer("min.insync.replicas"),
+            ),
             request.timeout_ms,
         )
     offset_count = await context.broker.cluster_offsets.restore(trashed)
