@@ -16,8 +16,9 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-from barnabas.telemetry.logs import ROOT, set_level
+from barnabas.telemetry.logs import ROOT, configure, set_level
 from sim.bugs import BUGS
+from sim.clock import SimulatedClock
 from sim.loop import START_S
 from sim.simulation import DURATION_S, Simulation
 
@@ -71,6 +72,8 @@ def _run_in_child(seed: int, options: argparse.Namespace) -> bool:
     with tempfile.TemporaryDirectory(dir="/dev/shm", prefix="barnabas-sim-") as root:
         gc.disable()  # what a short run leaves is not worth the time
         simulation = Simulation(seed, Path(root), options.duration, options.brokers)
+        if options.log:  # with the times of the events
+            configure("console", "INFO", SimulatedClock(simulation.loop))
         wrong = simulation.run()
     _report(simulation, seed, wrong, prints_events=options.events)
     sys.stdout.flush()

@@ -1,7 +1,8 @@
 """Writes transaction markers to partitions of this broker for their coordinator."""
 
 import asyncio
-from collections.abc import Awaitable, Iterable
+from collections.abc import Awaitable, Iterable, Sequence
+from typing import NamedTuple
 
 from barnabas.base.ids import TopicPartition
 from barnabas.replication.acknowledgement import acknowledged
@@ -9,6 +10,16 @@ from barnabas.replication.flusher import Flusher
 from barnabas.replication.replica_manager import ReplicaManager
 from barnabas.wire.errors import ErrorCode, KafkaError
 from barnabas.wire.records.control import EndTransactionMarker
+
+
+class AppendedMarkers(NamedTuple):
+    """Markers that were appended, until every in-sync replica has them."""
+
+    #: The result by partition: NONE, UNKNOWN_TOPIC_OR_PARTITION for a partition that is not on this broker,
+    #: NOT_LEADER_OR_FOLLOWER, INVALID_PRODUCER_EPOCH, TRANSACTION_COORDINATOR_FENCED, NOT_ENOUGH_REPLICAS,
+    #: REQUEST_TIMED_OUT or KAFKA_STORAGE_ERROR.
+    codes: dict[TopicPartition, ErrorCode]
+    waits: Sequence[Awaitable[None]]  #: `codes` has the final results when all of them are done
 
 
 async def write_transaction_markers(
@@ -20,14 +31,30 @@ async def write_transaction_markers(
     transaction_version: int,
     timeout_ms: int,
 ) -> dict[TopicPartition, ErrorCode]:
-    """Append the marker to each partition and wait until every in-sync replica has it.
+    """Append the marker to each partition and wait until every in-sync replica has it; return the results."""
+    appended = append_transaction_markers(
+        replicas,
+        flusher,
+        marker,
+        partitions,
+        transaction_version=transaction_version,
+        timeout_ms=timeout_ms,
+    )
+    if appended.waits:
+        await asyncio.gather(*appended.waits)
+    return appended.codes
 
-    Calls `replicas.on_transaction_marker` for each append.
 
-    :return: The result by partition: NONE, UNKNOWN_TOPIC_OR_PARTITION for a partition that is not on this broker,
-        NOT_LEADER_OR_FOLLOWER, INVALID_PRODUCER_EPOCH, TRANSACTION_COORDINATOR_FENCED, NOT_ENOUGH_REPLICAS,
-        REQUEST_TIMED_OUT or KAFKA_STORAGE_ERROR.
-    """
+def append_transaction_markers(
+    replicas: ReplicaManager,
+    flusher: Flusher,
+    marker: EndTransactionMarker,
+    partitions: Iterable[TopicPartition],
+    *,
+    transaction_version: int,
+    timeout_ms: int,
+) -> AppendedMarkers:
+    """Append the marker to each partition; calls `replicas.on_transaction_marker` for each append."""
     codes: dict[TopicPartition, ErrorCode] = {}
     waits: list[Awaitable[None]] = []
     for tp in partitions:
@@ -46,9 +73,7 @@ async def write_transaction_markers(
         flushed = flusher.when_flushed(partition.log) if partition.log.needs_flush else None
         if flushed is not None or replicated is not None:
             waits.append(_wait(flushed, replicated, timeout_ms, codes, tp))
-    if waits:
-        await asyncio.gather(*waits)
-    return codes
+    return AppendedMarkers(codes, waits)
 
 
 async def _wait(

@@ -84,6 +84,9 @@ class BrokerClients(NamedTuple):
 
     requests: BrokerClient
     fetches: BrokerClient  #: a fetch waits for records, and would hold up other requests
+    markers: (
+        BrokerClient  #: transaction markers wait for replicas, and would hold up the verification of others
+    )
     probes: BrokerClient  #: those of the failure detector, which have a time limit of their own
 
 
@@ -218,6 +221,7 @@ async def _open_storage(config: BrokerConfig, environment: Environment, shutdown
     clients = BrokerClients(
         requests=_broker_client(config, metadata, shutdown, security, request_timeout_ms),
         fetches=_broker_client(config, metadata, shutdown, security, request_timeout_ms),
+        markers=_broker_client(config, metadata, shutdown, security, request_timeout_ms),
         probes=_broker_client(config, metadata, shutdown, security, config.integer(FAILURE_DETECTION_KEY)),
     )
     return _Storage(dynamic_config, metadata, log_manager, replicas, lost, flusher, clients)
@@ -270,7 +274,8 @@ def _coordinators(
         environment.clock,
         environment.rng,
         producer_ids,
-        storage.broker_clients.requests,
+        broker_client=storage.broker_clients.requests,
+        marker_client=storage.broker_clients.markers,
     )
     shutdown.add_async(coordinators.stop)
     return coordinators

@@ -37,7 +37,9 @@ class Coordinators:
         clock: Clock,
         rng: Random,
         producer_ids: ProducerIds,
+        *,
         broker_client: BrokerClient,
+        marker_client: BrokerClient,
     ) -> None:
         """:param config: Returns the current configuration.
         :param image: Returns the current metadata image.
@@ -60,7 +62,7 @@ class Coordinators:
         self.offsets = ClusterOffsets(broker_id, image, self.groups, broker_client)
         transaction_context = TransactionCoordinatorContext(config, image, producer_ids.take)
         self.transaction_counts = transaction_context.counts
-        self._markers = TransactionMarkers(broker_id, config, image, replicas, flusher, broker_client)
+        self._markers = TransactionMarkers(broker_id, config, image, replicas, flusher, marker_client)
         self.marker_sender = MarkerSender(self._markers, clock, producer_ids.ready)
         self.transactions = CoordinatorRuntime(
             TRANSACTION_TOPIC,

@@ -6,12 +6,15 @@ NOT_LEADER_OR_FOLLOWER, INVALID_PRODUCER_EPOCH, TRANSACTION_COORDINATOR_FENCED, 
 KAFKA_STORAGE_ERROR.
 """
 
+import asyncio
+import itertools
+
 from barnabas.api.audit import CLUSTER, Results
 from barnabas.api.authorization import allowed_cluster, require_cluster
 from barnabas.api.context import RequestContext
 from barnabas.api.registry import serves
 from barnabas.base.ids import TopicPartition
-from barnabas.replication.transaction_markers import write_transaction_markers
+from barnabas.replication.transaction_markers import AppendedMarkers, append_transaction_markers
 from barnabas.wire.acls import AclOperation
 from barnabas.wire.errors import ErrorCode, KafkaError
 from barnabas.wire.messages.write_txn_markers import (
@@ -27,8 +30,8 @@ from barnabas.wire.records.control import EndTransactionMarker
 #: partition -> error code
 Outcomes = dict[TopicPartition, ErrorCode]
 
-#: Markers that are written before other clients are served, about 50 us each.
-WRITTEN_AT_ONCE_COUNT = 50
+#: Markers that are appended before other clients are served, about 50 us each.
+APPENDED_AT_ONCE_COUNT = 50
 
 
 def error_response(request: WriteTxnMarkersRequest, error: KafkaError) -> WriteTxnMarkersResponse:
@@ -47,7 +50,7 @@ def audit(_request: WriteTxnMarkersRequest, response: WriteTxnMarkersResponse) -
 
 @serves(WriteTxnMarkersRequest, WriteTxnMarkersResponse, 0, 2, error_response=error_response, audit=audit)
 async def handle(context: RequestContext, request: WriteTxnMarkersRequest) -> WriteTxnMarkersResponse:
-    """Write the markers in order; if a producer has several, the last result counts."""
+    """Append the markers in order, then wait for all; if a producer has several, the last result counts."""
     if not await allowed_cluster(context, AclOperation.ALTER):
         await require_cluster(context, AclOperation.CLUSTER_ACTION)
     async for marker in context.each(request.markers):
@@ -57,14 +60,18 @@ async def handle(context: RequestContext, request: WriteTxnMarkersRequest) -> Wr
                 "both must be 0 or more."
             )
             raise KafkaError(ErrorCode.INVALID_REQUEST, message)
-    outcomes: dict[int, Outcomes] = {}
+    appended: list[tuple[WritableTxnMarker, AppendedMarkers]] = []
     async for marker in context.each(request.markers):
-        if written := await _write(context, marker):
-            outcomes.setdefault(marker.producer_id, {}).update(written)
+        appended += [(marker, part) for part in await _append(context, marker)]
+    await asyncio.gather(*itertools.chain.from_iterable(part.waits for _, part in appended))
+    outcomes: dict[int, Outcomes] = {}
+    async for marker, part in context.each(appended):
+        outcomes.setdefault(marker.producer_id, {}).update(part.codes)
+        await _record_ends(context, marker, part.codes)
     return await context.compute(_response, outcomes)
 
 
-async def _write(context: RequestContext, marker: WritableTxnMarker) -> Outcomes:
+async def _append(context: RequestContext, marker: WritableTxnMarker) -> list[AppendedMarkers]:
     broker = context.broker
     end = EndTransactionMarker(
         marker.producer_id,
@@ -74,22 +81,25 @@ async def _write(context: RequestContext, marker: WritableTxnMarker) -> Outcomes
         broker.clock.wall_ms(),
     )
     partitions = await context.compute(_partitions, marker)
-    outcomes: Outcomes = {}
-    async for start in context.each(range(0, len(partitions), WRITTEN_AT_ONCE_COUNT)):
-        outcomes |= await write_transaction_markers(
+    return [
+        append_transaction_markers(
             broker.replicas,
             broker.flusher,
             end,
-            partitions[start : start + WRITTEN_AT_ONCE_COUNT],
+            partitions[start : start + APPENDED_AT_ONCE_COUNT],
             transaction_version=marker.transaction_version,
             timeout_ms=broker.config.integer("request.timeout.ms"),
         )
+        async for start in context.each(range(0, len(partitions), APPENDED_AT_ONCE_COUNT))
+    ]
+
+
+async def _record_ends(context: RequestContext, marker: WritableTxnMarker, outcomes: Outcomes) -> None:
     end_state = "committed" if marker.transaction_result else "aborted"
     async for (topic, index), code in context.each(outcomes.items()):
         if code is ErrorCode.NONE:
             key = f"partition {index} transaction of producer {marker.producer_id}"
             context.record_change(f"topic/{topic}", key, "ongoing", end_state)
-    return outcomes
 
 
 def _partitions(marker: WritableTxnMarker) -> list[TopicPartition]:

@@ -170,3 +170,21 @@ async def test_the_response_waits_for_every_replica_up_to_its_timeout(tmp_path: 
         assert outcomes(await asking) == {(9, "t", 0): ErrorCode.REQUEST_TIMED_OUT}
         assert node.partition("t").log.log_end_offset == 2
         assert node.partition("t").log.last_stable_offset == 0
+
+
+@in_virtual_time
+async def test_a_marker_that_waits_for_replicas_does_not_hold_up_the_next(tmp_path: Path) -> None:
+    async with running_node(tmp_path, request_timeout_ms="500", **UNVERIFIED) as node:
+        await node.broker.metadata.write(lambda image: decide_register(image.brokers, broker(2)))
+        await node.create(manually_assigned("t", [1, 2]), new_topic("u"))
+        await begin(node, 9)
+        await node.ask(transactional_produce_request("u", transactional(10, 0, b"y")), 11)
+        request = write_markers_request(marker(9, "t", commit=True), marker(10, "u", commit=True))
+        asking = asyncio.create_task(node.ask(request))
+        await turns()
+        assert not asking.done()
+        assert node.partition("u").log.last_stable_offset == 2
+        assert outcomes(await asking) == {
+            (9, "t", 0): ErrorCode.REQUEST_TIMED_OUT,
+            (10, "u", 0): ErrorCode.NONE,
+        }
