@@ -145,12 +145,15 @@ class Progress:
     # Target
 
     def assign(self) -> None:
-        """Compute the target of the group's epoch, unless the last target is too recent."""
+        """Compute the target of the group's epoch, unless the last target is too recent.
+
+        A target may be of the future, if the clock of the broker that computed it was ahead.
+        """
         interval_ms = self.settings.assignment_interval_ms(self.group.group_id)
         assigned_ms = self.group.assignment_timestamp_ms
         if self.group.assignment_epoch >= self.epoch:
             return
-        if assigned_ms and interval_ms and self.result.now_ms < assigned_ms + interval_ms:
+        if assigned_ms and 0 <= self.result.now_ms - assigned_ms < interval_ms:
             return
         members = self.group.members_with(self.member)
         assign = self.settings.assignors()[preferred_assignor(members, self.settings)]

@@ -204,6 +204,16 @@ def test_targets_change_at_most_once_per_assignment_interval() -> None:
     assert (m2.epoch, group_of(world).assignment_epoch) == (3, 3)
 
 
+def test_a_target_is_computed_although_the_last_one_is_of_the_future() -> None:
+    world = GroupWorld()
+    world.create_topic("a", 2)
+    m1, m2 = member(world, "m1"), member(world, "m2")
+    m1.join("a")
+    world.now_ms -= 3_600_000  # another broker coordinates the group, whose clock is behind
+    m2.join("a")
+    assert (m2.epoch, group_of(world).assignment_epoch) == (3, 3)
+
+
 def test_new_partitions_are_assigned_at_the_next_heartbeat(world: GroupWorld) -> None:
     m1 = member(world, "m1")
     m1.join("a")
