@@ -106,6 +106,8 @@ class Progress:
         refreshed_ms = min(resolved.timestamp_ms for resolved in self.regexes.values())
         version = min(resolved.version for resolved in self.regexes.values())
         age_ms = self.result.now_ms - refreshed_ms
+        if age_ms < 0:  # the clock of the former coordinator was ahead
+            return True
         has_new_topics = version < topics_revision and age_ms >= REFRESH_INTERVAL_MS_MIN
         return has_new_topics or age_ms >= self.settings.regex_refresh_interval_ms()
 

@@ -89,6 +89,15 @@ def test_later_topics_are_found_with_a_limited_refresh_rate(world: GroupWorld) -
     assert world.last.records == []
 
 
+def test_later_topics_are_found_although_the_last_refresh_is_of_the_future(world: GroupWorld) -> None:
+    m1 = subscriber(world, "m1", "orders.*")
+    m1.join()
+    world.create_topic("orders-us", 1)
+    world.now_ms -= 3_600_000  # another broker coordinates the group, whose clock is behind
+    m1.beat()
+    assert "orders-us" in names(m1)
+
+
 def test_regexes_are_refreshed_periodically(world: GroupWorld) -> None:
     seen = {"orders"}
     caller = Caller("c", "/h", 1, lambda topics: {name for name in topics if name in seen})
