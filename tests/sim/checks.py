@@ -143,12 +143,12 @@ async def _wrong_recycled(
     recycler: Recycler, produced: Sequence[Produced], survivors: Survivors
 ) -> list[str]:
     """Records that did not return with their topic from the trash."""
-    if RECYCLED in survivors.damaged:
+    lost_before_s = survivors.lost_before_s(*RECYCLED)
+    kept = [record for record in produced if record.acknowledged_s > lost_before_s]
+    if RECYCLED in survivors.damaged or not kept:  # without records it may not have been created yet
         return []
     await recycler.undelete()
     log = await read_log(recycler.cluster, RECYCLED, Isolation.READ_UNCOMMITTED)
-    lost_before_s = survivors.lost_before_s(*RECYCLED)
-    kept = [record for record in produced if record.acknowledged_s > lost_before_s]
     return unexpected(RECYCLED, produced, log) + lost_writes(RECYCLED, kept, log)
 
 
