@@ -36,6 +36,8 @@ from sim.topic_applications import RECYCLED, Recycler
 Log = Sequence[ConsumedRecord]
 
 READ_TIMEOUT_S = 60.0
+#: Until all brokers know of a change, also the one that sees commits late.
+KNOWN_S = 2.0
 
 TRANSACTIONS_TOPIC = "__transaction_state"
 
@@ -148,6 +150,7 @@ async def _wrong_recycled(
     if RECYCLED in survivors.damaged or not kept:  # without records it may not have been created yet
         return []
     await recycler.undelete()
+    await asyncio.sleep(KNOWN_S)
     log = await read_log(recycler.cluster, RECYCLED, Isolation.READ_UNCOMMITTED)
     return unexpected(RECYCLED, produced, log) + lost_writes(RECYCLED, kept, log)
 
