@@ -22,7 +22,7 @@ CONFIGS = {
     "file.delete.delay.ms": "0",
 }
 EAGER = ["--set", "log.cleaner.backoff.ms=5", "--set", "log.cleaner.threads=2"]
-PRODUCERS_COUNT, ROUNDS_COUNT, LOAD_S = 3, 12, 0.4
+PRODUCERS_COUNT, ROUNDS_COUNT, LOAD_S = 3, 6, 0.4
 
 
 def read(bootstrap: str) -> dict[tuple[str, int], list[tuple[int, int]]]:

@@ -23,7 +23,7 @@ from support.process import BrokerProcess
 from support.wire import Wire
 
 MIB = 1 << 20
-FRAMES_COUNT = 20_000
+FRAMES_COUNT = 5_000  #: `make soak-frames` sends a million
 
 
 @pytest.fixture
@@ -50,7 +50,7 @@ def assert_serves(port: int) -> None:
     assert time.monotonic() - started_s < 5
 
 
-def test_20_000_random_and_damaged_frames_cause_no_internal_error(kafka: EmbeddedBroker, wire: Wire) -> None:
+def test_random_and_damaged_frames_cause_no_internal_error(kafka: EmbeddedBroker, wire: Wire) -> None:
     for name in ("a", "b"):
         kafka.create_topic(name, partitions=2)
         kafka.produce(name, "x")

@@ -148,12 +148,9 @@ def check_results(project: Project, shop: EmbeddedBroker, repaired: dict[int, di
     assert len(windows) == len(found), "each window is written once"
 
 
+@pytest.mark.long  # examples/orders, which the other tests kill, is such a project, too
 @pytest.mark.parametrize(
-    "seen",
-    [
-        "delta/events/_delta_log/00000000000000000000.json",
-        pytest.param("warehouse/events/_spark_metadata/0", marks=pytest.mark.long),
-    ],
+    "seen", ["delta/events/_delta_log/00000000000000000000.json", "warehouse/events/_spark_metadata/0"]
 )
 def test_a_killed_project_completes_on_its_next_run_and_replayed_letters_become_rows(
     spark: SparkSession, shop: EmbeddedBroker, tmp_path: Path, seen: str
