@@ -91,6 +91,8 @@ class RandomRequests:
         if hasattr(request, "max_wait_ms"):
             request.max_wait_ms = min(request.max_wait_ms, 1)
         for topic in getattr(request, "topics", None) or []:
+            if isinstance(topic, str):
+                continue
             for counter in ("num_partitions", "count"):
                 if 10 < getattr(topic, counter, 0) <= 10_000:
                     setattr(topic, counter, 10)
