@@ -31,8 +31,9 @@ STANDS_STILL_S = (SESSION_S, 2 * SESSION_S)
 #: How long a member needs until it has given up a partition.
 GIVING_UP_S = 1.5
 
+#: The member joins again. The group itself is not found if a power failure has taken all of its records.
 _FENCED = frozenset(
-    {ErrorCode.FENCED_MEMBER_EPOCH, ErrorCode.UNKNOWN_MEMBER_ID, ErrorCode.UNRELEASED_INSTANCE_ID}
+    {ErrorCode.FENCED_MEMBER_EPOCH, ErrorCode.UNKNOWN_MEMBER_ID, ErrorCode.GROUP_ID_NOT_FOUND}
 )
 
 #: Topic id and index.
