@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 from barnabas.coordinator.shard_log import ShardLog
+from barnabas.groups.consumer.group import ConsumerGroup
 from barnabas.log.local_log import LocalLog
 from barnabas.log.log_directory import LogDirectory
 from barnabas.log.log_manager import LogManager
@@ -15,6 +16,7 @@ from barnabas.log.producers.log_producers import LogProducers
 from barnabas.log.producers.producer_state_manager import ProducerStateEntry
 from barnabas.log.startup import recovery
 from barnabas.metadata import broker_lifecycle, isr, partition_change_builder
+from barnabas.metadata.brokers import BrokerRegistration
 from barnabas.metadata.decision import Decision
 from barnabas.metadata.image import MetadataImage
 from barnabas.metadata.isr import IsrChange
@@ -326,3 +328,20 @@ def followers_that_lagged_before_do_not_join() -> None:
         return None
 
     _replace(Partition, "request_isr", request)
+
+
+@bug
+def partitions_are_assigned_before_they_are_given_up() -> None:
+    _replace(ConsumerGroup, "is_owned", lambda *_: False)
+
+
+@bug
+def replicas_stay_in_sync_in_the_trash() -> None:
+    register = broker_lifecycle.decide_register_in_new_epoch
+
+    def register_clean(
+        image: MetadataImage, registration: BrokerRegistration, *, is_clean: bool
+    ) -> Decision[BrokerRegistration]:
+        return register(image, registration, is_clean=True)
+
+    _replace(broker_lifecycle, "decide_register_in_new_epoch", register_clean)
