@@ -97,7 +97,8 @@ The speed of decoding records to Arrow columns and encoding Arrow columns to rec
 def work_section(outcomes: Sequence[Outcome], runs: Runs, machine: Mapping[str, str]) -> str:
     """Return the section about queries that parse, aggregate and join."""
     return f"""{WORK_HEAD}
-Queries that parse JSON of 200 columns by `from_json`, which takes Spark most of the time, whatever the source is. Each
+Queries that parse JSON of 200 columns by `from_json`. That takes Spark most of the time, with either source, and so
+does writing 200 columns of Parquet: the source saves about as many seconds of the last query as of the others. Each
 runs {runs.unmeasured_work} times unmeasured with each format, then {runs.measured} times.
 `make bench-spark ARGS='--only work'` measures them alone.
 

@@ -53,7 +53,7 @@ _log = get_logger("barnabas.groups")
 
 
 class ClusterOffsets:
-    """Reads and restores committed offsets by topic, whichever broker coordinates the groups."""
+    """Reads and restores committed offsets by topic, at the coordinators of all brokers."""
 
     def __init__(
         self,
