@@ -200,12 +200,12 @@ class _Listing:
             raise KafkaError(ErrorCode.UNSUPPORTED_VERSION, message)
         partition = self._context.broker.replicas.partition(topic, index)
         _check_role(self._request, partition, leader_epoch)
-        log = partition.log
         if timestamp == LATEST:
             self._check_high_watermark(partition)
-            result = TimestampOffset(-1, self._bound(partition), partition.leader_epoch)
-        elif timestamp in (EARLIEST, EARLIEST_LOCAL):
-            result = earliest_offset(log)
+            results.append((index, ErrorCode.NONE, -1, self._bound(partition), partition.leader_epoch))
+            return
+        if timestamp in (EARLIEST, EARLIEST_LOCAL):
+            result = earliest_offset(partition.log)
         else:
             result = UNKNOWN  # there is no tiered storage
             if timestamp not in (LATEST_TIERED, EARLIEST_PENDING_UPLOAD):
