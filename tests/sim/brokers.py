@@ -17,6 +17,7 @@ HOST = "127.0.0.1"
 FIRST_PORT = 9_092
 
 SETTINGS = {
+    "auto.create.topics.enable": "false",  # a topic in the trash must not be created again
     "group.consumer.heartbeat.interval.ms": "1000",
     "group.consumer.min.heartbeat.interval.ms": "1000",
     "group.consumer.session.timeout.ms": "6000",

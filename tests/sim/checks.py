@@ -2,7 +2,7 @@
 
 import asyncio
 from collections import Counter, defaultdict
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Awaitable, Collection, Mapping, Sequence
 from contextlib import suppress
 
 from barnabas.base.ids import TopicPartition
@@ -103,12 +103,19 @@ async def check_logs(
                 if record.transaction >= 0 and record.value in visible:
                     committed_values[record.transaction].add(record.value)
             if topic == PLAIN and not _may_lose_copies(survivors, tp):
-                wrong += await wrong_copies(cluster, tp, committed)
+                wrong += await _unless_unreadable(wrong_copies(cluster, tp, committed))
     if recycler is not None:
-        wrong += await _wrong_recycled(recycler, produced[RECYCLED], survivors)
+        wrong += await _unless_unreadable(_wrong_recycled(recycler, produced[RECYCLED], survivors))
     wrong += await wrong_topics(cluster, journal)
     lost_before_s = max(survivors.lost_before_s(topic) for topic in (PLAIN, TRANSACTIONS_TOPIC))
     return wrong + torn_transactions(journal, committed_values, lost_before_s, survivors.damaged)
+
+
+async def _unless_unreadable(check: Awaitable[list[str]]) -> list[str]:
+    try:
+        return await check
+    except Unreadable as error:
+        return [str(error)]
 
 
 def _may_lose_copies(survivors: Survivors, source: TopicPartition) -> bool:

@@ -147,8 +147,9 @@ class Member(Application):
             for topic in response.assignment.topic_partitions
             for index in topic.partitions
         }
-        for partition in sorted(assigned - self._owned):
-            self._ownership.take(self.name, partition, self._now_s, sent_s + SESSION_S)
+        if sent_s + SESSION_S > self._now_s:  # else another member may own them by now
+            for partition in sorted(assigned):
+                self._ownership.take(self.name, partition, self._now_s, sent_s + SESSION_S)
         given_up = self._owned - assigned
         self._owned |= assigned
         if given_up:

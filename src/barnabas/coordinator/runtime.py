@@ -182,6 +182,19 @@ class CoordinatorRuntime(Generic[ShardT]):
                 await checkpoint()
         return answers
 
+    async def query_each(
+        self, run_query: Callable[[ShardT, int], ResponseT], checkpoint: Callable[[], Awaitable[None]]
+    ) -> dict[int, ResponseT | KafkaError]:
+        """Return the result or error of a query from each shard of this broker, by the index of its partition."""
+        answers: dict[int, ResponseT | KafkaError] = {}
+        for index, runner in tuple(self._runners.items()):
+            try:
+                answers[index] = await runner.query(run_query)
+            except KafkaError as error:
+                answers[index] = error.kept()
+            await checkpoint()
+        return answers
+
     def end_transaction(self, topic: str, index: int, marker: EndTransactionMarker) -> None:
         """Handle a transaction marker that was appended to any partition."""
         runner = self._runners.get(index) if topic == self.topic else None

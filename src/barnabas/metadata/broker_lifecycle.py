@@ -86,6 +86,25 @@ def decide_register_in_new_epoch(
     return Decision(registration, (BROKERS.put(key, registration),), reads)
 
 
+def decide_note_unclean_stop(image: MetadataImage, broker_id: int) -> Decision[bool]:
+    """Note that a broker starts after an unclean stop, before it joins; return whether to call this once more.
+
+    A topic that is undeleted afterwards leaves the broker out of its in-sync replicas; `decide_join` changes those that
+    were undeleted before. Without topics in the trash there is nothing to note.
+    """
+    key = str(broker_id)
+    broker = image.brokers.get(key)
+    trashed = (
+        image.trashed_topics.revision(row)
+        for row, topic in image.trashed_topics.items()
+        if broker_id in topic.brokers
+    )
+    if broker is None or max(trashed, default=-1) < broker.unclean_epoch:
+        return Decision(False)
+    noted = replace(broker, unclean_epoch=image.revision + 1)
+    return Decision(True, (BROKERS.put(key, noted),), {BROKERS.key(key): image.brokers.revision(key)})
+
+
 def decide_update(image: MetadataImage, registration: BrokerRegistration) -> Decision[None]:
     """Register changed listeners or directories of a broker; it keeps its epoch, and stays fenced if it is."""
     before = image.brokers.get(str(registration.broker_id))

@@ -117,8 +117,8 @@ def _restored_states(
 
     Where there are several replicas, the brokers may have been restarted meanwhile. So a partition begins a new leader
     epoch, with a leader that is up. A broker that has started after an unclean stop since the deletion may have lost
-    records, as in `decide_join`: it leaves the in-sync replicas, or stays if there are no others and no eligible leader
-    replicas.
+    records, as in `decide_join`: it leaves the in-sync replicas. In a cluster without eligible leader replicas it stays
+    if there are no others.
 
     :param min_isr: As for `build_partition_change`.
     """

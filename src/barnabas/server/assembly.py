@@ -87,6 +87,7 @@ class BrokerClients(NamedTuple):
     markers: (
         BrokerClient  #: transaction markers wait for replicas, and would hold up the verification of others
     )
+    offsets: BrokerClient  #: those of topics in the trash, which wait for replicas, too
     probes: BrokerClient  #: those of the failure detector, which have a time limit of their own
 
 
@@ -222,6 +223,7 @@ async def _open_storage(config: BrokerConfig, environment: Environment, shutdown
         requests=_broker_client(config, metadata, shutdown, security, request_timeout_ms),
         fetches=_broker_client(config, metadata, shutdown, security, request_timeout_ms),
         markers=_broker_client(config, metadata, shutdown, security, request_timeout_ms),
+        offsets=_broker_client(config, metadata, shutdown, security, request_timeout_ms),
         probes=_broker_client(config, metadata, shutdown, security, config.integer(FAILURE_DETECTION_KEY)),
     )
     return _Storage(dynamic_config, metadata, log_manager, replicas, lost, flusher, clients)
@@ -276,6 +278,7 @@ def _coordinators(
         producer_ids,
         broker_client=storage.broker_clients.requests,
         marker_client=storage.broker_clients.markers,
+        offsets_client=storage.broker_clients.offsets,
     )
     shutdown.add_async(coordinators.stop)
     return coordinators

@@ -10,6 +10,7 @@ from barnabas.metadata.broker_lifecycle import (
     decide_elections,
     decide_join,
     decide_leave,
+    decide_note_unclean_stop,
     decide_prepare_join,
     decide_register_in_new_epoch,
     decide_update,
@@ -88,6 +89,9 @@ class BrokerLifecycle:
         await self._metadata.wait_for_revision(revision)
 
     async def _join(self, *, is_clean: bool, lost: Collection[TopicIdPartition] = ()) -> None:
+        if not is_clean:
+            while await self._metadata.write(lambda image: decide_note_unclean_stop(image, self._broker_id)):
+                pass
         replicas = JoiningReplicas(is_clean, lost, self._offline())
         partitions = joining_partitions(self._metadata.image, self._broker_id, replicas)
         limit = self._metadata.partitions_max

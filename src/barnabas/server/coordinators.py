@@ -40,6 +40,7 @@ class Coordinators:
         *,
         broker_client: BrokerClient,
         marker_client: BrokerClient,
+        offsets_client: BrokerClient,
     ) -> None:
         """:param config: Returns the current configuration.
         :param image: Returns the current metadata image.
@@ -59,7 +60,7 @@ class Coordinators:
             compression=Compression(config().integer("offsets.topic.compression.codec")),
             write_timeout_ms=write_timeout_ms,
         )
-        self.offsets = ClusterOffsets(broker_id, image, self.groups, broker_client)
+        self.offsets = ClusterOffsets(broker_id, image, self.groups, offsets_client)
         transaction_context = TransactionCoordinatorContext(config, image, producer_ids.take)
         self.transaction_counts = transaction_context.counts
         self._markers = TransactionMarkers(broker_id, config, image, replicas, flusher, marker_client)
@@ -89,6 +90,7 @@ class Coordinators:
 
     async def stop(self) -> None:
         """Close all shards, then the sender of transaction markers."""
+        await self.offsets.stop()
         await self.groups.stop()
         await self.transactions.stop()
         await self.marker_sender.stop()

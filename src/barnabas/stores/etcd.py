@@ -140,10 +140,13 @@ class EtcdStore:
 
         :param known_revision: The newest commit that was known when this one was sent.
         :raises StoreError: If it was not carried out.
-        :raises OutcomeUnknown: If others have committed something meanwhile, so that this is not known.
+        :raises OutcomeUnknown: If that is not known: etcd does not answer, or others have committed meanwhile.
         """
-        answer = await self._gateway.call("/v3/kv/range", {"key": encode(self._keys.last)})
         revisions = await self._find_revisions()
+        try:
+            answer = await self._gateway.call("/v3/kv/range", {"key": encode(self._keys.last)})
+        except (Refused, StoreError) as error:
+            raise OutcomeUnknown(f"{refused.message}, then {error}") from error
         for pair in pairs_of(answer):
             revision = revisions.of_store(int(pair["mod_revision"]))
             self._known_revision = max(self._known_revision, revision)

@@ -7,7 +7,7 @@ import pytest
 
 from barnabas.base.ids import ZERO_UUID, uuid_to_text
 from barnabas.metadata.audit.changes import differences
-from barnabas.metadata.broker_lifecycle import JoiningReplicas, decide_join
+from barnabas.metadata.broker_lifecycle import JoiningReplicas, decide_join, decide_note_unclean_stop
 from barnabas.metadata.brokers import decide_register
 from barnabas.metadata.image import MetadataImage
 from barnabas.metadata.store import Item
@@ -134,6 +134,18 @@ def test_replicas_that_may_have_lost_records_in_the_trash_are_not_in_sync_if_oth
     after = replayed(image, decide_undelete(image, TrashedTopicRequest("or.ders")))
     state = after.partition(after.topics["or.ders"], 0)
     assert (state.isr, state.leader) == (in_sync, in_sync[0])
+
+
+def test_an_unclean_stop_is_noted_before_the_broker_joins_and_once_for_topics_in_the_trash() -> None:
+    image = cluster(3, manually_assigned("or.ders", [1, 2, 3]))
+    assert not decide_note_unclean_stop(image, 1).response
+    image = deleted(image)
+    noted = decide_note_unclean_stop(image, 1)
+    assert noted.response
+    image = replayed(image, noted)
+    assert not decide_note_unclean_stop(image, 1).changes
+    after = replayed(image, decide_undelete(image, TrashedTopicRequest("or.ders")))
+    assert after.partition(after.topics["or.ders"], 0).isr == (2, 3)
 
 
 @pytest.mark.parametrize(

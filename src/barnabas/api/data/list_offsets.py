@@ -183,6 +183,7 @@ class _Listing:
                 by_index.setdefault(partition[0], []).append(partition)
                 if not number % AT_ONCE_COUNT:
                     yield
+            yield
 
     def _authorization_error(self, topic: str) -> KafkaError | None:
         action = AclOperation.DESCRIBE, ResourceType.TOPIC, topic

@@ -3,7 +3,8 @@
 An API of Barnabas for other brokers: the offsets of a deleted topic go to the trash with it. No more than 20,001 are
 returned, because more are not kept.
 
-Errors: CLUSTER_AUTHORIZATION_FAILED, COORDINATOR_LOAD_IN_PROGRESS.
+Errors: CLUSTER_AUTHORIZATION_FAILED; beside the offsets of other groups COORDINATOR_LOAD_IN_PROGRESS, NOT_COORDINATOR,
+COORDINATOR_NOT_AVAILABLE.
 """
 
 from itertools import islice
@@ -30,9 +31,11 @@ async def handle(
     context: RequestContext, request: DescribeTopicOffsetsRequest
 ) -> DescribeTopicOffsetsResponse:
     await require_cluster(context, AclOperation.CLUSTER_ACTION)
-    found = await context.broker.cluster_offsets.here(set(request.topics), context.checkpoint)
+    found, error = await context.broker.cluster_offsets.here(set(request.topics), context.checkpoint)
     topics: dict[str, OffsetsOfTopic] = {}
     async for offset in context.each(islice(found, OFFSETS_MAX + 1)):
         of_topic = topics.setdefault(offset.topic, OffsetsOfTopic(offset.topic, []))
         of_topic.offsets.append(to_message(offset.group_id, offset.partition, offset.committed))
-    return DescribeTopicOffsetsResponse(topics=list(topics.values()))
+    return DescribeTopicOffsetsResponse(
+        error_code=error.code if error is not None else 0, topics=list(topics.values())
+    )

@@ -26,12 +26,7 @@ def error_response(_request: RestoreTopicOffsetsRequest, error: KafkaError) -> R
 @serves(RestoreTopicOffsetsRequest, RestoreTopicOffsetsResponse, 0, 0, error_response=error_response)
 async def handle(context: RequestContext, request: RestoreTopicOffsetsRequest) -> RestoreTopicOffsetsResponse:
     await require_cluster(context, AclOperation.CLUSTER_ACTION)
-    offsets = context.broker.cluster_offsets
-    groups = []
-    async for group_id, of_group in context.each(by_group(request.offsets).items()):
-        try:
-            count = await offsets.restore_here(request.name, request.topic_id, group_id, of_group)
-            groups.append(RestoredGroup(group_id, 0, count))
-        except KafkaError as error:
-            groups.append(RestoredGroup(group_id, error.code))
-    return RestoreTopicOffsetsResponse(groups=groups)
+    restored = await context.broker.cluster_offsets.restore_all_here(
+        request.name, request.topic_id, by_group(request.offsets)
+    )
+    return RestoreTopicOffsetsResponse(groups=[RestoredGroup(*group) for group in restored])

@@ -74,7 +74,9 @@ async def handle(context: RequestContext, request: DeleteTopicsRequest) -> Delet
     trash = None
     if broker.config.integer("barnabas.trash.retention.ms"):
         names = await context.compute(_names, broker.image, requested)
-        offsets = await broker.cluster_offsets.of_topics(names, context.checkpoint)
+        offsets = await broker.cluster_offsets.of_topics(
+            names & broker.image.topics.keys(), context.checkpoint
+        )
         trash = TrashEntry(broker.clock.wall_ms(), context.connection.principal, offsets)
     with mutations(context, strict_from=5) as quota:
         image = broker.image

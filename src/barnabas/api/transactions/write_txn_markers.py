@@ -7,7 +7,6 @@ KAFKA_STORAGE_ERROR.
 """
 
 import asyncio
-import itertools
 
 from barnabas.api.audit import CLUSTER, Results
 from barnabas.api.authorization import allowed_cluster, require_cluster
@@ -63,7 +62,10 @@ async def handle(context: RequestContext, request: WriteTxnMarkersRequest) -> Wr
     appended: list[tuple[WritableTxnMarker, AppendedMarkers]] = []
     async for marker in context.each(request.markers):
         appended += [(marker, part) for part in await _append(context, marker)]
-    await asyncio.gather(*itertools.chain.from_iterable(part.waits for _, part in appended))
+    waiting: list[asyncio.Future[None]] = []
+    async for _, part in context.each(appended):
+        waiting += map(asyncio.ensure_future, part.waits)
+    await asyncio.gather(*waiting)
     outcomes: dict[int, Outcomes] = {}
     async for marker, part in context.each(appended):
         outcomes.setdefault(marker.producer_id, {}).update(part.codes)

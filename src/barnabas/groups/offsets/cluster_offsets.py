@@ -40,6 +40,8 @@ REQUEST_TIMEOUT_S = 5.0
 #: Restoring is tried again while a coordinator moves, loads, or does not know yet that the topic exists again.
 ATTEMPTS_COUNT = 10
 RETRY_DELAY_S = 0.3
+#: Groups that are restored before other clients are served, about 100 us each.
+AT_ONCE_COUNT = 20
 _RETRIABLE = frozenset(
     {
         ErrorCode.UNKNOWN_TOPIC_ID,
@@ -66,7 +68,8 @@ class ClusterOffsets:
         self._image = image
         self._groups = groups
         self._client = client
-        self.unanswered_count = 0  #: requests to other brokers that failed
+        self._restoring: set[asyncio.Task[int]] = set()
+        self.unanswered_count = 0  #: brokers whose offsets were not or not all available
 
     # Reading
 
@@ -78,7 +81,12 @@ class ClusterOffsets:
         Offsets of coordinators that are not available are left out, and all if there are more than `OFFSETS_MAX`;
         that is logged.
         """
-        others = sorted(self._coordinators() - {self._broker_id})
+        if not topics:
+            return {}
+        coordinators = self._coordinators()
+        if NO_LEADER in coordinators:
+            _log.warning("cannot keep all offsets of deleted topics: some groups have no coordinator")
+        others = sorted(coordinators - {NO_LEADER, self._broker_id})
         found = await asyncio.gather(
             self._own(topics, checkpoint), *(self._of_broker(broker_id, topics) for broker_id in others)
         )
@@ -96,23 +104,25 @@ class ClusterOffsets:
 
     async def here(
         self, topics: Collection[str], checkpoint: Callable[[], Awaitable[None]]
-    ) -> list[GroupOffset]:
+    ) -> tuple[list[GroupOffset], KafkaError | None]:
         """Return the committed offsets of topics in the groups that this broker coordinates.
 
-        :raises KafkaError: COORDINATOR_LOAD_IN_PROGRESS.
+        The error is that of a shard whose offsets are missing because it is loading, for example.
         """
-        by_shard = await self._groups.query_all(
+        by_shard = await self._groups.query_each(
             lambda shard, now_ms: shard.offsets.of_topics(topics), checkpoint
         )
-        return list(itertools.chain.from_iterable(by_shard))
+        found = [part for part in by_shard.values() if not isinstance(part, KafkaError)]
+        errors = [part for part in by_shard.values() if isinstance(part, KafkaError)]
+        return list(itertools.chain.from_iterable(found)), errors[0] if errors else None
 
     async def _own(
         self, topics: Collection[str], checkpoint: Callable[[], Awaitable[None]]
     ) -> Sequence[GroupOffset]:
-        try:
-            return await self.here(topics, checkpoint)
-        except KafkaError as error:
-            return self._without(self._broker_id, error)
+        found, error = await self.here(topics, checkpoint)
+        if error is not None:
+            self._note_missing(self._broker_id, error)
+        return found
 
     async def _of_broker(self, broker_id: int, topics: Collection[str]) -> Sequence[GroupOffset]:
         try:
@@ -120,31 +130,46 @@ class ClusterOffsets:
                 broker_id, DescribeTopicOffsetsRequest(topics=sorted(topics))
             )
         except (BrokerConnectionError, KafkaError, TimeoutError) as error:
-            return self._without(broker_id, error)
+            self._note_missing(broker_id, error)
+            return ()
         if response.error_code:
-            return self._without(broker_id, KafkaError(ErrorCode(response.error_code)))
+            self._note_missing(broker_id, KafkaError(ErrorCode(response.error_code)))
         return [
             GroupOffset(offset.group_id, topic.name, offset.partition_index, from_message(offset))
             for topic in response.topics
             for offset in topic.offsets
         ]
 
-    def _without(self, broker_id: int, error: Exception) -> Sequence[GroupOffset]:
+    def _note_missing(self, broker_id: int, error: Exception) -> None:
         self.unanswered_count += 1
         _log.warning(
-            "cannot keep the offsets of deleted topics that a broker coordinates",
+            "cannot keep all offsets of deleted topics that a broker coordinates",
             broker_id=broker_id,
             why=_why(error),
         )
-        return ()
 
     # Restoring
 
     async def restore(self, trashed: TrashRecord) -> int:
         """Commit the offsets of an undeleted topic again, each at its coordinator; return how many.
 
-        Errors are logged: they do not prevent the restoration of the topic.
+        Errors are logged: they do not prevent the restoration of the topic. It is completed even if the caller is
+        cancelled, because no other copy of the offsets is left.
         """
+        if not trashed.offsets:
+            return 0
+        restoring = asyncio.get_running_loop().create_task(self._restore(trashed))
+        self._restoring.add(restoring)
+        restoring.add_done_callback(self._restoring.discard)
+        return await asyncio.shield(restoring)
+
+    async def stop(self) -> None:
+        """Abandon restorations that are not complete."""
+        for restoring in self._restoring:
+            restoring.cancel()
+        await asyncio.gather(*self._restoring, return_exceptions=True)
+
+    async def _restore(self, trashed: TrashRecord) -> int:
         remaining = dict(trashed.offsets)
         restored_count = 0
         for attempt in range(ATTEMPTS_COUNT):
@@ -174,6 +199,18 @@ class ClusterOffsets:
                 break
         return restored_count
 
+    async def restore_all_here(
+        self, topic: str, topic_id: bytes, offsets: TopicOffsets
+    ) -> list[tuple[str, ErrorCode, int]]:
+        """Restore offsets of several groups, which wait together until they are stored."""
+        restoring = []
+        for group_id, of_group in offsets.items():
+            restored = self._restored_here(topic, topic_id, group_id, of_group)
+            restoring.append(asyncio.ensure_future(restored))
+            if not len(restoring) % AT_ONCE_COUNT:
+                await asyncio.sleep(0)
+        return await asyncio.gather(*restoring)
+
     async def restore_here(
         self, topic: str, topic_id: bytes, group_id: str, offsets: Mapping[int, CommittedOffset]
     ) -> int:
@@ -196,7 +233,8 @@ class ClusterOffsets:
     ) -> list[tuple[str, ErrorCode, int]]:
         """Return the error of each group and the number of offsets that were restored."""
         if broker_id == self._broker_id:
-            return [await self._restored_here(trashed, group_id) for group_id in group_ids]
+            own = {group_id: trashed.offsets[group_id] for group_id in group_ids}
+            return await self.restore_all_here(trashed.name, trashed.topic_id, own)
         if broker_id == NO_LEADER:
             return [(group_id, ErrorCode.COORDINATOR_NOT_AVAILABLE, 0) for group_id in group_ids]
         offsets = [
@@ -219,10 +257,11 @@ class ClusterOffsets:
             (group.group_id, ErrorCode(group.error_code), group.offset_count) for group in response.groups
         ]
 
-    async def _restored_here(self, trashed: TrashRecord, group_id: str) -> tuple[str, ErrorCode, int]:
-        offsets = trashed.offsets[group_id]
+    async def _restored_here(
+        self, topic: str, topic_id: bytes, group_id: str, offsets: Mapping[int, CommittedOffset]
+    ) -> tuple[str, ErrorCode, int]:
         try:
-            count = await self.restore_here(trashed.name, trashed.topic_id, group_id, offsets)
+            count = await self.restore_here(topic, topic_id, group_id, offsets)
         except KafkaError as error:
             return group_id, error.code, 0
         return group_id, ErrorCode.NONE, count
@@ -233,13 +272,12 @@ class ClusterOffsets:
         return await asyncio.wait_for(self._client.send(broker_id, request), REQUEST_TIMEOUT_S)
 
     def _coordinators(self) -> set[int]:
-        """Return the brokers that lead partitions of the group coordinators' topic."""
+        """Return the brokers that lead partitions of the group coordinators' topic; NO_LEADER if one has none."""
         image = self._image()
         topic = image.topics.get(GROUP_TOPIC)
         if topic is None:
             return set()
-        leaders = {image.partition(topic, index).leader for index in range(topic.partition_count)}
-        return leaders - {NO_LEADER}
+        return {image.partition(topic, index).leader for index in range(topic.partition_count)}
 
     def _coordinator(self, group_id: str) -> int:
         image = self._image()
@@ -253,7 +291,7 @@ class ClusterOffsets:
 
 
 def to_message(group_id: str, partition: int, committed: CommittedOffset) -> GroupPartitionOffset:
-    """Return an offset as brokers send it; the topic id is beside it."""
+    """Return an offset as brokers send it."""
     return GroupPartitionOffset(
         group_id,
         partition,
@@ -262,6 +300,7 @@ def to_message(group_id: str, partition: int, committed: CommittedOffset) -> Gro
         committed.metadata,
         committed.commit_timestamp_ms,
         committed.expire_timestamp_ms,
+        committed.topic_id,
     )
 
 
@@ -272,6 +311,7 @@ def from_message(offset: GroupPartitionOffset) -> CommittedOffset:
         offset.metadata,
         offset.commit_timestamp,
         offset.expire_timestamp,
+        offset.topic_id,
     )
 
 

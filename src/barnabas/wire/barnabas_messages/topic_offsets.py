@@ -1,6 +1,7 @@
 """The committed offset of a group for a partition, in requests between brokers."""
 
-from barnabas.wire.schema import Struct, int32, int64, string
+from barnabas.base.ids import ZERO_UUID
+from barnabas.wire.schema import Struct, int32, int64, string, uuid
 
 
 class GroupPartitionOffset(Struct):
@@ -11,3 +12,4 @@ class GroupPartitionOffset(Struct):
     metadata: str = string(default="")
     commit_timestamp: int = int64(default=-1)
     expire_timestamp: int = int64(default=-1)
+    topic_id: bytes = uuid(default=ZERO_UUID)

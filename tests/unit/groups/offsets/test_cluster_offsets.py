@@ -28,7 +28,7 @@ TOPIC = IMAGE.topics["t"]
 names = [f"g{number}" for number in range(20)]
 HERE = next(each for each in names if partition_of(each, 2) == 0)
 THERE = next(each for each in names if partition_of(each, 2) == 1)
-OFFSET = CommittedOffset(5, 2, "note", 1_000)
+OFFSET = CommittedOffset(5, 2, "note", 1_000, topic_id=TOPIC.topic_id)
 LOST = ConnectionLost(BrokerAddress("h", 1), "broker 2 is down")
 
 
@@ -39,10 +39,10 @@ class Groups:
         self.error = error
         self.restored: list[str] = []
 
-    async def query_all(self, run_query: object, checkpoint: object) -> list[list[GroupOffset]]:
-        if self.error:
-            raise KafkaError(self.error)
-        return [[GroupOffset(HERE, "t", 0, OFFSET)]]
+    async def query_each(
+        self, run_query: object, checkpoint: object
+    ) -> dict[int, list[GroupOffset] | KafkaError]:
+        return {0: KafkaError(self.error) if self.error else [GroupOffset(HERE, "t", 0, OFFSET)]}
 
     async def handle_request(self, group_id: str, event: object) -> int:
         if self.error:
