@@ -23,6 +23,7 @@ _OTHERS = {
     "what producers do": ("AddPartitionsToTxn", "AddOffsetsToTxn", "EndTxn", "TxnOffsetCommit"),
     "every command with `--command-config`": ("SaslHandshake", "SaslAuthenticate"),
     "what clients tell of themselves": ("GetTelemetrySubscriptions", "PushTelemetry"),
+    "what brokers ask each other": ("DescribeTopicOffsets", "RestoreTopicOffsets"),
 }
 
 _INTRODUCTION = """\

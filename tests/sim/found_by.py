@@ -13,7 +13,7 @@ SEEDS_COUNT = 6
 FOUND_BY = {
     "a-reload-is-not-shown-to-the-listeners": (1, CLUSTER),
     "a-reload-misses-a-commit": (1, CLUSTER),
-    "acks-all-is-answered-before-replication": (4, CLUSTER),
+    "acks-all-is-answered-before-replication": (11, CLUSTER),
     "any-replica-may-lead": (7, CLUSTER),
     "brokers-stay-in-sync-after-a-power-failure": (7, CLUSTER),
     "dead-brokers-are-not-fenced": (3, CLUSTER),
@@ -28,6 +28,7 @@ FOUND_BY = {
     "lost-sessions-are-not-noticed": (1, CLUSTER),
     "markers-are-dropped": (2, 1),
     "offsets-are-committed-before-replication": (2, CLUSTER),
+    "partitions-are-assigned-before-they-are-given-up": (2, CLUSTER),
     "producers-are-forgotten-by-a-start": (3, 1),
     "producers-are-not-truncated": (8, CLUSTER),
     "recovery-accepts-torn-batches": (13, 1),

@@ -116,10 +116,10 @@ class Member(Application):
                 await asyncio.sleep(self.rng.uniform(0, HEARTBEAT_S))
                 continue
             await asyncio.sleep(self.rng.uniform(0.5, 1) * HEARTBEAT_S)
-            fate = self.rng.random()
-            if fate < STAYS_SHARE or self._is_quiet():
+            chance = self.rng.random()
+            if chance < STAYS_SHARE or self._is_quiet():
                 continue
-            if fate < STAYS_SHARE + LEAVES_SHARE:
+            if chance < STAYS_SHARE + LEAVES_SHARE:
                 await self._leave()
             else:
                 await asyncio.sleep(self.rng.uniform(*STANDS_STILL_S))

@@ -19,7 +19,6 @@ from barnabas.base.ids import TopicIdPartition
 from barnabas.base.turns import Turns
 from barnabas.base.worker import Worker
 from barnabas.config.broker_config import BrokerConfig
-from barnabas.config.keys.barnabas import FAILURE_DETECTION_KEY
 from barnabas.log.compaction.cleaner import CleanerSettings, LogCleaner
 from barnabas.log.compaction.log_worker import LogWorker
 from barnabas.log.log_manager import LogManager
@@ -35,7 +34,6 @@ from barnabas.metadata.writer import MetadataWriter
 from barnabas.net.connections import Connections
 from barnabas.policy.policies import Policies
 from barnabas.quotas.manager import QuotaManager, windows_of
-from barnabas.replication.broker_client import BrokerClient
 from barnabas.replication.deletion_reporter import DeletionReporter
 from barnabas.replication.fetch_sessions import FetchSessionCache
 from barnabas.replication.flusher import Flusher
@@ -55,10 +53,10 @@ from barnabas.security.python_authorizer import configured_authorizer
 from barnabas.security.security_log import SecurityLog
 from barnabas.server.audit_publisher import AuditPublisher
 from barnabas.server.background.tasks import BackgroundTasks
+from barnabas.server.broker_clients import BrokerClients, open_broker_clients
 from barnabas.server.controller import Controller
 from barnabas.server.coordinators import Coordinators
 from barnabas.server.failure_detector import FailureDetector
-from barnabas.server.inter_broker import InterBrokerSecurity
 from barnabas.server.listeners import Listeners, connection_limits, open_files_max
 from barnabas.server.metadata_comparison import MetadataComparison
 from barnabas.server.security_log_publisher import SecurityLogPublisher
@@ -77,18 +75,6 @@ class Environment:
     store: Store
     clock: Clock
     rng: random.Random
-
-
-class BrokerClients(NamedTuple):
-    """Connections to the other brokers."""
-
-    requests: BrokerClient
-    fetches: BrokerClient  #: a fetch waits for records, and would hold up other requests
-    markers: (
-        BrokerClient  #: transaction markers wait for replicas, and would hold up the verification of others
-    )
-    offsets: BrokerClient  #: those of topics in the trash, which wait for replicas, too
-    probes: BrokerClient  #: those of the failure detector, which have a time limit of their own
 
 
 @dataclass(frozen=True, slots=True)
@@ -217,15 +203,7 @@ async def _open_storage(config: BrokerConfig, environment: Environment, shutdown
     flusher = Flusher()
     shutdown.add_async(flusher.close)
     replicas, lost = await load_replicas(dynamic_config, metadata, log_manager, flusher)
-    security = InterBrokerSecurity(dynamic_config, clock.monotonic_ms)
-    request_timeout_ms = config.integer("request.timeout.ms")
-    clients = BrokerClients(
-        requests=_broker_client(config, metadata, shutdown, security, request_timeout_ms),
-        fetches=_broker_client(config, metadata, shutdown, security, request_timeout_ms),
-        markers=_broker_client(config, metadata, shutdown, security, request_timeout_ms),
-        offsets=_broker_client(config, metadata, shutdown, security, request_timeout_ms),
-        probes=_broker_client(config, metadata, shutdown, security, config.integer(FAILURE_DETECTION_KEY)),
-    )
+    clients = open_broker_clients(dynamic_config, metadata, clock, shutdown)
     return _Storage(dynamic_config, metadata, log_manager, replicas, lost, flusher, clients)
 
 
@@ -282,24 +260,6 @@ def _coordinators(
     )
     shutdown.add_async(coordinators.stop)
     return coordinators
-
-
-def _broker_client(
-    config: BrokerConfig,
-    metadata: MetadataWriter,
-    shutdown: Shutdown,
-    security: InterBrokerSecurity,
-    request_timeout_ms: int,
-) -> BrokerClient:
-    client = BrokerClient(
-        config.node_id,
-        lambda: metadata.image,
-        config.inter_broker_listener_name,
-        security=security,
-        request_timeout_ms=request_timeout_ms,
-    )
-    shutdown.add_async(client.close)
-    return client
 
 
 def _replica_fetchers(storage: _Storage, clock: Clock, shutdown: Shutdown) -> ReplicaFetchers:
