@@ -1,6 +1,8 @@
-"""The partition of an internal topic that holds a group or a transactional id."""
+"""The partition of an internal topic that holds a group or a transactional id, and its leader, the coordinator."""
 
 from functools import lru_cache
+
+from barnabas.metadata.image import MetadataImage
 
 _SIGN_BIT, _WORD = 1 << 31, 1 << 32
 
@@ -21,3 +23,11 @@ def partition_of(key: str, partitions_count: int) -> int:
     The smallest hash has no absolute value in 32 bits; Kafka uses 0.
     """
     return abs(java_hash(key)) % _SIGN_BIT % partitions_count
+
+
+def coordinator_of(image: MetadataImage, internal_topic: str, key: str) -> int | None:
+    """Return the broker that coordinates a key, or NO_LEADER; None if the internal topic does not exist."""
+    topic = image.topics.get(internal_topic)
+    if topic is None:
+        return None
+    return image.partition(topic, partition_of(key, topic.partition_count)).leader

@@ -167,20 +167,18 @@ class CoordinatorRuntime(Generic[ShardT]):
         return self.runner(key).query(run_query)
 
     async def query_all(
-        self,
-        run_query: Callable[[ShardT, int], ResponseT],
-        checkpoint: Callable[[], Awaitable[None]] | None = None,
+        self, run_query: Callable[[ShardT, int], ResponseT], checkpoint: Callable[[], Awaitable[None]]
     ) -> list[ResponseT]:
         """Return the result of a query from each shard of this broker; there is a `checkpoint` between shards.
 
         :raises KafkaError: COORDINATOR_LOAD_IN_PROGRESS while one is loading.
         """
-        answers = []
-        for runner in tuple(self._runners.values()):
-            answers.append(await runner.query(run_query))
-            if checkpoint is not None:
-                await checkpoint()
-        return answers
+        responses: list[ResponseT] = []
+        for answer in (await self.query_each(run_query, checkpoint)).values():
+            if isinstance(answer, KafkaError):
+                raise answer
+            responses.append(answer)
+        return responses
 
     async def query_each(
         self, run_query: Callable[[ShardT, int], ResponseT], checkpoint: Callable[[], Awaitable[None]]

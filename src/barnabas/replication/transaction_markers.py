@@ -1,7 +1,7 @@
 """Writes transaction markers to partitions of this broker for their coordinator."""
 
 import asyncio
-from collections.abc import Awaitable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from barnabas.base.ids import TopicPartition
@@ -13,36 +13,21 @@ from barnabas.wire.records.control import EndTransactionMarker
 
 
 class AppendedMarkers(NamedTuple):
-    """Markers that were appended, until every in-sync replica has them."""
+    """Markers that were appended, and the waits until every in-sync replica has them."""
 
-    #: The result by partition: NONE, UNKNOWN_TOPIC_OR_PARTITION for a partition that is not on this broker,
-    #: NOT_LEADER_OR_FOLLOWER, INVALID_PRODUCER_EPOCH, TRANSACTION_COORDINATOR_FENCED, NOT_ENOUGH_REPLICAS,
-    #: REQUEST_TIMED_OUT or KAFKA_STORAGE_ERROR.
     codes: dict[TopicPartition, ErrorCode]
-    waits: Sequence[Awaitable[None]]  #: `codes` has the final results when all of them are done
+    waits: Sequence[asyncio.Future[None]]
 
+    async def results(self) -> dict[TopicPartition, ErrorCode]:
+        """Wait until every in-sync replica has the markers; return the result of each partition.
 
-async def write_transaction_markers(
-    replicas: ReplicaManager,
-    flusher: Flusher,
-    marker: EndTransactionMarker,
-    partitions: Iterable[TopicPartition],
-    *,
-    transaction_version: int,
-    timeout_ms: int,
-) -> dict[TopicPartition, ErrorCode]:
-    """Append the marker to each partition and wait until every in-sync replica has it; return the results."""
-    appended = append_transaction_markers(
-        replicas,
-        flusher,
-        marker,
-        partitions,
-        transaction_version=transaction_version,
-        timeout_ms=timeout_ms,
-    )
-    if appended.waits:
-        await asyncio.gather(*appended.waits)
-    return appended.codes
+        They are NONE, UNKNOWN_TOPIC_OR_PARTITION for a partition that is not on this broker, NOT_LEADER_OR_FOLLOWER,
+        INVALID_PRODUCER_EPOCH, TRANSACTION_COORDINATOR_FENCED, NOT_ENOUGH_REPLICAS, REQUEST_TIMED_OUT and
+        KAFKA_STORAGE_ERROR.
+        """
+        if self.waits:
+            await asyncio.gather(*self.waits)
+        return self.codes
 
 
 def append_transaction_markers(
@@ -56,7 +41,7 @@ def append_transaction_markers(
 ) -> AppendedMarkers:
     """Append the marker to each partition; calls `replicas.on_transaction_marker` for each append."""
     codes: dict[TopicPartition, ErrorCode] = {}
-    waits: list[Awaitable[None]] = []
+    waits: list[asyncio.Future[None]] = []
     for tp in partitions:
         partition = replicas.find(*tp)
         if partition is None:
@@ -72,7 +57,7 @@ def append_transaction_markers(
         replicas.on_transaction_marker(tp, marker)
         flushed = flusher.when_flushed(partition.log) if partition.log.needs_flush else None
         if flushed is not None or replicated is not None:
-            waits.append(_wait(flushed, replicated, timeout_ms, codes, tp))
+            waits.append(asyncio.ensure_future(_wait(flushed, replicated, timeout_ms, codes, tp)))
     return AppendedMarkers(codes, waits)
 
 

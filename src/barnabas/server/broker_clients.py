@@ -12,7 +12,7 @@ from barnabas.server.shutdown import Shutdown
 
 
 class BrokerClients(NamedTuple):
-    """A broker handles the requests of a connection in order."""
+    """Each has its own connection to a broker, which handles the requests of a connection in order."""
 
     requests: BrokerClient
     fetches: BrokerClient  #: they wait for records
@@ -39,5 +39,9 @@ def open_broker_clients(
         return opened
 
     return BrokerClients(
-        client(), client(), client(), client(), client(config.integer(FAILURE_DETECTION_KEY))
+        requests=client(),
+        fetches=client(),
+        markers=client(),
+        offsets=client(),
+        probes=client(config.integer(FAILURE_DETECTION_KEY)),
     )

@@ -89,7 +89,7 @@ class Coordinators:
             metadata.listen(coordinator.apply)
 
     async def stop(self) -> None:
-        """Close all shards, then the sender of transaction markers."""
+        """Abandon restorations of offsets, close all shards, then the sender of transaction markers."""
         await self.offsets.stop()
         await self.groups.stop()
         await self.transactions.stop()

@@ -13,7 +13,7 @@ from barnabas.metadata.topics import NO_LEADER
 from barnabas.replication.broker_client import BrokerClient
 from barnabas.replication.flusher import Flusher
 from barnabas.replication.replica_manager import ReplicaManager
-from barnabas.replication.transaction_markers import write_transaction_markers
+from barnabas.replication.transaction_markers import append_transaction_markers
 from barnabas.telemetry.logs import get_logger
 from barnabas.wire.errors import ErrorCode, KafkaError
 from barnabas.wire.messages.write_txn_markers import (
@@ -92,7 +92,7 @@ class TransactionMarkers:
     async def _write_here(
         self, marker: EndTransactionMarker, partitions: Sequence[TopicPartition], transaction_version: int
     ) -> Outcomes:
-        return await write_transaction_markers(
+        appended = append_transaction_markers(
             self._replicas,
             self._flusher,
             marker,
@@ -100,6 +100,7 @@ class TransactionMarkers:
             transaction_version=transaction_version,
             timeout_ms=self._config().integer("request.timeout.ms"),
         )
+        return await appended.results()
 
     def _enqueue(
         self,

@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 from barnabas.base.ids import TopicPartition
 from barnabas.base.topic_names import TRANSACTION_TOPIC
 from barnabas.client.core.errors import BrokerConnectionError
-from barnabas.coordinator.partition_of import partition_of
+from barnabas.coordinator.partition_of import coordinator_of
 from barnabas.metadata.image import MetadataImage
 from barnabas.metadata.topics import NO_LEADER
 from barnabas.replication.broker_client import BrokerClient
@@ -45,8 +45,8 @@ class ClusterTransactionVerifier:
         adds: bool,
     ) -> Mapping[TopicPartition, ErrorCode]:
         """Return the error code of each partition; see `TransactionVerifier`."""
-        coordinator = self._coordinator(transactional_id)
-        if coordinator == self._broker_id:
+        coordinator = coordinator_of(self._image(), TRANSACTION_TOPIC, transactional_id)
+        if coordinator in (self._broker_id, None):  # without the topic, this broker returns the error
             return await self._local.verify(
                 transactional_id, producer_id, producer_epoch, partitions, adds=adds
             )
@@ -78,10 +78,3 @@ class ClusterTransactionVerifier:
             for topic in results.topic_results
             for result in topic.results_by_partition
         }
-
-    def _coordinator(self, transactional_id: str) -> int:
-        image = self._image()
-        topic = image.topics.get(TRANSACTION_TOPIC)
-        if topic is None:
-            return self._broker_id  # which returns the error
-        return image.partition(topic, partition_of(transactional_id, topic.partition_count)).leader

@@ -29,7 +29,8 @@ CONCURRENT_COUNT_MAX = 16
 _INVALID_ARGUMENT, _PERMISSION_DENIED, _RESOURCE_EXHAUSTED, _OUT_OF_RANGE = 3, 7, 8, 11
 _FAILED_PRECONDITION, _UNAUTHENTICATED, _NOT_FOUND = 9, 16, 5
 
-#: With these codes etcd has checked the request, and refused it. With others, the outcome is unknown.
+#: With these codes etcd has checked the request, and refused it; but see `EtcdStore` for a lack of space. With others,
+#: the outcome is unknown.
 _REFUSALS = frozenset(
     {
         _INVALID_ARGUMENT,
@@ -54,7 +55,7 @@ _log = get_logger("barnabas.stores")
 
 
 class Refused(Exception):
-    """etcd has refused a request, with a code of gRPC; nothing was changed."""
+    """etcd has refused a request, with a code of gRPC. Unless it lacks space, nothing was changed."""
 
     def __init__(self, code: int, message: str) -> None:
         super().__init__(message)

@@ -12,7 +12,6 @@ from barnabas.api.registry import serves
 from barnabas.groups.offsets.cluster_offsets import by_group
 from barnabas.wire.acls import AclOperation
 from barnabas.wire.barnabas_messages.restore_topic_offsets import (
-    RestoredGroup,
     RestoreTopicOffsetsRequest,
     RestoreTopicOffsetsResponse,
 )
@@ -26,7 +25,6 @@ def error_response(_request: RestoreTopicOffsetsRequest, error: KafkaError) -> R
 @serves(RestoreTopicOffsetsRequest, RestoreTopicOffsetsResponse, 0, 0, error_response=error_response)
 async def handle(context: RequestContext, request: RestoreTopicOffsetsRequest) -> RestoreTopicOffsetsResponse:
     await require_cluster(context, AclOperation.CLUSTER_ACTION)
-    restored = await context.broker.cluster_offsets.restore_all_here(
-        request.name, request.topic_id, by_group(request.offsets)
-    )
-    return RestoreTopicOffsetsResponse(groups=[RestoredGroup(*group) for group in restored])
+    offsets = by_group(request.offsets)
+    groups = await context.broker.cluster_offsets.restore_here(request.name, request.topic_id, offsets)
+    return RestoreTopicOffsetsResponse(groups=groups)

@@ -6,8 +6,6 @@ NOT_LEADER_OR_FOLLOWER, INVALID_PRODUCER_EPOCH, TRANSACTION_COORDINATOR_FENCED, 
 KAFKA_STORAGE_ERROR.
 """
 
-import asyncio
-
 from barnabas.api.audit import CLUSTER, Results
 from barnabas.api.authorization import allowed_cluster, require_cluster
 from barnabas.api.context import RequestContext
@@ -62,14 +60,11 @@ async def handle(context: RequestContext, request: WriteTxnMarkersRequest) -> Wr
     appended: list[tuple[WritableTxnMarker, AppendedMarkers]] = []
     async for marker in context.each(request.markers):
         appended += [(marker, part) for part in await _append(context, marker)]
-    waiting: list[asyncio.Future[None]] = []
-    async for _, part in context.each(appended):
-        waiting += map(asyncio.ensure_future, part.waits)
-    await asyncio.gather(*waiting)
     outcomes: dict[int, Outcomes] = {}
     async for marker, part in context.each(appended):
-        outcomes.setdefault(marker.producer_id, {}).update(part.codes)
-        await _record_ends(context, marker, part.codes)
+        codes = await part.results()
+        outcomes.setdefault(marker.producer_id, {}).update(codes)
+        await _record_ends(context, marker, codes)
     return await context.compute(_response, outcomes)
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from barnabas.base.topic_names import GROUP_TOPIC
 from barnabas.client.core.errors import BrokerConnectionError
-from barnabas.coordinator.partition_of import partition_of
+from barnabas.coordinator.partition_of import coordinator_of
 from barnabas.coordinator.result import CoordinatorResult, Pending
 from barnabas.coordinator.runtime import CoordinatorRuntime
 from barnabas.groups.offsets.trash import GroupOffset
@@ -23,6 +23,7 @@ from barnabas.wire.barnabas_messages.describe_topic_offsets import (
     DescribeTopicOffsetsResponse,
 )
 from barnabas.wire.barnabas_messages.restore_topic_offsets import (
+    RestoredGroup,
     RestoreTopicOffsetsRequest,
     RestoreTopicOffsetsResponse,
 )
@@ -175,68 +176,69 @@ class ClusterOffsets:
         for attempt in range(ATTEMPTS_COUNT):
             if attempt:
                 await asyncio.sleep(RETRY_DELAY_S)
-            by_coordinator: defaultdict[int, list[str]] = defaultdict(list)
+            by_coordinator: defaultdict[int | None, list[str]] = defaultdict(list)
             for group_id in remaining:
-                by_coordinator[self._coordinator(group_id)].append(group_id)
+                by_coordinator[coordinator_of(self._image(), GROUP_TOPIC, group_id)].append(group_id)
             results = await asyncio.gather(
                 *(
                     self._restore_at(broker_id, trashed, group_ids)
                     for broker_id, group_ids in by_coordinator.items()
                 )
             )
-            for group_id, error, count in itertools.chain.from_iterable(results):
-                restored_count += count
-                if error not in _RETRIABLE:
-                    del remaining[group_id]
-                if error and (error not in _RETRIABLE or attempt == ATTEMPTS_COUNT - 1):
+            for group in itertools.chain.from_iterable(results):
+                restored_count += group.offset_count
+                is_retriable = group.error_code in _RETRIABLE
+                if not is_retriable:
+                    del remaining[group.group_id]
+                if group.error_code and (not is_retriable or attempt == ATTEMPTS_COUNT - 1):
                     _log.warning(
                         "cannot restore the committed offsets of a topic",
-                        group=group_id,
+                        group=group.group_id,
                         topic=trashed.name,
-                        error=error.name,
+                        error=ErrorCode(group.error_code).name,
                     )
             if not remaining:
                 break
         return restored_count
 
-    async def restore_all_here(
-        self, topic: str, topic_id: bytes, offsets: TopicOffsets
-    ) -> list[tuple[str, ErrorCode, int]]:
-        """Restore offsets of several groups, which wait together until they are stored."""
-        restoring = []
+    async def restore_here(self, topic: str, topic_id: bytes, offsets: TopicOffsets) -> list[RestoredGroup]:
+        """Commit offsets of groups that this broker coordinates again; they wait together until they are stored.
+
+        The error of a group is UNKNOWN_TOPIC_ID if this broker does not know yet that the topic exists again: it would
+        delete the offsets when it learns of the deletion.
+        """
+        restoring: list[asyncio.Future[RestoredGroup]] = []
         for group_id, of_group in offsets.items():
-            restored = self._restored_here(topic, topic_id, group_id, of_group)
+            restored = self._restore_group(topic, topic_id, group_id, of_group)
             restoring.append(asyncio.ensure_future(restored))
             if not len(restoring) % AT_ONCE_COUNT:
                 await asyncio.sleep(0)
         return await asyncio.gather(*restoring)
 
-    async def restore_here(
+    async def _restore_group(
         self, topic: str, topic_id: bytes, group_id: str, offsets: Mapping[int, CommittedOffset]
-    ) -> int:
-        """Commit offsets of a group that this broker coordinates again; return how many.
-
-        :raises KafkaError: UNKNOWN_TOPIC_ID if this broker does not know yet that the topic exists again: it would
-            delete its offsets when it learns of the deletion. NOT_COORDINATOR, COORDINATOR_LOAD_IN_PROGRESS.
-        """
+    ) -> RestoredGroup:
         if self._image().topic_by_id(topic_id) is None:
-            raise KafkaError(ErrorCode.UNKNOWN_TOPIC_ID)
+            return RestoredGroup(group_id, ErrorCode.UNKNOWN_TOPIC_ID)
         of_topic = {index: committed._replace(topic_id=topic_id) for index, committed in offsets.items()}
 
         def restore(shard: GroupShard, result: CoordinatorResult, pending: Pending[int]) -> None:
             shard.offsets.restore(result, pending, group_id, topic, of_topic)
 
-        return await self._groups.handle_request(group_id, restore)
+        try:
+            count = await self._groups.handle_request(group_id, restore)
+        except KafkaError as error:
+            return RestoredGroup(group_id, error.code)
+        return RestoredGroup(group_id, ErrorCode.NONE, count)
 
     async def _restore_at(
-        self, broker_id: int, trashed: TrashRecord, group_ids: Sequence[str]
-    ) -> list[tuple[str, ErrorCode, int]]:
-        """Return the error of each group and the number of offsets that were restored."""
+        self, broker_id: int | None, trashed: TrashRecord, group_ids: Sequence[str]
+    ) -> Sequence[RestoredGroup]:
         if broker_id == self._broker_id:
             own = {group_id: trashed.offsets[group_id] for group_id in group_ids}
-            return await self.restore_all_here(trashed.name, trashed.topic_id, own)
-        if broker_id == NO_LEADER:
-            return [(group_id, ErrorCode.COORDINATOR_NOT_AVAILABLE, 0) for group_id in group_ids]
+            return await self.restore_here(trashed.name, trashed.topic_id, own)
+        if broker_id is None or broker_id == NO_LEADER:
+            return _failed(group_ids, ErrorCode.COORDINATOR_NOT_AVAILABLE)
         offsets = [
             to_message(group_id, index, committed)
             for group_id in group_ids
@@ -248,23 +250,10 @@ class ClusterOffsets:
             )
         except (BrokerConnectionError, TimeoutError):
             self.unanswered_count += 1
-            return [(group_id, ErrorCode.COORDINATOR_NOT_AVAILABLE, 0) for group_id in group_ids]
+            return _failed(group_ids, ErrorCode.COORDINATOR_NOT_AVAILABLE)
         except KafkaError as error:  # a broker of an older version
-            return [(group_id, error.code, 0) for group_id in group_ids]
-        if response.error_code:
-            return [(group_id, ErrorCode(response.error_code), 0) for group_id in group_ids]
-        return [
-            (group.group_id, ErrorCode(group.error_code), group.offset_count) for group in response.groups
-        ]
-
-    async def _restored_here(
-        self, topic: str, topic_id: bytes, group_id: str, offsets: Mapping[int, CommittedOffset]
-    ) -> tuple[str, ErrorCode, int]:
-        try:
-            count = await self.restore_here(topic, topic_id, group_id, offsets)
-        except KafkaError as error:
-            return group_id, error.code, 0
-        return group_id, ErrorCode.NONE, count
+            return _failed(group_ids, error.code)
+        return _failed(group_ids, response.error_code) if response.error_code else response.groups
 
     # Brokers
 
@@ -278,13 +267,6 @@ class ClusterOffsets:
         if topic is None:
             return set()
         return {image.partition(topic, index).leader for index in range(topic.partition_count)}
-
-    def _coordinator(self, group_id: str) -> int:
-        image = self._image()
-        topic = image.topics.get(GROUP_TOPIC)
-        if topic is None:
-            return NO_LEADER
-        return image.partition(topic, partition_of(group_id, topic.partition_count)).leader
 
     def statistics(self) -> dict[str, int]:
         return {"unanswered_count": self.unanswered_count}
@@ -320,6 +302,10 @@ def by_group(offsets: Iterable[GroupPartitionOffset]) -> dict[str, dict[int, Com
     for offset in offsets:
         groups[offset.group_id][offset.partition_index] = from_message(offset)
     return groups
+
+
+def _failed(group_ids: Iterable[str], code: int) -> list[RestoredGroup]:
+    return [RestoredGroup(group_id, code) for group_id in group_ids]
 
 
 def _why(error: Exception) -> str:

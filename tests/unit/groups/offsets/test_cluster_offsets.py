@@ -68,7 +68,7 @@ class Client:
 
 
 def offsets_of(client: Client, groups: Groups | None = None) -> ClusterOffsets:
-    return ClusterOffsets(1, lambda: IMAGE, groups or Groups(), client)  # type: ignore[arg-type]
+    return ClusterOffsets(1, lambda: IMAGE, groups or Groups(), client)
 
 
 async def no_checkpoint() -> None:
@@ -172,7 +172,8 @@ async def test_a_group_whose_offsets_cannot_be_restored_does_not_prevent_others(
 @on_loop
 async def test_offsets_are_refused_until_the_topic_is_known_to_exist_again() -> None:
     offsets = offsets_of(Client(LOST))
-    assert await offsets.restore_here("t", TOPIC.topic_id, HERE, {0: OFFSET}) == 1
-    with pytest.raises(KafkaError) as raised:
-        await offsets.restore_here("t", b"another topic id", HERE, {0: OFFSET})
-    assert raised.value.code == ErrorCode.UNKNOWN_TOPIC_ID
+    of_group = {HERE: {0: OFFSET}}
+    assert await offsets.restore_here("t", TOPIC.topic_id, of_group) == [RestoredGroup(HERE, 0, 1)]
+    assert await offsets.restore_here("t", b"another topic id", of_group) == [
+        RestoredGroup(HERE, ErrorCode.UNKNOWN_TOPIC_ID)
+    ]
