@@ -7,6 +7,7 @@ from typing import Any
 
 from barnabas.coordinator.shard_log import ShardLog
 from barnabas.groups.consumer.group import ConsumerGroup
+from barnabas.groups.offsets.table import OffsetTable
 from barnabas.log.local_log import LocalLog
 from barnabas.log.log_directory import LogDirectory
 from barnabas.log.log_manager import LogManager
@@ -345,3 +346,13 @@ def replicas_stay_in_sync_in_the_trash() -> None:
         return register(image, registration, is_clean=True)
 
     _replace(broker_lifecycle, "decide_register_in_new_epoch", register_clean)
+
+
+@bug
+def aborted_transactions_commit_their_offsets() -> None:
+    end_transaction = OffsetTable.end_transaction
+
+    def end_as_committed(table: OffsetTable, producer_id: int, *, commit: bool) -> None:
+        end_transaction(table, producer_id, commit=True)
+
+    _replace(OffsetTable, "end_transaction", end_as_committed)

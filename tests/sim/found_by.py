@@ -13,6 +13,7 @@ SEEDS_COUNT = 6
 FOUND_BY = {
     "a-reload-is-not-shown-to-the-listeners": (1, CLUSTER),
     "a-reload-misses-a-commit": (1, CLUSTER),
+    "aborted-transactions-commit-their-offsets": (1, CLUSTER),
     "acks-all-is-answered-before-replication": (11, CLUSTER),
     "any-replica-may-lead": (7, CLUSTER),
     "brokers-stay-in-sync-after-a-power-failure": (7, CLUSTER),

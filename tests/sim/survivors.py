@@ -95,9 +95,9 @@ class Survivors:
 
     def _change(self, key: _Key, state: PartitionRegistration) -> None:
         before, intact = self._isr.get(key, ()), self._intact.setdefault(key, set())
+        intact &= {*state.isr, *state.elr}  # eligible leader replicas have what is below the high watermark
         if intact:  # a broker that joins has what the survivors have
             intact |= {each for each in state.isr if each not in before} - self._powerless
-        intact &= set(state.isr)
         self._isr[key] = state.isr
         self._note(key)
 
