@@ -62,7 +62,7 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 @dataclass(frozen=True)
 class TopicBatches:
-    """Records of fixed ranges of offsets: each iteration reads them anew, a few megabytes at a time.
+    """Records of fixed ranges of offsets: each iteration reads them again, a few megabytes at a time.
 
     Tools that know Arrow's C stream interface take it as a table. Records come by partition, in the order of offsets.
     """

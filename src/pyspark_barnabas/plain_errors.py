@@ -19,8 +19,8 @@ EXPECTED = (OptionError, SinkError, KafkaError, ConnectionError, DataLossError)
 class BarnabasError(Exception):
     """An error with a message for users. It must not be logged or printed before Spark does.
 
-    PySpark reads the environment when a worker has failed, and then asks for the message. Workers are used again, also
-    for functions of users, so the variable is set only from one to the other.
+    PySpark reads the environment when a worker has failed, and then the message. The constructor sets the variable, and
+    `__str__` removes it, because the worker runs other code afterwards. So call `str` only once.
     """
 
     def __init__(self, message: str) -> None:

@@ -211,7 +211,7 @@ def test_each_command_ends_with_its_exit_code(kafka: str, tmp_path: Path) -> Non
     assert (code, done.splitlines()[-1]) == (0, "1 done")
     file.write_text("topics: {orders: {partitions: 1}}\n")
     code, done, _ = ended(barnabas(kafka, "apply", file, "--yes", "--json"))
-    assert (code, [each["status"] for each in json.loads(done)]) == (1, ["left"])
+    assert (code, [each["status"] for each in json.loads(done)]) == (1, ["skipped"])
 
 
 def test_watching_reports_new_and_resolved_drift(run: Run, kafka: str, file: Path) -> None:

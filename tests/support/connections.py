@@ -100,7 +100,7 @@ class Dispatcher:
             return Context(text), [text[5:].encode(), b";"]
         return Context(text), self.answer(Context(text), text)
 
-    def connection_delay_ms(self, host: str) -> int:
+    def count_connection(self, host: str) -> int:
         return self.delay_ms
 
     async def answer(self, context: Context, request: str) -> list[bytes] | None:

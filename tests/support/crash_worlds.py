@@ -175,7 +175,7 @@ class CrashWorld:
             self.timers.pop((log, key), None)
             if delay_ms is not None:
                 self.timers[log, key] = self.now_ms + delay_ms
-        self.answers.update(result.answers)
+        self.answers.update(result.responses)
         self.ending += [each.transaction for each in result.effects if isinstance(each, WriteMarkers)]
 
     def write_markers(self) -> None:

@@ -74,7 +74,7 @@ class GroupWorld:
             self.timers.pop(key, None)
             if delay_ms is not None:
                 self.timers[key] = result.now_ms + max(delay_ms, 0)
-        self.answers.update(result.answers)
+        self.answers.update(result.responses)
         self.last = result
         self.check()
 

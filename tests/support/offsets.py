@@ -121,7 +121,7 @@ class OffsetLog:
             self.manager.replay(record, tp)
         self.manager.table.validate()
         self.last = result
-        return result.answers[0].response if result.answers else None
+        return result.responses[0].response if result.responses else None
 
     def end(self, producer_id: int, *, commit: bool) -> None:
         """Replay a marker that ends a producer's transaction."""

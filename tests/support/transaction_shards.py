@@ -87,7 +87,7 @@ class TransactionWorld:
         self.effects = result.effects
         self.markers += [each.transaction for each in result.effects if isinstance(each, WriteMarkers)]
         self.shard.validate()
-        for _, response in result.answers:
+        for _, response in result.responses:
             if isinstance(response, KafkaError):
                 raise response
             return response

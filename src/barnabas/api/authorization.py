@@ -128,13 +128,13 @@ async def authorization_errors(
         return {}
     await ask_authorizer(context, operation, resource_type, names)
     return {
-        name: denied(context, operation, resource_type, name)
+        name: log_denial(context, operation, resource_type, name)
         async for name in context.each(names)
         if not allowed_now(context, operation, resource_type, name)
     }
 
 
-async def topic_refusals(
+async def topic_authorization_errors(
     context: RequestContext, operation: AclOperation, names: Collection[str]
 ) -> dict[str, KafkaError]:
     """Return those of `names` for which the principal has the operation neither on the topic nor on the cluster."""
@@ -145,13 +145,13 @@ async def topic_refusals(
     if await allowed_cluster(context, AclOperation.ALTER):
         return {}
     return {
-        name: denied(context, operation, ResourceType.TOPIC, name)
+        name: log_denial(context, operation, ResourceType.TOPIC, name)
         async for name in context.each(names)
         if needs_cluster_alter(operation, ResourceType.TOPIC, name)
     }
 
 
-def denied(
+def log_denial(
     context: RequestContext, operation: AclOperation, resource_type: ResourceType, name: str
 ) -> KafkaError:
     """Log that the principal lacks a permission; return the error for the response."""
@@ -180,7 +180,7 @@ async def require(
     :raises KafkaError: TOPIC_, GROUP_, CLUSTER_, TRANSACTIONAL_ID_ or DELEGATION_TOKEN_AUTHORIZATION_FAILED.
     """
     if not await allowed(context, operation, resource_type, name):
-        raise denied(context, operation, resource_type, name)
+        raise log_denial(context, operation, resource_type, name)
 
 
 def require_now(
@@ -191,7 +191,7 @@ def require_now(
     :raises KafkaError: As `require`.
     """
     if not allowed_now(context, operation, resource_type, name):
-        raise denied(context, operation, resource_type, name)
+        raise log_denial(context, operation, resource_type, name)
 
 
 async def require_cluster(context: RequestContext, operation: AclOperation) -> None:
@@ -229,7 +229,7 @@ def authorized_operations_now(context: RequestContext, resource_type: ResourceTy
 def _reported(
     context: RequestContext, operation: AclOperation, resource_type: ResourceType, name: str
 ) -> bool | None:
-    """As `allowed_now`, but the principal has not asked for the operation."""
+    """As `allowed_now`, but not recorded as a use of the ACL, because it only describes permissions."""
     authorizer = context.broker.authorizer
     assert authorizer is not None
     connection = context.connection

@@ -152,9 +152,9 @@ class Dispatcher:
             raise RequestRejectedError(str(error)) from error
         except Exception as error:
             request = _decoded(context, frame, position)
-            refusal = self._to_kafka_error(context, error)
-            closes = _closes_on_error(context, request)
-            parts = None if closes else encode_response(context, api.error_response(request, refusal))
+            kafka_error = self._to_kafka_error(context, error)
+            closes = _close_if_unanswered(context, request)
+            parts = None if closes else encode_response(context, api.error_response(request, kafka_error))
         self.statistics.finished(api.api_key, started_ns)
         self._end_span(context)
         return parts
@@ -299,7 +299,7 @@ class Dispatcher:
             work = (self.interceptor or api.handle)(context, request)
             response = await (self._metered(context, work) if self.broker.quotas.enabled else work)
         except Exception as error:
-            response = await self._refusal(context, request, error)
+            response = await self._error_response(context, request, error)
         try:
             if api.audit is not None:
                 await record_refusals(context, request, response)
@@ -307,24 +307,26 @@ class Dispatcher:
             if context.is_large:
                 self.broker.worker.free(request, response)
         except Exception as error:
-            refusal = await self._refusal(context, request, error)
-            parts = None if refusal is None else await _encoded(context, refusal)
+            error_response = await self._error_response(context, request, error)
+            parts = None if error_response is None else await _encoded(context, error_response)
         self.statistics.finished(api.api_key, started_ns)
         return parts
 
-    async def _refusal(self, context: RequestContext, request: Message, error: Exception) -> Message | None:
+    async def _error_response(
+        self, context: RequestContext, request: Message, error: Exception
+    ) -> Message | None:
         """Return the API's response to an error; None if the connection is closed instead."""
-        refused = self._to_kafka_error(context, error)
-        if _closes_on_error(context, request):
+        kafka_error = self._to_kafka_error(context, error)
+        if _close_if_unanswered(context, request):
             return None
-        response: Message = await context.compute(context.api.error_response, request, refused)
+        response: Message = await context.compute(context.api.error_response, request, kafka_error)
         return response
 
     def _to_kafka_error(self, context: RequestContext, error: Exception) -> KafkaError:
         """Count an error; log an unexpected one, and return UNKNOWN_SERVER_ERROR for it."""
         if isinstance(error, KafkaError):
             self.statistics.failed(context.api.api_key)
-            return error.kept()
+            return error.without_traceback()
         self.statistics.crashed(context.api.name, context.api_version)
         return UNEXPECTED
 
@@ -341,10 +343,13 @@ class Dispatcher:
         finally:
             charge(context, spent_ns + watch.elapsed_ns, is_answered=is_answered)
 
-    def connection_delay_ms(self, host: str) -> int:
-        """Return after how many ms a new connection from an address is to be closed; 0 if it is accepted (KIP-612)."""
+    def count_connection(self, host: str) -> int:
+        """Count a new connection from an address (KIP-612).
+
+        Return 0 if it is accepted. Else it is not counted, and must be closed after that many ms.
+        """
         quotas = self.broker.quotas
-        return quotas.connected(host) if quotas.has_addresses else 0
+        return quotas.record_connection(host) if quotas.has_addresses else 0
 
 
 def read_header(frame: Buffer, apis: Mapping[int, ApiSpec]) -> RequestHeader:
@@ -384,8 +389,8 @@ def _decoded(context: RequestContext, frame: memoryview, position: int) -> Messa
         raise RequestRejectedError(str(error)) from error
 
 
-def _closes_on_error(context: RequestContext, request: Message) -> bool:
-    """Return whether the only response to an error is to close the connection, as with acks=0, and request that."""
+def _close_if_unanswered(context: RequestContext, request: Message) -> bool:
+    """Close the connection if that is the only response to an error, as with acks=0; return whether it is."""
     is_unanswered = context.api.is_unanswered
     if is_unanswered is None or not is_unanswered(request):
         return False

@@ -264,7 +264,7 @@ def _decoder(settings: ConsoleSettings, clock: Clock) -> RecordDecoder | None:
     if not settings.registry:
         return None
     client = RegistryClient(settings.registry, timeout_s=_REGISTRY_S)
-    return RecordDecoder(client, clock.monotonic_ms, lambda problem: _log.info("not decoded", reason=problem))
+    return RecordDecoder(client, clock.monotonic_ms, lambda problem: _log.info("not decoded", why=problem))
 
 
 async def _closed(access: Access) -> None:
@@ -283,20 +283,20 @@ def _starlette_route(console: Console, route: Route) -> StarletteRoute:
 
 
 def _missing(console: Console) -> Any:
-    async def answer(request: Request, error: Exception) -> Response:
+    async def response(request: Request, error: Exception) -> Response:
         async def fail(view: View) -> Response:
             raise not_found()
 
         return await console.serve(Route(request.url.path, fail, harmless=True), request)
 
-    return answer
+    return response
 
 
 def _error_handler(console: Console) -> Any:
-    async def answer(request: Request, error: Exception) -> Response:
+    async def response(request: Request, error: Exception) -> Response:
         return await console.explain(error, request, None)
 
-    return answer
+    return response
 
 
 class _Static(StaticFiles):

@@ -63,7 +63,7 @@ class CoordinatorResult:
     records: list[AnyRecord] = field(
         default_factory=list
     )  #: appended as one batch, unless `is_atomic` is False
-    answers: list[PendingResponse] = field(default_factory=list)
+    responses: list[PendingResponse] = field(default_factory=list)
     timers: list[Timer] = field(default_factory=list)
     #: what to do outside the shard once the records are written; the owner of the coordinator interprets it
     effects: list[Any] = field(default_factory=list)
@@ -81,11 +81,11 @@ class CoordinatorResult:
         self.records.append(EncodedRecord(key, value))
 
     def answer(self, pending: Pending[ResponseT], response: ResponseT) -> None:
-        self.answers.append(PendingResponse(pending, response))
+        self.responses.append(PendingResponse(pending, response))
 
     def fail(self, pending: Pending[Any], error: KafkaError) -> None:
         """Respond to a request with an error."""
-        self.answers.append(PendingResponse(pending, error))
+        self.responses.append(PendingResponse(pending, error))
 
     def do(self, effect: object) -> None:
         """Add something to do outside the shard."""

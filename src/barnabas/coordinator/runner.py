@@ -148,7 +148,7 @@ class ShardRunner(Generic[ShardT]):
         event(self.shard, result, pending)
         if _has_only_response(result, pending) and self.log.stored_everything:
             self._apply_timers(result)
-            response: ResponseT = _response_of(result.answers[0])
+            response: ResponseT = _response_of(result.responses[0])
             return response
         future: asyncio.Future[ResponseT] = asyncio.get_running_loop().create_future()
         self._pending[pending] = future
@@ -169,7 +169,7 @@ class ShardRunner(Generic[ShardT]):
         self.check_active()
         result = CoordinatorResult(self._clock.wall_ms())
         response = event(self.shard, result)
-        assert not result.answers, "an event of `write` must not answer pending requests"
+        assert not result.responses, "an event of `write` must not answer pending requests"
         if result.records:
             try:
                 self._append(result)
@@ -265,7 +265,7 @@ class ShardRunner(Generic[ShardT]):
                 self._handle_append_error(result, error, request)
                 return
         self._apply_timers(result)
-        if result.answers or result.effects:
+        if result.responses or result.effects:
             self._finish_when_stored(result)
 
     def _apply_timers(self, result: CoordinatorResult) -> None:
@@ -295,7 +295,7 @@ class ShardRunner(Generic[ShardT]):
             result.on_append_error(instead, coordinator_error(error))
             self._perform(instead, request)
             return
-        refused = {answer.pending for answer in result.answers} | ({request} if request else set())
+        refused = {response.pending for response in result.responses} | ({request} if request else set())
         self._complete([PendingResponse(pending, coordinator_error(error)) for pending in refused])
 
     def _count_refused_append(self, error: KafkaError) -> None:
@@ -313,11 +313,11 @@ class ShardRunner(Generic[ShardT]):
 
     async def _finish_after(self, stored: Awaitable[None], result: CoordinatorResult) -> None:
         began_ms = self._clock.monotonic_ms()
-        timer = asyncio.get_running_loop().call_later(self._write_timeout_s, self._time_out, result.answers)
+        timer = asyncio.get_running_loop().call_later(self._write_timeout_s, self._time_out, result.responses)
         try:
             await stored
         except KafkaError as error:
-            self._complete([PendingResponse(pending, error) for pending, _ in result.answers])
+            self._complete([PendingResponse(pending, error) for pending, _ in result.responses])
         else:
             self._finish(result)
         finally:
@@ -325,17 +325,17 @@ class ShardRunner(Generic[ShardT]):
             self._counts.waits_count += 1
             self._counts.wait_ms += self._clock.monotonic_ms() - began_ms
 
-    def _time_out(self, answers: list[PendingResponse]) -> None:
+    def _time_out(self, responses: list[PendingResponse]) -> None:
         error = self._not_stored()
-        self._complete([PendingResponse(pending, error) for pending, _ in answers])
+        self._complete([PendingResponse(pending, error) for pending, _ in responses])
 
     def _finish(self, result: CoordinatorResult) -> None:
-        self._complete(result.answers)
+        self._complete(result.responses)
         for effect in result.effects:
             self._do(effect)
 
-    def _complete(self, answers: list[PendingResponse]) -> None:
-        for pending, response in answers:
+    def _complete(self, responses: list[PendingResponse]) -> None:
+        for pending, response in responses:
             future = self._pending.pop(pending, None)
             if future is None or future.done():
                 continue  # the request was cancelled
@@ -385,12 +385,14 @@ class ShardRunner(Generic[ShardT]):
 
 def _has_only_response(result: CoordinatorResult, request: Pending[Any]) -> bool:
     """Return whether a result has only the response to its request, and timers, as that of a heartbeat."""
-    answers = result.answers
-    return not result.records and not result.effects and len(answers) == 1 and answers[0].pending is request
+    responses = result.responses
+    return (
+        not result.records and not result.effects and len(responses) == 1 and responses[0].pending is request
+    )
 
 
-def _response_of(answer: PendingResponse) -> Any:
-    response = answer.response
+def _response_of(pending_response: PendingResponse) -> Any:
+    response = pending_response.response
     if isinstance(response, KafkaError):
         raise response
     return response

@@ -174,24 +174,24 @@ class CoordinatorRuntime(Generic[ShardT]):
         :raises KafkaError: COORDINATOR_LOAD_IN_PROGRESS while one is loading.
         """
         responses: list[ResponseT] = []
-        for answer in (await self.query_each(run_query, checkpoint)).values():
-            if isinstance(answer, KafkaError):
-                raise answer
-            responses.append(answer)
+        for response in (await self.query_each(run_query, checkpoint)).values():
+            if isinstance(response, KafkaError):
+                raise response
+            responses.append(response)
         return responses
 
     async def query_each(
         self, run_query: Callable[[ShardT, int], ResponseT], checkpoint: Callable[[], Awaitable[None]]
     ) -> dict[int, ResponseT | KafkaError]:
         """Return the result or error of a query from each shard of this broker, by the index of its partition."""
-        answers: dict[int, ResponseT | KafkaError] = {}
+        responses: dict[int, ResponseT | KafkaError] = {}
         for index, runner in tuple(self._runners.items()):
             try:
-                answers[index] = await runner.query(run_query)
+                responses[index] = await runner.query(run_query)
             except KafkaError as error:
-                answers[index] = error.kept()
+                responses[index] = error.without_traceback()
             await checkpoint()
-        return answers
+        return responses
 
     def end_transaction(self, topic: str, index: int, marker: EndTransactionMarker) -> None:
         """Handle a transaction marker that was appended to any partition."""

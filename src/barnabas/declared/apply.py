@@ -36,7 +36,7 @@ _DONE_ALREADY = {
 class ChangeStatus(enum.StrEnum):
     DONE = "done"
     FAILED = "failed"
-    LEFT = "left"  #: not tried
+    SKIPPED = "skipped"  #: not tried
 
 
 class ChangeResult(NamedTuple):
@@ -55,13 +55,15 @@ async def apply_plan(
     A lost connection ends the work; a new plan shows what is left.
     """
     results = [
-        ChangeResult(each, ChangeStatus.LEFT, _reason(each)) for each in plan.changes if not each.is_possible
+        ChangeResult(each, ChangeStatus.SKIPPED, _reason(each))
+        for each in plan.changes
+        if not each.is_possible
     ]
     connection_error = ""
     for batch in batches_of(tasks_of([each for each in plan.changes if each.is_possible])):
         changes = [each for task in batch for each in task.changes]
         if connection_error:
-            results += [ChangeResult(each, ChangeStatus.LEFT, connection_error) for each in changes]
+            results += [ChangeResult(each, ChangeStatus.SKIPPED, connection_error) for each in changes]
             continue
         try:
             results += _results_of(batch, await _execute_with_retries(admin, batch, request.secrets))
@@ -93,15 +95,15 @@ def _results_of(batch: Iterable[Task], errors: Errors) -> list[ChangeResult]:
 async def _execute_with_retries(admin: Admin, batch: Sequence[Task], secrets: Secrets) -> Errors:
     """Return the error of each task, None for success; tasks with retriable errors are tried again."""
     errors: dict[object, KafkaError | None] = {}
-    left = list(batch)
+    remaining = list(batch)
     for attempt in range(1, _ATTEMPTS_MAX + 1):
-        latest = await _execute_once(admin, left, secrets)
-        for task in left:
+        latest = await _execute_once(admin, remaining, secrets)
+        for task in remaining:
             error = latest.get(task.name)
             is_done = attempt > 1 and error is not None and error.code is _DONE_ALREADY.get(task.kind)
             errors[task.name] = None if is_done else error
-        left = [task for task in left if (error := errors[task.name]) and error.code in _RETRIED]
-        if not left:
+        remaining = [task for task in remaining if (error := errors[task.name]) and error.code in _RETRIED]
+        if not remaining:
             break
         await admin.cluster.retry.pause(attempt)
     return errors
@@ -121,9 +123,7 @@ async def _execute_once(admin: Admin, batch: Sequence[Task], secrets: Secrets) -
 async def _verified(
     admin: Admin, results: Sequence[ChangeResult], request: PlanRequest
 ) -> list[ChangeResult]:
-    """Return the results after the cluster shows the changes; changes that it never shows are reported as
-    uncertain.
-    """
+    """Return the results after the cluster shows the changes; changes that it does not show are reported as failed."""
     done = {each.change.resource_key for each in results if each.status is ChangeStatus.DONE}
     try:
         missing = await _not_visible(admin, done, request)

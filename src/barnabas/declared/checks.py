@@ -72,7 +72,10 @@ def _of_topic(change: ResourceChange, live: ClusterState) -> list[Diagnostic]:
     if change.key == PARTITIONS and change.action is ChangeAction.ALTER:
         return [_of_partitions(change, live)]
     if change.key == REPLICATION_FACTOR and change.action is ChangeAction.ALTER:
-        text = "use 'barnabas reassignments start' to move replicas"
+        text = (
+            f"apply cannot change the replication factor from {change.before} to {change.after}: "
+            "use 'barnabas reassignments start'"
+        )
         return [Diagnostic(Level.IMPOSSIBLE, text)]
     if change.key == CLEANUP_POLICY and change.name in live.topics:
         return _of_cleanup(change)

@@ -23,7 +23,7 @@ from barnabas.wire.messages.describe_cluster import DescribeClusterRequest
 _OPEN_WITHOUT_ACL = "allow.everyone.if.no.acl.found"
 
 
-def refusal(error: KafkaError) -> Diagnostic:
+def refused_diagnostic(error: KafkaError) -> Diagnostic:
     """Return the diagnostic for a broker's refusal."""
     return Diagnostic(Level.IMPOSSIBLE, f"refused: {error}")
 
@@ -44,7 +44,8 @@ async def with_refusals(
             if error is not None:
                 refused.update((id(each), error) for each in task.changes)
     checked = [
-        with_diagnostic(each, refusal(refused[id(each)])) if id(each) in refused else each for each in changes
+        with_diagnostic(each, refused_diagnostic(refused[id(each)])) if id(each) in refused else each
+        for each in changes
     ]
     return checked, {error.code for error in refused.values()}
 

@@ -99,8 +99,12 @@ class ResourceChange:
 
     @property
     def is_destructive(self) -> bool:
-        """Whether it needs consent."""
-        return self.level in (Level.DESTRUCTIVE, Level.LOCKOUT)
+        """Whether it deletes data; a change that is also a lockout counts."""
+        return any(diagnostic.level is Level.DESTRUCTIVE for diagnostic in self.diagnostics)
+
+    @property
+    def is_lockout(self) -> bool:
+        return any(diagnostic.level is Level.LOCKOUT for diagnostic in self.diagnostics)
 
     @property
     def is_possible(self) -> bool:

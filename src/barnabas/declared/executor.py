@@ -128,7 +128,9 @@ def batches_of(tasks: Iterable[Task]) -> Iterator[list[Task]]:
 async def execute_batch(
     admin: Admin, batch: Sequence[Task], secrets: Secrets, *, validate_only: bool = False
 ) -> Errors:
-    """Send one request for tasks of the same kind; return the error of each by resource name, None for success.
+    """Send the requests for tasks of one kind; return the error of each by resource name, None for success.
+
+    That is one request, except one for each named broker, and one for each SCRAM mechanism.
 
     :raises SecretMissing: When a secret is missing.
     """

@@ -38,34 +38,32 @@ class Plan:
 
     @cached_property
     def counts(self) -> Counter[str]:
-        """Number of creations, alterations, deletions, destructive and impossible changes."""
+        """Number of creations, alterations, deletions, and of changes that are destructive, a lockout or impossible."""
         counts = Counter[str](change.action.value for change in self.changes)
         counts["destructive"] = sum(change.is_destructive for change in self.changes)
+        counts["lockout"] = sum(change.is_lockout for change in self.changes)
         counts["impossible"] = sum(change.level is Level.IMPOSSIBLE for change in self.changes)
         return counts
 
-    def at(self, level: Level) -> list[ResourceChange]:
-        """Return the changes of that level."""
-        return [change for change in self.changes if change.level is level]
-
     def as_json(self) -> dict[str, Any]:
-        words = (*ChangeAction, "destructive", "impossible")
+        words = (*ChangeAction, "destructive", "lockout", "impossible")
         summary = {str(word): self.counts[word] for word in words}
         return {"changes": [as_json(change) for change in self.changes], "summary": summary}
 
 
 @dataclass(frozen=True)
 class PlanRequest:
-    """A declared state, or a chosen part of it, the applicant, and whose passwords to set again.
+    """A declared state, or a chosen part of it, and the principal that applies it.
 
-    `renewed` are patterns of users' names: passwords cannot be compared, so a changed one must be named.
+    `renew_password_patterns` are patterns of users' names, whose passwords are set again: stored passwords cannot be
+    compared with those of the file.
     """
 
     declared: ClusterState
     secrets: Secrets
     principal: str = ANONYMOUS_PRINCIPAL
     resource_filter: ResourceFilter = EVERYTHING
-    renewed: tuple[str, ...] = field(default=())
+    renew_password_patterns: tuple[str, ...] = field(default=())
 
 
 async def make_plan(admin: Admin, request: PlanRequest, clock: Clock) -> Plan:
@@ -97,7 +95,7 @@ async def compare_with_live(admin: Admin, request: PlanRequest) -> StateComparis
 async def _plan(admin: Admin, request: PlanRequest, clock: Clock) -> tuple[Plan, set[ErrorCode]]:
     """Return a plan from the state of the brokers, and the error codes of refusals."""
     declared, live, differences = await compare_with_live(admin, request)
-    changes = [*differences, *_renewals(declared, live, request.renewed)]
+    changes = [*differences, *_renewals(declared, live, request.renew_password_patterns)]
     if not changes:
         return Plan([]), set()
     changes = with_own_user(check_changes(sorted(changes, key=_section_position), live), request.principal)

@@ -113,16 +113,16 @@ class LogManager:
         """Whether a directory keeps its logs but receives no new ones (KIP-1066)."""
         return self.cordons(directory.path)
 
-    def get(self, topic_partition: TopicPartition) -> PartitionLog | None:
-        return self._logs.get(topic_partition)
+    def get(self, tp: TopicPartition) -> PartitionLog | None:
+        return self._logs.get(tp)
 
     def at(self, path: str) -> LogDirectory | None:
         """Return the directory with that absolute path, as configured in `log.dirs`."""
         return next((directory for directory in self._directories if str(directory.path) == path), None)
 
-    def directory_of(self, topic_partition: TopicPartition) -> LogDirectory | None:
+    def directory_of(self, tp: TopicPartition) -> LogDirectory | None:
         """Return the directory that contains the log of a partition."""
-        return self._homes.get(topic_partition)
+        return self._homes.get(tp)
 
     # Loading
 

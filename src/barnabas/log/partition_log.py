@@ -394,7 +394,7 @@ class PartitionLog:
             self.local.recovery_point = max(self.local.recovery_point, flushed.end_offset)
 
     def flush(self) -> int:
-        """Do both, for a log that nothing else uses meanwhile; return the recovery point."""
+        """Call `sync` and `mark_flushed`, for a log that nothing else uses meanwhile; return the recovery point."""
         self.mark_flushed(self.sync())
         return self.recovery_point
 

@@ -116,7 +116,7 @@ def decide_create_acls(
             if key not in table:
                 check(binding)
         except KafkaError as error:
-            results.append(error.kept())
+            results.append(error.without_traceback())
             continue
         results.append(None)
         if key not in table:
@@ -217,5 +217,5 @@ def _removed(binding: AclBinding, check: Check) -> Removed:
     try:
         check(binding)
     except KafkaError as error:
-        return Removed(binding, error.kept())
+        return Removed(binding, error.without_traceback())
     return Removed(binding)

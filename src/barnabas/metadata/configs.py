@@ -145,7 +145,7 @@ def decide_alter(
             rules.check(resource, existing, altered)
             _check_min_isr(image, resource, edited)
         except KafkaError as error:
-            outcomes.append(ConfigAlterationResult(resource, error=error.kept()))
+            outcomes.append(ConfigAlterationResult(resource, error=error.without_traceback()))
             continue
         removed = existing.keys() - altered.keys() - edited.keys()
         outcomes.append(

@@ -43,7 +43,7 @@ def decide_elect(
             try:
                 changes.append(_elect(image, election, name, index, rules))
             except KafkaError as error:
-                partitions.append(PartitionOutcome(index, error.kept()))
+                partitions.append(PartitionOutcome(index, error.without_traceback()))
             else:
                 partitions.append(PartitionOutcome(index))
         outcomes.append(TopicOutcome(name, partitions))

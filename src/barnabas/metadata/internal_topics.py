@@ -8,8 +8,8 @@ from barnabas.config.broker_config import BrokerConfig
 from barnabas.metadata.decision import Decision
 from barnabas.metadata.image import MetadataImage
 from barnabas.metadata.topic_creation import (
-    Created,
     CreationRules,
+    TopicCreationResult,
     TopicToCreate,
     decide_create,
     placeable_brokers,
@@ -29,7 +29,7 @@ def decide_create_internal_topics(
     rules: CreationRules,
     rng: random.Random,
     admit: Callable[[int], None] = lambda count: None,
-) -> Decision[list[Created]]:
+) -> Decision[list[TopicCreationResult]]:
     """Decide the creation of some of `BROKER_TOPICS`, as `decide_create`."""
     broker_count = len(placeable_brokers(image).up)
     topics = [internal_topic(name, config, broker_count) for name in names]

@@ -59,7 +59,7 @@ def decide_create_partitions(
             topic = _grown(image, more, rng, admit)
             check(more.name, more.count)
         except KafkaError as error:
-            outcomes[more.name] = Grown(more.name, error.kept())
+            outcomes[more.name] = Grown(more.name, error.without_traceback())
             continue
         outcomes[more.name] = Grown(more.name)
         changes.append(TOPICS.put(topic.name, topic))

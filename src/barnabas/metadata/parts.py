@@ -52,7 +52,7 @@ async def write_parts(
 def client_error(error: StoreError | KafkaError) -> KafkaError:
     """Return the error of a write for the client."""
     if isinstance(error, KafkaError):
-        return error.kept()
+        return error.without_traceback()
     return KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, f"Cannot write to the metadata store: {error}.")
 
 

@@ -131,7 +131,7 @@ def decide_alter(
         try:
             change = _alter(table, alteration)
         except KafkaError as error:
-            outcomes[entity] = QuotaAlterationResult(entity, error.kept())
+            outcomes[entity] = QuotaAlterationResult(entity, error.without_traceback())
             continue
         outcomes[entity] = QuotaAlterationResult(entity)
         if change is not None:

@@ -49,7 +49,7 @@ def decide_reassign(
             try:
                 changes += _reassign(image, name, target, rules, allows_factor_change=allows_factor_change)
             except KafkaError as error:
-                partitions.append(PartitionOutcome(target.index, error.kept()))
+                partitions.append(PartitionOutcome(target.index, error.without_traceback()))
             else:
                 partitions.append(PartitionOutcome(target.index))
         outcomes.append(TopicOutcome(name, partitions))

@@ -165,7 +165,7 @@ def decide_alter_credentials(
             altered[user] = _altered_credentials(table.get(user, {}), alteration)
             outcomes[user] = AlteredUser(user)
         except KafkaError as error:
-            outcomes[user] = AlteredUser(user, error.kept())
+            outcomes[user] = AlteredUser(user, error.without_traceback())
             altered.pop(user, None)
     changes = tuple(
         SCRAM_CREDENTIALS.put(user, credentials) if credentials else SCRAM_CREDENTIALS.remove(user)

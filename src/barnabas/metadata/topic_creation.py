@@ -46,8 +46,8 @@ class CreationRules:
 
 
 @dataclass(frozen=True, slots=True)
-class Created:
-    """The result for one topic: the created topic (that would be created, if only validated), or the error."""
+class TopicCreationResult:
+    """The topic that is created, or would be if it is only validated; or the error."""
 
     name: str
     topic: TopicImage | None = None
@@ -63,7 +63,7 @@ def decide_create(
     *,
     validate_only: bool,
     admit: Callable[[int], None] = lambda count: None,
-) -> Decision[list[Created]]:
+) -> Decision[list[TopicCreationResult]]:
     """Decide each name; a name that occurs twice is refused, and the others are not affected.
 
     :param admit: Raises KafkaError if no more partitions may be created now; called for each valid topic.
@@ -75,7 +75,7 @@ def decide_create(
         message = "Excessively large number of partitions per request."
         raise KafkaError(ErrorCode.POLICY_VIOLATION, message)
     new_names: dict[str, str] = {}
-    outcomes: dict[str, Created] = {}
+    results: dict[str, TopicCreationResult] = {}
     for new in requested:
         try:
             if occurrences[new.name] > 1:
@@ -83,15 +83,15 @@ def decide_create(
             topic = _new_topic(image, new, rules, rng, new_names)
             admit(topic.partition_count)
         except KafkaError as error:
-            outcomes[new.name] = Created(new.name, error=error.kept())
+            results[new.name] = TopicCreationResult(new.name, error=error.without_traceback())
             continue
         overrides = {key: value for key, value in (new.configs or {}).items() if value is not None}
-        outcomes[new.name] = Created(new.name, topic, overrides)
+        results[new.name] = TopicCreationResult(new.name, topic, overrides)
         if (key := collision_key(new.name)) is not None:
             new_names[key] = new.name
     if validate_only:
-        return Decision(list(outcomes.values()))
-    return _decision(image, outcomes)
+        return Decision(list(results.values()))
+    return _decision(image, results)
 
 
 def _partition_count(new: TopicToCreate, rules: CreationRules) -> int:
@@ -101,18 +101,20 @@ def _partition_count(new: TopicToCreate, rules: CreationRules) -> int:
     return rules.partition_count_default if new.partition_count == DEFAULT else max(0, new.partition_count)
 
 
-def _decision(image: MetadataImage, outcomes: Mapping[str, Created]) -> Decision[list[Created]]:
+def _decision(
+    image: MetadataImage, results: Mapping[str, TopicCreationResult]
+) -> Decision[list[TopicCreationResult]]:
     changes: list[StoreChange] = []
     reads: dict[str, int] = {}
-    for name, outcome in outcomes.items():
-        if outcome.topic is None:
+    for name, result in results.items():
+        if result.topic is None:
             continue
-        for puts, depends_on in (topic_put(outcome.topic), first_states(image, outcome.topic)):
+        for puts, depends_on in (topic_put(result.topic), first_states(image, result.topic)):
             changes += puts
             reads.update(depends_on)
-        if outcome.overrides:
-            changes.append(TOPIC_CONFIGS.put(name, outcome.overrides))
-    return Decision(list(outcomes.values()), tuple(changes), reads)
+        if result.overrides:
+            changes.append(TOPIC_CONFIGS.put(name, result.overrides))
+    return Decision(list(results.values()), tuple(changes), reads)
 
 
 def _new_topic(

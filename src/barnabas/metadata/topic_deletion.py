@@ -70,7 +70,7 @@ def decide_delete(
             check(topic.name)
             admit(topic.partition_count)
         except KafkaError as error:
-            outcomes.append(Deleted(name, topic_id, error.kept()))
+            outcomes.append(Deleted(name, topic_id, error.without_traceback()))
             continue
         accepted.append(topic)
         outcomes.append(Deleted(topic.name, topic.topic_id))

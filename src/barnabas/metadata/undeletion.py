@@ -179,7 +179,7 @@ def decide_purge(
             else:
                 trashed = find_trashed(image, requested)
         except KafkaError as error:
-            outcomes.append(Purged(requested, error=error.kept()))
+            outcomes.append(Purged(requested, error=error.without_traceback()))
             continue
         purged[trashed.topic_id.hex()] = trashed
         outcomes.append(Purged(requested, trashed.topic))

@@ -49,7 +49,8 @@ RESEND_S = 0.25
 RELOAD_RETRY_S = 1.0
 
 _UNKNOWN_OUTCOME = (
-    "The metadata store did not answer. It is unknown whether the change is made; it may still be made."
+    f"The metadata store did not confirm the change within {UNKNOWN_OUTCOME_WAIT_S:g} s. It may have been made, or may "
+    "still be made: look at the resource before you send the request again."
 )
 
 _log = get_logger("barnabas.metadata")

@@ -44,7 +44,8 @@ class ServerConnection(asyncio.BufferedProtocol):
         tls: TlsServer | None = None,
     ) -> None:
         """:param sasl: Authenticates clients; None for a listener without SASL.
-        :param tls: Names clients by their certificates; None for a listener without, or with SASL.
+        :param tls: Names clients by their certificates; None for a listener without TLS, and for one with SASL, where
+            the login names the client.
         """
         self._dispatcher = dispatcher
         self.listener = listener
@@ -79,17 +80,15 @@ class ServerConnection(asyncio.BufferedProtocol):
             self._describe_security()
         self.active_ms = self._connections.now_ms()
         self._connections.size_buffers(self._transport.get_extra_info("socket"))
-        refusal = self._connections.add(self) or self._identify()
-        if refusal is not None:
-            self.close(refusal)
+        close_reason = self._connections.add(self) or self._identify()
+        if close_reason is not None:
+            self.close(close_reason)
         elif self._transport.get_extra_info("ssl_object") is None:  # with TLS its handshake has waited
             self._wait_if_too_many(host)
 
     def _wait_if_too_many(self, host: str) -> None:
         """Close or delay a connection if clients connect too often (KIP-612)."""
-        delay_ms, is_refused = self._connections.admit(
-            self.listener, self._dispatcher.connection_delay_ms(host)
-        )
+        delay_ms, is_refused = self._connections.admit(self.listener, self._dispatcher.count_connection(host))
         if is_refused:
             self._mute(ConnectionPhase.REFUSED, delay_ms, self.abort)
         elif delay_ms:
@@ -114,7 +113,7 @@ class ServerConnection(asyncio.BufferedProtocol):
             self.info.certificate = tls.getpeercert(True)
 
     def _identify(self) -> str | None:
-        """Name a client that does not log in; return why it is refused."""
+        """Name a client that does not log in; return why it is refused, or None."""
         if self._sasl is not None:
             return None
         user = ANONYMOUS
@@ -355,10 +354,10 @@ class ServerConnection(asyncio.BufferedProtocol):
         self._change(ConnectionPhase.REFUSED)
         delay_s = self._sasl.failure_delay_ms / 1000
         self._timer = asyncio.get_running_loop().call_later(
-            delay_s, self._end_refusal, login.failure, response or []
+            delay_s, self._close_refused, login.failure, response or []
         )
 
-    def _end_refusal(self, reason: str, response: list[Buffer]) -> None:
+    def _close_refused(self, reason: str, response: list[Buffer]) -> None:
         self._responses.add(response)
         self._close(reason)
 
@@ -416,7 +415,7 @@ class ServerConnection(asyncio.BufferedProtocol):
         self._state.change(ConnectionPhase.CLOSING)
         self._cancel_timer()
         client = f"{self.info.client_host}:{self.info.client_port}"
-        _log.info("closing a connection", reason=reason, client=client)
+        _log.info("closing a connection", why=reason, client=client)
         self.send()
         if not self._transport.is_closing():
             while chunk := self._responses.next_chunk():

@@ -57,7 +57,7 @@ class NetworkListener:
         self.handshakes = (
             None
             if tls is None
-            else Handshakes(tls, connections, dispatcher.broker.turns, dispatcher.connection_delay_ms)
+            else Handshakes(tls, connections, dispatcher.broker.turns, dispatcher.count_connection)
         )
         self._server: asyncio.Server | None = None
 
@@ -82,7 +82,10 @@ class NetworkListener:
             )
         except OSError as error:
             why = reason_of(error)
-            message = f"Cannot listen on {host or '*'}:{port}: {why}. Choose another address with --listen."
+            message = (
+                f"Cannot listen on {host or '*'}:{port}: {why}. "
+                f"Choose another address for listener {self.name} (listeners, or --listen)."
+            )
             raise StartError(message) from error
 
     def _new_connection(self) -> asyncio.BufferedProtocol:

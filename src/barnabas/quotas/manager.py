@@ -144,8 +144,8 @@ class QuotaManager:
         percent_seconds = elapsed_ns * _PERCENT_SECONDS_PER_NS
         return min(quotas.request.record(percent_seconds, self.now_ms()), self._windows.size_ms)
 
-    def connected(self, address: str) -> int:
-        """Count a connection; above 0 it must be refused after that many ms and is not counted."""
+    def record_connection(self, address: str) -> int:
+        """Count a connection, and return 0; if there are too many, return after how many ms to close it instead."""
         limit = self._limits.of_address(address)
         if limit is None:
             return 0

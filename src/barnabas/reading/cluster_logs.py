@@ -43,7 +43,7 @@ class ClusterLogs:
 
     def __init__(self, options: ReadOptions) -> None:
         self._isolation = options.isolation
-        self._passes_over_losses = not options.fail_on_data_loss
+        self._skips_missing_topics = not options.fail_on_data_loss
         self._attempts_count = options.offset_attempts_count
         self._pause_s = options.offset_retry_ms / 1000
         timeout_ms = min(_PLANNING_TIMEOUT_MS, options.connection.retry_timeout_ms)
@@ -90,10 +90,10 @@ class ClusterLogs:
 
     async def _topics(self, names: Iterable[str]) -> list[TopicInfo]:
         """Return the current metadata of these topics, which may have grown or been created just now."""
-        missing_names = set(names)
+        requested_names = set(names)
         for attempt in range(1, self._attempts_count + 1):
-            await self._cluster.retrying(lambda: self._cluster.refresh(missing_names))
-            topics = [self._cluster.metadata.topics[name] for name in sorted(missing_names)]
+            await self._cluster.retrying(lambda: self._cluster.refresh(requested_names))
+            topics = [self._cluster.metadata.topics[name] for name in sorted(requested_names)]
             failed = [topic.error for topic in topics if topic.error is not None]
             if not failed:
                 return topics
@@ -101,7 +101,7 @@ class ClusterLogs:
                 break
             if attempt < self._attempts_count:
                 await asyncio.sleep(self._pause_s)
-        if self._passes_over_losses and all(_is_unknown(error) for error in failed):
+        if self._skips_missing_topics and all(_is_unknown(error) for error in failed):
             return [topic for topic in topics if topic.error is None]
         raise failed[0]
 
@@ -129,8 +129,8 @@ class ClusterLogs:
         sizes: dict[TopicPartition, int] = {}
         for leader, led in (await self._by_leader(partitions)).items():
             try:
-                answer = await self._cluster.send(log_dirs.describe_log_dirs_request(led), leader)
-                for directory in log_dirs.parse_describe_log_dirs_response(answer):
+                response = await self._cluster.send(log_dirs.describe_log_dirs_request(led), leader)
+                for directory in log_dirs.parse_describe_log_dirs_response(response):
                     replicas = directory.replicas.items()
                     sizes |= {tp: replica.size_bytes for tp, replica in replicas if not replica.is_future}
             except (KafkaError, ConnectionError):  # not authorized, or an old broker

@@ -64,23 +64,23 @@ class FetchReader:
     def read(
         self, offset_range: OffsetRange, topic_id: bytes, record_bytes: float = math.inf
     ) -> Iterator[RawBatches]:
-        coming = self._begin(offset_range, topic_id, record_bytes)
+        next_fetch = self._begin(offset_range, topic_id, record_bytes)
         try:
             while True:
-                fetched = coming.result()
+                fetched = next_fetch.result()
                 if fetched.lost is not None:
                     self._losses.report(fetched.lost)
                 if fetched.raw is not None:
                     record_bytes = len(fetched.raw.batches) / (fetched.next_offset - offset_range.low)
                 offset_range = offset_range._replace(low=fetched.next_offset)
                 if offset_range.offsets_count > 0:
-                    coming = self._begin(offset_range, topic_id, record_bytes)
+                    next_fetch = self._begin(offset_range, topic_id, record_bytes)
                 if fetched.raw is not None:
                     yield fetched.raw
                 if offset_range.offsets_count <= 0:
                     return
         finally:
-            coming.cancel()
+            next_fetch.cancel()
 
     def _begin(self, offset_range: OffsetRange, topic_id: bytes, record_bytes: float) -> "Future[_Fetched]":
         size_bytes = fetch_bytes_for(offset_range.offsets_count, record_bytes, self._fetch_bytes)
@@ -158,7 +158,7 @@ class FetchReader:
             first = max(position, end)
             what = f"partition {tp} ends at offset {end} now: offsets {first} to {high} are gone"
             return _Fetched(None, high, what)
-        message = f"nothing came from offset {position} of partition {tp}, which ends at {end}"
+        message = f"the leader returned no records from offset {position} of partition {tp}, although it ends at {end}"
         raise KafkaError(ErrorCode.OFFSET_NOT_AVAILABLE, message)
 
 

@@ -56,11 +56,11 @@ def ending_offsets(
 
 
 def _resolve(
-    logs: Logs, partitions: Collection[TopicPartition], bound: OffsetRangeLimit, side: str
+    logs: Logs, partitions: Collection[TopicPartition], limit: OffsetRangeLimit, side: str
 ) -> dict[TopicPartition, int]:
-    match bound:
+    match limit:
         case Edge():
-            return logs.offsets(dict.fromkeys(partitions, _EDGES[bound]))
+            return logs.offsets(dict.fromkeys(partitions, _EDGES[limit]))
         case Time(timestamp_ms):
             return logs.offsets(dict.fromkeys(partitions, OffsetSpec.at(timestamp_ms)))
         case Times(times_ms):
@@ -87,8 +87,8 @@ def _check_complete(
         raise OptionError(message)
 
 
-def _time_of(bound: OffsetRangeLimit, tp: TopicPartition) -> int | None:
-    match bound:
+def _time_of(limit: OffsetRangeLimit, tp: TopicPartition) -> int | None:
+    match limit:
         case Time(timestamp_ms):
             return timestamp_ms
         case Times(times_ms):

@@ -18,7 +18,7 @@ def open_logs(options: ReadOptions) -> Logs:
 
 
 def connected_logs(options: ReadOptions) -> Logs:
-    """Return the same logs; those of a cluster after one attempt to connect.
+    """Return what `open_logs` returns; try once to connect to a cluster.
 
     :raises BrokerConnectionError: No broker answers.
     :raises KafkaError: The login fails.

@@ -22,7 +22,7 @@ class TopicGone(Exception):
 
 
 class RangeReader(Protocol):
-    """Reads ranges of partitions; a context manager."""
+    """Reads ranges of partitions; the caller closes it."""
 
     def read(
         self, offset_range: OffsetRange, topic_id: bytes, record_bytes: float = math.inf

@@ -150,7 +150,8 @@ def parse_connection(given_options: GivenOptions, *, required: bool) -> Connecti
     try:
         login, tls = login_from_properties(properties), tls_from_properties(properties)
     except ValueError as error:
-        raise option_error("kafka.security.protocol", properties["security.protocol"], str(error)) from None
+        message = f"the connection options (kafka.*) are not valid: {error}"
+        raise OptionError(message) from None
     timeout_ms = properties.get("request.timeout.ms", "30000")
     poll_ms = given_options.get("kafkaConsumer.pollTimeoutMs", str(POLL_TIMEOUT_MS))
     return ConnectionOptions(
@@ -212,8 +213,8 @@ def offset_range_limit(given_options: GivenOptions, side: str, default: Edge) ->
     return SpecificOffsets(numbers_by_partition(name, text, minimum=EARLIEST_MARKER))
 
 
-def _has_marker(bound: OffsetRangeLimit, marker: int) -> bool:
-    return isinstance(bound, SpecificOffsets) and marker in bound.by_partition.values()
+def _has_marker(limit: OffsetRangeLimit, marker: int) -> bool:
+    return isinstance(limit, SpecificOffsets) and marker in limit.by_partition.values()
 
 
 def _check_order(given_options: GivenOptions, starting: OffsetRangeLimit, ending: OffsetRangeLimit) -> None:

@@ -197,7 +197,7 @@ class SchemaLog:
             self.state, self._position = RegistryState(), 0
             return
         if not is_retriable(error):
-            _log.error("the topic of schemas cannot be read", topic=self._tp.topic, reason=str(error))
+            _log.error("the topic of schemas cannot be read", topic=self._tp.topic, why=str(error))
             async with self._advanced:
                 self._failure = error
                 self._advanced.notify_all()
@@ -208,6 +208,4 @@ class SchemaLog:
             if decoded is not None:
                 self.state.replay(decoded)
         except ValueError as error:
-            _log.warning(
-                "a record of the topic of schemas is ignored", offset=record.offset, reason=str(error)
-            )
+            _log.warning("a record of the topic of schemas is ignored", offset=record.offset, why=str(error))

@@ -28,11 +28,11 @@ _NO_LOG = (
 class Reads:
     """The results of reading."""
 
-    answers: list[tuple[Key, FetchTarget, FetchedPartition]]
+    results: list[tuple[Key, FetchTarget, FetchedPartition]]
     size_bytes: int = 0
     aborted_count: int = 0  #: aborted transactions of all partitions
     #: an error, a diverging epoch or another replica, so that the fetch must not wait for more data
-    must_answer: bool = False
+    must_respond: bool = False
 
 
 def read_all(
@@ -75,17 +75,17 @@ def read_all(
                     partition, target, remaining_bytes, reads.size_bytes, read_committed=read_committed
                 )
         except KafkaError as error:
-            data = refusal(target.index, error.code)
+            data = error_partition(target.index, error.code)
         if data.error_code or data.diverging_epoch is not None or data.preferred_read_replica != NO_REPLICA:
-            reads.must_answer = True
+            reads.must_respond = True
         elif data.records:
             reads.size_bytes += len(data.records)
             reads.aborted_count += len(data.aborted_transactions or ())
-        reads.answers.append((key, target, data))
+        reads.results.append((key, target, data))
     return reads
 
 
-def refusal(index: int, code: ErrorCode) -> FetchedPartition:
+def error_partition(index: int, code: ErrorCode) -> FetchedPartition:
     """Return the result of a partition with an error: only the error code is set.
 
     As in Apache Kafka, aborted transactions are null if the error comes from the log, and empty if there is no log.

@@ -45,7 +45,7 @@ class FetchSession:
 
     def apply(self, request: FetchData) -> None:
         """Add, change and remove partitions as an incremental request says."""
-        for key, target in request.named:
+        for key, target in request.requested:
             cached = self.targets.get(key)
             if cached is None:
                 self.targets[key] = target
@@ -115,7 +115,7 @@ class FetchSessionCache:
         if not session.targets:
             # An empty session would save nothing. As in Kafka, partitions named and forgotten at once are read.
             del self._sessions[session.session_id]
-            return FetchContext(list(OrderedDict(request.named).items()))
+            return FetchContext(list(OrderedDict(request.requested).items()))
         session.epoch = next_epoch(session.epoch)
         session.used_ms = self._clock.monotonic_ms()
         self._sessions.move_to_end(session.session_id)
@@ -138,7 +138,7 @@ class FetchSessionCache:
     def _begin_full(self, request: FetchData, uses_topic_ids: bool) -> FetchContext:
         if request.session_id != INVALID_SESSION_ID:
             self._sessions.pop(request.session_id, None)
-        targets = OrderedDict(request.named)  # if a partition is named twice, the last one counts
+        targets = OrderedDict(request.requested)  # if a partition is named twice, the last one counts
         if request.session_epoch == FINAL_EPOCH or self._is_overfull(len(targets)) or not self._make_room():
             return FetchContext(list(targets.items()))
         session = FetchSession(self._new_id(), uses_topic_ids, self._clock.monotonic_ms())

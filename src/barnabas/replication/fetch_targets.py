@@ -88,7 +88,7 @@ class FetchData(NamedTuple):
     isolation_level: int
     session_id: int
     session_epoch: int
-    named: Sequence[tuple[Key, FetchTarget]]
+    requested: Sequence[tuple[Key, FetchTarget]]
     forgotten: Sequence[Key]
     #: As in a follower's Fetch. Followers of this cluster, however, use `api/data/replica_fetch.py`.
     has_replica_id: bool = False

@@ -67,7 +67,7 @@ class FollowerSession:
         self._delayed.clear()
         self.wake()
 
-    def take_marked(self, count_max: int) -> list[TopicIdPartition]:
+    def poll_marked(self, count_max: int) -> list[TopicIdPartition]:
         """Return some of the partitions to read, and unmark them."""
         taken = list(itertools.islice(self._marked, count_max))
         for partition in taken:

@@ -123,9 +123,9 @@ class FollowerSessions:
         self, session: FollowerSession, max_bytes: int
     ) -> list[tuple[TopicIdPartition, FetchedPartition]]:
         """Read some of what is new for the follower, in the order in which it became new; the rest stays marked."""
-        answers: list[tuple[TopicIdPartition, FetchedPartition]] = []
+        responses: list[tuple[TopicIdPartition, FetchedPartition]] = []
         read_bytes = 0
-        for key in session.take_marked(READ_PARTITIONS_MAX):
+        for key in session.poll_marked(READ_PARTITIONS_MAX):
             target = session.targets.get(key)
             if target is None:
                 continue
@@ -137,9 +137,9 @@ class FollowerSessions:
             except KafkaError as error:
                 data = FetchedPartition(key.partition, error.code)
             if _record_sent(target, data):
-                answers.append((key, data))
+                responses.append((key, data))
                 read_bytes += len(data.records)
-        return answers
+        return responses
 
     def _read(
         self,
@@ -214,9 +214,9 @@ def _has_same_records(partition: Partition, target: FollowedPartition) -> bool:
 
 
 def topics_of(
-    answers: Sequence[tuple[TopicIdPartition, FetchedPartition]],
+    responses: Sequence[tuple[TopicIdPartition, FetchedPartition]],
 ) -> list[tuple[str | bytes, list[FetchedPartition]]]:
     topics: dict[str | bytes, list[FetchedPartition]] = {}
-    for (topic_id, _), data in answers:
+    for (topic_id, _), data in responses:
         topics.setdefault(topic_id, []).append(data)
     return list(topics.items())

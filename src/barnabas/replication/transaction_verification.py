@@ -71,7 +71,7 @@ def start_verification(write: TransactionalWrite, support: TransactionSupport) -
                 bumps_epochs=support is TransactionSupport.IMPLICIT,
             )
         except KafkaError as error:
-            started.errors[partition] = error.kept()
+            started.errors[partition] = error.without_traceback()
             continue
         if verification is not None:
             started.verifications[partition] = verification

@@ -1,4 +1,4 @@
-"""How reports show progress: by whoever makes them, for example on a terminal."""
+"""How reports show progress: as their caller decides, for example on a terminal."""
 
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager

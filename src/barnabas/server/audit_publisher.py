@@ -174,9 +174,9 @@ class AuditPublisher:
         self._published = [row for row in self._published if row not in removed]
 
     async def _led_partition(self) -> Partition | None:
-        """Return the only partition of the topic if this broker leads it.
+        """Return the only partition of the topic if this broker leads it; create the topic if there are records.
 
-        When it begins to lead, its queue is what is in the store.
+        When this broker begins to lead, the records that are in the store replace its queue.
         """
         image = self._broker.image
         if not image.audit and AUDIT_TOPIC not in image.topics:

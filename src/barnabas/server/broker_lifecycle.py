@@ -20,7 +20,7 @@ from barnabas.metadata.brokers import SESSIONS, BrokerRegistration
 from barnabas.metadata.changed_keys import ChangedKeys
 from barnabas.metadata.election_rules import DEFAULT_RULES, ElectionRules
 from barnabas.metadata.image import MetadataImage
-from barnabas.metadata.store import OutcomeUnknown, Store, StoreError
+from barnabas.metadata.store import OutcomeUnknown, SessionInUse, Store, StoreError
 from barnabas.metadata.writer import MetadataWriter
 from barnabas.telemetry.logs import get_logger
 from barnabas.wire.errors import KafkaError
@@ -69,7 +69,14 @@ class BrokerLifecycle:
 
         :raises SessionInUse: If another broker with this id is running.
         """
-        await self._open_session()
+        try:
+            await self._open_session()
+        except SessionInUse as error:
+            message = (
+                f"Broker {self._broker_id} of this cluster is running already ({error}): stop it, or start this one "
+                "with another --node-id"
+            )
+            raise SessionInUse(message) from error
         await self._join(is_clean=is_clean, lost=lost)
         self._is_member = True
 

@@ -114,7 +114,7 @@ class EtcdStore:
         }
         known_revision = self._known_revision
         try:
-            answer = await self._gateway.call("/v3/kv/txn", transaction, is_repeatable=False)
+            response = await self._gateway.call("/v3/kv/txn", transaction, is_repeatable=False)
         except Refused as refused:
             if _TOO_MANY_OPERATIONS in refused.message:
                 self._refused_count = operations_count
@@ -122,11 +122,11 @@ class EtcdStore:
             if _NO_SPACE in refused.message:
                 return await self._committed_without_space(refused, commit_id, known_revision)
             raise _store_error(refused, transaction) from refused
-        if answer.get("succeeded"):
-            revision = revisions.of_store(revision_of(answer))
+        if response.get("succeeded"):
+            revision = revisions.of_store(revision_of(response))
             self._known_revision = max(self._known_revision, revision)
             return revision
-        last = got(answer)
+        last = got(response)
         revision = NEVER if last is None else revisions.of_store(int(last["mod_revision"]))
         if revision <= self._shown_revision:
             await asyncio.sleep(CONFLICT_PAUSE_S)
@@ -144,10 +144,10 @@ class EtcdStore:
         """
         revisions = await self._find_revisions()
         try:
-            answer = await self._gateway.call("/v3/kv/range", {"key": encode(self._keys.last)})
+            response = await self._gateway.call("/v3/kv/range", {"key": encode(self._keys.last)})
         except (Refused, StoreError) as error:
             raise OutcomeUnknown(f"{refused.message}, then {error}") from error
-        for pair in pairs_of(answer):
+        for pair in pairs_of(response):
             revision = revisions.of_store(int(pair["mod_revision"]))
             self._known_revision = max(self._known_revision, revision)
             if commit_id and b64decode(pair.get("value", "")).decode() == commit_id:
@@ -221,10 +221,10 @@ class EtcdStore:
                 "failure": [get(self._keys.base)],
             }
             try:
-                answer = await self._gateway.call("/v3/kv/txn", ask)
+                response = await self._gateway.call("/v3/kv/txn", ask)
             except Refused as refused:
                 raise _store_error(refused) from refused
-            base = got(answer, at=1 if answer.get("succeeded") else 0)
+            base = got(response, at=1 if response.get("succeeded") else 0)
             assert base is not None
             self._revisions = Revisions(base)
         return self._revisions
@@ -295,11 +295,11 @@ class EtcdStore:
             except TimeoutError:
                 await self._check(endpoint, revisions, revision)
                 continue
-            answer = decode_answer(0, line)
-            if answer.get("canceled"):
-                _raise_cancellation(answer)
-            events += answer.get("events", ())
-            if answer.get("fragment"):
+            response = decode_answer(0, line)
+            if response.get("canceled"):
+                _raise_cancellation(response)
+            events += response.get("events", ())
+            if response.get("fragment"):
                 continue  # a transaction may continue in the next fragment
             for commit in revisions.commits(self._keys, events):
                 revision = commit.revision
@@ -313,8 +313,8 @@ class EtcdStore:
         :raises StoreError: If etcd has an older state than the watch has shown. Topics that are missing there must not
             be deleted at once, so this is not `HistoryLost`.
         """
-        answer = await self._gateway.call_at(endpoint, "/v3/kv/range", {"key": encode(self._keys.last)})
-        present_revision = revisions.of_store(revision_of(answer))
+        response = await self._gateway.call_at(endpoint, "/v3/kv/range", {"key": encode(self._keys.last)})
+        present_revision = revisions.of_store(revision_of(response))
         if present_revision < revision:
             raise StoreError(
                 f"etcd went back from revision {revision} to {present_revision}, as when a backup is restored; "
@@ -327,11 +327,11 @@ def _after(pair: Mapping[str, Any]) -> bytes:
     return b64decode(pair["key"]) + b"\0"
 
 
-def _raise_cancellation(answer: Mapping[str, Any]) -> None:
-    compacted_revision = int(answer.get("compact_revision", 0))
+def _raise_cancellation(response: Mapping[str, Any]) -> None:
+    compacted_revision = int(response.get("compact_revision", 0))
     if compacted_revision:
         raise HistoryLost(f"etcd has compacted its history up to its revision {compacted_revision}")
-    raise NoAnswer(str(answer.get("cancel_reason") or "etcd has cancelled the watch"))
+    raise NoAnswer(str(response.get("cancel_reason") or "etcd has cancelled the watch"))
 
 
 def _too_many_operations(count: int) -> CommitTooLarge:

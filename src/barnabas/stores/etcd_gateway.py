@@ -263,19 +263,19 @@ def decode_answer(status: int, body: bytes) -> dict[str, Any]:
     :raises NoAnswer: If the outcome is unknown.
     """
     try:
-        answer = json.loads(body)
+        response = json.loads(body)
     except ValueError:
         if body.startswith(_COMMON_NAME):
             raise Refused(_UNAUTHENTICATED, _NO_COMMON_NAME) from None
         raise NoAnswer(f"HTTP status {status}, not an answer of etcd's gateway: {body[:200]!r}") from None
-    if not isinstance(answer, dict):
+    if not isinstance(response, dict):
         raise NoAnswer(f"not an answer of etcd's gateway: {body[:200]!r}")
-    if isinstance(result := answer.get("result"), dict):
+    if isinstance(result := response.get("result"), dict):
         return result
-    error = answer.get("error", answer)
-    error = answer if isinstance(error, str) else error
+    error = response.get("error", response)
+    error = response if isinstance(error, str) else error
     if "code" not in error and "grpc_code" not in error:
-        return answer
+        return response
     code = int(error.get("grpc_code") or error.get("code") or 0)
     text = str(error.get("message") or error.get("error") or "no reason given")
     if any(part in text for part in _NOT_BEGUN):

@@ -83,14 +83,14 @@ class HttpConnection:
         :raises NoAnswer: If the connection ends before the answer, or what comes is not HTTP.
         """
         status = await self._send(path, body, token)
-        answer = bytearray()
+        response = bytearray()
         while data := await self._receive():
-            answer += data
-            if len(answer) > ANSWER_BYTES_MAX:
+            response += data
+            if len(response) > ANSWER_BYTES_MAX:
                 raise NoAnswer(f"an answer of more than {ANSWER_BYTES_MAX} bytes")
         if self._http.our_state is h11.DONE and self._http.their_state is h11.DONE:
             self._http.start_next_cycle()
-        return status, bytes(answer)
+        return status, bytes(response)
 
     async def start_stream(self, path: str, body: bytes, token: str | None) -> None:
         """Send a request whose answer is a stream, which `next_line` returns.

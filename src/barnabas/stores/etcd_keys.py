@@ -18,9 +18,9 @@ def encode(data: bytes | str) -> str:
     return b64encode(data.encode() if isinstance(data, str) else data).decode()
 
 
-def revision_of(answer: Mapping[str, Any]) -> int:
+def revision_of(response: Mapping[str, Any]) -> int:
     """Return etcd's revision in the header of an answer."""
-    return int(answer["header"]["revision"])
+    return int(response["header"]["revision"])
 
 
 class Keys:
@@ -129,12 +129,12 @@ def get(key: str) -> dict[str, Any]:
     return {"request_range": {"key": encode(key)}}
 
 
-def pairs_of(answer: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+def pairs_of(response: Mapping[str, Any]) -> list[Mapping[str, Any]]:
     """Return the keys in the answer to a range."""
-    return list(answer.get("kvs", ()))
+    return list(response.get("kvs", ()))
 
 
-def got(answer: Mapping[str, Any], at: int = 0) -> Mapping[str, Any] | None:
+def got(response: Mapping[str, Any], at: int = 0) -> Mapping[str, Any] | None:
     """Return the key that an operation of a transaction has read; None if it does not exist."""
-    pairs = pairs_of(answer["responses"][at]["response_range"])
+    pairs = pairs_of(response["responses"][at]["response_range"])
     return pairs[0] if pairs else None

@@ -43,7 +43,7 @@ class EtcdSessions:
         is_waiting = False
         while (revision := await self._try(key, value)) is None:
             if loop.time() > deadline:
-                raise SessionInUse(f"The session {key} of the metadata store is open in another process")
+                raise SessionInUse(f"the session {key} is open in another process")
             if not is_waiting:
                 is_waiting = True
                 _log.info("waiting for the session of an earlier process to end", session=key)
@@ -63,15 +63,15 @@ class EtcdSessions:
                 "failure": [get(name)],
             }
             try:
-                answer = await self._gateway.call("/v3/kv/txn", transaction, is_repeatable=False)
+                response = await self._gateway.call("/v3/kv/txn", transaction, is_repeatable=False)
             except Refused as refused:
                 if not refused.is_not_found:  # the lease has ended
                     raise StoreError(refused.message) from refused
                 self._drop(key)
                 return None
-            if answer.get("succeeded"):
-                return revision_of(answer)
-            found = got(answer)
+            if response.get("succeeded"):
+                return revision_of(response)
+            found = got(response)
             if found is None or found.get("lease") != lease_id:
                 return None
             present_revision = int(found["mod_revision"])
@@ -79,10 +79,10 @@ class EtcdSessions:
 
     async def _grant(self, key: str) -> str:
         try:
-            answer = await self._gateway.call("/v3/lease/grant", {"TTL": str(self._timeout_s)})
+            response = await self._gateway.call("/v3/lease/grant", {"TTL": str(self._timeout_s)})
         except Refused as refused:
             raise StoreError(refused.message) from refused
-        lease_id = str(answer["ID"])
+        lease_id = str(response["ID"])
         self._leases[key] = lease_id
         self._keeping[key] = asyncio.get_running_loop().create_task(
             self._keep_alive(key, lease_id), name=f"etcd-lease-{key}"
@@ -93,11 +93,11 @@ class EtcdSessions:
         while True:
             await asyncio.sleep(self._timeout_s / KEEPALIVES_COUNT)
             try:
-                answer = await self._gateway.call("/v3/lease/keepalive", {"ID": lease_id})
+                response = await self._gateway.call("/v3/lease/keepalive", {"ID": lease_id})
             except (StoreError, Refused) as error:
                 _log.warning("cannot keep a session alive", session=key, why=str(error))
                 continue
-            if int(answer.get("TTL", 0)) <= 0:
+            if int(response.get("TTL", 0)) <= 0:
                 _log.warning("etcd has ended a session of this process", session=key)
                 self.lost_leases_count += 1
                 self._leases.pop(key, None)

@@ -112,7 +112,7 @@ class SqliteStore:
         try:
             return await self._in_thread(self._commit, asyncio.get_running_loop(), reads, changes, commit_id)
         except sqlite3.OperationalError as error:
-            raise StoreError(f"cannot write to the metadata store: {error}") from error
+            raise StoreError(f"{self._path}: {error}") from error
 
     def watch(self, revision: int) -> AsyncIterator[Commit]:
         """Yield every commit after `revision` in order, including those of other processes."""
@@ -143,9 +143,7 @@ class SqliteStore:
             try:
                 await self._in_thread(self._sessions.acquire, key)
             except Locked as error:
-                raise SessionInUse(
-                    f"The session {key} of the metadata store {self._path} is open in another process"
-                ) from error
+                raise SessionInUse(f"the session {key} is open in another process") from error
         return await self.commit({}, (StoreChange(key, value),))
 
     async def close_session(self, key: str) -> None:

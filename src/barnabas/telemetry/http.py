@@ -92,9 +92,9 @@ class MetricsServer:
         try:
             with suppress(TimeoutError, ConnectionError, ssl.SSLError, asyncio.IncompleteReadError):
                 async with asyncio.timeout(self._timeout_s):
-                    answer = await self._answer(reader)
+                    response = await self._answer(reader)
                 async with asyncio.timeout(self._timeout_s):
-                    writer.write(answer)
+                    writer.write(response)
                     writer.close()
                     await writer.wait_closed()
         finally:

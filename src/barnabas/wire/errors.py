@@ -201,10 +201,10 @@ class KafkaError(Exception):
         self.code = code
         self.message = message
 
-    def kept(self) -> Self:
-        """Return this error without its traceback, for a result that is stored in the frames through which it was
-        raised.
+    def without_traceback(self) -> Self:
+        """Return this error without its traceback, for a result that is stored.
 
-        The traceback would refer to those frames, and they to the result: a reference cycle with all of the request.
+        The traceback would refer to the frames through which the error was raised, and they to the result: a reference
+        cycle with all of the request.
         """
         return self.with_traceback(None)

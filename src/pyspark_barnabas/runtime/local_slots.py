@@ -1,4 +1,4 @@
-"""How many tasks a local master runs at a time, as far as the command line of the JVM tells."""
+"""How many tasks a local master runs at a time, if the command line of the JVM has it."""
 
 import os
 import re

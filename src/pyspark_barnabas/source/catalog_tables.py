@@ -37,8 +37,8 @@ def options_of_new_table(options: Mapping[str, str]) -> dict[str, str] | None:
         key = find_broker_key(name.lower().removeprefix("kafka."))
         if (key is not None and key.sensitive) or name.lower().endswith(("secret", "password")):
             message = (
-                f"option '{name}' is secret, and whoever may read the catalog could read it there: leave it out of the "
-                f"table, and name it in queries, as in SELECT * FROM orders WITH (`{name}` = '...')"
+                f"option '{name}' is secret, and every user who can read the catalog could read it: leave it out of "
+                f"the table, and name it in queries, as in SELECT * FROM orders WITH (`{name}` = '...')"
             )
             raise OptionError(message)
     _check(own)
@@ -49,11 +49,11 @@ def _check(options: Mapping[str, str]) -> None:
     """Check that the table can be read as a batch or as a stream."""
     try:
         batch_options(options)
-    except OptionError:
+    except OptionError as batch_error:
         try:
             stream_options(options)
         except OptionError:
-            batch_options(options)
+            raise batch_error from None
 
 
 def with_options(schema: StructType, options: Mapping[str, str]) -> StructType:

@@ -16,7 +16,7 @@ _ROW_BYTES = 256.0
 #: The maximum weight of an offset, as a multiple of its bytes, for logs with few records left.
 _ROW_TIMES_MAX = 16
 #: From this ratio on two tasks are closer to the wanted size than one.
-_SHARES_OF_TWO = 1.5
+_TWO_TASKS_FROM = 1.5
 
 
 #: Ranges that one task reads one after the other.
@@ -111,8 +111,8 @@ def _weight(record_bytes: float) -> float:
 
 
 def _count_of(shares: float) -> int:
-    """Return the number of tasks for a multiple of the task size; rounded to an even number, because cores are."""
-    return 1 if shares < _SHARES_OF_TWO else max(2, 2 * math.floor(shares / 2))
+    """Return the number of tasks for a multiple of the task size, rounded down to an even number, as that of cores."""
+    return 1 if shares < _TWO_TASKS_FROM else max(2, 2 * math.floor(shares / 2))
 
 
 class _TaskFiller:

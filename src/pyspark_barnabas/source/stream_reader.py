@@ -13,22 +13,22 @@ from barnabas.reading.option_values import OptionError
 from pyspark_barnabas.plain_errors import BarnabasError, plain_errors
 from pyspark_barnabas.runtime.local_slots import local_slots_count
 from pyspark_barnabas.source.catalog_tables import options_for_reading
-from pyspark_barnabas.source.micro_batch_planner import StreamPlanner
 from pyspark_barnabas.source.options import stream_options
 from pyspark_barnabas.source.schemas import requested_columns
+from pyspark_barnabas.source.stream_planner import StreamPlanner
 from pyspark_barnabas.source.tasks import Read, read_records
 from pyspark_barnabas.stream_offsets import StreamOffset
 
 try:
-    from pyspark.sql.streaming import datasource as limits
+    from pyspark.sql.streaming import datasource
 except ImportError:  # Spark 4.1 has no limits for Python sources
     _BASES: tuple[type, ...] = (DataSourceStreamReader,)
     HAS_LIMITS = False
-    LIMITS: Any = None
+    spark_limits: Any = None
 else:
-    _BASES = (DataSourceStreamReader, limits.SupportsTriggerAvailableNow)
+    _BASES = (DataSourceStreamReader, datasource.SupportsTriggerAvailableNow)
     HAS_LIMITS = True
-    LIMITS = limits
+    spark_limits = datasource
 
 #: Spark's form of offsets: by topic, then by partition as text; and the topic ids.
 Offsets = dict[str, dict[str, Any]]
@@ -61,7 +61,7 @@ class StreamReader(STREAM_READER_BASES):  # type: ignore[misc]
         self._columns = tuple(columns)
         self._read = read
         self._logs: Logs | None = None
-        self._opened: StreamPlanner | None = None
+        self._stream_planner: StreamPlanner | None = None
         limited = self._options.max_offsets_per_trigger or self._options.min_offsets_per_trigger
         if limited and not HAS_LIMITS:
             message = (
@@ -71,37 +71,42 @@ class StreamReader(STREAM_READER_BASES):  # type: ignore[misc]
 
     def __getstate__(self) -> dict[str, object]:
         """Return the state without open connections: tasks get a copy of the reader."""
-        return {**self.__dict__, "_options": self._options.for_tasks(), "_logs": None, "_opened": None}
+        return {
+            **self.__dict__,
+            "_options": self._options.for_tasks(),
+            "_logs": None,
+            "_stream_planner": None,
+        }
 
     @plain_errors()
     def initialOffset(self) -> Offsets:  # noqa: N802
-        return self._planner.initial().to_json()
+        return self._open_planner().initial().to_json()
 
     def getDefaultReadLimit(self) -> Any:  # noqa: N802
         if self._options.max_offsets_per_trigger is not None:
-            return limits.ReadMaxRows(self._options.max_offsets_per_trigger)
+            return spark_limits.ReadMaxRows(self._options.max_offsets_per_trigger)
         if self._options.min_offsets_per_trigger is not None:
-            return limits.ReadMinRows(self._options.min_offsets_per_trigger)
-        return limits.ReadAllAvailable()
+            return spark_limits.ReadMinRows(self._options.min_offsets_per_trigger)
+        return spark_limits.ReadAllAvailable()
 
     @plain_errors()
     def latestOffset(self, start: Offsets | None = None, limit: object = None) -> Offsets:  # noqa: N802
         """Return the end of the next micro-batch; Spark 4.1 passes neither start nor limit."""
-        limited = HAS_LIMITS and limit is not None and not isinstance(limit, limits.ReadAllAvailable)
+        limited = HAS_LIMITS and limit is not None and not isinstance(limit, spark_limits.ReadAllAvailable)
         known = None if start is None else StreamOffset.from_json(start)
-        return self._planner.latest(known, limited=limited).to_json()
+        return self._open_planner().latest(known, limited=limited).to_json()
 
     def reportLatestOffset(self) -> Offsets | None:  # noqa: N802
-        latest = self._planner.seen
+        latest = self._open_planner().seen
         return None if latest is None else latest.to_json()
 
     @plain_errors()
     def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802
-        self._planner.pin()
+        self._open_planner().pin()
 
     @plain_errors()
     def partitions(self, start: Offsets, end: Offsets) -> Sequence[InputPartition]:
-        return self._planner.tasks(StreamOffset.from_json(start), StreamOffset.from_json(end))
+        return self._open_planner().tasks(StreamOffset.from_json(start), StreamOffset.from_json(end))
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         with plain_errors():
@@ -110,15 +115,14 @@ class StreamReader(STREAM_READER_BASES):  # type: ignore[misc]
     def stop(self) -> None:
         if self._logs is not None:
             self._logs.close()
-        self._logs = self._opened = None
+        self._logs = self._stream_planner = None
 
-    @property
-    def _planner(self) -> StreamPlanner:
-        if self._opened is None:
+    def _open_planner(self) -> StreamPlanner:
+        if self._stream_planner is None:
             self._logs = open_logs(self._options)
             slots_count = local_slots_count()
-            self._opened = StreamPlanner(self._logs, self._options, slots_count=slots_count)
-        return self._opened
+            self._stream_planner = StreamPlanner(self._logs, self._options, slots_count=slots_count)
+        return self._stream_planner
 
 
 class InvalidStreamReader(STREAM_READER_BASES):  # type: ignore[misc]

@@ -226,7 +226,7 @@ async def test_a_session_that_another_live_process_has_is_refused(
     monkeypatch.setattr(etcd_sessions, "EXTENSION_S", 0.0)
     async with opened(members, tmp_path) as one, opened(members, tmp_path) as other:
         await one.open_session("sessions/1", b"one")
-        with pytest.raises(SessionInUse, match="sessions/1 of the metadata store is open in another process"):
+        with pytest.raises(SessionInUse, match="sessions/1 is open in another process"):
             await other.open_session("sessions/1", b"other")
         assert (await other.load())[1] == [Item("sessions/1", b"one", 1)]
 

@@ -169,7 +169,7 @@ def test_a_second_broker_with_the_same_id_is_refused(tmp_path: Path, members: li
     with BrokerProcess(tmp_path / "one", *arguments):
         ended = run_serve("--data", str(tmp_path / "other"), "--listen", "127.0.0.1:0", *arguments)
         assert ended.returncode == 2
-        assert "The session sessions/1 of the metadata store is open in another process" in ended.stderr
+        assert "Broker 1 of this cluster is running already" in ended.stderr
 
 
 @pytest.mark.parametrize(

@@ -257,11 +257,11 @@ def test_connections_are_counted_only_while_addresses_have_quotas(tmp_path: Path
     @on_loop
     async def scenario() -> None:
         async with running_node(tmp_path) as node:
-            assert node.dispatcher.connection_delay_ms("10.0.0.1") == 0
+            assert node.dispatcher.count_connection("10.0.0.1") == 0
             await node.ask(quota({"ip": "10.0.0.1"}, connection_creation_rate=1.0))
-            waits_ms = [node.dispatcher.connection_delay_ms("10.0.0.1") for _ in range(11)]
+            waits_ms = [node.dispatcher.count_connection("10.0.0.1") for _ in range(11)]
             assert waits_ms == [0] * 10 + [1000]
-            assert node.dispatcher.connection_delay_ms("10.0.0.2") == 0
+            assert node.dispatcher.count_connection("10.0.0.2") == 0
 
     scenario()
 

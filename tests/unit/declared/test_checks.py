@@ -16,6 +16,7 @@ from barnabas.declared.checks import (
     with_own_user,
 )
 from barnabas.declared.diff import ChangeAction, Level, ResourceChange, diff_states
+from barnabas.declared.plan import Plan
 from barnabas.declared.state import (
     BrokerState,
     ClusterState,
@@ -162,6 +163,13 @@ def test_removing_the_own_credential_is_reported() -> None:
     )
     changes = with_own_user(diff_states(ClusterState(prune=frozenset({"users"})), live), "User:me")
     assert {each.name for each in changes if each.level is Level.LOCKOUT} == {"me"}
+
+
+def test_a_change_can_be_destructive_and_a_lockout() -> None:
+    live = ClusterState(users={"me": {ScramMechanism.SCRAM_SHA_256: Credential(4096)}})
+    differences = diff_states(ClusterState(prune=frozenset({"users"})), live)
+    plan = Plan(with_own_user(check_changes(differences, live), "User:me"))
+    assert (plan.counts["destructive"], plan.counts["lockout"]) == (1, 1)
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,7 @@ from barnabas.metadata.store import NEVER
 from barnabas.metadata.topic_creation import (
     DEFAULT,
     PARTITIONS_PER_REQUEST_MAX,
-    Created,
+    TopicCreationResult,
     TopicToCreate,
     decide_create,
     random_topic_id,
@@ -30,7 +30,7 @@ THREE = cluster(3)
 
 def create(
     image: MetadataImage, *topics: TopicToCreate, validate_only: bool = False, **rules: Any
-) -> Decision[list[Created]]:
+) -> Decision[list[TopicCreationResult]]:
     rng = random.Random(1)
     return decide_create(image, topics, replace(RULES, **rules), rng, validate_only=validate_only)
 
@@ -45,7 +45,7 @@ def refusal(image: MetadataImage, topic: TopicToCreate, **rules: Any) -> KafkaEr
     return outcome.error
 
 
-def made(decision: Decision[list[Created]], name: str) -> TopicImage:
+def made(decision: Decision[list[TopicCreationResult]], name: str) -> TopicImage:
     [outcome] = [outcome for outcome in decision.response if outcome.name == name]
     assert outcome.error is None, outcome.error
     assert outcome.topic is not None

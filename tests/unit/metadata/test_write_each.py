@@ -7,7 +7,7 @@ import pytest
 
 from barnabas.metadata.decision import Decision
 from barnabas.metadata.image import MetadataImage
-from barnabas.metadata.topic_creation import Created, TopicToCreate, decide_create
+from barnabas.metadata.topic_creation import TopicCreationResult, TopicToCreate, decide_create
 from barnabas.metadata.topic_deletion import TopicToDelete, decide_delete
 from barnabas.metadata.topics import PARTITION_STATES, PartitionRegistration, partition_key
 from barnabas.metadata.writer import MetadataWriter
@@ -25,15 +25,17 @@ async def started(changes_max: int) -> tuple[MemoryStore, MetadataWriter]:
     return store, writer
 
 
-def creation(image: MetadataImage, topics: Sequence[TopicToCreate]) -> Decision[list[Created]]:
+def creation(image: MetadataImage, topics: Sequence[TopicToCreate]) -> Decision[list[TopicCreationResult]]:
     return decide_create(image, topics, RULES, random.Random(1), validate_only=False)
 
 
-def failed(new: TopicToCreate, error: KafkaError) -> Created:
-    return Created(new.name, error=error)
+def failed(new: TopicToCreate, error: KafkaError) -> TopicCreationResult:
+    return TopicCreationResult(new.name, error=error)
 
 
-async def create(writer: MetadataWriter, *names: str, timeout_ms: int | None = None) -> list[Created]:
+async def create(
+    writer: MetadataWriter, *names: str, timeout_ms: int | None = None
+) -> list[TopicCreationResult]:
     topics = [new_topic(name) for name in names]
     return await writer.write_each(topics, creation, failed, timeout_ms, key=lambda new: new.name)
 

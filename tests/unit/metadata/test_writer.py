@@ -16,7 +16,7 @@ from barnabas.metadata.decision import Decision
 from barnabas.metadata.image import MetadataImage
 from barnabas.metadata.producer_ids import KEY, decide_allocate_block
 from barnabas.metadata.store import Conflict, StoreChange, StoreError
-from barnabas.metadata.topic_creation import Created, decide_create
+from barnabas.metadata.topic_creation import TopicCreationResult, decide_create
 from barnabas.metadata.topic_deletion import TopicToDelete, decide_delete
 from barnabas.metadata.topics import TOPICS
 from barnabas.metadata.writer import REPLAYED_BYTES_MAX, Listener, MetadataWriter
@@ -42,7 +42,9 @@ async def writers(store: MemoryStore, count: int = 1) -> AsyncIterator[list[Meta
             await writer.stop()
 
 
-def create_decision(*names: str, seed: int = 0) -> Callable[[MetadataImage], Decision[list[Created]]]:
+def create_decision(
+    *names: str, seed: int = 0
+) -> Callable[[MetadataImage], Decision[list[TopicCreationResult]]]:
     rng = random.Random(seed)
     return lambda image: decide_create(
         image, [new_topic(name) for name in names], RULES, rng, validate_only=False

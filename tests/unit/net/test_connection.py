@@ -330,7 +330,7 @@ async def test_closing_is_idempotent(log_lines: list[tuple[str, dict[str, object
     client = Client()
     client.connection.close("first")
     client.connection.close("second")
-    assert [fields["reason"] for _, fields in log_lines] == ["first"]
+    assert [fields["why"] for _, fields in log_lines] == ["first"]
 
 
 @on_loop

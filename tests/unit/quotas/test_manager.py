@@ -84,11 +84,11 @@ def test_request_time_is_a_percentage_and_throttled_by_a_window_at_most(quotas: 
 def test_connections_above_the_rate_of_their_address_are_rejected(quotas: Quotas) -> None:
     quotas.set({"ip": "10.0.0.1"}, {"connection_creation_rate": 1.0})
     assert quotas.manager.has_addresses
-    waits = [quotas.manager.connected("10.0.0.1") for _ in range(12)]
+    waits = [quotas.manager.record_connection("10.0.0.1") for _ in range(12)]
     assert waits == [0] * 10 + [1000] * 2
-    assert quotas.manager.connected("10.0.0.2") == 0
+    assert quotas.manager.record_connection("10.0.0.2") == 0
     quotas.clock.advance(11_000)
-    assert quotas.manager.connected("10.0.0.1") == 0
+    assert quotas.manager.record_connection("10.0.0.1") == 0
     assert quotas.manager.statistics()["refused_connections_count"] == 2
 
 
@@ -96,7 +96,7 @@ def test_rates_unused_for_an_hour_are_removed(quotas: Quotas) -> None:
     quotas.set({"user": None}, {"producer_byte_rate": 100.0, "controller_mutation_rate": 1.0})
     quotas.set({"ip": None}, {"connection_creation_rate": 1.0})
     quotas.produce(1)
-    quotas.manager.connected("10.0.0.1")
+    quotas.manager.record_connection("10.0.0.1")
     assert quotas.manager.statistics()["rates_count"] == 2
     quotas.clock.advance(INACTIVE_MS_MAX - 1)
     quotas.manager.expire()

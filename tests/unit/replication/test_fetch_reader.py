@@ -3,7 +3,7 @@ from pathlib import Path
 import pytest
 
 from barnabas.metadata.topics import PARTITION_STATES, PartitionRegistration, partition_key
-from barnabas.replication.fetch_reader import Reads, read_all, refusal
+from barnabas.replication.fetch_reader import Reads, error_partition, read_all
 from barnabas.replication.fetch_targets import FetchTarget, Key
 from barnabas.wire.errors import ErrorCode
 from support.batches import batch, values_of
@@ -50,11 +50,11 @@ async def test_each_partition_returns_its_records_and_offsets(tmp_path: Path) ->
         produce(node, "b", b"3")
         node.partition("a").delete_records(1)
         reads = read(node, target("a", offset=1), target(node.topic_id("b")))
-        (_, _, a), (_, _, b) = reads.answers
+        (_, _, a), (_, _, b) = reads.results
         assert (values_of(a.records), a.high_watermark, a.log_start_offset) == ([b"2"], 2, 1)
         assert (values_of(b.records), b.last_stable_offset, b.log_start_offset) == ([b"3"], 1, 0)
         assert reads.size_bytes == 2 * size_bytes
-        assert not reads.must_answer
+        assert not reads.must_respond
 
 
 @pytest.mark.parametrize(("committed", "expected"), [(False, None), (True, [])])
@@ -65,7 +65,7 @@ def test_aborted_transactions_are_listed_for_read_committed(
     async def scenario() -> None:
         async with running_node(tmp_path) as node:
             await node.create(new_topic("a"))
-            [(_, _, data)] = read(node, target("a"), committed=committed).answers
+            [(_, _, data)] = read(node, target("a"), committed=committed).results
             assert data.aborted_transactions == expected
 
     scenario()
@@ -77,9 +77,9 @@ async def test_the_end_of_a_log_is_empty_without_an_error(tmp_path: Path) -> Non
         await node.create(new_topic("a"))
         produce(node, "a", b"1")
         reads = read(node, target("a", offset=1))
-        [(_, _, data)] = reads.answers
+        [(_, _, data)] = reads.results
         assert (data.error_code, bytes(data.records or b""), reads.size_bytes) == (0, b"", 0)
-        assert not reads.must_answer
+        assert not reads.must_respond
 
 
 @on_loop
@@ -89,7 +89,7 @@ async def test_the_first_batch_is_complete_and_then_the_limit_applies(tmp_path: 
         for topic in "ab":
             produce(node, topic, b"x" * 1000)
         reads = read(node, target("empty"), target("a"), target("b"), max_bytes=1)
-        sizes = [len(data.records or b"") for _, _, data in reads.answers]
+        sizes = [len(data.records or b"") for _, _, data in reads.results]
         assert sizes[0] == sizes[2] == 0
         assert sizes[1] == reads.size_bytes > 1000
 
@@ -101,7 +101,7 @@ async def test_a_partitions_own_limit_applies_except_for_the_first_batch(tmp_pat
         size_bytes = produce(node, "a", *[b"x" * 100] * 3)
         produce(node, "b", *[b"x" * 100] * 3)
         reads = read(node, target("a", max_bytes=1), target("b", max_bytes=2 * size_bytes + 5))
-        assert [len(data.records or b"") for _, _, data in reads.answers] == [size_bytes, 2 * size_bytes + 5]
+        assert [len(data.records or b"") for _, _, data in reads.results] == [size_bytes, 2 * size_bytes + 5]
 
 
 @on_loop
@@ -112,7 +112,7 @@ async def test_each_partition_may_use_the_rest_of_the_limit(tmp_path: Path) -> N
         for _ in range(2):
             produce(node, "b", b"x" * 100)
         reads = read(node, target("a"), target("b"), max_bytes=2 * size_bytes + 10)
-        assert [len(data.records or b"") for _, _, data in reads.answers] == [size_bytes, size_bytes + 10]
+        assert [len(data.records or b"") for _, _, data in reads.results] == [size_bytes, size_bytes + 10]
 
 
 @on_loop
@@ -122,7 +122,7 @@ async def test_a_batch_that_exceeds_the_rest_of_the_limit_is_not_returned(tmp_pa
         size_bytes = produce(node, "a", b"x" * 100)
         produce(node, "b", b"x" * 100)
         reads = read(node, target("a"), target("b"), max_bytes=size_bytes + 10, committed=True)
-        found = [(len(data.records or b""), data.aborted_transactions) for _, _, data in reads.answers]
+        found = [(len(data.records or b""), data.aborted_transactions) for _, _, data in reads.results]
         assert found == [(size_bytes, []), (0, None)]
 
 
@@ -144,11 +144,11 @@ async def test_a_partition_error_does_not_fail_others_and_is_returned_immediatel
             (target("a"), ErrorCode.NONE),
         ]
         reads = read(node, *(each for each, _ in asked))
-        assert [data.error_code for _, _, data in reads.answers] == [code for _, code in asked]
-        assert values_of(reads.answers[-1][2].records) == [b"1"]
-        for _, _, data in reads.answers[:-1]:
+        assert [data.error_code for _, _, data in reads.results] == [code for _, code in asked]
+        assert values_of(reads.results[-1][2].records) == [b"1"]
+        for _, _, data in reads.results[:-1]:
             assert (data.high_watermark, data.last_stable_offset, data.log_start_offset) == (-1, -1, -1)
-        assert reads.must_answer
+        assert reads.must_respond
 
 
 @on_loop
@@ -156,7 +156,7 @@ async def test_a_partition_led_elsewhere_is_an_error(tmp_path: Path) -> None:
     async with running_node(tmp_path) as node:
         await node.create(new_topic("a"))
         await lead(node, "a", 2, 1)
-        [(_, _, data)] = read(node, target("a")).answers
+        [(_, _, data)] = read(node, target("a")).results
         assert data.error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER
 
 
@@ -191,10 +191,10 @@ def test_a_diverging_epoch_is_returned_to_a_reader_with_another_history(
             await lead(node, "a", 1, 3)
             produce(node, "a", b"2", b"3")
             reads = read(node, target("a", offset=offset, last=last))
-            [(_, _, data)] = reads.answers
+            [(_, _, data)] = reads.results
             assert data.error_code == 0
             assert data.diverging_epoch == diverging
-            assert reads.must_answer is (diverging is not None)
+            assert reads.must_respond is (diverging is not None)
             assert reads.size_bytes == 0 or diverging is None
 
     scenario()
@@ -207,12 +207,12 @@ async def test_an_epoch_before_all_known_ones_is_out_of_range(tmp_path: Path) ->
         await lead(node, "a", 1, 3)
         produce(node, "a", b"0")
         node.partition("a").log.epochs.truncate_from_end(0)
-        [(_, _, data)] = read(node, target("a", last=0)).answers
+        [(_, _, data)] = read(node, target("a", last=0)).results
         assert data.error_code == ErrorCode.OFFSET_OUT_OF_RANGE
 
 
 def test_an_error_has_no_other_fields() -> None:
-    data = refusal(3, ErrorCode.NOT_LEADER_OR_FOLLOWER)
+    data = error_partition(3, ErrorCode.NOT_LEADER_OR_FOLLOWER)
     assert (data.partition_index, data.error_code) == (3, ErrorCode.NOT_LEADER_OR_FOLLOWER)
     assert {data.high_watermark, data.last_stable_offset, data.log_start_offset} == {-1}
     assert data.records == b""

@@ -38,7 +38,7 @@ def fetch_request(
 
 
 def fetch_data(
-    named: Sequence[tuple[Key, FetchTarget]] = (),
+    requested: Sequence[tuple[Key, FetchTarget]] = (),
     session: int = 0,
     epoch: int = 0,
     forgotten_topics: Sequence[Key] = (),
@@ -50,7 +50,7 @@ def fetch_data(
         isolation_level=0,
         session_id=session,
         session_epoch=epoch,
-        named=named,
+        requested=requested,
         forgotten=forgotten_topics,
     )
 
@@ -126,16 +126,16 @@ def test_an_incremental_fetch_changes_adds_and_forgets_partitions() -> None:
 def test_a_changed_partition_replaces_all_former_fields() -> None:
     cache = Cache()
     session = cache.begin(fetch_request(A0)).session_id
-    named = FetchTarget("a", bytes(16), 0, 1, 2, 3, 4, by_id=False)
-    [(_, target)] = cache.begin(fetch_data([(("a", 0), named)], session, 1)).targets
-    assert target == named
+    requested = FetchTarget("a", bytes(16), 0, 1, 2, 3, 4, by_id=False)
+    [(_, target)] = cache.begin(fetch_data([(("a", 0), requested)], session, 1)).targets
+    assert target == requested
 
 
 def test_sessions_by_topic_id_are_keyed_by_id() -> None:
     cache = Cache()
     topic_id = b"i" * 16
-    named = FetchTarget("", topic_id, 0, 5, 0, -1, -1, by_id=True)
-    session = cache.begin(fetch_data([((topic_id, 0), named)]), ids=True).session_id
+    requested = FetchTarget("", topic_id, 0, 5, 0, -1, -1, by_id=True)
+    session = cache.begin(fetch_data([((topic_id, 0), requested)]), ids=True).session_id
     assert cache.begin(fetch_data([], session, 1, [(topic_id, 0)]), ids=True).targets == []
 
 

@@ -188,10 +188,10 @@ def test_sessions_of_followers_learn_of_appends_and_of_the_end_of_leadership(mak
     partition, session = led(make_partition), FollowerSession(1, 2)
     partition.add_follower_session(session)
     partition.append_as_leader(batch(b"y"), 1)
-    assert session.take_marked(9) == [(partition.topic_id, 0)]
+    assert session.poll_marked(9) == [(partition.topic_id, 0)]
     assert not session.has_marked
     partition.update_state(PartitionRegistration(2, 1, THREE, 1, THREE))
-    assert session.take_marked(9) == [(partition.topic_id, 0)]
+    assert session.poll_marked(9) == [(partition.topic_id, 0)]
     partition.remove_follower_session(session)
     partition.close()
     assert not session.has_marked
@@ -277,8 +277,8 @@ def test_partitions_are_taken_in_their_order_and_the_others_stay() -> None:
     keys = [TopicIdPartition(bytes(16), index) for index in range(5)]
     for key in keys:
         session.mark(key, wakes=False)
-    assert session.take_marked(2) == keys[:2]
-    assert session.take_marked(9) == keys[2:]
+    assert session.poll_marked(2) == keys[:2]
+    assert session.poll_marked(9) == keys[2:]
 
 
 @in_virtual_time

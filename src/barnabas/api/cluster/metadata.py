@@ -18,7 +18,7 @@ from barnabas.api.authorization import (
     authorized_cluster_operations,
     authorized_operations_now,
     filter_allowed,
-    topic_refusals,
+    topic_authorization_errors,
 )
 from barnabas.api.cluster.brokers import reachable_brokers
 from barnabas.api.context import EncodedResponse, RequestContext
@@ -180,7 +180,7 @@ async def _by_names(
     if request.allow_auto_topic_creation and broker.config.boolean("auto.create.topics.enable"):
         missing = [name for name in names if name not in hidden and name not in broker.image.topics]
     if missing:
-        hidden = hidden | await topic_refusals(context, AclOperation.CREATE, missing)
+        hidden = hidden | await topic_authorization_errors(context, AclOperation.CREATE, missing)
     await _ask_for_operations(context, request, (name for name in names if name not in hidden))
     topics = [_by_name(context, request, name, hidden.keys()) async for name in context.each(names)]
     to_create = [name for name in missing if name not in hidden]

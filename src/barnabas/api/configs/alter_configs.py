@@ -28,8 +28,8 @@ async def handle(context: RequestContext, request: AlterConfigsRequest) -> Alter
     requested = await context.compute(_requested, request)
     outcomes = await alter(context, requested, validate_only=request.validate_only)
     pairs = context.each(zip(request.resources, outcomes, strict=True))
-    answers = [_resource_response(*pair) async for pair in pairs]
-    return AlterConfigsResponse(responses=answers)
+    responses = [_resource_response(*pair) async for pair in pairs]
+    return AlterConfigsResponse(responses=responses)
 
 
 def _requested(request: AlterConfigsRequest) -> list[RequestedAlteration]:

@@ -72,7 +72,7 @@ async def alter(
             else:
                 alterations[index] = alteration
         except KafkaError as error:
-            outcomes[index] = error.kept()
+            outcomes[index] = error.without_traceback()
     for index, outcome in (await _commit(context, alterations, validate_only)).items():
         outcomes[index] = outcome
     return outcomes
@@ -158,7 +158,7 @@ async def alteration_error(policies: Policies, altered: ConfigAlterationResult) 
         metadata = AlterConfigPolicy.RequestMetadata(resource, altered.edited)
         await policies.check_alter_config(metadata, altered.removed)
     except KafkaError as error:
-        return error.kept()
+        return error.without_traceback()
     return None
 
 

@@ -20,8 +20,8 @@ from barnabas.wire.messages.incremental_alter_configs import (
 def error_response(
     request: IncrementalAlterConfigsRequest, error: KafkaError
 ) -> IncrementalAlterConfigsResponse:
-    answers = [_resource_response(resource, error) for resource in request.resources]
-    return IncrementalAlterConfigsResponse(responses=answers)
+    responses = [_resource_response(resource, error) for resource in request.resources]
+    return IncrementalAlterConfigsResponse(responses=responses)
 
 
 @serves(
@@ -38,8 +38,8 @@ async def handle(
     requested = await context.compute(_requested, request)
     outcomes = await alter(context, requested, validate_only=request.validate_only)
     pairs = context.each(zip(request.resources, outcomes, strict=True))
-    answers = [_resource_response(*pair) async for pair in pairs]
-    return IncrementalAlterConfigsResponse(responses=answers)
+    responses = [_resource_response(*pair) async for pair in pairs]
+    return IncrementalAlterConfigsResponse(responses=responses)
 
 
 def _requested(request: IncrementalAlterConfigsRequest) -> list[RequestedAlteration]:

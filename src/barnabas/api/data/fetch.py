@@ -14,7 +14,7 @@ from collections.abc import AsyncIterator, Coroutine, Iterator, Sequence
 from contextlib import suppress
 from typing import Any, TypeVar
 
-from barnabas.api.authorization import allowed_now, denied
+from barnabas.api.authorization import allowed_now, log_denial
 from barnabas.api.context import EncodedResponse, RequestContext
 from barnabas.api.data.fetch_codec import (
     FIRST_VERSION_WITH_LEADER_HINTS,
@@ -32,7 +32,7 @@ from barnabas.api.registry import USE_HANDLER, UseHandler, serves
 from barnabas.config.class_names import REPLICA_SELECTOR_KEY, SELECTS_BY_RACK
 from barnabas.quotas.rate import Rate
 from barnabas.replication.delayed_fetch import DelayedFetch
-from barnabas.replication.fetch_reader import PreferredReplica, Reads, partition_of, read_all, refusal
+from barnabas.replication.fetch_reader import PreferredReplica, Reads, error_partition, partition_of, read_all
 from barnabas.replication.fetch_sessions import FetchContext
 from barnabas.replication.fetch_targets import (
     NO_REPLICA,
@@ -75,7 +75,9 @@ WRITTEN_ABORTED_MAX = 10_000
 def error_response(request: FetchRequest, error: KafkaError) -> FetchResponse:
     response = FetchResponse(error_code=error.code)
     for topic in request.topics:
-        partitions = [_message(refusal(partition.partition, error.code)) for partition in topic.partitions]
+        partitions = [
+            _message(error_partition(partition.partition, error.code)) for partition in topic.partitions
+        ]
         response.responses.append(
             FetchableTopicResponse(topic=topic.topic, topic_id=topic.topic_id, partitions=partitions)
         )
@@ -202,22 +204,22 @@ class _Fetching:
         async for targets in self._slices(self._fetch.targets):
             self._authorize(targets)
         reads = await self._read_in_slices()
-        if len(reads.answers) + len(self._refused) <= READ_PARTITIONS_MAX:
+        if len(reads.results) + len(self._refused) <= READ_PARTITIONS_MAX:
             response = self._respond(reads)
             return response if isinstance(response, EncodedResponse) else await response
         self._complete(reads)
-        if self._is_throttled(reads):
+        if self._charge_quota(reads):
             return self._respond_throttled()
         topics: list[TopicResult] = []
-        async for answers in self._slices(reads.answers):
-            self._add(answers, topics)
+        async for responses in self._slices(reads.results):
+            self._add(responses, topics)
         version, session_id = self._context.api_version, self._fetch.session_id
         return await self._context.broker.worker.call(
             write_response, version, session_id, topics, endpoints=self._endpoints
         )
 
     async def _read_in_slices(self) -> Reads:
-        """Read in several turns. Any append ends the wait, so there may be fewer bytes than `min_bytes`."""
+        """Read in several turns. The first new readable bytes end the wait, so there may be fewer than `min_bytes`."""
         waiting = DelayedFetch(1, read_committed=self._read_committed)
         partitions: list[Partition] = []
         try:
@@ -257,7 +259,7 @@ class _Fetching:
     def _missing_bytes(self, reads: Reads) -> int:
         """Return how many more bytes the client waits for; 0 if it does not wait."""
         request = self._request
-        may_wait = request.max_wait_ms > 0 and self._targets and not self._refused and not reads.must_answer
+        may_wait = request.max_wait_ms > 0 and self._targets and not self._refused and not reads.must_respond
         return min(request.min_bytes, self._max_bytes) - reads.size_bytes if may_wait else 0
 
     def _partitions(self, targets: Sequence[tuple[Key, FetchTarget]]) -> Iterator[Partition]:
@@ -281,18 +283,18 @@ class _Fetching:
             if has_replica_id or (
                 name is not None and not allowed_now(context, AclOperation.READ, ResourceType.TOPIC, name)
             ):
-                denied(context, AclOperation.READ, ResourceType.TOPIC, name or "")
-                answer = refusal(target.index, ErrorCode.TOPIC_AUTHORIZATION_FAILED)
-                self._refused.append((key, target, answer))
+                log_denial(context, AclOperation.READ, ResourceType.TOPIC, name or "")
+                response = error_partition(target.index, ErrorCode.TOPIC_AUTHORIZATION_FAILED)
+                self._refused.append((key, target, response))
             else:
                 self._targets.append((key, target))
 
     def _respond(self, reads: Reads) -> EncodedResponse | Coroutine[Any, Any, EncodedResponse]:
         self._complete(reads)
-        if self._is_throttled(reads):
+        if self._charge_quota(reads):
             return self._respond_throttled()
         topics: list[TopicResult] = []
-        self._add(reads.answers, topics)
+        self._add(reads.results, topics)
         version, session_id = self._context.api_version, self._fetch.session_id
         if reads.aborted_count > WRITTEN_ABORTED_MAX:
             return self._context.broker.worker.call(
@@ -303,14 +305,14 @@ class _Fetching:
     def _complete(self, reads: Reads) -> None:
         if self._context.api_version < FIRST_VERSION_WITH_STORAGE_ERROR:
             _replace_storage_errors(reads)
-        if reads.must_answer and self._context.api_version >= FIRST_VERSION_WITH_LEADER_HINTS:
+        if reads.must_respond and self._context.api_version >= FIRST_VERSION_WITH_LEADER_HINTS:
             self._endpoints = _name_leaders(self._context, reads)
-        reads.answers += self._refused
+        reads.results += self._refused
         if self._context.broker.tracer.enabled:
             _trace(self._context, self._started_ns, reads)
 
-    def _is_throttled(self, reads: Reads) -> bool:
-        """Count what was read, and set the throttle time."""
+    def _charge_quota(self, reads: Reads) -> bool:
+        """Count what was read, and set the throttle time; return whether the client is throttled."""
         if self._quotas is None:
             return False
         self._context.throttle_ms = self._context.broker.quotas.fetched(self._quotas, reads.size_bytes)
@@ -320,11 +322,11 @@ class _Fetching:
         session_id = self._context.broker.fetch_sessions.session_id_when_throttled(self._fetch)
         return write_response(self._context.api_version, session_id, ())
 
-    def _add(self, answers: Sequence[FetchResult], topics: list[TopicResult]) -> None:
+    def _add(self, responses: Sequence[FetchResult], topics: list[TopicResult]) -> None:
         """Add what was read, by topic; an incremental session gets only what has changed."""
         session, is_incremental = self._fetch.session, self._fetch.is_incremental
         last, partitions = topics[-1] if topics else (None, [])
-        for key, target, data in answers:
+        for key, target, data in responses:
             if session is not None:
                 news = target.record_sent(data)
                 if is_incremental and not news:
@@ -339,7 +341,7 @@ class _Fetching:
 
 def _replace_storage_errors(reads: Reads) -> None:
     """Return NOT_LEADER_OR_FOLLOWER instead of KAFKA_STORAGE_ERROR, as Apache Kafka does."""
-    for _, _, data in reads.answers:
+    for _, _, data in reads.results:
         if data.error_code == ErrorCode.KAFKA_STORAGE_ERROR:
             data.error_code = ErrorCode.NOT_LEADER_OR_FOLLOWER
 
@@ -347,7 +349,7 @@ def _replace_storage_errors(reads: Reads) -> None:
 def _name_leaders(context: RequestContext, reads: Reads) -> list[NodeEndpoint]:
     """Add the leaders to errors of partitions that other brokers lead; return the leaders' endpoints."""
     leaders: list[LeaderHint] = []
-    for (topic, index), _, data in reads.answers:
+    for (topic, index), _, data in reads.results:
         if data.error_code in _WITH_LEADER_HINT:
             leader = find_leader(context, topic, index)
             if leader is not None:
@@ -393,7 +395,7 @@ def _quotas(context: RequestContext, request: FetchData) -> Rate | None:
 
 
 def _trace(context: RequestContext, started_ns: int, reads: Reads) -> None:
-    for key, target, data in reads.answers:
+    for key, target, data in reads.results:
         if data.error_code != ErrorCode.NONE:
             continue
         with suppress(KafkaError):  # the topic was deleted meanwhile

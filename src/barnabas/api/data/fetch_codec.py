@@ -11,7 +11,9 @@ from barnabas.api.context import EncodedResponse
 from barnabas.api.data.leader_hints import NodeEndpoint, write_endpoints
 from barnabas.base.buffers import Buffer
 from barnabas.base.ids import ZERO_UUID
+from barnabas.replication.fetch_sessions import FINAL_EPOCH, INVALID_SESSION_ID
 from barnabas.replication.fetch_targets import FetchData, FetchedPartition, FetchTarget, Key
+from barnabas.replication.partition import NO_EPOCH
 from barnabas.wire.in_place import count_writer, elements, read_body, write_topic
 from barnabas.wire.messages.fetch import FetchRequest
 from barnabas.wire.primitives import (
@@ -32,8 +34,7 @@ FIRST_VERSION_WITH_LEADER_EPOCH = 9
 FIRST_VERSION_WITH_SESSIONS = 7
 FIRST_VERSION_WITH_LOG_START = 5
 
-_NO_SESSION, _FINAL_EPOCH = 0, -1
-_NO_EPOCH = -1
+
 _NO_REPLICA_ID = -1
 
 #: Maximum size of the records of a response that are copied into it; larger ones are sent uncopied.
@@ -88,12 +89,12 @@ def _read_plain(body: bytes, position: int, version: int) -> tuple[FetchData, in
     layout = _START_V7 if has_sessions else _START_V4
     replica_id, *start = layout.unpack_from(body, position)
     if not has_sessions:
-        start += (_NO_SESSION, _FINAL_EPOCH)
+        start += (INVALID_SESSION_ID, FINAL_EPOCH)
     topics_count, position = read_size(body, position + layout.size)
-    named: list[tuple[Key, FetchTarget]] = []
+    requested: list[tuple[Key, FetchTarget]] = []
     for _ in elements(topics_count):
         name, position = read_string(body, position)
-        position = _read_plain_partitions(body, position, version, name, named)
+        position = _read_plain_partitions(body, position, version, name, requested)
     forgotten: list[Key] = []
     if has_sessions:
         topics_count, position = read_size(body, position)
@@ -104,14 +105,14 @@ def _read_plain(body: bytes, position: int, version: int) -> tuple[FetchData, in
     rack = ""
     if version >= FIRST_VERSION_WITH_RACK:
         rack, position = read_string(body, position)
-    return _data(replica_id, start, named, forgotten, rack), position
+    return _data(replica_id, start, requested, forgotten, rack), position
 
 
 def _read_plain_partitions(
-    body: bytes, position: int, version: int, name: str, named: list[tuple[Key, FetchTarget]]
+    body: bytes, position: int, version: int, name: str, requested: list[tuple[Key, FetchTarget]]
 ) -> int:
     count, position = read_size(body, position)
-    leader_epoch = _NO_EPOCH
+    leader_epoch = NO_EPOCH
     for _ in elements(count):
         if version >= FIRST_VERSION_WITH_LEADER_EPOCH:
             index, leader_epoch, offset, max_bytes = _PARTITION_V9.unpack_from(body, position)
@@ -120,8 +121,8 @@ def _read_plain_partitions(
             layout = _PARTITION_V5 if version >= FIRST_VERSION_WITH_LOG_START else _PARTITION_V4
             index, offset, max_bytes = layout.unpack_from(body, position)
             position += layout.size
-        target = FetchTarget(name, ZERO_UUID, index, offset, max_bytes, leader_epoch, _NO_EPOCH, False)
-        named.append(((name, index), target))
+        target = FetchTarget(name, ZERO_UUID, index, offset, max_bytes, leader_epoch, NO_EPOCH, False)
+        requested.append(((name, index), target))
     return position
 
 
@@ -136,10 +137,10 @@ def _read_flexible(body: bytes, position: int, version: int) -> tuple[FetchData,
     by_id = version >= FIRST_VERSION_WITH_TOPIC_IDS
     read_topic: _TopicReader = read_uuid if by_id else read_compact_string
     topics_count, position = read_compact_size(body, position)
-    named: list[tuple[Key, FetchTarget]] = []
+    requested: list[tuple[Key, FetchTarget]] = []
     for _ in elements(topics_count):
         topic, position = read_topic(body, position)
-        position = _read_flexible_partitions(body, position, topic, named)
+        position = _read_flexible_partitions(body, position, topic, requested)
     topics_count, position = read_compact_size(body, position)
     forgotten: list[Key] = []
     for _ in elements(topics_count):
@@ -152,11 +153,11 @@ def _read_flexible(body: bytes, position: int, version: int) -> tuple[FetchData,
     rack, position = read_compact_string(body, position)
     if body[position]:
         raise _HasTaggedFields
-    return _data(replica_id, start, named, forgotten, rack), position + 1
+    return _data(replica_id, start, requested, forgotten, rack), position + 1
 
 
 def _read_flexible_partitions(
-    body: bytes, position: int, topic: str | bytes, named: list[tuple[Key, FetchTarget]]
+    body: bytes, position: int, topic: str | bytes, requested: list[tuple[Key, FetchTarget]]
 ) -> int:
     by_id = isinstance(topic, bytes)
     name, topic_id = ("", topic) if isinstance(topic, bytes) else (topic, ZERO_UUID)
@@ -165,7 +166,7 @@ def _read_flexible_partitions(
         index, leader_epoch, offset, last_epoch, max_bytes = _PARTITION_V12.unpack_from(body, position)
         position += _PARTITION_V12.size
         target = FetchTarget(name, topic_id, index, offset, max_bytes, leader_epoch, last_epoch, by_id)
-        named.append(((topic, index), target))
+        requested.append(((topic, index), target))
         if body[position]:
             raise _HasTaggedFields
         position += 1
@@ -183,7 +184,7 @@ def _read_forgotten(body: bytes, position: int, count: int, topic: str | bytes, 
 def _data(
     replica_id: int,
     start: list[int],
-    named: list[tuple[Key, FetchTarget]],
+    requested: list[tuple[Key, FetchTarget]],
     forgotten: list[Key],
     rack: str,
 ) -> FetchData:
@@ -195,7 +196,7 @@ def _data(
         isolation_level,
         session_id,
         session_epoch,
-        named,
+        requested,
         forgotten,
         has_replica_id=replica_id >= 0,
         rack=rack,
@@ -205,7 +206,7 @@ def _data(
 def data_of(request: FetchRequest, version: int) -> FetchData:
     """Return the data of a decoded request."""
     by_id = version >= FIRST_VERSION_WITH_TOPIC_IDS
-    named: list[tuple[Key, FetchTarget]] = []
+    requested: list[tuple[Key, FetchTarget]] = []
     for topic in request.topics:
         key = topic.topic_id if by_id else topic.topic
         for partition in topic.partitions:
@@ -219,7 +220,7 @@ def data_of(request: FetchRequest, version: int) -> FetchData:
                 partition.last_fetched_epoch,
                 by_id,
             )
-            named.append(((key, partition.partition), target))
+            requested.append(((key, partition.partition), target))
     forgotten: list[Key] = [
         (topic.topic_id if by_id else topic.topic, index)
         for topic in request.forgotten_topics_data
@@ -234,7 +235,7 @@ def data_of(request: FetchRequest, version: int) -> FetchData:
         request.session_epoch,
     ]
     replica_id = max(request.replica_id, request.replica_state.replica_id)
-    return _data(replica_id, start, named, forgotten, request.rack_id)
+    return _data(replica_id, start, requested, forgotten, request.rack_id)
 
 
 def write_response(

@@ -12,7 +12,7 @@ UNSUPPORTED_VERSION for a marker that the version does not have.
 from collections.abc import Awaitable, Iterator, Sequence
 from typing import NamedTuple
 
-from barnabas.api.authorization import allowed_now, ask_authorizer, denied, must_ask
+from barnabas.api.authorization import allowed_now, ask_authorizer, log_denial, must_ask
 from barnabas.api.context import EncodedResponse, RequestContext
 from barnabas.api.data.list_offsets_codec import (
     ListOffsetsData,
@@ -61,11 +61,11 @@ def error_response(request: ListOffsetsRequest, error: KafkaError) -> ListOffset
 
 
 def _error_topic(topic: ListOffsetsTopic, error: KafkaError) -> ListOffsetsTopicResponse:
-    answers = [
+    responses = [
         ListOffsetsPartitionResponse(partition_index=partition.partition_index, error_code=error.code)
         for partition in topic.partitions
     ]
-    return ListOffsetsTopicResponse(name=topic.name, partitions=answers)
+    return ListOffsetsTopicResponse(name=topic.name, partitions=responses)
 
 
 def fast_path(
@@ -187,7 +187,7 @@ class _Listing:
 
     def _authorization_error(self, topic: str) -> KafkaError | None:
         action = AclOperation.DESCRIBE, ResourceType.TOPIC, topic
-        return None if allowed_now(self._context, *action) else denied(self._context, *action)
+        return None if allowed_now(self._context, *action) else log_denial(self._context, *action)
 
     def _look_up(self, topic: str, request: PartitionRequest, results: list[PartitionOffset]) -> None:
         """Append the result of a partition, or a placeholder for the result of a search.

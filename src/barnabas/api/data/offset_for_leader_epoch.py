@@ -38,8 +38,8 @@ async def handle(
     async for topic in context.each(request.topics):
         if topic.topic not in refused:
             partitions = context.each(topic.partitions)
-            answers = [_look_up(context, topic.topic, partition) async for partition in partitions]
-            response.topics.append(OffsetForLeaderTopicResult(topic=topic.topic, partitions=answers))
+            responses = [_look_up(context, topic.topic, partition) async for partition in partitions]
+            response.topics.append(OffsetForLeaderTopicResult(topic=topic.topic, partitions=responses))
     async for topic in context.each(request.topics):
         if topic.topic in refused:
             response.topics.append(_error_topic(topic, refused[topic.topic]))
@@ -58,8 +58,8 @@ def _look_up(context: RequestContext, topic: str, requested: OffsetForLeaderPart
 
 
 def _error_topic(topic: OffsetForLeaderTopic, error: KafkaError) -> OffsetForLeaderTopicResult:
-    answers = [_error_result(partition.partition, error) for partition in topic.partitions]
-    return OffsetForLeaderTopicResult(topic=topic.topic, partitions=answers)
+    responses = [_error_result(partition.partition, error) for partition in topic.partitions]
+    return OffsetForLeaderTopicResult(topic=topic.topic, partitions=responses)
 
 
 def _error_result(index: int, error: KafkaError) -> EpochEndOffset:

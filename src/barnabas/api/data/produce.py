@@ -81,9 +81,9 @@ OptionalResponse: TypeAlias = EncodedResponse | None
 def error_response(request: ProduceRequest, error: KafkaError) -> ProduceResponse:
     response = ProduceResponse()
     for topic in request.topic_data:
-        answers = [_failed(data.index, error) for data in topic.partition_data]
+        responses = [_failed(data.index, error) for data in topic.partition_data]
         response.responses.append(
-            TopicProduceResponse(name=topic.name, topic_id=topic.topic_id, partition_responses=answers)
+            TopicProduceResponse(name=topic.name, topic_id=topic.topic_id, partition_responses=responses)
         )
     return response
 
@@ -128,8 +128,8 @@ async def handle(context: RequestContext, request: ProduceRequest) -> OptionalRe
         for topic in request.topic_data
     ]
     data = ProduceData(request.transactional_id, request.acks, request.timeout_ms, topics)
-    answer = _produce(context, data)
-    return answer if answer is None or isinstance(answer, EncodedResponse) else await answer
+    response = _produce(context, data)
+    return response if response is None or isinstance(response, EncodedResponse) else await response
 
 
 def _produce(context: RequestContext, request: ProduceData) -> OptionalResponse | Awaitable[OptionalResponse]:
@@ -461,11 +461,11 @@ def _name_leaders(
     if context.api_version < FIRST_VERSION_WITH_LEADER_HINTS:
         return []
     leaders: list[LeaderHint] = []
-    for topic, answer in refused:
-        if answer.error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER:
-            leader = find_leader(context, topic, answer.index)
+    for topic, response in refused:
+        if response.error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER:
+            leader = find_leader(context, topic, response.index)
             if leader is not None:
-                answer.current_leader = LeaderIdAndEpoch(*leader)
+                response.current_leader = LeaderIdAndEpoch(*leader)
                 leaders.append(leader)
     return endpoints_of(context, leaders)
 
@@ -473,7 +473,7 @@ def _name_leaders(
 def _failed(index: int, error: KafkaError, partition: Partition | None = None) -> PartitionProduceResponse:
     """Return the error of a partition, with its log start offset if Apache Kafka returns it."""
     has_log_start = partition is not None and error.code not in _WITHOUT_LOG_START
-    answer = PartitionProduceResponse(
+    response = PartitionProduceResponse(
         index=index,
         error_code=error.code,
         base_offset=NO_OFFSET,
@@ -482,11 +482,11 @@ def _failed(index: int, error: KafkaError, partition: Partition | None = None) -
         current_leader=LeaderIdAndEpoch(),
     )
     if isinstance(error, InvalidRecords):
-        answer.record_errors = [
+        response.record_errors = [
             BatchIndexAndErrorMessage(batch_index=at, batch_index_error_message=what)
             for at, what in error.record_errors
         ]
-    return answer
+    return response
 
 
 def _writable(records: Buffer) -> memoryview:

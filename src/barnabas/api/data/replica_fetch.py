@@ -43,11 +43,11 @@ async def fetch_replica(context: RequestContext, request: FetchRequest) -> Encod
     async for forgotten in context.each(request.forgotten_topics_data):
         for index in forgotten.partitions:
             sessions.remove(session, TopicIdPartition(forgotten.topic_id, index))
-    answers = await _read(context, session, request.max_bytes)
-    if not answers and request.max_wait_ms > 0:
+    responses = await _read(context, session, request.max_bytes)
+    if not responses and request.max_wait_ms > 0:
         await session.wait(request.max_wait_ms)
-        answers = await _read(context, session, request.max_bytes)
-    return write_response(context.api_version, session.session_id, topics_of(answers))
+        responses = await _read(context, session, request.max_bytes)
+    return write_response(context.api_version, session.session_id, topics_of(responses))
 
 
 def _named(request: FetchRequest) -> Iterator[tuple[FetchTopic, FetchPartition]]:
@@ -59,8 +59,8 @@ async def _read(
 ) -> list[tuple[TopicIdPartition, FetchedPartition]]:
     """Read until there is something new, in several turns if many partitions are marked."""
     sessions = context.broker.follower_sessions
-    answers = sessions.read(session, max_bytes)
-    while not answers and session.has_marked:
+    responses = sessions.read(session, max_bytes)
+    while not responses and session.has_marked:
         await asyncio.sleep(0)
-        answers = sessions.read(session, max_bytes)
-    return answers
+        responses = sessions.read(session, max_bytes)
+    return responses

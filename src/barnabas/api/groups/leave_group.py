@@ -36,13 +36,13 @@ async def handle(context: RequestContext, request: LeaveGroupRequest) -> LeaveGr
     has_one = context.api_version < FIRST_VERSION_WITH_MANY_MEMBERS
     if has_one:
         request.members = [MemberIdentity(member_id=request.member_id)]
-    answers: list[MemberResponse] = []
+    responses: list[MemberResponse] = []
     async for part in context.each(_split(request)):
-        answers += await _leave(context, part)
+        responses += await _leave(context, part)
     return (
-        LeaveGroupResponse(error_code=answers[0].error_code)
+        LeaveGroupResponse(error_code=responses[0].error_code)
         if has_one
-        else LeaveGroupResponse(members=answers)
+        else LeaveGroupResponse(members=responses)
     )
 
 

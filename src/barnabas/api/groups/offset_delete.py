@@ -58,18 +58,18 @@ async def _delete(context: RequestContext, request: OffsetDeleteRequest) -> list
         before.update(shard.offsets.committed_in(request.group_id, request.topics))
         shard.offsets.delete(result, pending, request)
 
-    answer = await context.broker.groups.handle_request(request.group_id, delete)
-    _record_deletions(context, request.group_id, before, answer)
-    return answer.topics
+    response = await context.broker.groups.handle_request(request.group_id, delete)
+    _record_deletions(context, request.group_id, before, response)
+    return response.topics
 
 
 def _record_deletions(
     context: RequestContext,
     group_id: str,
     before: Mapping[TopicPartition, int],
-    answer: OffsetDeleteResponse,
+    response: OffsetDeleteResponse,
 ) -> None:
-    for topic in answer.topics:
+    for topic in response.topics:
         for partition in topic.partitions:
             if partition.error_code == ErrorCode.NONE:
                 tp = TopicPartition(topic.name, partition.partition_index)

@@ -177,9 +177,9 @@ def _error_topic(topic: OffsetFetchRequestTopics, code: ErrorCode) -> OffsetFetc
 
 def _add_unknown_topic_errors(group: OffsetFetchResponseGroup) -> None:
     for topic in group.topics:
-        for answer in topic.partitions:
-            if answer.committed_offset == NO_OFFSET and not answer.error_code:
-                answer.error_code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+        for response in topic.partitions:
+            if response.committed_offset == NO_OFFSET and not response.error_code:
+                response.error_code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
 
 
 def _single_group_topic(topic: OffsetFetchResponseTopics) -> OffsetFetchResponseTopic:

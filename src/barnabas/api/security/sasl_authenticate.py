@@ -26,10 +26,10 @@ async def handle(context: RequestContext, request: SaslAuthenticateRequest) -> S
     if authenticator is None:
         message = "SaslAuthenticate request received after successful authentication"
         raise KafkaError(ErrorCode.ILLEGAL_SASL_STATE, message)
-    answer, session_ms = authenticator.authenticate(bytes(request.auth_bytes))
+    response, session_ms = authenticator.authenticate(bytes(request.auth_bytes))
     if authenticator.needs_principal:
         await _build_principal(context, authenticator)
-    return SaslAuthenticateResponse(auth_bytes=answer, session_lifetime_ms=session_ms)
+    return SaslAuthenticateResponse(auth_bytes=response, session_lifetime_ms=session_ms)
 
 
 async def _build_principal(context: RequestContext, authenticator: Authenticator) -> None:

@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Mapping
 
 from barnabas.api.audit import Results
-from barnabas.api.authorization import allowed, ask_authorizer, topic_refusals
+from barnabas.api.authorization import allowed, ask_authorizer, topic_authorization_errors
 from barnabas.api.context import RequestContext
 from barnabas.api.registry import serves
 from barnabas.api.throttling import mutations
@@ -19,7 +19,7 @@ from barnabas.api.topics.topic_creator import create_topics
 from barnabas.base.ids import uuid_to_text
 from barnabas.base.topic_names import METADATA_TOPIC
 from barnabas.config.describe import describe_topic
-from barnabas.metadata.topic_creation import Created, TopicToCreate
+from barnabas.metadata.topic_creation import TopicCreationResult, TopicToCreate
 from barnabas.wire.acls import AclOperation, ResourceType
 from barnabas.wire.errors import ErrorCode, KafkaError
 from barnabas.wire.messages.create_topics import (
@@ -47,19 +47,19 @@ async def handle(context: RequestContext, request: CreateTopicsRequest) -> Creat
     topics = context.each(request.topics)
     requested = [_new_topic(topic) async for topic in topics if topic.name not in refused]
     with mutations(context, strict_from=6) as quota:
-        outcomes = await create_topics(
+        results = await create_topics(
             context,
             requested,
             validate_only=request.validate_only,
             quota=quota,
             timeout_ms=request.timeout_ms,
         )
-    outcomes += [Created(name, error=error) for name, error in refused.items()]
-    created = (outcome.name for outcome in outcomes if outcome.error is None)
+    results += [TopicCreationResult(name, error=error) for name, error in refused.items()]
+    created = (result.name for result in results if result.error is None)
     await ask_authorizer(context, AclOperation.DESCRIBE_CONFIGS, ResourceType.TOPIC, created)
-    for outcome in outcomes:
-        if broker.tracer.enabled and outcome.topic is not None:
-            topic = outcome.topic
+    for result in results:
+        if broker.tracer.enabled and result.topic is not None:
+            topic = result.topic
             broker.tracer.record(
                 "barnabas.topic.create",
                 started_ns,
@@ -69,7 +69,7 @@ async def handle(context: RequestContext, request: CreateTopicsRequest) -> Creat
                 partition_count=topic.partition_count,
             )
     return CreateTopicsResponse(
-        topics=[await _result(context, outcome) async for outcome in context.each(outcomes)]
+        topics=[await _result(context, result) async for result in context.each(results)]
     )
 
 
@@ -77,7 +77,7 @@ async def _unauthorized(context: RequestContext, request: CreateTopicsRequest) -
     """Return the errors of topics that the principal may not create; invalid topics have their own errors."""
     occurrences = await context.compute(lambda: Counter(topic.name for topic in request.topics))
     once = [name for name, count in occurrences.items() if count == 1 and name != METADATA_TOPIC]
-    return await topic_refusals(context, AclOperation.CREATE, once)
+    return await topic_authorization_errors(context, AclOperation.CREATE, once)
 
 
 def _new_topic(topic: CreatableTopic) -> TopicToCreate:
@@ -98,11 +98,11 @@ def _error_result(name: str, error: KafkaError) -> CreatableTopicResult:
     )
 
 
-async def _result(context: RequestContext, outcome: Created) -> CreatableTopicResult:
-    if outcome.error is not None:
-        return _error_result(outcome.name, outcome.error)
-    topic = outcome.topic
-    assert topic is not None, outcome
+async def _result(context: RequestContext, result: TopicCreationResult) -> CreatableTopicResult:
+    if result.error is not None:
+        return _error_result(result.name, result.error)
+    topic = result.topic
+    assert topic is not None, result
     if not await allowed(context, AclOperation.DESCRIBE_CONFIGS, ResourceType.TOPIC, topic.name):
         return CreatableTopicResult(
             name=topic.name,
@@ -117,7 +117,7 @@ async def _result(context: RequestContext, outcome: Created) -> CreatableTopicRe
         error_message=None,
         num_partitions=topic.partition_count,
         replication_factor=topic.replication_factor,
-        configs=_configs(context, outcome.overrides or {}),
+        configs=_configs(context, result.overrides or {}),
     )
 
 

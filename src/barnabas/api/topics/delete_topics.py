@@ -10,7 +10,13 @@ from collections import Counter
 from collections.abc import Iterable
 
 from barnabas.api.audit import Results
-from barnabas.api.authorization import allowed, allowed_cluster, ask_authorizer, denied, topic_refusals
+from barnabas.api.authorization import (
+    allowed,
+    allowed_cluster,
+    ask_authorizer,
+    log_denial,
+    topic_authorization_errors,
+)
 from barnabas.api.context import RequestContext
 from barnabas.api.registry import serves
 from barnabas.api.throttling import mutations
@@ -132,8 +138,8 @@ async def _unauthorized(context: RequestContext, requested: TopicToDelete) -> De
         and not describable
         and not await allowed_cluster(context, AclOperation.DELETE)
     ):
-        return Deleted(name, ZERO_UUID, denied(context, AclOperation.DELETE, ResourceType.TOPIC, name))
-    error = (await topic_refusals(context, AclOperation.DELETE, [name])).get(name)
+        return Deleted(name, ZERO_UUID, log_denial(context, AclOperation.DELETE, ResourceType.TOPIC, name))
+    error = (await topic_authorization_errors(context, AclOperation.DELETE, [name])).get(name)
     if topic is None or error is None:
         return None
     if requested.name is not None:

@@ -7,7 +7,7 @@ TOPIC_AUTHORIZATION_FAILED.
 """
 
 from barnabas.api.audit import Results
-from barnabas.api.authorization import topic_refusals
+from barnabas.api.authorization import topic_authorization_errors
 from barnabas.api.context import RequestContext
 from barnabas.api.registry import serves
 from barnabas.metadata.undeletion import Purged, TrashedTopicRequest, decide_purge
@@ -37,7 +37,7 @@ async def handle(context: RequestContext, request: PurgeTopicsRequest) -> PurgeT
         raise KafkaError(ErrorCode.TOPIC_DELETION_DISABLED, message)
     requested_topics = await context.compute(_requested, request)
     names = await context.compute(lambda: {requested.name for requested in requested_topics})
-    refused = await topic_refusals(context, AclOperation.DELETE, names)
+    refused = await topic_authorization_errors(context, AclOperation.DELETE, names)
     authorized = await context.compute(
         lambda: [requested for requested in requested_topics if requested.name not in refused]
     )

@@ -6,8 +6,8 @@ from barnabas.api.context import BrokerContext, RequestContext
 from barnabas.config.topics import validate_topic_overrides
 from barnabas.metadata.internal_topics import BROKER_TOPICS, decide_create_internal_topics
 from barnabas.metadata.topic_creation import (
-    Created,
     CreationRules,
+    TopicCreationResult,
     TopicToCreate,
     decide_create,
 )
@@ -34,7 +34,7 @@ async def create_topics(
     validate_only: bool,
     quota: ControllerMutationQuota = UNLIMITED,
     timeout_ms: int | None = None,
-) -> list[Created]:
+) -> list[TopicCreationResult]:
     """Create the valid topics; return one result for each name.
 
     :raises KafkaError: As `decide_create`, for the whole request; REQUEST_TIMED_OUT if `timeout_ms` is over before the
@@ -42,29 +42,29 @@ async def create_topics(
     """
     broker, names = context.broker, [new.name for new in requested]
     rules = creation_rules(broker)
-    refused: dict[str, Created] = {}
+    refused: dict[str, TopicCreationResult] = {}
     if broker.policies.guards_creation:
         # Policies are evaluated once, because they take time and depend on the request alone, for the topics that are
         # valid now. They are not evaluated again when the commit meets a conflict.
         checked = decide_create(broker.image, requested, rules, broker.rng, validate_only=True).response
         refused = await _refused_topics(context.policies, requested, checked)
         requested = [new for new in requested if new.name not in refused]
-    outcomes = await context.write_each(
+    results = await context.write_each(
         requested,
         lambda image, part: decide_create(
             image, part, rules, broker.rng, validate_only=validate_only, admit=quota.admit(part)
         ),
-        lambda new, error: Created(new.name, error=error),
+        lambda new, error: TopicCreationResult(new.name, error=error),
         timeout_ms,
         key=lambda new: new.name,
     )
-    answers = {outcome.name: outcome for outcome in outcomes} | refused
-    return [answers[name] for name in dict.fromkeys(names)]
+    by_name = {result.name: result for result in results} | refused
+    return [by_name[name] for name in dict.fromkeys(names)]
 
 
 async def create_missing_topics(
     context: RequestContext, names: Iterable[str], quota: ControllerMutationQuota = UNLIMITED
-) -> list[Created]:
+) -> list[TopicCreationResult]:
     """Create topics automatically; policies do not apply to topics of coordinators.
 
     :raises KafkaError: As `create_topics`.
@@ -83,19 +83,19 @@ async def create_missing_topics(
 
 
 async def _refused_topics(
-    policies: Policies, requested: Sequence[TopicToCreate], checked: Sequence[Created]
-) -> dict[str, Created]:
+    policies: Policies, requested: Sequence[TopicToCreate], checked: Sequence[TopicCreationResult]
+) -> dict[str, TopicCreationResult]:
     """Return the results of topics that fail anyway, and of those that a policy refuses."""
-    refused: dict[str, Created] = {}
+    refused: dict[str, TopicCreationResult] = {}
     by_name = {new.name: new for new in requested}
-    for outcome in checked:
-        if outcome.topic is None:
-            refused[outcome.name] = outcome
+    for result in checked:
+        if result.topic is None:
+            refused[result.name] = result
             continue
         try:
-            await policies.check_create_topic(_request_metadata(by_name[outcome.name], outcome.topic))
+            await policies.check_create_topic(_request_metadata(by_name[result.name], result.topic))
         except KafkaError as error:
-            refused[outcome.name] = Created(outcome.name, error=error.kept())
+            refused[result.name] = TopicCreationResult(result.name, error=error.without_traceback())
     return refused
 
 

@@ -9,7 +9,7 @@ POLICY_VIOLATION, REQUEST_TIMED_OUT, THROTTLING_QUOTA_EXCEEDED, TOPIC_AUTHORIZAT
 """
 
 from barnabas.api.audit import Results
-from barnabas.api.authorization import require, topic_refusals
+from barnabas.api.authorization import require, topic_authorization_errors
 from barnabas.api.context import RequestContext
 from barnabas.api.registry import serves
 from barnabas.api.throttling import mutations
@@ -60,7 +60,7 @@ async def handle(context: RequestContext, request: UndeleteTopicRequest) -> Unde
 
 
 async def _authorize(context: RequestContext, old_name: str, new_name: str) -> None:
-    for error in (await topic_refusals(context, AclOperation.CREATE, [new_name])).values():
+    for error in (await topic_authorization_errors(context, AclOperation.CREATE, [new_name])).values():
         raise error
     await require(context, AclOperation.DELETE, ResourceType.TOPIC, old_name)
     if new_name != old_name:

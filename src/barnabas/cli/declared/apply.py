@@ -31,7 +31,6 @@ from barnabas.cli.support.output import print_json
 from barnabas.cli.support.progress import progress
 from barnabas.client.admin.admin import Admin
 from barnabas.declared.apply import ChangeResult, ChangeStatus, apply_plan
-from barnabas.declared.diff import Level
 from barnabas.declared.diff import as_json as change_json
 from barnabas.declared.plan import Plan, PlanRequest, make_plan
 
@@ -49,8 +48,8 @@ class Consent:
 
         :raises CommandError: If a confirmation is missing and stdin is not a terminal, or on a lockout.
         """
-        destructive = len(plan.at(Level.DESTRUCTIVE))
-        if plan.at(Level.LOCKOUT) and not self.lockout:
+        destructive = plan.counts["destructive"]
+        if plan.counts["lockout"] and not self.lockout:
             raise CommandError(
                 "applying this plan would lock you out of the cluster",
                 hint="--allow-lockout, if this is intended",
@@ -77,7 +76,13 @@ def _prompt(question: str) -> str:
     return sys.stdin.readline().strip().lower()
 
 
-@command("apply", example="apply cluster.yaml --yes --allow-destroy", apis=READING_APIS, needs=READING_NEEDS)
+@command(
+    "apply",
+    example="apply cluster.yaml --yes --allow-destroy",
+    apis=READING_APIS,
+    needs=READING_NEEDS,
+    details="Each change also needs its own permission, such as create, alter or delete on the topic.",
+)
 def apply(
     file: File,
     bootstrap: Bootstrap = BOOTSTRAP_DEFAULT,
@@ -92,7 +97,8 @@ def apply(
     allow_lockout: Annotated[
         bool,
         typer.Option(
-            "--allow-lockout", help="Also apply changes that remove your own ALTER permission on the cluster."
+            "--allow-lockout",
+            help="Also apply changes after which you could no longer alter the cluster or log in.",
         ),
     ] = False,
     as_json: Json = False,
@@ -111,14 +117,17 @@ async def _apply(admin: Admin, request: PlanRequest, consent: Consent, *, as_jso
         _print([], as_json=as_json)
         return
     if not consent.ask(plan):
-        raise CommandError("nothing was applied")
+        raise CommandError(
+            "not confirmed: nothing was applied",
+            hint="answer 'y', or 'destroy' for destructive changes; or use --yes and --allow-destroy",
+        )
     with progress(len(plan.changes)) as advance:
         results = await apply_plan(admin, plan, request, advance)
     _print(results, as_json=as_json)
     failed_count = sum(result.status is not ChangeStatus.DONE for result in results)
     if failed_count:
         changes = plural(len(results), "change was", "changes were")
-        message = f"{failed_count} of {changes} not applied"
+        message = f"{failed_count} of {changes} not applied, or not confirmed"
         raise CommandError(
             message, hint="'barnabas plan' shows the remaining changes; fix the causes and apply again"
         )

@@ -76,8 +76,9 @@ RenewPassword = Annotated[
     list[str] | None,
     typer.Option(
         "--renew-password",
-        metavar="USER",
-        help="Set this user's password again; a stored password cannot be compared.",
+        metavar="PATTERN",
+        help="Set the passwords of matching users again, because stored passwords cannot be compared with those of "
+        "the file; may be repeated.",
     ),
 ]
 
@@ -103,7 +104,7 @@ def _check(pattern: str) -> None:
 
 
 def plan_request(
-    file: Path, resource_filter: ResourceFilter, renewed: Sequence[str] | None = None
+    file: Path, resource_filter: ResourceFilter, renew_password_patterns: Sequence[str] | None = None
 ) -> PlanRequest:
     """Return the plan request for a file, with the principal of the current login.
 
@@ -117,10 +118,10 @@ def plan_request(
     secrets = Secrets(os.environ, file.parent)
     declared = read_state(file)
     _check_filter(file, declared, resource_filter)
-    for pattern in renewed or ():
+    for pattern in renew_password_patterns or ():
         if not any(fnmatch.fnmatchcase(user, pattern) for user in declared.users):
             raise wrong_use(f"--renew-password {pattern}: no matching user is declared in {file}")
-    return PlanRequest(declared, secrets, principal, resource_filter, tuple(renewed or ()))
+    return PlanRequest(declared, secrets, principal, resource_filter, tuple(renew_password_patterns or ()))
 
 
 def _check_filter(file: Path, declared: ClusterState, resource_filter: ResourceFilter) -> None:

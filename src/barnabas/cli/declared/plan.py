@@ -92,8 +92,8 @@ def format_diagnostics(changes: Iterable[ResourceChange]) -> list[str]:
 
 
 def summary(plan: Plan) -> str:
-    """Return the numbers of changes by action, and of those that are destructive or impossible."""
+    """Return the numbers of changes by action, and of those that are destructive, a lockout or impossible."""
     counts = plan.counts
     actions = [f"{counts[action.value]} to {action.value}" for action in ChangeAction if counts[action.value]]
-    problems = [f"{counts[word]} {word}" for word in ("destructive", "impossible") if counts[word]]
+    problems = [f"{counts[word]} {word}" for word in ("destructive", "lockout", "impossible") if counts[word]]
     return "; ".join(", ".join(group) for group in (actions, problems) if group)

@@ -201,10 +201,10 @@ def parse_offset_fetch_response(
 
     :raises KafkaError: The error of the group.
     """
-    answer = response.groups[0] if response.groups else response
-    check(answer.error_code, "offsets cannot be fetched")
+    group = response.groups[0] if response.groups else response
+    check(group.error_code, "offsets cannot be fetched")
     offsets: dict[TopicPartition, OffsetAndMetadata | KafkaError] = {}
-    for topic in answer.topics:
+    for topic in group.topics:
         for partition in topic.partitions:
             tp = TopicPartition(topic.name, partition.partition_index)
             error = error_for(partition.error_code, f"the committed offset of {tp} cannot be fetched")

@@ -129,14 +129,14 @@ def _requested(source: TokenSource) -> str:
     }
     request = urllib.request.Request(source.url, urllib.parse.urlencode(form).encode(), headers)
     try:
-        answer = json.loads(read_url(request))
+        response = json.loads(read_url(request))
     except urllib.error.HTTPError as error:
         raise NoToken(
             f"{source.url} refused client {source.client_id}: {error.code} {error.reason}"
         ) from error
     except (OSError, ValueError) as error:
         raise NoToken(f"no token from {source.url}: {error}") from error
-    token = answer.get("access_token") if isinstance(answer, dict) else None
+    token = response.get("access_token") if isinstance(response, dict) else None
     if not isinstance(token, str) or not token:
         raise NoToken(f"{source.url} sent no access_token")
     return token

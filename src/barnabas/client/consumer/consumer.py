@@ -179,13 +179,15 @@ class Consumer:
         )
         return _Answer(positions, data)
 
-    def _take(self, answers: Iterable[asyncio.Task[_Answer]]) -> tuple[list[ConsumedRecord], list[Exception]]:
+    def _take(
+        self, responses: Iterable[asyncio.Task[_Answer]]
+    ) -> tuple[list[ConsumedRecord], list[Exception]]:
         """Return the records and failures of finished fetches, and move the positions behind the records, which must
         not be lost after that.
         """
         records: list[ConsumedRecord] = []
         failures: list[Exception] = []
-        for task in answers:
+        for task in responses:
             try:
                 positions, data = task.result()
             except (KafkaError, ConnectionError) as error:

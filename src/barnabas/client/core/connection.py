@@ -139,10 +139,10 @@ class BrokerConnection:
     ) -> Any:
         version = self.version_of(type(request), version_max)
         timeout_ms = self._request_timeout_ms if timeout_ms is None else timeout_ms
-        answer = self._write(request, version)
+        response = self._write(request, version)
         try:
             async with asyncio.timeout(timeout_ms / 1000):
-                return await answer
+                return await response
         except TimeoutError as error:
             what = f"{self.address} did not answer {api_name(type(request))} within {timeout_ms} ms"
             timed_out = RequestTimedOut(self.address, f"{what}; under load it may need longer")
@@ -236,10 +236,10 @@ class BrokerConnection:
         return response
 
     def _write(self, request: Message, version: int) -> asyncio.Future[Any]:
-        answer: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
+        response: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
         correlation_id = self._transmit(request, version)
-        self._pending[correlation_id] = (type(request), version, answer)
-        return answer
+        self._pending[correlation_id] = (type(request), version, response)
+        return response
 
     def _transmit(self, request: Message, version: int) -> int:
         if self._failure is not None:
@@ -256,13 +256,13 @@ class BrokerConnection:
             what = f"an answer with correlation id {correlation_id}, which no request has"
             self._fail(self._not_kafka(what))
             return
-        request, version, answer = pending
-        if answer.done():  # the caller was cancelled
+        request, version, response = pending
+        if response.done():  # the caller was cancelled
             return
         try:
-            answer.set_result(decode_response(request, version, memoryview(frame)))
+            response.set_result(decode_response(request, version, memoryview(frame)))
         except DecodeError as error:
-            answer.set_exception(self._not_kafka(str(error)))
+            response.set_exception(self._not_kafka(str(error)))
 
     def _refuse_frame(self, size_bytes: int) -> None:
         self._fail(self._not_kafka(f"a frame of {size_bytes} bytes"))
@@ -285,9 +285,9 @@ class BrokerConnection:
             self._failure = failure
             self.failed_s = asyncio.get_running_loop().time()
             self._frames.transport.close()
-            for _, _, answer in self._pending.values():
-                if not answer.done():
-                    answer.set_exception(failure)
+            for _, _, response in self._pending.values():
+                if not response.done():
+                    response.set_exception(failure)
             self._pending.clear()
         return self._failure
 

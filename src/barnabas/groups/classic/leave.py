@@ -13,15 +13,15 @@ def leave(
     result: CoordinatorResult, group: ClassicGroup, identities: list[MemberIdentity], rebalances: Rebalances
 ) -> LeaveGroupResponse:
     """Remove members, each on its own; there is one rebalance for all."""
-    answers = [_leave_one(result, group, identity, rebalances) for identity in identities]
+    responses = [_leave_one(result, group, identity, rebalances) for identity in identities]
     reasons = [
         f"{identity.member_id or identity.group_instance_id} leaves; its reason: {identity.reason or 'not provided'}"
-        for identity, answer in zip(identities, answers, strict=True)
-        if answer.error_code == ErrorCode.NONE
+        for identity, response in zip(identities, responses, strict=True)
+        if response.error_code == ErrorCode.NONE
     ]
     if reasons and not group.is_empty:
         rebalances.maybe_rebalance(result, group, "; ".join(reasons))
-    return LeaveGroupResponse(members=answers)
+    return LeaveGroupResponse(members=responses)
 
 
 def unknown_member_responses(identities: list[MemberIdentity]) -> LeaveGroupResponse:

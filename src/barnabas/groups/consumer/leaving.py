@@ -56,7 +56,7 @@ def leaving_members(
 ) -> tuple[dict[str, MemberToRemove], list[MemberResponse]]:
     """Return the members that a LeaveGroup removes, and the response to each identity; an instance id suffices."""
     leaving: dict[str, MemberToRemove] = {}
-    answers = []
+    responses = []
     for identity in identities:
         code = ErrorCode.NONE
         try:
@@ -64,12 +64,12 @@ def leaving_members(
             leaving[member.member_id] = MemberToRemove(member, identity.reason or "")
         except KafkaError as error:
             code = error.code
-        answers.append(
+        responses.append(
             MemberResponse(
                 member_id=identity.member_id, group_instance_id=identity.group_instance_id, error_code=code
             )
         )
-    return leaving, answers
+    return leaving, responses
 
 
 def _find_member(group: ConsumerGroup, identity: MemberIdentity) -> ConsumerGroupMember:

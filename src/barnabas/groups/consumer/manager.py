@@ -222,10 +222,10 @@ class ConsumerGroups:
     ) -> None:
         """Handle a LeaveGroup: each member on its own, with one new epoch for all."""
         group = self.find(request.group_id)
-        leaving, answers = leaving_members(group, request.members)
+        leaving, responses = leaving_members(group, request.members)
         if leaving:
             self.remove(result, group, EventKind.LEFT, leaving.values())
-        result.answer(pending, LeaveGroupResponse(members=answers))
+        result.answer(pending, LeaveGroupResponse(members=responses))
 
     def describe(self, group_id: str) -> DescribedGroup:
         """Describe a group (ConsumerGroupDescribe).

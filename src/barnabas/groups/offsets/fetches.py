@@ -53,11 +53,11 @@ def fetch_all(
     topics: dict[str, list[OffsetFetchResponsePartitions]] = {}
     for partition, stored in offsets.items():
         name, index = decode_partition(partition)
-        answer = (
+        response = (
             _unstable(index) if partition in unstable else _to_response_partition(index, stored, ZERO_UUID)
         )
-        topics.setdefault(name, []).append(answer)
-    return [OffsetFetchResponseTopics(name=name, partitions=answers) for name, answers in topics.items()]
+        topics.setdefault(name, []).append(response)
+    return [OffsetFetchResponseTopics(name=name, partitions=responses) for name, responses in topics.items()]
 
 
 def _requested_partitions(
@@ -65,17 +65,17 @@ def _requested_partitions(
 ) -> list[OffsetFetchResponsePartitions]:
     topic_id = topic.topic_id
     key_start = encode_topic(topic.name)
-    answers = []
+    responses = []
     for index in topic.partition_indexes:
         partition = key_start + encode_index(index)
         stored = offsets.get(partition)
         if partition in unstable:
-            answers.append(_unstable(index))
+            responses.append(_unstable(index))
         elif stored is None:
-            answers.append(_no_offset(index))
+            responses.append(_no_offset(index))
         else:
-            answers.append(_to_response_partition(index, stored, topic_id))
-    return answers
+            responses.append(_to_response_partition(index, stored, topic_id))
+    return responses
 
 
 def _to_response_partition(

@@ -85,13 +85,14 @@ class Auditor:
             self._clock.wall_ms(),
             actor,
             differences=tuple(differences),
-            refusals=[refusal for refusal in refusals if self._is_first_in_interval(actor, refusal)],
+            refusals=[refusal for refusal in refusals if self._register_refusal(actor, refusal)],
             warnings=tuple(warnings),
         )
         is_needed = record.differences or record.refusals or record.warnings
         return Decision(None, (self._put(record),) if is_needed else ())
 
-    def _is_first_in_interval(self, actor: Actor, refusal: Refusal) -> bool:
+    def _register_refusal(self, actor: Actor, refusal: Refusal) -> bool:
+        """Remember a refusal; return whether it is the first one in `REPEATED_MS`."""
         now_ms, key = self._clock.monotonic_ms(), (actor, refusal)
         recorded_ms = self._recorded_ms.get(key)
         if recorded_ms is not None and now_ms - recorded_ms < REPEATED_MS:

@@ -245,7 +245,7 @@ class Authenticator:
             message = "SaslAuthenticate request received after successful authentication"
             raise KafkaError(ErrorCode.ILLEGAL_SASL_STATE, message)
         try:
-            answer = self._evaluate(token)
+            response = self._evaluate(token)
         except LoginRefused as error:
             raise KafkaError(ErrorCode.SASL_AUTHENTICATION_FAILED, str(error)) from error
         except BadCredentials as error:
@@ -255,20 +255,20 @@ class Authenticator:
                 f"with SASL mechanism {self.mechanism}"
             )
             raise KafkaError(ErrorCode.SASL_AUTHENTICATION_FAILED, message) from error
-        return answer, self._session_ms if self.is_authenticated else 0
+        return response, self._session_ms if self.is_authenticated else 0
 
     def _evaluate(self, token: bytes) -> bytes:
         assert self.state is SaslState.AUTHENTICATE, self.state
         assert self._exchange is not None
         try:
-            answer = self._exchange.evaluate(token)
+            response = self._exchange.evaluate(token)
             if self._exchange.user is not None:
                 self._complete(self._exchange, self._exchange.user)
         except (LoginRefused, BadCredentials) as error:
             reason = error.reason if isinstance(error, LoginRefused) else str(error)
             self._fail(f"login by {self.mechanism} failed: {reason}")
             raise
-        return answer
+        return response
 
     def _complete(self, exchange: ServerMechanism, user: str) -> None:
         if self._is_renewal and user != self.user:

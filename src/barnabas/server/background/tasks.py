@@ -129,7 +129,7 @@ class BackgroundTasks:
             try:
                 files = log.delete_old_segments(self._clock.wall_ms())
             except KafkaError as error:
-                _log.error("retention failed", partition=str(log.topic_partition), reason=error.message)
+                _log.error("retention failed", partition=str(log.topic_partition), why=error.message)
                 continue
             if files:
                 self.remove_later(log, files)
@@ -186,7 +186,7 @@ class BackgroundTasks:
                 "cannot remove files; removal will be retried",
                 files_count=len(failed),
                 first=str(path),
-                reason=error.strerror,
+                why=error.strerror,
             )
             self._deleted_files.append((now_ms + REMOVAL_RETRY_MS, list(failed)))
 

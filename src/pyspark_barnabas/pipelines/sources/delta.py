@@ -25,7 +25,7 @@ from pyspark_barnabas.pipelines.sources.delta_log import (
     check_readable,
     end_of,
 )
-from pyspark_barnabas.source.stream_reader import HAS_LIMITS, LIMITS, STREAM_READER_BASES
+from pyspark_barnabas.source.stream_reader import HAS_LIMITS, STREAM_READER_BASES, spark_limits
 
 _NAME = "barnabas-delta-files"
 #: A task costs about 50 ms, so small files share one.
@@ -89,13 +89,17 @@ class _DeltaStream(STREAM_READER_BASES):  # type: ignore[misc]
         return DeltaOffset(version, version, len(files or ()))._asdict()
 
     def getDefaultReadLimit(self) -> Any:  # noqa: N802
-        return LIMITS.ReadAllAvailable() if self._files_max is None else LIMITS.ReadMaxFiles(self._files_max)
+        return (
+            spark_limits.ReadAllAvailable()
+            if self._files_max is None
+            else spark_limits.ReadMaxFiles(self._files_max)
+        )
 
     def latestOffset(self, start: dict[str, int] | None = None, limit: object = None) -> dict[str, int]:  # noqa: N802
         """Return the end of the next micro-batch; Spark 4.1 passes neither start nor limit, and gets the end of
         everything.
         """
-        limited = HAS_LIMITS and limit is not None and not isinstance(limit, LIMITS.ReadAllAvailable)
+        limited = HAS_LIMITS and limit is not None and not isinstance(limit, spark_limits.ReadAllAvailable)
         begun = DeltaOffset(**(start or self.initialOffset()))
         return end_of(self._table, begun, self._files_max if limited else None, self._changes)._asdict()
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from barnabas.api.topics.topic_creator import create_topics
-from barnabas.metadata.topic_creation import Created, TopicToCreate
+from barnabas.metadata.topic_creation import TopicCreationResult, TopicToCreate
 from barnabas.policy import CreateTopicPolicy
 from barnabas.policy.policies import Policies, PolicySettings
 from barnabas.wire.errors import ErrorCode
@@ -30,12 +30,14 @@ async def guarded_node(directory: Path) -> AsyncIterator[tuple[RunningNode, Poli
             await running.broker.policies.close()
 
 
-async def create(running: RunningNode, *topics: TopicToCreate, validate_only: bool = False) -> list[Created]:
+async def create(
+    running: RunningNode, *topics: TopicToCreate, validate_only: bool = False
+) -> list[TopicCreationResult]:
     return await create_topics(running.context(), topics, validate_only=validate_only)
 
 
-def codes(outcomes: list[Created]) -> list[tuple[str, ErrorCode]]:
-    return [(each.name, each.error.code if each.error else ErrorCode.NONE) for each in outcomes]
+def codes(results: list[TopicCreationResult]) -> list[tuple[str, ErrorCode]]:
+    return [(each.name, each.error.code if each.error else ErrorCode.NONE) for each in results]
 
 
 def policy_calls(module: PolicyModule) -> list[object]:
@@ -46,14 +48,14 @@ def policy_calls(module: PolicyModule) -> list[object]:
 @on_loop
 async def _only_the_refused_topic_fails(directory: Path) -> None:
     async with guarded_node(directory) as (running, _):
-        outcomes = await create(running, TopicToCreate("team.a"), TopicToCreate("b"), TopicToCreate("team.c"))
-        assert codes(outcomes) == [
+        results = await create(running, TopicToCreate("team.a"), TopicToCreate("b"), TopicToCreate("team.c"))
+        assert codes(results) == [
             ("team.a", ErrorCode.NONE),
             ("b", ErrorCode.POLICY_VIOLATION),
             ("team.c", ErrorCode.NONE),
         ]
-        assert outcomes[1].error
-        assert outcomes[1].error.message == "b must begin with team."
+        assert results[1].error
+        assert results[1].error.message == "b must begin with team."
         assert set(running.broker.image.topics) == {"team.a", "team.c"}
 
 
@@ -65,8 +67,8 @@ def test_validate_only_runs_the_policy(tmp_path: Path) -> None:
     @on_loop
     async def scenario() -> None:
         async with guarded_node(tmp_path) as (running, _):
-            outcomes = await create(running, TopicToCreate("team.a"), TopicToCreate("b"), validate_only=True)
-            assert codes(outcomes) == [("team.a", ErrorCode.NONE), ("b", ErrorCode.POLICY_VIOLATION)]
+            results = await create(running, TopicToCreate("team.a"), TopicToCreate("b"), validate_only=True)
+            assert codes(results) == [("team.a", ErrorCode.NONE), ("b", ErrorCode.POLICY_VIOLATION)]
             assert not running.broker.image.topics
 
     scenario()

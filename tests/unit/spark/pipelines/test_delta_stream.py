@@ -12,7 +12,7 @@ from deltalake import DeltaTable, write_deltalake
 from pyspark.sql.types import StructType
 
 from pyspark_barnabas.pipelines.sources.delta import _DeltaFiles, _DeltaStream
-from pyspark_barnabas.source.stream_reader import HAS_LIMITS, LIMITS
+from pyspark_barnabas.source.stream_reader import HAS_LIMITS, spark_limits
 
 
 def append(table: Path, number: int) -> None:
@@ -107,10 +107,10 @@ def test_a_batch_has_at_most_the_configured_number_of_files(tmp_path: Path) -> N
         append(tmp_path, number)
     reader = stream(tmp_path, filesMax="2")
     limit = reader.getDefaultReadLimit()
-    assert limit == LIMITS.ReadMaxFiles(2)
+    assert limit == spark_limits.ReadMaxFiles(2)
     start = reader.initialOffset()
     first = reader.latestOffset(start, limit)
     second = reader.latestOffset(first, limit)
     assert [len(read(reader, *pair)) for pair in ((start, first), (first, second))] == [2, 1]
-    assert reader.latestOffset(start, LIMITS.ReadAllAvailable()) == second
-    assert stream(tmp_path).getDefaultReadLimit() == LIMITS.ReadAllAvailable()
+    assert reader.latestOffset(start, spark_limits.ReadAllAvailable()) == second
+    assert stream(tmp_path).getDefaultReadLimit() == spark_limits.ReadAllAvailable()

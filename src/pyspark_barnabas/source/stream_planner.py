@@ -34,8 +34,8 @@ class StreamPlanner:
         self._clock = clock or SystemClock()
         self._pause = pause
         self._losses = DataLossPolicy(fail=options.fail_on_data_loss)
-        self._planner = TaskPlanner(logs, options, slots_count)
-        self._found: dict[TopicPartition, bytes] = {}
+        self._task_planner = TaskPlanner(logs, options, slots_count)
+        self._topic_ids: dict[TopicPartition, bytes] = {}
         self._reported: set[tuple[str, bytes]] = set()
         self._initial: StreamOffset | None = None
         self._pinned: StreamOffset | None = None
@@ -49,7 +49,7 @@ class StreamPlanner:
         :raises OptionError: When the starting offsets do not match the partitions.
         """
         if self._initial is None:
-            partitions = self._partitions()
+            partitions = self._refresh_partitions()
             offsets = starting_offsets(self._logs, partitions, self._options)
             self._initial = StreamOffset.of(offsets, partitions)
         return self._initial
@@ -82,7 +82,7 @@ class StreamPlanner:
         if ends.is_at(start):
             return start  # with its tasks: Spark takes an offset that looks different for new records
         ranges = [OffsetRange(tp, starts[tp], end) for tp, end in ends.positions.items() if tp in starts]
-        return replace(ends, split=self._planner.split(ranges))
+        return replace(ends, split=self._task_planner.split(ranges))
 
     def tasks(self, start: StreamOffset, end: StreamOffset) -> list[ReadTask]:
         """Return tasks for the records between two offsets.
@@ -93,9 +93,9 @@ class StreamPlanner:
 
         :raises DataLossError: When partitions are gone, begin or end elsewhere, or belong to another topic.
         """
-        if not end.positions.keys() <= self._found.keys():
-            self._partitions()
-        superseded = self._report_recreated(end, StreamOffset.of(end.positions, self._found).topic_ids)
+        if not end.positions.keys() <= self._topic_ids.keys():
+            self._refresh_partitions()
+        superseded = self._report_recreated(end, StreamOffset.of(end.positions, self._topic_ids).topic_ids)
         end = end.without(superseded)
         positions = start.without(superseded | self._report_recreated(start, end.topic_ids)).positions
         ends = end.positions
@@ -104,7 +104,7 @@ class StreamPlanner:
         if missing:
             self._losses.report(f"partitions are gone: {', '.join(str(each) for each in missing)}")
         ranges = [self._range(tp, starts[tp], ends[tp]) for tp in sorted(ends.keys() & starts.keys())]
-        return self._planner.plan(ranges, self._found, end.split)
+        return self._task_planner.plan(ranges, self._topic_ids, end.split)
 
     def _range(self, tp: TopicPartition, low: int, high: int) -> OffsetRange:
         if high < low:
@@ -130,17 +130,17 @@ class StreamPlanner:
         new_count = sum(end - starts.get(tp, end) for tp, end in ends.items())
         return new_count < minimum and waited_ms < self._options.max_trigger_delay_ms
 
-    def _partitions(self) -> dict[TopicPartition, bytes]:
-        self._found = self._logs.partitions(self._options.selection)
-        return self._found
+    def _refresh_partitions(self) -> dict[TopicPartition, bytes]:
+        self._topic_ids = self._logs.partitions(self._options.selection)
+        return self._topic_ids
 
     def _ends(self, start: StreamOffset) -> StreamOffset:
         """Return the current ends; queried again if one is before `start`, because a new leader may not know the newest
         yet.
         """
         for attempt in range(1, self._options.offset_attempts_count + 1):
-            ends = self._logs.offsets(dict.fromkeys(self._partitions(), LATEST))
-            stream_offset = StreamOffset.of(ends, self._found)
+            ends = self._logs.offsets(dict.fromkeys(self._refresh_partitions(), LATEST))
+            stream_offset = StreamOffset.of(ends, self._topic_ids)
             read = start.without(start.recreated(stream_offset.topic_ids)).positions
             if all(ends[tp] >= read.get(tp, 0) for tp in ends):
                 break
@@ -151,7 +151,7 @@ class StreamPlanner:
     def _earliest(
         self, partitions: "set[TopicPartition] | list[TopicPartition]"
     ) -> dict[TopicPartition, int]:
-        there = [tp for tp in partitions if tp in self._found]
+        there = [tp for tp in partitions if tp in self._topic_ids]
         return self._logs.offsets(dict.fromkeys(there, EARLIEST)) if there else {}
 
     def _starts_of_new(self, partitions: set[TopicPartition]) -> dict[TopicPartition, int]:

@@ -8,8 +8,8 @@ import pytest
 from barnabas.base.clock import ManualClock
 from barnabas.base.ids import TopicPartition, uuid_to_text
 from barnabas.reading.data_loss import DataLossError
-from pyspark_barnabas.source.micro_batch_planner import StreamPlanner
 from pyspark_barnabas.source.options import stream_options
+from pyspark_barnabas.source.stream_planner import StreamPlanner
 from pyspark_barnabas.source.tasks import ReadTask
 from pyspark_barnabas.stream_offsets import BY_PARTITION, StreamOffset
 from support.fake_logs import FakeLogs
