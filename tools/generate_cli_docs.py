@@ -22,7 +22,7 @@ _OTHERS = {
     "what consumers do": ("JoinGroup", "Heartbeat", "SyncGroup", "ConsumerGroupHeartbeat"),
     "what producers do": ("AddPartitionsToTxn", "AddOffsetsToTxn", "EndTxn", "TxnOffsetCommit"),
     "every command with `--command-config`": ("SaslHandshake", "SaslAuthenticate"),
-    "what clients tell of themselves": ("GetTelemetrySubscriptions", "PushTelemetry"),
+    "what clients report about themselves": ("GetTelemetrySubscriptions", "PushTelemetry"),
     "what brokers ask each other": ("DescribeTopicOffsets", "RestoreTopicOffsets"),
 }
 

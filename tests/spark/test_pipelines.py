@@ -122,6 +122,4 @@ def test_an_invalid_record_fails_a_flow_without_dead_letters(scene: Scene) -> No
     scene.send(BROKEN)
     status = scene.run(flow("{delta: table}").replace("dead_letters: DEAD", ""))["one"]
     assert status.state is FlowState.FAILED
-    assert f"the first of {scene.source}-0 offset 0: no json; with dead_letters: TOPIC" in (
-        status.error or ""
-    )
+    assert f"the first of {scene.source}-0 offset 0: no json; set dead_letters: TOPIC" in (status.error or "")

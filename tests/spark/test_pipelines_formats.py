@@ -164,4 +164,4 @@ def test_nested_protobuf_is_written_and_invalid_bytes_fail_a_flow_without_dead_l
     failed = scene.run(FROM_PROTOBUF_TO_PROTOBUF)["protobuf"]
     assert failed.state is FlowState.FAILED
     assert (failed.error or "").startswith("the value is not Protobuf of shop.Trip: it cannot be parsed: ")
-    assert "with dead_letters: TOPIC the flow would go on without" in (failed.error or "")
+    assert "set dead_letters: TOPIC to continue without such records" in (failed.error or "")

@@ -67,7 +67,7 @@ def test_without_json_there_is_no_schema_and_the_plan_has_a_hint(scene: Scene) -
     scene.send(b"no json")
     file = scene.declare(INFERRED)
     [plan] = pipeline_plan(scene.spark, scene.pipeline)
-    assert plan.error == f"{file}:6: topic {scene.source} has no JSON to take a schema from; say schema:"
+    assert plan.error == f"{file}:6: topic {scene.source} has no JSON to infer a schema from; set schema:"
 
 
 def test_a_flow_that_cannot_be_planned_does_not_prevent_other_plans(scene: Scene) -> None:

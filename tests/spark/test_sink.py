@@ -142,7 +142,7 @@ def test_a_write_with_a_batch_id_is_done_once(
     for batch_id in (0, 0, 1, 1):
         write(frame, broker, topic, **EXACTLY_ONCE, sinkName=f"once-{topic}", batchId=batch_id)
     assert len(read(broker, topic, 1)) == 200
-    with pytest.raises(PySparkException, match="has seen batch 1 already, and is asked for batch 0"):
+    with pytest.raises(PySparkException, match="has already written batch 1, and got batch 0"):
         write(frame, broker, topic, **EXACTLY_ONCE, sinkName=f"once-{topic}", batchId=0)
 
 

@@ -333,7 +333,7 @@ class Variants(Schema[ValueT_co]):
         for key, each in found.items():
             if key not in self._keys[name]:
                 others = [other for other, keys in self._keys.items() if key in keys]
-                each.fail(f"is for {' and '.join(others)} alone")
+                each.fail(f"can only be used with {' or '.join(others)}")
         return self.variants[name].read(node)
 
 

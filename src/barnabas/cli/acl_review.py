@@ -73,7 +73,7 @@ def explain_acls(
     host: Host = WILDCARD,
     as_json: Json = False,
 ) -> None:
-    """Tell whether a principal may do something, and which ACLs decide that."""
+    """Show whether a principal may do something, and which ACLs decide that."""
     resources = resources_of(topic, group, transactional_id, delegation_token, user, cluster=cluster)
     if len(resources) != 1 or operation is AclOperationArg.ALL:
         message = "explain needs one resource, such as --topic orders, and an operation other than all"

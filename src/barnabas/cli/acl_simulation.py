@@ -30,8 +30,9 @@ RecordFile = Annotated[
     example="acls record decisions.jsonl",
     apis=("DescribeAclDecisions",),
     needs=("describe cluster",),
-    details="Adds to the file what it has not yet. Brokers keep the decisions until they stop, up to 20,000 each: "
-    "run this regularly. Only brokers that run now are asked.",
+    details="Adds the decisions that the file does not have yet. Each broker keeps the last 10,000 that were allowed "
+    "and the last 10,000 that were refused, also over restarts: if there are more, run this regularly. Only brokers "
+    "that run now are asked.",
 )
 def record_decisions(
     file: RecordFile, bootstrap: Bootstrap = BOOTSTRAP_DEFAULT, as_json: Json = False

@@ -136,7 +136,7 @@ def _expanded(text: str) -> Any:
     try:
         return expand_schema(json.loads(text))
     except json.JSONDecodeError as error:
-        raise SchemaError(f"the schema is no JSON: {error}") from None
+        raise SchemaError(f"the schema is not valid JSON: {error}") from None
     except KeyError as error:
         raise SchemaError(f"the schema is not valid Avro: {error} is missing in one of its types") from None
     except Exception as error:  # fastavro documents no error types

@@ -39,7 +39,7 @@ class Frame(NamedTuple):
         parts = unframed(value)
         if parts is None:
             raise ConversionError(
-                "it does not begin with a byte 0 and a schema id, as framing: confluent wants"
+                "it does not begin with a byte 0 and a schema id, as framing: confluent requires"
             )
         if self.schema_id is not None and parts.schema_id != self.schema_id:
             raise ConversionError(f"its schema id is {parts.schema_id}, not {self.schema_id}")
@@ -58,4 +58,4 @@ class Frame(NamedTuple):
         parts = None if self.confluent else unframed(value)
         if parts is None or not parts.body:
             return ""
-        return "; it begins as values of a schema registry do, for which is framing: confluent"
+        return "; it begins like a value of a schema registry: set framing: confluent"

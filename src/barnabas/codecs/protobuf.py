@@ -157,7 +157,7 @@ class ProtobufCodec:
         try:
             indexes, start = read_message_indexes(body)
         except MalformedValue as error:
-            raise ConversionError(f"{error}, as framing: confluent wants") from None
+            raise ConversionError(f"{error}, as framing: confluent requires") from None
         if tuple(indexes) != self._indexes:
             name = self._message.DESCRIPTOR.full_name
             raise ConversionError(
@@ -424,7 +424,7 @@ def _enum(descriptor: Any) -> _Value:
 
 def _read_timestamp(message: Any) -> int:
     if not 0 <= message.nanos < _NANOS:
-        raise ConversionError(f"a Timestamp in it has {message.nanos} nanos; 0 to {_NANOS - 1} are right")
+        raise ConversionError(f"a Timestamp in it has {message.nanos} nanos; 0 to {_NANOS - 1} are valid")
     micros: int = message.seconds * _MICROS + message.nanos // 1_000
     return micros
 

@@ -72,9 +72,7 @@ class UnseenSecrets(Secrets):
 
     def value(self, secret: SecretRef) -> str:
         """:raises SecretMissing: Always."""
-        message = (
-            f"the console looks up no secrets, so that this one ({secret.origin} {secret.name}) is not judged"
-        )
+        message = f"the console reads no secrets, so this one ({secret.origin} {secret.name}) was not checked"
         raise SecretMissing(message)
 
 

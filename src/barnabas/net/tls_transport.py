@@ -29,7 +29,7 @@ _REASONS = {
     "TLSV1_ALERT_UNKNOWN_CA": "the client does not trust the certificate of this broker",
     "SSLV3_ALERT_BAD_CERTIFICATE": "the client refuses the certificate of this broker",
     "SSLV3_ALERT_CERTIFICATE_UNKNOWN": "the client refuses the certificate of this broker",
-    "SSLV3_ALERT_CERTIFICATE_EXPIRED": "the client finds the certificate of this broker expired",
+    "SSLV3_ALERT_CERTIFICATE_EXPIRED": "the client reports that the certificate of this broker has expired",
     "UNSUPPORTED_PROTOCOL": "the client supports only versions of TLS that are not allowed",
     "WRONG_VERSION_NUMBER": "the client does not use TLS",
 }

@@ -66,7 +66,7 @@ def _config_rule(
 def _consistent(rule: ConfigRule, node: YamlNode) -> ConfigRule:
     _in_order(rule.bounds or Bounds(), node)
     if rule.forbidden and len(node.mapping()) > 1:
-        node.fail("what is forbidden can have no other rule")
+        node.fail("must not have other rules beside forbidden: true")
     return rule
 
 
@@ -79,7 +79,7 @@ CONFIG_RULE = Keyed(
         "forbidden": Boolean(),
         "min": Numeric(),
         "max": Numeric(),
-        "values": SequenceOf(TEXT, empty="must hold a value").to(tuple),
+        "values": SequenceOf(TEXT, empty="must have at least one value").to(tuple),
     },
 ).then(_consistent)
 
@@ -109,7 +109,7 @@ ACL_KEYS: Mapping[str, Schema[object]] = {
     "permission": _words(AclPermission),
 }
 FORBIDDEN_ACL = Keyed[Mapping[str, object]](
-    dict, ACL_KEYS, empty="must say something, or every ACL would be forbidden"
+    dict, ACL_KEYS, empty="must have at least one key, because otherwise every ACL would be forbidden"
 )
 
 OF_EVERY_RULE = {"mode": Key(MODE, into="enforced"), "because": Key(TEXT)}

@@ -173,7 +173,7 @@ class PolicyWorker:
             return self._idle.pop()
         self._given_up = [thread for thread in self._given_up if thread.is_alive]
         if len(self._given_up) >= GIVEN_UP_COUNT_MAX:
-            message = f"{len(self._given_up)} earlier calls have not come back yet"
+            message = f"{len(self._given_up)} earlier calls have not returned yet"
             raise OutOfTime(message)
         return _Thread(self._name)
 

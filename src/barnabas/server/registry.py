@@ -64,7 +64,10 @@ def embedded_registry(
         users_file=users_file,
     )
     if not users_file and not is_loopback(host):
-        _log.warning("everyone who can reach the schema registry may change schemas", listener=address)
+        _log.warning(
+            "any client that can reach the schema registry may change schemas; set barnabas.registry.users.file",
+            listener=address,
+        )
     return EmbeddedRegistry(host, port, settings, https)
 
 

@@ -147,7 +147,7 @@ class TopicTable:
             self._table.extend(schema)
         if merged_schema(self._table.schema, schema).schema != self._table.schema:
             raise TableError(
-                f"the table at {self.settings.location} does not take the columns {schema.names}"
+                f"the table at {self.settings.location} does not accept the columns {schema.names}"
             )
 
     def maintain(self) -> None:

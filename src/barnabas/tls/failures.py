@@ -6,7 +6,7 @@ from collections.abc import Mapping
 #: What a server's alerts say about the certificate of its client.
 _CERTIFICATE_ALERTS = {
     "SSLV3_ALERT_BAD_CERTIFICATE": "it refuses the client certificate",
-    "SSLV3_ALERT_CERTIFICATE_EXPIRED": "it finds the client certificate expired",
+    "SSLV3_ALERT_CERTIFICATE_EXPIRED": "it reports that the client certificate has expired",
     "SSLV3_ALERT_CERTIFICATE_UNKNOWN": "it refuses the client certificate",
     "TLSV13_ALERT_CERTIFICATE_REQUIRED": "it requires a client certificate",
     "TLSV1_ALERT_UNKNOWN_CA": "it does not trust the client certificate",

@@ -95,5 +95,7 @@ class FlowBatchWriter:
             offset = "" if letter["offset"] is None else f"-{letter['partition']} offset {letter['offset']}"
             where = f" of {letter['topic']}{offset}"
         text = f"{text[:_SHOWN_CHARACTERS_MAX]}..." if len(text) > _SHOWN_CHARACTERS_MAX else text
-        advice = "" if self._flow.dead_letters else "; with dead_letters: TOPIC the flow would go on without"
+        advice = (
+            "" if self._flow.dead_letters else "; set dead_letters: TOPIC to continue without such records"
+        )
         raise ExpectationFailed(f"{row['reason']}: {count} in this batch, the first{where}: {text}{advice}")

@@ -157,7 +157,7 @@ def _inferred(spark: SparkSession, pipeline: Pipeline, flow: Flow) -> StructType
     schema = spark.read.option("mode", "DROPMALFORMED").json(sample).schema
     if not schema.fields:
         raise FlowError(
-            f"{flow.position}: topic {flow.input.topic} has no JSON to take a schema from; say schema:"
+            f"{flow.position}: topic {flow.input.topic} has no JSON to infer a schema from; set schema:"
         )
     check_schema(schema, flow.position)
     _pin(pinned, schema)

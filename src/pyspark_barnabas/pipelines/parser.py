@@ -151,19 +151,19 @@ def _coding(keys: _TopicKeys, node: YamlNode) -> Coding | None:
     if keys.format not in _CODED:
         for key in _CODING_KEYS:
             if key in node.mapping():
-                node.at(key).fail("is for avro and protobuf alone")
+                node.at(key).fail("can only be used with avro or protobuf")
         return None
     is_avro = keys.format is Format.AVRO
     if is_avro and keys.message is not None:
-        node.at("message").fail("is for protobuf alone")
+        node.at("message").fail("can only be used with protobuf")
     if not is_avro and keys.message is None:
         node.fail("must have message: its name in full, such as shop.Order")
     if keys.schema_id is not None and not (keys.framing or keys.registry):
-        node.at("schema_id").fail("is for framing: confluent alone")
+        node.at("schema_id").fail("can only be used with framing: confluent")
     if keys.registry is not None:
         return _registry_coding(keys, keys.registry, node)
     if keys.subject is not None:
-        node.at("subject").fail("is for registry alone")
+        node.at("subject").fail("can only be used with registry")
     schema = keys.schema
     if schema is None:
         node.fail(f"must have schema: {_SCHEMAS[keys.format]}; or registry: the URL of a schema registry")
@@ -175,7 +175,7 @@ def _coding(keys: _TopicKeys, node: YamlNode) -> Coding | None:
 def _registry_coding(keys: _TopicKeys, registry: Stated, node: YamlNode) -> Coding:
     """Return the coding of values that the serializers of a schema registry write."""
     if keys.schema is not None:
-        node.at("schema").fail("is not for registry, which has the schema")
+        node.at("schema").fail("must not be set with registry, which has the schema")
     if "framing" in node.mapping() and not keys.framing:
         node.at("framing").fail("must be confluent with registry, or left out")
     subject = RegistrySubject(registry.text, keys.subject or f"{keys.topic}-value")
@@ -195,7 +195,7 @@ class _Source(NamedTuple):
 def _topic_source(keys: _TopicKeys, node: YamlNode) -> _Source:
     coding = _coding(keys, node)
     if keys.format is Format.RAW and keys.schema is not None:
-        node.at("schema").fail("is not for raw: its columns are the record's own")
+        node.at("schema").fail("must not be set with raw: its columns are the record's own")
     if keys.format is Format.CSV and keys.schema is None:
         node.fail(f"must have schema: {COLUMNS.required}")
     topic = TopicInput(keys.topic, keys.starting, keys.batch_rows_max, keys.options)
@@ -257,13 +257,13 @@ SOURCE = Variants[_Source](
 def _topic_sink(keys: _TopicKeys, node: YamlNode) -> TopicSink:
     coding = _coding(keys, node)
     if coding is None and keys.schema is not None:
-        node.at("schema").fail("is for avro and protobuf alone")
+        node.at("schema").fail("can only be used with avro or protobuf")
     if keys.framing and keys.schema_id is None and keys.registry is None:
         node.fail("must have schema_id: the number that the schema registry has given the schema")
     if keys.registry is not None and keys.schema_id is not None:
-        node.at("schema_id").fail("is not for registry, which has the id")
+        node.at("schema_id").fail("must not be set with registry, which has the id")
     if keys.key is not None and keys.format is Format.RAW:
-        node.at("key").fail("is not for raw, with which the column key is the key")
+        node.at("key").fail("must not be set with raw, which writes the column key as the key")
     return TopicSink(keys.topic, keys.format, keys.key, coding)
 
 
@@ -292,7 +292,7 @@ SINK = Variants[Sink](
 EXPECTATION = Keyed(
     Expectation,
     {
-        "name": Key(TEXT, required="a name that errors and dead letters can tell"),
+        "name": Key(TEXT, required="the name that appears in errors and dead letters"),
         "condition": Key(STATED, required="a condition in SQL"),
         "action": Key(word_for(ExpectationAction), required=True),
     },
@@ -321,14 +321,14 @@ def _flow(source: _Source, **keys: Any) -> Flow:
 
 def _check_flow(flow: Flow, node: YamlNode) -> Flow:
     if flow.sql is not None and flow.python is not None:
-        node.at("python").fail("is one too many: a flow has sql or python")
+        node.at("python").fail("must not be set together with sql")
     for index, each in enumerate(flow.expectations):
         if each.action is ExpectationAction.DEAD_LETTER and flow.dead_letters is None:
             action = node.at("expect").items()[index].at("action")
-            action.fail("needs dead_letters: TOPIC in the flow, for the rows to go to")
+            action.fail("needs dead_letters: TOPIC in the flow, the topic to which the rows are written")
     dead_letters = flow.dead_letters and f"topic {flow.dead_letters}"
     if flow.source in (flow.sink.label, dead_letters):
-        node.fail(f"writes to {flow.source}, which it reads, for ever")
+        node.fail(f"writes to {flow.source}, which it reads: it would never end")
     return flow
 
 

@@ -85,7 +85,8 @@ def _protobuf(coding: Coding) -> bytes:
     made_by = f"protoc --include_imports --descriptor_set_out={source.stem}.desc {source.name}"
     if protoc is None:
         raise FlowError(
-            f"{_where(coding)} needs protoc, which is not on the PATH; give what {made_by!r} makes"
+            f"{_where(coding)} needs protoc, which is not in PATH: install it, or set schema to the output of "
+            f"{made_by!r}"
         )
     with TemporaryDirectory(prefix="barnabas-protoc-") as folder:
         output = Path(folder, "set")

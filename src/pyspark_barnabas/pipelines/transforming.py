@@ -125,7 +125,7 @@ def _called(stated: Stated, rows: DataFrame, folder: Path) -> DataFrame:
         ) from error
     if not isinstance(result, DataFrame):
         raise FlowError(
-            f"{stated.position}: python: {stated.text} gave {type(result).__name__}, not a DataFrame"
+            f"{stated.position}: python: {stated.text} returned {type(result).__name__}, not a DataFrame"
         )
     return result
 

@@ -198,7 +198,7 @@ class Committing:
             if error.code not in GONE:
                 raise
             raise Fenced(
-                f"batch {decision.batch.number} of sink '{self.sink}' is not committed: task 0 was fenced off, since "
+                f"batch {decision.batch.number} of sink '{self.sink}' is not committed: task 0 was fenced, because "
                 f"the sink runs elsewhere, too, or its transaction was open for longer than {self.timeout_ms} ms "
                 "(kafka.transaction.timeout.ms)"
             ) from error
@@ -265,9 +265,8 @@ class Committing:
         newest = newest_batch(offsets, batch.query)
         if newest > batch.number:
             raise SinkError(
-                f"sink '{self.sink}' has seen batch {newest} already, and is asked for batch {batch.number}: the "
-                "checkpoint is older than what was written, or batchId does not grow; with another sinkName the sink "
-                "starts over"
+                f"sink '{self.sink}' has already written batch {newest}, and got batch {batch.number}: the checkpoint "
+                "is older than what was written, or batchId does not increase; another sinkName starts from scratch"
             )
         return offsets
 
@@ -278,9 +277,9 @@ class Committing:
 def moved_message(sink: str, batch: BatchId, what: str) -> str:
     """Return the error message for rows that moved to other tasks."""
     return (
-        f"batch {batch.number} of sink '{sink}' is committed in part, and its rows came again in other tasks than "
-        f"before ({what}); a row might be written twice or not at all. Rows must come in the same tasks when a batch "
-        "is repeated: repartitionById or repartition by a key before the sink sees to that"
+        f"batch {batch.number} of sink '{sink}' is committed in part, and its rows are in other tasks than before "
+        f"({what}); a row might be written twice or not at all. When a batch is repeated, its rows must be in the same "
+        "tasks: use repartitionById, or repartition by a key, before the sink"
     )
 
 

@@ -96,7 +96,7 @@ def _topics(batch: pa.RecordBatch, options: SinkOptions) -> tuple[tuple[str, Lon
     column = _column(batch, "topic")
     assert column is not None
     if column.null_count:
-        message = "column topic is null in a row; option topic would say where all rows go"
+        message = "column topic is null in a row; set it in every row, or set option topic for all rows"
         raise SinkError(message)
     encoded = column.dictionary_encode()
     indices = encoded.indices.to_numpy(zero_copy_only=False)

@@ -25,7 +25,7 @@ _REFUSED_PROPERTIES = {
     "value.serializer": "leave it out: values are written as bytes, made by expressions",
     "transactional.id": "leave it out: option sinkName begins the transactional ids of all tasks",
     "interceptor.classes": "leave it out: interceptors cannot be run",
-    "partitioner.class": "leave it out: a column named partition says where a row goes",
+    "partitioner.class": "leave it out: a column named partition chooses the partition of a row",
 }
 _OptionT = TypeVar("_OptionT")
 
@@ -130,7 +130,9 @@ def _topic(options: Mapping[str, str]) -> str | None:
     topic = options.get("topic")
     if topic is not None and not topic.strip():
         raise option_error(
-            "topic", topic, "the name of a topic is expected; left out, each row's column topic says it"
+            "topic",
+            topic,
+            "the name of a topic is expected; or leave it out if every row has the column topic",
         )
     return None if topic is None else topic.strip()
 

@@ -66,9 +66,7 @@ def delta_options(options: Mapping[str, str]) -> DeltaOptions:
     if not keys:
         for name, value in (("sequenceBy", sequence), ("deleteColumn", deletes)):
             if value is not None:
-                raise option_error(
-                    name, value, "it is of changes, for which option keys names the key columns"
-                )
+                raise option_error(name, value, "it requires option keys, the key columns of the changes")
         return DeltaOptions(Path(path), partition_by)
     if sequence is None:
         raise OptionError(

@@ -186,8 +186,8 @@ def _move(
             )
         if moved != count:
             raise FlowError(
-                f"{database.label}: {moved} of {count} rows were staged; does the database have "
-                "transactions, and the flow the same rows whenever it is asked?"
+                f"{database.label}: {moved} of {count} rows were staged: the database must support "
+                "transactions, and a repeated batch must have the same rows"
             )
 
 

@@ -45,7 +45,7 @@ TEXTS = {
     **TRUST,
 }
 #: Older members have one alert for everything.
-EXPIRED_REASON = r"it (finds the client certificate expired|refuses the client certificate)"
+EXPIRED_REASON = r"it (reports that the client certificate has expired|refuses the client certificate)"
 
 
 @pytest.fixture(scope="module")

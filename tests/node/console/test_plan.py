@@ -64,7 +64,7 @@ def test_secrets_of_the_consoles_host_are_not_read(person: Visitor, monkeypatch:
     for tp in ("env: HIDDEN_WORD", "file: /etc/passwd"):
         state = f"users: {{alice: {{SCRAM-SHA-256: {{password: {{{tp}}}}}}}}}"
         page = person.submit("/plan", text=state)
-        assert "looks up no secrets" in page.text
+        assert "reads no secrets" in page.text
         assert "do-not-tell" not in page.text
         assert "root:" not in page.text
 

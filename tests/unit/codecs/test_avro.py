@@ -201,7 +201,7 @@ DECIMAL = {"type": "bytes", "logicalType": "decimal", "precision": 2}
             "int",
             5,
             b"\0\0\0\0\x01\x02",
-            "; it begins as values of a schema registry do, for which is framing",
+            "; it begins like a value of a schema registry: set framing",
         ),
     ],
 )
@@ -287,5 +287,5 @@ def test_a_schema_that_cannot_be_columns_is_rejected_with_the_field(schema: Any,
 
 
 def test_a_schema_that_is_not_json_is_rejected() -> None:
-    with pytest.raises(SchemaError, match="the schema is no JSON: Expecting property name"):
+    with pytest.raises(SchemaError, match="the schema is not valid JSON: Expecting property name"):
         CodecSpec(BinaryFormat.AVRO, b"{no", "", Frame()).codec()

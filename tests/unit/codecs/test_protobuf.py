@@ -320,10 +320,10 @@ def test_a_nested_field_is_named_by_its_path(change: dict[str, Any], says: str) 
     [
         (b"\xff", "it cannot be parsed: "),
         (b"\x08", "it cannot be parsed: "),
-        (b"\0\0\0\0\7\0", "; it begins as values of a schema registry do, for which is framing: confluent"),
+        (b"\0\0\0\0\7\0", "; it begins like a value of a schema registry: set framing: confluent"),
         (b"\x18\x07", "shop.Kind in it has the number 7; the schema knows SMALL 0, LARGE 1"),
         (b"\x22\x01\xff", "it cannot be parsed: "),
-        (b"\x2a\x06\x10\xff\xff\xff\xff\x0f", "a Timestamp in it has -1 nanos; 0 to 999999999 are right"),
+        (b"\x2a\x06\x10\xff\xff\xff\xff\x0f", "a Timestamp in it has -1 nanos; 0 to 999999999 are valid"),
         (b"\x2a\x0a\x08\xff\xff\xff\xff\xff\xff\xff\xff\x7f", "too large"),
     ],
 )

@@ -134,11 +134,11 @@ TOPIC = "topics:\n  - "
         ),
         (
             TOPIC + "configs: {retention.ms: {forbidden: true, max: 1}}",
-            "line 2: topics[0].configs.retention.ms is a mapping: what is forbidden can have no other rule",
+            "line 2: topics[0].configs.retention.ms is a mapping: must not have other rules beside forbidden: true",
         ),
         (
             TOPIC + "configs: {cleanup.policy: {values: []}}",
-            "line 2: topics[0].configs.cleanup.policy.values is a list: must hold a value",
+            "line 2: topics[0].configs.cleanup.policy.values is a list: must have at least one value",
         ),
         (
             TOPIC + "protected: maybe",
@@ -154,7 +154,7 @@ TOPIC = "topics:\n  - "
         ),
         ("brokers:\n  - partitions: {max: 1}", "line 2: unknown key 'partitions' in brokers[0]; "),
         ("acls:\n  - because: x", "line 2: acls[0] is a mapping: must have forbid: what must not be created"),
-        ("acls:\n  - forbid: {}", "line 2: acls[0].forbid is a mapping: must say something"),
+        ("acls:\n  - forbid: {}", "line 2: acls[0].forbid is a mapping: must have at least one key"),
         (
             "acls:\n  - forbid: {operation: any}",
             "line 2: acls[0].forbid.operation is 'any': must be all, read, write, create, ",

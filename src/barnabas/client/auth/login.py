@@ -28,7 +28,7 @@ async def log_in(send: Callable[[Message], Awaitable[Any]], address: BrokerAddre
         try:
             token = exchange.answer(bytes(response.auth_bytes))
         except NotTheBroker as error:
-            message = f"{address} must not be sent {login.mechanism}: {error}"
+            message = f"login to {address} by {login.mechanism} was stopped: {error}"
             raise KafkaError(ErrorCode.SASL_AUTHENTICATION_FAILED, message) from error
     return response.session_lifetime_ms
 

@@ -162,7 +162,7 @@ def _latin_bytes(schema: AvroType, value: Any) -> bytes:
     try:
         data: bytes = value.encode("latin-1")
     except UnicodeEncodeError:
-        raise MalformedValue(f"{_shown(value)} has characters above \\u00ff, which are no bytes") from None
+        raise MalformedValue(f"{_shown(value)} has characters above \\u00ff, which are not bytes") from None
     return data
 
 

@@ -22,9 +22,9 @@ RENEWAL_INTERVAL_MS_MIN = 1000
 class SaslState(enum.Enum):
     """The state of an authentication."""
 
-    BEGIN = "ApiVersions or SaslHandshake is due"
-    HANDSHAKE = "SaslHandshake is due"
-    AUTHENTICATE = "a token is due"
+    BEGIN = "ApiVersions or SaslHandshake is expected"
+    HANDSHAKE = "SaslHandshake is expected"
+    AUTHENTICATE = "a SASL token is expected"
     COMPLETE = "the client is known"
     OTHER_MECHANISM = "a renewal by another mechanism, which ends at the next token"
     FAILED = "the connection closes"
@@ -193,7 +193,7 @@ class Authenticator:
     def _receive_in_handshake(self, api_key: int) -> None:
         due = (SASL_HANDSHAKE, API_VERSIONS) if self.state is SaslState.BEGIN else (SASL_HANDSHAKE,)
         if api_key not in due:
-            self._fail(f"api key {api_key} came where {self.state.value}")
+            self._fail(f"received api key {api_key}, but {self.state.value}")
             raise SaslAuthenticationError(self.failure, is_immediate=True)
 
     # Requests
@@ -204,7 +204,7 @@ class Authenticator:
         :raises KafkaError: ILLEGAL_SASL_STATE when a token is expected instead.
         """
         if self.state is SaslState.AUTHENTICATE and api_key != SASL_AUTHENTICATE:
-            self._fail(f"api key {api_key} came where a token is due")
+            self._fail(f"received api key {api_key}, but {self.state.value}")
             name = re.sub("(?<!^)([A-Z])", r"_\1", api_name).upper()  # the name as Kafka spells it
             message = f"Unexpected Kafka request of type {name} during SASL authentication."
             raise KafkaError(ErrorCode.ILLEGAL_SASL_STATE, message)

@@ -152,7 +152,7 @@ def _decode_written(value: bytes) -> CommittedOffset | None:
 def _decode_other(value: bytes) -> CommittedOffset:
     version = int.from_bytes(value[: _SIZE.size], signed=True)
     if len(value) < _SIZE.size or version not in OffsetCommitValue.VERSIONS:
-        message = f"An offset's value begins with {value[: _SIZE.size]!r}, which is no version that is known."
+        message = f"An offset's value begins with {value[: _SIZE.size]!r}, which is not a known version."
         raise DecodeError(message)
     decoded = codec.decode(OffsetCommitValue, version, value, _SIZE.size)
     return CommittedOffset(

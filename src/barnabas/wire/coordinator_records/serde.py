@@ -170,7 +170,7 @@ def _versions(kind: type[Message]) -> range:
 
 def _leading_int16(buffer: Buffer, what: str) -> int:
     if len(buffer) < _INT16.size:
-        message = f"A coordinator record's {what} has {len(buffer)} bytes: its first two tell how to read it."
+        message = f"A coordinator record's {what} has {len(buffer)} bytes: its first two are its version."
         raise DecodeError(message)
     number: int
     (number,) = _INT16.unpack_from(buffer)

@@ -59,7 +59,9 @@ def check_columns(rows: Columns) -> None:
     times_ms, count = rows.timestamps_ms, len(rows.timestamps_ms)
     assert all(column is None or len(column) == count for column in rows[:3]), "columns of one length"
     if count and not TIMESTAMP_MS_MIN <= times_ms.min() <= times_ms.max() <= TIMESTAMP_MS_MAX:
-        message = f"timestamps from {times_ms.min()} to {times_ms.max()} ms: {TIMESTAMP_MS_MAX} is the most there is"
+        message = (
+            f"timestamps from {times_ms.min()} to {times_ms.max()} ms: the maximum is {TIMESTAMP_MS_MAX}"
+        )
         raise KafkaError(ErrorCode.INVALID_TIMESTAMP, message)
     if rows.headers is not None:
         pairs = rows.headers.flatten()

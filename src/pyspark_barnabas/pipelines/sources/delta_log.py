@@ -148,6 +148,6 @@ def _text(value: object) -> str | None:
 
 def _missing_version(table: Path, version: int) -> str:
     return (
-        f"delta {table}: version {version} is no longer in the table's log, so what was added cannot be told; "
-        "without the flow's state directory it starts over"
+        f"delta {table}: version {version} is no longer in the table's log, so the rows that were added since "
+        "cannot be determined; remove the flow's state directory to start again with all rows of the table"
     )

@@ -126,7 +126,8 @@ def test_an_invalid_raw_token_closes_the_connection_after_a_delay(token: bytes) 
 def test_any_other_first_request_gets_no_response(api_key: int) -> None:
     login = Login()
     with pytest.raises(
-        SaslAuthenticationError, match=f"api key {api_key} came where ApiVersions or SaslHandshake is due"
+        SaslAuthenticationError,
+        match=f"received api key {api_key}, but ApiVersions or SaslHandshake is expected",
     ) as ended:
         login.arrives(api_key)
     assert ended.value.is_immediate
@@ -136,7 +137,7 @@ def test_any_other_first_request_gets_no_response(api_key: int) -> None:
 def test_after_api_versions_only_a_handshake_is_accepted(api_key: int) -> None:
     login = Login()
     login.machine.on_api_versions_answered()
-    with pytest.raises(SaslAuthenticationError, match="SaslHandshake is due"):
+    with pytest.raises(SaslAuthenticationError, match="SaslHandshake is expected"):
         login.arrives(api_key)
 
 

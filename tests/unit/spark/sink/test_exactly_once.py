@@ -115,7 +115,7 @@ def test_lost_transactions_with_moved_rows_fail_instead_of_writing_twice(
 def test_a_retried_task_fences_its_earlier_attempt(sink: Sink) -> None:
     first = sink.write(0, ["a"])
     second = sink.write(0, ["a"])
-    with pytest.raises(Fenced, match=r"batch 0 of .* is not committed: task 0 was fenced off"):
+    with pytest.raises(Fenced, match=r"batch 0 of .* is not committed: task 0 was fenced, because"):
         sink.commit([first])
     assert sink.read(to_the_end=False) == []
     sink.commit([second])
@@ -180,7 +180,7 @@ def test_another_query_of_the_same_name_counts_its_own_batches(sink: Sink) -> No
 
 def test_a_checkpoint_that_is_older_than_the_topic_is_rejected(sink: Sink) -> None:
     sink.run([["a"], ["b"]], batch=7)
-    with pytest.raises(SinkError, match="has seen batch 7 already, and is asked for batch 6"):
+    with pytest.raises(SinkError, match="has already written batch 7, and got batch 6"):
         sink.run([["c"], ["d"]], batch=6)
     assert sink.read() == ["a", "b"]
 

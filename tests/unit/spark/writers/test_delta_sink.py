@@ -80,7 +80,7 @@ def test_the_last_change_of_a_key_counts() -> None:
     [
         ({}, "the absolute path of the table is expected"),
         ({"path": "relative"}, "the absolute path of the table is expected"),
-        ({"path": "/t", "sequenceBy": "at"}, "option keys names the key columns"),
+        ({"path": "/t", "sequenceBy": "at"}, "it requires option keys"),
         ({"path": "/t", "keys": "id"}, "option sequenceBy is missing"),
         (
             {"path": "/t", "keys": "id", "sequenceBy": "when"},
