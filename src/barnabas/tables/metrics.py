@@ -36,7 +36,7 @@ _COUNTERS: Mapping[str, tuple[str, Callable[[TableStatus], float]]] = {
     "joined_files": ("Small files that were joined.", lambda status: status.counts.joined_files_count),
     "deleted_rows": ("Rows that were deleted by age.", lambda status: status.counts.deleted_rows_count),
     "deleted_files": (
-        "Files that no version had and that were deleted.",
+        "Deleted files that were not part of any version of the table.",
         lambda status: status.counts.deleted_files_count,
     ),
 }

@@ -116,7 +116,9 @@ CLEANER_READ = MetricName(
     "barnabas_cleaner_read_bytes_total", "Size of the segments that the log cleaner has rewritten.", "counter"
 )
 CLEANER_WRITTEN = MetricName(
-    "barnabas_cleaner_written_bytes_total", "Bytes that the log cleaner has written for them.", "counter"
+    "barnabas_cleaner_written_bytes_total",
+    "Bytes that the log cleaner has written in place of the segments that it read.",
+    "counter",
 )
 CLEANER_MAX_DIRTY = MetricName(
     "barnabas_cleaner_max_dirty_percent",

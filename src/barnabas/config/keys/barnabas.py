@@ -43,7 +43,7 @@ BARNABAS_KEYS: tuple[ConfigKey, ...] = (
               "Topic in which the schema registry keeps its schemas.", since="Barnabas"),
     ConfigKey("barnabas.registry.users.file", STRING, "", NonNull(), READ_ONLY, HONOURED,
               "File with the users of the schema registry, one NAME=PASSWORD in each line, who log in with HTTP basic "
-              "authentication. Empty admits everybody.", since="Barnabas"),
+              "authentication. If empty, every client is admitted.", since="Barnabas"),
     ConfigKey("barnabas.sasl.oauthbearer.required.scopes", LIST, (), ANY_LIST, READ_ONLY, HONOURED,
               "Scopes that a token for OAUTHBEARER must all contain.",
               since="Barnabas"),
@@ -79,7 +79,7 @@ BARNABAS_KEYS: tuple[ConfigKey, ...] = (
               "created; -1 keeps them without limit.", since="Barnabas"),
     ConfigKey("barnabas.trash.retention.ms", LONG, 3600 * 1000, Range(0), READ_ONLY, HONOURED,
               "How long a deleted topic can be undeleted, in milliseconds. Its records stay on disk for "
-              "this time; 0 deletes at once.", since="Barnabas"),
+              "this time; with 0, topics are deleted immediately.", since="Barnabas"),
     ConfigKey("barnabas.trash.retention.bytes", LONG, -1, Range(-1), READ_ONLY, HONOURED,
               "Maximum total size in bytes of deleted topics in the trash; the oldest are purged first. -1 means no "
               "limit.", since="Barnabas"),

@@ -20,8 +20,8 @@ TABLE_KEYS: tuple[ConfigKey, ...] = (
     ConfigKey(FORMAT, STRING, "none", OneOf(("none", "delta", "iceberg")), CLUSTER_WIDE, HONOURED,
               "Format of the table that barnabas tables keeps of this topic; none keeps no table.", since="Barnabas"),
     ConfigKey(LOCATION, STRING, "", NonNull(), CLUSTER_WIDE, HONOURED,
-              "Directory or URL (s3://bucket/path) of the table; empty for a directory of the topic's name in that of "
-              "barnabas tables run --location.", since="Barnabas"),
+              "Directory or URL (s3://bucket/path) of the table; empty for a directory with the topic's name in the "
+              "--location of barnabas tables run.", since="Barnabas"),
     ConfigKey(KEY_FORMAT, STRING, "bytes", _DECODED, CLUSTER_WIDE, HONOURED,
               "How the table shows keys: as bytes, as strings in UTF-8, or decoded with the schema registry.",
               since="Barnabas"),
@@ -29,8 +29,8 @@ TABLE_KEYS: tuple[ConfigKey, ...] = (
               "How the table shows values: as bytes, as strings in UTF-8, or decoded with the schema registry, with a "
               "column for each field.", since="Barnabas"),
     ConfigKey(TARGET_LAG_MS, LONG, 60_000, Range(100), CLUSTER_WIDE, HONOURED,
-              "How many milliseconds after a record was written the table has it at the latest, as long as the service "
-              "is fast enough.", since="Barnabas"),
+              "A record is in the table at most this many milliseconds after it was written, if the service is fast "
+              "enough.", since="Barnabas"),
     ConfigKey(TARGET_FILE_BYTES, LONG, 134_217_728, Range(65_536), CLUSTER_WIDE, HONOURED,
               "Size in bytes up to which the files of the table are compacted.", since="Barnabas"),
     ConfigKey(RETENTION_MS, LONG, -1, Range(-1), CLUSTER_WIDE, HONOURED,
