@@ -176,7 +176,7 @@ def unused_acls(
         typer.Option(
             "--since",
             metavar="TIME",
-            help="Neither used nor created since then, such as 30d or a date (default: never used).",
+            help="Only ACLs not used or created since this time, such as 30d or a date (default: never used).",
         ),
     ] = None,
     as_json: Json = False,

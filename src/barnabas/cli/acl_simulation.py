@@ -73,14 +73,14 @@ def simulate_acls(
         typer.Option(
             "--super-user",
             metavar="USER",
-            help="Super user instead of those that the brokers had; may be repeated.",
+            help="Super user, instead of those of the brokers in the record; may be repeated.",
         ),
     ] = None,
     allow_if_no_acl: Annotated[
         bool | None,
         typer.Option(
             "--allow-if-no-acl/--deny-if-no-acl",
-            help="What holds for resources without ACLs (default: as the brokers had it).",
+            help="Whether a resource without ACLs is allowed (default: as on the brokers in the record).",
             show_default=False,
         ),
     ] = None,

@@ -62,7 +62,7 @@ _Settings = Annotated[
     typer.Option(
         "--set",
         metavar="KEY=VALUE",
-        help="Config of the topics, such as barnabas.table.format=delta, that precedes their own; needs --topic. "
+        help="Config of the topics, such as barnabas.table.format=delta; overrides their own and needs --topic. "
         "For brokers of Apache Kafka, which do not know these configs. May be repeated.",
     ),
 ]
@@ -89,11 +89,11 @@ _Processes = Annotated[
         "--processes",
         metavar="N",
         min=1,
-        help="Number of processes, which share the topics; one uses one core.",
+        help="Number of processes, which share the topics; each uses one core.",
     ),
 ]
 _Threads = Annotated[
-    int, typer.Option("--threads", metavar="N", min=1, help="Tables of a process that advance at a time.")
+    int, typer.Option("--threads", metavar="N", min=1, help="Tables that a process works on at a time.")
 ]
 _SparkMaster = Annotated[
     str | None,

@@ -75,7 +75,9 @@ def _load_keys(context: ssl.SSLContext, store: KeyStore) -> None:
             raise TlsError("ssl.key.password", "", "must open the private key") from error
         key = "ssl.keystore.location" if store.location else "ssl.keystore.key"
         raise TlsError(
-            key, store.location, "must have a private key and its certificates, that of the key first"
+            key,
+            store.location,
+            "must have a private key and its certificates; the certificate of the key must be first",
         ) from error
 
 

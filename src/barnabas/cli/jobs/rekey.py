@@ -65,7 +65,12 @@ def rekey_topic(
     ] = None,
     groups: Annotated[
         list[str] | None,
-        typer.Option("--group", "-g", metavar="GROUP", help="Group to cut over (default: all of the topic)."),
+        typer.Option(
+            "--group",
+            "-g",
+            metavar="GROUP",
+            help="Group to cut over (default: all with offsets in the topic).",
+        ),
     ] = None,
     cut_over: CutOver = False,
     any_partition: AnyPartition = False,

@@ -15,7 +15,7 @@ Keystore = Annotated[
     typer.Option(
         "--keystore",
         metavar="FILE",
-        help="Serve HTTPS with the private key and the certificates in this PEM file, that of the key first.",
+        help="Serve HTTPS with the private key and the certificates in this PEM file; that of the key comes first.",
     ),
 ]
 

@@ -14,7 +14,7 @@ StoreOption = Annotated[
     typer.Option(
         "--store-option",
         metavar="KEY=VALUE",
-        help="Setting of the object store, such as AWS_REGION=eu-central-1; precedes the environment. May be repeated.",
+        help="Object store setting, such as AWS_REGION=eu-central-1. Overrides the environment; may be repeated.",
     ),
 ]
 
