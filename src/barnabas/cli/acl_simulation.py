@@ -45,7 +45,9 @@ def record_decisions(
         return
     print(f"{file} has {count} decisions since {since}")
     if record.left_out_count:
-        notice(f"the brokers have left out {record.left_out_count}: too many, or a name is too long")
+        notice(
+            f"the brokers have not kept {record.left_out_count} decisions: there were too many, or a name was too long"
+        )
 
 
 @command(

@@ -36,6 +36,8 @@ _FUTURE_DIRECTORY = re.compile(r"([a-zA-Z0-9._-]+)-([0-9]+)\.[^.]+" + FUTURE_SUF
 #: File that marks a directory created by a move, until the directory that it replaces is deleted; Kafka ignores it.
 _MOVE_MARK = "replica-move"
 
+_OTHER_DIRECTORY = "choose another directory with --data or log.dirs"
+
 #: Directories locked by this process: a POSIX lock does not keep out the process that holds it.
 _locked_here: set[Path] = set()
 
@@ -134,13 +136,16 @@ class LogDirectory:
             disk.make_directory(self.path, parents=True, exist_ok=True)
             fd = os.open(self.path / LOCK_FILE, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
         except OSError as error:
-            message = f"log directory {self.path} cannot be written to: {error.strerror}"
+            message = f"log directory {self.path} cannot be written to: {error.strerror}; {_OTHER_DIRECTORY}"
             raise LogDirectoryError(message) from error
         try:
             fcntl.lockf(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError as error:
             os.close(fd)
-            message = f"log directory {self.path} is in use by another process, which holds {LOCK_FILE}"
+            message = (
+                f"log directory {self.path} is in use by another process, which holds {LOCK_FILE}: stop it, or "
+                f"{_OTHER_DIRECTORY}"
+            )
             raise LogDirectoryError(message) from error
         self._lock_fd = fd
         _locked_here.add(self.path)
@@ -166,7 +171,9 @@ class LogDirectory:
             try:
                 write_meta_properties(self.path, meta)
             except OSError as error:
-                message = f"log directory {self.path} cannot be written to: {error.strerror}"
+                message = (
+                    f"log directory {self.path} cannot be written to: {error.strerror}; {_OTHER_DIRECTORY}"
+                )
                 raise LogDirectoryError(message) from error
         self._check_identity(meta, cluster_id, node_id)
         assert meta.directory_id is not None
@@ -174,10 +181,16 @@ class LogDirectory:
 
     def _check_identity(self, meta: MetaProperties | None, cluster_id: str, node_id: int) -> None:
         if meta is not None and meta.cluster_id != cluster_id:
-            message = f"log directory {self.path} belongs to cluster {meta.cluster_id}, not to {cluster_id}"
+            message = (
+                f"log directory {self.path} belongs to cluster {meta.cluster_id}, not to {cluster_id}: use an empty "
+                "directory, or the metadata store of that cluster"
+            )
             raise LogDirectoryError(message)
         if meta is not None and meta.node_id != node_id:
-            message = f"log directory {self.path} belongs to node {meta.node_id}, not to node {node_id}"
+            message = (
+                f"log directory {self.path} belongs to node {meta.node_id}, not to node {node_id}: set "
+                f"node.id={meta.node_id}, or use an empty directory"
+            )
             raise LogDirectoryError(message)
 
     def volume(self) -> Volume:

@@ -19,7 +19,10 @@ class StoreLock:
         try:
             self._lock = FileLock(directory / LOCK_FILE, is_shared=is_shared)
         except Locked as error:
-            message = f"The metadata in {directory} is in use by another broker, which holds {LOCK_FILE}."
+            message = (
+                f"The metadata in {directory} is in use by another broker, which holds {LOCK_FILE}. Stop it, or choose "
+                "another directory with --data."
+            )
             raise StoreError(message) from error
 
     def release(self) -> None:
