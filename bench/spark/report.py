@@ -14,6 +14,7 @@ _COLUMNS = ("query", "connector s", "barnabas s", "barnabas / connector", "targe
 _CPU_COLUMNS = ("connector CPU s", "barnabas CPU s", "CPU")
 QUERIES_HEAD = f"| {' | '.join(_COLUMNS + _CPU_COLUMNS)} |\n|{'---|' * len(_COLUMNS + _CPU_COLUMNS)}"
 WORK_HEAD = "## Queries with real work"
+SLOTS_HEAD = "## More slots than partitions"
 
 
 @dataclass(frozen=True)
@@ -109,11 +110,27 @@ runs {runs.unmeasured_work} times unmeasured with each format, then {runs.measur
 """
 
 
-def with_work(text: str, section: str) -> str:
-    """Return the document with another section about queries with real work."""
-    before, head, behind = text.partition(WORK_HEAD)
-    assert head, "the document has no such section"
-    return before + section + behind[behind.index("## Growth") :]
+def slots_section(outcomes: Sequence[Outcome], runs: Runs, machine: Mapping[str, str]) -> str:
+    """Return the section about the same queries on a master with more slots than the topic has partitions."""
+    return f"""{SLOTS_HEAD}
+The same queries, measured {runs.measured} times, on a master with more slots than the topic has partitions. The slots
+share the cores of the machine. `make bench-spark ARGS='--only slots'` measures them.
+
+{_machine_lines(machine)}
+
+{_table(outcomes)}
+
+"""
+
+
+def with_section(text: str, section: str) -> str:
+    """Return the document with a section, which replaces the one with the same heading or goes before Growth."""
+    head = section.partition("\n")[0]
+    before, found, behind = text.partition(f"{head}\n")
+    if not found:
+        before, _, behind = text.partition("## Growth\n")
+        return f"{before}{section}## Growth\n{behind}"
+    return before + section + behind[behind.index("\n## ") + 1 :]
 
 
 def _machine_lines(machine: Mapping[str, str]) -> str:

@@ -41,8 +41,9 @@ from bench.spark.report import (
     Runs,
     document,
     growth_line,
+    slots_section,
     with_growth,
-    with_work,
+    with_section,
     work_section,
 )
 from bench.spark.rewriting import Rewriting, rewritings
@@ -52,6 +53,8 @@ from pyspark_barnabas.runtime.session import spark_session
 
 DOCUMENT = Path(__file__).resolve().parents[2] / "docs" / "benchmarks-spark.md"
 READ_TARGET = 0.5
+#: Spark's master, and one with more slots than the topics have partitions.
+MASTER, SLOTS_MASTER = "local[2]", "local[8]"
 SCAN_TARGET = 0.4  #: of queries that only count rows
 WORK_TARGET = 0.8  #: of queries that parse, aggregate and join
 LATENCY_TARGET = 1.2
@@ -235,7 +238,7 @@ def measure(options: argparse.Namespace) -> Measured:
             outcomes += [
                 race.run(options.rounds) for shape in shapes(scale) for race in races_of(ground, shape)
             ]
-        if options.only in (None, "work"):
+        if options.only in (None, "slots", "work"):
             work += [race.run(options.rounds, UNMEASURED_WORK_RUNS) for race in work_races(ground, scale)]
         if options.only in (None, "other"):
             outcomes += [race.run(options.rounds) for race in other_races(ground, scale)]
@@ -257,16 +260,15 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=9)
     parser.add_argument(
         "--only",
-        choices=("batch", "work", "other", "growth", "large", "rewriting"),
-        help="a part, which large and work write into the document",
+        choices=("batch", "work", "slots", "other", "growth", "large", "rewriting"),
+        help="a part, which large, slots and work write into the document",
     )
-    parser.add_argument(
-        "--master", default="local[2]", help="Spark's master, such as local[8] for more slots than partitions"
-    )
+    parser.add_argument("--master", help=f"Spark's master (default: {MASTER}, for slots {SLOTS_MASTER})")
     parser.add_argument(
         "--set", action="append", default=[], metavar="KEY=VALUE", help="a setting of Spark for both"
     )
     options = parser.parse_args()
+    options.master = options.master or (SLOTS_MASTER if options.only == "slots" else MASTER)
     where = {**machine(), "Spark's master": options.master, "load when it began": f"{os.getloadavg()[0]:.1f}"}
     runs = Runs(UNMEASURED_RUNS, UNMEASURED_WORK_RUNS, UNMEASURED_GROWTH_RUNS, options.rounds)
     measured = measure(options)
@@ -277,10 +279,11 @@ def main() -> None:
         DOCUMENT.write_text(
             with_growth(DOCUMENT.read_text(encoding="utf-8"), measured.growth[0]), encoding="utf-8"
         )
-    elif options.only == "work":
-        section = work_section(measured.work, runs, where)
+    elif options.only in ("slots", "work"):
+        make_section = slots_section if options.only == "slots" else work_section
+        section = make_section(measured.work, runs, where)
         print(section)
-        DOCUMENT.write_text(with_work(DOCUMENT.read_text(encoding="utf-8"), section), encoding="utf-8")
+        DOCUMENT.write_text(with_section(DOCUMENT.read_text(encoding="utf-8"), section), encoding="utf-8")
     elif options.only:
         print(document(*measured, runs, where, ""))
     else:

@@ -1,11 +1,21 @@
-"""The table of growth includes the largest topic, which is measured separately."""
+"""Parts of the report are measured separately, and replace what was there before."""
 
 from bench.measures import Metric
 from bench.report import Result
-from bench.spark.report import Growth, Outcome, Runs, document, with_growth
+from bench.spark.report import (
+    SLOTS_HEAD,
+    Growth,
+    Outcome,
+    Runs,
+    document,
+    with_growth,
+    with_section,
+    work_section,
+)
 from bench.spark.rewriting import Rewriting
 
 METRIC = Metric("noop", "s", 0.4)
+RUNS = Runs(unmeasured=20, unmeasured_work=5, unmeasured_growth=10, measured=9)
 
 
 def outcome(theirs_s: float, ours_s: float) -> Outcome:
@@ -13,10 +23,9 @@ def outcome(theirs_s: float, ours_s: float) -> Outcome:
 
 
 def whole(growth: list[Growth]) -> str:
-    runs = Runs(unmeasured=20, unmeasured_work=5, unmeasured_growth=10, measured=9)
     rekeyed = Rewriting("rekeyed", 1_000, 8)
     return document(
-        [outcome(2, 1)], [outcome(8, 6)], growth, [rekeyed], runs, {"processor": "one"}, "kernels"
+        [outcome(2, 1)], [outcome(8, 6)], growth, [rekeyed], RUNS, {"processor": "one"}, "kernels"
     )
 
 
@@ -43,3 +52,15 @@ def test_a_size_that_was_measured_before_is_replaced() -> None:
     small, large = Growth(1, 100, outcome(2, 1)), Growth(4, 10_000, outcome(100, 40))
     before = whole([small, Growth(4, 10_000, outcome(1, 1))])
     assert with_growth(before, large) == whole([small, large])
+
+
+def test_a_section_is_placed_before_growth_and_replaced_later() -> None:
+    first, second = f"{SLOTS_HEAD}\nfirst\n\n", f"{SLOTS_HEAD}\nsecond\n\n"
+    once = with_section(whole([]), first)
+    assert f"{first}## Growth\n" in once
+    assert with_section(once, second) == with_section(whole([]), second)
+
+
+def test_a_section_replaces_only_the_one_with_the_same_heading() -> None:
+    work = work_section([outcome(3, 1)], RUNS, {"processor": "any"})
+    assert with_section(with_section(whole([]), f"{SLOTS_HEAD}\nslots\n\n"), work).count("slots\n") == 1
