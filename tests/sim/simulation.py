@@ -10,6 +10,7 @@ from barnabas.metadata.store import Commit
 from sim.applications import TRANSACTION_TIMEOUT_MS, Application, Journal, Outcome, create_topics, new_client
 from sim.brokers import SimulatedBroker
 from sim.checks import TRANSACTIONS_TOPIC, check_logs, different_metadata
+from sim.classic_members import ClassicMember, Generations
 from sim.clock import SimulatedClock
 from sim.copier import COPIER, Copier
 from sim.disk import SimulatedDisks
@@ -124,6 +125,8 @@ class Simulation:
         )
         self._recycles = settings["barnabas.trash.retention.ms"] == KEPT_MS
         self._ownership = Ownership(self.journal)
+        self._classic_ownership = Ownership(self.journal)
+        self._generations = Generations(self.journal)
         self._are_members_quiet = False
 
     def _follow(self, commit: Commit) -> None:
@@ -210,10 +213,11 @@ class Simulation:
         """Return what is wrong if the members of the group do not share all partitions before long."""
         self._are_members_quiet = True
         end_s = self.loop.time() + RECOVERY_S
-        while not self._ownership.is_complete(self.loop.time()):
-            if self.loop.time() > end_s:
-                return ["members: some partitions belong to no member of the group"]
-            await asyncio.sleep(CHECK_S)
+        for group, ownership in (("consumer", self._ownership), ("classic", self._classic_ownership)):
+            while not ownership.is_complete(self.loop.time()):
+                if self.loop.time() > end_s:
+                    return [f"members: some partitions belong to no member of the {group} group"]
+                await asyncio.sleep(CHECK_S)
         return []
 
     @property
@@ -240,6 +244,7 @@ class Simulation:
             group.create_task(self._make(Shortener, "shortener", clock).shorten())
             for number in range(MEMBERS_COUNT):
                 group.create_task(self._member(f"member{number}", clock).belong())
+                group.create_task(self._classic_member(number, clock).belong())
             if self._recycles:
                 group.create_task(self._recycler(clock).recycle())
 
@@ -261,6 +266,19 @@ class Simulation:
             self.journal,
             self._ownership,
             lambda: self._are_members_quiet,
+        )
+
+    def _classic_member(self, number: int, clock: SimulatedClock) -> ClassicMember:
+        return ClassicMember(
+            f"classic{number}",
+            self._bootstrap,
+            clock,
+            self.rng,
+            self.journal,
+            self._classic_ownership,
+            self._generations,
+            lambda: self._are_members_quiet,
+            is_static=number == 0,
         )
 
     @property

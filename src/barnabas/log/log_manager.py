@@ -28,7 +28,7 @@ from barnabas.log.partition_log import PartitionLog
 from barnabas.log.segments.open_files import OPEN_SEGMENTS_MAX, OpenFiles
 from barnabas.log.startup.log_loader import ConfigFor, Opened, open_logs, select_replicas
 from barnabas.log.startup.replica_selection import Role
-from barnabas.log.trash.state import remove_state, save_state, trash_directory
+from barnabas.log.trash.state import remove_state, rename_to_trash, save_state
 from barnabas.telemetry.logs import get_logger
 from barnabas.wire.errors import ErrorCode, KafkaError
 
@@ -313,7 +313,7 @@ class LogManager:
         log.local.failure = log.failure or f"{log.topic_partition} is deleted"
         with self.offline_on_error(directory):
             save_state(log)
-            self._rename_away(directory, log, trash_directory(log.topic_partition, log.topic_id or ZERO_UUID))
+            rename_to_trash(log.directory, log.topic_partition, log.topic_id or ZERO_UUID, self.random)
 
     def _delete_later(self, directory: LogDirectory, log: PartitionLog) -> None:
         target = renamed_directory(log.topic_partition, self.random, DELETE_SUFFIX)

@@ -226,17 +226,25 @@ class ReplicaManager:
                 directory, trashed = trashed_logs[index]
                 log = await asyncio.to_thread(self.trash.reopen, directory, trashed, tp, config)
             if log is None:
-                _log.error(
-                    "no trashed log found for an undeleted partition; empty until it is copied from another replica",
-                    topic=topic.name,
-                    partition=index,
-                )
-                self._lost.add(TopicIdPartition(topic.topic_id, index))
-                self.on_missing_log()
+                self._report_not_restored(topic, index)
                 continue
             self.trash.register_log(directory, log)
             restored.append((directory, log))
         await asyncio.to_thread(self.trash.finish_restoring, restored)
+
+    def _report_not_restored(self, topic: TopicImage, index: int) -> None:
+        replica = TopicIdPartition(topic.topic_id, index)
+        if self.log_manager.any_offline:  # the log may be there; the next start completes the restoration
+            _log.error("an undeleted partition is offline", topic=topic.name, partition=index)
+            self._offline.add(replica)
+        else:
+            _log.error(
+                "no trashed log found for an undeleted partition; empty until it is copied from another replica",
+                topic=topic.name,
+                partition=index,
+            )
+            self._lost.add(replica)
+        self.on_missing_log()
 
     async def _open_in_slices(self, topic: TopicImage) -> None:
         for first in range(0, topic.partition_count, OPENED_PER_YIELD_COUNT):

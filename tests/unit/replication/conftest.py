@@ -13,6 +13,7 @@ from barnabas.log.partition_log import PartitionLog
 from barnabas.log.segments.open_files import OpenFiles
 from barnabas.metadata.topics import PartitionRegistration, TopicImage, initial_state
 from barnabas.replication.partition import Partition
+from support.trash import TrashBroker
 
 
 @pytest.fixture
@@ -38,3 +39,11 @@ def make_partition(tmp_path: Path) -> Callable[..., Partition]:
         return Partition(1, topic, index, log, state or initial_state(replicas), flush_soon)
 
     return made
+
+
+@pytest.fixture
+def trash_broker(tmp_path: Path) -> TrashBroker:
+    """Return a broker with a topic t."""
+    broker = TrashBroker([tmp_path / "a", tmp_path / "b"])
+    broker.create("t")
+    return broker

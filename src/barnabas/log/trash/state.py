@@ -2,12 +2,13 @@
 
 import json
 from pathlib import Path
+from random import Random
 from typing import NamedTuple
 
 from barnabas.base import disk
 from barnabas.base.ids import TopicPartition
 from barnabas.log.files import write_atomically
-from barnabas.log.log_directory import STRAY_SUFFIX
+from barnabas.log.log_directory import STRAY_SUFFIX, renamed_directory
 from barnabas.log.partition_log import PartitionLog
 
 STATE_FILE = "trash.json"
@@ -26,6 +27,20 @@ def trash_directory(topic_partition: TopicPartition, topic_id: bytes) -> str:
     """Return `<topic>-<partition>.<topic id>-stray`, with the topic cut to the length limit of file names."""
     end = f"-{topic_partition.partition}.{topic_id.hex()}{STRAY_SUFFIX}"
     return topic_partition.topic[: _NAME_LENGTH_MAX - len(end)] + end
+
+
+def rename_to_trash(path: Path, tp: TopicPartition, topic_id: bytes, random: Random) -> None:
+    """Give a log's directory its name in the trash.
+
+    If an undeletion has failed, an earlier log of the same replica may still have that name: it is set aside as a
+    stray.
+
+    :raises OSError: When the disk fails.
+    """
+    target = path.with_name(trash_directory(tp, topic_id))
+    if target.exists():
+        disk.rename(target, path.with_name(renamed_directory(tp, random, STRAY_SUFFIX)))
+    disk.rename(path, target)
 
 
 def state_of(log: PartitionLog) -> TrashState:

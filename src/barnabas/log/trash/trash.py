@@ -23,12 +23,18 @@ from barnabas.log.checkpoints import (
     read_partition_metadata,
 )
 from barnabas.log.log_config import LogConfig
-from barnabas.log.log_directory import DELETE_SUFFIX, LogDirectory, remove_move_mark, renamed_directory
+from barnabas.log.log_directory import (
+    DELETE_SUFFIX,
+    STRAY_SUFFIX,
+    LogDirectory,
+    remove_move_mark,
+    renamed_directory,
+)
 from barnabas.log.log_manager import LogManager
 from barnabas.log.open_log import open_log
 from barnabas.log.partition_log import PartitionLog
 from barnabas.log.segments.open_files import OpenFiles
-from barnabas.log.trash.state import TrashState, read_state, remove_state, trash_directory, write_state
+from barnabas.log.trash.state import TrashState, read_state, remove_state, rename_to_trash, write_state
 from barnabas.telemetry.logs import get_logger
 from barnabas.wire.errors import KafkaError
 
@@ -104,11 +110,11 @@ def _trash_misnamed(log_manager: LogManager, names: Mapping[bytes, str]) -> None
         with log_manager.offline_on_error(directory):
             for name, path in partitions:
                 if path.name == str(name) and (name.topic not in ids or logs_count[name] > 1):
-                    _move_to_trash(directory, name, path, names)
+                    _move_to_trash(directory, name, path, names, log_manager.random)
 
 
 def _move_to_trash(
-    directory: LogDirectory, tp: TopicPartition, path: Path, names: Mapping[bytes, str]
+    directory: LogDirectory, tp: TopicPartition, path: Path, names: Mapping[bytes, str], random: Random
 ) -> None:
     try:
         topic_id = read_partition_metadata(path)
@@ -120,7 +126,7 @@ def _move_to_trash(
         return  # no other log needs the name
     offsets = (directory.read_checkpoint(file).get(tp, 0) for file in _STATE_FILES)
     write_state(path, TrashState(*offsets), sync=True)
-    disk.rename(path, directory.path / trash_directory(tp, topic_id))
+    rename_to_trash(path, tp, topic_id, random)
 
 
 def _mark_for_deletion(directory: LogDirectory, trashed: TrashedLog, random: Random) -> Path:
@@ -154,7 +160,11 @@ class TrashedLogs:
     def reopen(
         self, directory: LogDirectory, trashed: TrashedLog, tp: TopicPartition, config: LogConfig
     ) -> PartitionLog | None:
-        """Rename a log from the trash to its partition and recover it; None if that fails. Blocks."""
+        """Rename a log from the trash to its partition and recover it; None if that fails. Blocks.
+
+        If the disk fails, the directory goes offline, and the next start completes the restoration. A log that cannot
+        be read is set aside as a stray.
+        """
         path = directory.path / str(tp)
         try:
             state = read_state(trashed.path) or TrashState()
@@ -172,8 +182,16 @@ class TrashedLogs:
                 random=self._log_manager.random,
                 open_files=OpenFiles(_OPEN_SEGMENTS_MAX),
             )
-        except (OSError, MalformedFile, KafkaError) as error:
+        except OSError as error:
+            self._log_manager.fail(directory, error)
+            return None
+        except (MalformedFile, KafkaError) as error:
             _log.error("cannot restore a log from the trash", path=str(path), why=str(error))
+            with self._log_manager.offline_on_error(directory):
+                damaged = path if path.exists() else trashed.path
+                disk.rename(
+                    damaged, directory.path / renamed_directory(tp, self._log_manager.random, STRAY_SUFFIX)
+                )
             return None
         log.cleaner_offset = state.cleaner_offset
         return log
