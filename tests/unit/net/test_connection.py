@@ -257,7 +257,7 @@ def test_an_invalid_frame_closes_the_connection_after_earlier_responses(
     scenario()
     [(event, fields)] = log_lines
     assert "closing" in event
-    assert str(size) in str(fields["reason"])
+    assert str(size) in str(fields["why"])
     assert fields["client"] == "10.0.0.1:4321"
 
 

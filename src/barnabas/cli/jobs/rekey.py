@@ -65,12 +65,7 @@ def rekey_topic(
     ] = None,
     groups: Annotated[
         list[str] | None,
-        typer.Option(
-            "--group",
-            "-g",
-            metavar="GROUP",
-            help="Group to cut over (default: all with offsets in the topic).",
-        ),
+        typer.Option("--group", "-g", metavar="GROUP", help="Group to cut over (default: all with offsets)."),
     ] = None,
     cut_over: CutOver = False,
     any_partition: AnyPartition = False,

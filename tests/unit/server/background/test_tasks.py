@@ -119,7 +119,7 @@ async def test_a_file_that_cannot_be_removed_is_retried_without_delaying_others(
         node.clock.advance(DELAY_MS)
         await keeper.tick()
         assert files_of(tmp_path, "t") == [log_file(0, ".deleted"), log_file(2)]
-        assert warned == [{"files_count": 1, "first": str(stuck), "reason": "Is a directory"}]
+        assert warned == [{"files_count": 1, "first": str(stuck), "why": "Is a directory"}]
         stuck.rmdir()
         stuck.touch()
         node.clock.advance(REMOVAL_RETRY_MS - 1)
