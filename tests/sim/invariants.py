@@ -243,17 +243,19 @@ class Invariants:
             if found != expected:
                 differing = min(set(found) ^ set(expected))
                 self._report(f"logs: {tp} differs on {first_name} and {name} at offset {differing[0]}")
-        self._compare_producers(tp, [(name, partition) for name, partition, _ in replicas])
+        self._compare_producers(tp, replicas)
 
-    def _compare_producers(self, tp: TopicPartition, replicas: Sequence[tuple[str, Partition]]) -> None:
-        """Replicas with the same end know the same producers: else a new leader refuses or forgets records."""
-        first: dict[tuple[int, int], tuple[str, _Producers]] = {}
-        for name, partition in replicas:
+    def _compare_producers(
+        self, tp: TopicPartition, replicas: Sequence[tuple[str, Partition, Sequence[_Batch]]]
+    ) -> None:
+        """Replicas with the same last batch know the same producers: else a new leader refuses or forgets records."""
+        first: dict[tuple[int, int, _Batch | None], tuple[str, _Producers]] = {}
+        for name, partition, batches in replicas:
             for producer_id in _disordered_producers(partition):
                 self._report(f"producers: {tp} on {name} has batches of {producer_id} in no order")
             log, producers = partition.log, _producers(partition)
-            offsets = log.log_start_offset, log.log_end_offset
-            first_name, expected = first.setdefault(offsets, (name, producers))
+            ends = log.log_start_offset, log.log_end_offset, batches[-1] if batches else None
+            first_name, expected = first.setdefault(ends, (name, producers))
             for producer_id in sorted({*producers, *expected}):
                 known, other = expected.get(producer_id), producers.get(producer_id)
                 if known != other:

@@ -5,6 +5,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from barnabas.base import disk
+from barnabas.log.local_log import Flushed
 from barnabas.log.partition_log import PartitionLog
 
 #: Number of threads that flush logs at shutdown: a disk serves several flushes at once.
@@ -53,7 +54,7 @@ def is_synced(log: PartitionLog) -> bool:
 
 def mark_synced(log: PartitionLog) -> None:
     """Mark the log as flushed, in place of `sync_closed`, when the whole file system has been flushed."""
-    log.local.recovery_point = log.log_end_offset
+    log.mark_flushed(Flushed(log.truncations_count, log.log_end_offset))
 
 
 def close_logs(logs: Sequence[PartitionLog], directory: Path) -> None:

@@ -108,7 +108,9 @@ def open_log(
         clock=clock,
         random=random or Random(),
         open_files=OpenFiles() if open_files is None else open_files,
-        recovery_point=end_offset if clean_shutdown else _unflushed_from(segments, recovery_point),
+        recovery_point=end_offset
+        if clean_shutdown and gap_offset is None
+        else _unflushed_from(segments, recovery_point),
         config=config,
     )
     local.unsynced_directory = not clean_shutdown

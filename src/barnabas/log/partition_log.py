@@ -11,9 +11,7 @@ from barnabas.log.local_log import Flushed, LocalLog
 from barnabas.log.log_config import LogConfig
 from barnabas.log.producers.log_producers import LogProducers
 from barnabas.log.producers.producer_recovery import RestoredProducers
-from barnabas.log.producers.producer_state_manager import (
-    VerificationGuard,
-)
+from barnabas.log.producers.producer_state_manager import VerificationGuard
 from barnabas.log.retention import deletable_count
 from barnabas.log.segments.segment import Segment
 from barnabas.log.segments.segments import LogSlice, Segments
@@ -389,9 +387,11 @@ class PartitionLog:
         return flushed
 
     def mark_flushed(self, flushed: Flushed) -> None:
-        """Move the recovery point, unless a truncation has removed some of what was flushed."""
+        """Move the recovery point; not beyond a gap, nor if a truncation has removed some of what was flushed."""
         if flushed.truncations_count == self.truncations_count:
-            self.local.recovery_point = max(self.local.recovery_point, flushed.end_offset)
+            end_offset, gap_offset = flushed.end_offset, self.gap_offset
+            flushed_offset = end_offset if gap_offset is None else min(end_offset, gap_offset)
+            self.local.recovery_point = max(self.local.recovery_point, flushed_offset)
 
     def flush(self) -> int:
         """Call `sync` and `mark_flushed`, for a log that nothing else uses meanwhile; return the recovery point."""

@@ -16,6 +16,11 @@ from barnabas.wire.schema import Message
 CONNECT_TIMEOUT_MS = 2_000
 
 
+def client_id_of(broker_id: int) -> str:
+    """Return the client id of the requests of a broker to others."""
+    return f"broker-{broker_id}"
+
+
 class BrokerSecurity(Protocol):
     """How connections to other brokers are secured."""
 
@@ -37,7 +42,7 @@ class BrokerClient:
         request_timeout_ms: int,
     ) -> None:
         """:param listener: Name of the listener for connections between brokers."""
-        self._client_id = f"broker-{broker_id}"
+        self._client_id = client_id_of(broker_id)
         self._image = image
         self._listener = listener
         self._request_timeout_ms = request_timeout_ms

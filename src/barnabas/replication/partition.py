@@ -130,7 +130,6 @@ class Partition:
         self.is_under_min_isr = len(self.isr) < self._min_isr
         if self.is_leader and self.log.latest_epoch != self.leader_epoch:
             self._epoch_start_offset = self.log.log_end_offset
-            self.log.gap_offset = None  # followers copy what this log has
             self.log.begin_epoch(self.leader_epoch)
 
     @property

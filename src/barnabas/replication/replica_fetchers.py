@@ -82,6 +82,9 @@ class ReplicaFetchers:
         self._assign(key, self._replicas.find_by_id(*key))
 
     def _assign(self, key: TopicIdPartition, partition: Partition | None) -> None:
+        if partition is not None and partition.leader == self._broker_id:
+            # Followers copy what this log has. Before this broker was registered it had lost records, and did not lead.
+            partition.log.gap_offset = None
         if partition is not None and partition.leader in (NO_LEADER, self._broker_id):
             partition = None  # it is not copied
         earlier = self._assigned.get(key)

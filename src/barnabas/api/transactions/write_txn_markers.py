@@ -11,6 +11,7 @@ from barnabas.api.authorization import allowed_cluster, require_cluster
 from barnabas.api.context import RequestContext
 from barnabas.api.registry import serves
 from barnabas.base.ids import TopicPartition
+from barnabas.replication.broker_client import client_id_of
 from barnabas.replication.transaction_markers import AppendedMarkers, append_transaction_markers
 from barnabas.wire.acls import AclOperation
 from barnabas.wire.errors import ErrorCode, KafkaError
@@ -92,11 +93,23 @@ async def _append(context: RequestContext, marker: WritableTxnMarker) -> list[Ap
 
 
 async def _record_ends(context: RequestContext, marker: WritableTxnMarker, outcomes: Outcomes) -> None:
+    """Record in the audit what an administrator has ended (KIP-664)."""
+    if _is_from_coordinator(context):
+        return
     end_state = "committed" if marker.transaction_result else "aborted"
     async for (topic, index), code in context.each(outcomes.items()):
         if code is ErrorCode.NONE:
             key = f"partition {index} transaction of producer {marker.producer_id}"
             context.record_change(f"topic/{topic}", key, "ongoing", end_state)
+
+
+def _is_from_coordinator(context: RequestContext) -> bool:
+    """Return whether another broker ends a transaction of its own, of which there may be thousands in a second."""
+    broker = context.broker
+    is_between_brokers = context.connection.listener == broker.config.inter_broker_listener_name
+    return is_between_brokers and any(
+        context.client_id == client_id_of(int(broker_id)) for broker_id in broker.image.brokers
+    )
 
 
 def _partitions(marker: WritableTxnMarker) -> list[TopicPartition]:

@@ -94,8 +94,9 @@ def load_segments(
             discarded_bytes=discarded_bytes,
             log_end_offset=end_offset,
         )
-    gap_offset = None if clean_shutdown else _first_gap(segments, recovery_point)
-    return LoadedSegments(Segments(segments), end_offset, discarded_bytes, gap_offset)
+    return LoadedSegments(
+        Segments(segments), end_offset, discarded_bytes, _first_gap(segments, recovery_point)
+    )
 
 
 def _first_gap(segments: Sequence[Segment], recovery_point: int) -> int | None:

@@ -10,7 +10,7 @@ from barnabas.wire.errors import ErrorCode
 from barnabas.wire.records.control import EndTransactionMarker
 from support.images import broker, manually_assigned, new_topic
 from support.loop import in_virtual_time, on_loop, turns
-from support.nodes import RunningNode, running_node
+from support.nodes import RunningNode, frame_of, running_node
 from support.transactions import (
     marker,
     outcomes,
@@ -188,3 +188,22 @@ async def test_a_marker_that_waits_for_replicas_does_not_hold_up_the_next(tmp_pa
             (9, "t", 0): ErrorCode.REQUEST_TIMED_OUT,
             (10, "u", 0): ErrorCode.NONE,
         }
+
+
+@pytest.mark.parametrize(
+    ("client_id", "is_audited"), [("kafka-admin", True), ("broker-1", False), ("broker-7", True)]
+)
+def test_only_the_markers_of_administrators_are_audited(
+    tmp_path: Path, client_id: str, is_audited: bool
+) -> None:
+    @on_loop
+    async def ask() -> None:
+        async with running_node(tmp_path, audited=True, **UNVERIFIED) as node:
+            await node.create(new_topic("t"))
+            await begin(node, 9)
+            before = len(node.broker.image.audit)
+            request = write_markers_request(marker(9, "t", commit=False))
+            await node.send(frame_of(request, 2, client_id=client_id))
+            assert len(node.broker.image.audit) - before == is_audited
+
+    ask()

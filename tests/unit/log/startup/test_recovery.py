@@ -332,7 +332,7 @@ def test_open_transactions_and_markers_are_restored(open_log: OpenLog) -> None:
 
 
 @pytest.mark.parametrize(
-    ("recovery_point", "clean", "is_found"), [(0, False, True), (1000, False, False), (0, True, False)]
+    ("recovery_point", "clean", "is_found"), [(0, False, True), (1000, False, False), (0, True, True)]
 )
 def test_a_gap_between_segments_is_found_if_they_were_not_flushed(
     filled: PartitionLog, tmp_path: Path, clock: ManualClock, recovery_point: int, clean: bool, is_found: bool
@@ -347,6 +347,8 @@ def test_a_gap_between_segments_is_found_if_they_were_not_flushed(
     log = reopened(tmp_path, clock, recovery_point=recovery_point, clean=clean)
     assert log.gap_offset == (header.base_offset if is_found else None)
     assert second.base_offset > header.base_offset
+    log.flush()
+    assert log.recovery_point == (header.base_offset if is_found else log.log_end_offset), "found again"
 
 
 def truncated_and_rolled(
