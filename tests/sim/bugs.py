@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 from barnabas.coordinator.shard_log import ShardLog
+from barnabas.groups.classic.group import ClassicGroup
 from barnabas.groups.consumer.group import ConsumerGroup
 from barnabas.groups.offsets.table import OffsetTable
 from barnabas.log.local_log import LocalLog
@@ -30,6 +31,7 @@ from barnabas.replication.flusher import Flusher
 from barnabas.replication.partition import NO_EPOCH, Partition
 from barnabas.replication.replica_fetcher import ReplicaFetcher
 from barnabas.server import controller
+from barnabas.server.audit_publisher import AuditPublisher
 from barnabas.server.broker_lifecycle import BrokerLifecycle
 from barnabas.server.transaction_markers import TransactionMarkers
 from barnabas.wire.errors import ErrorCode
@@ -356,3 +358,22 @@ def aborted_transactions_commit_their_offsets() -> None:
         end_transaction(table, producer_id, commit=True)
 
     _replace(OffsetTable, "end_transaction", end_as_committed)
+
+
+@bug
+def a_new_leader_of_the_audit_ignores_the_store() -> None:
+    led_partition = AuditPublisher._led_partition
+
+    async def lead_with_an_empty_queue(publisher: AuditPublisher) -> Partition | None:
+        epoch = publisher._leader_epoch
+        partition = await led_partition(publisher)
+        if publisher._leader_epoch != epoch:
+            publisher._waiting = []
+        return partition
+
+    _replace(AuditPublisher, "_led_partition", lead_with_an_empty_queue)
+
+
+@bug
+def old_generations_may_commit_offsets() -> None:
+    _replace(ClassicGroup, "check_offset_commit", lambda *_arguments, **_keywords: None)

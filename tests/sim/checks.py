@@ -4,14 +4,17 @@ import asyncio
 from collections import Counter, defaultdict
 from collections.abc import Awaitable, Collection, Mapping, Sequence
 from contextlib import suppress
+from itertools import pairwise
 
 from barnabas.base.ids import TopicPartition
+from barnabas.base.topic_names import AUDIT_TOPIC
 from barnabas.client.admin.admin import Admin
 from barnabas.client.admin.groups import Groups
 from barnabas.client.admin.offsets import EARLIEST
 from barnabas.client.consumer.completed_fetch import ConsumedRecord
 from barnabas.client.consumer.consumer import Consumer
 from barnabas.client.core.cluster import ClusterClient
+from barnabas.metadata.audit.events import AuditEvent, AuditOutcome
 from barnabas.wire.errors import KafkaError
 from barnabas.wire.isolation import Isolation
 from sim.applications import (
@@ -40,6 +43,8 @@ READ_TIMEOUT_S = 60.0
 KNOWN_S = 2.0
 
 TRANSACTIONS_TOPIC = "__transaction_state"
+#: The key of audit events of creations and deletions of topics.
+PARTITIONS = "partitions"
 
 
 async def read_log(cluster: ClusterClient, tp: TopicPartition, isolation: Isolation) -> Log:
@@ -107,6 +112,9 @@ async def check_logs(
     if recycler is not None:
         wrong += await _unless_unreadable(_wrong_recycled(recycler, produced[RECYCLED], survivors))
     wrong += await wrong_topics(cluster, journal)
+    audit = TopicPartition(AUDIT_TOPIC, 0)
+    if audit not in survivors.damaged and survivors.lost_before_s(*audit) < 0:
+        wrong += await _unless_unreadable(wrong_audit(cluster, journal))
     lost_before_s = max(survivors.lost_before_s(topic) for topic in (PLAIN, TRANSACTIONS_TOPIC))
     return wrong + torn_transactions(journal, committed_values, lost_before_s, survivors.damaged)
 
@@ -160,6 +168,30 @@ async def _wrong_recycled(
     await asyncio.sleep(KNOWN_S)
     log = await read_log(recycler.cluster, RECYCLED, Isolation.READ_UNCOMMITTED)
     return unexpected(RECYCLED, produced, log) + lost_writes(RECYCLED, kept, log)
+
+
+async def wrong_audit(cluster: ClusterClient, journal: Journal) -> list[str]:
+    """Acknowledged changes of topics that are not in the audit once, and events in another order than the changes."""
+    log = await read_log(cluster, TopicPartition(AUDIT_TOPIC, 0), Isolation.READ_UNCOMMITTED)
+    events = [AuditEvent.from_json(record.value or b"") for record in log]
+    found = [
+        f"audit: event {after.sequence} comes after {before.sequence}"
+        for before, after in pairwise(events)
+        if after.sequence <= before.sequence
+    ]
+    of_topics = [
+        event for event in events if event.key == PARTITIONS and event.outcome is AuditOutcome.CHANGED
+    ]
+    created = Counter(event.resource for event in of_topics if event.before is None)
+    deleted = Counter(event.resource for event in of_topics if event.after is None)
+    for name, state in journal.topics.items():
+        resource, is_deleted = f"topic/{name}", state is TopicState.DELETED
+        counts = created[resource], deleted[resource]
+        if state is not TopicState.UNKNOWN and counts != (1, is_deleted):
+            found.append(
+                f"audit: {name} has {counts[0]} creations and {counts[1]} deletions, and is {state.value}"
+            )
+    return found
 
 
 async def wrong_topics(cluster: ClusterClient, journal: Journal) -> list[str]:

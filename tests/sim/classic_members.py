@@ -117,9 +117,9 @@ class ClassicMember(Application):
                 await asyncio.sleep(self.rng.uniform(0, HEARTBEAT_S))
 
     async def _stay(self) -> None:
-        await self._heartbeat()
         if self._owned and self.rng.random() < COMMITS_SHARE:
-            await self._commit()
+            await self._commit()  # it may have been still for long, and not know of a new generation
+        await self._heartbeat()
         await asyncio.sleep(self.rng.uniform(0.5, 1) * HEARTBEAT_S)
         chance = self.rng.random()
         if chance < STAYS_SHARE or self._is_quiet():

@@ -11,6 +11,7 @@ SEEDS_COUNT = 6
 
 #: The first seed that finds a bug, and the number of brokers.
 FOUND_BY = {
+    "a-new-leader-of-the-audit-ignores-the-store": (1, CLUSTER),
     "a-reload-is-not-shown-to-the-listeners": (1, CLUSTER),
     "a-reload-misses-a-commit": (1, CLUSTER),
     "aborted-transactions-commit-their-offsets": (1, CLUSTER),

@@ -8,7 +8,14 @@ from typing import Any, Generic, TypeVar
 
 from barnabas.base.clock import Clock
 from barnabas.coordinator.counts import CoordinatorCounts
-from barnabas.coordinator.result import CoordinatorResult, Pending, PendingResponse, ResponseT, TimerKey
+from barnabas.coordinator.result import (
+    CoordinatorResult,
+    Pending,
+    PendingResponse,
+    ResponseT,
+    Timer,
+    TimerKey,
+)
 from barnabas.coordinator.shard import RecordPosition, Shard
 from barnabas.coordinator.shard_log import LoadedBatch, ShardLog, coordinator_error
 from barnabas.coordinator.timers import Timers
@@ -22,6 +29,9 @@ ShardT = TypeVar("ShardT", bound=Shard)
 
 #: How long a request waits for the replicas of its records by default (offsets.commit.timeout.ms).
 WRITE_TIMEOUT_MS = 5_000
+
+#: When an event without a request is run again whose records cannot be appended, for example for want of replicas.
+RETRY_MS = 500
 
 #: Records in a batch of a result that is not atomic; such a batch is well below `max.message.bytes`.
 BATCH_RECORDS_MAX = 500
@@ -230,12 +240,17 @@ class ShardRunner(Generic[ShardT]):
         return response
 
     def run_event(self, event: Callable[[ShardT, CoordinatorResult], None]) -> None:
-        """Pass an event without a request to the shard."""
+        """Pass an event without a request to the shard; again later, if its records cannot be appended now."""
+        if not self._run_event(event):
+            asyncio.get_running_loop().call_later(RETRY_MS / 1000, self.run_event, event)
+
+    def _run_event(self, event: Callable[[ShardT, CoordinatorResult], None]) -> bool:
+        """Return False if the event must be run again."""
         if self.state is not ShardState.ACTIVE:
-            return
+            return True
         result = CoordinatorResult(self._clock.wall_ms())
         event(self.shard, result)
-        self._perform(result)
+        return self._perform(result)
 
     def end_transaction(self, marker: EndTransactionMarker) -> None:
         """Handle a transaction marker that was appended to the shard's log."""
@@ -243,7 +258,9 @@ class ShardRunner(Generic[ShardT]):
             self.shard.replay_transaction_marker(marker)
 
     def _expire(self, key: TimerKey) -> None:
-        self.run_event(lambda shard, result: shard.expire(result, key))
+        """Pass a timer to the shard; if its records cannot be appended, the timer is set again."""
+        if not self._run_event(lambda shard, result: shard.expire(result, key)):
+            self._timers.apply(Timer(key, RETRY_MS))
 
     def check_active(self) -> None:
         """Check that the shard serves requests.
@@ -257,16 +274,18 @@ class ShardRunner(Generic[ShardT]):
 
     # Results of events
 
-    def _perform(self, result: CoordinatorResult, request: Pending[Any] | None = None) -> None:
+    def _perform(self, result: CoordinatorResult, request: Pending[Any] | None = None) -> bool:
+        """Return False if the records were not appended, and may be later."""
         if result.records:
             try:
                 self._append(result)
             except KafkaError as error:
                 self._handle_append_error(result, error, request)
-                return
+                return not error.code.retriable or result.on_append_error is not None
         self._apply_timers(result)
         if result.responses or result.effects:
             self._finish_when_stored(result)
+        return True
 
     def _apply_timers(self, result: CoordinatorResult) -> None:
         for timer in result.timers:

@@ -80,7 +80,9 @@ def decide_register_in_new_epoch(
     """Register a broker in a new epoch, without changes of its partitions."""
     key = str(registration.broker_id)
     epoch, before = image.revision + 1, image.brokers.get(key)
-    unclean_epoch = (before.unclean_epoch if before is not None else 0) if is_clean else epoch
+    unclean_epoch = 0 if before is None else before.unclean_epoch
+    if not is_clean and unclean_epoch <= _last_trashed_revision(image, registration.broker_id):
+        unclean_epoch = epoch
     registration = replace(registration, epoch=epoch, unclean_epoch=unclean_epoch, fenced=False)
     reads = {BROKERS.key(key): image.brokers.revision(key), SESSIONS.key(key): image.sessions.revision(key)}
     return Decision(registration, (BROKERS.put(key, registration),), reads)
@@ -94,15 +96,20 @@ def decide_note_unclean_stop(image: MetadataImage, broker_id: int) -> Decision[b
     """
     key = str(broker_id)
     broker = image.brokers.get(key)
-    trashed = (
+    if broker is None or _last_trashed_revision(image, broker_id) < broker.unclean_epoch:
+        return Decision(False)
+    noted = replace(broker, unclean_epoch=image.revision + 1)
+    return Decision(True, (BROKERS.put(key, noted),), {BROKERS.key(key): image.brokers.revision(key)})
+
+
+def _last_trashed_revision(image: MetadataImage, broker_id: int) -> int:
+    """Return when a topic with replicas of the broker went to the trash last; -1 if there is none."""
+    revisions = (
         image.trashed_topics.revision(row)
         for row, topic in image.trashed_topics.items()
         if broker_id in topic.brokers
     )
-    if broker is None or max(trashed, default=-1) < broker.unclean_epoch:
-        return Decision(False)
-    noted = replace(broker, unclean_epoch=image.revision + 1)
-    return Decision(True, (BROKERS.put(key, noted),), {BROKERS.key(key): image.brokers.revision(key)})
+    return max(revisions, default=-1)
 
 
 def decide_update(image: MetadataImage, registration: BrokerRegistration) -> Decision[None]:

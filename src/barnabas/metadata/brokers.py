@@ -33,7 +33,8 @@ class BrokerRegistration:
         False  #: all its log directories are cordoned: it gets no new replicas automatically (KIP-1066)
     )
     epoch: int = 0  #: broker epoch, larger at each start and after each lost session (KIP-631, KIP-903)
-    unclean_epoch: int = 0  #: broker epoch of its last start after an unclean stop; 0 if there was none
+    #: revision of its first start after an unclean stop since a topic with its replicas went to the trash; 0 if none
+    unclean_epoch: int = 0
 
     def endpoint(self, listener: str) -> Endpoint | None:
         """Return the endpoint of `listener`; None if the broker does not have it."""

@@ -117,8 +117,7 @@ def _restored_states(
 
     Where there are several replicas, the brokers may have been restarted meanwhile. So a partition begins a new leader
     epoch, with a leader that is up. A broker that has started after an unclean stop since the deletion may have lost
-    records, as in `decide_join`: it leaves the in-sync replicas. In a cluster without eligible leader replicas it stays
-    if there are no others.
+    records. As in `decide_join` it leaves the in-sync replicas, if it is not the last of them.
 
     :param min_isr: As for `build_partition_change`.
     """
@@ -127,7 +126,9 @@ def _restored_states(
     deletion_revision = image.trashed_topics.revision(topic.topic_id.hex())
     up = brokers_up(image)
     unclean = {
-        broker.broker_id for broker in image.brokers.values() if broker.unclean_epoch > deletion_revision
+        broker.broker_id: broker.unclean_epoch
+        for broker in image.brokers.values()
+        if broker.unclean_epoch > deletion_revision
     }
     used: dict[int, None] = {}
     has_elr = False
@@ -138,11 +139,14 @@ def _restored_states(
         if len(state.replicas) > 1 or state.leader == NO_LEADER:
             used.update(dict.fromkeys(state.replicas))
             isr = tuple(broker_id for broker_id in state.isr if broker_id not in unclean)
+            if state.isr and not isr:
+                last = max(state.isr, key=lambda broker_id: unclean[broker_id])
+                isr, state = (last,) if min_isr is None else (), replace(state, leader=last)
             isr_up = tuple(broker_id for broker_id in isr if broker_id in up)
             if min_isr is None:
                 isr_up = isr_up or isr or state.isr
             target = replace(state, isr=isr_up, leader=NO_LEADER)
-            state = build_partition_change(state, target, up, min_isr=min_isr, unclean=unclean)
+            state = build_partition_change(state, target, up, min_isr=min_isr, unclean=unclean.keys())
             state = replace(state, leader_epoch=state.leader_epoch + 1)
             has_elr = has_elr or bool(state.elr)
         elif index not in before:

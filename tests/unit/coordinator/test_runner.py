@@ -9,7 +9,7 @@ import pytest
 from barnabas.base.clock import ManualClock
 from barnabas.coordinator.counts import CoordinatorCounts
 from barnabas.coordinator.result import CoordinatorResult, Pending
-from barnabas.coordinator.runner import BATCH_RECORDS_MAX, WRITE_TIMEOUT_MS, ShardRunner, ShardState
+from barnabas.coordinator.runner import BATCH_RECORDS_MAX, RETRY_MS, WRITE_TIMEOUT_MS, ShardRunner, ShardState
 from barnabas.wire.errors import ErrorCode, KafkaError
 from barnabas.wire.records.control import EndTransactionMarker
 from support.loop import in_virtual_time, on_loop, turns
@@ -191,6 +191,50 @@ async def test_records_that_cannot_be_appended_change_no_state() -> None:
     assert runner.shard.counts == {}
     log.refusal = None
     assert await add(runner, "a") == 1
+
+
+def count_once(shard: CountingShard, result: CoordinatorResult) -> None:
+    result.append(CountKey(name="a"), CountValue(count=shard.counts.get("a", 0) + 1))
+
+
+@in_virtual_time
+async def test_an_event_without_a_request_is_run_again_when_its_records_can_be_appended() -> None:
+    runner, log = await running()
+    log.refusal = KafkaError(ErrorCode.NOT_ENOUGH_REPLICAS, "too few")
+    runner.run_event(count_once)
+    await asyncio.sleep(2.5 * RETRY_MS / 1000)
+    assert runner.shard.counts == {}
+    log.refusal = None
+    await asyncio.sleep(10 * RETRY_MS / 1000)
+    assert runner.shard.counts == {"a": 1}
+
+
+@in_virtual_time
+async def test_a_timer_whose_records_cannot_be_appended_is_set_again_unless_it_was_moved_or_cancelled() -> (
+    None
+):
+    runner, log = await running()
+    runner.shard.expire = lambda result, key: count_once(runner.shard, result)  # type: ignore[method-assign]
+    for cancels, count in ((False, 1), (True, 1)):
+        log.refusal = KafkaError(ErrorCode.NOT_ENOUGH_REPLICAS, "too few")
+        runner.run_event(lambda shard, result: result.set_timer(("session", "m1"), 1))
+        await asyncio.sleep(0.1)
+        assert runner.timers_count == 1
+        log.refusal = None
+        if cancels:
+            runner.run_event(lambda shard, result: result.cancel_timer(("session", "m1")))
+        await asyncio.sleep(10 * RETRY_MS / 1000)
+        assert runner.shard.counts == {"a": count}
+
+
+@in_virtual_time
+async def test_an_event_whose_records_are_too_large_is_not_run_again() -> None:
+    runner, log = await running()
+    log.refusal = KafkaError(ErrorCode.MESSAGE_TOO_LARGE, "too large")
+    runner.run_event(count_once)
+    log.refusal = None
+    await asyncio.sleep(10 * RETRY_MS / 1000)
+    assert runner.shard.counts == {}
 
 
 @on_loop

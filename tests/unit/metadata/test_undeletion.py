@@ -121,7 +121,7 @@ def test_replicas_that_may_have_been_restarted_meanwhile_begin_a_new_leader_epoc
 
 @pytest.mark.parametrize(
     ("unclean", "in_sync"),
-    [((), (1, 2, 3)), ((1,), (2, 3)), ((1, 2), (3,)), ((1, 2, 3), (1, 2, 3))],
+    [((), (1, 2, 3)), ((1,), (2, 3)), ((1, 2), (3,)), ((1, 2, 3), (3,))],
 )
 def test_replicas_that_may_have_lost_records_in_the_trash_are_not_in_sync_if_others_have_them(
     unclean: Sequence[int], in_sync: Sequence[int]
