@@ -3,7 +3,9 @@
 import random
 from collections.abc import Sequence
 
+from barnabas.base.buffers import Buffer
 from barnabas.base.ids import TopicIdPartition
+from barnabas.log.partition_log import PartitionLog
 from barnabas.replication.fetch_reader import COPIED_READS_BYTES_MAX, find_divergence
 from barnabas.replication.fetch_sessions import FINAL_EPOCH, INITIAL_EPOCH, next_epoch
 from barnabas.replication.fetch_targets import NO_OFFSET, READ_PARTITIONS_MAX, FetchedPartition
@@ -167,20 +169,10 @@ class FollowerSessions:
         ):
             session.mark_later(key, delay_ms)
             return data
-        is_stable = target.fetch_offset < log.high_watermark
-        records = log.read(
-            target.fetch_offset,
-            min(target.max_bytes, remaining_bytes),
-            log.high_watermark if is_stable else log.log_end_offset,
-            min_one_batch=read_bytes == 0,
-            may_copy=read_bytes < COPIED_READS_BYTES_MAX,
-        ).data
-        if records and (read_bytes == 0 or first_is_whole(records)):
-            # Above the high watermark, the mapped file may be truncated while the records are sent.
-            data.records = records if is_stable else bytes(records)
-            self._throttle.record(partition, len(records))
-        if target.fetch_offset < log.log_end_offset and not data.records:
-            session.mark(key, wakes=False)  # it did not fit
+        data.records = _next_records(log, target, min(target.max_bytes, remaining_bytes), read_bytes)
+        self._throttle.record(partition, len(data.records))
+        if target.fetch_offset < log.log_end_offset and not data.records and read_bytes > 0:
+            session.mark(key, wakes=False)  # it may not have fitted
         return data
 
     def close(self) -> None:
@@ -194,6 +186,29 @@ class FollowerSessions:
             "throttled_count": sum(session.throttled_count for session in self._sessions.values()),
             **self._throttle.statistics(),
         }
+
+
+def _next_records(log: PartitionLog, target: FollowedPartition, max_bytes: int, read_bytes: int) -> Buffer:
+    """Return the next records for a follower; empty if they do not fit behind those that were read already.
+
+    Also empty if there are none up to the log end offset, after compaction or a power failure.
+    """
+    for bound in (log.high_watermark, log.log_end_offset):
+        if target.fetch_offset >= bound:
+            continue
+        records = log.read(
+            target.fetch_offset,
+            max_bytes,
+            bound,
+            min_one_batch=read_bytes == 0,
+            may_copy=read_bytes < COPIED_READS_BYTES_MAX,
+        ).data
+        if records and (read_bytes == 0 or first_is_whole(records)):
+            # Above the high watermark, the mapped file may be truncated while the records are sent.
+            return records if bound == log.high_watermark else bytes(records)
+        if read_bytes > 0:
+            break
+    return b""
 
 
 def _record_sent(target: FollowedPartition, data: FetchedPartition) -> bool:

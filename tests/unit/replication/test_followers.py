@@ -31,6 +31,7 @@ from support.throttles import throttle
 Make = Callable[..., Partition]
 THREE = (1, 2, 3)
 LAG_MS = 1000
+KEY = TopicIdPartition(b"t" * 16, 0)
 
 
 def sessions_of(find: Callable[[], Partition | None]) -> FollowerSessions:
@@ -194,6 +195,20 @@ def test_sessions_of_followers_learn_of_appends_and_of_the_end_of_leadership(mak
     assert session.poll_marked(9) == [(partition.topic_id, 0)]
     partition.remove_follower_session(session)
     partition.close()
+    assert not session.has_marked
+
+
+@pytest.mark.parametrize("high_watermark", [2, 9])
+def test_offsets_without_records_are_not_read_again_and_again(
+    make_partition: Make, high_watermark: int
+) -> None:
+    partition = led(make_partition)
+    partition.log.log_end_offset = 9  # a power failure has taken the records before an empty segment
+    partition.log.update_high_watermark(high_watermark)
+    session, sessions = FollowerSession(1, 2), sessions_of(lambda: partition)
+    sessions.update_target(session, KEY, FollowedPartition(2, 0, -1, 0, 1 << 20), 0)
+    for _ in range(2):
+        sessions.read(session, 1 << 20)
     assert not session.has_marked
 
 
