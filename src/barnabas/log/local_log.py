@@ -60,6 +60,9 @@ class LocalLog:
         #: Why the log is offline, or None if it is online.
         self.failure: str | None = None
         self.on_failure: Callable[[OSError], None] | None = None
+        #: Whether a truncation has cut a segment that was not flushed since. A power failure may undo the cut, although
+        #: it keeps later segments.
+        self.has_unsynced_cut = False
         #: Whether files were created or renamed since the directory was last flushed.
         self.unsynced_directory = True
         self.jitter_ms = 0  #: added to the age at which the active segment is rolled
@@ -127,6 +130,8 @@ class LocalLog:
         if index + 1 < len(self.segments):
             removed = self._mark_deleted(self.segments.remove_from(index + 1))
         self.segments.active.truncate_to(offset, self._clock.wall_ms())
+        self.has_unsynced_cut = True
+        self.unsynced_directory |= bool(removed)
         # The cut is flushed with the segment: a power failure must not undo it while later segments stay.
         self.recovery_point = min(self.recovery_point, self.segments.active.base_offset)
         return removed
@@ -234,7 +239,7 @@ class LocalLog:
         if self.failure is not None:
             raise OSError(errno.EIO, self.failure)
         self._flushed_ms = self._clock.monotonic_ms()
-        if log_end_offset > self.recovery_point:
+        if log_end_offset > self.recovery_point or self.has_unsynced_cut:
             for segment in self.segments.since(self.recovery_point):
                 self.sync_segment(segment)
         if self.unsynced_directory:
@@ -244,6 +249,11 @@ class LocalLog:
             disk.sync_path(offset_file(self.directory, snapshot_offset, SNAPSHOT_SUFFIX))
             disk.sync_path(self.directory)
             disk.sync_path(self.directory.parent)
+
+    def mark_flushed(self, end_offset: int) -> None:
+        """Note that everything before an offset is flushed."""
+        self.recovery_point = max(self.recovery_point, end_offset)
+        self.has_unsynced_cut = False
 
     def sync_segment(self, segment: Segment) -> None:
         disk.sync_path(segment.path)

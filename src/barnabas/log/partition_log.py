@@ -373,8 +373,9 @@ class PartitionLog:
 
     @property
     def needs_flush(self) -> bool:
-        """Whether `flush.messages` is reached."""
-        return self.log_end_offset - self.local.recovery_point >= self.config.flush_messages
+        """Whether `flush.messages` is reached, or the log was truncated and nothing may be appended before a flush."""
+        unflushed_count = self.log_end_offset - self.local.recovery_point
+        return unflushed_count >= self.config.flush_messages or self.local.has_unsynced_cut
 
     def sync(self) -> Flushed:
         """Flush everything appended so far. Blocks; may run in a thread, but `mark_flushed` only on the event loop.
@@ -390,8 +391,7 @@ class PartitionLog:
         """Move the recovery point; not beyond a gap, nor if a truncation has removed some of what was flushed."""
         if flushed.truncations_count == self.truncations_count:
             end_offset, gap_offset = flushed.end_offset, self.gap_offset
-            flushed_offset = end_offset if gap_offset is None else min(end_offset, gap_offset)
-            self.local.recovery_point = max(self.local.recovery_point, flushed_offset)
+            self.local.mark_flushed(end_offset if gap_offset is None else min(end_offset, gap_offset))
 
     def flush(self) -> int:
         """Call `sync` and `mark_flushed`, for a log that nothing else uses meanwhile; return the recovery point."""

@@ -33,6 +33,7 @@ class WatermarkWaits:
         for _, future in self._waiting:
             if not future.done():
                 future.set_exception(KafkaError(code, message))
+                future.exception()  # retrieved, because the request may have ended with its connection
         self._waiting.clear()
 
     def __len__(self) -> int:

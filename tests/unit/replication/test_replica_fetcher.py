@@ -342,11 +342,12 @@ async def test_a_lost_connection_begins_a_new_session(make_partition: Make) -> N
 async def test_what_a_log_may_lack_in_its_midst_is_copied_again(make_partition: Make) -> None:
     partition = follower(make_partition, 5, 5, 5)
     partition.log.gap_offset = 1
-    leader = Leader(response(records=leader_batch(1, 5, b"y")))
+    leader = Leader(FetchResponse(session_id=SESSION), response(records=leader_batch(1, 5, b"y")))
     async with fetching(leader, partition):
         assert partition.log.gap_offset is None
+        assert not partition.log.local.has_unsynced_cut, "a power failure cannot undo the truncation any more"
         assert partition.log.log_end_offset == 2
-    assert positions(leader)[0] == [(1, 5)]
+    assert positions(leader)[:2] == [[], [(1, 5)]]
 
 
 @on_loop

@@ -1,5 +1,9 @@
 """Waits for a watermark."""
 
+import asyncio
+import gc
+from typing import Any
+
 import pytest
 
 from barnabas.replication.watermark_waits import CLEANED_COUNT_MIN, WatermarkWaits
@@ -28,3 +32,14 @@ async def test_waits_that_have_ended_do_not_stay_while_the_watermark_stands_stil
     assert len(waits) <= CLEANED_COUNT_MIN
     waits.complete(1)
     assert pending.done()
+
+
+@in_virtual_time
+async def test_the_error_of_a_wait_whose_request_has_ended_is_not_reported() -> None:
+    reported: list[dict[str, Any]] = []
+    asyncio.get_running_loop().set_exception_handler(lambda _, context: reported.append(context))
+    waits = WatermarkWaits()
+    waits.add(3)
+    waits.fail(ErrorCode.NOT_LEADER_OR_FOLLOWER, "moved")
+    gc.collect()
+    assert not reported
