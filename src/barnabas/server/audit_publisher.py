@@ -83,9 +83,11 @@ class AuditPublisher:
         await asyncio.gather(self._running, return_exceptions=True)
 
     async def _follow(self, before: MetadataImage, after: MetadataImage, changed: ChangedKeys) -> None:
-        written = [row for row in changed.of(AUDIT) if row in after.audit]
+        table = after.audit
+        # Several commits arrive together if the metadata is loaded again.
+        written = sorted((table.revision(row), row, table[row]) for row in changed.of(AUDIT) if row in table)
         if self._leader_epoch is not None:
-            self._waiting += [(after.revision, row, after.audit[row]) for row in written]
+            self._waiting += written
         if written or changed.of(PARTITION_STATES):  # this broker may lead the topic now
             self._woken.set()
 

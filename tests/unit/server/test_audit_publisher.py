@@ -9,8 +9,9 @@ import pytest
 from barnabas.base.topic_names import AUDIT_TOPIC
 from barnabas.log.partition_log import PartitionLog
 from barnabas.metadata import writer
+from barnabas.metadata.audit.difference import Difference
 from barnabas.metadata.audit.events import AuditEvent, AuditOutcome
-from barnabas.metadata.audit.records import Actor, Refusal
+from barnabas.metadata.audit.records import AUDIT, Actor, AuditRecord, Refusal
 from barnabas.metadata.configs import TOPIC_CONFIGS
 from barnabas.metadata.decision import Decision
 from barnabas.metadata.topics import PartitionRegistration
@@ -20,6 +21,7 @@ from barnabas.wire.errors import ErrorCode, KafkaError
 from barnabas.wire.records.key_value_batch import encode_pairs
 from barnabas.wire.records.record import decode_all
 from support.loop import on_loop
+from support.memory_store import MemoryStore
 from support.nodes import RunningNode, running_node
 from support.waiting import reached
 
@@ -93,6 +95,27 @@ async def test_a_publisher_continues_after_the_last_event_in_the_topic(
         last = last_event(running.partition(AUDIT_TOPIC))
         assert last is not None
         assert last.revision == running.broker.image.topic_configs.revision("t3")
+
+
+@on_loop
+async def test_events_have_the_revisions_of_their_commits_after_the_metadata_were_loaded_again(
+    tmp_path: Path,
+) -> None:
+    store = MemoryStore()
+    async with running_node(tmp_path, store, audited=True) as running:
+        publisher = AuditPublisher(running.broker)
+        publisher.start()
+        await change(running, 1)
+        await reached(lambda: publisher.events_count == 1)
+        for number in (1, 2):  # by another broker
+            difference = Difference(f"topic/t{number}", "retention.ms", None, "1")
+            record = AuditRecord(number, ALICE, differences=(difference,))
+            store.write({}, (AUDIT.put(f"{9 - number}", record),))
+        store.lose_history()
+        await reached(lambda: publisher.events_count == 3)
+        await publisher.stop()
+        revisions = [event.revision for event in events(running)]
+        assert revisions == sorted(set(revisions)), revisions
 
 
 @on_loop
