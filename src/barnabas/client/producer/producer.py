@@ -81,6 +81,7 @@ class Producer:
         self._accumulator = Accumulator(batch_size_bytes, linger_ms)
         self._identity: ProducerIdAndEpoch | None = None
         self._sequences: defaultdict[TopicPartition, int] = defaultdict(int)
+        self._identifying = asyncio.Lock()
         self._flushing = 0  #: calls of `flush` that wait
         self._work = asyncio.Event()  #: set when the sender should check the queues
         self._room = asyncio.Event()  #: set when a batch was delivered or has failed
@@ -221,12 +222,6 @@ class Producer:
             pass
 
     async def _dispatch(self, batches: list[Batch]) -> None:
-        try:
-            await self._identify()
-        except (KafkaError, ConnectionError) as error:
-            for batch in batches:
-                self._failed(batch, error)
-            return
         by_leader: defaultdict[int, list[Batch]] = defaultdict(list)
         for batch in batches:
             try:
@@ -240,10 +235,10 @@ class Producer:
 
     async def _identify(self) -> None:
         """Fetch a producer id if there is none; its sequences start at 0."""
-        if self._identity is not None or self._acks != ACKS_ALL:
-            return
-        self._identity = await idempotent_identity(self.cluster, _LANE)
-        self._sequences.clear()
+        async with self._identifying:
+            if self._identity is None and self._acks == ACKS_ALL:
+                self._identity = await idempotent_identity(self.cluster, _LANE)
+                self._sequences.clear()
 
     def _stamp(self, batch: Batch) -> None:
         if batch.identity is None and self._identity is not None:
@@ -254,6 +249,14 @@ class Producer:
         batch.attempts += 1
 
     async def _deliver(self, leader: int, batches: list[Batch]) -> None:
+        try:
+            await (
+                self._identify()
+            )  # just before the batches are stamped: another one that fails removes the id
+        except (KafkaError, ConnectionError) as error:
+            for batch in batches:
+                self._failed(batch, error)
+            return
         for batch in batches:
             self._stamp(batch)
         try:

@@ -188,6 +188,25 @@ def test_a_batch_that_expires_after_one_attempt_with_unknown_result_resets_the_p
     play(scenario)
 
 
+def test_a_batch_is_not_sent_without_a_producer_id_when_another_one_resets_it_meanwhile() -> None:
+    async def scenario(broker: FakeBroker, cluster: ClusterClient) -> None:
+        async with watched(Producer(cluster)) as producer:
+            await producer.send_and_wait("t", b"v")
+            leader = cluster.leader
+
+            async def leader_after_a_reset(tp: TopicPartition) -> int:
+                producer._identity = None  # as a batch does that may have been stored, and has expired
+                return await leader(tp)
+
+            cluster.leader = leader_after_a_reset  # type: ignore[method-assign]
+            await producer.send_and_wait("t", b"w")
+        ids = [header.producer_id for header in headers(broker)]
+        assert min(ids) >= 0
+        assert ids[0] != ids[1]
+
+    play(scenario)
+
+
 def test_a_duplicate_of_an_old_batch_is_delivered_with_an_unknown_offset() -> None:
     async def scenario(broker: FakeBroker, cluster: ClusterClient) -> None:
         broker.answer(ProduceRequest, refused(ErrorCode.DUPLICATE_SEQUENCE_NUMBER))
