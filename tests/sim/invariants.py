@@ -291,6 +291,12 @@ class Invariants:
         state = self._image.partition(topic, index)
         if topic.name == RECYCLED.topic and {*state.isr, *state.elr} == {down}:
             return  # the others could not follow while it was in the trash
+        if (
+            topic.name == RECYCLED.topic
+            and self._loses_power
+            and not {*state.isr, *state.elr, *state.last_known_elr}
+        ):
+            return  # the last replica in sync has lost the directory of its log, and stays offline
         expected = {replica for replica in state.replicas if replica != down}
         up = {broker.broker_id for broker in self._image.brokers.values() if not broker.fenced}
         if expected and state.leader not in up - {down}:

@@ -83,8 +83,7 @@ def open_log(
 ) -> PartitionLog:
     """Open or create the log in `directory`; after an unclean shutdown recover it. Blocks.
 
-    :raises OSError: If the disk fails.
-    :raises MalformedFile: If `partition.metadata` is damaged.
+    :raises OSError, MalformedFile: If the disk fails; if `partition.metadata` is damaged.
     """
     disk.make_directory(directory, exist_ok=True)
     epochs = open_epochs(directory)
@@ -100,6 +99,7 @@ def open_log(
         clean_shutdown=clean_shutdown,
         now_ms=clock.wall_ms(),
     )
+    is_flushed = clean_shutdown and gap_offset is None
     start_offset = _remove_outside(directory, epochs, segments, log_start_offset, end_offset)
     local = LocalLog(
         directory,
@@ -108,9 +108,7 @@ def open_log(
         clock=clock,
         random=random or Random(),
         open_files=OpenFiles() if open_files is None else open_files,
-        recovery_point=end_offset
-        if clean_shutdown and gap_offset is None
-        else _unflushed_from(segments, recovery_point),
+        recovery_point=end_offset if is_flushed else _unflushed_from(segments, recovery_point),
         config=config,
     )
     local.unsynced_directory = not clean_shutdown

@@ -88,7 +88,7 @@ def test_missing_fields_get_their_defaults() -> None:
         ("int", 2**31, "is not a int"),
         ("int", True, "is not a int"),
         ("string", 1, "is not a string"),
-        ("bytes", "\u0100", "no bytes"),
+        ("bytes", "\u0100", "not bytes"),
         ("float", 1e300, "too large"),
         (ENUM, "C", r"is not a shop.E \(A, B\)"),
         ({"type": "fixed", "name": "F", "size": 2}, "abc", "of 2 bytes"),
