@@ -49,9 +49,9 @@ from sim.members import (
 CLASSIC_GROUP = "classic"
 PROTOCOL_TYPE, PROTOCOL = "consumer", "range"
 #: A join waits for the others, at most until their sessions end.
-JOIN_TIMEOUT_MS = 20_000
+JOIN_TIMEOUT_MS = 9_000
 #: Share of the heartbeats that are followed by a commit.
-COMMITS_SHARE = 0.5
+COMMITS_SHARE = 0.7
 #: The last version with topic names.
 COMMIT_VERSION_MAX = 9
 
