@@ -373,8 +373,11 @@ class PartitionLog:
 
     @property
     def needs_flush(self) -> bool:
-        """Whether `flush.messages` is reached, or the log was truncated and nothing may be appended before a flush."""
-        unflushed_count = self.log_end_offset - self.local.recovery_point
+        """Whether `flush.messages` is reached, or the log was truncated and nothing may be appended before a flush.
+
+        What is behind a gap does not count, because no flush moves the recovery point beyond it.
+        """
+        unflushed_count = self._before_gap(self.log_end_offset) - self.local.recovery_point
         return unflushed_count >= self.config.flush_messages or self.local.has_unsynced_cut
 
     def sync(self) -> Flushed:
@@ -390,8 +393,10 @@ class PartitionLog:
     def mark_flushed(self, flushed: Flushed) -> None:
         """Move the recovery point; not beyond a gap, nor if a truncation has removed some of what was flushed."""
         if flushed.truncations_count == self.truncations_count:
-            end_offset, gap_offset = flushed.end_offset, self.gap_offset
-            self.local.mark_flushed(end_offset if gap_offset is None else min(end_offset, gap_offset))
+            self.local.mark_flushed(self._before_gap(flushed.end_offset))
+
+    def _before_gap(self, offset: int) -> int:
+        return offset if self.gap_offset is None else min(offset, self.gap_offset)
 
     def flush(self) -> int:
         """Call `sync` and `mark_flushed`, for a log that nothing else uses meanwhile; return the recovery point."""

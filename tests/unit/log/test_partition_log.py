@@ -281,6 +281,17 @@ def test_a_flush_is_due_by_count_and_by_time(open_log: OpenLog, produce: Produce
     assert not is_due(1000)
 
 
+def test_no_flush_is_due_for_what_is_behind_a_gap(open_log: OpenLog, produce: Produce) -> None:
+    log = open_log(flush_messages=1)
+    produce(log, b"a", b"b", b"c")
+    log.gap_offset = 2
+    assert log.needs_flush
+    assert log.flush() == log.recovery_point == 2
+    assert not log.needs_flush, "the next one would not move the recovery point either"
+    log.gap_offset = None
+    assert log.needs_flush
+
+
 def test_a_flush_that_overlaps_a_truncation_does_not_count(open_log: OpenLog, produce: Produce) -> None:
     log = open_log()
     produce(log, b"a", b"b", b"c")
