@@ -138,6 +138,8 @@ class Journal:
     #: what was acknowledged before this time may be lost, in any partition of a topic; -1 if nothing may
     lost_before_s: Callable[[str], float] = lambda topic: -1.0
     damaged: Container[TopicPartition] = ()  #: partitions that may lose records at any time
+    #: whether a broker does not know yet that it no longer leads a partition of a topic
+    has_former_leader: Callable[[str], bool] = lambda topic: False
 
     def of_partition(self) -> dict[TopicPartition, list[Produced]]:
         found: defaultdict[TopicPartition, list[Produced]] = defaultdict(list)
@@ -350,8 +352,10 @@ class Application:
         while True:
             await asyncio.sleep(self.rng.expovariate(4))
             with suppress(*FAILURES):
+                may_be_old = self.journal.has_former_leader(OFFSETS_TOPIC)  # which responds until it knows
                 found = (await groups.offsets(self.name, [tp])).get(tp, OffsetAndMetadata(-1, -1, ""))
-                if not isinstance(found, KafkaError) and found.offset not in {committed, *uncertain - {-1}}:
+                is_expected = isinstance(found, KafkaError) or found.offset in {committed, *uncertain - {-1}}
+                if not is_expected and not may_be_old and not self.journal.has_former_leader(OFFSETS_TOPIC):
                     self._note_offset(found.offset, committed, committed_s)
             self._number += 1
             try:

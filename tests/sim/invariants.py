@@ -75,6 +75,22 @@ class Invariants:
     def wrong(self) -> list[str]:
         return list(self._wrong)
 
+    def has_former_leader(self, topic: str) -> bool:
+        """Whether a broker does not know yet that it no longer leads a partition of a topic."""
+        image = self._image.topics.get(topic)
+        if image is None:
+            return False
+        present = [self._image.partition(image, index) for index in range(image.partition_count)]
+        return any(
+            partition.is_leader
+            and partition.topic == topic
+            and (present[partition.index].leader, present[partition.index].leader_epoch)
+            != (partition.broker_id, partition.leader_epoch)
+            for broker in self._running()
+            if broker.server is not None
+            for partition in broker.server.parts.replicas
+        )
+
     def _report(self, what: str) -> None:
         self._wrong[what] = None
 

@@ -122,6 +122,7 @@ class Simulation:
             brokers_count=brokers_count,
             lost_before_s=self.survivors.lost_before_s,
             damaged=self.survivors.damaged,
+            has_former_leader=self.invariants.has_former_leader,
         )
         self._recycles = settings["barnabas.trash.retention.ms"] == KEPT_MS
         self._ownership = Ownership(self.journal)
