@@ -127,7 +127,7 @@ def test_the_readme_s_program_prints_the_value_that_it_produced(
     program = block_with(README, "python", "confluent_kafka").replace(ADDRESS, kafka.bootstrap)
     done = run([sys.executable, "-c", program], tmp_path)
     assert done.stdout == "b'v'\n", done.stderr
-    assert kafka.topics() == {"events": 2}
+    assert list(kafka.topics()) == ["events"]
 
 
 @pytest.mark.parametrize("document", [README, TESTING], ids=lambda document: document.name)
