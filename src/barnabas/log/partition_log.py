@@ -348,10 +348,8 @@ class PartitionLog:
             raise self.local.take_offline(error) from error
 
     def _out_of_range(self, offset: int) -> KafkaError:
-        message = (
-            f"offset {offset} of {self.topic_partition} is outside the log's range "
-            f"[{self.log_start_offset}, {self.log_end_offset}]"
-        )
+        offsets = f"[{self.log_start_offset}, {self.log_end_offset}]"
+        message = f"offset {offset} of {self.topic_partition} is outside the log's range {offsets}"
         return KafkaError(ErrorCode.OFFSET_OUT_OF_RANGE, message)
 
     # Rolling and flushing
@@ -373,10 +371,7 @@ class PartitionLog:
 
     @property
     def needs_flush(self) -> bool:
-        """Whether `flush.messages` is reached, or the log was truncated and nothing may be appended before a flush.
-
-        What is behind a gap does not count, because no flush moves the recovery point beyond it.
-        """
+        """Whether `flush.messages` is reached, or the log was truncated and nothing may be appended before a flush."""
         unflushed_count = self._before_gap(self.log_end_offset) - self.local.recovery_point
         return unflushed_count >= self.config.flush_messages or self.local.has_unsynced_cut
 
@@ -395,7 +390,7 @@ class PartitionLog:
         if flushed.truncations_count == self.truncations_count:
             self.local.mark_flushed(self._before_gap(flushed.end_offset))
 
-    def _before_gap(self, offset: int) -> int:
+    def _before_gap(self, offset: int) -> int:  # no flush moves the recovery point beyond a gap
         return offset if self.gap_offset is None else min(offset, self.gap_offset)
 
     def flush(self) -> int:
