@@ -213,7 +213,7 @@ class ClusterOffsets:
             restoring.append(asyncio.ensure_future(restored))
             if not len(restoring) % AT_ONCE_COUNT:
                 await asyncio.sleep(0)
-        return await asyncio.gather(*restoring)
+        return [await each for each in restoring]  # most are done: `gather` would call back for each in one turn
 
     async def _restore_group(
         self, topic: str, topic_id: bytes, group_id: str, offsets: Mapping[int, CommittedOffset]
