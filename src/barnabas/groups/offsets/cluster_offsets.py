@@ -213,7 +213,8 @@ class ClusterOffsets:
             restoring.append(asyncio.ensure_future(restored))
             if not len(restoring) % AT_ONCE_COUNT:
                 await asyncio.sleep(0)
-        return [await each for each in restoring]  # most are done: `gather` would call back for each in one turn
+        # Most are done by now, and `gather` would call back for each of them in one turn of the loop.
+        return [await each for each in restoring]
 
     async def _restore_group(
         self, topic: str, topic_id: bytes, group_id: str, offsets: Mapping[int, CommittedOffset]
