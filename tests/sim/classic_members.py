@@ -5,8 +5,7 @@ They commit offsets in their generation: when one of a newer generation is commi
 """
 
 import asyncio
-import random
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from typing import Any
 
@@ -33,8 +32,7 @@ from barnabas.wire.messages.offset_commit import (
 )
 from barnabas.wire.messages.sync_group import SyncGroupRequest, SyncGroupRequestAssignment, SyncGroupResponse
 from barnabas.wire.schema import Message
-from sim.applications import FAILURES, OFFSETS_TOPIC, PARTITIONS_COUNT, Application, Journal
-from sim.clock import SimulatedClock
+from sim.applications import FAILURES, OFFSETS_TOPIC, PARTITIONS_COUNT, Journal
 from sim.members import (
     HEARTBEAT_S,
     LEAVES_SHARE,
@@ -43,7 +41,7 @@ from sim.members import (
     STANDS_STILL_S,
     STAYS_SHARE,
     SUBSCRIBED,
-    Ownership,
+    GroupMember,
 )
 
 CLASSIC_GROUP = "classic"
@@ -79,29 +77,13 @@ class Generations:
             )
 
 
-class ClassicMember(Application):
+class ClassicMember(GroupMember):
     """A member that joins, heartbeats and commits, and now and then leaves, stands still or starts again."""
 
-    def __init__(
-        self,
-        name: str,
-        bootstrap: str,
-        clock: SimulatedClock,
-        rng: random.Random,
-        journal: Journal,
-        ownership: Ownership,
-        generations: Generations,
-        is_quiet: Callable[[], bool],
-        *,
-        is_static: bool,
-    ) -> None:
-        """:param is_quiet: Returns whether members should stay."""
-        super().__init__(name, bootstrap, clock, rng, journal)
-        self._ownership = ownership
+    def __init__(self, *arguments: Any, generations: Generations, is_static: bool) -> None:
+        super().__init__(*arguments)
         self._generations = generations
-        self._is_quiet = is_quiet
-        self._instance_id = name if is_static else None
-        self._member_id = ""
+        self._instance_id = self.name if is_static else None
         self._generation = -1
         self._owned: list[TopicPartition] = []
 

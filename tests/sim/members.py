@@ -5,6 +5,7 @@ import random
 from collections.abc import Callable, Set
 from contextlib import suppress
 from dataclasses import dataclass
+from typing import Any
 
 from barnabas.base.ids import random_id
 from barnabas.client.core.coordinators import KeyType, find_coordinator
@@ -85,8 +86,8 @@ class Ownership:
         return owned == len(SUBSCRIBED) * PARTITIONS_COUNT
 
 
-class Member(Application):
-    """A member that heartbeats, and now and then leaves or stands still."""
+class GroupMember(Application):
+    """An application that belongs to a group."""
 
     def __init__(
         self,
@@ -103,6 +104,13 @@ class Member(Application):
         self._ownership = ownership
         self._is_quiet = is_quiet
         self._member_id = ""
+
+
+class Member(GroupMember):
+    """A member that heartbeats, and now and then leaves or stands still."""
+
+    def __init__(self, *arguments: Any) -> None:
+        super().__init__(*arguments)
         self._epoch = 0
         self._owned: set[Owned] = set()
 

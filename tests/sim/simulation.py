@@ -277,8 +277,8 @@ class Simulation:
             self.rng,
             self.journal,
             self._classic_ownership,
-            self._generations,
             lambda: self._are_members_quiet,
+            generations=self._generations,
             is_static=number == 0,
         )
 

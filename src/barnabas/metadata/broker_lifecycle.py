@@ -103,7 +103,7 @@ def decide_note_unclean_stop(image: MetadataImage, broker_id: int) -> Decision[b
 
 
 def _last_trashed_revision(image: MetadataImage, broker_id: int) -> int:
-    """Return when a topic with replicas of the broker went to the trash last; -1 if there is none."""
+    """Return the revision of the latest deletion among the trashed topics of a broker; -1 if it has none."""
     revisions = (
         image.trashed_topics.revision(row)
         for row, topic in image.trashed_topics.items()

@@ -189,9 +189,10 @@ class FollowerSessions:
 
 
 def _next_records(log: PartitionLog, target: FollowedPartition, max_bytes: int, read_bytes: int) -> Buffer:
-    """Return the next records for a follower; empty if they do not fit behind those that were read already.
+    """Return the next records for a follower.
 
-    Also empty if there are none up to the log end offset, after compaction or a power failure.
+    The result is empty if they do not fit into the response, or if the remaining offsets have no records, after
+    compaction or a power failure.
     """
     for bound in (log.high_watermark, log.log_end_offset):
         if target.fetch_offset >= bound:

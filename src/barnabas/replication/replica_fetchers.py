@@ -83,7 +83,8 @@ class ReplicaFetchers:
 
     def _assign(self, key: TopicIdPartition, partition: Partition | None) -> None:
         if partition is not None and partition.leader == self._broker_id:
-            # Followers copy what this log has. Before this broker was registered it had lost records, and did not lead.
+            # Followers copy this log, so that its gap no longer matters. Before its registration, however, a broker may
+            # have an old leader epoch, of which it has lost records.
             partition.log.gap_offset = None
         if partition is not None and partition.leader in (NO_LEADER, self._broker_id):
             partition = None  # it is not copied

@@ -8,7 +8,7 @@ import pytest
 
 from barnabas.base.clock import ManualClock
 from barnabas.coordinator.counts import CoordinatorCounts
-from barnabas.coordinator.result import CoordinatorResult, Pending
+from barnabas.coordinator.result import CoordinatorResult, Pending, TimerKey
 from barnabas.coordinator.runner import BATCH_RECORDS_MAX, RETRY_MS, WRITE_TIMEOUT_MS, ShardRunner, ShardState
 from barnabas.wire.errors import ErrorCode, KafkaError
 from barnabas.wire.records.control import EndTransactionMarker
@@ -18,9 +18,11 @@ from support.shards import CountingShard, CountKey, CountValue, MemoryShardLog
 Runner = ShardRunner[CountingShard]
 
 
-async def running(log: MemoryShardLog | None = None) -> tuple[Runner, MemoryShardLog]:
+async def running(
+    log: MemoryShardLog | None = None, shard: CountingShard | None = None
+) -> tuple[Runner, MemoryShardLog]:
     log = log or MemoryShardLog()
-    runner = ShardRunner(CountingShard(), log, ManualClock())
+    runner = ShardRunner(shard or CountingShard(), log, ManualClock())
     await runner.load()
     return runner, log
 
@@ -197,6 +199,13 @@ def count_once(shard: CountingShard, result: CoordinatorResult) -> None:
     result.append(CountKey(name="a"), CountValue(count=shard.counts.get("a", 0) + 1))
 
 
+class ExpiringShard(CountingShard):
+    """Appends a record when a timer ends."""
+
+    def expire(self, result: CoordinatorResult, key: TimerKey) -> None:
+        count_once(self, result)
+
+
 @in_virtual_time
 async def test_an_event_without_a_request_is_run_again_when_its_records_can_be_appended() -> None:
     runner, log = await running()
@@ -213,8 +222,7 @@ async def test_an_event_without_a_request_is_run_again_when_its_records_can_be_a
 async def test_a_timer_whose_records_cannot_be_appended_is_set_again_unless_it_was_moved_or_cancelled() -> (
     None
 ):
-    runner, log = await running()
-    runner.shard.expire = lambda result, key: count_once(runner.shard, result)  # type: ignore[method-assign]
+    runner, log = await running(shard=ExpiringShard())
     for cancels, count in ((False, 1), (True, 1)):
         log.refusal = KafkaError(ErrorCode.NOT_ENOUGH_REPLICAS, "too few")
         runner.run_event(lambda shard, result: result.set_timer(("session", "m1"), 1))

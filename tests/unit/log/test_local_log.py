@@ -153,17 +153,6 @@ def test_a_log_keeps_its_topic_id(open_log: OpenLog) -> None:
         log.set_topic_id(bytes(16))
 
 
-def test_closing_leaves_nothing_to_recover(open_log: OpenLog, produce: Produce) -> None:
-    log = open_log(segment_bytes=300)
-    for _ in range(5):
-        produce(log, b"x" * 100)
-    close_log(log)
-    assert log.recovery_point == 5
-    assert len(log.local._open_files) == 0
-    again = open_log(clean_shutdown=True)
-    assert (again.recovery_point, again.log_end_offset) == (5, 5)
-
-
 def test_an_abandoned_log_writes_nothing(open_log: OpenLog, produce: Produce, tmp_path: Path) -> None:
     log = open_log()
     produce(log, b"x")

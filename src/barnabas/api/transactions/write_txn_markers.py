@@ -106,10 +106,9 @@ async def _record_ends(context: RequestContext, marker: WritableTxnMarker, outco
 def _is_from_coordinator(context: RequestContext) -> bool:
     """Return whether another broker ends a transaction of its own, of which there may be thousands in a second."""
     broker = context.broker
-    is_between_brokers = context.connection.listener == broker.config.inter_broker_listener_name
-    return is_between_brokers and any(
-        context.client_id == client_id_of(int(broker_id)) for broker_id in broker.image.brokers
-    )
+    if context.connection.listener != broker.config.inter_broker_listener_name:
+        return False
+    return context.client_id in {client_id_of(each.broker_id) for each in broker.image.brokers.values()}
 
 
 def _partitions(marker: WritableTxnMarker) -> list[TopicPartition]:

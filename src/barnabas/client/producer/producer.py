@@ -250,9 +250,8 @@ class Producer:
 
     async def _deliver(self, leader: int, batches: list[Batch]) -> None:
         try:
-            await (
-                self._identify()
-            )  # just before the batches are stamped: another one that fails removes the id
+            # Here and not when a batch is queued: a batch that fails meanwhile may remove the producer id.
+            await self._identify()
         except (KafkaError, ConnectionError) as error:
             for batch in batches:
                 self._failed(batch, error)

@@ -188,7 +188,9 @@ def test_a_batch_that_expires_after_one_attempt_with_unknown_result_resets_the_p
     play(scenario)
 
 
-def test_a_batch_is_not_sent_without_a_producer_id_when_another_one_resets_it_meanwhile() -> None:
+def test_a_batch_is_not_sent_without_a_producer_id_when_another_one_resets_it_meanwhile(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     async def scenario(broker: FakeBroker, cluster: ClusterClient) -> None:
         async with watched(Producer(cluster)) as producer:
             await producer.send_and_wait("t", b"v")
@@ -198,7 +200,7 @@ def test_a_batch_is_not_sent_without_a_producer_id_when_another_one_resets_it_me
                 producer._identity = None  # as a batch does that may have been stored, and has expired
                 return await leader(tp)
 
-            cluster.leader = leader_after_a_reset  # type: ignore[method-assign]
+            monkeypatch.setattr(cluster, "leader", leader_after_a_reset)
             await producer.send_and_wait("t", b"w")
         ids = [header.producer_id for header in headers(broker)]
         assert min(ids) >= 0
