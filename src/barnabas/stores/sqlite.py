@@ -1,12 +1,13 @@
 """The embedded metadata store: one SQLite file, written in one thread, durable at each commit.
 
-Brokers of one machine may share it. Each commit is kept for a while in a table, from which the other processes read it
-when they are notified, or at their next poll.
+Brokers of one machine may share it. Each commit is then kept for a while in a table, from which the other processes
+read it when they are notified, or at their next poll.
 """
 
 import asyncio
 import socket
 import sqlite3
+from collections import deque
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
@@ -35,6 +36,9 @@ ResultT = TypeVar("ResultT")
 #: Number of commits that other processes can read, and after how many the older ones are removed.
 HISTORY_COUNT = 10_000
 HISTORY_TRIM_COUNT = 1_000
+
+#: Number of commits that a process which has the store alone keeps in memory, for watches that begin late.
+RECENT_COUNT = 100
 
 #: How often a process that shares the store sends heartbeats, looks for ended sessions, and for commits of which it was
 #: not notified.
@@ -89,6 +93,8 @@ class SqliteStore:
         self._heartbeat_thread = ThreadPoolExecutor(1, thread_name_prefix="metadata-store-heartbeat")
         self._watchers: list[asyncio.Queue[Commit | HistoryLost]] = []
         self._database: sqlite3.Connection | None = None
+        #: without other processes, the last commits; used in the thread
+        self._recent: deque[Commit] = deque(maxlen=RECENT_COUNT)
         self._published_revision = 0  #: the last commit that watchers have got; used in the thread
         self._sessions: SessionFiles | None = None
         self._socket: socket.socket | None = None  #: receives notifications, and sends them
@@ -245,7 +251,7 @@ class SqliteStore:
         database = self._open()
         database.execute("BEGIN IMMEDIATE")
         try:
-            revision, changes = _write(database, reads, changes, commit_id)
+            revision, changes = _write(database, reads, changes, commit_id, keeps_history=self._is_shared)
             database.execute("COMMIT")
         except BaseException as error:
             if database.in_transaction:  # SQLite rolls back by itself after some disk errors
@@ -254,8 +260,11 @@ class SqliteStore:
                 self._publish_history(loop)
             raise
         # Publish from here, so that watchers get the commit even if the caller was cancelled meanwhile.
+        commit = Commit(revision, changes, commit_id)
+        if not self._is_shared:
+            self._recent.append(commit)
         if revision == self._published_revision + 1:
-            self._publish(loop, [Commit(revision, changes, commit_id)])
+            self._publish(loop, [commit])
         else:
             self._publish_history(loop)
         self._notify()
@@ -287,6 +296,11 @@ class SqliteStore:
         :raises HistoryLost: If the next one has been removed.
         """
         database = self._open()
+        if not self._is_shared:
+            first = self._recent[0].revision if self._recent else self._published_revision + 1
+            if revision + 1 < first:
+                raise HistoryLost(f"the store has no commits between {revision} and {first}")
+            return [commit for commit in self._recent if commit.revision > revision]
         rows = database.execute(
             "SELECT revision, commit_id, key, value FROM history WHERE revision > ? ORDER BY revision, position",
             (revision,),
@@ -375,6 +389,8 @@ def _write(
     reads: Mapping[str, int],
     changes: tuple[StoreChange, ...],
     commit_id: str,
+    *,
+    keeps_history: bool,
 ) -> tuple[int, tuple[StoreChange, ...]]:
     """Return the revision of the commit, and its changes of single keys."""
     last = _last_revision(database)
@@ -385,11 +401,13 @@ def _write(
     changes = tuple(_single_changes(database, changes))
     removed = [(change.key,) for change in changes if change.value is None]
     written = [(change.key, change.value, revision) for change in changes if change.value is not None]
-    past = [(revision, at, commit_id, change.key, change.value) for at, change in enumerate(changes)]
-    database.executemany("DELETE FROM items WHERE key = ?", removed)
+    if removed:
+        database.executemany("DELETE FROM items WHERE key = ?", removed)
     database.executemany("INSERT OR REPLACE INTO items VALUES (?, ?, ?)", written)
-    database.executemany("INSERT INTO history VALUES (?, ?, ?, ?, ?)", past)
-    if revision % HISTORY_TRIM_COUNT == 0:
-        database.execute("DELETE FROM history WHERE revision <= ?", (revision - HISTORY_COUNT,))
+    if keeps_history:
+        past = [(revision, at, commit_id, change.key, change.value) for at, change in enumerate(changes)]
+        database.executemany("INSERT INTO history VALUES (?, ?, ?, ?, ?)", past)
+        if revision % HISTORY_TRIM_COUNT == 0:
+            database.execute("DELETE FROM history WHERE revision <= ?", (revision - HISTORY_COUNT,))
     database.execute("UPDATE revision SET last = ?", (revision,))
     return revision, changes

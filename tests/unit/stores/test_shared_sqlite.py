@@ -165,10 +165,10 @@ async def test_a_session_lives_while_the_disk_is_slow(
     is_writing, may_write = threading.Event(), threading.Event()
     write = sqlite._write
 
-    def slow_write(*arguments: Any) -> Any:
+    def slow_write(*arguments: Any, **options: Any) -> Any:
         is_writing.set()
         may_write.wait()
-        return write(*arguments)
+        return write(*arguments, **options)
 
     clock = ManualClock()
     store = SqliteStore(tmp_path / "s", is_shared=True, session_timeout_ms=1000, clock=clock)

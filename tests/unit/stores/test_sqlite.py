@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from barnabas.metadata.store import Item, Store, StoreChange, StoreError
+from barnabas.metadata.store import HistoryLost, Item, Store, StoreChange, StoreError
 from barnabas.stores.sqlite import SqliteStore
 from support.loop import on_loop
 from unit.stores.store_contract import StoreContract
@@ -132,3 +132,40 @@ async def test_a_cancelled_watcher_is_removed(tmp_path: Path) -> None:
         await anext(commits)
         await commits.aclose()  # type: ignore[attr-defined]
         assert store._watchers == []
+
+
+@on_loop
+async def test_a_watch_that_begins_late_gets_the_earlier_commits_of_its_process(tmp_path: Path) -> None:
+    async with opened(tmp_path / "s") as store:
+        await store.load()
+        for value in (b"1", b"2", b"3"):
+            await store.commit({}, (StoreChange("a", value),))
+        commits = store.watch(1)
+        assert [(await anext(commits)).revision for _ in range(2)] == [2, 3]
+
+
+@on_loop
+async def test_a_watch_from_before_the_first_known_commit_ends(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("barnabas.stores.sqlite.RECENT_COUNT", 2)
+    async with opened(tmp_path / "s") as store:
+        for value in (b"1", b"2", b"3"):
+            await store.commit({}, (StoreChange("a", value),))
+        with pytest.raises(HistoryLost, match="no commits between 0 and 2"):
+            await anext(store.watch(0))
+    async with opened(tmp_path / "s") as store:
+        with pytest.raises(HistoryLost, match="no commits between 2 and 4"):
+            await anext(store.watch(2))
+
+
+@on_loop
+async def test_only_a_shared_store_writes_its_history_to_the_file(tmp_path: Path) -> None:
+    counts = []
+    for is_shared in (False, True):
+        async with opened(tmp_path / "s", is_shared=is_shared) as store:
+            await store.load()
+            await store.commit({}, (StoreChange("a", b"1"),))
+        with sqlite3.connect(tmp_path / "s") as database:
+            counts += database.execute("SELECT count(*) FROM history").fetchone()
+    assert counts == [0, 1]
