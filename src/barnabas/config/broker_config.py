@@ -39,7 +39,7 @@ class BrokerConfig:
     :raises ConfigError: When a value is invalid, or the listeners contradict one another.
     """
 
-    __slots__ = ("_values", "controller_listeners", "listeners", "originals")
+    __slots__ = ("_defaults", "_values", "controller_listeners", "listeners", "originals")
 
     #: The values that were set, as text, by key; includes unknown keys.
     originals: Mapping[str, str]
@@ -55,6 +55,7 @@ class BrokerConfig:
             for name, text in self.originals.items()
             if (key := find_broker_key(name))
         }
+        self._defaults: dict[str, Value] = {}  #: found so far
         self._check_classes()
         self._set_listeners()
 
@@ -104,9 +105,11 @@ class BrokerConfig:
         """Return the parsed value of a key; None for no value."""
         if name in self._values:
             return self._values[name]
-        key = find_broker_key(name)
-        assert key is not None, f"{name} is not a configuration key"
-        return self.value(key.name) if key.name != name else key.default
+        if name not in self._defaults:
+            key = find_broker_key(name)
+            assert key is not None, f"{name} is not a configuration key"
+            self._defaults[name] = self.value(key.name) if key.name != name else key.default
+        return self._defaults[name]
 
     def is_set(self, name: str) -> bool:
         """Whether the key was set, to any value."""

@@ -1,6 +1,7 @@
 """Topic configs: overrides of the broker's values, and constraints between them."""
 
 from collections.abc import Mapping
+from functools import lru_cache
 from typing import NamedTuple
 
 from barnabas.config.broker_config import BrokerConfig
@@ -14,6 +15,8 @@ from barnabas.wire.errors import ErrorCode, KafkaError
 VALUE_CHARACTERS_MAX = 32767
 #: The value -2 of local.retention.*: the same as retention.*.
 _AS_RETENTION = -2
+#: How many configurations have their topic defaults kept: the present one of each broker of this process.
+_CONFIGURATIONS_COUNT = 8
 _OF_THE_BROKER = TOPIC_KEYS.keys() - {key.name for key in TABLE_KEYS}
 
 
@@ -68,8 +71,12 @@ def effective_topic_config(broker: BrokerConfig, overrides: Mapping[str, str]) -
 
     :raises ConfigError: When a stored override is invalid, which validation prevents.
     """
-    values = {name: effective_value(broker, overrides, name) for name in _OF_THE_BROKER}
-    return TopicConfig(**{name.replace(".", "_"): value for name, value in values.items()})  # type: ignore[arg-type]
+    values = {
+        name.replace(".", "_"): parse_value(TOPIC_KEYS[name], text)
+        for name, text in overrides.items()
+        if name in _OF_THE_BROKER
+    }
+    return _default_topic_config(broker)._replace(**values)  # type: ignore[arg-type]
 
 
 def effective_values(broker: BrokerConfig, overrides: Mapping[str, str]) -> dict[str, Value]:
@@ -77,7 +84,10 @@ def effective_values(broker: BrokerConfig, overrides: Mapping[str, str]) -> dict
 
     :raises ConfigError: When an override is invalid.
     """
-    return {name: effective_value(broker, overrides, name) for name in TOPIC_KEYS}
+    parsed = {
+        name: parse_value(TOPIC_KEYS[name], text) for name, text in overrides.items() if name in TOPIC_KEYS
+    }
+    return {**_broker_defaults(broker), **parsed}
 
 
 def effective_value(broker: BrokerConfig, overrides: Mapping[str, str], name: str) -> Value:
@@ -88,6 +98,18 @@ def effective_value(broker: BrokerConfig, overrides: Mapping[str, str], name: st
     if name in overrides:
         return parse_value(TOPIC_KEYS[name], overrides[name])
     return broker_default(broker, name)
+
+
+@lru_cache(maxsize=_CONFIGURATIONS_COUNT)
+def _broker_defaults(broker: BrokerConfig) -> Mapping[str, Value]:
+    """Return every topic key's value without an override."""
+    return {name: broker_default(broker, name) for name in TOPIC_KEYS}
+
+
+@lru_cache(maxsize=_CONFIGURATIONS_COUNT)
+def _default_topic_config(broker: BrokerConfig) -> TopicConfig:
+    values = {name.replace(".", "_"): _broker_defaults(broker)[name] for name in _OF_THE_BROKER}
+    return TopicConfig(**values)  # type: ignore[arg-type]
 
 
 def broker_default(broker: BrokerConfig, name: str) -> Value:
