@@ -78,10 +78,10 @@ class Dispatcher:
     `once` has a fast path; all other requests are answered by a coroutine.
     """
 
-    def __init__(self, delay_ms: int = 0) -> None:
+    def __init__(self, clock: ManualClock, delay_ms: int = 0) -> None:
         self.delay_ms = delay_ms  #: from this number on, new connections are closed; 0: no limit
         self.statistics = RequestStatistics()
-        self.clock = ManualClock()
+        self.clock = clock
         self.ms_per_request = 0  #: duration of each request with a fast path
         self.broker = SimpleNamespace(turns=Turns(self.clock.monotonic_ns), policies=Policies())
         self.waiting: dict[str, asyncio.Future[None]] = {}
@@ -144,7 +144,7 @@ class Client:
             **options,
         }
         self.connections = Connections(self.clock, **options)
-        self.dispatcher = Dispatcher(delay_ms)
+        self.dispatcher = Dispatcher(self.clock, delay_ms)
         duck: Any = self.dispatcher
         self.connection = ServerConnection(duck, "PLAINTEXT", self.connections, sasl)
         self.transport = Transport()

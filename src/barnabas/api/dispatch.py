@@ -156,7 +156,8 @@ class Dispatcher:
             closes = _close_if_unanswered(context, request)
             parts = None if closes else encode_response(context, api.error_response(request, kafka_error))
         self.statistics.finished(api.api_key, started_ns)
-        self._end_span(context)
+        if context.span is not None:
+            self._end_span(context)
         return parts
 
     def _metered_fast_path(
@@ -361,7 +362,10 @@ def read_header(frame: Buffer, apis: Mapping[int, ApiSpec]) -> RequestHeader:
         api_key, api_version, correlation_id, client_id_bytes = _unpack_header_start(frame)
         client_id, position = None, _HEADER_START.size
         if client_id_bytes >= 0:
-            client_id, position = primitives.read_nullable_string(frame, position - 2)
+            position += client_id_bytes
+            if position > len(frame):
+                raise primitives.Truncated(client_id_bytes, len(frame) - _HEADER_START.size)
+            client_id = str(frame[_HEADER_START.size : position], "utf-8")
         spec = apis.get(api_key)
         if spec is not None and api_version >= spec.first_flexible_version:
             position = primitives.skip_tagged_fields(frame, position) if frame[position] else position + 1

@@ -55,11 +55,14 @@ class Turns:
             share = self._shares[principal] = Share()
         return share
 
-    def begin(self) -> None:
-        """Begin the work of one client; clients within one iteration of the loop share a turn."""
-        self._slice_started_ns = self._now_ns()
+    def begin(self) -> int:
+        """Begin the work of one client, and return the time in nanoseconds; clients within one iteration of the loop
+        share a turn.
+        """
+        now_ns = self._slice_started_ns = self._now_ns()
         if not self._is_open:
             self._open()
+        return now_ns
 
     def _open(self) -> None:
         self._is_open = True

@@ -187,10 +187,11 @@ class ShardRunner(Generic[ShardT]):
                 self._count_refused_append(error)
                 raise coordinator_error(error) from error
         self._apply_timers(result)
-        stored = None if self.log.stored_everything else self.log.stored()
-        if stored is not None:
-            return self._answer_when_stored(stored, result, response)
-        self._finish(result)
+        if not self.log.stored_everything:
+            stored = self.log.stored()
+            if stored is not None:
+                return self._answer_when_stored(stored, result, response)
+        self._do_effects(result)
         return response
 
     async def _answer_when_stored(
@@ -202,7 +203,7 @@ class ShardRunner(Generic[ShardT]):
         finally:
             self._counts.waits_count += 1
             self._counts.wait_ms += self._clock.monotonic_ms() - began_ms
-        self._finish(result)
+        self._do_effects(result)
         return response
 
     async def _until_stored(self, stored: Awaitable[None]) -> None:
@@ -350,6 +351,9 @@ class ShardRunner(Generic[ShardT]):
 
     def _finish(self, result: CoordinatorResult) -> None:
         self._complete(result.responses)
+        self._do_effects(result)
+
+    def _do_effects(self, result: CoordinatorResult) -> None:
         for effect in result.effects:
             self._do(effect)
 

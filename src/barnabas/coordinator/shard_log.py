@@ -65,7 +65,7 @@ class ShardLog:
 
         :raises KafkaError: If nothing was appended.
         """
-        encoded = [_encoded(record) for record in records]
+        encoded = [record if isinstance(record, EncodedRecord) else encode(*record) for record in records]
         if producer is None:
             batch = encode_pairs(encoded, now_ms, compression=self._compression)
         else:
@@ -170,10 +170,6 @@ def _contents(data: memoryview, position: int, header: BatchHeader) -> list[Cont
     timestamp_ms = header.max_timestamp if header.is_log_append_time else header.base_timestamp
     base_offset = header.base_offset
     return [(base_offset + delta, timestamp_ms, key, value) for delta, key, value in pairs]
-
-
-def _encoded(record: AnyRecord) -> tuple[bytes, bytes | None]:
-    return record if isinstance(record, EncodedRecord) else encode(*record)
 
 
 async def _stored(waits: "Sequence[asyncio.Future[None]]") -> None:

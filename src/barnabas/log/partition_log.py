@@ -99,7 +99,7 @@ class PartitionLog:
 
         :raises KafkaError: KAFKA_STORAGE_ERROR.
         """
-        if self.failure is not None:
+        if self.local.failure is not None:
             raise self.local.offline_error()
 
     # Offsets
@@ -372,7 +372,8 @@ class PartitionLog:
     @property
     def needs_flush(self) -> bool:
         """Whether `flush.messages` is reached, or the log was truncated and nothing may be appended before a flush."""
-        unflushed_count = self._before_gap(self.log_end_offset) - self.local.recovery_point
+        end_offset = self.log_end_offset if self.gap_offset is None else self._before_gap(self.log_end_offset)
+        unflushed_count = end_offset - self.local.recovery_point
         return unflushed_count >= self.config.flush_messages or self.local.has_unsynced_cut
 
     def sync(self) -> Flushed:

@@ -31,6 +31,8 @@ from barnabas.wire.framing import FrameReader, InvalidFrameError
 #: Value of SO_LINGER: closing resets the connection instead of ending it in order.
 RESET_ON_CLOSE = struct.pack("ii", 1, 0)
 
+_NS_PER_MS = 1_000_000
+
 _log = get_logger("barnabas.net")
 
 
@@ -50,6 +52,7 @@ class ServerConnection(asyncio.BufferedProtocol):
         self._dispatcher = dispatcher
         self.listener = listener
         self._connections = connections
+        self._statistics = dispatcher.statistics
         self._turns = dispatcher.broker.turns
         self._sasl = sasl
         self._tls = tls
@@ -146,10 +149,9 @@ class ServerConnection(asyncio.BufferedProtocol):
 
     def buffer_updated(self, nbytes: int) -> None:
         """Handle the requests that are complete now."""
-        self.active_ms = self._connections.now_ms()
-        self._dispatcher.statistics.bytes_in(nbytes)
+        self.active_ms = self._turns.begin() // _NS_PER_MS
+        self._statistics.in_bytes += nbytes
         self._frames.received(nbytes)
-        self._turns.begin()
         try:
             while (frame := self._frames.next_frame()) is not None:
                 self._receive(frame)
@@ -389,16 +391,14 @@ class ServerConnection(asyncio.BufferedProtocol):
         size_bytes = self._responses.end_turn()
         if size_bytes:
             self._has_responded = True
-            self._dispatcher.statistics.bytes_out(size_bytes)
+            self._statistics.out_bytes += size_bytes
             self._write()
 
     def _write(self) -> None:
         """Write as much as the client reads."""
-        while not self._state.is_write_paused and not self._transport.is_closing():
-            chunk = self._responses.next_chunk()
-            if not chunk:
-                return
-            self._write_chunk(chunk)
+        unsent = self._responses.unsent
+        while unsent and not self._state.is_write_paused and not self._transport.is_closing():
+            self._write_chunk(self._responses.next_chunk())
 
     def _write_chunk(self, chunk: list[Buffer]) -> None:
         if len(chunk) == 1:

@@ -22,7 +22,7 @@ class ResponseBuffer:
     def __init__(self) -> None:
         self._turn: list[Buffer] = []
         self.turn_bytes = 0  #: size of the responses of the present turn
-        self._unsent: deque[Buffer] = deque()
+        self.unsent: deque[Buffer] = deque()  #: from earlier turns
 
     def add(self, parts: list[Buffer]) -> None:
         self._turn += parts
@@ -32,7 +32,7 @@ class ResponseBuffer:
     def end_turn(self) -> int:
         """Make the responses of the turn ready to be written, and return their size in bytes."""
         size_bytes = self.turn_bytes
-        self._unsent += self._turn
+        self.unsent += self._turn
         self._turn, self.turn_bytes = [], 0
         return size_bytes
 
@@ -41,7 +41,9 @@ class ResponseBuffer:
 
         Small buffers are joined, because that costs less than writing each of them.
         """
-        unsent = self._unsent
+        unsent = self.unsent
+        if len(unsent) == 1:
+            return [unsent.popleft()]
         chunk: list[Buffer] = []
         size_bytes = 0
         while unsent and size_bytes < CHUNK_BYTES:
@@ -51,4 +53,4 @@ class ResponseBuffer:
 
     def clear(self) -> None:
         self._turn, self.turn_bytes = [], 0
-        self._unsent.clear()
+        self.unsent.clear()

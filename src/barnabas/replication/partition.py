@@ -147,7 +147,8 @@ class Partition:
         :raises KafkaError: NOT_LEADER_OR_FOLLOWER, FENCED_LEADER_EPOCH or UNKNOWN_LEADER_EPOCH (KIP-320);
             KAFKA_STORAGE_ERROR if it does not lead because its log directory has failed.
         """
-        self.check_epoch(current_leader_epoch)
+        if current_leader_epoch != NO_EPOCH:
+            self.check_epoch(current_leader_epoch)
         if self.leader != self.broker_id:
             if self._is_offline:
                 raise self.log.local.offline_error()

@@ -78,8 +78,9 @@ class TransactionMarkers:
         ]
         if own is not None:
             outcomes |= await self._write_here(marker, own, transaction_version)
-        for results in await asyncio.gather(*remote):
-            outcomes |= results
+        if remote:
+            for results in await asyncio.gather(*remote):
+                outcomes |= results
         return {partition: self._retriable(partition, code) for partition, code in outcomes.items()}
 
     def _leader(self, image: MetadataImage, partition: TopicPartition) -> int:
@@ -150,11 +151,11 @@ class TransactionMarkers:
 
     def _retriable(self, partition: TopicPartition, code: ErrorCode) -> ErrorCode:
         """Return a retriable error for a partition that exists, but not where it was looked for."""
+        if code is not ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
+            return code
         topic = self._image().topics.get(partition.topic)
         exists = topic is not None and partition.partition < topic.partition_count
-        if code is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION and exists:
-            return ErrorCode.NOT_LEADER_OR_FOLLOWER
-        return code
+        return ErrorCode.NOT_LEADER_OR_FOLLOWER if exists else code
 
     async def stop(self) -> None:
         """Abandon the requests in flight; the next coordinator sends their markers again."""

@@ -46,8 +46,8 @@ class RequestStatistics:
         self.clock_ns = clock_ns
         self.apis: defaultdict[int, ApiStatistics] = defaultdict(ApiStatistics)  #: by api key
         self.crashes: defaultdict[str, int] = defaultdict(int)  #: by API name
-        self.in_bytes = 0
-        self.out_bytes = 0
+        self.in_bytes = 0  #: received, of all requests
+        self.out_bytes = 0  #: sent
 
     def finished(self, api_key: int, started_ns: int) -> int:
         """Count an answered request and its time, intended waits included; return that time in nanoseconds."""
@@ -65,14 +65,6 @@ class RequestStatistics:
         """Count and log the current exception, an internal error."""
         self.crashes[api_name] += 1
         _log.exception("a request failed with an unexpected error", api=api_name, api_version=api_version)
-
-    def bytes_in(self, size_bytes: int) -> None:
-        """Count received bytes."""
-        self.in_bytes += size_bytes
-
-    def bytes_out(self, size_bytes: int) -> None:
-        """Count sent bytes."""
-        self.out_bytes += size_bytes
 
     def statistics(self) -> dict[str, object]:
         """Return all counts, in JSON types; `apis` by API key, `crashes` by API name."""

@@ -85,6 +85,9 @@ def read_nullable_string(buffer: Buffer, position: int) -> tuple[str | None, int
 
 def read_compact_string(buffer: Buffer, position: int) -> tuple[str, int]:
     """Read an unsigned varint of length + 1 and UTF-8."""
+    end = position + buffer[position]
+    if position < end <= len(buffer) and end - position <= 0x7F:  # a size of one byte, as of most strings
+        return str(buffer[position + 1 : end], "utf-8"), end
     text, position = read_compact_nullable_string(buffer, position)
     if text is None:
         raise _null_refused("string")
@@ -183,7 +186,12 @@ def write_size(out: bytearray, size: int | None) -> None:
 
 def write_compact_size(out: bytearray, size: int | None) -> None:
     """Append the compact length of a byte string or array: length + 1, 0 for null."""
-    write_uvarint(out, 0 if size is None else size + 1)
+    if size is None:
+        out.append(0)
+    elif size < 0x7F:
+        out.append(size + 1)
+    else:
+        write_uvarint(out, size + 1)
 
 
 def read_size(buffer: Buffer, position: int) -> tuple[int, int]:
@@ -213,6 +221,8 @@ def read_uuid(buffer: Buffer, position: int) -> tuple[bytes, int]:
 
 def skip_tagged_fields(buffer: Buffer, position: int) -> int:
     """Return the position after a section of ignored tagged fields (KIP-482)."""
+    if not buffer[position]:
+        return position + 1
     count, position = read_uvarint(buffer, position)
     if count > SKIPPED_TAGGED_FIELDS_MAX:
         message = f"{count} tagged fields are announced: at most {SKIPPED_TAGGED_FIELDS_MAX} are skipped"

@@ -184,8 +184,8 @@ def test_latencies_are_a_cumulated_histogram_in_seconds(registry, statistics, no
 
 def test_bytes_are_counted_in_both_directions(registry, statistics):
     request_metrics(registry, statistics, API_NAMES)
-    statistics.bytes_in(100)
-    statistics.bytes_out(30)
+    statistics.in_bytes += 100
+    statistics.out_bytes += 30
     samples = samples_of(registry.render())
     assert samples["barnabas_bytes_in_total",] == 100
     assert samples["barnabas_bytes_out_total",] == 30

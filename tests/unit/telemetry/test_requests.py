@@ -78,16 +78,16 @@ def test_a_crash_is_counted_by_name_and_logged_with_its_traceback(statistics, ca
 
 
 def test_bytes_are_counted_in_both_directions(statistics):
-    statistics.bytes_in(10)
-    statistics.bytes_in(5)
-    statistics.bytes_out(7)
+    statistics.in_bytes += 10
+    statistics.in_bytes += 5
+    statistics.out_bytes += 7
     assert (statistics.in_bytes, statistics.out_bytes) == (15, 7)
 
 
 def test_statistics_are_a_copy_in_json_types(statistics, clock):
     answer(statistics, clock, FETCH, 60_000)
     statistics.failed(FETCH)
-    statistics.bytes_out(3)
+    statistics.out_bytes += 3
     before = statistics.statistics()
     answer(statistics, clock, FETCH, 1)
     buckets = [0, 1] + [0] * (len(LATENCY_BOUNDS_NS) - 1)

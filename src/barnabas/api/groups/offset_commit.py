@@ -80,7 +80,10 @@ def _name(context: RequestContext, topic: str | bytes, partitions: Sequence[Part
     if not allowed_now(context, AclOperation.READ, ResourceType.TOPIC, name):
         return None
     count = known.partition_count
-    return name if all(0 <= partition[0] < count for partition in partitions) else None
+    for partition in partitions:
+        if not 0 <= partition[0] < count:
+            return None
+    return name
 
 
 async def _respond_later(

@@ -183,6 +183,8 @@ class ProducerStateManager:
     @property
     def first_unstable_offset(self) -> int | None:
         """First offset of the earliest transaction that is open, or whose marker is not below the high watermark."""
+        if not self._open_transactions and not self._unreplicated:
+            return None
         undecided = self.first_undecided_offset
         if not self._unreplicated:
             return undecided

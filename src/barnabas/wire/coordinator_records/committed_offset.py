@@ -59,7 +59,8 @@ def encode_topic(topic: str) -> bytes:
 
 def encode_partition(topic: str, index: int) -> bytes:
     """Return the end of a key: topic and partition index."""
-    return encode_topic(topic) + encode_index(index)
+    encoded = topic.encode()
+    return _SIZE.pack(len(encoded)) + encoded + _PARTITION.pack(index)
 
 
 def encode_index(index: int) -> bytes:

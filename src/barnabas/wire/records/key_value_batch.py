@@ -36,9 +36,14 @@ def _varint(number: int) -> bytes:
     return bytes(out)
 
 
-#: Cached varints of small sizes and deltas, which are the majority.
-_SMALL_COUNT = 512
-_SMALL = tuple(_varint(number) for number in range(_SMALL_COUNT))
+class _Varints(dict[int, bytes]):
+    """Varints of sizes and deltas; small ones, which are the majority, are stored."""
+
+    def __missing__(self, number: int) -> bytes:
+        return _varint(number)
+
+
+_VARINTS = _Varints({number: _varint(number) for number in range(512)})
 
 
 def encode_pairs(
@@ -81,13 +86,9 @@ def encode_pairs(
 
 
 def _encode_pair(delta: int, key: bytes, value: bytes | None) -> bytes:
-    head = _ATTRIBUTES_AND_TIMESTAMP_DELTA + _size(delta) + _size(len(key)) + key
-    rest = _NO_VALUE if value is None else _size(len(value)) + value
-    return _size(len(head) + len(rest) + 1) + head + rest + _NO_HEADERS
-
-
-def _size(number: int) -> bytes:
-    return _SMALL[number] if number < _SMALL_COUNT else _varint(number)
+    head = _ATTRIBUTES_AND_TIMESTAMP_DELTA + _VARINTS[delta] + _VARINTS[len(key)] + key
+    rest = _NO_VALUE if value is None else _VARINTS[len(value)] + value
+    return _VARINTS[len(head) + len(rest) + 1] + head + rest + _NO_HEADERS
 
 
 def split_pairs(body: bytes, header: BatchHeader) -> list[tuple[int, bytes, bytes | None]] | None:

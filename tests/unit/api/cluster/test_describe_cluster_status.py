@@ -16,7 +16,7 @@ from support.nodes import running_node
 async def test_a_broker_reports_itself_its_metadata_and_its_load(tmp_path: Path) -> None:
     async with running_node(tmp_path) as node:
         await node.create(new_topic("t"))
-        node.parts.statistics.bytes_in(3_000)
+        node.parts.statistics.in_bytes += 3_000
         node.clock.advance(1_500)
         response = await node.ask(DescribeClusterStatusRequest())
         assert (response.broker_id, response.software_version, response.store) == (1, __version__, "memory")
