@@ -323,7 +323,7 @@ class ShardRunner(Generic[ShardT]):
         _log.warning("cannot append to the log of a coordinator", why=error.message, partition=str(self.log))
 
     def _finish_when_stored(self, result: CoordinatorResult) -> None:
-        stored = self.log.stored()
+        stored = None if self.log.stored_everything else self.log.stored()
         if stored is None:
             self._finish(result)
             return

@@ -162,14 +162,11 @@ def coordinator_header(records: memoryview, config: LogConfig) -> HeaderFields |
 
     The records are not validated, because this broker wrote them.
     """
-    if (
-        config.stamps_append_time
-        or config.target_codec is not None
-        or len(records) > config.max_message_bytes
-    ):
+    if config.stamps_append_time or len(records) > config.max_message_bytes:
         return None
     header: HeaderFields = _unpack_header(records)
-    return header
+    codec, attributes = config.target_codec, header[5]
+    return header if codec is None or codec == attributes & COMPRESSION_MASK else None
 
 
 def check_batch(

@@ -3,7 +3,7 @@
 import json
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Generic, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeAlias, TypeVar, overload
 
 from barnabas.metadata.audit.difference import Difference
 from barnabas.metadata.decision import Decision
@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from barnabas.metadata.image import MetadataImage
 
 ValueT = TypeVar("ValueT")
+DefaultT = TypeVar("DefaultT")
 
 #: (image before the change, row key, value before, value after) -> differences for the audit
 AuditView: TypeAlias = Callable[["MetadataImage", str, ValueT | None, ValueT | None], Iterator[Difference]]
@@ -82,6 +83,16 @@ class Table(Mapping[str, ValueT]):
 
     def __len__(self) -> int:
         return len(self.rows)
+
+    def __contains__(self, key: object) -> bool:
+        return key in self.rows
+
+    @overload
+    def get(self, key: str, /) -> ValueT | None: ...
+    @overload
+    def get(self, key: str, /, default: ValueT | DefaultT) -> ValueT | DefaultT: ...
+    def get(self, key: str, /, default: DefaultT | None = None) -> ValueT | DefaultT | None:
+        return self.rows.get(key, default)
 
     def revision(self, key: str) -> int:
         """Return the revision that last wrote `key`; NEVER if it does not exist."""
