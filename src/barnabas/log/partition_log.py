@@ -76,7 +76,7 @@ class PartitionLog:
         self.on_flushed: Callable[[], None] = lambda: None  #: called by `Flusher`
         self.local = local
         self.producers = LogProducers(local, producers, clock)
-        self._clock = clock
+        self.clock = clock
 
     @property
     def directory(self) -> Path:
@@ -197,7 +197,7 @@ class PartitionLog:
             OUT_OF_ORDER_SEQUENCE_NUMBER, INVALID_TXN_STATE, KAFKA_STORAGE_ERROR; nothing is appended then.
         """
         self.check_online()
-        config, now_ms = self.config, self._clock.wall_ms()
+        config, now_ms = self.config, self.clock.wall_ms()
         if isinstance(batch, memoryview):
             if origin is AppendOrigin.COORDINATOR:
                 batch = prepare_coordinator_batch(batch, config, now_ms)
@@ -226,13 +226,9 @@ class PartitionLog:
         append_time_ms = max_timestamp if config.stamps_append_time else NO_TIMESTAMP
         return AppendInfo(base_offset, last_offset, append_time_ms, self.log_start_offset, False, size_bytes)
 
-    def validate_inline(self, records: memoryview) -> ValidatedBatch | None:
-        """Call `validation.validate_inline` with the topic's current configs."""
-        return validate_inline(records, self.config, self._clock.wall_ms())
-
     def validate(self, records: memoryview) -> ValidatedBatch:
         """Call `validation.validate` with the topic's current configs; may run in any thread."""
-        return validate(records, self.config, self._clock.wall_ms())
+        return validate(records, self.config, self.clock.wall_ms())
 
     def append_transaction_marker(
         self, marker: EndTransactionMarker, leader_epoch: int, transaction_version: int = 0
@@ -243,7 +239,7 @@ class PartitionLog:
         """
         self.check_online()
         self.producers.states.check_transaction_marker(marker, transaction_version)
-        config, now_ms, offset = self.config, self._clock.wall_ms(), self.log_end_offset
+        config, now_ms, offset = self.config, self.clock.wall_ms(), self.log_end_offset
         if config.stamps_append_time:
             marker = marker._replace(timestamp_ms=now_ms)
         records = memoryview(encode_end_marker(marker))
@@ -278,7 +274,7 @@ class PartitionLog:
                 header.last_offset,
                 header.partition_leader_epoch,
                 header.max_timestamp,
-                self._clock.wall_ms(),
+                self.clock.wall_ms(),
             )
             if header.producer_id >= 0:
                 self.producers.update(records[position:], header)

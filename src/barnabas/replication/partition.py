@@ -10,7 +10,7 @@ from barnabas.log.log_config import LogConfig
 from barnabas.log.partition_log import PartitionLog
 from barnabas.log.producers.producer_state_manager import VerificationGuard
 from barnabas.log.segments.segments import LogSlice
-from barnabas.log.validation import AppendOrigin, ValidatedBatch
+from barnabas.log.validation import AppendOrigin, ValidatedBatch, validate_inline
 from barnabas.metadata.isr import IsrChange
 from barnabas.metadata.topics import NO_LEADER, PartitionRegistration, TopicImage
 from barnabas.replication.delayed_fetch import DelayedFetch
@@ -173,7 +173,8 @@ class Partition:
         """
         if required_acks == ALL_REPLICAS and self.is_under_min_isr:
             raise self._not_enough_replicas()
-        return self.log.validate_inline(records)
+        log = self.log
+        return validate_inline(records, log.config, log.clock.wall_ms())
 
     def append_as_leader(
         self,

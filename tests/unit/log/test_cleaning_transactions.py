@@ -24,7 +24,7 @@ def log(open_log: OpenLog) -> PartitionLog:
 def put(log: PartitionLog, key: bytes, producer_id: int, sequence: int = 0) -> None:
     verification = log.producers.start_verification(producer_id, 0, sequence, bumps_epochs=False)
     batch = encode_batch(
-        [Record(0, log._clock.wall_ms(), key, b"v")],
+        [Record(0, log.clock.wall_ms(), key, b"v")],
         producer_id=producer_id,
         producer_epoch=0,
         base_sequence=sequence,
@@ -35,12 +35,12 @@ def put(log: PartitionLog, key: bytes, producer_id: int, sequence: int = 0) -> N
 
 
 def end(log: PartitionLog, producer_id: int, *, commit: bool) -> None:
-    log.append_transaction_marker(EndTransactionMarker(producer_id, 0, 0, commit, log._clock.wall_ms()), 0)
+    log.append_transaction_marker(EndTransactionMarker(producer_id, 0, 0, commit, log.clock.wall_ms()), 0)
     log.update_high_watermark(log.log_end_offset)
 
 
 def expire_producers(log: PartitionLog) -> None:
-    log.producers.states.remove_expired(log._clock.wall_ms() + DAY_MS, 1)
+    log.producers.states.remove_expired(log.clock.wall_ms() + DAY_MS, 1)
 
 
 def compact_again(log: PartitionLog, now_ms: int) -> list[int]:

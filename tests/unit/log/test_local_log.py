@@ -34,7 +34,7 @@ def test_a_thread_may_flush_while_the_log_is_appended_to(open_log: OpenLog, prod
     try:
         for index in range(300):
             produce(log, b"x" * 50, epoch=index // 50)
-            for path in log.delete_old_segments(log._clock.wall_ms()):
+            for path in log.delete_old_segments(log.clock.wall_ms()):
                 path.unlink()
     finally:
         stop.set()
@@ -138,7 +138,7 @@ def test_truncation_removes_later_batches_from_producer_state(open_log: OpenLog,
 def test_producers_expire_by_the_given_time(open_log: OpenLog, produce: Produce) -> None:
     log = open_log()
     produce(log, b"x", producer_id=7, producer_epoch=0, base_sequence=0)
-    now_ms = log._clock.wall_ms()
+    now_ms = log.clock.wall_ms()
     log.producers.states.remove_expired(now_ms + 999, 1_000)
     assert len(log.producers.states.active) == 1
     log.producers.states.remove_expired(now_ms + 1_000, 1_000)

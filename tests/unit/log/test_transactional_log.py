@@ -250,7 +250,7 @@ def test_a_replicated_copy_has_the_same_transactions_and_producers(
         end(log, 1, commit=False)
     (tmp_path / "copy").mkdir()
     copy = opening.open_log(
-        tmp_path / "copy" / "t-0", log.topic_partition, config=log.config, clock=log._clock
+        tmp_path / "copy" / "t-0", log.topic_partition, config=log.config, clock=log.clock
     )
     while copy.log_end_offset < log.log_end_offset:
         copy.append_copied(log.read(copy.log_end_offset, 1 << 20, log.log_end_offset).data)

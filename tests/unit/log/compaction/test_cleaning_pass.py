@@ -29,7 +29,7 @@ def log(open_log: OpenLog) -> PartitionLog:
 
 def put(log: PartitionLog, *pairs: tuple[str, str | None], **options: object) -> int:
     """Append the pairs of key and value as one batch; returns the first offset."""
-    now_ms = log._clock.wall_ms()
+    now_ms = log.clock.wall_ms()
     records = [
         Record(0, now_ms, key.encode(), None if value is None else value.encode()) for key, value in pairs
     ]
