@@ -56,8 +56,9 @@ class Turns:
         return share
 
     def begin(self) -> int:
-        """Begin the work of one client, and return the time in nanoseconds; clients within one iteration of the loop
-        share a turn.
+        """Begin the work of one client; return the time in nanoseconds.
+
+        Clients within one iteration of the loop share a turn.
         """
         now_ns = self._slice_started_ns = self._now_ns()
         if not self._is_open:

@@ -1,12 +1,12 @@
 """Runs one shard: loads it from its log, passes events to it, and applies their results."""
 
 import asyncio
-import gc
 from collections.abc import Awaitable, Callable, Coroutine
 from enum import StrEnum
 from typing import Any, Generic, TypeVar
 
 from barnabas.base.clock import Clock
+from barnabas.base.collector import paused_collector
 from barnabas.coordinator.counts import CoordinatorCounts
 from barnabas.coordinator.result import (
     CoordinatorResult,
@@ -126,15 +126,10 @@ class ShardRunner(Generic[ShardT]):
 
     def _replay_slice(self, offset: int) -> int | None:
         """Replay some batches from `offset` on; return the next offset, or None at the end."""
-        was_enabled = gc.isenabled()
-        gc.disable()  # everything stays in memory: collections would take a third of the time
-        try:
+        with paused_collector():  # collections would take a third of the time
             batches = self.log.read(offset)
             for batch in batches:
                 self._replay_batch(batch)
-        finally:
-            if was_enabled:
-                gc.enable()
         return batches[-1].header.last_offset + 1 if batches else None
 
     def _replay_batch(self, batch: LoadedBatch) -> None:

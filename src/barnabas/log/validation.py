@@ -88,18 +88,13 @@ class ValidatedBatch(NamedTuple):
 
 
 def header_if_valid(records: memoryview, config: LogConfig, now_ms: int) -> HeaderFields | None:
-    """Return the header of the one batch in `records` if it `is_valid_by_header`, else None."""
+    """Return the header if `records` is one valid batch that is stored unchanged, as nearly every producer sends it.
+
+    None for other batches, valid or not, and for those that take long to check: `validate_inline` handles them.
+    """
     if len(records) < BATCH_HEADER_BYTES:
         return None
     header: HeaderFields = _unpack_header(records)
-    return header if is_valid_by_header(header, records, config, now_ms) else None
-
-
-def is_valid_by_header(header: HeaderFields, records: memoryview, config: LogConfig, now_ms: int) -> bool:
-    """Whether `records` is a valid batch that is stored unchanged, as nearly every producer sends it.
-
-    False for other batches, valid or not, and for those that take long to check: `validate_inline` handles them.
-    """
     (
         base_offset,
         length,
@@ -130,17 +125,17 @@ def is_valid_by_header(header: HeaderFields, records: memoryview, config: LogCon
         or not config.keeps_batches
         or crc32c(records[CRC_START:]) != crc
     ):
-        return False
+        return None
     body, start = records, BATCH_HEADER_BYTES
     if attributes:
         unpacked = _unpack_inline(attributes, records)
         if unpacked is None:
-            return False
+            return None
         body, start = unpacked, 0
     problem, _, _, _, largest_ms = walk(
         body, start, 0, count, base_timestamp, INT64_MIN, INT64_MAX, False, RECORD_HEADERS_COUNT_MAX
     )
-    return problem == Problem.NONE and largest_ms == max_timestamp
+    return header if problem == Problem.NONE and largest_ms == max_timestamp else None
 
 
 def _unpack_inline(codec: int, records: memoryview) -> memoryview | None:
@@ -162,11 +157,15 @@ def coordinator_header(records: memoryview, config: LogConfig) -> HeaderFields |
 
     The records are not validated, because this broker wrote them.
     """
-    if config.stamps_append_time or len(records) > config.max_message_bytes:
+    codec = config.target_codec
+    if (
+        config.stamps_append_time
+        or len(records) > config.max_message_bytes
+        or (codec is not None and codec != records[_ATTRIBUTES_POSITION] & COMPRESSION_MASK)
+    ):
         return None
     header: HeaderFields = _unpack_header(records)
-    codec, attributes = config.target_codec, header[5]
-    return header if codec is None or codec == attributes & COMPRESSION_MASK else None
+    return header
 
 
 def check_batch(

@@ -41,7 +41,7 @@ def calm_collector(loop: asyncio.AbstractEventLoop) -> Iterator[None]:
 
     thresholds = gc.get_threshold()
     gc.set_threshold(YOUNG_COUNT, MIDDLE_COUNT, _NEVER)
-    _collect()
+    gc.freeze()
     gc.callbacks.append(collected)
     try:
         yield
