@@ -49,6 +49,14 @@ def name(partition: int) -> TopicPartition:
     return TopicPartition("t", partition)
 
 
+def test_a_new_log_has_two_files_and_stays_open(open_all: OpenAll, tmp_path: Path) -> None:
+    log_manager = open_all("a")
+    log_manager.create("t", 0, TOPIC_ID, LogConfig())
+    files = {path.name for path in (tmp_path / "a" / "t-0").iterdir()}
+    assert files == {f"{0:020d}.log", "partition.metadata"}
+    assert len(log_manager.open_files) == 1
+
+
 def test_logs_are_spread_over_the_directories(open_all: OpenAll, tmp_path: Path) -> None:
     log_manager = open_all()
     for partition in range(5):

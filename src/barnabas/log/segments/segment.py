@@ -348,9 +348,10 @@ class Segment:
         self.size_bytes = size_bytes
 
     def use_open_files(self, open_files: OpenFiles) -> None:
-        """Close the files and use another `OpenFiles` from now on, for example when a thread has loaded the segment."""
-        self.close_counted()
-        self._open_files = open_files
+        """Use these `OpenFiles` from now on; if they are others than before, close the files first."""
+        if open_files is not self._open_files:
+            self.close_counted()
+            self._open_files = open_files
 
     def relocate(self, directory: Path) -> None:
         """Use the new path of the log's directory after a rename; open files stay open."""
