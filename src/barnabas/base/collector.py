@@ -7,7 +7,7 @@ from contextlib import contextmanager
 
 @contextmanager
 def paused_collector() -> Iterator[None]:
-    """Collect no garbage while many objects are created that stay: collections would find nothing, and take long."""
+    """Collect no garbage while many objects are created that stay: collections would find little, and take long."""
     was_enabled = gc.isenabled()
     gc.disable()
     try:

@@ -1,5 +1,6 @@
 """`barnabas serve`: run a broker."""
 
+import gc
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -80,6 +81,8 @@ def serve(
             _override(overrides, option, key, str(value))
     with paused_collector():  # collections would take an eighth of the time
         from barnabas.server.main import serve as run  # heavy: neither help nor completion needs the broker
+
+        gc.freeze()  # else everything would be visited when the collector goes on
 
     raise typer.Exit(
         run(

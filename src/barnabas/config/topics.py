@@ -85,7 +85,7 @@ def effective_values(broker: BrokerConfig, overrides: Mapping[str, str]) -> dict
     :raises ConfigError: When an override is invalid.
     """
     parsed = {
-        name: parse_value(TOPIC_KEYS[name], text) for name, text in overrides.items() if name in TOPIC_KEYS
+        name: parse_value(TOPIC_KEYS[name], overrides[name]) for name in TOPIC_KEYS if name in overrides
     }
     return {**_broker_defaults(broker), **parsed}
 

@@ -25,6 +25,7 @@ class ResponseBuffer:
         self.unsent: deque[Buffer] = deque()  #: from earlier turns
 
     def add(self, parts: list[Buffer]) -> None:
+        """Add a response, whose buffers must not change any more: they may be written without a copy."""
         self._turn += parts
         for part in parts:
             self.turn_bytes += len(part)

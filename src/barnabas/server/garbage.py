@@ -1,8 +1,8 @@
 """Runs Python's garbage collector in short steps: a collection of a whole generation would delay every client.
 
-What survives a collection of the oldest generation is frozen, so that the collector does not visit it again. A
-collection takes as long as the objects since the last one require, independent of the size of the heap, and it runs
-after some ten thousand new objects.
+What is there when the broker starts is frozen, and so is what survives a collection of the oldest generation: the
+collector does not visit it again. A collection takes as long as the objects since the last one require, independent of
+the size of the heap, and it runs after some ten thousand new objects.
 
 Frozen objects are freed like all others when their last reference goes. Only cycles of frozen objects stay. Therefore
 long-lived objects (topics, logs, groups, connections) and those of large requests must not be in cycles when they are

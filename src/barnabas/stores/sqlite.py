@@ -37,8 +37,9 @@ ResultT = TypeVar("ResultT")
 HISTORY_COUNT = 10_000
 HISTORY_TRIM_COUNT = 1_000
 
-#: Number of commits that a process which has the store alone keeps in memory, for watches that begin late.
-RECENT_COUNT = 100
+#: Number of commits that a process which has the store alone keeps in memory, for watches that begin late; those before
+#: one with more changes are dropped with it.
+RECENT_COUNT, RECENT_CHANGES_MAX = 100, 100
 
 #: How often a process that shares the store sends heartbeats, looks for ended sessions, and for commits of which it was
 #: not notified.
@@ -228,6 +229,8 @@ class SqliteStore:
             database.execute("PRAGMA journal_mode=WAL")
             database.execute("PRAGMA synchronous=FULL")
             database.executescript(_SCHEMA)
+            if not self._is_shared:
+                database.execute("DELETE FROM history")  # the commits that follow are not in it
             self._published_revision = _last_revision(database)
             self._database = database
         return self._database
@@ -261,7 +264,9 @@ class SqliteStore:
             raise
         # Publish from here, so that watchers get the commit even if the caller was cancelled meanwhile.
         commit = Commit(revision, changes, commit_id)
-        if not self._is_shared:
+        if len(changes) > RECENT_CHANGES_MAX:
+            self._recent.clear()
+        elif not self._is_shared:
             self._recent.append(commit)
         if revision == self._published_revision + 1:
             self._publish(loop, [commit])

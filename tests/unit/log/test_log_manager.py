@@ -15,7 +15,9 @@ from barnabas.log.files import REMOVAL_RETRY_MS
 from barnabas.log.log_config import LogConfig
 from barnabas.log.log_directory import LogDirectoryError
 from barnabas.log.log_manager import LogManager
+from barnabas.log.segments.open_files import OpenFiles
 from barnabas.wire.errors import ErrorCode, KafkaError
+from barnabas.wire.records.record import Record, encode_batch
 
 Produce = Callable[..., AppendInfo]
 OpenAll = Callable[..., LogManager]
@@ -55,6 +57,16 @@ def test_a_new_log_has_two_files_and_stays_open(open_all: OpenAll, tmp_path: Pat
     files = {path.name for path in (tmp_path / "a" / "t-0").iterdir()}
     assert files == {f"{0:020d}.log", "partition.metadata"}
     assert len(log_manager.open_files) == 1
+
+
+def test_new_logs_do_not_close_the_files_of_one_that_is_in_use(open_all: OpenAll) -> None:
+    log_manager = open_all("a")
+    log_manager.open_files = OpenFiles(2)
+    used = log_manager.create("t", 0, TOPIC_ID, LogConfig())
+    for partition in range(1, 4):
+        used.append_as_leader(memoryview(encode_batch([Record(0, 0, b"k", b"v")])), 0)
+        log_manager.create("t", partition, TOPIC_ID, LogConfig())
+        assert used.segments.active.is_open
 
 
 def test_logs_are_spread_over_the_directories(open_all: OpenAll, tmp_path: Path) -> None:

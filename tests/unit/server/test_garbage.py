@@ -43,6 +43,7 @@ def fill_old_generation() -> list[list[int]]:
 async def test_survivors_are_frozen_in_a_callback_of_the_loop() -> None:
     with calm_collector(asyncio.get_running_loop()):
         frozen_count = gc.get_freeze_count()
+        assert frozen_count > 0  # what was there before
         kept = fill_old_generation()
         assert gc.get_freeze_count() == frozen_count
         await turns(2)

@@ -160,6 +160,29 @@ async def test_a_watch_from_before_the_first_known_commit_ends(
 
 
 @on_loop
+async def test_large_commits_are_not_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("barnabas.stores.sqlite.RECENT_CHANGES_MAX", 1)
+    async with opened(tmp_path / "s") as store:
+        await store.commit({}, (StoreChange("a", b"1"),))
+        await store.commit({}, (StoreChange("a", b"2"), StoreChange("b", b"2")))
+        await store.commit({}, (StoreChange("a", b"3"),))
+        with pytest.raises(HistoryLost, match="no commits between 1 and 3"):
+            await anext(store.watch(1))
+        assert (await anext(store.watch(2))).revision == 3
+
+
+@on_loop
+async def test_a_shared_store_lacks_the_commits_of_a_process_that_was_alone(tmp_path: Path) -> None:
+    for is_shared in (True, False, True):
+        async with opened(tmp_path / "s", is_shared=is_shared) as store:
+            await store.commit({}, (StoreChange("a", b"1"),))
+    async with opened(tmp_path / "s", is_shared=True) as store:
+        with pytest.raises(HistoryLost, match="no commits between 0 and 3"):
+            await anext(store.watch(0))
+        assert (await anext(store.watch(2))).revision == 3
+
+
+@on_loop
 async def test_only_a_shared_store_writes_its_history_to_the_file(tmp_path: Path) -> None:
     counts = []
     for is_shared in (False, True):

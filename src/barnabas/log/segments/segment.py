@@ -109,6 +109,7 @@ class Segment:
         segment = cls(directory, base_offset, open_files, size_bytes=0, created_ms=now_ms, suffix=suffix)
         segment.clear_indexes()
         fd = segment._descriptor()
+        segment.recently_used = False  # many new topics must not close the files of those that are in use
         if preallocate_bytes:
             disk.allocate(fd, preallocate_bytes)
         return segment
