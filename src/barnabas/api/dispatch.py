@@ -156,8 +156,7 @@ class Dispatcher:
             closes = _close_if_unanswered(context, request)
             parts = None if closes else encode_response(context, api.error_response(request, kafka_error))
         self.statistics.finished(api.api_key, started_ns)
-        if context.span is not None:
-            self._end_span(context)
+        self._end_span(context)
         return parts
 
     def _metered_fast_path(

@@ -17,7 +17,6 @@ VALUE_CHARACTERS_MAX = 32767
 _AS_RETENTION = -2
 #: How many configurations have their topic defaults kept: the present one of each broker of this process.
 _CONFIGURATIONS_COUNT = 8
-_OF_THE_BROKER = TOPIC_KEYS.keys() - {key.name for key in TABLE_KEYS}
 
 
 class TopicConfig(NamedTuple):
@@ -66,17 +65,18 @@ class TopicConfig(NamedTuple):
     unclean_leader_election_enable: bool
 
 
+_KEYS_BY_FIELD = {name.replace(".", "_"): name for name in TOPIC_KEYS}
+#: The keys of the fields, in their order.
+_OF_THE_BROKER = tuple(_KEYS_BY_FIELD[field] for field in TopicConfig._fields)
+assert set(_OF_THE_BROKER) == TOPIC_KEYS.keys() - {key.name for key in TABLE_KEYS}
+
+
 def effective_topic_config(broker: BrokerConfig, overrides: Mapping[str, str]) -> TopicConfig:
     """Return the effective values of a topic with `overrides` on a broker.
 
     :raises ConfigError: When a stored override is invalid, which validation prevents.
     """
-    values = {
-        name.replace(".", "_"): parse_value(TOPIC_KEYS[name], text)
-        for name, text in overrides.items()
-        if name in _OF_THE_BROKER
-    }
-    return _default_topic_config(broker)._replace(**values)  # type: ignore[arg-type]
+    return TopicConfig._make(effective_value(broker, overrides, name) for name in _OF_THE_BROKER)
 
 
 def effective_values(broker: BrokerConfig, overrides: Mapping[str, str]) -> dict[str, Value]:
@@ -84,10 +84,7 @@ def effective_values(broker: BrokerConfig, overrides: Mapping[str, str]) -> dict
 
     :raises ConfigError: When an override is invalid.
     """
-    parsed = {
-        name: parse_value(TOPIC_KEYS[name], overrides[name]) for name in TOPIC_KEYS if name in overrides
-    }
-    return {**_broker_defaults(broker), **parsed}
+    return {name: effective_value(broker, overrides, name) for name in TOPIC_KEYS}
 
 
 def effective_value(broker: BrokerConfig, overrides: Mapping[str, str], name: str) -> Value:
@@ -97,19 +94,13 @@ def effective_value(broker: BrokerConfig, overrides: Mapping[str, str], name: st
     """
     if name in overrides:
         return parse_value(TOPIC_KEYS[name], overrides[name])
-    return broker_default(broker, name)
+    return _broker_defaults(broker)[name]
 
 
 @lru_cache(maxsize=_CONFIGURATIONS_COUNT)
 def _broker_defaults(broker: BrokerConfig) -> Mapping[str, Value]:
     """Return every topic key's value without an override."""
     return {name: broker_default(broker, name) for name in TOPIC_KEYS}
-
-
-@lru_cache(maxsize=_CONFIGURATIONS_COUNT)
-def _default_topic_config(broker: BrokerConfig) -> TopicConfig:
-    values = {name.replace(".", "_"): _broker_defaults(broker)[name] for name in _OF_THE_BROKER}
-    return TopicConfig(**values)  # type: ignore[arg-type]
 
 
 def broker_default(broker: BrokerConfig, name: str) -> Value:

@@ -182,10 +182,9 @@ class ShardRunner(Generic[ShardT]):
                 self._count_refused_append(error)
                 raise coordinator_error(error) from error
         self._apply_timers(result)
-        if not self.log.stored_everything:
-            stored = self.log.stored()
-            if stored is not None:
-                return self._answer_when_stored(stored, result, response)
+        stored = self.log.stored()
+        if stored is not None:
+            return self._answer_when_stored(stored, result, response)
         self._do_effects(result)
         return response
 
@@ -229,10 +228,9 @@ class ShardRunner(Generic[ShardT]):
         """
         self.check_active()
         response = run_query(self.shard, self._clock.wall_ms())
-        if not self.log.stored_everything:
-            stored = self.log.stored()
-            if stored is not None:
-                await self._until_stored(stored)
+        stored = self.log.stored()
+        if stored is not None:
+            await self._until_stored(stored)
         return response
 
     def run_event(self, event: Callable[[ShardT, CoordinatorResult], None]) -> None:
@@ -318,7 +316,7 @@ class ShardRunner(Generic[ShardT]):
         _log.warning("cannot append to the log of a coordinator", why=error.message, partition=str(self.log))
 
     def _finish_when_stored(self, result: CoordinatorResult) -> None:
-        stored = None if self.log.stored_everything else self.log.stored()
+        stored = self.log.stored()
         if stored is None:
             self._finish(result)
             return

@@ -85,6 +85,8 @@ class ShardLog:
 
         :raises KafkaError: The error for the client if it will not be.
         """
+        if self.stored_everything:
+            return None
         partition = self.partition
         try:
             replicated = partition.when_replicated(partition.log.log_end_offset)

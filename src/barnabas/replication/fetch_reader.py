@@ -130,11 +130,10 @@ def _read(
         log.log_start_offset,
         [] if read_committed else None,
     )
-    if target.last_fetched_epoch >= 0:
-        data.diverging_epoch = find_divergence(partition, target.last_fetched_epoch, target.fetch_offset)
-        if data.diverging_epoch is not None:
-            data.aborted_transactions = None  # nothing was read
-            return data
+    data.diverging_epoch = find_divergence(partition, target.last_fetched_epoch, target.fetch_offset)
+    if data.diverging_epoch is not None:
+        data.aborted_transactions = None  # nothing was read
+        return data
     size_bytes = min(target.max_bytes, remaining_bytes)
     log_slice = partition.read(
         target.fetch_offset,

@@ -7,7 +7,6 @@ read it when they are notified, or at their next poll.
 import asyncio
 import socket
 import sqlite3
-from collections import deque
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
@@ -36,10 +35,6 @@ ResultT = TypeVar("ResultT")
 #: Number of commits that other processes can read, and after how many the older ones are removed.
 HISTORY_COUNT = 10_000
 HISTORY_TRIM_COUNT = 1_000
-
-#: Number of commits that a process which has the store alone keeps in memory, for watches that begin late; those before
-#: one with more changes are dropped with it.
-RECENT_COUNT, RECENT_CHANGES_MAX = 100, 100
 
 #: How often a process that shares the store sends heartbeats, looks for ended sessions, and for commits of which it was
 #: not notified.
@@ -94,9 +89,7 @@ class SqliteStore:
         self._heartbeat_thread = ThreadPoolExecutor(1, thread_name_prefix="metadata-store-heartbeat")
         self._watchers: list[asyncio.Queue[Commit | HistoryLost]] = []
         self._database: sqlite3.Connection | None = None
-        #: without other processes, the last commits; used in the thread
-        self._recent: deque[Commit] = deque(maxlen=RECENT_COUNT)
-        self._published_revision = 0  #: the last commit that watchers have got; used in the thread
+        self._published_revision = 0  #: the last commit that watchers have got; written in the thread
         self._sessions: SessionFiles | None = None
         self._socket: socket.socket | None = None  #: receives notifications, and sends them
         self._tasks: list[asyncio.Task[None]] = []
@@ -125,6 +118,9 @@ class SqliteStore:
         """Yield every commit after `revision` in order, including those of other processes."""
         queue: asyncio.Queue[Commit | HistoryLost] = asyncio.Queue()
         self._watchers.append(queue)
+        published = self._published_revision
+        if not self._is_shared and revision < published:
+            queue.put_nowait(HistoryLost(f"the store has no commits between {revision} and {published + 1}"))
         return self._follow(queue, revision)
 
     async def _follow(
@@ -263,13 +259,8 @@ class SqliteStore:
                 self._publish_history(loop)
             raise
         # Publish from here, so that watchers get the commit even if the caller was cancelled meanwhile.
-        commit = Commit(revision, changes, commit_id)
-        if len(changes) > RECENT_CHANGES_MAX:
-            self._recent.clear()
-        elif not self._is_shared:
-            self._recent.append(commit)
         if revision == self._published_revision + 1:
-            self._publish(loop, [commit])
+            self._publish(loop, [Commit(revision, changes, commit_id)])
         else:
             self._publish_history(loop)
         self._notify()
@@ -301,11 +292,6 @@ class SqliteStore:
         :raises HistoryLost: If the next one has been removed.
         """
         database = self._open()
-        if not self._is_shared:
-            first = self._recent[0].revision if self._recent else self._published_revision + 1
-            if revision + 1 < first:
-                raise HistoryLost(f"the store has no commits between {revision} and {first}")
-            return [commit for commit in self._recent if commit.revision > revision]
         rows = database.execute(
             "SELECT revision, commit_id, key, value FROM history WHERE revision > ? ORDER BY revision, position",
             (revision,),

@@ -59,8 +59,7 @@ def encode_topic(topic: str) -> bytes:
 
 def encode_partition(topic: str, index: int) -> bytes:
     """Return the end of a key: topic and partition index."""
-    encoded = topic.encode()
-    return _SIZE.pack(len(encoded)) + encoded + _PARTITION.pack(index)
+    return encode_topic(topic) + encode_index(index)
 
 
 def encode_index(index: int) -> bytes:
