@@ -36,7 +36,7 @@ from differential.listed_entry import ANYWHERE, EXCEPTION, MORE, Listed, is_at
 from differential.listed_quotas import LISTED_QUOTAS
 from differential.sequences import Step, beginning, create, produce, topic
 from differential.symbols import Name
-from differential.transactions import end
+from differential.transactions import delete, end, find
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "differences.md"
 BEGIN, END = "<!-- the table is generated -->\n", "<!-- end of the generated table -->\n"
@@ -140,6 +140,15 @@ _ELR = (
     "replicas (KIP-966); in Barnabas the setting of each broker counts without one."
 )
 _API_VERSIONS = ((ApiVersionsRequest("differential", "1"), 4),)
+
+#: A segment of one record, which DeleteRecords empties, and one from today.
+_EMPTIED = (
+    create(topic("emptied", segment_bytes="1048576", segment_ms="1")),
+    *produce("emptied", Batch(((1000, b"k", b"v"),))),
+    delete(("emptied", 0), -1),
+    *produce("emptied", Batch(((2000, b"k", b"v"),))),
+    find(("emptied", 0), 1000),
+)
 
 _G: Any = Name("g")
 _TWICE = (
@@ -291,6 +300,12 @@ LISTED = (
     Listed(
         "ListOffsets", "topics.partitions.error_code", "an isolation level other than 0 and 1", EXCEPTION,
         _meets_exception, _list_offsets(isolation_level=2),
+    ),
+    Listed(
+        "ListOffsets", "topics.partitions",
+        "a timestamp up to the largest one of a segment whose records DeleteRecords has deleted",
+        "Kafka searches this segment until it is removed, and finds nothing; Barnabas finds the first record after it.",
+        lambda each: each.kafka == -1 and "emptied" in repr(each.request), _EMPTIED,
     ),
     Listed(
         "Fetch", "error_code", "an isolation level other than 0 and 1", EXCEPTION, _meets_exception,

@@ -33,6 +33,8 @@ from barnabas.wire.messages.metadata import (
     MetadataRequestTopic,
     MetadataResponse,
 )
+from barnabas.wire.messages.produce import ProduceRequest
+from barnabas.wire.messages.write_txn_markers import WriteTxnMarkersRequest
 from barnabas.wire.schema import Message
 from differential import listed, symbols
 from differential.compare import Difference, compare
@@ -53,6 +55,7 @@ CONFIGURED = (TOPIC, 4, 16, 32)
 AnyAlteration = AlterConfigsRequest | IncrementalAlterConfigsRequest
 CHANGES_CONFIGS = (AlterConfigsRequest, IncrementalAlterConfigsRequest)
 CHANGES_TOPICS = (CreateTopicsRequest, DeleteTopicsRequest, CreatePartitionsRequest, MetadataRequest)
+APPENDS = (ProduceRequest, WriteTxnMarkersRequest)
 
 
 @dataclass
@@ -102,6 +105,8 @@ class World:
     ) -> list[Difference]:
         """Send the request to both; return every difference, allowed or not, that remains after `timeout_s`."""
         spec = self.pair.apis[request.API_KEY]
+        if isinstance(request, APPENDS):
+            _await_next_millisecond()
         answers: list[Answer] = []
         for side, names in self.sides():
             sent = symbols.resolve(request, names)
@@ -223,3 +228,13 @@ class World:
         if left:
             resources = [AlterConfigsResource(kind, name, []) for kind, name in left.values()]
             self.compare(AlterConfigsRequest(resources), 2)
+
+
+def _await_next_millisecond() -> None:
+    """Wait until a broker's append time is later than that of all earlier appends.
+
+    Otherwise two appends have the same time on one broker and different times on the other.
+    """
+    now_ms = time.time_ns() // 1_000_000
+    while time.time_ns() // 1_000_000 == now_ms:
+        time.sleep(0.0002)
