@@ -153,8 +153,8 @@ def is_client_property(name: str) -> bool:
     return name in CLIENT_PROPERTIES or name.startswith(_PROVIDERS_PREFIX)
 
 
-def nearest_property(name: str) -> str | None:
-    """Return the property spelled most like `name`, or None."""
+def nearest_property(name: str, *, cutoff: float = 0.75) -> str | None:
+    """Return the property spelled most like `name`; None if the ratio of `difflib` is below `cutoff` for all."""
     import difflib
 
-    return next(iter(difflib.get_close_matches(name, sorted(CLIENT_PROPERTIES), n=1, cutoff=0.75)), None)
+    return next(iter(difflib.get_close_matches(name, sorted(CLIENT_PROPERTIES), n=1, cutoff=cutoff)), None)

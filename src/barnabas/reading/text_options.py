@@ -3,11 +3,12 @@
 Names are case-insensitive, as in Spark.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from barnabas.client.core.address import parse_bootstrap
 from barnabas.client.core.properties import login_from_properties, tls_from_properties
 from barnabas.reading.connection import POLL_TIMEOUT_MS, ConnectionOptions
+from barnabas.reading.option_names import check_option_names
 from barnabas.reading.option_values import (
     OptionError,
     flag,
@@ -64,6 +65,10 @@ class GivenOptions:
     def get(self, name: str, default: str) -> str:
         return self._options.get(name.lower(), default)
 
+    def names(self) -> Iterable[str]:
+        """Return the names in lower case."""
+        return self._options.keys()
+
     def properties(self) -> dict[str, str]:
         """Kafka's own client properties."""
         prefix = "kafka."
@@ -107,6 +112,7 @@ def read_options(
 
     :raises OptionError: For an invalid option; passwords are not quoted.
     """
+    check_option_names(given_options.names())
     transport = _transport(given_options)
     selection = _selection(given_options)
     properties = given_options.properties()

@@ -208,7 +208,7 @@ class ReplicaFetcher:
         self.fetches_count += 1
         response: FetchResponse = await self._client.send(self._leader_id, request)
         if response.error_code:
-            raise KafkaError(ErrorCode(response.error_code))
+            raise KafkaError(ErrorCode.of(response.error_code))
         self._session_id = response.session_id
         self._session_epoch = next_epoch(self._session_epoch)
         await self._append_all(response)
@@ -288,7 +288,7 @@ class ReplicaFetcher:
             if data.error_code == ErrorCode.OFFSET_OUT_OF_RANGE:
                 await self._start_within_leader(partition, sent.leader_epoch)
             elif data.error_code:
-                self._pause(key, ErrorCode(data.error_code))
+                self._pause(key, ErrorCode.of(data.error_code))
                 return
             elif data.diverging_epoch.end_offset >= 0:
                 self._truncate(partition, data.diverging_epoch.epoch, data.diverging_epoch.end_offset)
@@ -362,7 +362,7 @@ class ReplicaFetcher:
         response: ListOffsetsResponse = await self._client.send(self._leader_id, request)
         [[result]] = [topic.partitions for topic in response.topics]
         if result.error_code:
-            raise KafkaError(ErrorCode(result.error_code))
+            raise KafkaError(ErrorCode.of(result.error_code))
         return result.offset
 
     async def _leader_end_offset(self, partition: Partition) -> int:
@@ -375,7 +375,7 @@ class ReplicaFetcher:
         response: OffsetForLeaderEpochResponse = await self._client.send(self._leader_id, request)
         [[result]] = [topic.partitions for topic in response.topics]
         if result.error_code:
-            raise KafkaError(ErrorCode(result.error_code))
+            raise KafkaError(ErrorCode.of(result.error_code))
         if result.end_offset < 0:
             message = f"The leader {self._leader_id} does not know the end of its epoch {epoch}."
             raise KafkaError(ErrorCode.UNKNOWN_LEADER_EPOCH, message)

@@ -43,6 +43,9 @@ DEFAULT_LISTEN = "127.0.0.1:9092"
 DEFAULT_DATA = Path("data")
 METRICS_KEY = "barnabas.metrics.listener"
 
+#: The addresses that stand for every interface, each with one at which clients on the same machine connect.
+_LOOPBACK_OF = {"0.0.0.0": "127.0.0.1", "::": "::1"}
+
 #: How long a thread may compute before the event loop continues: Python's default of 5 ms would delay each callback of
 #: the loop.
 SWITCH_INTERVAL_S = 0.001
@@ -322,17 +325,16 @@ def _print_cluster_banner(plans: Sequence[BrokerPlan], config: BrokerConfig, *, 
         int(config.text(key).rpartition(":")[2] or 0) for key in (METRICS_KEY, LISTENER_KEY)
     )
     _print_web_addresses(config, metrics_port, registry_port, has_pages=has_pages)
-    _print_examples(str(plans[0].address), config)
+    _print_examples(plans[0].address, config)
 
 
 def _print_banner(server: BrokerServer, config: BrokerConfig) -> None:
     _, host, port = server.addresses[0]
-    bootstrap = str(BrokerAddress(host, port))
-    print(f"Barnabas serves Kafka on {bootstrap}, data in {', '.join(config.log_dirs)}.")
+    print(f"Barnabas serves Kafka on {BrokerAddress(host, port)}, data in {', '.join(config.log_dirs)}.")
     _print_web_addresses(
         config, server.metrics_port or 0, server.registry_port or 0, has_pages=server.serves_pages
     )
-    _print_examples(bootstrap, config)
+    _print_examples(BrokerAddress(host, port), config)
 
 
 def _print_web_addresses(
@@ -340,26 +342,31 @@ def _print_web_addresses(
 ) -> None:
     """Print what is served over HTTP; ports that are 0 are not served, or not known."""
     if metrics_port:
-        metrics_host = config.text(METRICS_KEY).rpartition(":")[0] or "127.0.0.1"
+        metrics_host = _local(config.text(METRICS_KEY).rpartition(":")[0] or "127.0.0.1")
         scheme = "https" if config.boolean("barnabas.metrics.ssl.enable") else "http"
         url = f"{scheme}://{metrics_host}:{metrics_port}"
         print(f"Metrics: {url}/metrics")
         if has_pages:
             print(f"Console: {url}/")
     if registry_port:
-        registry_host = config.text(LISTENER_KEY).rpartition(":")[0]
+        registry_host = _local(config.text(LISTENER_KEY).rpartition(":")[0])
         scheme = "https" if config.boolean("barnabas.registry.ssl.enable") else "http"
         print(f"Schema registry: {scheme}://{registry_host}:{registry_port}")
 
 
-def _print_examples(bootstrap: str, config: BrokerConfig) -> None:
-    command = _command()
+def _print_examples(listener: BrokerAddress, config: BrokerConfig) -> None:
+    command, bootstrap = _command(), listener._replace(host=_local(listener.host))
     is_secured = config.listeners[0].security_protocol is not SecurityProtocol.PLAINTEXT
     options = f"--bootstrap {bootstrap}" + (" --command-config FILE" if is_secured else "")
     print("Try, in another terminal:")
     print(f"  {command} topics create greetings {options}")
     print(f"  echo hello | {command} produce greetings {options}")
     print(f"  {command} consume greetings --from-beginning {options}", flush=True)
+
+
+def _local(host: str) -> str:
+    """Return where clients on this machine reach a listener on `host`."""
+    return _LOOPBACK_OF.get(host, host)
 
 
 def _command() -> str:

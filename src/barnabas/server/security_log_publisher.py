@@ -128,7 +128,7 @@ class SecurityLogPublisher:
         response = await self._client.send(leader, request)
         [result] = response.responses[0].partition_responses
         if result.error_code:
-            raise KafkaError(ErrorCode(result.error_code), f"broker {leader}: {result.error_message}")
+            raise KafkaError(ErrorCode.of(result.error_code), f"broker {leader}: {result.error_message}")
 
     def _log_failure(self, reason: str) -> None:
         if reason != self._last_failure:

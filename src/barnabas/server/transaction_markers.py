@@ -141,7 +141,7 @@ class TransactionMarkers:
             return [_outcomes_of(waiting, {}) for waiting in queue]
         by_producer = {
             producer.producer_id: {
-                TopicPartition(topic.name, result.partition_index): ErrorCode(result.error_code)
+                TopicPartition(topic.name, result.partition_index): ErrorCode.of(result.error_code)
                 for topic in producer.topics
                 for result in topic.partitions
             }

@@ -71,9 +71,9 @@ class ClusterTransactionVerifier:
         except KafkaError as error:
             return dict.fromkeys(partitions, error.code)
         if response.error_code:
-            return dict.fromkeys(partitions, ErrorCode(response.error_code))
+            return dict.fromkeys(partitions, ErrorCode.of(response.error_code))
         return {
-            TopicPartition(topic.name, result.partition_index): ErrorCode(result.partition_error_code)
+            TopicPartition(topic.name, result.partition_index): ErrorCode.of(result.partition_error_code)
             for results in response.results_by_transaction
             for topic in results.topic_results
             for result in topic.results_by_partition

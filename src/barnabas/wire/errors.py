@@ -143,6 +143,14 @@ class ErrorCode(enum.IntEnum):
     STREAMS_TOPOLOGY_FENCED = 132
     SHARE_SESSION_LIMIT_REACHED = 133
 
+    @classmethod
+    def of(cls, code: int) -> "ErrorCode":
+        """Return the error that a response states; UNKNOWN_SERVER_ERROR for a code of a newer broker."""
+        try:
+            return cls(code)
+        except ValueError:
+            return cls.UNKNOWN_SERVER_ERROR
+
     @property
     def retriable(self) -> bool:
         """Whether the same request may succeed later."""

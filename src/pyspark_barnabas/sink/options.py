@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import TypeVar
 
+from barnabas.reading.option_names import check_option_names
 from barnabas.reading.option_values import OptionError, flag, number, option_error, size_bytes
 from barnabas.wire.records.compression import Compression
 from pyspark_barnabas.source.options import SparkConnection, connection_options
@@ -92,6 +93,7 @@ def _folded(options: Mapping[str, str]) -> dict[str, str]:
 
 
 def _options(options: Mapping[str, str], default: DeliveryGuarantee) -> SinkOptions:
+    check_option_names(options)
     properties = {
         name.removeprefix("kafka."): value for name, value in options.items() if name.startswith("kafka.")
     }

@@ -252,12 +252,16 @@ def test_the_broker_stops_once_its_garbage_collector_has_ended(
     assert ended == ["collector", "broker"]
 
 
+@pytest.mark.parametrize(
+    ("host", "bootstrap"),
+    [("::1", "[::1]:9092"), ("0.0.0.0", "127.0.0.1:9092"), ("::", "[::1]:9092"), ("example", "example:9092")],
+)
 def test_suggested_commands_have_an_address_that_clients_can_use(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], host: str, bootstrap: str
 ) -> None:
     config = loaded(data=tmp_path)
     server: Any = SimpleNamespace(
-        addresses=[("PLAINTEXT", "::1", 9092)], metrics_port=None, registry_port=None, serves_pages=False
+        addresses=[("PLAINTEXT", host, 9092)], metrics_port=None, registry_port=None, serves_pages=False
     )
     main._print_banner(server, config)
-    assert "--bootstrap [::1]:9092" in capsys.readouterr().out
+    assert f"--bootstrap {bootstrap}\n" in capsys.readouterr().out

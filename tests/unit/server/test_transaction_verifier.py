@@ -54,7 +54,7 @@ async def verify(
     return await verifier.verify(transactional_id, 7, 3, partitions, adds=adds), client
 
 
-def response(*codes: ErrorCode) -> AddPartitionsToTxnResponse:
+def response(*codes: int) -> AddPartitionsToTxnResponse:
     results = [AddPartitionsToTxnPartitionResult(index, code) for index, code in enumerate(codes)]
     topics = [AddPartitionsToTxnTopicResult("a", results)]
     return AddPartitionsToTxnResponse(results_by_transaction=[AddPartitionsToTxnResult(THERE, topics)])
@@ -65,6 +65,12 @@ async def test_a_coordinator_on_this_broker_is_asked_directly() -> None:
     codes, client = await verify(response(), HERE)
     assert codes == {A: ErrorCode.NONE, B: ErrorCode.TRANSACTION_ABORTABLE}
     assert client.requests == []
+
+
+@on_loop
+async def test_an_error_that_only_a_newer_broker_knows_does_not_hide_the_other_partitions() -> None:
+    codes, _ = await verify(response(ErrorCode.NONE, 9_999), THERE)
+    assert codes == {A: ErrorCode.NONE, B: ErrorCode.UNKNOWN_SERVER_ERROR}
 
 
 @pytest.mark.parametrize("adds", [True, False])

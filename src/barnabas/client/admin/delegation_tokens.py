@@ -152,7 +152,7 @@ class DelegationTokenAdmin:
 
 
 def _check(code: int) -> None:
-    check(code, _REASONS.get(ErrorCode(code)) if code in set(ErrorCode) else None)
+    check(code, _REASONS.get(ErrorCode.of(code)))
 
 
 def _owner_and_requester(token: CreateDelegationTokenResponse | DescribedDelegationToken) -> tuple[str, str]:

@@ -37,13 +37,10 @@ def error_for(code: int, message: str | None = None) -> KafkaError | None:
     """Return the error of a response's `error_code` and `error_message`; None for code 0."""
     if code == 0:
         return None
-    try:
-        return KafkaError(
-            ErrorCode(code), _REQUEST_PRINTED.sub(r"\1 permission on it is needed", message or "")
-        )
-    except ValueError:
-        text = f"error code {code}, unknown to this client: {message or 'no message'}"
-        return KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, text)
+    known = ErrorCode.of(code)
+    if known != code:
+        return KafkaError(known, f"error code {code}, unknown to this client: {message or 'no message'}")
+    return KafkaError(known, _REQUEST_PRINTED.sub(r"\1 permission on it is needed", message or ""))
 
 
 def check(code: int, message: str | None = None) -> None:

@@ -134,7 +134,7 @@ class ClusterOffsets:
             self._note_missing(broker_id, error)
             return ()
         if response.error_code:
-            self._note_missing(broker_id, KafkaError(ErrorCode(response.error_code)))
+            self._note_missing(broker_id, KafkaError(ErrorCode.of(response.error_code)))
         return [
             GroupOffset(offset.group_id, topic.name, offset.partition_index, from_message(offset))
             for topic in response.topics
@@ -195,7 +195,7 @@ class ClusterOffsets:
                         "cannot restore the committed offsets of a topic",
                         group=group.group_id,
                         topic=trashed.name,
-                        error=ErrorCode(group.error_code).name,
+                        error=ErrorCode.of(group.error_code).name,
                     )
             if not remaining:
                 break
