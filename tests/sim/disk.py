@@ -16,6 +16,7 @@ import errno
 import os
 import random
 import shutil
+import stat
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -44,9 +45,9 @@ class _Write:
 
 @dataclass
 class _NameChange:
-    """A change of a directory, and the function that undoes it."""
+    """A change of directories, and the function that undoes it."""
 
-    paths: tuple[Path, ...]
+    directories: tuple[Path, ...]
     undo: Callable[[], None]
 
 
@@ -146,7 +147,7 @@ class SimulatedDisks:
             file.seek(position // 8)
             file.write(bytes([byte ^ 1 << position % 8]))
 
-    def _check(self, path: Path, *, flushes: bool = False) -> None:
+    def _check(self, path: Path | str, *, flushes: bool = False) -> None:
         failure = self._failures.get(self._node_of(path)) if self._failures else None
         if failure is None:
             return
@@ -194,27 +195,27 @@ class SimulatedDisks:
 
     # Contents
 
-    def _node_of(self, path: Path) -> str:
+    def _node_of(self, path: Path | str) -> str:
         return str(path)[self._prefix_length :].partition("/")[0]
 
-    def _note(self, path: Path) -> _Unflushed:
+    def _note(self, path: Path | str) -> _Unflushed:
         name = self._node_of(path)
         if name not in self._unflushed:
             self._unflushed[name] = _Unflushed()
         return self._unflushed[name]
 
     def _note_write(self, fd: int, position: int, data: bytes, cut_to: int | None = None) -> None:
-        stat = os.fstat(fd)
-        path = Path(os.readlink(f"/proc/self/fd/{fd}"))
+        status = os.fstat(fd)
+        path = os.readlink(f"/proc/self/fd/{fd}")
         self._check(path)
         if cut_to is not None:
-            before = os.pread(fd, max(stat.st_size - cut_to, 0), cut_to)
-            write = _Write(cut_to, b"", before, stat.st_size)
+            before = os.pread(fd, max(status.st_size - cut_to, 0), cut_to)
+            write = _Write(cut_to, b"", before, status.st_size)
         else:
             before = os.pread(fd, len(data), position)
-            write = _Write(position, data, before, stat.st_size)
-        self._trace.add(f"write {path.name} {write.position}", data)
-        self._note(path).contents.setdefault(stat.st_ino, []).append(write)
+            write = _Write(position, data, before, status.st_size)
+        self._trace.add(f"write {os.path.basename(path)} {write.position}", data)
+        self._note(path).contents.setdefault(status.st_ino, []).append(write)
 
     def _write_at(self, fd: int, data: Buffer, position: int) -> int:
         self._note_write(fd, position, bytes(data))
@@ -267,7 +268,7 @@ class SimulatedDisks:
         def undo() -> None:
             shutil.rmtree(path) if path.is_dir() else path.unlink()
 
-        self._note(path).names.append(_NameChange((path,), undo))
+        self._note(path).names.append(_NameChange((path.parent,), undo))
 
     def _set_aside(self, path: Path) -> Path:
         """Keep what a change removes, in case that the change is lost."""
@@ -285,7 +286,7 @@ class SimulatedDisks:
                 aside.replace(target)
 
         self._trace.add(f"rename {path.name} {target.name}", b"")
-        self._note(path).names.append(_NameChange((path, target), undo))
+        self._note(path).names.append(_NameChange((path.parent, target.parent), undo))
         return target
 
     def _remove_file(self, path: Path) -> None:
@@ -293,7 +294,7 @@ class SimulatedDisks:
             return
         self._check(path)
         aside = self._set_aside(path)
-        self._note(path).names.append(_NameChange((path,), lambda: _ignore(aside.replace(path))))
+        self._note(path).names.append(_NameChange((path.parent,), lambda: _ignore(aside.replace(path))))
 
     def _make_directory(self, path: Path, *, parents: bool = False, exist_ok: bool = False) -> None:
         is_new = not path.exists()
@@ -306,28 +307,30 @@ class SimulatedDisks:
         if not path.exists():
             return
         aside = self._set_aside(path)
-        self._note(path).names.append(_NameChange((path,), lambda: _ignore(aside.replace(path))))
+        self._note(path).names.append(_NameChange((path.parent,), lambda: _ignore(aside.replace(path))))
 
     # Flushing
 
     def _flush(self, fd: int) -> None:
-        path = Path(os.readlink(f"/proc/self/fd/{fd}"))
+        path = os.readlink(f"/proc/self/fd/{fd}")
         self._check(path, flushes=True)
         self.flushes_count += 1
         self._note(path).contents.pop(os.fstat(fd).st_ino, None)
 
     def _sync_path(self, path: Path) -> None:
-        if not path.exists():
+        try:
+            status = path.stat()
+        except FileNotFoundError:
             return
         self._check(path, flushes=True)
         self.flushes_count += 1
         self._trace.add(f"sync {path.name}", b"")
         note = self._note(path)
-        if path.is_file():
-            note.contents.pop(path.stat().st_ino, None)
+        if stat.S_ISREG(status.st_mode):
+            note.contents.pop(status.st_ino, None)
             return
         for index in range(len(note.names) - 1, -1, -1):
-            if any(changed.parent == path for changed in note.names[index].paths):
+            if path in note.names[index].directories:
                 del note.names[: index + 1]  # the journal up to this change
                 return
 
