@@ -203,10 +203,6 @@ LISTED = (
     ),
     Listed("CreateTopics", "topics.configs", "`min.insync.replicas`", _ELR, is_at(_MIN_ISR), (_CREATE,)),
     Listed(
-        "CreateTopics", "topics.configs", "`barnabas.*`", "Barnabas has its own keys.",
-        is_at("[barnabas."), (_CREATE,),
-    ),
-    Listed(
         "CreateTopics", "topics", "two names in one request of which one has `.` where the other has `_`",
         "Kafka compares new names only with existing topics, and creates both.",
         lambda each: "c_d" in each.at, (create(topic("c.d"), topic("c_d")),),

@@ -68,6 +68,10 @@ class Synonym(NamedTuple):
     factor: int = 1
 
 
+#: Begins the names of the keys that Apache Kafka does not have.
+OWN_PREFIX = "barnabas."
+
+
 class ConfigKey(NamedTuple):
     """A configuration key. `default` is a parsed value; `since` is the first Apache Kafka release with the key."""
 

@@ -7,14 +7,13 @@ from typing import NamedTuple
 from barnabas.config.authorization import ALLOW_IF_NO_ACL, SUPER_USERS
 from barnabas.config.broker_config import BrokerConfig, find_broker_key
 from barnabas.config.broker_validation import check_broker_config
-from barnabas.config.definition import ConfigError
+from barnabas.config.definition import OWN_PREFIX, ConfigError
 from barnabas.config.keys import NO_EFFECT
 from barnabas.config.keys.broker import BROKER_KEYS
 from barnabas.config.properties import parse_properties
 from barnabas.config.providers import Variables, resolve_variables
 
 _ENVIRONMENT_PREFIX = "BARNABAS_"
-_OWN_PREFIX = "barnabas."
 #: Variables with the prefix that are no keys: options of commands, and marks of supervised processes.
 NOT_KEYS = (
     "BARNABAS_ADD_SCRAM",
@@ -109,7 +108,7 @@ def nearest_key(name: str) -> str | None:
 
 def environment_name(key: str) -> str:
     """Return the environment variable of a key: log.retention.ms is BARNABAS_LOG_RETENTION_MS."""
-    return _ENVIRONMENT_PREFIX + key.removeprefix(_OWN_PREFIX).upper().replace(".", "_").replace("-", "_")
+    return _ENVIRONMENT_PREFIX + key.removeprefix(OWN_PREFIX).upper().replace(".", "_").replace("-", "_")
 
 
 def _from_environment(environment: Mapping[str, str]) -> dict[str, str]:

@@ -18,6 +18,7 @@ from barnabas.api.throttling import mutations
 from barnabas.api.topics.topic_creator import create_topics
 from barnabas.base.ids import uuid_to_text
 from barnabas.base.topic_names import METADATA_TOPIC
+from barnabas.config.definition import OWN_PREFIX
 from barnabas.config.describe import describe_topic
 from barnabas.metadata.topic_creation import TopicCreationResult, TopicToCreate
 from barnabas.wire.acls import AclOperation, ResourceType
@@ -122,6 +123,10 @@ async def _result(context: RequestContext, result: TopicCreationResult) -> Creat
 
 
 def _configs(context: RequestContext, overrides: Mapping[str, str]) -> list[CreatableTopicConfigs]:
+    """Return the configs of a new topic; of those that Kafka does not have, only the ones that were set.
+
+    Programs may look each name up among Kafka's keys.
+    """
     if context.api_version < 5:
         return []
     entries = describe_topic(context.broker.dynamic_config.layers, overrides)
@@ -134,4 +139,5 @@ def _configs(context: RequestContext, overrides: Mapping[str, str]) -> list[Crea
             is_sensitive=entry.is_sensitive,
         )
         for entry in entries
+        if entry.name in overrides or not entry.name.startswith(OWN_PREFIX)
     ]

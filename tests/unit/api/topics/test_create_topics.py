@@ -53,6 +53,19 @@ def test_a_created_topic_exists_with_open_partitions_when_the_response_is_sent(
 
 
 @on_loop
+async def test_of_the_configs_that_kafka_does_not_have_only_those_that_were_set_are_shown(
+    tmp_path: Path,
+) -> None:
+    async with running_node(tmp_path) as node:
+        topics = [wanted("plain"), wanted("table", barnabas_table_format="delta")]
+        response = await node.ask(CreateTopicsRequest(topics=topics), 7)
+        shown = [
+            [each.name for each in topic.configs if "barnabas" in each.name] for topic in response.topics
+        ]
+        assert shown == [[], ["barnabas.table.format"]]
+
+
+@on_loop
 async def test_each_topic_has_its_own_error(tmp_path: Path) -> None:
     async with running_node(tmp_path) as node:
         topics = [
