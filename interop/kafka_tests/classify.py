@@ -45,9 +45,12 @@ class Rule:
     tests: re.Pattern[str]  #: matches class.method, or class.method and the display name after a space
     kind: str  #: of KINDS, or "" for a difference of Barnabas
     reason: str
+    needs_several: bool = False  #: whether only runs with several brokers get as far as the difference
 
     def matches(self, result: Result) -> bool:
         """Return whether the rule applies to this test."""
+        if self.needs_several and not result.several:
+            return False
         return any(self.tests.fullmatch(each) for each in (result.key, f"{result.key} {result.name}"))
 
 
@@ -66,7 +69,10 @@ def rules(path: Path = KNOWN) -> list[Rule]:
     :raises ValueError: a kind is not one of KINDS.
     """
     document = tomllib.loads(path.read_text(encoding="utf-8"))
-    listed = [Rule(re.compile(each["tests"]), "", each["reason"]) for each in document.get("difference", [])]
+    listed = [
+        Rule(re.compile(each["tests"]), "", each["reason"], each.get("several", False))
+        for each in document.get("difference", [])
+    ]
     for each in document.get("not_applicable", []):
         if each["kind"] not in KINDS:
             raise ValueError(f"known.toml: kind {each['kind']!r} is not one of: {', '.join(KINDS)}")

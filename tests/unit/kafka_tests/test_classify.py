@@ -74,6 +74,19 @@ reason = "a broker stops"
         assert classify(replace(failed, several=True), rules(path)).outcome == "failed"
 
 
+def test_a_difference_that_only_several_brokers_show_is_not_listed_for_one(tmp_path: Path) -> None:
+    path = tmp_path / "known.toml"
+    path.write_text("""
+[[difference]]
+tests = 'K\\.moves'
+reason = "other words"
+several = true
+""")
+    failed = result("FAILED", "moves", brokers=3, message="includes broker 1, which is not registered")
+    assert classify(failed, rules(path)).kind == "several brokers"
+    assert classify(replace(failed, several=True), rules(path)).outcome == "listed"
+
+
 def test_a_rejected_share_group_is_not_applicable() -> None:
     message = "UnsupportedVersionException: The cluster does not support the share group protocol"
     assert classify(result("FAILED", message=message), []).kind == "share or streams groups"
