@@ -2,7 +2,7 @@
 
 import ipaddress
 from collections.abc import Iterable, Mapping
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from barnabas.metadata.quotas import CLIENT_ID, IP, USER, ClientQuota
 
@@ -25,18 +25,34 @@ class Limits:
 
     def __init__(self, quotas: Iterable[ClientQuota] = ()) -> None:
         self._by_key: dict[str, dict[Pair, float]] = {}
-        self._by_address: dict[object, float] = {}
+        #: address -> the same as quotas spell it -> limit
+        self._by_address: dict[object, dict[object, float]] = {}
         for quota in quotas:
-            self._add(quota)
+            self.add(quota)
 
-    def _add(self, quota: ClientQuota) -> None:
+    def add(self, quota: ClientQuota) -> None:
         parts = dict(quota.entity)
         for key, value in quota.values.items():
-            if IP in parts:
-                address = _name(parts, IP)
-                self._by_address[canonical(address) if isinstance(address, str) else address] = value
-            else:
-                self._by_key.setdefault(key, {})[_name(parts, USER), _name(parts, CLIENT_ID)] = value
+            table, outer, inner = self._place(key, parts)
+            table.setdefault(outer, {})[inner] = value
+
+    def remove(self, quota: ClientQuota) -> None:
+        """Remove a quota that was added."""
+        parts = dict(quota.entity)
+        for key in quota.values:
+            table, outer, inner = self._place(key, parts)
+            del table[outer][inner]
+            if not table[outer]:
+                del table[outer]
+
+    def _place(
+        self, key: str, parts: Mapping[str, str | None]
+    ) -> tuple[dict[Any, dict[Any, float]], Any, Any]:
+        """Return the table of an entity's limit, and the two keys under which it is there."""
+        if IP not in parts:
+            return self._by_key, key, (_name(parts, USER), _name(parts, CLIENT_ID))
+        address = _name(parts, IP)
+        return self._by_address, canonical(address) if isinstance(address, str) else address, address
 
     @property
     def has_clients(self) -> bool:
@@ -60,7 +76,8 @@ class Limits:
 
     def of_address(self, address: str) -> float | None:
         """Return the connections per second allowed from an address; None for no limit."""
-        return self._by_address.get(canonical(address), self._by_address.get(DEFAULT))
+        limits = self._by_address.get(canonical(address)) or self._by_address.get(DEFAULT)
+        return next(reversed(limits.values())) if limits else None
 
 
 def canonical(address: str) -> str:

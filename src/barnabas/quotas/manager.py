@@ -1,5 +1,6 @@
 """Quotas of one broker: measures each client's usage and computes its throttle time (KIP-13, KIP-124, KIP-599)."""
 
+import asyncio
 from collections.abc import Callable
 from hashlib import sha256
 from typing import TypeVar
@@ -8,6 +9,7 @@ from barnabas.base.clock import Clock
 from barnabas.config.broker_config import BrokerConfig
 from barnabas.metadata.changed_keys import ChangedKeys
 from barnabas.metadata.image import MetadataImage
+from barnabas.metadata.quotas import QUOTAS
 from barnabas.quotas.limits import Limit, Limits, canonical
 from barnabas.quotas.rate import Rate, Windows
 from barnabas.quotas.token_bucket import TokenBucket
@@ -28,6 +30,9 @@ RATES_COUNT_MAX = 20_000
 
 #: Longer client ids are kept as a digest.
 REMEMBERED_ID_LENGTH_MAX = 255
+
+#: Changed quotas that are applied before other clients are served, some microseconds each.
+_APPLIED_COUNT = 500
 
 _PERCENT_SECONDS_PER_NS = 100 / 1_000_000_000
 
@@ -77,14 +82,26 @@ class QuotaManager:
     def load(self, image: MetadataImage) -> None:
         """Replace all quotas by those of an image."""
         self._limits = Limits(image.quotas.values())
-        self._expire_clients()
-        self.enabled = self._limits.has_clients
-        self.has_addresses = self._limits.has_addresses
+        self._limits_changed()
 
     async def apply(self, before: MetadataImage, after: MetadataImage, changed: ChangedKeys) -> None:
         """Apply one commit; called by the metadata writer."""
-        if after.quotas is not before.quotas:
-            self.load(after)
+        keys = dict.fromkeys(changed.of(QUOTAS))
+        if not keys:
+            return
+        for number, key in enumerate(keys, start=1):
+            if key in before.quotas:
+                self._limits.remove(before.quotas[key])
+            if key in after.quotas:
+                self._limits.add(after.quotas[key])
+            if not number % _APPLIED_COUNT:
+                await asyncio.sleep(0)
+        self._limits_changed()
+
+    def _limits_changed(self) -> None:
+        self._expire_clients()
+        self.enabled = self._limits.has_clients
+        self.has_addresses = self._limits.has_addresses
 
     def of(self, principal: str, client_id: str | None) -> ClientQuotas:
         """Return the quotas of a client; the principal as `Type:name`."""

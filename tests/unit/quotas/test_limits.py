@@ -49,6 +49,28 @@ def test_a_client_without_an_id_has_only_its_users_quotas() -> None:
     assert limits(({"user": None}, {RATE: 1.0})).of_client(RATE, "u", "") == Limit(1.0, "u", None)
 
 
+def test_a_removed_quota_leaves_those_of_other_entities_and_other_spellings() -> None:
+    quotas = [
+        ClientQuota(entity_of(parts), {key: value})
+        for parts, key, value in (
+            ({"user": "u"}, RATE, 1.0),
+            ({"user": None}, RATE, 2.0),
+            ({"ip": "::1"}, "connection_creation_rate", 3.0),
+            ({"ip": "0::1"}, "connection_creation_rate", 4.0),
+        )
+    ]
+    found = Limits(quotas)
+    assert found.of_address("::1") == 4.0
+    found.remove(quotas[0])
+    found.remove(quotas[3])
+    assert found.of_client(RATE, "u", "c") == Limit(2.0, "u", None)
+    assert found.of_address("::1") == 3.0
+    found.remove(quotas[1])
+    found.remove(quotas[2])
+    assert not found.has_clients
+    assert not found.has_addresses
+
+
 def test_addresses_have_their_own_quota_or_the_default() -> None:
     found = limits(
         ({"ip": "10.0.0.1"}, {"connection_creation_rate": 1.0}),

@@ -1,8 +1,10 @@
+import asyncio
 from pathlib import Path
 
 import pytest
 
 from barnabas.base.clock import ManualClock
+from barnabas.metadata.changed_keys import ChangedKeys
 from barnabas.metadata.image import MetadataImage
 from barnabas.metadata.quotas import QuotaAlteration, decide_alter, entity_of
 from barnabas.quotas import manager as manager_module
@@ -23,8 +25,9 @@ class Quotas:
 
     def set(self, parts: dict[str, str | None], operations: Operations) -> None:
         alteration = QuotaAlteration(entity_of(parts), list(operations.items()))
-        self.image = replayed(self.image, decide_alter(self.image.quotas, [alteration]))
-        self.manager.load(self.image)
+        before, decision = self.image, decide_alter(self.image.quotas, [alteration])
+        self.image = replayed(before, decision)
+        asyncio.run(self.manager.apply(before, self.image, ChangedKeys(decision.changes)))
 
     def produce(self, size_bytes: int, user: str = "User:u", client_id: str | None = "c") -> int:
         return self.manager.produced(self.manager.of(user, client_id), size_bytes)

@@ -63,7 +63,7 @@ async def handle(
         return AlterPartitionReassignmentsResponse()
     requested = await context.compute(_requested, request)
     rules, allows_factor_change = context.broker.election_rules, request.allow_replication_factor_change
-    parts = divided(requested, context.broker.metadata.partitions_max)
+    parts = await context.compute(divided, requested, context.broker.metadata.partitions_max)
     outcomes = await context.write_each(
         parts,
         lambda image, some: decide_reassign(

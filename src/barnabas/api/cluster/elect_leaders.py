@@ -6,6 +6,8 @@ ELIGIBLE_LEADERS_NOT_AVAILABLE; for the whole request CLUSTER_AUTHORIZATION_FAIL
 type), REQUEST_TIMED_OUT.
 """
 
+from collections.abc import Sequence
+
 from barnabas.api.audit import CLUSTER, Results
 from barnabas.api.authorization import require_cluster
 from barnabas.api.context import RequestContext
@@ -20,6 +22,7 @@ from barnabas.wire.messages.elect_leaders import (
     ElectLeadersResponse,
     PartitionResult,
     ReplicaElectionResult,
+    TopicPartitions,
 )
 
 _ELECTIONS = (Election.PREFERRED, Election.UNCLEAN)
@@ -56,9 +59,9 @@ async def handle(context: RequestContext, request: ElectLeadersRequest) -> Elect
     if request.topic_partitions is None:
         requested = await context.compute(changed_partitions, context.broker.image)
     else:
-        requested = [(topic.topic, topic.partitions) for topic in request.topic_partitions]
+        requested = await context.compute(_requested, request.topic_partitions)
     rules = context.broker.election_rules
-    parts = divided(requested, context.broker.metadata.partitions_max)
+    parts = await context.compute(divided, requested, context.broker.metadata.partitions_max)
     outcomes = await context.write_each(
         parts,
         lambda image, some: decide_elect(
@@ -73,6 +76,10 @@ async def handle(context: RequestContext, request: ElectLeadersRequest) -> Elect
     return ElectLeadersResponse(
         replica_election_results=await context.compute(lambda: [_result(outcome) for outcome in elected])
     )
+
+
+def _requested(topics: Sequence[TopicPartitions]) -> list[tuple[str, list[int]]]:
+    return [(topic.topic, topic.partitions) for topic in topics]
 
 
 def _result(outcome: TopicOutcome) -> ReplicaElectionResult:

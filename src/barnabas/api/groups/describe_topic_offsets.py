@@ -7,12 +7,10 @@ Errors: CLUSTER_AUTHORIZATION_FAILED; beside the offsets of other groups COORDIN
 COORDINATOR_NOT_AVAILABLE.
 """
 
-from itertools import islice
-
 from barnabas.api.authorization import require_cluster
 from barnabas.api.context import RequestContext
 from barnabas.api.registry import serves
-from barnabas.groups.offsets.cluster_offsets import OFFSETS_MAX, to_message
+from barnabas.groups.offsets.cluster_offsets import to_message
 from barnabas.wire.acls import AclOperation
 from barnabas.wire.barnabas_messages.describe_topic_offsets import (
     DescribeTopicOffsetsRequest,
@@ -33,7 +31,7 @@ async def handle(
     await require_cluster(context, AclOperation.CLUSTER_ACTION)
     found, error = await context.broker.cluster_offsets.here(set(request.topics), context.checkpoint)
     topics: dict[str, OffsetsOfTopic] = {}
-    async for offset in context.each(islice(found, OFFSETS_MAX + 1)):
+    async for offset in context.each(found):
         of_topic = topics.setdefault(offset.topic, OffsetsOfTopic(offset.topic, []))
         of_topic.offsets.append(to_message(offset.group_id, offset.partition, offset.committed))
     return DescribeTopicOffsetsResponse(

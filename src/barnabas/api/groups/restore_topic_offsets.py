@@ -25,6 +25,6 @@ def error_response(_request: RestoreTopicOffsetsRequest, error: KafkaError) -> R
 @serves(RestoreTopicOffsetsRequest, RestoreTopicOffsetsResponse, 0, 0, error_response=error_response)
 async def handle(context: RequestContext, request: RestoreTopicOffsetsRequest) -> RestoreTopicOffsetsResponse:
     await require_cluster(context, AclOperation.CLUSTER_ACTION)
-    offsets = by_group(request.offsets)
+    offsets = await context.compute(by_group, request.offsets)
     groups = await context.broker.cluster_offsets.restore_here(request.name, request.topic_id, offsets)
     return RestoreTopicOffsetsResponse(groups=groups)

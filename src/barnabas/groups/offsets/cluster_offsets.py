@@ -43,6 +43,10 @@ ATTEMPTS_COUNT = 10
 RETRY_DELAY_S = 0.3
 #: Groups that are restored before other clients are served, about 100 us each.
 AT_ONCE_COUNT = 20
+#: Offsets of one group that are restored with one write of its coordinator.
+WRITE_COUNT_MAX = 500
+#: Offsets that are decoded between two checkpoints.
+_DECODED_COUNT = 100
 _RETRIABLE = frozenset(
     {
         ErrorCode.UNKNOWN_TOPIC_ID,
@@ -93,9 +97,7 @@ class ClusterOffsets:
         )
         count = sum(map(len, found))
         if count > OFFSETS_MAX:
-            _log.warning(
-                "cannot keep the offsets of deleted topics: too many", count=count, count_max=OFFSETS_MAX
-            )
+            _log.warning("cannot keep the offsets of deleted topics: too many", count_max=OFFSETS_MAX)
             return {}
         offsets: dict[str, dict[str, dict[int, CommittedOffset]]] = {}
         for offset in itertools.chain.from_iterable(found):
@@ -108,14 +110,20 @@ class ClusterOffsets:
     ) -> tuple[list[GroupOffset], KafkaError | None]:
         """Return the committed offsets of topics in the groups that this broker coordinates.
 
-        The error is that of a shard whose offsets are missing because it is loading, for example.
+        There is at most one more than OFFSETS_MAX, which shows that there are too many. The error is that of a shard
+        whose offsets are missing because it is loading, for example.
         """
         by_shard = await self._groups.query_each(
             lambda shard, now_ms: shard.offsets.of_topics(topics), checkpoint
         )
         found = [part for part in by_shard.values() if not isinstance(part, KafkaError)]
         errors = [part for part in by_shard.values() if isinstance(part, KafkaError)]
-        return list(itertools.chain.from_iterable(found)), errors[0] if errors else None
+        offsets: list[GroupOffset] = []
+        for encoded in itertools.islice(itertools.chain.from_iterable(found), OFFSETS_MAX + 1):
+            offsets.append(encoded.decoded())
+            if not len(offsets) % _DECODED_COUNT:
+                await checkpoint()
+        return offsets, errors[0] if errors else None
 
     async def _own(
         self, topics: Collection[str], checkpoint: Callable[[], Awaitable[None]]
@@ -219,18 +227,25 @@ class ClusterOffsets:
     async def _restore_group(
         self, topic: str, topic_id: bytes, group_id: str, offsets: Mapping[int, CommittedOffset]
     ) -> RestoredGroup:
-        if self._image().topic_by_id(topic_id) is None:
-            return RestoredGroup(group_id, ErrorCode.UNKNOWN_TOPIC_ID)
+        remaining, restored_count = iter(offsets.items()), 0
+        while part := dict(itertools.islice(remaining, WRITE_COUNT_MAX)):
+            if self._image().topic_by_id(topic_id) is None:
+                return RestoredGroup(group_id, ErrorCode.UNKNOWN_TOPIC_ID, restored_count)
+            try:
+                restored_count += await self._restore_part(topic, topic_id, group_id, part)
+            except KafkaError as error:
+                return RestoredGroup(group_id, error.code, restored_count)
+        return RestoredGroup(group_id, ErrorCode.NONE, restored_count)
+
+    async def _restore_part(
+        self, topic: str, topic_id: bytes, group_id: str, offsets: Mapping[int, CommittedOffset]
+    ) -> int:
         of_topic = {index: committed._replace(topic_id=topic_id) for index, committed in offsets.items()}
 
         def restore(shard: GroupShard, result: CoordinatorResult, pending: Pending[int]) -> None:
             shard.offsets.restore(result, pending, group_id, topic, of_topic)
 
-        try:
-            count = await self._groups.handle_request(group_id, restore)
-        except KafkaError as error:
-            return RestoredGroup(group_id, error.code)
-        return RestoredGroup(group_id, ErrorCode.NONE, count)
+        return await self._groups.handle_request(group_id, restore)
 
     async def _restore_at(
         self, broker_id: int | None, trashed: TrashRecord, group_ids: Sequence[str]

@@ -6,6 +6,7 @@ from barnabas.groups.group import Group
 from barnabas.groups.offsets.table import OffsetTable, StoredOffset
 from barnabas.metadata.image import MetadataImage
 from barnabas.wire.coordinator_records.committed_offset import (
+    INDEX_BYTES,
     decode_partition,
     decode_value,
     encode_group,
@@ -62,10 +63,10 @@ def delete_topics(
     }
     if not deleted:
         return
-    heads = tuple(map(encode_topic, deleted))
+    encoded_topics = frozenset(map(encode_topic, deleted))
 
     def is_deleted(partition: bytes, stored: StoredOffset) -> bool:
-        if not partition.startswith(heads):
+        if partition[:-INDEX_BYTES] not in encoded_topics:
             return False
         topic_id = decode_value(stored[1]).topic_id
         return topic_id in (ZERO_UUID, deleted[decode_partition(partition)[0]])

@@ -13,7 +13,7 @@ from barnabas.groups.offsets.deletions import delete_group, delete_topic, delete
 from barnabas.groups.offsets.expiry import expire_offsets
 from barnabas.groups.offsets.fetches import fetch
 from barnabas.groups.offsets.table import OffsetTable, StoredOffset
-from barnabas.groups.offsets.trash import GroupOffset, offsets_of_topics, restore_offsets
+from barnabas.groups.offsets.trash import EncodedOffset, offsets_of_topics, restore_offsets
 from barnabas.groups.statistics import OffsetStatistics
 from barnabas.metadata.image import MetadataImage
 from barnabas.wire.coordinator_records.committed_offset import (
@@ -167,9 +167,9 @@ class OffsetManager:
         """Delete the offsets of deleted topics."""
         delete_topics(result, self.table, before, after)
 
-    def of_topics(self, topics: Collection[str]) -> list[GroupOffset]:
+    def of_topics(self, topics: Collection[str]) -> list[EncodedOffset]:
         """Return the offsets of topics that are about to be deleted."""
-        return list(offsets_of_topics(self.table, topics))
+        return offsets_of_topics(self.table, topics)
 
     def restore(
         self,

@@ -1,12 +1,13 @@
 """Committed offsets of deleted topics: returned when a topic goes to the trash, and restored with it."""
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Mapping
 from typing import NamedTuple
 
 from barnabas.coordinator.result import CoordinatorResult
 from barnabas.groups.group import Group
 from barnabas.groups.offsets.table import OffsetTable
 from barnabas.wire.coordinator_records.committed_offset import (
+    INDEX_BYTES,
     CommittedOffset,
     decode_partition,
     decode_value,
@@ -26,12 +27,25 @@ class GroupOffset(NamedTuple):
     committed: CommittedOffset
 
 
-def offsets_of_topics(table: OffsetTable, topics: Collection[str]) -> Iterator[GroupOffset]:
+class EncodedOffset(NamedTuple):
+    """The same, with the end of the key and the value of its record."""
+
+    group_id: str
+    partition: bytes
+    value: bytes
+
+    def decoded(self) -> GroupOffset:
+        return GroupOffset(self.group_id, *decode_partition(self.partition), decode_value(self.value))
+
+
+def offsets_of_topics(table: OffsetTable, topics: Collection[str]) -> list[EncodedOffset]:
     """Return the committed offsets of topics, without those of pending transactions."""
-    heads = tuple(map(encode_topic, topics))
-    for group_id, partition, (_, value) in table.committed_offsets():
-        if partition.startswith(heads):
-            yield GroupOffset(group_id, *decode_partition(partition), decode_value(value))
+    encoded_topics = frozenset(map(encode_topic, topics))
+    return [
+        EncodedOffset(group_id, partition, value)
+        for group_id, partition, (_, value) in table.committed_offsets()
+        if partition[:-INDEX_BYTES] in encoded_topics
+    ]
 
 
 def restore_offsets(

@@ -25,6 +25,8 @@ assert OffsetCommitValue.VERSIONS.last == WRITTEN_VERSION
 _TYPE_AND_SIZE = Struct(">hh")
 _SIZE = Struct(">h")
 _PARTITION = Struct(">i")
+#: Size of the partition index, the end of a key. What is before it in `encode_partition` is `encode_topic`.
+INDEX_BYTES = _PARTITION.size
 _HEAD = Struct(">hqi")  # version, offset, leader epoch
 _TIMESTAMP = Struct(">q")
 _WRITTEN = _SIZE.pack(WRITTEN_VERSION)
@@ -81,7 +83,8 @@ def split_key(key: bytes) -> tuple[str, bytes]:
 
 def decode_partition(key_end: bytes) -> tuple[str, int]:
     """Return topic and index at the end of a key."""
-    return key_end[2:-4].decode("utf-8", "replace"), int.from_bytes(key_end[-4:], signed=True)
+    topic = key_end[2:-INDEX_BYTES].decode("utf-8", "replace")
+    return topic, int.from_bytes(key_end[-INDEX_BYTES:], signed=True)
 
 
 def encode_value(committed: CommittedOffset) -> bytes:

@@ -1,6 +1,8 @@
 """Offsets of deleted topics are read from, and restored at, the coordinators of all brokers."""
 
-from collections.abc import Mapping
+import itertools
+from collections.abc import Callable, Mapping
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -11,14 +13,18 @@ from barnabas.client.core.errors import ConnectionLost
 from barnabas.coordinator.partition_of import partition_of
 from barnabas.groups.offsets import cluster_offsets
 from barnabas.groups.offsets.cluster_offsets import ClusterOffsets, to_message
-from barnabas.groups.offsets.trash import GroupOffset
+from barnabas.groups.offsets.trash import EncodedOffset
 from barnabas.metadata.trash import TrashRecord
 from barnabas.wire.barnabas_messages.describe_topic_offsets import (
     DescribeTopicOffsetsResponse,
     OffsetsOfTopic,
 )
 from barnabas.wire.barnabas_messages.restore_topic_offsets import RestoredGroup, RestoreTopicOffsetsResponse
-from barnabas.wire.coordinator_records.committed_offset import CommittedOffset
+from barnabas.wire.coordinator_records.committed_offset import (
+    CommittedOffset,
+    encode_partition,
+    encode_value,
+)
 from barnabas.wire.errors import ErrorCode, KafkaError
 from support.images import cluster, manually_assigned
 from support.loop import on_loop
@@ -37,18 +43,30 @@ class Groups:
 
     def __init__(self, error: ErrorCode = ErrorCode.NONE) -> None:
         self.error = error
-        self.restored: list[str] = []
+        self.offsets_count = 1
+        self.restored: list[tuple[str, int]] = []  #: group and number of offsets of each write
 
     async def query_each(
         self, run_query: object, checkpoint: object
-    ) -> dict[int, list[GroupOffset] | KafkaError]:
-        return {0: KafkaError(self.error) if self.error else [GroupOffset(HERE, "t", 0, OFFSET)]}
+    ) -> dict[int, list[EncodedOffset] | KafkaError]:
+        offset = EncodedOffset(HERE, encode_partition("t", 0), encode_value(OFFSET))
+        return {0: KafkaError(self.error) if self.error else [offset] * self.offsets_count}
 
-    async def handle_request(self, group_id: str, event: object) -> int:
+    async def handle_request(self, group_id: str, event: Callable[[Any, object, object], None]) -> int:
         if self.error:
             raise KafkaError(self.error)
-        self.restored.append(group_id)
-        return 1
+        event(SimpleNamespace(offsets=self), None, None)
+        return self.restored[-1][1]
+
+    def restore(
+        self,
+        result: object,
+        pending: object,
+        group_id: str,
+        topic: str,
+        offsets: Mapping[int, CommittedOffset],
+    ) -> None:
+        self.restored.append((group_id, len(offsets)))
 
 
 class Client:
@@ -123,6 +141,30 @@ async def test_offsets_of_a_broker_that_does_not_answer_are_left_out(
 
 
 @on_loop
+async def test_if_there_are_too_many_offsets_none_is_kept_and_other_clients_are_served_meanwhile(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    groups, checkpoints = Groups(), itertools.count()
+    groups.offsets_count = 3 * cluster_offsets.OFFSETS_MAX
+
+    async def checkpoint() -> None:
+        next(checkpoints)
+
+    assert await offsets_of(Client(described()), groups).of_topics({"t"}, checkpoint) == {}
+    assert "too many [barnabas.groups] count_max=20000" in capsys.readouterr().err
+    assert next(checkpoints) == 200
+
+
+@on_loop
+async def test_many_offsets_of_a_group_are_restored_with_several_writes() -> None:
+    groups = Groups()
+    of_group = {HERE: dict.fromkeys(range(1_200), OFFSET)}
+    restored = await offsets_of(Client(), groups).restore_here("t", TOPIC.topic_id, of_group)
+    assert restored == [RestoredGroup(HERE, ErrorCode.NONE, 1_200)]
+    assert groups.restored == [(HERE, 500), (HERE, 500), (HERE, 200)]
+
+
+@on_loop
 async def test_own_offsets_that_are_being_loaded_are_left_out() -> None:
     client = Client(described(to_message(THERE, 0, OFFSET)))
     offsets = offsets_of(client, Groups(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS))
@@ -133,7 +175,7 @@ async def test_own_offsets_that_are_being_loaded_are_left_out() -> None:
 async def test_each_offset_is_restored_by_its_coordinator() -> None:
     client, groups = Client(restored(ErrorCode.NONE)), Groups()
     assert await offsets_of(client, groups).restore(trashed(HERE, THERE)) == 2
-    assert groups.restored == [HERE]
+    assert groups.restored == [(HERE, 1)]
     [request] = client.requests
     assert (request.name, request.topic_id) == ("t", TOPIC.topic_id)
     assert request.offsets == [to_message(THERE, 0, OFFSET)]

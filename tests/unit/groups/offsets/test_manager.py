@@ -291,7 +291,7 @@ def test_the_offsets_of_a_deleted_topic_are_exactly_its_committed_ones() -> None
     log.commit_in_transaction(7, {"t": {1: 2}})
     found = {
         (each.group_id, each.topic, each.partition): each.committed
-        for each in log.manager.of_topics({"t", "u"})
+        for each in (encoded.decoded() for encoded in log.manager.of_topics({"t", "u"}))
     }
     assert found == {
         ("g", "t", 0): CommittedOffset(1, 2, "note", 1_000),
