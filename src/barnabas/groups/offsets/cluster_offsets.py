@@ -28,7 +28,7 @@ from barnabas.wire.barnabas_messages.restore_topic_offsets import (
     RestoreTopicOffsetsResponse,
 )
 from barnabas.wire.barnabas_messages.topic_offsets import GroupPartitionOffset
-from barnabas.wire.coordinator_records.committed_offset import CommittedOffset
+from barnabas.wire.coordinator_records.committed_offset import CommittedOffset, encode_topic
 from barnabas.wire.errors import ErrorCode, KafkaError
 from barnabas.wire.schema import Message
 
@@ -113,8 +113,9 @@ class ClusterOffsets:
         There is at most one more than OFFSETS_MAX, which shows that there are too many. The error is that of a shard
         whose offsets are missing because it is loading, for example.
         """
+        encoded_topics = frozenset(map(encode_topic, topics))
         by_shard = await self._groups.query_each(
-            lambda shard, now_ms: shard.offsets.of_topics(topics), checkpoint
+            lambda shard, now_ms: shard.offsets.of_topics(encoded_topics), checkpoint
         )
         found = [part for part in by_shard.values() if not isinstance(part, KafkaError)]
         errors = [part for part in by_shard.values() if isinstance(part, KafkaError)]

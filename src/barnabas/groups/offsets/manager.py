@@ -1,6 +1,6 @@
 """The offsets of all groups of a shard."""
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Set
 from itertools import islice
 
 from barnabas.base.ids import TopicPartition
@@ -167,9 +167,9 @@ class OffsetManager:
         """Delete the offsets of deleted topics."""
         delete_topics(result, self.table, before, after)
 
-    def of_topics(self, topics: Collection[str]) -> list[EncodedOffset]:
+    def of_topics(self, encoded_topics: Set[bytes]) -> list[EncodedOffset]:
         """Return the offsets of topics that are about to be deleted."""
-        return offsets_of_topics(self.table, topics)
+        return offsets_of_topics(self.table, encoded_topics)
 
     def restore(
         self,

@@ -1,6 +1,6 @@
 """Committed offsets of deleted topics: returned when a topic goes to the trash, and restored with it."""
 
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping, Set
 from typing import NamedTuple
 
 from barnabas.coordinator.result import CoordinatorResult
@@ -13,7 +13,6 @@ from barnabas.wire.coordinator_records.committed_offset import (
     decode_value,
     encode_group,
     encode_partition,
-    encode_topic,
     encode_value,
 )
 
@@ -38,9 +37,8 @@ class EncodedOffset(NamedTuple):
         return GroupOffset(self.group_id, *decode_partition(self.partition), decode_value(self.value))
 
 
-def offsets_of_topics(table: OffsetTable, topics: Collection[str]) -> list[EncodedOffset]:
-    """Return the committed offsets of topics, without those of pending transactions."""
-    encoded_topics = frozenset(map(encode_topic, topics))
+def offsets_of_topics(table: OffsetTable, encoded_topics: Set[bytes]) -> list[EncodedOffset]:
+    """Return the committed offsets of topics, as `encode_topic` returns them, without those of pending transactions."""
     return [
         EncodedOffset(group_id, partition, value)
         for group_id, partition, (_, value) in table.committed_offsets()

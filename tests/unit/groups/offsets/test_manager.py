@@ -8,7 +8,7 @@ from barnabas.metadata.image import MetadataImage
 from barnabas.metadata.topic_deletion import TopicToDelete, decide_delete
 from barnabas.metadata.trash import TrashEntry
 from barnabas.metadata.undeletion import TrashedTopicRequest, decide_purge
-from barnabas.wire.coordinator_records.committed_offset import CommittedOffset, encode_partition
+from barnabas.wire.coordinator_records.committed_offset import CommittedOffset, encode_partition, encode_topic
 from barnabas.wire.errors import ErrorCode, KafkaError
 from barnabas.wire.messages.offset_commit import OffsetCommitRequest, OffsetCommitRequestPartition
 from barnabas.wire.messages.offset_commit import OffsetCommitRequestTopic as CommitTopic
@@ -291,14 +291,14 @@ def test_the_offsets_of_a_deleted_topic_are_exactly_its_committed_ones() -> None
     log.commit_in_transaction(7, {"t": {1: 2}})
     found = {
         (each.group_id, each.topic, each.partition): each.committed
-        for each in (encoded.decoded() for encoded in log.manager.of_topics({"t", "u"}))
+        for each in (encoded.decoded() for encoded in log.manager.of_topics({*map(encode_topic, ("t", "u"))}))
     }
     assert found == {
         ("g", "t", 0): CommittedOffset(1, 2, "note", 1_000),
         ("other", "t", 3): CommittedOffset(4, -1, "", 1_000),
         ("other", "u", 0): CommittedOffset(5, -1, "", 1_000),
     }
-    assert log.manager.of_topics(()) == []
+    assert log.manager.of_topics(set()) == []
 
 
 def test_restored_offsets_recreate_a_group_and_have_the_current_time() -> None:
