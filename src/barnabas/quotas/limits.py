@@ -33,19 +33,19 @@ class Limits:
     def add(self, quota: ClientQuota) -> None:
         parts = dict(quota.entity)
         for key, value in quota.values.items():
-            table, outer, inner = self._place(key, parts)
+            table, outer, inner = self._location(key, parts)
             table.setdefault(outer, {})[inner] = value
 
     def remove(self, quota: ClientQuota) -> None:
         """Remove a quota that was added."""
         parts = dict(quota.entity)
         for key in quota.values:
-            table, outer, inner = self._place(key, parts)
+            table, outer, inner = self._location(key, parts)
             del table[outer][inner]
             if not table[outer]:
                 del table[outer]
 
-    def _place(
+    def _location(
         self, key: str, parts: Mapping[str, str | None]
     ) -> tuple[dict[Any, dict[Any, float]], Any, Any]:
         """Return the table of an entity's limit, and the two keys under which it is there."""

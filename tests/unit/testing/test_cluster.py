@@ -232,4 +232,6 @@ def test_a_dead_coordinator_does_not_prevent_a_deletion(cluster: EmbeddedCluster
         client.groups.commit_offsets(group_id, {TopicPartition("t", 0): 3})
     cluster.kill(3)
     client.admin.delete_topics(["t"])
+    brokers = [cluster.brokers[node_id].server.broker for node_id in (1, 2)]
+    until(lambda: not any("t" in broker.image.topics for broker in brokers))
     assert 0 < client.admin.undelete_topic(Trashed("t")).offsets <= 9
