@@ -143,7 +143,7 @@ _API_VERSIONS = ((ApiVersionsRequest("differential", "1"), 4),)
 
 #: A segment of one record, which DeleteRecords empties, and one from today.
 _EMPTIED = (
-    create(topic("emptied", segment_bytes="1048576", segment_ms="1")),
+    create(topic("emptied", segment_ms="1")),
     *produce("emptied", Batch(((1000, b"k", b"v"),))),
     delete(("emptied", 0), -1),
     *produce("emptied", Batch(((2000, b"k", b"v"),))),

@@ -56,6 +56,7 @@ AnyAlteration = AlterConfigsRequest | IncrementalAlterConfigsRequest
 CHANGES_CONFIGS = (AlterConfigsRequest, IncrementalAlterConfigsRequest)
 CHANGES_TOPICS = (CreateTopicsRequest, DeleteTopicsRequest, CreatePartitionsRequest, MetadataRequest)
 APPENDS = (ProduceRequest, WriteTxnMarkersRequest)
+CLOCK_INTERVAL_S = 0.0002
 
 
 @dataclass
@@ -231,10 +232,14 @@ class World:
 
 
 def _await_next_millisecond() -> None:
-    """Wait until a broker's append time is later than that of all earlier appends.
+    """Wait until the next append has a later append time than all before.
 
-    Otherwise two appends have the same time on one broker and different times on the other.
+    Otherwise two appends may have the same time on one broker and different times on the other.
     """
-    now_ms = time.time_ns() // 1_000_000
-    while time.time_ns() // 1_000_000 == now_ms:
-        time.sleep(0.0002)
+    now_ms = _wall_ms()
+    while _wall_ms() == now_ms:
+        time.sleep(CLOCK_INTERVAL_S)
+
+
+def _wall_ms() -> int:
+    return time.time_ns() // 1_000_000

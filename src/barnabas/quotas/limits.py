@@ -25,7 +25,7 @@ class Limits:
 
     def __init__(self, quotas: Iterable[ClientQuota] = ()) -> None:
         self._by_key: dict[str, dict[Pair, float]] = {}
-        #: address -> the same as quotas spell it -> limit
+        #: canonical address -> the address as a quota spells it -> limit
         self._by_address: dict[object, dict[object, float]] = {}
         for quota in quotas:
             self.add(quota)

@@ -36,6 +36,13 @@ from barnabas.reading.options import (
 from barnabas.reading.topic_patterns import topic_matcher
 from barnabas.wire.isolation import Isolation
 
+#: The options that are parsed here, beside Kafka's client properties.
+OPTION_NAMES = (
+    "assign", "checkCrcs", "endingOffsets", "endingOffsetsByTimestamp", "endingTimestamp", "failOnDataLoss",
+    "fetchOffset.numRetries", "fetchOffset.retryIntervalMs", "kafkaConsumer.pollTimeoutMs", "logDirs",
+    "startingOffsets", "startingOffsetsByTimestamp", "startingOffsetsByTimestampStrategy", "startingTimestamp",
+    "subscribe", "subscribePattern", "transport",
+)  # fmt: skip
 _STRATEGIES = ("subscribe", "subscribePattern", "assign")
 _ISOLATIONS = {
     "read_uncommitted": Isolation.READ_UNCOMMITTED,
@@ -85,6 +92,7 @@ def batch_read_options(options: Mapping[str, str]) -> ReadOptions:
     :raises OptionError: For an invalid option; passwords are not quoted.
     """
     given_options = GivenOptions(options)
+    check_option_names(given_options.names(), OPTION_NAMES)
     return read_options(given_options, *batch_limits(given_options))
 
 
@@ -112,7 +120,6 @@ def read_options(
 
     :raises OptionError: For an invalid option; passwords are not quoted.
     """
-    check_option_names(given_options.names())
     transport = _transport(given_options)
     selection = _selection(given_options)
     properties = given_options.properties()

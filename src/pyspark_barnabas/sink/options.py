@@ -9,6 +9,7 @@ from typing import TypeVar
 from barnabas.reading.option_names import check_option_names
 from barnabas.reading.option_values import OptionError, flag, number, option_error, size_bytes
 from barnabas.wire.records.compression import Compression
+from pyspark_barnabas.delegation import OPTION as DELEGATION_TOKENS
 from pyspark_barnabas.source.options import SparkConnection, connection_options
 
 #: The brokers' default limit (`transaction.max.timeout.ms`): a restart that completes a batch may take this long.
@@ -18,6 +19,10 @@ DELIVERY_TIMEOUT_MS = 120_000
 BATCH_BYTES = 512 * 1024
 REQUEST_BYTES_MAX = 4 * 1024 * 1024
 BUFFER_BYTES = 32 * 1024 * 1024
+
+OPTION_NAMES = (
+    "batchId", DELEGATION_TOKENS, "delivery", "includeTimestamp", "kafkaConsumer.pollTimeoutMs", "sinkName", "topic",
+)  # fmt: skip
 
 _ACKS = {"all": -1, "-1": -1, "1": 1, "0": 0}
 _NAME = re.compile(r"[A-Za-z0-9._-]{1,200}")
@@ -93,7 +98,7 @@ def _folded(options: Mapping[str, str]) -> dict[str, str]:
 
 
 def _options(options: Mapping[str, str], default: DeliveryGuarantee) -> SinkOptions:
-    check_option_names(options)
+    check_option_names(options, OPTION_NAMES)
     properties = {
         name.removeprefix("kafka."): value for name, value in options.items() if name.startswith("kafka.")
     }

@@ -9,8 +9,10 @@ from typing import Self
 
 from barnabas.client.auth.sasl import SaslLogin
 from barnabas.reading.connection import ConnectionOptions
+from barnabas.reading.option_names import check_option_names
 from barnabas.reading.option_values import duration_ms, flag, number, option_error, size_bytes
 from barnabas.reading.options import Edge, OffsetRangeLimit, ReadOptions
+from barnabas.reading.text_options import OPTION_NAMES as READ_OPTION_NAMES
 from barnabas.reading.text_options import (
     GivenOptions,
     batch_limits,
@@ -25,6 +27,10 @@ from pyspark_barnabas.delegation import uses_delegation_tokens
 TASK_BYTES = 128 * 1024 * 1024
 MAX_TRIGGER_DELAY_MS = 15 * 60_000
 
+OPTION_NAMES = (
+    *READ_OPTION_NAMES, DELEGATION_TOKENS, "groupIdPrefix", "includeHeaders", "maxOffsetsPerTrigger",
+    "maxRecordsPerPartition", "maxTriggerDelay", "minOffsetsPerTrigger", "minPartitions", "taskSize",
+)  # fmt: skip
 _ENDINGS = ("endingOffsets", "endingOffsetsByTimestamp", "endingTimestamp")
 _LIMITS = ("maxOffsetsPerTrigger", "minOffsetsPerTrigger", "maxTriggerDelay")
 
@@ -105,6 +111,7 @@ def _options(
     ending: OffsetRangeLimit,
     ignored: tuple[str, ...],
 ) -> SourceOptions:
+    check_option_names(given_options.names(), OPTION_NAMES)
     parsed = read_options(given_options, starting, ending)
     minimum = _optional_number(given_options, "minOffsetsPerTrigger")
     maximum = _optional_number(given_options, "maxOffsetsPerTrigger")

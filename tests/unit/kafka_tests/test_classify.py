@@ -23,11 +23,15 @@ def result(status: str, method: str = "m", name: str = "m()", brokers: int = 1, 
     return Result("K", method, name, "id", status, brokers=brokers, **fields)  # type: ignore[arg-type]
 
 
+def written(directory: Path, text: str) -> Path:
+    path = directory / "known.toml"
+    path.write_text(text)
+    return path
+
+
 @pytest.fixture
 def known(tmp_path: Path) -> Path:
-    path = tmp_path / "known.toml"
-    path.write_text(KNOWN)
-    return path
+    return written(tmp_path, KNOWN)
 
 
 def test_a_success_has_passed_even_if_a_failure_is_listed(known: Path) -> None:
@@ -59,32 +63,32 @@ def test_a_test_without_a_broker_is_not_counted() -> None:
 
 
 def test_a_test_that_got_several_brokers_has_failed_even_if_one_broker_cannot_pass_it(tmp_path: Path) -> None:
-    path = tmp_path / "known.toml"
-    path.write_text("""
+    text = """
 [[not_applicable]]
 tests = 'K\\.stops'
 kind = "several brokers"
 reason = "a broker stops"
-""")
+"""
+    known = rules(written(tmp_path, text))
     for failed in (
         result("FAILED", "stops", brokers=3),
         result("FAILED", brokers=3, message="Replication factor: 3"),
     ):
-        assert classify(failed, rules(path)).kind == "several brokers"
-        assert classify(replace(failed, several=True), rules(path)).outcome == "failed"
+        assert classify(failed, known).kind == "several brokers"
+        assert classify(replace(failed, several=True), known).outcome == "failed"
 
 
 def test_a_difference_that_only_several_brokers_show_is_not_listed_for_one(tmp_path: Path) -> None:
-    path = tmp_path / "known.toml"
-    path.write_text("""
+    text = """
 [[difference]]
 tests = 'K\\.moves'
 reason = "other words"
 several = true
-""")
+"""
+    known = rules(written(tmp_path, text))
     failed = result("FAILED", "moves", brokers=3, message="includes broker 1, which is not registered")
-    assert classify(failed, rules(path)).kind == "several brokers"
-    assert classify(replace(failed, several=True), rules(path)).outcome == "listed"
+    assert classify(failed, known).kind == "several brokers"
+    assert classify(replace(failed, several=True), known).outcome == "listed"
 
 
 def test_a_rejected_share_group_is_not_applicable() -> None:
@@ -124,8 +128,7 @@ def test_success_and_failure_outside_of_tests() -> None:
 
 
 def test_an_unknown_kind_is_rejected(tmp_path: Path) -> None:
-    path = tmp_path / "known.toml"
-    path.write_text('[[not_applicable]]\ntests = "x"\nkind = "moon"\nreason = "y"\n')
+    path = written(tmp_path, '[[not_applicable]]\ntests = "x"\nkind = "moon"\nreason = "y"\n')
     with pytest.raises(ValueError, match="'moon' is not one of: several brokers"):
         rules(path)
 

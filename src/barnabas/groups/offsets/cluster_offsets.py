@@ -43,9 +43,9 @@ ATTEMPTS_COUNT = 10
 RETRY_DELAY_S = 0.3
 #: Offsets of one group that are restored with one write of its coordinator, about 5 us each.
 WRITE_COUNT_MAX = 500
-#: Offsets that are restored before other clients are served. A group takes as long as 20 offsets more.
+#: Offsets that are restored before other clients are served. The work for a group itself counts as some offsets.
 AT_ONCE_COUNT = 400
-_COUNT_OF_GROUP = 20
+_OFFSETS_PER_GROUP = 20
 #: Offsets that are decoded between two checkpoints.
 _DECODED_COUNT = 100
 _RETRIABLE = frozenset(
@@ -111,8 +111,8 @@ class ClusterOffsets:
     ) -> tuple[list[GroupOffset], KafkaError | None]:
         """Return the committed offsets of topics in the groups that this broker coordinates.
 
-        There is at most one more than OFFSETS_MAX, which shows that there are too many. The error is that of a shard
-        whose offsets are missing because it is loading, for example.
+        Stop after OFFSETS_MAX + 1 offsets, which are too many to keep. If a shard cannot be read, because it is loading
+        for example, its offsets are missing, and its error is returned beside the others.
         """
         encoded_topics = frozenset(map(encode_topic, topics))
         by_shard = await self._groups.query_each(
@@ -222,7 +222,7 @@ class ClusterOffsets:
         for group_id, of_group in offsets.items():
             restored = self._restore_group(topic, topic_id, group_id, of_group)
             restoring.append(asyncio.ensure_future(restored))
-            started_count += _COUNT_OF_GROUP + len(of_group)
+            started_count += _OFFSETS_PER_GROUP + len(of_group)
             if started_count >= AT_ONCE_COUNT:
                 await asyncio.sleep(0)
                 started_count = 0
