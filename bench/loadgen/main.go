@@ -25,9 +25,11 @@ import (
 	"flag"
 	"fmt"
 	"os"
+	"runtime"
 	"slices"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"time"
 )
 
@@ -173,6 +175,7 @@ func latency(o options) map[string]float64 {
 		}()
 	}
 	frame := produceRequest(o.topic, 0, int16(o.acks), oneRecord(o.valueBytes))
+	sleepExactly()
 	for index := range count {
 		waitUntil(due(index))
 		connections[index%len(connections)].send(frame)
@@ -182,13 +185,22 @@ func latency(o options) map[string]float64 {
 	return map[string]float64{"p50_us": percentile(taken, 0.50), "p99_us": percentile(taken, 0.99)}
 }
 
-// waitUntil spins for the last two milliseconds: a sleep may end a millisecond late, which is longer than a request
-// takes, and several requests would then go out at once.
-func waitUntil(due time.Time) {
-	if wait := time.Until(due); wait > 2*time.Millisecond {
-		time.Sleep(wait - 2*time.Millisecond)
+// sleepExactly lets the calling goroutine, and no other, use its thread from now on, whose sleeps end within some 30
+// microseconds. Go's own timers may be a millisecond late, and waiting in a loop would take one of few cores from the
+// broker.
+func sleepExactly() {
+	runtime.LockOSThread()
+	const slackNanoseconds = 1
+	_, _, failed := syscall.RawSyscall(syscall.SYS_PRCTL, syscall.PR_SET_TIMERSLACK, slackNanoseconds, 0)
+	if failed != 0 {
+		check(failed)
 	}
-	for time.Now().Before(due) {
+}
+
+func waitUntil(due time.Time) {
+	for wait := time.Until(due); wait > 0; wait = time.Until(due) {
+		interval := syscall.NsecToTimespec(wait.Nanoseconds())
+		_ = syscall.Nanosleep(&interval, nil) // a signal may end it early
 	}
 }
 
