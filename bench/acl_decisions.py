@@ -50,7 +50,7 @@ def measure_all() -> dict[str, float]:
         ["User:admin"],
         allow_if_no_acl=False,
         clock=SystemClock(),
-        use=AclUseRecord(0),
+        use=AclUseRecord.empty(0),
     )
     return {"cached": measure(authorizer, 1_000), "not cached": measure(authorizer, QUESTIONS_COUNT)}
 
