@@ -21,6 +21,12 @@ RECORD_BYTES_MAX = 16 << 10
 FLUSH_BYTES = 128 << 10
 
 
+#: OpenSSL gets at most this much ciphertext at once: it answers all messages in it, before it returns.
+PIECE_BYTES = 64 << 10
+
+#: How much OpenSSL may answer to a piece. A KeyUpdate, which a client sends after many gigabytes, has 27 bytes.
+ANSWER_BYTES_MAX = 1 << 10
+
 #: OpenSSL's reasons, in words for the log.
 _REASONS = {
     "HTTP_REQUEST": "the client does not use TLS, but HTTP",
@@ -100,7 +106,8 @@ class TlsConnection(asyncio.BufferedProtocol):
         self._outgoing = ssl.MemoryBIO()
         self._tls: ssl.SSLObject | None = None
         self._is_held = False  #: the handshake may not begin yet
-        self._is_paused = False
+        self._is_paused = False  #: by the protocol above
+        self._is_unread = False  #: the client does not read what it is sent
         self._is_known_above = False
         self.phase = TlsPhase.SILENT
         self.client_host = "unknown"
@@ -122,10 +129,13 @@ class TlsConnection(asyncio.BufferedProtocol):
         return self._scratch
 
     def buffer_updated(self, nbytes: int) -> None:
-        self._incoming.write(self._scratch[:nbytes])
         if self.phase is TlsPhase.OPEN:
-            self.decrypt()
-        elif self._is_held:
+            for first in range(0, nbytes, PIECE_BYTES):
+                self._incoming.write(self._scratch[first : min(first + PIECE_BYTES, nbytes)])
+                self.decrypt()
+            return
+        self._incoming.write(self._scratch[:nbytes])
+        if self._is_held:
             self._transport.pause_reading()
         elif self.phase is not TlsPhase.CLOSED:
             self._go_on()
@@ -137,11 +147,16 @@ class TlsConnection(asyncio.BufferedProtocol):
         self._handshaking.go_on(self)
 
     def pause_writing(self) -> None:
+        self._is_unread = True
         if self._is_known_above:
+            self._transport.pause_reading()  # OpenSSL would go on answering
             self._above.pause_writing()
 
     def resume_writing(self) -> None:
+        self._is_unread = False
         if self._is_known_above:
+            if not self._is_paused:
+                self._transport.resume_reading()
             self._above.resume_writing()
 
     def hold(self) -> None:
@@ -240,6 +255,9 @@ class TlsConnection(asyncio.BufferedProtocol):
             has_more = False
         except ssl.SSLError:
             is_over = True
+        if self._outgoing.pending > ANSWER_BYTES_MAX:  # the client keeps OpenSSL busy
+            self.abort()
+            return False
         if filled_bytes:
             self._above.buffer_updated(filled_bytes)
         self.flush()
@@ -289,7 +307,8 @@ class TlsConnection(asyncio.BufferedProtocol):
         if is_paused:
             self._transport.pause_reading()
         else:
-            self._transport.resume_reading()
+            if not self._is_unread:
+                self._transport.resume_reading()
             asyncio.get_running_loop().call_soon(self.decrypt)
 
     # The end

@@ -2,6 +2,7 @@ import asyncio
 import ssl
 from collections.abc import Iterable
 from contextlib import suppress
+from pathlib import Path
 from typing import Any, cast
 
 import pytest
@@ -11,6 +12,7 @@ from barnabas.net.tls_transport import RECORD_BYTES_MAX, TlsConnection, TlsPhase
 from barnabas.tls.contexts import client_context, server_context
 from barnabas.tls.settings import KeyStore, TlsSettings, TrustStore
 from support.certificates import Authority
+from support.key_updates import key_updates
 from support.loop import on_loop
 
 AUTHORITY = Authority()
@@ -301,6 +303,52 @@ def test_a_damaged_record_closes_the_connection() -> None:
     damaged[-1] ^= 1
     link.feed(damaged)
     assert (link.above.received, link.below.calls[-1]) == (b"", "close")
+
+
+@pytest.fixture
+def key_log(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Where the client writes its keys."""
+    monkeypatch.setattr(CLIENT, "keylog_filename", str(tmp_path / "keys"))
+    return tmp_path / "keys"
+
+
+def test_a_client_that_asks_for_new_keys_again_and_again_is_disconnected(key_log: Path) -> None:
+    link = Link(piece_bytes=64 << 10).shake_hands()
+    link.below.written.clear()
+    link.feed(key_updates(key_log, link.client, 1_000))
+    assert link.below.calls[-1] == "abort"
+    assert link.below.written == []
+
+
+def test_a_client_may_ask_for_new_keys(key_log: Path) -> None:
+    link = Link().shake_hands()
+    link.below.written.clear()
+    link.feed(key_updates(key_log, link.client, 10))
+    assert "abort" not in link.below.calls
+    assert 0 < len(b"".join(link.below.written)) <= 10 * 27
+
+
+def test_nothing_is_read_from_a_client_that_does_not_read() -> None:
+    link = Link().shake_hands()
+    link.below.calls.clear()
+    link.connection.pause_writing()
+    link.connection.resume_writing()
+    assert link.below.calls == ["pause", "resume"]
+
+
+@on_loop
+async def test_reading_goes_on_when_the_client_reads_and_the_protocol_above_wants_more() -> None:
+    link = Link().shake_hands()
+    link.below.calls.clear()
+    link.transport.pause_reading()
+    link.connection.pause_writing()
+    link.connection.resume_writing()
+    assert "resume" not in link.below.calls
+    link.connection.pause_writing()
+    link.transport.resume_reading()
+    assert "resume" not in link.below.calls
+    link.connection.resume_writing()
+    assert link.below.calls[-1] == "resume"
 
 
 @pytest.mark.parametrize(
