@@ -184,15 +184,17 @@ class BrokerConfig:
 
     def for_listener(self, listener_name: str) -> "BrokerConfig":
         """Return this configuration for one listener: its own values override the common ones."""
-        return self._with_prefix(f"{LISTENER_PREFIX}{listener_name.lower()}.")
+        return self._with_prefixes(f"{LISTENER_PREFIX}{listener_name.lower()}.")
 
-    def for_mechanism(self, mechanism: str) -> "BrokerConfig":
-        """Return this configuration, of one listener, for a SASL mechanism, whose own values override the others."""
-        return self._with_prefix(f"{mechanism.lower()}.")
+    def for_mechanism(self, listener_name: str, mechanism: str) -> "BrokerConfig":
+        """Return this configuration for a SASL mechanism of a listener, whose own values override the listener's."""
+        listener = f"{LISTENER_PREFIX}{listener_name.lower()}."
+        return self._with_prefixes(listener, f"{listener}{mechanism.lower()}.")
 
-    def _with_prefix(self, prefix: str) -> "BrokerConfig":
+    def _with_prefixes(self, *prefixes: str) -> "BrokerConfig":
         own = {
             name.removeprefix(prefix): text
+            for prefix in prefixes
             for name, text in self.originals.items()
             if name.startswith(prefix)
         }

@@ -46,7 +46,9 @@ def sasl_settings(config: BrokerConfig, listener_name: str) -> SaslSettings:
             mechanism: _session_ms_max(config, own, prefix, mechanism) for mechanism in mechanisms
         },
         receive_bytes_max=own.integer("sasl.server.max.receive.size"),
-        oauth=oauth_settings(own.for_mechanism(OAUTHBEARER)) if OAUTHBEARER in mechanisms else None,
+        oauth=oauth_settings(config.for_mechanism(listener_name, OAUTHBEARER))
+        if OAUTHBEARER in mechanisms
+        else None,
     )
 
 

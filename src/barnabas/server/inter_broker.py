@@ -103,7 +103,7 @@ def inter_broker_login(config: BrokerConfig) -> SaslLogin | None:
 
 
 def _token_login(config: BrokerConfig, listener: str, jaas: str) -> SaslLogin:
-    own = config.for_listener(listener).for_mechanism(OAUTHBEARER)
+    own = config.for_mechanism(listener, OAUTHBEARER)
     properties = {name: own.text_or_none(name) or "" for name in _TOKEN_KEYS}
     try:
         return token_login({**properties, "sasl.jaas.config": jaas})

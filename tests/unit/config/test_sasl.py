@@ -126,3 +126,13 @@ def test_oauthbearer_has_settings_with_its_own_prefix_as_the_documentation_of_ka
         listener_name_other_oauthbearer_sasl_oauthbearer_expected_audience="others",
     )
     assert found.oauth == OauthSettings("https://keys", issuer="https://issuer")
+
+
+def test_a_mechanisms_prefix_without_the_listener_has_no_effect() -> None:
+    """Such keys are unknown, so they could be changed at runtime."""
+    found = settings(
+        sasl_enabled_mechanisms="OAUTHBEARER",
+        sasl_oauthbearer_jwks_endpoint_url="https://keys",
+        oauthbearer_sasl_oauthbearer_jwks_endpoint_url="https://others",
+    )
+    assert found.oauth == OauthSettings("https://keys")
