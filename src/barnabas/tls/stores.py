@@ -3,7 +3,7 @@
 import os
 import re
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -56,13 +56,17 @@ def own_certificate(store: KeyStore) -> str:
 def read_trusted(store: TrustStore) -> str:
     """Return the certificates of a trust store as PEM.
 
+    Of a PKCS#12 store with a private key, only the key's own certificate is trusted, as in Java.
+
     :raises TlsError: When the store cannot be read.
     """
     if store.certificates:
         return with_lines(store.certificates).encode("ascii", "ignore").decode()
     content = _read("ssl.truststore.location", store.location)
     if not _is_pem("ssl.truststore", store.type, store.location, content):
-        content = _to_pem(_open_pkcs12("ssl.truststore", store.location, content, store.password))
+        opened = _open_pkcs12("ssl.truststore", store.location, content, store.password)
+        own, others = opened.cert, opened.additional_certs
+        content = _certificates([own] if opened.key is not None else [own, *others])
     return content.decode("ascii", "ignore")
 
 
@@ -107,9 +111,14 @@ def _to_pem(store: Any) -> bytes:
     parts = []
     if store.key is not None:
         parts.append(store.key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()))
-    certificates = [store.cert, *store.additional_certs]
-    parts += [each.certificate.public_bytes(Encoding.PEM) for each in certificates if each is not None]
+    parts.append(_certificates([store.cert, *store.additional_certs]))
     return b"".join(parts)
+
+
+def _certificates(certificates: Sequence[Any]) -> bytes:
+    from cryptography.hazmat.primitives.serialization import Encoding
+
+    return b"".join(each.certificate.public_bytes(Encoding.PEM) for each in certificates if each is not None)
 
 
 @contextmanager

@@ -7,6 +7,7 @@ import pytest
 
 from barnabas.tls.contexts import client_context, server_context
 from barnabas.tls.settings import ClientAuth, KeyStore, TlsError, TlsSettings, TrustStore
+from barnabas.tls.stores import read_trusted
 from support.certificates import PASSWORD, Authority, Issued
 
 AUTHORITY = Authority()
@@ -105,6 +106,16 @@ def test_pkcs12_stores_are_read(tmp_path: Path, store_type: str) -> None:
         TlsSettings(KeyStore(store_type, str(own), PASSWORD)),
         TlsSettings(trust=TrustStore(store_type, str(trusted), PASSWORD)),
     )
+
+
+def test_a_key_store_as_trust_store_trusts_its_certificate_and_not_the_issuers(tmp_path: Path) -> None:
+    path = BROKER.write_pkcs12(tmp_path / "own.p12")
+    trust = TrustStore("PKCS12", str(path), PASSWORD)
+    assert "PRIVATE KEY" not in read_trusted(trust)
+    server = TlsSettings(keys_of(BROKER), trust, client_auth=ClientAuth.REQUIRED)
+    shake_hands(server, TlsSettings(keys_of(BROKER), TRUST))
+    with pytest.raises(ssl.SSLCertVerificationError):
+        shake_hands(server, TlsSettings(keys_of(CLIENT), TRUST))
 
 
 @pytest.mark.parametrize("store_type", ["PEM", "JKS"])
