@@ -4,7 +4,7 @@ import os
 import signal
 import subprocess
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from interop.brokers import consecutive_ports
@@ -12,15 +12,27 @@ from interop.brokers import consecutive_ports
 from barnabas.base.ids import TopicPartition, uuid_to_text
 from barnabas.client.admin.model import NewTopic
 from barnabas.client.blocking import BlockingClient
+from barnabas.config.config_resource import Resource, ResourceKind
+from barnabas.config.config_source import ConfigSource
 from barnabas.log.startup.meta_properties import MetaProperties, write_meta_properties
+from barnabas.wire.errors import KafkaError
 from support.process import COMMAND, clean_environment, run_serve
 from support.waiting import until
 
 
 @contextmanager
-def brokers(data: Path, count: int) -> Iterator[tuple["subprocess.Popen[str]", str]]:
+def brokers(data: Path, count: int, *options: str) -> Iterator[tuple["subprocess.Popen[str]", str]]:
     port = consecutive_ports(count)
-    command = [*COMMAND, "--brokers", str(count), "--data", str(data), "--listen", f"127.0.0.1:{port}"]
+    command = [
+        *COMMAND,
+        "--brokers",
+        str(count),
+        "--data",
+        str(data),
+        "--listen",
+        f"127.0.0.1:{port}",
+        *options,
+    ]
     with subprocess.Popen(
         command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, env=clean_environment()
     ) as process:
@@ -37,16 +49,19 @@ def brokers(data: Path, count: int) -> Iterator[tuple["subprocess.Popen[str]", s
             process.wait(60)
 
 
-def pid_of(data: Path) -> int:
-    """Return the process of the broker with this log directory."""
+def processes() -> Iterator[tuple[int, list[bytes]]]:
+    """Yield the processes of the machine, with their arguments."""
     for directory in Path("/proc").iterdir():
         if directory.name.isdigit():
-            try:
-                arguments = (directory / "cmdline").read_bytes().split(b"\0")
-            except OSError:
-                continue
-            if f"--set=log.dirs={data}".encode() in arguments:
-                return int(directory.name)
+            with suppress(OSError):
+                yield int(directory.name), (directory / "cmdline").read_bytes().split(b"\0")
+
+
+def pid_of(data: Path) -> int:
+    """Return the process of the broker with this log directory."""
+    for pid, arguments in processes():
+        if f"--set=log.dirs={data}".encode() in arguments:
+            return pid
     raise AssertionError(f"no broker has {data}")
 
 
@@ -70,6 +85,19 @@ def test_a_killed_broker_is_replaced_and_comes_back_and_a_signal_stops_all(tmp_p
         assert process.wait(60) == 0
     for directory in (data, data / "brokers" / "2", data / "brokers" / "3"):
         assert (directory / ".kafka_cleanshutdown").exists()
+
+
+def test_passwords_are_not_among_the_arguments_of_the_brokers_and_have_their_effect(tmp_path: Path) -> None:
+    password = "pw-3f1c9"
+    options = ("--set", f"ssl.key.password={password}", "--add-scram", f"alice={password}")
+    with brokers(tmp_path, 2, *options) as (_, addresses), BlockingClient(addresses) as client:
+        assert list(client.admin.describe_user_scram_credentials()) == ["alice"]
+        [described] = client.admin.describe_configs([Resource(ResourceKind.BROKER, "2")]).values()
+        assert pid_of(tmp_path / "brokers" / "2")
+        assert not [pid for pid, arguments in processes() if password.encode() in b" ".join(arguments)]
+        assert not isinstance(described, KafkaError)
+        [key] = [each for each in described if each.name == "ssl.key.password"]
+        assert (key.value, key.source) == (None, ConfigSource.STATIC_BROKER_CONFIG)
 
 
 def test_several_brokers_print_where_console_and_registry_are_and_no_warnings(tmp_path: Path) -> None:

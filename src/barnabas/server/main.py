@@ -31,7 +31,13 @@ from barnabas.server.broker import BrokerServer, start_broker
 from barnabas.server.garbage import calm_collector, collect_all_when_quiet
 from barnabas.server.process_log import FORMAT_KEY, ProcessLog, everything_logged
 from barnabas.server.registry import LISTENER_KEY
-from barnabas.server.supervisor import SUPERVISED, BrokerPlan, Supervisor, plan_brokers
+from barnabas.server.supervisor import (
+    SUPERVISED,
+    BrokerPlan,
+    Supervisor,
+    plan_brokers,
+    supervised_options,
+)
 from barnabas.server.web import WebFactory
 from barnabas.telemetry.logs import configure, get_logger
 from barnabas.wire.errors import KafkaError
@@ -69,6 +75,8 @@ def serve(
     :param web: Creates the server of the console.
     :param brokers_count: With more than one, run as many processes, which share a metadata store.
     """
+    inherited_settings, inherited_users = supervised_options(os.environ)
+    overrides, users = {**inherited_settings, **overrides}, [*users, *inherited_users]
     process_log = ProcessLog.early(overrides, os.environ, config_file)
     variables = Variables()
     try:
@@ -79,8 +87,10 @@ def serve(
         if brokers_count > 1:
             has_pages = web is not None and loaded.config.boolean("barnabas.console.enable")
             plans = plan_brokers(loaded.config, brokers_count)
-            options = _shared_options(plans, config_file, overrides)
-            return _run_several(loaded.config, plans, options, users, process_log, has_pages=has_pages)
+            shared = {key: value for key, value in overrides.items() if key not in plans[0].settings}
+            arguments = [f"--config={config_file}"] if config_file else []
+            supervisor = Supervisor(plans, arguments, shared, users, names_brokers=not process_log.is_json)
+            return _run_several(loaded.config, plans, supervisor, process_log, has_pages=has_pages)
         return run(loaded, passwords, web, process_log)
     except (ConfigError, StartError, LogDirectoryError, StoreError, MalformedFile, PolicyLoadError) as error:
         process_log.cannot_start(variables.message_of(error))
@@ -174,21 +184,10 @@ def run(
         return runner.run(_serve(config, passwords, web, prints_banner=not process_log.is_json))
 
 
-def _shared_options(
-    plans: Sequence[BrokerPlan], config_file: Path | None, overrides: Mapping[str, str]
-) -> list[str]:
-    """Return the options that all brokers of a cluster are started with."""
-    options = [f"--config={config_file}"] if config_file else []
-    return options + [
-        f"--set={key}={value}" for key, value in overrides.items() if key not in plans[0].settings
-    ]
-
-
 def _run_several(
     config: BrokerConfig,
     plans: Sequence[BrokerPlan],
-    options: Sequence[str],
-    users: Sequence[str],
+    supervisor: Supervisor,
     process_log: ProcessLog,
     *,
     has_pages: bool,
@@ -197,12 +196,6 @@ def _run_several(
     configure(config.text(FORMAT_KEY), config.text("barnabas.log.level"))
 
     async def supervise() -> int:
-        supervisor = Supervisor(
-            plans,
-            options,
-            [f"--add-scram={user}" for user in users],
-            names_brokers=not process_log.is_json,
-        )
         for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
             asyncio.get_running_loop().add_signal_handler(number, supervisor.stop)
         return await supervisor.run(

@@ -1,6 +1,7 @@
 """`barnabas serve --brokers N`: runs brokers as processes of one machine that share a metadata store."""
 
 import asyncio
+import json
 import os
 import sys
 from asyncio.subprocess import DEVNULL, PIPE, Process
@@ -27,7 +28,8 @@ PROBE_INTERVAL_S = 0.02
 #: Size of the pieces in which the logs of brokers are copied.
 LOG_READ_BYTES = 64 << 10
 
-#: Set in the environment of supervised brokers. They stop when their standard input ends, because the supervisor has
+#: Set in the environment of supervised brokers, with settings and users as JSON: other users of the machine could read
+#: passwords among a process's arguments. The brokers stop when their standard input ends, because the supervisor has
 #: been killed then.
 SUPERVISED = "BARNABAS_SUPERVISED"
 
@@ -109,17 +111,20 @@ class Supervisor:
         self,
         plans: Sequence[BrokerPlan],
         arguments: Sequence[str],
-        first_arguments: Sequence[str],
+        settings: Mapping[str, str],
+        users: Sequence[str],
         *,
         names_brokers: bool,
     ) -> None:
         """:param arguments: Options of `barnabas serve` for all brokers.
-        :param first_arguments: Options for the first broker.
+        :param settings: Settings of all brokers.
+        :param users: Users that the first broker adds, as in --add-scram.
         :param names_brokers: Begin each line of a broker's log with its id.
         """
         self._plans = plans
         self._arguments = arguments
-        self._first_arguments = first_arguments
+        self._settings = settings
+        self._users = users
         self._names_brokers = names_brokers
         self._stopping = asyncio.Event()
         self._processes: dict[int, Process] = {}  #: by node id
@@ -190,17 +195,17 @@ class Supervisor:
 
     async def _start(self, plan: BrokerPlan) -> Process:
         own = [f"--set={key}={value}" for key, value in plan.settings.items()]
-        first = self._first_arguments if plan is self._plans[0] else ()
+        users = self._users if plan is self._plans[0] else ()
+        given = json.dumps({"settings": {**self._settings}, "users": [*users]})
         process = await asyncio.create_subprocess_exec(
             *_PROGRAM,
             *self._arguments,
-            *first,
             *own,
             stdin=PIPE,
             stdout=DEVNULL,
             stderr=PIPE if self._names_brokers else None,
             start_new_session=True,
-            env={**os.environ, SUPERVISED: "1"},
+            env={**os.environ, SUPERVISED: given},
         )
         self._processes[plan.node_id] = process
         return process
@@ -221,6 +226,12 @@ class Supervisor:
         process = self._processes.get(node_id)
         if process is not None and not await stop_process(process):
             _log.error("a broker did not stop and was killed", broker_id=node_id)
+
+
+def supervised_options(environment: Mapping[str, str]) -> tuple[Mapping[str, str], Sequence[str]]:
+    """Return the settings and users that a supervised broker gets; nothing for other brokers."""
+    given = json.loads(environment.get(SUPERVISED, '{"settings": {}, "users": []}'))
+    return given["settings"], given["users"]
 
 
 def _has_joined(plan: BrokerPlan) -> bool:

@@ -79,7 +79,7 @@ def test_the_log_of_a_broker_is_copied_line_by_line_however_long_a_line_is(
     )
 
     async def copy() -> None:
-        supervisor = Supervisor([plan], [], [], names_brokers=True)
+        supervisor = Supervisor([plan], [], {}, [], names_brokers=True)
         script = "import sys; sys.stderr.write('a\\n' + 'b' * 200_000 + '\\nend')"
         process = await asyncio.create_subprocess_exec(sys.executable, "-c", script, stderr=PIPE)
         await supervisor._copy_log(plan, process)
@@ -99,7 +99,7 @@ def test_a_new_broker_waits_for_the_first_which_may_have_data_of_a_cluster(tmp_p
     first, second = two_brokers(tmp_path)
 
     async def scenario() -> None:
-        supervisor = Supervisor([first, second], [], [], names_brokers=True)
+        supervisor = Supervisor([first, second], [], {}, [], names_brokers=True)
         assert await supervisor._may_start(first)
         waiting = asyncio.create_task(supervisor._may_start(second))
         done, _ = await asyncio.wait([waiting], timeout=3 * PROBE_INTERVAL_S)
@@ -115,12 +115,12 @@ def test_a_broker_that_has_joined_before_does_not_wait(tmp_path: Path) -> None:
     directory = Path(second.settings["log.dirs"])
     directory.mkdir(parents=True)
     write_meta_properties(directory, MetaProperties(uuid_to_text(b"c" * 16), 2, b"d" * 16))
-    supervisor = Supervisor([first, second], [], [], names_brokers=True)
+    supervisor = Supervisor([first, second], [], {}, [], names_brokers=True)
     assert asyncio.run(supervisor._may_start(second))
 
 
 def test_a_waiting_broker_is_not_started_when_the_supervisor_stops(tmp_path: Path) -> None:
     first, second = two_brokers(tmp_path)
-    supervisor = Supervisor([first, second], [], [], names_brokers=True)
+    supervisor = Supervisor([first, second], [], {}, [], names_brokers=True)
     supervisor.stop()
     assert not asyncio.run(supervisor._may_start(second))
