@@ -164,6 +164,11 @@ class FollowerSessions:
         data.diverging_epoch = find_divergence(partition, target.last_fetched_epoch, target.fetch_offset)
         if data.diverging_epoch is not None:
             return data
+        if (
+            target.fetch_offset > log.log_end_offset
+        ):  # its log is empty, so it has no epoch that could diverge
+            message = f"{log.log_end_offset} is the log end offset of {partition.topic}-{partition.index}."
+            raise KafkaError(ErrorCode.OFFSET_OUT_OF_RANGE, message)
         if target.fetch_offset < log.log_end_offset and (
             delay_ms := self._throttle.delay_ms(partition, session.broker_id)
         ):

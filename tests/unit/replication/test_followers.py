@@ -20,7 +20,7 @@ from barnabas.replication.follower_session import FollowedPartition, FollowerSes
 from barnabas.replication.follower_sessions import FollowerSessions
 from barnabas.replication.partition import Partition
 from barnabas.replication.replica_manager import ReplicaManager
-from barnabas.wire.errors import KafkaError
+from barnabas.wire.errors import ErrorCode, KafkaError
 from barnabas.wire.records.batch import iterate_headers
 from support.batches import batch
 from support.images import new_topic
@@ -269,6 +269,17 @@ def test_a_follower_that_has_truncated_its_log_learns_the_high_watermark_again(m
     assert diverging.diverging_epoch == (0, 2)
     sessions.update_target(session, key, FollowedPartition(2, 0, 0, 0, 1_000), 7)
     assert [data.high_watermark for _, data in sessions.read(session, 1_000)] == [2]
+
+
+def test_an_empty_follower_that_begins_after_the_end_is_out_of_range(make_partition: Make) -> None:
+    """It was emptied to begin at the start of another leader's log, whose records this leader lacks."""
+    partition = led(make_partition, isr=(1,))
+    sessions = sessions_of(lambda: partition)
+    session, key = sessions.begin(2, 0, 0), TopicIdPartition(partition.topic_id, 0)
+    sessions.update_target(session, key, FollowedPartition(5, 0, -1, 0, 1_000), 7)
+    assert [data.error_code for _, data in sessions.read(session, 1_000)] == [ErrorCode.OFFSET_OUT_OF_RANGE]
+    sessions.update_target(session, key, FollowedPartition(2, 0, -1, 0, 1_000), 7)
+    assert [data.error_code for _, data in sessions.read(session, 1_000)] == [ErrorCode.NONE]
 
 
 def test_what_may_be_truncated_while_it_is_sent_is_copied(make_partition: Make) -> None:
