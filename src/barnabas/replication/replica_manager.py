@@ -182,10 +182,11 @@ class ReplicaManager:
         for name in changed.of(TOPICS):
             deleted_topic, topic = before.topics.get(name), after.topics.get(name)
             if deleted_topic is not None and (topic is None or topic.topic_id != deleted_topic.topic_id):
-                keep = deleted_topic.topic_id.hex() in after.trashed_topics
-                await self._delete_topic(deleted_topic, keep=keep)
+                await self._delete_topic(deleted_topic, keep=_is_kept(after, deleted_topic))
+        for name in changed.of(TOPICS):
+            topic = after.topics.get(name)
             if topic is not None:
-                if topic.topic_id.hex() in before.trashed_topics:
+                if _is_restored(before, topic):
                     await self.restore(after, topic)
                 await self._open_in_slices(topic)
         for name in changed.of(TOPIC_CONFIGS):
@@ -405,3 +406,18 @@ class ReplicaManager:
             "under_replicated_count": sum(len(partition.isr) < len(partition.replicas) for partition in led),
             "under_min_isr_count": sum(partition.is_under_min_isr for partition in led),
         }
+
+
+def _is_kept(after: MetadataImage, deleted: TopicImage) -> bool:
+    """Whether the logs of a deleted topic are kept: in the trash, or for the topic's new name.
+
+    If metadata that was missed is loaded again, a deletion and an undeletion under another name are one change.
+    """
+    return deleted.topic_id.hex() in after.trashed_topics or after.topic_by_id(deleted.topic_id) is not None
+
+
+def _is_restored(before: MetadataImage, topic: TopicImage) -> bool:
+    """Whether the logs of a topic are in the trash; see `_is_kept`."""
+    former = before.topic_by_id(topic.topic_id)
+    is_renamed = former is not None and former.name != topic.name
+    return is_renamed or topic.topic_id.hex() in before.trashed_topics

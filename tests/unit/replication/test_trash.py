@@ -10,6 +10,7 @@ import pytest
 from barnabas.base import disk
 from barnabas.base.ids import TopicPartition
 from barnabas.log.trash.state import STATE_FILE
+from barnabas.metadata.changed_keys import ChangedKeys
 from barnabas.metadata.topic_deletion import TopicToDelete, decide_delete
 from barnabas.metadata.undeletion import TrashedTopicRequest, decide_undelete
 from support.images import cluster, replayed
@@ -72,6 +73,25 @@ def test_a_state_file_damaged_by_a_power_failure_loses_no_records(trash_broker: 
     state.write_bytes(b"\0\0")
     trash_broker.undelete("t")
     assert trash_broker.values("t") == ABC
+
+
+@pytest.mark.parametrize("new_name", ["a", "zz"])
+def test_a_topic_that_was_renamed_through_the_trash_in_one_change_keeps_its_records(
+    trash_broker: TrashBroker, new_name: str
+) -> None:
+    """The metadata is loaded again after its history was lost: deletion and undeletion arrive together."""
+    before = trash_broker.image
+    deletion = decide_delete(before, [TopicToDelete("t")], trash=ALICE)
+    deleted = replayed(before, deletion)
+    undeletion = decide_undelete(deleted, TrashedTopicRequest("t"), new_name)
+    trash_broker.image = replayed(deleted, undeletion)
+    changed = ChangedKeys((*deletion.changes, *undeletion.changes))
+    asyncio.run(trash_broker.replicas.apply(before, trash_broker.image, changed))
+    assert trash_broker.values(new_name) == ABC
+    topic_id = trash_broker.image.topics[new_name].topic_id
+    assert trash_broker.replicas.find_by_id(topic_id, 0) is trash_broker.replicas.partition(new_name, 0)
+    trash_broker.restart()
+    assert trash_broker.values(new_name) == ABC
 
 
 def test_another_topic_of_the_name_is_independent(trash_broker: TrashBroker) -> None:
