@@ -51,15 +51,22 @@ def delete_group(result: CoordinatorResult, table: OffsetTable, group_id: str) -
 
 
 def delete_topics(
-    result: CoordinatorResult, table: OffsetTable, before: MetadataImage, after: MetadataImage
+    result: CoordinatorResult,
+    table: OffsetTable,
+    before: MetadataImage,
+    after: MetadataImage,
+    present: MetadataImage,
 ) -> None:
-    """Delete the offsets of deleted topics: a later topic of the same name is a different one."""
+    """Delete the offsets of deleted topics: a later topic of the same name is a different one.
+
+    :param present: Topics that are in it were undeleted, after this was tried without success.
+    """
     known = before.deleted_topics.keys() | before.trashed_topics.keys()
     deleted = {
         topic.name: topic.topic_id
         for table_of_topics in (after.deleted_topics, after.trashed_topics)
         for key, topic in table_of_topics.items()
-        if key not in known
+        if key not in known and present.topic_by_id(topic.topic_id) is None
     }
     if not deleted:
         return

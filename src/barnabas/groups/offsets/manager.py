@@ -54,6 +54,7 @@ class OffsetManager:
         """:param make_simple_group: Creates a group without members, for committed offsets."""
         self._groups = groups
         self._config = context.config
+        self._image = context.image
         self._counts = context.counts
         self._rebalances = context.rebalances
         self._make_simple_group = make_simple_group
@@ -165,7 +166,7 @@ class OffsetManager:
         self, result: CoordinatorResult, before: MetadataImage, after: MetadataImage
     ) -> None:
         """Delete the offsets of deleted topics."""
-        delete_topics(result, self.table, before, after)
+        delete_topics(result, self.table, before, after, self._image())
 
     def of_topics(self, encoded_topics: Set[bytes]) -> list[EncodedOffset]:
         """Return the offsets of topics that are about to be deleted."""

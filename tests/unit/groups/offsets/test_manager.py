@@ -7,7 +7,7 @@ from barnabas.groups.statistics import GroupCounts
 from barnabas.metadata.image import MetadataImage
 from barnabas.metadata.topic_deletion import TopicToDelete, decide_delete
 from barnabas.metadata.trash import TrashEntry
-from barnabas.metadata.undeletion import TrashedTopicRequest, decide_purge
+from barnabas.metadata.undeletion import TrashedTopicRequest, decide_purge, decide_undelete
 from barnabas.wire.coordinator_records.committed_offset import CommittedOffset, encode_partition, encode_topic
 from barnabas.wire.errors import ErrorCode, KafkaError
 from barnabas.wire.messages.offset_commit import OffsetCommitRequest, OffsetCommitRequestPartition
@@ -244,7 +244,7 @@ def test_deleting_a_topic_deletes_its_offsets() -> None:
     log.commit({"t": {0: 1, 1: 1}, "tt": {0: 1}})
     log.commit({"t": {0: 1}}, "other")
     log.commit_in_transaction(7, {"t": {0: 2}})
-    after = without(before, "t")
+    after = log.image = without(before, "t")
     log.do(lambda result, pending: log.manager.on_metadata_update(result, before, after))
     log.end(7, commit=True)
     assert log.fetch() == {("tt", 0): 1}
@@ -269,6 +269,7 @@ def test_offsets_are_deleted_when_their_topic_enters_the_trash_and_not_when_it_l
     log = OffsetLog(before)
     log.commit({"t": {0: 5}})
     gone = replayed(before, decide_delete(before, [TopicToDelete("t")], trash=TrashEntry(0, "User:alice")))
+    log.image = gone
     log.do(lambda result, pending: log.manager.on_metadata_update(result, before, gone))
     assert log.fetch() == {}
     log.image = with_topics(gone, new_topic("first"), new_topic("t"))
@@ -276,6 +277,16 @@ def test_offsets_are_deleted_when_their_topic_enters_the_trash_and_not_when_it_l
     purged = replayed(log.image, decide_purge(log.image, [TrashedTopicRequest("t")]))
     log.do(lambda result, pending: log.manager.on_metadata_update(result, log.image, purged))
     assert log.fetch() == {("t", 0): 7}
+
+
+def test_a_deletion_that_is_tried_again_late_spares_the_offsets_of_an_undeleted_topic() -> None:
+    before = cluster(1, new_topic("t"))
+    log = OffsetLog(before)
+    log.commit({"t": {0: 5}})
+    gone = replayed(before, decide_delete(before, [TopicToDelete("t")], trash=TrashEntry(0, "User:alice")))
+    log.image = replayed(gone, decide_undelete(gone, TrashedTopicRequest("t"), None))
+    log.do(lambda result, pending: log.manager.on_metadata_update(result, before, gone))
+    assert log.fetch() == {("t", 0): 5}
 
 
 def restored(
