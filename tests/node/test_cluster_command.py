@@ -1,5 +1,6 @@
 """`barnabas cluster` against brokers that fail and recover."""
 
+import asyncio
 import contextlib
 import json
 import sqlite3
@@ -131,9 +132,11 @@ def test_a_broker_with_different_metadata_is_found_by_the_command_and_by_the_con
     controller = cluster.brokers[1]
     comparison = controller.server.parts.metadata_comparison
 
+    comparing: list[asyncio.Future[None]] = []
+
     def compare() -> frozenset[int]:
         before = comparison.comparisons_count
-        controller.call_soon(lambda: controller.server.parts.background_tasks.spawn(comparison.compare()))
+        controller.call_soon(lambda: comparing.append(asyncio.ensure_future(comparison.compare())))
         until(lambda: comparison.comparisons_count > before)
         return comparison.different
 

@@ -8,12 +8,12 @@ from barnabas.wire.errors import KafkaError
 
 
 class WokenTask:
-    """Calls `act` after each `wake`, and again some time after it failed because of the store."""
+    """Calls `act` after each `wake`, and again some time after it failed."""
 
     def __init__(
         self, name: str, act: Callable[[], Awaitable[None]], *, retry_s: float, log: Logger, warning: str
     ) -> None:
-        """:param warning: Logged when `act` raises a KafkaError."""
+        """:param warning: Logged when `act` raises an error."""
         self._name = name
         self._act = act
         self._retry_s = retry_s
@@ -43,5 +43,9 @@ class WokenTask:
                 await self._act()
             except KafkaError as error:
                 self._log.warning(self._warning, why=error.message)
-                await asyncio.sleep(self._retry_s)
-                self._woken.set()
+            except Exception:  # the broker would never act again, and others would wait for it
+                self._log.exception(self._warning)
+            else:
+                continue
+            await asyncio.sleep(self._retry_s)
+            self._woken.set()

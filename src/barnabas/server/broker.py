@@ -17,6 +17,7 @@ from barnabas.metadata.brokers import BrokerRegistration
 from barnabas.metadata.features import decide_finalize, supported_features
 from barnabas.metadata.scram import decide_add_user
 from barnabas.metadata.store import Store
+from barnabas.metadata.woken_task import WokenTask
 from barnabas.net.listener import StartError, reason_of
 from barnabas.policy.policies import Policies
 from barnabas.registry.embedded import EmbeddedRegistry
@@ -26,7 +27,7 @@ from barnabas.security.security_log import WINDOW_MS as SECURITY_LOG_WINDOW_MS
 from barnabas.server.assembly import BrokerParts, Environment, assemble
 from barnabas.server.background.expiration import INTERVAL_MS as EXPIRATION_INTERVAL_MS
 from barnabas.server.background.expiration import Expiration
-from barnabas.server.broker_lifecycle import BrokerLifecycle
+from barnabas.server.broker_lifecycle import RETRY_S, BrokerLifecycle
 from barnabas.server.disk_space import CHECK_INTERVAL_MS, DiskWatch
 from barnabas.server.listeners import connection_limits, open_files_max
 from barnabas.server.metadata_comparison import COMPARISON_INTERVAL_MS
@@ -102,6 +103,13 @@ class BrokerServer:
             parts.replicas.offline_replicas,
             parts.broker.election_rules,
         )
+        self._registering = WokenTask(
+            "registration",
+            self._register_and_accept,
+            retry_s=RETRY_S,
+            log=_log,
+            warning="cannot register changed listeners or directories; retrying",
+        )
         self._serves = False  #: the start is complete
         self.serves_pages = False  #: the console, not only metrics
         #: Set when all log directories have failed, or the broker cannot follow the metadata any more: it must stop.
@@ -128,7 +136,9 @@ class BrokerServer:
         parts.coordinators.start(parts.metadata)
         self.broker.log_dir_moves.resume()
         await parts.listeners.accept()
-        parts.listeners.on_changed = lambda: parts.background_tasks.spawn(self._register_and_accept())
+        parts.listeners.on_changed = self._registering.wake
+        self._shutdown.add_async(self._registering.stop)
+        self._registering.start()
         parts.dynamic_config.on_change(parts.listeners.reconfigure)
         parts.dynamic_config.on_check(parts.listeners.check)
         parts.dynamic_config.on_change(self._reconfigure)
@@ -228,7 +238,7 @@ class BrokerServer:
     async def _reconfigure(self, before: BrokerConfig, after: BrokerConfig) -> None:
         self.parts.connections.limits = connection_limits(after, open_files_max())
         if before.items_or_none("cordoned.log.dirs") != after.items_or_none("cordoned.log.dirs"):
-            self.parts.background_tasks.spawn(self.lifecycle.update())
+            self._registering.wake()
 
     async def _register_and_accept(self) -> None:
         """Serve on new listeners after they are registered: clients ask on them for brokers first."""

@@ -1,3 +1,4 @@
+import asyncio
 import threading
 from pathlib import Path
 
@@ -23,7 +24,8 @@ def test_a_coordinator_that_has_stopped_loads_no_shards_for_a_late_commit() -> N
             runtime.load(kafka.server.broker.metadata.image)
             stopped.set()
 
-        kafka.call_soon(lambda: kafka.server.parts.background_tasks.spawn(stop_and_follow()))
+        stopping: list[asyncio.Future[None]] = []
+        kafka.call_soon(lambda: stopping.append(asyncio.ensure_future(stop_and_follow())))
         assert stopped.wait(10)
         assert not runtime._runners
 

@@ -2,19 +2,23 @@
 
 import asyncio
 
+import pytest
+
 from barnabas.metadata.woken_task import WokenTask
 from barnabas.telemetry.logs import get_logger
 from barnabas.wire.errors import ErrorCode, KafkaError
 from support.loop import in_virtual_time, turns
 
 RETRY_S = 2.0
+STORE_FAILED = KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, "The store failed.")
 
 
 class Work:
     """Fails a number of times, and counts its calls."""
 
-    def __init__(self, failures_count: int = 0) -> None:
+    def __init__(self, failures_count: int = 0, error: Exception = STORE_FAILED) -> None:
         self.failures_left = failures_count
+        self.error = error
         self.calls_count = 0
         self.task = WokenTask("work", self.act, retry_s=RETRY_S, log=get_logger("barnabas"), warning="failed")
 
@@ -22,7 +26,7 @@ class Work:
         self.calls_count += 1
         if self.failures_left:
             self.failures_left -= 1
-            raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, "The store failed.")
+            raise self.error
 
 
 @in_virtual_time
@@ -48,9 +52,10 @@ async def test_a_call_before_the_start_counts() -> None:
     await work.task.stop()
 
 
+@pytest.mark.parametrize("error", [STORE_FAILED, KeyError("unexpected")])
 @in_virtual_time
-async def test_it_tries_again_after_a_pause_until_it_succeeds() -> None:
-    work = Work(failures_count=2)
+async def test_it_tries_again_after_a_pause_until_it_succeeds(error: Exception) -> None:
+    work = Work(2, error)
     work.task.start()
     work.task.wake()
     await turns()

@@ -81,14 +81,6 @@ class BackgroundTasks:
         self.repeat(self.bound_producers, BOUND_PRODUCERS_MS)
         self.repeat(self.expire_producers, integer("producer.id.expiration.check.interval.ms"))
 
-    def spawn(self, work: Coroutine[Any, Any, Any]) -> None:
-        """Run `work` once. `stop` cancels it, so the next start of the broker must do it again."""
-
-        async def run() -> None:
-            await work
-
-        self._keep(run())
-
     async def stop(self) -> None:
         """Stop all tasks. Runs in progress are awaited, because their threads cannot be stopped."""
         for loop in self._loops:

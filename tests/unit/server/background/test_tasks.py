@@ -338,24 +338,6 @@ def test_a_task_that_fails_is_logged_and_retried(error: Exception, monkeypatch: 
     scenario()
 
 
-@in_virtual_time
-async def test_spawned_work_runs_once_and_is_cancelled_by_stopping() -> None:
-    keeper = quiet_keeper()
-    done: list[str] = []
-
-    async def work(name: str, seconds: float) -> str:
-        await asyncio.sleep(seconds)
-        done.append(name)
-        return name
-
-    keeper.spawn(work("short", 1))
-    keeper.spawn(work("long", 100))
-    await asyncio.sleep(2)
-    await keeper.stop()
-    assert done == ["short"]
-    assert keeper._loops == set()
-
-
 @on_loop
 async def test_long_gone_clients_are_removed(tmp_path: Path) -> None:
     async with running_tasks(tmp_path) as (node, keeper):
