@@ -139,15 +139,21 @@ def decide_prepare_join(
     replicas: JoiningReplicas,
     partitions: Collection[TopicIdPartition],
     rules: ElectionRules = DEFAULT_RULES,
-) -> Decision[None]:
-    """Change some partitions as `decide_join` does, before the broker is registered; it is elected afterwards."""
+) -> Decision[list[TopicIdPartition]]:
+    """Change some partitions as `decide_join` does, before the broker is registered; it is elected afterwards.
+
+    Return those that do not exist: if their topic is in the trash, it may return before the broker is registered.
+    """
     joining = _Joining(image, broker_id, replicas, rules, brokers_up(image))
     changes: list[PartitionChange] = []
+    missing: list[TopicIdPartition] = []
     for topic_id, index in partitions:
         topic = image.topic_by_id(topic_id)
-        if topic is not None and index < topic.partition_count:
+        if topic is None:
+            missing.append(TopicIdPartition(topic_id, index))
+        elif index < topic.partition_count:
             changes.extend(joining.changes((topic, index)))
-    return partition_decision(None, image, changes)
+    return partition_decision(missing, image, changes)
 
 
 class _Joining:

@@ -1,7 +1,7 @@
 """The broker's own membership: its session, its registration, and controlled shutdown."""
 
 import asyncio
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
 from functools import partial
 
 from barnabas.base.ids import TopicIdPartition
@@ -109,23 +109,32 @@ class BrokerLifecycle:
         else:  # in parts; the controller then elects this broker where it may lead
             if not is_clean:  # until then, no leader may add it to the ISR again by what it fetched before
                 await self._metadata.write(lambda image: decide_leave(image, self._broker_id))
-            for first in range(0, len(partitions), limit):
-                part = partitions[first : first + limit]
-                await self._metadata.write(
-                    partial(
-                        decide_prepare_join,
-                        broker_id=self._broker_id,
-                        replicas=replicas,
-                        partitions=part,
-                        rules=self._rules,
-                    ),
-                    is_large=True,
-                )
+            while partitions:
+                missing = await self._prepare_join(replicas, partitions, limit)
+                image = self._metadata.image
+                partitions = [each for each in missing if image.topic_by_id(each.topic_id) is not None]
             registration = await self._metadata.write(
                 lambda image: decide_register_in_new_epoch(image, self._describe(), is_clean=is_clean)
             )
         self.epoch = registration.epoch
         self._on_joined(registration)
+
+    async def _prepare_join(
+        self, replicas: JoiningReplicas, partitions: Sequence[TopicIdPartition], limit: int
+    ) -> list[TopicIdPartition]:
+        """Change the partitions in parts; return those that do not exist, see `decide_prepare_join`."""
+        missing: list[TopicIdPartition] = []
+        for first in range(0, len(partitions), limit):
+            decide = partial(
+                decide_prepare_join,
+                broker_id=self._broker_id,
+                replicas=replicas,
+                partitions=partitions[first : first + limit],
+                rules=self._rules,
+            )
+            missing_here = await self._metadata.write(decide, is_large=True)
+            missing += missing_here
+        return missing
 
     async def _follow_session(
         self, before: MetadataImage, after: MetadataImage, changed: ChangedKeys
@@ -160,9 +169,8 @@ class BrokerLifecycle:
 
     async def _hand_over(self) -> None:
         if await self._metadata.write(lambda image: decide_leave(image, self._broker_id)):
-            elections = partial(
-                decide_elections, rules=ElectionRules(self._rules.min_isr)
-            )  # clean ones alone
+            clean_ones = ElectionRules(self._rules.min_isr)
+            elections = partial(decide_elections, rules=clean_ones, limit=self._metadata.partitions_max)
             while await self._metadata.write(elections, is_large=True):
                 pass
 

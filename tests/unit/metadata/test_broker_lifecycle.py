@@ -10,6 +10,7 @@ from barnabas.metadata.broker_lifecycle import (
     decide_fence,
     decide_join,
     decide_leave,
+    decide_prepare_join,
 )
 from barnabas.metadata.brokers import SESSIONS
 from barnabas.metadata.decision import Decision
@@ -311,3 +312,12 @@ def test_a_broker_that_is_dead_itself_ends_no_session() -> None:
     epoch = THREE.brokers["2"].epoch
     assert decide_end_session(without_session(THREE, 1), 2, epoch, by=1) == Decision(False)
     assert decide_end_session(THREE, 2, epoch, by=9) == Decision(False)
+
+
+def test_partitions_that_do_not_exist_when_a_broker_joins_are_named() -> None:
+    topic_id = THREE.topics["t"].topic_id
+    present, missing = TopicIdPartition(topic_id, 0), TopicIdPartition(b"trashed".ljust(16), 0)
+    decision = decide_prepare_join(THREE, 1, JoiningReplicas(is_clean=False), [missing, present])
+    assert decision.response == [missing]
+    after = replayed(THREE, decision)
+    assert 1 not in state(after, "t").isr

@@ -5,6 +5,7 @@ import random
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import replace
+from functools import partial
 
 import pytest
 
@@ -178,3 +179,22 @@ async def test_a_broker_with_many_partitions_joins_in_commits_that_the_store_all
         alone = [image.partition(image.topics["alone"], index) for index in range(3)]
         assert {(state.leader, state.leader_epoch) for state in alone} == {(1, 2)}
         assert image.brokers["1"].epoch == again.epoch > first.epoch
+
+
+@in_virtual_time
+async def test_a_broker_with_many_partitions_hands_them_over_in_commits_that_the_store_allows() -> None:
+    store = MemoryStore(changes_max=47)
+    async with member(store) as (first, metadata, _), member(store, 2) as (second, _, _):
+        await first.start(is_clean=True, lost=())
+        await second.start(is_clean=True, lost=())
+        topics = [manually_assigned(name, *[[1, 2]] * 12) for name in "abcd"]
+        for topic in topics:
+            decide = partial(
+                decide_create, requested=[topic], rules=RULES, rng=random.Random(1), validate_only=False
+            )
+            await metadata.write(decide)
+        await first.leave()
+        await metadata.wait_for_revision(store.revision)
+        image = metadata.image
+        states = [image.partition(topic, index) for topic in image.topics.values() for index in range(12)]
+        assert {state.leader for state in states} == {2}
