@@ -8,10 +8,11 @@ import pytest
 from barnabas.base.ids import TopicPartition
 from barnabas.base.topic_names import METADATA_TOPIC
 from barnabas.client.admin.admin import raise_errors
+from barnabas.client.admin.model import NewTopic
 from barnabas.config.alter_op import AlterConfigOp, OpType
 from barnabas.config.config_resource import Resource, ResourceKind
 from barnabas.testing import EmbeddedBroker, EmbeddedCluster
-from barnabas.wire.errors import ErrorCode
+from barnabas.wire.errors import ErrorCode, KafkaError
 from barnabas.wire.messages.delete_records import (
     DeleteRecordsPartition,
     DeleteRecordsRequest,
@@ -66,6 +67,27 @@ def leader_of(cluster: EmbeddedCluster) -> int:
 
 def follower_of(cluster: EmbeddedCluster) -> int:
     return next(node_id for node_id in cluster.brokers if node_id != leader_of(cluster))
+
+
+# Administration
+
+#: With how many topics to repeat what fails only if another broker learns of a change late.
+REPEATED_COUNT = 20
+
+
+def test_each_broker_knows_at_once_what_another_one_has_changed(cluster: EmbeddedCluster) -> None:
+    creator, changer, deleter = (broker.client.admin for broker in cluster.brokers.values())
+    compact = [AlterConfigOp("cleanup.policy", OpType.SET, "compact")]
+    for number in range(REPEATED_COUNT):
+        name = f"changed-{number}"
+        raise_errors(creator.create_topics([NewTopic(name, 1, 1)]).values())
+        raise_errors(changer.alter_configs({Resource(ResourceKind.TOPIC, name): compact}).values())
+        raise_errors(deleter.delete_topics([name]).values())
+        again = creator.delete_topics([name])[name]
+        assert isinstance(again, KafkaError)
+        assert again.code is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+        raise_errors(changer.create_topics([NewTopic(name, 2, 1)]).values())
+        raise_errors(creator.delete_topics([name]).values())
 
 
 # The controller

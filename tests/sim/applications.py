@@ -59,6 +59,7 @@ KEYS_COUNT = 20
 PARTITION_SHARE = 0.6
 COMMITTED_SHARE = 0.7
 DELETED_SHARE = 0.5
+DELETED_AT_ONCE_SHARE = 0.3
 #: Share of the administrator's rounds that move a partition, and of the moves that leave out a broker.
 MOVED_SHARE = 0.5
 FEWER_SHARE = 0.3
@@ -272,12 +273,15 @@ class Application:
         """Create topics, and delete some of them."""
         while True:
             self._number += 1
-            await self._create(f"{self.name}-topic-{self._number}")
+            name = f"{self.name}-topic-{self._number}"
+            await self._create(name)
+            if self.journal.topics[name] is TopicState.EXISTS and self.rng.random() < DELETED_AT_ONCE_SHARE:
+                await self._delete(name, self.once)  # probably at another broker
             await asyncio.sleep(self.rng.expovariate(1.5))
             await self._move_leaders()
             existing = [name for name, state in self.journal.topics.items() if state is TopicState.EXISTS]
             if existing and self.rng.random() < DELETED_SHARE:
-                await self._delete(self.rng.choice(existing))
+                await self._delete(self.rng.choice(existing), self.cluster)
 
     async def _move_leaders(self) -> None:
         """Elect preferred leaders, or move a partition: to other brokers, or to the same in another order."""
@@ -297,8 +301,8 @@ class Application:
         requested = Admin(self.cluster).create_topics([new])
         await self._change(name, requested, TopicState.EXISTS, ErrorCode.TOPIC_ALREADY_EXISTS)
 
-    async def _delete(self, name: str) -> None:
-        requested = Admin(self.cluster).delete_topics([name])
+    async def _delete(self, name: str, cluster: ClusterClient) -> None:
+        requested = Admin(cluster).delete_topics([name])
         await self._change(name, requested, TopicState.DELETED, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
 
     async def _change(
@@ -312,8 +316,6 @@ class Application:
             return
         if not isinstance(result, KafkaError):
             self.journal.topics[name] = state
-        elif result.code is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION and self.journal.brokers_count > 1:
-            pass  # a broker that sees commits late may not know the topic yet
         elif result.code is impossible:
             self.journal.wrong.append(f"repeated: {name} is not {state.value}, but {impossible.name}")
 

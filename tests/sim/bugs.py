@@ -377,3 +377,11 @@ def a_new_leader_of_the_audit_ignores_the_store() -> None:
 @bug
 def old_generations_may_commit_offsets() -> None:
     _replace(ClassicGroup, "check_offset_commit", lambda *_arguments, **_keywords: None)
+
+
+@bug
+def requests_are_decided_on_old_metadata() -> None:
+    async def catch_up(_writer: MetadataWriter, timeout_ms: int | None = None) -> None:
+        pass
+
+    _replace(MetadataWriter, "catch_up", catch_up)

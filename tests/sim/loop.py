@@ -10,13 +10,17 @@ import heapq
 import itertools
 import logging
 import random
+import sys
 from asyncio import events
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from contextvars import Context, ContextVar, copy_context
 from typing import Any
 
 from barnabas.base.buffers import Buffer
+from barnabas.telemetry.logs import Logger
+from barnabas.wire.errors import KafkaError
 from sim.network import Network
 
 #: Virtual seconds since an arbitrary point at the start.
@@ -134,6 +138,24 @@ class _Selector:
 
     def get_map(self) -> dict[Any, Any]:
         return {}
+
+
+@contextmanager
+def noted_exceptions(noted: list[str]) -> Iterator[None]:
+    """Note each exception that a broker logs and survives, except those of the disks."""
+    log_exception = Logger.exception
+
+    def note(logger: Logger, event: str, **fields: object) -> None:
+        error = sys.exc_info()[1]
+        if not isinstance(error, OSError | KafkaError):
+            noted.append(f"{event}: {error!r}")
+        log_exception(logger, event, **fields)
+
+    Logger.exception = note  # type: ignore[method-assign]
+    try:
+        yield
+    finally:
+        Logger.exception = log_exception  # type: ignore[method-assign]
 
 
 class SimulatedLoop(asyncio.BaseEventLoop):

@@ -16,7 +16,7 @@ from sim.copier import COPIER, Copier
 from sim.disk import SimulatedDisks
 from sim.faults import CLIENTS, Faults
 from sim.invariants import Invariants
-from sim.loop import Node, SimulatedLoop
+from sim.loop import Node, SimulatedLoop, noted_exceptions
 from sim.members import MEMBERS_COUNT, Member, Ownership
 from sim.store import SimulatedStore
 from sim.survivors import Survivors
@@ -142,7 +142,8 @@ class Simulation:
     def run(self) -> list[str]:
         """Return what is wrong."""
         asyncio.set_event_loop(self.loop)
-        with self.disks.installed(), inline_pools(), self.invariants.watching():
+        noted = noted_exceptions(self.loop.errors)
+        with self.disks.installed(), inline_pools(), self.invariants.watching(), noted:
             try:
                 wrong = self.loop.run_until_complete(self._run())
             except Exception as error:  # such as that of a broker that does not start any more

@@ -73,6 +73,14 @@ class SimulatedStore(MemoryStore):
             raise StoreError("the store cannot be reached")
         return await super().load()
 
+    async def latest_revision(self) -> int:
+        await self._delay()
+        if not self.is_reachable(self._loop.node_name):
+            raise StoreError("the store cannot be reached")
+        revision = self.revision
+        await self._delay()
+        return revision
+
     async def commit(
         self, reads: Mapping[str, int], changes: tuple[StoreChange, ...], commit_id: str = ""
     ) -> int:

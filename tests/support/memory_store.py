@@ -37,6 +37,7 @@ class MemoryStore:
     """Several writers may share one, as brokers share a cluster's. Commits and watches take turns of the loop."""
 
     kind = "memory"
+    is_shared = True
 
     def __init__(self, latency_turns: int = 3, changes_max: int = CHANGES_MAX) -> None:
         self.changes_max = changes_max
@@ -50,6 +51,10 @@ class MemoryStore:
 
     async def load(self) -> tuple[int, list[Item]]:
         return self.revision, [self.items[key] for key in sorted(self.items)]
+
+    async def latest_revision(self) -> int:
+        await turns(self._latency_turns)
+        return self.revision
 
     def hold(self) -> None:
         """Suspend commits until `release`."""
@@ -139,6 +144,11 @@ class UnreliableStore(MemoryStore):
         super().__init__()
         self.is_available = True
         self.refused = asyncio.Event()  #: set after a commit was refused
+
+    async def latest_revision(self) -> int:
+        if not self.is_available:
+            raise StoreError("the disk is full")
+        return await super().latest_revision()
 
     async def commit(
         self, reads: Mapping[str, int], changes: tuple[StoreChange, ...], commit_id: str = ""

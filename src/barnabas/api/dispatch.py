@@ -296,6 +296,8 @@ class Dispatcher:
         try:
             if context.connection.authenticator is not None:
                 context.connection.authenticator.admit(api.api_key, api.name)
+            if api.needs_latest_metadata:
+                await self.broker.metadata.catch_up(getattr(request, "timeout_ms", None))
             work = (self.interceptor or api.handle)(context, request)
             response = await (self._metered(context, work) if self.broker.quotas.enabled else work)
         except Exception as error:

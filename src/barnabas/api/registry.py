@@ -57,6 +57,9 @@ class ApiSpec:
     negotiates_versions: bool = False
     #: Requests of clients that are not authenticated yet, which have no quota.
     authenticates: bool = False
+    #: Requests are decided on the latest metadata, as by Kafka's controller. Others are on the broker's copy of it,
+    #: which may be some milliseconds behind.
+    needs_latest_metadata: bool = False
 
     #: The first version whose headers carry tagged fields (KIP-482).
     first_flexible_version: int = VERSION_MAX + 1
@@ -79,6 +82,7 @@ def serves(
     carries_records: bool = False,
     negotiates_versions: bool = False,
     authenticates: bool = False,
+    needs_latest_metadata: bool = False,
 ) -> Callable[[HandlerT], HandlerT]:
     """Mark the function `handle` of a module as serving an API. `build` finds it."""
     assert request.API_KEY == response.API_KEY, (request, response)
@@ -102,6 +106,7 @@ def serves(
             carries_records,
             negotiates_versions,
             authenticates,
+            needs_latest_metadata,
             flexible.first if flexible.last >= 0 else VERSION_MAX + 1,
         )
         handle.__dict__["api_spec"] = spec

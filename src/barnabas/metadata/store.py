@@ -101,10 +101,24 @@ class Store(Protocol):
         """How many changes a commit may have, and on how many keys it may depend; known once the store is loaded."""
         ...
 
+    @property
+    def is_shared(self) -> bool:
+        """Whether other processes may write to the store."""
+        ...
+
     async def load(self) -> tuple[int, list[Item]]:
         """Return the revision of the store and all its items.
 
         :raises StoreError: If it cannot be read.
+        """
+        ...
+
+    async def latest_revision(self) -> int:
+        """Return the revision of the last commit that was made before this call, or of a later one.
+
+        The end of a session may not count as a commit.
+
+        :raises StoreError: If the store cannot be read.
         """
         ...
 

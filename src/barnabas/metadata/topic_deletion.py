@@ -76,6 +76,7 @@ def decide_delete(
         outcomes.append(Deleted(topic.name, topic.topic_id))
     changes = tuple(change for topic in accepted for change in _changes(image, topic, trash))
     reads = {TOPICS.key(topic.name): image.topics.revision(topic.name) for topic in accepted}
+    reads |= {TOPIC_CONFIGS.key(topic.name): image.topic_configs.revision(topic.name) for topic in accepted}
     reads |= {states_prefix(topic.topic_id): image.revision for topic in accepted}
     return Decision(outcomes, changes, reads)
 

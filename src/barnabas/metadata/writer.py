@@ -12,6 +12,7 @@ from barnabas.metadata.changed_keys import ChangedKeys
 from barnabas.metadata.decision import Decision
 from barnabas.metadata.image import MetadataImage
 from barnabas.metadata.image_hash import ImageHasher, hash_changes
+from barnabas.metadata.latest_revision import LatestRevision
 from barnabas.metadata.parts import client_error, write_parts
 from barnabas.metadata.store import (
     NEVER,
@@ -80,6 +81,7 @@ class MetadataWriter:
         :param writer_id: Unique among the writers of the store, also those of earlier starts.
         """
         self._store = store
+        self._latest_revision = LatestRevision(store)
         self._writer_id = writer_id
         self._sent: dict[str, asyncio.Future[int]] = {}  #: commit id -> revision, once the watch has shown it
         self._worker = worker
@@ -87,7 +89,7 @@ class MetadataWriter:
         self._listeners: list[Listener] = []
         self._waiters: list[tuple[int, asyncio.Future[None]]] = []
         self._following: asyncio.Task[None] | None = None
-        self._writing: set[asyncio.Future[Any]] = set()  #: writes with a timeout; some may have outlived it
+        self._begun: set[asyncio.Future[Any]] = set()  #: what has a timeout; some writes have outlived theirs
         self._failure: KafkaError | None = None  #: why the image cannot change any more
         self.on_failure: Callable[[], None] = lambda: None  #: called when the image cannot change any more
         self.image = MetadataImage()
@@ -114,9 +116,10 @@ class MetadataWriter:
 
     async def stop(self) -> None:
         """Stop following; the image does not change any more. Writes in progress are abandoned, committed or not."""
-        for pending_write in self._writing:
-            pending_write.cancel()
-        await asyncio.gather(*self._writing, return_exceptions=True)
+        for begun in self._begun:
+            begun.cancel()
+        await asyncio.gather(*self._begun, return_exceptions=True)
+        await self._latest_revision.stop()
         if self._following is not None:
             self._following.cancel()
             await asyncio.gather(self._following, return_exceptions=True)
@@ -179,9 +182,7 @@ class MetadataWriter:
                 ErrorCode.REQUEST_TIMED_OUT,
                 f"A timeout of {timeout_ms} ms is not valid: it must be larger than 0.",
             )
-        pending_write = asyncio.ensure_future(_with_client_errors(writing))
-        self._writing.add(pending_write)
-        pending_write.add_done_callback(self._written)
+        pending_write = self._begin(_with_client_errors(writing))
         await asyncio.wait({pending_write}, timeout=timeout_ms / 1000)
         if not pending_write.done():
             message = f"The change was not committed within {timeout_ms} ms; it may still be applied."
@@ -211,10 +212,17 @@ class MetadataWriter:
             )
             await self._within(None, self._write(lambda image: recorded_events, None, NO_POLICY_RESULTS))
 
-    def _written(self, pending_write: asyncio.Future[Any]) -> None:
-        self._writing.discard(pending_write)
-        if not pending_write.cancelled():
-            pending_write.exception()  # retrieved here too, because the request that waited for it may have ended
+    def _begin(self, work: Coroutine[Any, Any, ResponseT]) -> "asyncio.Future[ResponseT]":
+        """Begin what a request waits for with a timeout; `stop` cancels it."""
+        begun = asyncio.ensure_future(work)
+        self._begun.add(begun)
+        begun.add_done_callback(self._ended)
+        return begun
+
+    def _ended(self, begun: asyncio.Future[Any]) -> None:
+        self._begun.discard(begun)
+        if not begun.cancelled():
+            begun.exception()  # retrieved here too, because the request that waited for it may have ended
 
     async def _write(
         self,
@@ -307,6 +315,36 @@ class MetadataWriter:
             return await self._worker.call(function)
         return function()
 
+    async def catch_up(self, timeout_ms: int | None = None) -> None:
+        """Wait until the image has all commits that were made before this call, also those of other brokers.
+
+        :raises KafkaError: UNKNOWN_SERVER_ERROR if the store cannot be read, or the image cannot change;
+            REQUEST_TIMED_OUT.
+        """
+        if not self._store.is_shared:  # a commit is confirmed after it is in the image
+            return
+        if timeout_ms is None:
+            await self._catch_up()
+            return
+        if timeout_ms <= 0:  # the change itself is refused
+            return
+        catching_up = self._begin(self._catch_up())
+        await asyncio.wait({catching_up}, timeout=timeout_ms / 1000)
+        if not catching_up.done():
+            catching_up.cancel()
+            message = f"The metadata store was not read within {timeout_ms} ms; nothing was changed."
+            raise KafkaError(ErrorCode.REQUEST_TIMED_OUT, message)
+        catching_up.result()
+
+    async def _catch_up(self) -> None:
+        try:
+            revision = await self._latest_revision.read()
+        except StoreError as error:
+            _log.error("cannot read the metadata store", why=str(error))
+            message = f"Cannot read the metadata store: {error}."
+            raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, message) from error
+        await self.wait_for_revision(revision)
+
     async def wait_for_revision(self, revision: int) -> None:
         """Wait until this node's image is at `revision` or later, and its listeners have followed.
 
@@ -348,8 +386,9 @@ class MetadataWriter:
             "conflicts_count": self.conflicts_count,
             "unknown_outcomes_count": self.unknown_outcomes_count,
             "reloads_count": self.reloads_count,
+            "latest_revision_reads_count": self._latest_revision.reads_count,
             "waiters_count": len(self._waiters),
-            "writes_with_timeout_count": len(self._writing),
+            "requests_with_timeout_count": len(self._begun),
         }
 
     async def _follow(self, commits: AsyncIterator[Commit]) -> None:

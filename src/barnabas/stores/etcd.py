@@ -70,6 +70,7 @@ class EtcdStore:
     """Items under a prefix of etcd; etcd may be shared with others."""
 
     kind = "etcd"
+    is_shared = True
 
     def __init__(self, gateway: Gateway, prefix: str, session_timeout_ms: int) -> None:
         self._gateway = gateway
@@ -94,6 +95,16 @@ class EtcdStore:
                 if not refused.is_compacted:
                     raise _store_error(refused) from refused
         raise StoreError("etcd compacts its history faster than the metadata can be loaded")
+
+    async def latest_revision(self) -> int:
+        """Return the revision of the last commit; see `metadata.store.Store`."""
+        revisions = await self._find_revisions()
+        try:
+            response = await self._gateway.call("/v3/kv/range", {"key": encode(self._keys.last)})
+        except Refused as refused:
+            raise _store_error(refused) from refused
+        last = pairs_of(response)
+        return revisions.of_store(int(last[0]["mod_revision"])) if last else NEVER
 
     async def commit(
         self, reads: Mapping[str, int], changes: tuple[StoreChange, ...], commit_id: str = ""

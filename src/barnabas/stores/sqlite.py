@@ -82,7 +82,7 @@ class SqliteStore:
         :param session_timeout_ms: Sessions of processes that are stopped end after this time.
         """
         self._path = path
-        self._is_shared = is_shared
+        self.is_shared = is_shared
         self._session_timeout_ms = session_timeout_ms
         self._clock = clock or SystemClock()
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="metadata-store")
@@ -105,13 +105,20 @@ class SqliteStore:
         except sqlite3.DatabaseError as error:
             raise StoreError(f"cannot read the metadata store {self._path}: {error}") from error
 
+    async def latest_revision(self) -> int:
+        """Return the revision of the last commit; see `metadata.store.Store`."""
+        try:
+            return await self._in_thread(self._read_latest_revision, asyncio.get_running_loop())
+        except sqlite3.DatabaseError as error:
+            raise StoreError(f"{self._path}: {error}") from error
+
     async def commit(
         self, reads: Mapping[str, int], changes: tuple[StoreChange, ...], commit_id: str = ""
     ) -> int:
         """Write `changes` if every key in `reads` still has that revision; see `metadata.store.Store`."""
         try:
             return await self._in_thread(self._commit, asyncio.get_running_loop(), reads, changes, commit_id)
-        except sqlite3.OperationalError as error:
+        except sqlite3.DatabaseError as error:
             raise StoreError(f"{self._path}: {error}") from error
 
     def watch(self, revision: int) -> AsyncIterator[Commit]:
@@ -119,7 +126,7 @@ class SqliteStore:
         queue: asyncio.Queue[Commit | HistoryLost] = asyncio.Queue()
         self._watchers.append(queue)
         published = self._published_revision
-        if not self._is_shared and revision < published:
+        if not self.is_shared and revision < published:
             queue.put_nowait(HistoryLost(f"the store has no commits between {revision} and {published + 1}"))
         return self._follow(queue, revision)
 
@@ -168,7 +175,7 @@ class SqliteStore:
 
     def _begin_sharing(self) -> None:
         """Receive notifications of the other processes, once."""
-        if not self._is_shared or self._socket is not None:
+        if not self.is_shared or self._socket is not None:
             return
         self._socket = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
         self._socket.setblocking(False)
@@ -225,7 +232,7 @@ class SqliteStore:
             database.execute("PRAGMA journal_mode=WAL")
             database.execute("PRAGMA synchronous=FULL")
             database.executescript(_SCHEMA)
-            if not self._is_shared:
+            if not self.is_shared:
                 database.execute("DELETE FROM history")  # the commits that follow are not in it
             self._published_revision = _last_revision(database)
             self._database = database
@@ -240,6 +247,12 @@ class SqliteStore:
         finally:
             database.execute("COMMIT")
 
+    def _read_latest_revision(self, loop: asyncio.AbstractEventLoop) -> int:
+        revision = _last_revision(self._open())
+        if revision > self._published_revision:
+            self._publish_history(loop)
+        return revision
+
     def _commit(
         self,
         loop: asyncio.AbstractEventLoop,
@@ -250,7 +263,7 @@ class SqliteStore:
         database = self._open()
         database.execute("BEGIN IMMEDIATE")
         try:
-            revision, changes = _write(database, reads, changes, commit_id, keeps_history=self._is_shared)
+            revision, changes = _write(database, reads, changes, commit_id, keeps_history=self.is_shared)
             database.execute("COMMIT")
         except BaseException as error:
             if database.in_transaction:  # SQLite rolls back by itself after some disk errors

@@ -138,3 +138,24 @@ def test_a_duplicate_api_is_rejected(package: ModuleType, monkeypatch: pytest.Mo
     )
     with pytest.raises(AssertionError, match="api key 3 is served twice"):
         build(package)
+
+
+def test_what_kafkas_controller_decides_is_decided_on_the_latest_metadata() -> None:
+    """AlterConfigs and IncrementalAlterConfigs see to it themselves."""
+    assert [spec.name for spec in TABLE.values() if spec.needs_latest_metadata] == [
+        "CreateTopics",
+        "DeleteTopics",
+        "CreateAcls",
+        "DeleteAcls",
+        "CreatePartitions",
+        "CreateDelegationToken",
+        "RenewDelegationToken",
+        "ExpireDelegationToken",
+        "ElectLeaders",
+        "AlterPartitionReassignments",
+        "ListPartitionReassignments",
+        "AlterClientQuotas",
+        "AlterUserScramCredentials",
+        "UpdateFeatures",
+        "UnregisterBroker",
+    ]

@@ -19,6 +19,7 @@ def test_a_topic_is_deleted_by_name_or_by_id(asked: TopicToDelete) -> None:
     assert decision.response == [Deleted("a", A.topic_id)]
     assert decision.reads == {
         "topics/a": IMAGE.topics.revision("a"),
+        "topic_configs/a": IMAGE.topic_configs.revision("a"),
         f"partition_states/{A.topic_id.hex()}/": IMAGE.revision,
     }
     after = replayed(IMAGE, decision)

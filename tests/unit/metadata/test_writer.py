@@ -139,8 +139,9 @@ async def test_a_conflicting_decision_is_repeated_on_the_new_image() -> None:
             "conflicts_count": 1,
             "reloads_count": 0,
             "unknown_outcomes_count": 0,
+            "latest_revision_reads_count": 0,
             "waiters_count": 0,
-            "writes_with_timeout_count": 0,
+            "requests_with_timeout_count": 0,
         }
 
 
@@ -154,11 +155,11 @@ async def test_a_slow_write_times_out_and_still_completes() -> None:
         assert caught.value.code is ErrorCode.REQUEST_TIMED_OUT
         assert "1 ms" in caught.value.message
         assert "late" not in writer.image.topics
-        assert writer.statistics()["writes_with_timeout_count"] == 1
+        assert writer.statistics()["requests_with_timeout_count"] == 1
         store.release()
         await writer.write(create_decision("behind"), timeout_ms=1000)
         assert {"late", "behind"} <= writer.image.topics.keys()
-        assert writer.statistics()["writes_with_timeout_count"] == 0
+        assert writer.statistics()["requests_with_timeout_count"] == 0
 
 
 @pytest.mark.parametrize("timeout_ms", [0, -1])

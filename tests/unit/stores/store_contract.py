@@ -212,6 +212,17 @@ class StoreContract:
             await commits.aclose()  # type: ignore[attr-defined]
 
     @on_loop
+    async def test_the_latest_revision_is_that_of_the_last_commit(self, tmp_path: Path) -> None:
+        async with self.opened(tmp_path) as store:
+            assert await store.latest_revision() == NEVER
+            for revision in (1, 2):
+                await store.commit({}, (StoreChange("a", b"%d" % revision),))
+                assert await store.latest_revision() == revision
+            with pytest.raises(Conflict):
+                await store.commit({"a": 1}, (StoreChange("a", None),))
+            assert await store.latest_revision() == 2
+
+    @on_loop
     async def test_commits_survive_reopening_the_store(self, tmp_path: Path) -> None:
         async with self.opened(tmp_path) as store:
             for at in range(10):

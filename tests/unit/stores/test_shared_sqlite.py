@@ -98,6 +98,17 @@ async def test_each_watcher_sees_the_commits_of_all_stores_in_one_order(tmp_path
 
 
 @on_loop
+async def test_the_latest_revision_includes_commits_of_others_and_wakes_the_watch(tmp_path: Path) -> None:
+    async with shared(tmp_path / "s", 2) as (one, two):
+        commits = one.watch(0)
+        for revision in range(1, 51):
+            await two.commit({}, (StoreChange("a", b"%d" % revision),))
+            assert await one.latest_revision() == revision
+        assert [commit.revision for commit in await take(commits, 50)] == list(range(1, 51))
+        await commits.aclose()  # type: ignore[attr-defined]
+
+
+@on_loop
 async def test_a_watch_sees_commits_of_others_between_its_load_and_its_begin(tmp_path: Path) -> None:
     async with shared(tmp_path / "s", 2) as (one, two):
         revision, _ = await one.load()

@@ -59,7 +59,7 @@ async def test_commits_survive_without_closing_the_store(tmp_path: Path) -> None
 async def test_a_failed_commit_leaves_nothing_and_the_store_continues(tmp_path: Path) -> None:
     async with opened(tmp_path / "s") as store:
         unfit = StoreChange("b", object())  # type: ignore[arg-type]
-        with pytest.raises(sqlite3.Error):
+        with pytest.raises(StoreError, match="type 'object' is not supported"):
             await store.commit({}, (StoreChange("a", b"1"), unfit))
         assert await store.load() == (0, [])
         assert await store.commit({}, (StoreChange("a", b"1"),)) == 1

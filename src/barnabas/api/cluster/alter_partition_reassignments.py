@@ -54,6 +54,7 @@ def audit(
     1,
     error_response=error_response,
     audit=audit,
+    needs_latest_metadata=True,
 )
 async def handle(
     context: RequestContext, request: AlterPartitionReassignmentsRequest

@@ -45,7 +45,15 @@ def audit(_request: ElectLeadersRequest, response: ElectLeadersResponse) -> Resu
             yield f"topic/{topic.topic}", partition.error_code, partition.error_message
 
 
-@serves(ElectLeadersRequest, ElectLeadersResponse, 0, 2, error_response=error_response, audit=audit)
+@serves(
+    ElectLeadersRequest,
+    ElectLeadersResponse,
+    0,
+    2,
+    error_response=error_response,
+    audit=audit,
+    needs_latest_metadata=True,
+)
 async def handle(context: RequestContext, request: ElectLeadersRequest) -> ElectLeadersResponse:
     await require_cluster(context, AclOperation.ALTER)
     if request.topic_partitions == []:

@@ -25,7 +25,12 @@ def error_response(
 
 
 @serves(
-    ListPartitionReassignmentsRequest, ListPartitionReassignmentsResponse, 0, 0, error_response=error_response
+    ListPartitionReassignmentsRequest,
+    ListPartitionReassignmentsResponse,
+    0,
+    0,
+    error_response=error_response,
+    needs_latest_metadata=True,
 )
 async def handle(
     context: RequestContext, request: ListPartitionReassignmentsRequest

@@ -24,6 +24,7 @@ def error_response(request: UnregisterBrokerRequest, error: KafkaError) -> Unreg
     0,
     error_response=error_response,
     audit=cluster_result,
+    needs_latest_metadata=True,
 )
 async def handle(context: RequestContext, request: UnregisterBrokerRequest) -> UnregisterBrokerResponse:
     await require_cluster(context, AclOperation.ALTER)

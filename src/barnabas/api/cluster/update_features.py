@@ -25,7 +25,13 @@ def error_response(request: UpdateFeaturesRequest, error: KafkaError) -> UpdateF
 
 
 @serves(
-    UpdateFeaturesRequest, UpdateFeaturesResponse, 0, 2, error_response=error_response, audit=cluster_result
+    UpdateFeaturesRequest,
+    UpdateFeaturesResponse,
+    0,
+    2,
+    error_response=error_response,
+    audit=cluster_result,
+    needs_latest_metadata=True,
 )
 async def handle(context: RequestContext, request: UpdateFeaturesRequest) -> UpdateFeaturesResponse:
     await require_cluster(context, AclOperation.ALTER)

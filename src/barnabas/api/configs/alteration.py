@@ -118,6 +118,8 @@ async def _commit(
     context: RequestContext, alterations: Mapping[int, ConfigAlteration], validate_only: bool
 ) -> dict[int, Outcome]:
     """Commit what the rules and the policies allow; return the outcomes by index of the request."""
+    if alterations:  # levels of loggers can be altered while the store is not available
+        await context.broker.metadata.catch_up()
     policies = context.policies
 
     async def check_and_write() -> dict[int, Outcome]:

@@ -45,7 +45,15 @@ def audit(request: RollbackResourceRequest, response: RollbackResourceResponse) 
     return [(request.resource, response.error_code, response.error_message)]
 
 
-@serves(RollbackResourceRequest, RollbackResourceResponse, 0, 0, error_response=error_response, audit=audit)
+@serves(
+    RollbackResourceRequest,
+    RollbackResourceResponse,
+    0,
+    0,
+    error_response=error_response,
+    audit=audit,
+    needs_latest_metadata=True,
+)
 async def handle(context: RequestContext, request: RollbackResourceRequest) -> RollbackResourceResponse:
     """Decide, evaluate the policies, and commit everything or nothing."""
     await _require_for(context, request.resource)

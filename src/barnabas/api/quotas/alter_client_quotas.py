@@ -31,7 +31,15 @@ def audit(_request: AlterClientQuotasRequest, response: AlterClientQuotasRespons
         yield quota_resource(entity), entry.error_code, entry.error_message
 
 
-@serves(AlterClientQuotasRequest, AlterClientQuotasResponse, 0, 1, error_response=error_response, audit=audit)
+@serves(
+    AlterClientQuotasRequest,
+    AlterClientQuotasResponse,
+    0,
+    1,
+    error_response=error_response,
+    audit=audit,
+    needs_latest_metadata=True,
+)
 async def handle(context: RequestContext, request: AlterClientQuotasRequest) -> AlterClientQuotasResponse:
     await require_cluster(context, AclOperation.ALTER_CONFIGS)
     alterations = [_alteration(entry) async for entry in context.each(request.entries)]

@@ -42,6 +42,7 @@ def audit(_request: AlterUserScramCredentialsRequest, response: AlterUserScramCr
     0,
     error_response=error_response,
     audit=audit,
+    needs_latest_metadata=True,
 )
 async def handle(
     context: RequestContext, request: AlterUserScramCredentialsRequest

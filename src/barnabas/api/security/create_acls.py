@@ -29,7 +29,15 @@ def audit(request: CreateAclsRequest, response: CreateAclsResponse) -> Results:
         yield resource, result.error_code, result.error_message
 
 
-@serves(CreateAclsRequest, CreateAclsResponse, 0, 3, error_response=error_response, audit=audit)
+@serves(
+    CreateAclsRequest,
+    CreateAclsResponse,
+    0,
+    3,
+    error_response=error_response,
+    audit=audit,
+    needs_latest_metadata=True,
+)
 async def handle(context: RequestContext, request: CreateAclsRequest) -> CreateAclsResponse | None:
     """Create the ACLs; they are in force when the response is sent."""
     if any([has_unknown(creation) async for creation in context.each(request.creations)]):

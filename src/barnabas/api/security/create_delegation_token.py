@@ -56,6 +56,7 @@ def audit(_request: CreateDelegationTokenRequest, response: CreateDelegationToke
     3,
     error_response=error_response,
     audit=audit,
+    needs_latest_metadata=True,
 )
 async def handle(
     context: RequestContext, request: CreateDelegationTokenRequest

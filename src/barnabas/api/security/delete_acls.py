@@ -38,7 +38,15 @@ def audit(_request: DeleteAclsRequest, response: DeleteAclsResponse) -> Results:
             yield resource, acl.error_code, acl.error_message
 
 
-@serves(DeleteAclsRequest, DeleteAclsResponse, 0, 3, error_response=error_response, audit=audit)
+@serves(
+    DeleteAclsRequest,
+    DeleteAclsResponse,
+    0,
+    3,
+    error_response=error_response,
+    audit=audit,
+    needs_latest_metadata=True,
+)
 async def handle(context: RequestContext, request: DeleteAclsRequest) -> DeleteAclsResponse | None:
     if any([has_unknown(requested) async for requested in context.each(request.filters)]):
         context.close_after = True

@@ -34,6 +34,7 @@ def error_response(
     2,
     error_response=error_response,
     audit=no_refusals,
+    needs_latest_metadata=True,
 )
 async def handle(
     context: RequestContext, request: ExpireDelegationTokenRequest

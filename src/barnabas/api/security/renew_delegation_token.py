@@ -31,6 +31,7 @@ def error_response(_request: RenewDelegationTokenRequest, error: KafkaError) -> 
     2,
     error_response=error_response,
     audit=no_refusals,
+    needs_latest_metadata=True,
 )
 async def handle(
     context: RequestContext, request: RenewDelegationTokenRequest

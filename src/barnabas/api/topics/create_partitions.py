@@ -33,7 +33,15 @@ def audit(_request: CreatePartitionsRequest, response: CreatePartitionsResponse)
     return ((f"topic/{topic.name}", topic.error_code, topic.error_message) for topic in response.results)
 
 
-@serves(CreatePartitionsRequest, CreatePartitionsResponse, 0, 3, error_response=error_response, audit=audit)
+@serves(
+    CreatePartitionsRequest,
+    CreatePartitionsResponse,
+    0,
+    3,
+    error_response=error_response,
+    audit=audit,
+    needs_latest_metadata=True,
+)
 async def handle(context: RequestContext, request: CreatePartitionsRequest) -> CreatePartitionsResponse:
     broker = context.broker
     once = await context.compute(_unique_names, request)

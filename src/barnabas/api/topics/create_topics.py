@@ -40,7 +40,15 @@ def audit(_request: CreateTopicsRequest, response: CreateTopicsResponse) -> Resu
     return ((f"topic/{topic.name}", topic.error_code, topic.error_message) for topic in response.topics)
 
 
-@serves(CreateTopicsRequest, CreateTopicsResponse, 2, 7, error_response=error_response, audit=audit)
+@serves(
+    CreateTopicsRequest,
+    CreateTopicsResponse,
+    2,
+    7,
+    error_response=error_response,
+    audit=audit,
+    needs_latest_metadata=True,
+)
 async def handle(context: RequestContext, request: CreateTopicsRequest) -> CreateTopicsResponse:
     broker = context.broker
     started_ns = broker.tracer.now_ns()

@@ -57,7 +57,15 @@ def audit(_request: DeleteTopicsRequest, response: DeleteTopicsResponse) -> Resu
         yield f"topic/{name}", topic.error_code, topic.error_message
 
 
-@serves(DeleteTopicsRequest, DeleteTopicsResponse, 1, 6, error_response=error_response, audit=audit)
+@serves(
+    DeleteTopicsRequest,
+    DeleteTopicsResponse,
+    1,
+    6,
+    error_response=error_response,
+    audit=audit,
+    needs_latest_metadata=True,
+)
 async def handle(context: RequestContext, request: DeleteTopicsRequest) -> DeleteTopicsResponse:
     broker = context.broker
     if not broker.config.boolean("delete.topic.enable"):

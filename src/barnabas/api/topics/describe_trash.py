@@ -23,7 +23,14 @@ def error_response(_request: DescribeTrashRequest, error: KafkaError) -> Describ
     return DescribeTrashResponse(error_code=error.code, error_message=error.message or None)
 
 
-@serves(DescribeTrashRequest, DescribeTrashResponse, 0, 0, error_response=error_response)
+@serves(
+    DescribeTrashRequest,
+    DescribeTrashResponse,
+    0,
+    0,
+    error_response=error_response,
+    needs_latest_metadata=True,
+)
 async def handle(context: RequestContext, _request: DescribeTrashRequest) -> DescribeTrashResponse:
     """Return the topics with their sizes on disk; the latest deleted first."""
     broker = context.broker

@@ -30,7 +30,15 @@ def audit(_request: PurgeTopicsRequest, response: PurgeTopicsResponse) -> Result
     return ((f"topic/{topic.name}", topic.error_code, topic.error_message) for topic in response.results)
 
 
-@serves(PurgeTopicsRequest, PurgeTopicsResponse, 0, 0, error_response=error_response, audit=audit)
+@serves(
+    PurgeTopicsRequest,
+    PurgeTopicsResponse,
+    0,
+    0,
+    error_response=error_response,
+    audit=audit,
+    needs_latest_metadata=True,
+)
 async def handle(context: RequestContext, request: PurgeTopicsRequest) -> PurgeTopicsResponse:
     if not context.broker.config.boolean("delete.topic.enable"):
         message = "Topics cannot be deleted here: delete.topic.enable is false."

@@ -32,7 +32,15 @@ def audit(request: UndeleteTopicRequest, response: UndeleteTopicResponse) -> Res
     return [(f"topic/{request.name}", response.error_code, response.error_message)]
 
 
-@serves(UndeleteTopicRequest, UndeleteTopicResponse, 0, 0, error_response=error_response, audit=audit)
+@serves(
+    UndeleteTopicRequest,
+    UndeleteTopicResponse,
+    0,
+    0,
+    error_response=error_response,
+    audit=audit,
+    needs_latest_metadata=True,
+)
 async def handle(context: RequestContext, request: UndeleteTopicRequest) -> UndeleteTopicResponse:
     """Evaluate the policies as for a new topic, and restore it; respond when the logs are open."""
     requested = TrashedTopicRequest(request.name, request.topic_id)

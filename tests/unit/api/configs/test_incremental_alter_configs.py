@@ -8,9 +8,11 @@ from barnabas.base.ids import ZERO_UUID
 from barnabas.metadata.configs import TOPIC_CONFIGS
 from barnabas.metadata.decision import Decision
 from barnabas.metadata.topic_deletion import TopicToDelete, decide_delete
+from barnabas.metadata.writer import MetadataWriter
 from barnabas.policy import AlterConfigPolicy, PolicyViolation
 from barnabas.policy.policies import Policies, PolicySettings
-from barnabas.wire.errors import ErrorCode
+from barnabas.telemetry.logs import get_logger
+from barnabas.wire.errors import ErrorCode, KafkaError
 from barnabas.wire.messages.incremental_alter_configs import (
     AlterableConfig,
     AlterConfigsResource,
@@ -98,6 +100,21 @@ async def test_each_resource_has_its_own_result_in_one_transaction(tmp_path: Pat
             ErrorCode.INVALID_REQUEST,
         ]
         assert node.broker.image.revision == before + 1
+
+
+@on_loop
+async def test_levels_of_loggers_are_altered_while_the_store_cannot_be_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def catch_up(_writer: MetadataWriter, timeout_ms: int | None = None) -> None:
+        raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, "Cannot read the metadata store.")
+
+    monkeypatch.setattr(MetadataWriter, "catch_up", catch_up)
+    level = (BROKER_LOGGER, "1", get_logger("barnabas.test.outage").name, SET, "DEBUG")
+    async with running_node(tmp_path) as node:
+        assert [each.error_code for each in await alter(node, level)] == [0]
+        responses = await alter(node, level, (TOPIC, "t", "retention.ms", SET, "5"))
+        assert [each.error_code for each in responses] == [ErrorCode.UNKNOWN_SERVER_ERROR] * 2
 
 
 @on_loop
