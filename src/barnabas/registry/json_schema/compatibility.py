@@ -12,7 +12,9 @@ from barnabas.registry.json_schema.documents import JsonNode
 from barnabas.registry.json_schema.keywords import SUMS, keyword_problems
 from barnabas.registry.schemas import Incompatibility
 
-_COMPARISONS_MAX = 20_000
+#: The most work of a comparison: a name that is compared with a pattern is one step, a pair of schemas more.
+_STEPS_MAX = 1_000_000
+_PAIR_STEPS = 50
 _APPLICATORS = ("allOf", *SUMS, "not", "$ref")
 
 
@@ -27,7 +29,14 @@ class _Split(NamedTuple):
 
 def accepting_problems(reader: JsonNode, writer: JsonNode) -> list[Incompatibility]:
     """Return why the reader does not accept some values that the writer accepts."""
-    return SchemaComparison().compare(writer, reader, "")
+    try:
+        return SchemaComparison().compare(writer, reader, "")
+    except _TooComplex:
+        return [Incompatibility("TOO_COMPLEX", "", "the schemas are too complex to be compared")]
+
+
+class _TooComplex(Exception):
+    """A comparison takes more steps than it may."""
 
 
 class SchemaComparison:
@@ -35,7 +44,13 @@ class SchemaComparison:
 
     def __init__(self) -> None:
         self._compared: set[tuple[int, int]] = set()  #: pairs that are compared further out
-        self._left = _COMPARISONS_MAX
+        self._steps_left = _STEPS_MAX
+
+    def spend(self, steps: int) -> None:
+        """Count work."""
+        self._steps_left -= steps
+        if self._steps_left < 0:
+            raise _TooComplex
 
     def compare(self, writer: JsonNode, reader: JsonNode, path: str) -> list[Incompatibility]:
         """Return why the reader does not accept some values that the writer accepts."""
@@ -47,9 +62,7 @@ class SchemaComparison:
         pair = (id(writer.contents), id(reader.contents))
         if pair in self._compared:
             return []
-        self._left -= 1
-        if self._left < 0:
-            return [Incompatibility("TOO_COMPLEX", path, "the schemas are too complex to be compared")]
+        self.spend(_PAIR_STEPS)
         self._compared.add(pair)
         try:
             return self._compare_parts(_split(writer), _split(reader), path)
@@ -99,7 +112,7 @@ class SchemaComparison:
         split = _split(writer)
         if split.conjuncts or split.sums:
             return self._follows(split, reader, path)
-        return keyword_problems(self.compare, writer, reader, path)
+        return keyword_problems(self, writer, reader, path)
 
     def _sum(self, writer: _Split, branches: tuple[JsonNode, ...], path: str) -> list[Incompatibility]:
         """Return why values of the writer belong to no branch of the reader."""

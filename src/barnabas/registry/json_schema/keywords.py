@@ -2,14 +2,13 @@
 
 import json
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from decimal import Decimal
-from typing import Any
+from typing import Any, Protocol
 
 from barnabas.registry.json_schema.documents import JsonNode
+from barnabas.registry.json_schema.patterns import names_with
 from barnabas.registry.schemas import Incompatibility
-
-Compare = Callable[[JsonNode, JsonNode, str], list[Incompatibility]]
 
 SUMS = ("anyOf", "oneOf")
 _ALL_TYPES = frozenset(("null", "boolean", "integer", "number", "string", "array", "object"))
@@ -19,6 +18,8 @@ _LIMITS = (
     ("array", "minItems", "maxItems"),
     ("object", "minProperties", "maxProperties"),
 )
+#: Work of compiling a pattern, in the unit of `SubschemaComparison.spend`.
+_PATTERN_STEPS = 200
 #: Keywords that are not compared but must be the same, and their types.
 _UNCHANGED = (
     ("string", ("pattern",)),
@@ -28,13 +29,20 @@ _UNCHANGED = (
 )
 
 
-def keyword_problems(
-    compare: Compare, writer: JsonNode, reader: JsonNode, path: str
-) -> list[Incompatibility]:
-    """Return why the reader's keywords refuse some values that the writer's accept.
+class SubschemaComparison(Protocol):
+    """Compares subschemas, with a limit of its work."""
 
-    :param compare: Compares subschemas: the writer's, the reader's, and their path.
-    """
+    def compare(self, writer: JsonNode, reader: JsonNode, path: str) -> list[Incompatibility]:
+        """Return why the reader does not accept some values that the writer accepts."""
+
+    def spend(self, steps: int) -> None:
+        """Count work: the unit is a name that is compared with a pattern."""
+
+
+def keyword_problems(
+    comparison: SubschemaComparison, writer: JsonNode, reader: JsonNode, path: str
+) -> list[Incompatibility]:
+    """Return why the reader's keywords refuse some values that the writer's accept."""
     old: Mapping[str, Any] = writer.contents if isinstance(writer.contents, dict) else {}
     new: Mapping[str, Any] = reader.contents
     allowed = values_of(new)
@@ -53,9 +61,9 @@ def keyword_problems(
     if types & {"number", "integer"}:
         problems += _number_problems(old, new, path)
     if "array" in types:
-        problems += _array_problems(compare, writer, reader, path)
+        problems += _array_problems(comparison, writer, reader, path)
     if "object" in types:
-        problems += _object_problems(compare, writer, reader, path)
+        problems += _object_problems(comparison, writer, reader, path)
     return problems
 
 
@@ -164,7 +172,9 @@ def _bound(contents: Mapping[str, Any], name: str, sign: int) -> tuple[float, bo
     return max(bounds, default=None)
 
 
-def _array_problems(compare: Compare, writer: JsonNode, reader: JsonNode, path: str) -> list[Incompatibility]:
+def _array_problems(
+    comparison: SubschemaComparison, writer: JsonNode, reader: JsonNode, path: str
+) -> list[Incompatibility]:
     old = writer.contents if isinstance(writer.contents, dict) else {}
     problems = []
     if reader.contents.get("uniqueItems") and not old.get("uniqueItems"):
@@ -175,8 +185,8 @@ def _array_problems(compare: Compare, writer: JsonNode, reader: JsonNode, path: 
     for index in range(max(len(first), len(new_first))):
         item = first[index] if index < len(first) else rest
         new_item = new_first[index] if index < len(new_first) else new_rest
-        problems += compare(writer.child(item), reader.child(new_item), f"{path}/items/{index}")
-    return [*problems, *compare(writer.child(rest), reader.child(new_rest), f"{path}/items")]
+        problems += comparison.compare(writer.child(item), reader.child(new_item), f"{path}/items/{index}")
+    return [*problems, *comparison.compare(writer.child(rest), reader.child(new_rest), f"{path}/items")]
 
 
 def _items(contents: Mapping[str, Any]) -> tuple[list[Any], Any]:
@@ -188,16 +198,16 @@ def _items(contents: Mapping[str, Any]) -> tuple[list[Any], Any]:
 
 
 def _object_problems(
-    compare: Compare, writer: JsonNode, reader: JsonNode, path: str
+    comparison: SubschemaComparison, writer: JsonNode, reader: JsonNode, path: str
 ) -> list[Incompatibility]:
     old = writer.contents if isinstance(writer.contents, dict) else {}
     new = reader.contents
     problems = _required_problems(old, new, path)
-    for name in dict.fromkeys((*old.get("properties", ()), *new.get("properties", ()))):
-        found = compare(
-            writer.child(_property(old, name)),
-            reader.child(_property(new, name)),
-            f"{path}/properties/{name}",
+    names = dict.fromkeys((*old.get("properties", ()), *new.get("properties", ())))
+    before, after = (_schemas_of(comparison, contents, names) for contents in (old, new))
+    for name in names:
+        found = comparison.compare(
+            writer.child(before[name]), reader.child(after[name]), f"{path}/properties/{name}"
         )
         error = _property_error(old, new, name)
         if found and error:
@@ -205,22 +215,22 @@ def _object_problems(
             found = [_problem(error, f"{path}/properties/{name}", text)]
         problems += found
     for pattern in dict.fromkeys((*old.get("patternProperties", ()), *new.get("patternProperties", ()))):
-        problems += compare(
+        problems += comparison.compare(
             writer.child(_of_pattern(old, pattern)),
             reader.child(_of_pattern(new, pattern)),
             f"{path}/patternProperties/{pattern}",
         )
     for name in ("additionalProperties", "propertyNames"):
-        problems += compare(
+        problems += comparison.compare(
             writer.child(old.get(name, True)), reader.child(new.get(name, True)), f"{path}/{name}"
         )
-    return [*problems, *_dependency_problems(compare, writer, reader, path)]
+    return [*problems, *_dependency_problems(comparison, writer, reader, path)]
 
 
 def _required_problems(old: Mapping[str, Any], new: Mapping[str, Any], path: str) -> list[Incompatibility]:
     """A property with a default may become required, as for Confluent's registry."""
     problems = []
-    before = _names(old.get("required"))
+    before = set(_names(old.get("required")))
     for name in _names(new.get("required")):
         schema = new.get("properties", {}).get(name)
         if name not in before and not (isinstance(schema, dict) and "default" in schema):
@@ -230,28 +240,25 @@ def _required_problems(old: Mapping[str, Any], new: Mapping[str, Any], path: str
 
 
 def _names(required: Any) -> list[str]:
-    return required if isinstance(required, list) else []
+    return [name for name in required if isinstance(name, str)] if isinstance(required, list) else []
 
 
-def _property(contents: Mapping[str, Any], name: str) -> Any:
-    """Return the schema of a property."""
-    if name in contents.get("properties", ()):
-        return contents["properties"][name]
+def _schemas_of(
+    comparison: SubschemaComparison, contents: Mapping[str, Any], names: Collection[str]
+) -> dict[str, Any]:
+    """Return the schema of each property: its own, that of the first pattern that it matches, or that of others."""
+    own = contents.get("properties", {})
+    found = {name: own[name] for name in names if name in own}
     for pattern, schema in contents.get("patternProperties", {}).items():
-        if _matches(pattern, name):
-            return schema
-    return contents.get("additionalProperties", True)
+        others = [name for name in names if name not in found]
+        comparison.spend(_PATTERN_STEPS + len(names) + sum(map(len, others)) // 10)
+        found |= dict.fromkeys(names_with(pattern, others), schema)
+    rest = contents.get("additionalProperties", True)
+    return {name: found.get(name, rest) for name in names}
 
 
 def _of_pattern(contents: Mapping[str, Any], pattern: str) -> Any:
     return contents.get("patternProperties", {}).get(pattern, contents.get("additionalProperties", True))
-
-
-def _matches(pattern: str, name: str) -> bool:
-    try:
-        return re.search(pattern, name) is not None
-    except re.error:  # ECMA 262 has patterns that Python does not
-        return False
 
 
 def _property_error(old: Mapping[str, Any], new: Mapping[str, Any], name: str) -> str:
@@ -267,7 +274,7 @@ def _property_error(old: Mapping[str, Any], new: Mapping[str, Any], name: str) -
 
 
 def _dependency_problems(
-    compare: Compare, writer: JsonNode, reader: JsonNode, path: str
+    comparison: SubschemaComparison, writer: JsonNode, reader: JsonNode, path: str
 ) -> list[Incompatibility]:
     problems = []
     old = writer.contents if isinstance(writer.contents, dict) else {}
@@ -278,7 +285,7 @@ def _dependency_problems(
             if not isinstance(dependency, list):
                 earlier = before.get(name, True)
                 earlier = True if isinstance(earlier, list) else earlier
-                problems += compare(writer.child(earlier), reader.child(dependency), inner)
+                problems += comparison.compare(writer.child(earlier), reader.child(dependency), inner)
             elif not set(dependency) <= set(_names(before.get(name))):
                 text = f"the reader requires more beside '{name}'"
                 problems.append(_problem("DEPENDENCY_ARRAY_EXTENDED", inner, text))

@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from barnabas.registry.json_schema.schema import JsonSchema
+from support.cpu import cpu_time_limit
 
 
 def problems(reader: Any, writer: Any, **dependencies: Any) -> list[str]:
@@ -179,3 +180,24 @@ def test_an_expensive_comparison_ends() -> None:
         return leaf
 
     assert problems(nested(12, INTEGER), nested(12, NUMBER)) != []
+
+
+@cpu_time_limit()
+def test_a_pattern_takes_no_longer_than_its_names() -> None:
+    names = {f"{'a' * 60}b{number}": INTEGER for number in range(9)}
+    assert problems(obj(patternProperties={"^(a+)+$": STRING}), closed(**names)) == []
+
+
+@cpu_time_limit()
+def test_many_patterns_and_names_end() -> None:
+    patterns = {f"^p{number}$": STRING for number in range(20_000)}
+    found = problems(
+        obj(patternProperties=patterns), opened(**{f"n{number}": {} for number in range(20_000)})
+    )
+    assert found == ["TOO_COMPLEX "]
+
+
+@cpu_time_limit()
+def test_many_required_properties_are_compared() -> None:
+    names = [f"n{number}" for number in range(100_000)]
+    assert problems({"required": names}, {"required": names[::-1]}) == []
