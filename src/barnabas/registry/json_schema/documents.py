@@ -1,10 +1,11 @@
 """Documents of JSON Schema, and what their $ref point at."""
 
+import contextlib
 import re
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from jsonschema import Draft7Validator
+from jsonschema import Draft3Validator, Draft4Validator, Draft7Validator
 from jsonschema.exceptions import SchemaError
 from jsonschema.validators import validator_for
 from referencing import Registry
@@ -17,6 +18,8 @@ from barnabas.registry.schemas import InvalidSchema
 _SIBLINGS = re.compile(r"/draft/20\d\d-")
 #: More $ref in a row are a cycle.
 _REFERENCES_MAX = 100
+#: Whether values of several types are unique is found out by comparing all pairs: the most pairs in a document.
+_PAIRS_MAX = 10_000_000
 
 
 class JsonDocument(NamedTuple):
@@ -85,10 +88,19 @@ def document(contents: Any, dependencies: Mapping[str, Any]) -> JsonDocument:
                 return resource
         raise NoSuchResource(uri)
 
-    registry: Any = Registry(retrieve=retrieve).with_resources(resources)  # type: ignore[call-arg]
     resource = _resource(contents)
+    registry: Any = Registry(retrieve=retrieve).with_resources(resources)  # type: ignore[call-arg]
+    try:
+        uri = resource.id() or ""
+        registry = registry.with_resource(uri, resource)
+        with contextlib.suppress(
+            AttributeError, KeyError, TypeError, ValueError
+        ):  # damaged, if it is stored already
+            registry = registry.crawl()  # or each $ref by a name would search the whole document
+    except AttributeError:
+        raise InvalidSchema("$id must be a text") from None
     has_siblings = isinstance(contents, dict) and _SIBLINGS.search(str(contents.get("$schema"))) is not None
-    return JsonDocument(JsonNode(contents, registry.resolver_with_root(resource), has_siblings), registry)
+    return JsonDocument(JsonNode(contents, registry.resolver(uri), has_siblings), registry)
 
 
 def check_document(root: JsonNode) -> None:
@@ -96,11 +108,39 @@ def check_document(root: JsonNode) -> None:
 
     :raises InvalidSchema: With what is wrong.
     """
+    _check_lists(root.contents)
     try:
         validator_class(root.contents).check_schema(root.contents)
     except SchemaError as error:
         raise InvalidSchema(f"{error.json_path}: {error.message}") from None
     _check_references(root)
+
+
+def _check_lists(root: Any) -> None:
+    """Refuse a document of which the check whether values are unique would take too long."""
+    keywords = {"type", "disallow"}
+    if validator_class(root) in (Draft3Validator, Draft4Validator):
+        keywords.add("enum")
+    pairs, pending = 0, [root]
+    while pending:
+        part = pending.pop()
+        if isinstance(part, list):
+            pending += part
+            continue
+        if not isinstance(part, dict):
+            continue
+        pending += part.values()
+        dependencies = part.get("dependencies")
+        lists = [part[name] for name in keywords if name in part]
+        lists += dependencies.values() if isinstance(dependencies, dict) else ()
+        pairs += sum(len(each) ** 2 for each in lists if isinstance(each, list) and not _has_one_type(each))
+        if pairs > _PAIRS_MAX:
+            raise InvalidSchema("a list of type, enum or dependencies has too many values of different types")
+
+
+def _has_one_type(values: list[Any]) -> bool:
+    types = {type(value) for value in values}
+    return types <= {str} or types <= {int, float}
 
 
 def validator_class(contents: Any) -> Any:

@@ -7,6 +7,7 @@ import pytest
 
 from barnabas.registry.json_schema.schema import JsonSchema
 from barnabas.registry.schemas import InvalidSchema
+from support.cpu import cpu_time_limit
 
 DRAFT_2020 = "https://json-schema.org/draft/2020-12/schema"
 
@@ -48,6 +49,9 @@ def test_valid_documents(schema: Any) -> None:
         ({"properties": {"a": {"minLength": -1}}}, "minLength"),
         ([], "must be an object or a boolean"),
         ("string", "must be an object or a boolean"),
+        ({"$id": 5}, r"\$id must be a text"),
+        ({"type": [*range(5_000), "string"]}, "too many values of different types"),
+        ({"dependencies": {"a": [*range(5_000), "b"]}}, "too many values of different types"),
     ],
 )
 def test_other_documents_are_refused(schema: Any, problem: str) -> None:
@@ -59,3 +63,13 @@ def test_other_documents_are_refused(schema: Any, problem: str) -> None:
 def test_texts_that_are_not_json_are_refused(text: str) -> None:
     with pytest.raises(InvalidSchema):
         JsonSchema.parse(text, {}, is_new=True)
+
+
+@cpu_time_limit()
+def test_many_references_by_name_are_resolved() -> None:
+    names = [f"n{number}" for number in range(5_000)]
+    schema = {
+        "definitions": {name: {"$id": f"#{name}", "type": "string"} for name in names},
+        "properties": {name: {"$ref": f"#{name}"} for name in names},
+    }
+    assert json.loads(parsed(schema).canonical) == schema
