@@ -11,19 +11,34 @@ _PROMOTIONS = {
     "string": ("bytes",),
     "bytes": ("string",),
 }
+#: The most pairs of types that are compared; the branches of two unions multiply.
+_STEPS_MAX = 500_000
+#: Fields and symbols that take as long as a pair.
+_STEP_PARTS = 10
 
 
 def reading_problems(reader: AvroType, writer: AvroType) -> list[Incompatibility]:
     """Return what keeps the reader from reading some data of the writer."""
-    return _Resolution().compare(reader, writer, "")
+    try:
+        return _Resolution().compare(reader, writer, "")
+    except _TooComplex:
+        return [Incompatibility("TOO_COMPLEX", "", "the schemas are too complex to be compared")]
+
+
+class _TooComplex(Exception):
+    """A comparison takes more steps than it may."""
 
 
 class _Resolution:
     def __init__(self) -> None:
-        #: Pairs that are compared further out; a recursive type is as compatible as the rest of it.
-        self._compared: set[tuple[int, int]] = set()
+        self._steps_left = _STEPS_MAX
+        #: Pairs that are compared further out, and pairs without problems, in the order in which they began. A
+        #: recursive type is as compatible as the rest of it: a pair without problems relies on those before it.
+        self._compatible: dict[tuple[int, int], None] = {}
+        self._incompatible: dict[tuple[int, int], Incompatibility] = {}  #: with the first problem of each
 
     def compare(self, reader: AvroType, writer: AvroType, path: str) -> list[Incompatibility]:
+        self._spend(1)
         if writer.kind == "union":
             return self._of_union(reader, writer, path)
         if reader.kind == "union":
@@ -39,6 +54,11 @@ class _Resolution:
             assert writer.items is not None
             return self.compare(reader.items, writer.items, f"{path}/{_step(reader)}")
         return []
+
+    def _spend(self, steps: int) -> None:
+        self._steps_left -= steps
+        if self._steps_left < 0:
+            raise _TooComplex
 
     def _of_union(self, reader: AvroType, writer: AvroType, path: str) -> list[Incompatibility]:
         problems = []
@@ -61,17 +81,24 @@ class _Resolution:
 
     def _named(self, reader: AvroType, writer: AvroType, path: str) -> list[Incompatibility]:
         pair = (id(reader), id(writer))
-        if pair in self._compared:
+        if pair in self._compatible:
             return []
-        self._compared.add(pair)
-        try:
-            return [*_names(reader, writer, path), *self._contents(reader, writer, path)]
-        finally:
-            self._compared.discard(pair)
+        if pair in self._incompatible:
+            return [self._incompatible[pair]]
+        self._compatible[pair] = None
+        problems = [*_names(reader, writer, path), *self._contents(reader, writer, path)]
+        if problems:
+            self._incompatible[pair] = problems[0]
+            while self._compatible.popitem()[0] != pair:
+                pass
+        return problems
 
     def _contents(self, reader: AvroType, writer: AvroType, path: str) -> list[Incompatibility]:
+        parts = (reader.fields, writer.fields, reader.symbols, writer.symbols)
+        self._spend(sum(map(len, parts)) // _STEP_PARTS)
         if reader.kind == "enum":
-            missing = [symbol for symbol in writer.symbols if symbol not in reader.symbols]
+            known = frozenset(reader.symbols)
+            missing = [symbol for symbol in writer.symbols if symbol not in known]
             if not missing or reader.default is not None:
                 return []
             text = f"the reader's enum has no default and no symbols {', '.join(missing)}"
@@ -81,14 +108,15 @@ class _Resolution:
                 return []
             text = f"the reader expects {reader.size} bytes, the writer wrote {writer.size}"
             return [Incompatibility("FIXED_SIZE_MISMATCH", f"{path}/size", text)]
+        written = {field.name: field for field in writer.fields}
         problems = []
         for index, field in enumerate(reader.fields):
-            problems += self._field(field, writer, f"{path}/fields/{index}")
+            problems += self._field(field, written, f"{path}/fields/{index}")
         return problems
 
-    def _field(self, field: AvroField, writer: AvroType, path: str) -> list[Incompatibility]:
+    def _field(self, field: AvroField, fields: dict[str, AvroField], path: str) -> list[Incompatibility]:
         names = (field.name, *field.aliases)
-        written = next((each for name in names for each in writer.fields if each.name == name), None)
+        written = next((fields[name] for name in names if name in fields), None)
         if written is not None:
             return self.compare(field.type, written.type, f"{path}/type")
         if field.default is not NO_DEFAULT:

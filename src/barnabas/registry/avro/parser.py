@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from barnabas.registry.avro.model import NAMED, NO_DEFAULT, PRIMITIVES, AvroField, AvroType
@@ -16,6 +16,8 @@ _TYPE_ATTRIBUTES = frozenset(
 )
 _FIELD_ATTRIBUTES = frozenset(("name", "type", "doc", "default", "order", "aliases"))
 _INT_MAX, _LONG_MAX = 2**31, 2**63
+#: The branches of nested unions multiply.
+_DEFAULT_STEPS_MAX = 1_000_000
 
 
 def parse_avro(
@@ -46,6 +48,7 @@ class _Parser:
     def __init__(self, known: Mapping[str, AvroType], *, is_new: bool) -> None:
         self._known = known
         self._is_new = is_new
+        self._defaults = _DefaultCheck()
         self.defined: dict[str, AvroType] = {}
 
     def type(self, part: Any, namespace: str) -> AvroType:
@@ -85,11 +88,11 @@ class _Parser:
     def _union(self, part: list[Any], namespace: str) -> AvroType:
         branches = tuple(self.type(branch, namespace) for branch in part)
         names = [branch.full_name for branch in branches]
-        for name in names:
-            if name == "union":
-                raise InvalidSchema("a union is directly in a union")
-            if names.count(name) > 1:
-                raise InvalidSchema(f"a union has two branches of the type {name}")
+        if "union" in names:
+            raise InvalidSchema("a union is directly in a union")
+        repeated = _first_repeated(names)
+        if repeated is not None:
+            raise InvalidSchema(f"a union has two branches of the type {repeated}")
         return AvroType("union", branches=branches)
 
     def _named(self, kind: str, part: dict[str, Any], enclosing: str) -> AvroType:
@@ -133,10 +136,9 @@ class _Parser:
         if not isinstance(fields, list):
             raise InvalidSchema(f"the record {found.name} has no fields")
         found.fields = tuple(self._field(each, found) for each in fields)
-        names = [each.name for each in found.fields]
-        for name in names:
-            if names.count(name) > 1:
-                raise InvalidSchema(f"the record {found.name} has the field {name} twice")
+        repeated = _first_repeated(each.name for each in found.fields)
+        if repeated is not None:
+            raise InvalidSchema(f"the record {found.name} has the field {repeated} twice")
 
     def _field(self, part: Any, record: AvroType) -> AvroField:
         if not isinstance(part, dict) or not isinstance(part.get("name"), str) or "type" not in part:
@@ -145,7 +147,7 @@ class _Parser:
         _check_name(name, f"field of {record.name}")
         kind = self.type(part["type"], record.namespace)
         default = part.get("default", NO_DEFAULT)
-        if self._is_new and default is not NO_DEFAULT and not _fits(default, kind):
+        if self._is_new and default is not NO_DEFAULT and not self._defaults.fits(default, kind):
             raise InvalidSchema(f"the default {_shown(default)} of {record.name}.{name} is not of its type")
         order = part.get("order", "ascending")
         if order not in _ORDERS:
@@ -156,6 +158,15 @@ class _Parser:
         return AvroField(
             name, kind, _doc(part), default, order, tuple(_texts(part, "aliases", name)), properties
         )
+
+
+def _first_repeated(names: Iterable[str]) -> str | None:
+    seen: set[str] = set()
+    for name in names:
+        if name in seen:
+            return name
+        seen.add(name)
+    return None
 
 
 def _names_of(part: dict[str, Any], kind: str, enclosing: str) -> tuple[str, str]:
@@ -195,33 +206,47 @@ def _properties(part: dict[str, Any]) -> dict[str, Any]:
     return {key: value for key, value in part.items() if key not in _TYPE_ATTRIBUTES}
 
 
-def _fits(value: Any, kind: AvroType) -> bool:
-    """Whether a default fits a type; that of a union is of one of its branches."""
-    match kind.kind:
-        case "null":
-            return value is None
-        case "boolean":
-            return isinstance(value, bool)
-        case "int" | "long":
-            limit = _INT_MAX if kind.kind == "int" else _LONG_MAX
-            return isinstance(value, int) and not isinstance(value, bool) and -limit <= value < limit
-        case "float" | "double":
-            return isinstance(value, int | float) and not isinstance(value, bool)
-        case "array":
-            assert kind.items is not None
-            return isinstance(value, list) and all(_fits(each, kind.items) for each in value)
-        case "map":
-            assert kind.items is not None
-            return isinstance(value, dict) and all(_fits(each, kind.items) for each in value.values())
-        case "union":
-            return any(_fits(value, branch) for branch in kind.branches)
-        case "record" | "error":
-            return isinstance(value, dict) and all(
-                _fits(value[each.name], each.type) if each.name in value else each.default is not NO_DEFAULT
-                for each in kind.fields
-            )
-        case _:
-            return isinstance(value, str)
+class _DefaultCheck:
+    """Whether defaults fit their types."""
+
+    def __init__(self) -> None:
+        self._steps_left = _DEFAULT_STEPS_MAX
+
+    def fits(self, value: Any, kind: AvroType) -> bool:
+        """Whether a default fits a type; that of a union is of one of its branches.
+
+        :raises InvalidSchema: If this takes too long.
+        """
+        self._steps_left -= 1
+        if self._steps_left < 0:
+            raise InvalidSchema("the defaults are too complex to be compared with their types")
+        match kind.kind:
+            case "null":
+                return value is None
+            case "boolean":
+                return isinstance(value, bool)
+            case "int" | "long":
+                limit = _INT_MAX if kind.kind == "int" else _LONG_MAX
+                return isinstance(value, int) and not isinstance(value, bool) and -limit <= value < limit
+            case "float" | "double":
+                return isinstance(value, int | float) and not isinstance(value, bool)
+            case "array":
+                assert kind.items is not None
+                return isinstance(value, list) and all(self.fits(each, kind.items) for each in value)
+            case "map":
+                assert kind.items is not None
+                return isinstance(value, dict) and all(self.fits(each, kind.items) for each in value.values())
+            case "union":
+                return any(self.fits(value, branch) for branch in kind.branches)
+            case "record" | "error":
+                return isinstance(value, dict) and all(
+                    self.fits(value[each.name], each.type)
+                    if each.name in value
+                    else each.default is not NO_DEFAULT
+                    for each in kind.fields
+                )
+            case _:
+                return isinstance(value, str)
 
 
 def _shown(part: Any) -> str:

@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from barnabas.registry.avro.schema import AvroSchema
+from support.cpu import cpu_time_limit
 
 
 def problems(reader: Any, writer: Any) -> list[str]:
@@ -82,3 +83,43 @@ def test_compatible(reader: Any, writer: Any) -> None:
 )
 def test_incompatible(reader: Any, writer: Any, expected: str) -> None:
     assert problems(reader, writer)[-1] == expected
+
+
+def chain(leaf: Any) -> dict[str, Any]:
+    """Return a record with 40 levels of records, each of which is in the next one twice."""
+    found: dict[str, Any] = record({"name": "leaf", "type": leaf}, name="R0")
+    for level in range(1, 41):
+        twice = ({"name": "a", "type": found}, {"name": "b", "type": f"R{level - 1}"})
+        found = record(*twice, name=f"R{level}")
+    return found
+
+
+@cpu_time_limit()
+def test_records_are_compared_once() -> None:
+    assert problems(chain("long"), chain("int")) == []
+    found = problems(chain("int"), chain("long"))
+    assert set(found) == {f"TYPE_MISMATCH {'/fields/0/type' * 41}"}
+
+
+def test_a_pair_is_compared_again_if_it_relied_on_one_that_is_not_compatible() -> None:
+    """Whether S can be read depends on the R around it, which cannot be read."""
+    inner = record({"name": "back", "type": ["null", "R"]}, name="S")
+    outer = {"type": ["string", record({"name": "s", "type": inner}, "a", "b")]}
+    written = record({"name": "s", "type": inner}, "a")
+    assert problems(
+        record({"name": "r", "type": outer["type"]}, {"name": "s", "type": "S"}, name="T"),
+        record({"name": "r", "type": written}, {"name": "s", "type": "S"}, name="T"),
+    ) == ["MISSING_UNION_BRANCH /fields/0/type", "MISSING_UNION_BRANCH /fields/1/type/fields/0/type/1"]
+
+
+@cpu_time_limit()
+def test_many_branches_end() -> None:
+    branches = [record(name=f"R{number}") for number in range(2_000)]
+    assert problems(branches, branches[::-1]) == ["TOO_COMPLEX "]
+
+
+@cpu_time_limit()
+def test_many_symbols_and_fields_are_compared() -> None:
+    names = [f"n{number}" for number in range(50_000)]
+    assert problems(enum(*names), enum(*names[::-1])) == []
+    assert problems(record(*names), record(*names[::-1])) == []

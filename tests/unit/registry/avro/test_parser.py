@@ -7,6 +7,7 @@ import pytest
 
 from barnabas.registry.avro.schema import AvroSchema
 from barnabas.registry.schemas import InvalidSchema
+from support.cpu import cpu_time_limit
 
 
 def parsed(schema: Any, **dependencies: Any) -> AvroSchema:
@@ -132,3 +133,28 @@ def test_defaults_of_every_type_are_accepted(kind: Any, default: Any) -> None:
 
 def test_stored_schemas_may_have_defaults_of_other_types() -> None:
     assert AvroSchema.parse(json.dumps(record(field("int", default="x"))), {}, is_new=False)
+
+
+MANY = 50_000
+
+
+@cpu_time_limit()
+def test_many_fields_and_branches_are_parsed() -> None:
+    fixed = [{"type": "fixed", "name": f"F{number}", "size": 1} for number in range(MANY)]
+    assert len(parsed(fixed).root.branches) == MANY
+    fields = [{"name": f"f{number}", "type": "int"} for number in range(MANY)]
+    assert len(parsed(record(*fields)).root.fields) == MANY
+    with pytest.raises(InvalidSchema, match="has the field f7 twice"):
+        parsed(record(*fields, fields[7]))
+
+
+@cpu_time_limit()
+def test_a_default_with_too_many_possible_branches_is_refused() -> None:
+    """Each of 30 levels may be of one of two records, and the innermost fits none."""
+    default: Any = 5
+    for _ in range(30):
+        default = {"f": default}
+    inner = {"type": "record", "name": "S", "fields": [field(["null", "R", "S"])]}
+    outer = record(field(["null", "R", inner]))
+    with pytest.raises(InvalidSchema, match="too complex"):
+        parsed({**record(field(outer, default=default)), "name": "T"})
