@@ -6,8 +6,9 @@ from starlette.datastructures import Headers, MutableHeaders
 from starlette.responses import PlainTextResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from barnabas.base.hosts import is_own_host, own_names, split_url
+from barnabas.base.hosts import is_own_host, own_names
 from barnabas.console.problems import PageError
+from barnabas.web.origins import SAFE_METHODS, is_same_origin
 
 CONTENT_SECURITY_POLICY = "; ".join(
     (
@@ -32,7 +33,6 @@ _HEADERS = {
 }
 #: Size limit of application/x-www-form-urlencoded; larger forms are multipart/form-data.
 ESCAPED_BYTES_MAX = 1 << 20
-_SAFE_METHODS = ("GET", "HEAD")
 
 
 class Gate:
@@ -72,7 +72,7 @@ class Gate:
         if not is_own_host(host, self._hosts):
             text = f"This console does not serve the host {host!r}. Add it with --host (or barnabas.console.hosts)."
             return PlainTextResponse(f"{text}\n", 421)
-        if method not in _SAFE_METHODS and not is_same_origin(headers):
+        if method not in SAFE_METHODS and not is_same_origin(headers):
             return PlainTextResponse("The request was not sent by a page of this console.\n", 403)
         length, most_bytes = headers.get("content-length", "0"), self._most_bytes(headers)
         if not length.isdigit() or int(length) > most_bytes:
@@ -97,12 +97,3 @@ class Gate:
             return message
 
         return receive_some
-
-
-def is_same_origin(headers: Headers) -> bool:
-    """Whether the browser reports that a page of this host sent the request."""
-    origin = headers.get("origin")
-    if origin is None:
-        return headers.get("sec-fetch-site", "same-origin") == "same-origin"
-    parts = split_url(origin)
-    return parts is not None and bool(parts.netloc) and parts.netloc == headers.get("host")

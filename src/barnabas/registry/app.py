@@ -21,6 +21,7 @@ from barnabas.registry.options import RegistrySettings
 from barnabas.registry.registry import SchemaRegistry
 from barnabas.registry.routes import compatibility, configs, modes, schemas, server, subjects, versions
 from barnabas.telemetry.logs import get_logger
+from barnabas.web.origins import SAFE_METHODS, is_same_origin
 from barnabas.wire.errors import KafkaError
 
 _log = get_logger("barnabas.registry")
@@ -144,10 +145,12 @@ class _Api:
         return self._registry
 
     def _check(self, request: Request) -> None:
-        """:raises RegistryError: If the request is for another host, from nobody, or from a form of a browser."""
+        """:raises RegistryError: If the request is for another host, from nobody, or from a page of another site."""
         host = request.headers.get("host", "")
         if self._hosts is not None and host and not is_own_host(host, self._hosts):
             raise RegistryError(421, f"{host!r} is not a known host name of this registry")
+        if request.method not in SAFE_METHODS and not is_same_origin(request.headers):
+            raise RegistryError(403, "a page of another site sent the request")
         if self._auth is not None and not self._auth.admits(request.headers.get("authorization", "")):
             raise RegistryError(401, "Unauthorized")
         if accepted_type(request.headers.get("accept", "")) is None:

@@ -124,6 +124,17 @@ def test_a_form_of_a_browser_is_refused(registry: RegistryServer, rest: RestClie
     assert response.status_code == 415
 
 
+@pytest.mark.parametrize(
+    "headers", [{"Origin": "http://other.example"}, {"Origin": "null"}, {"Sec-Fetch-Site": "cross-site"}]
+)
+def test_a_page_of_another_site_changes_nothing(rest: RestClient, headers: dict[str, str]) -> None:
+    body = json.dumps({"schema": A}).encode()
+    response = rest.send("POST", "/subjects/page/versions", None, content=body, headers=headers)
+    assert (response.status_code, code_of(response.json())) == (403, 403)
+    assert "page" not in rest.get("/subjects")
+    assert rest.send("GET", "/subjects", headers=headers).status_code == 200
+
+
 def test_a_deleted_version_keeps_its_id_until_it_is_deleted_permanently(rest: RestClient) -> None:
     schema_id = rest.register("deleted", avro_record("Deleted", "a"))["id"]
     assert rest.delete("/subjects/deleted/versions/1") == 1

@@ -3,7 +3,7 @@
 import pytest
 from starlette.datastructures import Headers
 
-from barnabas.console.request_guard import is_same_origin
+from barnabas.web.origins import is_same_origin
 
 
 @pytest.mark.parametrize(
