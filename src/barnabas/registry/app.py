@@ -151,7 +151,10 @@ class _Api:
             raise RegistryError(421, f"{host!r} is not a known host name of this registry")
         if request.method not in SAFE_METHODS and not is_same_origin(request.headers):
             raise RegistryError(403, "a page of another site sent the request")
-        if self._auth is not None and not self._auth.admits(request.headers.get("authorization", "")):
+        address = request.client.host if request.client is not None else ""
+        if self._auth is not None and not self._auth.admits(
+            request.headers.get("authorization", ""), address
+        ):
             raise RegistryError(401, "Unauthorized")
         if accepted_type(request.headers.get("accept", "")) is None:
             raise RegistryError(406, "HTTP 406 Not Acceptable")

@@ -5,11 +5,20 @@ import binascii
 import hmac
 from pathlib import Path
 
+from barnabas.base.clock import Clock, SystemClock
+from barnabas.telemetry.logs import get_logger
+
+_log = get_logger("barnabas.registry")
+
+#: At most one failed login is logged in this time.
+_LOG_INTERVAL_MS = 1_000
+_SHOWN_NAME_CHARACTERS = 200
+
 
 class BasicAuth:
     """Users and passwords of a file, one NAME=PASSWORD in each line."""
 
-    def __init__(self, path: str) -> None:
+    def __init__(self, path: str, clock: Clock | None = None) -> None:
         """:raises ValueError: If the file cannot be read, or a line has no password."""
         try:
             lines = Path(path).read_text(encoding="utf-8").splitlines()
@@ -24,10 +33,21 @@ class BasicAuth:
             if not separator or not name.strip():
                 message = f"{path}, line {number}: must be NAME=PASSWORD"
                 raise ValueError(message)
+            if not password:
+                message = (
+                    f"{path}, line {number}: {name.strip()} has an empty password; must be NAME=PASSWORD"
+                )
+                raise ValueError(message)
             self._passwords[name.strip()] = password.encode()
+        self._clock = clock or SystemClock()
+        self._logged_ms: int | None = None
+        self._left_out_count = 0  #: failed logins since then
 
-    def admits(self, header: str) -> bool:
-        """Whether an Authorization header has the name and password of a user."""
+    def admits(self, header: str, address: str) -> bool:
+        """Whether an Authorization header has the name and password of a user; logs it if not.
+
+        :param address: The client's.
+        """
         scheme, _, encoded = header.partition(" ")
         if scheme.lower() != "basic":
             return False
@@ -36,4 +56,17 @@ class BasicAuth:
         except (binascii.Error, UnicodeDecodeError):
             return False
         known = self._passwords.get(name)
-        return hmac.compare_digest(password.encode(), known or b"\0") and known is not None
+        is_equal = hmac.compare_digest(password.encode(), b"" if known is None else known)
+        if not is_equal or known is None:
+            self._log_failure(name, address)
+            return False
+        return True
+
+    def _log_failure(self, name: str, address: str) -> None:
+        now_ms = self._clock.monotonic_ms()
+        if self._logged_ms is not None and now_ms - self._logged_ms < _LOG_INTERVAL_MS:
+            self._left_out_count += 1
+            return
+        left_out = {"failed_before": self._left_out_count} if self._left_out_count else {}
+        _log.info("login failed", user=name[:_SHOWN_NAME_CHARACTERS], address=address, **left_out)
+        self._logged_ms, self._left_out_count = now_ms, 0
