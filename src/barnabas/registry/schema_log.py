@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from barnabas.base.ids import ProducerIdAndEpoch, TopicPartition
 from barnabas.client.admin.admin import Admin
 from barnabas.client.admin.model import NewTopic
-from barnabas.client.admin.offsets import LATEST, find_offsets
+from barnabas.client.admin.offsets import EARLIEST, LATEST, OffsetSpec, find_offsets
 from barnabas.client.consumer.completed_fetch import ConsumedRecord, read_fetched
 from barnabas.client.consumer.fetch_messages import FetchLimits
 from barnabas.client.consumer.fetching import fetch_partition
@@ -20,6 +20,7 @@ from barnabas.client.core.cluster import ClusterClient
 from barnabas.client.core.errors import is_retriable
 from barnabas.client.producer.batch_sender import BatchSender
 from barnabas.client.producer.transaction_requests import TransactionalId
+from barnabas.config.config_resource import Resource, ResourceKind
 from barnabas.registry.options import TOPIC_DEFAULT
 from barnabas.registry.records import RegistryRecord, decode_record, encode_record
 from barnabas.registry.state import RegistryState
@@ -31,6 +32,7 @@ from barnabas.wire.records.record import Record, encode_batch
 _log = get_logger("barnabas.registry")
 
 
+_POLICY, _COMPACT = "cleanup.policy", "compact"
 _REPLICAS_MAX = 3
 _TRANSACTION_TIMEOUT_MS = 30_000
 _LANE = "registry"
@@ -61,6 +63,7 @@ class SchemaLog:
         self._cluster = cluster
         self._tp = TopicPartition(topic, 0)
         self._position = 0
+        self._has_begun = False  #: whether the position is one of the topic
         self._advanced = asyncio.Condition()
         self._reader: asyncio.Task[None] | None = None
         self._failure: Exception | None = None
@@ -89,8 +92,7 @@ class SchemaLog:
         :raises KafkaError: If the topic cannot be read.
         :raises BrokerConnectionError: If no broker can be reached.
         """
-        found = await find_offsets(self._cluster, {self._tp: LATEST}, Isolation.READ_COMMITTED)
-        await self._read_up_to(found[self._tp])
+        await self._read_up_to(await self._offset(LATEST))
 
     async def become_writer(self) -> None:
         """Fence other writers, unless this one already did and has not been fenced since; then read to the end.
@@ -153,15 +155,41 @@ class SchemaLog:
                 f"topic {self._tp.topic} must have one partition, so that all registries see the same order"
             )
             raise KafkaError(ErrorCode.INVALID_PARTITIONS, message)
+        await self._check_policy()
+
+    async def _check_policy(self) -> None:
+        """Refuse a topic that loses schemas after its retention, as Confluent's registry does."""
+        topic = self._tp.topic
+        resource = Resource(ResourceKind.TOPIC, topic)
+        configs = (await Admin(self._cluster).describe_configs([resource], {_POLICY}))[resource]
+        if isinstance(configs, KafkaError):
+            if is_retriable(configs):
+                raise configs
+            _log.warning(
+                "the registry cannot see whether the topic of schemas is compacted, as it must be",
+                topic=topic,
+                why=str(configs),
+            )
+            return
+        policy = next((each.value for each in configs if each.name == _POLICY), None)
+        if policy != _COMPACT:
+            message = (
+                f"topic {topic} has {_POLICY}={policy}, with which schemas are deleted in the end; it must be "
+                f"{_COMPACT}: barnabas configs set topic {topic} {_POLICY}={_COMPACT}"
+            )
+            raise KafkaError(ErrorCode.INVALID_CONFIG, message)
 
     async def _create_topic(self, replicas_count: int) -> None:
-        topic = NewTopic(self._tp.topic, 1, replicas_count, {"cleanup.policy": "compact"})
+        topic = NewTopic(self._tp.topic, 1, replicas_count, {_POLICY: _COMPACT})
         result = (await Admin(self._cluster).create_topics([topic]))[topic.name]
         if isinstance(result, KafkaError) and result.code is not ErrorCode.TOPIC_ALREADY_EXISTS:
             raise result
         self._cluster.invalidate()
 
     # Reading
+
+    async def _offset(self, spec: OffsetSpec) -> int:
+        return (await find_offsets(self._cluster, {self._tp: spec}, Isolation.READ_COMMITTED))[self._tp]
 
     async def _read_up_to(self, offset: int) -> None:
         async with self._advanced:
@@ -174,6 +202,9 @@ class SchemaLog:
         attempts = 0
         while True:
             try:
+                if not self._has_begun:
+                    self._position = await self._offset(EARLIEST)
+                    self._has_begun = True
                 data = await fetch_partition(
                     self._cluster, self._tp, self._position, _LIMITS, Isolation.READ_COMMITTED, lane=_LANE
                 )
@@ -194,7 +225,7 @@ class SchemaLog:
         self._cluster.invalidate()
         if isinstance(error, KafkaError) and error.code is ErrorCode.OFFSET_OUT_OF_RANGE:
             _log.warning("the topic of schemas was deleted or truncated: read again", topic=self._tp.topic)
-            self.state, self._position = RegistryState(), 0
+            self.state, self._position, self._has_begun = RegistryState(), 0, False
             return
         if not is_retriable(error):
             _log.error("the topic of schemas cannot be read", topic=self._tp.topic, why=str(error))

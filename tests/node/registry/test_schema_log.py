@@ -10,6 +10,7 @@ from barnabas.base.ids import TopicPartition
 from barnabas.client.admin.model import NewTopic
 from barnabas.client.admin.offsets import EARLIEST
 from barnabas.client.blocking import BlockingClient
+from barnabas.config.alter_op import AlterConfigOp, OpType
 from barnabas.config.config_resource import Resource, ResourceKind
 from barnabas.testing import EmbeddedBroker
 from barnabas.wire.isolation import Isolation
@@ -41,6 +42,12 @@ def write(broker: EmbeddedBroker, *records: tuple[str, str | None]) -> None:
     with BlockingClient(broker.bootstrap) as client, client.producer() as producer:
         for key, value in records:
             producer.send_and_wait(TOPIC, None if value is None else value.encode(), key.encode())
+
+
+def set_policy(client: BlockingClient, policy: str) -> None:
+    resource = Resource(ResourceKind.TOPIC, TOPIC)
+    edit = AlterConfigOp("cleanup.policy", OpType.SET, policy)
+    assert client.admin.alter_configs({resource: [edit]}) == {resource: None}
 
 
 def test_records_have_the_format_of_confluent(broker: EmbeddedBroker) -> None:
@@ -89,7 +96,7 @@ def test_the_topic_is_compacted_and_has_one_partition(broker: EmbeddedBroker) ->
 
 
 def test_a_registry_continues_with_the_records_of_confluent(broker: EmbeddedBroker) -> None:
-    broker.create_topic(TOPIC)
+    broker.create_topic(TOPIC, configs={"cleanup.policy": "compact"})
     item = '{"type":"record","name":"Item","fields":[]}'
     write(
         broker,
@@ -211,6 +218,35 @@ def test_a_topic_with_more_partitions_is_refused(broker: EmbeddedBroker) -> None
         response = RestClient(server.url).get("/subjects")
     assert response["error_code"] == 50001
     assert "must have one partition" in response["message"]
+
+
+@pytest.mark.parametrize("policy", ["delete", "compact,delete"])
+def test_a_topic_that_is_not_compacted_is_refused(broker: EmbeddedBroker, policy: str) -> None:
+    broker.create_topic(TOPIC, configs={"cleanup.policy": policy})
+    with running_registry(broker.bootstrap, start_timeout_ms=200) as server:
+        rest = RestClient(server.url)
+        response = rest.get("/subjects")
+        assert response["error_code"] == 50001
+        assert "barnabas configs set topic _schemas cleanup.policy=compact" in response["message"]
+        with BlockingClient(broker.bootstrap) as client:
+            set_policy(client, "compact")
+        until(lambda: rest.get("/subjects") == [])
+
+
+def test_a_topic_whose_first_records_are_deleted_is_read(broker: EmbeddedBroker) -> None:
+    with running_registry(broker.bootstrap) as server:
+        rest = RestClient(server.url)
+        for number in range(3):
+            rest.register(f"s-{number}", f'{{"type":"int","n":{number}}}')
+        with BlockingClient(broker.bootstrap) as client:
+            set_policy(client, "delete")
+            first = TopicPartition(TOPIC, 0)
+            assert client.admin.delete_records({first: 3}) == {first: 3}, "each has a commit marker behind it"
+            set_policy(client, "compact")
+    with running_registry(broker.bootstrap, start_timeout_ms=10_000) as server:
+        rest = RestClient(server.url)
+        assert rest.get("/subjects") == ["s-2"]
+        assert rest.register("s-3", '"string"')["id"] == 4
 
 
 def test_a_schema_larger_than_the_topic_allows_is_refused(broker: EmbeddedBroker) -> None:
