@@ -91,6 +91,24 @@ def _linkable(file: Any) -> Any:
     return copy
 
 
+def keep_options(source: Any, linked: Any) -> None:
+    """Add the options that only their authors understand, in order, to what was linked without them."""
+    for described, value in source.ListFields():
+        if described.name == "options":
+            if value.uninterpreted_option:
+                linked.options.uninterpreted_option.extend(
+                    sorted(value.uninterpreted_option, key=_option_name)
+                )
+        elif described.message_type is not None:
+            same = getattr(linked, described.name)
+            for pair in zip(value, same, strict=False) if described.is_repeated else ((value, same),):
+                keep_options(*pair)
+
+
+def _option_name(option: Any) -> list[tuple[str, bool]]:
+    return [(part.name_part, part.is_extension) for part in option.name]
+
+
 def _all_options(part: Any) -> Iterator[Any]:
     """Yield the options of a descriptor and of all within it."""
     for described, value in part.ListFields():

@@ -9,7 +9,7 @@ from google.protobuf import descriptor_pb2 as pb
 from google.protobuf.message import DecodeError
 
 from barnabas.registry.protobuf.compatibility import decoding_problems
-from barnabas.registry.protobuf.linking import link
+from barnabas.registry.protobuf.linking import keep_options, link
 from barnabas.registry.protobuf.parser import parse_proto
 from barnabas.registry.protobuf.printer import print_proto
 from barnabas.registry.schemas import Dependencies, Incompatibility, InvalidSchema, ParsedSchema
@@ -39,8 +39,9 @@ class ProtobufSchema:
 
     @cached_property
     def normalized(self) -> str:
-        """The file with full names, imports and fields in order."""
+        """The file with full names, imports, fields and custom options in order."""
         file = self._resolved()
+        keep_options(self._file, file)
         dependencies = sorted(file.dependency)
         public = {file.dependency[index] for index in file.public_dependency}
         weak = {file.dependency[index] for index in file.weak_dependency}

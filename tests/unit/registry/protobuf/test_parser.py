@@ -92,7 +92,12 @@ def test_a_file_is_printed_as_it_was_parsed(text: str) -> None:
     assert parsed(text).canonical == text
 
 
-@pytest.mark.parametrize("text", [PROTO3, PROTO2, EDITION])
+WITHOUT_CUSTOM = PROTO3.replace('option (owner).team = "billing";\n', "").replace(
+    ', (rule) = { min : 1 text : "a\\"b" }', ""
+)
+
+
+@pytest.mark.parametrize("text", [WITHOUT_CUSTOM, PROTO2, EDITION])
 def test_a_descriptor_is_the_same_schema_when_it_is_normalized(text: str) -> None:
     schema = parsed(text)
     assert parsed(schema.serialized).normalized == schema.normalized
@@ -112,6 +117,36 @@ def test_the_order_of_fields_and_imports_does_not_count_when_normalized() -> Non
     second = head.format("google/protobuf/any", "item", ".shop.Item b = 2;", "string a = 1;")
     assert parsed(first).canonical != parsed(second).canonical
     assert parsed(first).normalized == parsed(second).normalized
+
+
+def test_custom_options_count_when_normalized() -> None:
+    head = 'syntax = "proto3"; package shop; import "confluent/meta.proto"; option (team) = "billing";'
+    text = (
+        head
+        + """
+        message A {{
+          option (confluent.message_meta) = {{ doc: "m" }};
+          oneof o {{ string b = 2; string a = 1 [{options}]; }}
+          message Inner {{ map<string, Kind> m = 1 [(confluent.field_meta) = {{ doc: "i" }}]; }}
+        }}
+        enum Kind {{ ZERO = 0 [(confluent.enum_value_meta) = {{ doc: "z" }}]; }}
+        service S {{ rpc Find (A) returns (A) {{ option (cached) = true; }} }}
+    """
+    )
+    tags, other = '(confluent.field_meta) = { tags: "PII" }', "(rule) = 1"
+    normalized = parsed(text.format(options=f"{other}, {tags}")).normalized
+    for option in (
+        'team) = "billing"',
+        'tags : "PII"',
+        'doc : "m"',
+        'doc : "i"',
+        'doc : "z"',
+        "cached) = true",
+    ):
+        assert option in normalized
+    assert parsed(normalized).normalized == normalized
+    assert parsed(text.format(options=f"{tags}, {other}")).normalized == normalized
+    assert parsed(text.format(options=other)).normalized != normalized
 
 
 def test_fields_may_have_the_names_of_keywords() -> None:
