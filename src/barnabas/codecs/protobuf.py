@@ -31,6 +31,7 @@ from barnabas.codecs.protobuf_columns import ProtobufColumnReader
 from barnabas.codecs.protobuf_program import protobuf_program
 from barnabas.registry.codecs.errors import MalformedValue
 from barnabas.registry.codecs.framing import read_message_indexes, written_message_indexes
+from barnabas.registry.codecs.message_indexes import message_at, message_indexes
 
 _Types = descriptor_pb2.FieldDescriptorProto
 _SCALARS: dict[int, pa.DataType] = {
@@ -107,7 +108,7 @@ class ProtobufCodec:
         assert value.fill is not None, "and filled"
         self._read, self._fill = value.read, value.fill
         self._frame = frame
-        self._indexes = _indexes(descriptor)
+        self._indexes = message_indexes(descriptor)
         self.label = f"Protobuf of {name}"
         self.columns = pa.schema(list(value.type))
         self._reader = self._column_reader(descriptor)
@@ -211,23 +212,8 @@ def _descriptor(schema: bytes, name: str) -> Any:
 
 def message_name(file: Any, indexes: Sequence[int]) -> str | None:
     """Return the full name of a message by its indexes in a file; None if there is none."""
-    siblings, found = list(file.message_types_by_name.values()), None
-    for index in indexes:
-        if not 0 <= index < len(siblings):
-            return None
-        found = siblings[index]
-        siblings = [nested for nested in found.nested_types if not nested.GetOptions().map_entry]
+    found = message_at(file, indexes)
     return None if found is None else found.full_name
-
-
-def _indexes(descriptor: Any) -> tuple[int, ...]:
-    """Return the indexes of a message in its file: those of the messages around it, then its own."""
-    parent = descriptor.containing_type
-    proto = descriptor_pb2.FileDescriptorProto() if parent is None else descriptor_pb2.DescriptorProto()
-    (descriptor.file if parent is None else parent).CopyToProto(proto)
-    siblings = proto.message_type if parent is None else proto.nested_type
-    names = [sibling.name for sibling in siblings if not sibling.options.map_entry]
-    return (*(() if parent is None else _indexes(parent)), names.index(descriptor.name))
 
 
 def _struct(descriptor: Any, path: str, within: tuple[str, ...]) -> _Value:

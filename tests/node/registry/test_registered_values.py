@@ -10,7 +10,7 @@ import pytest
 from confluent_kafka.schema_registry import Schema, SchemaReference, SchemaRegistryClient
 from confluent_kafka.schema_registry.avro import AvroSerializer
 from confluent_kafka.schema_registry.json_schema import JSONSerializer
-from confluent_kafka.schema_registry.protobuf import ProtobufSerializer
+from confluent_kafka.schema_registry.protobuf import ProtobufDeserializer, ProtobufSerializer
 from confluent_kafka.serialization import MessageField, SerializationContext
 from google.protobuf import descriptor_pb2 as pb
 from google.protobuf.descriptor_pool import DescriptorPool
@@ -20,6 +20,8 @@ from barnabas.codecs.errors import SchemaError
 from barnabas.codecs.registered import DecodedValues, RegisteredValues, WriterSchema
 from barnabas.registry.client import RegistryClient, RegistryUnavailable
 from barnabas.registry.codecs.framing import framed, unframed
+from barnabas.registry.codecs.values import codec_of
+from barnabas.registry.schemas import SchemaType
 from barnabas.registry.serving import RegistryServer
 from barnabas.testing import EmbeddedBroker
 from support.registries import RestClient, avro_record, running_registry
@@ -213,6 +215,40 @@ def test_protobuf_values_are_of_the_message_in_the_value(
     ]
     assert values.columns_of(WriterSchema(schema_id)).names == ["id"], "the first message"
     assert values.columns_of(WriterSchema(schema_id, (1, 0))).names == ["sku"]
+
+
+def test_messages_among_maps_are_those_of_confluent(
+    confluent: SchemaRegistryClient, client: CountingClient, values: RegisteredValues
+) -> None:
+    """Confluent's serializers count the messages of which maps consist, wherever they are declared."""
+    file = shop_file()
+    kinds = pb.FieldDescriptorProto
+    order = file.message_type[0]
+    for name in ("Early", "NotesEntry", "Late"):
+        added = order.nested_type.add(name=name)
+        for number, field in ((1, "key"), (2, "value")):
+            added.field.add(name=field, number=number, type=kinds.TYPE_STRING, label=1)
+    order.nested_type[1].options.map_entry = True
+    order.field.add(
+        name="notes", number=2, type=kinds.TYPE_MESSAGE, label=3, type_name=".shop.Order.NotesEntry"
+    )
+    classes = message_classes(file)
+    early, late = classes["shop.Order"].Early(key="a"), classes["shop.Order"].Late(key="b")
+    column = []
+    for each in (early, late):
+        value = ProtobufSerializer(type(each), confluent)(each, value_of("rv-maps"))
+        assert ProtobufDeserializer(type(each), {}, confluent)(value, value_of("rv-maps")) == each
+        column.append(value)
+    assert rows_of(values.decoded(pa.array(column))) == {
+        0: {"key": "a", "value": ""},
+        1: {"key": "b", "value": ""},
+    }
+    latest = client.version("rv-maps-value").schema
+    for name, each in (("Order.Early", early), ("Order.Late", late)):
+        codec = codec_of(SchemaType.PROTOBUF, client.parsed(latest), name)
+        body = codec.encode({"key": each.key})
+        assert framed(id_of(column[0]), body) in column
+        assert codec.decode(body) == {"key": each.key}
 
 
 def test_an_id_that_was_unknown_is_asked_for_again(rest: RestClient, values: RegisteredValues) -> None:

@@ -16,7 +16,7 @@ from barnabas.codecs import BinaryFormat, CodecSpec, ValueCodec
 from barnabas.codecs.columns import decoded, encoded, row_type
 from barnabas.codecs.errors import SchemaError
 from barnabas.codecs.framing import Frame
-from barnabas.codecs.protobuf import _descriptor
+from barnabas.codecs.protobuf import _descriptor, message_name
 
 INT = st.integers(-(2**31), 2**31 - 1)
 UINT = st.integers(0, 2**32 - 1)
@@ -358,6 +358,16 @@ def test_a_frame_selects_the_message_of_its_file() -> None:
     _, reasons = decoded(second, pa.array([first, b"\0\0\0\0\1\4\2"], pa.binary()))
     assert str(reasons[0]).endswith("it is message 0 of its file; shop.Other.Second is 1.1")
     assert "no indexes of a message" in str(reasons[1])
+
+
+def test_the_messages_of_maps_count_among_others() -> None:
+    file = order(whole)
+    add_field(file.message_type[0].nested_type.add(name="Inner"), "a", "int32")
+    inner = spec(file, "shop.Order.Inner", Frame(True, 1)).codec()
+    assert inner.encode({"a": 5}) == b"\0\0\0\0\1\4\0\2\x08\x05"
+    assert inner.decode(b"\0\0\0\0\1\4\0\2\x08\x05") == {"a": 5}
+    linked = _descriptor(spec(file).schema, "shop.Order").file
+    assert [message_name(linked, (0, index)) for index in range(3)] == [None, "shop.Order.Inner", None]
 
 
 def of_kind(kind: str) -> FileDescriptorProto:

@@ -1,10 +1,12 @@
 """Codecs of values, by their schemas: what is JSON here is bytes without their header there."""
 
 import json
+from collections.abc import Sequence
 from typing import Any, Protocol
 
 from barnabas.registry.codecs.errors import MalformedValue
 from barnabas.registry.codecs.framing import read_message_indexes, written_message_indexes
+from barnabas.registry.codecs.message_indexes import message_at, message_indexes
 from barnabas.registry.schemas import ParsedSchema, SchemaType
 
 
@@ -79,7 +81,7 @@ class _ProtobufValues:
 
         assert isinstance(schema, ProtobufSchema)
         self._file = schema.descriptor
-        self._encoded = self._indexes_of(message) if message else [0]
+        self._encoded: Sequence[int] = self._indexes_of(message) if message else (0,)
 
     def decode(self, body: bytes) -> Any:
         from google.protobuf.json_format import MessageToDict
@@ -106,26 +108,23 @@ class _ProtobufValues:
         body: bytes = message.SerializeToString()
         return written_message_indexes(self._encoded) + body
 
-    def _message_class(self, indexes: list[int]) -> Any:
+    def _message_class(self, indexes: Sequence[int]) -> Any:
         from google.protobuf.message_factory import GetMessageClass
 
-        messages, descriptor = list(self._file.message_types_by_name.values()), None
-        for index in indexes:
-            if not 0 <= index < len(messages):
-                raise MalformedValue(f"the schema has no message with the indexes {indexes}")
-            descriptor = messages[index]
-            messages = list(descriptor.nested_types)
+        descriptor = message_at(self._file, indexes)
+        if descriptor is None:
+            raise MalformedValue(f"the schema has no message with the indexes {list(indexes)}")
         return GetMessageClass(descriptor)
 
-    def _indexes_of(self, name: str) -> list[int]:
+    def _indexes_of(self, name: str) -> Sequence[int]:
         """Return the indexes of a message by its full name, or without its package."""
         package = self._file.package
         full = name if not package or name.startswith(f"{package}.") else f"{package}.{name}"
-        pending = [([index], each) for index, each in enumerate(self._file.message_types_by_name.values())]
+        pending = list(self._file.message_types_by_name.values())
         while pending:
-            indexes, descriptor = pending.pop()
+            descriptor = pending.pop()
             if descriptor.full_name == full:
-                return indexes
-            pending += [([*indexes, index], each) for index, each in enumerate(descriptor.nested_types)]
+                return message_indexes(descriptor)
+            pending += descriptor.nested_types
         names = ", ".join(self._file.message_types_by_name)
         raise MalformedValue(f"the schema has no message {name}; it has {names}")

@@ -9,6 +9,7 @@ from barnabas.registry.protobuf.tokens import ProtoToken, TokenKind, quoted, tok
 from barnabas.registry.schemas import InvalidSchema
 
 _INT32_LIMIT, _INT64_LIMIT = 2**31, 2**63
+_SHOWN_CHARACTERS = 60
 
 
 class OptionParser:
@@ -85,7 +86,7 @@ class OptionParser:
         except ValueError:
             self.refuse(f"a number is expected, not {text}")
         if not -limit <= value < limit:
-            self.refuse(f"{value} is out of range")
+            self.refuse(f"{text[:_SHOWN_CHARACTERS]} is out of range")
         self.next()
         return value
 

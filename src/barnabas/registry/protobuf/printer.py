@@ -1,6 +1,7 @@
 """Writes descriptors of Protobuf as .proto files."""
 
-from collections.abc import Iterable, Iterator
+from collections import defaultdict, deque
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from google.protobuf import descriptor_pb2 as pb
@@ -32,18 +33,18 @@ def print_proto(file: Any) -> str:
     if options:
         blocks.append("\n".join(options))
     printer = _Printer(file)
-    blocks += ["\n".join(printer.message(message)) for message in file.message_type]
+    messages = {each.name: each for each in file.message_type}
+    blocks += ["\n".join(printer.message(each)) for each in _messages(file.message_type, file.extension)]
     blocks += ["\n".join(printer.enum(enum)) for enum in file.enum_type]
-    blocks += ["\n".join(lines) for lines in printer.extensions(file.extension)]
+    blocks += ["\n".join(lines) for lines in printer.extensions(file.extension, messages)]
     blocks += ["\n".join(_service(service)) for service in file.service]
     return "\n\n".join(blocks) + "\n"
 
 
 def _imports(file: Any) -> Iterator[str]:
+    public, weak = set(file.public_dependency), set(file.weak_dependency)
     for index, name in enumerate(file.dependency):
-        kind = (
-            "public " if index in file.public_dependency else "weak " if index in file.weak_dependency else ""
-        )
+        kind = "public " if index in public else "weak " if index in weak else ""
         yield f"import {kind}{quoted(name)};"
 
 
@@ -56,50 +57,52 @@ class _Printer:
         """Return the lines of a message."""
         inner = [*self._reserved(message), *_option_lines(message.options, "map_entry")]
         synthetic = {field.oneof_index for field in message.field if field.proto3_optional}
-        entries = {entry.name: entry for entry in message.nested_type if entry.options.map_entry}
-        groups = {
-            field.type_name.rpartition(".")[2]
-            for field in (*message.field, *message.extension)
-            if field.type == _FIELD.TYPE_GROUP
-        }
-        printed: set[int] = set()
+        oneofs: defaultdict[int, list[Any]] = defaultdict(list)
         for field in message.field:
+            if field.HasField("oneof_index") and field.oneof_index not in synthetic:
+                oneofs[field.oneof_index].append(field)
+        nested = {each.name: each for each in message.nested_type}
+        positions = {name: position for position, name in enumerate(nested)}
+        messages = deque(_messages(message.nested_type, (*message.field, *message.extension)))
+        for field in message.field:
+            entry = _map_entry(field, nested)
+            # serializers count the messages of maps: one that is before a map must stay there
+            while entry is not None and messages and positions[messages[0].name] < positions[entry.name]:
+                inner += ["", *self.message(messages.popleft())]
             if not field.HasField("oneof_index") or field.oneof_index in synthetic:
-                inner += self._field(field, entries, message)
-            elif field.oneof_index not in printed:
-                printed.add(field.oneof_index)
-                inner += self._oneof(message, field.oneof_index, entries)
-        for nested in message.nested_type:
-            if nested.name not in entries and nested.name not in groups:
-                inner += ["", *self.message(nested)]
+                inner += self._field(field, nested)
+            elif field.oneof_index in oneofs:
+                inner += self._oneof(
+                    message.oneof_decl[field.oneof_index], oneofs.pop(field.oneof_index), nested
+                )
+        for each in messages:
+            inner += ["", *self.message(each)]
         for enum in message.enum_type:
             inner += ["", *self.enum(enum)]
-        for lines in self.extensions(message.extension, message):
+        for lines in self.extensions(message.extension, nested):
             inner += ["", *lines]
         name = f"{keyword}{message.name}{tail}" if keyword else tail
         return [f"{name} {{", *_indented(_without_leading_gap(inner)), "}"]
 
-    def _oneof(self, message: Any, index: int, entries: dict[str, Any]) -> list[str]:
-        oneof = message.oneof_decl[index]
+    def _oneof(self, oneof: Any, fields: list[Any], nested: Mapping[str, Any]) -> list[str]:
         inner = _option_lines(oneof.options)
-        for field in message.field:
-            if field.HasField("oneof_index") and field.oneof_index == index:
-                inner += self._field(field, entries, message, has_label=False)
+        for field in fields:
+            inner += self._field(field, nested, has_label=False)
         return [f"oneof {oneof.name} {{", *_indented(inner), "}"]
 
-    def _field(self, field: Any, entries: dict[str, Any], scope: Any, *, has_label: bool = True) -> list[str]:
+    def _field(self, field: Any, nested: Mapping[str, Any], *, has_label: bool = True) -> list[str]:
+        """:param nested: Messages that are declared beside the field, by name."""
         label = _LABELS[field.label] if has_label else ""
         if label == "optional " and self._syntax and not field.proto3_optional:
             label = ""
-        entry = entries.get(field.type_name.rpartition(".")[2])
-        if entry is not None and field.label == _FIELD.LABEL_REPEATED:
+        entry = _map_entry(field, nested)
+        if entry is not None:
             kind = f"map<{_type_name(entry.field[0])}, {_type_name(entry.field[1])}>"
             return [f"{kind} {field.name} = {field.number}{_field_options(field)};"]
         if field.type == _FIELD.TYPE_GROUP:
-            name = field.type_name.rpartition(".")[2]
-            group = next(each for each in scope.nested_type if each.name == name)
+            name = _last_name(field)
             head = f"{label}group {name} = {field.number}{_field_options(field)}"
-            return self.message(group, "", head)
+            return self.message(nested[name], "", head)
         return [f"{label}{_type_name(field)} {field.name} = {field.number}{_field_options(field)};"]
 
     def enum(self, enum: Any) -> list[str]:
@@ -121,14 +124,30 @@ class _Printer:
             options = [f"{name} = {text}" for name, text in _options(each.options)]
             yield f"extensions {_range(each.start, each.end - behind)}{_bracketed(options)};"
 
-    def extensions(self, fields: Iterable[Any], scope: Any = None) -> Iterator[list[str]]:
+    def extensions(self, fields: Iterable[Any], nested: Mapping[str, Any]) -> Iterator[list[str]]:
         """Yield the lines of each message that is extended."""
         by_extendee: dict[str, list[Any]] = {}
         for field in fields:
             by_extendee.setdefault(field.extendee, []).append(field)
         for extendee, extended in by_extendee.items():
-            inner = [line for field in extended for line in self._field(field, {}, scope)]
+            inner = [line for field in extended for line in self._field(field, nested)]
             yield [f"extend {extendee} {{", *_indented(inner), "}"]
+
+
+def _messages(declared: Iterable[Any], fields: Iterable[Any]) -> Iterator[Any]:
+    """Yield the messages without those of maps and groups, which are part of their fields."""
+    groups = {_last_name(field) for field in fields if field.type == _FIELD.TYPE_GROUP}
+    return (each for each in declared if not each.options.map_entry and each.name not in groups)
+
+
+def _map_entry(field: Any, nested: Mapping[str, Any]) -> Any:
+    """Return the message that a map consists of; None for other fields."""
+    entry = nested.get(_last_name(field)) if field.label == _FIELD.LABEL_REPEATED else None
+    return entry if entry is not None and entry.options.map_entry else None
+
+
+def _last_name(field: Any) -> str:
+    return str(field.type_name.rpartition(".")[2])
 
 
 def _service(service: Any) -> list[str]:

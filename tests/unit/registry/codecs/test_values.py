@@ -13,7 +13,7 @@ PROTO = """
 syntax = "proto3";
 package shop;
 message Order { int64 id = 1; message Item { string sku = 1; } }
-message Other { repeated string names = 1; }
+message Other { repeated string names = 1; map<string, Inner> inner = 2; message Inner { int32 a = 1; } }
 """
 
 
@@ -42,6 +42,7 @@ def test_json_is_checked_when_it_is_encoded() -> None:
         ("", {"id": "7"}, b"\0"),
         ("Other", {"names": ["a"]}, b"\x02\x02"),
         ("shop.Order.Item", {"sku": "a"}, b"\x04\x00\x00"),
+        ("Other.Inner", {"a": 5}, b"\x04\x02\x02"),  # the message of the map is the first one
     ],
 )
 def test_protobuf_names_its_message_by_indexes(message: str, value: dict[str, object], prefix: bytes) -> None:
@@ -54,7 +55,7 @@ def test_protobuf_names_its_message_by_indexes(message: str, value: dict[str, ob
 def test_values_that_are_not_of_the_message_are_refused() -> None:
     schema = ProtobufSchema.parse(PROTO, {}, is_new=True)
     codec = codec_of(SchemaType.PROTOBUF, schema)
-    for data in (b"", b"\x02\x08\x00", b"\x00\x08", b"\xff\xff\xff\xff\xff", b"\xc8\x01"):
+    for data in (b"", b"\x02\x08\x00", b"\x04\x02\x00", b"\x00\x08", b"\xff\xff\xff\xff\xff", b"\xc8\x01"):
         with pytest.raises(MalformedValue):
             codec.decode(data)
     for value in ({"id": "x"}, {"unknown": 1}, 7):

@@ -4,6 +4,7 @@ import pytest
 
 from barnabas.registry.protobuf.schema import ProtobufSchema
 from barnabas.registry.schemas import InvalidSchema
+from support.cpu import cpu_time_limit
 
 ITEM = 'syntax = "proto3"; package shop; message Item { string sku = 1; }'
 
@@ -149,6 +150,39 @@ def test_custom_options_count_when_normalized() -> None:
     assert parsed(text.format(options=other)).normalized != normalized
 
 
+def test_messages_keep_their_positions_among_those_of_maps() -> None:
+    text = """
+        syntax = "proto3";
+        message A {
+          message B {}
+          map<string, B> first = 1;
+          message C {}
+          oneof one { C c = 2; }
+          map<string, B> second = 3;
+          message D {}
+        }
+    """
+    names = ["B", "FirstEntry", "C", "SecondEntry", "D"]
+    for each in (text, parsed(text).canonical, parsed(text).normalized):
+        assert [
+            inner.name for inner in parsed(each).descriptor.message_types_by_name["A"].nested_types
+        ] == names
+
+
+def test_a_group_may_be_in_an_extension() -> None:
+    text = "message A { extensions 10 to 20; } extend A { optional group G = 11 { optional int32 a = 1; } }"
+    assert parsed(parsed(text).canonical).canonical == parsed(text).canonical
+    assert parsed(text).canonical.count("G") == 1
+
+
+@cpu_time_limit()
+def test_many_oneofs_and_groups_are_printed() -> None:
+    oneofs = "".join(f"oneof o{number} {{ int32 f{number} = {number}; }} " for number in range(1, 5_001))
+    assert parsed(f"message A {{ {oneofs} }}").canonical.count("oneof") == 5_000
+    groups = "".join(f"optional group G{number} = {number} {{}} " for number in range(1, 5_001))
+    assert parsed(f"message A {{ {groups} }}").canonical.count("group") == 5_000
+
+
 def test_fields_may_have_the_names_of_keywords() -> None:
     names = (
         "message",
@@ -191,6 +225,7 @@ def test_files_that_confluent_knows_need_no_reference() -> None:
         ('syntax = "proto3"; import "google/protobuf/nothing.proto";', "has no reference"),
         ("option optimize_for = NOTHING;", "one of SPEED"),
         ("message A { optional string a = 99999999999; }", "out of range"),
+        (f"message A {{ optional string a = 0x{'f' * 9_000}; }}", "out of range"),
         ("option (x) = };", "a value is expected"),
         ("message A { reserved 2147483647; }", "out of range"),
         (r'option java_package = "\uD800";', "surrogate"),
