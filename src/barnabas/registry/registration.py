@@ -35,7 +35,7 @@ def decide_registration(state: RegistryState, request: RegistrationRequest) -> R
     :raises RegistryError: If the schema is not valid or not compatible, or the mode does not permit it.
     """
     subject = request.subject
-    stored, parsed = stored_form(state, request)
+    stored, _ = stored_form(state, request)
     existing = _find_equal(state, subject, stored)
     if existing is not None and request.id in (None, existing.id):
         return RegistryDecision(existing.id)
@@ -44,6 +44,7 @@ def decide_registration(state: RegistryState, request: RegistrationRequest) -> R
         return _import(state, request, stored)
     if request.id is not None:
         raise RegistryError(errors.OPERATION_NOT_PERMITTED, f"Subject {subject} is not in import mode")
+    stored, parsed = stored_form(state, request, is_new=True)
     problems = compatibility_problems(
         stored, parsed, state.versions(subject), state.level(subject), lambda schema: parsed_of(state, schema)
     )
@@ -107,7 +108,7 @@ def check_compatible(state: RegistryState, request: RegistrationRequest, version
     :raises RegistryError: If the schema is not valid, or the version does not exist.
     """
     subject = request.subject
-    stored, parsed = stored_form(state, request)
+    stored, parsed = stored_form(state, request, is_new=True)
     if version is None:
         versions = state.versions(subject)
     else:
@@ -121,21 +122,25 @@ def check_compatible(state: RegistryState, request: RegistrationRequest, version
     )
 
 
-def stored_form(state: RegistryState, request: RegistrationRequest) -> tuple[SchemaText, ParsedSchema]:
+def stored_form(
+    state: RegistryState, request: RegistrationRequest, *, is_new: bool = False
+) -> tuple[SchemaText, ParsedSchema]:
     """Return a schema as it would be stored.
 
+    :param is_new: Whether rules hold that stored schemas may be older than.
     :raises RegistryError: If it is not valid.
     """
     schema = request.schema
     references = tuple(_with_version(state, reference) for reference in schema.references)
     resolved = SchemaText(schema.type, schema.text, references, schema.metadata, schema.rule_set)
     try:
-        parsed = parsed_of(state, resolved, is_new=True)
+        parsed = parsed_of(state, resolved, is_new=is_new)
         is_normalized = request.normalizes or state.normalizes(request.subject)
         text = parsed.normalized if is_normalized else parsed.canonical
         references = tuple(sorted(references)) if is_normalized else references
-    except InvalidSchema as error:
-        message = f"Invalid schema of type {schema.type}, details: {error}"
+    except (InvalidSchema, RecursionError) as error:
+        reason = error if isinstance(error, InvalidSchema) else "the schema is nested too deeply"
+        message = f"Invalid schema of type {schema.type}, details: {reason}"
         raise RegistryError(errors.INVALID_SCHEMA, message) from None
     return SchemaText(schema.type, text, references, schema.metadata, schema.rule_set), parsed
 

@@ -15,7 +15,7 @@ from barnabas.registry.records import (
     decode_record,
     encode_record,
 )
-from barnabas.registry.registration import RegistrationRequest, decide_registration
+from barnabas.registry.registration import RegistrationRequest, decide_registration, find_registered
 from barnabas.registry.schemas import SchemaReference, SchemaText, SchemaType
 from barnabas.registry.state import LATEST, RegistryState
 
@@ -159,3 +159,17 @@ def test_a_schema_of_another_type_is_incompatible() -> None:
     state = state_of(RegisteredVersion("s", 1, 1, INT))
     with pytest.raises(RegistryError, match="the type is JSON, that of version 1 is AVRO"):
         decide_registration(state, RegistrationRequest("s", SchemaText(SchemaType.JSON, "{}")))
+
+
+OLD = SchemaText(
+    SchemaType.AVRO,
+    '{"type":"record","name":"R","fields":[{"name":"f","type":"double","default":"0"}]}',
+)
+
+
+def test_a_stored_schema_that_is_older_than_a_rule_is_found() -> None:
+    state = state_of(RegisteredVersion("s", 1, 7, OLD))
+    assert decide_registration(state, RegistrationRequest("s", OLD)) == (7, ())
+    assert find_registered(state, RegistrationRequest("s", OLD), deleted=False).id == 7
+    with pytest.raises(RegistryError, match="is not of its type"):
+        decide_registration(state, RegistrationRequest("t", OLD))
