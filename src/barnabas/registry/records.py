@@ -193,7 +193,9 @@ def schema_of(fields: Mapping[str, Any]) -> SchemaText:
 
 
 def _kept(part: Any) -> str:
-    return json.dumps(part, sort_keys=True, separators=(",", ":"), ensure_ascii=False) if part else ""
+    if part is None:
+        return ""
+    return json.dumps(part, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
 
 
 def _setting(subject: str, fields: dict[str, Any]) -> CompatibilitySetting:

@@ -1,5 +1,6 @@
 """Decides on registrations and look-ups of schemas."""
 
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 from barnabas.registry import errors
@@ -36,7 +37,7 @@ def decide_registration(state: RegistryState, request: RegistrationRequest) -> R
     """
     subject = request.subject
     stored, _ = stored_form(state, request)
-    existing = _find_equal(state, subject, stored)
+    existing = _find_registered(state, subject, stored)
     if existing is not None and request.id in (None, existing.id):
         return RegistryDecision(existing.id)
     check_writable(state, subject)
@@ -45,6 +46,7 @@ def decide_registration(state: RegistryState, request: RegistrationRequest) -> R
     if request.id is not None:
         raise RegistryError(errors.OPERATION_NOT_PERMITTED, f"Subject {subject} is not in import mode")
     stored, parsed = stored_form(state, request, is_new=True)
+    stored = _with_inherited(state, subject, stored)
     problems = compatibility_problems(
         stored, parsed, state.versions(subject), state.level(subject), lambda schema: parsed_of(state, schema)
     )
@@ -96,7 +98,7 @@ def find_registered(
     if not state.versions(request.subject, deleted=deleted):
         raise errors.subject_not_found(request.subject)
     stored, _ = stored_form(state, request)
-    found = _find_equal(state, request.subject, stored, deleted=deleted)
+    found = _find_registered(state, request.subject, stored, deleted=deleted)
     if found is None:
         raise errors.schema_not_found()
     return found
@@ -113,10 +115,9 @@ def check_compatible(state: RegistryState, request: RegistrationRequest, version
         versions = state.versions(subject)
     else:
         found = state.version(subject, version)
-        if found is None:
-            known = state.versions(subject)
-            raise errors.version_not_found(version) if known else errors.subject_not_found(subject)
-        versions = [found]
+        if found is None and version != LATEST:
+            raise errors.version_not_found(version)
+        versions = [] if found is None else [found]
     return compatibility_problems(
         stored, parsed, versions, state.level(subject), lambda schema: parsed_of(state, schema)
     )
@@ -164,6 +165,29 @@ def parsed_of(state: RegistryState, schema: SchemaText, *, is_new: bool = False)
         return None if found is None else found.schema
 
     return parse_schema(schema, lookup, is_new=is_new)
+
+
+def _find_registered(
+    state: RegistryState, subject: str, stored: SchemaText, *, deleted: bool = False
+) -> RegisteredVersion | None:
+    """Return the version with a schema, or with that and what it would inherit."""
+    found = _find_equal(state, subject, stored, deleted=deleted)
+    inheriting = _with_inherited(state, subject, stored)
+    if found is not None or inheriting == stored:
+        return found
+    return _find_equal(state, subject, inheriting, deleted=deleted)
+
+
+def _with_inherited(state: RegistryState, subject: str, schema: SchemaText) -> SchemaText:
+    """Return a schema with the metadata and the rules of the last version, if it has none itself."""
+    latest = state.version(subject, LATEST)
+    if latest is None:
+        return schema
+    return replace(
+        schema,
+        metadata=schema.metadata or latest.schema.metadata,
+        rule_set=schema.rule_set or latest.schema.rule_set,
+    )
 
 
 def _find_equal(

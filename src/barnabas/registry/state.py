@@ -108,9 +108,9 @@ class RegistryState:
         return [versions[number] for number in sorted(versions) if deleted or not versions[number].deleted]
 
     def version(self, subject: str, version: int, *, deleted: bool = False) -> RegisteredVersion | None:
-        """Return a version, or with LATEST the last one."""
+        """Return a version, or with LATEST the last one that is not deleted."""
         if version == LATEST:
-            return next(reversed(self.versions(subject, deleted=deleted)), None)
+            return next(reversed(self.versions(subject)), None)
         found = self._subjects.get(subject, {}).get(version)
         return None if found is None or (found.deleted and not deleted) else found
 

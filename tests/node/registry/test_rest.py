@@ -100,7 +100,7 @@ def test_addresses_may_end_with_a_slash(rest: RestClient, path: str) -> None:
         ("POST", "/subjects/errors/versions", {"schema": B, "version": 7}, 42201),
         ("POST", "/subjects/:.other:errors/versions", {"schema": A}, 42208),
         ("POST", "/compatibility/subjects/errors/versions/9", {"schema": A}, 40402),
-        ("POST", "/compatibility/subjects/none/versions/1", {"schema": A}, 40401),
+        ("POST", "/compatibility/subjects/none/versions/1", {"schema": A}, 40402),
         ("GET", "/subjects/errors/versions/1?format=other", None, 422),
         ("GET", "/subjects?limit=many", None, 400),
         ("POST", "/subjects/errors/versions", [], 422),
@@ -146,6 +146,18 @@ def test_a_deleted_version_keeps_its_id_until_it_is_deleted_permanently(rest: Re
     assert rest.get(f"/schemas/ids/{schema_id}/subjects") == []
     assert rest.delete("/subjects/deleted/versions/1?permanent=true") == 1
     assert code_of(rest.get(f"/schemas/ids/{schema_id}")) == 40403
+
+
+def test_latest_is_the_last_version_that_is_not_deleted(rest: RestClient) -> None:
+    rest.register("latest", A)
+    rest.register("latest", B)
+    assert rest.delete("/subjects/latest/versions/2") == 2
+    assert rest.get("/subjects/latest/versions/latest?deleted=true")["version"] == 1
+    assert code_of(rest.delete("/subjects/latest/versions/latest?permanent=true")) == 40407
+    assert rest.delete("/subjects/latest/versions/latest") == 1
+    assert code_of(rest.delete("/subjects/latest/versions/latest")) == 40402
+    assert code_of(rest.get("/subjects/latest/versions/latest?deleted=true")) == 40402
+    assert code_of(rest.get("/subjects/latest/versions/latest")) == 40401
 
 
 def test_a_schema_that_is_registered_again_keeps_its_id_and_gets_a_new_version(rest: RestClient) -> None:
@@ -199,7 +211,8 @@ def test_a_check_explains_itself_if_asked(rest: RestClient) -> None:
     checked = rest.post(f"{path}?verbose=true", {"schema": C})
     assert checked["is_compatible"] is False
     assert "READER_FIELD_MISSING_DEFAULT_VALUE" in checked["messages"][0]
-    assert rest.post("/compatibility/subjects/unchecked/versions", {"schema": C}) == {"is_compatible": True}
+    for path in ("unchecked/versions", "unchecked/versions/latest"):
+        assert rest.post(f"/compatibility/subjects/{path}", {"schema": C}) == {"is_compatible": True}
 
 
 def test_transitive_levels_compare_all_versions(rest: RestClient) -> None:
@@ -255,4 +268,7 @@ def test_metadata_and_rules_of_clients_are_kept(rest: RestClient) -> None:
     fields = {"metadata": {"properties": {"owner": "me"}}, "ruleSet": rules}
     schema_id = rest.register("kept", A, **fields)["id"]
     assert rest.get(f"/schemas/ids/{schema_id}") == {"schema": A, **fields}
-    assert rest.register("kept", A)["id"] != schema_id
+    assert rest.register("kept", A)["id"] == schema_id, "it inherits them"
+    assert rest.post("/subjects/kept", {"schema": A})["id"] == schema_id
+    assert rest.register("kept", A, metadata={})["id"] != schema_id
+    assert rest.register("not-kept", A)["id"] != schema_id

@@ -1,5 +1,7 @@
 """The replay of records, and what is decided on its result."""
 
+from dataclasses import replace
+
 import pytest
 
 from barnabas.registry.errors import RegistryError
@@ -173,3 +175,24 @@ def test_a_stored_schema_that_is_older_than_a_rule_is_found() -> None:
     assert find_registered(state, RegistrationRequest("s", OLD), deleted=False).id == 7
     with pytest.raises(RegistryError, match="is not of its type"):
         decide_registration(state, RegistrationRequest("t", OLD))
+
+
+def test_a_schema_without_metadata_and_rules_inherits_those_of_the_last_version() -> None:
+    kept = replace(INT, metadata='{"tags":{}}', rule_set='{"rules":[1]}')
+    state = state_of(RegisteredVersion("s", 1, 7, kept))
+    assert decide_registration(state, RegistrationRequest("s", INT)) == (7, ())
+    assert find_registered(state, RegistrationRequest("s", INT), deleted=False).id == 7
+    (new,) = decide_registration(state, RegistrationRequest("s", LONG)).records
+    assert isinstance(new, RegisteredVersion)
+    assert new.schema == replace(kept, text=LONG.text)
+    other = replace(INT, metadata="{}")
+    (new,) = decide_registration(state, RegistrationRequest("s", other)).records
+    assert isinstance(new, RegisteredVersion)
+    assert new.schema == replace(kept, metadata="{}")
+
+
+def test_the_latest_version_is_never_a_deleted_one() -> None:
+    state = state_of(RegisteredVersion("s", 1, 1, INT), RegisteredVersion("s", 2, 2, LONG, deleted=True))
+    found = state.version("s", LATEST, deleted=True)
+    assert found is not None
+    assert found.version == 1
