@@ -4,6 +4,7 @@ from typing import Any
 
 from barnabas.registry.avro.compatibility import reading_problems
 from barnabas.registry.avro.model import AvroField, AvroType
+from barnabas.registry.codecs.avro_logical_types import same_meaning
 from barnabas.registry.codecs.avro_reader import read_avro
 from barnabas.registry.codecs.avro_writer import write_avro
 from barnabas.registry.codecs.errors import MalformedValue
@@ -32,7 +33,7 @@ def resolve_avro(reader: AvroType, writer: AvroType, value: Any) -> Any:
         resolved = resolve_avro(branch, writer, value)
         return None if branch.kind == "null" else {branch.full_name: resolved}
     if reader.kind != writer.kind:
-        return _promoted(reader, writer, value)
+        return same_meaning(reader, writer, _promoted(reader, writer, value))
     if reader.kind == "enum":
         return _symbol(reader, value)
     if reader.items is not None and writer.items is not None:
@@ -41,7 +42,7 @@ def resolve_avro(reader: AvroType, writer: AvroType, value: Any) -> Any:
         return {key: resolve_avro(reader.items, writer.items, item) for key, item in value.items()}
     if reader.kind in ("record", "error"):
         return _record(reader, writer, value)
-    return value
+    return same_meaning(reader, writer, value)
 
 
 def _branch_of(union: AvroType, value: Any) -> tuple[AvroType, Any]:

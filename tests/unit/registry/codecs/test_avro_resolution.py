@@ -1,6 +1,8 @@
 """Values of one schema of Avro, read with another; fastavro is the reference."""
 
 import json
+from datetime import UTC, datetime
+from decimal import Decimal
 from io import BytesIO
 from typing import Any
 
@@ -75,3 +77,71 @@ def test_values_that_the_reader_cannot_have_are_refused(
     schemaless_writer(stream, parse_schema(writer), value)
     with pytest.raises(MalformedValue, match=problem):
         translate_avro(root_of(reader), root_of(writer), stream.getvalue())
+
+
+def decimal(precision: int, scale: int, size: int = 0) -> dict[str, Any]:
+    kind = {"type": "fixed", "name": "D", "size": size} if size else {"type": "bytes"}
+    return {**kind, "logicalType": "decimal", "precision": precision, "scale": scale}
+
+
+def logical(kind: str, name: str) -> dict[str, str]:
+    return {"type": kind, "logicalType": name}
+
+
+def translated(reader: Any, writer: Any, value: Any) -> Any:
+    """Write a value, translate it, and read it, as fastavro does."""
+    stream = BytesIO()
+    schemaless_writer(stream, parse_schema(writer), value)
+    data = translate_avro(root_of(reader), root_of(writer), stream.getvalue())
+    return schemaless_reader(BytesIO(data), parse_schema(reader), None)
+
+
+AT = datetime(2026, 5, 17, 1, 2, 3, 456_000, UTC)
+
+
+@pytest.mark.parametrize(
+    ("reader", "writer", "value"),
+    [
+        (decimal(12, 4), decimal(10, 2), Decimal("19.99")),
+        (decimal(12, 4), decimal(10, 2), Decimal("-327.68")),
+        (decimal(10, 2), decimal(12, 4), Decimal("0.5000")),
+        (decimal(12, 4, 6), decimal(10, 2, 6), Decimal("-19.99")),
+        (["null", decimal(12, 2)], decimal(10, 2), Decimal("-0.01")),
+        (logical("long", "timestamp-micros"), logical("long", "timestamp-millis"), AT),
+        (logical("long", "timestamp-millis"), logical("long", "timestamp-micros"), AT),
+        (logical("long", "time-micros"), logical("int", "time-millis"), AT.time()),
+    ],
+)
+def test_logical_types_keep_their_values(reader: Any, writer: Any, value: Any) -> None:
+    assert translated(reader, writer, value) == value
+
+
+def test_a_coarser_unit_is_rounded_down() -> None:
+    before_1970 = datetime(1969, 12, 31, 23, 59, 59, 999_999, UTC)
+    found = translated(logical("long", "timestamp-millis"), logical("long", "timestamp-micros"), before_1970)
+    assert found == before_1970.replace(microsecond=999_000)
+
+
+def test_a_number_without_a_logical_type_is_the_same_number() -> None:
+    assert translated("long", logical("long", "timestamp-millis"), AT) == int(AT.timestamp() * 1_000)
+
+
+@pytest.mark.parametrize(
+    ("reader", "writer", "value", "problem"),
+    [
+        (decimal(10, 1), decimal(10, 2), Decimal("19.99"), r"1999e-2, a decimal\(10,2\), cannot be read"),
+        (decimal(4, 4), decimal(10, 2), Decimal("1.00"), r"cannot be read as a decimal\(4,4\)"),
+        (decimal(12, 4, 2), decimal(4, 2, 2), Decimal("99.99"), "does not fit in the 2 bytes of D"),
+        (
+            logical("long", "time-micros"),
+            logical("long", "timestamp-millis"),
+            AT,
+            "cannot be read as time-micros",
+        ),
+    ],
+)
+def test_logical_types_that_cannot_keep_their_values_are_refused(
+    reader: Any, writer: Any, value: Any, problem: str
+) -> None:
+    with pytest.raises(MalformedValue, match=problem):
+        translated(reader, writer, value)
