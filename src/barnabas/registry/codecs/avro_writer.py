@@ -26,7 +26,8 @@ def write_avro(schema: AvroType, value: Any) -> bytes:
     return bytes(out)
 
 
-def _write(out: bytearray, schema: AvroType, value: Any) -> None:
+def _write(out: bytearray, schema: AvroType, value: Any, *, is_default: bool = False) -> None:
+    """:param is_default: Whether the value is that of a default, in which values of unions have no names."""
     match schema.kind:
         case "null":
             _check(value is None, schema, value)
@@ -53,15 +54,15 @@ def _write(out: bytearray, schema: AvroType, value: Any) -> None:
             _check(value in schema.symbols, schema, value)
             _write_long(out, schema.symbols.index(value))
         case "union":
-            _write_union(out, schema, value)
+            _write_union(out, schema, value, is_default=is_default)
         case "array" | "map":
-            _write_items(out, schema, value)
+            _write_items(out, schema, value, is_default=is_default)
         case _:
-            _write_record(out, schema, value)
+            _write_record(out, schema, value, is_default=is_default)
 
 
-def _write_union(out: bytearray, schema: AvroType, value: Any) -> None:
-    if isinstance(value, dict) and len(value) == 1:
+def _write_union(out: bytearray, schema: AvroType, value: Any, *, is_default: bool) -> None:
+    if isinstance(value, dict) and len(value) == 1 and not is_default:
         ((name, inner),) = value.items()
         for index, branch in enumerate(schema.branches):
             if name in (branch.full_name, branch.name) and branch.kind != "null":
@@ -73,10 +74,12 @@ def _write_union(out: bytearray, schema: AvroType, value: Any) -> None:
         part = bytearray()
         _write_long(part, index)
         try:
-            _write(part, branch, value)
+            _write(part, branch, value, is_default=is_default)
         except MalformedValue:
             continue
         fitting.append(part)
+        if is_default:
+            break
     if len(fitting) != 1:
         names = ", ".join(branch.full_name for branch in schema.branches)
         problem = "fits several branches" if fitting else "fits no branch"
@@ -85,7 +88,7 @@ def _write_union(out: bytearray, schema: AvroType, value: Any) -> None:
     out += fitting[0]
 
 
-def _write_items(out: bytearray, schema: AvroType, value: Any) -> None:
+def _write_items(out: bytearray, schema: AvroType, value: Any, *, is_default: bool) -> None:
     assert schema.items is not None
     is_array = schema.kind == "array"
     _check(isinstance(value, list if is_array else dict), schema, value)
@@ -95,18 +98,18 @@ def _write_items(out: bytearray, schema: AvroType, value: Any) -> None:
     for key, item in pairs:
         if not is_array:
             _write_bytes(out, key.encode())
-        _within(f"[{key}]", out, schema.items, item)
+        _within(f"[{key}]", out, schema.items, item, is_default=is_default)
     out.append(0)
 
 
-def _write_record(out: bytearray, schema: AvroType, value: Any) -> None:
+def _write_record(out: bytearray, schema: AvroType, value: Any, *, is_default: bool) -> None:
     _check(isinstance(value, dict), schema, value)
     unknown = sorted(value.keys() - {field.name for field in schema.fields})
     if unknown:
         raise MalformedValue(f"{schema.full_name} has no field {', '.join(unknown)}")
     for field in schema.fields:
         if field.name in value:
-            _within(field.name, out, field.type, value[field.name])
+            _within(field.name, out, field.type, value[field.name], is_default=is_default)
         else:
             _write_default(out, schema, field)
 
@@ -114,23 +117,12 @@ def _write_record(out: bytearray, schema: AvroType, value: Any) -> None:
 def _write_default(out: bytearray, schema: AvroType, field: AvroField) -> None:
     if field.default is NO_DEFAULT:
         raise MalformedValue(f"the field {field.name} of {schema.full_name} is missing, and has no default")
-    kind, default = field.type, field.default
-    if kind.kind == "union":  # a default has no name of its branch
-        for branch in kind.branches:
-            part = bytearray()
-            _write_long(part, kind.branches.index(branch))
-            try:
-                _write(part, branch, default)
-            except MalformedValue:
-                continue
-            out += part
-            return
-    _within(field.name, out, kind, default)
+    _within(field.name, out, field.type, field.default, is_default=True)
 
 
-def _within(step: str, out: bytearray, schema: AvroType, value: Any) -> None:
+def _within(step: str, out: bytearray, schema: AvroType, value: Any, *, is_default: bool = False) -> None:
     try:
-        _write(out, schema, value)
+        _write(out, schema, value, is_default=is_default)
     except MalformedValue as error:
         raise error.within(step) from None
 

@@ -82,6 +82,25 @@ def test_missing_fields_get_their_defaults() -> None:
     assert schemaless_reader(BytesIO(data), parse_schema(TREE), None) == {"n": 1, "next": None}
 
 
+def test_the_unions_in_a_default_have_their_first_fitting_branch() -> None:
+    number = {"name": "x", "type": ["int", "long"]}
+    inner = {"type": "record", "name": "I", "fields": [number]}
+    fields = [
+        {"name": "record", "type": inner, "default": {"x": 1}},
+        {"name": "items", "type": {"type": "array", "items": ["null", "I"]}, "default": [None, {"x": 2**40}]},
+        {"name": "map", "type": ["I", {"type": "map", "values": "int"}], "default": {"int": 3}},
+    ]
+    schema = {"type": "record", "name": "R", "fields": fields}
+    data = write_avro(root_of(schema), {})
+    assert read_avro(root_of(schema), data) == {
+        "record": {"x": {"int": 1}},
+        "items": [None, {"I": {"x": {"long": 2**40}}}],
+        "map": {"map": {"int": 3}},
+    }
+    with pytest.raises(MalformedValue, match=r"record\.x: 1 fits several branches of int, long"):
+        write_avro(root_of(schema), {"record": {"x": 1}})
+
+
 @pytest.mark.parametrize(
     ("schema", "value", "problem"),
     [
