@@ -1,4 +1,8 @@
-"""Offset of a stream: a position in each partition, the ids of the topics, and how the batch before it is split."""
+"""Offset of a stream: a position in each partition, the ids of the topics, and how the batch before it is split.
+
+What Spark's Kafka connector does not have is in keys that begin with `#`. They are not valid topic names, and the
+connector treats them as topics without partitions to read.
+"""
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
@@ -10,14 +14,18 @@ from barnabas.base.ids import ZERO_UUID, TopicPartition, uuid_from_text, uuid_to
 from barnabas.reading.offset_range_limits import Positions
 from barnabas.reading.option_values import flat, nested
 
-#: Prefix of keys for topic ids among the topics in an offset's JSON, without partitions: `#topicId:NAME:ID`. It is not
-#: a valid topic name, and Spark's Kafka connector treats it as a topic without partitions to read.
+#: Prefix of keys for topic ids: `#topicId:NAME:ID`.
 TOPIC_ID_PREFIX = "#topicId:"
 
 #: Prefix of keys for the ends of a task's ranges in one topic: `#task:NUMBER:NAME:PARTITION=END,PARTITION=END`.
 _TASK_PREFIX = "#task:"
 #: Key of a batch with one task for each partition.
 _TASK_PER_PARTITION = "#tasks:partitions"
+
+#: Prefix of keys for where a query began in one topic: `#from:NAME:PARTITION=OFFSET,PARTITION=OFFSET`.
+_BEGIN_PREFIX = "#from:"
+#: Key of a query that began before there was any partition.
+_BEGIN_EMPTY = "#from"
 
 #: For each task, the partitions and ends of its ranges, each of which begins where the one before it ends.
 Split: TypeAlias = tuple[tuple[tuple[TopicPartition, int], ...], ...]
@@ -34,6 +42,9 @@ class StreamOffset:
     topic_ids: Mapping[str, bytes] = field(default_factory=dict)
     #: The tasks of the batch that ends here, so that a restart repeats the same ones; None if they are not known.
     split: Split | None = None
+    #: Where the query began, if its first batch ends here; None in other batches. With Spark 4.1, which does not say
+    #: where a batch begins, it is in all ends.
+    begin: Positions | None = None
 
     @classmethod
     def of(cls, positions: Positions, topic_ids: Mapping[TopicPartition, bytes]) -> "StreamOffset":
@@ -62,11 +73,11 @@ class StreamOffset:
         return (self.positions, self.topic_ids) == (other.positions, other.topic_ids)
 
     def to_json(self) -> dict[str, dict[str, Any]]:
-        """Return the connector's JSON, with an empty entry for each topic id and for the topics of each task."""
+        """Return the connector's JSON, and beside it all that it does not have, in keys of empty entries."""
         written: dict[str, dict[str, Any]] = {**nested(self.positions)}
         for topic, topic_id in sorted(self.topic_ids.items()):
             written[f"{TOPIC_ID_PREFIX}{topic}:{uuid_to_text(topic_id)}"] = {}
-        return written | {key: {} for key in _split_keys(self.split)}
+        return written | {key: {} for key in (*_split_keys(self.split), *_begin_keys(self.begin))}
 
     @classmethod
     def from_json(cls, written: Mapping[str, Mapping[str, Any]]) -> "StreamOffset":
@@ -76,7 +87,7 @@ class StreamOffset:
         """
         entries = [key.split(":") for key in written if key.startswith(TOPIC_ID_PREFIX)]
         ids = {topic: uuid_from_text(text) for _, topic, text in entries}
-        return cls(flat(positions_only(written)), ids, _split_of(written))
+        return cls(flat(positions_only(written)), ids, _split_of(written), _begin_of(written))
 
 
 def _split_keys(split: Split | None) -> Iterator[str]:
@@ -85,9 +96,8 @@ def _split_keys(split: Split | None) -> Iterator[str]:
     if split == BY_PARTITION:
         yield _TASK_PER_PARTITION
     for number, task in enumerate(split):
-        for topic, ends in groupby(task, lambda end: end[0].topic):
-            texts = ",".join(f"{tp.partition}={high}" for tp, high in ends)
-            yield f"{_TASK_PREFIX}{number}:{topic}:{texts}"
+        for text in _by_topic(task):
+            yield f"{_TASK_PREFIX}{number}:{text}"
 
 
 def _split_of(written: Iterable[str]) -> Split | None:
@@ -96,10 +106,37 @@ def _split_of(written: Iterable[str]) -> Split | None:
         if key == _TASK_PER_PARTITION:
             return BY_PARTITION
         if key.startswith(_TASK_PREFIX):
-            _, number, topic, texts = key.split(":")
-            ends = (text.split("=") for text in texts.split(","))
-            tasks[int(number)] += [(TopicPartition(topic, int(index)), int(high)) for index, high in ends]
+            number, _, text = key.removeprefix(_TASK_PREFIX).partition(":")
+            tasks[int(number)] += _of_topic(text)
     return tuple(tuple(tasks[number]) for number in sorted(tasks)) or None
+
+
+def _begin_keys(begin: Positions | None) -> Iterator[str]:
+    if begin is None:
+        return
+    if not begin:
+        yield _BEGIN_EMPTY
+    for text in _by_topic(sorted(begin.items())):
+        yield f"{_BEGIN_PREFIX}{text}"
+
+
+def _begin_of(written: Mapping[str, Any]) -> Positions | None:
+    keys = [key for key in written if key.startswith(_BEGIN_PREFIX)]
+    if not keys and _BEGIN_EMPTY not in written:
+        return None
+    return dict(position for key in keys for position in _of_topic(key.removeprefix(_BEGIN_PREFIX)))
+
+
+def _by_topic(offsets: Iterable[tuple[TopicPartition, int]]) -> Iterator[str]:
+    """Yield `TOPIC:PARTITION=OFFSET,PARTITION=OFFSET` for consecutive partitions of a topic."""
+    for topic, of_topic in groupby(offsets, lambda each: each[0].topic):
+        yield f"{topic}:" + ",".join(f"{tp.partition}={offset}" for tp, offset in of_topic)
+
+
+def _of_topic(text: str) -> list[tuple[TopicPartition, int]]:
+    topic, _, texts = text.partition(":")
+    offsets = (each.split("=") for each in texts.split(","))
+    return [(TopicPartition(topic, int(index)), int(offset)) for index, offset in offsets]
 
 
 def positions_only(written: Mapping[str, Any]) -> dict[str, Any]:

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 from pyspark.errors import StreamingQueryException
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 
 from barnabas.base.ids import TopicPartition
 from barnabas.testing import EmbeddedBroker
@@ -94,6 +94,25 @@ def test_a_query_starts_at_the_latest_offset_by_default(
     fill(broker.bootstrap, topic, 10)
     stream.options["startingOffsets"] = "latest"
     stream.run()
+    fill(broker.bootstrap, topic, 5)
+    stream.run()
+    assert [row.offset for row in stream.rows] == [10, 11, 12, 13, 14]
+
+
+def test_a_query_that_failed_at_once_has_all_records_after_its_first_start(
+    broker: EmbeddedBroker, topic: str, stream: Stream, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    broker.create_topic(topic)
+    fill(broker.bootstrap, topic, 10)
+    stream.options["startingOffsets"] = "latest"
+
+    def fail(batch: DataFrame, number: int) -> None:
+        raise RuntimeError(f"batch {number} is not written")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(stream, "take", fail)
+        with pytest.raises(StreamingQueryException, match="batch 0 is not written"):
+            stream.run()
     fill(broker.bootstrap, topic, 5)
     stream.run()
     assert [row.offset for row in stream.rows] == [10, 11, 12, 13, 14]

@@ -51,6 +51,8 @@ class StreamPlanner:
         if self._initial is None:
             partitions = self._refresh_partitions()
             offsets = starting_offsets(self._logs, partitions, self._options)
+            if self._pinned is not None:  # partitions that are created meanwhile are new in the next query
+                offsets = {tp: offset for tp, offset in offsets.items() if tp in self._pinned.positions}
             self._initial = StreamOffset.of(offsets, partitions)
         return self._initial
 
@@ -65,13 +67,11 @@ class StreamPlanner:
         :raises DataLossError: When a topic has another id than at `start`.
         """
         if start is None:
-            self.initial()  # Spark asks for it later; with startingOffsets=latest it would be after this end
-        ends = self._ends(start or StreamOffset()) if self._pinned is None else self._pinned
-        self.seen = ends
-        if start is None:
-            return ends
+            return self._latest_of_all()
+        self.seen = ends = self._ends_after(start)
         recreated = self._report_recreated(start, ends.topic_ids)
         positions = start.without(recreated).positions
+        begin = positions if start == self._initial else None
         starts = {**self._earliest(ends.positions.keys() - positions.keys()), **positions}
         if limited:
             if self._must_wait(starts, ends.positions):
@@ -80,9 +80,18 @@ class StreamPlanner:
             limit = self._options.max_offsets_per_trigger
             ends = ends if limit is None else ends.at(share_limit(limit, starts, ends.positions))
         if ends.is_at(start):
-            return start  # with its tasks: Spark takes an offset that looks different for new records
+            # with its tasks: Spark takes an offset that looks different for new records
+            return start if begin is None else replace(start, begin=begin)
         ranges = [OffsetRange(tp, starts[tp], end) for tp, end in ends.positions.items() if tp in starts]
-        return replace(ends, split=self._task_planner.split(ranges))
+        return replace(ends, split=self._task_planner.split(ranges), begin=begin)
+
+    def _latest_of_all(self) -> StreamOffset:
+        """Return the end of a batch whose start is not known; it may be the first."""
+        # Spark asks for it later; with startingOffsets=latest it would be after this end
+        initial = self.initial()
+        self.seen = ends = self._ends(StreamOffset())
+        begin = initial.without(self._report_recreated(initial, ends.topic_ids)).positions
+        return replace(ends, begin=begin)
 
     def tasks(self, start: StreamOffset, end: StreamOffset) -> list[ReadTask]:
         """Return tasks for the records between two offsets.
@@ -95,6 +104,7 @@ class StreamPlanner:
         """
         if not end.positions.keys() <= self._topic_ids.keys():
             self._refresh_partitions()
+        start = self._first_start(start, end)
         superseded = self._report_recreated(end, StreamOffset.of(end.positions, self._topic_ids).topic_ids)
         end = end.without(superseded)
         positions = start.without(superseded | self._report_recreated(start, end.topic_ids)).positions
@@ -105,6 +115,18 @@ class StreamPlanner:
             self._losses.report(f"partitions are gone: {', '.join(str(each) for each in missing)}")
         ranges = [self._range(tp, starts[tp], ends[tp]) for tp in sorted(ends.keys() & starts.keys())]
         return self._task_planner.plan(ranges, self._topic_ids, end.split)
+
+    def _first_start(self, start: StreamOffset, end: StreamOffset) -> StreamOffset:
+        """Return the start of a batch; of a query's first batch, if it is repeated, the one of the first attempt.
+
+        Spark keeps only ends. It asks for the initial offset again to repeat the first batch, and meanwhile the
+        answer may have changed. A start from the checkpoint is used as it is: it is an end, which has `split` or
+        `begin`, so it does not equal the initial offset. This is so with Spark 4.1, too, for whose batches the
+        initial offset is always computed.
+        """
+        if end.begin is None or start != self._initial:
+            return start
+        return StreamOffset(end.begin, end.topic_ids)
 
     def _range(self, tp: TopicPartition, low: int, high: int) -> OffsetRange:
         if high < low:
@@ -134,6 +156,14 @@ class StreamPlanner:
         self._topic_ids = self._logs.partitions(self._options.selection)
         return self._topic_ids
 
+    def _ends_after(self, start: StreamOffset) -> StreamOffset:
+        """Return the ends for a batch: the pinned ones, if there are any that are not before its start."""
+        if self._pinned is None:
+            return self._ends(start)
+        if _is_before(self._pinned, start):  # Spark pins first, and then asks for the start
+            self._pinned = self._ends(start)
+        return self._pinned
+
     def _ends(self, start: StreamOffset) -> StreamOffset:
         """Return the current ends; queried again if one is before `start`, because a new leader may not know the newest
         yet.
@@ -141,8 +171,7 @@ class StreamPlanner:
         for attempt in range(1, self._options.offset_attempts_count + 1):
             ends = self._logs.offsets(dict.fromkeys(self._refresh_partitions(), LATEST))
             stream_offset = StreamOffset.of(ends, self._topic_ids)
-            read = start.without(start.recreated(stream_offset.topic_ids)).positions
-            if all(ends[tp] >= read.get(tp, 0) for tp in ends):
+            if not _is_before(stream_offset, start):
                 break
             if attempt < self._options.offset_attempts_count:
                 self._pause(self._options.offset_retry_ms / 1000)
@@ -163,3 +192,9 @@ class StreamPlanner:
             if offset != 0:
                 self._losses.report(f"the new partition {tp} begins at offset {offset} and not at 0")
         return starts
+
+
+def _is_before(ends: StreamOffset, start: StreamOffset) -> bool:
+    """Whether a partition ends before its start; one of a topic that was recreated does not."""
+    read = start.without(start.recreated(ends.topic_ids)).positions
+    return any(end < read.get(tp, 0) for tp, end in ends.positions.items())

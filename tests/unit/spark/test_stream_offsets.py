@@ -48,6 +48,20 @@ def test_a_task_is_written_with_the_ends_of_its_ranges_by_topic() -> None:
     }
 
 
+def test_the_start_of_a_query_is_beside_the_offsets_by_topic() -> None:
+    offset = StreamOffset({A: 3, B: 5}, begin={B: 4, A: 3})
+    written = json.loads(json.dumps(offset.to_json()))
+    assert written.keys() - {"orders", "clicks"} == {"#from:clicks:10=4", "#from:orders:0=3"}
+    assert StreamOffset.from_json(written) == offset
+    assert offset.is_at(StreamOffset({A: 3, B: 5}))
+
+
+def test_a_query_may_start_without_partitions() -> None:
+    offset = StreamOffset({A: 3}, begin={})
+    assert offset.to_json() == {"orders": {"0": 3}, "#from": {}}
+    assert StreamOffset.from_json(offset.to_json()) == offset
+
+
 def test_a_zero_id_is_unknown() -> None:
     assert StreamOffset.of({A: 3, B: 5}, {A: ORDERS, B: ZERO_UUID}).topic_ids == {"orders": ORDERS}
 

@@ -52,7 +52,7 @@ def test_the_start_of_a_query_is_not_after_its_first_end() -> None:
     end = stream.planner.latest(None, limited=False)
     stream.logs.ends = {A: 15, B: 20}
     start = stream.planner.initial()
-    assert (start.positions, end.positions) == ({A: 10, B: 20}, {A: 10, B: 20})
+    assert (start.positions, end.positions, end.begin) == ({A: 10, B: 20}, {A: 10, B: 20}, {A: 10, B: 20})
     assert ranges(stream.planner.tasks(start, stream.planner.latest(start, limited=False))) == [(A, 10, 15)]
 
 
@@ -98,6 +98,38 @@ def test_records_after_the_pinned_end_are_left_to_the_next_query() -> None:
     assert stream.latest({A: 0}, limited=True) == {A: 6}
     assert stream.latest({A: 6}, limited=True) == {A: 10}, "too few records, but the last"
     assert stream.latest({A: 10}, limited=True) == {A: 10}
+
+
+def test_a_query_that_starts_after_its_pinned_end_ends_later() -> None:
+    """Spark pins first and then asks for the start, and records arrive in between."""
+    stream = Stream({A: 10, B: 5})
+    stream.planner.pin()
+    stream.logs.ends[A] = 12
+    start = stream.planner.initial()
+    assert start.positions == {A: 12, B: 5}
+    stream.logs.ends[A] = 14
+    end = stream.planner.latest(start, limited=False)
+    assert ranges(stream.planner.tasks(start, end)) == [(A, 12, 14)]
+    stream.logs.ends[A] = 16
+    assert stream.planner.latest(end, limited=False).positions == {A: 14, B: 5}
+
+
+def test_a_pinned_end_before_the_checkpoint_is_requested_again() -> None:
+    stream = Stream({A: 4})
+    stream.planner.pin()
+    stream.planner._pause = lambda _: stream.logs.ends.update({A: 12})
+    assert stream.latest({A: 10}, limited=False) == {A: 12}
+
+
+def test_a_partition_that_is_created_after_the_pinned_end_is_new_in_the_next_query() -> None:
+    stream = Stream({A: 10})
+    stream.planner.pin()
+    stream.logs.ends[B] = 5
+    start = stream.planner.initial()
+    end = stream.planner.latest(start, limited=False)
+    assert start.positions == end.positions == {A: 10}
+    following = Stream({A: 10, B: 7}).planner
+    assert ranges(following.tasks(end, following.latest(end, limited=False))) == [(B, 0, 7)]
 
 
 def test_tasks_read_from_start_to_end() -> None:
@@ -162,15 +194,70 @@ def test_tasks_have_the_topic_id_of_their_plan() -> None:
     assert repr(task) == "orders-0 [0, 4)"
 
 
+# The first batch of a query
+
+
+def written(end: StreamOffset) -> StreamOffset:
+    """Return an end as Spark reads it from the checkpoint."""
+    return StreamOffset.from_json(end.to_json())
+
+
+@pytest.mark.parametrize("arrived", [0, 5])
+def test_the_first_batch_is_repeated_from_where_it_began(arrived: int) -> None:
+    """Spark asks for the start again, which is later now."""
+    first = Stream({A: 10, B: 20})
+    start = first.planner.initial()
+    first.logs.ends[A] += arrived
+    end = written(first.planner.latest(start, limited=False))
+    expected = [(A, 10, 15)] if arrived else []
+    assert ranges(first.planner.tasks(start, end)) == expected
+    repeated = Stream({A: 30, B: 40, C: 5}).planner
+    assert ranges(repeated.tasks(repeated.initial(), end)) == expected
+    assert ranges(repeated.tasks(end, repeated.latest(end, limited=False))) == [
+        (A, 10 + arrived, 30),
+        (B, 20, 40),
+        (C, 0, 5),
+    ]
+
+
+def test_only_the_first_batch_has_the_start_of_the_query() -> None:
+    stream = Stream({A: 10})
+    first = stream.planner.latest(stream.planner.initial(), limited=False)
+    assert first.begin == {A: 10}
+    assert stream.planner.latest(written(first), limited=False) == first
+    stream.logs.ends[A] = 12
+    assert stream.planner.latest(written(first), limited=False).begin is None
+
+
+def test_a_query_that_began_before_its_topics_existed_reads_them_from_their_first_records() -> None:
+    first = Stream({})
+    start = first.planner.initial()
+    first.logs.ends[A] = 5
+    end = written(first.planner.latest(start, limited=False))
+    repeated = Stream({A: 9}).planner
+    assert ranges(repeated.tasks(repeated.initial(), end)) == [(A, 0, 5)]
+
+
+def test_a_start_from_the_checkpoint_is_used_even_if_a_query_would_begin_there_now() -> None:
+    """Spark 4.1 asks for the end first, and then repeats the second batch."""
+    first = Stream({A: 10}, startingOffsets="earliest")
+    ends = [written(first.planner.latest(None, limited=False))]
+    first.logs.ends[A] = 20
+    ends.append(written(first.planner.latest(None, limited=False)))
+    repeated = Stream({A: 30}, startingOffsets="earliest")
+    repeated.logs.starts[A] = 10
+    assert repeated.planner.latest(None, limited=False).begin == ends[0].positions
+    assert ranges(repeated.planner.tasks(*ends)) == [(A, 10, 20)]
+
+
 # The tasks in the checkpoint
 
 
 def test_a_batch_that_is_repeated_has_the_tasks_of_its_first_attempt_on_any_number_of_slots() -> None:
     start = StreamOffset({A: 0, B: 0, C: 0})
-    end = Stream({A: 10, B: 10, C: 10}, slots_count=2).planner.latest(start, limited=False)
-    written = StreamOffset.from_json(end.to_json())
+    end = written(Stream({A: 10, B: 10, C: 10}, slots_count=2).planner.latest(start, limited=False))
     for slots_count in (None, 1, 2, 8):
-        repeated = Stream({A: 99, B: 99, C: 99}, slots_count).planner.tasks(start, written)
+        repeated = Stream({A: 99, B: 99, C: 99}, slots_count).planner.tasks(start, end)
         assert list(map(repr, repeated)) == ["orders-0 [0, 10)", "orders-1 [0, 10), orders-2 [0, 10)"]
 
 
@@ -233,7 +320,7 @@ def planned(positions: Mapping[TopicPartition, int]) -> StreamOffset:
 def test_offsets_have_topic_ids() -> None:
     planner = recreated({A: 4}, startingOffsets="earliest").planner
     assert planner.initial() == new({A: 0})
-    assert planner.latest(new({A: 0}), limited=False) == planned({A: 4})
+    assert planner.latest(new({A: 0}), limited=False) == replace(planned({A: 4}), begin={A: 0})
 
 
 def test_a_recreated_topic_is_data_loss_whatever_its_end() -> None:
@@ -293,6 +380,18 @@ def test_a_checkpoint_without_ids_continues_and_then_has_them() -> None:
     end = stream.planner.latest(StreamOffset({A: 100}), limited=False)
     assert end == planned({A: 400})
     assert ranges(stream.planner.tasks(StreamOffset({A: 100}), end)) == [(A, 100, 400)]
+
+
+def test_a_topic_recreated_during_the_first_batch_is_read_from_its_beginning() -> None:
+    stream = Stream({A: 10}, **LENIENT)
+    stream.logs.topic_ids["orders"] = OLD
+    start = stream.planner.initial()
+    stream.logs.topic_ids["orders"] = NEW
+    end = stream.planner.latest(start, limited=False)
+    assert end == replace(planned({A: 10}), begin={})
+    assert ranges(stream.planner.tasks(start, end)) == [(A, 0, 10)]
+    repeated = recreated({A: 12}, **LENIENT).planner
+    assert ranges(repeated.tasks(repeated.initial(), written(end))) == [(A, 0, 10)]
 
 
 def test_a_cluster_without_ids_is_not_checked() -> None:
