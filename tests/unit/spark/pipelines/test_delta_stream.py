@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pytest
 from deltalake import DeltaTable, write_deltalake
 from pyspark.sql.types import StructType
 
@@ -68,6 +69,36 @@ def test_without_a_start_the_end_is_after_all_rows_and_nothing_is_repeated(tmp_p
     assert read(stream(tmp_path), start, stream(tmp_path).latestOffset()) == [
         (number, f"k{number % 2}") for number in range(6)
     ]
+
+
+@pytest.mark.parametrize(("starting", "expected"), [("earliest", [0, 1, 2]), ("latest", [2])])
+def test_the_first_batch_is_repeated_from_where_it_began(
+    tmp_path: Path, starting: str, expected: list[int]
+) -> None:
+    """Spark asks for the start again, and the table has a new version."""
+    append(tmp_path, 0)
+    append(tmp_path, 1)
+    reader = stream(tmp_path, starting=starting)
+    start = reader.initialOffset()
+    append(tmp_path, 2)
+    end = reader.latestOffset(start, None)
+    append(tmp_path, 3)
+    again = stream(tmp_path, starting=starting)
+    assert [row[0] for row in read(again, again.initialOffset(), end)] == expected
+    assert read(again, end, again.latestOffset(end, None)) == [(3, "k1")]
+
+
+@pytest.mark.parametrize(("starting", "expected"), [("earliest", [0]), ("latest", [])])
+def test_an_end_may_be_older_than_the_start_of_a_query(
+    tmp_path: Path, starting: str, expected: list[int]
+) -> None:
+    """Spark 4.1 asks for the end first."""
+    append(tmp_path, 0)
+    reader = stream(tmp_path, starting=starting)
+    end = reader.latestOffset()
+    append(tmp_path, 1)
+    assert [row[0] for row in read(reader, reader.initialOffset(), end)] == expected
+    assert read(reader, end, reader.latestOffset()) == [(1, "k1")]
 
 
 def test_columns_of_all_types_are_read_unchanged(tmp_path: Path) -> None:
