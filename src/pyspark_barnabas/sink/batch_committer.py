@@ -5,6 +5,7 @@ import re
 from collections.abc import Collection, Iterable, Sequence
 
 from barnabas.base.ids import ProducerIdAndEpoch, TopicPartition
+from barnabas.client.admin.admin import raise_errors
 from barnabas.client.admin.group_messages import OffsetAndMetadata
 from barnabas.client.admin.groups import Groups
 from barnabas.client.admin.transactions import Transactions
@@ -27,8 +28,13 @@ from pyspark_barnabas.sink.protocol import (
 #: The task whose transaction commits the decision.
 CARRIER = 0
 
-#: States of a transaction that is ending.
+#: The state of a transaction that may still be committed or aborted, and those of one that is ending.
+_OPEN = "Ongoing"
 _ENDING = frozenset({"PrepareCommit", "PrepareAbort"})
+
+#: How long offsets may be pending after their transaction has ended: Kafka before 4.0 applies the end to the group a
+#: moment after it has reported it.
+_PENDING_MS_MAX = 10_000
 
 #: Errors which say that the transaction of a producer id and epoch cannot be ended, now or ever.
 GONE = frozenset(
@@ -64,7 +70,7 @@ class Committing:
 
     async def mark_of(self, task: int, batch: BatchId) -> TaskCommit | None:
         """Return the mark of a task, which is final after the task was fenced."""
-        return find_mark(await self._offsets(task_name(self.sink, task), batch), batch)
+        return await self._mark(task, batch, stable=True)
 
     async def put_mark(self, task: int, identity: ProducerIdAndEpoch, mark: TaskCommit, topic: str) -> None:
         """Commit the mark with the task's transaction.
@@ -75,12 +81,13 @@ class Committing:
 
     async def decision_of(self, batch: BatchId) -> CommitDecision | None:
         """Return the decision on a batch."""
-        return CommitDecision.find(await self._offsets(self.sink, batch), batch)
+        return await self._decision(batch, stable=True)
 
     async def recover(self, batch: BatchId) -> bool:
         """Commit what was decided; return whether the batch is complete, so that nothing is to be written."""
-        await self.cluster.retrying(self._check_ended)
-        decision = await self.decision_of(batch)
+        is_open = await self.cluster.retrying(self._is_carrier_open)
+        # a decision of an open transaction is none yet, and would be pending until the transaction times out
+        decision = await self._decision(batch, stable=not is_open)
         return decision is not None and not await self._commit_all(decision.prepared, batch)
 
     async def commit(
@@ -140,10 +147,10 @@ class Committing:
             return False
         return not await self._end_all([carrier], commit=True)  # ending it the same way again has no effect
 
-    async def _check_ended(self) -> None:
-        """Check that the last decision is visible, which requires that its transaction is committed on all partitions.
+    async def _is_carrier_open(self) -> bool:
+        """Whether the transaction of task 0 is open; if not, it has ended on all partitions, with the last decision.
 
-        :raises KafkaError: CONCURRENT_TRANSACTIONS until then.
+        :raises KafkaError: CONCURRENT_TRANSACTIONS while it is ending.
         """
         name = task_name(self.sink, CARRIER)
         try:
@@ -151,10 +158,11 @@ class Committing:
         except KafkaError as error:
             if error.code is not ErrorCode.TRANSACTIONAL_ID_NOT_FOUND:
                 raise
-            return
+            return False
         if description.state in _ENDING:
             message = f"transactional id '{name}' is in state {description.state}"
             raise KafkaError(ErrorCode.CONCURRENT_TRANSACTIONS, message)
+        return description.state == _OPEN
 
     async def _check_moved(self, batch: BatchId, of_now: Collection[int]) -> None:
         """Check that no other task of an earlier decision has committed rows.
@@ -239,9 +247,15 @@ class Committing:
         return False
 
     async def _commit_all(self, prepared: Sequence[Prepared], batch: BatchId) -> list[Prepared]:
-        """Commit transactions; return those that could not be committed."""
+        """Commit transactions; return those that could not be committed.
+
+        A mark that is pending counts as missing, because a repeated task may have an open transaction. The task has
+        looked, or will look, for the mark itself.
+        """
         doubtful = await self._end_all(prepared, commit=True)
-        marks = await asyncio.gather(*(self.mark_of(transaction.task, batch) for transaction in doubtful))
+        marks = await asyncio.gather(
+            *(self._mark(transaction.task, batch, stable=False) for transaction in doubtful)
+        )
         return [transaction for transaction, mark in zip(doubtful, marks, strict=True) if mark is None]
 
     async def _end_all(self, prepared: Iterable[Prepared], *, commit: bool) -> list[Prepared]:
@@ -259,9 +273,24 @@ class Committing:
         ended = await asyncio.gather(*map(end, prepared))
         return [ended_transaction for ended_transaction in ended if ended_transaction is not None]
 
-    async def _offsets(self, group: str, batch: BatchId) -> list[OffsetAndMetadata]:
-        found = await Groups(self.cluster).offsets(group)
-        offsets = [offset for offset in found.values() if isinstance(offset, OffsetAndMetadata)]
+    async def _mark(self, task: int, batch: BatchId, *, stable: bool) -> TaskCommit | None:
+        return find_mark(await self._offsets(task_name(self.sink, task), batch, stable=stable), batch)
+
+    async def _decision(self, batch: BatchId, *, stable: bool) -> CommitDecision | None:
+        return CommitDecision.find(await self._offsets(self.sink, batch, stable=stable), batch)
+
+    async def _offsets(self, group: str, batch: BatchId, *, stable: bool) -> list[OffsetAndMetadata]:
+        """Return the committed offsets of a group; with `stable`, wait until none is pending (KIP-447).
+
+        :raises KafkaError: The error of a partition; UNSTABLE_OFFSET_COMMIT if an offset stays pending.
+        """
+
+        async def fetch() -> list[OffsetAndMetadata]:
+            found = await Groups(self.cluster).offsets(group, stable=stable)
+            raise_errors(found.values())
+            return [offset for offset in found.values() if isinstance(offset, OffsetAndMetadata)]
+
+        offsets = await self.cluster.retrying(fetch, _PENDING_MS_MAX)
         newest = newest_batch(offsets, batch.query)
         if newest > batch.number:
             raise SinkError(

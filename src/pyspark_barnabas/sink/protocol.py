@@ -16,9 +16,9 @@ A repeated batch checks in this order:
    have only one transaction, and committing it twice has no effect. If all are committed the batch is complete, and
    no row is written.
 2. Else, per task: InitProducerId fences earlier writers of the task and aborts their open transactions. They cannot
-   commit any more, so the mark that is read now is final: if it names this batch the task is done, else its rows
-   are written. Task 0 does so even without rows, so that of two drivers with the same batch only the one whose task
-   0 came last can decide.
+   commit any more, so the mark that is read now, when no offset is pending, is final: if it names this batch the
+   task is done, else its rows are written. Task 0 does so even without rows, so that of two drivers with the same
+   batch only the one whose task 0 came last can decide.
 
 If a repeated batch has the same rows in each task, (2) alone makes every row arrive once, however many transactions
 were committed. If rows move between tasks, (1) makes that harmless: prepared transactions are committed, not written

@@ -1,15 +1,20 @@
 """The sink's protocol on a broker in this process: crashes at every call, and repeated batches as Spark sends them."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 import pytest
 
+from barnabas.base.ids import TopicPartition
+from barnabas.client.admin.group_messages import OffsetAndMetadata
+from barnabas.client.admin.groups import Groups
 from barnabas.client.admin.offsets import LATEST
+from barnabas.client.producer.transaction_requests import TransactionalId
 from barnabas.testing import EmbeddedBroker
+from barnabas.wire.errors import ErrorCode, KafkaError
 from pyspark_barnabas.sink.bookkeeping import TOPIC
 from pyspark_barnabas.sink.errors import Fenced, RowsMoved, SinkError
 from pyspark_barnabas.sink.task_writer import TaskOutcome
-from support.spark_sink import MOVED, ROWS, TASKS, Calls, Sink, counted_calls, crash, moments
+from support.spark_sink import MOVED, ROWS, TASKS, Calls, Crash, Sink, counted_calls, crash, moments
 
 SETTINGS = {"offsets.topic.num.partitions": "2", "transaction.state.log.num.partitions": "2"}
 
@@ -195,3 +200,61 @@ def test_open_transactions_of_tasks_without_rows_are_aborted(sink: Sink) -> None
     sink.write(5, ["half"])
     sink.run(TASKS)
     assert sink.read() == ROWS
+
+
+# Offsets that are pending
+
+
+def answer_first(monkeypatch: pytest.MonkeyPatch, group: str, codes: list[ErrorCode]) -> None:
+    """Let the first answers about a group be as while its offsets are pending, or an error of a partition."""
+    offsets = Groups.offsets
+
+    async def answer(
+        groups: Groups, name: str, partitions: Iterable[TopicPartition] | None = None, *, stable: bool = False
+    ) -> dict[TopicPartition, OffsetAndMetadata | KafkaError]:
+        if name != group or not codes:
+            return await offsets(groups, name, partitions, stable=stable)
+        code = codes.pop(0)
+        is_seen = stable or code is not ErrorCode.UNSTABLE_OFFSET_COMMIT
+        return {TopicPartition(TOPIC, 0): KafkaError(code, "not now")} if is_seen else {}
+
+    monkeypatch.setattr(Groups, "offsets", answer)
+
+
+def test_a_mark_that_is_pending_is_waited_for(sink: Sink, monkeypatch: pytest.MonkeyPatch) -> None:
+    sink.run([["a"]])
+    answer_first(monkeypatch, f"{sink.name}.0", [ErrorCode.UNSTABLE_OFFSET_COMMIT] * 2)
+    assert sink.write(0, ["a"]).outcome is TaskOutcome.SKIPPED
+    assert sink.read() == ["a"]
+
+
+def test_a_decision_that_is_pending_is_waited_for(sink: Sink, monkeypatch: pytest.MonkeyPatch) -> None:
+    sink.run(TASKS)
+    answer_first(monkeypatch, sink.name, [ErrorCode.UNSTABLE_OFFSET_COMMIT] * 2)
+    assert sink.write(1, TASKS[1]).outcome is TaskOutcome.DONE
+    assert sink.read() == ROWS
+
+
+def test_a_mark_that_cannot_be_read_is_an_error(sink: Sink, monkeypatch: pytest.MonkeyPatch) -> None:
+    sink.run([["a"]])
+    answer_first(monkeypatch, f"{sink.name}.0", [ErrorCode.TOPIC_AUTHORIZATION_FAILED])
+    with pytest.raises(KafkaError, match="not now"):
+        sink.write(0, ["a"])
+    assert sink.read() == ["a"]
+
+
+def test_a_decision_whose_driver_died_before_its_commit_is_not_waited_for(
+    sink: Sink, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sink.run(TASKS)
+    messages = [sink.write(task, rows, batch=1) for task, rows in enumerate(TASKS)]
+
+    async def die(*_: object, **__: object) -> None:
+        raise Crash
+
+    with monkeypatch.context() as patched:
+        patched.setattr(TransactionalId, "end", die)
+        with pytest.raises(Crash):
+            sink.commit(messages)
+    sink.run(TASKS, batch=1)
+    assert sink.read() == sorted([*ROWS, *ROWS])
