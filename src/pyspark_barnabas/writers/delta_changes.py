@@ -13,6 +13,7 @@ import pyarrow.parquet as pq
 from deltalake import DeltaTable
 from pyspark.sql.types import StructType
 
+from pyspark_barnabas.failures import FlowError
 from pyspark_barnabas.writers.batch import BatchName
 from pyspark_barnabas.writers.delta import open_table, properties_of
 
@@ -39,12 +40,26 @@ def commit_changes(
 
     :param schema: The stored columns.
     :param files: The batch's rows in Parquet; they must fit in memory.
+    :raises FlowError: The rows do not fit the table, or have no key or place in the order.
     """
     table = open_table(path, schema, partition_by, batch)
     if table is None:
         return
-    rows = last_changes(pa.concat_tables([pq.ParquetFile(file).read() for file in files]), changes)
-    _merge(table, rows, schema.names, batch, changes)
+    rows = pa.concat_tables([pq.ParquetFile(file).read() for file in files])
+    _check_no_null(rows, changes)
+    _merge(table, last_changes(rows, changes), schema.names, batch, changes)
+
+
+def _check_no_null(rows: pa.Table, changes: KeyedChanges) -> None:
+    """Check what `_merge` compares: null equals no key, and is neither older nor newer than another change."""
+    for option, names in (("keys", changes.keys), ("sequenceBy", (changes.sequence,))):
+        for name in names:
+            nulls_count = rows[name].null_count
+            if nulls_count:
+                raise FlowError(
+                    f"column {name} (option {option}) is null in {nulls_count} of {rows.num_rows} changes: each change "
+                    "needs a value; filter out the rows without one"
+                )
 
 
 def last_changes(rows: pa.Table, changes: KeyedChanges) -> pa.Table:

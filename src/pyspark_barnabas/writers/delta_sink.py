@@ -4,6 +4,7 @@ Spark calls it in tasks to write and in a fresh process on the driver to commit,
 the tasks. A repeated batch finds its name in the table and is not committed again.
 """
 
+import shutil
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,6 +15,7 @@ from pyspark import TaskContext
 from pyspark.sql.datasource import DataSourceStreamArrowWriter, WriterCommitMessage
 from pyspark.sql.types import BooleanType, StructType
 
+from barnabas.reading.option_names import check_option_names
 from barnabas.reading.option_values import OptionError, option_error
 from pyspark_barnabas.failures import FlowError
 from pyspark_barnabas.sink.writers import BATCH_PROPERTY, QUERY_PROPERTY
@@ -22,7 +24,8 @@ from pyspark_barnabas.writers.delta import check_partitions, commit_files, delta
 from pyspark_barnabas.writers.delta_changes import KeyedChanges, commit_changes
 
 _OPTIONS = ("path", "partitionBy", "keys", "sequenceBy", "deleteColumn")
-#: The directory in the table with the files of changes; readers ignore names that begin with an underscore.
+#: The directory in the table with the files of changes, in a directory for each query; readers and VACUUM ignore names
+#: that begin with an underscore.
 _STAGING = "_barnabas_changes"
 
 Messages = Sequence[WriterCommitMessage | None]
@@ -44,10 +47,9 @@ class DeltaOptions:
     partition_by: tuple[str, ...] = ()
     changes: KeyedChanges | None = None  #: None if rows are appended
 
-    @property
-    def files(self) -> Path:
-        """The directory that tasks write to."""
-        return self.path if self.changes is None else self.path / _STAGING
+    def files_of(self, query_id: str) -> Path:
+        """Return the directory that the tasks of a query write to."""
+        return self.path if self.changes is None else self.path / _STAGING / query_id
 
 
 def delta_options(options: Mapping[str, str]) -> DeltaOptions:
@@ -56,6 +58,7 @@ def delta_options(options: Mapping[str, str]) -> DeltaOptions:
     :raises OptionError: For an invalid option.
     """
     given = {name.lower(): value for name, value in options.items()}
+    check_option_names(given, _OPTIONS)
     path = given.get("path", "").removeprefix("file://")
     if not path.startswith("/"):
         raise option_error(
@@ -122,9 +125,10 @@ class DeltaStreamWriter(DataSourceStreamArrowWriter):
         query, number = context.getLocalProperty(QUERY_PROPERTY), context.getLocalProperty(BATCH_PROPERTY)
         assert query, f"{QUERY_PROPERTY} is missing"
         assert number, f"{BATCH_PROPERTY} is missing"
-        self.options.files.mkdir(parents=True, exist_ok=True)
+        folder = self.options.files_of(query)
+        folder.mkdir(parents=True, exist_ok=True)
         partition_by = () if self.options.changes else self.options.partition_by
-        files = partitioned_files(str(self.options.files), partition_by, iterator)
+        files = partitioned_files(str(folder), partition_by, iterator)
         return FilesWritten(BatchName(query, int(number)), files)
 
     def commit(self, messages: Messages, batchId: int) -> None:  # noqa: N803
@@ -133,13 +137,22 @@ class DeltaStreamWriter(DataSourceStreamArrowWriter):
         if not files:
             return
         path, partition_by, changes = self.options.path, self.options.partition_by, self.options.changes
+        batch = written[0].batch
         if changes is None:
-            commit_files(path, self.schema, partition_by, written[0].batch, files)
+            commit_files(path, self.schema, partition_by, batch, files)
             return
-        staged = [self.options.files / file["path"] for file in files]
-        commit_changes(path, self.schema, partition_by, written[0].batch, changes, staged)
-        for file in staged:
-            file.unlink(missing_ok=True)
+        staged = [self.options.files_of(batch.query_id) / file["path"] for file in files]
+        commit_changes(path, self.schema, partition_by, batch, changes, staged)
+        self._remove_staged(batch)
 
     def abort(self, messages: Messages, batchId: int) -> None:  # noqa: N803
-        """Leave the files: a commit whose answer was lost may have them. No reader sees files without a commit."""
+        """Remove staged changes; leave other files, because a commit whose answer was lost may have them. No reader
+        sees files without a commit.
+        """
+        written = [message for message in messages if isinstance(message, FilesWritten)]
+        if written and self.options.changes is not None:
+            self._remove_staged(written[0].batch)
+
+    def _remove_staged(self, batch: BatchName) -> None:
+        """Remove the files of all tasks of the query, also those of failed and killed ones: no batch needs them."""
+        shutil.rmtree(self.options.files_of(batch.query_id), ignore_errors=True)

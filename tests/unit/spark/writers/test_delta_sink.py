@@ -9,6 +9,7 @@ from deltalake import DeltaTable
 from pyspark.sql.types import BooleanType, LongType, StringType, StructField, StructType
 
 from barnabas.reading.option_values import OptionError
+from pyspark_barnabas.failures import FlowError
 from pyspark_barnabas.writers.batch import BatchName
 from pyspark_barnabas.writers.delta import partitioned_files
 from pyspark_barnabas.writers.delta_changes import KeyedChanges, last_changes
@@ -21,10 +22,16 @@ CHANGES = {"keys": "id", "sequenceBy": "at", "deleteColumn": "gone"}
 
 def written(writer: DeltaStreamWriter, rows: list[dict[str, Any]], number: int) -> FilesWritten:
     """Write files as a task does."""
-    writer.options.files.mkdir(parents=True, exist_ok=True)
+    folder = writer.options.files_of("query")
+    folder.mkdir(parents=True, exist_ok=True)
     partition_by = () if writer.options.changes else writer.options.partition_by
-    files = partitioned_files(str(writer.options.files), partition_by, [pa.RecordBatch.from_pylist(rows)])
+    files = partitioned_files(str(folder), partition_by, [pa.RecordBatch.from_pylist(rows)])
     return FilesWritten(BatchName("query", number), files)
+
+
+def staged(table: Path) -> list[Path]:
+    """Return the files of changes that are not applied yet."""
+    return [path for path in table.rglob("_barnabas_changes/**/*") if path.is_file()]
 
 
 def rows_of(path: Path) -> list[dict[str, Any]]:
@@ -64,9 +71,41 @@ def test_changes_replace_and_delete_rows_and_older_ones_change_nothing(tmp_path:
     writer.commit([written(writer, first, 0)], 0)
     assert rows_of(tmp_path / "t") == [{"id": 1, "kind": "paid", "at": 3}, {"id": 2, "kind": "new", "at": 2}]
     for _ in range(2):
+        written(writer, second, 1)  # by an attempt of a task that was killed
         writer.commit([written(writer, second, 1)], 1)
+        assert staged(tmp_path / "t") == []
     assert rows_of(tmp_path / "t") == [{"id": 1, "kind": "paid", "at": 3}, {"id": 4, "kind": "new", "at": 6}]
-    assert list(writer.options.files.iterdir()) == [], "files of changes are removed"
+
+
+def test_changes_of_an_aborted_batch_are_removed_but_not_files_that_a_commit_may_have(tmp_path: Path) -> None:
+    row = {"id": 1, "kind": "new", "at": 1, "gone": False}
+    changing = stream_writer({"path": str(tmp_path / "t"), **CHANGES}, CHANGE, False)
+    changing.abort([written(changing, [row], 0), None], 0)
+    assert staged(tmp_path / "t") == []
+    changing.abort([None], 0)
+    appending = stream_writer({"path": str(tmp_path / "u")}, CHANGE, False)
+    message = written(appending, [row], 0)
+    appending.abort([message], 0)
+    appending.commit([message], 0)
+    assert rows_of(tmp_path / "u") == [row]
+
+
+@pytest.mark.parametrize(
+    ("name", "says"),
+    [
+        ("id", r"column id \(option keys\) is null in 1 of 2 changes"),
+        ("at", r"column at \(option sequenceBy\) is null in 1 of 2 changes"),
+    ],
+)
+def test_a_change_without_a_key_or_a_place_in_the_order_is_an_error(
+    tmp_path: Path, name: str, says: str
+) -> None:
+    writer = stream_writer({"path": str(tmp_path / "t"), **CHANGES}, CHANGE, False)
+    row: dict[str, Any] = {"id": 1, "kind": "new", "at": 1, "gone": False}
+    with pytest.raises(FlowError, match=says):
+        writer.commit([written(writer, [row, {**row, name: None}], 0)], 0)
+    writer.commit([written(writer, [row], 0)], 0)
+    assert rows_of(tmp_path / "t") == [{"id": 1, "kind": "new", "at": 1}]
 
 
 def test_the_last_change_of_a_key_counts() -> None:
@@ -91,6 +130,7 @@ def test_the_last_change_of_a_key_counts() -> None:
             "a boolean column is expected",
         ),
         ({"path": "/t", "partitionBy": "no"}, "column no not found"),
+        ({"path": "/t", "partitionsBy": "kind"}, "unknown option 'partitionsby': did you mean partitionBy"),
     ],
 )
 def test_invalid_options_are_rejected(options: dict[str, str], says: str) -> None:
