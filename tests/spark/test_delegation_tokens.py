@@ -3,13 +3,18 @@
 import pickle
 from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import Any
 
 import pytest
 from pyspark.errors import PySparkException
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrameWriter, SparkSession
 from pyspark.sql.types import BinaryType, StructField, StructType
 
 from barnabas.testing import EmbeddedBroker
+from pyspark_barnabas.jobs.archive.job import archive
+from pyspark_barnabas.jobs.rekey.job import RekeyRequest, rekey
+from pyspark_barnabas.jobs.restore.mapped import restore_mapped
+from pyspark_barnabas.jobs.restore.plan import Request
 from pyspark_barnabas.sink import writers
 from pyspark_barnabas.source.batch_reader import BatchReader
 from pyspark_barnabas.source.stream_reader import StreamReader
@@ -119,6 +124,31 @@ def shipped(broker: EmbeddedBroker, given: Mapping[str, str]) -> bytes:
 def test_what_tasks_get_has_no_password(guarded: EmbeddedBroker) -> None:
     assert PASSWORD.encode() not in shipped(guarded, options(guarded))
     assert PASSWORD.encode() in shipped(guarded, options(guarded, delegationTokens="false"))
+
+
+def test_jobs_write_with_delegation_tokens(
+    spark: SparkSession, guarded: EmbeddedBroker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    guarded.create_topic("keyed", 2)
+    for number in range(20):
+        guarded.produce("keyed", f"{number}", key=f"{number}", partition=number % 2)
+    with_options = DataFrameWriter.options
+    sinks: list[dict[str, Any]] = []
+
+    def options_seen(writer: DataFrameWriter, **given: Any) -> DataFrameWriter:
+        sinks.extend([given] if "sinkName" in given else [])
+        return with_options(writer, **given)
+
+    monkeypatch.setattr(DataFrameWriter, "options", options_seen)
+    given = options(guarded, **{"kafkaConsumer.pollTimeoutMs": "60000"})
+    rekey(spark, given, RekeyRequest("keyed", "rekeyed", any_partition=True), tmp_path / "state")
+    archive(spark, {**given, "subscribe": "keyed"}, tmp_path / "archive")
+    restore_mapped(spark, Request(given, tmp_path / "archive", ["keyed"], "restored"), tmp_path / "map")
+    assert {sink["sinkName"].split("-")[0] for sink in sinks} == {"barnabas", "restore"}
+    assert {sink["delegationTokens"] for sink in sinks} == {"true"}
+    assert {sink["kafkaConsumer.pollTimeoutMs"] for sink in sinks} == {"60000"}
+    for topic in ("rekeyed", "restored"):
+        assert sorted(int(record.value or b"") for record in guarded.records(topic)) == list(range(20))
 
 
 @pytest.fixture

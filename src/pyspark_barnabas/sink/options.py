@@ -24,6 +24,8 @@ OPTION_NAMES = (
     "batchId", DELEGATION_TOKENS, "delivery", "includeTimestamp", "kafkaConsumer.pollTimeoutMs", "sinkName", "topic",
 )  # fmt: skip
 
+#: Options for connecting to the cluster, beside client properties.
+_CONNECTION = frozenset({DELEGATION_TOKENS.lower(), "kafkaconsumer.polltimeoutms"})
 _ACKS = {"all": -1, "-1": -1, "1": 1, "0": 0}
 _NAME = re.compile(r"[A-Za-z0-9._-]{1,200}")
 _REFUSED_PROPERTIES = {
@@ -91,6 +93,15 @@ def stream_options(options: Mapping[str, str]) -> SinkOptions:
             "batchId", str(parsed.batch_id), "a stream counts its batches itself; leave it out"
         )
     return parsed
+
+
+def connecting(options: Mapping[str, str]) -> dict[str, str]:
+    """Return those options of a source with which a sink connects to the same cluster in the same way."""
+    return {
+        name: value
+        for name, value in options.items()
+        if name.lower().startswith("kafka.") or name.lower() in _CONNECTION
+    }
 
 
 def _folded(options: Mapping[str, str]) -> dict[str, str]:
@@ -181,4 +192,4 @@ def _one_of(option: str, text: str, known: Mapping[str, _OptionT]) -> _OptionT:
     return value
 
 
-__all__ = ["DeliveryGuarantee", "OptionError", "SinkOptions", "batch_options", "stream_options"]
+__all__ = ["DeliveryGuarantee", "OptionError", "SinkOptions", "batch_options", "connecting", "stream_options"]

@@ -29,6 +29,7 @@ from pyspark_barnabas.jobs.rekey.order import (
 )
 from pyspark_barnabas.jobs.rekey.state import Copying, RekeyDirectory
 from pyspark_barnabas.jobs.rekey.topics import COPYING_SETTINGS, Topics
+from pyspark_barnabas.sink.options import connecting
 from pyspark_barnabas.source.options import batch_options
 
 #: Offsets that a step covers: some seconds of work, because its transactions stay open for that long.
@@ -279,11 +280,8 @@ class _Job:
             self._store.write(state)
 
     def _sink(self, number: int) -> dict[str, str]:
-        kafka_options = {
-            name: value for name, value in self._options.items() if name.lower().startswith("kafka.")
-        }
         return {
-            **kafka_options,
+            **connecting(self._options),
             "topic": self._state.target,
             "delivery": "exactly-once",
             "sinkName": f"barnabas-rekey-{self._state.target}",

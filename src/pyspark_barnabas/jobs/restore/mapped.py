@@ -42,6 +42,7 @@ from pyspark_barnabas.jobs.restore.plan import (
     find_targets,
 )
 from pyspark_barnabas.paths import pattern_of, uri
+from pyspark_barnabas.sink.options import connecting
 
 STATE = "_restore.json"
 _VERSION = 1
@@ -190,7 +191,7 @@ def _produce(spark: SparkSession, target: Archive, request: Request, state: _Sta
     """Write the remaining batches; the sink recognizes the last batch if it was already written, but no older ones."""
     rows = _archived(spark, target, state)
     number = f.expr(f"cast(floor((offset - start) * {state.batches_count}D / (end - start)) as int)")
-    options = {name: value for name, value in request.options.items() if name.lower().startswith("kafka.")}
+    options = connecting(request.options)
     for batch in range(state.done_count, state.batches_count):
         (
             rows.where(number == batch)

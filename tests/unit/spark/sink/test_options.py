@@ -2,7 +2,13 @@ import pytest
 
 from barnabas.reading.option_values import OptionError
 from barnabas.wire.records.compression import Compression
-from pyspark_barnabas.sink.options import DeliveryGuarantee, SinkOptions, batch_options, stream_options
+from pyspark_barnabas.sink.options import (
+    DeliveryGuarantee,
+    SinkOptions,
+    batch_options,
+    connecting,
+    stream_options,
+)
 
 BOOTSTRAP = {"kafka.bootstrap.servers": "127.0.0.1:9092"}
 
@@ -67,6 +73,11 @@ def test_properties_of_kafkas_producer_are_accepted() -> None:
 def test_an_invalid_option_is_reported_with_valid_values(options: dict[str, str], message: str) -> None:
     with pytest.raises(OptionError, match=message):
         batch(**options)
+
+
+def test_a_job_connects_its_sink_like_its_source() -> None:
+    used = {"Kafka.Bootstrap.Servers": "a:1", "DelegationTokens": "true", "kafkaConsumer.pollTimeoutMs": "1"}
+    assert connecting({**used, "subscribe": "orders", "minPartitions": "3"}) == used
 
 
 def test_a_stream_numbers_its_batches_itself() -> None:
