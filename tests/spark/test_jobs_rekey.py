@@ -269,7 +269,7 @@ def test_the_command_is_continued_after_a_kill_and_a_dry_run_changes_nothing(
     assert list(tmp_path.iterdir()) == []
     kill = (
         "import os, signal\n"
-        "from pyspark_barnabas.jobs import rekey\n"
+        "from pyspark_barnabas.jobs.rekey import job as rekey\n"
         "rekey._Job._check_quiet = lambda *_: os.kill(os.getpid(), signal.SIGKILL)\n"
     )
     killed = subprocess.run(
