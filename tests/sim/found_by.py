@@ -15,7 +15,7 @@ FOUND_BY = {
     "a-reload-misses-a-commit": (3, CLUSTER),
     "acks-all-is-answered-before-replication": (1, CLUSTER),
     "followers-truncate-to-their-high-watermark": (1, CLUSTER),
-    "lagging-followers-are-removed-before-that-is-committed": (16, CLUSTER),
+    "lagging-followers-are-removed-before-that-is-committed": (2, CLUSTER),
     "markers-are-dropped": (1, 1),
     "the-high-watermark-moves-without-enough-replicas": (1, CLUSTER),
     "unanswered-commits-are-taken-for-done": (2, 1),
