@@ -269,25 +269,28 @@ class MetadataWriter:
         commit_id = f"{self._writer_id}-{self._sent_count}"
         committed: asyncio.Future[int] = asyncio.get_running_loop().create_future()
         self._sent[commit_id] = committed
+        reloads_count = self.reloads_count
         try:
             return await self._store.commit(decision.reads, decision.changes, commit_id)
         except OutcomeUnknown as error:
             self.unknown_outcomes_count += 1
             _log.warning("the metadata store did not answer", why=str(error), commit_id=commit_id)
-            return await self._find_outcome(decision, commit_id, committed)
+            return await self._find_outcome(decision, commit_id, committed, reloads_count)
         finally:
             del self._sent[commit_id]
 
     async def _find_outcome(
-        self, decision: Decision[Any], commit_id: str, committed: asyncio.Future[int]
+        self, decision: Decision[Any], commit_id: str, committed: asyncio.Future[int], reloads_count: int
     ) -> int:
         """Wait until the watch shows a commit, and send it again in the meantime.
 
         A transaction that changes a key on which it depends is committed once at most, however often it is sent. If
         it conflicts, either it has been committed, and the watch shows that, or another commit came first, and it fails
         whenever it arrives. Others are not sent again: a topic that was created and deleted meanwhile would return.
+
+        :param reloads_count: From before it was first sent.
         """
-        loop, reloads_count = asyncio.get_running_loop(), self.reloads_count
+        loop = asyncio.get_running_loop()
         end_s = loop.time() + UNKNOWN_OUTCOME_WAIT_S
         is_repeatable = _is_idempotent(decision)
         while loop.time() < end_s:

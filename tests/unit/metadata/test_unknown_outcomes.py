@@ -108,6 +108,32 @@ async def test_a_lost_commit_that_conflicts_later_is_decided_again() -> None:
     await other.stop()
 
 
+class Forgetful(Silent):
+    """Does not answer the first commit, which is made; its watch begins again without showing it."""
+
+    async def commit(
+        self, reads: Mapping[str, int], changes: tuple[StoreChange, ...], commit_id: str = ""
+    ) -> int:
+        try:
+            return await super().commit(reads, changes, commit_id)
+        except OutcomeUnknown:
+            self.lose_history()
+            await asyncio.sleep(RESEND_S)
+            raise
+
+
+@in_virtual_time
+async def test_a_commit_that_may_be_among_those_that_the_watch_has_lost_is_not_decided_again() -> None:
+    store = Forgetful(commits=True)
+    writer = MetadataWriter(store, writer_id="w")
+    await writer.start()
+    with pytest.raises(KafkaError, match="did not confirm the change"):
+        await allocate(writer, ALICE)
+    assert writer.statistics()["reloads_count"] == 1
+    assert writer.image.producer_ids[KEY] == 1000
+    await writer.stop()
+
+
 @in_virtual_time
 async def test_a_change_whose_outcome_is_not_found_times_out_for_clients() -> None:
     store = Silent(commits=False, silent_count=1_000)
