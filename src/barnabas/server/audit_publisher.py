@@ -118,7 +118,7 @@ class AuditPublisher:
         """Wait for a record, or for a while if some are to be removed; return whether there are records, or the
         publisher stops.
         """
-        timeout_s = REST_MS / 1000 if self._published or self._waiting else None
+        timeout_s = REST_MS / 1000 if self._published or self._waiting or self._last_failure else None
         try:
             await asyncio.wait_for(self._woken.wait(), timeout_s)
         except TimeoutError:
@@ -135,10 +135,12 @@ class AuditPublisher:
         if partition is None or not self._waiting:
             return
         last = self._last if self._last is not None else self._last_published(partition)
-        records = list(self._waiting)
+        records, epoch = list(self._waiting), self._leader_epoch
         config = partition.log.config
         bytes_max = min(BATCH_BYTES_MAX, config.max_message_bytes, config.segment_bytes)
         for batch in await self._broker.worker.call(_encoded_batches, records, last, bytes_max):
+            if _led_epoch(partition) != epoch:  # another leader may have published these events meanwhile
+                return
             partition.append_as_coordinator(memoryview(batch.records))
             self._last = batch.last
             self.events_count += batch.events_count
@@ -184,7 +186,11 @@ class AuditPublisher:
         if not image.audit and AUDIT_TOPIC not in image.topics:
             return None
         partition = await self._partition()
-        epoch = partition.leader_epoch if partition is not None and partition.is_leader else None
+        epoch = _led_epoch(partition)
+        if epoch not in (None, self._leader_epoch):
+            # The former leader may have published records that this broker has not seen in the store yet.
+            await self._broker.metadata.catch_up()
+            epoch = _led_epoch(partition)
         if epoch != self._leader_epoch:
             table = self._broker.image.audit if epoch is not None else _NO_RECORDS
             self._waiting = sorted((table.revision(row), row, record) for row, record in table.items())
@@ -206,6 +212,11 @@ class AuditPublisher:
             "waiting_count": len(self._waiting),
             "published_count": len(self._published),
         }
+
+
+def _led_epoch(partition: Partition | None) -> int | None:
+    """Return the leader epoch of this broker; None if it does not lead."""
+    return partition.leader_epoch if partition is not None and partition.is_leader else None
 
 
 def decide_remove_published(image: MetadataImage, rows: Sequence[str]) -> Decision[list[str | None]]:

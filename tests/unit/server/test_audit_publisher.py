@@ -3,14 +3,16 @@
 import errno
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from barnabas.api.topics.topic_creator import create_internal_topic
 from barnabas.base.topic_names import AUDIT_TOPIC
 from barnabas.log.partition_log import PartitionLog
 from barnabas.metadata import writer
 from barnabas.metadata.audit.difference import Difference
-from barnabas.metadata.audit.events import AuditEvent, AuditOutcome
+from barnabas.metadata.audit.events import AuditEvent, AuditOutcome, events_of
 from barnabas.metadata.audit.records import AUDIT, Actor, AuditRecord, Refusal
 from barnabas.metadata.configs import TOPIC_CONFIGS
 from barnabas.metadata.decision import Decision
@@ -116,6 +118,52 @@ async def test_events_have_the_revisions_of_their_commits_after_the_metadata_wer
         await publisher.stop()
         revisions = [event.revision for event in events(running)]
         assert revisions == sorted(set(revisions)), revisions
+
+
+@on_loop
+async def test_a_new_leader_knows_the_records_that_the_former_one_has_published_before_it_continues(
+    tmp_path: Path,
+) -> None:
+    store = MemoryStore()
+    async with running_node(tmp_path, store, audited=True) as running:
+        await create_internal_topic(running.broker, AUDIT_TOPIC)
+        await change(running, 1)
+        [(row, first)] = running.broker.image.audit.items()
+        second = AuditRecord(1, ALICE, differences=(Difference("topic/t1", "retention.ms", None, "1"),))
+        revision = store.write({}, (AUDIT.put("9", second),))
+        for each, record in ((running.broker.image.audit.revision(row), first), (revision, second)):
+            [event] = events_of(each, record)
+            batch = encode_pairs([(event.resource.encode(), event.to_json())], event.time)
+            running.partition(AUDIT_TOPIC).append_as_coordinator(memoryview(bytearray(batch)))
+        assert running.broker.image.revision < revision
+        publisher = AuditPublisher(running.broker)
+        await publisher.publish()
+        await running.broker.metadata.wait_for_revision(revision)
+        await publisher.publish()
+        assert published(running) == ["topic/t0", "topic/t1"]
+
+
+@on_loop
+async def test_events_are_not_appended_in_another_leader_epoch_than_they_were_chosen_in(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with running_node(tmp_path, audited=True) as running:
+        await change(running, 2)
+        await create_internal_topic(running.broker, AUDIT_TOPIC)
+        partition = running.partition(AUDIT_TOPIC)
+        first, other = AuditPublisher(running.broker), AuditPublisher(running.broker)
+        call = running.broker.worker.call
+
+        async def call_late(function: Any, *arguments: Any) -> Any:
+            monkeypatch.undo()
+            partition.update_state(PartitionRegistration(1, partition.leader_epoch + 1, (1,), 1, (1,)))
+            await other.publish()
+            return await call(function, *arguments)
+
+        monkeypatch.setattr(running.broker.worker, "call", call_late)
+        await first.publish()
+        await first.publish()
+        assert published(running) == ["topic/t0", "topic/t1"]
 
 
 @on_loop
