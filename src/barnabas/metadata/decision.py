@@ -17,5 +17,5 @@ class Decision(Generic[ResponseT]):
     changes: tuple[StoreChange, ...] = ()
     #: key -> revision that was read; the commit fails if it has changed
     reads: Mapping[str, int] = field(default_factory=dict)
-    #: A commit that arrives twice is refused the second time, also if it only creates keys.
+    #: The commit may arrive twice: the second time it is refused, also if it only creates keys, or changes nothing.
     is_idempotent: bool = False

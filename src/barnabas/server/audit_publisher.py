@@ -220,7 +220,9 @@ def _led_epoch(partition: Partition | None) -> int | None:
 
 
 def decide_remove_published(image: MetadataImage, rows: Sequence[str]) -> Decision[list[str | None]]:
-    return Decision(list(rows), tuple(AUDIT.remove(row) for row in rows if row in image.audit))
+    """Decide to remove records. If the store does not answer, that is sent again: no record has the row of another."""
+    changes = tuple(AUDIT.remove(row) for row in rows if row in image.audit)
+    return Decision(list(rows), changes, is_idempotent=True)
 
 
 def last_event(partition: Partition) -> AuditEvent | None:

@@ -6,13 +6,14 @@ from random import Random
 
 import pytest
 
-from barnabas.metadata.audit.records import Actor
+from barnabas.metadata.audit.records import AUDIT, Actor, AuditRecord
 from barnabas.metadata.decision import Decision
 from barnabas.metadata.isr import IsrChange, decide_alter_isr
 from barnabas.metadata.producer_ids import KEY, PRODUCER_IDS, decide_allocate_block
 from barnabas.metadata.store import NEVER, Commit, OutcomeUnknown, Prefix, StoreChange
 from barnabas.metadata.topic_creation import decide_create
 from barnabas.metadata.writer import RESEND_S, MetadataWriter
+from barnabas.server.audit_publisher import decide_remove_published
 from barnabas.wire.errors import ErrorCode, KafkaError
 from support.images import RULES, new_topic, register_brokers
 from support.loop import in_virtual_time
@@ -165,6 +166,19 @@ async def test_a_first_election_that_the_store_loses_is_sent_again_soon() -> Non
     assert await writer.write(lambda image: decide_alter_isr(image, leader, [change])) == 1
     assert asyncio.get_running_loop().time() - started_s == pytest.approx(RESEND_S)
     assert follower not in writer.image.partition(topic, 0).isr
+    await writer.stop()
+
+
+@in_virtual_time
+async def test_a_removal_of_published_audit_records_is_sent_again_soon() -> None:
+    store = Silent(commits=False)
+    store.write({}, (AUDIT.put("9", AuditRecord(1, ALICE)),))
+    writer = MetadataWriter(store)
+    await writer.start()
+    started_s = asyncio.get_running_loop().time()
+    assert await writer.write(lambda image: decide_remove_published(image, ["9"])) == ["9"]
+    assert asyncio.get_running_loop().time() - started_s == pytest.approx(RESEND_S)
+    assert not writer.image.audit
     await writer.stop()
 
 
