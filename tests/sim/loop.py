@@ -17,6 +17,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import Context, ContextVar, copy_context
 from typing import Any
+from unittest import mock
 
 from barnabas.base.buffers import Buffer
 from barnabas.telemetry.logs import Logger
@@ -151,11 +152,8 @@ def noted_exceptions(noted: list[str]) -> Iterator[None]:
             noted.append(f"{event}: {error!r}")
         log_exception(logger, event, **fields)
 
-    Logger.exception = note  # type: ignore[method-assign]
-    try:
+    with mock.patch.object(Logger, "exception", note):
         yield
-    finally:
-        Logger.exception = log_exception  # type: ignore[method-assign]
 
 
 class SimulatedLoop(asyncio.BaseEventLoop):

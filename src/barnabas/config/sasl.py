@@ -38,6 +38,7 @@ def sasl_settings(config: BrokerConfig, listener_name: str) -> SaslSettings:
     _check_mechanisms(listener_name, mechanisms)
     prefix = f"{LISTENER_PREFIX}{listener_name.lower()}."
     users_file = own.text("barnabas.sasl.plain.users.file")
+    oauth = config.for_mechanism(listener_name, OAUTHBEARER)
     return SaslSettings(
         mechanisms=mechanisms,
         plain_users=_plain_users(config, f"{prefix}{PLAIN.lower()}.sasl.jaas.config"),
@@ -46,9 +47,7 @@ def sasl_settings(config: BrokerConfig, listener_name: str) -> SaslSettings:
             mechanism: _session_ms_max(config, own, prefix, mechanism) for mechanism in mechanisms
         },
         receive_bytes_max=own.integer("sasl.server.max.receive.size"),
-        oauth=oauth_settings(config.for_mechanism(listener_name, OAUTHBEARER))
-        if OAUTHBEARER in mechanisms
-        else None,
+        oauth=oauth_settings(oauth) if OAUTHBEARER in mechanisms else None,
     )
 
 

@@ -155,7 +155,7 @@ class TlsConnection(asyncio.BufferedProtocol):
     def resume_writing(self) -> None:
         self._is_unread = False
         if self._is_known_above:
-            if not self._is_paused:
+            if self.phase is TlsPhase.OPEN and not self._is_paused:
                 self._transport.resume_reading()
             self._above.resume_writing()
 

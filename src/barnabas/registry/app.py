@@ -145,7 +145,7 @@ class _Api:
         return self._registry
 
     def _check(self, request: Request) -> None:
-        """:raises RegistryError: If the request is for another host, from nobody, or from a page of another site."""
+        """:raises RegistryError: For another host, from a page of another site, or without a valid password."""
         host = request.headers.get("host", "")
         if self._hosts is not None and host and not is_own_host(host, self._hosts):
             raise RegistryError(421, f"{host!r} is not a known host name of this registry")

@@ -86,7 +86,7 @@ class Committing:
     async def recover(self, batch: BatchId) -> bool:
         """Commit what was decided; return whether the batch is complete, so that nothing is to be written."""
         is_open = await self.cluster.retrying(self._is_carrier_open)
-        # a decision of an open transaction is none yet, and would be pending until the transaction times out
+        # A decision in an open transaction does not count yet, and a stable read would wait until it times out.
         decision = await self._decision(batch, stable=not is_open)
         return decision is not None and not await self._commit_all(decision.prepared, batch)
 

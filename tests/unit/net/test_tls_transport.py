@@ -336,6 +336,15 @@ def test_nothing_is_read_from_a_client_that_does_not_read() -> None:
     assert link.below.calls == ["pause", "resume"]
 
 
+def test_nothing_is_read_again_while_a_connection_that_was_closed_sends_its_last_data() -> None:
+    link = Link().shake_hands()
+    link.connection.pause_writing()
+    link.transport.close()
+    link.below.calls.clear()
+    link.connection.resume_writing()
+    assert link.below.calls == []
+
+
 @on_loop
 async def test_reading_goes_on_when_the_client_reads_and_the_protocol_above_wants_more() -> None:
     link = Link().shake_hands()

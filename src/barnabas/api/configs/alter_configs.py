@@ -23,14 +23,7 @@ def error_response(request: AlterConfigsRequest, error: KafkaError) -> AlterConf
     )
 
 
-@serves(
-    AlterConfigsRequest,
-    AlterConfigsResponse,
-    0,
-    2,
-    error_response=error_response,
-    audit=config_results,
-)
+@serves(AlterConfigsRequest, AlterConfigsResponse, 0, 2, error_response=error_response, audit=config_results)
 async def handle(context: RequestContext, request: AlterConfigsRequest) -> AlterConfigsResponse:
     requested = await context.compute(_requested, request)
     outcomes = await alter(context, requested, validate_only=request.validate_only)

@@ -47,7 +47,10 @@ class SchemaComparison:
         self._steps_left = _STEPS_MAX
 
     def spend(self, steps: int) -> None:
-        """Count work."""
+        """Count steps, as in `_STEPS_MAX`.
+
+        :raises _TooComplex: If there are too many.
+        """
         self._steps_left -= steps
         if self._steps_left < 0:
             raise _TooComplex

@@ -36,7 +36,7 @@ class SubschemaComparison(Protocol):
         """Return why the reader does not accept some values that the writer accepts."""
 
     def spend(self, steps: int) -> None:
-        """Count work: the unit is a name that is compared with a pattern."""
+        """Count steps; one is a name that is compared with a pattern."""
 
 
 def keyword_problems(
