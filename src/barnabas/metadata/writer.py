@@ -89,7 +89,8 @@ class MetadataWriter:
         self._listeners: list[Listener] = []
         self._waiters: list[tuple[int, asyncio.Future[None]]] = []
         self._following: asyncio.Task[None] | None = None
-        self._begun: set[asyncio.Future[Any]] = set()  #: what has a timeout; some writes have outlived theirs
+        #: writes and waits of requests with a timeout; a write goes on after its timeout
+        self._in_progress: set[asyncio.Future[Any]] = set()
         self._failure: KafkaError | None = None  #: why the image cannot change any more
         self.on_failure: Callable[[], None] = lambda: None  #: called when the image cannot change any more
         self.image = MetadataImage()
@@ -116,9 +117,9 @@ class MetadataWriter:
 
     async def stop(self) -> None:
         """Stop following; the image does not change any more. Writes in progress are abandoned, committed or not."""
-        for begun in self._begun:
-            begun.cancel()
-        await asyncio.gather(*self._begun, return_exceptions=True)
+        for pending in self._in_progress:
+            pending.cancel()
+        await asyncio.gather(*self._in_progress, return_exceptions=True)
         await self._latest_revision.stop()
         if self._following is not None:
             self._following.cancel()
@@ -214,15 +215,15 @@ class MetadataWriter:
 
     def _begin(self, work: Coroutine[Any, Any, ResponseT]) -> "asyncio.Future[ResponseT]":
         """Begin what a request waits for with a timeout; `stop` cancels it."""
-        begun = asyncio.ensure_future(work)
-        self._begun.add(begun)
-        begun.add_done_callback(self._ended)
-        return begun
+        pending = asyncio.ensure_future(work)
+        self._in_progress.add(pending)
+        pending.add_done_callback(self._ended)
+        return pending
 
-    def _ended(self, begun: asyncio.Future[Any]) -> None:
-        self._begun.discard(begun)
-        if not begun.cancelled():
-            begun.exception()  # retrieved here too, because the request that waited for it may have ended
+    def _ended(self, pending: asyncio.Future[Any]) -> None:
+        self._in_progress.discard(pending)
+        if not pending.cancelled():
+            pending.exception()  # retrieved here too, because the request that waited for it may have ended
 
     async def _write(
         self,
@@ -391,7 +392,7 @@ class MetadataWriter:
             "reloads_count": self.reloads_count,
             "latest_revision_reads_count": self._latest_revision.reads_count,
             "waiters_count": len(self._waiters),
-            "requests_with_timeout_count": len(self._begun),
+            "requests_with_timeout_count": len(self._in_progress),
         }
 
     async def _follow(self, commits: AsyncIterator[Commit]) -> None:
