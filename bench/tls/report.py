@@ -34,7 +34,8 @@ def _line(cost: Cost) -> str:
 
 def _cells(values: Sequence[float], plaintext: Sequence[float]) -> str:
     median, plain = statistics.median(values), statistics.median(plaintext)
-    return f"{spread(values)} | {spread([median - plain])} | **{median / plain:.2f}**"
+    more = round(median - plain, 9)  # not the error of a binary fraction
+    return f"{spread(values)} | {spread([more])} | **{median / plain:.2f}**"
 
 
 def document(

@@ -7,7 +7,7 @@ from bench.measures import Measure, Metric
 from bench.report import Result
 from bench.tls.listeners import LISTENERS, MUTUAL, PLAINTEXT, TLS_1_2, TLS_SCRAM, SecurityMode, Site
 from bench.tls.measures import acls
-from bench.tls.report import costs_table, document
+from bench.tls.report import Cost, costs_table, document
 from bench.tls.run import costs_of
 
 
@@ -39,6 +39,12 @@ def test_kinds_are_not_mixed_and_rates_are_no_costs() -> None:
 
 def test_a_metric_without_plaintext_has_no_cost() -> None:
     assert costs_of(*measure_of("p50", "p99")) == []
+
+
+def test_the_error_of_a_binary_fraction_is_no_cost() -> None:
+    metric = Metric("TLS 1.3", "µs", None)
+    cost = Cost(Result(metric, [2.0], [0.1 + 0.2]), Result(metric, [2.0], [0.3]))
+    assert costs_table([cost]).splitlines()[-1] == "| TLS 1.3 | µs | 0.3 | 0 | **1.00** | 2 | 0 | **1.00** |"
 
 
 def test_the_document_has_both_comparisons_and_the_machine() -> None:
