@@ -1,7 +1,7 @@
 """Assigns the partitions that this broker follows to a fetcher for each leader."""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
 from barnabas.base.clock import Clock
@@ -77,6 +77,12 @@ class ReplicaFetchers:
             self._update(TopicIdPartition(bytes.fromhex(topic_id), int(index)))
         idle = [leader for leader, fetcher in self._fetchers.items() if fetcher.is_idle]
         await asyncio.gather(*(self._fetchers.pop(leader).stop() for leader in idle))
+
+    def follow_opened(self, replicas: Iterable[TopicIdPartition]) -> None:
+        """Begin to copy replicas whose logs were created after the commit that changed their partitions."""
+        if self._is_started:
+            for replica in replicas:
+                self._update(replica)
 
     def _update(self, key: TopicIdPartition) -> None:
         self._assign(key, self._replicas.find_by_id(*key))

@@ -6,6 +6,7 @@ from barnabas.metadata.election_rules import ElectionRules
 from barnabas.metadata.offline_replicas import decide_report_lost, decide_report_offline
 from barnabas.metadata.woken_task import WokenTask
 from barnabas.metadata.writer import MetadataWriter
+from barnabas.replication.replica_fetchers import ReplicaFetchers
 from barnabas.replication.replica_manager import ReplicaManager
 from barnabas.telemetry.logs import get_logger
 
@@ -19,10 +20,16 @@ class ReplicaReporter:
     """Reports failed log directories, and replicas without a log, which are copied from their leaders then."""
 
     def __init__(
-        self, broker_id: int, replicas: ReplicaManager, metadata: MetadataWriter, rules: ElectionRules
+        self,
+        broker_id: int,
+        replicas: ReplicaManager,
+        fetchers: ReplicaFetchers,
+        metadata: MetadataWriter,
+        rules: ElectionRules,
     ) -> None:
         self._broker_id = broker_id
         self._replicas = replicas
+        self._fetchers = fetchers
         self._metadata = metadata
         self._rules = rules
         self._reporting = WokenTask(
@@ -65,6 +72,7 @@ class ReplicaReporter:
             )
             self.reported_count += len(lost)
             await self._replicas.open_empty(lost)
+            self._fetchers.follow_opened(lost)
 
     def statistics(self) -> dict[str, int]:
         return {"reported_count": self.reported_count}

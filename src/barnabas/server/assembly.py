@@ -156,7 +156,7 @@ async def assemble(
         broker_clients=storage.broker_clients,
         replica_fetchers=replica_fetchers,
         isr_manager=_isr_manager(storage, clock, shutdown),
-        replica_reporter=_replica_reporter(storage, shutdown),
+        replica_reporter=_replica_reporter(storage, replica_fetchers, shutdown),
         deletion_reporter=_deletion_reporter(storage, shutdown),
         metadata_comparison=MetadataComparison(
             config.node_id, storage.metadata, storage.broker_clients.requests
@@ -308,9 +308,11 @@ def _isr_manager(storage: _Storage, clock: Clock, shutdown: Shutdown) -> IsrMana
     return manager
 
 
-def _replica_reporter(storage: _Storage, shutdown: Shutdown) -> ReplicaReporter:
+def _replica_reporter(storage: _Storage, fetchers: ReplicaFetchers, shutdown: Shutdown) -> ReplicaReporter:
     broker_id = storage.dynamic_config.static.node_id
-    reporter = ReplicaReporter(broker_id, storage.replicas, storage.metadata, storage.election_rules)
+    reporter = ReplicaReporter(
+        broker_id, storage.replicas, fetchers, storage.metadata, storage.election_rules
+    )
     shutdown.add_async(reporter.stop)
     return reporter
 

@@ -10,6 +10,7 @@ from barnabas.base.ids import TopicIdPartition
 from barnabas.metadata.election_rules import DEFAULT_RULES
 from barnabas.metadata.topic_creation import decide_create
 from barnabas.metadata.writer import MetadataWriter
+from barnabas.replication.replica_fetchers import ReplicaFetchers
 from barnabas.replication.replica_manager import ReplicaManager
 from barnabas.replication.replica_reporter import RETRY_S, ReplicaReporter
 from support.images import RULES, manually_assigned, register_brokers
@@ -18,12 +19,14 @@ from support.memory_store import MemoryStore, UnreliableStore
 
 
 class Replicas:
-    """Replicas of broker 1, some of which have no usable log."""
+    """Replicas of broker 1, some of which have no usable log, and their fetchers."""
 
     def __init__(self) -> None:
         self.on_missing_log = lambda: None
         self.offline: set[TopicIdPartition] = set()
         self.lost: set[TopicIdPartition] = set()
+        self.opened: list[TopicIdPartition] = []
+        self.followed: list[TopicIdPartition] = []
 
     def offline_replicas(self) -> frozenset[TopicIdPartition]:
         return frozenset(self.offline)
@@ -33,6 +36,10 @@ class Replicas:
 
     async def open_empty(self, lost: Iterable[TopicIdPartition]) -> None:
         self.lost.difference_update(lost)
+        self.opened += lost
+
+    def follow_opened(self, replicas: Iterable[TopicIdPartition]) -> None:
+        self.followed += (replica for replica in replicas if replica in self.opened)
 
 
 @asynccontextmanager
@@ -45,7 +52,9 @@ async def reporter(store: MemoryStore) -> AsyncIterator[tuple[ReplicaReporter, R
     await writer.write(
         lambda image: decide_create(image, [topic], RULES, random.Random(1), validate_only=False)
     )
-    running = ReplicaReporter(1, cast("ReplicaManager", replicas), writer, DEFAULT_RULES)
+    running = ReplicaReporter(
+        1, cast("ReplicaManager", replicas), cast("ReplicaFetchers", replicas), writer, DEFAULT_RULES
+    )
     running.start()
     try:
         yield running, replicas, writer
@@ -88,10 +97,11 @@ async def test_a_report_is_repeated_until_the_store_takes_it() -> None:
 
 
 @in_virtual_time
-async def test_a_log_that_was_not_found_is_created_after_the_replica_has_left_the_isr() -> None:
+async def test_a_log_that_was_not_found_is_created_and_copied_after_the_replica_has_left_the_isr() -> None:
     async with reporter(MemoryStore()) as (_, replicas, writer):
         replicas.lost = {partition(writer, 1)}
         replicas.on_missing_log()
         await turns()
         assert isr(writer, 1) == (2,)
         assert not replicas.lost
+        assert replicas.followed == [partition(writer, 1)]

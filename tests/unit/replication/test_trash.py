@@ -9,6 +9,7 @@ import pytest
 
 from barnabas.base import disk
 from barnabas.base.ids import TopicPartition
+from barnabas.log.checkpoints import PARTITION_METADATA_FILE
 from barnabas.log.trash.state import STATE_FILE
 from barnabas.metadata.changed_keys import ChangedKeys
 from barnabas.metadata.topic_deletion import TopicToDelete, decide_delete
@@ -71,6 +72,27 @@ def test_a_state_file_damaged_by_a_power_failure_loses_no_records(trash_broker: 
     trash_broker.delete("t")
     [state] = [path for disk in trash_broker.paths for path in disk.glob(f"*/{STATE_FILE}")]
     state.write_bytes(b"\0\0")
+    trash_broker.undelete("t")
+    assert trash_broker.values("t") == ABC
+
+
+@pytest.mark.parametrize("is_restarted", [False, True])
+def test_a_log_whose_topic_id_a_power_failure_has_taken_goes_to_the_trash_again(
+    trash_broker: TrashBroker, is_restarted: bool
+) -> None:
+    trash_broker.delete("t")
+    for directory in trash_broker.paths:
+        for path in directory.glob(f"*-stray/{PARTITION_METADATA_FILE}"):
+            path.write_bytes(b"")
+    if is_restarted:
+        decision = decide_undelete(trash_broker.image, TrashedTopicRequest("t"))
+        trash_broker.image = replayed(trash_broker.image, decision)  # and killed before the broker replays it
+        trash_broker.restart()
+    else:
+        trash_broker.undelete("t")
+    assert trash_broker.values("t") == ABC
+    trash_broker.delete("t")
+    assert trash_broker.on_disk() == TRASHED
     trash_broker.undelete("t")
     assert trash_broker.values("t") == ABC
 

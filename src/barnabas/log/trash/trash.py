@@ -21,6 +21,7 @@ from barnabas.log.checkpoints import (
     RECOVERY_POINT_FILE,
     MalformedFile,
     read_partition_metadata,
+    write_partition_metadata,
 )
 from barnabas.log.log_config import LogConfig
 from barnabas.log.log_directory import (
@@ -86,7 +87,15 @@ def reconcile_trash(log_manager: LogManager, names: Mapping[bytes, str], purged:
                     tp = TopicPartition(names[trashed.topic_id], trashed.partition)
                     if not (directory.path / str(tp)).exists():
                         write_state(trashed.path, read_state(trashed.path) or TrashState())
+                        _complete_topic_id(trashed)
                         disk.rename(trashed.path, directory.path / str(tp))
+
+
+def _complete_topic_id(trashed: TrashedLog) -> None:
+    """Write the topic id of a log that a power failure has taken, or the log would be a stray."""
+    with contextlib.suppress(MalformedFile):  # opening the log reports the error
+        if read_partition_metadata(trashed.path) is None:
+            write_partition_metadata(trashed.path, trashed.topic_id)
 
 
 def _trash_misnamed(log_manager: LogManager, names: Mapping[bytes, str]) -> None:
@@ -179,6 +188,7 @@ class TrashedLogs:
                 clock=self._log_manager.clock,
                 recovery_point=state.recovery_point,
                 log_start_offset=state.log_start_offset,
+                topic_id=trashed.topic_id,
                 random=self._log_manager.random,
                 open_files=OpenFiles(_OPEN_SEGMENTS_MAX),
             )
