@@ -9,7 +9,16 @@ import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from interop import connect_client, connector, databases, etcd, lake, reference, yarn_cluster
+from interop import (
+    connect_client,
+    connector,
+    databases,
+    etcd,
+    java_serializers,
+    lake,
+    reference,
+    yarn_cluster,
+)
 from interop.kafka_tests import harness
 
 HERE = Path(__file__).resolve().parent
@@ -91,6 +100,11 @@ def build_java_client() -> None:
     _run(["mvn", "-q", "-B", "-f", str(HERE / "java" / "pom.xml"), "compile"])
 
 
+def fetch_java_serializers() -> None:
+    """Fetch Confluent's serializers for Java with Maven."""
+    java_serializers.fetch()
+
+
 def build_go_clients() -> None:
     """Build the programs of franz-go, sarama and kafka-go with Go."""
     binaries = HERE / ".cache" / "bin"
@@ -118,6 +132,7 @@ STEPS: Sequence[tuple[str, Callable[[], None]]] = (
     ("Databases", install_databases),
     ("etcd", install_etcd),
     ("Java clients", build_java_client),
+    ("Java's serializers", fetch_java_serializers),
     ("Apache Kafka's tests", harness.build),
     ("Go clients", build_go_clients),
     ("KafkaJS and axe-core", install_node_packages),

@@ -1,7 +1,7 @@
 """Whether code of one schema of Protobuf can read what code of another wrote.
 
-A field is its number; neither its name nor the package is of importance. Nothing here can see that the number of a
-removed field is used again, so authors reserve it.
+A field is its number; its name is of no importance. Nothing here can see that the number of a removed field is used
+again, so authors reserve it.
 """
 
 from collections.abc import Iterable, Iterator
@@ -31,6 +31,7 @@ _ENCODINGS = {
 def decoding_problems(reader: Any, writer: Any) -> list[Incompatibility]:
     """Return what keeps the reader from reading some data of the writer, by their FileDescriptors."""
     comparison = _FileComparison()
+    comparison.package(reader.package, writer.package)
     comparison.types(reader.message_types_by_name.values(), writer.message_types_by_name.values(), "#")
     return comparison.problems
 
@@ -39,6 +40,11 @@ class _FileComparison:
     def __init__(self) -> None:
         self.problems: list[Incompatibility] = []
         self._compared: set[tuple[str, str]] = set()
+
+    def package(self, reader: str, writer: str) -> None:
+        """Compare packages, which are a part of the names in google.protobuf.Any."""
+        if reader != writer:
+            self._add("PACKAGE_CHANGED", "#/", f"the package is '{reader}' for the reader, '{writer}' before")
 
     def types(self, readers: Iterable[Any], writers: Iterable[Any], path: str) -> None:
         """Compare messages that are declared at the same level."""
@@ -64,6 +70,8 @@ class _FileComparison:
             inner = f"{path}/{number}"
             if number in fields and number in written:
                 self._field(fields[number], written[number], inner)
+                if fields[number].is_required and not written[number].is_required:
+                    self._add("REQUIRED_FIELD_ADDED", inner, f"only the reader requires '{fields[number].name}'")
             elif number in fields and fields[number].is_required:
                 self._add("REQUIRED_FIELD_ADDED", inner, f"the reader requires '{fields[number].name}'")
             elif number in written and written[number].is_required:
@@ -104,8 +112,16 @@ class _FileComparison:
         if encodings[0] != encodings[1]:
             text = f"'{reader.name}' is encoded as {encodings[0]} for the reader, as {encodings[1]} by the writer"
             self._add("FIELD_SCALAR_KIND_CHANGED", path, text)
-        elif reader.is_repeated != writer.is_repeated and encodings[0] != "text or bytes":
+        elif encodings[0] != "text or bytes":
+            self._label(reader, writer, path)
+
+    def _label(self, reader: Any, writer: Any, path: str) -> None:
+        """Compare labels as Confluent's registry does, which also refuses a number that is no longer required."""
+        if reader.is_repeated != writer.is_repeated:
             text = f"'{reader.name}' is repeated in one of the schemas alone"
+            self._add("FIELD_NUMERIC_LABEL_CHANGED", path, text)
+        elif writer.is_required and not reader.is_required and reader.containing_oneof is None:
+            text = f"'{reader.name}' is required by the writer alone"
             self._add("FIELD_NUMERIC_LABEL_CHANGED", path, text)
 
     def _add(self, error: str, path: str, text: str) -> None:

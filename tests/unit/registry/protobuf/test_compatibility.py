@@ -38,7 +38,7 @@ def problems(reader: str, writer: str, imported: tuple[str, str] = ("", "")) -> 
         ("file:message A {} message B {}", "file:message A {}"),
         ("file:message B {} message A {}", "file:message A {} message B {}"),
         ("file:message A {}", "file:message A {} enum E { X = 0; }"),
-        ("file:package p; message A { A a = 1; }", "file:package q; message A { A a = 1; }"),
+        ("file:package p; message A { A a = 1; }", "file:package p; message A { A a = 1; }"),
         ("repeated B b = 1; message B {}", "B b = 1; message B {}"),
     ],
 )
@@ -76,17 +76,29 @@ def test_compatible(reader: str, writer: str) -> None:
         ),
         ("oneof x { string a = 1; }", "oneof x { string a = 1; string b = 2; }", "ONEOF_FIELD_REMOVED #/A/x"),
         ("file:message B {}", "file:message A {}", "MESSAGE_REMOVED #/A"),
+        ("file:package p; message A {}", "file:message A {}", "PACKAGE_CHANGED #/"),
     ],
 )
 def test_incompatible(reader: str, writer: str, expected: str) -> None:
     assert problems(reader, writer) == [expected]
 
 
-def test_required_fields_of_proto2_may_not_change() -> None:
-    texts = ("message A { required string a = 1; }", "message A { }")
-    with_field, without = (ProtobufSchema.parse(text, {}, is_new=True) for text in texts)
-    assert [each.error for each in with_field.problems_with(without)] == ["REQUIRED_FIELD_ADDED"]
-    assert [each.error for each in without.problems_with(with_field)] == ["REQUIRED_FIELD_REMOVED"]
+@pytest.mark.parametrize(
+    ("reader", "writer", "expected"),
+    [
+        ("required string a = 1;", "", ["REQUIRED_FIELD_ADDED"]),
+        ("", "required string a = 1;", ["REQUIRED_FIELD_REMOVED"]),
+        ("required string a = 1;", "optional string a = 1;", ["REQUIRED_FIELD_ADDED"]),
+        ("optional string a = 1;", "required string a = 1;", []),
+        ("required B a = 1; message B {}", "optional B a = 1; message B {}", ["REQUIRED_FIELD_ADDED"]),
+        ("required int32 a = 1;", "oneof x { int32 a = 1; }", ["REQUIRED_FIELD_ADDED"]),
+        ("oneof x { int32 a = 1; }", "required int32 a = 1;", []),
+        ("optional int32 a = 1;", "required int32 a = 1;", ["FIELD_NUMERIC_LABEL_CHANGED"]),
+    ],
+)
+def test_required_fields_of_proto2_may_not_change(reader: str, writer: str, expected: list[str]) -> None:
+    schemas = [ProtobufSchema.parse(f"message A {{ {text} }}", {}, is_new=True) for text in (reader, writer)]
+    assert [each.error for each in schemas[0].problems_with(schemas[1])] == expected
 
 
 def test_imported_messages_are_compared_too() -> None:
