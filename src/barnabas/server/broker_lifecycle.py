@@ -99,6 +99,8 @@ class BrokerLifecycle:
         if not is_clean:
             while await self._metadata.write(lambda image: decide_note_unclean_stop(image, self._broker_id)):
                 pass
+        if not is_clean or lost:  # no leader may add it to the ISR again by what it fetched before
+            await self._metadata.write(lambda image: decide_leave(image, self._broker_id))
         replicas = JoiningReplicas(is_clean, lost, self._offline())
         partitions = joining_partitions(self._metadata.image, self._broker_id, replicas)
         limit = self._metadata.partitions_max
@@ -107,8 +109,6 @@ class BrokerLifecycle:
                 lambda image: decide_join(image, self._describe(), replicas, self._rules)
             )
         else:  # in parts; the controller then elects this broker where it may lead
-            if not is_clean:  # until then, no leader may add it to the ISR again by what it fetched before
-                await self._metadata.write(lambda image: decide_leave(image, self._broker_id))
             while partitions:
                 missing = await self._prepare_join(replicas, partitions, limit)
                 image = self._metadata.image

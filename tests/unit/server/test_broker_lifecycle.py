@@ -9,6 +9,7 @@ from functools import partial
 
 import pytest
 
+from barnabas.base.ids import TopicIdPartition
 from barnabas.metadata.broker_lifecycle import decide_elections
 from barnabas.metadata.brokers import BROKERS, BrokerRegistration, decide_register
 from barnabas.metadata.store import OutcomeUnknown, SessionInUse, StoreChange, StoreError
@@ -35,16 +36,19 @@ class FailingStore(MemoryStore):
 
 
 class FencingStore(MemoryStore):
-    """Notes whether broker 1 is fenced when the states of partitions change."""
+    """Notes whether broker 1 is fenced before each change of partitions' states."""
 
-    def __init__(self, changes_max: int) -> None:
+    def __init__(self, changes_max: int = 1000) -> None:
         super().__init__(changes_max=changes_max)
         self.fenced: list[bool] = []
 
     def write(self, reads: Mapping[str, int], changes: tuple[StoreChange, ...], commit_id: str = "") -> int:
+        is_fenced = (item := self.items.get(BROKERS.key("1"))) is not None and BROKERS.decode(
+            item.value
+        ).fenced
         revision = super().write(reads, changes, commit_id)
         if any(change.key.startswith(PARTITION_STATES.key("")) for change in changes):
-            self.fenced.append(BROKERS.decode(self.items[BROKERS.key("1")].value).fenced)
+            self.fenced.append(is_fenced)
         return revision
 
 
@@ -156,6 +160,28 @@ async def test_a_stop_does_not_wait_for_a_store_that_does_not_answer() -> None:
         store.hold()
         await lifecycle.leave()
         assert not metadata.image.brokers["1"].fenced
+
+
+@in_virtual_time
+@pytest.mark.parametrize("lost", [False, True])
+async def test_a_broker_that_may_lack_records_is_fenced_before_it_leaves_the_isr(lost: bool) -> None:
+    """So its image has all changes of leaders that have added it in its former epoch."""
+    store = FencingStore()
+    async with member(store) as (first, metadata, _), member(store, 2) as (second, _, _):
+        await first.start(is_clean=True, lost=())
+        await second.start(is_clean=True, lost=())
+        topic = manually_assigned("t", [2, 1])
+        await metadata.write(
+            lambda image: decide_create(image, [topic], RULES, random.Random(1), validate_only=False)
+        )
+        await first.abandon()
+        created = metadata.image.topics["t"]
+        async with member(store) as (again, _, _):
+            replicas = [TopicIdPartition(created.topic_id, 0)] if lost else []
+            await again.start(is_clean=lost, lost=replicas)
+        await metadata.wait_for_revision(store.revision)
+        assert metadata.image.partition(created, 0).isr == (2,)
+        assert store.fenced == [True]
 
 
 @in_virtual_time

@@ -71,7 +71,9 @@ class _FileComparison:
             if number in fields and number in written:
                 self._field(fields[number], written[number], inner)
                 if fields[number].is_required and not written[number].is_required:
-                    self._add("REQUIRED_FIELD_ADDED", inner, f"only the reader requires '{fields[number].name}'")
+                    self._add(
+                        "REQUIRED_FIELD_ADDED", inner, f"only the reader requires '{fields[number].name}'"
+                    )
             elif number in fields and fields[number].is_required:
                 self._add("REQUIRED_FIELD_ADDED", inner, f"the reader requires '{fields[number].name}'")
             elif number in written and written[number].is_required:
