@@ -50,7 +50,11 @@ class Claim:
 
 
 class Ownership:
-    """What the members of the group own, as they know it."""
+    """What the members of the group own, as they know it.
+
+    A former coordinator that does not know its successor yet still answers heartbeats, as in Kafka. Such answers are
+    not evidence that a member owns something.
+    """
 
     def __init__(self, journal: Journal) -> None:
         self._journal = journal
@@ -58,6 +62,8 @@ class Ownership:
 
     def take(self, member: str, partition: Owned, now_s: float, until_s: float) -> None:
         """A member begins to use a partition."""
+        if self._journal.has_former_leader(OFFSETS_TOPIC):
+            return
         claim = self._claims.get(partition)
         if claim is not None and claim.member != member and claim.until_s > now_s:
             may_be_forgotten = self._journal.lost_before_s(OFFSETS_TOPIC) >= 0
@@ -70,6 +76,8 @@ class Ownership:
 
     def keep(self, member: str, until_s: float) -> None:
         """The coordinator has answered a heartbeat, which was sent a session before."""
+        if self._journal.has_former_leader(OFFSETS_TOPIC):
+            return
         for claim in self._claims.values():
             if claim.member == member:
                 claim.until_s = until_s
