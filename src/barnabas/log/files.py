@@ -20,6 +20,9 @@ REMOVAL_RETRY_MS = 60_000
 #: Errors that mean that the volume is full, or that the user's quota on it is used up.
 NO_SPACE = frozenset({errno.ENOSPC, errno.EDQUOT})
 
+#: Errors of a process that has too many files or maps, or too little memory; the disk is all right.
+NO_RESOURCES = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOMEM})
+
 #: The files of one segment; the data file comes first.
 SEGMENT_SUFFIXES = (LOG_SUFFIX, INDEX_SUFFIX, TIME_INDEX_SUFFIX, TRANSACTION_INDEX_SUFFIX)
 

@@ -13,6 +13,7 @@ from barnabas.log.checkpoints import PARTITION_METADATA_FILE
 from barnabas.log.files import (
     DELETED_SUFFIX,
     INDEX_SUFFIX,
+    NO_RESOURCES,
     SNAPSHOT_SUFFIX,
     SWAP_SUFFIX,
     TIME_INDEX_SUFFIX,
@@ -91,6 +92,13 @@ class LocalLog:
             if self.on_failure is not None:
                 self.on_failure(error)
         return self.offline_error()
+
+    def failed_read(self, error: OSError) -> KafkaError:
+        """Return the error to raise after a failed read, which takes the log offline if the disk is the cause."""
+        if error.errno in NO_RESOURCES:
+            message = f"{self.topic_partition} cannot be read now: {error}"
+            return KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, message)
+        return self.take_offline(error)
 
     # Segments. Methods raise OSError if the disk fails.
 

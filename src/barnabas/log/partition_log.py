@@ -341,7 +341,7 @@ class PartitionLog:
             data = segment.view(position, size_bytes, may_copy=may_copy) if size_bytes > 0 else _EMPTY
             return LogSlice(data, segment.base_offset, position)
         except OSError as error:
-            raise self.local.take_offline(error) from error
+            raise self.local.failed_read(error) from error
 
     def _out_of_range(self, offset: int) -> KafkaError:
         offsets = f"[{self.log_start_offset}, {self.log_end_offset}]"

@@ -11,6 +11,7 @@ from barnabas.base.topic_names import TRANSACTION_TOPIC
 from barnabas.config.broker_config import BrokerConfig
 from barnabas.config.class_names import REPLICA_SELECTOR_KEY, SELECTS_BY_RACK
 from barnabas.log.log_manager import LogManager
+from barnabas.log.segments.open_files import maps_max
 from barnabas.log.startup.meta_properties import read_meta_properties
 from barnabas.log.trash.trash import reconcile_trash
 from barnabas.metadata.cluster import SECRET_BYTES, decide_form
@@ -21,6 +22,7 @@ from barnabas.metadata.writer import MetadataWriter
 from barnabas.replication.flusher import Flusher
 from barnabas.replication.log_configs import cordons, log_config
 from barnabas.replication.replica_manager import ReplicaManager
+from barnabas.server.listeners import open_files_max
 from barnabas.telemetry.logs import get_logger
 from barnabas.transactions.found_producers import largest_producer_id
 
@@ -48,6 +50,7 @@ async def open_log_manager(
         clock=clock,
         random=rng,
     )
+    log_manager.open_files.maps_max = maps_max(open_files_max())
     log_manager.cordons = lambda path: cordons(dynamic_config.current, path)
     return log_manager
 

@@ -1,3 +1,5 @@
+import errno
+import os
 import threading
 from collections.abc import Callable
 from pathlib import Path
@@ -74,6 +76,24 @@ def test_after_a_failed_flush_no_other_succeeds_or_is_due(
     with pytest.raises(OSError, match="the disk of"):
         log.flush()
     assert log.recovery_point == 0
+
+
+@pytest.mark.parametrize(("number", "remains"), [(errno.EMFILE, True), (errno.EIO, False)])
+def test_a_read_that_finds_no_descriptor_leaves_the_log_online(
+    open_log: OpenLog, produce: Produce, monkeypatch: pytest.MonkeyPatch, number: int, remains: bool
+) -> None:
+    log = open_log()
+    produce(log, b"a")
+
+    def failing(*_: object) -> bytes:
+        raise OSError(number, os.strerror(number))
+
+    with monkeypatch.context() as patch:
+        patch.setattr("os.pread", failing)
+        with pytest.raises(KafkaError) as error:
+            log.read(0, 1 << 20, 1)
+    assert error.value.code is ErrorCode.KAFKA_STORAGE_ERROR
+    assert (log.failure is None) is remains
 
 
 def test_the_first_flush_includes_the_topic_id(

@@ -242,8 +242,10 @@ class Segment:
         """Return the bytes at `position`: a copy of few, a view of the mapped file for many or without `may_copy`.
 
         A view stays valid after the segment is closed or deleted, but not when the file is truncated below its end.
+        While too many maps are in use, the bytes are copied.
         """
-        if may_copy and size_bytes < MAP_BYTES_MIN:
+        is_mapped = self._map is not None and len(self._map) >= position + size_bytes
+        if (may_copy and size_bytes < MAP_BYTES_MIN) or not (is_mapped or self._open_files.may_map):
             return memoryview(os.pread(self._descriptor(), size_bytes, position))
         return memoryview(self.mapped())[position : position + size_bytes]
 
@@ -265,6 +267,7 @@ class Segment:
         mapped = self._map
         if mapped is None or len(mapped) < self.size_bytes:
             mapped = self._map = mmap.mmap(self._descriptor(), self.size_bytes, access=mmap.ACCESS_READ)
+            self._open_files.mapped(mapped)
         self.recently_used = True
         return mapped
 

@@ -1,4 +1,6 @@
-from barnabas.log.segments.open_files import OpenFiles
+import pytest
+
+from barnabas.log.segments.open_files import OpenFiles, maps_max
 
 
 class FakeOwner:
@@ -66,3 +68,8 @@ def test_a_close_error_is_reported_to_the_closed_owner_only() -> None:
     assert [error.errno for error in first.failures] == [28]
     assert second.failures == []
     assert len(files) == 1
+
+
+@pytest.mark.parametrize(("files", "maps"), [(1024, 512), (16_384, 2_048), (1 << 20, 16_384), (None, 16_384)])
+def test_there_are_fewer_maps_than_files(files: int | None, maps: int) -> None:
+    assert maps_max(files) == maps

@@ -1,5 +1,6 @@
 import os
 from collections.abc import Callable
+from mmap import mmap
 from pathlib import Path
 
 import pytest
@@ -102,3 +103,18 @@ def test_segments_are_found_by_the_offsets_in_their_range(tmp_path: Path) -> Non
     assert [segment.base_offset for segment in segments.remove_first(1)] == [10]
     assert [segment.base_offset for segment in segments.remove_from(1)] == [30]
     assert (len(segments), segments.active.base_offset) == (1, 20)
+
+
+def test_records_are_copied_while_too_many_maps_are_in_use(tmp_path: Path, append: Append) -> None:
+    files = OpenFiles(1)
+    files.maps_max = 2
+    segments = [Segment.create(tmp_path, number, files, now_ms=1_000) for number in (0, 1, 2)]
+    views = []
+    for number, segment in enumerate(segments):
+        append(segment, number, b"value")
+        views.append(segment.view(0, segment.size_bytes, may_copy=False))
+    assert [isinstance(view.obj, mmap) for view in views] == [True, True, False]
+    assert len({bytes(view[-5:]) for view in views}) == 1
+    views.clear()  # the responses were read
+    again = segments[0].view(0, segments[0].size_bytes, may_copy=False)
+    assert isinstance(again.obj, mmap)
