@@ -1,11 +1,14 @@
 """The producers and transactions of one log (KIP-98, KIP-890): their state, its snapshots and aborted transactions."""
 
+from collections import deque
+
 from barnabas.base import disk
 from barnabas.base.clock import Clock
 from barnabas.log.files import SNAPSHOT_SUFFIX, offset_file
 from barnabas.log.local_log import LocalLog
 from barnabas.log.producers.producer_recovery import (
     RestoredProducers,
+    StateCopy,
     end_transaction,
     restore_producers,
 )
@@ -17,6 +20,11 @@ from barnabas.wire.errors import KafkaError
 from barnabas.wire.records.batch import BatchHeader
 from barnabas.wire.records.control import EndTransactionMarker
 
+#: After how many batches of producers the state is copied, so that a truncation reads no more batches than these.
+COPIED_AFTER_BATCHES = 8192
+#: Copies of more producers would take too much memory and time.
+COPIED_PRODUCERS_MAX = 500
+
 
 class LogProducers:
     """Methods take the log offline and raise KAFKA_STORAGE_ERROR if the disk fails, unless they say otherwise."""
@@ -26,6 +34,8 @@ class LogProducers:
         self._local = local
         self._clock = clock
         self._snapshot_offset = restored.snapshot_offset
+        self._copies: deque[StateCopy] = deque(maxlen=2)  #: ascending
+        self._uncopied_count = 0  #: batches after the last copy
         self.has_unsynced_snapshot = False  #: the newest snapshot is not flushed
 
     # Appends
@@ -36,6 +46,11 @@ class LogProducers:
             self._add_aborted(end_transaction(self.states, records, header))
         else:
             self.states.record(header)
+        self._uncopied_count += 1
+        if self._uncopied_count >= COPIED_AFTER_BATCHES:
+            self._uncopied_count = 0
+            if len(self.states) <= COPIED_PRODUCERS_MAX:
+                self._copies.append(StateCopy.of(self.states, header.next_offset))
 
     def end_transaction(self, marker: EndTransactionMarker, offset: int) -> None:
         """Update the state with an appended transaction marker."""
@@ -125,13 +140,22 @@ class LogProducers:
         disk.sync_path(offset_file(self._local.directory, self._snapshot_offset, SNAPSHOT_SUFFIX))
 
     def restore(self, log_start_offset: int, log_end_offset: int) -> None:
-        """Restore the state from snapshots and batches after a truncation."""
+        """Restore the state from snapshots, copies and batches after a truncation."""
         local = self._local
+        while self._copies and not log_start_offset < self._copies[-1].offset <= log_end_offset:
+            self._copies.pop()
+        self._uncopied_count = 0
         self.states, self._snapshot_offset = restore_producers(
-            local.directory, local.topic_partition, local.segments, log_start_offset, log_end_offset
+            local.directory,
+            local.topic_partition,
+            local.segments,
+            log_start_offset,
+            log_end_offset,
+            self._copies[-1] if self._copies else None,
         )
 
     def copy_from(self, source: "LogProducers", log_end_offset: int) -> None:
         """Copy the state from a log that has the same batches, and write its snapshot."""
         write_snapshot(self._local.directory, log_end_offset, source.states.entries)
         self.states, self._snapshot_offset = source.states, log_end_offset
+        self._copies.clear()

@@ -8,7 +8,7 @@ from barnabas.base.ids import TopicPartition
 from barnabas.log.checkpoints import MalformedFile
 from barnabas.log.files import SNAPSHOT_SUFFIX, offset_file
 from barnabas.log.producers.producer_snapshot import read_snapshot, snapshot_offsets
-from barnabas.log.producers.producer_state_manager import ProducerStateManager
+from barnabas.log.producers.producer_state_manager import ProducerStateEntry, ProducerStateManager
 from barnabas.log.segments.segment import Segment
 from barnabas.log.segments.segments import Segments
 from barnabas.log.segments.transaction_index import AbortedTransaction
@@ -23,18 +23,39 @@ class RestoredProducers(NamedTuple):
     snapshot_offset: int
 
 
+class StateCopy(NamedTuple):
+    """The producer state before `offset`, kept in memory."""
+
+    offset: int
+    entries: list[ProducerStateEntry]
+
+    @classmethod
+    def of(cls, states: ProducerStateManager, offset: int) -> "StateCopy":
+        return cls(offset, [entry.copy() for entry in states.entries])
+
+
 def restore_producers(
     directory: Path,
     topic_partition: TopicPartition,
     segments: Segments,
     log_start_offset: int,
     log_end_offset: int,
+    copy: StateCopy | None = None,
 ) -> RestoredProducers:
-    """Restore the producer state at `log_end_offset`; removes snapshots outside the log and damaged ones."""
+    """Restore the producer state at `log_end_offset`; removes snapshots outside the log and damaged ones.
+
+    :param copy: The state at an offset of the log, from which fewer batches may have to be read.
+    """
     for offset in snapshot_offsets(directory):
         if not log_start_offset < offset <= log_end_offset:
             disk.remove_file(offset_file(directory, offset, SNAPSHOT_SUFFIX))
-    return producers_at(directory, topic_partition, segments, log_start_offset, log_end_offset)
+    newest = max(snapshot_offsets(directory), default=log_start_offset)
+    if copy is None or copy.offset <= newest:
+        return producers_at(directory, topic_partition, segments, log_start_offset, log_end_offset)
+    states = ProducerStateManager(topic_partition)
+    states.replace(entry.copy() for entry in copy.entries)
+    _replay(states, segments, copy.offset, log_end_offset)
+    return RestoredProducers(states, newest)
 
 
 def producers_at(

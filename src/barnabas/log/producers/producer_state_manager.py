@@ -77,6 +77,14 @@ class ProducerStateEntry:
         #: Recent batches of `producer_epoch`, ordered by sequence.
         self.batches: deque[BatchMetadata] = deque(maxlen=BATCHES_TO_RETAIN)
 
+    def copy(self) -> "ProducerStateEntry":
+        copied = ProducerStateEntry(self.producer_id)
+        copied.producer_epoch, copied.coordinator_epoch = self.producer_epoch, self.coordinator_epoch
+        copied.last_timestamp_ms, copied.last_offset = self.last_timestamp_ms, self.last_offset
+        copied.current_txn_start_offset = self.current_txn_start_offset
+        copied.batches.extend(self.batches)
+        return copied
+
     @property
     def last_sequence(self) -> int:
         """Sequence of the last record; -1 if the epoch has none yet."""

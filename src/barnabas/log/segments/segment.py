@@ -325,7 +325,7 @@ class Segment:
 
     def truncate_to(self, offset: int, now_ms: int) -> None:
         """Truncate the file and the indexes before the batch that contains `offset`."""
-        position = self.position_of(offset)
+        position, largest = self.position_of(offset), self.max_timestamp
         self.offset_index.truncate_to(offset)
         self.time_index.truncate_to(offset)
         self.transaction_index.truncate_to(offset)
@@ -333,7 +333,7 @@ class Segment:
         self._positions.clear()
         self._unindexed_bytes = 0
         self.indexes_full = False
-        self._max_timestamp = self._scan_max_timestamp()
+        self._max_timestamp = largest if largest[1] < offset else self._scan_max_timestamp()
         if position == 0:
             self.created_ms = now_ms
             self._first_timestamp_ms = None
