@@ -346,7 +346,7 @@ class Invariants:
                     )
             log_manager = broker.server.parts.log_manager
             recently_ms = log_manager.clock.monotonic_ms() - DELETION_MS
-            soon_deleted = {path for due_ms, path in log_manager._deletions if due_ms > recently_ms}
+            soon_deleted = {path for due_ms, path in log_manager.deletions._scheduled if due_ms > recently_ms}
             for path in self._disks.directory(broker.name).iterdir():
                 if path.is_dir() and path not in soon_deleted and not self._is_needed(broker, path):
                     self._report(f"directory: {path.name} on {broker.name} is not needed")

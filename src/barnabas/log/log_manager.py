@@ -11,7 +11,8 @@ from barnabas.base import disk
 from barnabas.base.clock import Clock
 from barnabas.base.ids import ZERO_UUID, TopicPartition
 from barnabas.log.closing import close_logs
-from barnabas.log.files import REMOVAL_RETRY_MS, space_advice
+from barnabas.log.deletions import Deletions
+from barnabas.log.files import space_advice
 from barnabas.log.log_config import LogConfig
 from barnabas.log.log_directory import (
     DELETE_SUFFIX,
@@ -58,8 +59,7 @@ class LogManager:
         self._retired: dict[TopicPartition, tuple[LogDirectory, PartitionLog]] = {}
         #: Preferred directories of logs that do not exist yet (AlterReplicaLogDirs).
         self._preferred: dict[TopicPartition, LogDirectory] = {}
-        #: (monotonic milliseconds from which the path may be removed, path)
-        self._deletions: list[tuple[int, Path]] = []
+        self.deletions = Deletions()
         #: Called when a directory goes offline.
         self.on_directory_failure: Callable[[LogDirectory], None] | None = None
         #: Epoch of the broker's registration, which a clean shutdown leaves in the directories.
@@ -318,7 +318,7 @@ class LogManager:
     def _delete_later(self, directory: LogDirectory, log: PartitionLog) -> None:
         target = renamed_directory(log.topic_partition, self.random, DELETE_SUFFIX)
         if (path := self._rename_away(directory, log, target)) is not None:
-            self._deletions.append((self.clock.monotonic_ms() + log.config.file_delete_delay_ms, path))
+            self.deletions.add(path, self.clock.monotonic_ms() + log.config.file_delete_delay_ms)
 
     def _rename_away(self, directory: LogDirectory, log: PartitionLog, name: str) -> Path | None:
         """Fail all further use of the log and rename its directory; return None if the disk fails."""
@@ -326,10 +326,6 @@ class LogManager:
         with self.offline_on_error(directory):
             return disk.rename(log.directory, directory.path / name)
         return None
-
-    def remove_soon(self, path: Path) -> None:
-        """Schedule the removal of a directory that is already renamed for deletion."""
-        self._deletions.append((self.clock.monotonic_ms(), path))
 
     def rename_for_removal(self, tp: TopicPartition, path: Path) -> Path:
         """Rename a directory next to a partition's log so that a restart removes it; returns the new path.
@@ -456,20 +452,8 @@ class LogManager:
         self.fail(self._futures[tp][0], error)
 
     def delete_due(self, now_ms: int) -> int:
-        """Remove the directories whose deletion is due on the monotonic clock; returns how many were removed.
-
-        Those that cannot be removed are retried later. Blocks; may run in a thread.
-        """
-        removed_count = 0
-        for entry in [entry for entry in tuple(self._deletions) if entry[0] <= now_ms]:
-            self._deletions.remove(entry)
-            _, path = entry
-            disk.remove_directory(path)
-            if path.exists():
-                self._deletions.append((now_ms + REMOVAL_RETRY_MS, path))
-            else:
-                removed_count += 1
-        return removed_count
+        """See `Deletions.remove_due`."""
+        return self.deletions.remove_due(now_ms)
 
     # Shutdown
 

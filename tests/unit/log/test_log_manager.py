@@ -1,6 +1,5 @@
 import errno
 import os
-import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from random import Random
@@ -11,7 +10,6 @@ from barnabas.base import disk
 from barnabas.base.clock import ManualClock
 from barnabas.base.ids import TopicPartition
 from barnabas.log.append_info import AppendInfo
-from barnabas.log.files import REMOVAL_RETRY_MS
 from barnabas.log.log_config import LogConfig
 from barnabas.log.log_directory import LogDirectoryError
 from barnabas.log.log_manager import LogManager
@@ -220,21 +218,6 @@ def test_deletion_renames_immediately_and_removes_later(
     assert log_manager.delete_due(clock.monotonic_ms() + 500) == 1
     assert not renamed.exists()
     assert log_manager.create("t", 0, TOPIC_ID, LogConfig()).log_end_offset == 0
-
-
-def test_the_removal_of_a_directory_is_retried(
-    open_all: OpenAll, clock: ManualClock, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    log_manager = open_all("a")
-    log_manager.create("t", 0, TOPIC_ID, LogConfig(file_delete_delay_ms=0))
-    log_manager.schedule_deletion(name(0))
-    due_ms = clock.monotonic_ms()
-    with monkeypatch.context() as failing:
-        failing.setattr(shutil, "rmtree", lambda path, ignore_errors: None)
-        assert log_manager.delete_due(due_ms) == 0
-    assert log_manager.delete_due(due_ms + REMOVAL_RETRY_MS - 1) == 0
-    assert log_manager.delete_due(due_ms + REMOVAL_RETRY_MS) == 1
-    assert list((tmp_path / "a").glob("*-delete")) == []
 
 
 def test_an_interrupted_deletion_is_completed_at_startup(open_all: OpenAll, tmp_path: Path) -> None:

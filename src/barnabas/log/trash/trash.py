@@ -225,9 +225,8 @@ class TrashedLogs:
         for directory, trashed in self._trashed():
             if trashed.topic_id in topic_ids and directory.failure is None:
                 with self._log_manager.offline_on_error(directory):
-                    self._log_manager.remove_soon(
-                        _mark_for_deletion(directory, trashed, self._log_manager.random)
-                    )
+                    path = _mark_for_deletion(directory, trashed, self._log_manager.random)
+                    self._log_manager.deletions.add(path, self._log_manager.clock.monotonic_ms())
 
     def sizes_bytes(self, topic_ids: Collection[bytes] | None = None) -> dict[bytes, int]:
         """Return the size in the trash of each topic, or of each of `topic_ids`, by id. Blocks."""
