@@ -152,9 +152,14 @@ class LogManager:
         if all(directory.failure is not None for directory in self._directories):
             failures = "; ".join(f"{directory.path}: {directory.failure}" for directory in self._directories)
             raise LogDirectoryError(f"all log directories failed: {failures}")
+        moved: list[PartitionLog] = []
         for replica, role in select_replicas(self._directories, opened, any_offline=self.any_offline):
             with self.offline_on_error(replica.directory):
                 self._use_replica(role, replica)
+            if role is Role.CURRENT and replica.is_marked:
+                moved.append(replica.log)
+        if moved:
+            self.remove_marks(moved)
         self._finish_restoring([replica for replica in opened if replica.is_restored])
 
     def _finish_restoring(self, restored: Sequence[Opened]) -> None:
@@ -167,7 +172,7 @@ class LogManager:
                     remove_state(replica.log.directory)
 
     def _use_replica(self, role: Role, opened: Opened) -> None:
-        directory, log, is_marked, _ = opened
+        directory, log = opened.directory, opened.log
         if role is Role.CURRENT:
             if log.directory.name != str(log.topic_partition):
                 _log.warning(
@@ -175,8 +180,6 @@ class LogManager:
                     path=str(log.directory),
                 )
                 log.rename_directory(directory.path / str(log.topic_partition))
-            if is_marked and not self.any_offline:
-                remove_move_mark(log.directory)
             self.register_log(directory, log.topic_partition, log)
         elif role is Role.FUTURE:
             write_move_mark(log.directory)
@@ -438,14 +441,22 @@ class LogManager:
         return retired is not None and retired[1] is log
 
     def finish_replacement(self, tp: TopicPartition) -> None:
-        """Delete the replaced log. A completed move has flushed the new one before."""
+        """Delete the replaced log. A completed move has flushed the new one before, and calls `remove_marks` then."""
         home, old = self._retired.pop(tp)
         old.local.abandon()
         self._delete_later(home, old)
-        directory = self._homes.get(tp)
-        if directory is not None and directory.failure is None:
-            with self.offline_on_error(directory):
-                remove_move_mark(self._logs[tp].directory)
+
+    def remove_marks(self, moved: Iterable[PartitionLog]) -> None:
+        """Remove the marks of moved logs, if it is certain that no disk has the logs that they replaced.
+
+        Otherwise a later start could find two logs without a mark. Blocks; may run in a thread.
+        """
+        self.flush_directories()
+        for log in moved:
+            directory = self._homes.get(log.topic_partition)
+            if directory is not None and not self.any_offline:
+                with self.offline_on_error(directory):
+                    remove_move_mark(log.directory)
 
     def fail_future_directory(self, tp: TopicPartition, error: OSError) -> None:
         """Take the directory that a partition is being moved to offline, because its disk failed."""

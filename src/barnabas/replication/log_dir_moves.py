@@ -250,6 +250,7 @@ class LogDirMoves:
         else:
             if self._log_manager.is_retired(old):
                 self._log_manager.finish_replacement(move.name)
+                await self._in_thread(self._log_manager.remove_marks, [new])
             move.transition(MoveState.DONE, f"in {new.directory.parent}")
             _log.info("moved a replica", partition=str(move.name), to=str(new.directory.parent))
 

@@ -6,12 +6,13 @@ from random import Random
 
 import pytest
 
+from barnabas.base import disk
 from barnabas.base.clock import ManualClock
 from barnabas.base.ids import TopicPartition
 from barnabas.log.append_info import AppendInfo
 from barnabas.log.copied_state import copy_state
 from barnabas.log.log_config import LogConfig
-from barnabas.log.log_directory import fits_future_directory, future_directory, parse_future
+from barnabas.log.log_directory import fits_future_directory, future_directory, has_move_mark, parse_future
 from barnabas.log.log_manager import LogManager
 from barnabas.log.partition_log import PartitionLog
 
@@ -92,6 +93,64 @@ def test_a_future_replica_is_promoted_and_then_the_old_log_is_deleted(
     moving.delete_due(clock.monotonic_ms())
     assert kinds(tmp_path) == {"a": [], "b": ["log"]}
     assert moving.directories[1].logs == {T0: new}
+
+
+def test_the_moved_log_is_still_known_if_the_old_one_cannot_be_removed(
+    moving: LogManager, opened: Open, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    promote(moving)
+    with monkeypatch.context() as read_only:
+        read_only.setattr(disk, "rename", broken)
+        moving.finish_replacement(T0)
+        moving.remove_marks([moving.logs[T0]])
+    assert moving.directories[0].failure is not None
+    again = opened()
+    assert again.logs[T0].directory == tmp_path / "b" / "t-0"
+    assert kinds(tmp_path) == {"a": ["delete"], "b": ["log"]}
+    assert not has_move_mark(tmp_path / "b" / "t-0")
+
+
+def test_a_start_keeps_the_mark_if_the_old_log_cannot_be_removed(
+    moving: LogManager, opened: Open, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    promote(moving)
+    with monkeypatch.context() as read_only:
+        read_only.setattr(disk, "rename", broken)
+        assert opened().directories[0].failure is not None
+    assert has_move_mark(tmp_path / "b" / "t-0")
+    assert opened().logs[T0].directory == tmp_path / "b" / "t-0"
+
+
+def broken(*_: object) -> None:
+    raise OSError(30, "Read-only file system")
+
+
+@pytest.mark.parametrize("restarted", [False, True])
+def test_the_mark_is_removed_when_the_removal_of_the_old_log_is_flushed(
+    moving: LogManager, opened: Open, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, restarted: bool
+) -> None:
+    promote(moving)
+    story: list[str] = []
+
+    def told(name: str) -> None:
+        work = getattr(disk, name)
+
+        def tell(path: Path, *rest: Path) -> Path | None:
+            story.append(f"{name} {path.relative_to(tmp_path)}")
+            return work(path, *rest)  # type: ignore[no-any-return]
+
+        monkeypatch.setattr(disk, name, tell)
+
+    for name in ("rename", "sync_path", "remove_file"):
+        told(name)
+    if restarted:
+        opened()
+    else:
+        moving.finish_replacement(T0)
+        moving.remove_marks([moving.logs[T0]])
+    assert kinds(tmp_path) == {"a": ["delete"], "b": ["log"]}
+    renamed, removed = story.index("rename a/t-0"), story.index("remove_file b/t-0/replica-move")
+    assert "sync_path a" in story[renamed:removed]
 
 
 def test_the_producer_snapshot_is_flushed_before_the_old_log_is_deleted(

@@ -6,7 +6,7 @@ A move to another log directory leaves at least one complete log, wherever it is
 2. The future replica has caught up: its directory is renamed to the partition's name. Now both directories have that
    name, and the mark tells which is new. Both have the same records, except those appended since, which only the new
    one has.
-3. The new log is flushed: the old one is renamed for deletion, and the mark is removed.
+3. The new log is flushed: the old one is renamed for deletion. When that is flushed, too, the mark is removed.
 
 So of two logs the one that reaches further, by the epoch of its last leader and then by its end, is complete.
 """
