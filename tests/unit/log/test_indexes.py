@@ -67,6 +67,17 @@ def test_zeros_after_the_entries_are_ignored_as_preallocated_space(
     assert time_index.last() == (1 << 32, 100 + (1 << 16))
 
 
+def test_the_last_entry_is_found_before_zeros_without_keeping_the_file(
+    offset_index: OffsetIndex, time_index: TimeIndex
+) -> None:
+    assert (offset_index.last(), time_index.last()) == (None, (-1, 100))
+    offset_index.path.write_bytes(struct.pack(">iiii", 5, 256, 10, 1 << 24) + bytes(10_000))
+    time_index.path.write_bytes(struct.pack(">qi", 1 << 32, 1 << 16) + bytes(12_000))
+    assert offset_index.last() == (110, 1 << 24)
+    assert time_index.last() == (1 << 32, 100 + (1 << 16))
+    assert (offset_index._loaded, time_index._loaded) == (None, None)
+
+
 def test_an_entry_with_timestamp_0_is_not_preallocated_space(time_index: TimeIndex) -> None:
     time_index.append(0, 100)
     time_index.release()

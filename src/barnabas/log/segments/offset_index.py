@@ -21,16 +21,17 @@ class OffsetIndex(SparseIndex):
     def lookup(self, offset: int) -> tuple[int, int] | None:
         """Return the last entry at or before `offset` as (offset, position)."""
         slot = self._slot_at_most(offset - self.base_offset, self._relative_offset)
-        return self._absolute(slot) if slot >= 0 else None
+        return self._absolute(self._entry(slot)) if slot >= 0 else None
 
     def first_from_position(self, position: int) -> tuple[int, int] | None:
         """Return the first entry of a batch at or after `position`, as (offset, position)."""
         slot = self._slot_at_most(position - 1, self._position) + 1
-        return self._absolute(slot) if slot < self.count else None
+        return self._absolute(self._entry(slot)) if slot < self.count else None
 
     def last(self) -> tuple[int, int] | None:
         """Return the last entry as (offset, position)."""
-        return self._absolute(self.count - 1) if self.count else None
+        entry = self._last_entry()
+        return None if entry is None else self._absolute(entry)
 
     def truncate_to(self, offset: int) -> None:
         """Remove the entries from `offset` on."""
@@ -42,6 +43,6 @@ class OffsetIndex(SparseIndex):
     def _position(self, slot: int) -> int:
         return self._entry(slot)[1]
 
-    def _absolute(self, slot: int) -> tuple[int, int]:
-        relative_offset, position = self._entry(slot)
+    def _absolute(self, entry: tuple[int, int]) -> tuple[int, int]:
+        relative_offset, position = entry
         return self.base_offset + relative_offset, position

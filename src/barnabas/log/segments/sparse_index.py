@@ -4,8 +4,10 @@ The file is only written when the segment is closed or rolled: recovery after a 
 every entry would gain nothing.
 """
 
+import os
 from bisect import bisect_right
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from struct import Struct
 
@@ -46,6 +48,20 @@ class SparseIndex:
         used_bytes = len(data.rstrip(b"\0")) or (len(data) if len(data) == self.ENTRY.size else 0)
         count = min(-(-used_bytes // self.ENTRY.size), len(data) // self.ENTRY.size)
         return bytearray(data[: count * self.ENTRY.size])
+
+    def _last_entry(self) -> tuple[int, int] | None:
+        """Return the last entry. If the others are not in memory, they are not read, because most are never used."""
+        data = self._read_last() if self._loaded is None else self._loaded[-self.ENTRY.size :]
+        return self.ENTRY.unpack(data) if data else None
+
+    def _read_last(self) -> bytes:
+        with suppress(FileNotFoundError), self.path.open("rb", buffering=0) as file:
+            size_bytes = file.seek(0, os.SEEK_END)
+            if size_bytes and size_bytes % self.ENTRY.size == 0:
+                file.seek(-self.ENTRY.size, os.SEEK_END)
+                if any(entry := file.read(self.ENTRY.size)):
+                    return entry
+        return bytes(self._read()[-self.ENTRY.size :])  # it is somewhere before the zeros
 
     def _entry(self, slot: int) -> tuple[int, int]:
         first, second = self.ENTRY.unpack_from(self.entries, slot * self.ENTRY.size)

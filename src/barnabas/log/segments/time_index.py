@@ -22,11 +22,12 @@ class TimeIndex(SparseIndex):
 
     def lookup(self, timestamp_ms: int) -> tuple[int, int]:
         """Return the last entry at or before `timestamp_ms` as (timestamp, offset), else (-1, base offset)."""
-        return self._absolute(self._slot_at_most(timestamp_ms, self._timestamp))
+        slot = self._slot_at_most(timestamp_ms, self._timestamp)
+        return self._absolute(self._entry(slot) if slot >= 0 else None)
 
     def last(self) -> tuple[int, int]:
         """Return the last entry as (timestamp, offset), else (-1, base offset)."""
-        return self._absolute(self.count - 1)
+        return self._absolute(self._last_entry())
 
     def truncate_to(self, offset: int) -> None:
         """Remove the entries from `offset` on."""
@@ -38,8 +39,8 @@ class TimeIndex(SparseIndex):
     def _relative_offset(self, slot: int) -> int:
         return self._entry(slot)[1]
 
-    def _absolute(self, slot: int) -> tuple[int, int]:
-        if slot < 0:
+    def _absolute(self, entry: tuple[int, int] | None) -> tuple[int, int]:
+        if entry is None:
             return NO_TIMESTAMP, self.base_offset
-        timestamp_ms, relative_offset = self._entry(slot)
+        timestamp_ms, relative_offset = entry
         return timestamp_ms, self.base_offset + relative_offset

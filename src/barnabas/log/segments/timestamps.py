@@ -108,7 +108,15 @@ def _search_batch(data: bytes, header: BatchHeader, timestamp_ms: int, start_off
 
 def of_max_timestamp(segments: Segments) -> Search:
     """Search the first record with the largest timestamp of the log; None if no record has a timestamp."""
-    segment = max(segments, key=lambda segment: segment.max_timestamp[0])
+    segment = segments[0]
+    for candidate in segments:
+        if not segments.contains(candidate):  # as in `first_at_or_after`
+            return (yield from of_max_timestamp(segments))
+        if candidate.max_timestamp[0] > segment.max_timestamp[0]:
+            segment = candidate
+        yield None
+    if not segments.contains(segment):
+        return (yield from of_max_timestamp(segments))
     timestamp_ms, batch_last_offset = segment.max_timestamp
     if timestamp_ms == NO_TIMESTAMP:
         return None
