@@ -4,7 +4,7 @@ New segments replace the old ones on the event loop, where no read or append run
 """
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 from typing import NamedTuple
 
@@ -30,6 +30,8 @@ STEP_BYTES_MIN = 4096
 #: Shortest pause between checks, even if `log.cleaner.backoff.ms` is 0: they run on the event loop.
 REST_MS_MIN = 10
 
+#: Number of logs that are checked before the event loop continues with other work.
+LOOKED_AT_COUNT = 100
 
 _log = get_logger("barnabas.log.compaction.cleaner")
 
@@ -115,7 +117,7 @@ class LogCleaner:
         while not self._worker.stopping.is_set():
             settings = self.settings
             while len(self._under_way) < settings.threads_count:
-                candidate = self.filthiest()
+                candidate = await self.filthiest()
                 if candidate is None:
                     break
                 self._begin(*candidate)
@@ -136,30 +138,50 @@ class LogCleaner:
         self._under_way[log] = task
         task.add_done_callback(lambda _: self._under_way.pop(log))
 
-    def filthiest(self) -> tuple[PartitionLog, LogToClean] | None:
+    async def filthiest(self) -> tuple[PartitionLog, LogToClean] | None:
         """Return the log with the largest dirty ratio among those that are due and can be cleaned now."""
         now_ms = self._clock.wall_ms()
-        candidates: list[tuple[PartitionLog, LogToClean]] = []
         self._last_checked_ms = self._clock.monotonic_ms()
-        self.max_dirty_ratio, self.max_overdue_ms = 0.0, 0
-        for tp, log in self._log_manager.logs.items():
-            if not log.config.is_compacted or len(log.segments) == 1 or not self._may_clean(tp, log):
+        max_dirty_ratio, max_overdue_ms = 0.0, 0
+        due: list[tuple[float, PartitionLog]] = []
+        async for log in self._logs():
+            cleanable = self._cleanable(log, now_ms)
+            if cleanable is None:
                 continue
-            try:
-                cleanable = cleanable_of(log, now_ms)
-            except (OSError, KafkaError) as error:
-                self._mark_uncleanable(log, error)
-                continue
-            self.max_dirty_ratio = max(self.max_dirty_ratio, cleanable.dirty_ratio)
-            self.max_overdue_ms = max(self.max_overdue_ms, cleanable.overdue_ms)
+            max_dirty_ratio = max(max_dirty_ratio, cleanable.dirty_ratio)
+            max_overdue_ms = max(max_overdue_ms, cleanable.overdue_ms)
             if cleanable.is_due(log.config):
-                candidates.append((log, cleanable))
-        return max(candidates, key=lambda candidate: candidate[1].dirty_ratio, default=None)
+                due.append((cleanable.dirty_ratio, log))
+        self.max_dirty_ratio, self.max_overdue_ms = max_dirty_ratio, max_overdue_ms
+        if not due:
+            return None
+        _, filthiest = max(due, key=lambda entry: entry[0])
+        cleanable = self._cleanable(filthiest, now_ms)  # again: the log may have changed during a pause
+        return None if cleanable is None or not cleanable.is_due(filthiest.config) else (filthiest, cleanable)
 
-    def _may_clean(self, tp: TopicPartition, log: PartitionLog) -> bool:
+    async def _logs(self) -> AsyncIterator[PartitionLog]:
+        """Yield all logs, and let the event loop continue in between."""
+        for number, log in enumerate(list(self._log_manager.logs.values()), 1):
+            yield log
+            if number % LOOKED_AT_COUNT == 0:
+                await asyncio.sleep(0)
+
+    def _cleanable(self, log: PartitionLog, now_ms: int) -> LogToClean | None:
+        """Return what can be compacted in a log; None if it cannot be compacted now."""
+        if not log.config.is_compacted or len(log.segments) == 1 or not self._may_clean(log):
+            return None
+        try:
+            return cleanable_of(log, now_ms)
+        except (OSError, KafkaError) as error:
+            self._mark_uncleanable(log, error)
+            return None
+
+    def _may_clean(self, log: PartitionLog) -> bool:
+        tp = log.topic_partition
         is_uncleanable = tp in self._uncleanable and self._uncleanable[tp].log is log
         is_moving = self._log_manager.future_directory_of(tp) is not None
-        return log.failure is None and log not in self._under_way and not is_uncleanable and not is_moving
+        is_in_use = self._log_manager.get(tp) is log and log.failure is None
+        return is_in_use and log not in self._under_way and not is_uncleanable and not is_moving
 
     # Cleaning
 

@@ -188,12 +188,15 @@ class Segment:
         """Return the age by record timestamps if there are any, else by the broker's clock."""
         first_ms = self._first_timestamp_ms
         if first_ms is None:
-            first_ms = self._first_timestamp_ms = self.first_timestamp_ms()
+            first_ms = self.first_timestamp_ms()
         return timestamp_ms - first_ms if first_ms >= 0 else now_ms - self.created_ms
 
     def first_timestamp_ms(self) -> int:
-        """Return the largest timestamp of the first batch; -1 if there is none."""
-        return next((header.max_timestamp for _, header in self.headers()), NO_TIMESTAMP)
+        """Return the largest timestamp of the first batch, which is read only once; -1 if there is none."""
+        if self._first_timestamp_ms is None and self.size_bytes:
+            _, header = next(self.headers())
+            self._first_timestamp_ms = header.max_timestamp
+        return NO_TIMESTAMP if self._first_timestamp_ms is None else self._first_timestamp_ms
 
     @property
     def max_timestamp(self) -> tuple[int, int]:

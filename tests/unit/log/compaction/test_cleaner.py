@@ -19,6 +19,7 @@ from barnabas.log.copied_state import copy_state
 from barnabas.log.log_config import LogConfig
 from barnabas.log.log_manager import LogManager
 from barnabas.log.partition_log import PartitionLog
+from barnabas.log.segments.open_files import OpenFiles
 from barnabas.wire.records.record import Record, encode_batch
 from support.compaction import CLEANER_SETTINGS as SETTINGS
 from support.compaction import offsets_of
@@ -62,7 +63,7 @@ class CleanerNode:
         return (self.paths[directory] / "cleaner-offset-checkpoint").read_text()
 
     async def clean_once(self) -> None:
-        candidate = self.cleaner.filthiest()
+        candidate = await self.cleaner.filthiest()
         assert candidate
         await self.cleaner._clean_if_possible(*candidate)
 
@@ -90,7 +91,7 @@ async def test_every_log_that_is_due_is_compacted_and_checkpointed(
         assert node.checkpoint(0) == "0\n1\nx 0 3\n"
         assert node.checkpoint(1) == "0\n1\ny 0 5\n"
         assert {path.suffix for path in node.replaced} == {".deleted"}
-        assert node.cleaner.filthiest() is None
+        assert await node.cleaner.filthiest() is None
         assert node.cleaner.max_dirty_ratio == 0.0
         statistics = node.cleaner.statistics()
         assert (statistics["cleaned_count"], statistics["uncleanable"]) == (2, {})
@@ -123,14 +124,66 @@ async def test_the_filthiest_log_comes_first(tmp_path: Path, clock: ManualClock)
     async with running_cleaner(tmp_path, clock) as node:
         half, fully_dirty, below = node.log("x", "aabb"), node.log("y", "ab"), node.log("z", "abcdef")
         half.cleaner_offset, below.cleaner_offset = 1, 5
-        candidate = node.cleaner.filthiest()
+        candidate = await node.cleaner.filthiest()
         assert candidate
         assert candidate[0] is fully_dirty
         await node.clean_once()
         await node.clean_once()
-        assert node.cleaner.filthiest() is None
+        assert await node.cleaner.filthiest() is None
         assert (half.cleaner_offset, below.cleaner_offset) == (4, 5)
         assert node.cleaner.max_dirty_ratio == pytest.approx(1 / 6)
+
+
+@on_loop
+async def test_the_check_of_many_logs_pauses(
+    tmp_path: Path, clock: ManualClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "LOOKED_AT_COUNT", 2)
+    async with running_cleaner(tmp_path, clock) as node:
+        logs = [node.log(f"t{number}") for number in range(5)]
+        check = asyncio.ensure_future(node.cleaner.filthiest())
+        for _ in range(3):
+            assert not check.done()
+            await asyncio.sleep(0)
+        assert (await check or (None,))[0] is logs[0]
+
+
+@on_loop
+async def test_a_log_that_changes_during_the_check_is_not_compacted_by_what_it_was(
+    tmp_path: Path, clock: ManualClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "LOOKED_AT_COUNT", 1)
+    async with running_cleaner(tmp_path, clock) as node:
+        log, deleted = node.log("x", "aab"), node.log("y", "aab")
+        log.cleaner_offset = 1
+        check = asyncio.ensure_future(node.cleaner.filthiest())
+        for _ in range(2):
+            await asyncio.sleep(0)
+        node.log_manager.schedule_deletion(deleted.topic_partition)
+        assert await check is None
+        log.cleaner_offset = 0
+        check = asyncio.ensure_future(node.cleaner.filthiest())
+        await asyncio.sleep(0)
+        log.truncate_to(2)
+        found = await check
+        assert found
+        assert found[1].first_uncleanable_offset == 2
+
+
+@on_loop
+async def test_the_age_of_a_segment_is_read_only_once(tmp_path: Path, clock: ManualClock) -> None:
+    config = LogConfig(cleanup_policy=frozenset({"compact"}), max_compaction_lag_ms=1_000)
+    async with running_cleaner(tmp_path, clock) as node:
+        node.log("x", "abc", config)
+    async with running_cleaner(tmp_path, clock) as again:
+        log = again.log_manager.logs[TopicPartition("x", 0)]
+        log.config = config
+        clock.advance(3_000)
+        for is_open in (True, False):
+            assert await again.cleaner.filthiest() is not None
+            assert again.cleaner.max_overdue_ms == 2_000
+            assert [segment.is_open for segment in log.segments.rolled] == [is_open] * 3
+            log.local.use_open_files(OpenFiles())  # closes all
 
 
 @on_loop
@@ -140,7 +193,7 @@ async def test_the_cleaner_offset_survives_a_restart(tmp_path: Path, clock: Manu
         await node.clean_once()
     async with running_cleaner(tmp_path, clock) as again:
         assert again.log_manager.logs[TopicPartition("x", 0)].cleaner_offset == 3
-        assert again.cleaner.filthiest() is None
+        assert await again.cleaner.filthiest() is None
 
 
 @on_loop
@@ -190,7 +243,7 @@ async def test_a_full_disk_makes_the_log_uncleanable_and_a_disk_error_takes_it_o
         assert (log.failure is not None) == is_offline
         assert len(node.cleaner.uncleanable) == (not is_offline)
         assert node.cleaner.failures_count == 1
-        assert node.cleaner.filthiest() is None
+        assert await node.cleaner.filthiest() is None
         assert not list(log.directory.glob("*.cleaned"))
 
 
@@ -238,7 +291,7 @@ async def test_a_missing_file_is_not_a_disk_error(
 ) -> None:
     async with running_cleaner(tmp_path, clock) as node:
         log = node.log("x", "aab")
-        candidate = node.cleaner.filthiest()
+        candidate = await node.cleaner.filthiest()
         assert candidate
         if is_deleted:
             log.increment_log_start_offset(2)
@@ -261,9 +314,9 @@ async def test_a_log_that_is_being_moved_is_not_compacted(tmp_path: Path, clock:
     async with running_cleaner(tmp_path, clock) as node:
         log = node.log("x")
         node.log_manager.create_future(log.topic_partition, node.log_manager.directories[1])
-        assert node.cleaner.filthiest() is None
+        assert await node.cleaner.filthiest() is None
         node.log_manager.drop_future(log.topic_partition)
-        assert node.cleaner.filthiest() is not None
+        assert await node.cleaner.filthiest() is not None
 
 
 @on_loop
