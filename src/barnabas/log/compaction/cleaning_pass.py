@@ -14,6 +14,7 @@ from barnabas.log.compaction.offset_map import OffsetMap
 from barnabas.log.files import CLEANED_SUFFIX, SEGMENT_SUFFIXES, offset_file, unlink_files
 from barnabas.log.log_config import LogConfig
 from barnabas.log.producers.producer_state_manager import ProducerStateEntry
+from barnabas.log.record_validation import INT64_MAX
 from barnabas.log.segments.open_files import OpenFiles
 from barnabas.log.segments.segment import BatchFacts, Segment
 from barnabas.log.segments.segment_chunks import checked_chunks
@@ -74,6 +75,11 @@ class CleaningPlan(NamedTuple):
     def offsets_count(self) -> int:
         """Upper bound of the number of records, and so of keys, in the dirty part."""
         return self.first_uncleanable_offset - self.first_dirty_offset
+
+    @property
+    def delete_horizon_ms(self) -> int:
+        """When the tombstones that this pass meets for the first time may be removed."""
+        return min(self.now_ms + self.config.delete_retention_ms, INT64_MAX)
 
     def needs(self, header: BatchHeader) -> bool:
         """Whether a batch must be kept even without records."""
@@ -226,7 +232,7 @@ class Cleaner:
         if not kept:
             return empty_batch(header) if self._plan.needs(header) else None
         if needs_horizon and horizon_ms is None:
-            return filter_batch(columns, batch, kept, now_ms + self._plan.config.delete_retention_ms)
+            return filter_batch(columns, batch, kept, self._plan.delete_horizon_ms)
         return whole if len(kept) == len(rows) else filter_batch(columns, batch, kept)
 
     def _latest(

@@ -1,4 +1,5 @@
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -139,6 +140,32 @@ def test_a_tombstone_is_kept_until_its_delete_horizon(log: PartitionLog, clock: 
     compact(log, clock.now_ms + DAY_MS)
     assert remaining(log) == [(1, "b", "1"), (3, "c", "1"), (4, "z", "1")]
     assert {record.timestamp_ms for record in records_of(log)} == {clock.now_ms}
+
+
+def test_a_tombstone_of_the_earliest_time_does_not_end_compaction(
+    log: PartitionLog, clock: ManualClock
+) -> None:
+    stamp = clock.now_ms - (2**63 - 1) + 1_000
+    log.append_as_leader(memoryview(encode_batch([Record(0, stamp, b"a", None)])), 0)
+    put(log, ("b", "1"))
+    log.roll()
+    for _ in range(3):
+        compact(log, clock.now_ms)
+        log.cleaner_offset = 0
+    assert remaining(log) == [(0, "a", None), (1, "b", "1")]
+    assert records_of(log)[0].timestamp_ms == stamp
+
+
+def test_a_tombstone_is_kept_forever_with_the_longest_retention(
+    log: PartitionLog, clock: ManualClock
+) -> None:
+    log.config = replace(log.config, delete_retention_ms=2**63 - 1)
+    put(log, ("a", None))
+    log.roll()
+    for _ in range(3):
+        compact(log, clock.now_ms)
+        log.cleaner_offset = 0
+    assert remaining(log) == [(0, "a", None)]
 
 
 def test_the_last_batch_of_a_pass_is_kept_without_its_records(log: PartitionLog, clock: ManualClock) -> None:

@@ -9,6 +9,8 @@ from barnabas.wire.records.filtering import empty_batch, filter_batch
 from barnabas.wire.records.record import Record, decode_records, encode_batch
 
 HORIZON_MS = 1_700_000_000_000
+NOW_MS = HORIZON_MS - 86_400_000
+INT64_MAX = (1 << 63) - 1
 
 
 def produced(count: int, **options: object) -> bytes:
@@ -43,6 +45,31 @@ def test_retained_records_are_unchanged(
     assert (after.producer_id, after.producer_epoch, after.last_sequence) == (7, 1, before.last_sequence)
     assert after.delete_horizon_ms == horizon_ms
     assert after.max_timestamp == (1_000 if log_append_time else 1_000 - rows[0])
+
+
+@given(
+    stamps=st.lists(st.integers(-1, INT64_MAX - NOW_MS - 3_600_000), min_size=1, max_size=3),
+    earliest=st.booleans(),
+    retention_ms=st.integers(0, INT64_MAX - NOW_MS),
+)
+def test_a_delete_horizon_changes_no_timestamp(stamps: list[int], earliest: bool, retention_ms: int) -> None:
+    """Produced timestamps may be up to 2^63 - 1 milliseconds in the past."""
+    if earliest:
+        stamps = [NOW_MS - INT64_MAX + stamp for stamp in stamps]
+    batch = bytes(encode_batch([Record(0, stamp, b"k", None) for stamp in stamps]))
+    rows = range(len(stamps))
+    filtered = bytes(filter_batch(read_columns(batch), 0, rows, NOW_MS + retention_ms))
+    assert list(read_columns(filtered).timestamps_ms) == stamps
+    assert decode_records(filtered) == decode_records(batch)
+    assert read_header(filtered).delete_horizon_ms in (None, NOW_MS + retention_ms)
+
+
+def test_a_batch_with_a_timestamp_too_far_from_the_delete_horizon_gets_none() -> None:
+    for stamp, horizon_ms in ((HORIZON_MS - INT64_MAX - 1, HORIZON_MS), (HORIZON_MS - INT64_MAX - 2, None)):
+        batch = bytes(encode_batch([Record(0, stamp, b"k", None)]))
+        assert (
+            read_header(filter_batch(read_columns(batch), 0, [0], HORIZON_MS)).delete_horizon_ms == horizon_ms
+        )
 
 
 def test_a_delete_horizon_is_kept_when_more_records_are_removed() -> None:
