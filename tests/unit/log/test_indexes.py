@@ -1,10 +1,14 @@
 import struct
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, rule
 
+from barnabas.base import disk
+from barnabas.base.buffers import Buffer
 from barnabas.log.segments.offset_index import OffsetIndex
 from barnabas.log.segments.time_index import TimeIndex
 
@@ -75,7 +79,7 @@ def test_the_last_entry_is_found_before_zeros_without_keeping_the_file(
     time_index.path.write_bytes(struct.pack(">qi", 1 << 32, 1 << 16) + bytes(12_000))
     assert offset_index.last() == (110, 1 << 24)
     assert time_index.last() == (1 << 32, 100 + (1 << 16))
-    assert (offset_index._loaded, time_index._loaded) == (None, None)
+    assert (offset_index._held, time_index._held) == (None, None)
 
 
 def test_an_entry_with_timestamp_0_is_not_preallocated_space(time_index: TimeIndex) -> None:
@@ -122,3 +126,100 @@ def test_lookup_is_the_greatest_lower_bound(offsets: list[int], target: int) -> 
         index.append(offset, offset * 7)
     expected = max((offset for offset in offsets if offset <= target), default=None)
     assert index.lookup(target) == (None if expected is None else (expected, expected * 7))
+
+
+def test_a_released_index_is_continued_without_reading_or_writing_it_again(
+    time_index: TimeIndex, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for number in range(10_000):
+        time_index.append(number, 100 + number)
+    time_index.release()
+    written: list[int] = []
+    append_to_file = disk.append_to_file
+
+    def count(path: Path, data: Buffer) -> None:
+        written.append(len(data))
+        append_to_file(path, data)
+
+    monkeypatch.setattr(disk, "append_to_file", count)
+    monkeypatch.setattr(disk, "write_file", None)
+    with monkeypatch.context() as unreadable:
+        unreadable.setattr(Path, "read_bytes", None)
+        for number in (10_000, 10_001):
+            time_index.append(number, 100 + number)
+            assert not time_index.is_full(1 << 20)
+            assert time_index.last() == (number, 100 + number)
+            time_index.release()
+        assert time_index.last() == (10_001, 10_101)
+    assert written == [12, 12]
+    assert time_index.lookup(9_999) == (9_999, 10_099)
+    assert TimeIndex(time_index.path, 100).count == 10_002
+
+
+def test_preallocated_space_is_removed_when_an_index_is_continued(offset_index: OffsetIndex) -> None:
+    offset_index.path.write_bytes(struct.pack(">ii", 5, 256) + bytes(10_000))
+    offset_index.append(110, 512)
+    offset_index.release()
+    assert offset_index.path.read_bytes() == struct.pack(">iiii", 5, 256, 10, 512)
+
+
+class IndexMachine(RuleBasedStateMachine):
+    """An index beside a list of the entries that it should have."""
+
+    @initialize()
+    def create(self) -> None:
+        self.directory = TemporaryDirectory()
+        self.index = self.reopened()
+        self.expected: list[tuple[int, int]] = []
+
+    def teardown(self) -> None:
+        self.directory.cleanup()
+
+    def reopened(self) -> TimeIndex:
+        return TimeIndex(Path(self.directory.name) / "x.timeindex", 100)
+
+    @rule(count=st.integers(1, 3))
+    def append(self, count: int) -> None:
+        for _ in range(count):
+            timestamp_ms, offset = self.expected[-1] if self.expected else (-1, 99)
+            self.expected.append((timestamp_ms + 2, offset + 3))
+            self.index.append(*self.expected[-1])
+
+    @rule(share=st.floats(0, 1))
+    def truncate(self, share: float) -> None:
+        end_offset = 100 + int(share * 3 * len(self.expected))
+        self.expected = [entry for entry in self.expected if entry[1] < end_offset]
+        self.index.truncate_to(end_offset)
+
+    @rule()
+    def clear(self) -> None:
+        self.expected = []
+        self.index.clear()
+
+    @rule(reopens=st.booleans())
+    def release(self, reopens: bool) -> None:
+        self.index.release()
+        content = b"".join(struct.pack(">qi", stamp, offset - 100) for stamp, offset in self.expected)
+        assert (self.index.path.read_bytes() if self.index.exists else b"") == content
+        if reopens:
+            self.index = self.reopened()
+
+    @rule()
+    def save(self) -> None:
+        self.index.save()
+
+    @rule()
+    def last(self) -> None:
+        assert self.index.last() == (self.expected[-1] if self.expected else (-1, 100))
+
+    @rule()
+    def count(self) -> None:
+        assert self.index.count == len(self.expected)
+
+    @rule(timestamp_ms=st.integers(0, 30))
+    def lookup(self, timestamp_ms: int) -> None:
+        found = [entry for entry in self.expected if entry[0] <= timestamp_ms]
+        assert self.index.lookup(timestamp_ms) == (found[-1] if found else (-1, 100))
+
+
+TestIndexAgainstModel = IndexMachine.TestCase

@@ -1,7 +1,8 @@
 """Common base of the offset index and the time index: fixed-size entries, kept in memory while in use.
 
 The file is only written when the segment is closed or rolled: recovery after a crash rebuilds it anyway, so writing
-every entry would gain nothing.
+every entry would gain nothing. With many segments in use, each is closed often. So what is in the file is not written
+again, and not read before a search needs it.
 """
 
 import os
@@ -22,19 +23,38 @@ class SparseIndex:
     def __init__(self, path: Path, base_offset: int) -> None:
         self.path = path
         self.base_offset = base_offset
-        self._loaded: bytearray | None = None
+        #: The packed entries from position `_held_from` on: all, or those that were added since the last release.
+        self._held: bytearray | None = None
+        self._held_from = 0
+        #: Size of the file if new entries can be appended to it; 0 if it must be written again, or is unknown.
+        self._saved_bytes = 0
         self._unsaved = False
 
     @property
     def entries(self) -> bytearray:
         """The packed entries, read from the file on first use."""
-        if self._loaded is None:
-            self._loaded = self._read()
-        return self._loaded
+        if self._held is None:
+            self._held = self._read()
+        elif self._held_from:
+            self._held = self._read()[: self._held_from] + self._held
+            self._held_from = 0
+        return self._held
 
     @property
     def count(self) -> int:
-        return len(self.entries) // self.ENTRY.size
+        held = self._held_entries()
+        return (self._held_from + len(held)) // self.ENTRY.size
+
+    def _held_entries(self) -> bytearray:
+        """Return the entries in memory, to which new ones are added. Those in the file stay there, if possible."""
+        if self._held is not None:
+            return self._held
+        if not self._saved_bytes:
+            self._saved_bytes, _ = self._file_end()
+        if not self._saved_bytes:
+            return self.entries
+        self._held, self._held_from = bytearray(), self._saved_bytes
+        return self._held
 
     def _read(self) -> bytearray:
         """Read the file up to the zeros at its end: Kafka preallocates the file of an active segment.
@@ -49,19 +69,25 @@ class SparseIndex:
         count = min(-(-used_bytes // self.ENTRY.size), len(data) // self.ENTRY.size)
         return bytearray(data[: count * self.ENTRY.size])
 
-    def _last_entry(self) -> tuple[int, int] | None:
-        """Return the last entry. If the others are not in memory, they are not read, because most are never used."""
-        data = self._read_last() if self._loaded is None else self._loaded[-self.ENTRY.size :]
-        return self.ENTRY.unpack(data) if data else None
-
-    def _read_last(self) -> bytes:
+    def _file_end(self) -> tuple[int, bytes]:
+        """Return size and last entry of the file; nothing if it does not end with an entry."""
         with suppress(FileNotFoundError), self.path.open("rb", buffering=0) as file:
             size_bytes = file.seek(0, os.SEEK_END)
             if size_bytes and size_bytes % self.ENTRY.size == 0:
                 file.seek(-self.ENTRY.size, os.SEEK_END)
                 if any(entry := file.read(self.ENTRY.size)):
-                    return entry
-        return bytes(self._read()[-self.ENTRY.size :])  # it is somewhere before the zeros
+                    return size_bytes, entry
+        return 0, b""
+
+    def _last_entry(self) -> tuple[int, int] | None:
+        """Return the last entry. If the others are not in memory, they are not read, because most are never used."""
+        data: bytes | bytearray
+        if self._held is None or (self._held_from and not self._held):
+            _, entry = self._file_end()
+            data = entry or self._read()[-self.ENTRY.size :]
+        else:
+            data = self._held[-self.ENTRY.size :]
+        return self.ENTRY.unpack(data) if data else None
 
     def _entry(self, slot: int) -> tuple[int, int]:
         first, second = self.ENTRY.unpack_from(self.entries, slot * self.ENTRY.size)
@@ -72,12 +98,13 @@ class SparseIndex:
         return bisect_right(range(self.count), target, key=key) - 1
 
     def _append(self, first: int, second: int) -> None:
-        self.entries.extend(self.ENTRY.pack(first, second))
+        self._held_entries().extend(self.ENTRY.pack(first, second))
         self._unsaved = True
 
     def _keep(self, count: int) -> None:
         if count < self.count:
             del self.entries[count * self.ENTRY.size :]
+            self._saved_bytes = 0
             self._unsaved = True
 
     @property
@@ -86,16 +113,23 @@ class SparseIndex:
 
     def clear(self) -> None:
         """Remove all entries; `save` writes the change to the file."""
-        self._loaded = bytearray()
+        self._held, self._held_from = bytearray(), 0
+        self._saved_bytes = 0
         self._unsaved = True
 
     def save(self) -> None:
-        """Write the file at its exact size if it lacks any change."""
-        if self._unsaved:
-            disk.write_file(self.path, self.entries)
-            self._unsaved = False
+        """Write what the file lacks, which gets its exact size."""
+        if not self._unsaved:
+            return
+        held = self._held_entries()
+        if self._saved_bytes:
+            disk.append_to_file(self.path, held[self._saved_bytes - self._held_from :])
+        else:
+            disk.write_file(self.path, held)
+        self._saved_bytes = self._held_from + len(held)
+        self._unsaved = False
 
     def release(self) -> None:
-        """Save, and release the memory; the next use reads the file again."""
+        """Save, and release the memory; the next search reads the file again."""
         self.save()
-        self._loaded = None
+        self._held, self._held_from = None, 0

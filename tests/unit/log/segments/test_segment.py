@@ -5,6 +5,8 @@ from pathlib import Path
 
 import pytest
 
+from barnabas.base import disk
+from barnabas.base.buffers import Buffer
 from barnabas.log.log_config import LogConfig
 from barnabas.log.segments.open_files import OpenFiles
 from barnabas.log.segments.segment import MAP_BYTES_MIN, Segment
@@ -64,6 +66,38 @@ def test_files_open_again_after_they_were_closed(segment: Segment, append: Appen
     assert segment.size_bytes == 2 * size_bytes
     assert [header.base_offset for _, header in segment.headers()] == [100, 101]
     assert segment.max_timestamp == (5_101, 101)
+
+
+def test_segments_that_are_often_closed_write_only_new_index_entries(
+    tmp_path: Path, append: Append, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    files = OpenFiles(2)
+    segments = [Segment.create(tmp_path, base, files, now_ms=0) for base in range(0, 4_000, 1_000)]
+    for segment in segments:
+        for offset in range(400):
+            append(segment, segment.base_offset + offset, b"x" * 100)
+    written: list[int] = []
+
+    def counted(name: str) -> None:
+        write = getattr(disk, name)
+
+        def count(path: Path, data: Buffer) -> None:
+            written.append(len(data))
+            write(path, data)
+
+        monkeypatch.setattr(disk, name, count)
+
+    counted("append_to_file")
+    counted("write_file")
+    before_bytes = sum(path.stat().st_size for path in tmp_path.glob("*index"))
+    for offset in range(400, 420):
+        for segment in segments:
+            append(segment, segment.base_offset + offset, b"x" * 100)
+    for segment in segments:
+        segment.close()
+    after_bytes = sum(path.stat().st_size for path in tmp_path.glob("*index"))
+    assert sum(written) == after_bytes - before_bytes
+    assert [segment.max_timestamp[1] % 1_000 for segment in segments] == [419] * 4
 
 
 def test_few_bytes_are_copied_and_many_are_mapped(segment: Segment, append: Append) -> None:

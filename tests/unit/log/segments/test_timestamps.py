@@ -30,8 +30,8 @@ def assert_only_open_segments_are_in_memory(log: PartitionLog) -> None:
     closed = [segment for segment in log.segments if not segment.is_open]
     assert len(closed) >= SEGMENTS_COUNT - 4
     for segment in closed:
-        assert segment.offset_index._loaded is None
-        assert segment.time_index._loaded is None
+        assert segment.offset_index._held is None
+        assert segment.time_index._held is None
         assert segment.transaction_index._loaded is None
 
 
