@@ -187,6 +187,21 @@ def test_a_copy_that_would_break_key_order_is_rejected_before_anything_is_writte
         rekey(None, {"startingOffsets": "latest"}, RekeyRequest(grown, target), tmp_path, dry_run=True)
 
 
+def test_a_copy_whose_target_was_deleted_is_not_continued_and_a_new_one_writes_everything(
+    spark: SparkSession, broker: EmbeddedBroker, grown: str, names: Iterator[str], tmp_path: Path
+) -> None:
+    target = next(names)
+    request = RekeyRequest(grown, target, was=(2,))
+    rekey(spark, options_of(broker), request, tmp_path / "one")
+    broker.delete_topic(target)
+    with pytest.raises(RekeyError, match="does not exist any more after records were copied to it"):
+        rekey(spark, options_of(broker), request, tmp_path / "one", cut_over=True)
+    rekey(spark, options_of(broker), request, tmp_path / "other")
+    check_copy(broker, grown, target, 3)
+    with pytest.raises(RekeyError, match="was deleted and recreated after records were copied to it"):
+        rekey(spark, options_of(broker), request, tmp_path / "one", cut_over=True)
+
+
 def test_an_active_group_is_not_cut_over(
     spark: SparkSession, broker: EmbeddedBroker, grown: str, names: Iterator[str], tmp_path: Path
 ) -> None:

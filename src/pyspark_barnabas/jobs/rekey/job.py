@@ -10,6 +10,7 @@ from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
+from uuid import uuid4
 
 from pyspark.sql import SparkSession
 
@@ -147,8 +148,8 @@ class _Job:
             return self._done(0, len(state.steps), ())
         if self._is_new:
             self._store.write(state)
-        if self._topics.find(state.target) is None:
-            self._topics.create(state.target, state.homes.target_count, self._source)
+        if not state.steps:
+            self._open_target()
         records = Records(spark, self._options, state.source, state.homes)
         resumed = len(state.steps) - state.done
         self._copy(spark, records)
@@ -191,6 +192,7 @@ class _Job:
             request.source,
             self._source.topic_id.hex(),
             request.target,
+            f"rekey-{uuid4().hex}",
             Homes.of(request.was, self._count, request.partitions or self._count),
             request.any_partition,
             {key: own.get(key) for key in COPYING_SETTINGS},
@@ -214,7 +216,34 @@ class _Job:
                 f"{_joined(homes.counts)} to {homes.target_count} were requested: start a new copy in another directory"
             )
             raise RekeyError(message)
+        if state.steps and not state.is_cut_over:
+            self._check_target()
         state.any_partition |= request.any_partition
+
+    def _check_target(self) -> None:
+        """Check that the target is the topic to which the planned steps were or are written."""
+        state = self._state
+        target = self._topics.find(state.target)
+        if target is not None and target.topic_id.hex() == state.target_id:
+            return
+        what = "does not exist any more" if target is None else "was deleted and recreated"
+        message = (
+            f"topic '{state.target}' {what} after records were copied to it: start a new copy in another "
+            "directory"
+        )
+        raise RekeyError(message)
+
+    def _open_target(self) -> None:
+        """Create the target unless an earlier run did, and save its id."""
+        state = self._state
+        found = self._topics.find(state.target)
+        if found is None:
+            target_id = self._topics.create(state.target, state.homes.target_count, self._source)
+        else:
+            target_id = found.topic_id
+        if state.target_id != target_id.hex():
+            state.target_id = target_id.hex()
+            self._store.write(state)
 
     def _positions(self) -> dict[str, dict[int, int]]:
         return self._topics.positions(self._state.source, self._request.groups)
@@ -284,7 +313,7 @@ class _Job:
             **connecting(self._options),
             "topic": self._state.target,
             "delivery": "exactly-once",
-            "sinkName": f"barnabas-rekey-{self._state.target}",
+            "sinkName": self._state.sink_name,
             "batchId": str(number),
             "includeTimestamp": "true",
         }

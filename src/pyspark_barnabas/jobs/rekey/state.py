@@ -12,7 +12,7 @@ from barnabas.base import disk
 from barnabas.base.file_lock import locked
 from pyspark_barnabas.jobs.rekey.order import CopyStep, Homes, RekeyError
 
-_VERSION = 1
+_VERSION = 2
 _STATE = "rekey.json"
 _LOCK = "lock"
 
@@ -24,6 +24,7 @@ class Copying:
     source: str
     source_id: str  #: 32 hex digits
     target: str
+    sink_name: str  #: of this copy alone: names of deleted copies have marks of their steps
     homes: Homes
     any_partition: bool  #: whether records in no home of their key may be copied
     settings: dict[
@@ -36,6 +37,7 @@ class Copying:
     marks: list[dict[int, int]] = field(default_factory=list)
     done: int = 0  #: number of steps that are certainly committed
     is_cut_over: bool = False
+    target_id: str | None = None  #: 32 hex digits; None until the target exists
 
     def to_json(self) -> str:
         fields = {
@@ -43,6 +45,8 @@ class Copying:
             "source": self.source,
             "sourceId": self.source_id,
             "target": self.target,
+            "targetId": self.target_id,
+            "sinkName": self.sink_name,
             "partitions": list(self.homes.counts),
             "targetPartitions": self.homes.target_count,
             "anyPlace": self.any_partition,
@@ -70,6 +74,7 @@ class Copying:
                 fields["source"],
                 fields["sourceId"],
                 fields["target"],
+                fields["sinkName"],
                 Homes(tuple(fields["partitions"]), fields["targetPartitions"]),
                 fields["anyPlace"],
                 fields["settings"],
@@ -79,6 +84,7 @@ class Copying:
                 [_offsets(ends) for ends in fields["marks"]],
                 fields["done"],
                 fields["isCutOver"],
+                fields["targetId"],
             )
         except (KeyError, TypeError, AttributeError) as error:
             raise ValueError(f"{type(error).__name__}: {error}") from error

@@ -77,13 +77,14 @@ class Topics:
             if entry.source is ConfigSource.DYNAMIC_TOPIC_CONFIG and entry.value is not None
         }
 
-    def create(self, name: str, partitions_count: int, like: TopicInfo) -> None:
-        """Create the new topic with the configs of the old one, except for those that a copy needs."""
+    def create(self, name: str, partitions_count: int, like: TopicInfo) -> bytes:
+        """Create the new topic with the configs of the old one, except for those that a copy needs; return its id."""
         settings = {**self.own_settings(like.name), **COPYING_SETTINGS}
         factor = len(like.partitions[0].replicas)
-        raise_errors(
-            self._client.admin.create_topics([NewTopic(name, partitions_count, factor, settings)]).values()
-        )
+        created = self._client.admin.create_topics([NewTopic(name, partitions_count, factor, settings)])[name]
+        if isinstance(created, KafkaError):
+            raise created
+        return created.topic_id
 
     def configure(self, name: str, settings: Mapping[str, str | None]) -> None:
         """Set configs of a topic; None resets a config to the broker's default."""

@@ -11,6 +11,7 @@ STATE = Copying(
     "orders",
     "ab" * 16,
     "orders-6",
+    "rekey-1",
     Homes((2, 4), 6),
     True,
     {"retention.ms": "1000", "cleanup.policy": None},
@@ -19,6 +20,7 @@ STATE = Copying(
     [CopyStep(0, ((0, 0, 50), (1, 5, 50))), CopyStep(1, ((0, 50, 100),))],
     [{0: 0, 1: 0}],
     1,
+    target_id="cd" * 16,
 )
 
 
@@ -37,7 +39,7 @@ def test_a_partly_written_state_is_ignored(tmp_path: Path) -> None:
     assert store.read() == STATE
 
 
-@pytest.mark.parametrize("text", ["", "[]", '{"version": 2}', '{"version": 1}', "nonsense"])
+@pytest.mark.parametrize("text", ["", "[]", '{"version": 2}', '{"version": 3}', "nonsense"])
 def test_a_damaged_state_is_rejected(tmp_path: Path, text: str) -> None:
     (tmp_path / "rekey.json").write_text(text)
     with pytest.raises(RekeyError, match=r"rekey\.json is not a valid state file of a copy"):
