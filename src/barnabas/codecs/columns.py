@@ -6,7 +6,7 @@ import numpy as np
 import pyarrow as pa
 
 from barnabas.codecs import ColumnReader, ValueCodec, ValueDecoder
-from barnabas.codecs.errors import ConversionError
+from barnabas.codecs.errors import ConversionError, encodable
 from barnabas.registry.client import RegistryUnavailable
 
 _NULL_VALUE = "the value is null"
@@ -119,4 +119,5 @@ def _encoded(codec: ValueCodec, row: dict[str, Any]) -> tuple[bytes | None, str 
 
 
 def _message(error: Exception) -> str:
-    return str(error) if isinstance(error, ConversionError) else f"{type(error).__name__}: {error}"
+    text = str(error) if isinstance(error, ConversionError) else f"{type(error).__name__}: {error}"
+    return encodable(text)

@@ -25,5 +25,10 @@ class ConversionError(Exception):
         return f"{self._path} {self._problem}" if self._path else self._problem
 
 
+def encodable(reason: str) -> str:
+    """Return a reason with its lone surrogates escaped: JSON can have them, and UTF-8 and columns cannot."""
+    return reason.encode(errors="backslashreplace").decode()
+
+
 #: The reason for a missing required value.
 NULL = "is null, which the schema does not allow"

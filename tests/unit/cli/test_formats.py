@@ -5,6 +5,8 @@ import pytest
 from barnabas.cli.support.failures import CommandError
 from barnabas.cli.support.formats import as_json, compile_format
 from barnabas.client.consumer.completed_fetch import ConsumedRecord
+from barnabas.registry.codecs.records import DecodedValue
+from barnabas.registry.schemas import SchemaType
 
 RECORD = ConsumedRecord("t", 3, 42, 1_700, b"key", b"value", (("a", b"1"), ("b", None)))
 EMPTY = ConsumedRecord("t", 0, 0, -1, None, None, ())
@@ -50,6 +52,12 @@ def test_json_has_one_line_with_every_field() -> None:
         "value": "value",
         "headers": [{"key": "a", "value": "1"}, {"key": "b", "value": None}],
     }
+
+
+def test_a_decoded_value_with_half_of_a_surrogate_pair_is_printed_with_its_escape() -> None:
+    value = DecodedValue.of({"name": "\ud83dü"}, 7, SchemaType.JSON, 20)
+    assert value == '{"name": "\\ud83dü"}'.encode()
+    assert json.loads(as_json(EMPTY._replace(value=value)))["value"] == {"name": "\ud83dü"}
 
 
 def test_json_distinguishes_null_from_empty_and_keeps_binary_data() -> None:

@@ -189,6 +189,9 @@ def item(contents: Any) -> dict[str, Any]:
         (STRING, {"a": [1] * 100}, f"a is [{'1,' * 29}1...; it must be a string"),
         (STRING, [], "it is []; it must be an object"),
         (STRING, {"a": "\ud800"}, "surrogates not allowed"),
+        ({"type": "integer"}, {"a": "\ud800"}, 'a is "\\ud800"; it must be an integer of 64 bits'),
+        ({"type": "string", "format": "date"}, {"a": "\ud800"}, 'a is "\\ud800"; it must be a date'),
+        (with_property(STRING), {"a": ["\ud800"]}, 'a is ["\\ud800"]; it must be an object'),
     ],
 )
 def test_a_value_of_another_type_has_a_reason_with_the_path_and_others_pass(

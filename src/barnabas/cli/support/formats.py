@@ -85,7 +85,8 @@ def as_json(record: ConsumedRecord) -> bytes:
         **_text("value", record.value),
         "headers": [{"key": name, **_text("value", value)} for name, value in record.headers],
     }
-    return json.dumps(fields, ensure_ascii=False).encode() + b"\n"
+    text = json.dumps(fields, ensure_ascii=False)
+    return text.encode(errors="backslashreplace") + b"\n"  # the escape of JSON for a lone surrogate
 
 
 def _text(name: str, data: bytes | None) -> dict[str, Any]:

@@ -27,7 +27,8 @@ class DecodedValue(bytes):
     @classmethod
     def of(cls, value: Any, schema_id: int, schema_type: SchemaType, encoded_bytes: int) -> "DecodedValue":
         """Return a value as JSON."""
-        decoded = cls(json.dumps(value, ensure_ascii=False).encode())
+        # a lone surrogate, which UTF-8 cannot have, gets the escape of JSON
+        decoded = cls(json.dumps(value, ensure_ascii=False).encode(errors="backslashreplace"))
         decoded.schema_id, decoded.schema_type, decoded.encoded_bytes = schema_id, schema_type, encoded_bytes
         return decoded
 

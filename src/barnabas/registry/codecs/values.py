@@ -70,7 +70,8 @@ class _JsonValues:
         error = next(self._validator.iter_errors(value), None)
         if error is not None:
             raise MalformedValue(error.message, error.json_path.removeprefix("$").removeprefix("."))
-        return json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode()
+        text = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+        return text.encode(errors="backslashreplace")  # the escape of JSON for a lone surrogate
 
 
 class _ProtobufValues:

@@ -30,6 +30,7 @@ def test_json_is_checked_when_it_is_encoded() -> None:
     )
     codec = codec_of(SchemaType.JSON, schema)
     assert codec.decode(codec.encode({"item": 3})) == {"item": 3}
+    assert codec.decode(codec.encode({"name": "\ud83d"})) == {"name": "\ud83d"}
     with pytest.raises(MalformedValue, match="item: 'x' is not of type 'integer'"):
         codec.encode({"item": "x"})
     with pytest.raises(MalformedValue, match="not JSON"):
