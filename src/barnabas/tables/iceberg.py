@@ -7,7 +7,7 @@ that was read, or fails: PyIceberg would otherwise repeat an append on a snapsho
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from datetime import UTC, datetime, timedelta
+from itertools import pairwise
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
@@ -142,10 +142,10 @@ class IcebergTopicTable:
 
     def clean(self, history_ms: int) -> int:
         oldest_ms = self._access.clock.wall_ms() - max(history_ms, _KEPT_MS_MIN)
-        oldest = datetime.fromtimestamp(0, UTC) + timedelta(milliseconds=oldest_ms)
-        if any(snapshot.timestamp_ms < oldest_ms for snapshot in self._table.snapshots()[:-1]):
+        expired = self._replaced_before(oldest_ms)
+        if expired:
             with _conflicts():
-                self._table.maintenance.expire_snapshots().older_than(oldest.replace(tzinfo=None)).commit()
+                self._table.maintenance.expire_snapshots().by_ids(expired).commit()
             self.refresh()
         store = open_store(self._access.location, self._access.store_settings)
         used = self._used_paths()
@@ -160,6 +160,18 @@ class IcebergTopicTable:
         if snapshot is None:
             return TableSummary("", None)
         return TableSummary(str(snapshot.snapshot_id), snapshot.timestamp_ms)
+
+    def _replaced_before(self, time_ms: int) -> list[int]:
+        """Return the snapshots that have not been current since a time, without those of branches and tags."""
+        metadata = self._table.metadata
+        kept = {ref.snapshot_id for ref in metadata.refs.values()}
+        replaced_ms = {old.snapshot_id: new.timestamp_ms for old, new in pairwise(metadata.snapshot_log)}
+        return [
+            snapshot.snapshot_id
+            for snapshot in metadata.snapshots
+            if snapshot.snapshot_id not in kept
+            and replaced_ms.get(snapshot.snapshot_id, snapshot.timestamp_ms) < time_ms
+        ]
 
     def _data_files(self) -> list[IcebergFile]:
         """Return the data files without deleted rows, which other writers may have marked."""

@@ -243,6 +243,23 @@ def test_earlier_versions_of_iceberg_are_forgotten_after_their_time(
     assert values(settings) == numbers(*range(9))
 
 
+def test_the_time_of_an_earlier_version_of_iceberg_begins_when_it_is_replaced(
+    broker: EmbeddedBroker, topic: str, tmp_path: Path
+) -> None:
+    settings = settings_of(topic, TableFormat.ICEBERG, tmp_path / "t")
+    fill_table(broker, settings, 2, topic_table(settings))
+    first, second = iceberg_table(settings).snapshots()
+    clock = ManualClock(second.timestamp_ms + HOUR_MS)
+    table = topic_table(settings, clock=clock)
+    advance(table, broker.bootstrap)
+    assert opened(table).clean(HOUR_MS) == 0
+    stored = iceberg_table(settings)
+    assert stored.scan(snapshot_id=first.snapshot_id).to_arrow()["value"].to_pylist() == numbers(0)
+    clock.advance(1)
+    assert opened(table).clean(HOUR_MS) > 0
+    assert iceberg_table(settings).snapshots() == [second.model_copy(update={"parent_snapshot_id": None})]
+
+
 def test_a_delta_log_keeps_the_configured_history(broker: EmbeddedBroker, topic: str, tmp_path: Path) -> None:
     from deltalake import DeltaTable
 
