@@ -87,10 +87,10 @@ def added(table: Path, snapshot: int, version: int, changes: Changes) -> Sequenc
 def added_in(commit: str, label: str, version: int, changes: Changes) -> Sequence[AddedFile]:
     """Return the files that a commit added, without those that only rewrite rows.
 
-    :param commit: Its JSON, one action per line.
+    :param commit: Its JSON, one action per line; strings may have other line ends of Unicode, such as U+2028.
     :raises FlowError: It deleted or rewrote rows, or requires an unsupported reader feature.
     """
-    actions: list[dict[str, Any]] = [json.loads(line) for line in commit.splitlines() if line.strip()]
+    actions: list[dict[str, Any]] = [json.loads(line) for line in commit.split("\n") if line.strip()]
     adds = [action["add"] for action in actions if action.get("add", {}).get("dataChange")]
     removes = [action["remove"] for action in actions if action.get("remove", {}).get("dataChange")]
     if removes:

@@ -60,6 +60,21 @@ def test_files_are_returned_once_by_version_with_their_partitions(tmp_path: Path
     assert batch.to_pylist() == [{"id": 5, "kind": "a b%/ü", "day": DAY, "more": None}]
 
 
+def test_line_ends_of_unicode_in_strings_do_not_end_actions() -> None:
+    text = "a\u0085b\u2028c\u2029d"
+    add = {
+        "path": "1.parquet",
+        "size": 5,
+        "dataChange": True,
+        "partitionValues": {"kind": text},
+        "stats": text,
+    }
+    commit = "\n".join(
+        json.dumps(action, ensure_ascii=False) for action in ({"commitInfo": {}}, {"add": add})
+    )
+    assert added_in(commit, "delta t", 1, Changes.FAIL) == [AddedFile("1.parquet", 5, {"kind": text})]
+
+
 def test_rewritten_files_are_not_read_and_deletions_are_reported_or_skipped(tmp_path: Path) -> None:
     append(tmp_path, 1)
     append(tmp_path, 2)
