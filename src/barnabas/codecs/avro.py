@@ -399,6 +399,8 @@ def _decimal(part: dict[str, Any], size: int | None, wire: Any, path: str) -> _N
     precision, scale = part.get("precision"), part.get("scale", 0)
     if not isinstance(precision, int) or not 1 <= precision <= _PRECISION_MAX:
         raise SchemaError(f"the precision of decimal is {precision}; it must be 1 to {_PRECISION_MAX}", path)
+    if not isinstance(scale, int):
+        raise SchemaError(f"the scale of decimal is {scale}; it must be a number", path)
 
     def read(value: bytes) -> Decimal:
         digits = int.from_bytes(value, "big", signed=True)

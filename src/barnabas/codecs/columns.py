@@ -6,7 +6,7 @@ import numpy as np
 import pyarrow as pa
 
 from barnabas.codecs import ColumnReader, ValueCodec, ValueDecoder
-from barnabas.codecs.errors import ConversionError, encodable
+from barnabas.codecs.errors import described
 from barnabas.registry.client import RegistryUnavailable
 
 _NULL_VALUE = "the value is null"
@@ -89,14 +89,14 @@ def _decoded(codec: ValueDecoder, value: bytes) -> tuple[dict[str, Any] | None, 
     except RegistryUnavailable:
         raise
     except Exception as error:  # libraries document no error types for malformed values
-        return None, f"the value is not {codec.label}: {_message(error)}"
+        return None, f"the value is not {codec.label}: {described(error)}"
 
 
 def _misfit(row: dict[str, Any], kind: pa.DataType) -> str | None:
     try:
         pa.array([row], kind)
     except _MISFITS as error:
-        return _message(error)
+        return described(error)
     return None
 
 
@@ -115,9 +115,4 @@ def _encoded(codec: ValueCodec, row: dict[str, Any]) -> tuple[bytes | None, str 
     try:
         return codec.encode(row), None
     except Exception as error:  # as above
-        return None, f"the row cannot be {codec.label}: {_message(error)}"
-
-
-def _message(error: Exception) -> str:
-    text = str(error) if isinstance(error, ConversionError) else f"{type(error).__name__}: {error}"
-    return encodable(text)
+        return None, f"the row cannot be {codec.label}: {described(error)}"

@@ -25,6 +25,12 @@ class ConversionError(Exception):
         return f"{self._path} {self._problem}" if self._path else self._problem
 
 
+def described(error: Exception) -> str:
+    """Return the message of an error; those of libraries begin with their type."""
+    is_own = isinstance(error, SchemaError | ConversionError)
+    return encodable(str(error) if is_own else f"{type(error).__name__}: {error}")
+
+
 def encodable(reason: str) -> str:
     """Return a reason with its lone surrogates escaped: JSON can have them, and UTF-8 and columns cannot."""
     return reason.encode(errors="backslashreplace").decode()

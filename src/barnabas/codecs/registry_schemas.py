@@ -2,6 +2,7 @@
 
 from typing import NamedTuple
 
+from barnabas.codecs.errors import encodable
 from barnabas.registry.client import RegistryClient, RegistryUnavailable
 from barnabas.registry.errors import RegistryError
 from barnabas.registry.schemas import InvalidSchema, ParsedSchema, SchemaType
@@ -58,4 +59,4 @@ class RegistrySchemas:
 
 def unusable(schema_id: int, reason: object) -> str:
     """Return why values with an id cannot be decoded."""
-    return f"its schema id is {schema_id}, whose schema cannot be used: {reason}"
+    return f"its schema id is {schema_id}, whose schema cannot be used: {encodable(str(reason))}"

@@ -8,6 +8,8 @@ from typing import NamedTuple
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from barnabas.tables.column_paths import clashing_columns
+
 
 class TypeMismatch(Exception):
     """A column of rows cannot be in the column of the table."""
@@ -22,6 +24,21 @@ class Merged(NamedTuple):
 
 def merged_schema(table: pa.Schema, rows: pa.Schema) -> Merged:
     """Add the columns of rows to those of a table."""
+    merged = _merged(table, rows)
+    if merged.schema == table:
+        return merged
+    known = list(table)
+    clashes = clashing_columns(merged.schema)
+    new = [name for name in clashes if merged.schema.field(name) not in known]
+    if not new:
+        return merged
+    refused = [name for name in new if "." in name] or new
+    rest = merged_schema(table, pa.schema([field for field in rows if field.name not in refused]))
+    reasons = {name: f"{name}: another column has the path {clashes[name]}" for name in refused}
+    return Merged(rest.schema, {**rest.mismatches, **reasons})
+
+
+def _merged(table: pa.Schema, rows: pa.Schema) -> Merged:
     fields = {field.name: field for field in table}
     by_lower = {name.lower(): name for name in fields}
     mismatches: dict[str, str] = {}

@@ -251,6 +251,19 @@ def test_messages_among_maps_are_those_of_confluent(
         assert codec.decode(body) == {"key": each.key}
 
 
+def test_any_error_of_a_schema_is_the_reason_of_its_values(
+    rest: RestClient, values: RegisteredValues, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: Any) -> None:
+        raise TypeError("no column has the name \ud800")
+
+    monkeypatch.setattr("barnabas.codecs.registered._decoder", refuse)
+    schema_id = rest.register("rv-odd", avro_record("Odd", "a"))["id"]
+    found = values.decoded(pa.array([framed(schema_id, b"\2")]))
+    problem = "TypeError: no column has the name \\ud800"
+    assert found.reasons.to_pylist() == [unusable_reason(schema_id, problem)]
+
+
 def test_an_id_that_was_unknown_is_asked_for_again(rest: RestClient, values: RegisteredValues) -> None:
     last_id = rest.register("rv-last", avro_record("Last", "a"))["id"]
     column = pa.array([framed(last_id + 1, b"\2")])

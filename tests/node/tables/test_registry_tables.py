@@ -134,6 +134,24 @@ def test_what_cannot_be_decoded_keeps_its_bytes_and_says_why(
 
 
 @each_format
+def test_a_field_whose_name_is_the_path_of_another_field_keeps_its_bytes(
+    broker: EmbeddedBroker, topic: str, writer: Writer, tmp_path: Path, kind: TableFormat
+) -> None:
+    settings = settings_of(topic, kind, tmp_path / "t", value_decoding=Decoding.REGISTRY)
+    nested = {"a": {"type": "object", "properties": {"b": {"type": "string"}}}}
+    dotted = {"a.b": {"type": "string"}}
+    writer.json({**nested, **dotted}, {"a": {"b": "x"}, "a.b": "y"})
+    writer.json(nested, {"a": {"b": "x"}})
+    writer.json(dotted, {"a.b": "y"})
+    advance(topic_table(settings, registry_url=broker.registry_url), broker.bootstrap)
+    rows = table_rows(settings)
+    assert [row["a"] for row in rows] == [None, {"b": "x"}, None]
+    reason = "a.b: another column has the path a.b"
+    assert [row["kafka_error"] for row in rows] == [reason, None, reason]
+    assert [row["kafka_raw_value"] is None for row in rows] == [False, True, False]
+
+
+@each_format
 def test_values_of_json_schema_and_keys_are_decoded(
     broker: EmbeddedBroker, topic: str, writer: Writer, tmp_path: Path, kind: TableFormat
 ) -> None:

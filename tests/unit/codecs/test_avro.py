@@ -267,6 +267,10 @@ SELF = {"type": "record", "name": "shop.R", "fields": [{"name": "next", "type": 
             "f0: the precision of decimal is 50; it must be 1 to 38",
         ),
         (
+            of({"type": "bytes", "logicalType": "decimal", "precision": 5, "scale": None}),
+            "f0: the scale of decimal is None; it must be a number",
+        ),
+        (
             of({"type": "fixed", "name": "F", "size": 2, "logicalType": "decimal", "precision": 5}),
             "the schema is not valid Avro: decimal precision of 5 doesn't fit",
         ),

@@ -75,6 +75,47 @@ def test_names_that_differ_only_in_case_do_not_fit() -> None:
     assert found.schema.names == ["Id"]
 
 
+A_B = pa.struct([("b", pa.string())])
+OF_A_B = pa.list_(pa.field("element", A_B))
+
+
+@pytest.mark.parametrize(
+    ("table", "rows", "refused"),
+    [
+        ({}, {"a": A_B, "a.b": pa.int32()}, "a.b"),
+        ({}, {"a.b": pa.int32(), "a": A_B}, "a.b"),
+        ({"a.b": pa.int32()}, {"a": A_B}, "a"),
+        ({"a": A_B}, {"a.b": pa.int32()}, "a.b"),
+        ({"a": OF_A_B}, {"a.b": pa.int32()}, "a.b"),
+        ({"a": OF_A_B}, {"a.element": pa.int32()}, "a.element"),
+        ({"a": pa.map_(pa.string(), A_B)}, {"a.value.b": pa.int32()}, "a.value.b"),
+        ({}, {"c": pa.struct([("a", A_B), ("a.b", pa.int32())])}, "c"),
+        ({"c": pa.struct([("a", A_B)])}, {"c": pa.struct([("a.b", pa.int32())])}, "c"),
+    ],
+)
+def test_a_name_with_a_dot_that_is_the_path_of_another_column_does_not_fit(
+    table: dict[str, pa.DataType], rows: dict[str, pa.DataType], refused: str
+) -> None:
+    """PyIceberg would refuse the columns, and the table would stop."""
+    found = merged(table, {**rows, "id": pa.int64()})
+    assert list(found.mismatches) == [refused]
+    assert "another column has the path" in found.mismatches[refused]
+    taken = {name: kind for name, kind in rows.items() if name != refused}
+    assert found.schema == pa.schema(list({**table, **taken, "id": pa.int64()}.items()))
+
+
+def test_names_with_dots_that_are_no_paths_are_taken() -> None:
+    table = {"a.b": pa.int32(), "c": pa.struct([("element.x", TEXTS), ("x", TEXTS)])}
+    rows = {"a.c": pa.int32(), "d": pa.list_(pa.field("element", pa.struct([("element", pa.string())])))}
+    assert merged(table, rows) == Merged(pa.schema(list((table | rows).items())), {})
+
+
+def test_a_table_that_has_such_columns_stays_as_it_is() -> None:
+    """Delta takes them."""
+    table = {"a": A_B, "a.b": pa.int32()}
+    assert merged(table, {**table, "id": pa.int64()}).mismatches == {}
+
+
 FIELDS = st.sampled_from(["a", "b", "c"])
 FLAT = st.sampled_from([pa.int32(), pa.int64(), pa.string(), pa.binary(), pa.float32(), pa.bool_()])
 

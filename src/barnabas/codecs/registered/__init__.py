@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from barnabas.codecs import ValueDecoder
 from barnabas.codecs.columns import decoded
-from barnabas.codecs.errors import SchemaError
+from barnabas.codecs.errors import SchemaError, described
 from barnabas.codecs.framing import Frame
 from barnabas.codecs.registered.framed_column import FramedColumn, Integers
 from barnabas.codecs.registry_schemas import RegisteredSchema, RegistrySchemas, unusable
@@ -151,8 +151,10 @@ class RegisteredValues:
             return found
         try:
             self._decoders[schema] = decoder = _decoder(found, schema)
-        except SchemaError as error:
-            return unusable(schema.id, error)
+        except ImportError:  # not the schema's fault
+            raise
+        except Exception as error:  # libraries document no error types for schemas that they cannot use
+            return unusable(schema.id, described(error))
         return decoder
 
 
