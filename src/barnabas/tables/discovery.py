@@ -1,12 +1,14 @@
 """Finds the topics that have tables."""
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
+from barnabas.client.admin.model import ConfigEntry
 from barnabas.client.blocking import BlockingClient
 from barnabas.client.core.metadata import TopicInfo
 from barnabas.config.config_resource import Resource, ResourceKind
 from barnabas.config.keys.table import TABLE_KEYS
+from barnabas.declared.live import batches
 from barnabas.objects.location import Location
 from barnabas.tables.errors import TableError
 from barnabas.tables.settings import TableSettings, table_settings
@@ -38,8 +40,7 @@ def find_tables(
     names = [name for name, info in described.items() if isinstance(info, TopicInfo) and not info.is_internal]
     found = FoundTables({}, {name: info for name, info in described.items() if isinstance(info, KafkaError)})
     resources = [Resource(ResourceKind.TOPIC, name) for name in names]
-    configs = client.admin.describe_configs(resources, _NAMES, synonyms=False) if resources else {}
-    for resource, entries in configs.items():
+    for resource, entries in _configs(client, resources):
         topic = resource.name
         if isinstance(entries, KafkaError):
             if topics is not None:
@@ -54,3 +55,11 @@ def find_tables(
             if settings is not None:
                 found.tables[topic] = settings
     return found
+
+
+def _configs(
+    client: BlockingClient, resources: Sequence[Resource]
+) -> Iterator[tuple[Resource, list[ConfigEntry] | KafkaError]]:
+    """Describe the configs of tables in requests that no broker refuses for their size."""
+    for batch in batches(resources):
+        yield from client.admin.describe_configs(batch, _NAMES, synonyms=False).items()
