@@ -252,6 +252,11 @@ def create_iceberg(access: TableAccess, schema: pa.Schema) -> IcebergTopicTable:
             identifier, schema, location=_url(access.location), properties=properties
         )
     except TableAlreadyExistsError as error:
+        if open_iceberg(access) is None:  # Glue and Hive have tables of other formats, too
+            message = (
+                f"the catalog has a table {'.'.join(identifier)} that is not an Iceberg table; rename it"
+            )
+            raise TableError(message) from error
         raise ConcurrentCommit(str(error)) from error
     except (TypeError, ValueError, pa.ArrowException) as error:
         raise TableError(f"the columns {schema.names} cannot be those of an Iceberg table: {error}") from None

@@ -40,6 +40,8 @@ _SLOW_PASSES_MAX = 64
 _PASSES_PER_LAG = 2
 #: After a commit of another service, the pause is up to so long: one of the two is then first for good.
 _CONFLICT_PAUSE_MS = 2_000
+#: So many conflicts in a row are no coincidence.
+_CONFLICTS_MAX = 10
 
 _log = get_logger("barnabas.tables")
 
@@ -101,6 +103,7 @@ class _Kept:
     is_running: bool = False
     started_ms: int = 0  #: of the last pass
     is_slow: bool = False  #: whether the log says that the pass takes long
+    conflicts_count: int = 0  #: since the last pass that ended otherwise
     passes: _Failures = field(default_factory=_Failures)
     maintenance: _Failures = field(default_factory=_Failures)  #: must not make the table late
     maintenance_due_ms: int = 0
@@ -275,17 +278,15 @@ class TableService:
         try:
             is_complete = self._advance(kept.table)
         except ConcurrentCommit as conflict:
-            kept.table.counts.conflicts_count += 1
-            pause_ms = self._rng.randrange(_CONFLICT_PAUSE_MS)
-            _log.debug(
-                "another service has committed first", topic=kept.table.settings.topic, error=str(conflict)
-            )
+            pause_ms = self._after_conflict(kept, conflict)
         except BaseException as error:  # of Kafka, the store, libraries; a panic in Rust is no Exception
+            kept.conflicts_count = 0
             pause_ms = kept.passes.add(
                 self._options.stores.describe(error), "a table cannot be advanced", kept.table.settings.topic
             )
         else:
             kept.passes.clear()
+            kept.conflicts_count = 0
             pause_ms = 0
             if is_complete:
                 kept.complete_ms = started_ms
@@ -297,6 +298,17 @@ class TableService:
         kept.is_running = False
         with self._lock:
             self._running.discard(kept)
+
+    def _after_conflict(self, kept: _Kept, conflict: ConcurrentCommit) -> int:
+        """Note a conflict; return the pause before the next pass."""
+        topic = kept.table.settings.topic
+        kept.table.counts.conflicts_count += 1
+        kept.conflicts_count += 1
+        if kept.conflicts_count >= _CONFLICTS_MAX:
+            what = f"a table had {_CONFLICTS_MAX} conflicts in a row"
+            return kept.passes.add(self._options.stores.describe(conflict), what, topic)
+        _log.debug("another service has committed first", topic=topic, error=str(conflict))
+        return self._rng.randrange(_CONFLICT_PAUSE_MS)
 
     def _advance(self, table: TopicTable) -> bool:
         try:

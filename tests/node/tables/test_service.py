@@ -12,8 +12,9 @@ from barnabas.base.clock import ManualClock
 from barnabas.objects.location import Location
 from barnabas.reading.connection import ConnectionOptions
 from barnabas.tables.building import TableStores, local_writer
+from barnabas.tables.errors import ConcurrentCommit
 from barnabas.tables.range_writing import RangesWriter, TopicRange, WriteContext, WrittenRanges
-from barnabas.tables.service import _SLOW_PASS_MS, ServiceOptions, TableService
+from barnabas.tables.service import _SLOW_PASS_MS, ServiceOptions, TableService, TableStatus
 from barnabas.tables.settings import TableFormat, TableSettings
 from barnabas.tables.source import TopicSource
 from barnabas.tables.topic_table import TopicTable
@@ -115,6 +116,29 @@ def test_a_table_whose_maintenance_fails_still_advances(
         clock.advance(100)
         until(lambda: [status.counts.rows_count for status in running.statistics()] == [2])
         assert running.statistics()[0].state == "failed"
+
+
+def test_many_conflicts_in_a_row_are_a_failure_until_a_pass_ends(
+    broker: EmbeddedBroker, topic: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def conflict(table: TopicTable, source: TopicSource) -> bool:
+        raise ConcurrentCommit("the catalog refuses it")
+
+    clock = ManualClock()
+
+    def later() -> list[TableStatus]:
+        clock.advance(1_000)
+        return running.statistics()
+
+    with monkeypatch.context() as patch:
+        patch.setattr(TopicTable, "advance", conflict)
+        with service(broker, tmp_path, [topic], clock, lambda _: Hanging()) as running:
+            until(lambda: any(status.counts.conflicts_count > 1 for status in later()))
+            assert errors(running) == {topic: ""}
+            until(lambda: any(status.state == "failed" for status in later()))
+            assert errors(running) == {topic: "ConcurrentCommit: the catalog refuses it"}
+            patch.setattr(TopicTable, "advance", lambda table, source: True)
+            until(lambda: any(status.state == "waiting" for status in later()))
 
 
 def test_tables_that_hang_do_not_keep_all_threads(
