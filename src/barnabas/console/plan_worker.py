@@ -16,6 +16,7 @@ from typing import Any, TypedDict
 from barnabas.base.clock import SystemClock
 from barnabas.client.admin.acl_decisions import describe_acl_decisions
 from barnabas.client.admin.admin import Admin
+from barnabas.client.auth.principal import known_principal
 from barnabas.client.auth.sasl import SaslLogin
 from barnabas.client.core.cluster import ClusterClient
 from barnabas.client.core.retry import Retry
@@ -124,18 +125,20 @@ def _arguments(problem: PageError) -> tuple[int, str, str, str]:
 
 async def _plan(order: PlanOrder, state: Any) -> tuple[Plan, Simulation | None]:
     clock = SystemClock()
+    login = SaslLogin.from_plain(order["login"]) if order["login"] else None
+    tls = TlsSettings.from_plain(order["tls"]) if order["tls"] else None
     cluster = ClusterClient(
         order["bootstrap"],
         client_id="barnabas-console",
         connect_timeout_ms=order["connect_timeout_ms"],
         request_timeout_ms=order["request_timeout_ms"],
         retry=Retry(timeout_ms=order["retry_timeout_ms"], clock=clock),
-        login=SaslLogin.from_plain(order["login"]) if order["login"] else None,
-        tls=TlsSettings.from_plain(order["tls"]) if order["tls"] else None,
+        login=login,
+        tls=tls,
     )
     async with asyncio.timeout(order["timeout_ms"] / 1000), cluster:
         admin = Admin(cluster, timeout_ms=order["request_timeout_ms"])
-        request = PlanRequest(state, UnseenSecrets(), principal=order["principal"])
+        request = PlanRequest(state, UnseenSecrets(), principal=known_principal(login, tls))
         plan = await make_plan(admin, request, clock)
         return plan, await _simulation(admin, plan)
 

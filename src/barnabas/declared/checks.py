@@ -28,6 +28,7 @@ UNLIMITED = -1
 #: Broker configs that topics inherit and that decide what is deleted.
 _INHERITED = tuple(f"log.{key}" for key in (RETENTION_MS, RETENTION_BYTES, CLEANUP_POLICY))
 
+_ALTERING = (AclOperation.ALTER, AclOperation.ALL)
 _BY_HAND = "set it in the broker's configuration and restart the broker"
 
 
@@ -159,7 +160,7 @@ def _limit(value: object) -> int | None:
 class Applicant:
     """The principal that applies a plan, and the authorizer's settings that decide what it may do."""
 
-    principal: str
+    principal: str | None  #: None if only the brokers know it
     may_alter: bool = True  #: as the cluster says (KIP-430)
     open_without_acl: bool = (
         False  #: whether operations on resources without any ACL are allowed for all principals
@@ -176,7 +177,7 @@ class Applicant:
     def _is_allowed(self, acls: Iterable[AclBinding]) -> bool:
         """Return whether ACLs alone allow it, from at least one host."""
         mine = [acl for acl in _of_cluster(acls) if acl.principal in (self.principal, WILDCARD_PRINCIPAL)]
-        meant = [acl for acl in mine if acl.operation in (AclOperation.ALTER, AclOperation.ALL)]
+        meant = [acl for acl in mine if acl.operation in _ALTERING]
         denied = any(acl.permission is AclPermission.DENY for acl in meant)
         return not denied and any(acl.permission is AclPermission.ALLOW for acl in meant)
 
@@ -198,6 +199,8 @@ def with_lockout(
     changes: Sequence[ResourceChange], live: ClusterState, applicant: Applicant
 ) -> list[ResourceChange]:
     """Return the changes, with a diagnostic on those that remove the applicant's right to alter the cluster."""
+    if applicant.principal is None:
+        return _with_possible_lockout(changes, live, applicant)
     if not applicant.loses(live.acls, acls_after(live.acls, changes)):
         return list(changes)
     text = f"{applicant.principal} applies this plan, and could then ALTER the cluster only as a super user"
@@ -207,7 +210,32 @@ def with_lockout(
     ]
 
 
-def with_own_user(changes: Iterable[ResourceChange], principal: str) -> list[ResourceChange]:
+def _with_possible_lockout(
+    changes: Sequence[ResourceChange], live: ClusterState, applicant: Applicant
+) -> list[ResourceChange]:
+    """Return the changes, with a diagnostic on those that may remove the right of an unknown principal."""
+    if not applicant.may_alter:
+        return list(changes)
+    text = "only the brokers know the principal that applies this plan, and it may then be unable to ALTER the cluster"
+    closes = applicant.open_without_acl and not _of_cluster(live.acls)
+    return [
+        with_diagnostic(each, Diagnostic(Level.LOCKOUT, text))
+        if _is_about_cluster(each) and (closes or _limits_alter(each))
+        else each
+        for each in changes
+    ]
+
+
+def _limits_alter(change: ResourceChange) -> bool:
+    """Whether the change of an ACL denies to ALTER, or no longer allows it."""
+    acl = change.name
+    if not isinstance(acl, AclBinding) or acl.operation not in _ALTERING:
+        return False
+    removes = change.action is ChangeAction.DELETE
+    return removes is (acl.permission is AclPermission.ALLOW)
+
+
+def with_own_user(changes: Iterable[ResourceChange], principal: str | None) -> list[ResourceChange]:
     """Return the changes, with a diagnostic on those that remove a credential of the applicant."""
     diagnostic = Diagnostic(
         Level.LOCKOUT, f"{principal} applies this plan, and could then no longer log in with this credential"

@@ -66,7 +66,7 @@ def _missing(change: ResourceChange, secrets: Secrets) -> list[Diagnostic]:
     return []
 
 
-async def applicant(admin: Admin, principal: str) -> Applicant:
+async def applicant(admin: Admin, principal: str | None) -> Applicant:
     """Return the principal that applies a plan, and what the cluster reports about authorization; super users are not
     reported.
     """

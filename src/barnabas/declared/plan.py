@@ -61,7 +61,7 @@ class PlanRequest:
 
     declared: ClusterState
     secrets: Secrets
-    principal: str = ANONYMOUS_PRINCIPAL
+    principal: str | None = ANONYMOUS_PRINCIPAL  #: None if only the brokers know it
     resource_filter: ResourceFilter = EVERYTHING
     renew_password_patterns: tuple[str, ...] = field(default=())
 

@@ -157,6 +157,28 @@ def test_losing_the_own_alter_permission_is_reported(
     assert {each.level for each in found if each.level} == ({Level.LOCKOUT} if locked else set())
 
 
+@pytest.mark.parametrize(
+    ("before", "after", "applicant", "locked"),
+    [
+        ({OTHER, READS}, {READS}, Applicant(None), {OTHER}),
+        ({ALL}, set(), Applicant(None), {ALL}),
+        ({OTHER, READS}, {OTHER}, Applicant(None), set()),
+        (set(), {DENIED, OTHER}, Applicant(None), {DENIED}),
+        ({DENIED}, set(), Applicant(None), set()),
+        ({OTHER}, set(), Applicant(None, may_alter=False), set()),
+        (set(), {READS}, Applicant(None, open_without_acl=True), {READS}),
+        ({OTHER}, {OTHER, READS}, Applicant(None, open_without_acl=True), set()),
+    ],
+)
+def test_all_changes_that_may_lock_out_an_unknown_principal_are_reported(
+    before: set[AclBinding], after: set[AclBinding], applicant: Applicant, locked: set[AclBinding]
+) -> None:
+    live = ClusterState(acls=frozenset(before))
+    changes = diff_states(ClusterState(acls=frozenset(after), prune=frozenset({"acls"})), live)
+    found = with_lockout(changes, live, applicant)
+    assert {each.name for each in found if each.level is Level.LOCKOUT} == locked
+
+
 def test_removing_the_own_credential_is_reported() -> None:
     live = ClusterState(
         users={name: {ScramMechanism.SCRAM_SHA_256: Credential(4096)} for name in ("me", "other")}

@@ -10,12 +10,13 @@ from typing import Annotated
 import typer
 
 from barnabas.cli.support.failures import wrong_use
-from barnabas.cli.support.login import current_login
+from barnabas.cli.support.login import current_login, current_tls
+from barnabas.client.auth.principal import known_principal
 from barnabas.declared.parser import read_state
 from barnabas.declared.plan import PlanRequest
 from barnabas.declared.secrets import Secrets
 from barnabas.declared.state import CONFIG_SECTIONS, ClusterState, ResourceFilter, Section
-from barnabas.wire.acls import ANONYMOUS_PRINCIPAL, ResourceType
+from barnabas.wire.acls import ResourceType
 
 #: The APIs that read the state of a cluster, and the permissions for them.
 READING_APIS = ("Metadata", "DescribeConfigs")
@@ -106,15 +107,14 @@ def _check(pattern: str) -> None:
 def plan_request(
     file: Path, resource_filter: ResourceFilter, renew_password_patterns: Sequence[str] | None = None
 ) -> PlanRequest:
-    """Return the plan request for a file, with the principal of the current login.
+    """Return the plan request for a file, with the principal of the current login if it is known.
 
     :raises FileNotFoundError: If the file does not exist.
     :raises StateFileError: If it is not a valid declared state.
     :raises CommandError: If the filter matches nothing in it.
     """
     file.stat()
-    login = current_login()
-    principal = f"User:{login.user}" if login else ANONYMOUS_PRINCIPAL
+    principal = known_principal(current_login(), current_tls())
     secrets = Secrets(os.environ, file.parent)
     declared = read_state(file)
     _check_filter(file, declared, resource_filter)
