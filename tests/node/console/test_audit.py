@@ -4,6 +4,8 @@ import re
 
 import pytest
 
+from barnabas.client.admin.admin import raise_errors
+from barnabas.config.alter_op import AlterConfigOp, OpType
 from barnabas.config.config_resource import Resource, ResourceKind
 from barnabas.testing import EmbeddedBroker
 from support.audit import published
@@ -27,6 +29,17 @@ def retention(cluster: EmbeddedBroker) -> str | None:
 def revisions(text: str) -> list[str]:
     """Return the revisions that a history offers for a rollback, the newest first."""
     return re.findall(r'aria-label="Roll back to revision (\d+)"', text)
+
+
+def alter(cluster: EmbeddedBroker, topic: str, key: str, value: str) -> None:
+    edit = AlterConfigOp(key, OpType.SET, value)
+    raise_errors(cluster.client.admin.alter_configs({Resource(ResourceKind.TOPIC, topic): [edit]}).values())
+
+
+def digest(text: str) -> str:
+    """Return what a preview sends with the confirmation."""
+    [found] = re.findall(r'name="changes" value="(\w+)"', text)
+    return str(found)
 
 
 def test_the_newest_changes_come_first_and_are_filtered(audited: Visitor) -> None:
@@ -78,9 +91,27 @@ def test_a_rollback_is_previewed(audited: Visitor, cluster: EmbeddedBroker) -> N
     back = revisions(audited.get(path).text)[0]
     preview = audited.submit(path, revision=back)
     assert ("What the rollback would change" in preview.text, retention(cluster)) == (True, "172800000")
-    done = audited.submit(path, revision=back, confirmed="yes")
+    done = audited.submit(path, revision=back, confirmed="yes", changes=digest(preview.text))
     assert (f"was rolled back to revision {back}." in done.text, retention(cluster)) == (True, "43200000")
     assert "nothing would change" in audited.submit(path, revision=back).text
+
+
+def test_a_rollback_that_would_change_something_else_is_shown_again(
+    admin: Visitor, cluster: EmbeddedBroker
+) -> None:
+    topic, path = "rolled.stale", "/history/topic/rolled.stale"
+    cluster.create_topic(topic, 1, {"retention.ms": "86400000"})
+    alter(cluster, topic, "retention.ms", "172800000")
+    published(cluster, f"topic/{topic}", "retention.ms", "172800000")
+    back = revisions(admin.get(path).text)[-1]
+    preview = admin.submit(path, revision=back)
+    alter(cluster, topic, "segment.ms", "3600000")
+    again = admin.submit(path, revision=back, confirmed="yes", changes=digest(preview.text))
+    assert "nothing was rolled back: review the differences again" in again.text
+    assert "segment.ms" in again.text
+    assert "172800000" in admin.get(f"/topics/{topic}/configs").text
+    done = admin.submit(path, revision=back, confirmed="yes", changes=digest(again.text))
+    assert f"was rolled back to revision {back}." in done.text
 
 
 def test_an_impossible_rollback_is_explained(audited: Visitor) -> None:

@@ -1,10 +1,13 @@
 """The history of one resource: revisions, the difference between two, and rollback."""
 
+import json
 from collections.abc import Sequence
+from hashlib import sha256
 from typing import Any, NamedTuple
 
 from starlette.responses import Response
 
+from barnabas.client.admin.extensions.rollback import Rollback
 from barnabas.console.audit_reader import HISTORY_LOOK_MAX, AuditQuery, read_back
 from barnabas.console.page import Route
 from barnabas.console.pages.audit import history_path, shown
@@ -116,23 +119,38 @@ async def _may_roll_back(view: View, resource: str) -> bool:
 
 
 async def roll_back(view: View) -> Response:
-    """Preview a rollback; make it once confirmed."""
+    """Preview a rollback; make it once confirmed, if it still changes what the preview showed."""
     resource, form = f"{view.path('kind')}/{view.path('name')}", await view.form()
     revision = form.whole("revision")
     if revision is None:
         raise wrong_form("Select the revision.")
     confirmed = form.flag("confirmed")
     try:
-        outcome = await view.admin.roll_back(resource, revision, validate_only=not confirmed)
+        outcome = await view.admin.roll_back(resource, revision, validate_only=True)
+        is_agreed = confirmed and form.text("changes") == _digest(outcome)
+        if is_agreed:
+            await view.admin.roll_back(resource, revision)
     except KafkaError as error:
         return await _page(view, error=sentence(error), revision=revision)
-    if confirmed:
+    if is_agreed:
         view.access.topics.clear()
         return view.redirect_with_notice(
             history_path(resource), f"{resource} was rolled back to revision {revision}."
         )
     rows = [(key, shown(before), shown(after)) for key, before, after in outcome.keys]
-    return await _page(view, preview=rows, notes=outcome.notes, revision=revision)
+    return await _page(
+        view,
+        preview=rows,
+        notes=outcome.notes,
+        revision=revision,
+        digest=_digest(outcome),
+        is_stale=confirmed,
+    )
+
+
+def _digest(outcome: Rollback) -> str:
+    """Return what identifies the changes of a rollback."""
+    return sha256(json.dumps(outcome.keys).encode()).hexdigest()
 
 
 ROUTES = (
