@@ -116,7 +116,8 @@ def test_groups_continue_at_mapped_offsets_in_many_transactions(
     assert name in result.stdout
     rows = consumed_rows(broker.bootstrap, name, committed=True)
     assert contents(rows) == contents(expected)
-    stopped = {TopicPartition(topic, 0): 33, TopicPartition(topic, 1): 59, TopicPartition("other", 0): 1}
+    stopped = {TopicPartition(topic, index): offset for index, offset in enumerate((33, 59, 0))}
+    stopped[TopicPartition("other", 0)] = 1
     broker.create_topic("other")
     broker.client.groups.commit_offsets(group, stopped)
     arguments = ["jobs", "translate-offsets", str(tmp_path / "map"), "-b", broker.bootstrap, "-g", group]
@@ -125,8 +126,8 @@ def test_groups_continue_at_mapped_offsets_in_many_transactions(
         assert result.exit_code == 0, result.output
         committed = broker.client.groups.offsets(group)
         assert {tp.topic for tp in committed} == {topic, "other", *([] if dry else [name])}
-    assert [each["restored_topic"] for each in json.loads(result.stdout)["offsets"]] == [name, name]
-    for index in (0, 1):
+    assert [each["restored_topic"] for each in json.loads(result.stdout)["offsets"]] == [name] * 3
+    for index in range(3):
         stop, restored = stopped[TopicPartition(topic, index)], committed[TopicPartition(name, index)].offset
         rest = [row for row in expected if row.partition == index and row.offset >= stop]
         assert contents(

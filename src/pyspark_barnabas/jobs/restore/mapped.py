@@ -6,14 +6,12 @@ So a run after a killed one writes the same batches under the same numbers, and 
 field; the result is the map.
 """
 
-import json
 import shutil
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, NamedTuple
 from uuid import uuid4
 
 from pyspark.sql import DataFrame, SparkSession, Window
@@ -41,11 +39,10 @@ from pyspark_barnabas.jobs.restore.plan import (
     create_missing,
     find_targets,
 )
+from pyspark_barnabas.jobs.restore.state import STATE, MappedPart, RestoreState
 from pyspark_barnabas.paths import pattern_of, uri
 from pyspark_barnabas.sink.options import connecting
 
-STATE = "_restore.json"
-_VERSION = 1
 #: Records per batch of the sink; its transactions stay open until the batch is written.
 _BATCH_RECORDS = 5_000_000
 #: Hash of a record without its position that distinguishes null from empty values.
@@ -53,18 +50,6 @@ _HASHED = (
     "xxhash64(key is null, key, value is null, value, unix_millis(timestamp), "
     "transform(coalesce(headers, array()), each -> struct(each.key, each.value is null, each.value)))"
 )
-
-
-class MappedPart(NamedTuple):
-    """A partition to restore: offsets [start, end) of the archive, appended from offset `begin` in the topic."""
-
-    topic: str  #: of the archive
-    partition: int
-    start: int
-    end: int
-    records_count: int
-    restored_topic: str
-    begin: int
 
 
 @dataclass(frozen=True)
@@ -75,42 +60,6 @@ class Mapped:
     parts: tuple[MappedPart, ...]
     created: tuple[str, ...]
     dry_run: bool = False
-
-
-@dataclass(frozen=True)
-class _State:
-    """State that a later run needs to continue this one."""
-
-    archive: str
-    sink_name: str
-    batches_count: int
-    parts: tuple[MappedPart, ...]
-    done_count: int = 0  #: number of batches that are certainly written; one more may be
-
-    def to_json(self) -> str:
-        parts = [part._asdict() for part in self.parts]
-        fields = {
-            "version": _VERSION,
-            "archive": self.archive,
-            "sinkName": self.sink_name,
-            "batches": self.batches_count,
-            "done": self.done_count,
-            "parts": parts,
-        }
-        return json.dumps(fields, indent=1)
-
-    @classmethod
-    def read(cls, path: Path) -> "_State | None":
-        if not path.exists():
-            return None
-        try:
-            fields: dict[str, Any] = json.loads(path.read_text())
-            if fields["version"] != _VERSION:
-                raise ValueError(f"unsupported version {fields['version']}; expected {_VERSION}")
-            parts = tuple(MappedPart(**part) for part in fields["parts"])
-            return cls(fields["archive"], fields["sinkName"], fields["batches"], parts, fields["done"])
-        except (KeyError, TypeError, ValueError) as error:
-            raise RestoreError(f"{path} cannot be used: {error}") from error
 
 
 def restore_mapped(
@@ -133,7 +82,7 @@ def restore_mapped(
         archived = archived_partitions(target, request.topics)
         targets = find_targets(client, request, archived)
         check_retention(client, request, target, targets, time.time_ns() // 1_000_000)
-        saved = _State.read(directory / STATE)
+        saved = RestoreState.read(directory / STATE)
         state = _begin(request, archived, targets, append=append) if saved is None else saved
         _check(state, request, archived, targets)
         if spark is None or dry_run:
@@ -150,7 +99,9 @@ def restore_mapped(
         return Mapped(directory, state.parts, targets.missing)
 
 
-def _begin(request: Request, archived: Sequence[ArchivedPart], targets: Targets, *, append: bool) -> _State:
+def _begin(
+    request: Request, archived: Sequence[ArchivedPart], targets: Targets, *, append: bool
+) -> RestoreState:
     parts = []
     for part in archived:
         tp = TopicPartition(request.target_of(part.topic), part.partition)
@@ -159,10 +110,10 @@ def _begin(request: Request, archived: Sequence[ArchivedPart], targets: Targets,
             raise RestoreError(f"partition {tp} already has records: use --append to restore behind them")
         parts.append(MappedPart(*part, tp.topic, end))
     batches_count = -(-sum(part.records_count for part in archived) // _BATCH_RECORDS)
-    return _State(_name(request.directory), f"restore-{uuid4().hex}", batches_count, tuple(parts))
+    return RestoreState(_name(request.directory), f"restore-{uuid4().hex}", batches_count, tuple(parts))
 
 
-def _check(state: _State, request: Request, archived: Sequence[ArchivedPart], targets: Targets) -> None:
+def _check(state: RestoreState, request: Request, archived: Sequence[ArchivedPart], targets: Targets) -> None:
     """Check that the request matches the saved state of an unfinished run.
 
     :raises RestoreError: It does not match.
@@ -183,11 +134,13 @@ def _name(archive: Location) -> str:
     return str(archive.resolve() if isinstance(archive, Path) else archive)
 
 
-def _save(directory: Path, state: _State) -> None:
+def _save(directory: Path, state: RestoreState) -> None:
     write_atomically(directory / STATE, state.to_json().encode())
 
 
-def _produce(spark: SparkSession, target: Archive, request: Request, state: _State, directory: Path) -> None:
+def _produce(
+    spark: SparkSession, target: Archive, request: Request, state: RestoreState, directory: Path
+) -> None:
     """Write the remaining batches; the sink recognizes the last batch if it was already written, but no older ones."""
     rows = _archived(spark, target, state)
     number = f.expr(f"cast(floor((offset - start) * {state.batches_count}D / (end - start)) as int)")
@@ -209,7 +162,7 @@ def _produce(spark: SparkSession, target: Archive, request: Request, state: _Sta
         _save(directory, replace(state, done_count=batch + 1))
 
 
-def _archived(spark: SparkSession, target: Archive, state: _State) -> DataFrame:
+def _archived(spark: SparkSession, target: Archive, state: RestoreState) -> DataFrame:
     """Return the archived records to restore, joined with the state of their partitions."""
     ddl = (
         "topic string, partition int, start bigint, end bigint, records_count bigint, restored_topic string, "
@@ -226,7 +179,7 @@ def _write_map(
     client: BlockingClient,
     target: Archive,
     request: Request,
-    state: _State,
+    state: RestoreState,
     directory: Path,
 ) -> None:
     """Compare the produced records with the archive, one by one, and save the map of offsets.
@@ -282,7 +235,9 @@ def _write_map(
     staged.rename(directory / RUNS)
 
 
-def _restored(spark: SparkSession, client: BlockingClient, request: Request, state: _State) -> DataFrame:
+def _restored(
+    spark: SparkSession, client: BlockingClient, request: Request, state: RestoreState
+) -> DataFrame:
     """Return the committed records at and after the offsets at which the restore began."""
     begins = {TopicPartition(part.restored_topic, part.partition): part.begin for part in state.parts}
     ends = client.admin.list_offsets(dict.fromkeys(begins, LATEST), Isolation.READ_COMMITTED)

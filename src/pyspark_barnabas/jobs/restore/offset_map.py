@@ -16,6 +16,7 @@ from barnabas.client.blocking import BlockingClient
 from barnabas.reading.connection import ConnectionOptions, connected
 from barnabas.wire.errors import KafkaError
 from pyspark_barnabas.jobs.restore.plan import RestoreError
+from pyspark_barnabas.jobs.restore.state import STATE, RestoreState
 
 #: Name of the Parquet directory within a map's directory.
 RUNS = "offsets"
@@ -30,9 +31,10 @@ class OffsetRun(NamedTuple):
 
 
 class RestoredOffsetMap(NamedTuple):
-    """Runs of a partition in the order of their offsets, and the topic that it was restored to."""
+    """Runs of a partition in the order of their offsets, and where it was restored."""
 
     restored_topic: str
+    begin: int  #: restored offset of the first record, also if there is none
     runs: Sequence[OffsetRun]
 
     def translated(self, offset: int) -> int:
@@ -43,6 +45,8 @@ class RestoredOffsetMap(NamedTuple):
             return run.restored_offset + offset - run.offset
         if index + 1 < len(self.runs):
             return self.runs[index + 1].restored_offset
+        if not self.runs:
+            return self.begin
         last = self.runs[-1]
         return last.restored_offset + last.records_count
 
@@ -65,13 +69,18 @@ def read_map(directory: Path) -> dict[TopicPartition, RestoredOffsetMap]:
     """
     if not (directory / RUNS).is_dir():
         raise RestoreError(f"{directory} has no offset map: a completed restore with --map creates one")
+    state = RestoreState.read(directory / STATE)
+    if state is None:
+        raise RestoreError(f"{directory} has no file {STATE}, which belongs to its offset map")
     runs: defaultdict[TopicPartition, list[OffsetRun]] = defaultdict(list)
-    names: dict[TopicPartition, str] = {}
     for row in ds.dataset(directory / RUNS, format="parquet").to_table().to_pylist():
-        tp = TopicPartition(row["topic"], row["partition"])
-        runs[tp].append(OffsetRun(row["offset"], row["restored_offset"], row["records_count"]))
-        names[tp] = row["restored_topic"]
-    return {tp: RestoredOffsetMap(names[tp], sorted(partition_runs)) for tp, partition_runs in runs.items()}
+        run = OffsetRun(row["offset"], row["restored_offset"], row["records_count"])
+        runs[TopicPartition(row["topic"], row["partition"])].append(run)
+    maps = {}
+    for part in state.parts:
+        tp = TopicPartition(part.topic, part.partition)
+        maps[tp] = RestoredOffsetMap(part.restored_topic, part.begin, sorted(runs[tp]))
+    return maps
 
 
 def translate_groups(
@@ -86,7 +95,8 @@ def translate_groups(
 
     Topics without a map are skipped. The groups must have no members.
 
-    :raises KafkaError: A request failed; the offsets of some groups may have been committed already.
+    :raises KafkaError: A request failed, or a transaction that commits offsets of a group is open
+        (UNSTABLE_OFFSET_COMMIT); the offsets of some groups may have been committed already.
     """
     maps = read_map(directory)
     all_translated: list[TranslatedOffset] = []
@@ -109,6 +119,6 @@ def translate_groups(
 
 
 def _committed(client: BlockingClient, group: str) -> Mapping[TopicPartition, int]:
-    offsets = client.groups.offsets(group)
+    offsets = client.groups.offsets(group, stable=True)
     raise_errors(result for result in offsets.values() if isinstance(result, KafkaError))
     return {tp: result.offset for tp, result in offsets.items() if isinstance(result, OffsetAndMetadata)}
