@@ -132,17 +132,17 @@ def test_the_mark_is_removed_when_the_removal_of_the_old_log_is_flushed(
     promote(moving)
     story: list[str] = []
 
-    def told(name: str) -> None:
+    def recorded(name: str) -> None:
         work = getattr(disk, name)
 
-        def tell(path: Path, *rest: Path) -> Path | None:
+        def record(path: Path, *rest: Path) -> Path | None:
             story.append(f"{name} {path.relative_to(tmp_path)}")
             return work(path, *rest)  # type: ignore[no-any-return]
 
-        monkeypatch.setattr(disk, name, tell)
+        monkeypatch.setattr(disk, name, record)
 
     for name in ("rename", "sync_path", "remove_file"):
-        told(name)
+        recorded(name)
     if restarted:
         opened()
     else:
