@@ -207,7 +207,7 @@ class GroupScenario(OffsetCommands):
         """delete: the whole group."""
         self._send(
             self._client("admin"),
-            lambda shard, result, pending: shard.delete_group(result, pending, GROUP),
+            lambda shard, result, pending: shard.delete_group(result, pending, GROUP, 500),
             lambda answer: "the group is deleted",
         )
 

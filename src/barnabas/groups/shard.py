@@ -1,7 +1,9 @@
 """One partition of `__consumer_offsets`: its groups and their offsets."""
 
-from collections.abc import Collection
-from typing import Any
+from collections import Counter
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager
+from typing import Any, NamedTuple
 
 from barnabas.base.ids import TopicPartition
 from barnabas.coordinator.result import CoordinatorResult, Pending, TimerKey
@@ -9,7 +11,9 @@ from barnabas.coordinator.shard import RecordPosition
 from barnabas.groups.classic.heartbeat import Heartbeat
 from barnabas.groups.classic.join import Join
 from barnabas.groups.classic.manager import ClassicGroups
-from barnabas.groups.consumer.manager import ConsumerGroups
+from barnabas.groups.consumer.client_info import Caller
+from barnabas.groups.consumer.manager import ConsumerGroups, HeartbeatPending
+from barnabas.groups.consumer.member import JOIN_EPOCH
 from barnabas.groups.consumer.migration import DOWNGRADED
 from barnabas.groups.context import Expire, GroupCoordinatorContext, Replay
 from barnabas.groups.group import Group
@@ -20,6 +24,7 @@ from barnabas.groups.statistics import GroupStatistics
 from barnabas.metadata.image import MetadataImage
 from barnabas.wire.coordinator_records.serde import AnyRecord, EncodedRecord
 from barnabas.wire.errors import ErrorCode, KafkaError
+from barnabas.wire.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
 from barnabas.wire.messages.describe_groups import DescribedGroup
 from barnabas.wire.messages.leave_group import LeaveGroupRequest, LeaveGroupResponse
 from barnabas.wire.messages.list_groups import ListedGroup
@@ -33,6 +38,16 @@ def offset_key(tp: TopicPartition) -> str:
     return f"offset {tp}"
 
 
+class DeletedPart(NamedTuple):
+    """What one event has deleted of a group.
+
+    The audit's view of it has the offsets by `offset TOPIC-PARTITION`, and with the last ones the group's type.
+    """
+
+    view: dict[str, Any]
+    is_last: bool
+
+
 class GroupShard:
     """The groups of a shard with their offsets, and the handlers of records and timers."""
 
@@ -42,6 +57,7 @@ class GroupShard:
         self.classic = ClassicGroups(self.groups, context)
         self.consumer = ConsumerGroups(self.groups, context)
         self.offsets = OffsetManager(self.groups, context, self.classic.make_simple_group)
+        self._deletions: Counter[str] = Counter()  #: by group, requests that are deleting it
         self._replays: dict[type[Message], Replay] = {**self.classic.replays, **self.consumer.replays}
         self._expiries: dict[object, Expire] = {
             **self.classic.expiries,
@@ -109,7 +125,11 @@ class GroupShard:
     # Requests
 
     def join_group(self, result: CoordinatorResult, join: Join) -> None:
-        """Call `ClassicGroups.join`, or that of a consumer group."""
+        """Call `ClassicGroups.join`, or that of a consumer group.
+
+        :raises KafkaError: Also COORDINATOR_LOAD_IN_PROGRESS while the group is being deleted.
+        """
+        self._check_no_deletion(join.request.group_id)
         if self.consumer.coordinates(join.request.group_id):
             self.consumer.join(result, join)
         else:
@@ -139,6 +159,21 @@ class GroupShard:
         else:
             self.classic.leave(result, pending, request)
 
+    def consumer_heartbeat(
+        self,
+        result: CoordinatorResult,
+        pending: HeartbeatPending,
+        request: ConsumerGroupHeartbeatRequest,
+        caller: Caller,
+    ) -> None:
+        """Call `ConsumerGroups.heartbeat`.
+
+        :raises KafkaError: Also COORDINATOR_LOAD_IN_PROGRESS while the group is being deleted.
+        """
+        if request.member_epoch == JOIN_EPOCH:
+            self._check_no_deletion(request.group_id)
+        self.consumer.heartbeat(result, pending, request, caller)
+
     def describe_group(self, group_id: str) -> DescribedGroup:
         """Describe a classic group (DescribeGroups).
 
@@ -156,45 +191,40 @@ class GroupShard:
             raise KafkaError(ErrorCode.GROUP_ID_NOT_FOUND, f"Group {group_id} not found.")
         return group, self.context.rebalances.of_group(group_id)
 
-    def view_group(self, group_id: str) -> dict[str, Any]:
-        """Return the audit's view of a group: its type and its offsets, by `offset TOPIC-PARTITION`; {} if it does
-        not exist.
-        """
-        group = self.groups.get(group_id)
-        if group is None:
-            return {}
-        offsets = self.offsets.committed(group_id)
-        return {"type": group.group_type} | {offset_key(tp): offset for tp, offset in offsets.items()}
-
     def list_groups(self, states: Collection[str], types: Collection[str]) -> list[ListedGroup]:
         """List groups in one of these states and of one of these types (ListGroups); empty filters match all."""
         return listed(self.groups.values(), states, types)
 
-    def delete_offsets(
-        self, result: CoordinatorResult, pending: Pending[dict[str, Any]], group_id: str, count_max: int
+    @contextmanager
+    def deletion(self, group_id: str) -> Iterator[None]:
+        """Let nobody join a group while it is being deleted, which may take several events."""
+        self._deletions[group_id] += 1
+        try:
+            yield
+        finally:
+            self._deletions[group_id] -= 1
+            self._deletions += Counter()  # drops zeros
+
+    def _check_no_deletion(self, group_id: str) -> None:
+        if group_id in self._deletions:  # members try again after this error
+            message = f"Group {group_id} is being deleted."
+            raise KafkaError(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, message)
+
+    def delete_group(
+        self, result: CoordinatorResult, pending: Pending[DeletedPart], group_id: str, offsets_max: int
     ) -> None:
-        """Delete up to `count_max` offsets of a group that is to be deleted; the response is the audit's view of them.
+        """Delete up to `offsets_max` offsets of a group, and the group with the last ones (DeleteGroups).
 
-        :raises KafkaError: As `delete_group`.
+        :raises KafkaError: GROUP_ID_NOT_FOUND, NON_EMPTY_GROUP.
         """
-        self._to_delete(group_id)
-        deleted = self.offsets.delete_expired(result, group_id, count_max)
-        result.answer(pending, {offset_key(partition): offset for partition, offset in deleted.items()})
-
-    def _to_delete(self, group_id: str) -> Group:
         group = self.groups.get(group_id)
         if group is None:
             raise KafkaError(ErrorCode.GROUP_ID_NOT_FOUND, f"Group {group_id} not found.")
         group.check_deletion()
-        return group
-
-    def delete_group(self, result: CoordinatorResult, pending: Pending[None], group_id: str) -> None:
-        """Delete a group (DeleteGroups).
-
-        :raises KafkaError: GROUP_ID_NOT_FOUND, NON_EMPTY_GROUP.
-        """
-        group = self._to_delete(group_id)
-        self.offsets.append_tombstones(result, group_id)
-        group.append_tombstones(result)
-        self.context.rebalances.remove_group(group_id)
-        result.answer(pending, None)
+        deleted, is_last = self.offsets.delete_some(result, group_id, offsets_max)
+        view: dict[str, Any] = {offset_key(tp): offset for tp, offset in deleted.items()}
+        if is_last:
+            group.append_tombstones(result)
+            self.context.rebalances.remove_group(group_id)
+            view["type"] = group.group_type
+        result.answer(pending, DeletedPart(view, is_last))

@@ -54,7 +54,7 @@ async def handle(
         try:
             return await context.broker.groups.handle_request(
                 request.group_id,
-                lambda shard, result, pending: shard.consumer.heartbeat(result, pending, request, caller),
+                lambda shard, result, pending: shard.consumer_heartbeat(result, pending, request, caller),
                 "ConsumerGroupHeartbeat",
             )
         except _MustAsk as error:

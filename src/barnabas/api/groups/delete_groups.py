@@ -11,7 +11,7 @@ from barnabas.api.context import RequestContext
 from barnabas.api.groups.topic_slices import SLICE_PARTITIONS_MAX
 from barnabas.api.registry import serves
 from barnabas.coordinator.result import CoordinatorResult, Pending
-from barnabas.groups.shard import GroupShard
+from barnabas.groups.shard import DeletedPart, GroupShard
 from barnabas.wire.acls import AclOperation, ResourceType
 from barnabas.wire.errors import KafkaError
 from barnabas.wire.messages.delete_groups import (
@@ -38,28 +38,31 @@ async def handle(context: RequestContext, request: DeleteGroupsRequest) -> Delet
 
 
 async def _delete(context: RequestContext, group_id: str) -> DeletableGroupResult:
-    before: dict[str, Any] = {}
-
-    def delete_offsets(
-        shard: GroupShard, result: CoordinatorResult, pending: Pending[dict[str, Any]]
-    ) -> None:
-        shard.delete_offsets(result, pending, group_id, SLICE_PARTITIONS_MAX)
-
-    def delete(shard: GroupShard, result: CoordinatorResult, pending: Pending[None]) -> None:
-        before.update(shard.view_group(group_id))
-        shard.delete_group(result, pending, group_id)
-
     try:
         await require(context, AclOperation.DELETE, ResourceType.GROUP, group_id)
-        while deleted := await context.broker.groups.handle_request(group_id, delete_offsets):
-            before |= deleted
-            await context.checkpoint()
-        await context.broker.groups.handle_request(group_id, delete)
+        before = await _delete_in_parts(context, group_id)
     except KafkaError as error:
         return _error_result(group_id, error)
     for key, value in sorted(before.items(), key=lambda item: item[0] != "type"):
         context.record_change(f"group/{group_id}", key, value, None)
     return DeletableGroupResult(group_id=group_id)
+
+
+async def _delete_in_parts(context: RequestContext, group_id: str) -> dict[str, Any]:
+    """Delete a group; return the audit's view of it."""
+    groups = context.broker.groups
+    before: dict[str, Any] = {}
+
+    def delete_part(shard: GroupShard, result: CoordinatorResult, pending: Pending[DeletedPart]) -> None:
+        shard.delete_group(result, pending, group_id, SLICE_PARTITIONS_MAX)
+
+    with groups.runner(group_id).shard.deletion(group_id):
+        while True:
+            part = await groups.handle_request(group_id, delete_part)
+            before |= part.view
+            if part.is_last:
+                return before
+            await context.checkpoint()
 
 
 def _error_result(group_id: str, error: KafkaError) -> DeletableGroupResult:

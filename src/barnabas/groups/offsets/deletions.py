@@ -1,5 +1,7 @@
 """Deletion of offsets: on request, with their group, with their topic."""
 
+from itertools import chain, islice
+
 from barnabas.base.ids import ZERO_UUID
 from barnabas.coordinator.result import CoordinatorResult
 from barnabas.groups.group import Group
@@ -40,14 +42,18 @@ def delete_topic(
     )
 
 
-def delete_group(result: CoordinatorResult, table: OffsetTable, group_id: str) -> int:
-    """Delete all offsets of a group, including those of pending transactions; return how many."""
-    partitions = sorted(table.of_group(group_id).keys() | table.open_partitions(group_id))
+def delete_some(
+    result: CoordinatorResult, table: OffsetTable, group_id: str, count_max: int
+) -> tuple[list[bytes], bool]:
+    """Delete up to `count_max` offsets of a group; return their partitions, and whether none is left."""
+    committed = table.of_group(group_id)
+    remaining = chain(committed, table.open_partitions(group_id) - committed.keys())
+    partitions = sorted(islice(remaining, count_max))
     key_head = encode_group(group_id)
     for partition in partitions:
         result.append_encoded(key_head + partition, None)
     result.is_atomic = False
-    return len(partitions)
+    return partitions, next(remaining, None) is None
 
 
 def delete_topics(

@@ -1,7 +1,6 @@
 """The offsets of all groups of a shard."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Set
-from itertools import islice
 
 from barnabas.base.ids import TopicPartition
 from barnabas.coordinator.result import CoordinatorResult, Pending, TimerKey
@@ -9,7 +8,7 @@ from barnabas.coordinator.shard import RecordPosition
 from barnabas.groups.context import GroupCoordinatorContext
 from barnabas.groups.group import Group
 from barnabas.groups.offsets.commits import Commits
-from barnabas.groups.offsets.deletions import delete_group, delete_topic, delete_topics
+from barnabas.groups.offsets.deletions import delete_some, delete_topic, delete_topics
 from barnabas.groups.offsets.expiry import expire_offsets
 from barnabas.groups.offsets.fetches import fetch
 from barnabas.groups.offsets.table import OffsetTable, StoredOffset
@@ -20,7 +19,6 @@ from barnabas.wire.coordinator_records.committed_offset import (
     CommittedOffset,
     decode_partition,
     decode_value,
-    encode_group,
     encode_partition,
 )
 from barnabas.wire.coordinator_records.serde import EncodedRecord
@@ -103,13 +101,6 @@ class OffsetManager:
         self._counts.offset_deletions_count += len(result.records)
         result.answer(pending, OffsetDeleteResponse(topics=topics))
 
-    def committed(self, group_id: str) -> dict[TopicPartition, int]:
-        """Return the offsets of a group, without those of pending transactions."""
-        return {
-            TopicPartition(*decode_partition(partition)): decode_value(value).offset
-            for partition, (_, value) in self.table.of_group(group_id).items()
-        }
-
     def committed_in(
         self, group_id: str, topics: Iterable[OffsetDeleteRequestTopic]
     ) -> dict[TopicPartition, int]:
@@ -123,19 +114,6 @@ class OffsetManager:
                     partition = TopicPartition(topic.name, requested.partition_index)
                     committed[partition] = decode_value(stored[1]).offset
         return committed
-
-    def delete_expired(
-        self, result: CoordinatorResult, group_id: str, count_max: int
-    ) -> dict[TopicPartition, int]:
-        """Delete up to `count_max` offsets of a group that is being deleted; return them."""
-        some = list(islice(self.table.of_group(group_id).items(), count_max))
-        key_head = encode_group(group_id)
-        for partition, _ in some:
-            result.append_encoded(key_head + partition, None)
-        return {
-            TopicPartition(*decode_partition(partition)): decode_value(value).offset
-            for partition, (_, value) in some
-        }
 
     def snapshot(
         self, requested: OffsetFetchRequestGroup, *, require_stable: bool
@@ -158,9 +136,21 @@ class OffsetManager:
 
     # Deleted groups and topics
 
-    def append_tombstones(self, result: CoordinatorResult, group_id: str) -> int:
-        """Delete all offsets of a group; return how many."""
-        return delete_group(result, self.table, group_id)
+    def delete_some(
+        self, result: CoordinatorResult, group_id: str, count_max: int
+    ) -> tuple[dict[TopicPartition, int], bool]:
+        """Delete up to `count_max` offsets of a group, including those of pending transactions.
+
+        Return the committed ones of them, and whether none is left.
+        """
+        offsets = self.table.of_group(group_id)
+        partitions, is_last = delete_some(result, self.table, group_id, count_max)
+        deleted = {
+            TopicPartition(*decode_partition(partition)): decode_value(offsets[partition][1]).offset
+            for partition in partitions
+            if partition in offsets
+        }
+        return deleted, is_last
 
     def on_metadata_update(
         self, result: CoordinatorResult, before: MetadataImage, after: MetadataImage
