@@ -8,10 +8,11 @@ from barnabas.coordinator.shard import RecordPosition
 from barnabas.coordinator.shard_log import LoadedBatch, ShardLog
 from barnabas.log.append_info import AppendInfo
 from barnabas.metadata.image import MetadataImage
-from barnabas.wire.coordinator_records.serde import AnyRecord
+from barnabas.wire.coordinator_records.serde import AnyRecord, EncodedRecord, encode
 from barnabas.wire.errors import ErrorCode, KafkaError
 from barnabas.wire.records.batch import BatchHeader
 from barnabas.wire.records.control import EndTransactionMarker
+from barnabas.wire.records.key_value_batch import encode_pairs
 from barnabas.wire.schema import Message, Versions, int64, string, versions
 
 
@@ -103,12 +104,20 @@ class MemoryShardLog(ShardLog):
         self.batches: list[LoadedBatch] = []
         self.refusal: KafkaError | None = None
         self.storing: asyncio.Future[None] | None = None
+        self.bytes_max = 1 << 20
+
+    @property
+    def message_bytes_max(self) -> int:
+        return self.bytes_max
 
     def append(
         self, records: Sequence[AnyRecord], now_ms: int, producer: TransactionalProducer | None
     ) -> AppendInfo:
         if self.refusal is not None:
             raise self.refusal
+        pairs = [record if isinstance(record, EncodedRecord) else encode(*record) for record in records]
+        if len(encode_pairs(pairs, now_ms)) > self.bytes_max:
+            raise KafkaError(ErrorCode.MESSAGE_TOO_LARGE, "too large")
         first = self.end_offset
         ids = (producer.producer_id, producer.producer_epoch) if producer else (-1, -1)
         header = BatchHeader(first, 0, 0, 2, 0, 0, len(records) - 1, now_ms, now_ms, *ids, -1, len(records))

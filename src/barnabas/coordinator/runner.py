@@ -1,7 +1,7 @@
 """Runs one shard: loads it from its log, passes events to it, and applies their results."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from enum import StrEnum
 from typing import Any, Generic, TypeVar
 
@@ -33,8 +33,8 @@ WRITE_TIMEOUT_MS = 5_000
 #: When an event without a request is run again whose records cannot be appended, for example for want of replicas.
 RETRY_MS = 500
 
-#: Records in a batch of a result that is not atomic; such a batch is well below `max.message.bytes`.
-BATCH_RECORDS_MAX = 500
+#: When a timer comes again whose records the log does not accept, because they are too large for example.
+REFUSED_TIMER_MS = 30_000
 
 _log = get_logger("barnabas.coordinator")
 
@@ -235,13 +235,14 @@ class ShardRunner(Generic[ShardT]):
 
     def run_event(self, event: Callable[[ShardT, CoordinatorResult], None]) -> None:
         """Pass an event without a request to the shard; again later, if its records cannot be appended now."""
-        if not self._run_event(event):
+        refusal = self._run_event(event)
+        if refusal is not None and refusal.code.retriable:
             asyncio.get_running_loop().call_later(RETRY_MS / 1000, self.run_event, event)
 
-    def _run_event(self, event: Callable[[ShardT, CoordinatorResult], None]) -> bool:
-        """Return False if the event must be run again."""
+    def _run_event(self, event: Callable[[ShardT, CoordinatorResult], None]) -> KafkaError | None:
+        """Return the error if nothing was done, because the records cannot be appended."""
         if self.state is not ShardState.ACTIVE:
-            return True
+            return None
         result = CoordinatorResult(self._clock.wall_ms())
         event(self.shard, result)
         return self._perform(result)
@@ -253,8 +254,9 @@ class ShardRunner(Generic[ShardT]):
 
     def _expire(self, key: TimerKey) -> None:
         """Pass a timer to the shard; if its records cannot be appended, the timer is set again."""
-        if not self._run_event(lambda shard, result: shard.expire(result, key)):
-            self._timers.apply(Timer(key, RETRY_MS))
+        refusal = self._run_event(lambda shard, result: shard.expire(result, key))
+        if refusal is not None:
+            self._timers.apply(Timer(key, RETRY_MS if refusal.code.retriable else REFUSED_TIMER_MS))
 
     def check_active(self) -> None:
         """Check that the shard serves requests.
@@ -268,32 +270,31 @@ class ShardRunner(Generic[ShardT]):
 
     # Results of events
 
-    def _perform(self, result: CoordinatorResult, request: Pending[Any] | None = None) -> bool:
-        """Return False if the records were not appended, and may be later."""
+    def _perform(self, result: CoordinatorResult, request: Pending[Any] | None = None) -> KafkaError | None:
+        """Return the error if the records cannot be appended, and nothing replaces the result."""
         if result.records:
             try:
                 self._append(result)
             except KafkaError as error:
                 self._handle_append_error(result, error, request)
-                return not error.code.retriable or result.on_append_error is not None
+                return error if result.on_append_error is None else None
         self._apply_timers(result)
         if result.responses or result.effects:
             self._finish_when_stored(result)
-        return True
+        return None
 
     def _apply_timers(self, result: CoordinatorResult) -> None:
         for timer in result.timers:
             self._timers.apply(timer)
 
     def _append(self, result: CoordinatorResult) -> None:
-        records_max = len(result.records) if result.is_atomic else BATCH_RECORDS_MAX
-        for start in range(0, len(result.records), records_max):
-            records = result.records[start : start + records_max]
+        batches = (result.records,) if result.is_atomic else self.log.split(result.records)
+        for records in batches:
             self._replay(result, records, self.log.append(records, result.now_ms, result.producer))
             self._counts.batches_count += 1
             self._counts.records_count += len(records)
 
-    def _replay(self, result: CoordinatorResult, records: list[AnyRecord], appended: AppendInfo) -> None:
+    def _replay(self, result: CoordinatorResult, records: Sequence[AnyRecord], appended: AppendInfo) -> None:
         producer = result.producer
         ids = (producer.producer_id, producer.producer_epoch) if producer else ()
         for offset, record in enumerate(records, appended.first_offset):

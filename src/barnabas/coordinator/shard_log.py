@@ -24,6 +24,12 @@ _NOBODY = (NO_PRODUCER_ID, -1)
 #: Bytes that are read and replayed before other clients are served, while a shard is loading.
 SLICE_BYTES = 256 << 10
 
+#: Records in a batch of a result that is not atomic.
+BATCH_RECORDS_MAX = 500
+
+#: The most that a record takes in a batch beside its key and its value.
+_RECORD_OVERHEAD_BYTES = 23
+
 #: Offset, timestamp, key and value of a record.
 Content: TypeAlias = tuple[int, int, bytes, bytes | None]
 
@@ -65,7 +71,7 @@ class ShardLog:
 
         :raises KafkaError: If nothing was appended.
         """
-        encoded = [record if isinstance(record, EncodedRecord) else encode(*record) for record in records]
+        encoded = [_encoded(record) for record in records]
         if producer is None:
             batch = encode_pairs(encoded, now_ms, compression=self._compression)
         else:
@@ -79,6 +85,27 @@ class ShardLog:
             )
         verification = None if producer is None else producer.verification
         return self.partition.append_as_coordinator(memoryview(batch), verification)
+
+    def split(self, records: Sequence[AnyRecord]) -> Iterator[Sequence[AnyRecord]]:
+        """Divide records into batches that the log accepts; a record that is too large is in one of its own."""
+        bytes_max = self.message_bytes_max // 2  # compressed records may be larger
+        batch: list[AnyRecord] = []
+        size_bytes = 0
+        for record in records:
+            key, value = _encoded(record)
+            record_bytes = len(key) + len(value or b"") + _RECORD_OVERHEAD_BYTES
+            if batch and (len(batch) == BATCH_RECORDS_MAX or size_bytes + record_bytes > bytes_max):
+                yield batch
+                batch, size_bytes = [], 0
+            batch.append(record)
+            size_bytes += record_bytes
+        if batch:
+            yield batch
+
+    @property
+    def message_bytes_max(self) -> int:
+        """The size of the largest batch that the log accepts."""
+        return self.partition.log.config.max_message_bytes
 
     def stored(self) -> "Awaitable[None] | None":
         """Return a future of the replication and flush of everything appended; None if there is nothing to wait for.
@@ -172,6 +199,10 @@ def _contents(data: memoryview, position: int, header: BatchHeader) -> list[Cont
     timestamp_ms = header.max_timestamp if header.is_log_append_time else header.base_timestamp
     base_offset = header.base_offset
     return [(base_offset + delta, timestamp_ms, key, value) for delta, key, value in pairs]
+
+
+def _encoded(record: AnyRecord) -> tuple[bytes, bytes | None]:
+    return record if isinstance(record, EncodedRecord) else encode(*record)
 
 
 async def _stored(waits: "Sequence[asyncio.Future[None]]") -> None:

@@ -1,8 +1,9 @@
 """One partition of `__transaction_state`: its transactional ids."""
 
-from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections import Counter, deque
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from itertools import islice
 
 from barnabas.base.ids import TopicPartition
 from barnabas.config.broker_config import BrokerConfig
@@ -23,13 +24,14 @@ from barnabas.wire.coordinator_records.transaction_log import TransactionLogKey,
 from barnabas.wire.errors import ErrorCode, KafkaError
 from barnabas.wire.records.control import EndTransactionMarker
 
-#: Maximum of changes in one result, so that its records fit into one batch.
-SWEPT_COUNT = 500
+#: Maximum of expired ids that are removed before other clients are served.
+REMOVED_AT_ONCE_MAX = 500
 
 #: Pause before a failed completion is retried.
 RETRY_MS = 100
 
 _SWEEP_TIMEOUTS = ("abort timed out transactions",)
+_ABORT_NEXT = ("abort the next timed out transaction",)
 _SWEEP_EXPIRED = ("remove expired transactional ids",)
 _COMPLETE = "complete"
 
@@ -78,6 +80,8 @@ class TransactionShard:
         self.transactions: dict[str, TransactionMetadata] = {}
         #: (transactional id, start) of transactions that began in the future -> when that was seen
         self._ahead: dict[tuple[str, int], int] = {}
+        #: transactions that have exceeded their timeout, found by the last check
+        self._to_abort: deque[TransactionMetadata] = deque()
         #: transactional id -> the transaction whose markers are written, but whose completion could not be appended
         self._incomplete: dict[str, TransactionMetadata] = {}
         #: transactional id -> the transaction to replay when the last event is written, and the record's value to
@@ -189,9 +193,11 @@ class TransactionShard:
     def expire(self, result: CoordinatorResult, key: TimerKey) -> None:
         """Check for timeouts and expired ids, or retry a completion."""
         if key == _SWEEP_TIMEOUTS:
-            self._abort_timed_out(result)
+            self._to_abort = deque(self._timed_out(result.now_ms))
+            self._schedule_abort(result)
             self._retry(result, key)
-            result.on_append_error = lambda instead, error: self._retry(instead, key)
+        elif key == _ABORT_NEXT:
+            self._abort_next(result)
         elif key == _SWEEP_EXPIRED:
             self._remove_expired(result)
             self._retry(result, key)
@@ -207,23 +213,45 @@ class TransactionShard:
         )
         result.set_timer(key, self.context.config().integer(what))
 
-    def _abort_timed_out(self, result: CoordinatorResult) -> None:
+    def _schedule_abort(self, result: CoordinatorResult) -> None:
+        if self._to_abort:
+            result.set_timer(_ABORT_NEXT, 0)
+
+    def _abort_next(self, result: CoordinatorResult) -> None:
+        """Abort one of the timed out transactions: none of them depends on the records of others."""
+        found = self._to_abort.popleft()
+        self._schedule_abort(result)
+        transaction = self.transactions.get(found.transactional_id)
+        if (
+            transaction is not None
+            and transaction.state is TransactionState.ONGOING
+            and transaction.started_ms == found.started_ms
+        ):
+            self._abort(result, transaction)
+
+        def skip(instead: CoordinatorResult, error: KafkaError) -> None:
+            if error.code.retriable:
+                self._to_abort.clear()  # until the next check
+            self._schedule_abort(instead)
+
+        result.on_append_error = skip
+
+    def _abort(self, result: CoordinatorResult, transaction: TransactionMetadata) -> None:
         context = self.context
-        for transaction in _first(self._timed_out(result.now_ms)):
-            try:
-                decided = fenced(transaction, result.now_ms, context.level, context.next_producer_id)
-            except KafkaError:
-                result.do(GetProducerIds())
-                continue  # aborted by a later check
-            _log.info(
-                "aborting a transaction that exceeded its timeout",
-                transactional_id=transaction.transactional_id,
-                producer_id=transaction.producer_id,
-                timeout_ms=transaction.timeout_ms,
-            )
-            context.counts.timed_out_count += 1
-            self._write(result, decided)
-            result.do(WriteMarkers(decided))
+        try:
+            decided = fenced(transaction, result.now_ms, context.level, context.next_producer_id)
+        except KafkaError:
+            result.do(GetProducerIds())
+            return  # aborted after a later check
+        _log.info(
+            "aborting a transaction that exceeded its timeout",
+            transactional_id=transaction.transactional_id,
+            producer_id=transaction.producer_id,
+            timeout_ms=transaction.timeout_ms,
+        )
+        context.counts.timed_out_count += 1
+        self._write(result, decided)
+        result.do(WriteMarkers(decided))
 
     def _timed_out(self, now_ms: int) -> list[TransactionMetadata]:
         """Return the transactions that have exceeded their timeout.
@@ -247,9 +275,10 @@ class TransactionShard:
         unused = (
             idle for idle in self.transactions.values() if idle.is_expired(result.now_ms, expiration_ms)
         )
-        for transaction in _first(unused):
+        for transaction in islice(unused, REMOVED_AT_ONCE_MAX):
             result.append(transaction.moved(TransactionState.DEAD).key, None)
             self.context.counts.expired_ids_count += 1
+        result.is_atomic = False
 
     def on_metadata_update(
         self, result: CoordinatorResult, before: MetadataImage, after: MetadataImage
@@ -291,7 +320,3 @@ class TransactionShard:
             assert not transaction.partitions or transaction.state not in (
                 TransactionState.EMPTY, TransactionState.COMPLETE_COMMIT, TransactionState.COMPLETE_ABORT
             ), transaction  # fmt: skip
-
-
-def _first(transactions: Iterable[TransactionMetadata]) -> list[TransactionMetadata]:
-    return [transaction for _, transaction in zip(range(SWEPT_COUNT), transactions, strict=False)]

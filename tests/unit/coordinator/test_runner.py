@@ -9,7 +9,14 @@ import pytest
 from barnabas.base.clock import ManualClock
 from barnabas.coordinator.counts import CoordinatorCounts
 from barnabas.coordinator.result import CoordinatorResult, Pending, TimerKey
-from barnabas.coordinator.runner import BATCH_RECORDS_MAX, RETRY_MS, WRITE_TIMEOUT_MS, ShardRunner, ShardState
+from barnabas.coordinator.runner import (
+    REFUSED_TIMER_MS,
+    RETRY_MS,
+    WRITE_TIMEOUT_MS,
+    ShardRunner,
+    ShardState,
+)
+from barnabas.coordinator.shard_log import BATCH_RECORDS_MAX
 from barnabas.wire.errors import ErrorCode, KafkaError
 from barnabas.wire.records.control import EndTransactionMarker
 from support.loop import in_virtual_time, on_loop, turns
@@ -258,6 +265,34 @@ async def test_many_non_atomic_records_are_split_into_batches() -> None:
     runner.run_event(event)
     assert [len(batch.records) for batch in log.batches] == [BATCH_RECORDS_MAX, 1]
     assert list(runner.shard.counts) == names
+
+
+@on_loop
+async def test_large_non_atomic_records_are_split_into_batches_that_the_log_accepts() -> None:
+    runner, log = await running()
+    log.bytes_max = 1_000
+    names = [f"{number}" * 200 for number in range(10)]
+
+    def event(shard: CountingShard, result: CoordinatorResult) -> None:
+        for name in names:
+            result.append(CountKey(name=name), CountValue(count=1))
+        result.is_atomic = False
+
+    runner.run_event(event)
+    assert list(runner.shard.counts) == names
+    assert len(log.batches) == 5
+
+
+@in_virtual_time
+async def test_a_timer_whose_records_are_too_large_comes_again_later() -> None:
+    runner, log = await running(shard=ExpiringShard())
+    log.refusal = KafkaError(ErrorCode.MESSAGE_TOO_LARGE, "too large")
+    runner.run_event(lambda shard, result: result.set_timer(("session", "m1"), 1))
+    await asyncio.sleep(0.5 * REFUSED_TIMER_MS / 1000)
+    assert runner._counts.refused_appends_count == 1
+    log.refusal = None
+    await asyncio.sleep(REFUSED_TIMER_MS / 1000)
+    assert runner.shard.counts == {"a": 1}
 
 
 @on_loop
