@@ -124,7 +124,7 @@ class ClassicConsumer:
         )
         request = LeaveGroupRequest(group_id=self.group_id, members=[identity])
         answer = self.world.ask(lambda shard, result, pending: shard.leave_group(result, pending, request))
-        return ErrorCode(answer.members[0].error_code)
+        return answer.code if isinstance(answer, KafkaError) else ErrorCode(answer.members[0].error_code)
 
     def rejoin(self, *topics: str) -> None:
         """Join and sync again, as a consumer does for as long as it receives REBALANCE_IN_PROGRESS."""

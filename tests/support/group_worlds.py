@@ -7,6 +7,7 @@ from typing import Any
 
 from barnabas.config.broker_config import BrokerConfig
 from barnabas.coordinator.result import CoordinatorResult, Pending, TimerKey
+from barnabas.coordinator.runner import RETRY_MS
 from barnabas.coordinator.shard import RecordPosition
 from barnabas.groups.context import GroupCoordinatorContext
 from barnabas.groups.shard import GroupShard
@@ -39,6 +40,7 @@ class GroupWorld:
         self.answers: dict[Pending[Any], Any] = {}
         self.last = CoordinatorResult(self.now_ms)  #: result of the last event
         self.last_request: Pending[Any] = Pending()  #: the last request
+        self.refusal: KafkaError | None = None  #: error of every append
         self._rng = random.Random(7)
         self.shard = self._new_shard()
 
@@ -57,16 +59,19 @@ class GroupWorld:
             self.last = CoordinatorResult(self.now_ms)
             self.check()
             return error
-        self._perform(result)
+        if not self._perform(result):
+            self.answers.setdefault(pending, self.refusal)
         return self.answers.get(pending)
 
-    def run_event(self, event: Callable[[GroupShard, CoordinatorResult], None]) -> None:
-        """Run an event that has no response."""
+    def run_event(self, event: Callable[[GroupShard, CoordinatorResult], None]) -> bool:
+        """Run an event that has no response; return False if its records are refused."""
         result = CoordinatorResult(self.now_ms)
         event(self.shard, result)
-        self._perform(result)
+        return self._perform(result)
 
-    def _perform(self, result: CoordinatorResult) -> None:
+    def _perform(self, result: CoordinatorResult) -> bool:
+        if result.records and self.refusal is not None:
+            return self._refuse(result, self.refusal)
         for record in result.records:
             self.log.append(encode(record.key, record.value, record.value_version))
             self.shard.replay(self._read(*self.log[-1]), RecordPosition(len(self.log) - 1, result.now_ms))
@@ -77,6 +82,16 @@ class GroupWorld:
         self.answers.update(result.responses)
         self.last = result
         self.check()
+        return True
+
+    def _refuse(self, result: CoordinatorResult, refusal: KafkaError) -> bool:
+        self.last = CoordinatorResult(result.now_ms)
+        self.check()
+        if result.on_append_error is not None:
+            result.on_append_error(self.last, refusal)
+            return self._perform(self.last)
+        self.answers.update(dict.fromkeys((pending for pending, _ in result.responses), refusal))
+        return False
 
     @staticmethod
     def _read(key: bytes, value: bytes | None) -> CoordinatorRecord:
@@ -91,14 +106,15 @@ class GroupWorld:
         while due := [key for key, due_ms in self.timers.items() if due_ms <= end_ms]:
             key = min(due, key=self.timers.__getitem__)
             self.now_ms = max(self.now_ms, self.timers.pop(key))
-            self.run_event(lambda shard, result, key=key: shard.expire(result, key))  # type: ignore[misc]
+            if not self.run_event(lambda shard, result, key=key: shard.expire(result, key)):  # type: ignore[misc]
+                self.timers[key] = self.now_ms + RETRY_MS
             steps.append(self.last)
         self.now_ms = end_ms
         return steps
 
     def restart(self) -> None:
         """Load the shard on another broker, from the log alone."""
-        before = self.shard.groups
+        before, self.refusal = self.shard.groups, None
         self.shard.on_unloaded()
         self.shard = self._new_shard()
         self.timers.clear()

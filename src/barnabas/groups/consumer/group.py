@@ -65,6 +65,8 @@ class ConsumerGroup:
             self.static_members[member.instance_id] = member.member_id
 
     def remove_member(self, member_id: str) -> None:
+        self.leaving_epochs.pop(member_id, None)
+        self.rejoining.discard(member_id)
         member = self.members.pop(member_id, None)
         if member is not None:
             self._release(member)

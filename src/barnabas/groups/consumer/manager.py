@@ -248,7 +248,9 @@ class ConsumerGroups:
             self._fence_member(result, key, EventKind.REBALANCE_TIMEOUT, why)
 
     def _rejoin_expired(self, result: CoordinatorResult, key: TimerKey) -> None:
-        self._fence_member(result, key, EventKind.REBALANCE_TIMEOUT, "did not rejoin in time")
+        group = self._groups.get(str(key[1]))
+        if isinstance(group, ConsumerGroup) and key[2] in group.rejoining:
+            self._fence_member(result, key, EventKind.REBALANCE_TIMEOUT, "did not rejoin in time")
 
     def _sync_expired(self, result: CoordinatorResult, key: TimerKey) -> None:
         self._fence_member(result, key, EventKind.SYNC_TIMEOUT, "joined, but sent no SyncGroup in time")

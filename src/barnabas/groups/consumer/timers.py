@@ -28,8 +28,7 @@ def set_rebalance_timer(result: CoordinatorResult, group: ConsumerGroup, member:
 
 
 def cancel_rebalance_timer(result: CoordinatorResult, group: ConsumerGroup, member_id: str) -> None:
-    if group.leaving_epochs.pop(member_id, None) is not None:
-        result.cancel_timer((REBALANCE, group.group_id, member_id))
+    result.cancel_timer((REBALANCE, group.group_id, member_id))
 
 
 def set_rejoin_timer(result: CoordinatorResult, group: ConsumerGroup, member: ConsumerGroupMember) -> None:
@@ -40,9 +39,9 @@ def set_rejoin_timer(result: CoordinatorResult, group: ConsumerGroup, member: Co
 
 
 def cancel_rejoin_timer(result: CoordinatorResult, group: ConsumerGroup, member_id: str) -> None:
-    if member_id in group.rejoining:
-        group.rejoining.remove(member_id)
-        result.cancel_timer((REJOIN, group.group_id, member_id))
+    """Stop the timeout, even if an earlier call did: its result may not have been appended."""
+    group.rejoining.discard(member_id)
+    result.cancel_timer((REJOIN, group.group_id, member_id))
 
 
 def set_sync_timer(result: CoordinatorResult, group: ConsumerGroup, member: ConsumerGroupMember) -> None:
@@ -55,16 +54,15 @@ def cancel_sync_timer(result: CoordinatorResult, group: ConsumerGroup, member_id
 
 
 def cancel_timers(result: CoordinatorResult, group: ConsumerGroup, member_id: str) -> None:
-    result.cancel_timer((SESSION, group.group_id, member_id))
-    cancel_rebalance_timer(result, group, member_id)
-    cancel_rejoin_timer(result, group, member_id)
-    cancel_sync_timer(result, group, member_id)
+    """Stop the timers of a member that leaves; what they are about is kept until its records are replayed."""
+    for purpose in (SESSION, REBALANCE, REJOIN, SYNC):
+        result.cancel_timer((purpose, group.group_id, member_id))
 
 
 def has_left_epoch(group: ConsumerGroup, key: TimerKey) -> bool:
     """Return whether the member has left the epoch of a rebalance timer in time."""
     _, _, member_id = key
     assert isinstance(member_id, str)
-    epoch = group.leaving_epochs.pop(member_id, None)
+    epoch = group.leaving_epochs.get(member_id)
     member = group.members.get(member_id)
     return member is None or member.member_epoch != epoch

@@ -54,12 +54,13 @@ def test_the_scenarios_cover_every_transition_of_a_consumer_group(monkeypatch: p
     seen: set[tuple[GroupState, GroupState]] = set()
     perform = GroupWorld._perform
 
-    def watched(world: GroupWorld, result: CoordinatorResult) -> None:
+    def watched(world: GroupWorld, result: CoordinatorResult) -> bool:
         before = state_of(world)
-        perform(world, result)
+        is_appended = perform(world, result)
         after = state_of(world)
         if before is not None and after not in (None, before):
             seen.add((before, after))
+        return is_appended
 
     monkeypatch.setattr(GroupWorld, "_perform", watched)
     run_all_scenarios()

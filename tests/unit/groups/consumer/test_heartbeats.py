@@ -4,7 +4,7 @@ import pytest
 
 from barnabas.groups.consumer.client_info import Caller
 from barnabas.groups.statistics import GroupCounts
-from barnabas.wire.errors import ErrorCode
+from barnabas.wire.errors import ErrorCode, KafkaError
 from support.consumer_groups import (
     ConsumerMember,
     group_of,
@@ -103,6 +103,18 @@ def test_a_member_that_does_not_revoke_in_time_is_fenced(world: GroupWorld) -> N
     assert m1.beat().code is ErrorCode.UNKNOWN_MEMBER_ID
     m2.beat()
     assert m2.owned == {"a": {0, 1, 2, 3}}
+
+
+def test_a_member_that_does_not_revoke_is_fenced_as_soon_as_that_can_be_appended(world: GroupWorld) -> None:
+    m1, m2 = member(world, "m1", rebalance_timeout_ms=10_000), member(world, "m2")
+    m1.join("a")
+    m2.join("a")
+    m1.beat()
+    world.refusal = KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE)
+    world.pass_time(15_000)
+    world.refusal = None
+    world.pass_time(1_000)
+    assert group_of(world).members.keys() == {"m2"}
 
 
 def test_a_member_that_revokes_in_time_is_kept(world: GroupWorld) -> None:

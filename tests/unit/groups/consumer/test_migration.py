@@ -217,6 +217,43 @@ def test_a_classic_member_that_does_not_join_again_is_removed(world: GroupWorld)
     assert old.beat() is ErrorCode.UNKNOWN_MEMBER_ID
 
 
+def test_a_classic_member_whose_first_attempt_to_join_again_is_not_appended_stays(world: GroupWorld) -> None:
+    old = classic_group(world)
+    new = ConsumerMember(world, "new")
+    new.join("a")
+    old.rejoin("a")
+    world.grow_topic("a", 8)
+    new.beat(reports_owned=True)
+    assert old.beat() is ErrorCode.REBALANCE_IN_PROGRESS
+    world.refusal = KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE)
+    assert old.join("a") is world.refusal
+    world.refusal = None
+    old.join("a")
+    old.sync()
+    for _ in range(3):
+        assert old.beat() is ErrorCode.NONE
+        new.beat(reports_owned=True)
+        world.pass_time(30_000)
+    assert old.member_id in group_of(world).members
+
+
+def test_a_classic_member_that_does_not_join_again_is_removed_as_soon_as_that_can_be_appended(
+    world: GroupWorld,
+) -> None:
+    old = classic_group(world)
+    new = ConsumerMember(world, "new")
+    new.join("a")
+    assert old.beat() is ErrorCode.REBALANCE_IN_PROGRESS
+    world.pass_time(30_000)
+    old.beat()
+    new.beat()
+    world.refusal = KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE)
+    world.pass_time(31_000)
+    world.refusal = None
+    world.pass_time(1_000)
+    assert group_of(world).members.keys() == {"new"}
+
+
 def test_a_classic_member_that_does_not_sync_is_removed(world: GroupWorld) -> None:
     new = ConsumerMember(world, "new")
     new.join("a")

@@ -4,6 +4,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, rule
 
+from barnabas.wire.errors import ErrorCode, KafkaError
 from support.classic_members import ClassicConsumer
 from support.consumer_groups import ConsumerMember
 from support.group_worlds import GroupWorld
@@ -71,6 +72,10 @@ class MixedGroups(RuleBasedStateMachine):
     @rule(duration_ms=st.sampled_from([1_000, 30_000, 50_000]))
     def pass_time(self, duration_ms: int) -> None:
         self.world.pass_time(duration_ms)
+
+    @rule(works=st.booleans())
+    def appending(self, works: bool) -> None:
+        self.world.refusal = None if works else KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE)
 
     @rule()
     def restart(self) -> None:
