@@ -5,6 +5,7 @@ from collections import Counter
 from collections.abc import Awaitable, Callable, Coroutine
 from typing import Any, Generic, NamedTuple
 
+from barnabas.base import eager
 from barnabas.base.clock import Clock
 from barnabas.coordinator.counts import CoordinatorCounts
 from barnabas.coordinator.partition_of import partition_of
@@ -181,17 +182,32 @@ class CoordinatorRuntime(Generic[ShardT]):
         return responses
 
     async def query_each(
-        self, run_query: Callable[[ShardT, int], ResponseT], checkpoint: Callable[[], Awaitable[None]]
+        self,
+        run_query: Callable[[ShardT, int], ResponseT],
+        checkpoint: Callable[[], Awaitable[None]],
+        timeout_s: float | None = None,
     ) -> dict[int, ResponseT | KafkaError]:
-        """Return the result or error of a query from each shard of this broker, by the index of its partition."""
+        """Return the result or error of a query from each shard of this broker, by the index of its partition.
+
+        All shards wait at the same time until everything that their results depend on is written: as long as a request,
+        or for `timeout_s`; what takes longer is COORDINATOR_NOT_AVAILABLE.
+        """
         responses: dict[int, ResponseT | KafkaError] = {}
-        for index, runner in tuple(self._runners.items()):
-            try:
-                responses[index] = await runner.query(run_query)
-            except KafkaError as error:
-                responses[index] = error.without_traceback()
-            await checkpoint()
-        return responses
+        waiting: dict[int, asyncio.Task[ResponseT | KafkaError]] = {}
+        try:
+            for index, runner in tuple(self._runners.items()):
+                response = eager.start(_response_or_error(runner.query(run_query)))
+                if isinstance(response, asyncio.Task):
+                    waiting[index] = response
+                else:
+                    responses[index] = response
+                await checkpoint()
+            if waiting:
+                await asyncio.wait(waiting.values(), timeout=timeout_s)
+            return responses | {index: _response_by_now(task) for index, task in waiting.items()}
+        finally:
+            for task in waiting.values():
+                task.cancel()
 
     def end_transaction(self, topic: str, index: int, marker: EndTransactionMarker) -> None:
         """Handle a transaction marker that was appended to any partition."""
@@ -221,3 +237,16 @@ class CoordinatorRuntime(Generic[ShardT]):
     def statistics(self) -> dict[str, object]:
         """Return the statistics of each shard, by the index of its partition."""
         return {str(index): runner.statistics() for index, runner in sorted(self._runners.items())}
+
+
+async def _response_or_error(query: Awaitable[ResponseT]) -> ResponseT | KafkaError:
+    try:
+        return await query
+    except KafkaError as error:
+        return error.without_traceback()
+
+
+def _response_by_now(task: "asyncio.Task[ResponseT | KafkaError]") -> ResponseT | KafkaError:
+    if task.done():
+        return task.result()
+    return KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE, "The records are not stored yet.")

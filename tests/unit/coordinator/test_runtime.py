@@ -1,13 +1,20 @@
 import asyncio
 import threading
 from pathlib import Path
+from typing import Any
 
+import pytest
+
+from barnabas.base.clock import ManualClock
 from barnabas.base.ids import TopicPartition
+from barnabas.coordinator.runner import WRITE_TIMEOUT_MS, ShardRunner
+from barnabas.coordinator.runtime import CoordinatorRuntime
 from barnabas.testing import EmbeddedBroker
 from barnabas.wire.errors import ErrorCode, KafkaError
 from barnabas.wire.messages.find_coordinator import FindCoordinatorRequest
-from support.loop import on_loop
+from support.loop import in_virtual_time, on_loop, turns
 from support.nodes import running_node
+from support.shards import CountingShard, MemoryShardLog
 from support.waiting import reached
 
 
@@ -39,9 +46,6 @@ async def test_a_shard_that_cannot_answer_does_not_hide_the_others(tmp_path: Pat
         indexes = sorted(runtime._runners)
         runtime._runners[indexes[0]].close("a test")
 
-        async def no_checkpoint() -> None:
-            pass
-
         answers = await runtime.query_each(lambda shard, now_ms: shard, no_checkpoint)
         assert sorted(answers) == indexes
         failed = answers.pop(indexes[0])
@@ -49,3 +53,51 @@ async def test_a_shard_that_cannot_answer_does_not_hide_the_others(tmp_path: Pat
         assert failed.code == ErrorCode.NOT_COORDINATOR
         assert answers
         assert not any(isinstance(answer, KafkaError) for answer in answers.values())
+
+
+async def runtime_with(*logs: MemoryShardLog) -> CoordinatorRuntime[CountingShard]:
+    """Return a runtime with a shard for each log."""
+    anything: Any = None
+    runtime: CoordinatorRuntime[CountingShard] = CoordinatorRuntime(
+        "counts", lambda index: CountingShard(), anything, anything, anything, ManualClock()
+    )
+    for index, log in enumerate(logs):
+        runner = ShardRunner(CountingShard(), log, ManualClock())
+        await runner.load()
+        runtime._runners[index] = runner
+    return runtime
+
+
+async def no_checkpoint() -> None:
+    pass
+
+
+def never_storing() -> MemoryShardLog:
+    log = MemoryShardLog()
+    log.storing = asyncio.get_running_loop().create_future()
+    return log
+
+
+@pytest.mark.parametrize(("timeout_s", "took_s"), [(None, WRITE_TIMEOUT_MS / 1000), (2, 2)])
+@in_virtual_time
+async def test_shards_whose_records_are_not_stored_are_awaited_together(
+    timeout_s: float | None, took_s: float
+) -> None:
+    runtime = await runtime_with(never_storing(), MemoryShardLog(), never_storing(), never_storing())
+    loop = asyncio.get_running_loop()
+    answers = await runtime.query_each(lambda shard, now_ms: shard.counts, no_checkpoint, timeout_s)
+    assert loop.time() == took_s
+    errors = {index: answer.code for index, answer in answers.items() if isinstance(answer, KafkaError)}
+    assert errors == dict.fromkeys((0, 2, 3), ErrorCode.COORDINATOR_NOT_AVAILABLE)
+    assert answers[1] == {}
+    await turns()
+
+
+@on_loop
+async def test_a_query_that_is_cancelled_leaves_nothing_behind() -> None:
+    runtime = await runtime_with(never_storing(), never_storing())
+    asking = asyncio.ensure_future(runtime.query_each(lambda shard, now_ms: shard.counts, no_checkpoint))
+    await turns()
+    asking.cancel()
+    await asyncio.gather(asking, return_exceptions=True)
+    await turns()

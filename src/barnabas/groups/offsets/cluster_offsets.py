@@ -38,6 +38,9 @@ OFFSETS_MAX = 20_000
 #: How long another broker may take to answer.
 REQUEST_TIMEOUT_S = 5.0
 
+#: How long a broker waits until its shards have stored their records, so that the offsets of the others arrive in time.
+OWN_TIMEOUT_S = 4.0
+
 #: Restoring is tried again while a coordinator moves, loads, or does not know yet that the topic exists again.
 ATTEMPTS_COUNT = 10
 RETRY_DELAY_S = 0.3
@@ -112,11 +115,11 @@ class ClusterOffsets:
         """Return the committed offsets of topics in the groups that this broker coordinates.
 
         Stop after OFFSETS_MAX + 1 offsets, which are too many to keep. If a shard cannot be read, because it is loading
-        for example, its offsets are missing, and its error is returned beside the others.
+        or its records are not stored in time, its offsets are missing, and its error is returned beside the others.
         """
         encoded_topics = frozenset(map(encode_topic, topics))
         by_shard = await self._groups.query_each(
-            lambda shard, now_ms: shard.offsets.of_topics(encoded_topics), checkpoint
+            lambda shard, now_ms: shard.offsets.of_topics(encoded_topics), checkpoint, OWN_TIMEOUT_S
         )
         found = [part for part in by_shard.values() if not isinstance(part, KafkaError)]
         errors = [part for part in by_shard.values() if isinstance(part, KafkaError)]

@@ -47,8 +47,9 @@ class Groups:
         self.restored: list[tuple[str, int]] = []  #: group and number of offsets of each write
 
     async def query_each(
-        self, run_query: object, checkpoint: object
+        self, run_query: object, checkpoint: object, timeout_s: float
     ) -> dict[int, list[EncodedOffset] | KafkaError]:
+        assert timeout_s < cluster_offsets.REQUEST_TIMEOUT_S
         offset = EncodedOffset(HERE, encode_partition("t", 0), encode_value(OFFSET))
         return {0: KafkaError(self.error) if self.error else [offset] * self.offsets_count}
 
