@@ -132,7 +132,8 @@ class GroupWorld:
 
     def _follow(self, after: MetadataImage) -> None:
         before, self.image = self.image, after
-        self.run_event(lambda shard, result: shard.on_metadata_update(result, before, after))
+        for step in self.shard.on_metadata_update(before, after):
+            self.run_event(lambda shard, result, step=step: step(result))  # type: ignore[misc]
 
     def create_topic(self, name: str, partitions_count: int) -> None:
         requested = [new_topic(name, partitions_count)]

@@ -123,6 +123,16 @@ class OffsetLog:
         self.last = result
         return result.responses[0].response if result.responses else None
 
+    def follow(self, before: MetadataImage, after: MetadataImage) -> None:
+        """Handle a changed image."""
+        for step in self.manager.on_metadata_update(before, after):
+            self.do(lambda result, pending, step=step: step(result))  # type: ignore[misc]
+
+    def catch_up(self, before: MetadataImage) -> None:
+        """Handle deletions of topics after a restart; `before` is the image when loading began."""
+        for step in self.manager.catch_up(before):
+            self.do(lambda result, pending, step=step: step(result))  # type: ignore[misc]
+
     def end(self, producer_id: int, *, commit: bool) -> None:
         """Replay a marker that ends a producer's transaction."""
         marker = EndTransactionMarker(producer_id, 0, 0, commit, self.now_ms)

@@ -1,10 +1,10 @@
 """A minimal shard, which counts, and a log in memory for it."""
 
 import asyncio
-from collections.abc import Awaitable, Sequence
+from collections.abc import Awaitable, Iterable, Sequence
 
 from barnabas.coordinator.result import CoordinatorResult, Pending, TimerKey, TransactionalProducer
-from barnabas.coordinator.shard import RecordPosition
+from barnabas.coordinator.shard import RecordPosition, Step
 from barnabas.coordinator.shard_log import LoadedBatch, ShardLog
 from barnabas.log.append_info import AppendInfo
 from barnabas.metadata.image import MetadataImage
@@ -85,10 +85,12 @@ class CountingShard:
     def expire(self, result: CoordinatorResult, key: TimerKey) -> None:
         self.expired.append(key)
 
-    def on_metadata_update(
-        self, result: CoordinatorResult, before: MetadataImage, after: MetadataImage
-    ) -> None:
+    def catch_up(self, before: MetadataImage) -> Iterable[Step]:
+        return ()
+
+    def on_metadata_update(self, before: MetadataImage, after: MetadataImage) -> Iterable[Step]:
         self.followed_count += 1
+        return ()
 
     def on_unloaded(self) -> None:
         self.is_unloaded = True

@@ -1,7 +1,7 @@
 """Runs one shard: loads it from its log, passes events to it, and applies their results."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Sequence
 from enum import StrEnum
 from typing import Any, Generic, TypeVar
 
@@ -16,7 +16,7 @@ from barnabas.coordinator.result import (
     Timer,
     TimerKey,
 )
-from barnabas.coordinator.shard import RecordPosition, Shard
+from barnabas.coordinator.shard import RecordPosition, Shard, Step
 from barnabas.coordinator.shard_log import LoadedBatch, ShardLog, coordinator_error
 from barnabas.coordinator.timers import Timers
 from barnabas.log.append_info import AppendInfo
@@ -246,6 +246,14 @@ class ShardRunner(Generic[ShardT]):
         result = CoordinatorResult(self._clock.wall_ms())
         event(self.shard, result)
         return self._perform(result)
+
+    async def run_steps(self, steps: Iterable[Step]) -> None:
+        """Pass the steps of an event without a request to the shard; other clients are served in between."""
+        for step in steps:
+            if self.state is not ShardState.ACTIVE:
+                return
+            self.run_event(lambda shard, result, step=step: step(result))  # type: ignore[misc]
+            await asyncio.sleep(0)
 
     def end_transaction(self, marker: EndTransactionMarker) -> None:
         """Handle a transaction marker that was appended to the shard's log."""

@@ -90,8 +90,8 @@ class CoordinatorRuntime(Generic[ShardT]):
             self._elect()
         if changed.contains_any_of(_FOLLOWED):
             for runner in tuple(self._runners.values()):
-                if runner.shard.needs_metadata_updates:
-                    runner.run_event(lambda shard, result: shard.on_metadata_update(result, before, after))
+                if runner.state is ShardState.ACTIVE and runner.shard.needs_metadata_updates:
+                    await runner.run_steps(runner.shard.on_metadata_update(before, after))
 
     def _elect(self) -> None:
         """Load the shards of partitions that this broker leads now, and close the others."""
@@ -118,9 +118,14 @@ class CoordinatorRuntime(Generic[ShardT]):
             self._make_shard(index), log, self._clock, self._do, self.counts, self._write_timeout_ms
         )
         self._runners[index], self._epochs[index] = runner, partition.leader_epoch
-        task = asyncio.get_running_loop().create_task(runner.load())
+        task = asyncio.get_running_loop().create_task(self._load(runner, self._image))
         self._loading.add(task)
         task.add_done_callback(self._loading.discard)
+
+    async def _load(self, runner: ShardRunner[ShardT], before: MetadataImage) -> None:
+        await runner.load()
+        if runner.state is ShardState.ACTIVE:
+            await runner.run_steps(runner.shard.catch_up(before))
 
     async def stop(self) -> None:
         """Close all shards, and load no more."""

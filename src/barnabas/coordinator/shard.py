@@ -1,13 +1,16 @@
 """A shard: the coordinator's state for one partition of its internal topic."""
 
-from collections.abc import Mapping
-from typing import NamedTuple, Protocol
+from collections.abc import Callable, Iterable, Mapping
+from typing import NamedTuple, Protocol, TypeAlias
 
 from barnabas.coordinator.result import CoordinatorResult, TimerKey
 from barnabas.metadata.image import MetadataImage
 from barnabas.wire.coordinator_records.serde import AnyRecord
 from barnabas.wire.records.batch import NO_PRODUCER_ID
 from barnabas.wire.records.control import EndTransactionMarker
+
+#: A part of an event that may be long: other clients are served before the next one. It may be repeated.
+Step: TypeAlias = Callable[[CoordinatorResult], None]
 
 
 class RecordPosition(NamedTuple):
@@ -35,6 +38,9 @@ class Shard(Protocol):
     def on_loaded(self, result: CoordinatorResult) -> None:
         """Set timers after the log has been replayed; requests follow."""
 
+    def catch_up(self, before: MetadataImage) -> Iterable[Step]:
+        """Return the steps that handle changes of the image since `before`, when loading began."""
+
     def expire(self, result: CoordinatorResult, key: TimerKey) -> None:
         """Handle a timer that is due."""
 
@@ -42,10 +48,8 @@ class Shard(Protocol):
     def needs_metadata_updates(self) -> bool:
         """Whether the shard requires metadata updates."""
 
-    def on_metadata_update(
-        self, result: CoordinatorResult, before: MetadataImage, after: MetadataImage
-    ) -> None:
-        """Handle changes of topics or group configs."""
+    def on_metadata_update(self, before: MetadataImage, after: MetadataImage) -> Iterable[Step]:
+        """Return the steps that handle changes of topics or group configs."""
 
     def on_unloaded(self) -> None:
         """Handle the move to another broker; waiting requests have been answered."""

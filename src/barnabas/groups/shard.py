@@ -1,13 +1,13 @@
 """One partition of `__consumer_offsets`: its groups and their offsets."""
 
 from collections import Counter
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any, NamedTuple
 
 from barnabas.base.ids import TopicPartition
 from barnabas.coordinator.result import CoordinatorResult, Pending, TimerKey
-from barnabas.coordinator.shard import RecordPosition
+from barnabas.coordinator.shard import RecordPosition, Step
 from barnabas.groups.classic.heartbeat import Heartbeat
 from barnabas.groups.classic.join import Join
 from barnabas.groups.classic.manager import ClassicGroups
@@ -92,12 +92,14 @@ class GroupShard:
         """Handle a timer; its first element is its purpose."""
         self._expiries[key[0]](result, key)
 
-    def on_metadata_update(
-        self, result: CoordinatorResult, before: MetadataImage, after: MetadataImage
-    ) -> None:
-        """Handle changes of topics or group configs."""
-        self.offsets.on_metadata_update(result, before, after)
+    def catch_up(self, before: MetadataImage) -> Iterable[Step]:
+        """Return the steps that delete offsets of topics that were deleted before the shard was loaded."""
+        return self.offsets.catch_up(before)
+
+    def on_metadata_update(self, before: MetadataImage, after: MetadataImage) -> Iterable[Step]:
+        """Handle changes of topics or group configs; return the steps that delete offsets of deleted topics."""
         self.consumer.on_metadata_update(before, after)
+        return self.offsets.on_metadata_update(before, after)
 
     def on_unloaded(self) -> None:
         """Remove the groups' histories of rebalances, which the next coordinator begins."""

@@ -1,14 +1,14 @@
 """One partition of `__transaction_state`: its transactional ids."""
 
 from collections import Counter, deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from itertools import islice
 
 from barnabas.base.ids import TopicPartition
 from barnabas.config.broker_config import BrokerConfig
 from barnabas.coordinator.result import CoordinatorResult, Pending, TimerKey
-from barnabas.coordinator.shard import RecordPosition
+from barnabas.coordinator.shard import RecordPosition, Step
 from barnabas.metadata.image import MetadataImage
 from barnabas.telemetry.logs import get_logger
 from barnabas.transactions.end_txn import EndTxn, complete, decide_end, fenced
@@ -280,10 +280,13 @@ class TransactionShard:
             self.context.counts.expired_ids_count += 1
         result.is_atomic = False
 
-    def on_metadata_update(
-        self, result: CoordinatorResult, before: MetadataImage, after: MetadataImage
-    ) -> None:
-        """Do nothing: transactions do not depend on topics."""
+    def catch_up(self, before: MetadataImage) -> Iterable[Step]:
+        """Return nothing: transactions do not depend on topics."""
+        return ()
+
+    def on_metadata_update(self, before: MetadataImage, after: MetadataImage) -> Iterable[Step]:
+        """Return nothing, for the same reason."""
+        return ()
 
     def on_unloaded(self) -> None:
         """Do nothing: no requests wait."""

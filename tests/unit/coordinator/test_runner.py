@@ -16,6 +16,7 @@ from barnabas.coordinator.runner import (
     ShardRunner,
     ShardState,
 )
+from barnabas.coordinator.shard import Step
 from barnabas.coordinator.shard_log import BATCH_RECORDS_MAX
 from barnabas.wire.errors import ErrorCode, KafkaError
 from barnabas.wire.records.control import EndTransactionMarker
@@ -293,6 +294,24 @@ async def test_a_timer_whose_records_are_too_large_comes_again_later() -> None:
     log.refusal = None
     await asyncio.sleep(REFUSED_TIMER_MS / 1000)
     assert runner.shard.counts == {"a": 1}
+
+
+@on_loop
+async def test_other_clients_are_served_between_the_steps_of_an_event_until_the_shard_is_closed() -> None:
+    runner, _ = await running()
+    seen: list[str] = []
+
+    def step(name: str) -> Step:
+        def note(result: CoordinatorResult) -> None:
+            seen.append(name)
+            asyncio.get_running_loop().call_soon(seen.append, "other")
+
+        return note
+
+    await runner.run_steps([step("1"), step("2")])
+    runner.close("a test")
+    await runner.run_steps([step("3")])
+    assert seen == ["1", "other", "2", "other"]
 
 
 @on_loop

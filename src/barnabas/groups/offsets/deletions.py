@@ -1,15 +1,18 @@
 """Deletion of offsets: on request, with their group, with their topic."""
 
+from collections.abc import Callable, Iterable, Iterator, Sequence, Set
+from functools import partial
 from itertools import chain, islice
+from typing import Protocol
 
 from barnabas.base.ids import ZERO_UUID
 from barnabas.coordinator.result import CoordinatorResult
+from barnabas.coordinator.shard import Step
 from barnabas.groups.group import Group
 from barnabas.groups.offsets.table import OffsetTable, StoredOffset
 from barnabas.metadata.image import MetadataImage
 from barnabas.wire.coordinator_records.committed_offset import (
     INDEX_BYTES,
-    decode_partition,
     decode_value,
     encode_group,
     encode_partition,
@@ -21,6 +24,9 @@ from barnabas.wire.messages.offset_delete import (
     OffsetDeleteResponsePartition,
     OffsetDeleteResponseTopic,
 )
+
+#: Offsets that are looked at before other clients are served, when topics have been deleted.
+LOOKED_AT_ONCE_MAX = 2_000
 
 
 def delete_topic(
@@ -56,39 +62,85 @@ def delete_some(
     return partitions, next(remaining, None) is None
 
 
-def delete_topics(
-    result: CoordinatorResult,
-    table: OffsetTable,
-    before: MetadataImage,
-    after: MetadataImage,
-    present: MetadataImage,
-) -> None:
-    """Delete the offsets of deleted topics: a later topic of the same name is a different one.
+class _Topic(Protocol):
+    @property
+    def name(self) -> str:
+        pass
 
-    :param present: Topics that are in it were undeleted, after this was tried without success.
+    @property
+    def topic_id(self) -> bytes:
+        pass
+
+
+class DeletedTopics:
+    """Topics whose offsets are to be deleted: a later topic of the same name is a different one."""
+
+    def __init__(
+        self,
+        topics: Iterable[_Topic],
+        image: Callable[[], MetadataImage],
+        *,
+        includes_unknown: bool,
+    ) -> None:
+        """:param topics: Those that are in the present image have been undeleted.
+        :param includes_unknown: Also delete offsets that were committed under these names without a topic id.
+        """
+        self._image = image
+        self._includes_unknown = includes_unknown
+        self._ids: dict[bytes, set[bytes]] = {}  #: by encoded name
+        for topic in topics:
+            self._ids.setdefault(encode_topic(topic.name), set()).add(topic.topic_id)
+
+    def steps(self, table: OffsetTable) -> Iterator[Step]:
+        """Return steps that look at some offsets each."""
+        if self._ids:
+            keys = table.partitions()
+            while some := list(islice(keys, LOOKED_AT_ONCE_MAX)):
+                yield partial(self._delete, table, some)
+
+    def _delete(
+        self, table: OffsetTable, keys: Sequence[tuple[str, bytes]], result: CoordinatorResult
+    ) -> None:
+        for group_id, partition in keys:
+            topic_ids = self._ids.get(partition[:-INDEX_BYTES])
+            if topic_ids is not None and any(
+                self._is_deleted(stored, topic_ids) for stored in table.stored(group_id, partition)
+            ):
+                result.append_encoded(encode_group(group_id) + partition, None)
+        result.is_atomic = False
+
+    def _is_deleted(self, stored: StoredOffset, topic_ids: Set[bytes]) -> bool:
+        topic_id, there = decode_value(stored[1]).topic_id, self._image().topic_names
+        if topic_id == ZERO_UUID:
+            return self._includes_unknown and topic_ids.isdisjoint(there)
+        return topic_id in topic_ids and topic_id not in there
+
+
+def deletions(
+    before: MetadataImage, after: MetadataImage, image: Callable[[], MetadataImage]
+) -> DeletedTopics:
+    """Return the topics that changes of the image have deleted."""
+    new: list[_Topic] = []
+    for earlier, later in (
+        (before.deleted_topics, after.deleted_topics),
+        (before.trashed_topics, after.trashed_topics),
+    ):
+        if later is not earlier:
+            new += [
+                topic
+                for key, topic in later.items()
+                if key not in before.deleted_topics and key not in before.trashed_topics
+            ]
+    return DeletedTopics(new, image, includes_unknown=True)
+
+
+def missed_deletions(before: MetadataImage, image: Callable[[], MetadataImage]) -> DeletedTopics:
+    """Return the topics that are known to be deleted, also those that existed in an earlier image.
+
+    A topic that is not in the image may be new: the former coordinator may have known it first.
     """
-    known = before.deleted_topics.keys() | before.trashed_topics.keys()
-    deleted = {
-        topic.name: topic.topic_id
-        for table_of_topics in (after.deleted_topics, after.trashed_topics)
-        for key, topic in table_of_topics.items()
-        if key not in known and present.topic_by_id(topic.topic_id) is None
-    }
-    if not deleted:
-        return
-    encoded_topics = frozenset(map(encode_topic, deleted))
-
-    def is_deleted(partition: bytes, stored: StoredOffset) -> bool:
-        if partition[:-INDEX_BYTES] not in encoded_topics:
-            return False
-        topic_id = decode_value(stored[1]).topic_id
-        return topic_id in (ZERO_UUID, deleted[decode_partition(partition)[0]])
-
-    result.is_atomic = False
-    keys = dict.fromkeys(
-        encode_group(group_id) + partition
-        for group_id, partition, stored in table.all_offsets()
-        if is_deleted(partition, stored)
-    )
-    for key in keys:
-        result.append_encoded(key, None)
+    after = image()
+    gone: list[_Topic] = [*after.deleted_topics.values(), *after.trashed_topics.values()]
+    if before.topics is not after.topics:
+        gone += [topic for topic in before.topics.values() if topic.topic_id not in after.topic_names]
+    return DeletedTopics(gone, image, includes_unknown=False)

@@ -4,11 +4,11 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Set
 
 from barnabas.base.ids import TopicPartition
 from barnabas.coordinator.result import CoordinatorResult, Pending, TimerKey
-from barnabas.coordinator.shard import RecordPosition
+from barnabas.coordinator.shard import RecordPosition, Step
 from barnabas.groups.context import GroupCoordinatorContext
 from barnabas.groups.group import Group
 from barnabas.groups.offsets.commits import Commits
-from barnabas.groups.offsets.deletions import delete_some, delete_topic, delete_topics
+from barnabas.groups.offsets.deletions import delete_some, delete_topic, deletions, missed_deletions
 from barnabas.groups.offsets.expiry import expire_offsets
 from barnabas.groups.offsets.fetches import fetch
 from barnabas.groups.offsets.table import OffsetTable, StoredOffset
@@ -152,11 +152,15 @@ class OffsetManager:
         }
         return deleted, is_last
 
-    def on_metadata_update(
-        self, result: CoordinatorResult, before: MetadataImage, after: MetadataImage
-    ) -> None:
+    def catch_up(self, before: MetadataImage) -> Iterator[Step]:
+        """Delete the offsets of topics that were deleted before the offsets were loaded; `before` is the image when
+        that began.
+        """
+        return missed_deletions(before, self._image).steps(self.table)
+
+    def on_metadata_update(self, before: MetadataImage, after: MetadataImage) -> Iterator[Step]:
         """Delete the offsets of deleted topics."""
-        delete_topics(result, self.table, before, after, self._image())
+        return deletions(before, after, self._image).steps(self.table)
 
     def of_topics(self, encoded_topics: Set[bytes]) -> list[EncodedOffset]:
         """Return the offsets of topics that are about to be deleted."""

@@ -107,12 +107,22 @@ class OffsetTable:
             for partition, stored in partitions.items():
                 yield group_id, partition, stored
 
-    def all_offsets(self) -> Iterator[tuple[str, bytes, StoredOffset]]:
-        """Yield the same, and then those of pending transactions."""
-        yield from self.committed_offsets()
-        for pending in self._pending.values():
-            for (group_id, partition), stored in pending.items():
-                yield group_id, partition, stored
+    def partitions(self) -> Iterator[tuple[str, bytes]]:
+        """Yield group and partition of all offsets, also of pending transactions; some twice.
+
+        Offsets may change in between.
+        """
+        for table in (self._committed, self._open):
+            for group_id in tuple(table):
+                for partition in tuple(table.get(group_id, ())):
+                    yield group_id, partition
+
+    def stored(self, group_id: str, partition: bytes) -> list[StoredOffset]:
+        """Return the committed offset of a partition, and those of pending transactions."""
+        committed = self.of_group(group_id).get(partition)
+        producers = self._open.get(group_id, {}).get(partition, ())
+        pending = [self._pending[producer_id][group_id, partition] for producer_id in producers]
+        return pending if committed is None else [committed, *pending]
 
     def validate(self) -> None:
         assert all(self._committed.values()), "a group without offsets"

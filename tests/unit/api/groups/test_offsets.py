@@ -1,10 +1,13 @@
 """OffsetCommit, OffsetFetch and OffsetDelete on a node: versions, topic ids, permissions, missing resources."""
 
+import asyncio
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from barnabas.coordinator.runner import ShardRunner
+from barnabas.groups.shard import GroupShard
 from barnabas.metadata.acls import decide_create_acls
 from barnabas.wire.acls import AclBinding, AclPermission, PatternType, ResourceType
 from barnabas.wire.acls import AclOperation as Op
@@ -30,6 +33,7 @@ from support.images import new_topic
 from support.loop import on_loop, turns
 from support.nodes import RunningNode, running_node
 from support.offsets import Offsets, codes, commit_topics, found
+from support.waiting import reached
 
 ALLOW = AclPermission.ALLOW
 UNKNOWN_ID = bytes(15) + b"\7"
@@ -240,3 +244,29 @@ def test_offsets_of_a_missing_group_cannot_be_deleted(tmp_path: Path, group_id: 
             assert (answer.error_code, answer.topics) == (code, [])
 
     scenario()
+
+
+@on_loop
+async def test_a_topic_that_is_deleted_while_its_groups_are_loaded_leaves_no_offsets_to_a_later_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with running_node(tmp_path) as node:
+        await prepare(node, "t")
+        await commit(node, {"t": {0: 5}}, 9)
+        groups = node.broker.groups
+        loads = asyncio.Event()
+        load = ShardRunner.load
+
+        async def load_late(runner: ShardRunner[GroupShard]) -> None:
+            await loads.wait()
+            await load(runner)
+
+        monkeypatch.setattr(ShardRunner, "load", load_late)
+        for index in tuple(groups._runners):
+            groups._runners.pop(index).close("a test")
+        groups.load(node.broker.image)
+        await node.ask(DeleteTopicsRequest([DeleteTopicState("t")], timeout_ms=10_000))
+        loads.set()
+        await node.create(new_topic("t", 2))
+        await reached(lambda: not groups._loading)
+        assert await fetch(node, {"t": [0]}, 7) == (ErrorCode.NONE, {("t", 0): -1})
