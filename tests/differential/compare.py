@@ -87,6 +87,7 @@ KEYED: dict[str, tuple[str, ...]] = {
     "AlterReplicaLogDirsResponse.results.partitions": ("partition_index",),
     "DescribeLogDirsResponse.results.topics": ("name",),
     "DescribeLogDirsResponse.results.topics.partitions": ("partition_index",),
+    "DescribeProducersResponse.topics.partitions": ("partition_index",),
     "DescribeProducersResponse.topics.partitions.active_producers": ("producer_id",),
     "FetchResponse.responses.partitions": ("partition_index",),
     "ListOffsetsResponse.topics.partitions": ("partition_index",),

@@ -161,6 +161,12 @@ def _answered_again(difference: Difference) -> bool:
     return _is_missing(difference) and " again" in difference.at
 
 
+def _describes_twice(difference: Difference) -> bool:
+    topics = getattr(difference.request, "topics", [])
+    named = [(repr(topic.name), index) for topic in topics for index in topic.partition_indexes]
+    return _is_missing(difference) and len(set(named)) < len(named)
+
+
 def _named_twice(api: str, path: str, *example: Step) -> Listed:
     return Listed(
         api, path, "a name that occurs more than once in a request", _TWICE, _answered_again, example
@@ -177,6 +183,12 @@ LISTED = (
         "DescribeConfigs",
         "results",
         (DescribeConfigsRequest([DescribeConfigsResource(4, "1"), DescribeConfigsResource(4, "1")]), 4),
+    ),
+    Listed(
+        "DescribeProducers", "topics.partitions", "a partition that occurs more than once in a request",
+        "Kafka returns all its producers for each occurrence: the response may be thousands of times as large.",
+        _describes_twice,
+        (beginning()[0], (DescribeProducersRequest([TopicRequest(_A, [0, 0])]), 0)),
     ),
     *LISTED_CONFIGS,
     *LISTED_CONTROL,

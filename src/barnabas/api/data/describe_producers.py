@@ -33,12 +33,16 @@ def error_response(request: DescribeProducersRequest, error: KafkaError) -> Desc
 
 @serves(DescribeProducersRequest, DescribeProducersResponse, 0, 0, error_response=error_response)
 async def handle(context: RequestContext, request: DescribeProducersRequest) -> DescribeProducersResponse:
-    topics = []
+    topics: list[TopicResponse] = []
+    described: set[tuple[str, int]] = set()  #: a partition that is named again is left out
     names = (topic.name for topic in request.topics)
     await ask_authorizer(context, AclOperation.READ, ResourceType.TOPIC, names)
     async for topic in context.each(request.topics):
-        indexes = context.each(topic.partition_indexes)
-        partitions = [await _describe(context, topic.name, index) async for index in indexes]
+        partitions: list[PartitionResponse] = []
+        async for index in context.each(topic.partition_indexes):
+            if (topic.name, index) not in described:
+                described.add((topic.name, index))
+                partitions.append(await _describe(context, topic.name, index))
         topics.append(TopicResponse(name=topic.name, partitions=partitions))
     return DescribeProducersResponse(topics=topics)
 
@@ -59,7 +63,7 @@ async def _describe(context: RequestContext, topic: str, index: int) -> Partitio
             coordinator_epoch=producer.coordinator_epoch,
             current_txn_start_offset=producer.current_txn_start_offset,
         )
-        for producer in partition.log.producers.states.active
+        async for producer in context.each(partition.log.producers.states.active)
     ]
     return PartitionResponse(partition_index=index, active_producers=producers)
 

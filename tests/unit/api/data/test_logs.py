@@ -103,3 +103,16 @@ async def test_producers_are_described_from_the_partitions_state(tmp_path: Path)
             [],
         )
         assert unknown.error_message
+
+
+@on_loop
+async def test_producers_of_a_partition_that_is_named_again_are_described_once(tmp_path: Path) -> None:
+    async with running_node(tmp_path) as node:
+        await node.create(new_topic("t", 2), new_topic("u"))
+        indexes = {"t": [0, 0, 1, 0], "u": [0]}
+        topics = [TopicRequest(name, each) for name, each in [*indexes.items(), ("t", [1, 7])]]
+        answer = await node.ask(DescribeProducersRequest(topics=topics))
+        described = [
+            (topic.name, [each.partition_index for each in topic.partitions]) for topic in answer.topics
+        ]
+        assert described == [("t", [0, 1]), ("u", [0]), ("t", [7])]
