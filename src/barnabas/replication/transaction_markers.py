@@ -1,7 +1,7 @@
 """Writes transaction markers to partitions of this broker for their coordinator."""
 
 import asyncio
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from barnabas.base.ids import TopicPartition
@@ -10,6 +10,9 @@ from barnabas.replication.flusher import Flusher
 from barnabas.replication.replica_manager import ReplicaManager
 from barnabas.wire.errors import ErrorCode, KafkaError
 from barnabas.wire.records.control import EndTransactionMarker
+
+#: Markers that are appended before other clients are served, about 50 us each.
+APPENDED_AT_ONCE_COUNT = 50
 
 
 class AppendedMarkers(NamedTuple):
@@ -28,6 +31,12 @@ class AppendedMarkers(NamedTuple):
         if self.waits:
             await asyncio.gather(*self.waits)
         return self.codes
+
+
+def parts_of(partitions: Sequence[TopicPartition]) -> Iterator[Sequence[TopicPartition]]:
+    """Divide the partitions of a transaction: other clients are served between the parts."""
+    for start in range(0, len(partitions), APPENDED_AT_ONCE_COUNT):
+        yield partitions[start : start + APPENDED_AT_ONCE_COUNT]
 
 
 def append_transaction_markers(

@@ -13,7 +13,7 @@ from barnabas.metadata.topics import NO_LEADER
 from barnabas.replication.broker_client import BrokerClient
 from barnabas.replication.flusher import Flusher
 from barnabas.replication.replica_manager import ReplicaManager
-from barnabas.replication.transaction_markers import append_transaction_markers
+from barnabas.replication.transaction_markers import AppendedMarkers, append_transaction_markers, parts_of
 from barnabas.telemetry.logs import get_logger
 from barnabas.wire.errors import ErrorCode, KafkaError
 from barnabas.wire.messages.write_txn_markers import (
@@ -93,15 +93,23 @@ class TransactionMarkers:
     async def _write_here(
         self, marker: EndTransactionMarker, partitions: Sequence[TopicPartition], transaction_version: int
     ) -> Outcomes:
-        appended = append_transaction_markers(
-            self._replicas,
-            self._flusher,
-            marker,
-            partitions,
-            transaction_version=transaction_version,
-            timeout_ms=self._config().integer("request.timeout.ms"),
-        )
-        return await appended.results()
+        appended: list[AppendedMarkers] = []
+        for part in parts_of(partitions):
+            if appended:
+                await asyncio.sleep(0)
+            markers = append_transaction_markers(
+                self._replicas,
+                self._flusher,
+                marker,
+                part,
+                transaction_version=transaction_version,
+                timeout_ms=self._config().integer("request.timeout.ms"),
+            )
+            appended.append(markers)
+        outcomes: dict[TopicPartition, ErrorCode] = {}
+        for markers in appended:
+            outcomes |= await markers.results()
+        return outcomes
 
     def _enqueue(
         self,

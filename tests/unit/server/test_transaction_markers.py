@@ -5,11 +5,14 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from barnabas.base.ids import TopicPartition
 from barnabas.client.core.address import BrokerAddress
 from barnabas.client.core.errors import ConnectionLost
 from barnabas.metadata.image import MetadataImage
 from barnabas.metadata.topics import NO_LEADER
+from barnabas.replication import transaction_markers
 from barnabas.server.transaction_markers import TransactionMarkers
 from barnabas.wire.errors import ErrorCode, KafkaError
 from barnabas.wire.messages.write_txn_markers import (
@@ -86,6 +89,30 @@ async def test_each_leader_gets_its_partitions_and_this_broker_writes_its_own(tm
     assert (sent.producer_id, sent.producer_epoch, sent.coordinator_epoch) == (7, 3, 4)
     assert (sent.transaction_result, sent.transaction_version) == (True, 2)
     assert [(topic.name, topic.partition_indexes) for topic in sent.topics] == [("t", [1])]
+
+
+@on_loop
+async def test_other_clients_are_served_between_many_markers_of_this_broker(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(transaction_markers, "APPENDED_AT_ONCE_COUNT", 2)
+    async with running_node(tmp_path) as node:
+        await node.create(manually_assigned("t", *[[1]] * 5))
+        partitions = [TopicPartition("t", index) for index in range(5)]
+        counts: list[int] = []
+
+        def count() -> None:
+            ends = [node.partition("t", index).log.log_end_offset for index in range(5)]
+            counts.append(sum(ends))
+            if counts[-1] < 5:
+                asyncio.get_running_loop().call_soon(count)
+
+        count()
+        image = node.broker.image
+        written = await markers(Client(), node, image).write(marker(7), partitions, 2)
+        assert written == dict.fromkeys(partitions, ErrorCode.NONE)
+        await turns()
+    assert counts == [0, 2, 4, 5]
 
 
 @on_loop

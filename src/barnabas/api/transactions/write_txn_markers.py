@@ -12,7 +12,7 @@ from barnabas.api.context import RequestContext
 from barnabas.api.registry import serves
 from barnabas.base.ids import TopicPartition
 from barnabas.replication.broker_client import client_id_of
-from barnabas.replication.transaction_markers import AppendedMarkers, append_transaction_markers
+from barnabas.replication.transaction_markers import AppendedMarkers, append_transaction_markers, parts_of
 from barnabas.wire.acls import AclOperation
 from barnabas.wire.errors import ErrorCode, KafkaError
 from barnabas.wire.messages.write_txn_markers import (
@@ -27,9 +27,6 @@ from barnabas.wire.records.control import EndTransactionMarker
 
 #: partition -> error code
 Outcomes = dict[TopicPartition, ErrorCode]
-
-#: Markers that are appended before other clients are served, about 50 us each.
-APPENDED_AT_ONCE_COUNT = 50
 
 
 def error_response(request: WriteTxnMarkersRequest, error: KafkaError) -> WriteTxnMarkersResponse:
@@ -84,11 +81,11 @@ async def _append(context: RequestContext, marker: WritableTxnMarker) -> list[Ap
             broker.replicas,
             broker.flusher,
             end,
-            partitions[start : start + APPENDED_AT_ONCE_COUNT],
+            part,
             transaction_version=marker.transaction_version,
             timeout_ms=broker.config.integer("request.timeout.ms"),
         )
-        async for start in context.each(range(0, len(partitions), APPENDED_AT_ONCE_COUNT))
+        async for part in context.each(parts_of(partitions))
     ]
 
 
