@@ -1,4 +1,4 @@
-"""A one-node Kafka in memory behind a real socket, for tests of clients.
+"""A Kafka in memory behind a real socket, for tests of clients; a cluster of one node, unless others are added.
 
 It keeps batches as they were sent. `answer(request type, function)` makes a function answer the next such request, and
 `calls` records every request.
@@ -59,6 +59,8 @@ class FakeBroker:
         self.auto_create = False
         self.port = 0
         self.connections = 0
+        self.nodes = {NODE_ID: self}
+        self.leaders: defaultdict[tuple[str, int], int] = defaultdict(lambda: NODE_ID)
         self._scripted: defaultdict[type[Message], list[Callable[[Any], Any]]] = defaultdict(list)
         self._ids = itertools.count(1)
         self._server: asyncio.Server | None = None
@@ -95,6 +97,11 @@ class FakeBroker:
     def serve(self, request: type[Message], function: Callable[[Any], Any]) -> None:
         """Answer all such requests with a function, and advertise them."""
         self._handlers[request] = function
+
+    def add(self, node_id: int, other: "FakeBroker") -> None:
+        """Let another broker be a node of the same cluster; the nodes share their logs."""
+        other.topics, other.nodes, other.leaders = self.topics, self.nodes, self.leaders
+        self.nodes[node_id] = other
 
     def create(self, name: str, partitions: int = 1) -> FakeTopic:
         topic = self.topics[name] = FakeTopic(struct.pack(">qq", 7, next(self._ids)), partitions)
@@ -186,13 +193,16 @@ class FakeBroker:
 
     def metadata(self, request: Any) -> Message:
         requested = list(self.topics) if request.topics is None else [topic.name for topic in request.topics]
-        broker = metadata.MetadataResponseBroker(node_id=NODE_ID, host="127.0.0.1", port=self.port)
+        brokers = [
+            metadata.MetadataResponseBroker(node_id=node_id, host="127.0.0.1", port=node.port)
+            for node_id, node in self.nodes.items()
+        ]
         topics = [self._described(name) for name in requested]
         for name in requested:
             if name not in self.topics and request.allow_auto_topic_creation and self.auto_create:
                 self.create(name)
         return metadata.MetadataResponse(
-            brokers=[broker], cluster_id="fake", controller_id=NODE_ID, topics=topics
+            brokers=brokers, cluster_id="fake", controller_id=NODE_ID, topics=topics
         )
 
     def _described(self, name: str) -> Any:
@@ -201,7 +211,7 @@ class FakeBroker:
             return metadata.MetadataResponseTopic(name=name, error_code=UNKNOWN)
         partitions = [
             metadata.MetadataResponsePartition(
-                partition_index=index, leader_id=NODE_ID, leader_epoch=0,
+                partition_index=index, leader_id=self.leaders[name, index], leader_epoch=0,
                 replica_nodes=[NODE_ID], isr_nodes=[NODE_ID],
             )
             for index in range(len(topic.logs))

@@ -13,7 +13,7 @@ from barnabas.client.consumer.completed_fetch import ConsumedRecord, read_fetche
 from barnabas.client.consumer.fetch_messages import FetchLimits
 from barnabas.client.consumer.fetching import fetch
 from barnabas.client.core.cluster import ClusterClient
-from barnabas.client.core.errors import check, is_retriable
+from barnabas.client.core.errors import check, is_retriable_elsewhere
 from barnabas.wire.errors import ErrorCode, KafkaError
 from barnabas.wire.isolation import Isolation
 from barnabas.wire.messages.fetch import PartitionData
@@ -253,4 +253,4 @@ class Consumer:
 def _may_pass(error: Exception) -> bool:
     # A damaged batch stays damaged for a consumer, although CORRUPT_MESSAGE is retriable for producers.
     corrupt = isinstance(error, KafkaError) and error.code is ErrorCode.CORRUPT_MESSAGE
-    return is_retriable(error) and not corrupt
+    return is_retriable_elsewhere(error) and not corrupt

@@ -6,6 +6,7 @@ from typing import TypeVar
 
 from barnabas.client.core.cluster import ClusterClient
 from barnabas.client.core.errors import check
+from barnabas.wire.errors import ErrorCode, KafkaError
 from barnabas.wire.messages.find_coordinator import FindCoordinatorRequest, FindCoordinatorResponse
 
 ResultT = TypeVar("ResultT")
@@ -36,7 +37,8 @@ async def find_coordinator(cluster: ClusterClient, key_type: KeyType, key: str) 
 async def ask_coordinator(
     cluster: ClusterClient, key_type: KeyType, key: str, ask: Callable[[int], Awaitable[ResultT]]
 ) -> ResultT:
-    """Call `ask` with the coordinator's node id, and again when the coordinator has moved or is loading.
+    """Call `ask` with the coordinator's node id, and again when the coordinator has moved, has left the cluster, or is
+    loading.
 
     `ask` raises the retriable errors of the response.
 
@@ -45,6 +47,12 @@ async def ask_coordinator(
     """
 
     async def attempt() -> ResultT:
-        return await ask(await find_coordinator(cluster, key_type, key))
+        coordinator = await find_coordinator(cluster, key_type, key)
+        try:
+            return await ask(coordinator)
+        except KafkaError as error:
+            if error.code is not ErrorCode.BROKER_NOT_AVAILABLE:
+                raise
+            raise KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE, error.message) from error
 
     return await cluster.retrying(attempt)

@@ -58,3 +58,9 @@ def is_retriable(error: Exception) -> bool:
     if isinstance(error, KafkaError):
         return error.code.retriable
     return isinstance(error, ConnectionError) and not isinstance(error, NotKafka)
+
+
+def is_retriable_elsewhere(error: Exception) -> bool:
+    """Whether the same call may succeed later at the leader or coordinator of that time: the last may have left."""
+    has_left = isinstance(error, KafkaError) and error.code is ErrorCode.BROKER_NOT_AVAILABLE
+    return has_left or is_retriable(error)

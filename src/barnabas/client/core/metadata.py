@@ -108,11 +108,15 @@ class Metadata:
     def leader(self, tp: TopicPartition) -> int:
         """Return the node id of the partition's leader.
 
-        :raises KafkaError: LEADER_NOT_AVAILABLE while there is none; UNKNOWN_TOPIC_OR_PARTITION.
+        :raises KafkaError: LEADER_NOT_AVAILABLE while there is none, or the known one has left the cluster;
+            UNKNOWN_TOPIC_OR_PARTITION.
         """
         leader = self.partition(tp).leader
         if leader == NO_LEADER:
             raise KafkaError(ErrorCode.LEADER_NOT_AVAILABLE, f"partition {tp} has no leader")
+        if leader not in self.nodes:  # the brokers may be newer than the topic
+            gone = f"broker {leader}, the last known leader of partition {tp}, is not in the cluster"
+            raise KafkaError(ErrorCode.LEADER_NOT_AVAILABLE, gone)
         return leader
 
     def topic_name(self, topic_id: bytes) -> str | None:

@@ -12,7 +12,7 @@ from typing import Any, Self, TypeAlias
 
 from barnabas.base.ids import ZERO_UUID, TopicPartition
 from barnabas.client.core.cluster import ClusterClient
-from barnabas.client.core.errors import error_for, is_retriable
+from barnabas.client.core.errors import error_for, is_retriable_elsewhere
 from barnabas.wire.errors import ErrorCode, KafkaError
 from barnabas.wire.messages.produce import (
     PartitionProduceData,
@@ -247,7 +247,7 @@ class BatchSender:
     def _failed(self, sending: _InFlightBatch, error: Exception) -> None:
         """Send the batch again if the error is retriable and there is time."""
         now_ms = self._now_ms()
-        if is_retriable(error) and now_ms < sending.give_up_ms:
+        if is_retriable_elsewhere(error) and now_ms < sending.give_up_ms:
             self.cluster.invalidate()
             sending.failures += 1
             sending.due_ms = now_ms + round(self.cluster.retry.pause_ms(sending.failures))

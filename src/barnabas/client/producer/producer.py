@@ -9,7 +9,7 @@ from typing import Self
 from barnabas.base.clock import Clock, SystemClock
 from barnabas.base.ids import ProducerIdAndEpoch, TopicPartition
 from barnabas.client.core.cluster import ClusterClient
-from barnabas.client.core.errors import error_for, is_retriable
+from barnabas.client.core.errors import error_for, is_retriable_elsewhere
 from barnabas.client.core.metadata import NO_LEADER, TopicInfo
 from barnabas.client.producer.accumulator import (
     Accumulator,
@@ -318,7 +318,7 @@ class Producer:
     ) -> None:
         """Send the batch again if the error is retriable and there is time; else fail its records."""
         now_ms = self._clock.monotonic_ms()
-        if is_retriable(error) and now_ms < batch.created_ms + self._delivery_timeout_ms:
+        if is_retriable_elsewhere(error) and now_ms < batch.created_ms + self._delivery_timeout_ms:
             self.cluster.invalidate()
             batch.failures += 1
             pause_ms = self.cluster.retry.pause_ms(batch.failures)
@@ -366,7 +366,7 @@ class Producer:
 def _is_refusal(error: Exception) -> bool:
     """Whether the records are certainly not stored: a timeout or a change of the leader may follow an append."""
     is_certain = isinstance(error, KafkaError) and error.code is not ErrorCode.UNKNOWN_SERVER_ERROR
-    return is_certain and not is_retriable(error)
+    return is_certain and not is_retriable_elsewhere(error)
 
 
 def _record_errors(

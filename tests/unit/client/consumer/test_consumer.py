@@ -143,6 +143,22 @@ def test_a_lost_connection_or_moved_leader_loses_no_record() -> None:
     play(scenario)
 
 
+def test_a_leader_that_leaves_while_it_is_asked_is_replaced(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def scenario(broker: FakeBroker, consumer: Consumer) -> None:
+        await consumer.assign({P0: 3})
+        leader = consumer.cluster.leader
+        await leader(P0)
+
+        async def last_leader(_: TopicPartition) -> int:
+            monkeypatch.setattr(consumer.cluster, "leader", leader)
+            return 9  # has left
+
+        monkeypatch.setattr(consumer.cluster, "leader", last_leader)
+        assert [record.value for record in await consumer.poll()] == [b"a3", b"a4"]
+
+    play(scenario)
+
+
 def test_failures_beyond_the_timeout_are_raised() -> None:
     async def scenario(broker: FakeBroker, consumer: Consumer) -> None:
         await consumer.assign({P0: EARLIEST})

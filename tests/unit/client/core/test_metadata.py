@@ -54,9 +54,17 @@ def test_missing_leaders_invalid_partitions_and_unknown_topics_are_distinct_erro
         assert raised.value.code is code
 
 
+def test_a_leader_that_is_no_broker_of_the_cluster_is_not_available() -> None:
+    metadata = Metadata().updated(answered(topic("t", 6)), complete=False)
+    with pytest.raises(
+        KafkaError, match="LEADER_NOT_AVAILABLE: broker 6, the last known leader of partition t-0"
+    ):
+        metadata.leader(TopicPartition("t", 0))
+
+
 def test_a_partition_is_found_by_index_even_if_one_is_missing() -> None:
-    metadata = Metadata().updated(answered(topic("t", 5, 6, indexes=range(1, 3))), complete=False)
-    assert metadata.leader(TopicPartition("t", 2)) == 6
+    metadata = Metadata().updated(answered(topic("t", -1, 5, indexes=range(1, 3))), complete=False)
+    assert metadata.leader(TopicPartition("t", 2)) == 5
     with pytest.raises(KafkaError, match="none with index 0"):
         metadata.leader(TopicPartition("t", 0))
 

@@ -1,7 +1,5 @@
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
-from random import Random
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -9,7 +7,6 @@ import pytest
 from barnabas.base.ids import TopicPartition
 from barnabas.client.core.cluster import ClusterClient
 from barnabas.client.core.errors import ConnectionLost
-from barnabas.client.core.retry import Retry
 from barnabas.client.producer.accumulator import RecordMetadata
 from barnabas.client.producer.partitioner import partition_for_key
 from barnabas.client.producer.producer import Producer
@@ -18,66 +15,14 @@ from barnabas.wire.messages.init_producer_id import InitProducerIdRequest, InitP
 from barnabas.wire.messages.metadata import MetadataRequest
 from barnabas.wire.messages.produce import (
     BatchIndexAndErrorMessage,
-    PartitionProduceResponse,
     ProduceRequest,
     ProduceResponse,
-    TopicProduceResponse,
 )
-from barnabas.wire.records.batch import read_header
 from barnabas.wire.records.compression import Compression
 from barnabas.wire.records.record import decode_all
 from barnabas.wire.schema import Versions
 from unit.client.fake_broker import HANG_UP, FakeBroker
-
-Scenario = Callable[[FakeBroker, ClusterClient], Awaitable[None]]
-
-
-def play(scenario: Scenario, partitions: int = 1, versions: dict[Any, Versions] | None = None) -> None:
-    """Run a scenario with a broker that has topic "t" and a cluster that retries without real pauses."""
-
-    async def run() -> None:
-        async with FakeBroker(versions) as broker:
-            broker.create("t", partitions)
-            retry = Retry(first_ms=1, pause_ms_max=1, random=Random(1))
-            async with ClusterClient(broker.bootstrap, retry=retry) as cluster:
-                await asyncio.wait_for(scenario(broker, cluster), 20)
-
-    asyncio.run(run())
-
-
-@asynccontextmanager
-async def watched(producer: Producer) -> AsyncIterator[Producer]:
-    """Yield a producer that must have nothing pending when it is closed."""
-    async with producer:
-        yield producer
-    assert producer._accumulator.size_bytes == 0
-
-
-def refused(code: ErrorCode, **fields: Any) -> Callable[[Any], ProduceResponse]:
-    def answer(request: Any) -> ProduceResponse:
-        responses = []
-        for topic in request.topic_data:
-            partitions = [
-                PartitionProduceResponse(index=each.index, error_code=code, **fields)
-                for each in topic.partition_data
-            ]
-            named = TopicProduceResponse(
-                name=topic.name, topic_id=topic.topic_id, partition_responses=partitions
-            )
-            responses.append(named)
-        return ProduceResponse(responses=responses)
-
-    return answer
-
-
-def headers(broker: FakeBroker) -> list[Any]:
-    """Return the batch headers of every attempt, in order."""
-    return [
-        read_header(partition.records)
-        for request in broker.received(ProduceRequest)
-        for topic in request.topic_data
-        for partition in topic.partition_data
-    ]
+from unit.client.producer.scenarios import headers, play, refused, watched
 
 
 def test_a_record_is_delivered_with_key_headers_and_timestamp() -> None:
