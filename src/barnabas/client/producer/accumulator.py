@@ -29,7 +29,9 @@ Waiter = Future[RecordMetadata]
 
 @dataclass(eq=False)
 class Batch:
-    """Records for one partition. A sequence, once assigned, stays for every attempt to send the batch."""
+    """Records for one partition. A sequence, once assigned, stays for every attempt to send the batch, because an
+    earlier attempt may have stored it.
+    """
 
     tp: TopicPartition
     created_ms: int
@@ -66,6 +68,11 @@ class Batch:
             producer_epoch=identity.producer_epoch,
             base_sequence=self.base_sequence,
         )
+
+    def unstamp(self) -> None:
+        """Take back the sequence of a batch that is certainly not stored; it is sent as if for the first time."""
+        self.identity, self.base_sequence, self.attempts = None, -1, 0
+        self.encoded = bytearray()
 
     def halves(self) -> tuple["Batch", "Batch"]:
         """Split the batch in two; sequences are assigned when the halves are sent."""

@@ -41,6 +41,15 @@ _TOO_LARGE = frozenset({ErrorCode.MESSAGE_TOO_LARGE, ErrorCode.RECORD_LIST_TOO_L
 #: Errors of single records, for which the broker refuses the whole batch (KIP-467).
 _RECORDS_REFUSED = frozenset({ErrorCode.INVALID_RECORD, ErrorCode.INVALID_TIMESTAMP})
 
+#: Errors of a sequence or its producer id: the leader has lost records, or its state of the producer.
+_SEQUENCE_REFUSED = frozenset(
+    {
+        ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER,
+        ErrorCode.UNKNOWN_PRODUCER_ID,
+        ErrorCode.INVALID_PRODUCER_EPOCH,
+    }
+)
+
 _Outcomes = Mapping[TopicPartition, PartitionProduceResponse | Exception]
 
 
@@ -292,6 +301,8 @@ class Producer:
             return self._replace(batch, batch.halves())
         if error.code in _RECORDS_REFUSED:
             return self._refused(batch, error, _record_errors(outcome, error, len(batch.records)))
+        if error.code in _SEQUENCE_REFUSED:
+            return self._sequence_refused(batch, error)
         return self._failed(batch, error)
 
     def _refused(self, batch: Batch, error: KafkaError, errors: Mapping[int, KafkaError]) -> None:
@@ -305,6 +316,18 @@ class Producer:
             return self._replace(batch, [rest])
         return self._failed(batch, error, errors)
 
+    def _sequence_refused(self, batch: Batch, error: KafkaError) -> None:
+        """Give up the producer id, with which every later batch would fail, too; send the batch again with another one,
+        unless an earlier attempt may have stored it.
+        """
+        if batch.identity == self._identity:
+            self._identity = None
+        if batch.attempts == 1:
+            batch.unstamp()
+            if self._retried(batch):
+                return
+        self._failed(batch, error)
+
     def _delivered(self, batch: Batch, base_offset: int, append_time_ms: int) -> None:
         def deliver(index: int, waiter: "asyncio.Future[RecordMetadata]") -> None:
             offset = base_offset + index if base_offset >= 0 else -1
@@ -317,13 +340,7 @@ class Producer:
         self, batch: Batch, error: Exception, record_errors: Mapping[int, Exception] | None = None
     ) -> None:
         """Send the batch again if the error is retriable and there is time; else fail its records."""
-        now_ms = self._clock.monotonic_ms()
-        if is_retriable_elsewhere(error) and now_ms < batch.created_ms + self._delivery_timeout_ms:
-            self.cluster.invalidate()
-            batch.failures += 1
-            pause_ms = self.cluster.retry.pause_ms(batch.failures)
-            self._accumulator.retry(batch, now_ms + round(pause_ms))
-            self._work.set()
+        if is_retriable_elsewhere(error) and self._retried(batch):
             return
         self._reset_sequence(batch, is_refused=batch.failures == 0 and _is_refusal(error))
 
@@ -331,6 +348,18 @@ class Producer:
             waiter.set_exception((record_errors or {}).get(index, error))
 
         self._finish(batch, fail)
+
+    def _retried(self, batch: Batch) -> bool:
+        """Send the batch again after a pause and return True, unless its time is over."""
+        now_ms = self._clock.monotonic_ms()
+        if now_ms >= batch.created_ms + self._delivery_timeout_ms:
+            return False
+        self.cluster.invalidate()
+        batch.failures += 1
+        pause_ms = self.cluster.retry.pause_ms(batch.failures)
+        self._accumulator.retry(batch, now_ms + round(pause_ms))
+        self._work.set()
+        return True
 
     def _replace(self, batch: Batch, parts: Sequence[Batch]) -> None:
         self._reset_sequence(batch, is_refused=True)

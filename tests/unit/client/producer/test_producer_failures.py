@@ -1,13 +1,18 @@
 """Failures of brokers and of records, after which a producer continues."""
 
+from typing import Any
+
 import pytest
 
 from barnabas.base.ids import TopicPartition
 from barnabas.client.core.cluster import ClusterClient
 from barnabas.client.producer.producer import Producer
+from barnabas.wire.errors import ErrorCode, KafkaError
+from barnabas.wire.messages.init_producer_id import InitProducerIdRequest
 from barnabas.wire.messages.produce import ProduceRequest
+from barnabas.wire.records.batch import read_header
 from unit.client.fake_broker import NODE_ID, FakeBroker
-from unit.client.producer.scenarios import play, watched
+from unit.client.producer.scenarios import headers, play, refused, watched
 
 
 def test_a_record_is_sent_to_the_new_leader_if_the_last_one_has_left_unnoticed() -> None:
@@ -54,5 +59,59 @@ def test_a_record_is_sent_again_if_its_leader_leaves_while_it_is_on_its_way(
         monkeypatch.setattr(cluster, "leader", leader)
         async with watched(Producer(cluster)) as producer:
             assert (await producer.send_and_wait("t", b"1")).offset == 0
+
+    play(scenario)
+
+
+def check_sequences(broker: FakeBroker) -> dict[int, int]:
+    """Let the broker refuse batches out of order; return what it knows: the next sequence of each producer id."""
+    known: dict[int, int] = {}
+
+    def produce(request: Any) -> Any:
+        header = read_header(request.topic_data[0].partition_data[0].records)
+        if header.base_sequence != known.get(header.producer_id, 0):
+            return refused(ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER)(request)
+        known[header.producer_id] = header.base_sequence + header.records_count
+        return broker.produce(request)
+
+    broker.serve(ProduceRequest, produce)
+    return known
+
+
+def test_records_are_stored_with_another_producer_id_after_the_leader_has_lost_a_batch() -> None:
+    async def scenario(broker: FakeBroker, cluster: ClusterClient) -> None:
+        known = check_sequences(broker)
+        async with watched(Producer(cluster)) as producer:
+            await producer.send_and_wait("t", b"1")
+            await producer.send_and_wait("t", b"2")
+            known[headers(broker)[0].producer_id] -= 1
+            await producer.send_and_wait("t", b"3")
+            await producer.send_and_wait("t", b"4")
+        assert [record.value for record in broker.records("t")] == [b"1", b"2", b"3", b"4"]
+        *_, wrong, first, second = headers(broker)
+        assert wrong.producer_id != first.producer_id == second.producer_id
+        assert (first.base_sequence, second.base_sequence) == (0, 1)
+
+    play(scenario)
+
+
+@pytest.mark.parametrize("code", [ErrorCode.UNKNOWN_PRODUCER_ID, ErrorCode.INVALID_PRODUCER_EPOCH])
+def test_a_producer_id_that_the_leader_refuses_is_replaced(code: ErrorCode) -> None:
+    async def scenario(broker: FakeBroker, cluster: ClusterClient) -> None:
+        broker.answer(ProduceRequest, refused(code))
+        async with watched(Producer(cluster)) as producer:
+            assert (await producer.send_and_wait("t", b"1")).offset == 0
+        assert len(broker.received(InitProducerIdRequest)) == 2
+
+    play(scenario)
+
+
+def test_a_batch_whose_sequences_are_always_refused_fails_at_its_timeout() -> None:
+    async def scenario(broker: FakeBroker, cluster: ClusterClient) -> None:
+        broker.serve(ProduceRequest, refused(ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER))
+        async with watched(Producer(cluster, delivery_timeout_ms=20)) as producer:
+            with pytest.raises(KafkaError, match="OUT_OF_ORDER_SEQUENCE_NUMBER"):
+                await producer.send_and_wait("t", b"1")
+        assert len(broker.received(InitProducerIdRequest)) > 1
 
     play(scenario)
