@@ -1,7 +1,7 @@
 """Topics and records of an embedded broker or cluster, for tests."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from types import TracebackType
 from typing import Self
 
@@ -14,7 +14,6 @@ from barnabas.client.blocking import BlockingClient, BlockingProducer
 from barnabas.client.consumer.completed_fetch import ConsumedRecord
 from barnabas.client.core.metadata import TopicInfo
 from barnabas.client.producer.accumulator import RecordMetadata
-from barnabas.wire.records.record import RecordHeaders
 
 WAIT_MS = 10_000
 
@@ -98,7 +97,7 @@ class EmbeddedKafka(ABC):
         key: str | bytes | None = None,
         *,
         partition: int | None = None,
-        headers: RecordHeaders = (),
+        headers: Iterable[tuple[str, str | bytes | None]] = (),
         timestamp_ms: int | None = None,
     ) -> RecordMetadata:
         """Write one record and wait until it is stored; text is encoded as UTF-8. Creates the topic if needed.
@@ -112,7 +111,7 @@ class EmbeddedKafka(ABC):
             _as_bytes(value),
             _as_bytes(key),
             partition=partition,
-            headers=headers,
+            headers=tuple((name, _as_bytes(header_value)) for name, header_value in headers),
             timestamp_ms=timestamp_ms,
         )
 

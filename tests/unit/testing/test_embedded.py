@@ -25,6 +25,13 @@ def test_produced_records_are_read_back_with_key_headers_and_timestamp(kafka: Em
     assert list(record.headers) == [("lang", b"en")]
 
 
+def test_text_of_keys_values_and_headers_is_encoded(kafka: EmbeddedBroker) -> None:
+    kafka.produce("t", "é", "k", headers=[("trace", "1"), ("none", None)])
+    [record] = kafka.records("t")
+    assert (record.value, record.key) == ("é".encode(), b"k")
+    assert list(record.headers) == [("trace", b"1"), ("none", None)]
+
+
 def test_records_are_ordered_by_partition_and_offset(kafka: EmbeddedBroker) -> None:
     kafka.create_topic("t", partitions=2)
     for value, partition in (("a", 1), ("b", 0), ("c", 1)):

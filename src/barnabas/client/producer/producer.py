@@ -19,6 +19,7 @@ from barnabas.client.producer.accumulator import (
 )
 from barnabas.client.producer.partitioner import Sticky, partition_for_key
 from barnabas.client.producer.produce_messages import outcomes_by_partition, produce_request, version_max
+from barnabas.client.producer.record_checks import check_record
 from barnabas.client.producer.transaction_requests import idempotent_identity
 from barnabas.wire.errors import ErrorCode, KafkaError
 from barnabas.wire.messages.produce import PartitionProduceResponse
@@ -119,10 +120,10 @@ class Producer:
 
         :raises KafkaError: UNKNOWN_TOPIC_OR_PARTITION, or another error of the topic.
         :raises BrokerConnectionError: When no broker can be reached.
-        :raises TypeError: When key or value are not bytes.
+        :raises TypeError: When key, value or the value of a header are not bytes, or the timestamp is no integer.
+        :raises ValueError: When the timestamp has more than 64 bits, or UTF-8 cannot represent the name of a header.
         """
-        _check_bytes("key", key)
-        _check_bytes("value", value)
+        check_record(key, value, headers, timestamp_ms)
         described = await self._topic(topic)
         created_ms = self._clock.wall_ms() if timestamp_ms is None else timestamp_ms
         record = Record(0, created_ms, key, value, headers)
@@ -235,7 +236,7 @@ class Producer:
         for batch in batches:
             try:
                 by_leader[await self.cluster.leader(batch.tp)].append(batch)
-            except (KafkaError, ConnectionError) as error:
+            except Exception as error:
                 self._failed(batch, error)
         for leader, theirs in by_leader.items():
             task = asyncio.ensure_future(self._deliver(leader, theirs))
@@ -249,6 +250,15 @@ class Producer:
                 self._identity = await idempotent_identity(self.cluster, _LANE)
                 self._sequences.clear()
 
+    def _stamped(self, batch: Batch) -> bool:
+        """Whether the batch could be encoded; else its records have failed."""
+        try:
+            self._stamp(batch)
+        except Exception as error:
+            self._failed(batch, error)
+            return False
+        return True
+
     def _stamp(self, batch: Batch) -> None:
         if batch.identity is None and self._identity is not None:
             batch.identity = self._identity
@@ -261,17 +271,16 @@ class Producer:
         try:
             # Here and not when a batch is queued: a batch that fails meanwhile may remove the producer id.
             await self._identify()
-        except (KafkaError, ConnectionError) as error:
+        except Exception as error:
             for batch in batches:
                 self._failed(batch, error)
             return
-        for batch in batches:
-            self._stamp(batch)
+        stamped = [batch for batch in batches if self._stamped(batch)]
         try:
-            outcomes: _Outcomes = await self._exchange(leader, batches)
-        except (KafkaError, ConnectionError) as error:
-            outcomes = {batch.tp: error for batch in batches}
-        for batch in batches:
+            outcomes: _Outcomes = await self._exchange(leader, stamped) if stamped else {}
+        except Exception as error:
+            outcomes = {batch.tp: error for batch in stamped}
+        for batch in stamped:
             self._complete(batch, outcomes.get(batch.tp))
 
     async def _exchange(self, leader: int, batches: list[Batch]) -> _Outcomes:
@@ -342,7 +351,9 @@ class Producer:
         """Send the batch again if the error is retriable and there is time; else fail its records."""
         if is_retriable_elsewhere(error) and self._retried(batch):
             return
-        self._reset_sequence(batch, is_refused=batch.failures == 0 and _is_refusal(error))
+        was_never_sent = batch.attempts == 0
+        is_refused = was_never_sent or (batch.failures == 0 and _is_refusal(error))
+        self._reset_sequence(batch, is_refused=is_refused)
 
         def fail(index: int, waiter: "asyncio.Future[RecordMetadata]") -> None:
             waiter.set_exception((record_errors or {}).get(index, error))
@@ -373,7 +384,7 @@ class Producer:
         """
         if batch.identity is None or batch.identity != self._identity:
             return
-        if is_refused and batch.attempts == 1:
+        if is_refused and batch.attempts <= 1:
             self._sequences[batch.tp] = batch.base_sequence
         else:
             self._identity = None
@@ -409,10 +420,3 @@ def _record_errors(
         for record_error in response.record_errors
         if 0 <= record_error.batch_index < records_count
     }
-
-
-def _check_bytes(what: str, given: object) -> None:
-    """Refuse what cannot be encoded: later it would fail all records of its batch."""
-    if given is not None and not isinstance(given, (bytes, bytearray, memoryview)):
-        message = f"a {what} must be bytes or None, not {type(given).__name__}"
-        raise TypeError(message)

@@ -399,14 +399,14 @@ def test_an_exception_in_the_block_discards_unsent_records() -> None:
     play(scenario)
 
 
-def test_a_value_that_is_not_bytes_is_refused_and_others_are_delivered() -> None:
+def test_a_record_that_cannot_be_encoded_is_refused_and_others_are_delivered() -> None:
     async def scenario(broker: FakeBroker, cluster: ClusterClient) -> None:
         async with watched(Producer(cluster)) as producer:
             first = await producer.send("t", b"1")
             with pytest.raises(TypeError, match="a value must be bytes or None, not list"):
                 await producer.send("t", [b"2"])  # type: ignore[arg-type]
-            with pytest.raises(TypeError, match="a key must be bytes or None, not str"):
-                await producer.send("t", b"2", "k")  # type: ignore[arg-type]
+            with pytest.raises(TypeError, match="a header's value must be bytes or None, not str"):
+                await producer.send("t", b"2", headers=(("h", "v"),))  # type: ignore[arg-type]
             assert (await first).offset == 0
 
     play(scenario)

@@ -6,11 +6,13 @@ import pytest
 
 from barnabas.base.ids import TopicPartition
 from barnabas.client.core.cluster import ClusterClient
+from barnabas.client.producer.accumulator import Batch
 from barnabas.client.producer.producer import Producer
 from barnabas.wire.errors import ErrorCode, KafkaError
 from barnabas.wire.messages.init_producer_id import InitProducerIdRequest
 from barnabas.wire.messages.produce import ProduceRequest
 from barnabas.wire.records.batch import read_header
+from barnabas.wire.records.compression import Compression
 from unit.client.fake_broker import NODE_ID, FakeBroker
 from unit.client.producer.scenarios import headers, play, refused, watched
 
@@ -113,5 +115,48 @@ def test_a_batch_whose_sequences_are_always_refused_fails_at_its_timeout() -> No
             with pytest.raises(KafkaError, match="OUT_OF_ORDER_SEQUENCE_NUMBER"):
                 await producer.send_and_wait("t", b"1")
         assert len(broker.received(InitProducerIdRequest)) > 1
+
+    play(scenario)
+
+
+def test_an_encoding_that_fails_fails_only_its_records(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def scenario(broker: FakeBroker, cluster: ClusterClient) -> None:
+        encode = Batch.encode
+
+        def encode_partition_1(batch: Batch, compression: Compression) -> None:
+            if batch.tp.partition == 0:
+                raise ZeroDivisionError
+            encode(batch, compression)
+
+        async with watched(Producer(cluster, linger_ms=60_000)) as producer:
+            monkeypatch.setattr(Batch, "encode", encode_partition_1)
+            failing, other = [await producer.send("t", b"1", partition=index) for index in (0, 1)]
+            await producer.flush()
+            assert isinstance(failing.exception(), ZeroDivisionError)
+            assert other.result().offset == 0
+            monkeypatch.undo()
+            later = await producer.send("t", b"2", partition=0)
+            await producer.flush()
+            assert later.result().offset == 0
+        assert [header.base_sequence for header in headers(broker)] == [0, 0]
+        assert len({header.producer_id for header in headers(broker)}) == 1
+
+    play(scenario, partitions=2)
+
+
+def test_an_unexpected_failure_of_a_request_reaches_its_records(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def scenario(broker: FakeBroker, cluster: ClusterClient) -> None:
+        async def connection(*_: Any) -> Any:
+            raise ZeroDivisionError
+
+        async with watched(Producer(cluster)) as producer:
+            await producer.send_and_wait("t", b"1")
+            monkeypatch.setattr(cluster, "connection", connection)
+            failing = await producer.send("t", b"2")
+            await producer.flush()
+            assert isinstance(failing.exception(), ZeroDivisionError)
+            monkeypatch.undo()
+            await producer.send_and_wait("t", b"3")
+        assert [record.value for record in broker.records("t")] == [b"1", b"3"]
 
     play(scenario)
