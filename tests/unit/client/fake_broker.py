@@ -331,7 +331,10 @@ class FakeBroker:
         if found is None or requested.partition >= len(found[1].logs):
             data.error_code = UNKNOWN
             return data
-        topic, index = found[1], requested.partition
+        (name, topic), index = found, requested.partition
+        if self.nodes.get(self.leaders[name, index]) is not self:
+            data.error_code = ErrorCode.NOT_LEADER_OR_FOLLOWER
+            return data
         data.high_watermark = data.last_stable_offset = topic.next_offsets[index]
         data.log_start_offset = topic.start_offsets[index]
         if not topic.start_offsets[index] <= requested.fetch_offset <= topic.next_offsets[index]:

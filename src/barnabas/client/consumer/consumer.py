@@ -75,6 +75,7 @@ class Consumer:
         self._limits = limits or FetchLimits()
         self._out_of_range = out_of_range
         self._fetches: dict[int, asyncio.Task[_Answer]] = {}  # node id -> its long poll
+        self._failure: Exception | None = None  #: of the last responses, to be handled by the next round
         self._failures = 0
         self._failing_since_ms = 0
 
@@ -105,6 +106,7 @@ class Consumer:
         :raises KafkaError: UNKNOWN_TOPIC_OR_PARTITION and others, for the first partition that fails.
         """
         await self._stop_fetches()
+        self._failure = None
         specs = {tp: start for tp, start in starts.items() if isinstance(start, OffsetSpec)}
         offsets = {tp: start for tp, start in starts.items() if isinstance(start, int)}
         offsets |= await self._offsets(specs)
@@ -137,16 +139,20 @@ class Consumer:
         await self._stop_fetches()
 
     async def _round(self) -> list[ConsumedRecord]:
-        """Wait for one leader's response, or for a pause after a failure."""
+        """Wait for one leader's response, or for a pause after a failure.
+
+        Records are returned before a failure that came with them is handled, so that they are not lost.
+        """
         try:
+            await self._handle_failure()
             await self._start_fetches()
             records, failures = self._take(await self._answers())
-            if failures and not records:  # with records, the next round meets the same failures again
-                await self._raise(failures[0])
         except (KafkaError, ConnectionError) as error:
             await self._recover(error)
             return []
-        self._failures = 0
+        self._failure = min(failures, key=_may_pass, default=None)  # lasting ones first
+        if records or not failures:
+            self._failures = 0
         return records
 
     async def _start_fetches(self) -> None:
@@ -164,7 +170,7 @@ class Consumer:
         for leader, positions in by_leader.items():
             if leader not in self._fetches:
                 self._fetches[leader] = asyncio.ensure_future(self._fetch(leader, positions))
-        if failure is not None and not self._fetches:
+        if failure is not None and not (self._fetches and _may_pass(failure)):
             raise failure
 
     async def _answers(self) -> list[asyncio.Task[_Answer]]:
@@ -216,8 +222,11 @@ class Consumer:
             else [record for record in records if record.offset < position.end]
         )
 
-    async def _raise(self, failure: Exception) -> None:
-        """Raise the failure, unless it is an offset out of range from which the consumer can recover."""
+    async def _handle_failure(self) -> None:
+        """Raise the last failure, unless it is an offset out of range from which the consumer can recover."""
+        failure, self._failure = self._failure, None
+        if failure is None:
+            return
         if not isinstance(failure, _OutOfRange):
             raise failure
         position, tp = failure.position, failure.position.tp

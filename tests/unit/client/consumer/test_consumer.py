@@ -181,6 +181,73 @@ def test_a_fatal_error_is_raised_immediately(code: ErrorCode) -> None:
     play(scenario)
 
 
+def test_a_partition_is_read_from_its_new_leader_while_another_always_has_records() -> None:
+    async def scenario(broker: FakeBroker, consumer: Consumer) -> None:
+        for number in range(100):
+            put(broker, b"a%d" % number)
+        await consumer.assign({P0: EARLIEST, P1: EARLIEST})
+        await consumer.poll()
+        async with FakeBroker() as second:
+            broker.add(2, second)
+            broker.leaders["t", 1] = 2
+            seen: list[int] = []
+            while P1.partition not in seen:
+                seen += [record.partition for record in await consumer.poll()]
+        assert len(seen) < 10
+
+    play(scenario, limits=FetchLimits(partition_max_bytes=1))
+
+
+def test_a_fatal_error_of_a_partition_is_raised_although_another_has_records() -> None:
+    async def scenario(broker: FakeBroker, consumer: Consumer) -> None:
+        async def fetch(request: Any) -> Any:
+            response: Any = await broker.fetch(request)
+            for partition in response.responses[0].partitions:
+                if partition.partition_index == 1:
+                    partition.error_code = ErrorCode.TOPIC_AUTHORIZATION_FAILED
+            return response
+
+        broker.serve(FetchRequest, fetch)
+        await consumer.assign({P0: EARLIEST, P1: EARLIEST})
+        assert [record.value for record in await consumer.poll()] == [b"a0"]
+        with pytest.raises(
+            KafkaError, match="TOPIC_AUTHORIZATION_FAILED: fetch from offset 0 of partition t-1"
+        ):
+            await consumer.poll()
+        assert [record.value for record in await consumer.poll()] == [b"a1"]
+
+    play(scenario, limits=FetchLimits(partition_max_bytes=1))
+
+
+def test_a_partition_without_permission_is_an_error_while_another_is_waited_for(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async def scenario(broker: FakeBroker, consumer: Consumer) -> None:
+        leader = consumer.cluster.leader
+
+        async def permitted_leader(tp: TopicPartition) -> int:
+            if tp == P1:
+                raise KafkaError(ErrorCode.TOPIC_AUTHORIZATION_FAILED)
+            return await leader(tp)
+
+        await consumer.assign({P0: LATEST, P1: LATEST})
+        monkeypatch.setattr(consumer.cluster, "leader", permitted_leader)
+        with pytest.raises(KafkaError, match="TOPIC_AUTHORIZATION_FAILED"):
+            await consumer.poll()
+
+    play(scenario, limits=FetchLimits(max_wait_ms=60_000))
+
+
+def test_an_offset_out_of_range_is_an_error_although_another_partition_has_records() -> None:
+    async def scenario(broker: FakeBroker, consumer: Consumer) -> None:
+        await consumer.assign({P0: EARLIEST, P1: 77})
+        assert [record.value for record in await consumer.poll()] == [b"a0"]
+        with pytest.raises(KafkaError, match="offset 77 is outside partition t-1"):
+            await consumer.poll()
+
+    play(scenario, limits=FetchLimits(partition_max_bytes=1))
+
+
 def test_an_offset_out_of_range_is_an_error_with_the_range() -> None:
     async def scenario(broker: FakeBroker, consumer: Consumer) -> None:
         await consumer.assign({P0: 77})
