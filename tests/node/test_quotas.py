@@ -73,6 +73,15 @@ def test_a_throttled_fetch_creates_no_session(kafka: EmbeddedBroker, wire: Wire,
     assert kafka.server.broker.fetch_sessions.statistics()["sessions_count"] == 0
 
 
+def test_the_fetch_of_a_follower_is_not_throttled(wire: Wire, topic: str) -> None:
+    request = wire.fetch_request(topic, 0)
+    wire.ask(quota(ANONYMOUS, request_percentage=1e-6))
+    request.replica_state.replica_id = 2
+    assert wire.ask(request).throttle_time_ms == 0
+    request.replica_state.replica_id = -1
+    assert wire.ask(request).throttle_time_ms > 0
+
+
 def test_connections_beyond_the_rate_limit_are_closed_without_being_read(
     kafka: EmbeddedBroker, wire: Wire
 ) -> None:

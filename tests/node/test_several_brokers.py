@@ -30,6 +30,7 @@ from barnabas.wire.messages.fetch import FetchRequest, FetchResponse
 from barnabas.wire.messages.metadata import MetadataRequest, MetadataRequestTopic
 from barnabas.wire.messages.produce import ProduceResponse
 from support.batches import batch
+from support.quotas import quota
 from support.waiting import until
 from support.wire import Wire, produce_request
 
@@ -311,6 +312,18 @@ def delete_records(wire: Wire, offset: int, timeout_ms: int = 20_000) -> tuple[E
 def start_offsets(cluster: EmbeddedCluster) -> list[int]:
     found = [broker.server.broker.replicas.find("t", 0) for broker in cluster.brokers.values()]
     return [partition.log.log_start_offset for partition in found if partition is not None]
+
+
+def test_a_follower_has_no_quota(cluster: EmbeddedCluster) -> None:
+    leader = leader_of(cluster)
+    with Wire(port_of(cluster, leader)) as wire:
+        request = wire.fetch_request("t", 0)
+        wire.ask(quota({"client-id": "test"}, request_percentage=1e-6))
+        request.replica_state.replica_id = follower_of(cluster)
+        of_follower, of_client = wire.ask(request), wire.ask(MetadataRequest([]))
+        wire.ask(quota({"client-id": "test"}, request_percentage=None))
+    assert of_follower.throttle_time_ms == 0
+    assert of_client.throttle_time_ms > 0
 
 
 def test_records_are_deleted_on_all_in_sync_replicas(cluster: EmbeddedCluster) -> None:

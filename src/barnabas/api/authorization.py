@@ -202,6 +202,15 @@ async def require_cluster(context: RequestContext, operation: AclOperation) -> N
     await require(context, operation, ResourceType.CLUSTER, CLUSTER_NAME)
 
 
+async def require_broker(context: RequestContext) -> None:
+    """Check that the client is a broker, and exempt the request from quotas: they must not slow replication down.
+
+    :raises KafkaError: CLUSTER_AUTHORIZATION_FAILED.
+    """
+    await require_cluster(context, AclOperation.CLUSTER_ACTION)
+    context.is_exempt = True
+
+
 async def authorized_operations(context: RequestContext, resource_type: ResourceType, name: str) -> int:
     """Return the operations that the principal has on the resource, as a bit field (KIP-430)."""
     await ask_for_operations(context, resource_type, (name,))

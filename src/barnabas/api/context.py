@@ -181,6 +181,8 @@ class RequestContext:
     is_large = False
     #: time that the client must wait after the response; 0: not throttled
     throttle_ms = 0
+    #: the request counts for no quota, because it is another broker's (KIP-124)
+    is_exempt = False
     #: the span of this request, if tracing is enabled
     span: Span | None = None
     #: violations of policies in mode `warn` by the changes of this request

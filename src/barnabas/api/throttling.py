@@ -15,7 +15,7 @@ def charge(context: RequestContext, elapsed_ns: int, *, is_answered: bool) -> No
 
     Only if quotas are enabled. Time is charged for requests with a response, as in Apache Kafka.
     """
-    if context.api.authenticates:
+    if context.api.authenticates or context.is_exempt:
         return
     quotas = context.broker.quotas
     client = quotas.of(context.connection.principal, context.client_id)

@@ -6,6 +6,8 @@ from typing import Any
 import pytest
 
 from barnabas.log.append_info import AppendInfo
+from barnabas.wire.barnabas_messages.describe_topic_offsets import DescribeTopicOffsetsRequest
+from barnabas.wire.barnabas_messages.restore_topic_offsets import RestoreTopicOffsetsRequest
 from barnabas.wire.errors import ErrorCode
 from barnabas.wire.messages.api_versions import ApiVersionsRequest
 from barnabas.wire.messages.create_partitions import CreatePartitionsRequest, CreatePartitionsTopic
@@ -15,6 +17,7 @@ from barnabas.wire.messages.describe_acls import DescribeAclsRequest
 from barnabas.wire.messages.fetch import FetchPartition, FetchRequest, FetchTopic
 from barnabas.wire.messages.metadata import MetadataRequest, MetadataRequestTopic
 from barnabas.wire.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
+from barnabas.wire.messages.write_txn_markers import WriteTxnMarkersRequest
 from support.acls import EVERY_ACL
 from support.batches import batch
 from support.images import new_topic
@@ -112,6 +115,25 @@ def test_followers_are_not_throttled(tmp_path: Path) -> None:
             await node.ask(quota({"user": None}, consumer_byte_rate=1.0))
             for _ in range(2):
                 assert len((await node.ask(fetch(node, replica_id=2), 12)).responses) == 1
+
+    scenario()
+
+
+def test_requests_of_brokers_take_no_request_time(tmp_path: Path) -> None:
+    @on_loop
+    async def scenario() -> None:
+        async with running_node(tmp_path) as node:
+            await node.create(new_topic("t"))
+            await node.ask(quota(ANONYMOUS, request_percentage=1e-6))
+            assert (await node.ask(fetch(node, replica_id=2), 12)).throttle_time_ms == 0
+            for request in (
+                WriteTxnMarkersRequest(),
+                DescribeTopicOffsetsRequest(),
+                RestoreTopicOffsetsRequest(),
+            ):
+                await node.ask(request)
+            assert node.broker.quotas.throttled_count == 0
+            assert (await node.ask(fetch(node), 12)).throttle_time_ms > 0
 
     scenario()
 

@@ -271,10 +271,11 @@ class _Fetching:
         """Split the targets into authorized ones and results for the others."""
         context = self._context
         has_replica_id = self._request.has_replica_id
-        if context.broker.authorizer is None or (
-            has_replica_id
-            and allowed_now(context, AclOperation.CLUSTER_ACTION, ResourceType.CLUSTER, CLUSTER_NAME)
+        if has_replica_id and allowed_now(
+            context, AclOperation.CLUSTER_ACTION, ResourceType.CLUSTER, CLUSTER_NAME
         ):
+            context.is_exempt = True
+        if context.broker.authorizer is None or context.is_exempt:
             self._targets += targets
             return
         for key, target in targets:

@@ -3,14 +3,13 @@
 import asyncio
 from collections.abc import Iterator
 
-from barnabas.api.authorization import require_cluster
+from barnabas.api.authorization import require_broker
 from barnabas.api.context import EncodedResponse, RequestContext
 from barnabas.api.data.fetch_codec import write_response
 from barnabas.base.ids import TopicIdPartition
 from barnabas.replication.fetch_targets import FetchedPartition
 from barnabas.replication.follower_session import FollowedPartition, FollowerSession
 from barnabas.replication.follower_sessions import topics_of
-from barnabas.wire.acls import AclOperation
 from barnabas.wire.errors import KafkaError
 from barnabas.wire.messages.fetch import FetchPartition, FetchRequest, FetchTopic
 
@@ -23,7 +22,7 @@ def is_replica_fetch(context: RequestContext, replica_id: int) -> bool:
 
 async def fetch_replica(context: RequestContext, request: FetchRequest) -> EncodedResponse:
     """Respond to a follower; wait if there is nothing new for it."""
-    await require_cluster(context, AclOperation.CLUSTER_ACTION)
+    await require_broker(context)
     sessions, follower = context.broker.follower_sessions, request.replica_state
     try:
         session = sessions.begin(follower.replica_id, request.session_id, request.session_epoch)

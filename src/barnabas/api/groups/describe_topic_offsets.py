@@ -7,11 +7,10 @@ Errors: CLUSTER_AUTHORIZATION_FAILED; beside the offsets of other groups COORDIN
 COORDINATOR_NOT_AVAILABLE.
 """
 
-from barnabas.api.authorization import require_cluster
+from barnabas.api.authorization import require_broker
 from barnabas.api.context import RequestContext
 from barnabas.api.registry import serves
 from barnabas.groups.offsets.cluster_offsets import to_message
-from barnabas.wire.acls import AclOperation
 from barnabas.wire.barnabas_messages.describe_topic_offsets import (
     DescribeTopicOffsetsRequest,
     DescribeTopicOffsetsResponse,
@@ -28,7 +27,7 @@ def error_response(_request: DescribeTopicOffsetsRequest, error: KafkaError) -> 
 async def handle(
     context: RequestContext, request: DescribeTopicOffsetsRequest
 ) -> DescribeTopicOffsetsResponse:
-    await require_cluster(context, AclOperation.CLUSTER_ACTION)
+    await require_broker(context)
     found, error = await context.broker.cluster_offsets.here(set(request.topics), context.checkpoint)
     topics: dict[str, OffsetsOfTopic] = {}
     async for offset in context.each(found):

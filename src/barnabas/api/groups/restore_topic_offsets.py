@@ -6,11 +6,10 @@ Errors: CLUSTER_AUTHORIZATION_FAILED; per group UNKNOWN_TOPIC_ID until this brok
 NOT_COORDINATOR, COORDINATOR_LOAD_IN_PROGRESS, those of the coordinator's log.
 """
 
-from barnabas.api.authorization import require_cluster
+from barnabas.api.authorization import require_broker
 from barnabas.api.context import RequestContext
 from barnabas.api.registry import serves
 from barnabas.groups.offsets.cluster_offsets import by_group
-from barnabas.wire.acls import AclOperation
 from barnabas.wire.barnabas_messages.restore_topic_offsets import (
     RestoreTopicOffsetsRequest,
     RestoreTopicOffsetsResponse,
@@ -24,7 +23,7 @@ def error_response(_request: RestoreTopicOffsetsRequest, error: KafkaError) -> R
 
 @serves(RestoreTopicOffsetsRequest, RestoreTopicOffsetsResponse, 0, 0, error_response=error_response)
 async def handle(context: RequestContext, request: RestoreTopicOffsetsRequest) -> RestoreTopicOffsetsResponse:
-    await require_cluster(context, AclOperation.CLUSTER_ACTION)
+    await require_broker(context)
     offsets = await context.compute(by_group, request.offsets)
     groups = await context.broker.cluster_offsets.restore_here(request.name, request.topic_id, offsets)
     return RestoreTopicOffsetsResponse(groups=groups)

@@ -48,6 +48,7 @@ async def handle(context: RequestContext, request: WriteTxnMarkersRequest) -> Wr
     """Append the markers in order, then wait for all; if a producer has several, the last result counts."""
     if not await allowed_cluster(context, AclOperation.ALTER):
         await require_cluster(context, AclOperation.CLUSTER_ACTION)
+    context.is_exempt = True
     async for marker in context.each(request.markers):
         if marker.producer_id < 0 or marker.producer_epoch < 0:
             message = (
