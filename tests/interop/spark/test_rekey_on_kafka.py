@@ -77,10 +77,10 @@ def test_a_topic_is_rekeyed_by_runs_that_die_and_its_groups_continue_without_gap
     calls = 0
 
     def write_and_die(store: RekeyDirectory, state: Copying) -> None:
-        """Copy the second step without recording it."""
+        """Copy the first step without recording it."""
         nonlocal calls
         calls += 1
-        if calls == 4:
+        if calls == 5:
             raise Dead
         written(store, state)
 

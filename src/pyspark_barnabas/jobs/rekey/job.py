@@ -192,7 +192,7 @@ class _Job:
             request.source,
             self._source.topic_id.hex(),
             request.target,
-            f"rekey-{uuid4().hex}",
+            f"barnabas-rekey-{uuid4().hex}",
             Homes.of(request.was, self._count, request.partitions or self._count),
             request.any_partition,
             {key: own.get(key) for key in COPYING_SETTINGS},
