@@ -140,14 +140,20 @@ class BrokerLifecycle:
         self, before: MetadataImage, after: MetadataImage, changed: ChangedKeys
     ) -> None:
         """Join again if the store has ended the session, although this broker lives."""
-        if self._is_member and self._joining is None and str(self._broker_id) not in after.sessions:
+        if self._is_member and self._joining is None and self._is_out(after):
             self.lost_sessions_count += 1
             _log.warning("the session of this broker has ended; joining the cluster again")
             self._joining = asyncio.get_running_loop().create_task(self._join_again())
 
+    def _is_out(self, image: MetadataImage) -> bool:
+        """Whether the session has ended, or had ended: this broker is fenced then, although it may have one again."""
+        key = str(self._broker_id)
+        registration = image.brokers.get(key)
+        return key not in image.sessions or (registration is not None and registration.fenced)
+
     async def _join_again(self) -> None:
         has_joined = False
-        while not has_joined or str(self._broker_id) not in self._metadata.image.sessions:
+        while not has_joined or self._is_out(self._metadata.image):
             try:
                 await self._open_session()
                 await self._join(is_clean=True)  # this process lives: its logs have everything

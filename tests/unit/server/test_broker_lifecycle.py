@@ -130,6 +130,19 @@ async def test_a_session_that_is_lost_again_while_the_broker_joins_is_opened_aga
 
 
 @in_virtual_time
+async def test_a_broker_that_is_fenced_joins_again_although_it_has_a_session() -> None:
+    """The end of its session may be followed by a put of the same session that the store carries out late."""
+    async with member(MemoryStore()) as (lifecycle, metadata, joined):
+        await lifecycle.start(is_clean=True, lost=())
+        fenced = replace(metadata.image.brokers["1"], fenced=True)
+        await metadata.write(lambda image: decide_register(image.brokers, fenced))
+        while len(joined) == 1:
+            await asyncio.sleep(1)
+        assert not metadata.image.brokers["1"].fenced
+        assert metadata.image.brokers["1"].epoch == joined[1].epoch > joined[0].epoch
+
+
+@in_virtual_time
 async def test_a_session_in_use_ends_the_start() -> None:
     async with member(FailingStore(SessionInUse("sessions/1 is open"))) as (lifecycle, metadata, _):
         with pytest.raises(SessionInUse):
