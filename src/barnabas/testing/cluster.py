@@ -198,12 +198,17 @@ class EmbeddedCluster(EmbeddedKafka):
 
     def kill(self, node_id: int) -> None:
         """End a broker like SIGKILL: nothing is flushed or handed over. Its data stays."""
-        self._broker(node_id).halt(kill=True)
-        self._down.add(node_id)
+        self._halt(node_id, kill=True)
 
     def shut_down(self, node_id: int) -> None:
         """Stop a broker in order: it hands its partitions over."""
-        self._broker(node_id).halt(kill=False)
+        self._halt(node_id, kill=False)
+
+    def _halt(self, node_id: int, *, kill: bool) -> None:
+        broker = self._broker(node_id)
+        if node_id in self._paused:
+            self.resume(node_id)
+        broker.halt(kill=kill)
         self._down.add(node_id)
 
     def restart(self, node_id: int) -> None:
@@ -216,8 +221,11 @@ class EmbeddedCluster(EmbeddedKafka):
 
     def pause(self, node_id: int) -> None:
         """Let a broker stand still like SIGSTOP, until `resume`: its connections stay open, and nothing happens."""
-        resumed = threading.Event()
-        self._broker(node_id).call_soon(resumed.wait)
+        broker, resumed = self._broker(node_id), threading.Event()
+        if node_id in self._paused or node_id in self._down:
+            message = f"broker {node_id} is {'paused already' if node_id in self._paused else 'down'}"
+            raise ValueError(message)
+        broker.call_soon(resumed.wait)
         self._paused[node_id] = resumed
 
     def resume(self, node_id: int) -> None:
@@ -230,16 +238,23 @@ class EmbeddedCluster(EmbeddedKafka):
     def isolate(self, node_id: int) -> None:
         """Cut a broker off from the other brokers, in both directions, until `rejoin`. Clients still reach it."""
         self._broker(node_id)
-        for other_id, other in self._brokers.items():
-            blocked = {node_id} if other_id != node_id else self._brokers.keys() - {node_id}
-            if other_id not in self._down:
-                other.block_brokers(blocked)
+        others = self._brokers.keys() - {node_id}
+        self._block({other: {node_id} for other in others} | {node_id: others})
 
     def rejoin(self) -> None:
         """Let all isolated brokers reach the others again."""
-        for node_id, broker in self._brokers.items():
-            if node_id not in self._down:
-                broker.block_brokers(frozenset())
+        self._block(dict.fromkeys(self._brokers, frozenset()))
+
+    def _block(self, blocked: Mapping[int, Set[int]]) -> None:
+        """Let brokers refuse requests to others; paused ones do so as soon as they continue."""
+        blocking = {
+            node_id: self._brokers[node_id].block_brokers(others)
+            for node_id, others in blocked.items()
+            if node_id not in self._down
+        }
+        for node_id, applied in blocking.items():
+            if node_id not in self._paused:
+                applied.result()
 
     def _broker(self, node_id: int | None) -> EmbeddedBroker:
         """Return a broker, running or not; None stands for the missing leader of a partition."""

@@ -2,6 +2,7 @@
 
 import warnings
 from collections.abc import Callable, Collection, Mapping
+from concurrent.futures import Future
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Self
@@ -122,16 +123,17 @@ class EmbeddedBroker(EmbeddedKafka):
             raise RuntimeError(_NOT_RUNNING)
         self._thread.call_soon(function)
 
-    def block_brokers(self, broker_ids: Collection[int]) -> None:
-        """Let requests to these brokers fail from now on, and no others."""
+    def block_brokers(self, broker_ids: Collection[int]) -> Future[None]:
+        """Let requests to these brokers fail, and no others, from the end of the future on."""
+        clients = self.server.parts.broker_clients
 
         async def block() -> None:
-            for client in self.server.parts.broker_clients:
+            for client in clients:
                 client.block(broker_ids)
 
         if self._thread is None:
             raise RuntimeError(_NOT_RUNNING)
-        self._thread.run(block())
+        return self._thread.start(block())
 
     def serve(self) -> None:
         """Serve after `halt`, on the same port with the same data."""

@@ -1,6 +1,7 @@
 """Replication, failover and their effects on clients, in an embedded cluster of real brokers."""
 
-from collections.abc import Iterator
+import threading
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
@@ -35,6 +36,14 @@ def logs(cluster: EmbeddedCluster, topic: str, partition: int = 0) -> dict[int, 
 
 def until_all_in_sync(cluster: EmbeddedCluster, topic: str) -> None:
     until(lambda: list(cluster.in_sync(topic)) == [1, 2, 3])
+
+
+def within_time(action: Callable[[], object]) -> None:
+    """Run an action that must not wait for a paused broker."""
+    thread = threading.Thread(target=action, daemon=True)
+    thread.start()
+    thread.join(30)
+    assert not thread.is_alive()
 
 
 @pytest.mark.parametrize(
@@ -235,3 +244,40 @@ def test_a_dead_coordinator_does_not_prevent_a_deletion(cluster: EmbeddedCluster
     brokers = [cluster.brokers[node_id].server.broker for node_id in (1, 2)]
     until(lambda: not any("t" in broker.image.topics for broker in brokers))
     assert 0 < client.admin.undelete_topic(Trashed("t")).offsets <= 9
+
+
+@pytest.mark.parametrize("fault", ["kill", "shut_down", "restart"])
+def test_a_paused_broker_can_be_stopped(cluster: EmbeddedCluster, fault: str) -> None:
+    cluster.create_topic("t")
+    cluster.pause(2)
+    within_time(lambda: getattr(cluster, fault)(2))
+    if fault != "restart":
+        cluster.restart(2)
+    cluster.produce("t", b"value")
+    until_all_in_sync(cluster, "t")
+
+
+def test_brokers_can_be_isolated_while_one_is_paused(cluster: EmbeddedCluster) -> None:
+    cluster.create_topic("t")
+    cluster.pause(2)
+    within_time(lambda: cluster.isolate(3))
+    clients = cluster.brokers[2].server.parts.broker_clients
+    assert not clients.fetches._blocked
+    cluster.resume(2)
+    until(lambda: clients.fetches._blocked == {3})
+    cluster.pause(1)
+    within_time(cluster.rejoin)
+    assert not clients.fetches._blocked
+    cluster.resume(1)
+    cluster.produce("t", b"value")
+    until_all_in_sync(cluster, "t")
+
+
+def test_only_a_running_broker_can_be_paused(cluster: EmbeddedCluster) -> None:
+    cluster.pause(2)
+    with pytest.raises(ValueError, match="broker 2 is paused already"):
+        cluster.pause(2)
+    cluster.kill(3)
+    with pytest.raises(ValueError, match="broker 3 is down"):
+        cluster.pause(3)
+    within_time(cluster.stop)
