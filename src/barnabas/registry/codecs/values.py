@@ -1,6 +1,7 @@
 """Codecs of values, by their schemas: what is JSON here is bytes without their header there."""
 
 import json
+import re
 from collections.abc import Sequence
 from typing import Any, Protocol
 
@@ -67,7 +68,10 @@ class _JsonValues:
             raise MalformedValue(f"it is not JSON: {error}") from None
 
     def encode(self, value: Any) -> bytes:
-        error = next(self._validator.iter_errors(value), None)
+        try:
+            error = next(self._validator.iter_errors(value), None)
+        except re.error as unknown:  # where jsonschema itself uses a pattern that only RE2 has
+            raise MalformedValue(f"a pattern of the schema cannot be checked here: {unknown}") from None
         if error is not None:
             raise MalformedValue(error.message, error.json_path.removeprefix("$").removeprefix("."))
         text = json.dumps(value, ensure_ascii=False, separators=(",", ":"))

@@ -5,13 +5,13 @@ import re
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from jsonschema import Draft3Validator, Draft4Validator, Draft7Validator
+from jsonschema import Draft3Validator, Draft4Validator
 from jsonschema.exceptions import SchemaError
-from jsonschema.validators import validator_for
 from referencing import Registry
 from referencing.exceptions import NoSuchResource, Unresolvable
 from referencing.jsonschema import DRAFT7, SchemaResource, specification_with
 
+from barnabas.registry.json_schema.validators import format_checker, validator_class
 from barnabas.registry.schemas import InvalidSchema
 
 #: Drafts from 2019-09 on.
@@ -110,7 +110,8 @@ def check_document(root: JsonNode) -> None:
     """
     _check_lists(root.contents)
     try:
-        validator_class(root.contents).check_schema(root.contents)
+        draft = validator_class(root.contents)
+        draft.check_schema(root.contents, format_checker=format_checker(draft))
     except SchemaError as error:
         raise InvalidSchema(f"{error.json_path}: {error.message}") from None
     _check_references(root)
@@ -141,11 +142,6 @@ def _check_lists(root: Any) -> None:
 def _has_one_type(values: list[Any]) -> bool:
     types = {type(value) for value in values}
     return types <= {str} or types <= {int, float}
-
-
-def validator_class(contents: Any) -> Any:
-    """Return the class of validators of the document's draft."""
-    return validator_for(contents, default=Draft7Validator)
 
 
 def _check_references(root: JsonNode) -> None:

@@ -5,7 +5,8 @@ from functools import cached_property
 from typing import Any, Self
 
 from barnabas.registry.json_schema.compatibility import accepting_problems
-from barnabas.registry.json_schema.documents import JsonDocument, check_document, document, validator_class
+from barnabas.registry.json_schema.documents import JsonDocument, check_document, document
+from barnabas.registry.json_schema.validators import validator_class, value_validator_class
 from barnabas.registry.schemas import Dependencies, Incompatibility, InvalidSchema, ParsedSchema
 
 
@@ -37,7 +38,8 @@ class JsonSchema:
 
     def validator(self) -> Any:
         """Return a validator of values."""
-        return validator_class(self.root.contents)(self.root.contents, registry=self._registry)
+        contents = self.root.contents
+        return value_validator_class(validator_class(contents))(contents, registry=self._registry)
 
     def problems_with(self, writer: ParsedSchema) -> list[Incompatibility]:
         """Return why this schema refuses some values of another."""

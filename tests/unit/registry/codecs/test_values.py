@@ -1,5 +1,7 @@
 """Codecs of JSON Schema and Protobuf, and the framing of values."""
 
+import json
+
 import pytest
 
 from barnabas.registry.codecs.errors import MalformedValue
@@ -9,6 +11,7 @@ from barnabas.registry.json_schema.schema import JsonSchema
 from barnabas.registry.protobuf.schema import ProtobufSchema
 from barnabas.registry.schemas import SchemaType
 
+DRAFT_2020 = "https://json-schema.org/draft/2020-12/schema"
 PROTO = """
 syntax = "proto3";
 package shop;
@@ -35,6 +38,45 @@ def test_json_is_checked_when_it_is_encoded() -> None:
         codec.encode({"item": "x"})
     with pytest.raises(MalformedValue, match="not JSON"):
         codec.decode(b"{")
+
+
+@pytest.mark.parametrize(
+    ("schema", "fitting", "problem"),
+    [
+        ({"pattern": r"^\p{L}+$"}, "é", ("1", r"'1' does not match")),
+        ({"pattern": "^(?=a)"}, "ab", ("b", r"'b' does not match")),
+        (
+            {"patternProperties": {r"^\p{Lu}": {"type": "integer"}}},
+            {"É": 1, "a": ""},
+            ({"É": ""}, "'' is not of type 'integer'"),
+        ),
+        (
+            {"patternProperties": {r"^\p{Lu}": {}}, "properties": {"a": {}}, "additionalProperties": False},
+            {"É": 1, "a": ""},
+            ({"b": 1}, "'b' was unexpected"),
+        ),
+        (
+            {"$schema": DRAFT_2020, "patternProperties": {r"^\p{Lu}": {}}, "unevaluatedProperties": False},
+            {"É": 1},
+            ({"b": 1}, "'b' was unexpected"),
+        ),
+    ],
+)
+def test_patterns_of_json_schema_are_those_of_re_or_re2(
+    schema: dict[str, object], fitting: object, problem: tuple[object, str]
+) -> None:
+    codec = codec_of(SchemaType.JSON, JsonSchema.parse(json.dumps(schema), {}, is_new=True))
+    assert codec.decode(codec.encode(fitting)) == fitting
+    with pytest.raises(MalformedValue, match=problem[1]):
+        codec.encode(problem[0])
+
+
+def test_a_pattern_that_cannot_be_checked_refuses_the_value() -> None:
+    part = {"patternProperties": {r"^\p{Lu}": {}}}
+    schema = {"$schema": DRAFT_2020, "allOf": [part], "unevaluatedProperties": False}
+    codec = codec_of(SchemaType.JSON, JsonSchema.parse(json.dumps(schema), {}, is_new=True))
+    with pytest.raises(MalformedValue, match="a pattern of the schema cannot be checked here"):
+        codec.encode({"É": 1})
 
 
 @pytest.mark.parametrize(

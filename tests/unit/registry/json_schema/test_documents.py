@@ -32,6 +32,8 @@ def parsed(schema: Any, **dependencies: Any) -> JsonSchema:
         {"$schema": "http://json-schema.org/draft-04/schema#", "exclusiveMinimum": True, "minimum": 1},
         {"$schema": "https://unknown.example/schema"},
         {"const": {"$ref": "not a reference"}},
+        {"pattern": r"^\p{L}+$", "patternProperties": {r"^\p{Lu}": {"pattern": "^(?=a)"}}},
+        {"$schema": DRAFT_2020, "pattern": r"^\p{L}+$"},
     ],
 )
 def test_valid_documents(schema: Any) -> None:
@@ -49,6 +51,8 @@ def test_valid_documents(schema: Any) -> None:
         ({"properties": {"a": {"minLength": -1}}}, "minLength"),
         ([], "must be an object or a boolean"),
         ("string", "must be an object or a boolean"),
+        ({"pattern": "("}, r"\$.pattern: '\(' is not a 'regex'"),
+        ({"patternProperties": {r"(?=\p{L})": {}}}, "is not a 'regex'"),  # neither `re` nor RE2 has both
         ({"$id": 5}, r"\$id must be a text"),
         ({"type": [*range(5_000), "string"]}, "too many values of different types"),
         ({"dependencies": {"a": [*range(5_000), "b"]}}, "too many values of different types"),
