@@ -15,7 +15,7 @@ from barnabas.client.admin.delegation_tokens import DelegationTokenAdmin, Issued
 from barnabas.client.auth.sasl import SaslLogin
 from barnabas.client.core.cluster import ClusterClient
 from barnabas.metadata.audit.events import AuditOutcome
-from barnabas.telemetry.logs import set_level
+from barnabas.telemetry.logs import clear_level, set_level
 from barnabas.testing import EmbeddedBroker
 from barnabas.wire.errors import ErrorCode, KafkaError
 from support.audit import AUDITED, events
@@ -221,7 +221,7 @@ def test_secrets_of_tokens_are_neither_logged_nor_shown(
     until(lambda: len(events(broker)) == 2)
     commands = (["tokens", "list", "--json"], ["export"], ["audit", "--json"])
     output = "".join(alice.run(*words).stdout for words in commands) + "".join(capfd.readouterr())
-    set_level("barnabas", "INFO")
+    clear_level("barnabas")
     assert token["token"] in output
     hidden = secrets_of(base64.b64decode(token["password"]), stored)
     assert [secret for secret in hidden if secret in output] == []
