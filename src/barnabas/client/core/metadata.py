@@ -52,18 +52,23 @@ class TopicInfo:
         """Return the largest number of replicas among the partitions."""
         return max((len(partition.replicas) for partition in self.partitions), default=0)
 
+    def find_partition(self, index: int) -> PartitionInfo | None:
+        partitions = self.partitions
+        if 0 <= index < len(partitions) and partitions[index].partition_index == index:
+            return partitions[index]
+        # unless an index is missing, so that the others have moved
+        return next((partition for partition in partitions if partition.partition_index == index), None)
+
     def partition(self, index: int) -> PartitionInfo:
         """Return the partition with that index.
 
         :raises KafkaError: UNKNOWN_TOPIC_OR_PARTITION.
         """
-        partitions = self.partitions
-        if 0 <= index < len(partitions) and partitions[index].partition_index == index:
-            return partitions[index]
-        for partition in partitions:  # an index is missing, so the others have moved
-            if partition.partition_index == index:
-                return partition
-        raise _unknown(f"topic '{self.name}' has {len(partitions)} partitions, and none with index {index}")
+        found = self.find_partition(index)
+        if found is None:
+            count = len(self.partitions)
+            raise _unknown(f"topic '{self.name}' has {count} partitions, and none with index {index}")
+        return found
 
 
 @dataclass(frozen=True)

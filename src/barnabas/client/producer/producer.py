@@ -124,7 +124,7 @@ class Producer:
         :raises ValueError: When the timestamp has more than 64 bits, or UTF-8 cannot represent the name of a header.
         """
         check_record(key, value, headers, timestamp_ms)
-        described = await self._topic(topic)
+        described = await self._topic(topic, partition)
         created_ms = self._clock.wall_ms() if timestamp_ms is None else timestamp_ms
         record = Record(0, created_ms, key, value, headers)
         tp = TopicPartition(topic, self._choose(described, record, partition))
@@ -179,9 +179,10 @@ class Producer:
         await asyncio.gather(*tasks, return_exceptions=True)
         self._accumulator.abandon()
 
-    async def _topic(self, name: str) -> TopicInfo:
+    async def _topic(self, name: str, partition: int | None) -> TopicInfo:
+        """Return the topic; wait for it, and for the partition, which a broker that lags behind may not know yet."""
         known = self.cluster.cached_topic(name)
-        if known is not None:
+        if known is not None and (partition is None or known.find_partition(partition) is not None):
             return known
 
         async def ask() -> TopicInfo | KafkaError:
@@ -195,13 +196,15 @@ class Producer:
             result = await self.cluster.retrying(ask)
             if isinstance(result, KafkaError):
                 raise result
+            if partition is not None:
+                result.partition(partition)
             return result
 
         return await self.cluster.retrying(attempt, self._topic_timeout_ms)
 
     def _choose(self, topic: TopicInfo, record: Record, partition: int | None) -> int:
         if partition is not None:
-            return self.cluster.metadata.partition(TopicPartition(topic.name, partition)).partition_index
+            return topic.partition(partition).partition_index
         if record.key is not None:
             return partition_for_key(record.key, len(topic.partitions))
         led = [info.partition_index for info in topic.partitions if info.leader != NO_LEADER]

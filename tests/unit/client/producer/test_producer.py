@@ -49,7 +49,7 @@ def test_records_sent_together_share_a_batch_with_successive_offsets() -> None:
 
 def test_keys_determine_the_partition_unless_it_is_explicit() -> None:
     async def scenario(broker: FakeBroker, cluster: ClusterClient) -> None:
-        async with watched(Producer(cluster)) as producer:
+        async with watched(Producer(cluster, topic_timeout_ms=10)) as producer:
             by_key = await producer.send_and_wait("t", b"v", b"key")
             explicit = await producer.send_and_wait("t", b"v", b"key", partition=3)
             with pytest.raises(KafkaError, match="has 5 partitions, and none with index 5"):
@@ -58,6 +58,19 @@ def test_keys_determine_the_partition_unless_it_is_explicit() -> None:
         assert explicit.tp.partition == 3
 
     play(scenario, partitions=5)
+
+
+def test_a_partition_that_the_metadata_lacks_is_awaited() -> None:
+    async def scenario(broker: FakeBroker, cluster: ClusterClient) -> None:
+        async with watched(Producer(cluster)) as producer:
+            await producer.send_and_wait("t", b"v", partition=0)
+            sending = asyncio.ensure_future(producer.send_and_wait("t", b"v", partition=1))
+            while len(broker.received(MetadataRequest)) < 3:
+                await asyncio.sleep(0)
+            broker.create("t", 2)
+            assert (await sending).tp.partition == 1
+
+    play(scenario)
 
 
 def test_sequences_continue_across_batches_of_one_producer_id() -> None:
