@@ -164,11 +164,9 @@ class ClassicMember(GroupMember):
             for topic in read_assignment(synced.assignment).assigned_partitions
             for index in topic.partitions
         ]
-        if sent_s + SESSION_S > self._now_s:  # else another member may own them by now
-            for tp in self._owned:
-                self._ownership.take(
-                    self.name, (tp.topic.encode(), tp.partition), self._now_s, sent_s + SESSION_S
-                )
+        for tp in self._owned:
+            owned = tp.topic.encode(), tp.partition
+            self._ownership.take(self.name, owned, self._now_s, sent_s + SESSION_S)
 
     async def _heartbeat(self) -> None:
         sent_s = self._now_s

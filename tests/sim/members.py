@@ -62,9 +62,11 @@ class Ownership:
 
     def take(self, member: str, partition: Owned, now_s: float, until_s: float) -> None:
         """A member begins to use a partition."""
-        if self._journal.has_former_leader(OFFSETS_TOPIC):
-            return
         claim = self._claims.get(partition)
+        if until_s <= now_s or self._journal.has_former_leader(OFFSETS_TOPIC):  # another may own it by now
+            if claim is None or claim.until_s <= now_s:
+                self._claims[partition] = Claim(member, now_s)  # until its next heartbeat is answered
+            return
         if claim is not None and claim.member != member and claim.until_s > now_s:
             may_be_forgotten = self._journal.lost_before_s(OFFSETS_TOPIC) >= 0
             if not may_be_forgotten:
@@ -163,9 +165,8 @@ class Member(GroupMember):
             for topic in response.assignment.topic_partitions
             for index in topic.partitions
         }
-        if sent_s + SESSION_S > self._now_s:  # else another member may own them by now
-            for partition in sorted(assigned):
-                self._ownership.take(self.name, partition, self._now_s, sent_s + SESSION_S)
+        for partition in sorted(assigned):
+            self._ownership.take(self.name, partition, self._now_s, sent_s + SESSION_S)
         given_up = self._owned - assigned
         self._owned |= assigned
         if given_up:
