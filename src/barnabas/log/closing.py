@@ -49,9 +49,7 @@ def sync_closed(log: PartitionLog) -> None:
 def is_synced(log: PartitionLog) -> bool:
     """Whether `sync_closed` has nothing to do."""
     local = log.local
-    is_flushed = (
-        log.recovery_point == log.log_end_offset and not local.has_unsynced_cut and log.epochs.is_synced
-    )
+    is_flushed = local.is_flushed(log.log_end_offset) and log.epochs.is_synced
     return is_flushed and not log.producers.has_unsynced_snapshot and not local.unsynced_directory
 
 

@@ -64,6 +64,9 @@ class LocalLog:
         #: Whether a truncation has cut a segment that was not flushed since. A power failure may undo the cut, although
         #: it keeps later segments.
         self.has_unsynced_cut = False
+        #: Segments that were rolled since the last flush. Their indexes were written then, and are not flushed; their
+        #: records may be.
+        self._rolled: list[Segment] = []
         #: Whether files were created or renamed since the directory was last flushed.
         self.unsynced_directory = True
         self.jitter_ms = 0  #: added to the age at which the active segment is rolled
@@ -105,6 +108,7 @@ class LocalLog:
     def roll(self, base_offset: int, config: LogConfig) -> Segment:
         """Start a new active segment."""
         self.segments.active.close()
+        self._rolled.append(self.segments.active)
         segment = self._create_segment(base_offset, config)
         self.segments.append(segment)
         return segment
@@ -231,10 +235,14 @@ class LocalLog:
 
         Flushing rolled segments means, as in Apache Kafka, that only the active one needs recovery after a crash.
         """
-        if self.failure is not None or log_end_offset == self.recovery_point:
+        if self.failure is not None or self.is_flushed(log_end_offset):
             return False
-        is_rolled = self.recovery_point < self.segments.active.base_offset
+        is_rolled = bool(self._rolled) or self.recovery_point < self.segments.active.base_offset
         return is_rolled or now_ms - self._flushed_ms >= flush_ms
+
+    def is_flushed(self, log_end_offset: int) -> bool:
+        """Whether there is nothing to flush up to the end of the log."""
+        return log_end_offset == self.recovery_point and not self.has_unsynced_cut and not self._rolled
 
     def sync(self, log_end_offset: int, snapshot_offset: int) -> None:
         """Flush all segments up to `log_end_offset`, and the directory. Blocks.
@@ -247,9 +255,11 @@ class LocalLog:
         if self.failure is not None:
             raise OSError(errno.EIO, self.failure)
         self._flushed_ms = self._clock.monotonic_ms()
-        if log_end_offset > self.recovery_point or self.has_unsynced_cut:
-            for segment in self.segments.since(self.recovery_point):
+        rolled = tuple(self._rolled)
+        if log_end_offset > self.recovery_point or self.has_unsynced_cut or rolled:
+            for segment in dict.fromkeys((*rolled, *self.segments.since(self.recovery_point))):
                 self.sync_segment(segment)
+            del self._rolled[: len(rolled)]
         if self.unsynced_directory:
             self.unsynced_directory = False
             # Without its topic id, the log would be a stray after a crash.

@@ -58,6 +58,24 @@ def test_a_rolled_segment_is_due_for_a_flush_whatever_the_configs(
     assert not is_due(log, 1 << 60)
 
 
+def test_the_indexes_of_a_rolled_segment_are_flushed_also_if_its_records_were_before(
+    open_log: OpenLog, produce: Produce, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    log = open_log()
+    produce(log, b"a")
+    log.flush()
+    log.roll()
+    assert is_due(log, 0)
+    synced: list[Path] = []
+    monkeypatch.setattr("barnabas.base.disk.sync_path", synced.append)
+    log.flush()
+    assert tmp_path / "t-0" / f"{0:020d}.timeindex" in synced
+    assert not is_due(log, 0)
+    synced.clear()
+    log.flush()
+    assert synced == []
+
+
 def test_after_a_failed_flush_no_other_succeeds_or_is_due(
     open_log: OpenLog, produce: Produce, monkeypatch: pytest.MonkeyPatch
 ) -> None:
