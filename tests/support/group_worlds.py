@@ -8,7 +8,7 @@ from typing import Any
 from barnabas.config.broker_config import BrokerConfig
 from barnabas.coordinator.result import CoordinatorResult, Pending, TimerKey
 from barnabas.coordinator.runner import RETRY_MS
-from barnabas.coordinator.shard import RecordPosition
+from barnabas.coordinator.shard import RecordPosition, Step
 from barnabas.groups.context import GroupCoordinatorContext
 from barnabas.groups.shard import GroupShard
 from barnabas.metadata.configs import GROUP_CONFIGS
@@ -106,11 +106,14 @@ class GroupWorld:
         while due := [key for key, due_ms in self.timers.items() if due_ms <= end_ms]:
             key = min(due, key=self.timers.__getitem__)
             self.now_ms = max(self.now_ms, self.timers.pop(key))
-            if not self.run_event(lambda shard, result, key=key: shard.expire(result, key)):  # type: ignore[misc]
-                self.timers[key] = self.now_ms + RETRY_MS
+            self._expire(key)
             steps.append(self.last)
         self.now_ms = end_ms
         return steps
+
+    def _expire(self, key: TimerKey) -> None:
+        if not self.run_event(lambda shard, result: shard.expire(result, key)):
+            self.timers[key] = self.now_ms + RETRY_MS
 
     def restart(self) -> None:
         """Load the shard on another broker, from the log alone."""
@@ -133,7 +136,10 @@ class GroupWorld:
     def _follow(self, after: MetadataImage) -> None:
         before, self.image = self.image, after
         for step in self.shard.on_metadata_update(before, after):
-            self.run_event(lambda shard, result, step=step: step(result))  # type: ignore[misc]
+            self._run_step(step)
+
+    def _run_step(self, step: Step) -> None:
+        self.run_event(lambda shard, result: step(result))
 
     def create_topic(self, name: str, partitions_count: int) -> None:
         requested = [new_topic(name, partitions_count)]

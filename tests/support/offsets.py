@@ -8,7 +8,7 @@ from typing import Any
 
 from barnabas.base.ids import ZERO_UUID
 from barnabas.coordinator.result import CoordinatorResult, Pending
-from barnabas.coordinator.shard import RecordPosition
+from barnabas.coordinator.shard import RecordPosition, Step
 from barnabas.groups.context import GroupCoordinatorContext
 from barnabas.groups.group import CommitCheck
 from barnabas.groups.offsets.manager import OffsetManager
@@ -123,15 +123,18 @@ class OffsetLog:
         self.last = result
         return result.responses[0].response if result.responses else None
 
+    def run_step(self, step: Step) -> None:
+        self.do(lambda result, pending: step(result))
+
     def follow(self, before: MetadataImage, after: MetadataImage) -> None:
         """Handle a changed image."""
         for step in self.manager.on_metadata_update(before, after):
-            self.do(lambda result, pending, step=step: step(result))  # type: ignore[misc]
+            self.run_step(step)
 
     def catch_up(self, before: MetadataImage) -> None:
         """Handle deletions of topics after a restart; `before` is the image when loading began."""
         for step in self.manager.catch_up(before):
-            self.do(lambda result, pending, step=step: step(result))  # type: ignore[misc]
+            self.run_step(step)
 
     def end(self, producer_id: int, *, commit: bool) -> None:
         """Replay a marker that ends a producer's transaction."""

@@ -252,8 +252,11 @@ class ShardRunner(Generic[ShardT]):
         for step in steps:
             if self.state is not ShardState.ACTIVE:
                 return
-            self.run_event(lambda shard, result, step=step: step(result))  # type: ignore[misc]
+            self._run_step(step)
             await asyncio.sleep(0)
+
+    def _run_step(self, step: Step) -> None:
+        self.run_event(lambda shard, result: step(result))
 
     def end_transaction(self, marker: EndTransactionMarker) -> None:
         """Handle a transaction marker that was appended to the shard's log."""

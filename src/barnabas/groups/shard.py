@@ -199,7 +199,7 @@ class GroupShard:
 
     @contextmanager
     def deletion(self, group_id: str) -> Iterator[None]:
-        """Let nobody join a group while it is being deleted, which may take several events."""
+        """Refuse joins to a group while it is being deleted, which may take several events."""
         self._deletions[group_id] += 1
         try:
             yield

@@ -26,7 +26,7 @@ from barnabas.log.log_directory import (
 )
 from barnabas.log.open_log import create_log, open_log
 from barnabas.log.partition_log import PartitionLog
-from barnabas.log.segments.open_files import OPEN_SEGMENTS_MAX, OpenFiles
+from barnabas.log.segments.open_files import MAPS_MAX, OPEN_SEGMENTS_MAX, OpenFiles
 from barnabas.log.startup.log_loader import ConfigFor, Opened, open_logs, select_replicas
 from barnabas.log.startup.replica_selection import Role
 from barnabas.log.trash.state import remove_state, rename_to_trash, save_state
@@ -46,11 +46,13 @@ _log = get_logger("barnabas.log")
 class LogManager:
     """The logs of a node, spread over its log directories. Not thread-safe, unless a method says otherwise."""
 
-    def __init__(self, directories: Sequence[LogDirectory], clock: Clock, random: Random) -> None:
+    def __init__(
+        self, directories: Sequence[LogDirectory], clock: Clock, random: Random, maps_max: int = MAPS_MAX
+    ) -> None:
         self._directories = directories
         self.clock = clock
         self.random = random
-        self.open_files = OpenFiles(OPEN_SEGMENTS_MAX)
+        self.open_files = OpenFiles(OPEN_SEGMENTS_MAX, maps_max)
         self._logs: dict[TopicPartition, PartitionLog] = {}
         self._homes: dict[TopicPartition, LogDirectory] = {}
         #: Future replicas and their directories, by partition.
@@ -76,9 +78,11 @@ class LogManager:
         node_id: int,
         clock: Clock,
         random: Random,
+        maps_max: int = MAPS_MAX,
     ) -> "LogManager":
         """Lock the directories and check that they belong to this node; `load` opens the logs. Blocks.
 
+        :param maps_max: Number of maps from which on records are copied, see `OpenFiles`.
         :raises LogDirectoryError: When one is in use, cannot be written to or belongs to another node.
         """
         directories = [LogDirectory(path) for path in paths]
@@ -91,7 +95,7 @@ class LogManager:
             for directory in directories:
                 directory.unlock()
             raise
-        return cls(directories, clock, random)
+        return cls(directories, clock, random, maps_max)
 
     # Lookup
 
@@ -288,7 +292,7 @@ class LogManager:
             del self._preferred[next(iter(self._preferred))]
 
     def schedule_deletion(self, tp: TopicPartition, *, keep: bool = False) -> None:
-        """Rename the log's directory now; `delete_due` removes it after `file.delete.delay.ms`.
+        """Rename the log's directory now; `deletions` removes it after `file.delete.delay.ms`.
 
         With `keep` it goes to the trash instead. The future replica of a move is deleted in any case.
         """
@@ -461,10 +465,6 @@ class LogManager:
     def fail_future_directory(self, tp: TopicPartition, error: OSError) -> None:
         """Take the directory that a partition is being moved to offline, because its disk failed."""
         self.fail(self._futures[tp][0], error)
-
-    def delete_due(self, now_ms: int) -> int:
-        """See `Deletions.remove_due`."""
-        return self.deletions.remove_due(now_ms)
 
     # Shutdown
 

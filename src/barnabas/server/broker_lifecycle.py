@@ -139,14 +139,14 @@ class BrokerLifecycle:
     async def _follow_session(
         self, before: MetadataImage, after: MetadataImage, changed: ChangedKeys
     ) -> None:
-        """Join again if the store has ended the session, although this broker lives."""
+        """Join again if the session has ended, although this broker lives."""
         if self._is_member and self._joining is None and self._is_out(after):
             self.lost_sessions_count += 1
             _log.warning("the session of this broker has ended; joining the cluster again")
             self._joining = asyncio.get_running_loop().create_task(self._join_again())
 
     def _is_out(self, image: MetadataImage) -> bool:
-        """Whether the session has ended, or had ended: this broker is fenced then, although it may have one again."""
+        """Whether this broker has no session, or is fenced because its session had ended for a while."""
         key = str(self._broker_id)
         registration = image.brokers.get(key)
         return key not in image.sessions or (registration is not None and registration.fenced)

@@ -49,8 +49,8 @@ async def open_log_manager(
         node_id=config.node_id,
         clock=clock,
         random=rng,
+        maps_max=maps_max(open_files_max()),
     )
-    log_manager.open_files.maps_max = maps_max(open_files_max())
     log_manager.cordons = lambda path: cordons(dynamic_config.current, path)
     return log_manager
 

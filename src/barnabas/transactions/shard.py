@@ -219,6 +219,8 @@ class TransactionShard:
 
     def _abort_next(self, result: CoordinatorResult) -> None:
         """Abort one of the timed out transactions: none of them depends on the records of others."""
+        if not self._to_abort:  # a check in between has found none
+            return
         found = self._to_abort.popleft()
         self._schedule_abort(result)
         transaction = self.transactions.get(found.transactional_id)

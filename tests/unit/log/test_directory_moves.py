@@ -90,7 +90,7 @@ def test_a_future_replica_is_promoted_and_then_the_old_log_is_deleted(
     assert not moving.is_retired(new)
     assert kinds(tmp_path) == {"a": ["log"], "b": ["log"]}
     moving.finish_replacement(T0)
-    moving.delete_due(clock.monotonic_ms())
+    moving.deletions.remove_due(clock.monotonic_ms())
     assert kinds(tmp_path) == {"a": [], "b": ["log"]}
     assert moving.directories[1].logs == {T0: new}
 
@@ -170,7 +170,7 @@ def test_deletion_between_promotion_and_its_completion_removes_both_logs(
 ) -> None:
     promote(moving)
     moving.schedule_deletion(T0)
-    moving.delete_due(clock.monotonic_ms())
+    moving.deletions.remove_due(clock.monotonic_ms())
     assert kinds(tmp_path) == {"a": [], "b": []}
 
 

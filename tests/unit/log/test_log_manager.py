@@ -213,9 +213,9 @@ def test_deletion_renames_immediately_and_removes_later(
     with pytest.raises(KafkaError, match="t-0 is deleted") as error:
         log.read(0, 1, 1)
     assert error.value.code is ErrorCode.KAFKA_STORAGE_ERROR
-    assert log_manager.delete_due(clock.monotonic_ms() + 499) == 0
+    assert log_manager.deletions.remove_due(clock.monotonic_ms() + 499) == 0
     assert renamed.exists()
-    assert log_manager.delete_due(clock.monotonic_ms() + 500) == 1
+    assert log_manager.deletions.remove_due(clock.monotonic_ms() + 500) == 1
     assert not renamed.exists()
     assert log_manager.create("t", 0, TOPIC_ID, LogConfig()).log_end_offset == 0
 

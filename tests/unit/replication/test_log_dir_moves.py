@@ -127,7 +127,7 @@ async def test_records_appended_meanwhile_are_copied(tmp_path: Path) -> None:
         assert log.high_watermark == log.log_end_offset == number + 1
         assert bytes_of(node.partition("t")).startswith(before)
         assert move.state is MoveState.DONE
-        node.log_manager.delete_due(node.clock.monotonic_ms())
+        node.log_manager.deletions.remove_due(node.clock.monotonic_ms())
         assert found_in(tmp_path) == {"b": ["log"]}
         assert not has_move_mark(log.directory)
 
@@ -302,7 +302,7 @@ async def test_a_deleted_topic_leaves_no_files(tmp_path: Path) -> None:
         await ended(node)
         assert move.state is MoveState.CANCELLED
         assert found_in(tmp_path) == {"a": ["deleted"], "b": ["deleted"]}
-        node.log_manager.delete_due(node.clock.monotonic_ms())
+        node.log_manager.deletions.remove_due(node.clock.monotonic_ms())
         assert found_in(tmp_path) == {}
         await node.create(new_topic("t"))
         assert node.partition("t").log.log_end_offset == 0

@@ -26,7 +26,7 @@ def test_logs_of_a_deleted_topic_are_renamed_and_others_are_not(trash_broker: Tr
     trash_broker.delete("t")
     assert trash_broker.on_disk() == TRASHED
     assert not trash_broker.log_manager.logs
-    assert trash_broker.log_manager.delete_due(trash_broker.clock.monotonic_ms() + 10**9) == 0
+    assert trash_broker.log_manager.deletions.remove_due(trash_broker.clock.monotonic_ms() + 10**9) == 0
 
 
 @pytest.mark.parametrize("kill", [True, False])
@@ -162,7 +162,7 @@ def test_purged_logs_are_removed(trash_broker: TrashBroker, restarted: bool) -> 
     if restarted:
         trash_broker.restart()
     else:
-        trash_broker.log_manager.delete_due(trash_broker.clock.monotonic_ms())
+        trash_broker.log_manager.deletions.remove_due(trash_broker.clock.monotonic_ms())
     assert trash_broker.on_disk() == []
 
 

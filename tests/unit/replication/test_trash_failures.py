@@ -153,7 +153,9 @@ def test_a_topic_that_took_the_name_while_a_disk_was_offline_keeps_it(
 
 
 def left_after_a_while(trash_broker: TrashBroker) -> list[str]:
-    trash_broker.log_manager.delete_due(trash_broker.clock.monotonic_ms() + LogConfig().file_delete_delay_ms)
+    trash_broker.log_manager.deletions.remove_due(
+        trash_broker.clock.monotonic_ms() + LogConfig().file_delete_delay_ms
+    )
     return trash_broker.on_disk()
 
 

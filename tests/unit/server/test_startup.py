@@ -85,4 +85,4 @@ async def test_a_topic_that_is_purged_while_logs_are_loaded_leaves_no_logs(
     change_while_logs_are_loaded(monkeypatch, store, purge)
     async with running_node(tmp_path, store) as node:
         assert not list(tmp_path.glob("*-stray"))
-        await reached(lambda: bool(node.log_manager.delete_due(node.clock.monotonic_ms())))
+        await reached(lambda: bool(node.log_manager.deletions.remove_due(node.clock.monotonic_ms())))

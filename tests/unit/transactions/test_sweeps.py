@@ -6,7 +6,9 @@ import itertools
 from barnabas.base.clock import ManualClock
 from barnabas.base.ids import TopicPartition
 from barnabas.config.broker_config import BrokerConfig
+from barnabas.coordinator.result import CoordinatorResult
 from barnabas.coordinator.runner import ShardRunner
+from barnabas.transactions import shard as module
 from barnabas.transactions.shard import (
     REMOVED_AT_ONCE_MAX,
     TransactionCoordinatorContext,
@@ -77,6 +79,18 @@ async def test_transactions_are_not_aborted_one_by_one_while_nothing_can_be_appe
     await asyncio.sleep(10)
     states = {transaction.state for transaction in runner.shard.transactions.values()}
     assert states == {TransactionState.PREPARE_ABORT}
+
+
+@in_virtual_time
+async def test_the_timer_of_an_earlier_check_finds_nothing_after_one_without_timed_out_transactions() -> None:
+    runner = await running(log_of(TransactionState.ONGOING, 10), [])
+    found, nothing, late = (CoordinatorResult(EIGHT_DAYS_MS) for _ in range(3))
+    runner.shard.expire(found, module._SWEEP_TIMEOUTS)
+    assert module._ABORT_NEXT in [timer.key for timer in found.timers]
+    runner.shard.transactions.clear()
+    runner.shard.expire(nothing, module._SWEEP_TIMEOUTS)
+    runner.shard.expire(late, module._ABORT_NEXT)
+    assert (late.records, late.timers) == ([], [])
 
 
 @in_virtual_time

@@ -271,11 +271,11 @@ class _Fetching:
         """Split the targets into authorized ones and results for the others."""
         context = self._context
         has_replica_id = self._request.has_replica_id
-        if has_replica_id and allowed_now(
-            context, AclOperation.CLUSTER_ACTION, ResourceType.CLUSTER, CLUSTER_NAME
-        ):
-            context.is_exempt = True
-        if context.broker.authorizer is None or context.is_exempt:
+        is_broker = has_replica_id and bool(
+            allowed_now(context, AclOperation.CLUSTER_ACTION, ResourceType.CLUSTER, CLUSTER_NAME)
+        )
+        context.is_exempt = is_broker
+        if context.broker.authorizer is None or is_broker:
             self._targets += targets
             return
         for key, target in targets:

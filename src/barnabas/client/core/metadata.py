@@ -113,7 +113,7 @@ class Metadata:
     def leader(self, tp: TopicPartition) -> int:
         """Return the node id of the partition's leader.
 
-        :raises KafkaError: LEADER_NOT_AVAILABLE while there is none, or the known one has left the cluster;
+        :raises KafkaError: LEADER_NOT_AVAILABLE without a leader, or if the last known one has left the cluster;
             UNKNOWN_TOPIC_OR_PARTITION.
         """
         leader = self.partition(tp).leader

@@ -49,13 +49,14 @@ def restore_producers(
     for offset in snapshot_offsets(directory):
         if not log_start_offset < offset <= log_end_offset:
             disk.remove_file(offset_file(directory, offset, SNAPSHOT_SUFFIX))
-    newest = max(snapshot_offsets(directory), default=log_start_offset)
-    if copy is None or copy.offset <= newest:
-        return producers_at(directory, topic_partition, segments, log_start_offset, log_end_offset)
-    states = ProducerStateManager(topic_partition)
-    states.replace(entry.copy() for entry in copy.entries)
-    _replay(states, segments, copy.offset, log_end_offset)
-    return RestoredProducers(states, newest)
+    if copy is not None:
+        newest = max(snapshot_offsets(directory), default=log_start_offset)
+        if copy.offset > newest:
+            states = ProducerStateManager(topic_partition)
+            states.replace(entry.copy() for entry in copy.entries)
+            _replay(states, segments, copy.offset, log_end_offset)
+            return RestoredProducers(states, newest)
+    return producers_at(directory, topic_partition, segments, log_start_offset, log_end_offset)
 
 
 def producers_at(

@@ -41,10 +41,10 @@ class OpenFileOwner(Protocol):
 class OpenFiles:
     """Closes approximately the least recently used files: each owner gets a second chance (the clock algorithm)."""
 
-    def __init__(self, count_max: int = OPEN_SEGMENTS_MAX) -> None:
+    def __init__(self, count_max: int = OPEN_SEGMENTS_MAX, maps_max: int = MAPS_MAX) -> None:
         assert count_max > 0
         self._count_max = count_max
-        self.maps_max = MAPS_MAX
+        self._maps_max = maps_max
         self._maps: set[ReferenceType[mmap.mmap]] = (
             set()
         )  #: all that are in use, also those of closed segments
@@ -68,7 +68,7 @@ class OpenFiles:
     @property
     def may_map(self) -> bool:
         """Whether another map is within the limit."""
-        return len(self._maps) < self.maps_max
+        return len(self._maps) < self._maps_max
 
     def mapped(self, mapped: mmap.mmap) -> None:
         """Count a map until nothing uses it."""

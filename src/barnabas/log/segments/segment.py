@@ -192,7 +192,7 @@ class Segment:
         return timestamp_ms - first_ms if first_ms >= 0 else now_ms - self.created_ms
 
     def first_timestamp_ms(self) -> int:
-        """Return the largest timestamp of the first batch, which is read only once; -1 if there is none."""
+        """Return the largest timestamp of the first batch, which is read only once; -1 without batches."""
         if self._first_timestamp_ms is None and self.size_bytes:
             _, header = next(self.headers())
             self._first_timestamp_ms = header.max_timestamp
@@ -247,10 +247,14 @@ class Segment:
         A view stays valid after the segment is closed or deleted, but not when the file is truncated below its end.
         While too many maps are in use, the bytes are copied.
         """
-        is_mapped = self._map is not None and len(self._map) >= position + size_bytes
-        if (may_copy and size_bytes < MAP_BYTES_MIN) or not (is_mapped or self._open_files.may_map):
+        end = position + size_bytes
+        if (may_copy and size_bytes < MAP_BYTES_MIN) or not self._may_map(end):
             return memoryview(os.pread(self._descriptor(), size_bytes, position))
-        return memoryview(self.mapped())[position : position + size_bytes]
+        return memoryview(self.mapped())[position:end]
+
+    def _may_map(self, end: int) -> bool:
+        """Whether the file is mapped up to that position, or another map is within the limit."""
+        return (self._map is not None and len(self._map) >= end) or self._open_files.may_map
 
     def end_of_read(self, position: int, size_bytes: int) -> int | None:
         """Return an offset at or after the end of `size_bytes` read from `position`, by the index; None beyond it.

@@ -8,7 +8,7 @@ from typing import Any
 
 
 def message_at(file: Any, indexes: Sequence[int]) -> Any:
-    """Return the descriptor of a message; None if there is none, or if it is the entry of a map."""
+    """Return the descriptor of a message; None for indexes without a message, or of the entry of a map."""
     siblings, found = list(file.message_types_by_name.values()), None
     for index in indexes:
         if not 0 <= index < len(siblings):

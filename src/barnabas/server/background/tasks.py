@@ -156,7 +156,7 @@ class BackgroundTasks:
         now_ms = self._clock.monotonic_ms()
         self._connections.close_idle()
         await self._remove_deleted_files(now_ms)
-        await asyncio.to_thread(self._log_manager.delete_due, now_ms)
+        await asyncio.to_thread(self._log_manager.deletions.remove_due, now_ms)
         waits = [
             self._flusher.when_flushed(log)
             async for log in self._logs()

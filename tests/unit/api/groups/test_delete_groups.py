@@ -53,7 +53,7 @@ def consumer_join() -> ConsumerGroupHeartbeatRequest:
 
 @pytest.mark.parametrize("join", [classic_join, consumer_join])
 @pytest.mark.parametrize("slice_max", [1, delete_groups.SLICE_PARTITIONS_MAX])
-def test_nobody_joins_a_group_whose_offsets_are_being_deleted(
+def test_joins_to_a_group_whose_offsets_are_being_deleted_are_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, slice_max: int, join: Callable[[], Message]
 ) -> None:
     monkeypatch.setattr(delete_groups, "SLICE_PARTITIONS_MAX", slice_max)

@@ -140,8 +140,7 @@ def test_segments_are_found_by_the_offsets_in_their_range(tmp_path: Path) -> Non
 
 
 def test_records_are_copied_while_too_many_maps_are_in_use(tmp_path: Path, append: Append) -> None:
-    files = OpenFiles(1)
-    files.maps_max = 2
+    files = OpenFiles(1, maps_max=2)
     segments = [Segment.create(tmp_path, number, files, now_ms=1_000) for number in (0, 1, 2)]
     views = []
     for number, segment in enumerate(segments):
