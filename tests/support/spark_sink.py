@@ -1,6 +1,6 @@
 """The sink's protocol without Spark: batches as Spark runs and repeats them, and crashes at chosen calls."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from typing import Any
 
@@ -80,11 +80,15 @@ class Sink:
         given = {"kafka.bootstrap.servers": self.bootstrap, "topic": self.topic, "sinkName": self.name}
         return stream_options({**given, **self.further})
 
-    def write(self, task: int, rows: Sequence[str], batch: int = 0, query: str = QUERY) -> TaskDone:
+    def write(
+        self, task: int, rows: Sequence[str], batch: int = 0, query: str = QUERY, *, attempt: int = 0
+    ) -> TaskDone:
         """Run one attempt of one task."""
-        table = pa.RecordBatch.from_pydict({"value": pa.array(rows, pa.string())})
+        return self.attempt(Work(self.name, BatchId(query, batch), task, attempt), [rows_of(rows)])
+
+    def attempt(self, work: Work, batches: Iterable[pa.RecordBatch]) -> TaskDone:
         with SinkClient(self.options) as session:
-            return TaskWriter(session, Work(self.name, BatchId(query, batch), task)).write([table])
+            return TaskWriter(session, work).write(batches)
 
     def commit(self, messages: Sequence[TaskDone | None]) -> None:
         commit_batch(self.options, messages)
@@ -114,6 +118,10 @@ class Sink:
                 until(lambda: not any(open_transactions(client, tp) for tp in partitions))
             consumer = client.consumer(starts, stop_at_end=True, isolation=Isolation.READ_COMMITTED)
             return sorted((record.value or b"").decode() for record in consumer)
+
+
+def rows_of(rows: Sequence[str]) -> pa.RecordBatch:
+    return pa.RecordBatch.from_pydict({"value": pa.array(rows, pa.string())})
 
 
 def open_transactions(client: BlockingClient, tp: TopicPartition) -> list[int]:

@@ -3,16 +3,17 @@
 import asyncio
 import re
 from collections.abc import Collection, Iterable, Sequence
+from contextlib import suppress
 
 from barnabas.base.ids import ProducerIdAndEpoch, TopicPartition
 from barnabas.client.admin.admin import raise_errors
 from barnabas.client.admin.group_messages import OffsetAndMetadata
 from barnabas.client.admin.groups import Groups
-from barnabas.client.admin.transactions import Transactions
+from barnabas.client.admin.transactions import TransactionDescription, Transactions
 from barnabas.client.core.cluster import ClusterClient
 from barnabas.client.producer.transaction_requests import TransactionalId
 from barnabas.wire.errors import ErrorCode, KafkaError
-from pyspark_barnabas.sink.bookkeeping import REFUSED, bookkeeping_topic
+from pyspark_barnabas.sink.bookkeeping import REFUSED, TOPIC, bookkeeping_topic
 from pyspark_barnabas.sink.errors import Fenced, RowsMoved, SinkError
 from pyspark_barnabas.sink.protocol import (
     BatchId,
@@ -36,6 +37,12 @@ _ENDING = frozenset({"PrepareCommit", "PrepareAbort"})
 #: moment after it has reported it.
 _PENDING_MS_MAX = 10_000
 
+#: How long an attempt of a task waits while another one has written all rows: until Spark has killed the waiting one,
+#: which takes some seconds. It waits in vain if the other one was lost with its executor just then.
+_ACCEPTED_WITHIN_MS = 30_000
+
+_ABANDON_S_MAX = 5
+
 #: Errors which say that the transaction of a producer id and epoch cannot be ended, now or ever.
 GONE = frozenset(
     {
@@ -56,17 +63,45 @@ class Committing:
         self.sink = sink
         self.timeout_ms = timeout_ms
 
-    async def fence(self, task: int) -> ProducerIdAndEpoch:
+    async def fence(self, task: int, attempt: int = 0) -> ProducerIdAndEpoch:
         """Return a producer id and epoch for a task's transaction; earlier writers of the task cannot commit any
         more.
-        """
-        return await self._id(task).initialize(self.timeout_ms)
 
-    async def add_partitions(
-        self, task: int, identity: ProducerIdAndEpoch, partitions: Iterable[TopicPartition]
-    ) -> None:
+        :param attempt: Part of the transactional id of a batch that cannot be repeated.
+        """
+        return await self._id(task, attempt).initialize(self.timeout_ms)
+
+    async def identity_of(self, task: int) -> ProducerIdAndEpoch | None:
+        """Return the newest producer id and epoch of a task; None if its transactional id does not exist."""
+        description = await self._described(task)
+        return description and ProducerIdAndEpoch(description.producer_id, description.producer_epoch)
+
+    async def wait_for_other_attempt(self, task: int, of_earlier_run: ProducerIdAndEpoch | None) -> None:
+        """Wait while another attempt has written all rows and its mark, and is neither committed nor aborted.
+
+        Spark accepts such an attempt. To fence it then would abort rows that are part of the batch.
+
+        :param of_earlier_run: A writer that is not waited for, because it is not an attempt of this run.
+        """
+
+        async def check() -> None:
+            try:
+                await _check_stable(Groups(self.cluster), task_name(self.sink, task))
+            except KafkaError as error:
+                if error.code is not ErrorCode.UNSTABLE_OFFSET_COMMIT:
+                    raise
+                if of_earlier_run is None or await self.identity_of(task) != of_earlier_run:
+                    raise
+
+        try:
+            await self.cluster.retrying(check, _ACCEPTED_WITHIN_MS)
+        except KafkaError as error:
+            if error.code is not ErrorCode.UNSTABLE_OFFSET_COMMIT:
+                raise
+
+    async def add_partitions(self, transaction: Prepared, partitions: Iterable[TopicPartition]) -> None:
         """Add partitions to a task's transaction before producing to them."""
-        await self._id(task).add_partitions(identity, partitions)
+        await self._id(transaction.task, transaction.attempt).add_partitions(transaction.identity, partitions)
 
     async def mark_of(self, task: int, batch: BatchId) -> TaskCommit | None:
         """Return the mark of a task, which is final after the task was fenced."""
@@ -108,7 +143,7 @@ class Committing:
         """
         of_now = {CARRIER, *skipped, *(transaction.task for transaction in prepared)}
         await self._check_moved(batch, of_now)
-        await self._abort_leftovers(of_now)
+        await self._abort_leftovers({task_name(self.sink, task) for task in of_now})
         if not prepared:
             return
         await self._decide(CommitDecision(batch, tuple(prepared)), carrier, topic)
@@ -121,18 +156,28 @@ class Committing:
                 "start the query again to write them"
             )
 
-    async def commit_plainly(self, prepared: Iterable[Prepared]) -> None:
-        """Commit the transactions of a batch that cannot be repeated.
+    async def commit_plainly(self, prepared: Sequence[Prepared]) -> None:
+        """Commit the transactions of a batch that cannot be repeated, and abort those of other attempts.
 
         :raises Fenced: When some are lost; the others are committed.
         """
         uncommitted = await self._end_all(prepared, commit=True)
+        names = {task_name(self.sink, transaction.task, transaction.attempt) for transaction in prepared}
+        await self._abort_leftovers(names)
         if uncommitted:
             raise Fenced(
                 f"sink '{self.sink}': the transactions of tasks {_listed(uncommitted)} are lost: they timed out after "
                 f"{self.timeout_ms} ms (kafka.transaction.timeout.ms), or the sink runs elsewhere, too; what other "
                 "tasks wrote is committed"
             )
+
+    async def abandon(self, transaction: Prepared) -> None:
+        """Abort the transaction of an attempt that failed, so that it does not block read_committed consumers until it
+        is replaced or times out. If that is not possible within some seconds, leave it.
+        """
+        with suppress(KafkaError, ConnectionError, TimeoutError):
+            async with asyncio.timeout(_ABANDON_S_MAX):
+                await self._end_all([transaction], commit=False)
 
     async def abort(self, carrier: Prepared | None, prepared: Iterable[Prepared]) -> bool:
         """Abort a batch unless it is decided, in which case `recover` completes it; return whether it was aborted."""
@@ -152,17 +197,19 @@ class Committing:
 
         :raises KafkaError: CONCURRENT_TRANSACTIONS while it is ending.
         """
-        name = task_name(self.sink, CARRIER)
+        description = await self._described(CARRIER)
+        if description is not None and description.state in _ENDING:
+            message = f"transactional id '{description.transactional_id}' is in state {description.state}"
+            raise KafkaError(ErrorCode.CONCURRENT_TRANSACTIONS, message)
+        return description is not None and description.state == _OPEN
+
+    async def _described(self, task: int) -> TransactionDescription | None:
         try:
-            description = await Transactions(self.cluster).describe(name)
+            return await Transactions(self.cluster).describe(task_name(self.sink, task))
         except KafkaError as error:
             if error.code is not ErrorCode.TRANSACTIONAL_ID_NOT_FOUND:
                 raise
-            return False
-        if description.state in _ENDING:
-            message = f"transactional id '{name}' is in state {description.state}"
-            raise KafkaError(ErrorCode.CONCURRENT_TRANSACTIONS, message)
-        return description.state == _OPEN
+            return None
 
     async def _check_moved(self, batch: BatchId, of_now: Collection[int]) -> None:
         """Check that no other task of an earlier decision has committed rows.
@@ -180,13 +227,12 @@ class Committing:
             tasks = ", ".join(map(str, stray))
             raise RowsMoved(moved_message(self.sink, batch, f"there are no rows for tasks {tasks} now"))
 
-    async def _abort_leftovers(self, of_now: Collection[int]) -> None:
-        """Abort transactions that earlier runs left open under tasks without rows now: they would block
-        read_committed consumers.
+    async def _abort_leftovers(self, of_now: Collection[str]) -> None:
+        """Abort transactions that other runs and attempts left open, under other names than those of this batch: they
+        would block read_committed consumers.
         """
-        ours = {task_name(self.sink, task) for task in of_now}
         for name in await self._open_names():
-            if name not in ours and is_task_name(self.sink, name):
+            if name not in of_now and is_task_name(self.sink, name):
                 await TransactionalId(self.cluster, name).initialize(self.timeout_ms)
 
     async def _open_names(self) -> list[str]:
@@ -263,7 +309,9 @@ class Committing:
 
         async def end(ended_transaction: Prepared) -> Prepared | None:
             try:
-                await self._id(ended_transaction.task).end(ended_transaction.identity, commit=commit)
+                await self._id(ended_transaction.task, ended_transaction.attempt).end(
+                    ended_transaction.identity, commit=commit
+                )
             except KafkaError as error:
                 if error.code not in GONE:
                     raise
@@ -286,7 +334,10 @@ class Committing:
         """
 
         async def fetch() -> list[OffsetAndMetadata]:
-            found = await Groups(self.cluster).offsets(group, stable=stable)
+            groups = Groups(self.cluster)
+            if stable:
+                await _check_stable(groups, group)
+            found = await groups.offsets(group, stable=stable)
             raise_errors(found.values())
             return [offset for offset in found.values() if isinstance(offset, OffsetAndMetadata)]
 
@@ -299,8 +350,20 @@ class Committing:
             )
         return offsets
 
-    def _id(self, task: int) -> TransactionalId:
-        return TransactionalId(self.cluster, task_name(self.sink, task))
+    def _id(self, task: int, attempt: int = 0) -> TransactionalId:
+        return TransactionalId(self.cluster, task_name(self.sink, task, attempt))
+
+
+async def _check_stable(groups: Groups, group: str) -> None:
+    """Check that the first part of a mark or decision is not pending.
+
+    A request without partitions leaves out those whose only offset is pending.
+
+    :raises KafkaError: UNSTABLE_OFFSET_COMMIT.
+    """
+    [first] = (await groups.offsets(group, [TopicPartition(TOPIC, 0)], stable=True)).values() or [None]
+    if isinstance(first, KafkaError) and first.code is ErrorCode.UNSTABLE_OFFSET_COMMIT:
+        raise first
 
 
 def moved_message(sink: str, batch: BatchId, what: str) -> str:

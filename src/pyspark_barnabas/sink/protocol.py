@@ -20,6 +20,12 @@ A repeated batch checks in this order:
    task is done, else its rows are written. Task 0 does so even without rows, so that of two drivers with the same
    batch only the one whose task 0 came last can decide.
 
+Attempts of a task overlap if Spark retries it, or runs a copy of a slow one (speculation). Before an attempt fences, it
+waits, for a limited time, while another attempt of the same run has a pending mark: then that one has written all rows,
+and Spark has accepted it or is about to. Transactions of earlier runs are known by their producer id and epoch, which
+the first attempt reads when it starts. A batch that cannot be repeated has no marks. Its attempts have transactional
+ids of their own, `<sink>.<task>-<attempt>`, and the driver commits those that Spark has accepted.
+
 If a repeated batch has the same rows in each task, (2) alone makes every row arrive once, however many transactions
 were committed. If rows move between tasks, (1) makes that harmless: prepared transactions are committed, not written
 again. Both fail only if rows moved *and* a transaction was lost between decision and restart, because its timeout
@@ -29,6 +35,7 @@ writing a row twice or not at all.
 
 import base64
 import binascii
+import re
 import struct
 import zlib
 from collections.abc import Iterable
@@ -95,6 +102,7 @@ class Prepared(NamedTuple):
 
     task: int
     identity: ProducerIdAndEpoch
+    attempt: int = 0  #: part of the transactional id; 0 for batches that can be repeated
 
 
 class CommitDecision(NamedTuple):
@@ -152,14 +160,14 @@ def is_sink_offset(committed: OffsetAndMetadata) -> bool:
     return committed.metadata.split(";")[0] in (_MARK, _DECISION)
 
 
-def task_name(sink: str, task: int) -> str:
-    """Return the transactional id of a task, which is also the group of its mark."""
-    return f"{sink}.{task}"
+def task_name(sink: str, task: int, attempt: int = 0) -> str:
+    """Return the transactional id of a task, or of an attempt; that of a task is also the group of its mark."""
+    return f"{sink}.{task}-{attempt}" if attempt else f"{sink}.{task}"
 
 
 def is_task_name(sink: str, name: str) -> bool:
-    """Whether it is the transactional id of a task."""
-    return name.startswith(f"{sink}.") and name.removeprefix(f"{sink}.").isdecimal()
+    """Whether it is the transactional id of a task or an attempt."""
+    return re.fullmatch(rf"{re.escape(sink)}\.\d+(-\d+)?", name, re.ASCII) is not None
 
 
 def find_mark(committed: Iterable[OffsetAndMetadata], batch: BatchId) -> TaskCommit | None:

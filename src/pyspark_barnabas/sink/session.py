@@ -1,6 +1,7 @@
 """A cluster for blocking code, connected on its own event loop for the time of a task or commit."""
 
 from collections.abc import Coroutine
+from concurrent.futures import Future
 from types import TracebackType
 from typing import Any, Self, TypeVar
 
@@ -48,6 +49,10 @@ class SinkClient:
     def run(self, work: Coroutine[Any, Any, ResultT]) -> ResultT:
         """Run `work` on the loop and wait for its result."""
         return self._loop.run(work)
+
+    def start(self, work: Coroutine[Any, Any, ResultT]) -> Future[ResultT]:
+        """Begin `work` on the loop; return its result as a future."""
+        return self._loop.start(work)
 
     def topic(self, name: str) -> TopicInfo:
         """Return the topic of that name; the broker creates it if that is allowed (`auto.create.topics.enable`).

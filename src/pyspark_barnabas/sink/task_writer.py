@@ -23,7 +23,7 @@ from pyspark_barnabas.sink.errors import RowsMoved
 from pyspark_barnabas.sink.fingerprints import fingerprint
 from pyspark_barnabas.sink.options import DeliveryGuarantee
 from pyspark_barnabas.sink.partitioning import Longs, Partitioner
-from pyspark_barnabas.sink.protocol import NO_ROWS, BatchId, Fingerprint, TaskCommit, task_name
+from pyspark_barnabas.sink.protocol import NO_ROWS, BatchId, Fingerprint, Prepared, TaskCommit, task_name
 from pyspark_barnabas.sink.session import SinkClient
 
 #: Short integers are sorted much faster.
@@ -46,6 +46,16 @@ class Work(NamedTuple):
     sink: str  #: empty for delivery without transactions
     batch: BatchId | None  #: None for rows that cannot be repeated
     task: int
+    attempt: int = 0  #: higher for retries, and for copies of a task that is slow (speculation)
+
+    def transaction(self, identity: ProducerIdAndEpoch) -> Prepared:
+        """Return the transaction of this attempt."""
+        return Prepared(self.task, identity, self.id_attempt)
+
+    @property
+    def id_attempt(self) -> int:
+        """The attempt in the transactional id: 0 for rows that can be repeated, whose attempts fence each other."""
+        return self.attempt if self.batch is None else 0
 
 
 @dataclass(frozen=True)
@@ -76,21 +86,36 @@ class TaskWriter:
         :raises KafkaError: What the cluster refuses.
         """
         groups = grouped(batches)
-        first = next(groups, None)
         if self._options.delivery is DeliveryGuarantee.AT_LEAST_ONCE:
-            return self._write_plainly(first, groups)
-        batch = self._work.batch
-        if batch is not None and self._session.run(self._committing.recover(batch)):
-            return TaskDone(self._work, TaskOutcome.DONE)
-        if first is None and (self._work.task != CARRIER or batch is None):
+            return self._write_plainly(next(groups, None), groups)
+        if self._work.batch is not None:
+            return self._write_batch(self._work.batch, groups)
+        first = next(groups, None)
+        if first is None:
             return TaskDone(self._work, TaskOutcome.NONE)
-        identity = self._session.run(self._committing.fence(self._work.task))
-        mark = None if batch is None else self._session.run(self._committing.mark_of(self._work.task, batch))
+        return self._write_in_transaction(self._fence(), first, groups)
+
+    def _write_batch(self, batch: BatchId, groups: Iterator[pa.RecordBatch]) -> TaskDone:
+        session, committing, task = self._session, self._committing, self._work.task
+        described = session.start(committing.identity_of(task))
+        first = next(groups, None)  # may take long enough for a copy of this task to write all rows
+        at_start = described.result()
+        if session.run(committing.recover(batch)):
+            return TaskDone(self._work, TaskOutcome.DONE)
+        if first is None and task != CARRIER:
+            return TaskDone(self._work, TaskOutcome.NONE)
+        of_earlier_run = None if self._work.attempt else at_start
+        session.run(committing.wait_for_other_attempt(task, of_earlier_run))
+        identity = self._fence()
+        mark = session.run(committing.mark_of(task, batch))
         if mark is not None:
             return self._compare(mark, identity, first, groups)
         if first is None:
             return TaskDone(self._work, TaskOutcome.NONE, identity=identity)
         return self._write_in_transaction(identity, first, groups)
+
+    def _fence(self) -> ProducerIdAndEpoch:
+        return self._session.run(self._committing.fence(self._work.task, self._work.id_attempt))
 
     def _write_plainly(self, first: pa.RecordBatch | None, groups: Iterator[pa.RecordBatch]) -> TaskDone:
         if first is None:
@@ -106,10 +131,14 @@ class TaskWriter:
     def _write_in_transaction(
         self, identity: ProducerIdAndEpoch, first: pa.RecordBatch, groups: Iterator[pa.RecordBatch]
     ) -> TaskDone:
-        topic = self._send(identity, first, groups)
-        if self._work.batch is not None:
-            mark = TaskCommit(self._work.batch, self._rows)
-            self._session.run(self._committing.put_mark(self._work.task, identity, mark, topic))
+        try:
+            topic = self._send(identity, first, groups)
+            if self._work.batch is not None:
+                mark = TaskCommit(self._work.batch, self._rows)
+                self._session.run(self._committing.put_mark(self._work.task, identity, mark, topic))
+        except BaseException:
+            self._session.run(self._committing.abandon(self._work.transaction(identity)))
+            raise
         return TaskDone(self._work, TaskOutcome.WRITTEN, self._rows.rows_count, identity, topic)
 
     def _compare(
@@ -139,7 +168,7 @@ class TaskWriter:
     ) -> str:
         """Produce all rows and wait until they are stored; return one of their topics."""
         transactional = self._options.delivery is DeliveryGuarantee.EXACTLY_ONCE
-        name = task_name(self._work.sink, self._work.task) if transactional else None
+        name = task_name(self._work.sink, self._work.task, self._work.id_attempt) if transactional else None
         sender = BatchSender(
             self._session.cluster,
             transactional_id=name,
@@ -220,7 +249,7 @@ class _RowSender:
         """Add partitions to the transaction before the first write to them."""
         fresh = [tp for tp in partitions if tp not in self._sequences]
         if fresh and self._transactional and self._identity is not None:
-            self._session.run(self._committing.add_partitions(self._work.task, self._identity, fresh))
+            self._session.run(self._committing.add_partitions(self._work.transaction(self._identity), fresh))
         self._sequences.update(dict.fromkeys(fresh, 0))
 
 

@@ -87,7 +87,7 @@ class BatchQueryWriter(DataSourceArrowWriter):
     @plain_errors()
     def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
         batch = None if self.options.batch_id is None else BatchId("", self.options.batch_id)
-        return _write(self.options, Work(self.sink, batch, _context().partitionId()), iterator)
+        return _write(self.options, _work(self.sink, batch, _context()), iterator)
 
     @plain_errors()
     def commit(self, messages: Messages) -> None:
@@ -110,7 +110,7 @@ class StreamWriter(DataSourceStreamArrowWriter):
         assert query, f"{QUERY_PROPERTY} is missing"
         assert number, f"{BATCH_PROPERTY} is missing"
         sink = self.options.name or f"barnabas-spark-{query}"
-        return _write(self.options, Work(sink, BatchId(query, int(number)), context.partitionId()), iterator)
+        return _write(self.options, _work(sink, BatchId(query, int(number)), context), iterator)
 
     @plain_errors()
     def commit(self, messages: Messages, batchId: int) -> None:  # noqa: N803
@@ -126,6 +126,10 @@ def _context() -> TaskContext:
     context = TaskContext.get()
     assert context is not None, "outside of a task"
     return context
+
+
+def _work(sink: str, batch: BatchId | None, context: TaskContext) -> Work:
+    return Work(sink, batch, context.partitionId(), context.attemptNumber())
 
 
 def _write(options: SinkOptions, work: Work, batches: Iterable[pa.RecordBatch]) -> TaskDone:
@@ -183,7 +187,7 @@ def _of_tasks(messages: Messages) -> list[TaskDone]:
 
 def _prepared(results: Iterable[TaskDone]) -> list[Prepared]:
     return [
-        Prepared(result.work.task, result.identity)
+        result.work.transaction(result.identity)
         for result in results
         if result.outcome is TaskOutcome.WRITTEN and result.identity is not None
     ]

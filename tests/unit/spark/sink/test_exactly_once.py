@@ -237,7 +237,7 @@ def test_a_decision_that_is_pending_is_waited_for(sink: Sink, monkeypatch: pytes
 
 def test_a_mark_that_cannot_be_read_is_an_error(sink: Sink, monkeypatch: pytest.MonkeyPatch) -> None:
     sink.run([["a"]])
-    answer_first(monkeypatch, f"{sink.name}.0", [ErrorCode.TOPIC_AUTHORIZATION_FAILED])
+    answer_first(monkeypatch, f"{sink.name}.0", [ErrorCode.TOPIC_AUTHORIZATION_FAILED] * 9)
     with pytest.raises(KafkaError, match="not now"):
         sink.write(0, ["a"])
     assert sink.read() == ["a"]

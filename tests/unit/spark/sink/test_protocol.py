@@ -79,8 +79,12 @@ def test_the_newest_batch_of_a_query_is_found_in_marks_and_decisions() -> None:
 
 def test_tasks_are_named_after_their_sink() -> None:
     assert task_name("s", 3) == "s.3"
+    assert task_name("s", 3, 2) == "s.3-2"
     assert is_task_name("s", "s.3")
-    assert not any(is_task_name("s", name) for name in ("s", "s.", "s.a", "s.1.2", "ss.3", "t.3"))
+    assert is_task_name("s", "s.3-2")
+    assert not any(
+        is_task_name("s", name) for name in ("s", "s.", "s.a", "s.1.2", "s.1.2-3", "s.1-", "ss.3", "t.3")
+    )
 
 
 def test_fingerprints_add_up_in_any_order() -> None:
