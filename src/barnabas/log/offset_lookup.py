@@ -33,7 +33,7 @@ def _guarded(log: PartitionLog, search: Search) -> Search:
     try:
         return (yield from search)
     except OSError as error:
-        raise log.take_offline(error) from error
+        raise log.local.failed_read(error) from error
 
 
 def earliest_offset(log: PartitionLog) -> TimestampOffset:

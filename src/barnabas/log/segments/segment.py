@@ -8,6 +8,8 @@ from pathlib import Path
 from struct import Struct
 from typing import TypeAlias
 
+from crc32c import crc32c
+
 from barnabas.base import disk
 from barnabas.log.files import (
     DELETED_SUFFIX,
@@ -26,6 +28,7 @@ from barnabas.log.segments.transaction_index import TransactionIndex
 from barnabas.wire.records.batch import (
     BATCH_HEADER_BYTES,
     BATCH_OVERHEAD_BYTES,
+    CRC_START,
     NO_TIMESTAMP,
     BatchHeader,
     iterate_headers,
@@ -33,6 +36,10 @@ from barnabas.wire.records.batch import (
 )
 
 _LENGTH = Struct(">i")
+_LENGTH_POSITION = 8
+#: Headers are read from as many bytes at once: a search by the index reads about 4 KiB (`index.interval.bytes`).
+_WINDOW_BYTES = 8 * 1024
+_CHECKED_BYTES = 1024 * 1024
 #: Offsets in the indexes are relative to the base offset and have 31 bits.
 RELATIVE_OFFSET_MAX = (1 << 31) - 1
 #: From this size on touching mapped pages costs less than copying out of the page cache. Measured by sending through a
@@ -228,7 +235,7 @@ class Segment:
             return 0
         indexed_offset, position = entry
         if 0 <= position <= self.size_bytes - BATCH_HEADER_BYTES:
-            header = read_header(self.mapped(), position)
+            header = read_header(self.read(position, BATCH_HEADER_BYTES))
             if header.last_offset == indexed_offset:
                 return position
         return 0
@@ -236,10 +243,44 @@ class Segment:
     def headers(self, position: int = 0) -> Iterator[tuple[int, BatchHeader]]:
         """Yield (position, header) of every batch from `position` on.
 
+        The file is read while the caller iterates. It is not mapped: a sector that cannot be read would end the process
+        (SIGBUS) instead of raising OSError.
+
         :raises KafkaError: CORRUPT_MESSAGE where the file does not contain a batch.
         """
-        if position < self.size_bytes:
-            yield from iterate_headers(self.mapped(), position, self.size_bytes)
+        while self.size_bytes - position >= BATCH_OVERHEAD_BYTES:
+            start = position
+            window = self.read(start, min(_WINDOW_BYTES, self.size_bytes - start))
+            for at, header in iterate_headers(window):
+                yield start + at, header
+                position = start + at + header.size_bytes
+            if position == start:  # the batch is larger than the window, or incomplete
+                header_of_large = next(iterate_headers(window, 0, self.size_bytes - start), None)
+                if header_of_large is None:
+                    return
+                yield start, header_of_large[1]
+                position += header_of_large[1].size_bytes
+
+    def read(self, position: int, size_bytes: int) -> bytes:
+        """Return a copy of the bytes at `position`.
+
+        :raises OSError: When the disk fails, or the file ends before.
+        """
+        data = os.pread(self._descriptor(), size_bytes, position)
+        if len(data) != size_bytes:
+            raise OSError(
+                errno.EIO, f"{self.path} has {len(data)} instead of {size_bytes} bytes at {position}"
+            )
+        return data
+
+    def crc_matches(self, position: int, header: BatchHeader) -> bool:
+        """Whether the CRC of the batch at `position` matches its header."""
+        # In parts: a damaged length may be that of the whole file.
+        crc, start, end = 0, position + CRC_START, position + header.size_bytes
+        while start < end:
+            part = self.read(start, min(_CHECKED_BYTES, end - start))
+            crc, start = crc32c(part, crc), start + len(part)
+        return crc == header.crc
 
     def view(self, position: int, size_bytes: int, *, may_copy: bool = True) -> memoryview:
         """Return the bytes at `position`: a copy of few, a view of the mapped file for many or without `may_copy`.
@@ -249,8 +290,9 @@ class Segment:
         """
         end = position + size_bytes
         if (may_copy and size_bytes < MAP_BYTES_MIN) or not self._may_map(end):
-            return memoryview(os.pread(self._descriptor(), size_bytes, position))
-        return memoryview(self.mapped())[position:end]
+            return memoryview(self.read(position, size_bytes))
+        self.read(position, min(size_bytes, BATCH_HEADER_BYTES))  # raises OSError, which a map does not
+        return memoryview(self._mapped())[position:end]
 
     def _may_map(self, end: int) -> bool:
         """Whether the file is mapped up to that position, or another map is within the limit."""
@@ -266,10 +308,10 @@ class Segment:
 
     def batch_size_bytes(self, position: int) -> int:
         """Return the size of the batch that starts at `position`."""
-        (length,) = _LENGTH.unpack(self.view(position + 8, 4))
+        (length,) = _LENGTH.unpack(self.read(position + _LENGTH_POSITION, _LENGTH.size))
         return int(length) + BATCH_OVERHEAD_BYTES
 
-    def mapped(self) -> mmap.mmap:
+    def _mapped(self) -> mmap.mmap:
         """Map the written part of the file; it must not be empty."""
         mapped = self._map
         if mapped is None or len(mapped) < self.size_bytes:

@@ -60,26 +60,29 @@ def first_at_or_after(segments: Segments, timestamp_ms: int, log_start_offset: i
         if not segments.contains(segment):  # retention or the cleaner has removed it meanwhile
             return (yield from first_at_or_after(segments, timestamp_ms, log_start_offset))
         if segment.size_bytes and segment.largest_timestamp_ms() >= timestamp_ms:
-            match = yield from _search_segment(segment, timestamp_ms, log_start_offset)
+            match = yield from _search_segment(segments, segment, timestamp_ms, log_start_offset)
             if match is not None:
                 return match
         yield None
     return None
 
 
-def _search_segment(segment: Segment, timestamp_ms: int, log_start_offset: int) -> Search:
-    """Search one segment by headers that are read before each pause, so that they stay valid if it is removed."""
+def _search_segment(segments: Segments, segment: Segment, timestamp_ms: int, log_start_offset: int) -> Search:
+    """Search one segment; if it is removed during a pause, begin again with all segments."""
     _, indexed_offset = segment.time_index.lookup(timestamp_ms)
     start = segment.indexed_position(max(indexed_offset, log_start_offset))
-    mapped = memoryview(segment.mapped())
     for count, (position, header) in enumerate(segment.headers(start), 1):
         if header.max_timestamp >= timestamp_ms and header.last_offset >= log_start_offset:
-            data = bytes(mapped[position : position + header.size_bytes])
+            data = segment.read(position, header.size_bytes)
             match = yield from _search_batch(data, header, timestamp_ms, log_start_offset)
             if match is not None:
                 return match
         elif count % LOOKED_AT_COUNT == 0:
             yield None
+        else:
+            continue
+        if not segments.contains(segment):
+            return (yield from first_at_or_after(segments, timestamp_ms, log_start_offset))
     return None
 
 
@@ -120,10 +123,11 @@ def of_max_timestamp(segments: Segments) -> Search:
     timestamp_ms, batch_last_offset = segment.max_timestamp
     if timestamp_ms == NO_TIMESTAMP:
         return None
-    mapped = memoryview(segment.mapped())
     for position, header in segment.headers(segment.indexed_position(batch_last_offset)):
         if header.max_timestamp == timestamp_ms:
-            data = bytes(mapped[position : position + header.size_bytes])
+            data = segment.read(position, header.size_bytes)
             return (yield from _search_batch(data, header, timestamp_ms, 0))
         yield None
+        if not segments.contains(segment):
+            return (yield from of_max_timestamp(segments))
     return None

@@ -34,7 +34,7 @@ from barnabas.log.segments.segment import RELATIVE_OFFSET_MAX, Segment
 from barnabas.log.segments.segments import Segments
 from barnabas.telemetry.logs import get_logger
 from barnabas.wire.errors import KafkaError
-from barnabas.wire.records.batch import BatchHeader, crc_matches
+from barnabas.wire.records.batch import BatchHeader
 
 _log = get_logger("barnabas.log")
 
@@ -258,7 +258,7 @@ def _is_sound(segment: Segment, position: int, header: BatchHeader, next_offset:
         header.base_offset >= next_offset
         and header.last_offset_delta >= 0
         and header.last_offset - segment.base_offset <= RELATIVE_OFFSET_MAX
-        and crc_matches(segment.mapped(), position, header)
+        and segment.crc_matches(position, header)
     )
 
 

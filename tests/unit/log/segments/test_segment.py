@@ -11,7 +11,7 @@ from barnabas.log.log_config import LogConfig
 from barnabas.log.segments.open_files import OpenFiles
 from barnabas.log.segments.segment import MAP_BYTES_MIN, Segment
 from barnabas.log.segments.segments import Segments
-from barnabas.wire.records.batch import read_header
+from barnabas.wire.records.batch import iterate_headers, read_header
 from barnabas.wire.records.record import Record, encode_batch
 
 CONFIG = LogConfig(index_interval_bytes=150)
@@ -107,6 +107,51 @@ def test_few_bytes_are_copied_and_many_are_mapped(segment: Segment, append: Appe
     assert not isinstance(mapped.obj, bytes)
     assert bytes(mapped[:100]) == bytes(copied)
     assert segment.batch_size_bytes(0) == segment.size_bytes
+
+
+@pytest.mark.parametrize("position_index", [0, 3, 7])
+def test_headers_of_small_and_large_batches_are_found_from_any_batch_on(
+    segment: Segment, append: Append, position_index: int
+) -> None:
+    sizes = [10, 8_000, 100_000, 50, 8_071, 8_131, 1, 20_000, 30, 40]
+    for offset, size in enumerate(sizes, 100):
+        append(segment, offset, os.urandom(size))
+    found = list(segment.headers())
+    assert found == list(iterate_headers(segment.path.read_bytes()))
+    assert len(found) == len(sizes)
+    assert list(segment.headers(found[position_index][0])) == found[position_index:]
+
+
+def test_headers_end_before_an_incomplete_batch(segment: Segment, append: Append) -> None:
+    for offset, size in enumerate([10, 20_000], 100):
+        append(segment, offset, b"x" * size)
+    for size_bytes in (segment.size_bytes - 1, 10_000, 150):
+        segment.cut(size_bytes)
+        assert [header.base_offset for _, header in segment.headers()] == [100]
+
+
+def test_a_file_that_is_shorter_than_its_batches_is_a_disk_error(segment: Segment, append: Append) -> None:
+    append(segment, 100, b"x" * MAP_BYTES_MIN)
+    os.truncate(segment.path, 200)
+    with pytest.raises(OSError, match="has 139 instead of"):
+        segment.read(61, 200)
+    with pytest.raises(OSError, match="has 0 instead of"):
+        segment.view(200, MAP_BYTES_MIN)
+
+
+@pytest.mark.parametrize("damaged", [False, True])
+def test_the_crc_of_a_large_batch_is_checked_to_its_end(
+    segment: Segment, append: Append, damaged: bool
+) -> None:
+    append(segment, 100, os.urandom(2_500_000))
+    [(position, header)] = segment.headers()
+    if damaged:
+        with segment.path.open("r+b") as file:
+            file.seek(-1, os.SEEK_END)
+            last = file.read(1)
+            file.seek(-1, os.SEEK_END)
+            file.write(bytes([last[0] ^ 1]))
+    assert segment.crc_matches(position, header) is not damaged
 
 
 def test_a_segment_without_timestamps_has_the_time_of_its_file(segment: Segment) -> None:

@@ -9,6 +9,7 @@ from barnabas.log.append_info import AppendInfo
 from barnabas.log.closing import close_log
 from barnabas.log.offset_lookup import search_max_timestamp, search_timestamp
 from barnabas.log.partition_log import PartitionLog
+from barnabas.log.segments import timestamps
 from barnabas.log.segments.timestamps import run_search
 
 OpenLog = Callable[..., PartitionLog]
@@ -70,3 +71,23 @@ def test_the_search_for_the_largest_timestamp_begins_again_if_a_segment_is_remov
     reopened.delete_old_segments(clock.wall_ms())
     assert run_search(search) is None
     assert len(reopened.segments) == 1
+
+
+def test_a_search_begins_again_if_its_segment_is_removed(
+    open_log: OpenLog, produce: Produce, clock: ManualClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(timestamps, "LOOKED_AT_COUNT", 1)
+    log = open_log(segment_bytes=500, index_interval_bytes=10_000, retention_ms=100_000)
+    while len(log.segments) < 3:
+        produce(log, b"v" * 20, timestamp_ms=clock.now_ms)
+    last_of_first = log.segments[1].base_offset - 1
+    produce(log, b"v" * 20, timestamp_ms=clock.now_ms + 2_000_000)
+    search = search_timestamp(log, clock.now_ms + 1)
+    assert [next(search) for _ in range(3)] == [None] * 3
+    clock.advance(1_000_000)
+    log.update_high_watermark(log.log_end_offset)
+    log.delete_old_segments(clock.wall_ms())
+    assert log.log_start_offset > last_of_first
+    found = run_search(search)
+    assert found is not None
+    assert found.offset == log.log_end_offset - 1
