@@ -1,11 +1,14 @@
 """Publication of the audit by a broker that runs, restarts, and is killed."""
 
+import socket
 import sqlite3
+import struct
 import urllib.request
 from pathlib import Path
 
 import pytest
 
+from barnabas.base.ids import TopicPartition
 from barnabas.base.topic_names import AUDIT_TOPIC
 from barnabas.client.admin.admin import raise_errors
 from barnabas.config.alter_op import AlterConfigOp, OpType
@@ -13,8 +16,13 @@ from barnabas.config.config_resource import Resource, ResourceKind
 from barnabas.metadata.audit.events import AuditEvent, AuditOutcome
 from barnabas.testing import EmbeddedBroker
 from barnabas.wire.errors import KafkaError
+from barnabas.wire.messages.delete_groups import DeleteGroupsRequest
 from support.audit import AUDITED, changes, events, published
 from support.waiting import until
+from support.wire import Wire
+
+#: The option SO_LINGER that resets a connection when it is closed.
+RESET = struct.pack("ii", 1, 0)
 
 pytestmark = pytest.mark.kafka_settings(AUDITED)
 
@@ -126,3 +134,16 @@ def test_metrics_count_published_and_pending_events() -> None:
         }
     assert found["barnabas_audit_events_total"] >= 3
     assert found["barnabas_audit_waiting_records"] == 0
+
+
+def test_changes_of_a_client_that_does_not_wait_for_the_response_are_audited(kafka: EmbeddedBroker) -> None:
+    names = [f"group-{number}" for number in range(300)]
+    kafka.create_topic("orders")
+    for name in names:
+        kafka.client.groups.commit_offsets(name, {TopicPartition("orders", 0): 0})
+    with Wire(kafka.port) as wire:
+        wire.socket.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, RESET)
+        wire.send(DeleteGroupsRequest(groups_names=names))
+    until(lambda: kafka.client.groups.list() == [])
+    deleted = {f"group/{name}" for name in names}
+    until(lambda: deleted <= {event.resource for event in events(kafka)})

@@ -70,6 +70,7 @@ class Context:
     def __init__(self, request: str) -> None:
         self.close_after = request.startswith("close:")
         self.throttle_ms = THROTTLE_MS if request.startswith("throttle:") else 0
+        self.api = SimpleNamespace(audit=list if request.startswith("change:") else None)
 
 
 class Dispatcher:
@@ -106,7 +107,7 @@ class Dispatcher:
     async def answer(self, context: Context, request: str) -> list[bytes] | None:
         how, _, text = request.partition(":")
         self.started.append(text)
-        if how == "wait":
+        if how in ("wait", "change"):
             self.waiting[text] = asyncio.get_running_loop().create_future()
             try:
                 await self.waiting[text]

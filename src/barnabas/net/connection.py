@@ -64,6 +64,7 @@ class ServerConnection(asyncio.BufferedProtocol):
         self._is_drain_scheduled = False  #: queued requests will be handled in a later turn
         self._responses = ResponseBuffer()
         self._task: asyncio.Task[Any] | None = None  #: the request that waits, or the principal builder
+        self._changes_cluster = False  #: the request that waits goes on if the client leaves
         self._timer: asyncio.TimerHandle | None = None  #: ends THROTTLED or REFUSED
         self._has_responded = False
         self.active_ms = 0  #: time of the last received bytes, on the monotonic clock
@@ -139,10 +140,18 @@ class ServerConnection(asyncio.BufferedProtocol):
     def connection_lost(self, error: Exception | None) -> None:
         self._change(ConnectionPhase.CLOSED)
         self._responses.clear()
+        self._cancel_timer()
+        if self._task is not None and self._changes_cluster and not self._connections.are_closing:
+            # A part of the change may be made already, and the audit records it at the end. Until then the connection
+            # counts, so that its limits hold.
+            self._task.add_done_callback(lambda _: self._connections.remove(self))
+            return
+        self._cancel_task()
+        self._connections.remove(self)
+
+    def _cancel_task(self) -> None:
         if self._task is not None:
             self._task.cancel()
-        self._cancel_timer()
-        self._connections.remove(self)
 
     def get_buffer(self, sizehint: int) -> memoryview:
         return self._frames.buffer()
@@ -227,6 +236,7 @@ class ServerConnection(asyncio.BufferedProtocol):
         if isinstance(response, asyncio.Task):
             self._state.change(ConnectionPhase.RESPONSE_PENDING)
             self._task = response
+            self._changes_cluster = context.api.audit is not None
             response.add_done_callback(lambda task: self._finish(context, task))
         else:
             self._respond(context, response)
@@ -271,6 +281,7 @@ class ServerConnection(asyncio.BufferedProtocol):
         self._state.put_back(frame)
         self._change(ConnectionPhase.RESPONSE_PENDING)
         self._task = asyncio.get_running_loop().create_task(builder.build(client))
+        self._changes_cluster = False
         self._task.add_done_callback(self._end_asking)
 
     def _end_asking(self, task: "asyncio.Task[str]") -> None:
@@ -434,6 +445,8 @@ class ServerConnection(asyncio.BufferedProtocol):
             if not self._has_responded and socket is not None:
                 with suppress(OSError):  # the client has gone already
                     socket.setsockopt(SOL_SOCKET, SO_LINGER, RESET_ON_CLOSE)
+        elif self._state.phase is ConnectionPhase.CLOSED and self._connections.are_closing:
+            self._cancel_task()
         self._cancel_timer()
         self._transport.abort()
 

@@ -88,6 +88,7 @@ class Connections:
         self.frame_bytes_max = frame_bytes_max
         self.limits = limits  #: replaced when they change; they apply to new connections
         self.accepted_count = 0
+        self.are_closing = False  #: all connections are aborted, and their requests are cancelled
         self._idle_ms_max = idle_ms_max
         self._buffers_bytes = {SO_SNDBUF: send_buffer_bytes, SO_RCVBUF: receive_buffer_bytes}
         self._open: dict[ManagedConnection, None] = {}  #: in the order in which they were accepted
@@ -189,6 +190,7 @@ class Connections:
             connection.close(f"listener {name} is closed")
 
     def abort_all(self) -> None:
+        self.are_closing = True
         for connection in list(self._open):
             connection.abort()
 
