@@ -1,7 +1,9 @@
 """`barnabas topics delete`, `trash`, `undelete` and `purge` after a mistaken deletion."""
 
 import json
+import threading
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 from typer.testing import CliRunner, Result
@@ -11,8 +13,13 @@ from barnabas.cli.main import app
 from barnabas.cli.support.times import format_timestamp
 from barnabas.client.admin.admin import raise_errors
 from barnabas.groups.offsets import cluster_offsets
+from barnabas.log.trash.trash import TrashedLogs
 from barnabas.testing import EmbeddedBroker
+from barnabas.wire.barnabas_messages.undelete_topic import UndeleteTopicRequest
+from barnabas.wire.errors import ErrorCode
 from support.audit import AUDITED, changes, published
+from support.waiting import until
+from support.wire import Wire
 
 Run = Callable[..., Result]
 
@@ -217,3 +224,24 @@ def test_without_trash_a_topic_is_removed_immediately() -> None:
 def test_invalid_arguments_are_usage_errors(run: Run, command: tuple[str, ...], words: str) -> None:
     result = run("topics", *command)
     assert (result.exit_code, words in result.output) == (2, True)
+
+
+def test_offsets_return_although_the_undeletion_takes_longer_than_its_request(
+    kafka: EmbeddedBroker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def slow(trashed: TrashedLogs, *arguments: Any) -> Any:
+        assert has_timed_out.wait(30)
+        return reopen(trashed, *arguments)
+
+    has_timed_out, reopen = threading.Event(), TrashedLogs.reopen
+    partition = TopicPartition("orders", 0)
+    kafka.create_topic("orders")
+    kafka.client.groups.commit_offsets("g", {partition: 7})
+    kafka.delete_topic("orders")
+    monkeypatch.setattr(TrashedLogs, "reopen", slow)
+    with Wire(kafka.port) as wire:
+        response = wire.ask(UndeleteTopicRequest("orders", timeout_ms=50), 0)
+    assert response.error_code == ErrorCode.REQUEST_TIMED_OUT
+    has_timed_out.set()
+    until(lambda: partition in kafka.client.groups.offsets("g"))
+    assert kafka.client.groups.offsets("g")[partition].offset == 7

@@ -143,7 +143,7 @@ class MetadataWriter:
 
         :param is_large: Run `decide` in a worker thread.
         """
-        return await self._within(timeout_ms, self._write(decide, actor, policy_results, is_large=is_large))
+        return await self.within(timeout_ms, self._write(decide, actor, policy_results, is_large=is_large))
 
     async def write_each(
         self,
@@ -168,10 +168,10 @@ class MetadataWriter:
                 lambda image: decide(image, part), actor, policy_results, is_large=is_large
             )
 
-        return await self._within(timeout_ms, write_parts(items, write, failed, key))
+        return await self.within(timeout_ms, write_parts(items, write, failed, key))
 
-    async def _within(self, timeout_ms: int | None, writing: Coroutine[Any, Any, ResponseT]) -> ResponseT:
-        """Wait for a write for some time; it goes on afterwards.
+    async def within(self, timeout_ms: int | None, writing: Coroutine[Any, Any, ResponseT]) -> ResponseT:
+        """Wait for a write, and what must follow it, for some time; it goes on afterwards.
 
         :raises KafkaError: REQUEST_TIMED_OUT; UNKNOWN_SERVER_ERROR if the store cannot be written.
         """
@@ -211,7 +211,7 @@ class MetadataWriter:
             recorded_events = await self._compute(
                 lambda: auditor.audit_refusals(actor, refusals, warnings, differences), is_large=is_large
             )
-            await self._within(None, self._write(lambda image: recorded_events, None, NO_POLICY_RESULTS))
+            await self.within(None, self._write(lambda image: recorded_events, None, NO_POLICY_RESULTS))
 
     def _begin(self, work: Coroutine[Any, Any, ResponseT]) -> "asyncio.Future[ResponseT]":
         """Begin what a request waits for with a timeout; `stop` cancels it."""

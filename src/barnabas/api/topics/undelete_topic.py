@@ -47,6 +47,14 @@ async def handle(context: RequestContext, request: UndeleteTopicRequest) -> Unde
     await _authorize(context, request.name, request.name if request.new_name is None else request.new_name)
     trial = decide_undelete(context.broker.image, requested, request.new_name).response
     await context.policies.check_create_topic(_request_metadata(trial))
+    undeleting = _undelete(context, request, requested)
+    return await context.broker.metadata.within(request.timeout_ms, undeleting)
+
+
+async def _undelete(
+    context: RequestContext, request: UndeleteTopicRequest, requested: TrashedTopicRequest
+) -> UndeleteTopicResponse:
+    """Restore the topic, then its offsets, of which no other copy is left: also if the request has timed out."""
     with mutations(context, strict_from=0) as quota:
         trashed = await context.write(
             lambda image: decide_undelete(
@@ -55,8 +63,7 @@ async def handle(context: RequestContext, request: UndeleteTopicRequest) -> Unde
                 request.new_name,
                 quota.admit([requested]),
                 context.broker.config.integer("min.insync.replicas"),
-            ),
-            request.timeout_ms,
+            )
         )
     offset_count = await context.broker.cluster_offsets.restore(trashed)
     return UndeleteTopicResponse(
