@@ -1,6 +1,6 @@
 """A broker's present configuration: the static one, overridden by dynamic configs."""
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Set
 
 from barnabas.config.broker_config import BrokerConfig, LayeredConfig
 from barnabas.config.config_resource import EVERY_BROKER
@@ -15,6 +15,8 @@ ChangeCallback = Callable[[BrokerConfig, BrokerConfig], Awaitable[None]]
 
 #: Called with the configuration after a change that is not stored yet; raises `ConfigError` to refuse it.
 ChangeCheck = Callable[[BrokerConfig], None]
+
+_LISTENER_KEYS = frozenset({"listeners", "listener.security.protocol.map"})
 
 _log = get_logger("barnabas.config")
 
@@ -90,13 +92,28 @@ def _valid_layers(
         try:
             return LayeredConfig.of(static, of_broker, of_every_broker)
         except ConfigError as error:
-            if error.key not in of_broker and error.key not in of_every_broker:
-                _log.error(
-                    "ignoring dynamic configs that conflict with the static configuration", key=error.key
-                )
-                return LayeredConfig.of(static)
+            ignored = _keys_at_fault(error.key, of_broker.keys() | of_every_broker.keys())
+            if not ignored:
+                raise
             _log.error(
-                "ignoring a dynamic config that is not valid with the static configuration", key=error.key
+                "ignoring dynamic configs that are not valid with the static configuration",
+                keys=ignored,
+                why=str(error),
             )
-            of_broker.pop(error.key, None)
-            of_every_broker.pop(error.key, None)
+            for key in ignored:
+                of_broker.pop(key, None)
+                of_every_broker.pop(key, None)
+
+
+def _keys_at_fault(key: str, dynamic: Set[str]) -> list[str]:
+    """Return the dynamic keys to ignore after an error of `key`: it, or else those of listeners, or else all.
+
+    A static key is at fault if it does not fit to the dynamic listeners.
+    """
+    if key in dynamic:
+        return [key]
+    return sorted(filter(_is_of_listeners, dynamic)) or sorted(dynamic)
+
+
+def _is_of_listeners(key: str) -> bool:
+    return key in _LISTENER_KEYS or key.startswith("listener.name.")

@@ -96,3 +96,18 @@ def test_an_invalid_stored_value_is_ignored_and_others_apply(values: dict[str, s
 def test_inconsistent_stored_values_are_ignored() -> None:
     config = loaded(image_with(b1={"listener.security.protocol.map": "OTHER:PLAINTEXT"}))
     assert config.current.listeners == STATIC.listeners
+
+
+def test_dynamic_listeners_that_conflict_with_static_ones_do_not_take_other_values_with_them() -> None:
+    static = BrokerConfig(
+        {
+            "listeners": "PLAINTEXT://h:9092,EXT://h:9094",
+            "advertised.listeners": "PLAINTEXT://h:9092,EXT://h:9094",
+            "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,EXT:PLAINTEXT",
+        }
+    )
+    config = DynamicConfig(static)
+    config.load(image_with(b1={"listeners": "PLAINTEXT://h:9092"}, every={KEY: "7", "max.connections": "8"}))
+    assert config.current.listeners == static.listeners
+    assert config.current.integer(KEY) == 7
+    assert config.current.integer("max.connections") == 8
