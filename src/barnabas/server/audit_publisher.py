@@ -43,6 +43,9 @@ REST_MS = 1000
 #: How long the replicas are awaited before published records are removed.
 REPLICATION_MS = 5000
 
+#: How long a stop waits: the store may not answer, and what is not published now is published later.
+STOP_S = 10.0
+
 _NO_RECORDS: Table[AuditRecord] = Table()
 
 #: Sorts before the first event.
@@ -73,13 +76,13 @@ class AuditPublisher:
         self._running = asyncio.get_running_loop().create_task(self._run(), name="audit")
 
     async def stop(self, *, abruptly: bool = False) -> None:
-        """Publish what is left, then stop. If `abruptly`, leave it to the next start."""
+        """Publish what is left, if that is possible within `STOP_S`. If `abruptly`, leave it to the next start."""
         if self._running is None:
             return
         self._stopping = True
         self._woken.set()
-        if abruptly:
-            self._running.cancel()
+        await asyncio.wait([self._running], timeout=0 if abruptly else STOP_S)
+        self._running.cancel()
         await asyncio.gather(self._running, return_exceptions=True)
 
     async def _follow(self, before: MetadataImage, after: MetadataImage, changed: ChangedKeys) -> None:

@@ -1,5 +1,6 @@
 """Publication of the audit under failures."""
 
+import asyncio
 import errno
 from dataclasses import replace
 from pathlib import Path
@@ -302,3 +303,20 @@ async def test_records_stay_in_the_store_until_the_in_sync_replicas_have_their_e
         partition.update_follower(2, 0, 0, partition.log.log_end_offset)
         await reached(lambda: not running.broker.image.audit)
         await publisher.stop()
+
+
+@on_loop
+async def test_a_stop_does_not_wait_for_a_store_that_does_not_answer(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "STOP_S", 0.01)
+    async with running_node(tmp_path, audited=True) as running:
+        publisher = AuditPublisher(running.broker)
+        publisher.start()
+        await change(running, 1)
+        await reached(lambda: publisher.events_count == 1)
+        store = running.broker.metadata._store
+        assert isinstance(store, MemoryStore)
+        store.hold()
+        await asyncio.wait_for(publisher.stop(), 10)
+        store.release()

@@ -88,21 +88,33 @@ class BackgroundTasks:
         await asyncio.gather(*self._loops, return_exceptions=True)
         await asyncio.gather(*self._running, return_exceptions=True)
 
-    def repeat(self, task: BackgroundTask, interval_ms: int, first_ms: int | None = None) -> None:
-        """Run `task` every `interval_ms` until `stop`, the first time after `first_ms`."""
+    def repeat(
+        self,
+        task: BackgroundTask,
+        interval_ms: int,
+        first_ms: int | None = None,
+        *,
+        is_cancelled: bool = False,
+    ) -> None:
+        """Run `task` every `interval_ms` until `stop`, the first time after `first_ms`.
+
+        :param is_cancelled: Cancel a run in progress at the end, because it may wait for the metadata store for ever.
+        """
         first_ms = interval_ms if first_ms is None else first_ms
-        self._keep(self._repeat(task, interval_ms / 1000, first_ms / 1000))
+        self._keep(self._repeat(task, interval_ms / 1000, first_ms / 1000, is_cancelled=is_cancelled))
 
     def _keep(self, work: Coroutine[Any, Any, None]) -> None:
         loop = asyncio.get_running_loop().create_task(work)
         self._loops.add(loop)
         loop.add_done_callback(self._loops.discard)
 
-    async def _repeat(self, task: BackgroundTask, interval_s: float, first_s: float) -> None:
+    async def _repeat(
+        self, task: BackgroundTask, interval_s: float, first_s: float, *, is_cancelled: bool
+    ) -> None:
         await asyncio.sleep(first_s)
         while True:
             try:
-                await asyncio.shield(self._start(task))
+                await (task() if is_cancelled else asyncio.shield(self._start(task)))
             except Exception:  # any error: a broker without these tasks fills its disks
                 _log.exception("background task failed; it will be retried", task=task.__name__)
             await asyncio.sleep(interval_s)

@@ -392,3 +392,16 @@ async def test_a_truncation_is_followed_by_a_checkpoint_of_the_lower_recovery_po
         node.clock.advance(DELAY_MS)
         await keeper.tick()
         assert files_of(tmp_path, "t") == [log_file(0), log_file(1)]
+
+
+@on_loop
+async def test_runs_that_may_wait_for_the_metadata_store_are_cancelled_by_a_stop(tmp_path: Path) -> None:
+    async def wait() -> None:
+        started.set()
+        await asyncio.Event().wait()
+
+    started = asyncio.Event()
+    async with running_tasks(tmp_path) as (_, keeper):
+        keeper.repeat(wait, 1000, 0, is_cancelled=True)
+        await started.wait()
+        await asyncio.wait_for(keeper.stop(), 10)
