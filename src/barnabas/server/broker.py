@@ -127,9 +127,9 @@ class BrokerServer:
         await parts.listeners.start(self._config, parts.dynamic_config.static)
         supported = supported_features(self.broker.apis)
         await parts.metadata.write(lambda image: decide_finalize(image.finalized_features, supported))
-        await self._join()
         await self._serve_registry()
         await self._serve_metrics(web)
+        await self._join()  # last, because a start that fails after it counts as an unclean stop
         await asyncio.to_thread(parts.log_manager.begin_service)  # nothing after this can prevent the start
         # Not before the service: until then, the logs count as cleanly closed. And not before this broker has joined:
         # until then, it may still lead in an epoch of which it has lost records.
@@ -165,12 +165,10 @@ class BrokerServer:
         parts, tasks, clock = self.parts, self.parts.background_tasks, self.parts.environment.clock
         tasks.start()
         expiration = Expiration(parts.dynamic_config, clock, parts.metadata, parts.replicas.trash)
-        tasks.repeat(expiration.expire_history, EXPIRATION_INTERVAL_MS)
-        tasks.repeat(expiration.empty_trash, EXPIRATION_INTERVAL_MS)
-        tasks.repeat(
-            expiration.remove_delegation_tokens,
-            self._config.integer("delegation.token.expiry.check.interval.ms"),
-        )
+        tokens_ms = self._config.integer("delegation.token.expiry.check.interval.ms")
+        tasks.repeat(expiration.expire_history, EXPIRATION_INTERVAL_MS, is_cancelled=True)
+        tasks.repeat(expiration.empty_trash, EXPIRATION_INTERVAL_MS, is_cancelled=True)
+        tasks.repeat(expiration.remove_delegation_tokens, tokens_ms, is_cancelled=True)
         if self.broker.authorizer is not None:
             tasks.repeat(self._keep_acl_use, ACL_USE_INTERVAL_MS)
             self._shutdown.add_async(self._keep_acl_use)

@@ -20,7 +20,7 @@ from barnabas.metadata.brokers import SESSIONS, BrokerRegistration
 from barnabas.metadata.changed_keys import ChangedKeys
 from barnabas.metadata.election_rules import DEFAULT_RULES, ElectionRules
 from barnabas.metadata.image import MetadataImage
-from barnabas.metadata.store import OutcomeUnknown, SessionInUse, Store, StoreError
+from barnabas.metadata.store import OutcomeUnknown, SessionInUse, Store, StoreChange, StoreError
 from barnabas.metadata.writer import MetadataWriter
 from barnabas.telemetry.logs import get_logger
 from barnabas.wire.errors import KafkaError
@@ -77,8 +77,19 @@ class BrokerLifecycle:
                 "with another --node-id"
             )
             raise SessionInUse(message) from error
+        if not self._store.is_shared:
+            await self._end_other_sessions()
         await self._join(is_clean=is_clean, lost=lost)
         self._is_member = True
+
+    async def _end_other_sessions(self) -> None:
+        """End the sessions of brokers that shared the store before: no other process uses it now."""
+        own = str(self._broker_id)
+        ended = tuple(
+            StoreChange(SESSIONS.key(key), None) for key in self._metadata.image.sessions if key != own
+        )
+        if ended:
+            await self._metadata.wait_for_revision(await self._store.commit({}, ended))
 
     async def update(self) -> None:
         """Register changed listeners or directories, in the same broker epoch."""
@@ -160,6 +171,9 @@ class BrokerLifecycle:
                 has_joined = True
             except (StoreError, OutcomeUnknown, KafkaError) as error:
                 _log.warning("cannot join the cluster; retrying", why=str(error))
+                await asyncio.sleep(RETRY_S)
+            except Exception:  # any error: a broker that does not join again stays fenced
+                _log.exception("cannot join the cluster; retrying")
                 await asyncio.sleep(RETRY_S)
         self._joining = None
 

@@ -154,6 +154,8 @@ class SqliteStore:
                 await self._in_thread(self._sessions.acquire, key)
             except Locked as error:
                 raise SessionInUse(f"the session {key} is open in another process") from error
+            except OSError as error:
+                raise StoreError(f"{self._path}: the session {key} cannot be opened: {error}") from error
         return await self.commit({}, (StoreChange(key, value),))
 
     async def close_session(self, key: str) -> None:
@@ -322,9 +324,12 @@ class SqliteStore:
         """Wake the other processes up."""
         if self._sessions is None or self._socket is None:
             return
-        for port in self._sessions.ports():
-            with suppress(OSError):  # its buffer is full, or its process has ended: it polls
-                self._socket.sendto(b"\0", ("127.0.0.1", port))
+        with suppress(
+            OSError
+        ):  # the files cannot be read now; the commit is made, and the other processes poll
+            for port in self._sessions.ports():
+                with suppress(OSError):  # its buffer is full, or its process has ended: it polls
+                    self._socket.sendto(b"\0", ("127.0.0.1", port))
 
     def _poll_once(self, loop: asyncio.AbstractEventLoop, since_ms: int) -> None:
         """:param since_ms: The monotonic time at which the pause before this poll began."""

@@ -10,6 +10,7 @@ from barnabas.base import disk
 from barnabas.base.clock import ManualClock
 from barnabas.config.definition import ConfigError
 from barnabas.log.log_directory import LogDirectoryError
+from barnabas.metadata.brokers import BROKERS, SESSIONS
 from barnabas.metadata.store import StoreError
 from barnabas.metadata.topic_creation import decide_create
 from barnabas.metadata.topic_deletion import TopicToDelete, decide_delete
@@ -22,6 +23,7 @@ from barnabas.wire.errors import KafkaError
 from support.batches import batch
 from support.images import RULES, new_topic
 from support.loop import on_loop, turns
+from support.memory_store import MemoryStore
 from support.nodes import config_of
 from support.waiting import reached
 
@@ -307,3 +309,14 @@ async def test_coordinators_write_nothing_while_the_logs_count_as_cleanly_closed
     server = await started(tmp_path)
     await server.stop()
     assert is_clean == [False]
+
+
+@on_loop
+async def test_a_start_that_fails_does_not_join_the_cluster(tmp_path: Path) -> None:
+    store = MemoryStore()
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        address = f"127.0.0.1:{taken.getsockname()[1]}"
+        config = config_of(tmp_path, barnabas_metrics_listener=address)
+        with pytest.raises(StartError, match="Metrics cannot be served"):
+            await start_broker(config, store=store, clock=ManualClock(), rng=random.Random(1))
+    assert not {BROKERS.key("1"), SESSIONS.key("1")} & store.items.keys()

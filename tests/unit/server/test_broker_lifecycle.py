@@ -143,6 +143,31 @@ async def test_a_broker_that_is_fenced_joins_again_although_it_has_a_session() -
 
 
 @in_virtual_time
+async def test_a_broker_joins_again_after_any_error() -> None:
+    store = FailingStore()
+    async with member(store) as (lifecycle, metadata, joined):
+        await lifecycle.start(is_clean=True, lost=())
+        store.errors = [OSError(5, "Input/output error"), RuntimeError("unexpected")]
+        store.end_session("sessions/1")
+        while len(joined) == 1:
+            await turns(10)
+            await asyncio.sleep(1)
+        assert "1" in metadata.image.sessions
+
+
+@in_virtual_time
+@pytest.mark.parametrize("is_shared", [True, False])
+async def test_the_sessions_of_other_brokers_end_if_no_other_process_uses_the_store(is_shared: bool) -> None:
+    store = MemoryStore()
+    async with member(store, 2) as (killed, _, _):
+        await killed.start(is_clean=True, lost=())
+    store.is_shared = is_shared
+    async with member(store) as (lifecycle, metadata, _):
+        await lifecycle.start(is_clean=True, lost=())
+        assert sorted(metadata.image.sessions) == (["1", "2"] if is_shared else ["1"])
+
+
+@in_virtual_time
 async def test_a_session_in_use_ends_the_start() -> None:
     async with member(FailingStore(SessionInUse("sessions/1 is open"))) as (lifecycle, metadata, _):
         with pytest.raises(SessionInUse):

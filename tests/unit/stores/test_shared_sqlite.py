@@ -1,6 +1,7 @@
 """Processes that share a SQLite store."""
 
 import asyncio
+import errno
 import signal
 import subprocess
 import sys
@@ -13,7 +14,16 @@ from typing import Any
 import pytest
 
 from barnabas.base.clock import ManualClock
-from barnabas.metadata.store import NEVER, Commit, Conflict, HistoryLost, Item, SessionInUse, StoreChange
+from barnabas.metadata.store import (
+    NEVER,
+    Commit,
+    Conflict,
+    HistoryLost,
+    Item,
+    SessionInUse,
+    StoreChange,
+    StoreError,
+)
 from barnabas.stores import sqlite
 from barnabas.stores.session_files import SessionFiles, SessionState
 from barnabas.stores.sqlite import SqliteStore
@@ -264,3 +274,32 @@ def test_session_files_show_which_process_lives(tmp_path: Path) -> None:
     assert one.state("sessions/2") is SessionState.LIVE
     two.release_all()
     assert one.state("sessions/2") is SessionState.ENDED
+
+
+@on_loop
+async def test_a_commit_succeeds_although_the_other_processes_cannot_be_notified(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def ports(_: SessionFiles) -> list[int]:
+        raise OSError(errno.EMFILE, "Too many open files")
+
+    async with shared(tmp_path / "s") as [store]:
+        await store.open_session("sessions/1", b"one")
+        monkeypatch.setattr(SessionFiles, "ports", ports)
+        revision = await store.commit({}, (StoreChange("a", b"b"),))
+        assert await store.latest_revision() == revision
+
+
+@on_loop
+async def test_a_session_file_that_cannot_be_written_is_an_error_of_the_store(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def heartbeat(_: SessionFiles) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    async with shared(tmp_path / "s") as [store]:
+        with monkeypatch.context() as patched:
+            patched.setattr(SessionFiles, "heartbeat", heartbeat)
+            with pytest.raises(StoreError, match="the session sessions/1 cannot be opened"):
+                await store.open_session("sessions/1", b"one")
+        await store.open_session("sessions/1", b"one")
