@@ -1,52 +1,66 @@
 """`barnabas serve --brokers 3`: processes that share a store."""
 
+import asyncio
 import os
 import signal
+import socket
 import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import TextIO
 
+import pytest
 from interop.brokers import consecutive_ports
 
 from barnabas.base.ids import TopicPartition, uuid_to_text
 from barnabas.client.admin.model import NewTopic
 from barnabas.client.blocking import BlockingClient
+from barnabas.client.core.address import BrokerAddress
 from barnabas.config.config_resource import Resource, ResourceKind
 from barnabas.config.config_source import ConfigSource
+from barnabas.config.load import load_broker_config
 from barnabas.log.startup.meta_properties import MetaProperties, write_meta_properties
+from barnabas.server.supervisor import Supervisor, plan_brokers
 from barnabas.wire.errors import KafkaError
 from support.process import COMMAND, clean_environment, run_serve
+from support.terminals import Terminal
 from support.waiting import until
+
+#: Runs a program as that of the terminal that is its standard input.
+IN_TERMINAL = ("setsid", "--ctty")
+
+
+@contextmanager
+def started(
+    data: Path, count: int, *options: str, stdin: TextIO | None = None, output: int | TextIO | None = None
+) -> Iterator[tuple["subprocess.Popen[str]", list[BrokerAddress]]]:
+    """:param output: Standard output and standard error; by default only the former is captured."""
+    port = consecutive_ports(count)
+    arguments = ["--brokers", str(count), "--data", str(data), "--listen", f"127.0.0.1:{port}", *options]
+    with subprocess.Popen(
+        [*(() if stdin is None else IN_TERMINAL), *COMMAND, *arguments],
+        stdin=stdin,
+        stdout=subprocess.PIPE if output is None else output,
+        stderr=subprocess.DEVNULL if output is None else output,
+        text=True,
+        env=clean_environment(),
+    ) as process:
+        try:
+            yield process, [BrokerAddress("127.0.0.1", port + number) for number in range(count)]
+        finally:
+            process.send_signal(signal.SIGTERM)
+            process.wait(60)
 
 
 @contextmanager
 def brokers(data: Path, count: int, *options: str) -> Iterator[tuple["subprocess.Popen[str]", str]]:
-    port = consecutive_ports(count)
-    command = [
-        *COMMAND,
-        "--brokers",
-        str(count),
-        "--data",
-        str(data),
-        "--listen",
-        f"127.0.0.1:{port}",
-        *options,
-    ]
-    with subprocess.Popen(
-        command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, env=clean_environment()
-    ) as process:
-        try:
-            assert process.stdout is not None
-            line = process.stdout.readline()
-            addresses = ",".join(f"127.0.0.1:{port + number}" for number in range(count))
-            assert line.startswith(
-                f"Barnabas serves Kafka with {count} brokers on {addresses}, data in {data}"
-            )
-            yield process, addresses
-        finally:
-            process.send_signal(signal.SIGTERM)
-            process.wait(60)
+    with started(data, count, *options) as (process, listeners):
+        assert process.stdout is not None
+        line = process.stdout.readline()
+        addresses = ",".join(map(str, listeners))
+        assert line.startswith(f"Barnabas serves Kafka with {count} brokers on {addresses}, data in {data}")
+        yield process, addresses
 
 
 def processes() -> Iterator[tuple[int, list[bytes]]]:
@@ -63,6 +77,17 @@ def pid_of(data: Path) -> int:
         if f"--set=log.dirs={data}".encode() in arguments:
             return pid
     raise AssertionError(f"no broker has {data}")
+
+
+def accepts(address: BrokerAddress) -> bool:
+    with suppress(OSError), socket.create_connection(address):
+        return True
+    return False
+
+
+def were_stopped_in_order(data: Path, count: int) -> bool:
+    directories = [data, *(data / "brokers" / str(node_id) for node_id in range(2, count + 1))]
+    return all((directory / ".kafka_cleanshutdown").exists() for directory in directories)
 
 
 def test_a_killed_broker_is_replaced_and_comes_back_and_a_signal_stops_all(tmp_path: Path) -> None:
@@ -83,8 +108,7 @@ def test_a_killed_broker_is_replaced_and_comes_back_and_a_signal_stops_all(tmp_p
             until(lambda: len(client.admin.describe_cluster().nodes) == 3)
         process.send_signal(signal.SIGINT)
         assert process.wait(60) == 0
-    for directory in (data, data / "brokers" / "2", data / "brokers" / "3"):
-        assert (directory / ".kafka_cleanshutdown").exists()
+    assert were_stopped_in_order(data, 3)
 
 
 def test_passwords_are_not_among_the_arguments_of_the_brokers_and_have_their_effect(tmp_path: Path) -> None:
@@ -140,8 +164,46 @@ def test_brokers_stop_in_order_when_their_supervisor_is_killed(tmp_path: Path) -
         process.kill()
         process.wait()
         until(lambda: not any(Path(f"/proc/{pid}").exists() for pid in pids))
-    for directory in directories:
-        assert (directory / ".kafka_cleanshutdown").exists()
+    assert were_stopped_in_order(data, 2)
+
+
+def test_brokers_stop_in_order_when_their_terminal_is_closed(tmp_path: Path) -> None:
+    terminal = Terminal()
+    with started(tmp_path, 2, stdin=terminal.stream, output=terminal.stream) as (process, _):
+        with terminal:
+            terminal.read_until("Try, in another terminal")
+        assert process.wait(60) == 0
+    assert were_stopped_in_order(tmp_path, 2)
+
+
+@pytest.mark.parametrize("count", [1, 2])
+def test_brokers_serve_although_nobody_reads_their_output(tmp_path: Path, count: int) -> None:
+    reader, output = os.pipe()
+    os.close(reader)
+    with started(tmp_path, count, output=output) as (process, addresses):
+        os.close(output)
+        until(lambda: all(map(accepts, addresses)))
+        if count > 1:
+            killed = pid_of(tmp_path / "brokers" / "2")
+            os.kill(killed, signal.SIGKILL)
+            until(lambda: not Path(f"/proc/{killed}").exists())
+            until(lambda: accepts(addresses[-1]))
+        process.terminate()
+        assert process.wait(60) == 0
+    assert were_stopped_in_order(tmp_path, count)
+
+
+def test_an_unexpected_error_stops_the_brokers_in_order(tmp_path: Path) -> None:
+    settings = [f"listeners=PLAINTEXT://127.0.0.1:{consecutive_ports(2)}", f"log.dirs={tmp_path}"]
+    plans = plan_brokers(load_broker_config(settings=settings, environment={}).config, 2)
+
+    def fail() -> None:
+        raise LookupError("unexpected")
+
+    with pytest.raises(ExceptionGroup) as raised:
+        asyncio.run(Supervisor(plans, [], {}, [], names_brokers=True).run(fail))
+    assert raised.group_contains(LookupError)
+    assert were_stopped_in_order(tmp_path, 2)
 
 
 def test_a_store_and_several_brokers_exclude_each_other(tmp_path: Path) -> None:

@@ -13,6 +13,9 @@ STABLE_S = 60.0
 #: How long a process may take to stop before it is killed.
 STOP_TIMEOUT_S = 60.0
 
+#: The exit code of a process that has failed.
+EXIT_FAILED = 1
+
 #: The exit code of a process whose configuration or data is not valid.
 EXIT_CANNOT_START = 2
 

@@ -7,13 +7,13 @@ import resource
 import shutil
 import signal
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from barnabas import __version__
 from barnabas.base.arguments import conceal
 from barnabas.base.clock import SystemClock
-from barnabas.base.kept_processes import EXIT_CANNOT_START
+from barnabas.base.kept_processes import EXIT_CANNOT_START, EXIT_FAILED
 from barnabas.client.core.address import BrokerAddress
 from barnabas.config.broker_config import BrokerConfig, find_broker_key
 from barnabas.config.definition import ConfigError
@@ -44,7 +44,7 @@ from barnabas.wire.errors import KafkaError
 
 _log = get_logger("barnabas.server")
 
-EXIT_STOPPED, EXIT_FAILED = 0, 1
+EXIT_STOPPED = 0
 DEFAULT_LISTEN = "127.0.0.1:9092"
 DEFAULT_DATA = Path("data")
 METRICS_KEY = "barnabas.metrics.listener"
@@ -195,12 +195,14 @@ def _run_several(
     """Serve with several processes until a signal stops them."""
     configure(config.text(FORMAT_KEY), config.text("barnabas.log.level"))
 
+    def on_ready() -> None:
+        if not process_log.is_json:
+            _announce(lambda: _print_cluster_banner(plans, config, has_pages=has_pages))
+
     async def supervise() -> int:
         for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
             asyncio.get_running_loop().add_signal_handler(number, supervisor.stop)
-        return await supervisor.run(
-            lambda: None if process_log.is_json else _print_cluster_banner(plans, config, has_pages=has_pages)
-        )
+        return await supervisor.run(on_ready)
 
     return asyncio.run(supervise())
 
@@ -258,7 +260,7 @@ async def _serve(
     asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, on_hang_up)
     sys.setswitchinterval(SWITCH_INTERVAL_S)
     if prints_banner:
-        _print_banner(server, config)
+        _announce(lambda: _print_banner(server, config))
     with calm_collector(asyncio.get_running_loop()):
         collecting = asyncio.create_task(collect_all_when_quiet(lambda: server.statistics.in_bytes))
         await _first_of(stop, server.failed)
@@ -307,6 +309,12 @@ async def _reload(server: BrokerServer) -> None:
     with contextlib.suppress(PolicyLoadError):
         await server.policies.reload()
         _log.info("policies reloaded")
+
+
+def _announce(print_banner: Callable[[], None]) -> None:
+    """Print where clients connect; if stdout is closed the text is lost."""
+    with contextlib.suppress(OSError, ValueError):
+        print_banner()
 
 
 def _print_cluster_banner(plans: Sequence[BrokerPlan], config: BrokerConfig, *, has_pages: bool) -> None:

@@ -6,11 +6,12 @@ import os
 import sys
 from asyncio.subprocess import DEVNULL, PIPE, Process
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from barnabas.base.hosts import EVERY_INTERFACE
-from barnabas.base.kept_processes import is_set_within, keep_running, stop_process
+from barnabas.base.kept_processes import EXIT_FAILED, is_set_within, keep_running, stop_process
 from barnabas.client.core.address import BrokerAddress
 from barnabas.config.broker_config import BrokerConfig
 from barnabas.config.definition import ConfigError
@@ -144,13 +145,23 @@ class Supervisor:
                 ready = group.create_task(self._wait_until_ready(on_ready))
                 await self._stopping.wait()
                 ready.cancel()
-                for plan in self._plans:  # one after the other, so that the next can take the partitions over
-                    await self._stop(plan.node_id)
-        finally:  # after an error, too, no broker is left behind
+                await self._stop_all()
+        finally:
+            await self._stop_after_error()
+        return max(keeper.result() for keeper in keepers)
+
+    async def _stop_all(self) -> None:
+        for plan in self._plans:  # one after the other, so that the next can take the partitions over
+            await self._stop(plan.node_id)
+
+    async def _stop_after_error(self) -> None:
+        """Stop the brokers that an error has left behind; after an ordinary stop there are none."""
+        try:
+            await self._stop_all()
+        finally:
             for process in self._processes.values():
                 if process.returncode is None:
                     process.kill()
-        return max(keeper.result() for keeper in keepers)
 
     async def _wait_until_ready(self, on_ready: Callable[[], None]) -> None:
         for plan in self._plans:
@@ -164,10 +175,15 @@ class Supervisor:
             return 0
 
         async def run_once() -> int:
-            process = await self._start(plan)
+            try:
+                process = await self._start(plan)
+            except OSError as error:  # such as too many open files, or too little memory
+                _log.error("cannot start the process of a broker", broker_id=plan.node_id, why=str(error))
+                return EXIT_FAILED
             if self._stopping.is_set():  # `run` has not seen this process
                 process.terminate()
-            await self._copy_log(plan, process)
+            # The copy continues if this task is cancelled: a broker cannot stop while it waits for its log's reader.
+            await asyncio.shield(self._copy_log(plan, process))
             return await process.wait()
 
         def warn(code: int, pause_s: float) -> None:
@@ -217,15 +233,21 @@ class Supervisor:
         prefix, rest = f"broker {plan.node_id} | ".encode(), b""
         while data := await process.stderr.read(LOG_READ_BYTES):
             *lines, rest = (rest + data).split(b"\n")
-            sys.stderr.buffer.write(b"".join(prefix + line + b"\n" for line in lines))
-            sys.stderr.buffer.flush()
+            _write_log(b"".join(prefix + line + b"\n" for line in lines))
         if rest:
-            sys.stderr.buffer.write(prefix + rest + b"\n")
+            _write_log(prefix + rest + b"\n")
 
     async def _stop(self, node_id: int) -> None:
         process = self._processes.get(node_id)
         if process is not None and not await stop_process(process):
             _log.error("a broker did not stop and was killed", broker_id=node_id)
+
+
+def _write_log(lines: bytes) -> None:
+    # If stderr is closed the lines are lost and the brokers continue.
+    with suppress(OSError, ValueError):
+        sys.stderr.buffer.write(lines)
+        sys.stderr.buffer.flush()
 
 
 def supervised_options(environment: Mapping[str, str]) -> tuple[Mapping[str, str], Sequence[str]]:

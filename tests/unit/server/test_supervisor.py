@@ -1,6 +1,7 @@
 import asyncio
+import errno
 import sys
-from asyncio.subprocess import PIPE
+from asyncio.subprocess import PIPE, Process
 from pathlib import Path
 from typing import Any
 
@@ -124,3 +125,22 @@ def test_a_waiting_broker_is_not_started_when_the_supervisor_stops(tmp_path: Pat
     supervisor = Supervisor([first, second], [], {}, [], names_brokers=True)
     supervisor.stop()
     assert not asyncio.run(supervisor._may_start(second))
+
+
+def test_a_broker_whose_process_cannot_be_started_is_started_later(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first, _ = two_brokers(tmp_path)
+    supervisor = Supervisor([first], [], {}, [], names_brokers=True)
+    attempts: list[BrokerPlan] = []
+
+    async def start(plan: BrokerPlan) -> Process:
+        attempts.append(plan)
+        if len(attempts) == 1:
+            raise OSError(errno.EMFILE, "Too many open files")
+        supervisor.stop()
+        return await asyncio.create_subprocess_exec(sys.executable, "-c", "", stderr=PIPE)
+
+    monkeypatch.setattr(supervisor, "_start", start)
+    asyncio.run(supervisor._keep(first))
+    assert attempts == [first, first]
