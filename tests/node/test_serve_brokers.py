@@ -40,7 +40,7 @@ def started(
     arguments = ["--brokers", str(count), "--data", str(data), "--listen", f"127.0.0.1:{port}", *options]
     with subprocess.Popen(
         [*(() if stdin is None else IN_TERMINAL), *COMMAND, *arguments],
-        stdin=stdin,
+        stdin=subprocess.DEVNULL if stdin is None else stdin,
         stdout=subprocess.PIPE if output is None else output,
         stderr=subprocess.DEVNULL if output is None else output,
         text=True,
@@ -174,6 +174,37 @@ def test_brokers_stop_in_order_when_their_terminal_is_closed(tmp_path: Path) -> 
             terminal.read_until("Try, in another terminal")
         assert process.wait(60) == 0
     assert were_stopped_in_order(tmp_path, 2)
+
+
+def test_sighup_without_a_closed_terminal_lets_all_brokers_reload_their_policies(tmp_path: Path) -> None:
+    log = tmp_path / "log"
+
+    def reloads(node_id: int) -> int:
+        lines = [line for line in log.read_text().splitlines() if line.startswith(f"broker {node_id} | ")]
+        return sum("policies reloaded" in line for line in lines)
+
+    with log.open("w") as output, started(tmp_path, 2, output=output) as (process, _):
+        until(lambda: "Try, in another terminal" in log.read_text())
+        process.send_signal(signal.SIGHUP)
+        until(lambda: (reloads(1), reloads(2)) == (1, 1))
+        os.kill(pid_of(tmp_path / "brokers" / "2"), signal.SIGKILL)
+        until(lambda: "a broker has ended" in log.read_text())
+        process.send_signal(signal.SIGHUP)
+        until(lambda: (reloads(1), reloads(2)) == (2, 2))
+        process.terminate()
+        assert process.wait(60) == 0
+    assert log.read_text().count("a broker has ended") == 1
+    assert were_stopped_in_order(tmp_path, 2)
+
+
+def test_sighup_does_not_end_a_broker_that_starts(tmp_path: Path) -> None:
+    log = tmp_path / "log"
+    with log.open("w") as output, started(tmp_path, 1, output=output) as (process, _):
+        until(lambda: "the broker starts" in log.read_text())
+        process.send_signal(signal.SIGHUP)
+        until(lambda: "policies reloaded" in log.read_text())
+        process.terminate()
+        assert process.wait(60) == 0
 
 
 @pytest.mark.parametrize("count", [1, 2])

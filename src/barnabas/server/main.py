@@ -7,7 +7,7 @@ import resource
 import shutil
 import signal
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
 
 from barnabas import __version__
@@ -200,8 +200,9 @@ def _run_several(
             _announce(lambda: _print_cluster_banner(plans, config, has_pages=has_pages))
 
     async def supervise() -> int:
-        for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+        for number in (signal.SIGTERM, signal.SIGINT):
             asyncio.get_running_loop().add_signal_handler(number, supervisor.stop)
+        _on_hang_up(stop=supervisor.stop, reload=supervisor.reload)
         return await supervisor.run(on_ready)
 
     return asyncio.run(supervise())
@@ -227,13 +228,21 @@ async def _serve(
     config: BrokerConfig, passwords: Mapping[str, str], web: WebFactory | None, *, prints_banner: bool
 ) -> int:
     stop, clock = asyncio.Event(), SystemClock()
+    starting: asyncio.Future[BrokerServer] = asyncio.get_running_loop().create_future()
+    reloads: set[asyncio.Task[None]] = set()
 
     def stop_by(number: signal.Signals) -> None:
         _log.info(f"received {number.name}: the broker stops")
         stop.set()
 
+    def reload() -> None:
+        task = asyncio.create_task(_reload(starting))
+        reloads.add(task)
+        task.add_done_callback(reloads.discard)
+
     for number in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(number, stop_by, number)
+    _on_hang_up(stop=lambda: stop_by(signal.SIGHUP), reload=reload)
     if SUPERVISED in os.environ:
         await asyncio.get_running_loop().connect_read_pipe(lambda: _SupervisorEnd(stop), sys.stdin)
     started_ms = clock.monotonic_ms()
@@ -246,18 +255,7 @@ async def _serve(
             "the console is not served, only metrics: its packages are not installed", extra="console"
         )
     _log.info("the broker serves", **_facts(server), took_ms=clock.monotonic_ms() - started_ms)
-    reloads: set[asyncio.Task[None]] = set()
-
-    def on_hang_up() -> None:
-        if on_terminal and not os.isatty(0):  # the terminal that started this process was closed
-            stop_by(signal.SIGHUP)
-            return
-        task = asyncio.create_task(_reload(server))
-        reloads.add(task)
-        task.add_done_callback(reloads.discard)
-
-    on_terminal = os.isatty(0)
-    asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, on_hang_up)
+    starting.set_result(server)
     sys.setswitchinterval(SWITCH_INTERVAL_S)
     if prints_banner:
         _announce(lambda: _print_banner(server, config))
@@ -270,6 +268,19 @@ async def _serve(
     await server.stop()
     _log.info("the broker has stopped", took_ms=clock.monotonic_ms() - stopping_ms)
     return EXIT_FAILED if server.failed.is_set() else EXIT_STOPPED
+
+
+def _on_hang_up(*, stop: Callable[[], None], reload: Callable[[], None]) -> None:
+    """Let SIGHUP stop this process if its terminal was closed, and otherwise reload policies."""
+    on_terminal = os.isatty(0)
+
+    def act() -> None:
+        if on_terminal and not os.isatty(0):
+            stop()
+        else:
+            reload()
+
+    asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, act)
 
 
 class _SupervisorEnd(asyncio.Protocol):
@@ -304,8 +315,9 @@ async def _first_of(*events: asyncio.Event) -> None:
         wait.cancel()
 
 
-async def _reload(server: BrokerServer) -> None:
+async def _reload(starting: Awaitable[BrokerServer]) -> None:
     """Reload the code and files of policies; if that fails, the present ones stay, and the error is logged."""
+    server = await starting
     with contextlib.suppress(PolicyLoadError):
         await server.policies.reload()
         _log.info("policies reloaded")

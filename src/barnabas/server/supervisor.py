@@ -3,6 +3,7 @@
 import asyncio
 import json
 import os
+import signal
 import sys
 from asyncio.subprocess import DEVNULL, PIPE, Process
 from collections.abc import Callable, Mapping, Sequence
@@ -129,10 +130,26 @@ class Supervisor:
         self._names_brokers = names_brokers
         self._stopping = asyncio.Event()
         self._processes: dict[int, Process] = {}  #: by node id
+        self._reloads: set[asyncio.Task[None]] = set()
 
     def stop(self) -> None:
         """Let `run` stop the brokers and return."""
         self._stopping.set()
+
+    def reload(self) -> None:
+        """Let each broker reload its policies, as SIGHUP does."""
+        for plan in self._plans:
+            task = asyncio.create_task(self._reload(plan))
+            self._reloads.add(task)
+            task.add_done_callback(self._reloads.discard)
+
+    async def _reload(self, plan: BrokerPlan) -> None:
+        while not await _accepts(plan.address):  # SIGHUP ends a process that does not handle it yet
+            if await is_set_within(self._stopping, PROBE_INTERVAL_S):
+                return
+        process = self._processes.get(plan.node_id)
+        if process is not None and process.returncode is None:
+            process.send_signal(signal.SIGHUP)
 
     async def run(self, on_ready: Callable[[], None]) -> int:
         """Run until `stop`, or until a broker cannot start; return the largest exit code of the brokers.
