@@ -3,6 +3,7 @@
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence, Set
+from contextlib import ExitStack
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Self
@@ -75,6 +76,7 @@ class EmbeddedCluster(EmbeddedKafka):
         self._brokers: dict[int, EmbeddedBroker] = {}
         self._down: set[int] = set()
         self._paused: dict[int, threading.Event] = {}
+        self._isolated: set[int] = set()
 
     # Starting and stopping
 
@@ -101,16 +103,21 @@ class EmbeddedCluster(EmbeddedKafka):
 
     def stop(self) -> None:
         """Stop all brokers and remove their data; does nothing if the cluster is stopped."""
-        self._close_client()
-        for node_id in tuple(self._paused):
-            self.resume(node_id)
-        for broker in self._brokers.values():
-            broker.stop()
+        with ExitStack() as steps:  # from the last one to the first, whatever they raise
+            steps.callback(self._forget)
+            for broker in reversed(self._brokers.values()):
+                steps.callback(broker.stop)
+            for node_id in self._paused:
+                steps.callback(self.resume, node_id)
+            steps.callback(self._close_client)
+
+    def _forget(self) -> None:
         self._brokers.clear()
         self._down.clear()
-        if self._directory is not None:
-            self._directory.cleanup()
-            self._directory = None
+        self._isolated.clear()
+        directory, self._directory = self._directory, None
+        if directory is not None:
+            directory.cleanup()
 
     @property
     def brokers(self) -> Mapping[int, EmbeddedBroker]:
@@ -212,11 +219,15 @@ class EmbeddedCluster(EmbeddedKafka):
         self._down.add(node_id)
 
     def restart(self, node_id: int) -> None:
-        """Start a broker again, on its port and its data; a running one is stopped in order first."""
+        """Start a broker again, on its port and its data; a running one is stopped in order first.
+
+        Brokers that are isolated stay so.
+        """
         if node_id not in self._down:
             self.shut_down(node_id)
         self._broker(node_id).serve()
         self._down.discard(node_id)
+        self._block({node_id})
         self._wait_for_brokers({node_id})
 
     def pause(self, node_id: int) -> None:
@@ -236,25 +247,31 @@ class EmbeddedCluster(EmbeddedKafka):
         self._paused.pop(node_id).set()
 
     def isolate(self, node_id: int) -> None:
-        """Cut a broker off from the other brokers, in both directions, until `rejoin`. Clients still reach it."""
+        """Cut a broker off from the other brokers, in both directions, until `rejoin`. Clients still reach it.
+
+        Several isolated brokers do not reach each other either.
+        """
         self._broker(node_id)
-        others = self._brokers.keys() - {node_id}
-        self._block({other: {node_id} for other in others} | {node_id: others})
+        self._isolated.add(node_id)
+        self._block(self._brokers.keys())
 
     def rejoin(self) -> None:
         """Let all isolated brokers reach the others again."""
-        self._block(dict.fromkeys(self._brokers, frozenset()))
+        self._isolated.clear()
+        self._block(self._brokers.keys())
 
-    def _block(self, blocked: Mapping[int, Set[int]]) -> None:
-        """Let brokers refuse requests to others; paused ones do so as soon as they continue."""
+    def _block(self, node_ids: Set[int]) -> None:
+        """Let brokers send no requests to those that they cannot reach; paused ones do so when they continue."""
         blocking = {
-            node_id: self._brokers[node_id].block_brokers(others)
-            for node_id, others in blocked.items()
-            if node_id not in self._down
+            node_id: self._brokers[node_id].block_brokers(self._unreachable_from(node_id))
+            for node_id in node_ids - self._down
         }
         for node_id, applied in blocking.items():
             if node_id not in self._paused:
                 applied.result()
+
+    def _unreachable_from(self, node_id: int) -> Set[int]:
+        return (self._brokers.keys() if node_id in self._isolated else self._isolated) - {node_id}
 
     def _broker(self, node_id: int | None) -> EmbeddedBroker:
         """Return a broker, running or not; None stands for the missing leader of a partition."""

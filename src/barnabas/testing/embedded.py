@@ -3,6 +3,7 @@
 import warnings
 from collections.abc import Callable, Collection, Mapping
 from concurrent.futures import Future
+from contextlib import ExitStack
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Self
@@ -97,16 +98,21 @@ class EmbeddedBroker(EmbeddedKafka):
 
     def stop(self) -> None:
         """Stop and remove the data; does nothing if the broker is stopped."""
-        try:
+        with ExitStack() as steps:  # from the last one to the first, whatever they raise
+            steps.callback(self._faults.clear)
+            steps.callback(self._remove_data)
+            steps.callback(self._end_thread)
             self.halt(kill=False)
-        finally:
-            if self._thread is not None:
-                self._thread.stop()
-                self._thread = None
-            if self._directory is not None:
-                self._directory.cleanup()
-                self._directory = None
-            self._faults.clear()
+
+    def _end_thread(self) -> None:
+        thread, self._thread = self._thread, None
+        if thread is not None:
+            thread.stop()
+
+    def _remove_data(self) -> None:
+        directory, self._directory = self._directory, None
+        if directory is not None:
+            directory.cleanup()
 
     def restart(self, *, kill: bool = False) -> None:
         """Stop and start again on the same port with the same data; connections are closed.
@@ -161,9 +167,11 @@ class EmbeddedBroker(EmbeddedKafka):
     def halt(self, *, kill: bool) -> None:
         """Stop serving, but keep the port and the data; with `kill` as if the process were killed."""
         server, self._server = self._server, None
-        self._close_client()
-        if server is not None and self._thread is not None:
-            self._thread.run(server.kill() if kill else server.stop())
+        try:
+            self._close_client()
+        finally:
+            if server is not None and self._thread is not None:
+                self._thread.run(server.kill() if kill else server.stop())
 
     # Attributes
 

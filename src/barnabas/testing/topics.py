@@ -59,10 +59,12 @@ class EmbeddedKafka(ABC):
     def _close_client(self) -> None:
         client, self._client = self._client, None
         producer, self._producer = self._producer, None
-        if producer is not None:
-            producer.close(flush=False)
-        if client is not None:
-            client.close()
+        try:
+            if producer is not None:
+                producer.close(flush=False)
+        finally:
+            if client is not None:
+                client.close()
 
     def create_topic(
         self, name: str, partitions: int = 1, configs: Mapping[str, str | None] | None = None

@@ -1,8 +1,9 @@
 """Replication, failover and their effects on clients, in an embedded cluster of real brokers."""
 
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import pytest
 
@@ -271,6 +272,40 @@ def test_brokers_can_be_isolated_while_one_is_paused(cluster: EmbeddedCluster) -
     cluster.resume(1)
     cluster.produce("t", b"value")
     until_all_in_sync(cluster, "t")
+
+
+def test_several_brokers_can_be_isolated_and_stay_so_after_a_restart(cluster: EmbeddedCluster) -> None:
+    def blocked() -> list[Collection[int]]:
+        return [broker.server.parts.broker_clients.fetches._blocked for broker in cluster.brokers.values()]
+
+    cluster.isolate(1)
+    cluster.isolate(2)
+    assert blocked() == [{2, 3}, {1, 3}, {1, 2}]
+    for node_id in (3, 1):
+        cluster.restart(node_id)
+        assert blocked() == [{2, 3}, {1, 3}, {1, 2}]
+    cluster.shut_down(2)
+    cluster.rejoin()
+    cluster.restart(2)
+    assert not any(blocked())
+
+
+def test_a_broker_that_cannot_be_stopped_leaves_no_others_behind(monkeypatch: pytest.MonkeyPatch) -> None:
+    with EmbeddedCluster(3) as cluster:
+        first, *others = cluster.brokers.values()
+        directories = [broker.directory for broker in (first, *others)]
+        store = Path(others[0].server.broker.config.text("barnabas.store").removeprefix("sqlite:"))
+        stop = first.stop
+
+        def stop_and_fail() -> None:
+            stop()
+            raise LookupError("not stopped")
+
+        monkeypatch.setattr(first, "stop", stop_and_fail)
+        with pytest.raises(LookupError, match="not stopped"):
+            cluster.stop()
+        assert not any(directory.exists() for directory in (*directories, store.parent))
+        assert not cluster.brokers
 
 
 def test_only_a_running_broker_can_be_paused(cluster: EmbeddedCluster) -> None:

@@ -97,6 +97,24 @@ def test_a_restart_keeps_port_topics_and_records(kafka: EmbeddedBroker, kill: bo
     assert values(kafka, "t") == [b"before", b"after"]
 
 
+def test_a_client_that_cannot_be_closed_does_not_keep_the_broker_running(
+    kafka: EmbeddedBroker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    close = kafka.client.close
+
+    def close_and_fail() -> None:
+        close()
+        raise LookupError("not closed")
+
+    monkeypatch.setattr(kafka.client, "close", close_and_fail)
+    with pytest.raises(LookupError, match="not closed"):
+        kafka.halt(kill=False)
+    assert (kafka.directory / ".kafka_cleanshutdown").exists()
+    kafka.serve()
+    kafka.produce("t", "after")
+    assert values(kafka, "t") == [b"after"]
+
+
 def test_only_a_restart_without_kill_leaves_a_clean_shutdown_marker(
     kafka: EmbeddedBroker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
