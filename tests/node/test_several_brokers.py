@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
@@ -426,3 +427,17 @@ def test_a_throttled_reassignment_copies_no_faster_until_the_limit_is_raised(
         for node_id in (leader, other):
             alter(ResourceKind.BROKER, str(node_id), rate, "1000000000")
         until(lambda: len(cluster.in_sync("t")) == 2)
+
+
+# The directory of the metadata
+
+
+def test_brokers_that_share_the_directory_of_the_metadata_keep_the_use_of_acls_apart(tmp_path: Path) -> None:
+    settings = {
+        "metadata.log.dir": str(tmp_path),
+        "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
+        "super.users": "User:ANONYMOUS",
+    }
+    with EmbeddedCluster(2, settings):
+        pass
+    assert {path.name for path in tmp_path.glob("acl-use*")} == {"acl-use-1.json", "acl-use-2.json"}

@@ -10,8 +10,8 @@ from barnabas.log.files import write_atomically
 from barnabas.telemetry.logs import get_logger
 from barnabas.wire.acls import AclDecision, AclOperation, ResourceType
 
-#: The file, beside that of the metadata.
-FILE = "acl-use.json"
+#: The name that the file had before several brokers could share a directory of metadata.
+FORMER_FILE = "acl-use.json"
 
 #: How often it is written, and how often a decision that is cached counts as use.
 INTERVAL_MS = 600_000
@@ -37,15 +37,23 @@ class AclUseRecord:
         return cls(now_ms, now_ms)
 
 
-def read_acl_use(directory: Path, now_ms: int) -> AclUseRecord:
+def acl_use_path(directory: Path, broker_id: int) -> Path:
+    """Return the file of a broker, beside that of the metadata."""
+    return directory / f"acl-use-{broker_id}.json"
+
+
+def read_acl_use(directory: Path, broker_id: int, now_ms: int) -> AclUseRecord:
     """Return the stored record, or an empty one that begins now if the file is missing or damaged."""
-    path = directory / FILE
-    try:
-        return _from_plain(json.loads(path.read_text(encoding="utf-8")), now_ms)
-    except FileNotFoundError:
-        pass
-    except (OSError, ValueError, LookupError, TypeError, AttributeError) as error:
-        _log.warning("cannot read when ACLs were used; the record begins now", path=str(path), why=str(error))
+    for path in (acl_use_path(directory, broker_id), directory / FORMER_FILE):
+        try:
+            return _from_plain(json.loads(path.read_text(encoding="utf-8")), now_ms)
+        except FileNotFoundError:
+            continue
+        except (OSError, ValueError, LookupError, TypeError, AttributeError) as error:
+            _log.warning(
+                "cannot read when ACLs were used; the record begins now", path=str(path), why=str(error)
+            )
+            break
     return AclUseRecord.empty(now_ms)
 
 
@@ -76,8 +84,9 @@ def _times(plain: Any) -> dict[str, int]:
     return {key: int(time_ms) for key, time_ms in plain.items()}
 
 
-def write_acl_use(directory: Path, record: AclUseRecord) -> None:
+def write_acl_use(directory: Path, broker_id: int, record: AclUseRecord) -> None:
     """Write the record. Blocks. A disk error is logged: the record is not worth a failed log directory."""
+    path = acl_use_path(directory, broker_id)
     plain = {
         "since_ms": record.since_ms,
         "last_used_ms": dict(record.last_used_ms),
@@ -89,6 +98,7 @@ def write_acl_use(directory: Path, record: AclUseRecord) -> None:
         },
     }
     try:
-        write_atomically(directory / FILE, json.dumps(plain).encode(), sync=False)
+        write_atomically(path, json.dumps(plain).encode(), sync=False)
+        (directory / FORMER_FILE).unlink(missing_ok=True)  # else it would be read if this one is removed
     except OSError as error:
-        _log.warning("cannot write when ACLs were used", path=str(directory / FILE), why=str(error))
+        _log.warning("cannot write when ACLs were used", path=str(path), why=str(error))

@@ -298,7 +298,7 @@ def standard_authorizer(
         users,
         allow_if_no_acl=allow_if_no_acl,
         clock=clock,
-        use=read_acl_use(directory, clock.wall_ms()),
+        use=read_acl_use(directory, config.node_id, clock.wall_ms()),
     )
     metadata.listen(authorizer.apply)
     return authorizer

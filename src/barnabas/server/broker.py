@@ -182,7 +182,7 @@ class BrokerServer:
         """Write the record of used ACLs to the disk. After an abrupt end nothing is written."""
         if self.broker.authorizer is not None and not self._shutdown.is_abrupt:
             use, directory = self.broker.authorizer.take_use_record(), metadata_directory(self._config)
-            await asyncio.to_thread(write_acl_use, directory, use)
+            await asyncio.to_thread(write_acl_use, directory, self._config.node_id, use)
 
     async def _add_user(self, user: str, password: str) -> None:
         rng = self.parts.environment.rng
