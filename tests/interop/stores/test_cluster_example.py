@@ -82,3 +82,14 @@ def test_the_settings_of_the_machines_are_valid() -> None:
     assert (loaded.warnings, loaded.without_effect) == ((), ())
     assert loaded.config.text("barnabas.store.password") == "secret"
     assert parse_etcd_url(loaded.config.text("barnabas.store")).is_tls
+
+
+def test_etcdctl_has_the_address_and_the_certificates_of_the_member() -> None:
+    member = read_properties(EXAMPLE / "systemd" / "etcd")
+    exported = dict(re.findall(r"(ETCDCTL_\w+)=(\S+)", (EXAMPLE / "README.md").read_text()))
+    assert exported == {
+        "ETCDCTL_ENDPOINTS": member["ETCD_ADVERTISE_CLIENT_URLS"],
+        "ETCDCTL_CACERT": member["ETCD_TRUSTED_CA_FILE"],
+        "ETCDCTL_CERT": member["ETCD_CERT_FILE"],
+        "ETCDCTL_KEY": member["ETCD_KEY_FILE"],
+    }
