@@ -298,15 +298,18 @@ class LogManager:
         """
         directory, log = self._unregister(tp)
         (self._move_to_trash if keep else self._delete_later)(directory, log)
-        if tp in self._retired:
-            self.finish_replacement(tp)
-        if tp in self._futures:
-            self.drop_future(tp)
+        self._end_moves(tp)
 
     def rename_stray(self, tp: TopicPartition) -> None:
         """Rename the directory of a log whose partition is unknown to the cluster; strays are never deleted."""
         directory, log = self._unregister(tp)
         self._rename_away(directory, log, renamed_directory(tp, self.random, STRAY_SUFFIX))
+        self._end_moves(tp)
+
+    def _end_moves(self, tp: TopicPartition) -> None:
+        """Delete what the moves of a log that is gone have left: the replaced log, and the future replica."""
+        if tp in self._retired:
+            self.finish_replacement(tp)
         if tp in self._futures:
             self.drop_future(tp)
 

@@ -182,6 +182,15 @@ class MetadataImage:
             later = after.tables.get(name, _EMPTY)
             yield from (StoreChange(f"{name}/{key}", None) for key in table if key not in later)
 
+    def is_followed_by(self, revision: int, items: Iterable[Item]) -> bool:
+        """Whether a store with these items can be a later state of this image.
+
+        What was written up to the image's revision is in the image. It is not if the store was restored from a backup.
+        """
+        return revision >= self.revision and all(
+            item.revision > self.revision or item.revision == self.revision_of(item.key) for item in items
+        )
+
     def _replay_topic_names(self, changed: Mapping[str, TopicImage | None]) -> Mapping[bytes, str]:
         if not changed:
             return self.topic_names

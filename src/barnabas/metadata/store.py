@@ -81,6 +81,19 @@ class CommitTooLarge(StoreError):
     """The store allows only smaller commits; nothing was written."""
 
 
+class WentBack(StoreError):
+    """The store has an older state than before, as when a backup is restored.
+
+    A process must not follow it there: topics that the backup lacks would be deleted.
+    """
+
+    def __init__(self, store: str, known_revision: int, revision: int) -> None:
+        super().__init__(
+            f"{store} went back from revision {known_revision} to {revision}, as when a backup is restored; "
+            "start the brokers again"
+        )
+
+
 class SessionInUse(StoreError):
     """Another process has opened the session, and lives."""
 
@@ -109,6 +122,7 @@ class Store(Protocol):
     async def load(self) -> tuple[int, list[Item]]:
         """Return the revision of the store and all its items.
 
+        :raises WentBack: If it is known to have had a later state.
         :raises StoreError: If it cannot be read.
         """
         ...
@@ -138,6 +152,7 @@ class Store(Protocol):
         """Yield every transaction after `revision` in order, including those of this process.
 
         :raises HistoryLost: If the store no longer has the next one.
+        :raises WentBack: If the store has an older state than before.
         """
         ...
 

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import partial
 
 from barnabas.base.ids import TopicIdPartition, TopicPartition, uuid_to_text
 from barnabas.log.log_config import LogConfig
@@ -31,6 +32,9 @@ from barnabas.wire.records.control import EndTransactionMarker
 
 #: Returns the log config of a topic name and its overrides.
 LogConfigs = Callable[[str, Mapping[str, str]], LogConfig]
+
+#: What is done with the log of a replica that this broker no longer has.
+Removal = Callable[[TopicPartition], None]
 
 #: Replicas to open, close or change before yielding to the event loop; opening one takes 0.5 to 4 ms.
 OPENED_PER_YIELD_COUNT = 2
@@ -182,7 +186,7 @@ class ReplicaManager:
         for name in changed.of(TOPICS):
             deleted_topic, topic = before.topics.get(name), after.topics.get(name)
             if deleted_topic is not None and (topic is None or topic.topic_id != deleted_topic.topic_id):
-                await self._delete_topic(deleted_topic, keep=_is_kept(after, deleted_topic))
+                await self._close_topic(deleted_topic, self._removal(after, deleted_topic))
         for name in changed.of(TOPICS):
             topic = after.topics.get(name)
             if topic is not None:
@@ -313,14 +317,27 @@ class ReplicaManager:
     def _log_config(self, topic: str) -> LogConfig:
         return self._log_configs(topic, self._image.topic_configs.get(topic, {}))
 
-    async def _delete_topic(self, topic: TopicImage, *, keep: bool) -> None:
+    def _removal(self, after: MetadataImage, topic: TopicImage) -> Removal:
+        """Return what is done with the logs of a topic that does not exist any more.
+
+        A deletion keeps its entry until this broker has reported it. A topic without one was not deleted: it is missing
+        in a restored backup, for example.
+        """
+        if _is_kept(after, topic):
+            return partial(self.log_manager.schedule_deletion, keep=True)
+        if topic.topic_id.hex() in after.deleted_topics:
+            return self.log_manager.schedule_deletion
+        _log.error("a topic is missing without having been deleted: its logs are kept", topic=topic.name)
+        return self.log_manager.rename_stray
+
+    async def _close_topic(self, topic: TopicImage, remove: Removal) -> None:
         for index in range(topic.partition_count):
-            self._delete_replica(topic, index, keep=keep)
+            self._close_replica(topic, index, remove)
             if (index + 1) % OPENED_PER_YIELD_COUNT == 0:
                 await asyncio.sleep(0)
         await asyncio.sleep(0)
 
-    def _delete_replica(self, topic: TopicImage, index: int, *, keep: bool = False) -> None:
+    def _close_replica(self, topic: TopicImage, index: int, remove: Removal) -> None:
         replica = TopicIdPartition(topic.topic_id, index)
         self._offline.discard(replica)
         self._lost.discard(replica)
@@ -328,7 +345,7 @@ class ReplicaManager:
         if partition is not None:
             del self._by_id[topic.topic_id, index]
             partition.close()
-            self.log_manager.schedule_deletion(TopicPartition(topic.name, index), keep=keep)
+            remove(TopicPartition(topic.name, index))
 
     def _reconfigure(self, topic: str, config: LogConfig) -> None:
         for partition in self._of_topic(topic):
@@ -360,7 +377,9 @@ class ReplicaManager:
         state = self._image.partition(topic, index)
         partition = self._by_id.get((topic.topic_id, index))
         if self._broker_id not in state.replicas:
-            self._delete_replica(topic, index)
+            is_older = partition is not None and state.partition_epoch <= partition.partition_epoch
+            remove = self.log_manager.rename_stray if is_older else self.log_manager.schedule_deletion
+            self._close_replica(topic, index, remove)
         elif partition is not None:
             leader_epoch = partition.leader_epoch
             partition.update_state(state)

@@ -4,7 +4,7 @@ import asyncio
 import json
 import sys
 from base64 import b64decode
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import aclosing, closing
 from typing import Any
 
@@ -19,14 +19,18 @@ from barnabas.metadata.store import (
     Prefix,
     StoreChange,
     StoreError,
+    WentBack,
 )
 from barnabas.stores.etcd_gateway import Gateway, Refused, decode_answer
 from barnabas.stores.etcd_http import EtcdEndpoint, HttpConnection, NoAnswer, NotSent
 from barnabas.stores.etcd_keys import (
     Keys,
     Revisions,
+    compare_not_before,
     compare_range,
     compare_revision,
+    decode_key,
+    decode_value,
     delete,
     delete_range,
     encode,
@@ -78,7 +82,8 @@ class EtcdStore:
         self._sessions = EtcdSessions(gateway, self._keys, session_timeout_ms)
         self._revisions: Revisions | None = None
         self._shown_revision = NEVER  #: the newest commit that a watch has yielded
-        self._known_revision = NEVER  #: the newest commit that this process knows of
+        #: the newest commit that wrote `last`, as far as this process knows; etcd has it unless a backup is restored
+        self._last_revision = NEVER
         self._has_checked_limit = False
         self.changes_max = OPERATIONS_COUNT_DEFAULT - 1  #: one operation puts the id of the commit
         self._refused_count = sys.maxsize  #: fewest operations that etcd has refused as too many
@@ -98,13 +103,12 @@ class EtcdStore:
 
     async def latest_revision(self) -> int:
         """Return the revision of the last commit; see `metadata.store.Store`."""
-        revisions = await self._find_revisions()
+        revisions, known_revision = await self._find_revisions(), self._last_revision
         try:
             response = await self._gateway.call("/v3/kv/range", {"key": encode(self._keys.last)})
         except Refused as refused:
             raise _store_error(refused) from refused
-        last = pairs_of(response)
-        return revisions.of_store(int(last[0]["mod_revision"])) if last else NEVER
+        return self._read_last(pairs_of(response), revisions, known_revision)
 
     async def commit(
         self, reads: Mapping[str, int], changes: tuple[StoreChange, ...], commit_id: str = ""
@@ -112,18 +116,21 @@ class EtcdStore:
         """Write `changes` if every key in `reads` still has that revision; see `metadata.store.Store`."""
         revisions = await self._find_revisions()
         writes = dict(changes)  # etcd refuses a key that is written twice
-        operations_count = max(len(reads), len(writes) + 1)
+        operations_count = max(len(reads), len(writes)) + 1
         if operations_count >= self._refused_count:
             raise _too_many_operations(operations_count)  # without sending all of it
+        known_revision = self._last_revision
         transaction: dict[str, Any] = {
-            "compare": [self._condition(key, revisions.of_etcd(seen)) for key, seen in reads.items()],
+            "compare": [
+                *self._not_gone_back(revisions),
+                *(self._condition(key, revisions.of_etcd(seen)) for key, seen in reads.items()),
+            ],
             "success": [
                 *(self._operation(key, value) for key, value in writes.items()),
                 put(self._keys.last, commit_id),
             ],
             "failure": [get(self._keys.last)],
         }
-        known_revision = self._known_revision
         try:
             response = await self._gateway.call("/v3/kv/txn", transaction, is_repeatable=False)
         except Refused as refused:
@@ -135,10 +142,10 @@ class EtcdStore:
             raise _store_error(refused, transaction) from refused
         if response.get("succeeded"):
             revision = revisions.of_store(revision_of(response))
-            self._known_revision = max(self._known_revision, revision)
+            self._last_revision = max(self._last_revision, revision)
             return revision
         last = got(response)
-        revision = NEVER if last is None else revisions.of_store(int(last["mod_revision"]))
+        revision = self._read_last([] if last is None else [last], revisions, known_revision)
         if revision <= self._shown_revision:
             await asyncio.sleep(CONFLICT_PAUSE_S)
         raise Conflict(revision)
@@ -158,14 +165,35 @@ class EtcdStore:
             response = await self._gateway.call("/v3/kv/range", {"key": encode(self._keys.last)})
         except (Refused, StoreError) as error:
             raise OutcomeUnknown(f"{refused.message}, then {error}") from error
-        for pair in pairs_of(response):
-            revision = revisions.of_store(int(pair["mod_revision"]))
-            self._known_revision = max(self._known_revision, revision)
-            if commit_id and b64decode(pair.get("value", "")).decode() == commit_id:
-                return revision
-            if revision > known_revision:
-                raise OutcomeUnknown(refused.message)
+        pairs = pairs_of(response)
+        revision = self._read_last(pairs, revisions, known_revision)
+        if commit_id and any(decode_value(pair).decode() == commit_id for pair in pairs):
+            return revision
+        if revision > known_revision:
+            raise OutcomeUnknown(refused.message)
         raise _store_error(refused)
+
+    def _read_last(
+        self, pairs: Sequence[Mapping[str, Any]], revisions: Revisions, known_revision: int
+    ) -> int:
+        """Return the revision of `last`, which is that of the newest commit; NEVER if there is none.
+
+        etcd's own revision would not do: foreign keys raise it, and so does a restoration that bumps it.
+
+        :param known_revision: The newest commit that was known when `last` was requested.
+        :raises WentBack: If etcd no longer has that commit.
+        """
+        revision = max((revisions.of_store(int(pair["mod_revision"])) for pair in pairs), default=NEVER)
+        if revision < known_revision:
+            raise WentBack("etcd", known_revision, revision)
+        self._last_revision = max(self._last_revision, revision)
+        return revision
+
+    def _not_gone_back(self, revisions: Revisions) -> list[dict[str, Any]]:
+        """Return the condition that etcd has the newest commit that this process knows of."""
+        if self._last_revision == NEVER:
+            return []
+        return [compare_not_before(self._keys.last, revisions.of_etcd(self._last_revision))]
 
     def _condition(self, key: str, etcd_revision: int) -> dict[str, Any]:
         first = self._keys.item(key)
@@ -187,11 +215,11 @@ class EtcdStore:
             try:
                 connection = await self._open_watch(endpoint, revisions.of_etcd(revision + 1))
                 with closing(connection):
-                    async with aclosing(self._follow(connection, endpoint, revisions, revision)) as commits:
+                    await self._check(endpoint, revisions)
+                    async with aclosing(self._follow(connection, endpoint, revisions)) as commits:
                         async for commit in commits:
                             revision = commit.revision
                             self._shown_revision = max(self._shown_revision, revision)
-                            self._known_revision = max(self._known_revision, revision)
                             yield commit
             except (NotSent, NoAnswer, Refused) as error:
                 _log.warning("the watch of etcd ended", endpoint=str(endpoint), why=str(error))
@@ -203,7 +231,8 @@ class EtcdStore:
     async def open_session(self, key: str, value: bytes) -> int:
         """Write a key with a lease; see `metadata.store.Store`. An earlier process may have left the key: wait."""
         revisions = await self._find_revisions()
-        return revisions.of_store(await self._sessions.open(key, value))
+        conditions = self._not_gone_back(revisions)
+        return revisions.of_store(await self._sessions.open(key, value, conditions))
 
     async def close_session(self, key: str) -> None:
         """Remove the key of a session that this process has opened."""
@@ -265,6 +294,7 @@ class EtcdStore:
 
     async def _load(self, revisions: Revisions) -> tuple[int, list[Item]]:
         """Read all pages at the revision of the first."""
+        known_revision = self._last_revision
         page = await self._gateway.call("/v3/kv/range", {**self._keys.range, "limit": str(PAGE_COUNT)})
         etcd_revision = revision_of(page)
         pairs = pairs_of(page)
@@ -281,8 +311,9 @@ class EtcdStore:
             raise StoreError(
                 f"etcd has lost the store: {self._keys.base} is no longer what it was; restore a backup"
             )
+        last = [pair for pair in pairs if decode_key(pair) == self._keys.last]
+        self._read_last(last, revisions, known_revision)
         items = (revisions.item(self._keys, pair) for pair in pairs)
-        self._known_revision = max(self._known_revision, revisions.of_store(etcd_revision))
         return revisions.of_store(etcd_revision), [item for item in items if item is not None]
 
     async def _open_watch(self, endpoint: EtcdEndpoint, etcd_revision: int) -> HttpConnection:
@@ -290,13 +321,13 @@ class EtcdStore:
         return await self._gateway.open_stream(endpoint, "/v3/watch", {"create_request": create})
 
     async def _follow(
-        self, connection: HttpConnection, endpoint: EtcdEndpoint, revisions: Revisions, revision: int
+        self, connection: HttpConnection, endpoint: EtcdEndpoint, revisions: Revisions
     ) -> AsyncGenerator[Commit]:
         """Yield the commits that a connection shows.
 
         :raises HistoryLost: If etcd has compacted the next one.
         :raises NoAnswer: If the connection or its member fails.
-        :raises StoreError: If etcd has an older state.
+        :raises WentBack: If etcd has an older state.
         """
         events: list[Mapping[str, Any]] = []
         while True:
@@ -304,7 +335,7 @@ class EtcdStore:
                 async with asyncio.timeout(SILENCE_S):
                     line = await connection.next_line()
             except TimeoutError:
-                await self._check(endpoint, revisions, revision)
+                await self._check(endpoint, revisions)
                 continue
             response = decode_answer(0, line)
             if response.get("canceled"):
@@ -312,25 +343,20 @@ class EtcdStore:
             events += response.get("events", ())
             if response.get("fragment"):
                 continue  # a transaction may continue in the next fragment
+            self._last_revision = max(self._last_revision, revisions.last_written(self._keys, events))
             for commit in revisions.commits(self._keys, events):
-                revision = commit.revision
                 yield commit
             events = []
 
-    async def _check(self, endpoint: EtcdEndpoint, revisions: Revisions, revision: int) -> None:
+    async def _check(self, endpoint: EtcdEndpoint, revisions: Revisions) -> None:
         """Ask a member for something that only a majority knows.
 
         :raises NoAnswer: If it does not answer, as when it is stopped or cut off.
-        :raises StoreError: If etcd has an older state than the watch has shown. Topics that are missing there must not
-            be deleted at once, so this is not `HistoryLost`.
+        :raises WentBack: If etcd has an older state.
         """
+        known_revision = self._last_revision
         response = await self._gateway.call_at(endpoint, "/v3/kv/range", {"key": encode(self._keys.last)})
-        present_revision = revisions.of_store(revision_of(response))
-        if present_revision < revision:
-            raise StoreError(
-                f"etcd went back from revision {revision} to {present_revision}, as when a backup is restored; "
-                "start the brokers again"
-            )
+        self._read_last(pairs_of(response), revisions, known_revision)
 
 
 def _after(pair: Mapping[str, Any]) -> bytes:

@@ -78,6 +78,15 @@ class Revisions:
             None if key is None else Item(key, decode_value(pair), self.of_store(int(pair["mod_revision"])))
         )
 
+    def last_written(self, keys: Keys, events: Iterable[Mapping[str, Any]]) -> int:
+        """Return the revision of the newest event that wrote `last`; NEVER if none did."""
+        written = (
+            self.of_store(int(event["kv"]["mod_revision"]))
+            for event in events
+            if event.get("type") != "DELETE" and decode_key(event["kv"]) == keys.last
+        )
+        return max(written, default=NEVER)
+
     def commits(self, keys: Keys, events: Iterable[Mapping[str, Any]]) -> Iterator[Commit]:
         """Yield the commits of all events of some revisions.
 
@@ -100,6 +109,12 @@ class Revisions:
 def compare_revision(key: str, etcd_revision: int) -> dict[str, Any]:
     """Return the condition that a key was last written at that revision; 0: that it does not exist."""
     return {"target": "MOD", "result": "EQUAL", "key": encode(key), "mod_revision": str(etcd_revision)}
+
+
+def compare_not_before(key: str, etcd_revision: int) -> dict[str, Any]:
+    """Return the condition that a key was last written at that revision or later."""
+    revision = str(etcd_revision - 1)
+    return {"target": "MOD", "result": "GREATER", "key": encode(key), "mod_revision": revision}
 
 
 def compare_range(first: str, end: str, etcd_revision: int) -> dict[str, Any]:

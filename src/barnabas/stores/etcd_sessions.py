@@ -2,6 +2,7 @@
 
 import asyncio
 import math
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from barnabas.metadata.store import SessionInUse, StoreError
@@ -36,12 +37,15 @@ class EtcdSessions:
         self._keeping: dict[str, asyncio.Task[None]] = {}
         self.lost_leases_count = 0
 
-    async def open(self, key: str, value: bytes) -> int:
-        """Write the key with a lease; return etcd's revision. See `metadata.store.Store`."""
+    async def open(self, key: str, value: bytes, conditions: Sequence[Mapping[str, Any]] = ()) -> int:
+        """Write the key with a lease; return etcd's revision. See `metadata.store.Store`.
+
+        :param conditions: What must be true of other keys, or it is as if the session were in use.
+        """
         loop = asyncio.get_running_loop()
         deadline = loop.time() + self._timeout_s + EXTENSION_S
         is_waiting = False
-        while (revision := await self._try(key, value)) is None:
+        while (revision := await self._try(key, value, conditions)) is None:
             if loop.time() > deadline:
                 raise SessionInUse(f"the session {key} is open in another process")
             if not is_waiting:
@@ -50,7 +54,7 @@ class EtcdSessions:
             await asyncio.sleep(RETRY_S)
         return revision
 
-    async def _try(self, key: str, value: bytes) -> int | None:
+    async def _try(self, key: str, value: bytes, conditions: Sequence[Mapping[str, Any]]) -> int | None:
         """Return etcd's revision; None if the key has another lease."""
         lease_id = self._leases.get(key) or await self._grant(key)
         name = self._keys.item(key)
@@ -58,7 +62,7 @@ class EtcdSessions:
         present_revision = 0
         for _ in range(2):  # the second time over the key of this process
             transaction: dict[str, Any] = {
-                "compare": [compare_revision(name, present_revision)],
+                "compare": [compare_revision(name, present_revision), *conditions],
                 "success": writes,
                 "failure": [get(name)],
             }

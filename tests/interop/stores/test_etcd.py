@@ -192,6 +192,38 @@ async def test_a_watch_ends_if_etcd_goes_back_to_an_older_state(tmp_path: Path) 
 
 
 @on_loop
+async def test_a_watch_ends_if_a_backup_is_restored_although_others_have_raised_etcds_revision(
+    tmp_path: Path,
+) -> None:
+    with etcd.running(tmp_path) as [member]:
+        data = tmp_path / member.name
+        async with opened([member], "p") as store:
+            await store.commit({}, (StoreChange("a", b"1"),))
+            member.kill()
+            await copy_with_foreign_keys(data, tmp_path / "backup", member.name)
+            member.start()
+            etcd.wait_until_healthy([member])
+            commits = store.watch(0)
+            for value in (b"2", b"3"):
+                await store.commit({}, (StoreChange("a", value),))
+            await take(commits, 3)
+            member.kill()
+            shutil.rmtree(data)
+            shutil.copytree(tmp_path / "backup" / member.name, data)
+            member.start()
+            with pytest.raises(StoreError, match="etcd went back from revision 3 to 1"):
+                await asyncio.wait_for(anext(commits), 20)
+
+
+async def copy_with_foreign_keys(data: Path, backup: Path, name: str) -> None:
+    """Copy the data of a member that is stopped, and write keys of others to the copy."""
+    shutil.copytree(data, backup / name)
+    with etcd.running(backup) as members:
+        for number in range(20):
+            await ask(members, "/v3/kv/put", {"key": encode("foreign"), "value": encode(str(number))})
+
+
+@on_loop
 async def test_the_session_of_a_process_that_is_gone_ends(members: list[etcd.Member], tmp_path: Path) -> None:
     async with opened(members, tmp_path) as store, opened(members, tmp_path) as gone:
         await store.load()

@@ -1,16 +1,19 @@
 """A store that no longer has the commits that a writer has not seen."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+
+import pytest
 
 from barnabas.metadata.brokers import BROKERS
 from barnabas.metadata.changed_keys import ChangedKeys
 from barnabas.metadata.image import MetadataImage
 from barnabas.metadata.producer_ids import KEY, decide_allocate_block
-from barnabas.metadata.store import Item, StoreChange, StoreError
+from barnabas.metadata.store import Item, StoreChange, StoreError, WentBack
 from barnabas.metadata.writer import MetadataWriter
 from support.images import broker, register_brokers
 from support.loop import in_virtual_time, on_loop
 from support.memory_store import MemoryStore
+from support.waiting import reached
 
 
 async def started(store: MemoryStore) -> MetadataWriter:
@@ -75,4 +78,64 @@ async def test_a_writer_loads_the_store_again_until_it_can() -> None:
     store.lose_history()
     await writer.wait_for_revision(store.revision)
     assert writer.image == MetadataImage.load(*await store.load())
+    await writer.stop()
+
+
+class RestoredStore(MemoryStore):
+    """Knows that it went back."""
+
+    went_back = False
+
+    async def load(self) -> tuple[int, list[Item]]:
+        if self.went_back:
+            raise WentBack("the store", 9, 1)
+        return await super().load()
+
+
+def known_to_have_gone_back(store: RestoredStore) -> None:
+    store.went_back = True
+
+
+def an_item_is_missing_in_the_image(store: RestoredStore) -> None:
+    """The image has seen its deletion."""
+    store.items["brokers/2"] = Item("brokers/2", store.items["brokers/1"].value, 2)
+    store.write({}, (BROKERS.put("9", broker(9)),))
+
+
+def an_item_is_older_than_in_the_image(store: RestoredStore) -> None:
+    store.items["brokers/1"] = store.items["brokers/1"]._replace(revision=1)
+    store.write({}, (BROKERS.put("9", broker(9)),))
+
+
+def the_revision_is_older_than_the_images(store: RestoredStore) -> None:
+    store.revision = 2
+    store.items = {key: item for key, item in store.items.items() if item.revision <= 2}
+
+
+@pytest.mark.parametrize(
+    "restore",
+    [
+        known_to_have_gone_back,
+        an_item_is_missing_in_the_image,
+        an_item_is_older_than_in_the_image,
+        the_revision_is_older_than_the_images,
+    ],
+)
+@on_loop
+async def test_a_writer_does_not_follow_a_store_that_does_not_continue_its_image(
+    restore: Callable[[RestoredStore], None],
+) -> None:
+    store = RestoredStore()
+    writer = await started(store)
+    await register_brokers(writer, 2, 3)
+    store.write({}, (StoreChange("brokers/2", None),))
+    store.write({}, (BROKERS.put("1", broker(1)),))
+    await writer.wait_for_revision(store.revision)
+    failures: list[str] = []
+    writer.on_failure = lambda: failures.append("failed")
+    before = writer.image
+    restore(store)
+    store.lose_history()
+    await reached(lambda: failures == ["failed"])
+    assert writer.image is before
     await writer.stop()

@@ -223,6 +223,31 @@ def test_a_topic_replaced_by_one_change_is_deleted_and_created(broker: Broker) -
     assert broker.replicas.partition("t", 0).topic_id == b"n" * 16
 
 
+def test_logs_of_a_topic_that_vanishes_without_having_been_deleted_are_renamed(broker: Broker) -> None:
+    broker.start(cluster(1))
+    broker.create(new_topic("t", 2), new_topic("replaced"))
+    closed = broker.replicas.partition("t", 0)
+    closed.append_as_leader(batch(b"a"), 1)
+    broker.commit(TOPICS.remove("t"), TOPICS.put("replaced", TopicImage("replaced", b"n" * 16, ((1,),))))
+    assert broker.held == {"replaced-0"}
+    assert broker.on_disk == {"t-0-stray", "t-1-stray", "replaced-0-stray", "replaced-0"}
+    assert broker.replicas.deleted_topics() == []
+    assert code_of(closed.check_leader) is ErrorCode.NOT_LEADER_OR_FOLLOWER
+
+
+def test_a_deletion_learnt_after_all_other_brokers_have_reported_it_is_a_deletion(broker: Broker) -> None:
+    broker.start(cluster(2, manually_assigned("t", [1, 2])))
+    topic = broker.topic("t")
+    deleted = replayed(broker.image, decide_delete(broker.image, [TopicToDelete("t")]))
+    reported = replayed(deleted, decide_remove_deleted(deleted, [topic.topic_id], 2))
+    broker.commit(
+        TOPICS.remove("t"),
+        DELETED_TOPICS.put(topic.topic_id.hex(), reported.deleted_topics[topic.topic_id.hex()]),
+    )
+    assert broker.on_disk == {"t-0-delete"}
+    assert broker.replicas.deleted_topics() == [topic.topic_id]
+
+
 def test_changed_configs_reach_only_their_topics_logs(broker: Broker) -> None:
     broker.start(cluster(1))
     broker.create(new_topic("t", 2, configs={"retention.ms": "7"}), new_topic("other"))
@@ -283,10 +308,19 @@ def test_replicas_added_by_a_reassignment_are_opened_and_removed_ones_deleted(
     )
     assert broker.held == {"t-0", "t-1"}
     assert broker.replicas.partition("t", 1).replicas == (1, 2, 3)
-    broker.commit(PARTITION_STATES.put(going, PartitionRegistration(2, 1, (2,), replicas=(2,))))
+    broker.commit(PARTITION_STATES.put(going, PartitionRegistration(2, 1, (2,), 1, replicas=(2,))))
     assert broker.held == {"t-1"}
     assert broker.on_disk == {"t-0-delete", "t-1"}
     assert code_of(lambda: broker.replicas.partition("t", 0)) is ErrorCode.NOT_LEADER_OR_FOLLOWER
+
+
+def test_a_replica_that_an_older_state_lacks_is_renamed(broker: Broker) -> None:
+    broker.start(cluster(2, manually_assigned("t", [2])))
+    key = partition_key(broker.topic("t").topic_id, 0)
+    broker.commit(PARTITION_STATES.put(key, PartitionRegistration(2, 1, (2,), 1, (2, 1), adding=(1,))))
+    assert broker.held == {"t-0"}
+    broker.commit(PARTITION_STATES.remove(key))
+    assert (broker.held, broker.on_disk) == (set(), {"t-0-stray"})
 
 
 def test_a_replica_removed_while_the_broker_was_down_is_renamed(broker: Broker) -> None:

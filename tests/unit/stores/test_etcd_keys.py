@@ -54,3 +54,14 @@ def test_a_key_that_etcd_removes_with_its_lease_is_a_commit_without_an_id() -> N
 
 def test_the_base_itself_is_no_commit() -> None:
     assert list(revisions(10).commits(KEYS, [{"kv": pair("p/base", 10, "0")}])) == []
+
+
+def test_the_end_of_a_session_and_a_removal_do_not_write_the_last_key() -> None:
+    events = [
+        {"kv": pair("p/last", 11, "id-1")},
+        {"kv": pair("p/items/last", 12)},
+        {"type": "DELETE", "kv": pair("p/items/sessions/1", 13)},
+        {"type": "DELETE", "kv": pair("p/last", 14)},
+    ]
+    assert revisions().last_written(KEYS, events) == 1
+    assert revisions().last_written(KEYS, events[1:]) == NEVER
