@@ -22,7 +22,7 @@ class FakeEtcd:
         self._pairs: dict[bytes, dict[str, str]] = {}
         self._events: list[dict[str, Any]] = []
         self._compacted_revision = 0
-        self._streams: list[FakeStream] = []
+        self.streams: list[FakeStream] = []
 
     def put(self, key: str, value: str = "") -> None:
         """Write a key as another user of etcd does."""
@@ -40,12 +40,12 @@ class FakeEtcd:
         if bump:
             self.revision += bump
             self._compacted_revision = self.revision
-        for stream in self._streams:
+        for stream in self.streams:
             stream.end()
 
     def hold_watches(self) -> None:
         """Let the watches that are open show nothing more, as if their connections were cut."""
-        for stream in self._streams:
+        for stream in self.streams:
             stream.is_held = True
 
     def answer(self, path: str, message: Mapping[str, Any]) -> dict[str, Any]:
@@ -67,7 +67,7 @@ class FakeEtcd:
         else:
             stream.send({"created": True})
             stream.show([event for event in self._events if int(event["kv"]["mod_revision"]) >= first])
-            self._streams.append(stream)
+            self.streams.append(stream)
         return stream
 
     def _range(self, message: Mapping[str, Any]) -> dict[str, Any]:
@@ -112,7 +112,7 @@ class FakeEtcd:
         if events:
             self.revision += 1
             self._events += events
-            for stream in self._streams:
+            for stream in self.streams:
                 stream.show(events)
 
 

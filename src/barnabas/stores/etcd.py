@@ -216,7 +216,7 @@ class EtcdStore:
                 connection = await self._open_watch(endpoint, revisions.of_etcd(revision + 1))
                 with closing(connection):
                     await self._check(endpoint, revisions)
-                    async with aclosing(self._follow(connection, endpoint, revisions)) as commits:
+                    async with aclosing(self._follow(connection, endpoint, revisions, revision)) as commits:
                         async for commit in commits:
                             revision = commit.revision
                             self._shown_revision = max(self._shown_revision, revision)
@@ -321,21 +321,25 @@ class EtcdStore:
         return await self._gateway.open_stream(endpoint, "/v3/watch", {"create_request": create})
 
     async def _follow(
-        self, connection: HttpConnection, endpoint: EtcdEndpoint, revisions: Revisions
+        self, connection: HttpConnection, endpoint: EtcdEndpoint, revisions: Revisions, revision: int
     ) -> AsyncGenerator[Commit]:
         """Yield the commits that a connection shows.
 
         :raises HistoryLost: If etcd has compacted the next one.
-        :raises NoAnswer: If the connection or its member fails.
+        :raises NoAnswer: If the connection or its member fails, or if nothing comes although etcd has a later commit.
         :raises WentBack: If etcd has an older state.
         """
         events: list[Mapping[str, Any]] = []
+        awaited_count: int | None = None  #: bytes received when etcd had a commit that had not been shown
         while True:
             try:
                 async with asyncio.timeout(SILENCE_S):
                     line = await connection.next_line()
             except TimeoutError:
-                await self._check(endpoint, revisions)
+                if awaited_count == connection.received_count:
+                    raise NoAnswer(f"the watch shows nothing after revision {revision}") from None
+                is_behind = await self._check(endpoint, revisions) > revision
+                awaited_count = connection.received_count if is_behind else None
                 continue
             response = decode_answer(0, line)
             if response.get("canceled"):
@@ -345,18 +349,19 @@ class EtcdStore:
                 continue  # a transaction may continue in the next fragment
             self._last_revision = max(self._last_revision, revisions.last_written(self._keys, events))
             for commit in revisions.commits(self._keys, events):
+                revision = commit.revision
                 yield commit
             events = []
 
-    async def _check(self, endpoint: EtcdEndpoint, revisions: Revisions) -> None:
-        """Ask a member for something that only a majority knows.
+    async def _check(self, endpoint: EtcdEndpoint, revisions: Revisions) -> int:
+        """Return the revision of the newest commit, which a member knows only with a majority.
 
         :raises NoAnswer: If it does not answer, as when it is stopped or cut off.
         :raises WentBack: If etcd has an older state.
         """
         known_revision = self._last_revision
         response = await self._gateway.call_at(endpoint, "/v3/kv/range", {"key": encode(self._keys.last)})
-        self._read_last(pairs_of(response), revisions, known_revision)
+        return self._read_last(pairs_of(response), revisions, known_revision)
 
 
 def _after(pair: Mapping[str, Any]) -> bytes:

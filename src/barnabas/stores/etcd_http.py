@@ -1,6 +1,7 @@
 """One HTTP/1.1 connection to a member of etcd: JSON requests one after another, or one stream of JSON lines."""
 
 import asyncio
+import socket
 import ssl
 from typing import Any, NamedTuple
 
@@ -10,6 +11,11 @@ from barnabas.tls.failures import refuses_certificate, server_failure_reason
 
 #: A larger answer, or line of a stream, ends the connection. etcd itself accepts requests of 1.5 MiB by default.
 ANSWER_BYTES_MAX = 64 << 20
+
+#: A stream whose other side is gone ends after about this time: no request shows it. Not all systems can set all of it.
+KEEPALIVE_IDLE_S = 5
+KEEPALIVE_INTERVAL_S = 2
+KEEPALIVE_PROBES_COUNT = 3
 
 _READ_BYTES = 64 << 10
 _STATUS_OK = 200
@@ -51,6 +57,7 @@ class HttpConnection:
         self._writer = writer
         self._http = h11.Connection(h11.CLIENT)
         self._line = bytearray()  #: the part of the next line of a stream that has come
+        self.received_count = 0  #: bytes that have come
 
     @staticmethod
     async def open(endpoint: EtcdEndpoint, tls: ssl.SSLContext | None, timeout_s: float) -> "HttpConnection":
@@ -97,6 +104,7 @@ class HttpConnection:
 
         :raises NoAnswer: If the connection ends before the answer, or the answer is an error.
         """
+        _keep_alive(self._writer.get_extra_info("socket"))
         status = await self._send(path, body, token)
         if status != _STATUS_OK:
             raise NoAnswer(f"HTTP status {status}: {(await self._receive())[:200]!r}")
@@ -146,10 +154,25 @@ class HttpConnection:
     async def _next_event(self) -> Any:
         try:
             while (event := self._http.next_event()) is h11.NEED_DATA:
-                self._http.receive_data(await self._reader.read(_READ_BYTES))
+                data = await self._reader.read(_READ_BYTES)
+                self.received_count += len(data)
+                self._http.receive_data(data)
         except (OSError, h11.RemoteProtocolError) as error:
             raise _failure(error) from error
         return event
+
+
+def _keep_alive(connected: socket.socket) -> None:
+    """Let the system probe a connection on which nothing is sent."""
+    connected.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+    for name, value in (
+        ("TCP_KEEPIDLE", KEEPALIVE_IDLE_S),
+        ("TCP_KEEPALIVE", KEEPALIVE_IDLE_S),  # macOS
+        ("TCP_KEEPINTVL", KEEPALIVE_INTERVAL_S),
+        ("TCP_KEEPCNT", KEEPALIVE_PROBES_COUNT),
+    ):
+        if (option := getattr(socket, name, None)) is not None:
+            connected.setsockopt(socket.IPPROTO_TCP, option, value)
 
 
 def _failure(error: Exception) -> NotSent | NoAnswer:

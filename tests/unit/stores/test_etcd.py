@@ -1,4 +1,4 @@
-"""What brokers do when etcd is restored from a backup, with an etcd in memory."""
+"""What brokers do when etcd is restored from a backup, or a watch is cut off, with an etcd in memory."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from barnabas.metadata.store import NEVER, Commit, Conflict, StoreChange, WentBack
-from barnabas.stores.etcd import EtcdStore
+from barnabas.stores.etcd import REOPEN_PAUSE_S, SILENCE_S, EtcdStore
 from support.fake_etcd import FakeEtcd, FakeGateway
 from support.loop import in_virtual_time
 
@@ -124,3 +124,63 @@ async def test_a_restart_of_etcd_with_all_of_its_state_is_followed() -> None:
     assert (await following).revision == 4
     assert store.reopened_watches_count == 1
     await commits.aclose()
+
+
+async def following(etcd: FakeEtcd, shown: list[int]) -> tuple[EtcdStore, asyncio.Task[None]]:
+    """Return a store whose watch adds the revisions that it shows to a list."""
+    store = store_in(etcd)
+    await store.load()
+
+    async def follow() -> None:
+        async for commit in store.watch(0):
+            shown.append(commit.revision)  # noqa: PERF401 -- the list is looked at while it grows
+
+    return store, asyncio.create_task(follow())
+
+
+async def end(task: asyncio.Task[None]) -> None:
+    task.cancel()
+    await asyncio.gather(task, return_exceptions=True)
+
+
+@in_virtual_time
+async def test_a_watch_that_does_not_show_what_is_committed_is_opened_again() -> None:
+    etcd, shown = FakeEtcd(), list[int]()
+    store, task = await following(etcd, shown)
+    other = store_in(etcd)
+    await put(other, "a", b"1")
+    await asyncio.sleep(10)
+    etcd.hold_watches()
+    await put(other, "a", b"2")
+    await asyncio.sleep(3 * SILENCE_S + REOPEN_PAUSE_S)
+    assert (shown, store.reopened_watches_count) == ([1, 2], 1)
+    await end(task)
+
+
+@in_virtual_time
+async def test_a_watch_that_has_nothing_to_show_stays_open() -> None:
+    etcd, shown = FakeEtcd(), list[int]()
+    store, task = await following(etcd, shown)
+    await put(store, "a", b"1")
+    for number in range(100):
+        etcd.put("foreign", str(number))
+        await asyncio.sleep(1)
+    assert (shown, store.reopened_watches_count) == ([1], 0)
+    await end(task)
+
+
+@in_virtual_time
+async def test_a_watch_that_shows_a_commit_late_stays_open_as_long_as_parts_of_it_come() -> None:
+    etcd, shown = FakeEtcd(), list[int]()
+    store, task = await following(etcd, shown)
+    await asyncio.sleep(0.5)
+    [stream] = etcd.streams
+    etcd.hold_watches()
+    await put(store, "a", b"1")
+    for _ in range(100):
+        stream.received_count += 1
+        await asyncio.sleep(0.9 * SILENCE_S)
+    assert store.reopened_watches_count == 0
+    await asyncio.sleep(3 * SILENCE_S + REOPEN_PAUSE_S)
+    assert (shown, store.reopened_watches_count) == ([1], 1)
+    await end(task)

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import socket
 import ssl
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
@@ -339,6 +340,16 @@ async def test_a_stream_is_read_line_by_line_until_it_ends() -> None:
         assert [await stream.next_line() for _ in range(2)] == [b'{"n":1}', b'{"n":2}']
         with pytest.raises(NoAnswer):
             await stream.next_line()
+        stream.close()
+
+
+@on_loop
+async def test_the_system_probes_the_connection_of_a_stream() -> None:
+    async with server(send_lines) as (endpoint, _):
+        gateway = Gateway((endpoint,))
+        stream = await gateway.open_stream(endpoint, "/v3/watch", {})
+        connected = stream._writer.get_extra_info("socket")
+        assert connected.getsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE)
         stream.close()
 
 
