@@ -4,6 +4,7 @@ import asyncio
 import json
 import ssl
 from collections.abc import Callable, Mapping
+from contextlib import nullcontext
 from typing import Any, NamedTuple
 
 from barnabas.metadata.store import OutcomeUnknown, StoreError
@@ -99,7 +100,7 @@ class Gateway:
         self._idle: list[tuple[EtcdEndpoint, HttpConnection]] = []
         self._slots = asyncio.Semaphore(CONCURRENT_COUNT_MAX)
         self._token: str | None = None
-        self._authenticating = asyncio.Lock()
+        self._authenticating = {endpoint: asyncio.Lock() for endpoint in endpoints}
         self.requests_count = 0
         self.failovers_count = 0
 
@@ -120,35 +121,41 @@ class Gateway:
             _log.warning("using another endpoint of etcd", failed=str(endpoint), next=str(self.endpoint))
 
     async def call(
-        self, path: str, message: Mapping[str, Any], *, is_repeatable: bool = True
+        self, path: str, message: Mapping[str, Any], *, is_repeatable: bool = True, is_urgent: bool = False
     ) -> dict[str, Any]:
         """Send a request, and return the answer.
 
         :param is_repeatable: Whether it may be sent again although it may have been carried out.
+        :param is_urgent: Whether it does not wait for others that have not been answered yet.
         :raises Refused: If etcd refuses it.
         :raises OutcomeUnknown: If it is not repeatable, and was sent to a member that did not answer.
         :raises StoreError: If no member answers.
         """
         # Requests of clients begin outside of a task (`base.eager`), where asyncio has no timeouts.
-        return await asyncio.create_task(self._call(path, message, is_repeatable=is_repeatable))
+        return await asyncio.create_task(
+            self._call(path, message, is_repeatable=is_repeatable, is_urgent=is_urgent)
+        )
 
-    async def _call(self, path: str, message: Mapping[str, Any], *, is_repeatable: bool) -> dict[str, Any]:
+    async def _call(
+        self, path: str, message: Mapping[str, Any], *, is_repeatable: bool, is_urgent: bool
+    ) -> dict[str, Any]:
         loop = asyncio.get_running_loop()
         deadline = loop.time() + RETRY_TIMEOUT_S
         reasons: dict[EtcdEndpoint, Exception] = {}
         while True:
             for _ in self._endpoints:
-                endpoint = self.endpoint
-                try:
-                    return await self.call_at(endpoint, path, message)
-                except NotSent as error:
-                    reasons[endpoint] = error
-                except NoAnswer as error:
-                    reasons[endpoint] = error
-                    if not is_repeatable:
-                        self.leave(endpoint)
-                        raise OutcomeUnknown(f"{endpoint}: {error}") from error
-                self.leave(endpoint)
+                async with nullcontext() if is_urgent else self._slots:
+                    endpoint = self.endpoint  # the present one, although there was a wait
+                    try:
+                        return await self._send(endpoint, path, message, until_left=True)
+                    except NotSent as error:
+                        reasons[endpoint] = error
+                    except NoAnswer as error:
+                        reasons[endpoint] = error
+                        if not is_repeatable:
+                            self.leave(endpoint)
+                            raise OutcomeUnknown(f"{endpoint}: {error}") from error
+                    self.leave(endpoint)
             if loop.time() > deadline:
                 why = "; ".join(f"{each}: {error}" for each, error in reasons.items())
                 raise StoreError(f"no endpoint of etcd answers ({why})")
@@ -162,14 +169,21 @@ class Gateway:
         :raises NoAnswer: If the outcome is unknown.
         """
         async with self._slots:
-            token = await self._authenticate(endpoint)
-            try:
-                return await self._ask(endpoint, path, message, token)
-            except Refused as refused:
-                if not refused.is_stale_token or token is None:
-                    raise
-            self.drop_token(token)
-            return await self._ask(endpoint, path, message, await self._authenticate(endpoint))
+            return await self._send(endpoint, path, message, until_left=False)
+
+    async def _send(
+        self, endpoint: EtcdEndpoint, path: str, message: Mapping[str, Any], *, until_left: bool
+    ) -> dict[str, Any]:
+        """:param until_left: Whether the request is not sent if the endpoint is left while it waits for a login."""
+        token = await self._authenticate(endpoint, until_left=until_left)
+        try:
+            return await self._ask(endpoint, path, message, token)
+        except Refused as refused:
+            if not refused.is_stale_token or token is None:
+                raise
+        self.drop_token(token)
+        token = await self._authenticate(endpoint, until_left=until_left)
+        return await self._ask(endpoint, path, message, token)
 
     async def open_stream(
         self, endpoint: EtcdEndpoint, path: str, message: Mapping[str, Any]
@@ -179,7 +193,7 @@ class Gateway:
         :raises NotSent: If there is no connection.
         :raises NoAnswer: If there is no answer.
         """
-        token = await self._authenticate(endpoint)
+        token = await self._authenticate(endpoint, until_left=False)
         connection = await HttpConnection.open(endpoint, self._context(), CONNECT_TIMEOUT_S)
         try:
             async with asyncio.timeout(ANSWER_TIMEOUT_S):
@@ -202,14 +216,23 @@ class Gateway:
             connection.close()
         self._idle.clear()
 
-    async def _authenticate(self, endpoint: EtcdEndpoint) -> str | None:
-        """Return the token of the user; None without a user."""
-        if self._credentials is None:
-            return None
-        async with self._authenticating:
-            if self._token is None:
-                login = {"name": self._credentials.user, "password": self._credentials.password}
+    async def _authenticate(self, endpoint: EtcdEndpoint, *, until_left: bool) -> str | None:
+        """Return the token of the user; None without a user. One login at a time is sent to each endpoint.
+
+        :raises NotSent: If the endpoint does not answer the login, or was left before it was this request's turn.
+        """
+        if self._credentials is None or self._token is not None:
+            return self._token
+        async with self._authenticating[endpoint]:
+            if until_left and endpoint != self.endpoint:
+                raise NotSent("another endpoint is used now")
+            if self._token is not None:
+                return self._token
+            login = {"name": self._credentials.user, "password": self._credentials.password}
+            try:
                 self._token = str((await self._ask(endpoint, "/v3/auth/authenticate", login, None))["token"])
+            except NoAnswer as error:
+                raise NotSent(f"no login: {error}") from error
             return self._token
 
     async def _ask(

@@ -97,7 +97,7 @@ class EtcdSessions:
         while True:
             await asyncio.sleep(self._timeout_s / KEEPALIVES_COUNT)
             try:
-                response = await self._gateway.call("/v3/lease/keepalive", {"ID": lease_id})
+                response = await self._gateway.call("/v3/lease/keepalive", {"ID": lease_id}, is_urgent=True)
             except (StoreError, Refused) as error:
                 _log.warning("cannot keep a session alive", session=key, why=str(error))
                 continue

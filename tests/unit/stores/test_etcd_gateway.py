@@ -1,11 +1,7 @@
 """The client of the gateway, before servers that answer as etcd does when it fails."""
 
 import asyncio
-import json
 import socket
-import ssl
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
 
 import h11
 import pytest
@@ -16,83 +12,18 @@ from barnabas.stores.etcd_gateway import Credentials, Gateway, Refused
 from barnabas.stores.etcd_http import EtcdEndpoint, NoAnswer
 from barnabas.tls.contexts import client_context, server_context
 from support.certificates import Authority
+from support.etcd_servers import Handler, ServedConnection, answering, server, stay_silent
 from support.loop import on_loop
 from support.tls import AUTHORITY, TLS, with_keys
 from support.waiting import reached
-
-Handler = Callable[["Connection"], Awaitable[None]]
-
-
-class Connection:
-    """The server's side of a connection."""
-
-    def __init__(
-        self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, requests: list[dict]
-    ) -> None:
-        self._reader = reader
-        self.writer = writer
-        self.requests = requests  #: of all connections of the server
-
-    async def receive(self) -> dict:
-        """Return the next request: its path, its token and its message."""
-        head = (await self._reader.readuntil(b"\r\n\r\n")).decode()
-        first, *lines = head.strip().split("\r\n")
-        headers = dict(line.lower().split(": ", 1) for line in lines)
-        body = await self._reader.readexactly(int(headers["content-length"]))
-        request = {"path": first.split()[1], "token": headers.get("authorization"), "body": json.loads(body)}
-        self.requests.append(request)
-        return request
-
-    def send(self, message: object, status: int = 200) -> None:
-        body = json.dumps(message).encode()
-        self.writer.write(b"HTTP/1.1 %d X\r\nContent-Length: %d\r\n\r\n%b" % (status, len(body), body))
-
-
-def answering(*answers: object) -> Handler:
-    """Answer one request after another; an int is a status with an error of that code of gRPC."""
-
-    async def handle(connection: Connection) -> None:
-        for answer in answers:
-            await connection.receive()
-            connection.send(answer)
-
-    return handle
-
-
-@asynccontextmanager
-async def server(
-    handle: Handler, tls: ssl.SSLContext | None = None
-) -> AsyncIterator[tuple[EtcdEndpoint, list[dict]]]:
-    requests: list[dict] = []
-    handling: list[asyncio.Task] = []
-
-    async def accept(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        handling.append(asyncio.current_task())
-        try:
-            await handle(Connection(reader, writer, requests))
-        except (asyncio.IncompleteReadError, ConnectionError):
-            pass
-        finally:
-            writer.close()
-
-    listening = await asyncio.start_server(accept, "127.0.0.1", 0, ssl=tls)
-    async with listening:
-        port = listening.sockets[0].getsockname()[1]
-        yield EtcdEndpoint("127.0.0.1", port, is_tls=tls is not None), requests
-    await asyncio.gather(*handling)
 
 
 def nothing_listens() -> EtcdEndpoint:
     return EtcdEndpoint("127.0.0.1", 1)
 
 
-async def drop(connection: Connection) -> None:
+async def drop(connection: ServedConnection) -> None:
     """End the connection after a request."""
-    await connection.receive()
-
-
-async def stay_silent(connection: Connection) -> None:
-    await connection.receive()
     await connection.receive()
 
 
@@ -194,7 +125,7 @@ async def test_endpoints_are_tried_until_one_comes_back(monkeypatch: pytest.Monk
         await asyncio.sleep(0)
 
     async def accept(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        await answering({"n": 1})(Connection(reader, writer, []))
+        await answering({"n": 1})(ServedConnection(reader, writer, []))
         writer.close()
 
     async with await asyncio.start_server(accept, "127.0.0.1", endpoint.port):
@@ -232,24 +163,24 @@ def test_a_refusal_has_its_code_and_message(answer: dict) -> None:
     scenario()
 
 
-async def send_page(connection: Connection) -> None:
+async def send_page(connection: ServedConnection) -> None:
     await connection.receive()
     connection.writer.write(
         b"HTTP/1.1 400 Bad Request\r\n\r\nClient sent an HTTP request to an HTTPS server.\n"
     )
 
 
-async def send_list(connection: Connection) -> None:
+async def send_list(connection: ServedConnection) -> None:
     await connection.receive()
     connection.send([1])
 
 
-async def send_noise(connection: Connection) -> None:
+async def send_noise(connection: ServedConnection) -> None:
     await connection.receive()
     connection.writer.write(b"\x15\x03\x01\0\2\2F\r\n\r\n")
 
 
-async def send_too_much(connection: Connection) -> None:
+async def send_too_much(connection: ServedConnection) -> None:
     await connection.receive()
     connection.send("x" * 2000)
 
@@ -286,7 +217,7 @@ class Login:
     def __init__(self) -> None:
         self.issued_count = 0
 
-    async def handle(self, connection: Connection) -> None:
+    async def handle(self, connection: ServedConnection) -> None:
         while True:
             request = await connection.receive()
             if request["path"] == "/v3/auth/authenticate":
@@ -320,7 +251,7 @@ async def test_a_wrong_password_is_refused_and_not_tried_again() -> None:
         gateway.close()
 
 
-async def send_lines(connection: Connection) -> None:
+async def send_lines(connection: ServedConnection) -> None:
     await connection.receive()
     http = h11.Connection(h11.SERVER)
     http.receive_data(b"POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 0\r\n\r\n")
@@ -357,7 +288,7 @@ async def test_the_system_probes_the_connection_of_a_stream() -> None:
 async def test_an_answer_that_comes_late_is_not_that_of_the_next_request() -> None:
     answered = asyncio.Event()
 
-    async def answer_late(connection: Connection) -> None:
+    async def answer_late(connection: ServedConnection) -> None:
         request = await connection.receive()
         if request["path"] == "/v3/slow":
             answered.set()
