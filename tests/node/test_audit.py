@@ -122,6 +122,25 @@ def test_a_policy_warning_is_published_with_the_change(tmp_path: Path) -> None:
     assert "orders" in (event.message or "")
 
 
+@pytest.mark.parametrize("mode", ["enforce", "warn"])
+def test_a_password_that_violates_a_policy_is_neither_published_nor_returned_nor_logged(
+    tmp_path: Path, mode: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    rules = tmp_path / "rules.yml"
+    rules.write_text(f"mode: {mode}\nbrokers:\n  - configs: {{sasl.jaas.config: {{forbidden: true}}}}\n")
+    login = 'org.apache.kafka.common.security.plain.PlainLoginModule required user_a="hunter2";'
+    with EmbeddedBroker(settings={**AUDITED, "barnabas.policy.file": str(rules)}) as kafka:
+        resource = Resource(ResourceKind.BROKER, str(kafka.server.broker.broker_id))
+        edits = [AlterConfigOp("sasl.jaas.config", OpType.SET, login)]
+        [error] = kafka.client.admin.alter_configs({resource: edits}).values()
+        until(lambda: any(each.error == "POLICY_VIOLATION" for each in events(kafka)))
+        found = events(kafka)
+    assert (error is None) == (mode == "warn")
+    texts = [str(error), caplog.text, *(each.to_json().decode() for each in found)]
+    assert any("sasl.jaas.config" in text for text in texts)
+    assert not any("hunter2" in text for text in texts)
+
+
 def test_metrics_count_published_and_pending_events() -> None:
     with EmbeddedBroker({**AUDITED, "barnabas.metrics.listener": "127.0.0.1:0"}) as kafka:
         kafka.create_topic("orders")

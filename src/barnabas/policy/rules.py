@@ -9,6 +9,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import NamedTuple, TypeVar
 
+from barnabas.base.resource_names import HIDDEN
+from barnabas.config.describe import is_sensitive
 from barnabas.policy.interfaces import AlterConfigPolicy, ConfigResourceType, CreateTopicPolicy
 from barnabas.wire.acls import WILDCARD, AclBinding, PatternType, ResourceType
 
@@ -57,13 +59,16 @@ class ConfigRule(NamedTuple):
     bounds: Bounds | None = None
     values: tuple[str, ...] = ()  #: allowed values, of a list the allowed items; empty for any
 
-    def violation_reason(self, key: str, text: str) -> str:
-        """Return the reason why the value is not allowed; empty if it is."""
+    def violation_reason(self, key: str, text: str, *, hides_values: bool = False) -> str:
+        """Return the reason why the value is not allowed; empty if it is.
+
+        :param hides_values: Leave out the allowed values: those of a secret are secrets.
+        """
         if self.forbidden:
             return "must not be set"
         items = [item.strip() for item in text.split(",")]
         if self.values and not set(items) <= set(self.values):
-            return f"must be {' or '.join(self.values)}"
+            return "must be an allowed value" if hides_values else f"must be {' or '.join(self.values)}"
         if self.bounds is None:
             return ""
         try:
@@ -167,8 +172,12 @@ class Rules:
         """Yield the violations of configs: keys that are set, missing although required, or removed."""
         for key, (rule, config_rule) in self._config_rules(kind, name).items():
             text = configs.get(key)
-            if text is not None and (violation_reason := config_rule.violation_reason(key, text)):
-                yield rule.violation(f"{key} of {_named(kind, name)} is '{text}': it {violation_reason}")
+            is_secret = kind is ConfigResourceType.BROKER and is_sensitive(key)
+            if text is not None and (
+                violation_reason := config_rule.violation_reason(key, text, hides_values=is_secret)
+            ):
+                value = HIDDEN if is_secret else f"'{text}'"
+                yield rule.violation(f"{key} of {_named(kind, name)} is {value}: it {violation_reason}")
             is_removed = key in removed or (key in configs and text is None)
             if config_rule.required and (
                 is_removed or (missing_from is not None and key not in missing_from)

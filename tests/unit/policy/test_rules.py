@@ -3,7 +3,7 @@ from collections.abc import Iterable
 
 import pytest
 
-from barnabas.policy import ConfigResourceType, CreateTopicPolicy
+from barnabas.policy import AlterConfigPolicy, ConfigResource, ConfigResourceType, CreateTopicPolicy
 from barnabas.policy.rules import (
     AclAction,
     AclRule,
@@ -126,6 +126,25 @@ def test_altered_configs_are_checked_like_new_ones() -> None:
 def test_a_forbidden_config_may_be_deleted() -> None:
     rules = topic_rules(Rule(configs={"retention.ms": ConfigRule(forbidden=True)}))
     assert rules.violations_of_alteration(altered_topic("t", retention_ms=None)) == []
+
+
+@pytest.mark.parametrize("key", ["ssl.key.password", "listener.name.tls.ssl.key.password", "unknown"])
+@pytest.mark.parametrize(
+    ("rule", "says"),
+    [
+        (ConfigRule(forbidden=True), "must not be set"),
+        (ConfigRule(values=("hunter2", "hunter3")), "must be an allowed value"),
+        (ConfigRule(bounds=Bounds(max=9)), "must be a number"),
+    ],
+)
+def test_a_message_has_no_values_of_a_sensitive_key(key: str, rule: ConfigRule, says: str) -> None:
+    rules = Rules({ConfigResourceType.BROKER: [Rule(configs={key: rule})]})
+    altered = AlterConfigPolicy.RequestMetadata(
+        ConfigResource(ConfigResourceType.BROKER, "1"), {key: "hunter1"}
+    )
+    assert messages(rules.violations_of_alteration(altered)) == [
+        f"{key} of broker '1' is (hidden): it {says}"
+    ]
 
 
 PROTECTED = topic_rules(
