@@ -4,6 +4,7 @@ For each setting, the rule with the longest prefix that has it applies.
 """
 
 import enum
+import math
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from types import MappingProxyType
@@ -12,12 +13,44 @@ from typing import NamedTuple, TypeVar
 from barnabas.base.resource_names import HIDDEN
 from barnabas.config.describe import is_sensitive
 from barnabas.policy.interfaces import AlterConfigPolicy, ConfigResourceType, CreateTopicPolicy
-from barnabas.wire.acls import WILDCARD, AclBinding, PatternType, ResourceType
+from barnabas.wire.acls import (
+    FORBIDDING,
+    GRANTING,
+    WILDCARD,
+    AclBinding,
+    AclOperation,
+    AclPermission,
+    PatternType,
+    ResourceType,
+)
 
 ValueT = TypeVar("ValueT")
 
-#: Keys for which -1 means unlimited, which exceeds any bound.
-UNLIMITED_KEYS = frozenset({"retention.ms", "retention.bytes", "local.retention.ms", "local.retention.bytes"})
+#: Keys for which a negative number means no limit, which exceeds any bound.
+UNLIMITED_KEYS = frozenset(
+    {
+        "barnabas.audit.retention.ms",
+        "barnabas.security.log.retention.ms",
+        "barnabas.table.retention.ms",
+        "barnabas.trash.retention.bytes",
+        "connections.max.idle.ms",
+        "local.retention.bytes",
+        "local.retention.ms",
+        "log.local.retention.bytes",
+        "log.local.retention.ms",
+        "log.retention.bytes",
+        "log.retention.hours",
+        "log.retention.minutes",
+        "log.retention.ms",
+        "queued.max.request.bytes",
+        "remote.log.index.file.cache.ttl.ms",
+        "retention.bytes",
+        "retention.ms",
+    }
+)
+
+#: The value of the `local.` keys for the value of the key without `local.`.
+_INHERITED = -2
 
 
 class Violation(NamedTuple):
@@ -51,6 +84,12 @@ class Bounds(NamedTuple):
         return ""
 
 
+def _is_unlimited(key: str, number: float) -> bool:
+    """Whether the value of a config means no limit."""
+    is_inherited = number == _INHERITED and "local." in key
+    return number < 0 and key in UNLIMITED_KEYS and not is_inherited
+
+
 class ConfigRule(NamedTuple):
     """The allowed values of a config."""
 
@@ -75,9 +114,7 @@ class ConfigRule(NamedTuple):
             number = float(text)
         except ValueError:
             return "must be a number"
-        if number == -1 and key in UNLIMITED_KEYS:
-            number = float("inf")
-        return self.bounds.violation_reason(number)
+        return self.bounds.violation_reason(math.inf if _is_unlimited(key, number) else number)
 
 
 class Rule(NamedTuple):
@@ -98,14 +135,24 @@ class Rule(NamedTuple):
 
 
 class AclRule(NamedTuple):
-    """A forbidden ACL: one that matches `forbidden`, by attribute."""
+    """A forbidden ACL: one that has the attributes in `forbidden`, where an operation is also part of others."""
 
     forbidden: Mapping[str, object]
     enforced: bool = True
     because: str = ""
 
     def matches(self, acl: AclBinding) -> bool:
-        return all(getattr(acl, name) == value for name, value in self.forbidden.items())
+        return all(
+            acl.operation in _containing(acl.permission)[value]
+            if isinstance(value, AclOperation)
+            else getattr(acl, name) == value
+            for name, value in self.forbidden.items()
+        )
+
+
+def _containing(permission: AclPermission) -> Mapping[AclOperation, frozenset[AclOperation]]:
+    """Return the operations of ACLs with this permission that apply to an operation."""
+    return FORBIDDING if permission is AclPermission.DENY else GRANTING
 
 
 class AclAction(enum.StrEnum):

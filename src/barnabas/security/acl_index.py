@@ -6,6 +6,8 @@ from itertools import chain
 from typing import TypeAlias
 
 from barnabas.wire.acls import (
+    FORBIDDING,
+    GRANTING,
     WILDCARD,
     WILDCARD_PRINCIPAL,
     AclBinding,
@@ -15,24 +17,7 @@ from barnabas.wire.acls import (
     ResourceType,
 )
 
-_Op = AclOperation
 _ALLOW, _DENY = AclPermission.ALLOW, AclPermission.DENY
-
-#: Operation -> operations that an ALLOW for it implies; a DENY implies none.
-_IMPLIED = {
-    _Op.READ: {_Op.DESCRIBE},
-    _Op.WRITE: {_Op.DESCRIBE},
-    _Op.DELETE: {_Op.DESCRIBE},
-    _Op.ALTER: {_Op.DESCRIBE},
-    _Op.ALTER_CONFIGS: {_Op.DESCRIBE_CONFIGS},
-}
-
-#: Requested operation -> operations of ALLOW entries that grant it, and of DENY entries that forbid it.
-GRANTING = {
-    asked: frozenset({asked, _Op.ALL} | {held for held, implied in _IMPLIED.items() if asked in implied})
-    for asked in _Op
-}
-FORBIDDING = {asked: frozenset({asked, _Op.ALL}) for asked in _Op}
 
 #: The ACLs on one resource pattern, by principal.
 Entries = dict[str, list[AclBinding]]

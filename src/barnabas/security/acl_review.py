@@ -4,10 +4,12 @@ from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-from barnabas.security.acl_index import FORBIDDING, GRANTING, AclIndex, canonical_address, decide
+from barnabas.security.acl_index import AclIndex, canonical_address, decide
 from barnabas.security.operations import OPERATIONS, needs_cluster_alter
 from barnabas.wire.acls import (
     CLUSTER_NAME,
+    FORBIDDING,
+    GRANTING,
     WILDCARD,
     WILDCARD_PRINCIPAL,
     AclBinding,

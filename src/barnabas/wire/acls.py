@@ -81,6 +81,25 @@ class AclOperation(enum.IntEnum):
     TWO_PHASE_COMMIT = 15
 
 
+#: Operation -> operations that an ALLOW for it implies; a DENY implies none.
+_IMPLIED = {
+    AclOperation.READ: {AclOperation.DESCRIBE},
+    AclOperation.WRITE: {AclOperation.DESCRIBE},
+    AclOperation.DELETE: {AclOperation.DESCRIBE},
+    AclOperation.ALTER: {AclOperation.DESCRIBE},
+    AclOperation.ALTER_CONFIGS: {AclOperation.DESCRIBE_CONFIGS},
+}
+
+#: Requested operation -> operations of ALLOW entries that grant it, and of DENY entries that forbid it.
+GRANTING = {
+    asked: frozenset(
+        {asked, AclOperation.ALL} | {held for held, implied in _IMPLIED.items() if asked in implied}
+    )
+    for asked in AclOperation
+}
+FORBIDDING = {asked: frozenset({asked, AclOperation.ALL}) for asked in AclOperation}
+
+
 class AclPermission(enum.IntEnum):
     """Whether an ACL allows or denies; ANY is for filters only."""
 

@@ -3,8 +3,13 @@ from collections.abc import Iterable
 
 import pytest
 
+from barnabas.config.keys.broker import BROKER_KEYS
+from barnabas.config.keys.client_metrics import CLIENT_METRICS_KEYS
+from barnabas.config.keys.group import GROUP_KEYS
+from barnabas.config.keys.topic import TOPIC_KEYS
 from barnabas.policy import AlterConfigPolicy, ConfigResource, ConfigResourceType, CreateTopicPolicy
 from barnabas.policy.rules import (
+    UNLIMITED_KEYS,
     AclAction,
     AclRule,
     Bounds,
@@ -97,6 +102,10 @@ def test_the_longest_prefix_applies_for_each_setting() -> None:
         (ConfigRule(bounds=Bounds(max=9)), "k", "-1", ""),
         (ConfigRule(bounds=Bounds(max=9)), "retention.ms", "-1", "must be at most 9"),
         (ConfigRule(bounds=Bounds(min=9)), "retention.bytes", "-1", ""),
+        (ConfigRule(bounds=Bounds(max=9)), "retention.bytes", "-2", "must be at most 9"),
+        (ConfigRule(bounds=Bounds(max=9)), "log.retention.ms", "-1", "must be at most 9"),
+        (ConfigRule(bounds=Bounds(max=9)), "log.local.retention.ms", "-1", "must be at most 9"),
+        (ConfigRule(bounds=Bounds(max=9)), "log.local.retention.ms", "-2", ""),
         (ConfigRule(values=("a", "b")), "k", "b, a", ""),
         (ConfigRule(values=("a", "b")), "k", "c", "must be a or b"),
         (ConfigRule(required=True), "k", "", ""),
@@ -104,6 +113,13 @@ def test_the_longest_prefix_applies_for_each_setting() -> None:
 )
 def test_config_values_are_checked(rule: ConfigRule, key: str, value: str, says: str) -> None:
     assert rule.violation_reason(key, value) == says
+
+
+def test_keys_whose_description_names_a_value_without_limit_are_known() -> None:
+    words = re.compile("(no|without) limit|a negative value keeps")
+    keys = [*TOPIC_KEYS.values(), *BROKER_KEYS.values(), *GROUP_KEYS.values(), *CLIENT_METRICS_KEYS.values()]
+    described = {key.name for key in keys if words.search(key.description)}
+    assert {"retention.ms", "log.retention.bytes"} <= described <= UNLIMITED_KEYS
 
 
 def test_a_required_config_must_be_set_and_kept() -> None:
@@ -212,6 +228,28 @@ def test_some_acls_must_not_be_created_but_may_be_deleted() -> None:
     ]
     assert rules.violations_of_acl(AclAction.DELETE, bad) == []
     assert rules.violations_of_acl(AclAction.CREATE, acl(principal="User:*")) == []
+
+
+@pytest.mark.parametrize(
+    ("forbidden", "permission", "operation", "is_forbidden"),
+    [
+        (AclOperation.WRITE, AclPermission.ALLOW, AclOperation.ALL, True),
+        (AclOperation.WRITE, AclPermission.DENY, AclOperation.ALL, True),
+        (AclOperation.DESCRIBE, AclPermission.ALLOW, AclOperation.ALTER, True),
+        (AclOperation.DESCRIBE, AclPermission.DENY, AclOperation.ALTER, False),
+        (AclOperation.DESCRIBE_CONFIGS, AclPermission.ALLOW, AclOperation.ALTER_CONFIGS, True),
+        (AclOperation.DESCRIBE, AclPermission.ALLOW, AclOperation.CREATE, False),
+        (AclOperation.READ, AclPermission.ALLOW, AclOperation.DESCRIBE, False),
+        (AclOperation.ALL, AclPermission.ALLOW, AclOperation.WRITE, False),
+    ],
+)
+def test_a_forbidden_operation_is_also_forbidden_as_a_part_of_others(
+    forbidden: AclOperation, permission: AclPermission, operation: AclOperation, is_forbidden: bool
+) -> None:
+    rules = Rules({}, [AclRule({"operation": forbidden, "principal": "User:*"})])
+    new = acl(principal="User:*", operation=operation)._replace(permission=permission)
+    assert bool(rules.violations_of_acl(AclAction.CREATE, new)) is is_forbidden
+    assert rules.violations_of_acl(AclAction.CREATE, new._replace(principal="User:a")) == []
 
 
 def test_a_violation_in_mode_warn_is_not_enforced() -> None:
