@@ -14,7 +14,7 @@ from barnabas.declared.state import (
 from barnabas.wire.acls import AclBinding, AclOperation, AclPermission, PatternType, ResourceType
 from barnabas.wire.scram import ScramMechanism
 
-names = st.sampled_from(["orders", "clicks", "team-a.x", "9", "yes", "0x1f", "null", "ünlich: #1"])
+names = st.sampled_from(["orders", "clicks", "team-a.x", "9", "yes", "0x1f", "null", "ünlich: #1", "orders*"])
 topic_names = st.sampled_from(["orders", "clicks", "team-a.x", "9", "null"])
 
 topic_configs: st.SearchStrategy[Configs] = st.fixed_dictionaries(

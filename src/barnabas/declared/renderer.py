@@ -128,7 +128,8 @@ def _acls(acls: frozenset[AclBinding]) -> list[Tree]:
     """Write one entry for ACLs that differ only in their operation."""
     grouped: defaultdict[tuple[Any, ...], list[AclBinding]] = defaultdict(list)
     for acl in sorted(acls):
-        grouped[acl_resource(acl), acl.principal, acl.permission, acl.host].append(acl)
+        pattern = acl_resource(acl), acl.pattern_type  # `ord*` is a name, or the prefix `ord`
+        grouped[*pattern, acl.principal, acl.permission, acl.host].append(acl)
     return [_acl(grouped[key]) for key in sorted(grouped)]
 
 

@@ -14,6 +14,7 @@ from barnabas.declared.state import (
     SecretRef,
     TopicState,
 )
+from barnabas.wire.acls import AclBinding, AclOperation, AclPermission, PatternType, ResourceType
 from barnabas.wire.scram import ScramMechanism
 from support.declared_states import states
 
@@ -23,6 +24,17 @@ def test_rendered_states_parse_to_the_same_state(tmp_path_factory, state: Cluste
     file: Path = tmp_path_factory.mktemp("declared") / "cluster.yaml"
     file.write_text(to_yaml(to_tree(state)) or "{}", encoding="utf-8")
     assert read_state(file) == state
+
+
+def test_acls_on_a_name_that_ends_with_a_star_and_on_a_prefix_are_rendered_apart(tmp_path: Path) -> None:
+    about = "User:alice", "*", AclOperation.READ, AclPermission.ALLOW
+    acls = {
+        AclBinding(ResourceType.TOPIC, "ord*", PatternType.LITERAL, *about),
+        AclBinding(ResourceType.TOPIC, "ord", PatternType.PREFIXED, *about),
+    }
+    file = tmp_path / "cluster.yaml"
+    file.write_text(to_yaml(to_tree(ClusterState(acls=frozenset(acls)))))
+    assert read_state(file).acls == acls
 
 
 def test_the_text_is_ordered_and_plain() -> None:
