@@ -11,6 +11,7 @@ import pytest
 from barnabas.base.ids import TopicPartition
 from barnabas.base.topic_names import AUDIT_TOPIC
 from barnabas.client.admin.admin import raise_errors
+from barnabas.client.admin.model import CreatedTopic, NewTopic
 from barnabas.config.alter_op import AlterConfigOp, OpType
 from barnabas.config.config_resource import Resource, ResourceKind
 from barnabas.metadata.audit.events import AuditEvent, AuditOutcome
@@ -120,6 +121,22 @@ def test_a_policy_warning_is_published_with_the_change(tmp_path: Path) -> None:
     assert set(changed) == {"warned"}
     assert (event.resource, event.error) == ("topic/orders", "POLICY_VIOLATION")
     assert "orders" in (event.message or "")
+
+
+def test_no_policy_warning_is_published_for_a_topic_that_is_only_validated_or_refused(tmp_path: Path) -> None:
+    rules = tmp_path / "rules.yml"
+    rules.write_text(
+        "topics:\n  - {name: '[a-z]+'}\n  - {prefix: orders, mode: warn, partitions: {max: 1}}\n"
+    )
+    with EmbeddedBroker(settings={**AUDITED, "barnabas.policy.file": str(rules)}) as kafka:
+        admin = kafka.client.admin
+        raise_errors(admin.create_topics([NewTopic("ordersold", 2)], validate_only=True).values())
+        [refused, created] = admin.create_topics([NewTopic("orders-1", 2), NewTopic("orders", 2)]).values()
+        assert isinstance(refused, KafkaError)
+        assert isinstance(created, CreatedTopic)
+        until(lambda: any(each.outcome is AuditOutcome.WARNED for each in events(kafka)))
+        warned = [each.resource for each in events(kafka) if each.outcome is AuditOutcome.WARNED]
+    assert warned == ["topic/orders"]
 
 
 @pytest.mark.parametrize("mode", ["enforce", "warn"])

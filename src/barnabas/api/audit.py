@@ -34,12 +34,14 @@ Results: TypeAlias = Iterable[tuple[str, int, str | None]]
 async def record_refusals(context: RequestContext, request: Any, response: object) -> None:
     """Record what the response refuses, and the warnings and differences in the context.
 
-    The context has violations of policies in mode `warn`, and changes outside the store.
+    The context has violations of policies in mode `warn`, and changes outside the store. Warnings are recorded for
+    changes that were made: not for those that failed, nor if the request only validates.
     """
     if response is None:
         return
     refusals = await context.compute(refusals_of, context, request, response)
-    warnings, differences = context.warnings, context.differences
+    warnings = await context.compute(warnings_of, context, request, response) if context.warnings else []
+    differences = context.differences
     if not refusals and not warnings and not differences:
         return
     try:
@@ -50,14 +52,39 @@ async def record_refusals(context: RequestContext, request: Any, response: objec
 
 def refusals_of(context: RequestContext, request: Any, response: object) -> list[Refusal]:
     """Return the requested changes that the response refuses; none if the request only validates."""
-    if getattr(request, "validate_only", False):
-        return []
     assert context.api.audit is not None
+    if _only_validates(request):
+        return []
     return [
         Refusal(resource, ErrorCode(code).name, message or "")
         for resource, code, message in context.api.audit(request, response)
         if code in _AUDITED_ERRORS
     ]
+
+
+def warnings_of(context: RequestContext, request: Any, response: object) -> list[Refusal]:
+    """Return the warnings about changes that were made; none if the request only validates."""
+    assert context.api.audit is not None
+    if _only_validates(request):
+        return []
+    return warnings_of_successes(context.warnings, context.api.audit(request, response))
+
+
+def warnings_of_successes(warnings: Iterable[Refusal], results: Results) -> list[Refusal]:
+    """Return the warnings about resources of which a change succeeded.
+
+    The new name of a resource is not in the results: its warnings count if anything succeeded.
+    """
+    resources_by_success: dict[bool, set[str]] = {True: set(), False: set()}
+    for resource, code, _ in results:
+        resources_by_success[code == ErrorCode.NONE].add(resource)
+    succeeded = resources_by_success[True]
+    failed = resources_by_success[False] - succeeded
+    return [warning for warning in warnings if succeeded and warning.resource not in failed]
+
+
+def _only_validates(request: Any) -> bool:
+    return bool(getattr(request, "validate_only", False))
 
 
 def cluster_result(_request: Any, response: Any) -> Results:
