@@ -8,23 +8,27 @@ from collections.abc import Callable, Iterable, Sequence, Set
 from typing import Any, NamedTuple
 
 from barnabas.client.admin.admin import Admin
-from barnabas.client.core.errors import BrokerConnectionError
+from barnabas.client.core.errors import BrokerConnectionError, ThrottlingQuotaExceeded
 from barnabas.declared.diff import ChangeAction, Level, ResourceChange
-from barnabas.declared.executor import Errors, RequestKind, Task, batches_of, execute_batch, tasks_of
+from barnabas.declared.executor import (
+    Errors,
+    RequestKind,
+    Task,
+    batches_of,
+    execute_batch,
+    is_transient,
+    tasks_of,
+)
 from barnabas.declared.plan import Plan, PlanRequest, compare_with_live
 from barnabas.declared.secrets import SecretMissing, Secrets
 from barnabas.wire.errors import ErrorCode, KafkaError
 
-_ATTEMPTS_MAX = 8
+#: How long a change is tried again while no other of its batch succeeds.
+_RETRIED_MS_MAX = 30_000
+#: The same while the cluster throttles changes; a topic with many partitions uses up the quota of minutes.
+_THROTTLED_MS_MAX = 600_000
 #: Maximum number of reads of the cluster that show no further change: ten seconds, including pauses.
 _READS_MAX = 13
-#: Errors after which the same change may succeed later.
-_RETRIED = (
-    ErrorCode.THROTTLING_QUOTA_EXCEEDED,
-    ErrorCode.REQUEST_TIMED_OUT,
-    ErrorCode.NOT_CONTROLLER,
-    ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
-)
 #: Errors of a retry which show that an earlier attempt has succeeded.
 _DONE_ALREADY = {
     RequestKind.CREATE_TOPICS: ErrorCode.TOPIC_ALREADY_EXISTS,
@@ -93,20 +97,44 @@ def _results_of(batch: Iterable[Task], errors: Errors) -> list[ChangeResult]:
 
 
 async def _execute_with_retries(admin: Admin, batch: Sequence[Task], secrets: Secrets) -> Errors:
-    """Return the error of each task, None for success; tasks with retriable errors are tried again."""
+    """Return the error of each task, None for success.
+
+    Tasks with transient errors are tried again, for a limited time after the last progress.
+    """
+    retry = admin.cluster.retry
     errors: dict[object, KafkaError | None] = {}
-    remaining = list(batch)
-    for attempt in range(1, _ATTEMPTS_MAX + 1):
+    remaining, attempts, progress_ms = list(batch), 0, 0
+    while True:
         latest = await _execute_once(admin, remaining, secrets)
-        for task in remaining:
-            error = latest.get(task.name)
-            is_done = attempt > 1 and error is not None and error.code is _DONE_ALREADY.get(task.kind)
-            errors[task.name] = None if is_done else error
-        remaining = [task for task in remaining if (error := errors[task.name]) and error.code in _RETRIED]
-        if not remaining:
-            break
-        await admin.cluster.retry.pause(attempt)
-    return errors
+        errors.update(
+            (task.name, _remaining_error(task, latest, is_retry=attempts > 0)) for task in remaining
+        )
+        transient = {
+            task.name: error for task in remaining if (error := errors[task.name]) and is_transient(error)
+        }
+        if attempts == 0 or len(transient) < len(remaining):
+            attempts, progress_ms = 0, retry.clock.monotonic_ms()
+        attempts += 1
+        remaining = [task for task in remaining if task.name in transient]
+        pause_ms, limit_ms = _pause_and_limit_ms(retry.pause_ms(attempts), transient.values())
+        if not remaining or retry.clock.monotonic_ms() + pause_ms > progress_ms + limit_ms:
+            return errors
+        await retry.sleep(pause_ms / 1000)
+
+
+def _remaining_error(task: Task, errors: Errors, *, is_retry: bool) -> KafkaError | None:
+    error = errors.get(task.name)
+    is_done = is_retry and error is not None and error.code is _DONE_ALREADY.get(task.kind)
+    return None if is_done else error
+
+
+def _pause_and_limit_ms(pause_ms: float, errors: Iterable[KafkaError]) -> tuple[float, int]:
+    """Return the pause before the next attempt, at least the throttle time, and how long attempts are made."""
+    throttle_times_ms = [
+        error.throttle_time_ms for error in errors if isinstance(error, ThrottlingQuotaExceeded)
+    ]
+    limit_ms = _THROTTLED_MS_MAX if throttle_times_ms else _RETRIED_MS_MAX
+    return max([pause_ms, *throttle_times_ms]), limit_ms
 
 
 async def _execute_once(admin: Admin, batch: Sequence[Task], secrets: Secrets) -> Errors:

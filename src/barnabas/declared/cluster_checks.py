@@ -12,7 +12,7 @@ from barnabas.client.core.errors import check
 from barnabas.config.config_resource import Resource, ResourceKind
 from barnabas.declared.checks import RETENTION_MS, Applicant, lowered, with_diagnostic
 from barnabas.declared.diff import Diagnostic, Level, ResourceChange
-from barnabas.declared.executor import VALIDATABLE, batches_of, execute_batch, tasks_of
+from barnabas.declared.executor import VALIDATABLE, batches_of, execute_batch, is_transient, tasks_of
 from barnabas.declared.secrets import SecretMissing, Secrets
 from barnabas.declared.state import Credential, SecretRef
 from barnabas.wire.acls import AclOperation
@@ -33,21 +33,28 @@ async def with_refusals(
 ) -> tuple[list[ResourceChange], set[ErrorCode]]:
     """Return the changes with the refusals of the cluster or one of its policies, asked with `validate_only`.
 
-    Returns the error codes of the refusals, too.
+    A change that cannot be validated now, for example because of a quota, is not refused. Returns the error codes of
+    the refusals, too.
     """
-    refused: dict[int, KafkaError] = {}
+    found: dict[int, KafkaError] = {}
     tasks = tasks_of([each for each in changes if each.is_possible])
     for batch in batches_of(task for task in tasks if task.kind in VALIDATABLE):
         errors = await execute_batch(admin, batch, secrets, validate_only=True)
         for task in batch:
             error = errors.get(task.name)
             if error is not None:
-                refused.update((id(each), error) for each in task.changes)
+                found.update((id(each), error) for each in task.changes)
     checked = [
-        with_diagnostic(each, refused_diagnostic(refused[id(each)])) if id(each) in refused else each
-        for each in changes
+        with_diagnostic(each, _diagnostic(found[id(each)])) if id(each) in found else each for each in changes
     ]
-    return checked, {error.code for error in refused.values()}
+    return checked, {error.code for error in found.values() if not is_transient(error)}
+
+
+def _diagnostic(error: KafkaError) -> Diagnostic:
+    """Return the diagnostic for an error of a validation."""
+    if is_transient(error):
+        return Diagnostic(Level.NOTE, f"not validated: {error}")
+    return refused_diagnostic(error)
 
 
 def with_missing_secrets(changes: Iterable[ResourceChange], secrets: Secrets) -> list[ResourceChange]:

@@ -12,13 +12,14 @@ from barnabas.client.admin.admin import Admin
 from barnabas.client.admin.model import BROKER_DEFAULT, NewTopic
 from barnabas.client.admin.quotas import ClientQuotaAlteration
 from barnabas.client.admin.scram import ITERATIONS, Upsertion, UserScramCredentialDeletion
+from barnabas.client.core.errors import ThrottlingQuotaExceeded
 from barnabas.config.alter_op import AlterConfigOp, OpType
 from barnabas.config.config_resource import Resource
 from barnabas.declared.diff import PARTITIONS, REPLICATION_FACTOR, ChangeAction, Name, ResourceChange
 from barnabas.declared.secrets import Secrets, without_secrets
 from barnabas.declared.state import CONFIG_SECTIONS, Credential, SecretRef, Section
 from barnabas.wire.acls import AclBinding, AclFilter, AclPermission
-from barnabas.wire.errors import KafkaError
+from barnabas.wire.errors import ErrorCode, KafkaError
 from barnabas.wire.scram import MECHANISMS_BY_TITLE
 
 
@@ -58,6 +59,13 @@ class Task(NamedTuple):
 BATCH_WEIGHT = 500
 
 Errors: TypeAlias = Mapping[Any, KafkaError | None]
+
+_TRANSIENT = (
+    ErrorCode.THROTTLING_QUOTA_EXCEEDED,
+    ErrorCode.REQUEST_TIMED_OUT,
+    ErrorCode.NOT_CONTROLLER,
+    ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
+)
 
 _CONFIGURE = {
     Section.GROUPS: RequestKind.CONFIGURE_GROUPS,
@@ -125,6 +133,11 @@ def batches_of(tasks: Iterable[Task]) -> Iterator[list[Task]]:
         yield batch
 
 
+def is_transient(error: KafkaError) -> bool:
+    """Whether the same change may succeed later."""
+    return error.code in _TRANSIENT
+
+
 async def execute_batch(
     admin: Admin, batch: Sequence[Task], secrets: Secrets, *, validate_only: bool = False
 ) -> Errors:
@@ -150,7 +163,10 @@ async def execute_batch(
 
 def _redacted_error(error: KafkaError, secrets: Collection[str]) -> KafkaError:
     """Return the error without secrets: brokers quote invalid values."""
-    return KafkaError(error.code, without_secrets(error.message, secrets))
+    message = without_secrets(error.message, secrets)
+    if isinstance(error, ThrottlingQuotaExceeded):
+        return ThrottlingQuotaExceeded(message, error.throttle_time_ms)
+    return KafkaError(error.code, message)
 
 
 # Topics

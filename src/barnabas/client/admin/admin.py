@@ -109,7 +109,8 @@ class Admin:
             validate_only=validate_only,
         )
         response: CreateTopicsResponse = await self._send_to_controller(request, "topics")
-        return {result.name: parse_created_topic(result) for result in response.topics}
+        throttle_time_ms = response.throttle_time_ms
+        return {result.name: parse_created_topic(result, throttle_time_ms) for result in response.topics}
 
     async def delete_topics(self, names: Collection[str]) -> dict[str, KafkaError | None]:
         """Delete each topic; None for success."""
@@ -120,7 +121,7 @@ class Admin:
         )
         response: DeleteTopicsResponse = await self._send_to_controller(request, "responses")
         return {
-            result.name or "": error_for(result.error_code, result.error_message)
+            result.name or "": error_for(result.error_code, result.error_message, response.throttle_time_ms)
             for result in response.responses
         }
 
@@ -142,7 +143,8 @@ class Admin:
         )
         response: CreatePartitionsResponse = await self._send_to_controller(request, "results")
         return {
-            result.name: error_for(result.error_code, result.error_message) for result in response.results
+            result.name: error_for(result.error_code, result.error_message, response.throttle_time_ms)
+            for result in response.results
         }
 
     async def describe_configs(

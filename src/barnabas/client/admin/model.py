@@ -106,9 +106,9 @@ def creatable_topic(topic: NewTopic) -> CreatableTopic:
     )
 
 
-def parse_created_topic(result: CreatableTopicResult) -> CreatedTopic | KafkaError:
+def parse_created_topic(result: CreatableTopicResult, throttle_time_ms: int) -> CreatedTopic | KafkaError:
     """Return a topic of a CreateTopics response."""
-    error = error_for(result.error_code, result.error_message)
+    error = error_for(result.error_code, result.error_message, throttle_time_ms)
     configs = {config.name: config.value for config in result.configs or ()}
     return error or CreatedTopic(
         result.name, result.topic_id, result.num_partitions, result.replication_factor, configs

@@ -33,13 +33,23 @@ class RequestTimedOut(BrokerConnectionError):
     """No response came in time; whether the broker executed the request is unknown."""
 
 
-def error_for(code: int, message: str | None = None) -> KafkaError | None:
+class ThrottlingQuotaExceeded(KafkaError):
+    """A change that was not made because of a quota, and may be tried again after the throttle time."""
+
+    def __init__(self, message: str, throttle_time_ms: int) -> None:
+        super().__init__(ErrorCode.THROTTLING_QUOTA_EXCEEDED, message)
+        self.throttle_time_ms = throttle_time_ms
+
+
+def error_for(code: int, message: str | None = None, throttle_time_ms: int = 0) -> KafkaError | None:
     """Return the error of a response's `error_code` and `error_message`; None for code 0."""
     if code == 0:
         return None
     known = ErrorCode.of(code)
     if known != code:
         return KafkaError(known, f"error code {code}, unknown to this client: {message or 'no message'}")
+    if known is ErrorCode.THROTTLING_QUOTA_EXCEEDED:
+        return ThrottlingQuotaExceeded(message or "", throttle_time_ms)
     return KafkaError(known, _REQUEST_PRINTED.sub(r"\1 permission on it is needed", message or ""))
 
 

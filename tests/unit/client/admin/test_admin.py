@@ -16,19 +16,27 @@ from barnabas.client.admin.model import (
 )
 from barnabas.client.admin.offsets import EARLIEST, LATEST, ListedOffset, OffsetSpec
 from barnabas.client.core.cluster import ClusterClient
-from barnabas.client.core.errors import ConnectionLost
+from barnabas.client.core.errors import ConnectionLost, ThrottlingQuotaExceeded
 from barnabas.client.core.metadata import TopicInfo
 from barnabas.client.core.retry import Retry
 from barnabas.config.config_resource import Resource, ResourceKind
 from barnabas.config.config_source import ConfigSource
 from barnabas.wire.errors import ErrorCode, KafkaError
-from barnabas.wire.messages.create_partitions import CreatePartitionsRequest
+from barnabas.wire.messages.create_partitions import (
+    CreatePartitionsRequest,
+    CreatePartitionsResponse,
+    CreatePartitionsTopicResult,
+)
 from barnabas.wire.messages.create_topics import (
     CreatableTopicResult,
     CreateTopicsRequest,
     CreateTopicsResponse,
 )
-from barnabas.wire.messages.delete_topics import DeleteTopicsRequest
+from barnabas.wire.messages.delete_topics import (
+    DeletableTopicResult,
+    DeleteTopicsRequest,
+    DeleteTopicsResponse,
+)
 from barnabas.wire.messages.describe_cluster import DescribeClusterRequest, DescribeClusterResponse
 from barnabas.wire.messages.describe_configs import (
     DescribeConfigsRequest,
@@ -73,6 +81,26 @@ def test_each_created_topic_has_its_own_result() -> None:
         assert code(refused) is ErrorCode.TOPIC_ALREADY_EXISTS
         with pytest.raises(KafkaError, match="Topic 'old' already exists"):
             raise_errors(outcomes.values())
+
+    play(scenario)
+
+
+def test_a_throttled_change_has_the_throttle_time() -> None:
+    async def scenario(broker: FakeBroker, admin: Admin) -> None:
+        throttled = ErrorCode.THROTTLING_QUOTA_EXCEEDED
+        created = CreatableTopicResult(name="t", error_code=throttled)
+        broker.answer(CreateTopicsRequest, lambda _: CreateTopicsResponse(952, [created]))
+        grown = CreatePartitionsTopicResult(name="t", error_code=throttled)
+        broker.answer(CreatePartitionsRequest, lambda _: CreatePartitionsResponse(953, [grown]))
+        deleted = DeletableTopicResult(name="t", error_code=throttled)
+        broker.answer(DeleteTopicsRequest, lambda _: DeleteTopicsResponse(954, [deleted]))
+        errors = [
+            (await admin.create_topics([NewTopic("t")]))["t"],
+            (await admin.create_partitions({"t": 2}))["t"],
+            (await admin.delete_topics(["t"]))["t"],
+        ]
+        times_ms = [each.throttle_time_ms for each in errors if isinstance(each, ThrottlingQuotaExceeded)]
+        assert times_ms == [952, 953, 954]
 
     play(scenario)
 
