@@ -1,8 +1,9 @@
 """Writes a state as YAML; equal states give equal text."""
 
+import hashlib
 import re
-from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, TypeAlias
 
 import yaml
@@ -27,21 +28,30 @@ from barnabas.wire.acls import WILDCARD, AclBinding, AclPermission, PatternType
 #: The content of a YAML file: mappings, lists and scalars.
 Tree: TypeAlias = dict[str, Any]
 
+#: What a secret belongs to -> the environment variable for it: ("PASSWORD", user), or ("BROKER", its id, key).
+_Variables: TypeAlias = Mapping[tuple[str, ...], str]
+
 _DIGITS = re.compile(r"0|-?[1-9][0-9]{0,18}")
 _WORDS = {"true": True, "false": False}
 
 
-def to_tree(state: ClusterState) -> Tree:
-    """Return the state as the content of a file, without empty sections."""
+def to_tree(state: ClusterState, beside: ClusterState | None = None) -> Tree:
+    """Return the state as the content of a file, without empty sections.
+
+    :param beside: Another state in the same file, which shares no variables with this one.
+    """
+    variables = _variables([state] if beside is None else [state, beside])
     tree: Tree = {
         "prune": sorted(state.prune),
         Section.TOPICS.value: {name: _topic(state.topics[name]) for name in sorted(state.topics)},
         Section.ACLS.value: _acls(state.acls),
         Section.QUOTAS.value: [_quotas(*item) for item in sorted(state.quotas.items(), key=_quota_order)],
-        Section.USERS.value: {name: _credentials(name, state.users[name]) for name in sorted(state.users)},
+        Section.USERS.value: {
+            name: _credentials(state.users[name], variables["PASSWORD", name]) for name in sorted(state.users)
+        },
         Section.GROUPS.value: _config_resources(state.groups),
         Section.BROKERS.value: {
-            name or EVERY_BROKER_WORD: _broker(name or EVERY_BROKER_WORD, state.brokers[name])
+            name or EVERY_BROKER_WORD: _broker(name or EVERY_BROKER_WORD, state.brokers[name], variables)
             for name in sorted(state.brokers, key=lambda name: (name != EVERY_BROKER, int(name or 0)))
         },
         Section.CLIENT_METRICS.value: _config_resources(state.client_metrics),
@@ -105,19 +115,41 @@ def _setting(value: str | SecretRef | None) -> Any:
     return int(value) if _DIGITS.fullmatch(value) else value
 
 
-def _variable(*words: str) -> str:
-    """Return the name of an environment variable."""
-    return re.sub(r"\W", "_", "_".join(words)).upper()
+def _variables(states: Iterable[ClusterState]) -> _Variables:
+    """Return distinct names; names that would be the same have the digest of what they are for.
+
+    A digest begins with a small letter, which other names do not have, so it makes no new name equal to one of them.
+    """
+    names = {
+        words: re.sub(r"\W", "_", "_".join(words)).upper() for state in states for words in _secrets(state)
+    }
+    counts = Counter(names.values())
+    return {
+        words: name if counts[name] == 1 else f"{name}_x{_digest(words)}" for words, name in names.items()
+    }
+
+
+def _secrets(state: ClusterState) -> Iterator[tuple[str, ...]]:
+    for user in state.users:
+        yield "PASSWORD", user
+    for name, broker in state.brokers.items():
+        for key, value in broker.configs.items():
+            if isinstance(value, SecretRef):
+                yield "BROKER", name or EVERY_BROKER_WORD, key
+
+
+def _digest(words: Iterable[str]) -> str:
+    return hashlib.sha256("\0".join(words).encode()).hexdigest()[:8]
 
 
 def _config_resources(config_resources: Mapping[str, Configs]) -> Tree:
     return {name: {"configs": _configs(config_resources[name])} for name in sorted(config_resources)}
 
 
-def _broker(name: str, broker: BrokerState) -> Tree:
+def _broker(name: str, broker: BrokerState, variables: _Variables) -> Tree:
     """Write a secret that the broker hides as a reference to the environment."""
     configs = {
-        key: SecretRef("env", _variable("BROKER", name, key)) if value == KEPT_SECRET else value
+        key: SecretRef("env", variables["BROKER", name, key]) if value == KEPT_SECRET else value
         for key, value in broker.configs.items()
     }
     parts = {"configs": _configs(configs), "expect": _configs(broker.expected)}
@@ -163,9 +195,9 @@ def _number(value: float | None) -> float | None:
     return int(value) if value is not None and value.is_integer() else value
 
 
-def _credentials(user: str, credentials: Credentials) -> Tree:
+def _credentials(credentials: Credentials, variable: str) -> Tree:
     """Write a password as a reference to the environment; it is needed only if the user does not exist."""
-    default = SecretRef("env", _variable("PASSWORD", user))
+    default = SecretRef("env", variable)
     return {
         mechanism.title: {
             **({} if credential.iterations is None else {"iterations": credential.iterations}),

@@ -29,7 +29,7 @@ def updated(text: str, declared: ClusterState, live: ClusterState, resource_filt
     """
     node = compose(text)
     old: Tree = {} if node is None else typed(node)
-    new = to_tree(live)
+    new = to_tree(live, declared)
     tree: Tree = {PRUNE: old[PRUNE]} if PRUNE in old else {}
     update = _Update(declared, live, resource_filter)
     for section in Section:

@@ -1,5 +1,6 @@
 """Rendering of states: the text parses to the same state, always in the same order."""
 
+import re
 from pathlib import Path
 
 from hypothesis import given
@@ -68,3 +69,37 @@ def test_a_hidden_broker_value_is_rendered_as_an_environment_variable() -> None:
     assert tree["brokers"]["1"]["configs"] == {
         "ssl.keystore.password": {"env": "BROKER_1_SSL_KEYSTORE_PASSWORD"}
     }
+
+
+def variables_of(*users: str, beside: ClusterState | None = None) -> dict[str, str]:
+    """Return the environment variable of each user's password."""
+    credentials = {ScramMechanism.SCRAM_SHA_256: Credential(4096)}
+    users_section = to_tree(ClusterState(users=dict.fromkeys(users, credentials)), beside)["users"]
+    return {user: users_section[user]["SCRAM-SHA-256"]["password"]["env"] for user in users}
+
+
+def test_users_whose_variables_would_have_the_same_name_get_distinct_ones() -> None:
+    found = variables_of("team-a", "team.a", "Team_A", "team-b")
+    assert len(set(found.values())) == 4
+    assert found.pop("team-b") == "PASSWORD_TEAM_B"
+    assert all(re.fullmatch("PASSWORD_TEAM_A_x[0-9a-f]{8}", name) for name in found.values())
+
+
+def test_the_variable_of_a_user_does_not_depend_on_which_others_would_have_the_same_name() -> None:
+    first, second = variables_of("team-a", "team.a"), variables_of("other", "team-a", "Team_A")
+    assert first["team-a"] == second["team-a"] == "PASSWORD_TEAM_A_xdef404c6"
+    assert second["other"] == "PASSWORD_OTHER"
+
+
+def test_a_variable_is_distinct_from_those_of_users_beside() -> None:
+    beside = ClusterState(users={"team-a": {}})
+    assert variables_of("team.a", beside=beside) == {"team.a": variables_of("team.a", "team-a")["team.a"]}
+    assert variables_of("team-a", beside=beside) == {"team-a": "PASSWORD_TEAM_A"}
+
+
+def test_hidden_broker_values_whose_variables_would_have_the_same_name_get_distinct_ones() -> None:
+    keys = ("listener.name.a_b.ssl.key.password", "listener.name.a-b.ssl.key.password", "ssl.key.password")
+    tree = to_tree(ClusterState(brokers={"1": BrokerState(dict.fromkeys(keys, KEPT_SECRET))}))
+    names = [tree["brokers"]["1"]["configs"][key]["env"] for key in keys]
+    assert len(set(names)) == 3
+    assert names[2] == "BROKER_1_SSL_KEY_PASSWORD"
