@@ -69,6 +69,9 @@ NO_OFFSET = -1
 #: Maximum number of topics and partitions of a request; reading more would delay other clients.
 ELEMENTS_MAX = 20_000
 
+#: Maximum number of record errors in a response: a compressed batch of a kilobyte can have a thousand.
+RECORD_ERRORS_MAX = 10_000
+
 #: Errors without the log start offset, as in Apache Kafka; producers use it for the others.
 _WITHOUT_LOG_START = {
     ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.UNKNOWN_TOPIC_ID, ErrorCode.NOT_LEADER_OR_FOLLOWER,
@@ -168,13 +171,14 @@ _Steps: TypeAlias = Generator[_Costly | None, ValidatedBatch | None, None]
 class _Production:
     """One Produce request: append everything, then wait for replicas and disks if necessary."""
 
-    __slots__ = ("_context", "_request", "_results", "_waits", "verified")
+    __slots__ = ("_context", "_record_errors_left", "_request", "_results", "_waits", "verified")
 
     def __init__(self, context: RequestContext, request: ProduceData) -> None:
         self._context = context
         self._request = request
         self._results: list[TopicResults] = []
         self._waits: list[Awaitable[None]] = []
+        self._record_errors_left = RECORD_ERRORS_MAX
         self.verified: Verified | None = None
 
     def run(self) -> OptionalResponse | Awaitable[OptionalResponse]:
@@ -273,8 +277,20 @@ class _Production:
                         assert validated is not None
                     self._append(partition, validated, verification, results)
                 except KafkaError as error:
-                    results.append(_failed(index, error, partition))
+                    results.append(self._rejected(index, error, partition))
                 yield None
+
+    def _rejected(self, index: int, error: KafkaError, partition: Partition) -> PartitionProduceResponse:
+        """Return the error of a batch, with as many errors of its records as the response has room for."""
+        response = _failed(index, error, partition)
+        if isinstance(error, InvalidRecords):
+            record_errors = error.record_errors[: self._record_errors_left]
+            self._record_errors_left -= len(record_errors)
+            response.record_errors = [
+                BatchIndexAndErrorMessage(batch_index=at, batch_index_error_message=what)
+                for at, what in record_errors
+            ]
+        return response
 
     def _append(
         self,
@@ -473,7 +489,7 @@ def _name_leaders(
 def _failed(index: int, error: KafkaError, partition: Partition | None = None) -> PartitionProduceResponse:
     """Return the error of a partition, with its log start offset if Apache Kafka returns it."""
     has_log_start = partition is not None and error.code not in _WITHOUT_LOG_START
-    response = PartitionProduceResponse(
+    return PartitionProduceResponse(
         index=index,
         error_code=error.code,
         base_offset=NO_OFFSET,
@@ -481,12 +497,6 @@ def _failed(index: int, error: KafkaError, partition: Partition | None = None) -
         error_message=error.message or None,
         current_leader=LeaderIdAndEpoch(),
     )
-    if isinstance(error, InvalidRecords):
-        response.record_errors = [
-            BatchIndexAndErrorMessage(batch_index=at, batch_index_error_message=what)
-            for at, what in error.record_errors
-        ]
-    return response
 
 
 def _writable(records: Buffer) -> memoryview:

@@ -7,6 +7,8 @@ from typing import Any
 
 import pytest
 
+from barnabas.api.data.produce import RECORD_ERRORS_MAX
+from barnabas.log.record_validation import RECORD_ERRORS_COUNT_MAX
 from barnabas.metadata.acls import decide_create_acls
 from barnabas.metadata.topic_deletion import TopicToDelete, decide_delete
 from barnabas.metadata.topics import PARTITION_STATES, PartitionRegistration, TopicImage, partition_key
@@ -143,6 +145,23 @@ def test_both_paths_write_the_same_logs(pair: Pair) -> None:
     fast, decoding = pair.files()
     assert fast == decoding
     assert any(content for name, content in fast.items() if name.startswith("plain-0"))
+
+
+def test_the_record_errors_of_a_response_are_limited(pair: Pair) -> None:
+    records = bytes(batch(*[b"v"] * RECORD_ERRORS_COUNT_MAX, compression=Compression.ZSTD))
+    batches_count = RECORD_ERRORS_MAX // RECORD_ERRORS_COUNT_MAX
+    few = bytes(batch(b"1", b"2"))
+    data = [PartitionProduceData(index=0, records=each) for each in (few, *[records] * batches_count, few)]
+    request = ProduceRequest(acks=1, topic_data=[TopicProduceData(name="keyed", partition_data=data)])
+    fast, decoded = pair.outcomes(frame_of(request, 12))
+    assert fast == decoded
+    assert isinstance(fast, tuple)
+    answers = response_of(ProduceResponse, 12, fast[0]).responses[0].partition_responses
+    assert [each.error_code for each in answers] == [ErrorCode.INVALID_RECORD] * len(data)
+    assert all(each.error_message for each in answers)
+    full = [RECORD_ERRORS_COUNT_MAX] * (batches_count - 1)
+    expected = [2, *full, RECORD_ERRORS_COUNT_MAX - 2, 0]
+    assert [len(each.record_errors) for each in answers] == expected
 
 
 def everyday(topic: str = "plain", *indexes: int, acks: int = -1) -> ProduceRequest:
