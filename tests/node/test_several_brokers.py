@@ -389,6 +389,16 @@ def test_a_replica_that_is_not_in_sync_leads_when_that_is_allowed(resource: Reso
 # Throttles of replication
 
 
+def test_followers_copy_a_batch_at_a_time_if_responses_may_have_no_bytes() -> None:
+    settings = {"replica.fetch.max.bytes": "0", "replica.fetch.response.max.bytes": "0"}
+    with EmbeddedCluster(2, settings) as cluster:
+        cluster.create_topic("t", partitions=2, replication_factor=2)
+        for _ in range(3):
+            for partition in range(2):
+                cluster.produce("t", b"value", partition=partition)  # acknowledged by both
+        assert cluster.in_sync("t") == [1, 2]
+
+
 @pytest.mark.parametrize(
     ("replicas", "rate"),
     [

@@ -124,7 +124,11 @@ class FollowerSessions:
     def read(
         self, session: FollowerSession, max_bytes: int
     ) -> list[tuple[TopicIdPartition, FetchedPartition]]:
-        """Read some of what is new for the follower, in the order in which it became new; the rest stays marked."""
+        """Read some of what is new for the follower, in the order in which it became new; the rest stays marked.
+
+        The first batch is read whole, whatever `max_bytes` is (KIP-74).
+        """
+        max_bytes = max(max_bytes, 1)
         responses: list[tuple[TopicIdPartition, FetchedPartition]] = []
         read_bytes = 0
         for key in session.poll_marked(READ_PARTITIONS_MAX):

@@ -271,6 +271,22 @@ def test_a_follower_that_has_truncated_its_log_learns_the_high_watermark_again(m
     assert [data.high_watermark for _, data in sessions.read(session, 1_000)] == [2]
 
 
+@pytest.mark.parametrize("max_bytes", [1, 0, -1])
+def test_a_follower_gets_a_batch_at_a_time_whatever_little_it_wants(
+    make_partition: Make, max_bytes: int
+) -> None:
+    partition = led(make_partition, records_count=2)
+    sessions = sessions_of(lambda: partition)
+    session, key = sessions.begin(2, 0, 0), TopicIdPartition(partition.topic_id, 0)
+    fetched: list[int] = []
+    for offset in range(3):
+        sessions.update_target(session, key, FollowedPartition(offset, 0, 0, 0, max_bytes), 7)
+        for _, data in sessions.read(session, max_bytes):
+            fetched += [header.base_offset for _, header in iterate_headers(data.records)]
+        assert not session.has_marked
+    assert fetched == [0, 1]
+
+
 def test_an_empty_follower_that_begins_after_the_end_is_out_of_range(make_partition: Make) -> None:
     """It was emptied to begin at the start of another leader's log, whose records this leader lacks."""
     partition = led(make_partition, isr=(1,))
