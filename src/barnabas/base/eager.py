@@ -35,12 +35,18 @@ class _Started(Awaitable[T]):
         self._waits_for = waits_for
 
     def __await__(self) -> Generator[Any, None, T]:
-        try:
-            yield self._waits_for
-        except BaseException as error:  # the coroutine may catch it and continue
+        # An error refers to this frame with its traceback, so this frame must not refer to it, nor to its future.
+        waits_for, self._waits_for = self._waits_for, None
+        while True:
             try:
-                waits_for = self._steps.throw(error)
+                yield waits_for
+            except BaseException as error:  # the coroutine may catch it and continue
+                thrown, waits_for = error, None
+            else:
+                return (yield from self._steps)
+            try:
+                waits_for = self._steps.throw(thrown)
             except StopIteration as end:
                 return cast("T", end.value)
-            return (yield from _Started(self._steps, waits_for).__await__())
-        return (yield from self._steps)
+            finally:
+                del thrown

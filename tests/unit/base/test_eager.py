@@ -1,8 +1,11 @@
 import asyncio
+import weakref
+from typing import cast
 
 import pytest
 
 from barnabas.base import eager
+from barnabas.base.collector import paused_collector
 from support.loop import on_loop
 
 
@@ -55,3 +58,44 @@ async def test_a_coroutine_may_catch_its_cancellation_and_wait_again() -> None:
     await asyncio.sleep(0)
     task.cancel()
     assert await task == "done"
+
+
+def soon(result: str | Exception) -> "asyncio.Future[str]":
+    """Return a future that gets its result, or its error, in the next turn."""
+    loop = asyncio.get_running_loop()
+    future: asyncio.Future[str] = loop.create_future()
+    loop.call_soon(future.set_exception if isinstance(result, Exception) else future.set_result, result)
+    return future
+
+
+@on_loop
+async def test_a_coroutine_may_catch_any_number_of_errors() -> None:
+    caught: list[ValueError] = []
+
+    async def persists() -> str:
+        for number in range(2_000):
+            try:
+                await soon(ValueError(number))
+            except ValueError as error:
+                caught.append(error)
+        return await soon("done")
+
+    assert await cast("asyncio.Task[str]", eager.start(persists())) == "done"
+    assert [error.args for error in caught] == [(number,) for number in range(2_000)]
+    assert all(error.__context__ is None for error in caught)
+
+
+@on_loop
+async def test_an_error_is_freed_without_the_garbage_collector() -> None:
+    class WrongError(Exception):
+        pass
+
+    async def fails() -> str:
+        return await soon(WrongError())
+
+    with paused_collector():
+        task = cast("asyncio.Task[str]", eager.start(fails()))
+        await asyncio.wait([task])
+        error = weakref.ref(cast("WrongError", task.exception()))
+        del task
+        assert error() is None
