@@ -22,7 +22,7 @@ class FrameReader:
     Small frames are cut out of `scratch`, which all connections of one thread share; a frame that does not fit is
     received into its own buffer. After `received`, the frames lie between `position` and `end` of `data`: take
     them with `next_frame` until it returns None, or parse the bytes and move `position` behind a complete frame. Frames
-    stay valid until more is received.
+    stay valid until more is received. A frame's own buffer lives only as long as a view of it.
     """
 
     def __init__(self, scratch: bytearray, frame_bytes_max: int) -> None:
@@ -62,6 +62,8 @@ class FrameReader:
         :raises InvalidFrameError: When a size is negative or too large.
         """
         if self.position == self.end:
+            if self.data is not self._scratch:
+                self._forget_frame()
             return None
         start = self.position + SIZE_BYTES
         if start > self.end:
@@ -84,6 +86,11 @@ class FrameReader:
         self._frame[: len(beginning)] = beginning
         self._frame_bytes, self._filled_bytes = frame_bytes, len(beginning)
         self.position = self.end
+
+    def _forget_frame(self) -> None:
+        """Leave a frame's own buffer to those who have a view of it; the connection may be idle for long."""
+        self.data, self.view = self._scratch, self._scratch_view
+        self.position = self.end = 0
 
     def _fill(self, frame: bytearray, size_bytes: int) -> None:
         self._filled_bytes += size_bytes

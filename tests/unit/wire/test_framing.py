@@ -1,5 +1,6 @@
 import struct
 import tracemalloc
+import weakref
 
 import pytest
 from hypothesis import given, settings
@@ -96,6 +97,23 @@ def test_frames_before_an_invalid_size_are_returned_first() -> None:
     assert reader.next_frame() == b"good"
     with pytest.raises(InvalidFrameError):
         reader.next_frame()
+
+
+def test_the_buffer_of_a_large_frame_lives_as_long_as_its_views() -> None:
+    scratch, body = bytearray(64), bytes(range(200))
+    reader = FrameReader(scratch, FRAME_BYTES_MAX)
+    for part in (framed(body)[:64], framed(body)[64:]):
+        reader.buffer()[: len(part)] = part
+        reader.received(len(part))
+        frame = reader.next_frame()
+    assert frame is not None
+    assert reader.data is not scratch
+    buffer = weakref.ref(reader.view)
+    assert reader.next_frame() is None
+    assert reader.data is scratch
+    assert buffer() is None
+    assert feed(reader, framed(b"next"), 64) == [b"next"]
+    assert frame == body
 
 
 @pytest.mark.parametrize("body_bytes", [10, 3 * FIRST_ALLOCATION_BYTES])
