@@ -9,6 +9,7 @@ from collections import OrderedDict
 from dataclasses import dataclass
 
 from barnabas.base.clock import Clock
+from barnabas.metadata.topics import NAME_LENGTH_MAX
 from barnabas.replication.fetch_targets import FetchData, FetchTarget, Key
 from barnabas.telemetry import names
 from barnabas.telemetry.metrics import MetricsRegistry
@@ -24,8 +25,14 @@ EVICTION_AGE_MS = 120_000
 #: Largest number of partitions in a session: as many as one request can name, because each fetch checks all of them.
 SESSION_TARGETS_COUNT_MAX = 100_000
 
-#: Largest number of partitions in all sessions, at about a hundred bytes each; beyond, fetches get no session.
+#: Largest number of partitions in all sessions, at about half a kilobyte each; beyond, fetches get no session.
 TARGETS_COUNT_MAX = 1_000_000
+
+
+def _may_exist(key: Key) -> bool:
+    """Whether a topic can have this name. Others, which may have any length, are not stored."""
+    topic = key[0]
+    return isinstance(topic, bytes) or (len(topic) <= NAME_LENGTH_MAX and topic.isascii())
 
 
 def next_epoch(epoch: int) -> int:
@@ -43,16 +50,19 @@ class FetchSession:
         self.used_ms = now_ms
         self.targets: OrderedDict[Key, FetchTarget] = OrderedDict()
 
-    def apply(self, request: FetchData) -> None:
-        """Add, change and remove partitions as an incremental request says."""
+    def apply(self, request: FetchData) -> bool:
+        """Add, change and remove partitions as an incremental request says; return whether all added ones may exist."""
+        all_may_exist = True
         for key, target in request.requested:
             cached = self.targets.get(key)
             if cached is None:
                 self.targets[key] = target
+                all_may_exist = all_may_exist and _may_exist(key)
             else:
                 cached.update(target)
         for key in request.forgotten:
             self.targets.pop(key, None)
+        return all_may_exist
 
     def served(self, key: Key) -> None:
         """Move a partition that returned data to the end, so that the others are read first next time."""
@@ -85,7 +95,9 @@ class FetchSessionCache:
         self.evictions_count = 0
 
     def begin(self, request: FetchData, *, uses_topic_ids: bool) -> FetchContext:
-        """Find or create the session of a request; a session that has grown too large is closed.
+        """Find or create the session of a request.
+
+        A session that has grown too large is closed, and so is one to which a name is added that no topic can have.
 
         :raises KafkaError: FETCH_SESSION_ID_NOT_FOUND, INVALID_FETCH_SESSION_EPOCH or
             FETCH_SESSION_TOPIC_ID_ERROR; the client then starts a full fetch.
@@ -103,7 +115,7 @@ class FetchSessionCache:
             message = f"Fetch session {session.session_id} mixes topic names and topic ids."
             raise KafkaError(ErrorCode.FETCH_SESSION_TOPIC_ID_ERROR, message)
         count_before = len(session.targets)
-        session.apply(request)
+        all_may_exist = session.apply(request)
         has_grown = len(session.targets) > count_before
         if len(session.targets) > SESSION_TARGETS_COUNT_MAX or (has_grown and self._is_overfull()):
             del self._sessions[session.session_id]
@@ -116,6 +128,9 @@ class FetchSessionCache:
             # An empty session would save nothing. As in Kafka, partitions named and forgotten at once are read.
             del self._sessions[session.session_id]
             return FetchContext(list(OrderedDict(request.requested).items()))
+        if not all_may_exist:
+            del self._sessions[session.session_id]
+            return FetchContext(list(session.targets.items()))
         session.epoch = next_epoch(session.epoch)
         session.used_ms = self._clock.monotonic_ms()
         self._sessions.move_to_end(session.session_id)
@@ -140,6 +155,8 @@ class FetchSessionCache:
             self._sessions.pop(request.session_id, None)
         targets = OrderedDict(request.requested)  # if a partition is named twice, the last one counts
         if request.session_epoch == FINAL_EPOCH or self._is_overfull(len(targets)) or not self._make_room():
+            return FetchContext(list(targets.items()))
+        if not uses_topic_ids and not all(map(_may_exist, targets)):
             return FetchContext(list(targets.items()))
         session = FetchSession(self._new_id(), uses_topic_ids, self._clock.monotonic_ms())
         session.targets = targets

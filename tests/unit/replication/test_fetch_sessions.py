@@ -281,6 +281,28 @@ def test_the_number_of_partitions_in_all_sessions_is_limited(monkeypatch: pytest
     assert cache.cache.statistics()["partitions_count"] == 1
 
 
+@pytest.mark.parametrize("name", ["n" * 250, "ä"])
+def test_a_name_that_no_topic_can_have_is_not_stored(name: str) -> None:
+    cache, impossible = Cache(), (name, 0, 10)
+    full = cache.begin(fetch_request(A0, impossible))
+    assert (full.session_id, targets(full)) == (0, [A0, impossible])
+    session = cache.begin(fetch_request(A0, B0)).session_id
+    request = fetch_request(impossible, session=session, epoch=1, forgotten_topics=[("a", 0)])
+    last = cache.begin(request)
+    assert (last.session_id, targets(last), last.is_incremental) == (0, [B0, impossible], False)
+    assert cache.cache.statistics()["sessions_count"] == 0
+    error = cache.refused(fetch_request(session=session, epoch=2))
+    assert error.code is ErrorCode.FETCH_SESSION_ID_NOT_FOUND
+
+
+def test_the_longest_name_of_a_topic_is_stored() -> None:
+    cache, longest = Cache(), ("n" * 249, 0, 10)
+    session = cache.begin(fetch_request(A0)).session_id
+    assert session > 0
+    assert cache.begin(fetch_request(longest, session=session, epoch=1)).session_id == session
+    assert cache.begin(fetch_request(longest)).session_id > 0
+
+
 def test_a_cache_without_slots_has_no_sessions() -> None:
     assert Cache(slots_count=0).begin(fetch_request(A0)).session_id == 0
 
