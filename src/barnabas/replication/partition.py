@@ -404,9 +404,10 @@ class Partition:
     def follow_leader(self, high_watermark: int, log_start_offset: int) -> None:
         """Store what the leader says about the partition; called on a follower after an append."""
         log = self.log
-        before = log.high_watermark
-        if log.update_high_watermark(high_watermark) > before:
-            self._wake_fetches(UNKNOWN_GROWTH_BYTES, UNKNOWN_GROWTH_BYTES)
+        if high_watermark > log.high_watermark:
+            self._raise_high_watermark(high_watermark)
+        else:
+            log.update_high_watermark(high_watermark)
         if log.log_start_offset < log_start_offset <= log.high_watermark:
             log.increment_log_start_offset(log_start_offset)
 
@@ -426,8 +427,11 @@ class Partition:
             self._mark_followers(wakes=True)
         self._advance_high_watermark(size_bytes)
 
-    def _advance_high_watermark(self, grown_bytes: int = UNKNOWN_GROWTH_BYTES) -> None:
-        """Raise the high watermark to what every in-sync replica has. Does nothing on a follower."""
+    def _advance_high_watermark(self, appended_bytes: int | None = None) -> None:
+        """Raise the high watermark to what every in-sync replica has. Does nothing on a follower.
+
+        :param appended_bytes: The size of the records that have just been appended.
+        """
         if self.leader != self.broker_id:
             return
         log = self.log
@@ -449,26 +453,33 @@ class Partition:
         if self._followers:
             # Otherwise they learn of it with the next records, or when their fetch ends.
             self._mark_followers(wakes=self.wakes_for_high_watermark)
-        if not self._delayed_fetches:
-            log.update_high_watermark(high_watermark)
-        else:
-            stable_offset = log.last_stable_offset
-            log.update_high_watermark(high_watermark)
-            self._wake_fetches(grown_bytes, self._stable_bytes(stable_offset))
+        self._raise_high_watermark(high_watermark, appended_bytes)
         if self._waiting_for_high_watermark:
             self._waiting_for_high_watermark.complete(high_watermark)
 
-    def _wake_fetches(self, grown_bytes: int, stable_bytes: int) -> None:
+    def _raise_high_watermark(self, high_watermark: int, appended_bytes: int | None = None) -> None:
+        """Raise the high watermark, and count for delayed fetches the bytes that can now be read.
+
+        :param appended_bytes: Their size, if they have just been appended.
+        """
+        log = self.log
+        if not self._delayed_fetches:
+            log.update_high_watermark(high_watermark)
+            return
+        before, stable_before = log.high_watermark, log.last_stable_offset
+        log.update_high_watermark(high_watermark)
+        grown, stable = (before, log.high_watermark), (stable_before, log.last_stable_offset)
+        grown_bytes = self._size_between(*grown) if appended_bytes is None else appended_bytes
+        stable_bytes = grown_bytes if stable == grown else self._size_between(*stable)
         for fetch in tuple(self._delayed_fetches):
             fetch.readable(stable_bytes if fetch.read_committed else grown_bytes)
 
-    def _stable_bytes(self, stable_offset: int) -> int:
-        """Return the bytes between `stable_offset` and the last stable offset, which `read_committed` can now read."""
-        log = self.log
-        if log.last_stable_offset == stable_offset:
+    def _size_between(self, start_offset: int, end_offset: int) -> int:
+        """Return the size of the batches between two offsets; `UNKNOWN_GROWTH_BYTES` in different segments."""
+        if start_offset == end_offset:
             return 0
         try:
-            size_bytes = log.local.size_between(stable_offset, log.last_stable_offset)
+            size_bytes = self.log.local.size_between(start_offset, end_offset)
         except KafkaError:
             size_bytes = None  # a read reports the same error
         return UNKNOWN_GROWTH_BYTES if size_bytes is None else size_bytes

@@ -5,7 +5,7 @@ import pytest
 from barnabas.log.partition_log import PartitionLog
 from barnabas.metadata.topics import PartitionRegistration
 from barnabas.replication.delayed_fetch import DelayedFetch
-from barnabas.replication.partition import UNKNOWN_GROWTH_BYTES, Partition
+from barnabas.replication.partition import Partition
 from barnabas.wire.errors import ErrorCode, KafkaError
 from barnabas.wire.records.control import EndTransactionMarker
 from support.batches import batch, values_of
@@ -224,13 +224,85 @@ async def test_delayed_fetches_are_notified_with_the_new_bytes(make_partition: M
     partition.append_as_leader(records, ALL)
     assert waiting.notified_bytes == [len(records)]
     partition.update_state(PartitionRegistration(1, 0, (1, 2)))
-    append(partition, b"b")
+    longer = batch(b"longer")
+    partition.append_as_leader(longer, ALL)
     assert waiting.notified_bytes == [len(records)]
     followed(partition, 2, 2)
-    assert waiting.notified_bytes == [len(records), UNKNOWN_GROWTH_BYTES]
+    assert waiting.notified_bytes == [len(records), len(longer)]
     partition.remove_delayed_fetch(waiting)
+    append(partition, b"c")
     followed(partition, 2, 3)
     assert len(waiting.notified_bytes) == 2
+
+
+@in_virtual_time
+async def test_a_delayed_fetch_waits_for_its_bytes_until_followers_have_them(make_partition: Make) -> None:
+    partition = make_partition((1, 2))
+    records = batch(b"a")
+    waiting = DelayedFetch(2 * len(records))
+    partition.add_delayed_fetch(waiting)
+    partition.append_as_leader(records, ALL)
+    append(partition, b"b")
+    partition.update_follower(2, 0, 0, 1)
+    assert not waiting._future.done()
+    partition.update_follower(2, 0, 0, 2)
+    assert waiting._future.done()
+
+
+@in_virtual_time
+async def test_a_delayed_fetch_waits_for_its_bytes_until_they_are_flushed(make_partition: Make) -> None:
+    partition = make_partition(flush_messages=1)
+    log, records = partition.log, batch(b"a")
+    waiting = DelayedFetch(2 * len(records))
+    partition.add_delayed_fetch(waiting)
+    for is_enough, appended in ((False, records), (True, batch(b"b"))):
+        partition.append_as_leader(appended, LEADER)
+        log.flush()
+        log.on_flushed()
+        assert waiting._future.done() is is_enough
+
+
+@in_virtual_time
+async def test_a_delayed_fetch_from_a_follower_waits_for_its_bytes(make_partition: Make) -> None:
+    partition = make_partition((1, 2))
+    records = batch(b"a")
+    partition.append_as_leader(records, LEADER)
+    append(partition, b"b")
+    partition.update_state(PartitionRegistration(2, 1, (1, 2)))
+    waiting = DelayedFetch(2 * len(records))
+    partition.add_delayed_fetch(waiting)
+    partition.follow_leader(high_watermark=1, log_start_offset=0)
+    assert not waiting._future.done()
+    partition.follow_leader(high_watermark=2, log_start_offset=0)
+    assert waiting._future.done()
+
+
+@in_virtual_time
+async def test_a_delayed_fetch_ends_when_readable_bytes_are_in_another_segment(make_partition: Make) -> None:
+    partition = make_partition((1, 2))
+    waiting = DelayedFetch(1000)
+    partition.add_delayed_fetch(waiting)
+    append(partition, b"a")
+    partition.log.roll()
+    append(partition, b"b")
+    partition.update_follower(2, 0, 0, 2)
+    assert waiting._future.done()
+
+
+@in_virtual_time
+async def test_a_delayed_fetch_ends_when_readable_bytes_cannot_be_counted(
+    make_partition: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def size_between(start_offset: int, end_offset: int) -> int:
+        raise KafkaError(ErrorCode.CORRUPT_MESSAGE, "damaged")
+
+    partition = make_partition((1, 2))
+    waiting = DelayedFetch(1000)
+    partition.add_delayed_fetch(waiting)
+    append(partition, b"a")
+    monkeypatch.setattr(partition.log.local, "size_between", size_between)
+    partition.update_follower(2, 0, 0, 1)
+    assert waiting._future.done()
 
 
 @in_virtual_time
