@@ -215,14 +215,14 @@ class LocalLog:
         return FilePart(segment.path, position, size_bytes, is_last)
 
     def size_between(self, start_offset: int, end_offset: int) -> int | None:
-        """Return the size of the batches between two offsets; None if these are in different segments.
+        """Return the size of the batches between two offsets; None if a segment begins at the first or between them.
 
         :raises KafkaError: CORRUPT_MESSAGE for damaged files, KAFKA_STORAGE_ERROR.
         """
         index = self.segments.floor_index(start_offset)
-        if self.segments.floor_index(end_offset) != index:
-            return None
         segment = self.segments[index]
+        if self.segments.floor_index(end_offset) != index or (index and start_offset == segment.base_offset):
+            return None
         try:
             return segment.position_of(end_offset) - segment.position_of(start_offset)
         except OSError as error:

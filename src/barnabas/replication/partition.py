@@ -246,6 +246,12 @@ class Partition:
         bound = log.last_stable_offset if read_committed else log.high_watermark
         return log.read(start_offset, max_bytes, bound, min_one_batch=min_one_batch, may_copy=may_copy)
 
+    def continues_in_later_segments(self, start_offset: int, *, read_committed: bool) -> bool:
+        """Whether later segments have records, too, that `read` from `start_offset` leaves out."""
+        log = self.log
+        bound = log.last_stable_offset if read_committed else log.high_watermark
+        return log.local.segments.continues(start_offset, bound)
+
     def delete_records(self, offset: int) -> int:
         """Delete the records below `offset` (-1: below the high watermark); returns the new log start offset.
 
@@ -469,13 +475,19 @@ class Partition:
         before, stable_before = log.high_watermark, log.last_stable_offset
         log.update_high_watermark(high_watermark)
         grown, stable = (before, log.high_watermark), (stable_before, log.last_stable_offset)
-        grown_bytes = self._size_between(*grown) if appended_bytes is None else appended_bytes
+        if appended_bytes is None or log.local.segments.active.base_offset == before:
+            grown_bytes = self._size_between(*grown)
+        else:
+            grown_bytes = appended_bytes
         stable_bytes = grown_bytes if stable == grown else self._size_between(*stable)
         for fetch in tuple(self._delayed_fetches):
             fetch.readable(stable_bytes if fetch.read_committed else grown_bytes)
 
     def _size_between(self, start_offset: int, end_offset: int) -> int:
-        """Return the size of the batches between two offsets; `UNKNOWN_GROWTH_BYTES` in different segments."""
+        """Return the size of the batches between two offsets.
+
+        It is `UNKNOWN_GROWTH_BYTES` for a new segment: a delayed fetch may not get more than it has in the one before.
+        """
         if start_offset == end_offset:
             return 0
         try:

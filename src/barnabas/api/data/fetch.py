@@ -260,7 +260,19 @@ class _Fetching:
         """Return how many more bytes the client waits for; 0 if it does not wait."""
         request = self._request
         may_wait = request.max_wait_ms > 0 and self._targets and not self._refused and not reads.must_respond
-        return min(request.min_bytes, self._max_bytes) - reads.size_bytes if may_wait else 0
+        missing_bytes = min(request.min_bytes, self._max_bytes) - reads.size_bytes if may_wait else 0
+        if missing_bytes > 0 and reads.size_bytes and self._is_behind(reads):
+            return 0
+        return missing_bytes
+
+    def _is_behind(self, reads: Reads) -> bool:
+        """Whether a partition has readable records in later segments, too: a read is of one segment."""
+        return any(
+            partition.continues_in_later_segments(target.fetch_offset, read_committed=self._read_committed)
+            for key, target, data in reads.results
+            if data.records
+            for partition in self._partitions([(key, target)])
+        )
 
     def _partitions(self, targets: Sequence[tuple[Key, FetchTarget]]) -> Iterator[Partition]:
         for _, target in targets:

@@ -74,6 +74,11 @@ class Segments:
         following = index + 1
         return self._segments[following].base_offset if following < len(self._segments) else log_end_offset
 
+    def continues(self, start_offset: int, upper_bound_offset: int) -> bool:
+        """Whether later segments have records below the bound, too, which a read from `start_offset` leaves out."""
+        following = self.floor_index(start_offset) + 1
+        return following < len(self._segments) and self._segments[following].base_offset < upper_bound_offset
+
     def find(
         self,
         start_offset: int,

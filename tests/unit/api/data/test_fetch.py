@@ -1,17 +1,25 @@
-"""Fetch: what depends on the API version, and long lists of aborted transactions."""
+"""Fetch: what depends on the API version, long lists of aborted transactions, and when a fetch waits."""
 
+import asyncio
 from collections.abc import Coroutine
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from barnabas.api.data import fetch as module
 from barnabas.wire.errors import ErrorCode
-from barnabas.wire.messages.fetch import FetchPartition, FetchRequest, FetchResponse, FetchTopic
+from barnabas.wire.messages.fetch import (
+    FetchPartition,
+    FetchRequest,
+    FetchResponse,
+    FetchTopic,
+    ReplicaState,
+)
 from barnabas.wire.records.control import EndTransactionMarker
-from support.batches import batch
+from support.batches import batch, values_of
 from support.images import new_topic
-from support.loop import on_loop
+from support.loop import on_loop, turns
 from support.nodes import RunningNode, frame_of, response_of, running_node
 
 
@@ -68,3 +76,68 @@ async def test_a_long_list_of_aborted_transactions_is_encoded_in_a_thread(
         response = response_of(FetchResponse, version, b"".join(await answer))
         found = response.responses[0].partitions[0].aborted_transactions or []
         assert [(each.producer_id, each.first_offset) for each in found] == aborted
+
+
+async def is_answered_at_once(node: RunningNode, request: FetchRequest) -> bool:
+    asking = asyncio.create_task(node.ask(request, 17))
+    await turns()
+    is_answered = asking.done()
+    asking.cancel()
+    await asyncio.wait([asking])
+    return is_answered
+
+
+#: Fields of a request for the fast path, and of one whose tagged field makes it one for the handler.
+PATHS: list[dict[str, Any]] = [{}, {"replica_state": ReplicaState(replica_epoch=1)}]
+
+
+def request_of(node: RunningNode, **fields: Any) -> FetchRequest:
+    partitions = [FetchPartition(partition=0, partition_max_bytes=1000)]
+    topics = [FetchTopic("t", node.topic_id("t"), partitions)]
+    return FetchRequest(**{"max_wait_ms": 60_000, "min_bytes": 10_000, "topics": topics, **fields})
+
+
+@pytest.mark.parametrize("fields", PATHS)
+@on_loop
+async def test_a_fetch_does_not_wait_at_the_end_of_a_segment_if_later_ones_have_records(
+    tmp_path: Path, fields: dict[str, Any]
+) -> None:
+    async with running_node(tmp_path) as node:
+        await node.create(new_topic("t"))
+        partition, request = node.partition("t"), request_of(node, **fields)
+        partition.append_as_leader(batch(b"a"), 1)
+        assert not await is_answered_at_once(node, request)
+        partition.log.roll()
+        assert not await is_answered_at_once(node, request)
+        partition.append_as_leader(batch(b"b"), 1)
+        assert await is_answered_at_once(node, request)
+
+
+@on_loop
+async def test_a_waiting_fetch_ends_when_records_follow_in_a_new_segment(tmp_path: Path) -> None:
+    async with running_node(tmp_path) as node:
+        await node.create(new_topic("t"))
+        partition = node.partition("t")
+        partition.append_as_leader(batch(b"a"), 1)
+        asking = asyncio.create_task(node.ask(request_of(node), 17))
+        await turns()
+        partition.log.roll()
+        assert not asking.done()
+        partition.append_as_leader(batch(b"b"), 1)
+        await turns()
+        assert asking.done()
+        assert values_of((await asking).responses[0].partitions[0].records) == [b"a"]
+
+
+@on_loop
+async def test_a_fetch_of_committed_records_waits_if_those_in_later_segments_are_not(tmp_path: Path) -> None:
+    async with running_node(tmp_path) as node:
+        await node.create(new_topic("t"))
+        partition = node.partition("t")
+        partition.append_as_leader(batch(b"a"), 1)
+        partition.log.roll()
+        verification = partition.log.producers.start_verification(7, 0, 0, bumps_epochs=False)
+        options = {"producer_id": 7, "producer_epoch": 0, "base_sequence": 0, "transactional": True}
+        partition.append_as_leader(batch(b"b", **options), 1, verification)
+        assert await is_answered_at_once(node, request_of(node))
+        assert not await is_answered_at_once(node, request_of(node, isolation_level=1))
