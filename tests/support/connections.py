@@ -25,17 +25,19 @@ PART_BYTES = 512 << 10
 class Transport(asyncio.Transport):
     """A fake transport that records writes and calls."""
 
-    def __init__(self) -> None:
-        super().__init__({"peername": ("10.0.0.1", 4321)})
+    def __init__(self, *, uses_tls: bool = False) -> None:
+        super().__init__({"peername": ("10.0.0.1", 4321), "ssl_object": "tls" if uses_tls else None})
         self.out = bytearray()
         self.writes: list[str] = []
         self.closed = self.aborted = False
         self.reading = True
+        self.after_write: Callable[[], None] = lambda: None
         self.after_writelines: Callable[[], None] = lambda: None
 
     def write(self, data: Any) -> None:
         self.out += data
         self.writes.append("write")
+        self.after_write()
 
     def writelines(self, data: Any) -> None:
         for each in data:
@@ -130,7 +132,13 @@ class Client:
     """One connection with its fake transport, dispatcher and owner."""
 
     def __init__(
-        self, *, delay_ms: int = 0, sasl: Any = None, reads_slowly: bool = False, **options: Any
+        self,
+        *,
+        delay_ms: int = 0,
+        sasl: Any = None,
+        reads_slowly: bool = False,
+        uses_tls: bool = False,
+        **options: Any,
     ) -> None:
         """Connect.
 
@@ -148,7 +156,7 @@ class Client:
         self.dispatcher = Dispatcher(self.clock, delay_ms)
         duck: Any = self.dispatcher
         self.connection = ServerConnection(duck, "PLAINTEXT", self.connections, sasl)
-        self.transport = Transport()
+        self.transport = Transport(uses_tls=uses_tls)
         self.connection.connection_made(self.transport)
         if reads_slowly:
             self.transport.after_writelines = self.connection.pause_writing

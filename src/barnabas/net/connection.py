@@ -84,10 +84,12 @@ class ServerConnection(asyncio.BufferedProtocol):
             self._describe_security()
         self.active_ms = self._connections.now_ms()
         self._connections.size_buffers(self._transport.get_extra_info("socket"))
+        uses_tls = self._transport.get_extra_info("ssl_object") is not None
+        self._responses.splits_buffers = uses_tls
         close_reason = self._connections.add(self) or self._identify()
         if close_reason is not None:
             self.close(close_reason)
-        elif self._transport.get_extra_info("ssl_object") is None:  # with TLS its handshake has waited
+        elif not uses_tls:  # with TLS its handshake has waited
             self._wait_if_too_many(host)
 
     def _wait_if_too_many(self, host: str) -> None:
@@ -176,6 +178,8 @@ class ServerConnection(asyncio.BufferedProtocol):
         self._state.resume_writing()
         self._write()
         self._drain_queue()
+        if self._state.phase is ConnectionPhase.CLOSING:
+            self._close_if_written()
 
     # Requests
 
@@ -428,10 +432,14 @@ class ServerConnection(asyncio.BufferedProtocol):
         client = f"{self.info.client_host}:{self.info.client_port}"
         _log.info("closing a connection", why=reason, client=client)
         self.send()
-        if not self._transport.is_closing():
-            while chunk := self._responses.next_chunk():
-                self._write_chunk(chunk)
-        self._transport.close()
+        self._close_if_written()
+
+    def _close_if_written(self) -> None:
+        """Close the transport when it has all responses; until then nothing is read."""
+        if self._responses.unsent and not self._transport.is_closing():
+            self._update_reading()
+        else:
+            self._transport.close()
 
     def abort(self) -> None:
         """Close without sending anything.

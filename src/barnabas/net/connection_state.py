@@ -21,7 +21,7 @@ class ConnectionPhase(enum.Enum):
     RESPONSE_PENDING = "a request waits, and later ones are queued"
     THROTTLED = "the client is not read until its wait is over (KIP-219, KIP-612)"
     REFUSED = "the client is not read, and is closed after a delay (KIP-306, KIP-612)"
-    CLOSING = "no more requests are handled, and ready responses are sent"
+    CLOSING = "no more requests are read or handled, and ready responses are sent"
     CLOSED = "the socket is closed"
 
 
@@ -37,7 +37,7 @@ TRANSITIONS: Mapping[ConnectionPhase, frozenset[ConnectionPhase]] = {
     _Phase.CLOSED: frozenset(),
 }
 
-_UNREAD = frozenset({_Phase.THROTTLED, _Phase.REFUSED})
+_UNREAD = frozenset({_Phase.THROTTLED, _Phase.REFUSED, _Phase.CLOSING})
 _IN_USE = frozenset({_Phase.OPEN, _Phase.RESPONSE_PENDING})
 _ENDING = frozenset({_Phase.REFUSED, _Phase.CLOSING, _Phase.CLOSED})
 

@@ -14,12 +14,15 @@ JOINED_CHUNK_BYTES_MAX = 16 << 10
 #: The size at which the responses of a turn are written before the turn is over.
 TURN_BYTES_MAX = 64 << 10
 
-#: The size of a chunk, except that buffers are not split.
+#: The size at which a chunk ends; its last buffer may exceed it.
 CHUNK_BYTES = 1 << 20
 
 
 class ResponseBuffer:
     def __init__(self) -> None:
+        #: Whether larger buffers than a chunk are split. With TLS, all that the transport gets is encrypted at once;
+        #: otherwise it hands views to the kernel, whatever their size.
+        self.splits_buffers = False
         self._turn: list[Buffer] = []
         self.turn_bytes = 0  #: size of the responses of the present turn
         self.unsent: deque[Buffer] = deque()  #: from earlier turns
@@ -33,6 +36,8 @@ class ResponseBuffer:
     def end_turn(self) -> int:
         """Make the responses of the turn ready to be written, and return their size in bytes."""
         size_bytes = self.turn_bytes
+        if size_bytes > CHUNK_BYTES and self.splits_buffers:
+            self._turn = [piece for buffer in self._turn for piece in _split(buffer)]
         self.unsent += self._turn
         self._turn, self.turn_bytes = [], 0
         return size_bytes
@@ -55,3 +60,11 @@ class ResponseBuffer:
     def clear(self) -> None:
         self._turn, self.turn_bytes = [], 0
         self.unsent.clear()
+
+
+def _split(buffer: Buffer) -> list[Buffer]:
+    """Return views of the buffer, each no larger than a chunk."""
+    if len(buffer) <= CHUNK_BYTES:
+        return [buffer]
+    view = memoryview(buffer)
+    return [view[start : start + CHUNK_BYTES] for start in range(0, len(view), CHUNK_BYTES)]

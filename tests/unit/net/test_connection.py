@@ -8,7 +8,7 @@ from barnabas.net import connection as module
 from barnabas.net.connection import ServerConnection
 from barnabas.net.connection_state import QUEUED_BYTES_MAX, QUEUED_COUNT_MAX
 from barnabas.net.connections import ConnectionLimits
-from barnabas.net.response_buffer import JOINED_CHUNK_BYTES_MAX, TURN_BYTES_MAX
+from barnabas.net.response_buffer import CHUNK_BYTES, JOINED_CHUNK_BYTES_MAX, TURN_BYTES_MAX
 from support.connections import FRAME_BYTES_MAX, PART_BYTES, Client, Transport
 from support.loop import in_virtual_time, on_loop, turns
 
@@ -220,9 +220,25 @@ async def test_a_very_large_response_is_completed_before_its_connection_closes()
     client = Client(reads_slowly=True)
     client.send("parts:5")
     client.connection.close("the broker stops")
-    assert client.transport.closed
-    client.connection.resume_writing()
+    for expected in (2, 4):
+        assert len(client.transport.out) == expected * PART_BYTES
+        assert (client.transport.closed, client.transport.reading) == (False, False)
+        client.connection.resume_writing()
     assert len(client.transport.out) == 5 * PART_BYTES
+    assert client.transport.closed
+
+
+@on_loop
+async def test_with_tls_a_large_buffer_is_encrypted_as_fast_as_its_client_reads() -> None:
+    client = Client(reads_slowly=True, uses_tls=True)
+    client.transport.after_write = client.connection.pause_writing
+    client.send(f"large:{3 * CHUNK_BYTES}")
+    client.connection.close("the broker stops")
+    for expected in (1, 2, 3):
+        assert len(client.transport.out) == expected * CHUNK_BYTES
+        client.connection.resume_writing()
+    assert client.transport.out.endswith(b"x;")
+    assert client.transport.closed
 
 
 @pytest.mark.parametrize(

@@ -30,6 +30,28 @@ def test_large_responses_are_not_copied_and_written_in_chunks() -> None:
     assert chunks(responses) == [[len(part), JOINED_CHUNK_BYTES_MAX]]
 
 
+def test_with_tls_a_large_buffer_is_split_into_chunks_without_a_copy() -> None:
+    records = bytes(range(250)) * 40_000
+    responses = ResponseBuffer()
+    responses.splits_buffers = True
+    responses.add([b"header", memoryview(records), b"end"])
+    responses.end_turn()
+    written = []
+    while chunk := responses.next_chunk():
+        assert sum(len(buffer) for buffer in chunk) < 2 * CHUNK_BYTES
+        written += chunk
+    assert b"".join(written) == b"header" + records + b"end"
+    assert len(written) > len(records) // CHUNK_BYTES
+    assert all(not isinstance(buffer, memoryview) or buffer.obj is records for buffer in written)
+
+
+def test_without_tls_a_large_buffer_is_not_split() -> None:
+    responses = ResponseBuffer()
+    responses.add([bytes(10 * CHUNK_BYTES)])
+    responses.end_turn()
+    assert chunks(responses) == [[10 * CHUNK_BYTES]]
+
+
 def test_nothing_is_left_after_clear() -> None:
     responses = ResponseBuffer()
     responses.add([b"unsent"])
