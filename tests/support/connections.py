@@ -31,6 +31,7 @@ class Transport(asyncio.Transport):
         self.writes: list[str] = []
         self.closed = self.aborted = False
         self.reading = True
+        self.buffered_bytes = 77
         self.after_write: Callable[[], None] = lambda: None
         self.after_writelines: Callable[[], None] = lambda: None
 
@@ -63,7 +64,7 @@ class Transport(asyncio.Transport):
         self.reading = True
 
     def get_write_buffer_size(self) -> int:
-        return 77
+        return self.buffered_bytes
 
 
 class Context:

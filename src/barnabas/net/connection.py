@@ -67,7 +67,8 @@ class ServerConnection(asyncio.BufferedProtocol):
         self._changes_cluster = False  #: the request that waits goes on if the client leaves
         self._timer: asyncio.TimerHandle | None = None  #: ends THROTTLED or REFUSED
         self._has_responded = False
-        self.active_ms = 0  #: time of the last received bytes, on the monotonic clock
+        self._unread_bytes = 0  #: in the transport's buffer when it was full
+        self.active_ms = 0  #: when bytes were last received or sent, on the monotonic clock
 
     # Transport callbacks
 
@@ -175,6 +176,7 @@ class ServerConnection(asyncio.BufferedProtocol):
         self._state.pause_writing()
 
     def resume_writing(self) -> None:
+        self.active_ms = self._connections.now_ms()
         self._state.resume_writing()
         self._write()
         self._drain_queue()
@@ -248,6 +250,7 @@ class ServerConnection(asyncio.BufferedProtocol):
     def _finish(self, context: RequestContext, task: "asyncio.Task[Parts]") -> None:
         """Respond to a request that has waited, and handle those behind it."""
         self._task = None
+        self.active_ms = self._connections.now_ms()
         if self._state.phase is not ConnectionPhase.RESPONSE_PENDING:
             return
         self._state.change(ConnectionPhase.OPEN)
@@ -414,6 +417,8 @@ class ServerConnection(asyncio.BufferedProtocol):
         unsent = self._responses.unsent
         while unsent and not self._state.is_write_paused and not self._transport.is_closing():
             self._write_chunk(self._responses.next_chunk())
+        if self._state.is_write_paused:
+            self._unread_bytes = self._transport.get_write_buffer_size()
 
     def _write_chunk(self, chunk: list[Buffer]) -> None:
         if len(chunk) == 1:
@@ -470,6 +475,12 @@ class ServerConnection(asyncio.BufferedProtocol):
         has gone, and a throttled client could keep it open for days.
         """
         return self._state.phase is ConnectionPhase.RESPONSE_PENDING and self._state.is_reading
+
+    def has_read(self) -> bool:
+        if not self._state.is_write_paused:
+            return False
+        before, self._unread_bytes = self._unread_bytes, self._transport.get_write_buffer_size()
+        return self._unread_bytes < before
 
     def statistics(self) -> dict[str, object]:
         return {

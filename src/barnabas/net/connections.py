@@ -40,6 +40,10 @@ class ManagedConnection(Protocol):
         """Whether a request waits, so that the connection does not count as idle."""
         ...
 
+    def has_read(self) -> bool:
+        """Whether the client has read from a full buffer since the last call, or since the buffer was full."""
+        ...
+
     def send(self) -> None:
         """Write the responses of the present turn."""
         ...
@@ -162,20 +166,24 @@ class Connections:
             connection.send()
 
     def close_idle(self) -> None:
-        """Close connections that have been idle for `connections.max.idle.ms`.
+        """Close connections that have been idle for `connections.max.idle.ms`: neither read nor written.
 
         A closing connection keeps its socket until its last response is sent. If the client has not read that after the
         same time again, the connection is aborted.
         """
         if self._idle_ms_max <= 0:
             return
-        limit_ms = self.now_ms() - self._idle_ms_max
+        now_ms = self.now_ms()
+        limit_ms = now_ms - self._idle_ms_max
         idle = [
             connection
             for connection in self._open
             if connection.active_ms < limit_ms and not connection.is_busy
         ]
         for connection in idle:
+            if connection.has_read():
+                connection.active_ms = now_ms
+                continue
             connection.close(f"idle for more than {self._idle_ms_max} ms")
             if connection.active_ms < limit_ms - self._idle_ms_max:
                 connection.abort()

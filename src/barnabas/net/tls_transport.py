@@ -341,6 +341,9 @@ class TlsConnection(asyncio.BufferedProtocol):
     def is_busy(self) -> bool:
         return False
 
+    def has_read(self) -> bool:
+        return False
+
     def send(self) -> None:
         """Do nothing: responses begin after the handshake."""
 

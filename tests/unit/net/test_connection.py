@@ -423,6 +423,9 @@ async def test_an_idle_connection_is_closed_and_one_with_a_pending_request_is_no
     assert (idle.transport.closed, busy.transport.closed) == (True, False)
     await busy.release("a")
     busy.connections.close_idle()
+    assert not busy.transport.closed
+    busy.clock.advance(1001)
+    busy.connections.close_idle()
     assert busy.transport.closed
 
 
@@ -451,6 +454,27 @@ async def test_received_bytes_keep_a_connection_alive() -> None:
     client.clock.advance(900)
     client.connections.close_idle()
     assert not client.transport.closed
+
+
+@on_loop
+async def test_a_client_that_reads_slowly_is_not_idle_until_it_reads_no_more() -> None:
+    client = Client(reads_slowly=True)
+    client.send("parts:6")
+    for unread_bytes, is_closed in ((76, False), (75, False), (75, True)):
+        client.clock.advance(1001)
+        client.transport.buffered_bytes = unread_bytes
+        client.connections.close_idle()
+        assert client.connection.statistics()["phase"] == ("CLOSING" if is_closed else "OPEN")
+
+
+@on_loop
+async def test_a_client_that_takes_the_next_part_of_a_response_is_not_idle() -> None:
+    client = Client(reads_slowly=True)
+    client.send("parts:6")
+    client.clock.advance(1001)
+    client.connection.resume_writing()
+    client.connections.close_idle()
+    assert client.connection.statistics()["phase"] == "OPEN"
 
 
 @on_loop

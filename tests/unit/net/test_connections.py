@@ -19,6 +19,10 @@ class Client:
         self.closed: list[str] = []
         self.aborted = False
         self.sent_count = 0
+        self.reads = False
+
+    def has_read(self) -> bool:
+        return self.reads
 
     def close(self, why: str) -> None:
         self.closed.append(why)
@@ -81,6 +85,14 @@ def test_idle_connections_without_pending_requests_are_closed(
     owner.add(client)
     owner.close_idle()
     assert client.closed == (["idle for more than 1000 ms"] if closes else [])
+
+
+def test_a_client_that_reads_a_response_slowly_is_not_idle() -> None:
+    owner, client = connections(), Client()
+    client.reads = True
+    owner.add(client)
+    owner.close_idle()
+    assert (client.closed, client.active_ms) == ([], 10_000)
 
 
 @pytest.mark.parametrize(("active_ms", "aborts"), [(7_999, True), (8_000, False)])

@@ -234,6 +234,10 @@ async def test_idle_producers_expire_after_the_present_setting(tmp_path: Path) -
 async def test_idle_connections_are_closed(tmp_path: Path) -> None:
     class Idle:
         active_ms, listener, client_host, is_busy = 0, "A", "host", False
+
+        def has_read(self) -> bool:
+            return False
+
         closed = False
 
         def close(self, why: str) -> None:
