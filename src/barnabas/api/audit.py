@@ -51,15 +51,16 @@ async def record_refusals(context: RequestContext, request: Any, response: objec
 
 
 def refusals_of(context: RequestContext, request: Any, response: object) -> list[Refusal]:
-    """Return the requested changes that the response refuses; none if the request only validates."""
+    """Return the requested changes that the response refuses, each once; none if the request only validates."""
     assert context.api.audit is not None
     if _only_validates(request):
         return []
-    return [
+    refusals = (
         Refusal(resource, ErrorCode(code).name, message or "")
         for resource, code, message in context.api.audit(request, response)
         if code in _AUDITED_ERRORS
-    ]
+    )
+    return list(dict.fromkeys(refusals))
 
 
 def warnings_of(context: RequestContext, request: Any, response: object) -> list[Refusal]:

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Generic, TypeVar
 
-from barnabas.metadata.store import StoreChange
+from barnabas.metadata.store import NEVER, Prefix, StoreChange
 
 ResponseT = TypeVar("ResponseT")
 
@@ -19,3 +19,16 @@ class Decision(Generic[ResponseT]):
     reads: Mapping[str, int] = field(default_factory=dict)
     #: The commit may arrive twice: the second time it is refused, also if it only creates keys, or changes nothing.
     is_idempotent: bool = False
+
+    @property
+    def is_repeatable(self) -> bool:
+        """Whether the commit can be sent again, because it cannot be made a second time.
+
+        The decision says so, or it changes a key on whose revision it depends. A key that must not exist does not
+        count: it may be created, and removed again, before the second time. Nor does a prefix, because what depends
+        on it does not depend on removals.
+        """
+        return self.is_idempotent or any(
+            self.reads.get(change.key, NEVER) != NEVER and not isinstance(change.key, Prefix)
+            for change in self.changes
+        )

@@ -15,14 +15,12 @@ from barnabas.metadata.image_hash import ImageHasher, hash_changes
 from barnabas.metadata.latest_revision import LatestRevision
 from barnabas.metadata.parts import client_error, write_parts
 from barnabas.metadata.store import (
-    NEVER,
     PARTITIONS_MAX,
     Commit,
     Conflict,
     HistoryLost,
     Item,
     OutcomeUnknown,
-    Prefix,
     Store,
     StoreError,
     WentBack,
@@ -200,19 +198,33 @@ class MetadataWriter:
     ) -> None:
         """Record refused changes, warnings and differences outside the store in the audit.
 
-        Refused changes are not recorded if too many records wait to be published.
+        Refused changes are limited (`metadata/audit/refusals.py`), and not recorded if too many records wait to be
+        published. Warnings and differences are changes, and always recorded.
 
         :raises KafkaError: UNKNOWN_SERVER_ERROR if the store cannot be written.
         """
         auditor = self._auditor
-        if len(self.image.audit) >= WAITING_COUNT_MAX:
-            refusals = ()
-        if auditor is not None:
-            is_large = len(refusals) + len(warnings) + len(differences) > REPLAYED_CHANGES_MAX
-            recorded_events = await self._compute(
-                lambda: auditor.audit_refusals(actor, refusals, warnings, differences), is_large=is_large
-            )
-            await self.within(None, self._write(lambda image: recorded_events, None, NO_POLICY_RESULTS))
+        if auditor is None:
+            return
+        can_refuse = len(self.image.audit) < WAITING_COUNT_MAX
+        admitted = auditor.admitted(actor, refusals) if can_refuse else []
+        is_large = len(admitted) + len(warnings) + len(differences) > REPLAYED_CHANGES_MAX
+        recorded_events = await self._compute(
+            lambda: auditor.audit_events(actor, admitted, warnings, differences), is_large=is_large
+        )
+        await self._record(recorded_events)
+
+    async def record_left_out(self) -> None:
+        """Record how many refused changes were left out in earlier minutes; to be called regularly.
+
+        :raises KafkaError: UNKNOWN_SERVER_ERROR if the store cannot be written.
+        """
+        if self._auditor is not None and len(self.image.audit) < WAITING_COUNT_MAX:
+            for left_out in self._auditor.audit_left_out():
+                await self._record(left_out)
+
+    async def _record(self, recorded_events: Decision[None]) -> None:
+        await self.within(None, self._write(lambda image: recorded_events, None, NO_POLICY_RESULTS))
 
     def _begin(self, work: Coroutine[Any, Any, ResponseT]) -> "asyncio.Future[ResponseT]":
         """Begin what a request waits for with a timeout; `stop` cancels it."""
@@ -294,7 +306,7 @@ class MetadataWriter:
         """
         loop = asyncio.get_running_loop()
         end_s = loop.time() + UNKNOWN_OUTCOME_WAIT_S
-        is_repeatable = _is_idempotent(decision)
+        is_repeatable = decision.is_repeatable
         while loop.time() < end_s:
             await asyncio.wait({committed}, timeout=RESEND_S if is_repeatable else UNKNOWN_OUTCOME_WAIT_S)
             if committed.done():
@@ -482,19 +494,6 @@ async def _with_client_errors(writing: Awaitable[ResponseT]) -> ResponseT:
     except StoreError as error:
         _log.error("cannot write to the metadata store", why=str(error))
         raise client_error(error) from error
-
-
-def _is_idempotent(decision: Decision[Any]) -> bool:
-    """Whether a commit cannot be made a second time.
-
-    The decision says so, or it changes a key on whose revision it depends. A key that must not exist does not count: it
-    may be created, and removed again, before the second time. Nor does a prefix, because what depends on it does not
-    depend on removals.
-    """
-    return decision.is_idempotent or any(
-        decision.reads.get(change.key, NEVER) != NEVER and not isinstance(change.key, Prefix)
-        for change in decision.changes
-    )
 
 
 def _is_large(commit: Commit) -> bool:

@@ -1,49 +1,28 @@
 """Logs authentications and denied requests at INFO, limited to as many lines as an operator can read."""
 
-from collections import Counter
 from collections.abc import Callable, Mapping
-from typing import NamedTuple
 
 from barnabas.base.clock import Clock
+from barnabas.base.source_limiter import OTHER_PRINCIPALS, SourceLimiter, SourceLimits
 from barnabas.security.sasl.authenticator import LoginEvent
 from barnabas.telemetry.logs import get_logger
 from barnabas.wire.acls import AclOperation, ResourceType
 
 _log = get_logger("barnabas.security")
 
-#: The length of a window; at its end the suppressed lines are summarised.
-WINDOW_MS = 60_000
-#: Lines per window: of one principal at one address, of one address, in all.
-PRINCIPAL_LINES_MAX, ADDRESS_LINES_MAX, LINES_MAX = 10, 100, 1_000
-#: Principals and addresses counted per window; all others are counted together.
-SOURCES_MAX = 2_000
-#: Summary lines per window; the last one is for all others.
-SUMMARY_LINES_MAX = 20
+#: Lines per minute; the next minute begins with a summary of the suppressed lines.
+LIMITS = SourceLimits(principal=10, address=100, total=1_000)
 #: Longest printed part of a name that a client chose.
 NAME_CHARACTERS_MAX = 200
-
-
-class _Source(NamedTuple):
-    """The source of a line. An empty principal means an address, an empty address all others."""
-
-    principal: str
-    address: str
-
-
-_OTHERS = _Source("", "")
 
 
 class SecurityLog:
     """Writes a line for each authentication and each denial, limited by principal and address."""
 
     def __init__(self, clock: Clock) -> None:
-        self._clock = clock
         #: Called with the event and the fields of each line.
         self.on_line: Callable[[str, Mapping[str, object]], None] = _ignore
-        self._window_began_ms = clock.monotonic_ms()
-        self._written_count = 0
-        self._counts: Counter[_Source] = Counter()
-        self._left_out: Counter[_Source] = Counter()
+        self._limiter = SourceLimiter(clock, LIMITS)
 
     def login(self, event: LoginEvent) -> None:
         """Log the outcome of an authentication."""
@@ -84,59 +63,24 @@ class SecurityLog:
 
     async def flush(self) -> None:
         """Log the summary if the window is over; to be called regularly."""
-        if self._clock.monotonic_ms() - self._window_began_ms >= WINDOW_MS:
-            self._begin_window()
+        self._log_left_out()
+
+    def _log_left_out(self) -> None:
+        for left_out in self._limiter.end_window():
+            self._write(
+                "suppressed log lines of logins and denials",
+                count=left_out.entries_count,
+                principal=left_out.principal,
+                **({"address": left_out.address} if left_out.principal != OTHER_PRINCIPALS else {}),
+            )
 
     def _admits(self, principal: str, address: str) -> bool:
         """Whether a line may be written; counts it in any case."""
-        if self._clock.monotonic_ms() - self._window_began_ms >= WINDOW_MS:
-            self._begin_window()
-        principal = _short(principal)
-        own, at_address = self._counted(_Source(principal, address)), self._counted(_Source("", address))
-        if (
-            self._counts[own] >= PRINCIPAL_LINES_MAX
-            or self._counts[at_address] >= ADDRESS_LINES_MAX
-            or self._written_count >= LINES_MAX
-        ):
-            self._left_out[own] += 1
-            return False
-        self._counts[own] += 1
-        if at_address is not own:
-            self._counts[at_address] += 1
-        self._written_count += 1
-        return True
-
-    def _counted(self, source: _Source) -> _Source:
-        """Return the source that a line counts for; once there are too many, new ones share one."""
-        if source in self._counts or len(self._counts) < SOURCES_MAX:
-            return source
-        return _OTHERS
-
-    def _begin_window(self) -> None:
-        left_out = self._left_out
-        self._window_began_ms = self._clock.monotonic_ms()
-        self._written_count = 0
-        self._counts, self._left_out = Counter(), Counter()
-        commonest = [pair for pair in left_out.most_common(SUMMARY_LINES_MAX) if pair[0] != _OTHERS]
-        for source, count in commonest:
-            self._write(
-                "suppressed log lines of logins and denials",
-                count=count,
-                principal=source.principal,
-                address=source.address,
-            )
-        others_count = left_out.total() - sum(count for _, count in commonest)
-        if others_count:
-            self._write(
-                "suppressed log lines of logins and denials", count=others_count, principal="(others)"
-            )
+        self._log_left_out()
+        return self._limiter.admits(_short(principal), address)
 
     def statistics(self) -> dict[str, int]:
-        return {
-            "written": self._written_count,
-            "left_out": self._left_out.total(),
-            "sources": len(self._counts),
-        }
+        return self._limiter.statistics()
 
 
 def _ignore(event: str, fields: Mapping[str, object]) -> None:

@@ -8,6 +8,7 @@ from pathlib import Path
 from barnabas.api.context import BrokerContext
 from barnabas.api.dispatch import Dispatcher
 from barnabas.base.clock import Clock, SystemClock
+from barnabas.base.source_limiter import WINDOW_MS as LIMITER_WINDOW_MS
 from barnabas.config.broker_config import BrokerConfig
 from barnabas.config.definition import ConfigError
 from barnabas.config.keys.barnabas import FAILURE_DETECTION_KEY
@@ -23,7 +24,6 @@ from barnabas.policy.policies import Policies
 from barnabas.registry.embedded import EmbeddedRegistry
 from barnabas.security.acl_use import INTERVAL_MS as ACL_USE_INTERVAL_MS
 from barnabas.security.acl_use import write_acl_use
-from barnabas.security.security_log import WINDOW_MS as SECURITY_LOG_WINDOW_MS
 from barnabas.server.assembly import BrokerParts, Environment, assemble
 from barnabas.server.background.expiration import INTERVAL_MS as EXPIRATION_INTERVAL_MS
 from barnabas.server.background.expiration import Expiration
@@ -172,7 +172,8 @@ class BrokerServer:
         if self.broker.authorizer is not None:
             tasks.repeat(self._keep_acl_use, ACL_USE_INTERVAL_MS)
             self._shutdown.add_async(self._keep_acl_use)
-        tasks.repeat(self.broker.security_log.flush, SECURITY_LOG_WINDOW_MS)
+        tasks.repeat(self.broker.security_log.flush, LIMITER_WINDOW_MS)
+        tasks.repeat(parts.metadata.record_left_out, LIMITER_WINDOW_MS)
         tasks.repeat(self.broker.byte_rates.sample, SAMPLE_INTERVAL_MS)
         tasks.repeat(parts.metadata_comparison.compare, COMPARISON_INTERVAL_MS)
         paths = [Path(directory) for directory in self._config.log_dirs]

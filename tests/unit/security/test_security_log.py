@@ -5,17 +5,13 @@ from typing import Any
 import pytest
 
 from barnabas.base.clock import ManualClock
+from barnabas.base.source_limiter import SOURCES_MAX, SUMMARY_COUNT_MAX, WINDOW_MS
 from barnabas.metadata.acls import decide_create_acls
 from barnabas.security import security_log as module
 from barnabas.security.sasl.authenticator import LoginEvent, LoginOutcome
 from barnabas.security.security_log import (
-    ADDRESS_LINES_MAX,
-    LINES_MAX,
+    LIMITS,
     NAME_CHARACTERS_MAX,
-    PRINCIPAL_LINES_MAX,
-    SOURCES_MAX,
-    SUMMARY_LINES_MAX,
-    WINDOW_MS,
     SecurityLog,
 )
 from barnabas.wire.acls import AclOperation, ResourceType
@@ -86,10 +82,10 @@ def test_a_principals_events_beyond_the_limit_are_counted_and_logged_at_the_end_
 ) -> None:
     clock = ManualClock()
     log = SecurityLog(clock)
-    for _ in range(PRINCIPAL_LINES_MAX + 5):
+    for _ in range(LIMITS.principal + 5):
         deny(log)
     deny(log, "User:bob")
-    assert len(lines) == PRINCIPAL_LINES_MAX + 1
+    assert len(lines) == LIMITS.principal + 1
     end_window(log, clock)
     assert lines[-1] == {"event": LEFT_OUT, "count": 5, "principal": ALICE, "address": "10.0.0.1"}
     deny(log)
@@ -100,9 +96,9 @@ def test_a_principals_events_beyond_the_limit_are_counted_and_logged_at_the_end_
 
 def test_random_names_from_one_address_do_not_increase_the_lines(lines: list[Line]) -> None:
     log = SecurityLog(ManualClock())
-    for number in range(10 * ADDRESS_LINES_MAX):
+    for number in range(10 * LIMITS.address):
         deny(log, f"User:{number}")
-    assert len(lines) == ADDRESS_LINES_MAX
+    assert len(lines) == LIMITS.address
 
 
 def test_memory_and_lines_are_bounded_for_any_number_of_sources(lines: list[Line]) -> None:
@@ -112,13 +108,13 @@ def test_memory_and_lines_are_bounded_for_any_number_of_sources(lines: list[Line
     for number in range(total):
         deny(log, f"User:{number}", f"10.0.{number // 250}.{number % 250}")
     found = log.statistics()
-    assert found["written"] == len(lines) <= LINES_MAX
+    assert found["written"] == len(lines) <= LIMITS.total
     assert found["sources"] <= SOURCES_MAX + 1
     assert found["left_out"] == total - len(lines)
     written = len(lines)
     end_window(log, clock)
     summary = lines[written:]
-    assert len(summary) <= SUMMARY_LINES_MAX + 1
+    assert len(summary) <= SUMMARY_COUNT_MAX + 1
     assert sum(line["count"] for line in summary) == found["left_out"]
     assert log.statistics() == {"written": 0, "left_out": 0, "sources": 0}
 

@@ -1,7 +1,7 @@
 """Adds audit records to changes, in the transaction of the change, and writes audit records of refused changes."""
 
 import random
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
 from barnabas.base.clock import Clock
 from barnabas.metadata.audit.changes import differences
@@ -15,6 +15,7 @@ from barnabas.metadata.audit.records import (
     PolicyResult,
     Refusal,
 )
+from barnabas.metadata.audit.refusals import RefusalLimiter, of_left_out, shortened_actor
 from barnabas.metadata.decision import Decision, ResponseT
 from barnabas.metadata.image import MetadataImage
 from barnabas.metadata.store import Prefix, StoreChange
@@ -25,12 +26,6 @@ _ID_BYTES = 8
 #: is not running, and a client without permissions must not fill the store.
 WAITING_COUNT_MAX = 10_000
 
-#: The same refused change of the same client is recorded once in this time, so that repeated requests do not fill the
-#: audit log.
-REPEATED_MS = 60_000
-#: Refused changes that are remembered for this purpose; when there are more, all are dropped.
-REMEMBERED_COUNT_MAX = 10_000
-
 
 class Auditor:
     """Adds the audit record and the replaced values to a change; a change without visible difference has no record."""
@@ -38,7 +33,7 @@ class Auditor:
     def __init__(self, clock: Clock, rng: random.Random) -> None:
         self._clock = clock
         self._rng = rng
-        self._recorded_ms: dict[tuple[Actor, Refusal], int] = {}
+        self._refusals = RefusalLimiter(clock)
 
     def with_audit_record(
         self,
@@ -70,37 +65,33 @@ class Auditor:
             decision.is_idempotent,
         )
 
-    def audit_refusals(
+    def admitted(self, actor: Actor, refusals: Sequence[Refusal]) -> list[Refusal]:
+        """Return the refused changes of a request that are to be recorded; what repeats or is too much is left out."""
+        return self._refusals.admitted(actor, refusals)
+
+    def audit_events(
         self,
         actor: Actor,
-        refusals: Iterable[Refusal],
-        warnings: Iterable[Refusal] = (),
-        differences: Iterable[Difference] = (),
+        refusals: Sequence[Refusal],
+        warnings: Sequence[Refusal] = (),
+        differences: Sequence[Difference] = (),
     ) -> Decision[None]:
-        """Return the change that records refused changes, warnings, and differences outside the metadata store.
-
-        Refused changes that were recorded less than `REPEATED_MS` ago are left out.
-        """
+        """Return the change that records refused changes, warnings, and differences outside the metadata store."""
+        if not (refusals or warnings or differences):
+            return Decision(None)
+        if not warnings and not differences:
+            actor = shortened_actor(actor)
         record = AuditRecord(
-            self._clock.wall_ms(),
-            actor,
-            differences=tuple(differences),
-            refusals=[refusal for refusal in refusals if self._register_refusal(actor, refusal)],
-            warnings=tuple(warnings),
+            self._clock.wall_ms(), actor, tuple(differences), refusals=refusals, warnings=tuple(warnings)
         )
-        is_needed = record.differences or record.refusals or record.warnings
-        return Decision(None, (self._put(record),) if is_needed else ())
+        return Decision(None, (self._put(record),))
 
-    def _register_refusal(self, actor: Actor, refusal: Refusal) -> bool:
-        """Remember a refusal; return whether it is the first one in `REPEATED_MS`."""
-        now_ms, key = self._clock.monotonic_ms(), (actor, refusal)
-        recorded_ms = self._recorded_ms.get(key)
-        if recorded_ms is not None and now_ms - recorded_ms < REPEATED_MS:
-            return False
-        if len(self._recorded_ms) >= REMEMBERED_COUNT_MAX:
-            self._recorded_ms.clear()
-        self._recorded_ms[key] = now_ms
-        return True
+    def audit_left_out(self) -> list[Decision[None]]:
+        """Return the changes that record how many refused changes were left out, each to be written separately."""
+        return [
+            self.audit_events(actor, [refusal])
+            for actor, refusal in map(of_left_out, self._refusals.take_left_out())
+        ]
 
     def _put(self, record: AuditRecord) -> StoreChange:
         return AUDIT.put(self._rng.randbytes(_ID_BYTES).hex(), record)

@@ -6,7 +6,8 @@ from collections.abc import Iterator
 from dataclasses import asdict, dataclass, replace
 from typing import Any, NamedTuple
 
-from barnabas.metadata.audit.records import AuditRecord, PolicyResult
+from barnabas.metadata.audit.records import Actor, AuditRecord, PolicyResult
+from barnabas.metadata.audit.refusals import shortened_actor
 from barnabas.wire.errors import ErrorCode
 
 #: Length to which a text or value is cut in an event that is too large.
@@ -103,23 +104,23 @@ def _shortened(value: Any) -> Any:
 
 def events_of(revision: int, record: AuditRecord) -> Iterator[AuditEvent]:
     """Yield the events of an audit record that was committed at `revision`, in order."""
-    actor = record.actor
-    common = (record.time_ms, actor.principal, actor.client_id, actor.client_host, actor.api)
+    common = _common(record.time_ms, record.actor)
     number = 0
     for difference in record.differences:
         result = record.policy_results.get(difference.resource)
         yield AuditEvent(revision, number, *common, AuditOutcome.CHANGED, *difference, policy=result)
         number += 1
-    for audit_outcome, refusals in (
-        (AuditOutcome.REFUSED, record.refusals),
-        (AuditOutcome.WARNED, record.warnings),
+    of_refused = _common(record.time_ms, shortened_actor(record.actor))
+    for audit_outcome, fields, refusals in (
+        (AuditOutcome.REFUSED, of_refused, record.refusals),
+        (AuditOutcome.WARNED, common, record.warnings),
     ):
         for resource, error, message in refusals:
             result = _policy_result(audit_outcome, error)
             yield AuditEvent(
                 revision,
                 number,
-                *common,
+                *fields,
                 audit_outcome,
                 resource,
                 error=error,
@@ -127,6 +128,11 @@ def events_of(revision: int, record: AuditRecord) -> Iterator[AuditEvent]:
                 policy=result,
             )
             number += 1
+
+
+def _common(time_ms: int, actor: Actor) -> tuple[int, str, str | None, str, str]:
+    """Return the fields from `time` to `api`."""
+    return time_ms, actor.principal, actor.client_id, actor.client_host, actor.api
 
 
 def _policy_result(audit_outcome: AuditOutcome, error: str) -> PolicyResult | None:
