@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from barnabas.base.resource_names import resource_name
 from barnabas.metadata.audit.difference import Difference
 from barnabas.metadata.decision import Decision
-from barnabas.metadata.record_type import RecordRollback, RecordType, Table
+from barnabas.metadata.record_type import RecordRollback, RecordType, RowKeys, Table
 from barnabas.metadata.store import StoreChange
 from barnabas.wire.acls import (
     CLUSTER_NAME,
@@ -52,8 +52,21 @@ def acl_resource(resource_type: ResourceType, name: str, pattern: PatternType) -
     return resource_name(resource_type.name, name, prefixed=pattern is PatternType.PREFIXED)
 
 
-def _resource(_key: str, binding: AclBinding) -> str:
-    return acl_resource(binding.resource_type, binding.resource_name, binding.pattern_type)
+def _row_keys(resource: str) -> RowKeys:
+    """Return the beginnings of the keys of the ACLs on a resource: `topic/ord*` is a prefix, or a name with a star."""
+    kind, _, name = resource.partition("/")
+    type_name = kind.upper().replace("-", "_")
+    if type_name not in ResourceType.__members__:
+        return RowKeys()
+    patterns = [(name, PatternType.LITERAL)]
+    if name.endswith("*"):
+        patterns.append((name.removesuffix("*"), PatternType.PREFIXED))
+    return RowKeys(prefixes=tuple(_key_prefix(ResourceType[type_name], *pattern) for pattern in patterns))
+
+
+def _key_prefix(resource_type: ResourceType, name: str, pattern: PatternType) -> str:
+    """Return how the keys of all ACLs begin that have these fields."""
+    return _compact_json([resource_type, name, pattern]).removesuffix("]") + ","
 
 
 def _audit(
@@ -63,7 +76,7 @@ def _audit(
     assert binding is not None
     permission, operation = binding.permission.name, binding.operation.name
     yield Difference(
-        _resource("", binding),
+        acl_resource(binding.resource_type, binding.resource_name, binding.pattern_type),
         f"acl {binding.principal} {permission} {operation} from {binding.host}",
         None if before is None else list(before),
         None if after is None else list(after),
@@ -86,13 +99,17 @@ def _restore(
 
 
 ACLS: RecordType[AclBinding] = RecordType(
-    "acls", list, _from_plain, _audit, keeps_history=True, rollback=RecordRollback(_resource, _restore)
+    "acls", list, _from_plain, _audit, keeps_history=True, rollback=RecordRollback(_row_keys, _restore)
 )
 
 
 def acl_key(binding: AclBinding) -> str:
     """Return the key of a binding; it holds all fields of the binding, so that no ACL is stored twice."""
-    return json.dumps(binding, separators=(",", ":"))
+    return _compact_json(binding)
+
+
+def _compact_json(fields: Sequence[object]) -> str:
+    return json.dumps(fields, separators=(",", ":"))
 
 
 #: Raises KafkaError for an ACL that must not be created or removed.

@@ -15,7 +15,7 @@ from barnabas.config.describe import is_sensitive
 from barnabas.metadata.audit.difference import Difference, compare
 from barnabas.metadata.decision import Decision
 from barnabas.metadata.features import ELR_VERSION
-from barnabas.metadata.record_type import AuditView, RecordRollback, RecordType
+from barnabas.metadata.record_type import AuditView, RecordRollback, RecordType, RowKeys
 from barnabas.metadata.store import StoreChange
 from barnabas.metadata.topics import TOPICS
 from barnabas.wire.errors import ErrorCode, KafkaError
@@ -67,7 +67,11 @@ def _rollback(kind: ResourceKind) -> RecordRollback[Overrides]:
             raise result.error
         return Decision(result, decision.changes, decision.reads)
 
-    return RecordRollback(lambda name, _: config_resource(kind, name), restore)
+    def row_keys(resource: str) -> RowKeys:
+        prefix = config_resource(kind, "")
+        return RowKeys((resource.removeprefix(prefix),)) if resource.startswith(prefix) else RowKeys()
+
+    return RecordRollback(row_keys, restore)
 
 
 def _record_type(name: str, kind: ResourceKind) -> RecordType[Overrides]:

@@ -7,12 +7,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from barnabas.base.resource_names import quota_resource
+from barnabas.base.resource_names import quota_entity, quota_resource
 from barnabas.config.definition import ConfigKey, ConfigType
 from barnabas.config.keys.quota import ADDRESS_QUOTA_KEYS, CLIENT_QUOTA_KEYS
 from barnabas.metadata.audit.difference import Difference, compare
 from barnabas.metadata.decision import Decision
-from barnabas.metadata.record_type import RecordRollback, RecordType, Table
+from barnabas.metadata.record_type import RecordRollback, RecordType, RowKeys, Table
 from barnabas.metadata.store import StoreChange
 from barnabas.wire.errors import ErrorCode, KafkaError
 
@@ -75,17 +75,18 @@ def _from_plain(plain: Any) -> ClientQuota:
     return ClientQuota(tuple((kind, name) for kind, name in plain["entity"]), plain["values"])
 
 
-def _resource(_key: str, quota: ClientQuota) -> str:
-    return quota_resource(quota.entity)
+def _row_keys(resource: str) -> RowKeys:
+    entity = quota_entity(resource)
+    return RowKeys() if entity is None else RowKeys((entity_key(entity),))
 
 
 def _audit(
-    _image: "MetadataImage", key: str, before: ClientQuota | None, after: ClientQuota | None
+    _image: "MetadataImage", _key: str, before: ClientQuota | None, after: ClientQuota | None
 ) -> Iterator[Difference]:
     quota = after or before
     assert quota is not None
     old, new = (dict(quota.values) if quota else {} for quota in (before, after))
-    return compare(_resource(key, quota), old, new)
+    return compare(quota_resource(quota.entity), old, new)
 
 
 def _restore(
@@ -107,7 +108,7 @@ def _restore(
 
 
 QUOTAS: RecordType[ClientQuota] = RecordType(
-    "quotas", _to_plain, _from_plain, _audit, keeps_history=True, rollback=RecordRollback(_resource, _restore)
+    "quotas", _to_plain, _from_plain, _audit, keeps_history=True, rollback=RecordRollback(_row_keys, _restore)
 )
 
 

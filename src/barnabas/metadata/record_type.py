@@ -3,7 +3,7 @@
 import json
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Generic, TypeAlias, TypeVar, overload
+from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeAlias, TypeVar, overload
 
 from barnabas.metadata.audit.difference import Difference
 from barnabas.metadata.decision import Decision
@@ -26,12 +26,19 @@ def split_key(store_key: str) -> tuple[str, str]:
     return name, row_key
 
 
+class RowKeys(NamedTuple):
+    """Some row keys of a record type: the ones listed, and all with one of the prefixes."""
+
+    listed: tuple[str, ...] = ()
+    prefixes: tuple[str, ...] = ()
+
+
 @dataclass(frozen=True, slots=True)
 class RecordRollback(Generic[ValueT]):
     """How RollbackResource restores records of a type."""
 
-    #: (row key, value) -> the resource that the record belongs to, named as in the audit
-    resource: Callable[[str, ValueT], str]
+    #: resource, named as in the audit -> the row keys that its records have; so no value has to be decoded to find them
+    row_keys: Callable[[str], RowKeys]
     #: (image, row key -> value to restore or None, rules) -> the decision that restores a resource's records of this
     #: type
     restore: Callable[["MetadataImage", Mapping[str, ValueT | None], "RollbackRules"], Decision[Any]]

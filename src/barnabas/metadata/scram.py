@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from barnabas.metadata.audit.difference import Difference
 from barnabas.metadata.decision import Decision
-from barnabas.metadata.record_type import RecordRollback, RecordType, Table
+from barnabas.metadata.record_type import RecordRollback, RecordType, RowKeys, Table
 from barnabas.wire.errors import ErrorCode, KafkaError
 from barnabas.wire.scram import ScramMechanism, client_key, salted_password, server_key, stored_key
 
@@ -95,6 +95,11 @@ def _audit(
             yield Difference(f"user/{user}", mechanism.title, *values)
 
 
+def _row_keys(resource: str) -> RowKeys:
+    kind, _, user = resource.partition("/")
+    return RowKeys((user,)) if kind == "user" else RowKeys()
+
+
 def _restore(
     image: "MetadataImage", states: Mapping[str, Credentials | None], rules: "RollbackRules"
 ) -> Decision[None]:
@@ -114,7 +119,7 @@ SCRAM_CREDENTIALS: RecordType[Credentials] = RecordType(
     credentials_from_plain,
     _audit,
     keeps_history=True,
-    rollback=RecordRollback(lambda user, _: f"user/{user}", _restore),
+    rollback=RecordRollback(_row_keys, _restore),
 )
 
 

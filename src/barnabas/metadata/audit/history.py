@@ -1,13 +1,13 @@
 """The history of the metadata store: replaced values, for how long they are kept, and the state at a revision."""
 
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from barnabas.metadata.audit.former_value import FORMER_VALUES, HISTORY_START, KEY, FormerValue
 from barnabas.metadata.decision import Decision
 from barnabas.metadata.image import MetadataImage
-from barnabas.metadata.record_type import split_key
+from barnabas.metadata.record_type import RecordType, RowKeys, Table, split_key
 from barnabas.metadata.registry import record_types
 from barnabas.metadata.store import NEVER, StoreChange
 
@@ -85,9 +85,8 @@ def decide_expire_history(
 
 def value_at(image: MetadataImage, key: str, revision: int) -> Any:
     """Return the value of a key of the store at a known revision; None if it did not exist."""
-    return _value_at(
-        image, key, revision, [former for former in image.former_values.values() if former.key == key]
-    )
+    former = [value for value in image.former_values.rows.values() if value.key == key]
+    return _value_at(image, key, revision, former)
 
 
 def _value_at(image: MetadataImage, key: str, revision: int, former: Iterable[FormerValue]) -> Any:
@@ -104,24 +103,41 @@ def states_of(image: MetadataImage, resource: str, revision: int) -> dict[str, A
     """Return the records that the resource has or had, by their keys in the store, as they were at a revision; None for
     those that did not exist.
     """
-    former: dict[str, list[FormerValue]] = {}
-    for value in image.former_values.values():
-        name, row_key = split_key(value.key)
-        record_type = record_types()[name]
-        rollback = record_type.rollback
-        if (
-            rollback is not None
-            and rollback.resource(row_key, record_type.from_plain(value.plain)) == resource
-        ):
-            former.setdefault(value.key, []).append(value)
-    present = (
-        record_type.key(row_key)
+    of_types = {
+        record_type: record_type.rollback.row_keys(resource)
         for record_type in record_types().values()
         if record_type.rollback is not None
-        for row_key, state in image.table(record_type).items()
-        if record_type.rollback.resource(row_key, state) == resource
-    )
+    }
+    former = _former_values(image, of_types)
+    present = [
+        record_type.key(row_key)
+        for record_type, row_keys in of_types.items()
+        for row_key in _present(image.table(record_type), row_keys)
+    ]
     return {
         key: _value_at(image, key, revision, former.get(key, ()))
         for key in dict.fromkeys([*present, *former])
     }
+
+
+def _former_values(
+    image: MetadataImage, of_types: Mapping[RecordType[Any], RowKeys]
+) -> dict[str, list[FormerValue]]:
+    """Return the former values of some records, by their keys in the store. Other values are not decoded."""
+    listed = {record_type.key(key) for record_type, row_keys in of_types.items() for key in row_keys.listed}
+    prefixes = tuple(
+        record_type.key(prefix) for record_type, row_keys in of_types.items() for prefix in row_keys.prefixes
+    )
+    former: dict[str, list[FormerValue]] = {}
+    for value in image.former_values.rows.values():  # faster than those of the table
+        if value.key in listed or value.key.startswith(prefixes):
+            former.setdefault(value.key, []).append(value)
+    return former
+
+
+def _present(table: Table[Any], row_keys: RowKeys) -> list[str]:
+    """Return the row keys of a table that are among some; the table is searched only for prefixes."""
+    found = [key for key in row_keys.listed if key in table]
+    if row_keys.prefixes:
+        found += [key for key in table if key.startswith(row_keys.prefixes)]
+    return found

@@ -1,12 +1,15 @@
 """Historical values in the store, and their expiry."""
 
 import random
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from barnabas.base.clock import ManualClock
+from barnabas.metadata.acls import ACLS, acl_key
 from barnabas.metadata.audit.auditor import Auditor
+from barnabas.metadata.audit.former_value import FORMER_VALUES
 from barnabas.metadata.audit.history import (
     decide_expire_history,
     decide_keep_history,
@@ -14,11 +17,14 @@ from barnabas.metadata.audit.history import (
     states_of,
     value_at,
 )
-from barnabas.metadata.configs import TOPIC_CONFIGS
+from barnabas.metadata.configs import BROKER_CONFIGS, CLIENT_METRICS_CONFIGS, GROUP_CONFIGS, TOPIC_CONFIGS
 from barnabas.metadata.decision import Decision
 from barnabas.metadata.image import MetadataImage
+from barnabas.metadata.quotas import QUOTAS, ClientQuota, entity_key, entity_of
+from barnabas.metadata.record_type import Table
 from barnabas.metadata.scram import SCRAM_CREDENTIALS, ScramCredential
 from barnabas.metadata.store import StoreChange
+from barnabas.wire.acls import AclBinding, AclOperation, AclPermission, PatternType, ResourceType
 from barnabas.wire.scram import ScramMechanism
 from support.images import replayed
 
@@ -145,6 +151,66 @@ def test_a_resource_has_only_its_own_values() -> None:
     world.retention(None)
     assert states_of(world.image, "topic/orders", first) == {KEY: {"retention.ms": "1"}}
     assert states_of(world.image, "topic/nope", first) == {}
+
+
+def acl(resource_type: ResourceType, name: str, pattern: PatternType = PatternType.LITERAL) -> StoreChange:
+    fields = ("User:alice", "*", AclOperation.READ, AclPermission.ALLOW)
+    binding = AclBinding(resource_type, name, pattern, *fields)
+    return ACLS.put(acl_key(binding), binding)
+
+
+def quota(**parts: str | None) -> StoreChange:
+    entity = entity_of({name.replace("_", "-"): value for name, value in parts.items()})
+    return QUOTAS.put(entity_key(entity), ClientQuota(entity, {"request_percentage": 1.0}))
+
+
+CREDENTIALS = {
+    ScramMechanism.SCRAM_SHA_256: ScramCredential.of_password(ScramMechanism.SCRAM_SHA_256, "p", b"s")
+}
+OF_RESOURCES = [
+    ("topic/orders", [TOPIC_CONFIGS.put("orders", {"a": "1"}), acl(ResourceType.TOPIC, "orders")]),
+    ("topic/orders-eu", [acl(ResourceType.TOPIC, "orders-eu")]),
+    ("topic/ord*", [acl(ResourceType.TOPIC, "ord", PatternType.PREFIXED)]),
+    ("topic/*", [acl(ResourceType.TOPIC, "*"), acl(ResourceType.TOPIC, "", PatternType.PREFIXED)]),
+    ('topic/\u00fc"[', [acl(ResourceType.TOPIC, '\u00fc"[')]),
+    ("group/orders", [GROUP_CONFIGS.put("orders", {"a": "1"}), acl(ResourceType.GROUP, "orders")]),
+    ("transactional-id/orders", [acl(ResourceType.TRANSACTIONAL_ID, "orders")]),
+    ("broker/", [BROKER_CONFIGS.put("", {"a": "1"})]),
+    ("broker/1", [BROKER_CONFIGS.put("1", {"a": "1"})]),
+    ("client-metrics/m", [CLIENT_METRICS_CONFIGS.put("m", {"a": "1"})]),
+    ("user/alice", [SCRAM_CREDENTIALS.put("alice", CREDENTIALS), acl(ResourceType.USER, "alice")]),
+    ("quota/user=alice", [quota(user="alice")]),
+    ("quota/client-id,user=a%2Cb%3D", [quota(user="a,b=", client_id=None)]),
+]
+
+
+@pytest.mark.parametrize(("resource", "own"), OF_RESOURCES)
+@pytest.mark.parametrize("is_removed", [False, True])
+def test_a_resource_has_all_its_records_whether_they_exist_or_were_removed(
+    resource: str, own: list[StoreChange], *, is_removed: bool
+) -> None:
+    world = World()
+    every = [change for _, changes in OF_RESOURCES for change in changes]
+    revision = world.commit(Decision(None, tuple(every)))
+    if is_removed:
+        world.commit(Decision(None, tuple(StoreChange(change.key, None) for change in every)))
+    states = states_of(world.image, resource, revision)
+    assert set(states) == {change.key for change in own}
+    assert None not in states.values()
+
+
+def test_values_of_other_resources_are_not_decoded() -> None:
+    world = World()
+    first = world.retention("1")
+    clicks = acl(ResourceType.TOPIC, "clicks")
+    world.commit(Decision(None, (clicks,)))
+    world.commit(Decision(None, (StoreChange(clicks.key, None), TOPIC_CONFIGS.put("orders", {}))))
+    former = world.image.former_values
+    undecodable = {row: replace(value, plain=[]) for row, value in former.items() if value.key == clicks.key}
+    assert len(undecodable) == 1
+    table = Table({**former.rows, **undecodable}, former.revisions)
+    image = replace(world.image, tables={**world.image.tables, FORMER_VALUES.name: table})
+    assert states_of(image, "topic/orders", first) == {KEY: {"retention.ms": "1"}}
 
 
 def test_historical_values_are_never_printed() -> None:
