@@ -3,9 +3,10 @@
 Their names are free. Their ids, configs, partition states and committed offsets are kept, and brokers keep their logs.
 """
 
-from collections.abc import Iterator, Mapping
+import json
+from collections.abc import Hashable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 from barnabas.base.ids import uuid_to_text
 from barnabas.metadata.audit.difference import Difference
@@ -16,6 +17,8 @@ from barnabas.wire.coordinator_records.committed_offset import CommittedOffset
 if TYPE_CHECKING:
     from barnabas.metadata.image import MetadataImage
 
+
+KeyT = TypeVar("KeyT", bound=Hashable)
 
 #: Committed offsets of a topic: group -> partition -> offset.
 TopicOffsets: TypeAlias = Mapping[str, Mapping[int, CommittedOffset]]
@@ -86,6 +89,29 @@ def _offset_to_plain(committed: CommittedOffset) -> list[Any]:
         committed.commit_timestamp_ms,
         committed.expire_timestamp_ms,
     ]
+
+
+def offset_bytes(partition: int, committed: CommittedOffset) -> int:
+    """Return how much an offset adds to the row of its topic."""
+    return len(json.dumps({str(partition): _offset_to_plain(committed)}, separators=(",", ":")))
+
+
+def group_bytes(group_id: str) -> int:
+    """Return how much a group adds to the row of a topic, beside its offsets."""
+    return len(json.dumps({group_id: {}}, separators=(",", ":")))
+
+
+def too_large(sizes_bytes: Mapping[KeyT, int], bytes_max: int) -> frozenset[KeyT]:
+    """Return the largest ones, without which the others have at most so many bytes together."""
+    excess_bytes = sum(sizes_bytes.values()) - bytes_max
+    left_out: set[KeyT] = set()
+    if excess_bytes > 0:
+        for key in sorted(sizes_bytes, key=lambda key: sizes_bytes[key], reverse=True):
+            if excess_bytes <= 0:
+                break
+            left_out.add(key)
+            excess_bytes -= sizes_bytes[key]
+    return frozenset(left_out)
 
 
 def _audit(

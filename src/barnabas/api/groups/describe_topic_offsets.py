@@ -1,7 +1,7 @@
 """DescribeTopicOffsets (32009), v0: the committed offsets of topics, from the groups that this broker coordinates.
 
-An API of Barnabas for other brokers: the offsets of a deleted topic go to the trash with it. No more than 20,001 are
-returned, because more are not kept.
+An API of Barnabas for other brokers: the offsets of a deleted topic go to the trash with it. No more than 20,001 with
+1 MiB are returned, because more are not kept.
 
 Errors: CLUSTER_AUTHORIZATION_FAILED; beside the offsets of other groups COORDINATOR_LOAD_IN_PROGRESS, NOT_COORDINATOR,
 COORDINATOR_NOT_AVAILABLE.

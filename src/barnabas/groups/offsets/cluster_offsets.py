@@ -15,7 +15,7 @@ from barnabas.groups.offsets.trash import GroupOffset
 from barnabas.groups.shard import GroupShard
 from barnabas.metadata.image import MetadataImage
 from barnabas.metadata.topics import NO_LEADER
-from barnabas.metadata.trash import TopicOffsets, TrashRecord
+from barnabas.metadata.trash import TopicOffsets, TrashRecord, group_bytes, offset_bytes, too_large
 from barnabas.replication.broker_client import BrokerClient
 from barnabas.telemetry.logs import get_logger
 from barnabas.wire.barnabas_messages.describe_topic_offsets import (
@@ -34,6 +34,8 @@ from barnabas.wire.schema import Message
 
 #: Maximum number of committed offsets that go to the trash with topics that are deleted together.
 OFFSETS_MAX = 20_000
+#: Maximum of their bytes. They are in the row of their topic, and etcd refuses requests of more than 1.5 MiB.
+OFFSETS_BYTES_MAX = 1 << 20
 
 #: How long another broker may take to answer.
 REQUEST_TIMEOUT_S = 5.0
@@ -49,7 +51,7 @@ WRITE_COUNT_MAX = 500
 #: Offsets that are restored before other clients are served. The work for a group itself counts as some offsets.
 AT_ONCE_COUNT = 400
 _OFFSETS_PER_GROUP = 20
-#: Offsets that are decoded between two checkpoints.
+#: Offsets that are decoded, or measured, between two checkpoints.
 _DECODED_COUNT = 100
 _RETRIABLE = frozenset(
     {
@@ -87,8 +89,8 @@ class ClusterOffsets:
     ) -> Mapping[str, TopicOffsets]:
         """Return the committed offsets of topics, by topic name.
 
-        Offsets of coordinators that are not available are left out, and all if there are more than `OFFSETS_MAX`;
-        that is logged.
+        Offsets of coordinators that are not available are left out, and all if there are more than `OFFSETS_MAX`. If
+        they have more than `OFFSETS_BYTES_MAX`, those of the groups with the most bytes are left out. That is logged.
         """
         if not topics:
             return {}
@@ -104,7 +106,7 @@ class ClusterOffsets:
             _log.warning("cannot keep the offsets of deleted topics: too many", count_max=OFFSETS_MAX)
             return {}
         offsets: dict[str, dict[str, dict[int, CommittedOffset]]] = {}
-        for offset in itertools.chain.from_iterable(found):
+        for offset in await _fitting([*itertools.chain.from_iterable(found)], checkpoint):
             of_group = offsets.setdefault(offset.topic, {}).setdefault(offset.group_id, {})
             of_group[offset.partition] = offset.committed
         return offsets
@@ -114,7 +116,8 @@ class ClusterOffsets:
     ) -> tuple[list[GroupOffset], KafkaError | None]:
         """Return the committed offsets of topics in the groups that this broker coordinates.
 
-        Stop after OFFSETS_MAX + 1 offsets, which are too many to keep. If a shard cannot be read, because it is loading
+        Stop after OFFSETS_MAX + 1 offsets, which are too many to keep, and leave out groups whose offsets have too many
+        bytes. If a shard cannot be read, because it is loading
         or its records are not stored in time, its offsets are missing, and its error is returned beside the others.
         """
         encoded_topics = frozenset(map(encode_topic, topics))
@@ -128,7 +131,7 @@ class ClusterOffsets:
             offsets.append(encoded.decoded())
             if not len(offsets) % _DECODED_COUNT:
                 await checkpoint()
-        return offsets, errors[0] if errors else None
+        return await _fitting(offsets, checkpoint), errors[0] if errors else None
 
     async def _own(
         self, topics: Collection[str], checkpoint: Callable[[], Awaitable[None]]
@@ -296,6 +299,32 @@ class ClusterOffsets:
 
     def statistics(self) -> dict[str, int]:
         return {"unanswered_count": self.unanswered_count}
+
+
+async def _fitting(
+    offsets: list[GroupOffset], checkpoint: Callable[[], Awaitable[None]]
+) -> list[GroupOffset]:
+    """Return the offsets that can be stored: of the largest groups, none are."""
+    sizes_bytes: dict[tuple[str, str], int] = {}
+    for number, offset in enumerate(offsets, 1):
+        key = offset.topic, offset.group_id
+        size_bytes = sizes_bytes[key] if key in sizes_bytes else group_bytes(offset.group_id)
+        sizes_bytes[key] = size_bytes + offset_bytes(offset.partition, offset.committed)
+        if not number % _DECODED_COUNT:
+            await checkpoint()
+    left_out = too_large(sizes_bytes, OFFSETS_BYTES_MAX)
+    if not left_out:
+        return offsets
+    topic, group_id = max(left_out, key=lambda key: sizes_bytes[key])
+    _log.warning(
+        "cannot keep the offsets of some groups in deleted topics: they are too large",
+        groups_count=len(left_out),
+        largest_group=group_id,
+        topic=topic,
+        size_bytes=sizes_bytes[topic, group_id],
+        bytes_max=OFFSETS_BYTES_MAX,
+    )
+    return [offset for offset in offsets if (offset.topic, offset.group_id) not in left_out]
 
 
 def to_message(group_id: str, partition: int, committed: CommittedOffset) -> GroupPartitionOffset:

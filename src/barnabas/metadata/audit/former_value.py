@@ -3,6 +3,7 @@
 A rollback restores them. No API, log line, export or audit event contains them.
 """
 
+import json
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -20,6 +21,11 @@ class FormerValue:
     plain: Any = field(repr=False)  #: in the JSON form of its record type
     since: int  #: the revision that wrote it
     ended_ms: int  #: since the epoch
+    size_bytes: int = field(init=False)  #: of the key and the value in JSON
+
+    def __post_init__(self) -> None:
+        size_bytes = len(self.key) + len(json.dumps(self.plain, separators=(",", ":")))
+        object.__setattr__(self, "size_bytes", size_bytes)
 
     @property
     def row(self) -> str:

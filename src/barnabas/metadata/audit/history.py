@@ -11,9 +11,10 @@ from barnabas.metadata.record_type import RecordType, RowKeys, Table, split_key
 from barnabas.metadata.registry import record_types
 from barnabas.metadata.store import NEVER, StoreChange
 
-#: Maximum number of replaced values, of about 500 bytes each. When there are more, the oldest are removed, and the
-#: history begins after them.
+#: Maximum number of replaced values, of about 500 bytes each, and of their bytes: every broker has them in memory. When
+#: there are more, the oldest are removed, and the history begins after them.
 KEPT_COUNT_MAX = 20_000
+KEPT_BYTES_MAX = 64 << 20
 
 
 def history_records_for(
@@ -60,19 +61,21 @@ def decide_expire_history(
     image: MetadataImage,
     ended_before_ms: int | None,
     count_max: int = KEPT_COUNT_MAX,
+    bytes_max: int = KEPT_BYTES_MAX,
     at_once_max: int = sys.maxsize,
 ) -> Decision[int]:
-    """Remove values that were replaced before a time (None: none of them), and the oldest of too many.
+    """Remove values that were replaced before a time (None: none of them), and the oldest if there are too many or they
+    have too many bytes.
 
     At most `at_once_max` are removed; return how many, and call again for the others.
     """
     table = image.former_values
     oldest_first = sorted(table, key=table.revision)
-    too_many = len(table) - count_max
+    excess_count = max(len(table) - count_max, _excess_count(table, oldest_first, bytes_max))
     expired = [
         row
         for index, row in enumerate(oldest_first)
-        if index < too_many or (ended_before_ms is not None and table[row].ended_ms < ended_before_ms)
+        if index < excess_count or (ended_before_ms is not None and table[row].ended_ms < ended_before_ms)
     ][:at_once_max]
     start = history_start(image)
     if not expired or start is None:
@@ -81,6 +84,18 @@ def decide_expire_history(
     reads = {HISTORY_START.key(KEY): image.history_start.revision(KEY)}
     changes = (HISTORY_START.put(KEY, first_known), *map(FORMER_VALUES.remove, expired))
     return Decision(len(expired), changes, reads)
+
+
+def _excess_count(table: Table[FormerValue], oldest_first: Iterable[str], bytes_max: int) -> int:
+    """Return how many of the oldest values to remove, so that the others have at most so many bytes."""
+    size_bytes = sum(value.size_bytes for value in table.rows.values())
+    count = 0
+    for row in oldest_first:
+        if size_bytes <= bytes_max:
+            break
+        size_bytes -= table[row].size_bytes
+        count += 1
+    return count
 
 
 def value_at(image: MetadataImage, key: str, revision: int) -> Any:

@@ -14,7 +14,7 @@ from barnabas.coordinator.partition_of import partition_of
 from barnabas.groups.offsets import cluster_offsets
 from barnabas.groups.offsets.cluster_offsets import ClusterOffsets, to_message
 from barnabas.groups.offsets.trash import EncodedOffset
-from barnabas.metadata.trash import TrashRecord
+from barnabas.metadata.trash import TRASHED_TOPICS, TrashRecord
 from barnabas.wire.barnabas_messages.describe_topic_offsets import (
     DescribeTopicOffsetsResponse,
     OffsetsOfTopic,
@@ -43,6 +43,7 @@ class Groups:
 
     def __init__(self, error: ErrorCode = ErrorCode.NONE) -> None:
         self.error = error
+        self.offset = OFFSET
         self.offsets_count = 1
         self.restored: list[tuple[str, int]] = []  #: group and number of offsets of each write
 
@@ -50,7 +51,7 @@ class Groups:
         self, run_query: object, checkpoint: object, timeout_s: float
     ) -> dict[int, list[EncodedOffset] | KafkaError]:
         assert timeout_s < cluster_offsets.REQUEST_TIMEOUT_S
-        offset = EncodedOffset(HERE, encode_partition("t", 0), encode_value(OFFSET))
+        offset = EncodedOffset(HERE, encode_partition("t", 0), encode_value(self.offset))
         return {0: KafkaError(self.error) if self.error else [offset] * self.offsets_count}
 
     async def handle_request(self, group_id: str, event: Callable[[Any, object, object], None]) -> int:
@@ -153,7 +154,42 @@ async def test_if_there_are_too_many_offsets_none_is_kept_and_other_clients_are_
 
     assert await offsets_of(Client(described()), groups).of_topics({"t"}, checkpoint) == {}
     assert "too many [barnabas.groups] count_max=20000" in capsys.readouterr().err
-    assert next(checkpoints) == 200
+    assert next(checkpoints) == 400  # decoded, and measured
+
+
+@on_loop
+async def test_offsets_with_long_metadata_are_left_out_for_the_groups_with_the_most_bytes(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    long = OFFSET._replace(metadata="\0" * 4_096)  # six bytes each in JSON
+    others = [to_message(THERE, index, long) for index in range(200)]
+    short = [to_message("billing", index, OFFSET) for index in range(5_000)]
+    client = Client(described(*others, *short))
+    found = await offsets_of(client, Groups()).of_topics({"t"}, no_checkpoint)
+    assert {group_id: len(partitions) for group_id, partitions in found["t"].items()} == {
+        HERE: 1,
+        "billing": 5_000,
+    }
+    row = TRASHED_TOPICS.put("t", TrashRecord(TOPIC, {}, {}, 1, "User:alice", found["t"]))
+    assert len(row.value or b"") < cluster_offsets.OFFSETS_BYTES_MAX
+    [line] = capsys.readouterr().err.splitlines()
+    assert f"groups_count=1 largest_group={THERE} topic=t" in line
+
+
+@on_loop
+async def test_offsets_of_20000_partitions_without_metadata_fit() -> None:
+    plain = CommittedOffset(1_000_000, 5, "", 1_700_000_000_000, topic_id=TOPIC.topic_id)
+    client = Client(described(*(to_message(THERE, index, plain) for index in range(19_999))))
+    found = await offsets_of(client, Groups()).of_topics({"t"}, no_checkpoint)
+    assert len(found["t"][THERE]) == 19_999
+
+
+@on_loop
+async def test_a_broker_returns_no_more_of_its_own_offsets_than_can_be_kept() -> None:
+    groups = Groups()
+    groups.offset = OFFSET._replace(metadata="x" * 4_096)
+    groups.offsets_count = 20_000
+    assert await offsets_of(Client(), groups).here({"t"}, no_checkpoint) == ([], None)
 
 
 @on_loop

@@ -9,8 +9,9 @@ import pytest
 from barnabas.base.clock import ManualClock
 from barnabas.metadata.acls import ACLS, acl_key
 from barnabas.metadata.audit.auditor import Auditor
-from barnabas.metadata.audit.former_value import FORMER_VALUES
+from barnabas.metadata.audit.former_value import FORMER_VALUES, FormerValue
 from barnabas.metadata.audit.history import (
+    KEPT_BYTES_MAX,
     decide_expire_history,
     decide_keep_history,
     history_start,
@@ -134,6 +135,26 @@ def test_beyond_the_limit_the_oldest_values_expire() -> None:
     assert len(world.image.former_values) == 4
     assert history_start(world.image) == revisions[5]
     assert [world.at(revision) for revision in revisions[5:]] == ["5", "6", "7", "8", "9"]
+
+
+def test_beyond_the_limit_of_bytes_the_oldest_values_expire() -> None:
+    world = World()
+    revisions = [world.retention(str(number) * 32_000) for number in range(10)]
+    world.commit(decide_expire_history(world.image, None, bytes_max=100_000))
+    assert len(world.image.former_values) == 3
+    assert history_start(world.image) == revisions[6]
+    assert world.at(revisions[6]) == "6" * 32_000
+    assert not decide_expire_history(world.image, None, bytes_max=100_000).changes
+
+
+def test_large_values_that_alternate_expire_although_they_are_few() -> None:
+    value = {"k": "x" * 32_000}
+    former = [FormerValue(KEY, value, since, NOW_MS) for since in range(1, 4_001)]
+    rows, revisions = {each.row: each for each in former}, {each.row: each.since + 1 for each in former}
+    start = Table({"self": 1}, {"self": 1})
+    image = MetadataImage(4_001, {"former_values": Table(rows, revisions), "history_start": start})
+    left_count = len(former) - decide_expire_history(image, None).response
+    assert left_count * 32_000 < KEPT_BYTES_MAX < (left_count + 1) * 32_100
 
 
 @pytest.mark.parametrize("ended_before_ms", [None, NOW_MS])
