@@ -31,7 +31,8 @@ class Reads:
     results: list[tuple[Key, FetchTarget, FetchedPartition]]
     size_bytes: int = 0
     aborted_count: int = 0  #: aborted transactions of all partitions
-    #: an error, a diverging epoch or another replica, so that the fetch must not wait for more data
+    unknown_count: int = 0  #: partitions that are unknown in the cluster; the fetch may wait for the others
+    #: another error, a diverging epoch or another replica, so that the fetch must not wait for more data
     must_respond: bool = False
 
 
@@ -77,7 +78,10 @@ def read_all(
         except KafkaError as error:
             data = error_partition(target.index, error.code)
         if data.error_code or data.diverging_epoch is not None or data.preferred_read_replica != NO_REPLICA:
-            reads.must_respond = True
+            if data.error_code in _NO_LOG:
+                reads.unknown_count += 1
+            else:
+                reads.must_respond = True
         elif data.records:
             reads.size_bytes += len(data.records)
             reads.aborted_count += len(data.aborted_transactions or ())

@@ -257,9 +257,14 @@ class _Fetching:
         )
 
     def _missing_bytes(self, reads: Reads) -> int:
-        """Return how many more bytes the client waits for; 0 if it does not wait."""
+        """Return how many more bytes the client waits for; 0 if it does not wait.
+
+        As in Kafka, it waits beside partitions that are unknown or forbidden, if there are others.
+        """
         request = self._request
-        may_wait = request.max_wait_ms > 0 and self._targets and not self._refused and not reads.must_respond
+        may_wait = (
+            request.max_wait_ms > 0 and not reads.must_respond and len(self._targets) > reads.unknown_count
+        )
         missing_bytes = min(request.min_bytes, self._max_bytes) - reads.size_bytes if may_wait else 0
         if missing_bytes > 0 and reads.size_bytes and self._is_behind(reads):
             return 0

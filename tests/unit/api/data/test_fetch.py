@@ -8,6 +8,8 @@ from typing import Any
 import pytest
 
 from barnabas.api.data import fetch as module
+from barnabas.metadata.acls import decide_create_acls
+from barnabas.wire.acls import AclOperation
 from barnabas.wire.errors import ErrorCode
 from barnabas.wire.messages.fetch import (
     FetchPartition,
@@ -17,6 +19,7 @@ from barnabas.wire.messages.fetch import (
     ReplicaState,
 )
 from barnabas.wire.records.control import EndTransactionMarker
+from support.acls import ALICE, AUTHORIZED, allow
 from support.batches import batch, values_of
 from support.images import new_topic
 from support.loop import on_loop, turns
@@ -78,8 +81,8 @@ async def test_a_long_list_of_aborted_transactions_is_encoded_in_a_thread(
         assert [(each.producer_id, each.first_offset) for each in found] == aborted
 
 
-async def is_answered_at_once(node: RunningNode, request: FetchRequest) -> bool:
-    asking = asyncio.create_task(node.ask(request, 17))
+async def is_answered_at_once(node: RunningNode, request: FetchRequest, version: int = 17) -> bool:
+    asking = asyncio.create_task(node.ask(request, version))
     await turns()
     is_answered = asking.done()
     asking.cancel()
@@ -141,3 +144,40 @@ async def test_a_fetch_of_committed_records_waits_if_those_in_later_segments_are
         partition.append_as_leader(batch(b"b", **options), 1, verification)
         assert await is_answered_at_once(node, request_of(node))
         assert not await is_answered_at_once(node, request_of(node, isolation_level=1))
+
+
+@pytest.mark.parametrize(
+    ("name", "index", "offset", "waits"),
+    [("gone", 0, 0, True), ("t", 7, 0, True), ("t", 1, 9, False), ("t", 1, 0, True)],
+)
+@pytest.mark.parametrize("version", [12, 17])
+@on_loop
+async def test_a_fetch_waits_beside_unknown_partitions_but_not_beside_other_errors(
+    tmp_path: Path, name: str, index: int, offset: int, waits: bool, version: int
+) -> None:
+    async with running_node(tmp_path) as node:
+        await node.create(new_topic("t", 2))
+        topic_id = b"?" * 16 if name == "gone" else node.topic_id(name)
+        other = FetchTopic(name, topic_id, [FetchPartition(partition=index, fetch_offset=offset)])
+        beside, alone = request_of(node), request_of(node, topics=[other])
+        beside.topics.append(other)
+        assert await is_answered_at_once(node, beside, version) is not waits
+        assert await is_answered_at_once(node, alone, version) is ((name, index, offset) != ("t", 1, 0))
+
+
+@on_loop
+async def test_a_fetch_waits_beside_forbidden_topics_and_reports_them(tmp_path: Path) -> None:
+    async with running_node(tmp_path, **AUTHORIZED) as node:
+        await node.create(new_topic("t"), new_topic("forbidden"))
+        rules = [allow(AclOperation.READ)]
+        await node.broker.metadata.write(lambda image: decide_create_acls(image.acls, rules))
+        node.connection.principal = ALICE
+        request = request_of(node, min_bytes=1)
+        request.topics.append(FetchTopic("forbidden", node.topic_id("forbidden"), [FetchPartition()]))
+        asking = asyncio.create_task(node.ask(request, 17))
+        await turns()
+        assert not asking.done()
+        node.partition("t").append_as_leader(batch(b"a"), 1)
+        allowed, forbidden = [topic.partitions[0] for topic in (await asking).responses]
+        assert values_of(allowed.records) == [b"a"]
+        assert forbidden.error_code == ErrorCode.TOPIC_AUTHORIZATION_FAILED
