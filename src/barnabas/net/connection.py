@@ -181,7 +181,8 @@ class ServerConnection(asyncio.BufferedProtocol):
         self._write()
         self._drain_queue()
         if self._state.phase is ConnectionPhase.CLOSING:
-            self._close_if_written()
+            # Later: asyncio's transport ends twice if it is closed within this callback.
+            asyncio.get_running_loop().call_soon(self._close_if_written)
 
     # Requests
 

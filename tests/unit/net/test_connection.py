@@ -225,6 +225,7 @@ async def test_a_very_large_response_is_completed_before_its_connection_closes()
         assert (client.transport.closed, client.transport.reading) == (False, False)
         client.connection.resume_writing()
     assert len(client.transport.out) == 5 * PART_BYTES
+    await turns(1)
     assert client.transport.closed
 
 
@@ -238,6 +239,7 @@ async def test_with_tls_a_large_buffer_is_encrypted_as_fast_as_its_client_reads(
         assert len(client.transport.out) == expected * CHUNK_BYTES
         client.connection.resume_writing()
     assert client.transport.out.endswith(b"x;")
+    await turns(1)
     assert client.transport.closed
 
 
