@@ -104,14 +104,14 @@ class EmbeddedCluster(EmbeddedKafka):
     def stop(self) -> None:
         """Stop all brokers and remove their data; does nothing if the cluster is stopped."""
         with ExitStack() as steps:  # from the last one to the first, whatever they raise
-            steps.callback(self._forget)
+            steps.callback(self._remove_data)
             for broker in reversed(self._brokers.values()):
                 steps.callback(broker.stop)
             for node_id in self._paused:
                 steps.callback(self.resume, node_id)
             steps.callback(self._close_client)
 
-    def _forget(self) -> None:
+    def _remove_data(self) -> None:
         self._brokers.clear()
         self._down.clear()
         self._isolated.clear()
