@@ -1,7 +1,7 @@
 """The cluster's metadata at a revision of the store. Immutable."""
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -26,7 +26,7 @@ from barnabas.metadata.quotas import QUOTAS, ClientQuota
 from barnabas.metadata.record_type import RecordType, Table, ValueT, split_key
 from barnabas.metadata.registry import record_types
 from barnabas.metadata.scram import SCRAM_CREDENTIALS, Credentials
-from barnabas.metadata.store import Commit, Item, StoreChange
+from barnabas.metadata.store import Commit, Item, StoreChange, WentBack
 from barnabas.metadata.topics import (
     DELETED_TOPICS,
     PARTITION_STATES,
@@ -182,11 +182,17 @@ class MetadataImage:
             later = after.tables.get(name, _EMPTY)
             yield from (StoreChange(f"{name}/{key}", None) for key in table if key not in later)
 
-    def is_followed_by(self, revision: int, items: Iterable[Item]) -> bool:
-        """Whether a store with these items can be a later state of this image.
+    def load_later(self, revision: int, items: Sequence[Item]) -> "MetadataImage":
+        """Return the image of a whole store, which continues this one.
 
-        What was written up to the image's revision is in the image. It is not if the store was restored from a backup.
+        :raises WentBack: If it does not, as when a backup is restored.
         """
+        if not self._is_continued_by(revision, items):
+            raise WentBack("the metadata store", self.revision, revision)
+        return MetadataImage.load(revision, items)
+
+    def _is_continued_by(self, revision: int, items: Sequence[Item]) -> bool:
+        """Whether the image has all items that were written up to its revision."""
         return revision >= self.revision and all(
             item.revision > self.revision or item.revision == self.revision_of(item.key) for item in items
         )

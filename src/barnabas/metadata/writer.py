@@ -441,17 +441,12 @@ class MetadataWriter:
         await self._replace_image(after, changed, is_large=is_large)
 
     async def _reload(self, lost: HistoryLost) -> AsyncIterator[Commit]:
-        """Load the store again; for the listeners, the difference is like one commit.
-
-        :raises WentBack: If the store does not continue the image.
-        """
+        """Load the store again; for the listeners, the difference is like one commit."""
         _log.warning("loading the metadata again", why=str(lost), revision=self.image.revision)
-        before = self.image
         revision, items = await self._load_again()
-        if not await self._compute(lambda: before.is_followed_by(revision, items), is_large=True):
-            raise WentBack("the metadata store", before.revision, revision)
         commits = self._store.watch(revision)
-        after = await self._compute(lambda: MetadataImage.load(revision, items), is_large=True)
+        before = self.image
+        after = await self._compute(lambda: before.load_later(revision, items), is_large=True)
         await self._hasher.load(revision, items)
         changed = await self._compute(lambda: ChangedKeys(before.changes_to(after, items)), is_large=True)
         self.reloads_count += 1
@@ -459,10 +454,7 @@ class MetadataWriter:
         return commits
 
     async def _load_again(self) -> tuple[int, list[Item]]:
-        """Load the store, with retries: without its metadata this broker would stand still for ever.
-
-        :raises WentBack: If the store has an older state than before, which retries would not change.
-        """
+        """Load the store, with retries: without its metadata this broker would stand still for ever."""
         while True:
             try:
                 return await self._store.load()
