@@ -63,7 +63,7 @@ class FrameReader:
         """
         if self.position == self.end:
             if self.data is not self._scratch:
-                self._forget_frame()
+                self._leave_frame()
             return None
         start = self.position + SIZE_BYTES
         if start > self.end:
@@ -87,7 +87,7 @@ class FrameReader:
         self._frame_bytes, self._filled_bytes = frame_bytes, len(beginning)
         self.position = self.end
 
-    def _forget_frame(self) -> None:
+    def _leave_frame(self) -> None:
         """Leave a frame's own buffer to those who have a view of it; the connection may be idle for long."""
         self.data, self.view = self._scratch, self._scratch_view
         self.position = self.end = 0
