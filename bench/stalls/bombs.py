@@ -27,6 +27,9 @@ METRICS = {
 
 RECORDS_COUNT = 100_000
 
+#: Of one Produce request; with its topics the broker reads 20,000.
+PARTITIONS_COUNT = 19_999
+
 
 def pushes(count: int) -> list[PushTelemetryRequest]:
     """Build pushes of different clients, each about a hundred bytes that decompress to megabytes."""
@@ -63,6 +66,22 @@ def headers_bomb(topic_id: bytes, headers_count: int = 1_000_000) -> ProduceRequ
     return _produce(topic_id, bytes(assemble(bytearray(61 + len(body)), header, body)))
 
 
+def many_partitions(topic_id: bytes, *batches: bytes, transactional_id: str | None = None) -> ProduceRequest:
+    """Build a request that names a partition as often as allowed; each batch but the last one occurs once."""
+    *first, last = batches
+    data = [PartitionProduceData(index=0, records=each) for each in first]
+    data += [PartitionProduceData(index=0, records=last)] * (PARTITIONS_COUNT - len(data))
+    topics = [TopicProduceData(topic_id=topic_id, partition_data=data)]
+    return ProduceRequest(transactional_id=transactional_id, acks=-1, timeout_ms=10_000, topic_data=topics)
+
+
+def _transactional(producer_id: int) -> bytes:
+    record = Record(0, 1_000, None, b"")
+    return bytes(
+        encode_batch([record], producer_id=producer_id, producer_epoch=0, base_sequence=0, transactional=True)
+    )
+
+
 def _varint(number: int) -> bytes:
     number <<= 1
     out = bytearray()
@@ -95,6 +114,14 @@ def bombs(topic: str, topic_id: bytes, broker_id: int) -> dict[str, Sequence[Mes
         "DescribeConfigs: one broker 10,000 times": [described],
         "Produce: a record with a million headers": [headers_bomb(topic_id)],
         "Produce: ten batches that lie about time": lying_batches(topic_id, 10),
+        "Produce: an unknown partition 20,000 times": [many_partitions(b"?" * 16, b"")],
+        "Produce: 20,000 batches without their transaction": [many_partitions(topic_id, _transactional(1))],
+        "Produce: 20,000 batches of a transaction": [
+            many_partitions(topic_id, _transactional(1), transactional_id="bomb")
+        ],
+        "Produce: 20,000 batches of two transactions": [
+            many_partitions(topic_id, _transactional(1), _transactional(2), transactional_id="bomb")
+        ],
         "ListOffsets: five searches of batches that lie": [lookups(topic, 500_000)] * 5,
         "ListOffsets: the largest timestamp": [lookups(topic, -3)] * 5,
         "ListTransactions: a long pattern": [

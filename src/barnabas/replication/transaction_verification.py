@@ -61,21 +61,28 @@ class Verified:
 def start_verification(write: TransactionalWrite, support: TransactionSupport) -> Verified:
     """Start the verification in each partition; those with a guard must be verified by the coordinator."""
     started = Verified()
-    for partition, sequence in write.sequences.items():
-        try:
-            partition.check_leader()
-            verification = partition.log.producers.start_verification(
-                write.producer_id,
-                write.producer_epoch,
-                sequence,
-                bumps_epochs=support is TransactionSupport.IMPLICIT,
-            )
-        except KafkaError as error:
-            started.errors[partition] = error.without_traceback()
-            continue
-        if verification is not None:
-            started.verifications[partition] = verification
+    for partition in write.sequences:
+        start_in_partition(started, write, support, partition)
     return started
+
+
+def start_in_partition(
+    started: Verified, write: TransactionalWrite, support: TransactionSupport, partition: Partition
+) -> None:
+    """Add the guard or the error of one partition to `started`; neither if the transaction has records there."""
+    try:
+        partition.check_leader()
+        verification = partition.log.producers.start_verification(
+            write.producer_id,
+            write.producer_epoch,
+            write.sequences[partition],
+            bumps_epochs=support is TransactionSupport.IMPLICIT,
+        )
+    except KafkaError as error:
+        started.errors[partition] = error.without_traceback()
+        return
+    if verification is not None:
+        started.verifications[partition] = verification
 
 
 async def finish_verification(

@@ -11,27 +11,35 @@ TRANSACTION_ABORTABLE (v11). With acks=0 there is no response; an error closes t
 """
 
 import asyncio
-from collections.abc import Awaitable, Generator
+from collections.abc import Awaitable, Generator, Iterator
 from contextlib import suppress
 from typing import NamedTuple, TypeAlias
 
-from barnabas.api.authorization import require_now
 from barnabas.api.context import EncodedResponse, RequestContext
-from barnabas.api.data.leader_hints import LeaderHint, NodeEndpoint, endpoints_of, find_leader
+from barnabas.api.data.leader_hints import LeaderHint, endpoints_of
 from barnabas.api.data.permissions import ask_to_produce, must_ask_to_produce
 from barnabas.api.data.produce_codec import (
-    FIRST_VERSION_WITH_LEADER_HINTS,
     FIRST_VERSION_WITH_TOPIC_IDS,
     PartitionResult,
     ProduceData,
-    TopicData,
     TopicResults,
     read_request,
     write_response,
 )
+from barnabas.api.data.produce_errors import failed, name_leaders
+from barnabas.api.data.transactional_produce import (
+    AT_ONCE_COUNT,
+    StartedWrite,
+    has_transaction,
+    is_large,
+    start_write,
+    start_write_in_turns,
+    support_of,
+    verification_of,
+)
+from barnabas.api.data.writable_partition import find_writable
 from barnabas.api.registry import serves
 from barnabas.base.buffers import Buffer
-from barnabas.base.topic_names import INTERNAL_TOPICS, SECURITY_TOPIC
 from barnabas.log.append_info import AppendInfo
 from barnabas.log.producers.producer_state_manager import VerificationGuard
 from barnabas.log.record_validation import InvalidRecords
@@ -40,31 +48,23 @@ from barnabas.replication.acknowledgement import acknowledged
 from barnabas.replication.partition import ALL_REPLICAS, Partition
 from barnabas.replication.transaction_verification import (
     TransactionalWrite,
-    TransactionSupport,
     Verified,
     finish_verification,
-    start_verification,
 )
-from barnabas.wire.acls import CLUSTER_NAME, AclOperation, ResourceType
 from barnabas.wire.errors import ErrorCode, KafkaError
 from barnabas.wire.framing import SCRATCH_BYTES
 from barnabas.wire.messages.produce import (
     BatchIndexAndErrorMessage,
-    LeaderIdAndEpoch,
     PartitionProduceResponse,
     ProduceRequest,
     ProduceResponse,
     TopicProduceResponse,
 )
-from barnabas.wire.records.batch import BATCH_HEADER_BYTES, compression_of, is_transactional, read_header
+from barnabas.wire.records.batch import compression_of
 from barnabas.wire.records.compression import Compression
 
 NO_RESPONSE = 0  #: acks of a producer that expects no response
 FIRST_VERSION_WITH_ZSTD = 7
-FIRST_VERSION_WITH_TRANSACTION_ABORTABLE = 11
-FIRST_VERSION_WITH_IMPLICIT_TRANSACTIONS = 12
-VERIFICATION_ENABLED = "transaction.partition.verification.enable"
-NO_OFFSET = -1
 
 #: Maximum number of topics and partitions of a request; reading more would delay other clients.
 ELEMENTS_MAX = 20_000
@@ -72,19 +72,13 @@ ELEMENTS_MAX = 20_000
 #: Maximum number of record errors in a response: a compressed batch of a kilobyte can have a thousand.
 RECORD_ERRORS_MAX = 10_000
 
-#: Errors without the log start offset, as in Apache Kafka; producers use it for the others.
-_WITHOUT_LOG_START = {
-    ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.UNKNOWN_TOPIC_ID, ErrorCode.NOT_LEADER_OR_FOLLOWER,
-    ErrorCode.MESSAGE_TOO_LARGE, ErrorCode.CORRUPT_MESSAGE, ErrorCode.KAFKA_STORAGE_ERROR,
-}  # fmt: skip
-
 OptionalResponse: TypeAlias = EncodedResponse | None
 
 
 def error_response(request: ProduceRequest, error: KafkaError) -> ProduceResponse:
     response = ProduceResponse()
     for topic in request.topic_data:
-        responses = [_failed(data.index, error) for data in topic.partition_data]
+        responses = [failed(data.index, error) for data in topic.partition_data]
         response.responses.append(
             TopicProduceResponse(name=topic.name, topic_id=topic.topic_id, partition_responses=responses)
         )
@@ -140,15 +134,7 @@ def _produce(context: RequestContext, request: ProduceData) -> OptionalResponse 
     if context.broker.asks_authorizer and must_ask_to_produce(context, request):
         production.keep_records()
         return _ask_and_produce(context, request)
-    try:
-        write = _transactional_write(context, request)
-    except KafkaError as error:
-        return production.fail(error)
-    if write is not None:
-        production.verified = start_verification(write, _support(context.api_version))
-        if production.verified.verifications and context.broker.transaction_verifier is not None:
-            return production.run_later(write)
-    return production.run()
+    return production.run_transactional() if has_transaction(request.topics) else production.run()
 
 
 async def _ask_and_produce(context: RequestContext, request: ProduceData) -> OptionalResponse:
@@ -171,7 +157,7 @@ _Steps: TypeAlias = Generator[_Costly | None, ValidatedBatch | None, None]
 class _Production:
     """One Produce request: append everything, then wait for replicas and disks if necessary."""
 
-    __slots__ = ("_context", "_record_errors_left", "_request", "_results", "_waits", "verified")
+    __slots__ = ("_context", "_record_errors_left", "_request", "_results", "_verified", "_waits")
 
     def __init__(self, context: RequestContext, request: ProduceData) -> None:
         self._context = context
@@ -179,7 +165,7 @@ class _Production:
         self._results: list[TopicResults] = []
         self._waits: list[Awaitable[None]] = []
         self._record_errors_left = RECORD_ERRORS_MAX
-        self.verified: Verified | None = None
+        self._verified: Verified | None = None
 
     def run(self) -> OptionalResponse | Awaitable[OptionalResponse]:
         """Append everything within this turn, or the rest in later turns if it takes long."""
@@ -193,10 +179,39 @@ class _Production:
                 return self._run_later(steps, None)
         return self._respond_later() if self._waits else self._respond()
 
-    def run_later(self, write: TransactionalWrite) -> Awaitable[OptionalResponse]:
-        """Append in several turns, after the transaction coordinator has confirmed the write."""
+    def run_transactional(self) -> OptionalResponse | Awaitable[OptionalResponse]:
+        """As `run`, after the transaction coordinator has confirmed the write if it must be asked."""
+        if is_large(self._request.topics):
+            self.keep_records()
+            return self._run_large_transactional()
+        try:
+            started = start_write(self._context, self._request)
+        except KafkaError as error:
+            for _ in self._fail_each(error):
+                pass
+            return self._respond()
+        write = self._write_to_confirm(started)
+        if write is None:
+            return self.run()
         self.keep_records()
         return self._run_later(self._append_each(), None, write)
+
+    async def _run_large_transactional(self) -> OptionalResponse:
+        try:
+            started = await start_write_in_turns(self._context, self._request)
+        except KafkaError as error:
+            async for _ in self._context.each(self._fail_each(error)):
+                pass
+            return await self._respond_later()
+        return await self._run_later(self._append_each(), None, self._write_to_confirm(started))
+
+    def _write_to_confirm(self, started: StartedWrite | None) -> TransactionalWrite | None:
+        """Return the write if the transaction coordinator must confirm it."""
+        if started is None:
+            return None
+        write, self._verified = started
+        has_verifier = self._context.broker.transaction_verifier is not None
+        return write if self._verified.verifications and has_verifier else None
 
     def keep_records(self) -> None:
         """Copy the records, so that they outlive the network buffer. A large frame has its own buffer."""
@@ -211,10 +226,10 @@ class _Production:
         self, steps: _Steps, costly: _Costly | None, write: TransactionalWrite | None = None
     ) -> OptionalResponse:
         if write is not None:
-            verifier, verified = self._context.broker.transaction_verifier, self.verified
+            verifier, verified = self._context.broker.transaction_verifier, self._verified
             assert verifier is not None
             assert verified is not None
-            await finish_verification(verifier, write, _support(self._context.api_version), verified)
+            await finish_verification(verifier, write, support_of(self._context.api_version), verified)
         with suppress(StopIteration):
             while True:
                 if costly is None:
@@ -231,28 +246,41 @@ class _Production:
 
     async def _respond_later(self) -> OptionalResponse:
         await asyncio.gather(*self._waits)
-        return self._respond()
+        if self._request.acks == NO_RESPONSE or not is_large(self._request.topics):
+            return self._respond()
+        context, refused = self._context, self._refused()
+        leaders: set[LeaderHint] = set()
+        async for at in context.each(range(0, len(refused), AT_ONCE_COUNT)):
+            leaders.update(name_leaders(context, refused[at : at + AT_ONCE_COUNT]))
+        endpoints = endpoints_of(context, leaders)
+        body = context.broker.worker.call(write_response, context.api_version, self._results, endpoints)
+        return EncodedResponse(*await body)
 
-    def fail(self, error: KafkaError) -> OptionalResponse:
-        """Respond with the error for every partition."""
+    def _fail_each(self, error: KafkaError) -> Iterator[None]:
+        """Set the error for every partition, some in each step."""
         for topic, partitions in self._request.topics:
-            self._results.append((topic, [_failed(index, error) for index, _ in partitions]))
-        return self._respond()
+            results: list[PartitionResult] = []
+            self._results.append((topic, results))
+            for at in range(0, len(partitions), AT_ONCE_COUNT):
+                results += [failed(index, error) for index, _ in partitions[at : at + AT_ONCE_COUNT]]
+                yield
 
     def _respond(self) -> OptionalResponse:
-        context = self._context
-        refused = [
+        context, refused = self._context, self._refused()
+        if self._request.acks == NO_RESPONSE:
+            # Closing the connection is the only way to report an error to a producer that expects no response.
+            context.close_after = bool(refused)
+            return None
+        endpoints = endpoints_of(context, name_leaders(context, refused)) if refused else ()
+        return EncodedResponse(*write_response(context.api_version, self._results, endpoints))
+
+    def _refused(self) -> list[tuple[str | bytes, PartitionProduceResponse]]:
+        return [
             (topic, result)
             for topic, results in self._results
             for result in results
             if not isinstance(result, tuple)
         ]
-        if self._request.acks == NO_RESPONSE:
-            # Closing the connection is the only way to report an error to a producer that expects no response.
-            context.close_after = bool(refused)
-            return None
-        endpoints = _name_leaders(context, refused) if refused else ()
-        return EncodedResponse(*write_response(context.api_version, self._results, endpoints))
 
     def _append_each(self) -> _Steps:
         """Append one batch after another, each a step.
@@ -264,11 +292,14 @@ class _Production:
             self._results.append((topic, results))
             for index, records in partitions:
                 try:
-                    partition = _find(self._context, topic, index)
+                    partition = find_writable(self._context, topic, index)
                     batch = _check_request(self._context.api_version, partition, self._request.acks, records)
-                    verification = None if self.verified is None else _verification(self.verified, partition)
+                    verification = (
+                        None if self._verified is None else verification_of(self._verified, partition)
+                    )
                 except KafkaError as error:
-                    results.append(_failed(index, error))
+                    results.append(failed(index, error))
+                    yield None
                     continue
                 try:
                     validated = partition.validate_inline(batch, self._request.acks)
@@ -282,7 +313,7 @@ class _Production:
 
     def _rejected(self, index: int, error: KafkaError, partition: Partition) -> PartitionProduceResponse:
         """Return the error of a batch, with as many errors of its records as the response has room for."""
-        response = _failed(index, error, partition)
+        response = failed(index, error, partition)
         if isinstance(error, InvalidRecords):
             record_errors = error.record_errors[: self._record_errors_left]
             self._record_errors_left -= len(record_errors)
@@ -327,92 +358,6 @@ async def _validate_in_worker(context: RequestContext, costly: _Costly) -> Valid
     return batch
 
 
-def _transactional_write(context: RequestContext, request: ProduceData) -> TransactionalWrite | None:
-    """Return the part of the request that belongs to a transaction which the coordinator may have to verify.
-
-    :raises KafkaError: TRANSACTIONAL_ID_AUTHORIZATION_FAILED; INVALID_PRODUCER_ID_MAPPING for records of more than one
-        producer.
-    """
-    if not _has_transaction(request.topics):
-        return None
-    transactional_id = request.transactional_id
-    if transactional_id is None:
-        message = "The request has transactional records but no transactional id."
-        raise KafkaError(ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED, message)
-    require_now(context, AclOperation.WRITE, ResourceType.TRANSACTIONAL_ID, transactional_id)
-    is_implicit = _support(context.api_version) is TransactionSupport.IMPLICIT
-    if not is_implicit and not context.broker.config.boolean(VERIFICATION_ENABLED):
-        return None
-    sequences, producers = _transactional_sequences(context, request.topics)
-    if len(producers) > 1:
-        message = f"The request has transactional records of {len(producers)} producers: only one is allowed."
-        raise KafkaError(ErrorCode.INVALID_PRODUCER_ID_MAPPING, message)
-    for producer_id, producer_epoch in producers:
-        return TransactionalWrite(transactional_id, producer_id, producer_epoch, sequences)
-    return None
-
-
-def _transactional_sequences(
-    context: RequestContext, topics: list[TopicData]
-) -> tuple[dict[Partition, int], set[tuple[int, int]]]:
-    """Return the first sequence for each partition, and the producers as (id, epoch)."""
-    sequences: dict[Partition, int] = {}
-    producers: set[tuple[int, int]] = set()
-    for topic, partitions in topics:
-        for index, records in partitions:
-            if records is None or len(records) < BATCH_HEADER_BYTES or not is_transactional(records):
-                continue
-            try:
-                partition = _find(context, topic, index)
-            except KafkaError:
-                continue  # the error is returned when the batch is appended
-            header = read_header(records)
-            if header.has_producer_id:
-                producers.add((header.producer_id, header.producer_epoch))
-                sequences[partition] = header.base_sequence
-    return sequences, producers
-
-
-def _support(version: int) -> TransactionSupport:
-    if version >= FIRST_VERSION_WITH_IMPLICIT_TRANSACTIONS:
-        return TransactionSupport.IMPLICIT
-    if version >= FIRST_VERSION_WITH_TRANSACTION_ABORTABLE:
-        return TransactionSupport.ABORTABLE
-    return TransactionSupport.PLAIN
-
-
-def _verification(verified: Verified, partition: Partition) -> VerificationGuard | None:
-    if partition in verified.errors:
-        raise verified.errors[partition]
-    return verified.verifications.get(partition)
-
-
-def _find(context: RequestContext, topic: str | bytes, index: int) -> Partition:
-    broker = context.broker
-    if isinstance(topic, bytes):
-        name = broker.image.topic_names.get(topic) if broker.authorizer is not None else None
-        if name is not None:  # an unknown id reveals nothing
-            _authorize(context, name)
-        partition = broker.replicas.partition_by_id(topic, index)
-    else:
-        if broker.authorizer is not None:
-            _authorize(context, topic)
-        partition = broker.replicas.partition(topic, index)
-    partition.check_leader()
-    if partition.topic in INTERNAL_TOPICS and partition.topic != SECURITY_TOPIC:
-        message = f"Topic '{partition.topic}' is internal: clients cannot produce to it."
-        raise KafkaError(ErrorCode.INVALID_TOPIC_EXCEPTION, message)
-    return partition
-
-
-def _authorize(context: RequestContext, topic: str) -> None:
-    """Check the permission to write. To the topic of the security log, the other brokers write."""
-    if topic == SECURITY_TOPIC:
-        require_now(context, AclOperation.CLUSTER_ACTION, ResourceType.CLUSTER, CLUSTER_NAME)
-    else:
-        require_now(context, AclOperation.WRITE, ResourceType.TOPIC, topic)
-
-
 def _check_request(version: int, partition: Partition, acks: int, records: memoryview | None) -> memoryview:
     """Return the records if the request may append them."""
     if records is None:
@@ -425,14 +370,6 @@ def _check_request(version: int, partition: Partition, acks: int, records: memor
         message = f"acks={acks} is invalid: it must be -1 (all), 0 (none) or 1 (leader)."
         raise KafkaError(ErrorCode.INVALID_REQUIRED_ACKS, message)
     return records
-
-
-def _has_transaction(topics: list[TopicData]) -> bool:
-    for _, partitions in topics:
-        for _, records in partitions:
-            if records is not None and is_transactional(records):
-                return True
-    return False
 
 
 def _trace_append(
@@ -462,41 +399,12 @@ async def _wait(
         await acknowledged(flushed, replicated, timeout_ms)
     except TimeoutError:
         message = f"The in-sync replicas did not acknowledge the records within {timeout_ms} ms."
-        results[at] = _failed(partition.index, KafkaError(ErrorCode.REQUEST_TIMED_OUT, message))
+        results[at] = failed(partition.index, KafkaError(ErrorCode.REQUEST_TIMED_OUT, message))
     except OSError as error:
         message = f"{partition.topic}-{partition.index} could not be flushed: {error.strerror}."
-        results[at] = _failed(partition.index, KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, message))
+        results[at] = failed(partition.index, KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, message))
     except KafkaError as error:
-        results[at] = _failed(partition.index, error)
-
-
-def _name_leaders(
-    context: RequestContext, refused: list[tuple[str | bytes, PartitionProduceResponse]]
-) -> list[NodeEndpoint]:
-    """Add the leaders to the errors of partitions that other brokers lead; return the leaders' endpoints."""
-    if context.api_version < FIRST_VERSION_WITH_LEADER_HINTS:
-        return []
-    leaders: list[LeaderHint] = []
-    for topic, response in refused:
-        if response.error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER:
-            leader = find_leader(context, topic, response.index)
-            if leader is not None:
-                response.current_leader = LeaderIdAndEpoch(*leader)
-                leaders.append(leader)
-    return endpoints_of(context, leaders)
-
-
-def _failed(index: int, error: KafkaError, partition: Partition | None = None) -> PartitionProduceResponse:
-    """Return the error of a partition, with its log start offset if Apache Kafka returns it."""
-    has_log_start = partition is not None and error.code not in _WITHOUT_LOG_START
-    return PartitionProduceResponse(
-        index=index,
-        error_code=error.code,
-        base_offset=NO_OFFSET,
-        log_start_offset=partition.log.log_start_offset if partition and has_log_start else NO_OFFSET,
-        error_message=error.message or None,
-        current_leader=LeaderIdAndEpoch(),
-    )
+        results[at] = failed(partition.index, error)
 
 
 def _writable(records: Buffer) -> memoryview:

@@ -6,7 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from barnabas.api.data.transactional_produce import AT_ONCE_COUNT
 from barnabas.base.ids import TopicPartition
+from barnabas.base.turns import TURN_MS_MAX, Turns
 from barnabas.wire.errors import ErrorCode
 from barnabas.wire.messages.produce import PartitionProduceResponse, ProduceRequest
 from barnabas.wire.records.control import EndTransactionMarker
@@ -263,3 +265,87 @@ async def test_non_transactional_records_are_rejected_while_the_producer_has_a_t
         ]
         plain = transactional(9, 1, b"b", transactional=False)
         assert await codes(node, transactional_produce_request("t", plain)) == [ErrorCode.INVALID_TXN_STATE]
+
+
+class SlowClock:
+    """A turn is over at the second look at the clock."""
+
+    def __init__(self) -> None:
+        self._now_ns = 0
+
+    def __call__(self) -> int:
+        self._now_ns += (TURN_MS_MAX - 1) * 1_000_000
+        return self._now_ns
+
+
+LARGE_COUNT = 10 * AT_ONCE_COUNT
+
+
+def large_request(*batches: memoryview, transactional_id: str | None = "payments") -> ProduceRequest:
+    """Build a request that writes each batch but the last one once, to successive partitions."""
+    repeated = [batches[-1]] * (LARGE_COUNT - len(batches))
+    return transactional_produce_request("t", *batches, *repeated, transactional_id=transactional_id)
+
+
+@pytest.mark.parametrize(
+    ("request_sent", "first", "others"),
+    [
+        (
+            large_request(transactional(9, 0, b"a"), transactional_id=None),
+            ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
+            ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
+        ),
+        (
+            large_request(transactional(9, 0, b"a"), transactional(10, 0, b"b")),
+            ErrorCode.INVALID_PRODUCER_ID_MAPPING,
+            ErrorCode.INVALID_PRODUCER_ID_MAPPING,
+        ),
+        (
+            large_request(transactional(9, 0, b"a"), batch(b"b")),
+            ErrorCode.NONE,
+            ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+        ),
+        (large_request(batch(b"b")), ErrorCode.NONE, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION),
+    ],
+)
+def test_a_request_for_many_partitions_is_handled_in_several_turns(
+    tmp_path: Path, request_sent: ProduceRequest, first: ErrorCode, others: ErrorCode
+) -> None:
+    @on_loop
+    async def ask() -> None:
+        async with coordinated(tmp_path) as (node, _):
+            node.broker.turns = Turns(SlowClock())
+            found = await codes(node, request_sent, IMPLICIT)
+            assert found[0] is first
+            assert set(found[2:]) == {others}
+            assert len(found) == LARGE_COUNT
+            assert node.broker.turns.statistics()["continued_count"] >= 5
+
+    ask()
+
+
+@on_loop
+async def test_a_transaction_in_many_partitions_is_verified_once(tmp_path: Path) -> None:
+    async with coordinated(tmp_path) as (node, coordinator):
+        await node.create(new_topic("wide", AT_ONCE_COUNT + 1))
+        batches = [transactional(9, 0, b"a")] * (AT_ONCE_COUNT + 1)
+        coordinator.errors[TopicPartition("wide", 1)] = ErrorCode.TRANSACTION_ABORTABLE
+        found = await answers(node, transactional_produce_request("wide", *batches))
+        [(*_, partitions, _)] = coordinator.calls
+        assert partitions == tuple(TopicPartition("wide", index) for index in range(len(batches)))
+        assert [answer.index for answer in found if answer.error_code] == [1]
+        assert [answer.index for answer in found] == list(range(len(batches)))
+
+
+@on_loop
+async def test_a_large_transactional_request_without_acks_closes_the_connection_if_it_fails(
+    tmp_path: Path,
+) -> None:
+    async with coordinated(tmp_path) as (node, _):
+        request = large_request(transactional(9, 0, b"a"), transactional(10, 0, b"b"))
+        request.acks = 0
+        context, parsed = node.dispatcher.parse(
+            memoryview(bytearray(frame_of(request, IMPLICIT))), node.connection
+        )
+        assert await node.dispatcher.respond(context, parsed) is None
+        assert context.close_after
