@@ -52,8 +52,9 @@ class Terminal:
 
     def _read(self, end_s: float) -> bool:
         """Wait for more output; return whether any came in time."""
-        ready, _, _ = select.select([self._master], [], [], max(0.0, end_s - time.monotonic()))
-        if not ready:
+        poll = select.poll()  # `select` allows only small descriptors
+        poll.register(self._master, select.POLLIN)
+        if not poll.poll(max(0.0, end_s - time.monotonic()) * 1000):
             return False
         try:
             data = os.read(self._master, _CHUNK_BYTES)
