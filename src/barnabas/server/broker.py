@@ -173,7 +173,7 @@ class BrokerServer:
             tasks.repeat(self._keep_acl_use, ACL_USE_INTERVAL_MS)
             self._shutdown.add_async(self._keep_acl_use)
         tasks.repeat(self.broker.security_log.flush, LIMITER_WINDOW_MS)
-        tasks.repeat(parts.metadata.record_left_out, LIMITER_WINDOW_MS)
+        tasks.repeat(parts.metadata.record_left_out, LIMITER_WINDOW_MS, is_cancelled=True)
         tasks.repeat(self.broker.byte_rates.sample, SAMPLE_INTERVAL_MS)
         tasks.repeat(parts.metadata_comparison.compare, COMPARISON_INTERVAL_MS)
         paths = [Path(directory) for directory in self._config.log_dirs]

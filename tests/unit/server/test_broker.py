@@ -16,6 +16,8 @@ from barnabas.metadata.topic_creation import decide_create
 from barnabas.metadata.topic_deletion import TopicToDelete, decide_delete
 from barnabas.metadata.writer import MetadataWriter
 from barnabas.net.listener import StartError
+from barnabas.server import broker as module
+from barnabas.server.background.expiration import Expiration
 from barnabas.server.broker import BrokerServer, start_broker
 from barnabas.server.coordinators import Coordinators
 from barnabas.server.stores import STORE_FILE
@@ -320,3 +322,32 @@ async def test_a_start_that_fails_does_not_join_the_cluster(tmp_path: Path) -> N
         with pytest.raises(StartError, match="Metrics cannot be served"):
             await start_broker(config, store=store, clock=ManualClock(), rng=random.Random(1))
     assert not {BROKERS.key("1"), SESSIONS.key("1")} & store.items.keys()
+
+
+@pytest.mark.parametrize(
+    ("owner", "name"),
+    [
+        (Expiration, "expire_history"),
+        (Expiration, "empty_trash"),
+        (Expiration, "remove_delegation_tokens"),
+        (MetadataWriter, "record_left_out"),
+    ],
+)
+def test_a_stop_does_not_wait_for_background_tasks_that_write_to_the_metadata_store(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, owner: type, name: str
+) -> None:
+    @on_loop
+    async def stop() -> None:
+        async def wait(_: object) -> None:
+            started_task.set()
+            await asyncio.Event().wait()
+
+        started_task = asyncio.Event()
+        monkeypatch.setattr(owner, name, wait)
+        server = await started(tmp_path, delegation_token_expiry_check_interval_ms="1")
+        await started_task.wait()
+        await asyncio.wait_for(server.stop(), 30)
+
+    monkeypatch.setattr(module, "EXPIRATION_INTERVAL_MS", 1)
+    monkeypatch.setattr(module, "LIMITER_WINDOW_MS", 1)
+    stop()
