@@ -172,7 +172,7 @@ class Supervisor:
             await self._stop(plan.node_id)
 
     async def _stop_after_error(self) -> None:
-        """Stop the brokers that an error has left behind; after an ordinary stop there are none."""
+        """Stop the brokers that still run after an error."""
         try:
             await self._stop_all()
         finally:

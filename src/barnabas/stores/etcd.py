@@ -176,9 +176,9 @@ class EtcdStore:
     def _read_last(
         self, pairs: Sequence[Mapping[str, Any]], revisions: Revisions, known_revision: int
     ) -> int:
-        """Return the revision of `last`, which is that of the newest commit; NEVER if there is none.
+        """Return the revision of the newest commit, which wrote `last`; NEVER before the first commit.
 
-        etcd's own revision would not do: foreign keys raise it, and so does a restoration that bumps it.
+        etcd's own revision is not used: writes of others raise it, and so does `--bump-revision`.
 
         :param known_revision: The newest commit that was known when `last` was requested.
         :raises WentBack: If etcd no longer has that commit.

@@ -324,9 +324,8 @@ class SqliteStore:
         """Wake the other processes up."""
         if self._sessions is None or self._socket is None:
             return
-        with suppress(
-            OSError
-        ):  # the files cannot be read now; the commit is made, and the other processes poll
+        # If the files cannot be read now, the commit is made all the same, and the other processes poll.
+        with suppress(OSError):
             for port in self._sessions.ports():
                 with suppress(OSError):  # its buffer is full, or its process has ended: it polls
                     self._socket.sendto(b"\0", ("127.0.0.1", port))

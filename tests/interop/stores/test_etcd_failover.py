@@ -15,6 +15,7 @@ from barnabas.stores.etcd_url import parse_etcd_url
 from interop import etcd
 from support.loop import on_loop
 from support.waiting import reached
+from support.watches import follow
 
 SESSION_TIMEOUT_MS = 6000
 WRITERS_COUNT = 4
@@ -61,11 +62,6 @@ class Outcomes:
         self._is_ending = True
 
 
-async def follow(store: EtcdStore, seen: list[Commit]) -> None:
-    async for commit in store.watch(0):
-        seen.append(commit)  # noqa: PERF401 -- the list is looked at while it grows
-
-
 async def commit_during(members: list[etcd.Member], first: etcd.Member, number: signal.Signals) -> None:
     """Send a signal to etcd's leader during commits; `first` is the member that all stores use first."""
     others = [member for member in members if member is not first]
@@ -73,7 +69,7 @@ async def commit_during(members: list[etcd.Member], first: etcd.Member, number: 
     outcomes, seen = Outcomes(), list[Commit]()
     async with opened([first, *others]) as store, opened([first, *others]) as watching:
         await store.load()
-        following = asyncio.create_task(follow(watching, seen))
+        following = asyncio.create_task(follow(watching, seen.append))
         writing = [asyncio.create_task(outcomes.write(store, f"w{at}")) for at in range(WRITERS_COUNT)]
         await reached(lambda: len(outcomes.done) > 50)
         leader.signal(number)
@@ -151,7 +147,7 @@ async def test_a_watch_moves_from_a_member_that_is_stopped_while_nothing_is_comm
     async with opened([stopped, *others]) as watching, opened(others) as store:
         await watching.load()
         seen = list[Commit]()
-        following = asyncio.create_task(follow(watching, seen))
+        following = asyncio.create_task(follow(watching, seen.append))
         await store.commit({}, (StoreChange("a", b"1"),))
         await reached(lambda: len(seen) == 1)
         stopped.signal(signal.SIGSTOP)

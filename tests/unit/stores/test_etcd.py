@@ -10,6 +10,7 @@ from barnabas.metadata.store import NEVER, Commit, Conflict, StoreChange, WentBa
 from barnabas.stores.etcd import REOPEN_PAUSE_S, SILENCE_S, EtcdStore
 from support.fake_etcd import FakeEtcd, FakeGateway
 from support.loop import in_virtual_time
+from support.watches import follow
 
 WENT_BACK = "etcd went back from revision 3 to 1"
 
@@ -131,11 +132,7 @@ async def following(etcd: FakeEtcd, shown: list[int]) -> tuple[EtcdStore, asynci
     store = store_in(etcd)
     await store.load()
 
-    async def follow() -> None:
-        async for commit in store.watch(0):
-            shown.append(commit.revision)  # noqa: PERF401 -- the list is looked at while it grows
-
-    return store, asyncio.create_task(follow())
+    return store, asyncio.create_task(follow(store, lambda commit: shown.append(commit.revision)))
 
 
 async def end(task: asyncio.Task[None]) -> None:

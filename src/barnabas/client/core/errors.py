@@ -71,6 +71,6 @@ def is_retriable(error: Exception) -> bool:
 
 
 def is_retriable_elsewhere(error: Exception) -> bool:
-    """Whether a call may succeed later, at the leader or coordinator that there is by then: this one may have left."""
+    """Whether a call may succeed later, perhaps at a new leader or coordinator, because the present one has left."""
     has_left = isinstance(error, KafkaError) and error.code is ErrorCode.BROKER_NOT_AVAILABLE
     return has_left or is_retriable(error)

@@ -34,7 +34,7 @@ class RestoredOffsetMap(NamedTuple):
     """Runs of a partition in the order of their offsets, and where it was restored."""
 
     restored_topic: str
-    begin: int  #: where the restored records begin, also if there are none
+    begin: int  #: the records are appended to the restored topic from this offset on
     runs: Sequence[OffsetRun]
 
     def translated(self, offset: int) -> int:

@@ -11,26 +11,12 @@ from barnabas.base.ids import TopicPartition
 from barnabas.client.admin.group_messages import OffsetAndMetadata
 from barnabas.client.admin.groups import Groups
 from barnabas.client.blocking import BlockingClient
-from barnabas.testing import EmbeddedBroker
 from barnabas.wire.errors import KafkaError
 from pyspark_barnabas.sink import batch_committer, columns
 from pyspark_barnabas.sink.errors import Fenced
 from pyspark_barnabas.sink.protocol import BatchId
 from pyspark_barnabas.sink.task_writer import TaskOutcome, Work
 from support.spark_sink import QUERY, ROWS, TASKS, Sink, rows_of
-
-SETTINGS = {"offsets.topic.num.partitions": "2", "transaction.state.log.num.partitions": "2"}
-
-
-@pytest.fixture(scope="module")
-def broker() -> Iterator[EmbeddedBroker]:
-    with EmbeddedBroker(SETTINGS) as running:
-        yield running
-
-
-@pytest.fixture
-def sink(broker: EmbeddedBroker) -> Sink:
-    return Sink(broker.bootstrap)
 
 
 @pytest.fixture

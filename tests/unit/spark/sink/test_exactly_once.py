@@ -16,24 +16,11 @@ from pyspark_barnabas.sink.errors import Fenced, RowsMoved, SinkError
 from pyspark_barnabas.sink.task_writer import TaskOutcome
 from support.spark_sink import MOVED, ROWS, TASKS, Calls, Crash, Sink, counted_calls, crash, moments
 
-SETTINGS = {"offsets.topic.num.partitions": "2", "transaction.state.log.num.partitions": "2"}
-
-
-@pytest.fixture(scope="module")
-def broker() -> Iterator[EmbeddedBroker]:
-    with EmbeddedBroker(SETTINGS) as running:
-        yield running
-
 
 @pytest.fixture
 def calls() -> Iterator[Calls]:
     with counted_calls() as counting:
         yield counting
-
-
-@pytest.fixture
-def sink(broker: EmbeddedBroker) -> Sink:
-    return Sink(broker.bootstrap)
 
 
 def test_a_batch_is_written_once_and_the_next_follows(sink: Sink) -> None:
