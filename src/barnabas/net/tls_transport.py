@@ -17,7 +17,8 @@ from barnabas.tls.failures import failure_reason
 #: The largest plaintext of a record.
 RECORD_BYTES_MAX = 16 << 10
 
-#: The socket gets at least this much ciphertext at once.
+#: OpenSSL gets at most this much plaintext at once, and the socket about as much ciphertext. With twice as much, malloc
+#: returned the memory of each piece to the system, and a fetched GiB took 1.0 s of CPU instead of 0.6.
 FLUSH_BYTES = 128 << 10
 
 
@@ -291,7 +292,7 @@ class TlsConnection(asyncio.BufferedProtocol):
         position = 0
         try:
             while position < len(view):
-                position += self._tls.write(view[position : position + RECORD_BYTES_MAX])
+                position += self._tls.write(view[position : position + FLUSH_BYTES])
                 if self._outgoing.pending >= FLUSH_BYTES:
                     self.flush()
         except ssl.SSLError:  # a record of the client was damaged
