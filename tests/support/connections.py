@@ -86,6 +86,7 @@ class Dispatcher:
         self.delay_ms = delay_ms  #: from this number on, new connections are closed; 0: no limit
         self.statistics = RequestStatistics()
         self.clock = clock
+        self.records = memoryview(b"")  #: the response to `records:`
         self.ms_per_request = 0  #: duration of each request with a fast path
         self.broker = SimpleNamespace(turns=Turns(self.clock.monotonic_ns), policies=Policies())
         self.waiting: dict[str, asyncio.Future[None]] = {}
@@ -123,6 +124,8 @@ class Dispatcher:
             return [b"x" * int(text), b";"]
         if how == "parts":
             return [b"x" * PART_BYTES] * int(text)
+        if how == "records":
+            return [self.records]
         return None if how in ("none", "close") else [text.encode(), b";"]
 
     def release(self, text: str) -> None:

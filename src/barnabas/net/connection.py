@@ -18,7 +18,7 @@ from barnabas.base import eager
 from barnabas.base.buffers import Buffer
 from barnabas.net.connection_state import ConnectionPhase, ConnectionState
 from barnabas.net.connections import Connections
-from barnabas.net.response_buffer import TURN_BYTES_MAX, ResponseBuffer
+from barnabas.net.response_buffer import TURN_BYTES_MAX, RecordsTruncated, ResponseBuffer
 from barnabas.policy import AuthenticationContext
 from barnabas.policy.security_calls import NoPrincipal
 from barnabas.security.sasl.authenticator import Authenticator, SaslAuthenticationError, SaslState
@@ -417,15 +417,18 @@ class ServerConnection(asyncio.BufferedProtocol):
         """Write as much as the client reads."""
         unsent = self._responses.unsent
         while unsent and not self._state.is_write_paused and not self._transport.is_closing():
-            self._write_chunk(self._responses.next_chunk())
+            try:
+                chunk = self._responses.next_chunk()
+            except RecordsTruncated as error:
+                _log.info("aborting a connection", why=str(error), client=self._client)
+                self.abort()
+                return
+            if len(chunk) == 1:
+                self._transport.write(chunk[0])
+            else:
+                self._transport.writelines(chunk)
         if self._state.is_write_paused:
             self._unread_bytes = self._transport.get_write_buffer_size()
-
-    def _write_chunk(self, chunk: list[Buffer]) -> None:
-        if len(chunk) == 1:
-            self._transport.write(chunk[0])
-        else:
-            self._transport.writelines(chunk)
 
     def close(self, reason: str) -> None:
         """Send the ready responses, then close. Does nothing if the connection is ending already."""
@@ -435,8 +438,7 @@ class ServerConnection(asyncio.BufferedProtocol):
     def _close(self, reason: str) -> None:
         self._state.change(ConnectionPhase.CLOSING)
         self._cancel_timer()
-        client = f"{self.info.client_host}:{self.info.client_port}"
-        _log.info("closing a connection", why=reason, client=client)
+        _log.info("closing a connection", why=reason, client=self._client)
         self.send()
         self._close_if_written()
 
@@ -469,6 +471,10 @@ class ServerConnection(asyncio.BufferedProtocol):
         return self.info.client_host
 
     @property
+    def _client(self) -> str:
+        return f"{self.info.client_host}:{self.info.client_port}"
+
+    @property
     def is_busy(self) -> bool:
         """Whether a request waits, so that the connection does not count as idle.
 
@@ -485,7 +491,7 @@ class ServerConnection(asyncio.BufferedProtocol):
 
     def statistics(self) -> dict[str, object]:
         return {
-            "client": f"{self.info.client_host}:{self.info.client_port}",
+            "client": self._client,
             "software": f"{self.info.client_software_name} {self.info.client_software_version}",
             "requests_count": self.info.requests_count,
             **self._state.statistics(),

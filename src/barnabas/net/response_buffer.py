@@ -6,7 +6,7 @@ so that it buffers little for a client that reads slowly.
 
 from collections import deque
 
-from barnabas.base.buffers import Buffer
+from barnabas.base.buffers import Buffer, is_truncated
 
 #: Responses of a turn are joined into one buffer up to this size; larger ones are not copied.
 JOINED_CHUNK_BYTES_MAX = 16 << 10
@@ -16,6 +16,10 @@ TURN_BYTES_MAX = 64 << 10
 
 #: The size at which a chunk ends; its last buffer may exceed it.
 CHUNK_BYTES = 1 << 20
+
+
+class RecordsTruncated(Exception):
+    """Records of a response are not in the log any more; the rest of the response cannot be sent."""
 
 
 class ResponseBuffer:
@@ -46,15 +50,21 @@ class ResponseBuffer:
         """Remove and return the next buffers to write; empty if there are none.
 
         Small buffers are joined, because that costs less than writing each of them.
+
+        :raises RecordsTruncated: The log was truncated after its records had been put into a response: a follower that
+            led before does that, or a leader after an unclean election.
         """
         unsent = self.unsent
-        if len(unsent) == 1:
-            return [unsent.popleft()]
         chunk: list[Buffer] = []
         size_bytes = 0
         while unsent and size_bytes < CHUNK_BYTES:
-            size_bytes += len(unsent[0])
-            chunk.append(unsent.popleft())
+            buffer = unsent.popleft()
+            if type(buffer) is memoryview and is_truncated(buffer):
+                raise RecordsTruncated("the log was truncated below the end of a response")
+            size_bytes += len(buffer)
+            chunk.append(buffer)
+        if len(chunk) == 1:
+            return chunk
         return [b"".join(chunk)] if 0 < size_bytes <= JOINED_CHUNK_BYTES_MAX else chunk
 
     def clear(self) -> None:

@@ -1,5 +1,7 @@
 import asyncio
+import os
 import struct
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -11,6 +13,7 @@ from barnabas.net.connections import ConnectionLimits
 from barnabas.net.response_buffer import CHUNK_BYTES, JOINED_CHUNK_BYTES_MAX, TURN_BYTES_MAX
 from support.connections import FRAME_BYTES_MAX, PART_BYTES, Client, Transport
 from support.loop import in_virtual_time, on_loop, turns
+from support.mapped import mapped_file
 
 
 @pytest.fixture(autouse=True)
@@ -241,6 +244,22 @@ async def test_with_tls_a_large_buffer_is_encrypted_as_fast_as_its_client_reads(
     assert client.transport.out.endswith(b"x;")
     await turns(1)
     assert client.transport.closed
+
+
+@on_loop
+async def test_a_response_whose_records_are_truncated_is_given_up(
+    tmp_path: Path, log_lines: list[tuple[str, dict[str, object]]]
+) -> None:
+    client = Client(reads_slowly=True, uses_tls=True)
+    client.transport.after_write = client.connection.pause_writing
+    client.dispatcher.records = mapped_file(tmp_path / "00.log", 3 * CHUNK_BYTES)
+    client.send("records:")
+    os.truncate(tmp_path / "00.log", CHUNK_BYTES)
+    client.connection.resume_writing()
+    assert len(client.transport.out) == CHUNK_BYTES
+    assert client.transport.aborted
+    why = "the log was truncated below the end of a response"
+    assert log_lines == [("aborting a connection", {"why": why, "client": "10.0.0.1:4321"})]
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,10 @@
-from barnabas.net.response_buffer import CHUNK_BYTES, JOINED_CHUNK_BYTES_MAX, ResponseBuffer
+import os
+from pathlib import Path
+
+import pytest
+
+from barnabas.net.response_buffer import CHUNK_BYTES, JOINED_CHUNK_BYTES_MAX, RecordsTruncated, ResponseBuffer
+from support.mapped import mapped_file
 
 
 def chunks(responses: ResponseBuffer) -> list[list[int]]:
@@ -59,3 +65,13 @@ def test_nothing_is_left_after_clear() -> None:
     responses.add([b"turn"])
     responses.clear()
     assert (responses.end_turn(), responses.next_chunk()) == (0, [])
+
+
+def test_records_of_a_truncated_log_are_not_joined_with_others(tmp_path: Path) -> None:
+    records = mapped_file(tmp_path / "00.log", 5_000)
+    responses = ResponseBuffer()
+    responses.add([b"header", records])
+    responses.end_turn()
+    os.truncate(tmp_path / "00.log", 0)
+    with pytest.raises(RecordsTruncated):
+        responses.next_chunk()
