@@ -52,10 +52,9 @@ CHECK_STATE_S = 0.3
 #: Every write is flushed before it is acknowledged, so that even a power failure loses nothing.
 FLUSHED_SETTINGS = {"log.flush.interval.messages": "1"}
 
-REPLICATED_SETTINGS = {
-    "offsets.topic.replication.factor": "3",
-    "transaction.state.log.replication.factor": "3",
-}
+#: Kafka's default is 3, which fewer brokers cannot reach.
+REPLICATED_INTERNAL_TOPICS = ("offsets.topic.replication.factor", "transaction.state.log.replication.factor")
+INTERNAL_REPLICATION_FACTOR_MAX = 3
 #: Deleted topics stay in the trash for the whole run, although clocks jump.
 KEPT_MS = "8640000000"
 #: One of the values in each run.
@@ -91,7 +90,8 @@ class Simulation:
         if self.kind is Kind.FLUSHED:
             settings |= FLUSHED_SETTINGS
         if brokers_count > 1:
-            settings |= REPLICATED_SETTINGS
+            factor = str(min(brokers_count, INTERNAL_REPLICATION_FACTOR_MAX))
+            settings |= dict.fromkeys(REPLICATED_INTERNAL_TOPICS, factor)
         self.brokers = [
             SimulatedBroker(self.loop, self.disks, self.store, number, settings)
             for number in range(1, brokers_count + 1)
