@@ -9,7 +9,8 @@ from barnabas.registry.errors import RegistryError
 from barnabas.registry.levels import RegistryMode
 from barnabas.registry.parsing import parse_schema
 from barnabas.registry.records import RegisteredVersion, RegistryRecord, RemovedVersion
-from barnabas.registry.schemas import InvalidSchema, ParsedSchema, SchemaReference, SchemaText
+from barnabas.registry.schemas import InvalidSchema, ParsedSchema, SchemaReference, SchemaText, SchemaType
+from barnabas.registry.standalone import standalone_schema
 from barnabas.registry.state import LATEST, RegistryState
 
 
@@ -93,15 +94,15 @@ def find_registered(
 ) -> RegisteredVersion:
     """Return the version of a subject that has this schema.
 
-    :raises RegistryError: If there is none.
+    :raises RegistryError: If there is none, or the schema is not valid.
     """
-    if not state.versions(request.subject, deleted=deleted):
-        raise errors.subject_not_found(request.subject)
     stored, _ = stored_form(state, request)
     found = _find_registered(state, request.subject, stored, deleted=deleted)
-    if found is None:
-        raise errors.schema_not_found()
-    return found
+    if found is not None:
+        return found
+    if not state.versions(request.subject, deleted=deleted):
+        raise errors.subject_not_found(request.subject)
+    raise errors.schema_not_found()
 
 
 def check_compatible(state: RegistryState, request: RegistrationRequest, version: int | None) -> list[str]:
@@ -198,13 +199,14 @@ def _find_equal(
         each
         for each in reversed(state.versions(subject, deleted=deleted))
         if each.schema.type is stored.type
-        and sorted(each.schema.references) == sorted(stored.references)
         and (each.schema.metadata, each.schema.rule_set) == (stored.metadata, stored.rule_set)
     ]
-    exact = next((each for each in versions if each.schema.text == stored.text), None)
+    same = [each for each in versions if sorted(each.schema.references) == sorted(stored.references)]
+    exact = next((each for each in same if each.schema.text == stored.text), None)
     if exact is not None:
         return exact
-    return next((each for each in versions if _canonical(state, each.schema) == stored.text), None)
+    found = next((each for each in same if _canonical(state, each.schema) == stored.text), None)
+    return found or _find_with_references(state, versions, stored)
 
 
 def _canonical(state: RegistryState, schema: SchemaText) -> str:
@@ -212,6 +214,32 @@ def _canonical(state: RegistryState, schema: SchemaText) -> str:
         return parsed_of(state, schema).canonical
     except InvalidSchema:
         return schema.text
+
+
+def _find_with_references(
+    state: RegistryState, versions: list[RegisteredVersion], stored: SchemaText
+) -> RegisteredVersion | None:
+    """Return the first version of Avro that refers to types that a schema without references defines itself.
+
+    Java's generated classes have such schemas.
+    """
+    if stored.references or stored.type is not SchemaType.AVRO:
+        return None
+    return next(
+        (
+            each
+            for each in versions
+            if each.schema.references and _standalone(state, each.schema) == stored.text
+        ),
+        None,
+    )
+
+
+def _standalone(state: RegistryState, schema: SchemaText) -> str:
+    try:
+        return standalone_schema(parsed_of(state, schema)).decode()
+    except (InvalidSchema, RecursionError):
+        return ""
 
 
 def check_writable(state: RegistryState, subject: str) -> None:

@@ -53,7 +53,7 @@ def test_avro_of_java_is_read_by_python_and_vice_versa(java: Client, client: Sch
 def test_avro_with_a_reference(java: Client, client: SchemaRegistryClient) -> None:
     item = {"type": "AVRO", "text": avro_record("shop.Item", "sku")}
     java.do("register", subject="referenced-item", schema=item)
-    basket = {
+    basket: dict[str, Any] = {
         "type": "AVRO",
         "text": json.dumps(
             {"type": "record", "name": "shop.Basket", "fields": [{"name": "item", "type": "shop.Item"}]}
@@ -65,6 +65,10 @@ def test_avro_with_a_reference(java: Client, client: SchemaRegistryClient) -> No
     data = serialized(java, "basket", basket, {"item": {"sku": 3}})
     assert AvroDeserializer(client)(data, value_of("basket")) == {"item": {"sku": 3}}
     assert deserialized(java, "basket", "AVRO", data) == {"item": {"sku": 3}}
+    # the schema of a generated class
+    inlined = {"type": "AVRO", "text": basket["text"].replace('"shop.Item"', item["text"])}
+    config = {"auto.register.schemas": "false"}
+    assert serialized(java, "basket", inlined, {"item": {"sku": 3}}, config=config) == data
 
 
 def test_a_producer_may_use_the_latest_version_without_registering(java: Client) -> None:

@@ -20,6 +20,7 @@ from barnabas.registry.records import (
 from barnabas.registry.registration import RegistrationRequest, decide_registration, find_registered
 from barnabas.registry.schemas import SchemaReference, SchemaText, SchemaType
 from barnabas.registry.state import LATEST, RegistryState
+from support.registries import avro_record
 
 INT, LONG = SchemaText(SchemaType.AVRO, '"int"'), SchemaText(SchemaType.AVRO, '"long"')
 
@@ -175,6 +176,27 @@ def test_a_stored_schema_that_is_older_than_a_rule_is_found() -> None:
     assert find_registered(state, RegistrationRequest("s", OLD), deleted=False).id == 7
     with pytest.raises(RegistryError, match="is not of its type"):
         decide_registration(state, RegistrationRequest("t", OLD))
+
+
+def test_a_schema_that_defines_its_types_is_found_if_the_stored_one_refers_to_them() -> None:
+    item = SchemaText(SchemaType.AVRO, avro_record("Item", "sku"))
+    basket = (
+        '{"type":"record","name":"Basket","fields":[{"name":"one","type":%s},{"name":"two","type":"Item"}]}'
+    )
+    reference = SchemaReference("Item", "item", 1)
+    stored = SchemaText(SchemaType.AVRO, basket % '"Item"', (reference,))
+    state = state_of(RegisteredVersion("item", 1, 1, item), RegisteredVersion("s", 1, 7, stored))
+    inlined = RegistrationRequest("s", SchemaText(SchemaType.AVRO, basket % item.text))
+    assert decide_registration(state, inlined) == (7, ())
+    assert find_registered(state, inlined, deleted=False).id == 7
+    other = SchemaText(SchemaType.AVRO, basket % avro_record("Item", "sku", "count?"))
+    assert decide_registration(state, RegistrationRequest("s", other)).records
+
+
+def test_a_look_up_of_an_invalid_schema_says_so_although_its_subject_is_unknown() -> None:
+    request = RegistrationRequest("unknown", SchemaText(SchemaType.AVRO, "{"))
+    with pytest.raises(RegistryError, match="Invalid schema"):
+        find_registered(state_of(), request, deleted=False)
 
 
 def test_a_schema_without_metadata_and_rules_inherits_those_of_the_last_version() -> None:
