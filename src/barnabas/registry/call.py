@@ -86,6 +86,10 @@ class RegistryCall:
         """Return a parameter of the address."""
         return self._request.query_params.get(name, default)
 
+    def queries(self, name: str) -> list[str]:
+        """Return all values of a parameter of the address."""
+        return self._request.query_params.getlist(name)
+
     def flag(self, name: str, *other_names: str) -> bool:
         """Return a boolean parameter of the address."""
         return any(self.query(each).lower() == "true" for each in (name, *other_names))

@@ -272,3 +272,17 @@ def test_metadata_and_rules_of_clients_are_kept(rest: RestClient) -> None:
     assert rest.post("/subjects/kept", {"schema": A})["id"] == schema_id
     assert rest.register("kept", A, metadata={})["id"] != schema_id
     assert rest.register("not-kept", A)["id"] != schema_id
+
+
+def test_the_last_version_with_properties_is_found(rest: RestClient) -> None:
+    path = "/subjects/described/metadata"
+    assert code_of(rest.get(path)) == 40401
+    rest.register("described", A, metadata={"properties": {"owner": "me", "tier": "gold"}})
+    rest.register("described", B, metadata={"properties": {"owner": "me", "tier": "tin"}})
+    rest.register("described", avro_record("R", "a", "c?"), metadata=["of another form"])
+    assert rest.get(f"{path}?key=owner&value=me")["version"] == 2
+    assert rest.get(f"{path}?key=owner&value=me&key=tier&value=gold")["version"] == 1
+    assert code_of(rest.get(f"{path}?key=owner&value=you")) == 40403
+    rest.delete("/subjects/described/versions/2")
+    assert rest.get(f"{path}?key=owner&value=me")["version"] == 1
+    assert rest.get(f"{path}?key=owner&value=me&deleted=true")["version"] == 2

@@ -5,7 +5,13 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from confluent_kafka.schema_registry import Schema, SchemaReference, SchemaRegistryClient
+from confluent_kafka.schema_registry import (
+    Metadata,
+    MetadataProperties,
+    Schema,
+    SchemaReference,
+    SchemaRegistryClient,
+)
 from confluent_kafka.schema_registry.avro import AvroDeserializer, AvroSerializer
 from confluent_kafka.schema_registry.error import SchemaRegistryError
 from confluent_kafka.schema_registry.json_schema import JSONDeserializer, JSONSerializer
@@ -71,6 +77,17 @@ def test_a_producer_without_registration_uses_the_latest_version(client: SchemaR
     assert data is not None
     assert schema_id_in(data) == newest
     assert AvroDeserializer(client)(data, value_of("latest")) == {"id": 7, "count": 2}
+
+
+def test_a_producer_without_registration_may_choose_the_latest_version_with_metadata(
+    client: SchemaRegistryClient,
+) -> None:
+    gold, tin = (Metadata(None, MetadataProperties({"tier": tier}), None) for tier in ("gold", "tin"))
+    chosen = client.register_schema("metadata-value", Schema(ORDER, "AVRO", metadata=gold))
+    client.register_schema("metadata-value", Schema(avro_record("Order", "id", "n?"), "AVRO", metadata=tin))
+    options = {"auto.register.schemas": False, "use.latest.with.metadata": {"tier": "gold"}}
+    data = AvroSerializer(client, ORDER, conf=options)({"id": 7}, value_of("metadata"))
+    assert schema_id_in(data or b"") == chosen
 
 
 def test_a_producer_without_registration_fails_for_an_unknown_schema(client: SchemaRegistryClient) -> None:

@@ -1,5 +1,6 @@
 """Versions and schemas as JSON."""
 
+import json
 from typing import Any
 
 from barnabas.registry import errors
@@ -25,6 +26,13 @@ def version_entity(state: RegistryState, version: RegisteredVersion, text_format
 def schema_entity(state: RegistryState, schema: SchemaText, text_format: str = "") -> dict[str, Any]:
     """Return a schema alone."""
     return {**schema_fields(schema), "schema": formatted(state, schema, text_format)}
+
+
+def metadata_properties(schema: SchemaText) -> dict[str, Any] | None:
+    """Return the properties in the metadata of a schema, whose form clients choose; None if there are none."""
+    metadata = json.loads(schema.metadata or "null")
+    properties = metadata.get("properties") if isinstance(metadata, dict) else None
+    return properties if isinstance(properties, dict) else None
 
 
 def formatted(state: RegistryState, schema: SchemaText, text_format: str) -> str:
