@@ -106,14 +106,14 @@ def fetch_java_serializers() -> None:
 
 
 def build_go_clients() -> None:
-    """Build the programs of franz-go, sarama and kafka-go with Go."""
+    """Build the programs of franz-go, sarama, kafka-go and srclient with Go."""
     binaries = HERE / ".cache" / "bin"
     binaries.mkdir(parents=True, exist_ok=True)
     _run(["go", "build", "-o", f"{binaries}/", "./..."], HERE / "go")
 
 
 def install_node_packages() -> None:
-    """Install KafkaJS, its codecs and axe-core with npm, unless the installation is newer than the lock file."""
+    """Install the packages of Node, unless the installation is newer than the lock file."""
     installed = HERE / "node" / "node_modules" / ".package-lock.json"
     lock = HERE / "node" / "package-lock.json"
     if not installed.exists() or installed.stat().st_mtime < lock.stat().st_mtime:

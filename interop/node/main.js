@@ -3,11 +3,11 @@
 'use strict'
 
 const fs = require('node:fs')
-const readline = require('node:readline')
 const { CompressionCodecs, CompressionTypes, ConfigResourceTypes, Kafka, logLevel } = require('kafkajs')
 const LZ4 = require('kafkajs-lz4')
 const Snappy = require('kafkajs-snappy')
 const { ZstdCodec } = require('zstd-codec')
+const { serve } = require('./lines')
 
 const { INTEROP_MECHANISM: mechanism, INTEROP_USER: username, INTEROP_PASSWORD: password } = process.env
 const sasl = mechanism && { mechanism: mechanism.toLowerCase(), username, password }
@@ -147,7 +147,7 @@ const membership = async () => ({ partitions: [...member.partitions].sort((a, b)
 
 const leaveGroup = () => member.consumer.disconnect().then(() => null)
 
-const operations = {
+serve({
   metadata: withAdmin(metadata),
   create_topic: withAdmin(createTopic),
   delete_topic: withAdmin((admin, { topic }) => admin.deleteTopics({ topics: [topic] })),
@@ -164,28 +164,4 @@ const operations = {
   join_group: joinGroup,
   membership,
   leave_group: leaveGroup,
-}
-
-// what went wrong lies at the bottom: a retry or an aggregate wraps the broker's error
-const root = (error) => {
-  const inner = error.errors?.[0] ?? error.cause
-  return inner ? root(inner) : error
-}
-
-const answer = async ({ do: name, ...command }) => {
-  try {
-    return { ok: await operations[name](command) }
-  } catch (thrown) {
-    const error = root(thrown)
-    return { error: error.type ?? error.name, message: error.message }
-  }
-}
-
-const main = async () => {
-  for await (const line of readline.createInterface({ input: process.stdin })) {
-    console.log(JSON.stringify(await answer(JSON.parse(line))))
-  }
-}
-
-// a member that has not left would continue
-main().then(() => process.exit())
+})

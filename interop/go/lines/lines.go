@@ -39,6 +39,28 @@ type Command struct {
 	Replicas    []int32           `json:"replicas"`
 	Group       string            `json:"group"`
 	Strategy    string            `json:"strategy"`
+	Subject     string            `json:"subject"`
+	Schema      Schema            `json:"schema"`
+	Version     int               `json:"version"`
+	Level       string            `json:"level"`
+	Mode        string            `json:"mode"`
+	Permanent   bool              `json:"permanent"`
+	Deleted     bool              `json:"deleted"`
+}
+
+// Schema is a schema as the commands to registries carry it.
+type Schema struct {
+	Type       string      `json:"type"`
+	Text       string      `json:"text"`
+	References []Reference `json:"references"`
+	Message    string      `json:"message"`
+}
+
+// Reference is a version of a subject, and the name by which a schema refers to it.
+type Reference struct {
+	Name    string `json:"name"`
+	Subject string `json:"subject"`
+	Version int    `json:"version"`
 }
 
 // Record is a record as the commands carry it: text or null, timestamps in milliseconds.
