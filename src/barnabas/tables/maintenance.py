@@ -94,11 +94,12 @@ class TableMaintenance:
                 self._settings.target_file_bytes,
             )
             try:
-                for rows in self._rows(group):
+                for part in self._rows(group):
+                    rows = aligned(part, self._table.schema)
                     if keep is not None:
                         is_old = pc.less(rows.column("kafka_timestamp"), keep)
                         rows = rows.filter(pc.invert(pc.fill_null(is_old, False)))
-                    writer.write(aligned(rows, self._table.schema))
+                    writer.write(rows)
             except BaseException:
                 writer.discard()
                 raise
@@ -109,7 +110,7 @@ class TableMaintenance:
     def _has_older(self, file: TableFile, bound: pa.Scalar) -> bool:
         """Read whether a file has rows with an earlier timestamp, because its statistics do not say."""
         return any(
-            pc.any(pc.less(rows.column("kafka_timestamp"), bound)).as_py()
+            pc.any(pc.less(rows.column("kafka_timestamp").cast(bound.type), bound)).as_py()
             for rows in self._rows([file], ["kafka_timestamp"])
         )
 
@@ -117,7 +118,11 @@ class TableMaintenance:
         self, files: Sequence[TableFile], columns: Sequence[str] | None = None
     ) -> Iterator[pa.RecordBatch]:
         for file in files:
-            with self._store.open(file.path) as content, pq.ParquetFile(content) as parquet:
+            # Spark writes times of 96 bits by default; as nanoseconds, some would be others, such as 9999-12-31
+            with (
+                self._store.open(file.path) as content,
+                pq.ParquetFile(content, coerce_int96_timestamp_unit="us") as parquet,
+            ):
                 for group in range(parquet.num_row_groups):  # a batch of several would have no limit in bytes
                     yield from parquet.iter_batches(_READ_ROWS_MAX, [group], columns)
 

@@ -150,7 +150,8 @@ def rows_of(table: Path, file: AddedFile, schema: pa.Schema) -> Iterator[pa.Reco
     """Yield a file's rows with the columns of the table; missing ones are partition values, or null."""
     path = table / file.path.removeprefix("file://")
     try:
-        opened = pq.ParquetFile(path)
+        # Spark writes times of 96 bits by default; as nanoseconds, some would be others, such as 9999-12-31
+        opened = pq.ParquetFile(path, coerce_int96_timestamp_unit="us")
     except FileNotFoundError:
         raise FlowError(
             f"delta {table}: file {file.path} no longer exists; VACUUM removes files that were rewritten, and "

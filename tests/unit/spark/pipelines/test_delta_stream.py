@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from deltalake import DeltaTable, write_deltalake
 from pyspark.sql.types import StructType
@@ -120,6 +121,23 @@ def test_columns_of_all_types_are_read_unchanged(tmp_path: Path) -> None:
         for task in reader.partitions(start, reader.latestOffset(start, None))
         for batch in reader.read(task)
     ]
+    assert batch.to_pylist() == [row]
+
+
+def test_times_that_spark_has_written_are_read_unchanged(tmp_path: Path) -> None:
+    """Its default are 96 bits, of which 9999-12-31 is a usual value for "without an end"."""
+    row = {
+        "until": datetime.datetime(9999, 12, 31, tzinfo=datetime.UTC),
+        "many": [datetime.datetime(1, 1, 1, tzinfo=datetime.UTC)],
+    }
+    rows = pa.Table.from_pylist([row])
+    write_deltalake(tmp_path, rows)
+    [path] = (tmp_path / name for name in DeltaTable(tmp_path).to_pyarrow_dataset().files)
+    pq.write_table(rows, path, use_deprecated_int96_timestamps=True, store_schema=False)
+    reader = stream(tmp_path)
+    start = reader.initialOffset()
+    [task] = reader.partitions(start, reader.latestOffset(start, None))
+    [batch] = reader.read(task)
     assert batch.to_pylist() == [row]
 
 
