@@ -24,6 +24,7 @@ from google.protobuf import (
 from google.protobuf.message import DecodeError
 
 from barnabas.codecs import ReadRows
+from barnabas.codecs.closed_enums import ClosedEnums
 from barnabas.codecs.columns import row_type
 from barnabas.codecs.errors import NULL, ConversionError, SchemaError
 from barnabas.codecs.framing import Frame
@@ -229,8 +230,11 @@ def _struct(descriptor: Any, path: str, within: tuple[str, ...]) -> _Value:
     if not fields:
         raise SchemaError(f"the message {descriptor.full_name} has no fields, so it cannot be a column", path)
     choices = [[each.name for each in oneof.fields] for oneof in descriptor.oneofs]
+    closed_enums = ClosedEnums(descriptor)
 
     def read(message: Any) -> dict[str, Any]:
+        for enum, number in closed_enums.unknown(message) if closed_enums else ():
+            raise _unknown_number(enum, number)
         return {field.name: field.read(message) for field in fields}
 
     def fill(message: Any, row: dict[str, Any]) -> None:
@@ -391,13 +395,10 @@ def _wrapper(inner: _Value) -> _Value:
 def _enum(descriptor: Any) -> _Value:
     names: dict[int, str] = {number: value.name for number, value in descriptor.values_by_number.items()}
     numbers: dict[str, int] = {name: value.number for name, value in descriptor.values_by_name.items()}
-    names_text = ", ".join(f"{name} {number}" for name, number in numbers.items())
 
     def read(number: int) -> str:
         if number not in names:
-            raise ConversionError(
-                f"{descriptor.full_name} in it has the number {number}; the schema knows {names_text}"
-            )
+            raise _unknown_number(descriptor, number)
         return names[number]
 
     def write(name: str) -> int:
@@ -406,6 +407,11 @@ def _enum(descriptor: Any) -> _Value:
         return numbers[name]
 
     return _Value(pa.string(), read, write)
+
+
+def _unknown_number(enum: Any, number: int) -> ConversionError:
+    known = ", ".join(f"{name} {value.number}" for name, value in enum.values_by_name.items())
+    return ConversionError(f"{enum.full_name} in it has the number {number}; the schema knows {known}")
 
 
 def _read_timestamp(message: Any) -> int:

@@ -335,6 +335,38 @@ def test_an_invalid_value_has_a_reason_and_others_pass(value: bytes, says: str) 
     assert says in str(reasons[1])
 
 
+def kinds_of_proto2(message: Any) -> None:
+    add_field(message, "one", ".shop.Kind")
+    add_field(message, "many", ".shop.Kind", "REPEATED")
+    add_field(message, "packed", ".shop.Kind", "REPEATED").options.packed = True
+    add_map(message, ".shop.Order", "named", "int32", ".shop.Kind")
+
+
+@pytest.mark.parametrize(
+    ("value", "number"),
+    [
+        (b"\x08\x07", 7),
+        (b"\x08\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01", -1),
+        (b"\x10\x01\x10\x07", 7),
+        (b"\x1a\x02\x01\x07", 7),
+        (b"\x22\x04\x08\x05\x10\x07", 7),
+    ],
+    ids=["field", "negative", "list", "packed list", "map"],
+)
+def test_a_number_that_an_enum_of_proto2_does_not_have_is_not_dropped(value: bytes, number: int) -> None:
+    codec = spec(order(kinds_of_proto2, "proto2")).codec()
+    _, reasons = decoded(codec, pa.array([value] * 100, pa.binary()))
+    says = f"shop.Kind in it has the number {number}; the schema knows SMALL 0, LARGE 1"
+    assert reasons.to_pylist() == [f"the value is not Protobuf of shop.Order: {says}"] * 100
+
+
+@pytest.mark.parametrize("value", [b"\x08\x07\x08\x01", b"\x08\x01\x08\x07"])
+def test_of_several_numbers_of_a_field_of_proto2_the_last_known_one_counts(value: bytes) -> None:
+    """As in Protobuf; other fields with the number of an enum are unknown ones."""
+    codec = spec(order(lambda message: add_field(message, "one", ".shop.Kind"), "proto2")).codec()
+    assert codec.decode(value) == codec.decode(value + b"\x0a\x01\x00") == {"one": "LARGE"}
+
+
 def test_required_fields_must_be_present() -> None:
     codec = spec(order(lambda message: add_field(message, "id", "int32", "REQUIRED"), "proto2")).codec()
     assert codec.decode(codec.encode({"id": 0})) == {"id": 0}

@@ -13,7 +13,17 @@ from barnabas.codecs.columns import encoded, row_type
 from barnabas.codecs.framing import Frame
 from barnabas.codecs.protobuf import ProtobufCodec
 from unit.codecs.both_ways import check
-from unit.codecs.test_protobuf import add_field, add_map, add_optional, made, order, spec, tables, whole
+from unit.codecs.test_protobuf import (
+    add_field,
+    add_map,
+    add_optional,
+    kinds_of_proto2,
+    made,
+    order,
+    spec,
+    tables,
+    whole,
+)
 
 PLAIN = Frame()
 FRAMES = [PLAIN, Frame(confluent=True, schema_id=9), Frame(confluent=True)]
@@ -85,6 +95,11 @@ def test_columns_are_the_rows_of_single_values(
     first = data.draw(st.integers(0, len(values)))
     check(codec, pa.array(values, pa.binary())[first:])
     check(codec, pa.array(values, pa.large_binary()))
+
+
+@given(st.lists(st.lists(fields(depth=2), max_size=4).map(b"".join), max_size=20))
+def test_columns_with_enums_of_proto2_are_the_rows_of_single_values(values: list[bytes]) -> None:
+    check(codec_of(order(kinds_of_proto2, "proto2")), pa.array(values, pa.binary()))
 
 
 def read_of(file: FileDescriptorProto, *values: bytes) -> list[int]:
