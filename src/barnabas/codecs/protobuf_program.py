@@ -163,8 +163,8 @@ class _Builder:
         if pa.types.is_map(kind):
             entry = pa.struct([("key", kind.key_type), ("value", kind.item_type)])
             items, row = self._value(field, entry, items_level, depth)
-            key, value = items.parts
-            parts = [key, value._replace(nullable=False)]  # a missing message is an empty one
+            # those that are missing have their defaults, a message is empty
+            parts = [part._replace(nullable=False) for part in items.parts]
         else:
             items, row = self._value(field, kind.value_type, items_level, depth)
             parts = [items]

@@ -166,6 +166,18 @@ def test_entries_of_maps_with_unknown_fields_are_read_singly() -> None:
     assert read_of(order(kinds), entry, unknown) == [0]
 
 
+@pytest.mark.parametrize("syntax", ["proto2", "proto3"])
+def test_a_key_of_a_map_that_is_left_out_is_the_default(syntax: str) -> None:
+    """Some serializers leave it out; with null for it Arrow ends the process."""
+
+    def prices(message: Any) -> None:
+        add_map(message, ".shop.Order", "prices", "int32", "int32")
+
+    file = order(prices, syntax)
+    assert read_of(file, b"\x0a\x02\x10\x05", b"\x0a\x02\x08\x01", b"\x0a\x00") == [0, 1, 2]
+    assert codec_of(file).decode(b"\x0a\x02\x10\x05") == {"prices": [(0, 5)]}
+
+
 def test_a_message_that_comes_twice_is_merged_singly() -> None:
     def nested(message: Any) -> None:
         add_field(message, "at", ".google.protobuf.Timestamp")
