@@ -147,9 +147,18 @@ class RecordRows:
         :param mismatches: Such columns, with the reason.
         """
         reason = "; ".join(mismatches.values())
-        keys = {} if mismatches.keys() & self.keys.keys() else self.keys
-        values = {} if mismatches.keys() & self.values.keys() else self.values
+        keys = _taken(self.keys, mismatches, KEY_SCHEMA_ID)
+        values = _taken(self.values, mismatches, SCHEMA_ID)
         return replace(self, keys=keys, values=values, errors=pc.fill_null(self.errors, reason))
+
+
+def _taken(
+    columns: Mapping[str, pa.Array], mismatches: Mapping[str, str], schema_id: str
+) -> Mapping[str, pa.Array]:
+    """Return all columns if the table can take them, else only the one with the schema."""
+    if not mismatches.keys() & columns.keys():
+        return columns
+    return {name: column for name, column in columns.items() if name == schema_id and name not in mismatches}
 
 
 class RowMaker:

@@ -108,6 +108,14 @@ def test_rejected_rows_lose_only_the_side_that_does_not_fit() -> None:
     assert (row["kafka_key"], row["kafka_error"], row["kafka_raw_value"]) == ("k", "value is string", b"v")
 
 
+def test_rejected_rows_keep_the_schemas_with_which_they_were_written() -> None:
+    maker = RowMaker(settings(Decoding.REGISTRY, Decoding.REGISTRY), OddAndEven(), OddAndEven())
+    [rows] = maker.rows(records((b"1", b"1")))
+    [row] = fit(rows, pa.schema([("odd", pa.string())])).batch.to_pylist()
+    assert "odd" not in row
+    assert (row["kafka_schema_id"], row["kafka_key_schema_id"], row["kafka_raw_value"]) == (1, 1, b"1")
+
+
 def test_bytes_are_kept_if_the_columns_of_the_table_have_another_type() -> None:
     """As after a topic's decoding was changed from string to bytes."""
     maker = RowMaker(settings(), BytesDecoder("kafka_key"), BytesDecoder("value"))
