@@ -90,6 +90,21 @@ def test_dead_letters_keep_their_bytes_with_reason_and_source(scene: Scene) -> N
     assert early == {"barnabas.reason": "expectation early: id > 5 is not true", "barnabas.flow": "one"}
 
 
+def test_times_in_json_keep_their_microseconds(scene: Scene) -> None:
+    row = {"id": 7, "at": "2026-01-02T03:04:05.678901Z", "local": "2026-01-02T03:04:05.000001"}
+    scene.send(json.dumps(row).encode(), json.dumps({**row, "id": 1}).encode())
+    times = """
+  times:
+    from: {topic: SOURCE, format: json, schema: 'id BIGINT, at TIMESTAMP, local TIMESTAMP_NTZ'}
+    expect: [{name: large, condition: id > 5, action: dead_letter}]
+    to: {topic: TARGET}
+    dead_letters: DEAD
+"""
+    assert scene.run(times)["times"].error is None
+    assert [json.loads(value) for value, _ in scene.records(scene.target)] == [row]
+    assert [json.loads(value) for value, _ in scene.records(scene.dead)] == [{**row, "id": 1}]
+
+
 def test_a_failing_flow_stops_alone_and_writes_nothing_of_its_batch(scene: Scene) -> None:
     scene.send_ids(0, COUNT)
     others = """

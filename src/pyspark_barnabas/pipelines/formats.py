@@ -2,7 +2,7 @@
 is lost.
 """
 
-from pyspark.sql import DataFrame
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as f
 from pyspark.sql.types import BinaryType, StructField, StructType
 
@@ -19,6 +19,12 @@ LETTER = (
     "struct<key:binary,value:binary,topic:string,partition:int,offset:bigint,timestamp:timestamp,"
     "headers:array<struct<key:string,value:binary>>>"
 )
+#: Spark cuts times to milliseconds by default.
+_JSON_OPTIONS = {
+    "ignoreNullFields": "false",
+    "timestampFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSSSSXXX",
+    "timestampNTZFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSSSS",
+}
 
 
 def decoded(records: DataFrame, row_format: Format, schema: StructType | CodecSpec | None) -> DataFrame:
@@ -43,6 +49,11 @@ def decoded(records: DataFrame, row_format: Format, schema: StructType | CodecSp
     row = f.when(f.col("error").isNull(), f.struct(*fields, *position))
     letter = f.struct(*RECORD).cast(LETTER)
     return parsed.select(row.alias("row"), f.col("error").alias("reason"), letter.alias("letter"))
+
+
+def row_json() -> Column:
+    """Return the column `row` as JSON, with nulls."""
+    return f.to_json("row", _JSON_OPTIONS)
 
 
 def check_schema(schema: StructType, position: str) -> None:
@@ -88,7 +99,7 @@ def encoded(checked: DataFrame, sink: TopicSink) -> DataFrame:
             raise FlowError(f"format raw requires a column value; the rows have {', '.join(rows.columns)}")
         return rows
     is_text = sink.coding is None
-    value = f.to_json("row", {"ignoreNullFields": "false"}) if is_text else f.col("value")
+    value = row_json() if is_text else f.col("value")
     if sink.key is None:
         return checked.select(value.alias("value"))
     if sink.key not in rows.columns:

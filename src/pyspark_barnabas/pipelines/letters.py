@@ -4,6 +4,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as f
 
 from pyspark_barnabas.decoding.dead_letters import letter_headers
+from pyspark_barnabas.pipelines.formats import row_json
 
 _POSITION = ("topic", "partition", "offset", "timestamp")
 
@@ -14,7 +15,7 @@ def dead_letters(checked: DataFrame, flow: str) -> DataFrame:
     A record that could not be decoded keeps its key, value and headers; the value of a row that violated an
     expectation is its JSON, because SQL may have made it of many records.
     """
-    row = f.to_json("row", {"ignoreNullFields": "false"}).cast("binary")
+    row = row_json().cast("binary")
     position = {name: f.col(f"letter.{name}") for name in _POSITION}
     headers = letter_headers(f.col("reason"), flow, position, f.col("letter.headers"))
     value = f.when(f.col("letter").isNotNull(), f.col("letter.value")).otherwise(row)
