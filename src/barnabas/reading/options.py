@@ -95,3 +95,4 @@ class ReadOptions:
     log_dirs: tuple[str, ...] = ()
     fetch_bytes: int = FETCH_BYTES
     check_crcs: bool = True
+    null_times: bool = False  #: whether timestamps that microseconds cannot hold are null instead of an error

@@ -92,16 +92,19 @@ def read_arrow(
     aborted: AbortedRanges = NONE_ABORTED,
     *,
     check_crcs: bool = True,
+    null_times: bool = False,
 ) -> Iterator[pa.RecordBatch]:
     """Yield the records with low <= offset < high in the complete batches of `buffer`, some megabytes at a time.
 
     Control batches and aborted batches are left out; only `columns`, names of `ARROW_TYPES`, are decoded.
 
+    :param null_times: Whether timestamps that microseconds cannot hold are null instead of an error.
     :raises KafkaError: CORRUPT_MESSAGE, naming the batch; INVALID_TIMESTAMP.
     """
     schema = arrow_schema_of(columns)
     selected = [name for name in columns if name in COLUMN_TYPES]
-    for decoded in decode_arrow(buffer, RecordSelection(selected, low, high, aborted.admits, check_crcs)):
+    selection = RecordSelection(selected, low, high, aborted.admits, check_crcs, null_times)
+    for decoded in decode_arrow(buffer, selection):
         for first in range(0, decoded.rows_count, _ROWS_MAX):
             count = min(decoded.rows_count - first, _ROWS_MAX)
             arrays = {name: column.slice(first, count) for name, column in decoded.columns.items()}

@@ -45,4 +45,5 @@ def read_ranged_records(
         columns,
         raw.aborted,
         check_crcs=options.check_crcs,
+        null_times=options.null_times,
     )

@@ -190,7 +190,8 @@ class RowMaker:
         key_columns = dict(keys.columns)
         if self._settings.key_decoding is Decoding.REGISTRY:
             key_columns[KEY_SCHEMA_ID] = keys.schema_ids
-        errors = _joined_errors(records.num_rows, (("key", keys.reasons), ("value", value_errors)))
+        reasons = (("key", keys.reasons), ("value", value_errors), ("timestamp", _time_reasons(records)))
+        errors = _joined_errors(records.num_rows, reasons)
         rows = RecordRows(records, key_columns, value_columns, errors, self._settings)
         hidden = {
             name: f"value: its field {name} has a name that is reserved"
@@ -198,6 +199,13 @@ class RowMaker:
             if name.lower() in ABOUT_RECORDS | RESERVED_BY_FORMATS
         }
         return rows.rejected(hidden) if hidden else rows
+
+
+def _time_reasons(records: pa.RecordBatch) -> pa.Array | None:
+    times = records.column("timestamp")
+    if not times.null_count:
+        return None
+    return pc.if_else(pc.is_null(times), "microseconds cannot hold it", pa.scalar(None, pa.string()))
 
 
 def _joined_errors(count: int, parts: Iterable[tuple[str, pa.Array | None]]) -> pa.Array:

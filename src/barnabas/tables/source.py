@@ -48,6 +48,7 @@ class TopicSource:
             ending=Edge.LATEST,
             isolation=Isolation.READ_COMMITTED,
             fetch_bytes=fetch_bytes,
+            null_times=True,
         )
         self._logs = ClusterLogs(self._options)
         self._reader = FetchReader(self._options)

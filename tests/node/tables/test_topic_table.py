@@ -319,6 +319,24 @@ def test_changed_settings_apply_to_later_records(
     assert second["kafka_error"] == "kafka_key is string; the table's column is binary"
 
 
+@each_format
+def test_a_timestamp_that_no_column_can_hold_does_not_stop_the_table(
+    broker: EmbeddedBroker, new_name: Callable[[], str], tmp_path: Path, kind: TableFormat
+) -> None:
+    """As of producers that write nanoseconds. Brokers before Kafka 4.0 accept them by default."""
+    topic = new_name()
+    broker.create_topic(topic, configs={"message.timestamp.after.max.ms": str(2**63 - 1)})
+    for number, timestamp_ms in enumerate((1_700_000_000_000, 1_700_000_000_000_000_000, 1_700_000_000_001)):
+        broker.produce(topic, str(number), timestamp_ms=timestamp_ms)
+    settings = settings_of(topic, kind, tmp_path / "table")
+    advance(topic_table(settings), broker.bootstrap)
+    rows = table_rows(settings)
+    assert [row["value"] for row in rows] == [b"0", b"1", b"2"]
+    assert [row["kafka_timestamp"] is None for row in rows] == [False, True, False]
+    says = "timestamp: microseconds cannot hold it"
+    assert [row["kafka_error"] for row in rows] == [None, says, None]
+
+
 def test_a_partition_with_a_backlog_does_not_delay_the_others(
     broker: EmbeddedBroker, topic: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -11,7 +11,8 @@ def decode_arrow(buffer: Buffer, selection: RecordSelection) -> Iterator[Decoded
 
     Timestamps are microseconds; a record without headers has null for headers.
 
-    :raises KafkaError: CORRUPT_MESSAGE, naming the batch; INVALID_TIMESTAMP for one that microseconds cannot hold.
+    :raises KafkaError: CORRUPT_MESSAGE, naming the batch; INVALID_TIMESTAMP for one that microseconds cannot hold,
+        unless it is to be null.
     """
     from barnabas.wire.records import arrow_decode_numba  # importing numba takes most of a second
 

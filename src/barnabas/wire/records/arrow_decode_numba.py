@@ -65,6 +65,7 @@ class _Rows(NamedTuple):
     data: Bytes
     batches: Numbers  #: a row of `batches_numba` for each
     rows: Numbers | None  #: the selected records of the batches; None for all
+    null_times: bool
     ends: Numbers
     offsets: Numbers
     timestamps_ms: Numbers
@@ -186,11 +187,11 @@ def _read_rows(data: Bytes, batches: Numbers, selection: RecordSelection) -> _Ro
     problem, batch = find_kernels().scan_records_unlocked(data, batches.ravel(), *batches.shape, *columns)
     if problem:
         raise corrupt_records(int(batches[batch, BASE_OFFSET]), problem)
-    rows = _Rows(data, batches, None, *columns[1:])
+    rows = _Rows(data, batches, None, selection.null_times, *columns[1:])
     if selection.low <= batches[:, BASE_OFFSET].min() and _last_offsets(batches).max() < selection.high:
         return rows
     chosen = np.flatnonzero((rows.offsets >= selection.low) & (rows.offsets < selection.high))
-    return _Rows(data, batches, chosen, *(column[chosen] for column in columns[1:]))
+    return _Rows(data, batches, chosen, selection.null_times, *(column[chosen] for column in columns[1:]))
 
 
 def _records_count(batches: Numbers) -> int:
@@ -305,6 +306,9 @@ def _timestamps_us(rows: _Rows) -> pa.TimestampArray:
     times_ms = rows.timestamps_ms
     outside = (times_ms < TIMESTAMP_MS_MIN) | (times_ms > TIMESTAMP_MS_MAX)
     if outside.any():
+        if rows.null_times:
+            times_us = np.where(outside, 0, times_ms) * US_PER_MS
+            return pa.array(times_us, mask=outside).cast(COLUMN_TYPES["timestamp"])
         raise timestamp_out_of_range(rows.base_offset_of(int(np.flatnonzero(outside)[0])))
     times_us, buffer = arrow_array(len(times_ms), np.int64)
     np.multiply(times_ms, US_PER_MS, out=times_us)

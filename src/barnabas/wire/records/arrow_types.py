@@ -46,6 +46,7 @@ class RecordSelection(NamedTuple):
     #: Whether a transactional batch is visible; others always are, control batches never.
     admits: Callable[[BatchHeader], bool] = admit_every_batch
     check_crcs: bool = True
+    null_times: bool = False  #: whether timestamps that microseconds cannot hold are null instead of an error
 
 
 class Decoded(NamedTuple):

@@ -183,6 +183,14 @@ def test_a_timestamp_that_does_not_fit_microseconds_is_rejected_if_timestamps_ar
     assert error.value.code is ErrorCode.INVALID_TIMESTAMP
 
 
+def test_such_a_timestamp_may_be_null() -> None:
+    times_ms = (7, TIMESTAMP_MS_MAX + 1, -TIMESTAMP_MS_MAX - 1)
+    batch = bytes(encode_batch([Record(0, time_ms, b"k", b"v") for time_ms in times_ms]))
+    [decoded] = decode_arrow(batch, RecordSelection(["timestamp"], null_times=True))
+    assert decoded.columns["timestamp"].cast(pa.int64()).to_pylist() == [7_000, None, None]
+    assert decoded.columns["timestamp"].type == COLUMN_TYPES["timestamp"]
+
+
 @pytest.mark.parametrize("count", [-1, 2, 1_000_000, (1 << 31) - 1])
 def test_a_record_count_that_exceeds_the_bytes_is_corrupt(count: int) -> None:
     batch = encode_batch([Record(0, 0, b"k", b"v")], base_offset=5)
