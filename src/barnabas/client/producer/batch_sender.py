@@ -75,7 +75,7 @@ class BatchSender:
         self._queues: dict[TopicPartition, deque[_InFlightBatch]] = {}
         self._in_flight: set[TopicPartition] = set()
         self._size_bytes = 0  #: of all batches that are not stored yet
-        self._failure: Exception | None = None
+        self._failure: BaseException | None = None
         self._work = asyncio.Event()
         self._progress = asyncio.Event()
         self._tasks: set[asyncio.Task[None]] = set()
@@ -123,7 +123,14 @@ class BatchSender:
     def _spawn(self, work: Coroutine[Any, Any, None]) -> None:
         task = asyncio.ensure_future(work)
         self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
+        task.add_done_callback(self._ended)
+
+    def _ended(self, task: asyncio.Task[None]) -> None:
+        self._tasks.discard(task)
+        error = None if task.cancelled() else task.exception()
+        if error is not None:  # an unexpected one: nothing would ever be sent again
+            self._failure = self._failure or error
+            self._progress.set()
 
     async def _run(self) -> None:
         """Hand the batches that are due to tasks of their leaders, then wait for the next."""
