@@ -14,6 +14,7 @@ from barnabas.reading.options import ReadOptions
 from barnabas.reading.range_reader import RawBatches
 from barnabas.reading.rows import AbortedRanges
 from barnabas.wire.isolation import Isolation
+from barnabas.wire.records.arrow_types import TIMESTAMP_MS_MAX, TIMESTAMP_MS_MIN, US_PER_MS
 from barnabas.wire.records.batch import NO_TIMESTAMP, BatchHeader, crc_matches, iterate_headers
 
 #: The columns with their Arrow types.
@@ -44,9 +45,7 @@ _FROM_HEADER: Mapping[str, Callable[[BatchHeader], object]] = {
     "sizeBytes": lambda header: header.size_bytes,
     "compression": lambda header: header.compression.name.lower(),
     "timestampType": lambda header: int(header.is_log_append_time),
-    "maxTimestamp": lambda header: (
-        None if header.max_timestamp == NO_TIMESTAMP else header.max_timestamp * 1_000
-    ),
+    "maxTimestamp": lambda header: _time_us(header.max_timestamp),
     "leaderEpoch": lambda header: header.partition_leader_epoch,
     "producerId": lambda header: header.producer_id,
     "producerEpoch": lambda header: header.producer_epoch,
@@ -54,6 +53,12 @@ _FROM_HEADER: Mapping[str, Callable[[BatchHeader], object]] = {
     "isTransactional": lambda header: header.is_transactional,
     "isControl": lambda header: header.is_control,
 }
+
+
+def _time_us(time_ms: int) -> int | None:
+    """Return a time in microseconds; None without a time, or for one that they cannot hold."""
+    is_time = time_ms != NO_TIMESTAMP and TIMESTAMP_MS_MIN <= time_ms <= TIMESTAMP_MS_MAX
+    return time_ms * US_PER_MS if is_time else None
 
 
 def read_header_rows(
