@@ -46,7 +46,8 @@ class Work(NamedTuple):
     sink: str  #: empty for delivery without transactions
     batch: BatchId | None  #: None for rows that cannot be repeated
     task: int
-    attempt: int = 0  #: higher for retries, and for copies of a task that is slow (speculation)
+    #: Higher for retries, and for copies of a task that is slow (speculation); unique for rows that cannot be repeated.
+    attempt: int = 0
 
     def transaction(self, identity: ProducerIdAndEpoch) -> Prepared:
         """Return the transaction of this attempt."""

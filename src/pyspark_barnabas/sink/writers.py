@@ -129,7 +129,9 @@ def _context() -> TaskContext:
 
 
 def _work(sink: str, batch: BatchId | None, context: TaskContext) -> Work:
-    return Work(sink, batch, context.partitionId(), context.attemptNumber())
+    # attempts of a stage that Spark repeats are numbered from 0 again
+    attempt = context.taskAttemptId() if batch is None else context.attemptNumber()
+    return Work(sink, batch, context.partitionId(), attempt)
 
 
 def _write(options: SinkOptions, work: Work, batches: Iterable[pa.RecordBatch]) -> TaskDone:

@@ -3,9 +3,11 @@
 import threading
 from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from unittest.mock import Mock
 
 import pyarrow as pa
 import pytest
+from pyspark import TaskContext
 
 from barnabas.base.ids import TopicPartition
 from barnabas.client.admin.group_messages import OffsetAndMetadata
@@ -15,7 +17,8 @@ from barnabas.wire.errors import KafkaError
 from pyspark_barnabas.sink import batch_committer, columns
 from pyspark_barnabas.sink.errors import Fenced
 from pyspark_barnabas.sink.protocol import BatchId
-from pyspark_barnabas.sink.task_writer import TaskOutcome, Work
+from pyspark_barnabas.sink.task_writer import TaskDone, TaskOutcome, Work
+from pyspark_barnabas.sink.writers import _work
 from support.spark_sink import QUERY, ROWS, TASKS, Sink, rows_of
 
 
@@ -110,6 +113,20 @@ def test_rows_that_cannot_be_repeated_come_from_the_attempt_that_spark_has_accep
     attempts = [sink.attempt(Work(sink.name, None, 0, attempt), [rows_of(["a"])]) for attempt in range(2)]
     other = sink.attempt(Work(sink.name, None, 1), [rows_of(["b"])])
     sink.commit([attempts[accepted], other])
+    assert sink.read() == ["a", "b"]
+
+
+def test_attempts_of_a_repeated_stage_do_not_fence_each_other(sink: Sink) -> None:
+    """Spark repeats a stage if shuffled rows are lost, and accepts attempts of the first one that still end."""
+
+    def write(task_attempt: int) -> TaskDone:
+        context = Mock(TaskContext)
+        context.partitionId.return_value, context.attemptNumber.return_value = 1, 0
+        context.taskAttemptId.return_value = task_attempt
+        return sink.attempt(_work(sink.name, None, context), [rows_of(["a", "b"])])
+
+    accepted, _ = write(7), write(9)
+    sink.commit([accepted])
     assert sink.read() == ["a", "b"]
 
 
