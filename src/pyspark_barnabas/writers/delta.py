@@ -39,6 +39,8 @@ _FILE_TYPE = pa.schema(
         ("partition", pa.map_(pa.string(), pa.string())),
     ]
 )
+#: So many files a task keeps open. A process may have a thousand, and each file has buffers.
+_OPEN_FILES_MAX = 100
 _PARTITION_TYPES = (StringType, BooleanType, DateType, ByteType, ShortType, IntegerType, LongType)
 
 
@@ -193,16 +195,19 @@ def files_of(
 def partitioned_files(
     path: str, partition_by: tuple[str, ...], batches: Iterable[pa.RecordBatch]
 ) -> list[dict[str, Any]]:
-    """Write the files of a task whose rows are in no order: one open file for each partition."""
+    """Write the files of a task whose rows are in no order: an open file for each partition, of the last ones."""
     files: dict[tuple[str | None, ...], _File] = {}
+    written: list[dict[str, Any]] = []
     order = [(name, "ascending") for name in partition_by]
     for batch in batches:
         for values, part in _runs(batch.sort_by(order) if order else batch, partition_by):
             key = tuple(values.values())
-            if key not in files:
-                files[key] = _File(path, values, part.schema)
-            files[key].write(part)
-    return [file.done() for file in files.values()]
+            file = files.pop(key, None) or _File(path, values, part.schema)
+            file.write(part)
+            files[key] = file  # behind those that were written before
+            if len(files) > _OPEN_FILES_MAX:
+                written.append(files.pop(next(iter(files))).done())
+    return written + [file.done() for file in files.values()]
 
 
 def _runs(

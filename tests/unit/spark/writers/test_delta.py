@@ -1,6 +1,10 @@
 """Files and metadata that tasks write for a Delta table, without Spark."""
 
 import datetime
+import os
+import resource
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pyarrow as pa
@@ -16,7 +20,7 @@ from pyspark.sql.types import (
 )
 
 from pyspark_barnabas.failures import FlowError
-from pyspark_barnabas.writers.delta import check_partitions, delta_schema, files_of
+from pyspark_barnabas.writers.delta import check_partitions, delta_schema, files_of, partitioned_files
 
 DAY = datetime.date(2026, 1, 1)
 SCHEMA = StructType([StructField("id", LongType(), False), StructField("price", DoubleType())])
@@ -45,6 +49,30 @@ def test_without_partitions_a_task_writes_one_file_or_none_without_rows(tmp_path
     [file] = files_of(str(tmp_path), (), [rows, rows.slice(0, 0), rows])
     assert (file["rows"], file["partition"]) == (2, [])
     assert list(files_of(str(tmp_path), (), [])) == []
+
+
+def test_a_task_keeps_few_files_open_however_many_partitions_it_has(tmp_path: Path) -> None:
+    days = [DAY + datetime.timedelta(days=number) for number in range(300)]
+    rows = [batch(*((number, day, True) for number, day in enumerate(days)))] * 2
+    with limited_files(len(os.listdir("/dev/fd")) + 150):
+        files = partitioned_files(str(tmp_path), ("day",), rows)
+    found = [
+        (identity, dict(each["partition"])["day"])
+        for each in files
+        for identity in pq.read_table(tmp_path / each["path"])["id"].to_pylist()
+    ]
+    assert sorted(found) == sorted([(number, day.isoformat()) for number, day in enumerate(days)] * 2)
+
+
+@contextmanager
+def limited_files(count: int) -> Iterator[None]:
+    """Let this process have that many open files."""
+    before = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (count, before[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, before)
 
 
 def test_all_columns_of_a_table_are_nullable() -> None:
