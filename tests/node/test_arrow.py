@@ -247,6 +247,17 @@ def test_records_that_are_removed_meanwhile_are_an_error_or_a_warning(
         read_topic(broker.bootstrap, topic, start={0: 9})
 
 
+def test_after_a_loss_a_later_read_continues_at_the_end_of_the_log(
+    broker: EmbeddedBroker, topic: str
+) -> None:
+    """As after a topic was recreated: offsets that the log does not have yet are not skipped when it has them."""
+    write(broker, topic, "a", "b")
+    lost = read_topic(broker.bootstrap, topic, start={0: 9}, fail_on_data_loss=False)
+    assert (values(lost), lost.ends[TopicPartition(topic, 0)]) == ([], 2)
+    write(broker, topic, "c")
+    assert values(read_topic(broker.bootstrap, topic, start=lost.ends)) == [b"c"]
+
+
 def test_damaged_records_are_an_error_that_names_the_batch(broker: EmbeddedBroker, topic: str) -> None:
     produce_damaged(broker, topic)
     with pytest.raises(KafkaError, match="batch at offset 0: its checksum is not that of its bytes"):

@@ -3,8 +3,10 @@
 import pytest
 
 from barnabas.base.ids import TopicPartition
+from barnabas.reading.data_loss import DataLossError
 from barnabas.reading.offset_range_limits import ending_offsets, starting_offsets
 from barnabas.reading.option_values import OptionError
+from barnabas.reading.planning import plan_ranges
 from pyspark_barnabas.source.options import SourceOptions, batch_options
 from support.fake_logs import FakeLogs
 
@@ -71,3 +73,26 @@ def test_a_starting_timestamp_after_all_records_can_be_the_end() -> None:
 def test_offsets_must_name_exactly_the_partitions(given: dict[str, str], named: str) -> None:
     with pytest.raises(OptionError, match=named):
         starts(**given)
+
+
+def ranges(**given: str) -> list[tuple[int, int]]:
+    return [(low, high) for _, low, high in plan_ranges(logs(), [A, B], options(**given))]
+
+
+def test_a_start_behind_the_ending_time_is_no_data_loss() -> None:
+    """As for a job that continues where the last run ended, up to a time."""
+    given = {"startingOffsets": '{"orders": {"0": 8, "1": 9}}', "endingTimestamp": "6"}
+    assert ranges(**given) == [(8, 6), (9, 6)]
+    by_partition = '{"orders": {"0": 9, "1": 3}}'
+    assert ranges(startingOffsets=given["startingOffsets"], endingOffsetsByTimestamp=by_partition) == [
+        (8, 9),
+        (9, 5),
+    ]
+
+
+def test_a_start_behind_the_end_of_the_log_is_data_loss_whatever_the_end_is() -> None:
+    offsets = '{"orders": {"0": 11, "1": 9}}'
+    for end in ({}, {"endingTimestamp": "6"}):
+        with pytest.raises(DataLossError, match="before the start at 11"):
+            ranges(startingOffsets=offsets, **end)
+    assert ranges(startingOffsets=offsets, failOnDataLoss="false") == [(10, 10), (9, 20)]
