@@ -80,6 +80,29 @@ def test_headers_of_a_letter_are_believed_in_the_replay_topic_only(
     assert (row["topic"], row["partition"], row["offset"], len(row["headers"])) == (topic, 0, 0, 3)
 
 
+def test_letters_with_malformed_headers_do_not_end_a_flow(
+    spark: SparkSession, broker: EmbeddedBroker, names: Iterator[str]
+) -> None:
+    """Spark raises an error for a text that is no number, and a stream would read the record again after each start."""
+    topic = next(names)
+    broker.create_topic(topic, 1)
+    headers = {"barnabas.topic": b"t", "barnabas.partition": b"0", "barnabas.offset": b"5"}
+    with broker.client.producer() as producer:
+        for wrong in (
+            {"barnabas.offset": b"\xff"},
+            {"barnabas.partition": b"99999999999"},
+            {"barnabas.timestamp": b"9223372036854775807"},
+        ):
+            producer.send(topic, b"{}", partition=0, headers=[*{**headers, **wrong}.items()])
+    records = read(spark, broker, topic)
+    rows = restored(records, topic).collect()
+    positions = [(row["topic"], row["partition"], row["offset"]) for row in rows]
+    assert positions == [(topic, 0, 0), ("t", None, 5), ("t", 0, 5)]
+    assert [row["timestamp"] is None for row in rows] == [False, True, True]
+    parsed = parsed_letters(records).select("partition", "offset", "timestamp").collect()
+    assert [tuple(row) for row in parsed] == [(0, None, None), (None, 5, None), (0, 5, None)]
+
+
 def test_avro_values_are_decoded_and_a_schema_must_be_columns(
     spark: SparkSession, broker: EmbeddedBroker, names: Iterator[str]
 ) -> None:

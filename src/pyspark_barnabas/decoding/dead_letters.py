@@ -61,8 +61,8 @@ def parsed_letters(records: DataFrame) -> DataFrame:
         "headers",
         _header("reason").alias("reason"),
         _header("flow").alias("flow"),
-        *[_header(name).cast(kind).alias(name) for name, kind in _POSITION.items()],
-        f.timestamp_millis(_header("timestamp").cast("bigint")).alias("timestamp"),
+        *[_header(name).try_cast(kind).alias(name) for name, kind in _POSITION.items()],
+        _time().alias("timestamp"),
     )
 
 
@@ -70,11 +70,11 @@ def restored(records: DataFrame, replay_topic: str) -> DataFrame:
     """Return records in which dead letters from the replay topic are the records that they were first.
 
     :param records: Of all topics of a flow, with headers. Only the replay topic's records are believed: in others a
-        producer could set these headers, too.
+        producer could set these headers, too. There, a record whose header is no offset is no letter.
     """
-    replayed = (f.col("topic") == f.lit(replay_topic)) & _header("offset").isNotNull()
-    columns = {name: _header(name).cast(kind) for name, kind in _POSITION.items()}
-    columns["timestamp"] = f.timestamp_millis(_header("timestamp").cast("bigint"))
+    columns = {name: _header(name).try_cast(kind) for name, kind in _POSITION.items()}
+    replayed = (f.col("topic") == f.lit(replay_topic)) & columns["offset"].isNotNull()
+    columns["timestamp"] = _time()
     columns["headers"] = f.expr(f"filter(headers, header -> NOT startswith(header.key, '{_PREFIX}'))")
     return records.select(
         *[
@@ -82,6 +82,11 @@ def restored(records: DataFrame, replay_topic: str) -> DataFrame:
             for name in RECORD
         ]
     )
+
+
+def _time() -> Column:
+    """Return the time in a letter's header, null if it is not a valid one."""
+    return f.timestamp_micros(f.try_multiply(_header("timestamp").try_cast("bigint"), f.lit(1_000)))
 
 
 def _header(name: str) -> Column:
