@@ -1,6 +1,6 @@
 """Turns ranges of offsets into Spark's tasks, by the sizes of the logs."""
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Container, Mapping
 from contextlib import closing
 
 from barnabas.base.clock import SystemClock
@@ -51,7 +51,7 @@ class TaskPlanner:
 
     def split(self, ranges: Collection[OffsetRange]) -> Split:
         """Decide on the tasks of a batch before it is planned."""
-        tasks = self._split_ranges(ranges)
+        tasks = self._split_ranges(ranges, {offset_range.tp for offset_range in ranges})
         partitions = [offset_range.tp for task in tasks for offset_range in task]
         if all(len(task) == 1 for task in tasks) and len(set(partitions)) == len(partitions):
             return BY_PARTITION
@@ -63,8 +63,13 @@ class TaskPlanner:
         topic_ids: Mapping[TopicPartition, bytes],
         split: Split | None = None,
     ) -> list[ReadTask]:
-        """:param split: The tasks that were decided on for these ranges, if they were."""
-        tasks = self._split_ranges(ranges) if split is None else _split_again(ranges, split)
+        """:param topic_ids: Of the partitions that exist; the tasks of others report that they are gone.
+        :param split: The tasks that were decided on for these ranges, if they were.
+        """
+        if split is None:
+            tasks = self._split_ranges(ranges, topic_ids)
+        else:
+            tasks = _split_again(ranges, split)
 
         def planned_range(offset_range: OffsetRange) -> PlannedRange:
             record_bytes = self._record_bytes.get(offset_range.tp, RECORD_BYTES_DEFAULT)
@@ -75,9 +80,15 @@ class TaskPlanner:
             ReadTask(tuple(planned_range(offset_range) for offset_range in task), login) for task in tasks
         ]
 
-    def _split_ranges(self, ranges: Collection[OffsetRange]) -> list[TaskRanges]:
+    def _split_ranges(
+        self, ranges: Collection[OffsetRange], existing: Container[TopicPartition]
+    ) -> list[TaskRanges]:
         non_empty = [offset_range for offset_range in ranges if offset_range.offsets_count > 0]
-        unknown = [offset_range for offset_range in non_empty if offset_range.tp not in self._record_bytes]
+        unknown = [
+            offset_range
+            for offset_range in non_empty
+            if offset_range.tp not in self._record_bytes and offset_range.tp in existing
+        ]
         if unknown:
             self._record_bytes |= self._logs.record_bytes(unknown)
         return split_ranges(non_empty, self._record_bytes, self._limits)

@@ -38,8 +38,16 @@ def test_the_size_of_a_partition_is_requested_once() -> None:
         assert [repr(task) for task in tasks] == ["orders-0 [0, 10)", "orders-0 [10, 20)"]
         assert tasks[0].ranges[0].topic_id == b"i" * 16
         assert tasks[0].ranges[0].record_bytes == 1000.0
-    planner.plan([OffsetRange(B, 0, 20)], {})
+    planner.plan([OffsetRange(B, 0, 20)], {B: b"i" * 16})
     assert logs.requested == [A, B]
+
+
+def test_a_partition_that_is_gone_has_a_task_which_reports_that() -> None:
+    """Brokers answer a request for its size with an error, even if data loss is to be ignored."""
+    logs = WeighedLogs()
+    tasks = TaskPlanner(logs, options()).plan([OffsetRange(A, 0, 10), OffsetRange(B, 0, 20)], {A: b"i" * 16})
+    assert [repr(task) for task in tasks] == ["orders-0 [0, 10)", "orders-1 [0, 20)"]
+    assert logs.requested == [A]
 
 
 def test_brokers_are_used_if_there_are_any() -> None:
