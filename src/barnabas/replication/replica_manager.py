@@ -154,13 +154,15 @@ class ReplicaManager:
     def __iter__(self) -> Iterator[Partition]:
         return iter(self._partitions.values())
 
-    def load(self, image: MetadataImage) -> None:
+    def load(self, image: MetadataImage, lost: Iterable[TopicIdPartition] = ()) -> None:
         """Open the partitions of all logs found on disk, once, before any request is served.
 
         Logs of deleted topics are deleted; logs of topics that the cluster does not know are renamed as strays, but not
-        deleted. Assigned replicas without a log are created, unless they may be in an offline directory.
+        deleted. Assigned replicas without a log are created, unless they may be in an offline directory, or are `lost`:
+        `open_empty` creates these. If this start fails before the cluster knows of them, the next one finds them again.
         """
         self._image = image
+        self._lost.update(lost)
         for log in list(self.log_manager.logs.values()):
             name, index = log.topic_partition
             topic = image.topics.get(name)

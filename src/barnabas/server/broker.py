@@ -252,6 +252,7 @@ class BrokerServer:
             log_manager.was_closed_cleanly, before.epoch, before.log_dirs
         )
         await self.lifecycle.start(is_clean=is_clean, lost=self.parts.lost_replicas)
+        await self.parts.replicas.open_empty(self.parts.lost_replicas)
 
     async def _leave(self) -> None:
         await (self.lifecycle.abandon() if self._shutdown.is_abrupt else self.lifecycle.leave())

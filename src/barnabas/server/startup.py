@@ -86,7 +86,7 @@ async def load_replicas(
     )
     replicas.serves_consumers_of_followers = config.part(REPLICA_SELECTOR_KEY) == SELECTS_BY_RACK
     await _complete_trash(replicas, metadata, image)
-    replicas.load(metadata.image)
+    replicas.load(metadata.image, lost)
     metadata.listen(replicas.apply)
 
     async def reconfigure(before: BrokerConfig, after: BrokerConfig) -> None:

@@ -1,0 +1,78 @@
+"""A log directory is missing when a broker starts, as after a disk was replaced."""
+
+import shutil
+import socket
+from pathlib import Path
+
+import pytest
+
+from barnabas.metadata.topic_creation import decide_create
+from barnabas.metadata.topics import NO_LEADER, PartitionRegistration
+from barnabas.net.listener import StartError
+from barnabas.server.broker import BrokerServer, start_broker
+from barnabas.wire.errors import ErrorCode, KafkaError
+from support.batches import batch
+from support.images import LISTENER, RULES, new_topic
+from support.loop import on_loop
+from support.nodes import config_of
+from support.waiting import reached
+
+
+async def started(tmp_path: Path, **config: str) -> BrokerServer:
+    directories = f"{tmp_path / 'a'},{tmp_path / 'b'}"
+    return await start_broker(
+        config_of(tmp_path, log_dirs=directories, metadata_log_dir=str(tmp_path), **config)
+    )
+
+
+async def lose_directory(tmp_path: Path) -> int:
+    """Stop a broker that has a topic in two log directories, and remove one; return its partition."""
+    server = await started(tmp_path)
+    node = server.broker
+    await node.metadata.write(
+        lambda image: decide_create(image, [new_topic("t", 2)], RULES, node.rng, validate_only=False)
+    )
+    for index in range(2):
+        node.replicas.partition("t", index).append_as_leader(batch(b"x"), 1)
+    await server.stop()
+    [lost] = [index for index in range(2) if (tmp_path / "b" / f"t-{index}").exists()]
+    shutil.rmtree(tmp_path / "b")
+    return lost
+
+
+def state_of(server: BrokerServer, index: int) -> PartitionRegistration:
+    image = server.broker.image
+    return image.partition(image.topics["t"], index)
+
+
+async def check_lost(server: BrokerServer, lost: int) -> None:
+    """Check that the lost partition has no leader, and that its new log is empty."""
+    assert (state_of(server, lost).leader, state_of(server, lost).isr) == (NO_LEADER, ())
+    assert state_of(server, 1 - lost).leader == 1
+    await reached(lambda: server.broker.replicas.find("t", lost) is not None)
+    with pytest.raises(KafkaError) as refused:
+        server.broker.replicas.partition("t", lost).check_leader()
+    assert refused.value.code is ErrorCode.NOT_LEADER_OR_FOLLOWER
+
+
+@on_loop
+async def test_what_was_in_a_missing_directory_has_no_leader(tmp_path: Path) -> None:
+    lost = await lose_directory(tmp_path)
+    server = await started(tmp_path)
+    await check_lost(server, lost)
+    await server.stop()
+    again = await started(tmp_path)
+    await check_lost(again, lost)
+    await again.stop()
+
+
+@on_loop
+async def test_a_start_that_failed_does_not_hide_that_a_directory_is_missing(tmp_path: Path) -> None:
+    lost = await lose_directory(tmp_path)
+    with socket.create_server(("127.0.0.1", 0)) as other:
+        port = other.getsockname()[1]
+        with pytest.raises(StartError):
+            await started(tmp_path, listeners=f"{LISTENER}://127.0.0.1:{port}")
+    server = await started(tmp_path)
+    await check_lost(server, lost)
+    await server.stop()
