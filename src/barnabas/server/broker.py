@@ -35,6 +35,7 @@ from barnabas.server.metrics import metrics_registry
 from barnabas.server.policies import policy_settings
 from barnabas.server.registry import LISTENER_KEY, embedded_registry
 from barnabas.server.shutdown import Shutdown
+from barnabas.server.startup import directories_to_register
 from barnabas.server.stores import metadata_directory, open_store
 from barnabas.server.web import WebFactory, WebServer, http_hosts, https_context, site_of
 from barnabas.telemetry.byte_rates import SAMPLE_INTERVAL_MS
@@ -265,7 +266,7 @@ class BrokerServer:
     def _registration(self) -> BrokerRegistration:
         """Return this broker's endpoints, rack and log directories."""
         log_manager = self.parts.log_manager
-        log_dirs = tuple(directory.directory_id for directory in log_manager.directories)
+        log_dirs = directories_to_register(self.parts.metadata.image, self._config.node_id, log_manager)
         rack = self._config.text_or_none("broker.rack")
         cordoned = all(map(log_manager.is_cordoned, log_manager.directories))
         return BrokerRegistration(

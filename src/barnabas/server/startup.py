@@ -138,6 +138,21 @@ def lost_replicas(
     return lost
 
 
+def directories_to_register(
+    image: MetadataImage, broker_id: int, log_manager: LogManager
+) -> tuple[bytes, ...]:
+    """Return the ids of the log directories.
+
+    While one is offline, those that the broker no longer has stay registered: a replica without a log may have been in
+    either, and a later start must find it lost.
+    """
+    present = tuple(directory.directory_id for directory in log_manager.directories)
+    broker = image.brokers.get(str(broker_id))
+    if broker is None or not log_manager.any_offline:
+        return present
+    return (*present, *(each for each in broker.log_dirs if each not in present))
+
+
 async def _recover_topics(config: BrokerConfig, metadata: MetadataWriter, log_manager: LogManager) -> None:
     """Create topics for the logs that a new metadata store finds on the disks."""
     logs = [

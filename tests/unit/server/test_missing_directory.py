@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from barnabas.log.log_directory import LogDirectory
 from barnabas.metadata.topic_creation import decide_create
 from barnabas.metadata.topics import NO_LEADER, PartitionRegistration
 from barnabas.net.listener import StartError
@@ -18,24 +19,24 @@ from support.nodes import config_of
 from support.waiting import reached
 
 
-async def started(tmp_path: Path, **config: str) -> BrokerServer:
-    directories = f"{tmp_path / 'a'},{tmp_path / 'b'}"
+async def started(tmp_path: Path, names: str = "ab", **config: str) -> BrokerServer:
+    directories = ",".join(str(tmp_path / name) for name in names)
     return await start_broker(
         config_of(tmp_path, log_dirs=directories, metadata_log_dir=str(tmp_path), **config)
     )
 
 
-async def lose_directory(tmp_path: Path) -> int:
-    """Stop a broker that has a topic in two log directories, and remove one; return its partition."""
-    server = await started(tmp_path)
+async def lose_directory(tmp_path: Path, names: str = "ab") -> int:
+    """Stop a broker that has a topic in its log directories, and remove b; return the partition that was there."""
+    server = await started(tmp_path, names)
     node = server.broker
     await node.metadata.write(
-        lambda image: decide_create(image, [new_topic("t", 2)], RULES, node.rng, validate_only=False)
+        lambda image: decide_create(image, [new_topic("t", len(names))], RULES, node.rng, validate_only=False)
     )
-    for index in range(2):
+    for index in range(len(names)):
         node.replicas.partition("t", index).append_as_leader(batch(b"x"), 1)
     await server.stop()
-    [lost] = [index for index in range(2) if (tmp_path / "b" / f"t-{index}").exists()]
+    [lost] = [index for index in range(len(names)) if (tmp_path / "b" / f"t-{index}").exists()]
     shutil.rmtree(tmp_path / "b")
     return lost
 
@@ -48,7 +49,8 @@ def state_of(server: BrokerServer, index: int) -> PartitionRegistration:
 async def check_lost(server: BrokerServer, lost: int) -> None:
     """Check that the lost partition has no leader, and that its new log is empty."""
     assert (state_of(server, lost).leader, state_of(server, lost).isr) == (NO_LEADER, ())
-    assert state_of(server, 1 - lost).leader == 1
+    count = server.broker.image.topics["t"].partition_count
+    assert [state_of(server, index).leader for index in range(count) if index != lost] == [1] * (count - 1)
     await reached(lambda: server.broker.replicas.find("t", lost) is not None)
     with pytest.raises(KafkaError) as refused:
         server.broker.replicas.partition("t", lost).check_leader()
@@ -76,3 +78,26 @@ async def test_a_start_that_failed_does_not_hide_that_a_directory_is_missing(tmp
     server = await started(tmp_path)
     await check_lost(server, lost)
     await server.stop()
+
+
+@on_loop
+async def test_a_directory_that_was_offline_meanwhile_does_not_hide_that_another_is_missing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lost = await lose_directory(tmp_path, "abc")
+
+    def leftovers(directory: LogDirectory) -> list[Path]:
+        if directory.path.name == "c":
+            raise OSError(5, "Input/output error")
+        return []
+
+    with monkeypatch.context() as patched:
+        patched.setattr(LogDirectory, "leftovers", leftovers)
+        server = await started(tmp_path, "abc")
+        await server.stop()
+    server = await started(tmp_path, "abc")
+    await check_lost(server, lost)
+    await server.stop()
+    again = await started(tmp_path, "abc")
+    assert len(again.broker.image.brokers["1"].log_dirs) == 3
+    await again.stop()
