@@ -81,6 +81,8 @@ class IsrManager:
                 decide_alter_isr, broker_id=self._broker_id, requested=requests, rules=self._rules
             )
             self.changes_count += await self._metadata.write(decide)
+            # An earlier attempt may be in the image, and not in the partitions yet: then nothing was left to change.
+            await self._metadata.wait_for_revision(self._metadata.image.revision)
             requested, self._requested = self._requested, {}
             for partition in requested:  # those that were committed have a new state already
                 partition.cancel_isr_request()
