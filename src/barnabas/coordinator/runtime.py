@@ -72,7 +72,8 @@ class CoordinatorRuntime(Generic[ShardT]):
         self._image = MetadataImage()
         self._partitions_count = 0  #: of the topic; 0 if it does not exist
         self._runners: dict[int, ShardRunner[ShardT]] = {}
-        self._epochs: dict[int, int] = {}  #: leader epoch in which each shard was loaded
+        #: partition, and its leader epoch, of which each shard was loaded
+        self._loaded_from: dict[int, tuple[Partition, int]] = {}
         self._loading: set[asyncio.Task[None]] = set()
         self._is_stopped = False
 
@@ -102,7 +103,8 @@ class CoordinatorRuntime(Generic[ShardT]):
         led = {partition.index: partition for partition in self._led()}
         for index in tuple(self._runners):
             partition = led.get(index)
-            if partition is None or partition.leader_epoch != self._epochs[index]:
+            if partition is None or (partition, partition.leader_epoch) != self._loaded_from[index]:
+                del self._loaded_from[index]
                 self._runners.pop(index).close("the leader has changed")
         for index, partition in led.items():
             if index not in self._runners:
@@ -117,7 +119,7 @@ class CoordinatorRuntime(Generic[ShardT]):
         runner = ShardRunner(
             self._make_shard(index), log, self._clock, self._do, self.counts, self._write_timeout_ms
         )
-        self._runners[index], self._epochs[index] = runner, partition.leader_epoch
+        self._runners[index], self._loaded_from[index] = runner, (partition, partition.leader_epoch)
         task = asyncio.get_running_loop().create_task(self._load(runner, self._image))
         self._loading.add(task)
         task.add_done_callback(self._loading.discard)

@@ -7,11 +7,17 @@ import pytest
 
 from barnabas.base.clock import ManualClock
 from barnabas.base.ids import TopicPartition
+from barnabas.base.topic_names import GROUP_TOPIC
 from barnabas.coordinator.runner import WRITE_TIMEOUT_MS, ShardRunner
 from barnabas.coordinator.runtime import CoordinatorRuntime
+from barnabas.coordinator.shard_log import ShardLog
+from barnabas.metadata.image import MetadataImage
+from barnabas.metadata.topic_creation import decide_create
+from barnabas.metadata.topic_deletion import TopicToDelete, decide_delete
 from barnabas.testing import EmbeddedBroker
 from barnabas.wire.errors import ErrorCode, KafkaError
 from barnabas.wire.messages.find_coordinator import FindCoordinatorRequest
+from support.images import RULES, new_topic
 from support.loop import in_virtual_time, on_loop, turns
 from support.nodes import running_node
 from support.shards import CountingShard, MemoryShardLog
@@ -101,3 +107,28 @@ async def test_a_query_that_is_cancelled_leaves_nothing_behind() -> None:
     asking.cancel()
     await asyncio.gather(asking, return_exceptions=True)
     await turns()
+
+
+@on_loop
+async def test_shards_follow_an_internal_topic_that_was_replaced_while_commits_were_missed(
+    tmp_path: Path,
+) -> None:
+    async with running_node(tmp_path) as node:
+        await node.ask(FindCoordinatorRequest(coordinator_keys=["g"]))
+        runtime, store = node.broker.groups, node.store
+        await reached(lambda: bool(runtime._runners) and not runtime.is_loading)
+        former_id = node.topic_id(GROUP_TOPIC)
+        deletion = decide_delete(node.broker.image, [TopicToDelete(GROUP_TOPIC)])
+        store.write(deletion.reads, deletion.changes)
+        image = MetadataImage.load(*await store.load())
+        topics = [new_topic(GROUP_TOPIC, len(runtime._runners))]
+        creation = decide_create(image, topics, RULES, node.broker.rng, validate_only=False)
+        store.write(creation.reads, creation.changes)
+        store.lose_history()
+        await node.broker.metadata.wait_for_revision(store.revision)
+
+        assert node.topic_id(GROUP_TOPIC) != former_id
+        await reached(lambda: bool(runtime._runners) and not runtime.is_loading)
+        for index, runner in runtime._runners.items():
+            assert isinstance(runner.log, ShardLog)
+            assert runner.log.partition is node.partition(GROUP_TOPIC, index)
