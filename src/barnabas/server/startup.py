@@ -116,11 +116,13 @@ def lost_replicas(
 ) -> frozenset[TopicIdPartition]:
     """Return the replicas without a log, if the broker no longer has a log directory that it had at its last start.
 
-    If it has all of them, replicas without a log were assigned to it after it had stopped.
+    If it has all of them, replicas without a log were assigned to it after it had stopped. If it was unregistered, its
+    directories are not known, and a replica that it still has may have been in another one.
     """
     broker = image.brokers.get(str(broker_id))
     present = {directory.directory_id for directory in log_manager.directories}
-    if broker is None or present.issuperset(broker.log_dirs) or log_manager.any_offline:
+    has_all = broker is not None and present.issuperset(broker.log_dirs)
+    if has_all or log_manager.any_offline:
         return frozenset()
     lost = frozenset(
         TopicIdPartition(topic.topic_id, index)

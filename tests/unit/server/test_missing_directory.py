@@ -1,5 +1,6 @@
 """A log directory is missing when a broker starts, as after a disk was replaced."""
 
+import random
 import shutil
 import socket
 from pathlib import Path
@@ -9,12 +10,15 @@ import pytest
 from barnabas.log.log_directory import LogDirectory
 from barnabas.metadata.topic_creation import decide_create
 from barnabas.metadata.topics import NO_LEADER, PartitionRegistration
+from barnabas.metadata.unregistration import decide_unregister
+from barnabas.metadata.writer import MetadataWriter
 from barnabas.net.listener import StartError
 from barnabas.server.broker import BrokerServer, start_broker
 from barnabas.wire.errors import ErrorCode, KafkaError
 from support.batches import batch
-from support.images import LISTENER, RULES, new_topic
+from support.images import LISTENER, RULES, manually_assigned, new_topic, register_brokers
 from support.loop import on_loop
+from support.memory_store import MemoryStore
 from support.nodes import config_of
 from support.waiting import reached
 
@@ -101,3 +105,30 @@ async def test_a_directory_that_was_offline_meanwhile_does_not_hide_that_another
     again = await started(tmp_path, "abc")
     assert len(again.broker.image.brokers["1"].log_dirs) == 3
     await again.stop()
+
+
+@pytest.mark.parametrize("keeps_disk", [True, False])
+@on_loop
+async def test_a_broker_that_returns_after_its_unregistration_leads_only_what_it_still_has(
+    tmp_path: Path, keeps_disk: bool
+) -> None:
+    store = MemoryStore()
+    directory, rng = tmp_path / "logs", random.Random(0)
+    server = await start_broker(config_of(directory), store=store)
+    await register_brokers(server.broker.metadata, 2)  # so that the first one is fenced when it stops
+    await server.broker.metadata.write(
+        lambda image: decide_create(image, [manually_assigned("t", [1])], RULES, rng, validate_only=False)
+    )
+    server.broker.replicas.partition("t", 0).append_as_leader(batch(b"x"), 1)
+    await server.stop()
+    admin = MetadataWriter(store)
+    await admin.start()
+    await admin.write(lambda image: decide_unregister(image, 1))
+    assert "1" not in admin.image.brokers
+    await admin.stop()
+    if not keeps_disk:
+        shutil.rmtree(directory)
+    server = await start_broker(config_of(directory), store=store)
+    assert server.broker.replicas.partition("t", 0).log.log_end_offset == keeps_disk
+    assert state_of(server, 0).leader == (1 if keeps_disk else NO_LEADER)
+    await server.stop()
