@@ -4,7 +4,7 @@ A broker lives as long as its session. It opens the session, then it joins: its 
 After its session has ended, the controller fences it.
 """
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, replace
 
 from barnabas.base.ids import TopicIdPartition
@@ -22,6 +22,7 @@ from barnabas.metadata.partition_change_builder import (
     partition_puts,
 )
 from barnabas.metadata.store import PARTITIONS_MAX
+from barnabas.metadata.topic_rotation import TopicRotation
 from barnabas.metadata.topics import NO_LEADER, PartitionRegistration, TopicImage
 
 
@@ -256,7 +257,10 @@ def decide_leave(image: MetadataImage, broker_id: int) -> Decision[bool]:
 
 
 def decide_elections(
-    image: MetadataImage, rules: ElectionRules = DEFAULT_RULES, limit: int = PARTITIONS_MAX
+    image: MetadataImage,
+    rules: ElectionRules = DEFAULT_RULES,
+    limit: int = PARTITIONS_MAX,
+    rotation: TopicRotation | None = None,
 ) -> Decision[int]:
     """Elect another leader for each partition whose leader is fenced or missing.
 
@@ -268,7 +272,8 @@ def decide_elections(
     """
     up = brokers_up(image)
     changes: list[PartitionChange] = []
-    for topic, index, state in _partitions(image):
+    rotation = rotation or TopicRotation()
+    for topic, index, state in _partitions(image, rotation.topics(image)):
         available = up.difference(state.offline) if state.offline else up
         if state.leader in available and available.issuperset(state.isr) and not state.elr:
             continue
@@ -281,6 +286,7 @@ def decide_elections(
         if after is not state:
             changes.append(PartitionChange(topic, index, after))
             if len(changes) == limit:
+                rotation.continue_in(topic)
                 break
     return partition_decision(len(changes), image, changes)
 
@@ -289,7 +295,9 @@ def _is_alone(image: MetadataImage, key: str) -> bool:
     return not image.brokers.keys() - {key}
 
 
-def _partitions(image: MetadataImage) -> Iterator[tuple[TopicImage, int, PartitionRegistration]]:
-    for topic in image.topics.values():
+def _partitions(
+    image: MetadataImage, topics: Iterable[TopicImage] | None = None
+) -> Iterator[tuple[TopicImage, int, PartitionRegistration]]:
+    for topic in image.topics.values() if topics is None else topics:
         for index in range(topic.partition_count):
             yield topic, index, image.partition(topic, index)

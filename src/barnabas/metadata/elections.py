@@ -16,6 +16,7 @@ from barnabas.metadata.partition_change_builder import (
     partition_decision,
 )
 from barnabas.metadata.store import NEVER, PARTITIONS_MAX
+from barnabas.metadata.topic_rotation import TopicRotation
 from barnabas.metadata.topics import NO_LEADER, PartitionRegistration, TopicImage
 from barnabas.wire.errors import ErrorCode, KafkaError
 
@@ -51,12 +52,16 @@ def decide_elect(
 
 
 def decide_elect_preferred(
-    image: MetadataImage, rules: ElectionRules = DEFAULT_RULES, limit: int = PARTITIONS_MAX
+    image: MetadataImage,
+    rules: ElectionRules = DEFAULT_RULES,
+    limit: int = PARTITIONS_MAX,
+    rotation: TopicRotation | None = None,
 ) -> Decision[int]:
     """Return leadership to preferred leaders that are in sync; return the number of partitions, at most `limit`."""
     up = brokers_up(image)
     changes: list[PartitionChange] = []
-    for topic in image.topics.values():
+    rotation = rotation or TopicRotation()
+    for topic in rotation.topics(image):
         for index in _changed_partitions(image, topic)[1]:
             state = image.partition(topic, index)
             preferred = state.replicas[0]
@@ -67,6 +72,7 @@ def decide_elect_preferred(
             if after.leader == preferred:
                 changes.append(PartitionChange(topic, index, after))
                 if len(changes) == limit:
+                    rotation.continue_in(topic)
                     return partition_decision(len(changes), image, changes)
     return partition_decision(len(changes), image, changes)
 

@@ -21,6 +21,7 @@ from barnabas.metadata.changed_keys import ChangedKeys
 from barnabas.metadata.election_rules import DEFAULT_RULES, ElectionRules
 from barnabas.metadata.image import MetadataImage
 from barnabas.metadata.store import OutcomeUnknown, SessionInUse, Store, StoreChange, StoreError
+from barnabas.metadata.topic_rotation import TopicRotation
 from barnabas.metadata.writer import MetadataWriter
 from barnabas.telemetry.logs import get_logger
 from barnabas.wire.errors import KafkaError
@@ -190,7 +191,8 @@ class BrokerLifecycle:
     async def _hand_over(self) -> None:
         if await self._metadata.write(lambda image: decide_leave(image, self._broker_id)):
             clean_ones = ElectionRules(self._rules.min_isr)
-            elections = partial(decide_elections, rules=clean_ones, limit=self._metadata.partitions_max)
+            limit = self._metadata.partitions_max
+            elections = partial(decide_elections, rules=clean_ones, limit=limit, rotation=TopicRotation())
             while await self._metadata.write(elections, is_large=True):
                 pass
 

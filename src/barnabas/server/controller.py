@@ -12,6 +12,7 @@ from barnabas.metadata.election_rules import ElectionRules
 from barnabas.metadata.elections import decide_elect_preferred
 from barnabas.metadata.image import MetadataImage
 from barnabas.metadata.internal_replication import decide_replicate_internal_topics
+from barnabas.metadata.topic_rotation import TopicRotation
 from barnabas.metadata.topics import NO_LEADER
 from barnabas.metadata.woken_task import WokenTask
 from barnabas.metadata.writer import MetadataWriter
@@ -101,7 +102,7 @@ class Controller:
             self.fenced_count += 1
             _log.warning("fenced a broker whose session has ended", broker_id=dead[0])
         limit = self._metadata.partitions_max
-        elections = partial(decide_elections, rules=self._rules, limit=limit)
+        elections = partial(decide_elections, rules=self._rules, limit=limit, rotation=TopicRotation())
         while self.is_active and (count := await self._metadata.write(elections, is_large=True)):
             self.elections_count += count
             _log.info("elected leaders", partitions_count=count)
@@ -122,7 +123,10 @@ class Controller:
                 continue
             try:
                 elect = partial(
-                    decide_elect_preferred, rules=self._rules, limit=self._metadata.partitions_max
+                    decide_elect_preferred,
+                    rules=self._rules,
+                    limit=self._metadata.partitions_max,
+                    rotation=TopicRotation(),
                 )
                 while await self._metadata.write(elect, is_large=True):
                     pass
