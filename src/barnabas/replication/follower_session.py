@@ -31,6 +31,7 @@ class FollowerSession:
         self.session_id = session_id
         self.broker_id = broker_id
         self.epoch = 1  #: the epoch that the next request must have
+        self.is_closed = False  #: the follower has begun another one
         self.targets: dict[TopicIdPartition, FollowedPartition] = {}
         self._marked: dict[TopicIdPartition, None] = {}  #: partitions that may have something new, in order
         #: partitions in which the leader does not know the follower's position, which was named in an earlier request
@@ -112,6 +113,7 @@ class FollowerSession:
 
     def close(self) -> None:
         """End the wait of the present fetch, which then gets what there is."""
+        self.is_closed = True
         for timer in (self._timer, self._delay):
             if timer is not None:
                 timer.cancel()

@@ -70,7 +70,13 @@ class FollowerSessions:
     def update_target(
         self, session: FollowerSession, key: TopicIdPartition, target: FollowedPartition, broker_epoch: int
     ) -> None:
-        """Add a partition to a session, or change its position: the follower has everything before it."""
+        """Add a partition to a session, or change its position: the follower has everything before it.
+
+        Does nothing after the end of the session: the follower has lost its connection while this leader was reading
+        its request, and the next session has later positions.
+        """
+        if session.is_closed:
+            return
         before = session.targets.get(key)
         if (
             before is not None and before.fetch_offset != target.fetch_offset

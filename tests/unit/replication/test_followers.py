@@ -229,6 +229,17 @@ def test_a_follower_that_was_removed_after_its_last_news_joins_again_with_its_ne
     assert change.broker_epochs == {2: 7}
 
 
+def test_a_request_of_an_earlier_session_that_is_still_read_changes_nothing(make_partition: Make) -> None:
+    partition = led(make_partition)
+    sessions = sessions_of(lambda: partition)
+    earlier, later = sessions.begin(2, 0, 0), sessions.begin(2, 0, 0)
+    sessions.update_target(later, KEY, FollowedPartition(2, 0, 0, 0, 1_000), 7)
+    sessions.update_target(earlier, KEY, FollowedPartition(1, 0, 0, 0, 1_000), 7)
+    assert partition.follower_end_offsets == {2: 2}
+    partition.append_as_leader(batch(b"y"), 1)
+    assert (earlier.has_marked, later.has_marked) == (False, True)
+
+
 def test_a_partition_that_the_leader_opens_after_a_follower_has_named_it_is_followed(
     make_partition: Make,
 ) -> None:
