@@ -106,6 +106,8 @@ class MemoryShardLog(ShardLog):
         self.batches: list[LoadedBatch] = []
         self.refusal: KafkaError | None = None
         self.storing: asyncio.Future[None] | None = None
+        self.failed_reads_left = 0
+        self.has_failed_disk = False
         self.bytes_max = 1 << 20
 
     @property
@@ -147,7 +149,14 @@ class MemoryShardLog(ShardLog):
     def end_offset(self) -> int:
         return self.batches[-1].header.last_offset + 1 if self.batches else 0
 
+    @property
+    def is_online(self) -> bool:
+        return not self.has_failed_disk
+
     def read(self, offset: int) -> list[LoadedBatch]:
+        if self.failed_reads_left:
+            self.failed_reads_left -= 1
+            raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, "Too many open files")
         return [batch for batch in self.batches if batch.header.last_offset >= offset][:1]
 
     def __str__(self) -> str:

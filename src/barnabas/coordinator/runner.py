@@ -117,12 +117,21 @@ class ShardRunner(Generic[ShardT]):
 
     async def _replay_log(self) -> None:
         """Replay up to the end without a pause at the end, so that no later append is missed."""
-        offset = self._replay_slice(self.log.start_offset)
-        while offset is not None:
-            await asyncio.sleep(0)
-            if self.state is not ShardState.LOADING:
-                return
-            offset = self._replay_slice(offset)
+        offset: int | None = self.log.start_offset
+        while offset is not None and self.state is ShardState.LOADING:
+            try:
+                offset = self._replay_slice(offset)
+            except KafkaError as error:
+                if error.code is not ErrorCode.KAFKA_STORAGE_ERROR or not self.log.is_online:
+                    raise
+                # Descriptors or memory are short: no other broker takes over, so the shard would never be loaded.
+                _log.warning(
+                    "cannot read the log of a coordinator now", why=error.message, partition=str(self.log)
+                )
+                await asyncio.sleep(RETRY_MS / 1000)
+            else:
+                if offset is not None:
+                    await asyncio.sleep(0)
 
     def _replay_slice(self, offset: int) -> int | None:
         """Replay some batches from `offset` on; return the next offset, or None at the end."""

@@ -131,6 +131,11 @@ class ShardLog:
         return log.high_watermark >= log.log_end_offset and not log.needs_flush
 
     @property
+    def is_online(self) -> bool:
+        """Whether the disk of the log has not failed."""
+        return self.partition.log.failure is None
+
+    @property
     def leader_epoch(self) -> int:
         """The epoch in which this broker leads the partition; it distinguishes successive coordinators."""
         return self.partition.leader_epoch

@@ -401,6 +401,26 @@ async def test_a_damaged_log_fails_its_shard(damage: Exception) -> None:
     assert refused.value.code is ErrorCode.NOT_COORDINATOR
 
 
+@in_virtual_time
+async def test_a_log_that_cannot_be_read_for_want_of_descriptors_is_loaded_later() -> None:
+    runner, log = await running()
+    for name in ("a", "b"):
+        await add(runner, name)
+    log.failed_reads_left = 3
+    runner, _ = await running(log)
+    assert asyncio.get_running_loop().time() == 3 * RETRY_MS / 1000
+    assert runner.shard.counts == {"a": 1, "b": 1}
+    assert await add(runner, "a") == 2
+
+
+@on_loop
+async def test_a_log_on_a_failed_disk_fails_its_shard() -> None:
+    log = MemoryShardLog()
+    log.failed_reads_left, log.has_failed_disk = 1, True
+    runner, _ = await running(log)
+    assert runner.state is ShardState.FAILED
+
+
 @on_loop
 async def test_side_effects_run_when_the_records_are_stored() -> None:
     done: list[object] = []
