@@ -64,7 +64,7 @@ def decide_join(
 
     After an unclean stop the broker may lack records that it had acknowledged. So it leaves the in-sync replicas where
     there are others, and where it continues to lead, it does so in a new leader epoch. A broker that is alone in its
-    cluster keeps its leader epochs, because no other broker has followed them.
+    cluster keeps the leader epochs of partitions without other replicas: no other broker has followed them.
     """
     joining = _Joining(
         image, registration.broker_id, replicas, rules, brokers_up(image) | {registration.broker_id}
@@ -178,10 +178,15 @@ class _Joining:
         was_fenced = before is not None and before.fenced
         replicas, states = self._replicas, self._image.partition_states.values()
         had_offline = any(self._broker_id in state.offline for state in states)
-        if not self._is_alone or was_fenced or had_offline or replicas.lost or replicas.offline:
+        any_may = not self._is_alone or was_fenced or had_offline or replicas.lost or replicas.offline
+        if any_may or not replicas.is_clean:
             for topic, index, state in _partitions(self._image):
-                if self._broker_id in state.replicas:
+                if self._broker_id in state.replicas and (any_may or self._may_lack_records(state)):
                     yield topic, index
+
+    def _may_lack_records(self, state: PartitionRegistration) -> bool:
+        """Whether the replica may lack records that another one has, or had: its broker may be unregistered."""
+        return not self._replicas.is_clean and (not self._is_alone or len(state.replicas) > 1)
 
     def changes(self, partition: tuple[TopicImage, int]) -> Iterator[PartitionChange]:
         topic, index = partition
@@ -193,7 +198,7 @@ class _Joining:
         target = with_offline(state, self._broker_id, is_offline=replica in self._replicas.offline)
         if replica in self._replicas.lost:
             after = build_without_records(state, target, self._broker_id, self._up, min_isr)
-        elif not self._replicas.is_clean and not self._is_alone:
+        elif self._may_lack_records(state):
             after = self._after_unclean_stop(state, target, min_isr)
         else:
             after = build_partition_change(state, target, self._up, min_isr=min_isr)

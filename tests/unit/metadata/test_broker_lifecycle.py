@@ -17,6 +17,7 @@ from barnabas.metadata.decision import Decision
 from barnabas.metadata.election_rules import ElectionRules
 from barnabas.metadata.image import MetadataImage
 from barnabas.metadata.topics import NO_LEADER, PartitionRegistration
+from barnabas.metadata.unregistration import decide_unregister
 from support.images import broker, cluster, manually_assigned, replayed, with_elr
 
 
@@ -163,6 +164,13 @@ def test_an_empty_replica_never_leads(is_clean: bool) -> None:
     assert summary(image) == (2, 1, (2, 3))
     assert summary(image, "alone") == (NO_LEADER, 1, ())
     assert summary(joined(image, 1), "alone") == (NO_LEADER, 1, ())
+
+
+def test_a_broker_that_is_alone_begins_a_new_epoch_where_an_unregistered_one_may_have_followed() -> None:
+    image = fenced(with_sessions(cluster(2, manually_assigned("t", [1, 2])), 1, 2), 2)
+    image = replayed(image, decide_unregister(image, 2))
+    assert summary(joined(image, 1)) == (1, 0, (1,))
+    assert summary(joined(image, 1, is_clean=False)) == (1, 1, (1,))
 
 
 def test_an_empty_replica_of_a_broker_that_is_alone_does_not_lead() -> None:
