@@ -1,7 +1,7 @@
 """Changes of in-sync replicas that the store does not commit at once."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from typing import Any, cast
 
 from barnabas.base.clock import ManualClock
@@ -40,10 +40,13 @@ class UnavailableWriter:
     def __init__(self, failures_count: int) -> None:
         self.failures_left = failures_count
         self.requested: list[list[IsrChange]] = []
-        self.partitions_max = 100
+        self.large_counts: list[int] = []  #: of the changes that another thread is to decide
+        self.partitions_max = 1000
 
-    async def write(self, decide: Any) -> int:
+    async def write(self, decide: Any, *, is_large: bool) -> int:
         self.requested.append(decide.keywords["requested"])
+        if is_large:
+            self.large_counts.append(len(self.requested[-1]))
         if self.failures_left:
             self.failures_left -= 1
             raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, "Cannot write to the metadata store.")
@@ -87,33 +90,35 @@ class LosingStore(MemoryStore):
             yield commit
 
 
-class OnePartition:
-    def __init__(self, partition: Partition) -> None:
+class SomePartitions:
+    def __init__(self, partitions: Sequence[Partition]) -> None:
         self.on_caught_up: Callable[[Partition], None] = lambda partition: None
-        self._partition = partition
+        self._partitions = partitions
 
     def __iter__(self) -> Iterator[Partition]:
-        return iter([self._partition])
+        return iter(self._partitions)
 
 
-def led(make_partition: Make) -> Partition:
-    partition = make_partition((1, 2, 3), PartitionRegistration(1, 0, (1, 2), replicas=(1, 2, 3)))
+def led(make_partition: Make, index: int = 0) -> Partition:
+    state = PartitionRegistration(1, 0, (1, 2), replicas=(1, 2, 3))
+    partition = make_partition((1, 2, 3), state, index=index)
     for _ in range(2):
         partition.append_as_leader(batch(b"x"), 1)
     partition.update_follower(2, 0, 0, 2)
     return partition
 
 
-def manager_of(partition: Partition, writer: UnavailableWriter | MetadataWriter) -> IsrManager:
+def manager_of(writer: UnavailableWriter | MetadataWriter, *partitions: Partition) -> IsrManager:
     made = IsrManager(
         1,
-        cast("ReplicaManager", replicas := OnePartition(partition)),
+        cast("ReplicaManager", replicas := SomePartitions(partitions)),
         cast("MetadataWriter", writer),
         ManualClock(),
         lag_ms_max=lambda: 30_000,
         rules=DEFAULT_RULES,
     )
-    partition.on_caught_up = replicas.on_caught_up
+    for partition in partitions:
+        partition.on_caught_up = replicas.on_caught_up
     return made
 
 
@@ -122,7 +127,7 @@ async def test_while_the_outcome_of_a_request_is_unknown_the_high_watermark_resp
     make_partition: Make,
 ) -> None:
     partition, writer = led(make_partition), UnavailableWriter(failures_count=1)
-    manager = manager_of(partition, writer)
+    manager = manager_of(writer, partition)
     manager.start()
     partition.update_follower(3, 7, 0, 2)
     await turns()
@@ -137,7 +142,7 @@ async def test_while_the_outcome_of_a_request_is_unknown_the_high_watermark_resp
 @in_virtual_time
 async def test_a_request_that_failed_is_repeated_as_it_was(make_partition: Make) -> None:
     partition, writer = led(make_partition), UnavailableWriter(failures_count=2)
-    manager = manager_of(partition, writer)
+    manager = manager_of(writer, partition)
     manager.start()
     partition.update_follower(3, 7, 0, 2)
     await asyncio.sleep(3 * isr_manager.RETRY_S)
@@ -164,7 +169,7 @@ async def test_a_commit_that_is_being_replayed_when_the_request_is_repeated_keep
         partition.update_state(after.partition(topic, 0))
 
     writer.listen(follow)
-    manager = manager_of(partition, writer)
+    manager = manager_of(writer, partition)
     manager.start()
     store.fail()
     partition.update_follower(3, 7, 0, 2)
@@ -181,3 +186,18 @@ async def test_a_commit_that_is_being_replayed_when_the_request_is_repeated_keep
     assert partition.log.high_watermark == 3
     await manager.stop()
     await writer.stop()
+
+
+@in_virtual_time
+async def test_the_followers_of_many_partitions_do_not_hold_the_event_loop(make_partition: Make) -> None:
+    count = isr_manager.DECIDED_AT_ONCE_MAX + 1
+    partitions, writer = [led(make_partition, index) for index in range(count)], UnavailableWriter(0)
+    manager = manager_of(writer, *partitions)
+    manager.start()
+    for caught_up in (partitions[:1], partitions):
+        for partition in caught_up:
+            partition.update_follower(3, 7, 0, 2)
+        await turns()
+    assert [len(changes) for changes in writer.requested] == [1, count]
+    assert writer.large_counts == [count]
+    await manager.stop()
