@@ -29,6 +29,10 @@ from barnabas.wire.errors import KafkaError
 #: After which time a lost session is opened again if the store failed.
 RETRY_S = 1.0
 
+#: The partitions of a larger cluster are looked at in another thread, about 5 us each: a broker that joins again serves
+#: clients.
+CHECKED_AT_ONCE_MAX = 1_000
+
 #: How long a broker that stops waits for the store.
 LEAVE_TIMEOUT_S = 5.0
 
@@ -114,11 +118,15 @@ class BrokerLifecycle:
         if not is_clean or lost:  # no leader may add it to the ISR again by what it fetched before
             await self._metadata.write(lambda image: decide_leave(image, self._broker_id))
         replicas = JoiningReplicas(is_clean, lost, self._offline())
-        partitions = joining_partitions(self._metadata.image, self._broker_id, replicas)
+        image = self._metadata.image
+        is_large = sum(topic.partition_count for topic in image.topics.values()) > CHECKED_AT_ONCE_MAX
+        find = partial(joining_partitions, image, self._broker_id, replicas)
+        partitions = await asyncio.to_thread(find) if is_large else find()
         limit = self._metadata.partitions_max
         if len(partitions) <= limit:
+            described = self._describe()
             registration = await self._metadata.write(
-                lambda image: decide_join(image, self._describe(), replicas, self._rules)
+                lambda image: decide_join(image, described, replicas, self._rules), is_large=is_large
             )
         else:  # in parts; the controller then elects this broker where it may lead
             while partitions:

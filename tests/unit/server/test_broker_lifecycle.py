@@ -2,23 +2,27 @@
 
 import asyncio
 import random
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from functools import partial
+from threading import current_thread, main_thread
+from typing import Any
 
 import pytest
 
 from barnabas.base.ids import TopicIdPartition
-from barnabas.metadata.broker_lifecycle import decide_elections
+from barnabas.base.worker import Worker
+from barnabas.metadata.broker_lifecycle import decide_elections, decide_join, joining_partitions
 from barnabas.metadata.brokers import BROKERS, BrokerRegistration, decide_register
 from barnabas.metadata.store import OutcomeUnknown, SessionInUse, StoreChange, StoreError
 from barnabas.metadata.topic_creation import decide_create
 from barnabas.metadata.topics import PARTITION_STATES
 from barnabas.metadata.writer import MetadataWriter
+from barnabas.server import broker_lifecycle as module
 from barnabas.server.broker_lifecycle import BrokerLifecycle
 from support.images import RULES, broker, manually_assigned
-from support.loop import in_virtual_time, turns
+from support.loop import in_virtual_time, on_loop, turns
 from support.memory_store import MemoryStore
 
 
@@ -54,9 +58,9 @@ class FencingStore(MemoryStore):
 
 @asynccontextmanager
 async def member(
-    store: MemoryStore, broker_id: int = 1
+    store: MemoryStore, broker_id: int = 1, worker: Worker | None = None
 ) -> AsyncIterator[tuple[BrokerLifecycle, MetadataWriter, list[BrokerRegistration]]]:
-    metadata = MetadataWriter(store)
+    metadata = MetadataWriter(store, worker=worker)
     await metadata.start()
     joined: list[BrokerRegistration] = []
     lifecycle = BrokerLifecycle(broker_id, store, metadata, lambda: broker(broker_id), joined.append)
@@ -262,3 +266,35 @@ async def test_a_broker_with_many_partitions_hands_them_over_in_commits_that_the
         image = metadata.image
         states = [image.partition(topic, index) for topic in image.topics.values() for index in range(12)]
         assert {state.leader for state in states} == {2}
+
+
+@on_loop
+async def test_a_broker_of_a_large_cluster_joins_without_holding_the_event_loop(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(module, "CHECKED_AT_ONCE_MAX", 1)
+    on_main_thread: list[tuple[str, bool]] = []
+
+    def watched(decide: Callable[..., Any]) -> Callable[..., Any]:
+        def call(*arguments: Any, **keywords: Any) -> Any:
+            on_main_thread.append((decide.__name__, current_thread() is main_thread()))
+            return decide(*arguments, **keywords)
+
+        return call
+
+    for decide in (joining_partitions, decide_join):
+        monkeypatch.setattr(module, decide.__name__, watched(decide))
+    store, worker = MemoryStore(), Worker("test")
+    for topics_count, expected in ((1, True), (2, False)):
+        async with member(store, worker=worker) as (lifecycle, metadata, _):
+            topic = manually_assigned(f"t{topics_count}", [1])
+            await metadata.write(lambda image: decide_register(image.brokers, broker(1)))
+            await metadata.write(
+                lambda image, topic=topic: decide_create(  # type: ignore[misc]
+                    image, [topic], RULES, random.Random(1), validate_only=False
+                )
+            )
+            await lifecycle.start(is_clean=True, lost=())
+        assert on_main_thread == [("joining_partitions", expected), ("decide_join", expected)]
+        on_main_thread.clear()
+    worker.close()
