@@ -167,7 +167,7 @@ class ReplicaFetcher:
                 continue
             except (BrokerConnectionError, KafkaError) as error:
                 _log.warning("cannot fetch from a leader", leader=self._leader_id, why=str(error))
-            except Exception:  # the next attempt may succeed, and other partitions must not wait for this one
+            except Exception:  # the next attempt may succeed
                 _log.exception("cannot copy from a leader", leader=self._leader_id)
             self._begin_session()
             await asyncio.sleep(self._settings().backoff_ms / 1000)
@@ -302,6 +302,16 @@ class ReplicaFetcher:
                 why=error.message,
             )
             self._pause(key, error.code)
+            return
+        except BrokerConnectionError:
+            raise
+        except Exception:  # the others in this response must not wait for this one
+            _log.exception(
+                "cannot copy a partition",
+                partition=f"{partition.topic}-{partition.index}",
+                leader=self._leader_id,
+            )
+            self._pause(key, ErrorCode.UNKNOWN_SERVER_ERROR)
             return
         self._pauses_ms.pop(key, None)
         self._changed[key] = None

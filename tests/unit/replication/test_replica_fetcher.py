@@ -158,6 +158,21 @@ async def test_records_are_appended_and_only_changed_positions_are_named(make_pa
 
 
 @on_loop
+async def test_a_partition_that_cannot_be_copied_does_not_hold_the_others_up(make_partition: Make) -> None:
+    damaged, other = follower(make_partition), follower(make_partition, index=1)
+
+    def fail(_: object) -> None:
+        raise ValueError("an error of our own")
+
+    damaged.log.append_copied = fail  # type: ignore[method-assign, assignment]
+    both = response(records=leader_batch(0, 5))
+    both.responses[0].partitions.append(PartitionData(partition_index=1, records=leader_batch(0, 5)))
+    async with fetching(Leader(both), damaged, other) as fetcher:
+        assert (damaged.log.log_end_offset, other.log.log_end_offset) == (0, 1)
+        await reached(lambda: fetcher.fetches_count > 3)
+
+
+@on_loop
 async def test_with_flush_messages_the_leader_learns_of_records_after_their_flush(
     make_partition: Make,
 ) -> None:
