@@ -39,6 +39,7 @@ REPLAYED_BYTES_MAX = 64 << 10
 
 #: Keys on which the change of a partition depends, besides the brokers and the configs of the cluster.
 CHANGES_PER_PARTITION = 3
+#: Fewest keys that are reserved for these.
 CHANGES_RESERVED = 32
 
 #: How long to look for the outcome of a commit that the store did not confirm, and how often to send it again.
@@ -385,9 +386,8 @@ class MetadataWriter:
 
         Each depends on itself, its topic, its brokers and configs.
         """
-        return max(
-            1, min(PARTITIONS_MAX, (self._store.changes_max - CHANGES_RESERVED) // CHANGES_PER_PARTITION)
-        )
+        reserved = max(CHANGES_RESERVED, len(self.image.brokers) + 2)
+        return max(1, min(PARTITIONS_MAX, (self._store.changes_max - reserved) // CHANGES_PER_PARTITION))
 
     @property
     def store_kind(self) -> str:
