@@ -124,7 +124,9 @@ class SchemaLog:
         except BaseException:
             self._identity = None
             raise
-        await self.catch_up()
+        # The records are committed, but readers of committed records see them only behind the marker, which may come
+        # later. A decision without them would give their ids and versions again.
+        await self._read_up_to(await self._offset(LATEST, Isolation.READ_UNCOMMITTED))
 
     async def _write(self, records: Sequence[RegistryRecord], identity: ProducerIdAndEpoch) -> None:
         now_ms = self._cluster.retry.clock.wall_ms()
@@ -188,8 +190,8 @@ class SchemaLog:
 
     # Reading
 
-    async def _offset(self, spec: OffsetSpec) -> int:
-        return (await find_offsets(self._cluster, {self._tp: spec}, Isolation.READ_COMMITTED))[self._tp]
+    async def _offset(self, spec: OffsetSpec, isolation: Isolation = Isolation.READ_COMMITTED) -> int:
+        return (await find_offsets(self._cluster, {self._tp: spec}, isolation))[self._tp]
 
     async def _read_up_to(self, offset: int) -> None:
         async with self._advanced:

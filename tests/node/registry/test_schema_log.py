@@ -1,8 +1,10 @@
 """The topic of schemas: several registries, restarts, and records of Confluent's registry."""
 
+import asyncio
 import json
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from typing import Any
 
 import pytest
 
@@ -12,6 +14,7 @@ from barnabas.client.admin.offsets import EARLIEST
 from barnabas.client.blocking import BlockingClient
 from barnabas.config.alter_op import AlterConfigOp, OpType
 from barnabas.config.config_resource import Resource, ResourceKind
+from barnabas.server.transaction_markers import TransactionMarkers
 from barnabas.testing import EmbeddedBroker
 from barnabas.wire.isolation import Isolation
 from support.registries import RestClient, avro_record, running_registry
@@ -280,6 +283,28 @@ def test_a_lost_response_neither_loses_nor_repeats_a_write(
         assert rest.register("s", avro_record("R", "a")) == {"id": 1}
         assert rest.register("s", avro_record("R", "a", "b?")) == {"id": 2}
     assert [json.loads(key)["version"] for key, _ in records_of(broker)] == [1, 2]
+
+
+def test_ids_count_up_while_commit_markers_are_late(
+    broker: EmbeddedBroker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The leader of the topic may be another broker than the coordinator, which sends it the marker."""
+    write_here = TransactionMarkers._write_here
+
+    async def write_late(*arguments: Any, **further: Any) -> Any:
+        await asyncio.sleep(0.2)
+        return await write_here(*arguments, **further)
+
+    monkeypatch.setattr(TransactionMarkers, "_write_here", write_late)
+    with running_registry(broker.bootstrap) as server:
+        rest = RestClient(server.url)
+        schemas = [avro_record(f"R{number}", "a") for number in range(3)]
+        assert [rest.register(f"s-{number}", schema)["id"] for number, schema in enumerate(schemas)] == [
+            1,
+            2,
+            3,
+        ]
+        assert [rest.get(f"/schemas/ids/{number}").get("schema") for number in (1, 2, 3)] == schemas
 
 
 def test_a_topic_that_is_created_again_is_read_again(broker: EmbeddedBroker) -> None:
