@@ -128,18 +128,16 @@ def decode_record(key: bytes | None, value: bytes | None) -> RegistryRecord | No
 
     :raises ValueError: If it is malformed.
     """
-    parts = json.loads(key or b"null")
-    if not isinstance(parts, dict):
-        message = "the key is not an object"
-        raise ValueError(message)
-    fields = None if value is None else json.loads(value)
-    subject = parts.get("subject") or ""
-    if subject.startswith(_CONTEXT):
-        return None
     try:
-        return _decode(parts, fields, subject)
-    except (KeyError, TypeError, AttributeError) as error:
+        parts = json.loads(key or b"null")
+        fields = None if value is None else json.loads(value)
+        subject = parts.get("subject") or ""
+        return None if subject.startswith(_CONTEXT) else _decode(parts, fields, subject)
+    except (KeyError, TypeError, AttributeError, OverflowError) as error:
         message = f"a field is missing or has another type: {error}"
+        raise ValueError(message) from None
+    except RecursionError:
+        message = "it is nested too deeply"
         raise ValueError(message) from None
 
 
@@ -176,16 +174,20 @@ def _version(subject: str, version: int, fields: dict[str, Any]) -> RegisteredVe
 def schema_of(fields: Mapping[str, Any]) -> SchemaText:
     """Return the schema in a record's value, or in a request.
 
-    :raises ValueError: If the type is unknown.
+    :raises ValueError: If the type is unknown, or the text is none.
     :raises KeyError: If there is no text.
     """
+    text = fields["schema"]
+    if not isinstance(text, str):
+        message = "the schema is not a text"
+        raise ValueError(message)
     references = tuple(
         SchemaReference(str(each["name"]), str(each["subject"]), int(each["version"]))
         for each in fields.get("references") or ()
     )
     return SchemaText(
         SchemaType(fields.get("schemaType") or SchemaType.AVRO),
-        fields["schema"],
+        text,
         references,
         _kept(fields.get("metadata")),
         _kept(fields.get("ruleSet")),

@@ -134,6 +134,8 @@ def test_a_registry_continues_with_the_records_of_confluent(broker: EmbeddedBrok
         ('{"keytype":"CONFIG","subject":"item","magic":0}', '{"compatibilityLevel":"FORWARD"}'),
         ('{"keytype":"CONTEXT","tenant":"default","context":".","magic":0}', "{}"),
         ("not JSON", "at all"),
+        ('{"keytype":"SCHEMA","subject":7,"version":1,"magic":1}', "{}"),
+        ('{"keytype":"CONFIG","subject":"item","magic":0}', "[" * 100_000),
     )
     with running_registry(broker.bootstrap) as server:
         rest = RestClient(server.url)

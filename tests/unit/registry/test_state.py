@@ -78,6 +78,11 @@ def test_records_without_a_meaning_here_are_left_out(key: bytes, value: bytes | 
         (b"{}", b"{}"),
         (b'{"keytype":"SCHEMA","subject":"s","version":1}', b'{"id":1}'),
         (b'{"keytype":"SCHEMA","subject":"s","version":1}', b'{"id":1,"schema":"x","schemaType":"XML"}'),
+        (b'{"keytype":"SCHEMA","subject":7,"version":1}', b'{"id":1,"schema":"x"}'),
+        (b'{"keytype":"SCHEMA","subject":"s","version":Infinity}', b'{"id":1,"schema":"x"}'),
+        (b'{"keytype":"SCHEMA","subject":"s","version":1}', b'{"id":1e999,"schema":"x"}'),
+        (b'{"keytype":"SCHEMA","subject":"s","version":1}', b'{"id":1,"schema":{}}'),
+        (b'{"keytype":"SCHEMA","subject":"s","version":1}', b"[" * 100_000),
     ],
 )
 def test_malformed_records_are_errors(key: bytes, value: bytes) -> None:
