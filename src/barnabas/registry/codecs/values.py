@@ -89,28 +89,33 @@ class _ProtobufValues:
         self._encoded: Sequence[int] = self._indexes_of(message) if message else (0,)
 
     def decode(self, body: bytes) -> Any:
-        from google.protobuf.json_format import MessageToDict
+        from google.protobuf.json_format import Error, MessageToDict
         from google.protobuf.message import DecodeError
 
         indexes, start = read_message_indexes(body)
         message = self._message_class(indexes)()
+        name = message.DESCRIPTOR.full_name
         try:
             message.ParseFromString(body[start:])
         except DecodeError as error:
-            raise MalformedValue(f"it is not a {message.DESCRIPTOR.full_name}: {error}") from None
-        return MessageToDict(message, preserving_proto_field_name=True)
+            raise MalformedValue(f"it is not a {name}: {error}") from None
+        try:
+            return MessageToDict(message, preserving_proto_field_name=True)
+        except (Error, DecodeError, TypeError) as error:  # such as an Any of an unknown type
+            raise MalformedValue(f"it is a {name} that JSON cannot have: {error}") from None
 
     def encode(self, value: Any) -> bytes:
         from google.protobuf.json_format import ParseDict, ParseError
+        from google.protobuf.message import EncodeError
 
         if not isinstance(value, dict):
             raise MalformedValue("a message must be a JSON object")
         message = self._message_class(self._encoded)()
         try:
             ParseDict(value, message)
-        except ParseError as error:
+            body: bytes = message.SerializeToString()
+        except (ParseError, EncodeError) as error:
             raise MalformedValue(str(error)) from None
-        body: bytes = message.SerializeToString()
         return written_message_indexes(self._encoded) + body
 
     def _message_class(self, indexes: Sequence[int]) -> Any:

@@ -95,6 +95,33 @@ def test_protobuf_names_its_message_by_indexes(message: str, value: dict[str, ob
     assert codec.decode(data) == value
 
 
+@pytest.mark.parametrize(
+    ("kind", "inner"),
+    [
+        ("Any", b"\x0a\x09example/T"),  # of an unknown type
+        ("Any", b"\x0a\x1bg/google.protobuf.Timestamp\x12\x01\xff"),
+        ("Timestamp", b"\x08\xff\xff\xff\xff\xff\xff\xff\x7f"),
+        ("Duration", b"\x08\xff\xff\xff\xff\xff\xff\xff\x7f"),
+        ("Value", b"\x11\0\0\0\0\0\0\xf0\x7f"),  # infinity
+        ("FieldMask", b"\x0a\x01A"),
+    ],
+)
+def test_a_message_that_json_cannot_have_is_refused(kind: str, inner: bytes) -> None:
+    files = {"Any": "any", "Value": "struct", "FieldMask": "field_mask"}
+    text = f'syntax="proto3"; import "google/protobuf/{files.get(kind, kind.lower())}.proto"; '
+    text += f"message M {{ google.protobuf.{kind} a = 1; }}"
+    codec = codec_of(SchemaType.PROTOBUF, ProtobufSchema.parse(text, {}, is_new=True))
+    with pytest.raises(MalformedValue, match="it is a M that JSON cannot have: "):
+        codec.decode(b"\0\x0a" + bytes([len(inner)]) + inner)
+
+
+def test_a_message_without_a_required_field_is_refused() -> None:
+    text = "message M { required string a = 1; optional int32 b = 2; }"
+    codec = codec_of(SchemaType.PROTOBUF, ProtobufSchema.parse(text, {}, is_new=True))
+    with pytest.raises(MalformedValue, match="missing required fields: a"):
+        codec.encode({"b": 1})
+
+
 def test_values_that_are_not_of_the_message_are_refused() -> None:
     schema = ProtobufSchema.parse(PROTO, {}, is_new=True)
     codec = codec_of(SchemaType.PROTOBUF, schema)
