@@ -3,7 +3,7 @@
 import json
 import re
 from collections.abc import Collection, Iterable, Mapping
-from decimal import Decimal
+from fractions import Fraction
 from typing import Any, Protocol
 
 from barnabas.registry.json_schema.documents import JsonNode
@@ -155,10 +155,17 @@ def _number_problems(old: Mapping[str, Any], new: Mapping[str, Any], path: str) 
     step = new.get("multipleOf")
     if step is not None:
         other_step = old.get("multipleOf", 1 if old.get("type") == "integer" else None)
-        if other_step is None or Decimal(str(other_step)) % Decimal(str(step)) != 0:
+        if other_step is None or not _is_multiple(other_step, step):
             text = f"the reader's multipleOf is {step}, the writer's {other_step or 'absent'}"
             problems.append(_problem("MULTIPLE_OF_CHANGED", f"{path}/multipleOf", text))
     return problems
+
+
+def _is_multiple(number: float, step: float) -> bool:
+    """Whether a number is a multiple of another, as they are written: 0.3 is one of 0.1."""
+    if float("inf") in (number, step):
+        return number == step
+    return Fraction(str(number)) % Fraction(str(step)) == 0
 
 
 def _bound(contents: Mapping[str, Any], name: str, sign: int) -> tuple[float, bool] | None:

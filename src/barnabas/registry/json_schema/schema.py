@@ -44,7 +44,11 @@ class JsonSchema:
     def problems_with(self, writer: ParsedSchema) -> list[Incompatibility]:
         """Return why this schema refuses some values of another."""
         assert isinstance(writer, JsonSchema)
-        return accepting_problems(self.root, writer.root)
+        try:
+            return accepting_problems(self.root, writer.root)
+        except (AttributeError, InvalidSchema, LookupError, TypeError, ValueError):
+            # stored by another registry, or what $ref points at: no metaschema has checked it
+            return [Incompatibility("INVALID_SCHEMA", "", "one of the schemas is not valid")]
 
 
 def _loaded(text: str) -> Any:

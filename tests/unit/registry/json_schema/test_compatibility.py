@@ -50,6 +50,8 @@ COMPATIBLE: list[tuple[Any, Any]] = [
     ({"type": "integer", "minimum": 1}, {"type": "integer", "exclusiveMinimum": 1}),
     ({"type": "integer", "maximum": 5}, {"type": "integer", "maximum": 4}),
     ({"type": "number", "multipleOf": 0.5}, {"type": "number", "multipleOf": 1.5}),
+    ({"type": "number", "multipleOf": 0.1}, {"type": "number", "multipleOf": 0.3}),
+    ({"type": "number", "multipleOf": 0.01}, {"type": "number", "multipleOf": 1e30}),
     ({"enum": ["a", "b", 1]}, {"enum": ["b"]}),
     ({"enum": ["a", "b"]}, {"const": "a"}),
     (STRING, {"enum": ["a"]}),
@@ -144,6 +146,13 @@ def test_incompatible(reader: Any, writer: Any, expected: str) -> None:
 @pytest.mark.parametrize("schema", [each for pair in COMPATIBLE for each in pair])
 def test_every_schema_accepts_its_own_values(schema: Any) -> None:
     assert problems(schema, schema) == []
+
+
+@pytest.mark.parametrize("part", [{"type": 5}, {"properties": 5}, {"items": 5}, {"$ref": 5}])
+def test_what_no_metaschema_has_checked_is_incompatible(part: Any) -> None:
+    """A $ref may point at any part of a document."""
+    schema = {"$ref": "#/part", "part": part}
+    assert problems(schema, {**schema, "title": "t"}) == ["INVALID_SCHEMA "]
 
 
 def test_references_are_followed_into_other_documents() -> None:
