@@ -5,7 +5,7 @@ accepts the writer's values if every part of it follows from some part of the wr
 counts as incompatible; oneOf is taken as anyOf.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 from barnabas.registry.json_schema.documents import JsonNode
@@ -44,7 +44,14 @@ class SchemaComparison:
 
     def __init__(self) -> None:
         self._compared: set[tuple[int, int]] = set()  #: pairs that are compared further out
+        self._joined: dict[tuple[int, ...], dict[str, Any]] = {}  #: by the schemas in their allOf
         self._steps_left = _STEPS_MAX
+
+    def all_of(self, schemas: Sequence[Any]) -> Any:
+        """Return the schema of what all schemas accept; for the same ones the same, as recursion is found by that."""
+        if len(schemas) == 1:
+            return schemas[0]
+        return self._joined.setdefault(tuple(map(id, schemas)), {"allOf": list(schemas)})
 
     def spend(self, steps: int) -> None:
         """Count steps, as in `_STEPS_MAX`.

@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from fractions import Fraction
 from typing import Any, Protocol
 
@@ -34,6 +34,9 @@ class SubschemaComparison(Protocol):
 
     def compare(self, writer: JsonNode, reader: JsonNode, path: str) -> list[Incompatibility]:
         """Return why the reader does not accept some values that the writer accepts."""
+
+    def all_of(self, schemas: Sequence[Any]) -> Any:
+        """Return the schema of what all schemas accept; for the same ones the same."""
 
     def spend(self, steps: int) -> None:
         """Count steps; one is a name that is compared with a pattern."""
@@ -253,15 +256,15 @@ def _names(required: Any) -> list[str]:
 def _schemas_of(
     comparison: SubschemaComparison, contents: Mapping[str, Any], names: Collection[str]
 ) -> dict[str, Any]:
-    """Return the schema of each property: its own, that of the first pattern that it matches, or that of others."""
+    """Return the schema of each property: its own and those of all patterns that it matches, or that of others."""
     own = contents.get("properties", {})
-    found = {name: own[name] for name in names if name in own}
+    found = {name: [own[name]] if name in own else [] for name in names}
     for pattern, schema in contents.get("patternProperties", {}).items():
-        others = [name for name in names if name not in found]
-        comparison.spend(_PATTERN_STEPS + len(names) + sum(map(len, others)) // 10)
-        found |= dict.fromkeys(names_with(pattern, others), schema)
+        comparison.spend(_PATTERN_STEPS + len(names) + sum(map(len, names)) // 10)
+        for name in names_with(pattern, names):
+            found[name].append(schema)
     rest = contents.get("additionalProperties", True)
-    return {name: found.get(name, rest) for name in names}
+    return {name: comparison.all_of(schemas or [rest]) for name, schemas in found.items()}
 
 
 def _of_pattern(contents: Mapping[str, Any], pattern: str) -> Any:

@@ -66,6 +66,14 @@ COMPATIBLE: list[tuple[Any, Any]] = [
     (opened(), opened("a", a=STRING)),
     (obj(properties={"a": STRING}, additionalProperties=STRING), obj(additionalProperties=STRING)),
     (obj(patternProperties={"^a": STRING}), obj(patternProperties={"^a": STRING}, maxProperties=3)),
+    (
+        obj(properties={"ab": STRING}, patternProperties={"^a": {"maxLength": 5}, "b$": {"maxLength": 4}}),
+        obj(properties={"ab": STRING}, patternProperties={"^a": {"maxLength": 3}, "b$": {"maxLength": 4}}),
+    ),
+    (
+        obj(properties={"next": {"$ref": "#"}}, patternProperties={"^n": {"maxProperties": 3}}),
+        obj(properties={"next": {"$ref": "#"}}, patternProperties={"^n": {"maxProperties": 2}}),
+    ),
     (obj(dependencies={"a": ["b"]}), obj(dependencies={"a": ["b", "c"]})),
     ({"oneOf": [STRING, INTEGER]}, STRING),
     ({"anyOf": [STRING, INTEGER]}, {"oneOf": [INTEGER, STRING]}),
@@ -117,6 +125,16 @@ INCOMPATIBLE: list[tuple[Any, Any, str]] = [
         obj(additionalProperties=STRING),
         obj(properties={"a": INTEGER}, additionalProperties=STRING),
         "PROPERTY_REMOVED_NOT_COVERED_BY_PARTIALLY_OPEN_CONTENT_MODEL /properties/a",
+    ),
+    (
+        {**closed(ab=STRING), "patternProperties": {"^a": INTEGER}},
+        closed(ab=STRING),
+        "TYPE_NARROWED /properties/ab/allOf/1/type",
+    ),
+    (
+        {**closed(ab=STRING), "patternProperties": {"^a": STRING, "b$": {"maxLength": 3}}},
+        {**closed(ab=STRING), "patternProperties": {"^a": STRING}},
+        "MAX_LENGTH_DECREASED /properties/ab/allOf/2/maxLength",
     ),
     (
         obj(dependencies={"a": ["b", "c"]}),
