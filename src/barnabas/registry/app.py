@@ -2,7 +2,9 @@
 
 import asyncio
 import contextlib
+import json
 from collections.abc import AsyncIterator, Awaitable, Callable
+from typing import Any
 
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
@@ -178,7 +180,14 @@ def _content_type(request: Request) -> str:
 
 def _json(content: object, request: Request, status: int = 200, code: int = 0) -> Response:
     headers = {"WWW-Authenticate": 'Basic realm="schema registry"'} if code == 401 else None
-    return JSONResponse(content, status, headers=headers, media_type=_content_type(request))
+    return _JsonResponse(content, status, headers=headers, media_type=_content_type(request))
+
+
+class _JsonResponse(JSONResponse):
+    def render(self, content: Any) -> bytes:
+        """Return the body; half of a surrogate pair, which a message may quote from the request, is escaped."""
+        text = json.dumps(content, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+        return text.encode(errors="backslashreplace")
 
 
 async def _internal_error(request: Request, error: Exception) -> Response:

@@ -117,7 +117,11 @@ class RegistryCall:
         :raises RegistryError: If it is not an object.
         """
         try:
-            body = json.loads(self._body or b"{}")
+            body = json.loads(self._body or b"{}", parse_constant=_refuse_constant)
+            if b"\\u" in self._body:
+                json.dumps(body, ensure_ascii=False).encode()
+        except UnicodeEncodeError:
+            raise RegistryError(400, "The request has half of a surrogate pair") from None
         except (ValueError, RecursionError) as error:
             raise RegistryError(400, f"The request is not JSON: {error}") from None
         if not isinstance(body, dict):
@@ -135,8 +139,8 @@ class RegistryCall:
             raise RegistryError(errors.INVALID_SCHEMA, "Empty schema")
         try:
             schema = schema_of({**body, "schemaType": str(body.get("schemaType") or "AVRO").upper()})
-        except (ValueError, KeyError, TypeError) as error:
-            message = f"Invalid schema, details: schemaType or references are not valid: {error}"
+        except (ValueError, KeyError, TypeError, OverflowError) as error:
+            message = f"Invalid schema, details: schemaType, references or metadata are not valid: {error}"
             raise RegistryError(errors.INVALID_SCHEMA, message) from None
         numbers = [_number_or_none(body, name) for name in ("version", "id")]
         return RegistrationRequest(self.subject, schema, self.flag("normalize"), *numbers)
@@ -144,6 +148,11 @@ class RegistryCall:
 
 def _number_or_none(body: dict[str, Any], name: str) -> int | None:
     value = body.get(name)
-    if value is not None and (not isinstance(value, int) or isinstance(value, bool)):
-        raise RegistryError(errors.INVALID_REQUEST, f"{name} must be a number")
+    if value is not None and (not isinstance(value, int) or isinstance(value, bool) or value > _VERSION_MAX):
+        raise RegistryError(errors.INVALID_REQUEST, f"{name} must be a number of 32 bits")
     return None if value is None or value < 0 else value
+
+
+def _refuse_constant(name: str) -> None:
+    message = f"{name} is not a number"
+    raise ValueError(message)

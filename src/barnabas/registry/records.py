@@ -197,7 +197,7 @@ def schema_of(fields: Mapping[str, Any]) -> SchemaText:
 def _kept(part: Any) -> str:
     if part is None:
         return ""
-    return json.dumps(part, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+    return json.dumps(part, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
 
 
 def _setting(subject: str, fields: dict[str, Any]) -> CompatibilitySetting:

@@ -140,11 +140,21 @@ def stored_form(
         is_normalized = request.normalizes or state.normalizes(request.subject)
         text = parsed.normalized if is_normalized else parsed.canonical
         references = tuple(sorted(references)) if is_normalized else references
-    except (InvalidSchema, RecursionError) as error:
-        reason = error if isinstance(error, InvalidSchema) else "the schema is nested too deeply"
-        message = f"Invalid schema of type {schema.type}, details: {reason}"
+        text.encode()
+    except (InvalidSchema, RecursionError, UnicodeEncodeError) as error:
+        message = f"Invalid schema of type {schema.type}, details: {_reason(error)}"
         raise RegistryError(errors.INVALID_SCHEMA, message) from None
     return SchemaText(schema.type, text, references, schema.metadata, schema.rule_set), parsed
+
+
+def _reason(error: Exception) -> str:
+    match error:
+        case RecursionError():
+            return "the schema is nested too deeply"
+        case UnicodeEncodeError():
+            return "a text has half of a surrogate pair"
+        case _:
+            return str(error)
 
 
 def _with_version(state: RegistryState, reference: SchemaReference) -> SchemaReference:

@@ -117,6 +117,37 @@ def test_errors_have_the_codes_of_confluent(
     assert response.status_code == int(str(code)[:3])
 
 
+DEEP = "[" * 100_000
+HALF = r'{"type":"record","name":"R","doc":"\ud800","fields":[]}'
+
+
+@pytest.mark.parametrize(
+    ("body", "code"),
+    [
+        (r'{"schema":"\"int\"","metadata":{"a":NaN}}', 400),
+        (r'{"schema":"\"int\"","ruleSet":[-Infinity]}', 400),
+        (r'{"schema":"\"int\"","metadata":{"a":1e999}}', 42201),
+        (r'{"schema":"\"int\"","references":[{"name":"a","subject":"s","version":1e999}]}', 42201),
+        (r'{"schema":"\"int\"","references":[{"name":"a","subject":"\ud800","version":1}]}', 400),
+        (r'{"schema":"\"int\"","id":2147483648}', 422),
+        (r'{"schema":"\ud800"}', 400),
+        (json.dumps({"schema": HALF}), 42201),
+        (json.dumps({"schema": HALF, "schemaType": "JSON"}), 42201),
+        (json.dumps({"schema": r'{"type":"\ud800"}'}), 42201),
+        (json.dumps({"schema": DEEP}), 42201),
+        (f'{{"schema":{DEEP}', 400),
+    ],
+)
+def test_values_that_java_cannot_have_are_refused(rest: RestClient, body: str, code: int) -> None:
+    headers = {"Content-Type": "application/json"}
+    for path in ("/subjects/values/versions", "/compatibility/subjects/values/versions", "/subjects/errors"):
+        rest.register("errors", A)
+        response = rest.send("POST", path, None, content=body.encode(), headers=headers)
+        assert code_of(response.json()) == code
+        assert response.status_code == int(str(code)[:3])
+    assert "values" not in rest.get("/subjects")
+
+
 def test_a_form_of_a_browser_is_refused(registry: RegistryServer, rest: RestClient) -> None:
     response = rest.send(
         "POST", "/subjects/form/versions", None, content=b"{}", headers={"Content-Type": "text/plain"}
