@@ -1,9 +1,11 @@
 """Schemas as clients register them, and what every type of schema can do."""
 
+import json
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import NamedTuple, Protocol
+from typing import Any, NamedTuple, NoReturn, Protocol
 
 
 class SchemaType(StrEnum):
@@ -47,6 +49,25 @@ Dependencies = Mapping[str, str]
 
 class InvalidSchema(Exception):
     """A text is not a schema of its type."""
+
+
+def read_json(text: str, *, is_new: bool) -> Any:
+    """Return the JSON of a text.
+
+    :param is_new: Whether numbers must be those of JSON: Java's libraries cannot read NaN and infinity.
+    :raises ValueError: If it is not JSON.
+    :raises RecursionError: If it is nested too deeply.
+    """
+    return json.loads(text, parse_float=_finite, parse_constant=_refuse) if is_new else json.loads(text)
+
+
+def _finite(text: str) -> float:
+    return number if math.isfinite(number := float(text)) else _refuse(text)
+
+
+def _refuse(text: str) -> NoReturn:
+    message = f"{text} is not a number of JSON"
+    raise ValueError(message)
 
 
 class Incompatibility(NamedTuple):

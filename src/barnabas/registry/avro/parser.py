@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from barnabas.registry.avro.model import NAMED, NO_DEFAULT, PRIMITIVES, AvroField, AvroType
-from barnabas.registry.schemas import InvalidSchema
+from barnabas.registry.schemas import InvalidSchema, read_json
 
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _ORDERS = ("ascending", "descending", "ignore")
@@ -30,7 +30,7 @@ def parse_avro(
     :raises InvalidSchema: With what is wrong.
     """
     try:
-        part = json.loads(text)
+        part = read_json(text, is_new=is_new)
     except ValueError:
         part = text.strip()  # the name of a primitive type alone, as clients of old versions send it
         if part not in PRIMITIVES:

@@ -7,7 +7,7 @@ from typing import Any, Self
 from barnabas.registry.json_schema.compatibility import accepting_problems
 from barnabas.registry.json_schema.documents import JsonDocument, check_document, document
 from barnabas.registry.json_schema.validators import validator_class, value_validator_class
-from barnabas.registry.schemas import Dependencies, Incompatibility, InvalidSchema, ParsedSchema
+from barnabas.registry.schemas import Dependencies, Incompatibility, InvalidSchema, ParsedSchema, read_json
 
 
 class JsonSchema:
@@ -20,7 +20,10 @@ class JsonSchema:
     @classmethod
     def parse(cls, text: str, dependencies: Dependencies, *, is_new: bool) -> Self:
         """:raises InvalidSchema: With what is wrong."""
-        found = document(_loaded(text), {name: _loaded(each) for name, each in dependencies.items()})
+        found = document(
+            _loaded(text, is_new=is_new),
+            {name: _loaded(each, is_new=False) for name, each in dependencies.items()},
+        )
         if is_new:
             try:
                 check_document(found.root)
@@ -51,9 +54,9 @@ class JsonSchema:
             return [Incompatibility("INVALID_SCHEMA", "", "one of the schemas is not valid")]
 
 
-def _loaded(text: str) -> Any:
+def _loaded(text: str, *, is_new: bool) -> Any:
     try:
-        return json.loads(text)
+        return read_json(text, is_new=is_new)
     except ValueError as error:
         raise InvalidSchema(f"the schema is not JSON: {error}") from None
     except RecursionError:

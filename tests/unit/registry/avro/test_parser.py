@@ -107,7 +107,9 @@ def test_other_schemas_are_refused(schema: Any, problem: str) -> None:
         parsed(schema)
 
 
-@pytest.mark.parametrize("text", ["{", "", "not JSON", "[" * 100_000])
+@pytest.mark.parametrize(
+    "text", ["{", "", "not JSON", "[" * 100_000, '{"type":"int","n":NaN}', '{"type":"int","n":1e999}']
+)
 def test_texts_that_are_not_json_are_refused(text: str) -> None:
     with pytest.raises(InvalidSchema):
         AvroSchema.parse(text, {}, is_new=True)
