@@ -79,7 +79,9 @@ def _check_unreferenced(state: RegistryState, version: RegisteredVersion, *, del
 
 
 def _settings_of(state: RegistryState, subject: str) -> list[RegistryRecord]:
-    """Return the records that remove the settings of a subject."""
+    """Return the records that remove the settings of a subject; those of the empty one are for all others."""
+    if not subject:
+        return []
     records: list[RegistryRecord] = []
     if state.own_mode(subject) is not None:
         records.append(ModeSetting(subject, None))

@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import pytest
 
+from barnabas.registry.deletion import decide_subject_deletion, decide_version_deletion
 from barnabas.registry.errors import RegistryError
 from barnabas.registry.levels import CompatibilityLevel, RegistryMode
 from barnabas.registry.records import (
@@ -99,6 +100,16 @@ def test_the_record_of_a_deleted_subject_deletes_its_versions() -> None:
     assert state.version("s", LATEST) is None
     assert state.next_version("s") == 3
     assert [each.subject for each in state.by_id(2)] == ["s"]
+
+
+def test_the_deletion_of_the_empty_subject_keeps_the_settings_of_all_others() -> None:
+    settings = (CompatibilitySetting("", CompatibilityLevel.FULL), ModeSetting("", RegistryMode.READWRITE))
+    state = state_of(RegisteredVersion("", 1, 1, INT), *settings)
+    decision = decide_subject_deletion(state, "", permanent=False)
+    assert decision.records == (DeletedSubject("", 1),)
+    assert decide_version_deletion(state, "", 1, permanent=False).records == (
+        RegisteredVersion("", 1, 1, INT, deleted=True),
+    )
 
 
 def test_the_record_of_a_cleared_subject_removes_everything() -> None:
