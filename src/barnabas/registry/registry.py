@@ -56,14 +56,15 @@ class SchemaRegistry:
             await self._stored(self._log.catch_up())
             return query(self.state)
 
-    async def write(self, decide: Decide) -> Any:
+    async def write(self, decide: Decide, *, at_once: bool = False) -> Any:
         """Make a decision on the latest state, write its records, and return its result.
 
+        :param at_once: Whether a decision without records may be made on the state that is read so far.
         :raises RegistryError: That of the decision, or if the topic cannot be written.
         """
         try:
-            decision = decide(self.state)
-            if not decision.records:
+            decision = decide(self.state) if at_once else None
+            if decision is not None and not decision.records:
                 return decision.result
         except RegistryError:
             pass  # others may have written what makes it possible

@@ -13,7 +13,7 @@ from barnabas.registry.state import RegistryState
 
 async def register(call: RegistryCall) -> dict[str, int]:
     request = call.registration()
-    schema_id = await call.registry.write(lambda state: decide_registration(state, request))
+    schema_id = await call.registry.write(lambda state: decide_registration(state, request), at_once=True)
     return {"id": schema_id}
 
 
