@@ -1,7 +1,9 @@
 """Parses schemas of every type, with their references."""
 
+from collections import OrderedDict
 from collections.abc import Callable
-from functools import lru_cache
+from threading import Lock
+from typing import NamedTuple
 
 from barnabas.registry.schemas import InvalidSchema, ParsedSchema, SchemaReference, SchemaText, SchemaType
 
@@ -9,9 +11,8 @@ from barnabas.registry.schemas import InvalidSchema, ParsedSchema, SchemaReferen
 Lookup = Callable[[SchemaReference], SchemaText | None]
 
 _REFERENCES_MAX = 1_000
-#: Parsed schemas that are kept: each registration compares with versions of its subject.
-_CACHED_MAX = 1_000
-_CACHED_CHARACTERS_MAX = 20_000
+#: Texts of the parsed schemas that are kept, with those that they refer to; each takes some 20 times as much memory.
+KEPT_CHARACTERS_MAX = 10_000_000
 
 
 def parse_schema(schema: SchemaText, lookup: Lookup, *, is_new: bool = False) -> ParsedSchema:
@@ -22,11 +23,56 @@ def parse_schema(schema: SchemaText, lookup: Lookup, *, is_new: bool = False) ->
     """
     dependencies: dict[str, str] = {}
     _resolve(schema, lookup, dependencies, ())
-    parse = _parsed if len(schema.text) <= _CACHED_CHARACTERS_MAX else _parsed.__wrapped__
-    return parse(schema.type, schema.text, tuple(dependencies.items()), is_new)
+    unparsed = _Unparsed(schema.type, schema.text, tuple(dependencies.items()), is_new)
+    parsed = _kept.get(unparsed)
+    if parsed is None:
+        parsed = _parsed(*unparsed)
+        _kept.put(unparsed, parsed)
+    return parsed
 
 
-@lru_cache(_CACHED_MAX)
+class _Unparsed(NamedTuple):
+    """All that a parsed schema depends on."""
+
+    kind: SchemaType
+    text: str
+    dependencies: tuple[tuple[str, str], ...]
+    is_new: bool
+
+    @property
+    def characters(self) -> int:
+        return len(self.text) + sum(len(text) for _, text in self.dependencies)
+
+
+class _KeptSchemas:
+    """The schemas that were used last: each registration compares with versions of its subject."""
+
+    def __init__(self) -> None:
+        self._schemas: OrderedDict[_Unparsed, ParsedSchema] = OrderedDict()
+        self._characters = 0
+        self._lock = Lock()
+
+    def get(self, unparsed: _Unparsed) -> ParsedSchema | None:
+        with self._lock:
+            parsed = self._schemas.get(unparsed)
+            if parsed is not None:
+                self._schemas.move_to_end(unparsed)
+            return parsed
+
+    def put(self, unparsed: _Unparsed, parsed: ParsedSchema) -> None:
+        """Keep a schema, and drop those that were not used for longest if there are too many."""
+        with self._lock:
+            if unparsed not in self._schemas:
+                self._characters += unparsed.characters
+            self._schemas[unparsed] = parsed
+            while self._characters > KEPT_CHARACTERS_MAX:
+                dropped, _ = self._schemas.popitem(last=False)
+                self._characters -= dropped.characters
+
+
+_kept = _KeptSchemas()
+
+
 def _parsed(
     kind: SchemaType, text: str, dependencies: tuple[tuple[str, str], ...], is_new: bool
 ) -> ParsedSchema:
