@@ -7,6 +7,8 @@ from barnabas.config.validators import ListOf
 _BLANKS = "".join(map(chr, range(33)))
 _LIST_BLANKS = " \t\n\x0b\f\r"
 _DOUBLE_CHARACTERS = frozenset("0123456789.eE+-")
+#: Python reads no more than some thousand digits.
+_DIGITS_MAX = 1_000
 _INTEGER_BITS = {ConfigType.SHORT: 16, ConfigType.INT: 32, ConfigType.LONG: 64}
 
 
@@ -50,7 +52,7 @@ def _parse_boolean(name: str, text: str) -> bool:
 def _parse_integer(name: str, text: str, bits: int) -> int:
     digits = text[1:] if text[:1] in ("+", "-") else text
     bound = 1 << (bits - 1)
-    value = int(text) if digits.isdecimal() else bound
+    value = int(text) if digits.isdecimal() and len(digits) <= _DIGITS_MAX else bound
     if not -bound <= value < bound:
         raise ConfigError(name, text, f"must be a whole number of {bits} bits, from {-bound} to {bound - 1}")
     return value

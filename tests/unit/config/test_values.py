@@ -59,6 +59,8 @@ def test_text_is_parsed_as_in_kafka(config_type: ConfigType, text: str, value: V
         (ConfigType.INT, "+", "32 bits"),
         (ConfigType.INT, "²", "32 bits"),
         (ConfigType.LONG, "1 2", "64 bits"),
+        (ConfigType.LONG, "9" * 5_000, "64 bits"),
+        (ConfigType.LONG, f"-{'0' * 5_000}", "64 bits"),
         (ConfigType.DOUBLE, "nan", "a number"),
         (ConfigType.DOUBLE, "1_0", "a number"),
         (ConfigType.DOUBLE, "", "a number"),
