@@ -8,7 +8,7 @@ from typing import Any
 
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
-from starlette.requests import Request
+from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse, PlainTextResponse, Response
 from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
@@ -29,6 +29,8 @@ from barnabas.wire.errors import KafkaError
 _log = get_logger("barnabas.registry")
 
 _BODY_MAX_BYTES = 8 * 1024 * 1024
+#: Connections are limited in number, and must not be held by requests that never end.
+_BODY_S = 30.0
 #: Versions come before subjects, whose names may contain slashes.
 _ROUTES: tuple[RegistryRoute, ...] = (
     *server.ROUTES,
@@ -167,10 +169,16 @@ class _Api:
 
 async def _body_of(request: Request) -> bytes:
     body = bytearray()
-    async for chunk in request.stream():
-        body += chunk
-        if len(body) > _BODY_MAX_BYTES:
-            raise RegistryError(413, f"the request is larger than {_BODY_MAX_BYTES} bytes")
+    try:
+        async with asyncio.timeout(_BODY_S):
+            async for chunk in request.stream():
+                body += chunk
+                if len(body) > _BODY_MAX_BYTES:
+                    raise RegistryError(413, f"the request is larger than {_BODY_MAX_BYTES} bytes")
+    except TimeoutError:
+        raise RegistryError(408, f"the request was not complete within {_BODY_S:.0f} s") from None
+    except ClientDisconnect:
+        raise RegistryError(400, "the client has gone before its request was complete") from None
     return bytes(body)
 
 

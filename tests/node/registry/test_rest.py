@@ -1,10 +1,13 @@
 """The REST API: status codes, error codes and entities of Confluent's registry."""
 
 import json
+import socket
 from typing import Any
+from urllib.parse import urlsplit
 
 import pytest
 
+from barnabas.registry import app
 from barnabas.registry.serving import RegistryServer
 from support.registries import RestClient, avro_record
 
@@ -115,6 +118,33 @@ def test_errors_have_the_codes_of_confluent(
     response = rest.send(method, path, body)
     assert code_of(response.json()) == code
     assert response.status_code == int(str(code)[:3])
+
+
+def sent_in_part(registry: RegistryServer) -> socket.socket:
+    """Return a connection on which a request has begun."""
+    address = urlsplit(registry.url)
+    connection = socket.create_connection((address.hostname or "", address.port or 0), timeout=10)
+    head = f"POST /subjects/part/versions HTTP/1.1\r\nHost: {address.netloc}\r\nContent-Length: 10\r\n\r\n"
+    connection.sendall(head.encode() + b"{")
+    return connection
+
+
+def test_a_request_that_does_not_end_is_given_up(
+    registry: RegistryServer, rest: RestClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert rest.get("/mode") == {"mode": "READWRITE"}, "the registry has started"
+    monkeypatch.setattr(app, "_BODY_S", 0.2)
+    with sent_in_part(registry) as connection:
+        assert connection.recv(1_000).startswith(b"HTTP/1.1 408 ")
+
+
+def test_a_client_that_leaves_amid_its_request_is_no_error(
+    registry: RegistryServer, rest: RestClient, capfd: pytest.CaptureFixture[str]
+) -> None:
+    assert rest.get("/mode") == {"mode": "READWRITE"}, "the registry has started"
+    sent_in_part(registry).close()
+    assert rest.get("/mode") == {"mode": "READWRITE"}
+    assert "failed" not in capfd.readouterr().err
 
 
 DEEP = "[" * 100_000
