@@ -6,7 +6,7 @@ from urllib.parse import quote
 
 from starlette.datastructures import FormData, UploadFile
 from starlette.exceptions import HTTPException
-from starlette.requests import Request
+from starlette.requests import ClientDisconnect, Request
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 
 from barnabas.client.admin.admin import Admin
@@ -136,6 +136,9 @@ async def form_data(request: Request) -> FormData:
         return await request.form(max_fields=_FIELDS_MAX, max_files=_FILES_MAX, max_part_size=sys.maxsize)
     except HTTPException as error:
         raise wrong_form(error.detail) from None
+    except ClientDisconnect:
+        message = "The browser has gone before its form was complete."
+        raise wrong_form(message) from None
 
 
 def _text(value: str) -> str:

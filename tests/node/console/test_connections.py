@@ -53,6 +53,20 @@ def test_connections_beyond_the_limit_are_closed(
         assert httpx.get(f"{server.url}/static/icon.svg").status_code == 200
 
 
+def test_a_browser_that_leaves_amid_its_form_is_no_error(
+    kafka: EmbeddedBroker, capfd: pytest.CaptureFixture[str]
+) -> None:
+    with running_console(kafka.bootstrap) as server:
+        with connected(server.url) as leaving:
+            parts = httpx.URL(server.url)
+            head = f"POST /theme HTTP/1.1\r\nHost: 127.0.0.1:{parts.port}\r\nContent-Length: 10\r\n"
+            head += "Content-Type: application/x-www-form-urlencoded\r\n\r\n"
+            leaving.sendall(head.encode() + b"theme")
+        assert httpx.get(f"{server.url}/static/icon.svg").status_code == 200
+        assert httpx.get(f"{server.url}/login", follow_redirects=True).status_code == 200
+    assert "page failed" not in capfd.readouterr().err
+
+
 def test_small_responses_are_sent_immediately(kafka: EmbeddedBroker, monkeypatch: pytest.MonkeyPatch) -> None:
     is_prompt: list[int] = []
     begin = BoundedConnection.connection_made
