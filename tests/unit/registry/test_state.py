@@ -182,7 +182,7 @@ def test_a_schema_of_another_type_is_incompatible() -> None:
 
 OLD = SchemaText(
     SchemaType.AVRO,
-    '{"type":"record","name":"R","fields":[{"name":"f","type":"double","default":"0"}]}',
+    '{"type":"record","name":"R","fields":[{"name":"f","type":"int","default":"0"}]}',
 )
 
 

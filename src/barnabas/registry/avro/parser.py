@@ -1,6 +1,7 @@
 """Parses schemas of Avro 1.12."""
 
 import json
+import math
 import re
 from collections.abc import Iterable, Mapping
 from typing import Any
@@ -8,7 +9,14 @@ from typing import Any
 from barnabas.registry.avro.model import NAMED, NO_DEFAULT, PRIMITIVES, AvroField, AvroType
 from barnabas.registry.schemas import InvalidSchema, read_json
 
-_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+#: A string, or a comment of Java's library. One that does not end is the rest of the text.
+_STRING_OR_COMMENT = re.compile(r"""("(?:[^"\\]|\\.)*+"?)|/\*.*?(?:\*/|\Z)|//[^\n]*""", re.DOTALL)
+#: A number in Java's syntax.
+_NUMBER = re.compile(r"([+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?)[dDfF]?")
+#: Defaults that are no numbers of JSON.
+_NOT_FINITE = ("NaN", "Infinity", "-Infinity")
+#: Java's library has no characters of more than 16 bits.
+_CHARACTER_MAX = "\uffff"
 _ORDERS = ("ascending", "descending", "ignore")
 #: Attributes with a meaning; others are properties of the schema's author.
 _TYPE_ATTRIBUTES = frozenset(
@@ -29,19 +37,26 @@ def parse_avro(
     :param is_new: Whether defaults must fit their types; schemas that are stored already may be older than that rule.
     :raises InvalidSchema: With what is wrong.
     """
-    try:
-        part = read_json(text, is_new=is_new)
-    except ValueError:
-        part = text.strip()  # the name of a primitive type alone, as clients of old versions send it
-        if part not in PRIMITIVES:
-            raise InvalidSchema("the schema is not JSON") from None
-    except RecursionError:
-        raise InvalidSchema("the schema is nested too deeply") from None
     parser = _Parser(known, is_new=is_new)
     try:
-        return parser.type(part, ""), parser.defined
+        return parser.type(_read(text, is_new=is_new), ""), parser.defined
     except RecursionError:
         raise InvalidSchema("the schema is nested too deeply") from None
+
+
+def _read(text: str, *, is_new: bool) -> Any:
+    """Return the JSON of a schema, which may have comments, or be the name of a primitive type alone, as clients of old
+    versions send it.
+    """
+    try:
+        return read_json(text, is_new=is_new)
+    except ValueError:
+        if text.strip() in PRIMITIVES:
+            return text.strip()
+    try:
+        return read_json(_STRING_OR_COMMENT.sub(lambda found: found[1] or " ", text), is_new=is_new)
+    except ValueError:
+        raise InvalidSchema("the schema is not JSON") from None
 
 
 class _Parser:
@@ -104,6 +119,8 @@ class _Parser:
             alias if "." in alias or not namespace else f"{namespace}.{alias}"
             for alias in _texts(part, "aliases", name)
         )
+        for alias in aliases if self._is_new else ():
+            _check_name(alias.rpartition(".")[2], f"type that is an alias of {name}")
         found = AvroType(kind, name, namespace, _doc(part), aliases, properties=properties)
         if found.full_name in self.defined:
             raise InvalidSchema(f"the type '{found.full_name}' is defined twice")
@@ -114,6 +131,8 @@ class _Parser:
             size = part.get("size")
             if not isinstance(size, int) or isinstance(size, bool) or size < 0:
                 raise InvalidSchema(f"the size of {name} is {_shown(size)}; it must be a number")
+            if self._is_new and size >= _INT_MAX:
+                raise InvalidSchema(f"the size of {name} is {size}; it must be a number of 32 bits")
             found.size = size
         else:
             self._complete_record(found, part)
@@ -147,9 +166,15 @@ class _Parser:
         _check_name(name, f"field of {record.name}")
         kind = self.type(part["type"], record.namespace)
         default = part.get("default", NO_DEFAULT)
-        if self._is_new and default is not NO_DEFAULT and not self._defaults.fits(default, kind):
+        if kind.kind in ("float", "double") and isinstance(default, str):
+            default = _number_in(default)
+            is_fitting = not isinstance(default, str) or default in _NOT_FINITE
+        else:
+            is_fitting = default is NO_DEFAULT or not self._is_new or self._defaults.fits(default, kind)
+        if self._is_new and not is_fitting:
             raise InvalidSchema(f"the default {_shown(default)} of {record.name}.{name} is not of its type")
         order = part.get("order", "ascending")
+        order = order.lower() if isinstance(order, str) else order
         if order not in _ORDERS:
             raise InvalidSchema(
                 f"the order of {record.name}.{name} is {_shown(order)}: {', '.join(_ORDERS)} are valid"
@@ -158,6 +183,16 @@ class _Parser:
         return AvroField(
             name, kind, _doc(part), default, order, tuple(_texts(part, "aliases", name)), properties
         )
+
+
+def _number_in(text: str) -> float | str:
+    """Return a default that is written as a text, as Java's library does for NaN and infinity."""
+    text = text.strip()
+    number = _NUMBER.fullmatch(text)
+    if number is None:
+        return text.removeprefix("+")
+    value = float(number[1])
+    return value if math.isfinite(value) else "Infinity" if value > 0 else "-Infinity"
 
 
 def _first_repeated(names: Iterable[str]) -> str | None:
@@ -186,7 +221,9 @@ def _names_of(part: dict[str, Any], kind: str, enclosing: str) -> tuple[str, str
 
 
 def _check_name(name: str, what: str) -> None:
-    if _NAME.fullmatch(name) is None:
+    letters = name.replace("_", "a")
+    is_name = letters[:1].isalpha() and all(each.isalpha() or each.isdecimal() for each in letters)
+    if not is_name or max(letters) > _CHARACTER_MAX:
         raise InvalidSchema(f"{_shown(name)} is not a valid name of a {what}: letters, digits and _ are")
 
 

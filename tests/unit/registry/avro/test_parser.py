@@ -54,6 +54,21 @@ def _record(kind: str, namespace: str = "") -> str:
         (record(field(["null", "R"], default=None)), _record('["null","R"],"default":null')),
         ({"type": "fixed", "name": "F", "size": 3}, '{"type":"fixed","name":"F","size":3}'),
         (record(namespace="a-b"), '{"type":"record","name":"R","namespace":"a-b","fields":[]}'),
+        (
+            record({"name": "größe_٣", "type": "int"}, name="中文"),
+            '{"type":"record","name":"中文","fields":[{"name":"größe_٣","type":"int"}]}',
+        ),
+        (record(field("int", order="IGNORE")), _record('"int","order":"ignore"')),
+        *(
+            (record(field("double", default=text)), _record(f'"double","default":{canonical}'))
+            for text, canonical in (
+                ("NaN", '"NaN"'),
+                ("-Infinity", '"-Infinity"'),
+                ("+Infinity", '"Infinity"'),
+                ("1e999", '"Infinity"'),
+                (" 1.50f ", "1.5"),
+            )
+        ),
     ],
 )
 def test_canonical_forms(schema: Any, canonical: str) -> None:
@@ -68,6 +83,20 @@ def test_canonical_forms(schema: Any, canonical: str) -> None:
 
 def test_a_primitive_may_be_written_without_quotes() -> None:
     assert AvroSchema.parse("string", {}, is_new=True).canonical == '"string"'
+
+
+def test_comments_are_left_out() -> None:
+    text = '/* "a" **/ {"type": "int", // "b"\n "x": "http://y /* no */ \\" //" /**/ }'
+    assert AvroSchema.parse(text, {}, is_new=True).canonical == (
+        '{"type":"int","x":"http://y /* no */ \\" //"}'
+    )
+
+
+@cpu_time_limit()
+@pytest.mark.parametrize("text", ['"' + r"\/" * 500_000, "/*" * 500_000, '"/' * 500_000])
+def test_texts_like_comments_are_refused(text: str) -> None:
+    with pytest.raises(InvalidSchema, match="not JSON"):
+        AvroSchema.parse(text, {}, is_new=True)
 
 
 def test_normalized_forms_sort_the_properties_of_the_author() -> None:
@@ -86,6 +115,12 @@ def test_normalized_forms_sort_the_properties_of_the_author() -> None:
         ({"type": "record", "name": "R"}, "no fields"),
         ({"type": "record", "fields": []}, "no name"),
         (record(name="a-b"), "not a valid name"),
+        (record(name="²"), "not a valid name"),
+        (record(name="\U00020000"), "not a valid name"),
+        (record(aliases=["a.b-c"]), "not a valid name"),
+        (record(field("double", default="x")), "not of its type"),
+        (record(field(["double", "null"], default="NaN")), "not of its type"),
+        ({"type": "fixed", "name": "F", "size": 2**31}, "32 bits"),
         (record(name="int"), "primitive type"),
         (record({"name": "f"}), "must have a name and a type"),
         (record(field("int"), field("int")), "field f twice"),
