@@ -42,7 +42,7 @@ def _write(out: bytearray, schema: AvroType, value: Any, *, is_default: bool = F
             out += _float_bytes(schema, value)
         case "string":
             _check(isinstance(value, str), schema, value)
-            _write_bytes(out, value.encode())
+            _write_text(out, value)
         case "bytes" | "fixed":
             data = _latin_bytes(schema, value)
             if schema.kind == "fixed":
@@ -97,7 +97,7 @@ def _write_items(out: bytearray, schema: AvroType, value: Any, *, is_default: bo
     pairs: Iterable[tuple[Any, Any]] = enumerate(value) if is_array else value.items()
     for key, item in pairs:
         if not is_array:
-            _write_bytes(out, key.encode())
+            _write_text(out, key)
         _within(f"[{key}]", out, schema.items, item, is_default=is_default)
     out.append(0)
 
@@ -144,7 +144,7 @@ def _float_bytes(schema: AvroType, value: Any) -> bytes:
     _check(isinstance(value, float) or _is_integer(value), schema, value)
     try:
         return struct.pack("<f" if schema.kind == "float" else "<d", value)
-    except OverflowError:
+    except (OverflowError, struct.error):
         raise MalformedValue(f"{value} is too large for a {schema.kind}") from None
 
 
@@ -156,6 +156,15 @@ def _latin_bytes(schema: AvroType, value: Any) -> bytes:
     except UnicodeEncodeError:
         raise MalformedValue(f"{_shown(value)} has characters above \\u00ff, which are not bytes") from None
     return data
+
+
+def _write_text(out: bytearray, text: str) -> None:
+    try:
+        _write_bytes(out, text.encode())
+    except UnicodeEncodeError:
+        raise MalformedValue(
+            f"{_shown(text)} has half of a surrogate pair, which UTF-8 cannot have"
+        ) from None
 
 
 def _write_bytes(out: bytearray, data: bytes) -> None:

@@ -116,6 +116,9 @@ def test_the_unions_in_a_default_have_their_first_fitting_branch() -> None:
         (TREE, {}, "the field n of Tree is missing"),
         (TREE, {"n": 1, "m": 2}, "has no field m"),
         (TREE, {"n": 1, "next": {"Tree": {"n": "x"}}}, "next.Tree.n: 'x' is not a int"),
+        (["null", "string"], {"string": "\ud800"}, "half of a surrogate pair"),
+        ({"type": "map", "values": "int"}, {"\ud800": 1}, "half of a surrogate pair"),
+        ("double", 10**400, "too large for a double"),
     ],
 )
 def test_values_that_do_not_fit_are_refused_with_their_path(schema: Any, value: Any, problem: str) -> None:
