@@ -10,7 +10,11 @@ from barnabas.telemetry.otlp import Attributes, DataPoint, DataPointKind
 CLIENT_SERIES_COUNT_MAX = 1000
 SERIES_COUNT_MAX = 50_000
 
-#: Attributes of one data point that become labels.
+#: Characters of the names and attributes of all series together. Any client may push, and a few bytes decompress to
+#: many.
+CHARACTERS_COUNT_MAX = 20_000_000
+
+#: Attributes of one data point that become labels; others are left out.
 LABELS_COUNT_MAX = 16
 
 _NO_LABEL = re.compile(r"[^a-zA-Z0-9_]")
@@ -30,13 +34,17 @@ class _Client:
     def series_count(self) -> int:
         return len(self.gauges) + len(self.sums)
 
+    @property
+    def characters_count(self) -> int:
+        return sum(map(_characters, (*self.gauges, *self.sums)))
+
 
 class ClientMetrics:
     """The last metrics of each client, by client instance id."""
 
     def __init__(self) -> None:
         self._clients: dict[bytes, _Client] = {}
-        self._series_count = 0
+        self._series_count = self._characters_count = 0
         self.dropped_count = 0  #: dropped data points
 
     def push(self, instance_id: bytes, labels: Mapping[str, str], points: Iterable[DataPoint]) -> None:
@@ -45,12 +53,18 @@ class ClientMetrics:
         client.labels = labels
         for point in points:
             table = client.gauges if point.kind is DataPointKind.GAUGE else client.sums
-            series = (point.metric, point.attributes)
+            series = (point.metric, point.attributes[:LABELS_COUNT_MAX])
             if series not in table:
-                if client.series_count >= CLIENT_SERIES_COUNT_MAX or self._series_count >= SERIES_COUNT_MAX:
+                characters = _characters(series)
+                if (
+                    client.series_count >= CLIENT_SERIES_COUNT_MAX
+                    or self._series_count >= SERIES_COUNT_MAX
+                    or self._characters_count + characters > CHARACTERS_COUNT_MAX
+                ):
                     self.dropped_count += 1
                     continue
                 self._series_count += 1
+                self._characters_count += characters
             before = table.get(series, 0.0) if point.kind is DataPointKind.DELTA else 0.0
             table[series] = before + point.value
 
@@ -58,6 +72,7 @@ class ClientMetrics:
         client = self._clients.pop(instance_id, None)
         if client is not None:
             self._series_count -= client.series_count
+            self._characters_count -= client.characters_count
 
     def gauges(self) -> Iterator[tuple[dict[str, str], float]]:
         """Yield the clients' gauges."""
@@ -79,8 +94,13 @@ class ClientMetrics:
 
 def _values(client: _Client, table: Mapping[Series, float]) -> Iterator[tuple[dict[str, str], float]]:
     for (metric, attributes), value in table.items():
-        labels = {_label(name): text for name, text in attributes[:LABELS_COUNT_MAX]}
+        labels = {_label(name): text for name, text in attributes}
         yield labels | {"metric": metric, **client.labels}, value
+
+
+def _characters(series: Series) -> int:
+    metric, attributes = series
+    return len(metric) + sum(len(name) + len(text) for name, text in attributes)
 
 
 def _label(name: str) -> str:

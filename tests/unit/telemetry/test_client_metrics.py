@@ -50,3 +50,27 @@ def test_removed_clients_make_room(monkeypatch: pytest.MonkeyPatch) -> None:
     metrics.push(TWO, {}, many)
     assert metrics.statistics() == {"clients_count": 1, "series_count": 3, "dropped_count": 4}
     metrics.remove(ONE)
+
+
+def test_attributes_that_become_no_labels_are_not_kept() -> None:
+    metrics = ClientMetrics()
+    for number in range(3):
+        attributes = tuple((f"a{at}", "x") for at in range(client_metrics.LABELS_COUNT_MAX))
+        points = [DataPoint("m", DataPointKind.DELTA, 1.0, (*attributes, ("last", str(number))))]
+        metrics.push(ONE, {}, points)
+    assert metrics.statistics()["series_count"] == 1
+    [(labels, value)] = metrics.sums()
+    assert value == 3
+    assert labels.keys() == {"metric", *(name for name, _ in attributes)}
+
+
+def test_names_and_attributes_are_limited_in_all(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(client_metrics, "CHARACTERS_COUNT_MAX", 100)
+    metrics = ClientMetrics()
+    many = [DataPoint("m" * 9, DataPointKind.GAUGE, 1.0, (("n" * 10, str(at) * 21),)) for at in range(4)]
+    metrics.push(ONE, {}, many)
+    metrics.push(TWO, {}, [DataPoint("short", DataPointKind.GAUGE, 1.0, ())])
+    assert metrics.statistics() == {"clients_count": 2, "series_count": 3, "dropped_count": 2}
+    metrics.remove(ONE)
+    metrics.push(TWO, {}, many)
+    assert metrics.statistics() == {"clients_count": 1, "series_count": 3, "dropped_count": 4}
