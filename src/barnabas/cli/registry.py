@@ -48,6 +48,7 @@ def registry(
     # heavy: neither help nor completion needs the web server
     from barnabas.registry.serving import RegistryServer
     from barnabas.telemetry.https import listening
+    from barnabas.tls.contexts import client_context
 
     settings = RegistrySettings.on(
         address,
@@ -57,6 +58,8 @@ def registry(
         tls=current_tls(),
         users_file="" if users_file is None else str(users_file),
     )
+    if settings.tls is not None:
+        client_context(settings.tls)  # fails here, and not after the registry is served
     https = None if keystore is None else https_context(keystore)
     server = RegistryServer(settings, listening(address, port), https=https)
     if users_file is None and not is_loopback(address):

@@ -122,6 +122,17 @@ def test_a_file_of_users_without_passwords_is_an_error(tmp_path: Path) -> None:
     assert "line 1: must be NAME=PASSWORD" in ended.stderr
 
 
+def test_a_trust_store_that_cannot_be_read_is_an_error(tmp_path: Path) -> None:
+    config = tmp_path / "client.properties"
+    config.write_text("security.protocol=SSL\nssl.truststore.location=/none\nssl.truststore.type=PEM\n")
+    command = [*COMMAND, "--bootstrap", "127.0.0.1:1", *LISTEN, "--command-config", str(config)]
+    ended = subprocess.run(
+        command, env=clean_environment(), capture_output=True, text=True, timeout=START_TIMEOUT_S, check=False
+    )
+    assert (ended.returncode, ended.stdout) == (2, "")
+    assert ended.stderr == "error: ssl.truststore.location=/none: cannot be read: No such file or directory\n"
+
+
 def test_on_a_loopback_address_it_refuses_the_names_of_others(kafka: EmbeddedBroker) -> None:
     with running(kafka.bootstrap) as (_, url):
         response = RestClient(url).send("GET", "/subjects", headers={"Host": "attacker.example"})
