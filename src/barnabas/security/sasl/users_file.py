@@ -22,16 +22,25 @@ class UsersFile:
         self._path = path
         self._stamp = self._stamp_now()
         self._passwords = self._read()
+        self._failure: tuple[object, str] | None = None  #: the last one, which is logged once
 
     def password_of(self, user: str) -> str | None:
         """Return a user's password; None for an unknown user."""
+        stamp = None
         try:
             stamp = self._stamp_now()
             if stamp != self._stamp:
                 self._passwords, self._stamp = self._read(), stamp
+            self._failure = None
         except (OSError, ValueError) as error:
-            _log.warning("the users file cannot be read", path=str(self._path), why=type(error).__name__)
+            self._failed((stamp, type(error).__name__))
         return self._passwords.get(user)
+
+    def _failed(self, failure: tuple[object, str]) -> None:
+        """Log a failure, which the next client that logs in would have, too."""
+        if failure != self._failure:
+            _log.warning("the users file cannot be read", path=str(self._path), why=failure[1])
+        self._failure = failure
 
     def _stamp_now(self) -> tuple[int, int, int]:
         status = self._path.stat()

@@ -26,14 +26,20 @@ def test_a_changed_file_is_read_again(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("damage", ["remove", "malform"])
-def test_while_it_cannot_be_read_the_last_users_apply(tmp_path: Path, damage: str) -> None:
+def test_while_it_cannot_be_read_the_last_users_apply(
+    tmp_path: Path, damage: str, capfd: pytest.CaptureFixture[str]
+) -> None:
     path = written(tmp_path / "users", "alice=secret", 1)
     users = UsersFile(path)
     if damage == "remove":
         path.unlink()
     else:
         written(path, "alice=\\u12", 2)
+    assert [users.password_of("alice") for _ in range(3)] == ["secret"] * 3
+    assert capfd.readouterr().err.count("the users file cannot be read") == 1, "clients log in often"
+    written(path, "alice=\\u1", 3)
     assert users.password_of("alice") == "secret"
+    assert capfd.readouterr().err.count("the users file cannot be read") == 1
 
 
 def test_a_missing_file_is_reported_immediately(tmp_path: Path) -> None:
